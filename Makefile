@@ -76,7 +76,7 @@ test: build unit loom fuzz suites
 
 # Some unit tests look at the built facades, and at the Forum's list of procedures.
 unit: build
-	tools/cache.sh judges mpich openmpi pympistandard
+	tools/cache.sh judges mpich openmpi openmpi-fortran pympistandard
 	$(MAKE) --no-print-directory unit-cached
 
 unit-cached:
@@ -96,8 +96,12 @@ miri: system
 fuzz: system
 	tools/fuzz.sh $(TARGET) $(or $(FUZZ_SECONDS),16)
 
+# What the trials bring.
+SUITES := judges slurm mpich fortran mpi4py mpi4py-src mpi4py-abi netpipe codes openmpi openmpi-fortran impi beside \
+    wheel
+
 suites: build
-	tools/cache.sh judges slurm mpich fortran mpi4py mpi4py-src mpi4py-abi netpipe codes openmpi impi beside wheel
+	tools/cache.sh $(SUITES)
 	tools/install-names.sh $(BUILT)
 	cargo test -p cohort-tests --test runner -- $(FILTER)
 
@@ -121,7 +125,7 @@ judges: build
 
 # Trials of the runner again and again, beside busy loops: RUNS times those with FILTER in their names.
 flaky: build
-	tools/cache.sh judges slurm mpich fortran mpi4py mpi4py-src mpi4py-abi netpipe codes openmpi impi beside wheel
+	tools/cache.sh $(SUITES)
 	tools/install-names.sh $(BUILT)
 	tools/flaky.sh $(TARGET) $(or $(RUNS),50) $(or $(FILTER),c/)
 
@@ -134,7 +138,7 @@ overlap: build
 # Everything that runs programs, under each policy (about two hours). `make test` runs each program
 # of ours under several, and most of mpi4py's suite under one more than the default.
 policies: build
-	tools/cache.sh judges slurm mpich fortran mpi4py mpi4py-src mpi4py-abi netpipe codes openmpi impi beside wheel
+	tools/cache.sh $(SUITES)
 	tools/install-names.sh $(BUILT)
 	for progress in $(or $(POLICIES),$$($(BUILT)/pip-exec --policies | cut -f1)); do \
 	    TEST_COHORT_PROGRESS=$$progress cargo test -p cohort-tests --test runner -- --skip tidy/ $(FILTER); \

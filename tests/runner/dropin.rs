@@ -70,10 +70,7 @@ pub fn trials() -> Vec<Trial> {
             opens_openmpi,
         ),
         ("one job of programs of three ABIs", three_abis),
-        (
-            "a program of Open MPI's Fortran is refused",
-            openmpi_fortran,
-        ),
+        ("a program of OpenSHMEM is refused", openshmem),
         (
             "a script's program of another ABI is refused",
             scripted_another,
@@ -232,10 +229,10 @@ fn three_abis() -> Outcome {
     }
 }
 
-fn openmpi_fortran() -> Outcome {
-    let program = linked_to("libmpi_mpifh.so.40", "nothing-fortran")?;
+fn openshmem() -> Outcome {
+    let program = linked_to("liboshmem.so.40", "nothing-oshmem")?;
     let ended = two()?.arg(program).run()?.expect_code(2)?;
-    ended.expect_text("Open MPI's Fortran library").map(drop)
+    ended.expect_text("liboshmem.so.40, OpenSHMEM").map(drop)
 }
 
 fn opened_rpath() -> Outcome {

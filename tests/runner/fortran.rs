@@ -91,7 +91,7 @@ fn compile(
 }
 
 /// The program, made by our `mpifort`.
-fn ours(name: &str) -> Result<PathBuf, String> {
+pub fn ours(name: &str) -> Result<PathBuf, String> {
     of_wrapper("mpifort", name)
 }
 

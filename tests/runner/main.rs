@@ -33,6 +33,7 @@ mod instructions;
 mod judges;
 mod mpi4py;
 mod nodes;
+mod openmpi_fortran;
 mod place;
 mod profiling;
 mod programs;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
     let mut trials = tidy::trials();
     trials.extend(programs::trials());
     trials.extend(fortran::trials());
+    trials.extend(openmpi_fortran::trials());
     trials.extend(judges::trials());
     trials.extend(faults::trials());
     trials.extend(binaries::trials());

@@ -436,8 +436,8 @@ impl Context<'_> {
     fn check_mpi(&self, program: &Program, dependencies: &Dependencies) -> Result<(), Refusal> {
         if let (Some(_), Some((library, what))) = (self.libraries, &dependencies.companion) {
             let why = format!(
-                "it needs {library}, {what}, which works with Open MPI's own C library only: of its ABI, C and C++ \
-                 programs run here; build it for the MPICH ABI, or use that MPI's own launcher"
+                "it needs {library}, {what}, which works with Open MPI's own C library only: of its ABI, C, C++ and \
+                 Fortran programs run here; build it for the MPICH ABI, or use that MPI's own launcher"
             );
             return Err(Refusal::to_run(&program.file, &why));
         }

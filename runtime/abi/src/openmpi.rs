@@ -46,59 +46,98 @@ impl<const SIZE: usize> Object<SIZE> {
 /// One more than the largest neutral handle of a predefined object.
 const OBJECTS: usize = 0x300;
 
-/// The addresses of a rank's predefined objects, by neutral handle.
+/// The addresses of a rank's predefined objects. The C library has it, and the Fortran library uses it.
+#[repr(C)]
 #[derive(Debug)]
-pub struct Objects([AtomicPtr<c_void>; OBJECTS]);
+pub struct Objects {
+    by_neutral: [AtomicPtr<c_void>; OBJECTS],
+    /// By their numbers in Fortran, those of each kind where its neutral handles begin.
+    by_number: [AtomicPtr<c_void>; OBJECTS],
+}
 
 impl Objects {
-    /// The table of these objects: neutral handles and addresses.
+    /// The table of these objects: neutral handles, numbers in Fortran (-1 for none), and addresses; and of datatypes
+    /// that have no neutral handle.
     #[must_use]
-    pub const fn new(objects: &[(u32, *const c_void)]) -> Self {
-        let mut table = [const { AtomicPtr::new(null_mut()) }; OBJECTS];
+    pub const fn new(
+        objects: &[(u32, c_int, *const c_void)],
+        datatypes: &[(c_int, *const c_void)],
+    ) -> Self {
+        let mut by_neutral = [const { AtomicPtr::new(null_mut()) }; OBJECTS];
+        let mut by_number = [const { AtomicPtr::new(null_mut()) }; OBJECTS];
         let mut at = 0;
         while at < objects.len() {
-            let (handle, object) = objects[at];
-            table[handle as usize] = AtomicPtr::new(object.cast_mut());
+            let (handle, number, object) = objects[at];
+            by_neutral[handle as usize] = AtomicPtr::new(object.cast_mut());
+            if number >= 0 {
+                let place = FIRST_OF_KINDS[kind_of(handle)] + number as usize;
+                assert!(place < FIRST_OF_KINDS[kind_of(handle) + 1]);
+                by_number[place] = AtomicPtr::new(object.cast_mut());
+            }
             at += 1;
         }
-        Self(table)
+        at = 0;
+        while at < datatypes.len() {
+            let (number, object) = datatypes[at];
+            by_number[neutral_handles(Kind::Datatype).start + number as usize] =
+                AtomicPtr::new(object.cast_mut());
+            at += 1;
+        }
+        Self {
+            by_neutral,
+            by_number,
+        }
     }
 
     /// The object of a neutral handle, NULL if this ABI has none.
     #[inline]
     fn of(&self, handle: u32) -> *const c_void {
-        let entry = self.0.get(handle as usize);
+        let entry = self.by_neutral.get(handle as usize);
         entry.map_or(null(), |entry| entry.load(Ordering::Relaxed).cast_const())
     }
 
     /// The object of a kind that has this number in Fortran, NULL for none.
+    #[inline]
     fn of_fortran(&self, kind: Kind, number: c_int) -> *const c_void {
-        let objects = self.0[neutral_handles(kind)].iter();
-        let objects = objects.map(|entry| entry.load(Ordering::Relaxed).cast_const());
-        let is_it = |object: &*const c_void| number_in_fortran(*object) == number;
-        objects
-            .filter(|it| !it.is_null())
-            .find(is_it)
-            .unwrap_or(null())
+        let entry = usize::try_from(number)
+            .ok()
+            .and_then(|number| self.by_number[neutral_handles(kind)].get(number));
+        entry.map_or(null(), |entry| entry.load(Ordering::Relaxed).cast_const())
     }
 }
 
-/// Where the neutral handles of a kind's predefined objects lie.
-const fn neutral_handles(kind: Kind) -> core::ops::Range<usize> {
-    match kind {
-        Kind::Op => 0x20..0x100,
-        Kind::Comm => 0x100..0x108,
-        Kind::Group => 0x108..0x110,
-        Kind::Win => 0x110..0x118,
-        Kind::File => 0x118..0x120,
-        Kind::Session => 0x120..0x128,
-        Kind::Message => 0x128..0x130,
-        Kind::Info => 0x130..0x140,
-        Kind::Errhandler => 0x140..0x180,
-        Kind::Request => 0x180..0x200,
-        Kind::Datatype => 0x200..OBJECTS,
-        Kind::Keyval => 0..0,
+/// Where the neutral handles of each kind's predefined objects begin, and where all end.
+const FIRST_OF_KINDS: [usize; 12] = [
+    0x20, 0x100, 0x108, 0x110, 0x118, 0x120, 0x128, 0x130, 0x140, 0x180, 0x200, OBJECTS,
+];
+
+/// The place in [`FIRST_OF_KINDS`] of the kind of a predefined object.
+const fn kind_of(handle: u32) -> usize {
+    let mut kind = 0;
+    while FIRST_OF_KINDS[kind + 1] <= handle as usize {
+        kind += 1;
     }
+    kind
+}
+
+/// Where the neutral handles of a kind's predefined objects lie.
+#[inline]
+const fn neutral_handles(kind: Kind) -> core::ops::Range<usize> {
+    let place = match kind {
+        Kind::Op => 0,
+        Kind::Comm => 1,
+        Kind::Group => 2,
+        Kind::Win => 3,
+        Kind::File => 4,
+        Kind::Session => 5,
+        Kind::Message => 6,
+        Kind::Info => 7,
+        Kind::Errhandler => 8,
+        Kind::Request => 9,
+        Kind::Datatype => 10,
+        Kind::Keyval => return 0..0,
+    };
+    FIRST_OF_KINDS[place]..FIRST_OF_KINDS[place + 1]
 }
 
 /// The lowest address of an object: those of the first page are none.
@@ -125,6 +164,7 @@ fn neutral_of(handle: *const c_void) -> u32 {
 }
 
 /// The number of a handle in Fortran.
+#[inline]
 fn number_in_fortran(handle: *const c_void) -> c_int {
     let address = handle.addr();
     if is_dynamic(address) {
@@ -161,10 +201,12 @@ macro_rules! handles {
                 }
             }
 
+            #[inline]
             fn to_int(self) -> c_int {
                 number_in_fortran(self.0)
             }
 
+            #[inline]
             fn of_int(context: &'static Objects, value: c_int) -> Self {
                 match value {
                     ..-1 => Self(core::ptr::without_provenance(value as u32 as usize)),
@@ -178,8 +220,8 @@ macro_rules! handles {
 
 handles!(Comm Datatype Errhandler File Group Info Message Op Request Session Win);
 
-/// `MPI_Status` of Open MPI's ABI.
-#[repr(C)]
+/// `MPI_Status` of Open MPI's ABI. In Fortran it is an array of integers, which need not lie at multiples of 8.
+#[repr(C, packed(4))]
 #[derive(Clone, Copy, Debug)]
 pub struct OpenMpiStatus {
     source: c_int,

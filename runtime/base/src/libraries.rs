@@ -28,8 +28,4 @@ pub const OTHERS: [(&str, Option<&str>); 8] = [
 ];
 
 /// How names of libraries begin that work with their own MPI only, and what they are: they call its inner functions.
-pub const COMPANIONS: [(&str, &str); 3] = [
-    ("libmpi_mpifh", "Open MPI's Fortran library"),
-    ("libmpi_usempi", "Open MPI's Fortran library"),
-    ("liboshmem", "OpenSHMEM"),
-];
+pub const COMPANIONS: [(&str, &str); 1] = [("liboshmem", "OpenSHMEM")];

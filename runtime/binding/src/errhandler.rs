@@ -9,7 +9,7 @@ use cohort_abi::{Abi, Constants, Handle, callback, neutral};
 use cohort_object::Errhandler;
 use cohort_object::errhandler::{ErrhandlerOwner, ErrorCallback, UserErrhandler};
 use core::ffi::c_int;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicBool, Ordering};
 use neutral::handle::{ERRHANDLER_NULL, ERRORS_ABORT, ERRORS_ARE_FATAL, ERRORS_RETURN};
 
 pub mod file;
@@ -18,6 +18,8 @@ pub mod file;
 pub(crate) struct Function<A: Abi, H> {
     function: unsafe extern "C" fn(*mut H, *mut c_int, ...),
     context: A::Context,
+    /// The function is Fortran's: it gets the integer of a handle.
+    fortran: AtomicBool,
 }
 
 impl<A: Abi, H: Handle<Context = A::Context>> Function<A, H> {
@@ -27,7 +29,11 @@ impl<A: Abi, H: Handle<Context = A::Context>> Function<A, H> {
         function: unsafe extern "C" fn(*mut H, *mut c_int, ...),
     ) -> Self {
         let context = call.context();
-        Self { function, context }
+        Self {
+            function,
+            context,
+            fortran: AtomicBool::new(false),
+        }
     }
 }
 
@@ -35,9 +41,28 @@ impl<A: Abi, H: Handle<Context = A::Context>> ErrorCallback for Function<A, H> {
     fn call(&self, object: u32, code: i32) {
         let mut handle = H::from_neutral(self.context, object);
         let mut code = A::error_out(code);
-        // SAFETY: the program's function, called as MPI promises.
-        unsafe { (self.function)(&mut handle, &mut code) };
+        let mut number = handle.to_int();
+        let told = match self.fortran.load(Ordering::Relaxed) {
+            true => (&raw mut number).cast(),
+            false => &raw mut handle,
+        };
+        // SAFETY: the program's function, called as MPI promises. One of Fortran takes an integer.
+        unsafe { (self.function)(told, &mut code) };
     }
+
+    fn set_fortran(&self) {
+        self.fortran.store(true, Ordering::Relaxed);
+    }
+}
+
+/// `MPII_Errhandler_set_lang_f77`: a Fortran library says of an error handler it has just made that its function is
+/// Fortran's.
+pub fn set_fortran<A: Abi>(call: &Call<'_, A>, handle: A::Errhandler) -> Outcome<()> {
+    call.objects()
+        .errhandler(handle.neutral())?
+        .callback
+        .set_fortran();
+    Ok(())
 }
 
 /// `MPI_Comm_create_errhandler`, and the removed `MPI_Errhandler_create`.

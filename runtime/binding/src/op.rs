@@ -6,6 +6,7 @@ use crate::process::pending::UserFunction;
 use cohort_abi::{Abi, Count, Handle, INDEX_MAX, Kind, callback, dynamic, neutral};
 use cohort_engine::datatype::Type;
 use cohort_engine::op::{Op, PredefinedOp, UserOp, element_class, supports};
+use core::cell::Cell;
 use core::ffi::c_int;
 
 /// An operation as one collective call uses it. It lives on when its handle is freed.
@@ -33,7 +34,7 @@ impl<A: Abi> BoundOp<A> {
         if let Some(op) = PredefinedOp::from_handle(handle) {
             return Ok(Self(Bound::Predefined(op)));
         }
-        let function = *user(call, handle)?;
+        let function = user(call, handle)?.clone();
         Ok(Self(Bound::User(UserCall { function, datatype })))
     }
 
@@ -105,14 +106,19 @@ impl<A: Abi> UserCall<A> {
             let Some(mut length) = C::from_i64(piece as i64) else {
                 return;
             };
-            let mut handle = self.datatype;
-            // SAFETY: the application's function, called as MPI promises.
+            let (mut handle, mut number) = (self.datatype, 0);
+            let mut told = &raw mut handle;
+            if self.function.fortran.get() {
+                number = handle.to_int();
+                told = (&raw mut number).cast();
+            }
+            // SAFETY: the application's function, called as MPI promises. One of Fortran takes an integer.
             unsafe {
                 function(
                     input.wrapping_offset(offset).cast_mut().cast(),
                     inout.wrapping_offset(offset).cast(),
                     &mut length,
-                    &mut handle,
+                    told,
                 );
             }
             done += piece;
@@ -142,6 +148,7 @@ fn publish<A: Abi>(
     let function = UserFunction {
         address: function.ok_or(neutral::ERR_ARG)?,
         large,
+        fortran: Cell::new(false),
         commutes: commutes != 0,
     };
     let claim = &mut call.rank().enter();
@@ -177,6 +184,12 @@ pub fn create_large<A: Abi>(
 ) -> Outcome<()> {
     let address = function.map(|function| function as *const ());
     publish::<A>(call, address, true, commutes, op)
+}
+
+/// `MPII_Op_set_lang_f77`: a Fortran library says of an operation it has just made that its function is Fortran's.
+pub fn set_fortran<A: Abi>(call: &Call<'_, A>, op: A::Op) -> Outcome<()> {
+    user(call, op.neutral())?.fortran.set(true);
+    Ok(())
 }
 
 /// `MPI_Op_free`. Predefined operations cannot be freed.

@@ -11,6 +11,7 @@ pub mod fortran;
 pub mod header;
 pub mod mpif;
 pub mod objects;
+pub mod openmpi_fortran;
 pub mod shims;
 pub mod table;
 pub mod wiring;

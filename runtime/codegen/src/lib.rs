@@ -104,7 +104,7 @@ pub fn generate(root: &Path, apis: &Path) -> Result<Vec<Output>, String> {
 }
 
 /// What Fortran has.
-fn fortran(api: &api::Api, constants: &[constants::Constant]) -> Result<[Output; 6], String> {
+fn fortran(api: &api::Api, constants: &[constants::Constant]) -> Result<[Output; 7], String> {
     Ok([
         rust(
             "runtime/fortran/src/generated/c.rs",
@@ -117,6 +117,10 @@ fn fortran(api: &api::Api, constants: &[constants::Constant]) -> Result<[Output;
         rust(
             "runtime/fortran/src/generated/f08.rs",
             emit::f08::procedures(api)?,
+        )?,
+        rust(
+            "runtime/fortran-openmpi/src/generated/names.rs",
+            emit::openmpi_fortran::names(api, constants)?,
         )?,
         Output {
             path: "include/mpi_f08.f90",

@@ -124,3 +124,71 @@ fn the_library_has_its_functions_and_its_variables_of_the_same_size() {
     }
     assert!(compared > 95, "{compared}");
 }
+
+/// Constants in Fortran's headers of Open MPI, in capitals, and their numbers.
+fn of_fortran() -> BTreeMap<String, i64> {
+    let folder = "../../openmpi-fortran/usr/lib/x86_64-linux-gnu/openmpi/include";
+    let folder = common::openmpi_include().join(folder);
+    let mut found = BTreeMap::new();
+    for part in [
+        "config",
+        "constants",
+        "handles",
+        "io-constants",
+        "io-handles",
+    ] {
+        let path = folder.join(format!("mpif-{part}.h"));
+        let text = std::fs::read_to_string(&path)
+            .unwrap_or_else(|e| panic!("{}: {e}; tools/cache.sh openmpi-fortran", path.display()));
+        for line in text.lines().filter(|line| !line.starts_with('!')) {
+            let parameter = line.trim().strip_prefix("parameter");
+            let parameter = parameter.map(|rest| rest.trim().trim_matches(['(', ')']));
+            let Some((name, value)) = parameter.and_then(|rest| rest.split_once('=')) else {
+                continue;
+            };
+            // Lengths are written as a difference.
+            let parts: Option<Vec<i64>> = value
+                .trim()
+                .split('-')
+                .map(|part| match part.trim() {
+                    "" => Some(0),
+                    digits => digits.parse().ok(),
+                })
+                .collect();
+            if let Some([first, rest @ ..]) = parts.as_deref() {
+                found.insert(name.trim().to_owned(), first - rest.iter().sum::<i64>());
+            }
+        }
+    }
+    found
+}
+
+/// Handles are other numbers in Fortran than in C; the other constants are the same.
+#[test]
+fn handles_and_numbers_are_those_of_fortran() {
+    let theirs = of_fortran();
+    let constants = common::constants();
+    let (mut handles, mut numbers) = (0, 0);
+    for constant in &constants {
+        let Some(&value) = theirs.get(&constant.c_name().to_uppercase()) else {
+            continue;
+        };
+        if let Some((_, number)) = constant.variable() {
+            assert_eq!(i64::from(number), value, "{}", constant.c_name());
+            handles += 1;
+        }
+        // What the standard's version is, each library says for itself.
+        if let (true, Some((_, number))) =
+            (constant.family != "version", constant.pair(Column::OpenMpi))
+        {
+            let number = number - i64::from(constant.family == "limit");
+            assert_eq!(number, value, "{}", constant.c_name());
+            numbers += 1;
+        }
+    }
+    assert!(handles > 95 && numbers > 170, "{handles} {numbers}");
+    assert_eq!(theirs["MPI_STATUS_SIZE"], 6);
+    for (place, name) in ["MPI_SOURCE", "MPI_TAG", "MPI_ERROR"].iter().enumerate() {
+        assert_eq!(theirs[*name], 1 + place as i64, "{name}");
+    }
+}

@@ -1,4 +1,4 @@
-//! Arrays, statuses and indices between Fortran and C.
+//! Statuses, weights and indices between Fortran and C.
 
 use crate::{A, sentinel};
 use cohort_abi::{Abi, Constants, neutral};
@@ -24,38 +24,9 @@ impl<'a> Ierror<'a> {
     }
 }
 
-/// An array of handles: in this ABI C's handles are Fortran's.
-#[inline]
-pub fn array<Handle, Pointer: OfHandles<Handle>>(handles: Pointer) -> Pointer::C {
-    const { assert!(size_of::<Handle>() == size_of::<c_int>()) };
-    handles.for_c()
-}
-
-/// A pointer to Fortran's handles.
-pub trait OfHandles<Handle> {
-    /// The same for C.
-    type C;
-    /// Points to the same memory.
-    fn for_c(self) -> Self::C;
-}
-
-impl<Handle> OfHandles<Handle> for *const c_int {
-    type C = *const Handle;
-    fn for_c(self) -> *const Handle {
-        self.cast()
-    }
-}
-
-impl<Handle> OfHandles<Handle> for *mut c_int {
-    type C = *mut Handle;
-    fn for_c(self) -> *mut Handle {
-        self.cast()
-    }
-}
-
 type Status = <A as Abi>::Status;
 
-/// C's status is Fortran's, in this ABI.
+/// C's status is Fortran's, in these ABIs.
 const _: () = assert!(size_of::<Status>() == size_of::<[c_int; A::F_STATUS_SIZE]>());
 
 /// A status.

@@ -7,7 +7,8 @@
 use crate::A;
 use crate::arguments::{Ierror, TRUE};
 use crate::generated::c;
-use cohort_abi::{Abi, Handle};
+use crate::handles::handle;
+use cohort_abi::Abi;
 use core::ffi::{c_int, c_void};
 
 /// What a caller takes an attribute's value for: an INTEGER(KIND=MPI_ADDRESS_KIND).
@@ -157,7 +158,7 @@ macro_rules! values {
             let (mut value, mut found) = (core::ptr::null_mut::<c_void>(), 0);
             // SAFETY: the Fortran caller keeps the contract of this procedure.
             unsafe {
-                let object = <A as Abi>::$object::from_int(*object);
+                let object = handle::<<A as Abi>::$object>(*object);
                 let place = (&raw mut value).cast();
                 let code = c::$get_c(object, *keyval, place, &mut found, $kind);
                 if code == 0 {
@@ -177,7 +178,7 @@ macro_rules! values {
         ) {
             // SAFETY: the Fortran caller keeps the contract of this procedure.
             unsafe {
-                let object = <A as Abi>::$object::from_int(*object);
+                let object = handle::<<A as Abi>::$object>(*object);
                 ierror.set(c::$set_c(object, *keyval, (*attribute_val).pointer(), $kind));
             }
         }

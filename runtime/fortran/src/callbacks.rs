@@ -1,22 +1,19 @@
 //! Functions of Fortran programs that MPI calls.
 //!
 //! Reduction functions and error handlers get addresses in C too, of a length and a datatype, of a handle and a code:
-//! in this ABI C calls Fortran's functions as they are. Those of generalized requests get values in C, so C gets
-//! functions of ours and a record of Fortran's.
+//! C calls Fortran's functions as they are, and is told that their handles are INTEGERs. Those of generalized requests
+//! get values in C, so C gets functions of ours and a record of Fortran's.
 
 use crate::A;
 use crate::arguments::{self, Ierror};
 use crate::generated::c;
+use crate::handles::handle;
 use crate::text::Text;
 use alloc::boxed::Box;
 use cohort_abi::{Abi, Constants, Handle, neutral};
 use core::ffi::{c_char, c_int, c_void};
 
 type Request = <A as Abi>::Request;
-
-const _: () = assert!(size_of::<<A as Abi>::Datatype>() == size_of::<c_int>());
-const _: () = assert!(size_of::<<A as Abi>::Comm>() == size_of::<c_int>());
-const _: () = assert!(size_of::<<A as Abi>::Win>() == size_of::<c_int>());
 
 macro_rules! operations {
     ($($name:ident $procedure:ident;)*) => {$(
@@ -29,9 +26,13 @@ macro_rules! operations {
         ) {
             // SAFETY: the Fortran caller keeps the contract of this procedure; the function takes what C's takes.
             unsafe {
-                let mut made = <A as Abi>::Op::from_int(*op);
+                let mut made = handle::<<A as Abi>::Op>(*op);
                 let function = core::mem::transmute::<*const c_void, Option<_>>(function);
-                ierror.set(c::$procedure(function, c_int::from(*commute != 0), &mut made));
+                let mut code = c::$procedure(function, c_int::from(*commute != 0), &mut made);
+                if code == 0 {
+                    code = c::MPII_Op_set_lang_f77(made);
+                }
+                ierror.set(code);
                 *op = made.to_int();
             }
         }
@@ -53,9 +54,13 @@ macro_rules! errhandlers {
         ) {
             // SAFETY: the Fortran caller keeps the contract of this procedure; the function takes what C's takes.
             unsafe {
-                let mut made = <A as Abi>::Errhandler::from_int(*errhandler);
+                let mut made = handle::<<A as Abi>::Errhandler>(*errhandler);
                 let function = core::mem::transmute::<*const c_void, Option<_>>(function);
-                ierror.set(c::$procedure(function, &mut made));
+                let mut code = c::$procedure(function, &mut made);
+                if code == 0 {
+                    code = c::MPII_Errhandler_set_lang_f77(made);
+                }
+                ierror.set(code);
                 *errhandler = made.to_int();
             }
         }
@@ -132,7 +137,7 @@ pub unsafe extern "C" fn grequest_start(
             cancel: cancel_fn,
             extra_state: *extra_state,
         }));
-        let mut made = Request::from_int(*request);
+        let mut made: Request = handle(*request);
         let code = c::MPI_Grequest_start(
             Some(query),
             Some(free),

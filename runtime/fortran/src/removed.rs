@@ -3,6 +3,7 @@
 use crate::A;
 use crate::arguments::Ierror;
 use crate::generated::c;
+use crate::handles::{Handles, handle, length};
 use crate::sentinel::buffer;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Handle};
@@ -43,7 +44,7 @@ macro_rules! extents {
             let mut whole = 0;
             // SAFETY: the Fortran caller keeps the contract of this procedure.
             unsafe {
-                ierror.set(c::$procedure(Datatype::from_int(*datatype), &mut whole));
+                ierror.set(c::$procedure(handle(*datatype), &mut whole));
                 *extent = whole as c_int;
             }
         }
@@ -67,7 +68,7 @@ pub unsafe extern "C" fn type_hvector(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let (oldtype, mut made) = (Datatype::from_int(*oldtype), Datatype::from_int(*newtype));
+        let (oldtype, mut made): (Datatype, Datatype) = (handle(*oldtype), handle(*newtype));
         let code = c::MPI_Type_hvector(*count, *blocklength, *stride as isize, oldtype, &mut made);
         ierror.set(code);
         *newtype = made.to_int();
@@ -86,7 +87,7 @@ pub unsafe extern "C" fn type_hindexed(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut displacements = widened(*count, array_of_displacements);
-        let (oldtype, mut made) = (Datatype::from_int(*oldtype), Datatype::from_int(*newtype));
+        let (oldtype, mut made): (Datatype, Datatype) = (handle(*oldtype), handle(*newtype));
         let code = c::MPI_Type_hindexed(
             *count,
             array_of_blocklengths,
@@ -111,12 +112,13 @@ pub unsafe extern "C" fn type_struct(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut displacements = widened(*count, array_of_displacements);
-        let mut made = Datatype::from_int(*newtype);
+        let mut made: Datatype = handle(*newtype);
+        let mut types = Handles::<Datatype>::of(array_of_types, || length(*count));
         let code = c::MPI_Type_struct(
             *count,
             array_of_blocklengths,
             displacements.as_mut_ptr(),
-            crate::arguments::array(array_of_types),
+            types.pointer(),
             &mut made,
         );
         ierror.set(code);

@@ -1,32 +1,14 @@
 //! Constants of Fortran that are variables in common blocks: `MPI_BOTTOM`, `MPI_IN_PLACE`, `MPI_STATUS_IGNORE`, ...
-//!
-//! Objects made from `mpif.h` or `use mpi` define the blocks too, as common symbols, and the dynamic linker has all
-//! of a program's objects use the first definition. So their addresses are read from the global offset table, never
-//! taken for those of the definitions here.
+//! The names are those of MPICH's blocks.
 #![allow(non_upper_case_globals)]
 
 use crate::A;
+use crate::common::{Block, address, blocks};
 use cohort_abi::Constants;
-use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-/// A common block of integers. Nobody reads or writes it: its address counts.
-#[repr(transparent)]
-pub struct Block<const LENGTH: usize>(UnsafeCell<[c_int; LENGTH]>);
-
-// SAFETY: nothing is read or written.
-unsafe impl<const LENGTH: usize> Sync for Block<LENGTH> {}
-
 const STATUS: usize = A::F_STATUS_SIZE;
-
-macro_rules! blocks {
-    ($($(#[$about:meta])* $name:ident $length:expr;)*) => {$(
-        $(#[$about])*
-        #[unsafe(no_mangle)]
-        pub static $name: Block<{ $length }> = Block(UnsafeCell::new([0; $length]));
-    )*};
-}
 
 // Those of `mpi_f08`, by the names that MPICH gives them.
 blocks! {
@@ -61,22 +43,6 @@ blocks! {
     mpifcmb9_ 1;
     /// `MPI_BUFFER_AUTOMATIC`
     mpifcmba_ 1;
-}
-
-/// The address of a block that the program's objects use.
-macro_rules! address {
-    ($block:ident) => {{
-        let address: usize;
-        // SAFETY: reads the entry of the global offset table, which the dynamic linker has filled.
-        unsafe {
-            core::arch::asm!(
-                concat!("mov {}, qword ptr [rip + ", stringify!($block), "@GOTPCREL]"),
-                out(reg) address,
-                options(pure, readonly, nostack, preserves_flags),
-            );
-        }
-        address
-    }};
 }
 
 const INTEGER: usize = size_of::<c_int>();

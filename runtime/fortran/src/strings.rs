@@ -3,6 +3,7 @@
 use crate::A;
 use crate::arguments::{self, Ierror};
 use crate::generated::c;
+use crate::handles::{Handles, handle};
 use crate::sentinel::{is_argv_null, is_argvs_null};
 use crate::text::{Room, Text};
 use alloc::vec::Vec;
@@ -27,7 +28,7 @@ pub unsafe extern "C" fn info_get(
     unsafe {
         let key = Text::trimmed(key, key_length);
         let mut room = Room::of(usize::try_from(*valuelen).unwrap_or(0));
-        let info = Info::from_int(*info);
+        let info: Info = handle(*info);
         let code = c::MPI_Info_get(info, key.pointer(), *valuelen, room.pointer(), flag);
         ierror.set(code);
         if code == 0 && *flag != 0 {
@@ -52,7 +53,7 @@ pub unsafe extern "C" fn info_get_string(
         let key = Text::trimmed(key, key_length);
         let (mut room, mut length) = room_for(*buflen);
         let asked = length;
-        let info = Info::from_int(*info);
+        let info: Info = handle(*info);
         let code = c::MPI_Info_get_string(info, key.pointer(), &mut length, room.pointer(), flag);
         ierror.set(code);
         if code == 0 && *flag != 0 {
@@ -78,8 +79,8 @@ pub unsafe extern "C" fn session_get_nth_pset(
     unsafe {
         let (mut room, mut length) = room_for(*pset_len);
         let asked = length;
-        let session = <A as Abi>::Session::from_int(*session);
-        let info = Info::from_int(*info);
+        let session: <A as Abi>::Session = handle(*session);
+        let info: Info = handle(*info);
         let code = c::MPI_Session_get_nth_pset(session, info, *n, &mut length, room.pointer());
         ierror.set(code);
         if code == 0 {
@@ -150,14 +151,14 @@ pub unsafe extern "C" fn comm_spawn(
         let list = list
             .as_mut()
             .map_or(core::ptr::null_mut(), |list| list.pointers.as_mut_ptr());
-        let mut made = Comm::from_int(*intercomm);
+        let mut made: Comm = handle(*intercomm);
         let code = c::MPI_Comm_spawn(
             command.pointer(),
             list,
             *maxprocs,
-            Info::from_int(*info),
+            handle(*info),
             *root,
-            Comm::from_int(*comm),
+            handle(*comm),
             &mut made,
             arguments::errcodes(array_of_errcodes),
         );
@@ -207,15 +208,16 @@ pub unsafe extern "C" fn comm_spawn_multiple(
             true => core::ptr::null_mut(),
             false => argvs.as_mut_ptr(),
         };
-        let mut made = Comm::from_int(*intercomm);
+        let mut made: Comm = handle(*intercomm);
+        let mut infos = Handles::<Info>::of(array_of_info, || rows);
         let code = c::MPI_Comm_spawn_multiple(
             *count,
             commands.pointers.as_mut_ptr(),
             argvs,
             array_of_maxprocs,
-            arguments::array(array_of_info),
+            infos.pointer(),
             *root,
-            Comm::from_int(*comm),
+            handle(*comm),
             &mut made,
             arguments::errcodes(array_of_errcodes),
         );

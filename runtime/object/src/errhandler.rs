@@ -8,6 +8,8 @@ use spin::Mutex;
 pub trait ErrorCallback: Send + Sync {
     /// Calls it for the object with this neutral handle, with a neutral error code.
     fn call(&self, object: u32, code: i32);
+    /// From now on it is a function of Fortran.
+    fn set_fortran(&self);
 }
 
 /// What happens when a call fails.

@@ -35,6 +35,7 @@ const LAYERS: [&[&str]; 14] = [
         "cohort-abi-mpi5",
         "cohort-abi-openmpi",
         "cohort-fortran",
+        "cohort-fortran-openmpi",
     ],
     &["cohort-node"],
     &["cohort-codegen", "cohort-tests"],

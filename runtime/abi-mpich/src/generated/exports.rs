@@ -7151,6 +7151,22 @@ pub unsafe extern "C" fn PMPII_Comm_set_attr(
 }
 
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPII_Errhandler_set_lang_f77(errhandler: <A as Abi>::Errhandler) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.I_Errhandler_set_lang_f77)(caller, errhandler) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPII_Errhandler_set_lang_f77(
+    errhandler: <A as Abi>::Errhandler,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.I_Errhandler_set_lang_f77)(caller, errhandler) }
+}
+
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPII_Grequest_set_lang_f77(request: <A as Abi>::Request) -> c_int {
     let (caller, table) = ATTACHMENT.get();
     // SAFETY: the C caller keeps the contract of this procedure.
@@ -7184,6 +7200,20 @@ pub unsafe extern "C" fn PMPII_Keyval_set_proxy(
     let (caller, table) = ATTACHMENT.get();
     // SAFETY: the C caller keeps the contract of this procedure.
     unsafe { (table.I_Keyval_set_proxy)(caller, keyval, copy_proxy, delete_proxy) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPII_Op_set_lang_f77(op: <A as Abi>::Op) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.I_Op_set_lang_f77)(caller, op) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPII_Op_set_lang_f77(op: <A as Abi>::Op) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.I_Op_set_lang_f77)(caller, op) }
 }
 
 #[unsafe(no_mangle)]

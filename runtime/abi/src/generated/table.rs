@@ -2196,6 +2196,9 @@ pub struct Table<A: Abi> {
         attribute_val: *mut c_void,
         kind: c_int,
     ) -> c_int,
+    /// `MPII_Errhandler_set_lang_f77`
+    pub I_Errhandler_set_lang_f77:
+        unsafe extern "C" fn(caller: *const c_void, errhandler: <A as Abi>::Errhandler) -> c_int,
     /// `MPII_Grequest_set_lang_f77`
     pub I_Grequest_set_lang_f77:
         unsafe extern "C" fn(caller: *const c_void, request: <A as Abi>::Request) -> c_int,
@@ -2206,6 +2209,8 @@ pub struct Table<A: Abi> {
         copy_proxy: *mut c_void,
         delete_proxy: *mut c_void,
     ) -> c_int,
+    /// `MPII_Op_set_lang_f77`
+    pub I_Op_set_lang_f77: unsafe extern "C" fn(caller: *const c_void, op: <A as Abi>::Op) -> c_int,
     /// `MPII_Request_set_copies`
     pub I_Request_set_copies: unsafe extern "C" fn(
         caller: *const c_void,

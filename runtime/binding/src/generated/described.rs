@@ -2,7 +2,7 @@
 //! What the entries of the function table are called and take, for `crate::calls`.
 
 /// Entries of the table.
-pub const CALLS: usize = 730;
+pub const CALLS: usize = 733;
 
 /// A line per entry: its C name, behind a `-` if nobody observes it, and its parameters.
 pub static TEXT: &str = "\
@@ -316,8 +316,11 @@ MPI_Group_translate_ranks group1:g n:-4 ranks1:r[] group2:g ranks2:r[]\n\
 MPI_Group_union group1:g group2:g newgroup:g*\n\
 MPII_Comm_get_attr comm:c comm_keyval:-4 attribute_val:-* flag:l* kind:-4\n\
 MPII_Comm_set_attr comm:c comm_keyval:-4 attribute_val:-* kind:-4\n\
+MPII_Errhandler_set_lang_f77 errhandler:e\n\
 MPII_Grequest_set_lang_f77 request:q\n\
 MPII_Keyval_set_proxy keyval:-4 copy_proxy:-* delete_proxy:-*\n\
+MPII_Op_set_lang_f77 op:o\n\
+MPII_Request_set_copies request:q function:-* state:-* newrequest:q*\n\
 MPII_Type_get_attr datatype:d type_keyval:-4 attribute_val:-* flag:l* kind:-4\n\
 MPII_Type_set_attr datatype:d type_keyval:-4 attribute_val:-* kind:-4\n\
 MPII_Win_get_attr win:w win_keyval:-4 attribute_val:-* flag:l* kind:-4\n\

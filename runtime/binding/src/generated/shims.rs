@@ -3296,6 +3296,18 @@ pub unsafe extern "C" fn I_Comm_set_attr<A: Abi>(
     }
 }
 
+pub unsafe extern "C" fn I_Errhandler_set_lang_f77<A: Abi>(
+    caller: *const c_void,
+    errhandler: <A as Abi>::Errhandler,
+) -> c_int {
+    // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
+    unsafe {
+        enter::<A, _>(caller, "MPII_Errhandler_set_lang_f77", |call| {
+            crate::errhandler::set_fortran::<A>(call, errhandler)
+        })
+    }
+}
+
 pub unsafe extern "C" fn I_Grequest_set_lang_f77<A: Abi>(
     caller: *const c_void,
     request: <A as Abi>::Request,
@@ -3318,6 +3330,18 @@ pub unsafe extern "C" fn I_Keyval_set_proxy<A: Abi>(
     unsafe {
         enter::<A, _>(caller, "MPII_Keyval_set_proxy", |call| {
             crate::attribute::keyval_set_proxy::<A>(call, keyval, copy_proxy, delete_proxy)
+        })
+    }
+}
+
+pub unsafe extern "C" fn I_Op_set_lang_f77<A: Abi>(
+    caller: *const c_void,
+    op: <A as Abi>::Op,
+) -> c_int {
+    // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
+    unsafe {
+        enter::<A, _>(caller, "MPII_Op_set_lang_f77", |call| {
+            crate::op::set_fortran::<A>(call, op)
         })
     }
 }

@@ -5,7 +5,7 @@ use super::requests::State;
 use cohort_engine::offload::Poster;
 use cohort_engine::{Claim, MessageRef};
 use cohort_object::Slots;
-use core::cell::UnsafeCell;
+use core::cell::{Cell, UnsafeCell};
 
 /// What a rank has under way.
 #[derive(Default)]
@@ -22,12 +22,14 @@ pub struct Pending {
 
 /// An operation that the application made. It belongs to one rank, whose programs speak one ABI,
 /// so the function's type is known again where it is called.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct UserFunction {
     /// Its code.
     pub address: *const (),
     /// Whether it takes counts of 64 bits.
     pub large: bool,
+    /// The function is Fortran's: it gets the integer of a handle. Set before the program gets the operation.
+    pub fortran: Cell<bool>,
     /// Whether the order of its operands does not matter.
     pub commutes: bool,
 }

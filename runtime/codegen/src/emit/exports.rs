@@ -39,7 +39,7 @@ pub fn exports(api: &Api, abi: &str) -> String {
 }
 
 /// Whether Open MPI 4 had this under a name of its own too.
-fn is_persistent_collective(procedure: &Procedure) -> bool {
+pub(super) fn is_persistent_collective(procedure: &Procedure) -> bool {
     let has_info = procedure.parameters.iter().any(|p| p.kind == "INFO");
     let sends = ["Psend_init", "Precv_init"].contains(&procedure.name.as_str());
     procedure.name.ends_with("_init") && has_info && !sends

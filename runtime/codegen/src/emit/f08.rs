@@ -52,11 +52,12 @@ pub fn procedures(api: &Api) -> Result<String, String> {
          use crate::arguments::Ierror;\n\
          use crate::descriptor::{Choice, Copied, start};\n\
          use crate::generated::c;\n\
+         use crate::handles::{Handles, handle, length};\n\
          use crate::held::Held;\n\
          use crate::sections::{Otherwise, Strided, Typed, given};\n\
          use crate::text::Text;\n\
-         use crate::{A, arguments, names, sentinel};\n\
-         use cohort_abi::{Abi, Handle};\n\
+         use crate::{A, arguments, handles, names, sentinel};\n\
+         use cohort_abi::{Abi, Constants, Handle};\n\
          use core::ffi::{c_char, c_int, c_void};\n",
     );
     for procedure in api.procedures.iter().filter(|p| has_f08(p)) {

@@ -169,9 +169,10 @@ pub fn procedures(api: &Api) -> Result<String, String> {
          #![allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]\n\n\
          use crate::arguments::Ierror;\n\
          use crate::generated::c;\n\
+         use crate::handles::{Handles, handle, length};\n\
          use crate::text::{Room, Text};\n\
-         use crate::{A, arguments, names, sentinel};\n\
-         use cohort_abi::{Abi, Handle};\n\
+         use crate::{A, arguments, handles, names, sentinel};\n\
+         use cohort_abi::{Abi, Constants, Handle};\n\
          use core::ffi::{c_char, c_int, c_void};\n",
     );
     for procedure in api.procedures.iter().filter(|p| is_external(p)) {
@@ -299,11 +300,11 @@ pub(super) fn passed(procedure: &Procedure, p: &Parameter, face: Face) -> Option
         }
         _ => {}
     }
-    by_type(p, &n)
+    by_type(procedure, p, &n)
 }
 
 /// The rule for a parameter whose C type says enough.
-fn by_type(p: &Parameter, n: &str) -> Option<Passed> {
+fn by_type(procedure: &Procedure, p: &Parameter, n: &str) -> Option<Passed> {
     let simple = |ty: &str, argument: String| {
         Some(Passed {
             declared: Some(format!("{n}: {ty}")),
@@ -311,28 +312,64 @@ fn by_type(p: &Parameter, n: &str) -> Option<Passed> {
             ..Passed::default()
         })
     };
-    let constant = if p.ty.constant { "*const" } else { "*mut" };
     let pointers = p.ty.pointers + usize::from(!p.ty.array.is_empty());
     match (&p.ty.base, pointers) {
         (Base::Callback { .. }, _) | (Base::Void | Base::Char, _) => None,
-        (Base::Handle(kind), 0) => simple(
-            "*const c_int",
-            format!("<A as Abi>::{kind}::from_int(*{n})"),
-        ),
+        (Base::Handle(_), 0) => simple("*const c_int", format!("handle(*{n})")),
         (Base::Handle(kind), 1) if p.ty.array.is_empty() => Some(Passed {
             declared: Some(format!("{n}: *mut c_int")),
-            before: format!("let mut {n}_c = <A as Abi>::{kind}::from_int(*{n});\n"),
+            before: format!("let mut {n}_c = handle::<<A as Abi>::{kind}>(*{n});\n"),
             argument: format!("&mut {n}_c"),
             after: format!("*{n} = {n}_c.to_int();\n"),
             ..Passed::default()
         }),
-        (Base::Handle(_), 1) => simple(
-            &format!("{constant} c_int"),
-            format!("arguments::array({n})"),
-        ),
+        (Base::Handle(kind), 1) => Some(handles(procedure, p, n, kind)),
         (base, 0) => simple(&format!("*const {}", base.rust()), format!("*{n}")),
         (_, 1) => simple(&p.ty.rust(), n.to_owned()),
         _ => None,
+    }
+}
+
+/// The rule for an array of handles.
+fn handles(procedure: &Procedure, p: &Parameter, n: &str, kind: &str) -> Passed {
+    let constant = if p.ty.constant { "*const" } else { "*mut" };
+    let has = |name: &&&str| procedure.parameters.iter().any(|p| p.name == **name);
+    let counts = ["count", "incount", "max_datatypes"];
+    let length = match (counts.iter().find(has), p.name.as_str()) {
+        (Some(count), _) => format!("length(*{count})"),
+        (None, "sendtypes") if procedure.name.contains("eighbor") => {
+            "handles::neighbours(*comm)[1]".to_owned()
+        }
+        (None, _) if procedure.name.contains("eighbor") => {
+            "handles::neighbours(*comm)[0]".to_owned()
+        }
+        (None, name) => {
+            let in_place = "sentinel::buffer(sendbuf).addr() == A::IN_PLACE";
+            let unused = if name == "sendtypes" {
+                in_place
+            } else {
+                "false"
+            };
+            format!("handles::processes(*comm, {unused})")
+        }
+    };
+    let made = if p.direction == Direction::Out {
+        "room"
+    } else {
+        "of"
+    };
+    let after = match p.direction {
+        Direction::In => String::new(),
+        _ => format!("{n}_c.store();\n"),
+    };
+    Passed {
+        declared: Some(format!("{n}: {constant} c_int")),
+        before: format!(
+            "let mut {n}_c = Handles::<<A as Abi>::{kind}>::{made}({n}, || {length});\n"
+        ),
+        argument: format!("{n}_c.pointer()"),
+        after,
+        ..Passed::default()
     }
 }
 

@@ -44,16 +44,24 @@ pub fn objects(constants: &[Constant]) -> String {
         if let (Some(kind), Some((name, fortran))) = (constant.handle(), constant.variable()) {
             let neutral = format!("handle::{}", constant.rust_name());
             define(kind, name, &neutral, fortran);
-            let _ = writeln!(entries, "({neutral}, (&raw const {name}).cast()),");
+            let _ = writeln!(
+                entries,
+                "({neutral}, {fortran}, (&raw const {name}).cast()),"
+            );
         }
     }
+    let mut unnamed = String::new();
     for (kind, name, fortran) in OTHERS {
         define(kind, name, "0", fortran);
+        if fortran >= 0 {
+            let _ = writeln!(unnamed, "({fortran}, (&raw const {name}).cast()),");
+        }
     }
     let _ = write!(
         out,
         "\n/// Where they are for this rank: a program may hold a copy, which then is the object.\n\
-         pub static OBJECTS: Objects = Objects::new(&[\n{entries}]);\n"
+         #[unsafe(export_name = \"cohort_openmpi_objects\")]\n\
+         pub static OBJECTS: Objects = Objects::new(&[\n{entries}], &[{unnamed}]);\n"
     );
     out
 }

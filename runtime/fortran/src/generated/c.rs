@@ -1466,11 +1466,13 @@ unsafe extern "C" {
         attribute_val: *mut c_void,
         kind: c_int,
     ) -> c_int;
+    pub fn MPII_Errhandler_set_lang_f77(errhandler: <A as Abi>::Errhandler) -> c_int;
     pub fn MPII_Keyval_set_proxy(
         keyval: c_int,
         copy_proxy: *mut c_void,
         delete_proxy: *mut c_void,
     ) -> c_int;
+    pub fn MPII_Op_set_lang_f77(op: <A as Abi>::Op) -> c_int;
     pub fn MPII_Request_set_copies(
         request: <A as Abi>::Request,
         function: *mut c_void,

@@ -5,11 +5,12 @@
 use crate::arguments::Ierror;
 use crate::descriptor::{Choice, Copied, start};
 use crate::generated::c;
+use crate::handles::{Handles, handle, length};
 use crate::held::Held;
 use crate::sections::{Otherwise, Strided, Typed, given};
 use crate::text::Text;
-use crate::{A, arguments, names, sentinel};
-use cohort_abi::{Abi, Handle};
+use crate::{A, arguments, handles, names, sentinel};
+use cohort_abi::{Abi, Constants, Handle};
 use core::ffi::{c_char, c_int, c_void};
 
 names!(crate::generated::procedures::abi_get_fortran_booleans: mpi_abi_get_fortran_booleans_f08_ pmpi_abi_get_fortran_booleans_f08_ pmpir_abi_get_fortran_booleans_f08_);
@@ -83,13 +84,13 @@ pub unsafe extern "C" fn accumulate_c(
         let code = c::MPI_Accumulate_c(
             sentinel::buffer(origin_addr),
             *origin_count,
-            <A as Abi>::Datatype::from_int(*origin_datatype),
+            handle(*origin_datatype),
             *target_rank,
             *target_disp,
             *target_count,
-            <A as Abi>::Datatype::from_int(*target_datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Win::from_int(*win),
+            handle(*target_datatype),
+            handle(*op),
+            handle(*win),
         );
         ierror.set(code);
     }
@@ -192,11 +193,11 @@ pub unsafe extern "C" fn allgather_c(
         let code = c::MPI_Allgather_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -292,16 +293,16 @@ pub unsafe extern "C" fn allgather_init_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Allgather_init_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*recvtype),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -403,12 +404,12 @@ pub unsafe extern "C" fn allgatherv_c(
         let code = c::MPI_Allgatherv_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             displs,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -509,17 +510,17 @@ pub unsafe extern "C" fn allgatherv_init_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Allgatherv_init_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             displs,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*recvtype),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -617,9 +618,9 @@ pub unsafe extern "C" fn allreduce_c(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -691,15 +692,15 @@ pub unsafe extern "C" fn allreduce_init_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Allreduce_init_c(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -777,11 +778,11 @@ pub unsafe extern "C" fn alltoall_c(
         let code = c::MPI_Alltoall_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -866,16 +867,16 @@ pub unsafe extern "C" fn alltoall_init_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Alltoall_init_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*recvtype),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -970,12 +971,12 @@ pub unsafe extern "C" fn alltoallv_c(
             sentinel::buffer(sendbuf),
             sendcounts,
             sdispls,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             rdispls,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -1070,18 +1071,18 @@ pub unsafe extern "C" fn alltoallv_init_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Alltoallv_init_c(
             sentinel::buffer(sendbuf),
             sendcounts,
             sdispls,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             rdispls,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*recvtype),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -1176,16 +1177,21 @@ pub unsafe extern "C" fn alltoallw_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut sendtypes_c = Handles::<<A as Abi>::Datatype>::of(sendtypes, || {
+            handles::processes(*comm, sentinel::buffer(sendbuf).addr() == A::IN_PLACE)
+        });
+        let mut recvtypes_c =
+            Handles::<<A as Abi>::Datatype>::of(recvtypes, || handles::processes(*comm, false));
         let code = c::MPI_Alltoallw_c(
             sentinel::buffer(sendbuf),
             sendcounts,
             sdispls,
-            arguments::array(sendtypes),
+            sendtypes_c.pointer(),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             rdispls,
-            arguments::array(recvtypes),
-            <A as Abi>::Comm::from_int(*comm),
+            recvtypes_c.pointer(),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -1270,18 +1276,23 @@ pub unsafe extern "C" fn alltoallw_init_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut sendtypes_c = Handles::<<A as Abi>::Datatype>::of(sendtypes, || {
+            handles::processes(*comm, sentinel::buffer(sendbuf).addr() == A::IN_PLACE)
+        });
+        let mut recvtypes_c =
+            Handles::<<A as Abi>::Datatype>::of(recvtypes, || handles::processes(*comm, false));
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Alltoallw_init_c(
             sentinel::buffer(sendbuf),
             sendcounts,
             sdispls,
-            arguments::array(sendtypes),
+            sendtypes_c.pointer(),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             rdispls,
-            arguments::array(recvtypes),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            recvtypes_c.pointer(),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -1363,9 +1374,9 @@ pub unsafe extern "C" fn bcast_c(
         let code = c::MPI_Bcast_c(
             sentinel::buffer(buffer).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -1444,14 +1455,14 @@ pub unsafe extern "C" fn bcast_init_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Bcast_init_c(
             sentinel::buffer(buffer).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -1533,10 +1544,10 @@ pub unsafe extern "C" fn bsend_c(
         let code = c::MPI_Bsend_c(
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -1614,14 +1625,14 @@ pub unsafe extern "C" fn bsend_init_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Bsend_init_c(
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -1765,11 +1776,8 @@ pub unsafe extern "C" fn comm_attach_buffer_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Comm_attach_buffer_c(
-            <A as Abi>::Comm::from_int(*comm),
-            sentinel::buffer(buffer).cast_mut(),
-            *size,
-        );
+        let code =
+            c::MPI_Comm_attach_buffer_c(handle(*comm), sentinel::buffer(buffer).cast_mut(), *size);
         ierror.set(code);
     }
 }
@@ -1814,7 +1822,7 @@ pub unsafe extern "C" fn comm_detach_buffer_f08(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Comm_detach_buffer(<A as Abi>::Comm::from_int(*comm), buffer_addr, size);
+        let code = c::MPI_Comm_detach_buffer(handle(*comm), buffer_addr, size);
         ierror.set(code);
     }
 }
@@ -1829,8 +1837,7 @@ pub unsafe extern "C" fn comm_detach_buffer_c_f08(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code =
-            c::MPI_Comm_detach_buffer_c(<A as Abi>::Comm::from_int(*comm), buffer_addr, size);
+        let code = c::MPI_Comm_detach_buffer_c(handle(*comm), buffer_addr, size);
         ierror.set(code);
     }
 }
@@ -1980,9 +1987,9 @@ pub unsafe extern "C" fn exscan_c(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -2054,15 +2061,15 @@ pub unsafe extern "C" fn exscan_init_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Exscan_init_c(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -2223,12 +2230,12 @@ pub unsafe extern "C" fn file_iread_all_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_File_iread_all_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -2341,13 +2348,13 @@ pub unsafe extern "C" fn file_iread_at_all_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_File_iread_at_all_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             *offset,
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -2398,13 +2405,13 @@ pub unsafe extern "C" fn file_iread_at_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_File_iread_at_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             *offset,
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -2454,12 +2461,12 @@ pub unsafe extern "C" fn file_iread_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_File_iread_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -2537,12 +2544,12 @@ pub unsafe extern "C" fn file_iread_shared_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_File_iread_shared_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -2650,12 +2657,12 @@ pub unsafe extern "C" fn file_iwrite_all_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_File_iwrite_all_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -2768,13 +2775,13 @@ pub unsafe extern "C" fn file_iwrite_at_all_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_File_iwrite_at_all_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             *offset,
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -2825,13 +2832,13 @@ pub unsafe extern "C" fn file_iwrite_at_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_File_iwrite_at_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             *offset,
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -2881,12 +2888,12 @@ pub unsafe extern "C" fn file_iwrite_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_File_iwrite_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -2964,12 +2971,12 @@ pub unsafe extern "C" fn file_iwrite_shared_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_File_iwrite_shared_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -3091,10 +3098,10 @@ pub unsafe extern "C" fn file_read_all_begin_c(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_read_all_begin_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
         );
         ierror.set(code);
     }
@@ -3127,10 +3134,10 @@ pub unsafe extern "C" fn file_read_all_c(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_read_all_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             arguments::status(status),
         );
         ierror.set(code);
@@ -3262,11 +3269,11 @@ pub unsafe extern "C" fn file_read_at_all_begin_c(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_read_at_all_begin_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             *offset,
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
         );
         ierror.set(code);
     }
@@ -3308,11 +3315,11 @@ pub unsafe extern "C" fn file_read_at_all_c(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_read_at_all_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             *offset,
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             arguments::status(status),
         );
         ierror.set(code);
@@ -3371,11 +3378,11 @@ pub unsafe extern "C" fn file_read_at_c(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_read_at_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             *offset,
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             arguments::status(status),
         );
         ierror.set(code);
@@ -3419,10 +3426,10 @@ pub unsafe extern "C" fn file_read_c(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_read_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             arguments::status(status),
         );
         ierror.set(code);
@@ -3509,10 +3516,10 @@ pub unsafe extern "C" fn file_read_ordered_begin_c(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_read_ordered_begin_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
         );
         ierror.set(code);
     }
@@ -3545,10 +3552,10 @@ pub unsafe extern "C" fn file_read_ordered_c(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_read_ordered_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             arguments::status(status),
         );
         ierror.set(code);
@@ -3628,10 +3635,10 @@ pub unsafe extern "C" fn file_read_shared_c(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_read_shared_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             arguments::status(status),
         );
         ierror.set(code);
@@ -3758,10 +3765,10 @@ pub unsafe extern "C" fn file_write_all_begin_c(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_write_all_begin_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
         );
         ierror.set(code);
     }
@@ -3794,10 +3801,10 @@ pub unsafe extern "C" fn file_write_all_c(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_write_all_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             arguments::status(status),
         );
         ierror.set(code);
@@ -3929,11 +3936,11 @@ pub unsafe extern "C" fn file_write_at_all_begin_c(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_write_at_all_begin_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             *offset,
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
         );
         ierror.set(code);
     }
@@ -3975,11 +3982,11 @@ pub unsafe extern "C" fn file_write_at_all_c(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_write_at_all_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             *offset,
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             arguments::status(status),
         );
         ierror.set(code);
@@ -4038,11 +4045,11 @@ pub unsafe extern "C" fn file_write_at_c(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_write_at_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             *offset,
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             arguments::status(status),
         );
         ierror.set(code);
@@ -4086,10 +4093,10 @@ pub unsafe extern "C" fn file_write_c(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_write_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             arguments::status(status),
         );
         ierror.set(code);
@@ -4176,10 +4183,10 @@ pub unsafe extern "C" fn file_write_ordered_begin_c(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_write_ordered_begin_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
         );
         ierror.set(code);
     }
@@ -4212,10 +4219,10 @@ pub unsafe extern "C" fn file_write_ordered_c(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_write_ordered_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             arguments::status(status),
         );
         ierror.set(code);
@@ -4295,10 +4302,10 @@ pub unsafe extern "C" fn file_write_shared_c(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_write_shared_c(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             arguments::status(status),
         );
         ierror.set(code);
@@ -4392,12 +4399,12 @@ pub unsafe extern "C" fn gather_c(
         let code = c::MPI_Gather_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -4498,17 +4505,17 @@ pub unsafe extern "C" fn gather_init_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Gather_init_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -4615,13 +4622,13 @@ pub unsafe extern "C" fn gatherv_c(
         let code = c::MPI_Gatherv_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             displs,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -4727,18 +4734,18 @@ pub unsafe extern "C" fn gatherv_init_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Gatherv_init_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             displs,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -4907,16 +4914,16 @@ pub unsafe extern "C" fn get_accumulate_c(
         let code = c::MPI_Get_accumulate_c(
             sentinel::buffer(origin_addr),
             *origin_count,
-            <A as Abi>::Datatype::from_int(*origin_datatype),
+            handle(*origin_datatype),
             sentinel::buffer(result_addr).cast_mut(),
             *result_count,
-            <A as Abi>::Datatype::from_int(*result_datatype),
+            handle(*result_datatype),
             *target_rank,
             *target_disp,
             *target_count,
-            <A as Abi>::Datatype::from_int(*target_datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Win::from_int(*win),
+            handle(*target_datatype),
+            handle(*op),
+            handle(*win),
         );
         ierror.set(code);
     }
@@ -5002,12 +5009,12 @@ pub unsafe extern "C" fn get_c(
         let code = c::MPI_Get_c(
             sentinel::buffer(origin_addr).cast_mut(),
             *origin_count,
-            <A as Abi>::Datatype::from_int(*origin_datatype),
+            handle(*origin_datatype),
             *target_rank,
             *target_disp,
             *target_count,
-            <A as Abi>::Datatype::from_int(*target_datatype),
-            <A as Abi>::Win::from_int(*win),
+            handle(*target_datatype),
+            handle(*win),
         );
         ierror.set(code);
     }
@@ -5061,11 +5068,7 @@ pub unsafe extern "C" fn get_count_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Get_count_c(
-            arguments::status(status),
-            <A as Abi>::Datatype::from_int(*datatype),
-            count,
-        );
+        let code = c::MPI_Get_count_c(arguments::status(status), handle(*datatype), count);
         ierror.set(code);
     }
 }
@@ -5082,11 +5085,7 @@ pub unsafe extern "C" fn get_elements_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Get_elements_c(
-            arguments::status(status),
-            <A as Abi>::Datatype::from_int(*datatype),
-            count,
-        );
+        let code = c::MPI_Get_elements_c(arguments::status(status), handle(*datatype), count);
         ierror.set(code);
     }
 }
@@ -5200,15 +5199,15 @@ pub unsafe extern "C" fn iallgather_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Iallgather_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -5316,16 +5315,16 @@ pub unsafe extern "C" fn iallgatherv_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Iallgatherv_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             displs,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -5414,14 +5413,14 @@ pub unsafe extern "C" fn iallreduce_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Iallreduce_c(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -5501,15 +5500,15 @@ pub unsafe extern "C" fn ialltoall_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ialltoall_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -5604,17 +5603,17 @@ pub unsafe extern "C" fn ialltoallv_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ialltoallv_c(
             sentinel::buffer(sendbuf),
             sendcounts,
             sdispls,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             rdispls,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -5704,17 +5703,22 @@ pub unsafe extern "C" fn ialltoallw_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut sendtypes_c = Handles::<<A as Abi>::Datatype>::of(sendtypes, || {
+            handles::processes(*comm, sentinel::buffer(sendbuf).addr() == A::IN_PLACE)
+        });
+        let mut recvtypes_c =
+            Handles::<<A as Abi>::Datatype>::of(recvtypes, || handles::processes(*comm, false));
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ialltoallw_c(
             sentinel::buffer(sendbuf),
             sendcounts,
             sdispls,
-            arguments::array(sendtypes),
+            sendtypes_c.pointer(),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             rdispls,
-            arguments::array(recvtypes),
-            <A as Abi>::Comm::from_int(*comm),
+            recvtypes_c.pointer(),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -5796,13 +5800,13 @@ pub unsafe extern "C" fn ibcast_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ibcast_c(
             sentinel::buffer(buffer).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -5888,14 +5892,14 @@ pub unsafe extern "C" fn ibsend_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ibsend_c(
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -5974,14 +5978,14 @@ pub unsafe extern "C" fn iexscan_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Iexscan_c(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -6072,16 +6076,16 @@ pub unsafe extern "C" fn igather_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Igather_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -6194,17 +6198,17 @@ pub unsafe extern "C" fn igatherv_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Igatherv_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             displs,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -6300,12 +6304,12 @@ pub unsafe extern "C" fn imrecv_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut message_c = <A as Abi>::Message::from_int(*message);
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut message_c = handle::<<A as Abi>::Message>(*message);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Imrecv_c(
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             &mut message_c,
             &mut request_c,
         );
@@ -6400,15 +6404,15 @@ pub unsafe extern "C" fn ineighbor_allgather_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ineighbor_allgather_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -6516,16 +6520,16 @@ pub unsafe extern "C" fn ineighbor_allgatherv_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ineighbor_allgatherv_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             displs,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -6624,15 +6628,15 @@ pub unsafe extern "C" fn ineighbor_alltoall_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ineighbor_alltoall_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -6727,17 +6731,17 @@ pub unsafe extern "C" fn ineighbor_alltoallv_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ineighbor_alltoallv_c(
             sentinel::buffer(sendbuf),
             sendcounts,
             sdispls,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             rdispls,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -6827,17 +6831,21 @@ pub unsafe extern "C" fn ineighbor_alltoallw_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut sendtypes_c =
+            Handles::<<A as Abi>::Datatype>::of(sendtypes, || handles::neighbours(*comm)[1]);
+        let mut recvtypes_c =
+            Handles::<<A as Abi>::Datatype>::of(recvtypes, || handles::neighbours(*comm)[0]);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ineighbor_alltoallw_c(
             sentinel::buffer(sendbuf),
             sendcounts,
             sdispls,
-            arguments::array(sendtypes),
+            sendtypes_c.pointer(),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             rdispls,
-            arguments::array(recvtypes),
-            <A as Abi>::Comm::from_int(*comm),
+            recvtypes_c.pointer(),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -6956,14 +6964,14 @@ pub unsafe extern "C" fn irecv_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Irecv_c(
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *source,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -7044,15 +7052,15 @@ pub unsafe extern "C" fn ireduce_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ireduce_c(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
+            handle(*datatype),
+            handle(*op),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -7148,14 +7156,14 @@ pub unsafe extern "C" fn ireduce_scatter_block_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ireduce_scatter_block_c(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -7200,14 +7208,14 @@ pub unsafe extern "C" fn ireduce_scatter_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ireduce_scatter_c(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -7286,14 +7294,14 @@ pub unsafe extern "C" fn irsend_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Irsend_c(
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -7374,14 +7382,14 @@ pub unsafe extern "C" fn iscan_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Iscan_c(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -7472,16 +7480,16 @@ pub unsafe extern "C" fn iscatter_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Iscatter_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -7594,17 +7602,17 @@ pub unsafe extern "C" fn iscatterv_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Iscatterv_c(
             sentinel::buffer(sendbuf),
             sendcounts,
             displs,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -7704,14 +7712,14 @@ pub unsafe extern "C" fn isend_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Isend_c(
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -7828,19 +7836,19 @@ pub unsafe extern "C" fn isendrecv_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Isendrecv_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             *dest,
             *sendtag,
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *source,
             *recvtag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -7958,16 +7966,16 @@ pub unsafe extern "C" fn isendrecv_replace_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Isendrecv_replace_c(
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *sendtag,
             *source,
             *recvtag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -8059,14 +8067,14 @@ pub unsafe extern "C" fn issend_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Issend_c(
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -8146,11 +8154,11 @@ pub unsafe extern "C" fn mrecv_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut message_c = <A as Abi>::Message::from_int(*message);
+        let mut message_c = handle::<<A as Abi>::Message>(*message);
         let code = c::MPI_Mrecv_c(
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             &mut message_c,
             arguments::status(status),
         );
@@ -8230,11 +8238,11 @@ pub unsafe extern "C" fn neighbor_allgather_c(
         let code = c::MPI_Neighbor_allgather_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -8330,16 +8338,16 @@ pub unsafe extern "C" fn neighbor_allgather_init_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Neighbor_allgather_init_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*recvtype),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -8441,12 +8449,12 @@ pub unsafe extern "C" fn neighbor_allgatherv_c(
         let code = c::MPI_Neighbor_allgatherv_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             displs,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -8547,17 +8555,17 @@ pub unsafe extern "C" fn neighbor_allgatherv_init_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Neighbor_allgatherv_init_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             displs,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*recvtype),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -8655,11 +8663,11 @@ pub unsafe extern "C" fn neighbor_alltoall_c(
         let code = c::MPI_Neighbor_alltoall_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -8744,16 +8752,16 @@ pub unsafe extern "C" fn neighbor_alltoall_init_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Neighbor_alltoall_init_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*recvtype),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -8848,12 +8856,12 @@ pub unsafe extern "C" fn neighbor_alltoallv_c(
             sentinel::buffer(sendbuf),
             sendcounts,
             sdispls,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             rdispls,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -8948,18 +8956,18 @@ pub unsafe extern "C" fn neighbor_alltoallv_init_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Neighbor_alltoallv_init_c(
             sentinel::buffer(sendbuf),
             sendcounts,
             sdispls,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             rdispls,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*recvtype),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -9054,16 +9062,20 @@ pub unsafe extern "C" fn neighbor_alltoallw_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut sendtypes_c =
+            Handles::<<A as Abi>::Datatype>::of(sendtypes, || handles::neighbours(*comm)[1]);
+        let mut recvtypes_c =
+            Handles::<<A as Abi>::Datatype>::of(recvtypes, || handles::neighbours(*comm)[0]);
         let code = c::MPI_Neighbor_alltoallw_c(
             sentinel::buffer(sendbuf),
             sendcounts,
             sdispls,
-            arguments::array(sendtypes),
+            sendtypes_c.pointer(),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             rdispls,
-            arguments::array(recvtypes),
-            <A as Abi>::Comm::from_int(*comm),
+            recvtypes_c.pointer(),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -9148,18 +9160,22 @@ pub unsafe extern "C" fn neighbor_alltoallw_init_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut sendtypes_c =
+            Handles::<<A as Abi>::Datatype>::of(sendtypes, || handles::neighbours(*comm)[1]);
+        let mut recvtypes_c =
+            Handles::<<A as Abi>::Datatype>::of(recvtypes, || handles::neighbours(*comm)[0]);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Neighbor_alltoallw_init_c(
             sentinel::buffer(sendbuf),
             sendcounts,
             sdispls,
-            arguments::array(sendtypes),
+            sendtypes_c.pointer(),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             rdispls,
-            arguments::array(recvtypes),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            recvtypes_c.pointer(),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -9251,11 +9267,11 @@ pub unsafe extern "C" fn pack_c(
         let code = c::MPI_Pack_c(
             sentinel::buffer(inbuf),
             *incount,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             sentinel::buffer(outbuf).cast_mut(),
             *outsize,
             position,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -9339,7 +9355,7 @@ pub unsafe extern "C" fn pack_external_c(
             datarep.pointer(),
             sentinel::buffer(inbuf),
             *incount,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             sentinel::buffer(outbuf).cast_mut(),
             *outsize,
             position,
@@ -9392,12 +9408,8 @@ pub unsafe extern "C" fn pack_external_size_c(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let datarep = Text::trimmed(datarep, datarep_length);
-        let code = c::MPI_Pack_external_size_c(
-            datarep.pointer(),
-            *incount,
-            <A as Abi>::Datatype::from_int(*datatype),
-            size,
-        );
+        let code =
+            c::MPI_Pack_external_size_c(datarep.pointer(), *incount, handle(*datatype), size);
         ierror.set(code);
     }
 }
@@ -9415,12 +9427,7 @@ pub unsafe extern "C" fn pack_size_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Pack_size_c(
-            *incount,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Comm::from_int(*comm),
-            size,
-        );
+        let code = c::MPI_Pack_size_c(*incount, handle(*datatype), handle(*comm), size);
         ierror.set(code);
     }
 }
@@ -9547,12 +9554,12 @@ pub unsafe extern "C" fn put_c(
         let code = c::MPI_Put_c(
             sentinel::buffer(origin_addr),
             *origin_count,
-            <A as Abi>::Datatype::from_int(*origin_datatype),
+            handle(*origin_datatype),
             *target_rank,
             *target_disp,
             *target_count,
-            <A as Abi>::Datatype::from_int(*target_datatype),
-            <A as Abi>::Win::from_int(*win),
+            handle(*target_datatype),
+            handle(*win),
         );
         ierror.set(code);
     }
@@ -9658,17 +9665,17 @@ pub unsafe extern "C" fn raccumulate_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Raccumulate_c(
             sentinel::buffer(origin_addr),
             *origin_count,
-            <A as Abi>::Datatype::from_int(*origin_datatype),
+            handle(*origin_datatype),
             *target_rank,
             *target_disp,
             *target_count,
-            <A as Abi>::Datatype::from_int(*target_datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Win::from_int(*win),
+            handle(*target_datatype),
+            handle(*op),
+            handle(*win),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -9764,10 +9771,10 @@ pub unsafe extern "C" fn recv_c(
         let code = c::MPI_Recv_c(
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *source,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             arguments::status(status),
         );
         ierror.set(code);
@@ -9848,14 +9855,14 @@ pub unsafe extern "C" fn recv_init_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Recv_init_c(
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *source,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -9942,10 +9949,10 @@ pub unsafe extern "C" fn reduce_c(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
+            handle(*datatype),
+            handle(*op),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -10021,16 +10028,16 @@ pub unsafe extern "C" fn reduce_init_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Reduce_init_c(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
+            handle(*datatype),
+            handle(*op),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -10104,8 +10111,8 @@ pub unsafe extern "C" fn reduce_local_c(
             sentinel::buffer(inbuf),
             sentinel::buffer(inoutbuf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
+            handle(*datatype),
+            handle(*op),
         );
         ierror.set(code);
     }
@@ -10205,9 +10212,9 @@ pub unsafe extern "C" fn reduce_scatter_block_c(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -10279,15 +10286,15 @@ pub unsafe extern "C" fn reduce_scatter_block_init_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Reduce_scatter_block_init_c(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -10336,9 +10343,9 @@ pub unsafe extern "C" fn reduce_scatter_c(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -10410,15 +10417,15 @@ pub unsafe extern "C" fn reduce_scatter_init_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Reduce_scatter_init_c(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -10593,20 +10600,20 @@ pub unsafe extern "C" fn rget_accumulate_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Rget_accumulate_c(
             sentinel::buffer(origin_addr),
             *origin_count,
-            <A as Abi>::Datatype::from_int(*origin_datatype),
+            handle(*origin_datatype),
             sentinel::buffer(result_addr).cast_mut(),
             *result_count,
-            <A as Abi>::Datatype::from_int(*result_datatype),
+            handle(*result_datatype),
             *target_rank,
             *target_disp,
             *target_count,
-            <A as Abi>::Datatype::from_int(*target_datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Win::from_int(*win),
+            handle(*target_datatype),
+            handle(*op),
+            handle(*win),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -10688,16 +10695,16 @@ pub unsafe extern "C" fn rget_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Rget_c(
             sentinel::buffer(origin_addr).cast_mut(),
             *origin_count,
-            <A as Abi>::Datatype::from_int(*origin_datatype),
+            handle(*origin_datatype),
             *target_rank,
             *target_disp,
             *target_count,
-            <A as Abi>::Datatype::from_int(*target_datatype),
-            <A as Abi>::Win::from_int(*win),
+            handle(*target_datatype),
+            handle(*win),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -10805,16 +10812,16 @@ pub unsafe extern "C" fn rput_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Rput_c(
             sentinel::buffer(origin_addr),
             *origin_count,
-            <A as Abi>::Datatype::from_int(*origin_datatype),
+            handle(*origin_datatype),
             *target_rank,
             *target_disp,
             *target_count,
-            <A as Abi>::Datatype::from_int(*target_datatype),
-            <A as Abi>::Win::from_int(*win),
+            handle(*target_datatype),
+            handle(*win),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -10905,10 +10912,10 @@ pub unsafe extern "C" fn rsend_c(
         let code = c::MPI_Rsend_c(
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -10986,14 +10993,14 @@ pub unsafe extern "C" fn rsend_init_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Rsend_init_c(
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -11077,9 +11084,9 @@ pub unsafe extern "C" fn scan_c(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -11151,15 +11158,15 @@ pub unsafe extern "C" fn scan_init_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Scan_init_c(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -11243,12 +11250,12 @@ pub unsafe extern "C" fn scatter_c(
         let code = c::MPI_Scatter_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -11349,17 +11356,17 @@ pub unsafe extern "C" fn scatter_init_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Scatter_init_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -11467,12 +11474,12 @@ pub unsafe extern "C" fn scatterv_c(
             sentinel::buffer(sendbuf),
             sendcounts,
             displs,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -11578,18 +11585,18 @@ pub unsafe extern "C" fn scatterv_init_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Scatterv_init_c(
             sentinel::buffer(sendbuf),
             sendcounts,
             displs,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -11685,10 +11692,10 @@ pub unsafe extern "C" fn send_c(
         let code = c::MPI_Send_c(
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -11766,14 +11773,14 @@ pub unsafe extern "C" fn send_init_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Send_init_c(
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -11880,15 +11887,15 @@ pub unsafe extern "C" fn sendrecv_c(
         let code = c::MPI_Sendrecv_c(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             *dest,
             *sendtag,
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *source,
             *recvtag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             arguments::status(status),
         );
         ierror.set(code);
@@ -11989,12 +11996,12 @@ pub unsafe extern "C" fn sendrecv_replace_c(
         let code = c::MPI_Sendrecv_replace_c(
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *sendtag,
             *source,
             *recvtag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             arguments::status(status),
         );
         ierror.set(code);
@@ -12056,7 +12063,7 @@ pub unsafe extern "C" fn session_attach_buffer_c(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Session_attach_buffer_c(
-            <A as Abi>::Session::from_int(*session),
+            handle(*session),
             sentinel::buffer(buffer).cast_mut(),
             *size,
         );
@@ -12090,11 +12097,7 @@ pub unsafe extern "C" fn session_detach_buffer_f08(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Session_detach_buffer(
-            <A as Abi>::Session::from_int(*session),
-            buffer_addr,
-            size,
-        );
+        let code = c::MPI_Session_detach_buffer(handle(*session), buffer_addr, size);
         ierror.set(code);
     }
 }
@@ -12109,11 +12112,7 @@ pub unsafe extern "C" fn session_detach_buffer_c_f08(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Session_detach_buffer_c(
-            <A as Abi>::Session::from_int(*session),
-            buffer_addr,
-            size,
-        );
+        let code = c::MPI_Session_detach_buffer_c(handle(*session), buffer_addr, size);
         ierror.set(code);
     }
 }
@@ -12180,10 +12179,10 @@ pub unsafe extern "C" fn ssend_c(
         let code = c::MPI_Ssend_c(
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -12261,14 +12260,14 @@ pub unsafe extern "C" fn ssend_init_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ssend_init_c(
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -12332,11 +12331,8 @@ pub unsafe extern "C" fn status_set_elements_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Status_set_elements_c(
-            arguments::status(status),
-            <A as Abi>::Datatype::from_int(*datatype),
-            *count,
-        );
+        let code =
+            c::MPI_Status_set_elements_c(arguments::status(status), handle(*datatype), *count);
         ierror.set(code);
     }
 }
@@ -12375,12 +12371,8 @@ pub unsafe extern "C" fn type_contiguous_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
-        let code = c::MPI_Type_contiguous_c(
-            *count,
-            <A as Abi>::Datatype::from_int(*oldtype),
-            &mut newtype_c,
-        );
+        let mut newtype_c = handle::<<A as Abi>::Datatype>(*newtype);
+        let code = c::MPI_Type_contiguous_c(*count, handle(*oldtype), &mut newtype_c);
         *newtype = newtype_c.to_int();
         ierror.set(code);
     }
@@ -12405,7 +12397,7 @@ pub unsafe extern "C" fn type_create_darray_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
+        let mut newtype_c = handle::<<A as Abi>::Datatype>(*newtype);
         let code = c::MPI_Type_create_darray_c(
             *size,
             *rank,
@@ -12415,7 +12407,7 @@ pub unsafe extern "C" fn type_create_darray_c(
             array_of_dargs,
             array_of_psizes,
             *order,
-            <A as Abi>::Datatype::from_int(*oldtype),
+            handle(*oldtype),
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
@@ -12445,12 +12437,12 @@ pub unsafe extern "C" fn type_create_hindexed_block_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
+        let mut newtype_c = handle::<<A as Abi>::Datatype>(*newtype);
         let code = c::MPI_Type_create_hindexed_block_c(
             *count,
             *blocklength,
             array_of_displacements,
-            <A as Abi>::Datatype::from_int(*oldtype),
+            handle(*oldtype),
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
@@ -12470,12 +12462,12 @@ pub unsafe extern "C" fn type_create_hindexed_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
+        let mut newtype_c = handle::<<A as Abi>::Datatype>(*newtype);
         let code = c::MPI_Type_create_hindexed_c(
             *count,
             array_of_blocklengths,
             array_of_displacements,
-            <A as Abi>::Datatype::from_int(*oldtype),
+            handle(*oldtype),
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
@@ -12497,12 +12489,12 @@ pub unsafe extern "C" fn type_create_hvector_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
+        let mut newtype_c = handle::<<A as Abi>::Datatype>(*newtype);
         let code = c::MPI_Type_create_hvector_c(
             *count,
             *blocklength,
             *stride,
-            <A as Abi>::Datatype::from_int(*oldtype),
+            handle(*oldtype),
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
@@ -12524,12 +12516,12 @@ pub unsafe extern "C" fn type_create_indexed_block_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
+        let mut newtype_c = handle::<<A as Abi>::Datatype>(*newtype);
         let code = c::MPI_Type_create_indexed_block_c(
             *count,
             *blocklength,
             array_of_displacements,
-            <A as Abi>::Datatype::from_int(*oldtype),
+            handle(*oldtype),
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
@@ -12555,12 +12547,14 @@ pub unsafe extern "C" fn type_create_struct_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
+        let mut array_of_types_c =
+            Handles::<<A as Abi>::Datatype>::of(array_of_types, || length(*count));
+        let mut newtype_c = handle::<<A as Abi>::Datatype>(*newtype);
         let code = c::MPI_Type_create_struct_c(
             *count,
             array_of_blocklengths,
             array_of_displacements,
-            arguments::array(array_of_types),
+            array_of_types_c.pointer(),
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
@@ -12584,14 +12578,14 @@ pub unsafe extern "C" fn type_create_subarray_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
+        let mut newtype_c = handle::<<A as Abi>::Datatype>(*newtype);
         let code = c::MPI_Type_create_subarray_c(
             *ndims,
             array_of_sizes,
             array_of_subsizes,
             array_of_starts,
             *order,
-            <A as Abi>::Datatype::from_int(*oldtype),
+            handle(*oldtype),
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
@@ -12627,8 +12621,10 @@ pub unsafe extern "C" fn type_get_contents_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut array_of_datatypes_c =
+            Handles::<<A as Abi>::Datatype>::room(array_of_datatypes, || length(*max_datatypes));
         let code = c::MPI_Type_get_contents_c(
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *max_integers,
             *max_addresses,
             *max_large_counts,
@@ -12636,8 +12632,9 @@ pub unsafe extern "C" fn type_get_contents_c(
             array_of_integers,
             array_of_addresses,
             array_of_large_counts,
-            arguments::array(array_of_datatypes),
+            array_of_datatypes_c.pointer(),
         );
+        array_of_datatypes_c.store();
         ierror.set(code);
     }
 }
@@ -12658,7 +12655,7 @@ pub unsafe extern "C" fn type_get_envelope_c(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Type_get_envelope_c(
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             num_integers,
             num_addresses,
             num_large_counts,
@@ -12695,12 +12692,12 @@ pub unsafe extern "C" fn type_indexed_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
+        let mut newtype_c = handle::<<A as Abi>::Datatype>(*newtype);
         let code = c::MPI_Type_indexed_c(
             *count,
             array_of_blocklengths,
             array_of_displacements,
-            <A as Abi>::Datatype::from_int(*oldtype),
+            handle(*oldtype),
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
@@ -12721,7 +12718,7 @@ names!(crate::generated::procedures::type_size: mpi_type_size_f08_ pmpi_type_siz
 pub unsafe extern "C" fn type_size_c(datatype: *const c_int, size: *mut i64, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Type_size_c(<A as Abi>::Datatype::from_int(*datatype), size);
+        let code = c::MPI_Type_size_c(handle(*datatype), size);
         ierror.set(code);
     }
 }
@@ -12742,12 +12739,12 @@ pub unsafe extern "C" fn type_vector_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
+        let mut newtype_c = handle::<<A as Abi>::Datatype>(*newtype);
         let code = c::MPI_Type_vector_c(
             *count,
             *blocklength,
             *stride,
-            <A as Abi>::Datatype::from_int(*oldtype),
+            handle(*oldtype),
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
@@ -12804,8 +12801,8 @@ pub unsafe extern "C" fn unpack_c(
             position,
             sentinel::buffer(outbuf).cast_mut(),
             *outcount,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*datatype),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -12892,7 +12889,7 @@ pub unsafe extern "C" fn unpack_external_c(
             position,
             sentinel::buffer(outbuf).cast_mut(),
             *outcount,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
         );
         ierror.set(code);
     }
@@ -12952,12 +12949,12 @@ pub unsafe extern "C" fn win_allocate_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut win_c = <A as Abi>::Win::from_int(*win);
+        let mut win_c = handle::<<A as Abi>::Win>(*win);
         let code = c::MPI_Win_allocate_c(
             *size,
             *disp_unit,
-            <A as Abi>::Info::from_int(*info),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*info),
+            handle(*comm),
             baseptr,
             &mut win_c,
         );
@@ -12981,12 +12978,12 @@ pub unsafe extern "C" fn win_allocate_shared_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut win_c = <A as Abi>::Win::from_int(*win);
+        let mut win_c = handle::<<A as Abi>::Win>(*win);
         let code = c::MPI_Win_allocate_shared_c(
             *size,
             *disp_unit,
-            <A as Abi>::Info::from_int(*info),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*info),
+            handle(*comm),
             baseptr,
             &mut win_c,
         );
@@ -13051,13 +13048,13 @@ pub unsafe extern "C" fn win_create_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut win_c = <A as Abi>::Win::from_int(*win);
+        let mut win_c = handle::<<A as Abi>::Win>(*win);
         let code = c::MPI_Win_create_c(
             sentinel::buffer(base).cast_mut(),
             *size,
             *disp_unit,
-            <A as Abi>::Info::from_int(*info),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*info),
+            handle(*comm),
             &mut win_c,
         );
         *win = win_c.to_int();
@@ -13149,13 +13146,7 @@ pub unsafe extern "C" fn win_shared_query_c(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Win_shared_query_c(
-            <A as Abi>::Win::from_int(*win),
-            *rank,
-            size,
-            disp_unit,
-            baseptr,
-        );
+        let code = c::MPI_Win_shared_query_c(handle(*win), *rank, size, disp_unit, baseptr);
         ierror.set(code);
     }
 }

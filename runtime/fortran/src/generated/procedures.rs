@@ -4,9 +4,10 @@
 
 use crate::arguments::Ierror;
 use crate::generated::c;
+use crate::handles::{Handles, handle, length};
 use crate::text::{Room, Text};
-use crate::{A, arguments, names, sentinel};
-use cohort_abi::{Abi, Handle};
+use crate::{A, arguments, handles, names, sentinel};
+use cohort_abi::{Abi, Constants, Handle};
 use core::ffi::{c_char, c_int, c_void};
 
 pub unsafe extern "C" fn abi_get_fortran_booleans(
@@ -29,7 +30,7 @@ names!(abi_get_fortran_booleans: mpi_abi_get_fortran_booleans_ mpi_abi_get_fortr
 pub unsafe extern "C" fn abi_get_fortran_info(info: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut info_c = <A as Abi>::Info::from_int(*info);
+        let mut info_c = handle::<<A as Abi>::Info>(*info);
         let code = c::MPI_Abi_get_fortran_info(&mut info_c);
         *info = info_c.to_int();
         ierror.set(code);
@@ -41,7 +42,7 @@ names!(abi_get_fortran_info: mpi_abi_get_fortran_info_ mpi_abi_get_fortran_info 
 pub unsafe extern "C" fn abi_get_info(info: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut info_c = <A as Abi>::Info::from_int(*info);
+        let mut info_c = handle::<<A as Abi>::Info>(*info);
         let code = c::MPI_Abi_get_info(&mut info_c);
         *info = info_c.to_int();
         ierror.set(code);
@@ -82,7 +83,7 @@ names!(abi_set_fortran_booleans: mpi_abi_set_fortran_booleans_ mpi_abi_set_fortr
 pub unsafe extern "C" fn abi_set_fortran_info(info: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Abi_set_fortran_info(<A as Abi>::Info::from_int(*info));
+        let code = c::MPI_Abi_set_fortran_info(handle(*info));
         ierror.set(code);
     }
 }
@@ -92,7 +93,7 @@ names!(abi_set_fortran_info: mpi_abi_set_fortran_info_ mpi_abi_set_fortran_info 
 pub unsafe extern "C" fn abort(comm: *const c_int, errorcode: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Abort(<A as Abi>::Comm::from_int(*comm), *errorcode);
+        let code = c::MPI_Abort(handle(*comm), *errorcode);
         ierror.set(code);
     }
 }
@@ -116,13 +117,13 @@ pub unsafe extern "C" fn accumulate(
         let code = c::MPI_Accumulate(
             sentinel::buffer(origin_addr),
             *origin_count,
-            <A as Abi>::Datatype::from_int(*origin_datatype),
+            handle(*origin_datatype),
             *target_rank,
             *target_disp,
             *target_count,
-            <A as Abi>::Datatype::from_int(*target_datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Win::from_int(*win),
+            handle(*target_datatype),
+            handle(*op),
+            handle(*win),
         );
         ierror.set(code);
     }
@@ -201,11 +202,11 @@ pub unsafe extern "C" fn allgather(
         let code = c::MPI_Allgather(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -227,16 +228,16 @@ pub unsafe extern "C" fn allgather_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Allgather_init(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*recvtype),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -262,12 +263,12 @@ pub unsafe extern "C" fn allgatherv(
         let code = c::MPI_Allgatherv(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             displs,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -290,17 +291,17 @@ pub unsafe extern "C" fn allgatherv_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Allgatherv_init(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             displs,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*recvtype),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -318,7 +319,7 @@ pub unsafe extern "C" fn alloc_mem(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Alloc_mem(*size, <A as Abi>::Info::from_int(*info), baseptr);
+        let code = c::MPI_Alloc_mem(*size, handle(*info), baseptr);
         ierror.set(code);
     }
 }
@@ -340,9 +341,9 @@ pub unsafe extern "C" fn allreduce(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -363,15 +364,15 @@ pub unsafe extern "C" fn allreduce_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Allreduce_init(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -396,11 +397,11 @@ pub unsafe extern "C" fn alltoall(
         let code = c::MPI_Alltoall(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -422,16 +423,16 @@ pub unsafe extern "C" fn alltoall_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Alltoall_init(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*recvtype),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -459,12 +460,12 @@ pub unsafe extern "C" fn alltoallv(
             sentinel::buffer(sendbuf),
             sendcounts,
             sdispls,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             rdispls,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -488,18 +489,18 @@ pub unsafe extern "C" fn alltoallv_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Alltoallv_init(
             sentinel::buffer(sendbuf),
             sendcounts,
             sdispls,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             rdispls,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*recvtype),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -523,16 +524,21 @@ pub unsafe extern "C" fn alltoallw(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut sendtypes_c = Handles::<<A as Abi>::Datatype>::of(sendtypes, || {
+            handles::processes(*comm, sentinel::buffer(sendbuf).addr() == A::IN_PLACE)
+        });
+        let mut recvtypes_c =
+            Handles::<<A as Abi>::Datatype>::of(recvtypes, || handles::processes(*comm, false));
         let code = c::MPI_Alltoallw(
             sentinel::buffer(sendbuf),
             sendcounts,
             sdispls,
-            arguments::array(sendtypes),
+            sendtypes_c.pointer(),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             rdispls,
-            arguments::array(recvtypes),
-            <A as Abi>::Comm::from_int(*comm),
+            recvtypes_c.pointer(),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -556,18 +562,23 @@ pub unsafe extern "C" fn alltoallw_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut sendtypes_c = Handles::<<A as Abi>::Datatype>::of(sendtypes, || {
+            handles::processes(*comm, sentinel::buffer(sendbuf).addr() == A::IN_PLACE)
+        });
+        let mut recvtypes_c =
+            Handles::<<A as Abi>::Datatype>::of(recvtypes, || handles::processes(*comm, false));
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Alltoallw_init(
             sentinel::buffer(sendbuf),
             sendcounts,
             sdispls,
-            arguments::array(sendtypes),
+            sendtypes_c.pointer(),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             rdispls,
-            arguments::array(recvtypes),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            recvtypes_c.pointer(),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -580,7 +591,7 @@ names!(alltoallw_init: mpi_alltoallw_init_ mpi_alltoallw_init mpi_alltoallw_init
 pub unsafe extern "C" fn attr_delete(comm: *const c_int, keyval: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Attr_delete(<A as Abi>::Comm::from_int(*comm), *keyval);
+        let code = c::MPI_Attr_delete(handle(*comm), *keyval);
         ierror.set(code);
     }
 }
@@ -594,7 +605,7 @@ names!(crate::attributes::attr_put: mpi_attr_put_ mpi_attr_put mpi_attr_put__ MP
 pub unsafe extern "C" fn barrier(comm: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Barrier(<A as Abi>::Comm::from_int(*comm));
+        let code = c::MPI_Barrier(handle(*comm));
         ierror.set(code);
     }
 }
@@ -609,12 +620,8 @@ pub unsafe extern "C" fn barrier_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
-        let code = c::MPI_Barrier_init(
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
-            &mut request_c,
-        );
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
+        let code = c::MPI_Barrier_init(handle(*comm), handle(*info), &mut request_c);
         *request = request_c.to_int();
         ierror.set(code);
     }
@@ -635,9 +642,9 @@ pub unsafe extern "C" fn bcast(
         let code = c::MPI_Bcast(
             sentinel::buffer(buffer).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -657,14 +664,14 @@ pub unsafe extern "C" fn bcast_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Bcast_init(
             sentinel::buffer(buffer).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -688,10 +695,10 @@ pub unsafe extern "C" fn bsend(
         let code = c::MPI_Bsend(
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -711,14 +718,14 @@ pub unsafe extern "C" fn bsend_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Bsend_init(
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -766,7 +773,7 @@ names!(buffer_flush: mpi_buffer_flush_ mpi_buffer_flush mpi_buffer_flush__ MPI_B
 pub unsafe extern "C" fn buffer_iflush(request: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Buffer_iflush(&mut request_c);
         *request = request_c.to_int();
         ierror.set(code);
@@ -778,7 +785,7 @@ names!(buffer_iflush: mpi_buffer_iflush_ mpi_buffer_iflush mpi_buffer_iflush__ M
 pub unsafe extern "C" fn cancel(request: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Cancel(&mut request_c);
         *request = request_c.to_int();
         ierror.set(code);
@@ -796,7 +803,7 @@ pub unsafe extern "C" fn cart_coords(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Cart_coords(<A as Abi>::Comm::from_int(*comm), *rank, *maxdims, coords);
+        let code = c::MPI_Cart_coords(handle(*comm), *rank, *maxdims, coords);
         ierror.set(code);
     }
 }
@@ -814,9 +821,9 @@ pub unsafe extern "C" fn cart_create(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut comm_cart_c = <A as Abi>::Comm::from_int(*comm_cart);
+        let mut comm_cart_c = handle::<<A as Abi>::Comm>(*comm_cart);
         let code = c::MPI_Cart_create(
-            <A as Abi>::Comm::from_int(*comm_old),
+            handle(*comm_old),
             *ndims,
             dims,
             periods,
@@ -840,13 +847,7 @@ pub unsafe extern "C" fn cart_get(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Cart_get(
-            <A as Abi>::Comm::from_int(*comm),
-            *maxdims,
-            dims,
-            periods,
-            coords,
-        );
+        let code = c::MPI_Cart_get(handle(*comm), *maxdims, dims, periods, coords);
         ierror.set(code);
     }
 }
@@ -863,13 +864,7 @@ pub unsafe extern "C" fn cart_map(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Cart_map(
-            <A as Abi>::Comm::from_int(*comm),
-            *ndims,
-            dims,
-            periods,
-            newrank,
-        );
+        let code = c::MPI_Cart_map(handle(*comm), *ndims, dims, periods, newrank);
         ierror.set(code);
     }
 }
@@ -884,7 +879,7 @@ pub unsafe extern "C" fn cart_rank(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Cart_rank(<A as Abi>::Comm::from_int(*comm), coords, rank);
+        let code = c::MPI_Cart_rank(handle(*comm), coords, rank);
         ierror.set(code);
     }
 }
@@ -901,13 +896,7 @@ pub unsafe extern "C" fn cart_shift(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Cart_shift(
-            <A as Abi>::Comm::from_int(*comm),
-            *direction,
-            *disp,
-            rank_source,
-            rank_dest,
-        );
+        let code = c::MPI_Cart_shift(handle(*comm), *direction, *disp, rank_source, rank_dest);
         ierror.set(code);
     }
 }
@@ -922,12 +911,8 @@ pub unsafe extern "C" fn cart_sub(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newcomm_c = <A as Abi>::Comm::from_int(*newcomm);
-        let code = c::MPI_Cart_sub(
-            <A as Abi>::Comm::from_int(*comm),
-            remain_dims,
-            &mut newcomm_c,
-        );
+        let mut newcomm_c = handle::<<A as Abi>::Comm>(*newcomm);
+        let code = c::MPI_Cart_sub(handle(*comm), remain_dims, &mut newcomm_c);
         *newcomm = newcomm_c.to_int();
         ierror.set(code);
     }
@@ -938,7 +923,7 @@ names!(cart_sub: mpi_cart_sub_ mpi_cart_sub mpi_cart_sub__ MPI_CART_SUB pmpi_car
 pub unsafe extern "C" fn cartdim_get(comm: *const c_int, ndims: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Cartdim_get(<A as Abi>::Comm::from_int(*comm), ndims);
+        let code = c::MPI_Cartdim_get(handle(*comm), ndims);
         ierror.set(code);
     }
 }
@@ -972,12 +957,12 @@ pub unsafe extern "C" fn comm_accept(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let port_name = Text::trimmed(port_name, port_name_length);
-        let mut newcomm_c = <A as Abi>::Comm::from_int(*newcomm);
+        let mut newcomm_c = handle::<<A as Abi>::Comm>(*newcomm);
         let code = c::MPI_Comm_accept(
             port_name.pointer(),
-            <A as Abi>::Info::from_int(*info),
+            handle(*info),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut newcomm_c,
         );
         *newcomm = newcomm_c.to_int();
@@ -995,11 +980,8 @@ pub unsafe extern "C" fn comm_attach_buffer(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Comm_attach_buffer(
-            <A as Abi>::Comm::from_int(*comm),
-            sentinel::buffer(buffer).cast_mut(),
-            *size,
-        );
+        let code =
+            c::MPI_Comm_attach_buffer(handle(*comm), sentinel::buffer(buffer).cast_mut(), *size);
         ierror.set(code);
     }
 }
@@ -1013,7 +995,7 @@ pub unsafe extern "C" fn comm_call_errhandler(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Comm_call_errhandler(<A as Abi>::Comm::from_int(*comm), *errorcode);
+        let code = c::MPI_Comm_call_errhandler(handle(*comm), *errorcode);
         ierror.set(code);
     }
 }
@@ -1028,11 +1010,7 @@ pub unsafe extern "C" fn comm_compare(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Comm_compare(
-            <A as Abi>::Comm::from_int(*comm1),
-            <A as Abi>::Comm::from_int(*comm2),
-            result,
-        );
+        let code = c::MPI_Comm_compare(handle(*comm1), handle(*comm2), result);
         ierror.set(code);
     }
 }
@@ -1051,12 +1029,12 @@ pub unsafe extern "C" fn comm_connect(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let port_name = Text::trimmed(port_name, port_name_length);
-        let mut newcomm_c = <A as Abi>::Comm::from_int(*newcomm);
+        let mut newcomm_c = handle::<<A as Abi>::Comm>(*newcomm);
         let code = c::MPI_Comm_connect(
             port_name.pointer(),
-            <A as Abi>::Info::from_int(*info),
+            handle(*info),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut newcomm_c,
         );
         *newcomm = newcomm_c.to_int();
@@ -1074,12 +1052,8 @@ pub unsafe extern "C" fn comm_create(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newcomm_c = <A as Abi>::Comm::from_int(*newcomm);
-        let code = c::MPI_Comm_create(
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Group::from_int(*group),
-            &mut newcomm_c,
-        );
+        let mut newcomm_c = handle::<<A as Abi>::Comm>(*newcomm);
+        let code = c::MPI_Comm_create(handle(*comm), handle(*group), &mut newcomm_c);
         *newcomm = newcomm_c.to_int();
         ierror.set(code);
     }
@@ -1101,12 +1075,12 @@ pub unsafe extern "C" fn comm_create_from_group(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let stringtag = Text::trimmed(stringtag, stringtag_length);
-        let mut newcomm_c = <A as Abi>::Comm::from_int(*newcomm);
+        let mut newcomm_c = handle::<<A as Abi>::Comm>(*newcomm);
         let code = c::MPI_Comm_create_from_group(
-            <A as Abi>::Group::from_int(*group),
+            handle(*group),
             stringtag.pointer(),
-            <A as Abi>::Info::from_int(*info),
-            <A as Abi>::Errhandler::from_int(*errhandler),
+            handle(*info),
+            handle(*errhandler),
             &mut newcomm_c,
         );
         *newcomm = newcomm_c.to_int();
@@ -1125,13 +1099,8 @@ pub unsafe extern "C" fn comm_create_group(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newcomm_c = <A as Abi>::Comm::from_int(*newcomm);
-        let code = c::MPI_Comm_create_group(
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Group::from_int(*group),
-            *tag,
-            &mut newcomm_c,
-        );
+        let mut newcomm_c = handle::<<A as Abi>::Comm>(*newcomm);
+        let code = c::MPI_Comm_create_group(handle(*comm), handle(*group), *tag, &mut newcomm_c);
         *newcomm = newcomm_c.to_int();
         ierror.set(code);
     }
@@ -1148,7 +1117,7 @@ pub unsafe extern "C" fn comm_delete_attr(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Comm_delete_attr(<A as Abi>::Comm::from_int(*comm), *comm_keyval);
+        let code = c::MPI_Comm_delete_attr(handle(*comm), *comm_keyval);
         ierror.set(code);
     }
 }
@@ -1164,11 +1133,7 @@ pub unsafe extern "C" fn comm_detach_buffer(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut buffer_addr = core::ptr::null_mut::<c_void>();
-        let code = c::MPI_Comm_detach_buffer(
-            <A as Abi>::Comm::from_int(*comm),
-            (&raw mut buffer_addr).cast(),
-            size,
-        );
+        let code = c::MPI_Comm_detach_buffer(handle(*comm), (&raw mut buffer_addr).cast(), size);
         ierror.set(code);
     }
 }
@@ -1178,7 +1143,7 @@ names!(comm_detach_buffer: mpi_comm_detach_buffer_ mpi_comm_detach_buffer mpi_co
 pub unsafe extern "C" fn comm_disconnect(comm: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut comm_c = <A as Abi>::Comm::from_int(*comm);
+        let mut comm_c = handle::<<A as Abi>::Comm>(*comm);
         let code = c::MPI_Comm_disconnect(&mut comm_c);
         *comm = comm_c.to_int();
         ierror.set(code);
@@ -1190,8 +1155,8 @@ names!(comm_disconnect: mpi_comm_disconnect_ mpi_comm_disconnect mpi_comm_discon
 pub unsafe extern "C" fn comm_dup(comm: *const c_int, newcomm: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newcomm_c = <A as Abi>::Comm::from_int(*newcomm);
-        let code = c::MPI_Comm_dup(<A as Abi>::Comm::from_int(*comm), &mut newcomm_c);
+        let mut newcomm_c = handle::<<A as Abi>::Comm>(*newcomm);
+        let code = c::MPI_Comm_dup(handle(*comm), &mut newcomm_c);
         *newcomm = newcomm_c.to_int();
         ierror.set(code);
     }
@@ -1207,12 +1172,8 @@ pub unsafe extern "C" fn comm_dup_with_info(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newcomm_c = <A as Abi>::Comm::from_int(*newcomm);
-        let code = c::MPI_Comm_dup_with_info(
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
-            &mut newcomm_c,
-        );
+        let mut newcomm_c = handle::<<A as Abi>::Comm>(*newcomm);
+        let code = c::MPI_Comm_dup_with_info(handle(*comm), handle(*info), &mut newcomm_c);
         *newcomm = newcomm_c.to_int();
         ierror.set(code);
     }
@@ -1223,7 +1184,7 @@ names!(comm_dup_with_info: mpi_comm_dup_with_info_ mpi_comm_dup_with_info mpi_co
 pub unsafe extern "C" fn comm_flush_buffer(comm: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Comm_flush_buffer(<A as Abi>::Comm::from_int(*comm));
+        let code = c::MPI_Comm_flush_buffer(handle(*comm));
         ierror.set(code);
     }
 }
@@ -1233,7 +1194,7 @@ names!(comm_flush_buffer: mpi_comm_flush_buffer_ mpi_comm_flush_buffer mpi_comm_
 pub unsafe extern "C" fn comm_free(comm: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut comm_c = <A as Abi>::Comm::from_int(*comm);
+        let mut comm_c = handle::<<A as Abi>::Comm>(*comm);
         let code = c::MPI_Comm_free(&mut comm_c);
         *comm = comm_c.to_int();
         ierror.set(code);
@@ -1261,8 +1222,8 @@ pub unsafe extern "C" fn comm_get_errhandler(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut errhandler_c = <A as Abi>::Errhandler::from_int(*errhandler);
-        let code = c::MPI_Comm_get_errhandler(<A as Abi>::Comm::from_int(*comm), &mut errhandler_c);
+        let mut errhandler_c = handle::<<A as Abi>::Errhandler>(*errhandler);
+        let code = c::MPI_Comm_get_errhandler(handle(*comm), &mut errhandler_c);
         *errhandler = errhandler_c.to_int();
         ierror.set(code);
     }
@@ -1273,8 +1234,8 @@ names!(comm_get_errhandler: mpi_comm_get_errhandler_ mpi_comm_get_errhandler mpi
 pub unsafe extern "C" fn comm_get_info(comm: *const c_int, info_used: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut info_used_c = <A as Abi>::Info::from_int(*info_used);
-        let code = c::MPI_Comm_get_info(<A as Abi>::Comm::from_int(*comm), &mut info_used_c);
+        let mut info_used_c = handle::<<A as Abi>::Info>(*info_used);
+        let code = c::MPI_Comm_get_info(handle(*comm), &mut info_used_c);
         *info_used = info_used_c.to_int();
         ierror.set(code);
     }
@@ -1292,11 +1253,7 @@ pub unsafe extern "C" fn comm_get_name(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut comm_name_c = Room::new();
-        let code = c::MPI_Comm_get_name(
-            <A as Abi>::Comm::from_int(*comm),
-            comm_name_c.pointer(),
-            resultlen,
-        );
+        let code = c::MPI_Comm_get_name(handle(*comm), comm_name_c.pointer(), resultlen);
         if code == 0 {
             comm_name_c.store(comm_name, comm_name_length);
         }
@@ -1309,7 +1266,7 @@ names!(comm_get_name: mpi_comm_get_name_ mpi_comm_get_name mpi_comm_get_name__ M
 pub unsafe extern "C" fn comm_get_parent(parent: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut parent_c = <A as Abi>::Comm::from_int(*parent);
+        let mut parent_c = handle::<<A as Abi>::Comm>(*parent);
         let code = c::MPI_Comm_get_parent(&mut parent_c);
         *parent = parent_c.to_int();
         ierror.set(code);
@@ -1321,8 +1278,8 @@ names!(comm_get_parent: mpi_comm_get_parent_ mpi_comm_get_parent mpi_comm_get_pa
 pub unsafe extern "C" fn comm_group(comm: *const c_int, group: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut group_c = <A as Abi>::Group::from_int(*group);
-        let code = c::MPI_Comm_group(<A as Abi>::Comm::from_int(*comm), &mut group_c);
+        let mut group_c = handle::<<A as Abi>::Group>(*group);
+        let code = c::MPI_Comm_group(handle(*comm), &mut group_c);
         *group = group_c.to_int();
         ierror.set(code);
     }
@@ -1338,13 +1295,9 @@ pub unsafe extern "C" fn comm_idup(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newcomm_c = <A as Abi>::Comm::from_int(*newcomm);
-        let mut request_c = <A as Abi>::Request::from_int(*request);
-        let code = c::MPI_Comm_idup(
-            <A as Abi>::Comm::from_int(*comm),
-            &mut newcomm_c,
-            &mut request_c,
-        );
+        let mut newcomm_c = handle::<<A as Abi>::Comm>(*newcomm);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
+        let code = c::MPI_Comm_idup(handle(*comm), &mut newcomm_c, &mut request_c);
         *newcomm = newcomm_c.to_int();
         *request = request_c.to_int();
         ierror.set(code);
@@ -1362,11 +1315,11 @@ pub unsafe extern "C" fn comm_idup_with_info(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newcomm_c = <A as Abi>::Comm::from_int(*newcomm);
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut newcomm_c = handle::<<A as Abi>::Comm>(*newcomm);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Comm_idup_with_info(
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*comm),
+            handle(*info),
             &mut newcomm_c,
             &mut request_c,
         );
@@ -1385,8 +1338,8 @@ pub unsafe extern "C" fn comm_iflush_buffer(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
-        let code = c::MPI_Comm_iflush_buffer(<A as Abi>::Comm::from_int(*comm), &mut request_c);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
+        let code = c::MPI_Comm_iflush_buffer(handle(*comm), &mut request_c);
         *request = request_c.to_int();
         ierror.set(code);
     }
@@ -1397,7 +1350,7 @@ names!(comm_iflush_buffer: mpi_comm_iflush_buffer_ mpi_comm_iflush_buffer mpi_co
 pub unsafe extern "C" fn comm_join(fd: *const c_int, intercomm: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut intercomm_c = <A as Abi>::Comm::from_int(*intercomm);
+        let mut intercomm_c = handle::<<A as Abi>::Comm>(*intercomm);
         let code = c::MPI_Comm_join(*fd, &mut intercomm_c);
         *intercomm = intercomm_c.to_int();
         ierror.set(code);
@@ -1409,7 +1362,7 @@ names!(comm_join: mpi_comm_join_ mpi_comm_join mpi_comm_join__ MPI_COMM_JOIN pmp
 pub unsafe extern "C" fn comm_rank(comm: *const c_int, rank: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Comm_rank(<A as Abi>::Comm::from_int(*comm), rank);
+        let code = c::MPI_Comm_rank(handle(*comm), rank);
         ierror.set(code);
     }
 }
@@ -1419,8 +1372,8 @@ names!(comm_rank: mpi_comm_rank_ mpi_comm_rank mpi_comm_rank__ MPI_COMM_RANK pmp
 pub unsafe extern "C" fn comm_remote_group(comm: *const c_int, group: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut group_c = <A as Abi>::Group::from_int(*group);
-        let code = c::MPI_Comm_remote_group(<A as Abi>::Comm::from_int(*comm), &mut group_c);
+        let mut group_c = handle::<<A as Abi>::Group>(*group);
+        let code = c::MPI_Comm_remote_group(handle(*comm), &mut group_c);
         *group = group_c.to_int();
         ierror.set(code);
     }
@@ -1431,7 +1384,7 @@ names!(comm_remote_group: mpi_comm_remote_group_ mpi_comm_remote_group mpi_comm_
 pub unsafe extern "C" fn comm_remote_size(comm: *const c_int, size: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Comm_remote_size(<A as Abi>::Comm::from_int(*comm), size);
+        let code = c::MPI_Comm_remote_size(handle(*comm), size);
         ierror.set(code);
     }
 }
@@ -1447,10 +1400,7 @@ pub unsafe extern "C" fn comm_set_errhandler(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Comm_set_errhandler(
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Errhandler::from_int(*errhandler),
-        );
+        let code = c::MPI_Comm_set_errhandler(handle(*comm), handle(*errhandler));
         ierror.set(code);
     }
 }
@@ -1460,10 +1410,7 @@ names!(comm_set_errhandler: mpi_comm_set_errhandler_ mpi_comm_set_errhandler mpi
 pub unsafe extern "C" fn comm_set_info(comm: *const c_int, info: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Comm_set_info(
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
-        );
+        let code = c::MPI_Comm_set_info(handle(*comm), handle(*info));
         ierror.set(code);
     }
 }
@@ -1479,7 +1426,7 @@ pub unsafe extern "C" fn comm_set_name(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let comm_name = Text::trimmed(comm_name, comm_name_length);
-        let code = c::MPI_Comm_set_name(<A as Abi>::Comm::from_int(*comm), comm_name.pointer());
+        let code = c::MPI_Comm_set_name(handle(*comm), comm_name.pointer());
         ierror.set(code);
     }
 }
@@ -1489,7 +1436,7 @@ names!(comm_set_name: mpi_comm_set_name_ mpi_comm_set_name mpi_comm_set_name__ M
 pub unsafe extern "C" fn comm_size(comm: *const c_int, size: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Comm_size(<A as Abi>::Comm::from_int(*comm), size);
+        let code = c::MPI_Comm_size(handle(*comm), size);
         ierror.set(code);
     }
 }
@@ -1509,13 +1456,8 @@ pub unsafe extern "C" fn comm_split(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newcomm_c = <A as Abi>::Comm::from_int(*newcomm);
-        let code = c::MPI_Comm_split(
-            <A as Abi>::Comm::from_int(*comm),
-            *color,
-            *key,
-            &mut newcomm_c,
-        );
+        let mut newcomm_c = handle::<<A as Abi>::Comm>(*newcomm);
+        let code = c::MPI_Comm_split(handle(*comm), *color, *key, &mut newcomm_c);
         *newcomm = newcomm_c.to_int();
         ierror.set(code);
     }
@@ -1533,12 +1475,12 @@ pub unsafe extern "C" fn comm_split_type(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newcomm_c = <A as Abi>::Comm::from_int(*newcomm);
+        let mut newcomm_c = handle::<<A as Abi>::Comm>(*newcomm);
         let code = c::MPI_Comm_split_type(
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             *split_type,
             *key,
-            <A as Abi>::Info::from_int(*info),
+            handle(*info),
             &mut newcomm_c,
         );
         *newcomm = newcomm_c.to_int();
@@ -1551,7 +1493,7 @@ names!(comm_split_type: mpi_comm_split_type_ mpi_comm_split_type mpi_comm_split_
 pub unsafe extern "C" fn comm_test_inter(comm: *const c_int, flag: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Comm_test_inter(<A as Abi>::Comm::from_int(*comm), flag);
+        let code = c::MPI_Comm_test_inter(handle(*comm), flag);
         ierror.set(code);
     }
 }
@@ -1574,10 +1516,10 @@ pub unsafe extern "C" fn compare_and_swap(
             sentinel::buffer(origin_addr),
             sentinel::buffer(compare_addr),
             sentinel::buffer(result_addr).cast_mut(),
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *target_rank,
             *target_disp,
-            <A as Abi>::Win::from_int(*win),
+            handle(*win),
         );
         ierror.set(code);
     }
@@ -1614,15 +1556,15 @@ pub unsafe extern "C" fn dist_graph_create(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut comm_dist_graph_c = <A as Abi>::Comm::from_int(*comm_dist_graph);
+        let mut comm_dist_graph_c = handle::<<A as Abi>::Comm>(*comm_dist_graph);
         let code = c::MPI_Dist_graph_create(
-            <A as Abi>::Comm::from_int(*comm_old),
+            handle(*comm_old),
             *n,
             sources,
             degrees,
             destinations,
             arguments::weights(weights),
-            <A as Abi>::Info::from_int(*info),
+            handle(*info),
             *reorder,
             &mut comm_dist_graph_c,
         );
@@ -1648,16 +1590,16 @@ pub unsafe extern "C" fn dist_graph_create_adjacent(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut comm_dist_graph_c = <A as Abi>::Comm::from_int(*comm_dist_graph);
+        let mut comm_dist_graph_c = handle::<<A as Abi>::Comm>(*comm_dist_graph);
         let code = c::MPI_Dist_graph_create_adjacent(
-            <A as Abi>::Comm::from_int(*comm_old),
+            handle(*comm_old),
             *indegree,
             sources,
             arguments::weights(sourceweights),
             *outdegree,
             destinations,
             arguments::weights(destweights),
-            <A as Abi>::Info::from_int(*info),
+            handle(*info),
             *reorder,
             &mut comm_dist_graph_c,
         );
@@ -1681,7 +1623,7 @@ pub unsafe extern "C" fn dist_graph_neighbors(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Dist_graph_neighbors(
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             *maxindegree,
             sources,
             arguments::weights(sourceweights),
@@ -1704,12 +1646,7 @@ pub unsafe extern "C" fn dist_graph_neighbors_count(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Dist_graph_neighbors_count(
-            <A as Abi>::Comm::from_int(*comm),
-            indegree,
-            outdegree,
-            weighted,
-        );
+        let code = c::MPI_Dist_graph_neighbors_count(handle(*comm), indegree, outdegree, weighted);
         ierror.set(code);
     }
 }
@@ -1721,7 +1658,7 @@ names!(crate::callbacks::errhandler_create: mpi_errhandler_create_ mpi_errhandle
 pub unsafe extern "C" fn errhandler_free(errhandler: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut errhandler_c = <A as Abi>::Errhandler::from_int(*errhandler);
+        let mut errhandler_c = handle::<<A as Abi>::Errhandler>(*errhandler);
         let code = c::MPI_Errhandler_free(&mut errhandler_c);
         *errhandler = errhandler_c.to_int();
         ierror.set(code);
@@ -1737,8 +1674,8 @@ pub unsafe extern "C" fn errhandler_get(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut errhandler_c = <A as Abi>::Errhandler::from_int(*errhandler);
-        let code = c::MPI_Errhandler_get(<A as Abi>::Comm::from_int(*comm), &mut errhandler_c);
+        let mut errhandler_c = handle::<<A as Abi>::Errhandler>(*errhandler);
+        let code = c::MPI_Errhandler_get(handle(*comm), &mut errhandler_c);
         *errhandler = errhandler_c.to_int();
         ierror.set(code);
     }
@@ -1753,10 +1690,7 @@ pub unsafe extern "C" fn errhandler_set(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Errhandler_set(
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Errhandler::from_int(*errhandler),
-        );
+        let code = c::MPI_Errhandler_set(handle(*comm), handle(*errhandler));
         ierror.set(code);
     }
 }
@@ -1812,9 +1746,9 @@ pub unsafe extern "C" fn exscan(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -1835,15 +1769,15 @@ pub unsafe extern "C" fn exscan_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Exscan_init(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -1868,11 +1802,11 @@ pub unsafe extern "C" fn fetch_and_op(
         let code = c::MPI_Fetch_and_op(
             sentinel::buffer(origin_addr),
             sentinel::buffer(result_addr).cast_mut(),
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *target_rank,
             *target_disp,
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Win::from_int(*win),
+            handle(*op),
+            handle(*win),
         );
         ierror.set(code);
     }
@@ -1887,7 +1821,7 @@ pub unsafe extern "C" fn file_call_errhandler(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_File_call_errhandler(<A as Abi>::File::from_int(*fh), *errorcode);
+        let code = c::MPI_File_call_errhandler(handle(*fh), *errorcode);
         ierror.set(code);
     }
 }
@@ -1897,7 +1831,7 @@ names!(file_call_errhandler: mpi_file_call_errhandler_ mpi_file_call_errhandler 
 pub unsafe extern "C" fn file_close(fh: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut fh_c = <A as Abi>::File::from_int(*fh);
+        let mut fh_c = handle::<<A as Abi>::File>(*fh);
         let code = c::MPI_File_close(&mut fh_c);
         *fh = fh_c.to_int();
         ierror.set(code);
@@ -1917,7 +1851,7 @@ pub unsafe extern "C" fn file_delete(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let filename = Text::trimmed(filename, filename_length);
-        let code = c::MPI_File_delete(filename.pointer(), <A as Abi>::Info::from_int(*info));
+        let code = c::MPI_File_delete(filename.pointer(), handle(*info));
         ierror.set(code);
     }
 }
@@ -1927,7 +1861,7 @@ names!(file_delete: mpi_file_delete_ mpi_file_delete mpi_file_delete__ MPI_FILE_
 pub unsafe extern "C" fn file_get_amode(fh: *const c_int, amode: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_File_get_amode(<A as Abi>::File::from_int(*fh), amode);
+        let code = c::MPI_File_get_amode(handle(*fh), amode);
         ierror.set(code);
     }
 }
@@ -1937,7 +1871,7 @@ names!(file_get_amode: mpi_file_get_amode_ mpi_file_get_amode mpi_file_get_amode
 pub unsafe extern "C" fn file_get_atomicity(fh: *const c_int, flag: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_File_get_atomicity(<A as Abi>::File::from_int(*fh), flag);
+        let code = c::MPI_File_get_atomicity(handle(*fh), flag);
         ierror.set(code);
     }
 }
@@ -1952,7 +1886,7 @@ pub unsafe extern "C" fn file_get_byte_offset(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_File_get_byte_offset(<A as Abi>::File::from_int(*fh), *offset, disp);
+        let code = c::MPI_File_get_byte_offset(handle(*fh), *offset, disp);
         ierror.set(code);
     }
 }
@@ -1966,8 +1900,8 @@ pub unsafe extern "C" fn file_get_errhandler(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut errhandler_c = <A as Abi>::Errhandler::from_int(*errhandler);
-        let code = c::MPI_File_get_errhandler(<A as Abi>::File::from_int(*file), &mut errhandler_c);
+        let mut errhandler_c = handle::<<A as Abi>::Errhandler>(*errhandler);
+        let code = c::MPI_File_get_errhandler(handle(*file), &mut errhandler_c);
         *errhandler = errhandler_c.to_int();
         ierror.set(code);
     }
@@ -1978,8 +1912,8 @@ names!(file_get_errhandler: mpi_file_get_errhandler_ mpi_file_get_errhandler mpi
 pub unsafe extern "C" fn file_get_group(fh: *const c_int, group: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut group_c = <A as Abi>::Group::from_int(*group);
-        let code = c::MPI_File_get_group(<A as Abi>::File::from_int(*fh), &mut group_c);
+        let mut group_c = handle::<<A as Abi>::Group>(*group);
+        let code = c::MPI_File_get_group(handle(*fh), &mut group_c);
         *group = group_c.to_int();
         ierror.set(code);
     }
@@ -1990,8 +1924,8 @@ names!(file_get_group: mpi_file_get_group_ mpi_file_get_group mpi_file_get_group
 pub unsafe extern "C" fn file_get_info(fh: *const c_int, info_used: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut info_used_c = <A as Abi>::Info::from_int(*info_used);
-        let code = c::MPI_File_get_info(<A as Abi>::File::from_int(*fh), &mut info_used_c);
+        let mut info_used_c = handle::<<A as Abi>::Info>(*info_used);
+        let code = c::MPI_File_get_info(handle(*fh), &mut info_used_c);
         *info_used = info_used_c.to_int();
         ierror.set(code);
     }
@@ -2002,7 +1936,7 @@ names!(file_get_info: mpi_file_get_info_ mpi_file_get_info mpi_file_get_info__ M
 pub unsafe extern "C" fn file_get_position(fh: *const c_int, offset: *mut i64, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_File_get_position(<A as Abi>::File::from_int(*fh), offset);
+        let code = c::MPI_File_get_position(handle(*fh), offset);
         ierror.set(code);
     }
 }
@@ -2016,7 +1950,7 @@ pub unsafe extern "C" fn file_get_position_shared(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_File_get_position_shared(<A as Abi>::File::from_int(*fh), offset);
+        let code = c::MPI_File_get_position_shared(handle(*fh), offset);
         ierror.set(code);
     }
 }
@@ -2026,7 +1960,7 @@ names!(file_get_position_shared: mpi_file_get_position_shared_ mpi_file_get_posi
 pub unsafe extern "C" fn file_get_size(fh: *const c_int, size: *mut i64, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_File_get_size(<A as Abi>::File::from_int(*fh), size);
+        let code = c::MPI_File_get_size(handle(*fh), size);
         ierror.set(code);
     }
 }
@@ -2041,11 +1975,7 @@ pub unsafe extern "C" fn file_get_type_extent(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_File_get_type_extent(
-            <A as Abi>::File::from_int(*fh),
-            <A as Abi>::Datatype::from_int(*datatype),
-            extent,
-        );
+        let code = c::MPI_File_get_type_extent(handle(*fh), handle(*datatype), extent);
         ierror.set(code);
     }
 }
@@ -2063,11 +1993,11 @@ pub unsafe extern "C" fn file_get_view(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut etype_c = <A as Abi>::Datatype::from_int(*etype);
-        let mut filetype_c = <A as Abi>::Datatype::from_int(*filetype);
+        let mut etype_c = handle::<<A as Abi>::Datatype>(*etype);
+        let mut filetype_c = handle::<<A as Abi>::Datatype>(*filetype);
         let mut datarep_c = Room::new();
         let code = c::MPI_File_get_view(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             disp,
             &mut etype_c,
             &mut filetype_c,
@@ -2094,12 +2024,12 @@ pub unsafe extern "C" fn file_iread(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_File_iread(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -2119,12 +2049,12 @@ pub unsafe extern "C" fn file_iread_all(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_File_iread_all(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -2145,13 +2075,13 @@ pub unsafe extern "C" fn file_iread_at(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_File_iread_at(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             *offset,
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -2172,13 +2102,13 @@ pub unsafe extern "C" fn file_iread_at_all(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_File_iread_at_all(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             *offset,
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -2198,12 +2128,12 @@ pub unsafe extern "C" fn file_iread_shared(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_File_iread_shared(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -2223,12 +2153,12 @@ pub unsafe extern "C" fn file_iwrite(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_File_iwrite(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -2248,12 +2178,12 @@ pub unsafe extern "C" fn file_iwrite_all(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_File_iwrite_all(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -2274,13 +2204,13 @@ pub unsafe extern "C" fn file_iwrite_at(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_File_iwrite_at(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             *offset,
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -2301,13 +2231,13 @@ pub unsafe extern "C" fn file_iwrite_at_all(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_File_iwrite_at_all(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             *offset,
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -2327,12 +2257,12 @@ pub unsafe extern "C" fn file_iwrite_shared(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_File_iwrite_shared(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -2354,12 +2284,12 @@ pub unsafe extern "C" fn file_open(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let filename = Text::trimmed(filename, filename_length);
-        let mut fh_c = <A as Abi>::File::from_int(*fh);
+        let mut fh_c = handle::<<A as Abi>::File>(*fh);
         let code = c::MPI_File_open(
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             filename.pointer(),
             *amode,
-            <A as Abi>::Info::from_int(*info),
+            handle(*info),
             &mut fh_c,
         );
         *fh = fh_c.to_int();
@@ -2372,7 +2302,7 @@ names!(file_open: mpi_file_open_ mpi_file_open mpi_file_open__ MPI_FILE_OPEN pmp
 pub unsafe extern "C" fn file_preallocate(fh: *const c_int, size: *const i64, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_File_preallocate(<A as Abi>::File::from_int(*fh), *size);
+        let code = c::MPI_File_preallocate(handle(*fh), *size);
         ierror.set(code);
     }
 }
@@ -2390,10 +2320,10 @@ pub unsafe extern "C" fn file_read(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_read(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             arguments::status(status),
         );
         ierror.set(code);
@@ -2413,10 +2343,10 @@ pub unsafe extern "C" fn file_read_all(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_read_all(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             arguments::status(status),
         );
         ierror.set(code);
@@ -2435,10 +2365,10 @@ pub unsafe extern "C" fn file_read_all_begin(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_read_all_begin(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
         );
         ierror.set(code);
     }
@@ -2455,7 +2385,7 @@ pub unsafe extern "C" fn file_read_all_end(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_read_all_end(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf).cast_mut(),
             arguments::status(status),
         );
@@ -2477,11 +2407,11 @@ pub unsafe extern "C" fn file_read_at(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_read_at(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             *offset,
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             arguments::status(status),
         );
         ierror.set(code);
@@ -2502,11 +2432,11 @@ pub unsafe extern "C" fn file_read_at_all(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_read_at_all(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             *offset,
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             arguments::status(status),
         );
         ierror.set(code);
@@ -2526,11 +2456,11 @@ pub unsafe extern "C" fn file_read_at_all_begin(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_read_at_all_begin(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             *offset,
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
         );
         ierror.set(code);
     }
@@ -2547,7 +2477,7 @@ pub unsafe extern "C" fn file_read_at_all_end(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_read_at_all_end(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf).cast_mut(),
             arguments::status(status),
         );
@@ -2568,10 +2498,10 @@ pub unsafe extern "C" fn file_read_ordered(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_read_ordered(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             arguments::status(status),
         );
         ierror.set(code);
@@ -2590,10 +2520,10 @@ pub unsafe extern "C" fn file_read_ordered_begin(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_read_ordered_begin(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
         );
         ierror.set(code);
     }
@@ -2610,7 +2540,7 @@ pub unsafe extern "C" fn file_read_ordered_end(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_read_ordered_end(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf).cast_mut(),
             arguments::status(status),
         );
@@ -2631,10 +2561,10 @@ pub unsafe extern "C" fn file_read_shared(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_read_shared(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             arguments::status(status),
         );
         ierror.set(code);
@@ -2651,7 +2581,7 @@ pub unsafe extern "C" fn file_seek(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_File_seek(<A as Abi>::File::from_int(*fh), *offset, *whence);
+        let code = c::MPI_File_seek(handle(*fh), *offset, *whence);
         ierror.set(code);
     }
 }
@@ -2666,7 +2596,7 @@ pub unsafe extern "C" fn file_seek_shared(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_File_seek_shared(<A as Abi>::File::from_int(*fh), *offset, *whence);
+        let code = c::MPI_File_seek_shared(handle(*fh), *offset, *whence);
         ierror.set(code);
     }
 }
@@ -2676,7 +2606,7 @@ names!(file_seek_shared: mpi_file_seek_shared_ mpi_file_seek_shared mpi_file_see
 pub unsafe extern "C" fn file_set_atomicity(fh: *const c_int, flag: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_File_set_atomicity(<A as Abi>::File::from_int(*fh), *flag);
+        let code = c::MPI_File_set_atomicity(handle(*fh), *flag);
         ierror.set(code);
     }
 }
@@ -2690,10 +2620,7 @@ pub unsafe extern "C" fn file_set_errhandler(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_File_set_errhandler(
-            <A as Abi>::File::from_int(*file),
-            <A as Abi>::Errhandler::from_int(*errhandler),
-        );
+        let code = c::MPI_File_set_errhandler(handle(*file), handle(*errhandler));
         ierror.set(code);
     }
 }
@@ -2703,10 +2630,7 @@ names!(file_set_errhandler: mpi_file_set_errhandler_ mpi_file_set_errhandler mpi
 pub unsafe extern "C" fn file_set_info(fh: *const c_int, info: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_File_set_info(
-            <A as Abi>::File::from_int(*fh),
-            <A as Abi>::Info::from_int(*info),
-        );
+        let code = c::MPI_File_set_info(handle(*fh), handle(*info));
         ierror.set(code);
     }
 }
@@ -2716,7 +2640,7 @@ names!(file_set_info: mpi_file_set_info_ mpi_file_set_info mpi_file_set_info__ M
 pub unsafe extern "C" fn file_set_size(fh: *const c_int, size: *const i64, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_File_set_size(<A as Abi>::File::from_int(*fh), *size);
+        let code = c::MPI_File_set_size(handle(*fh), *size);
         ierror.set(code);
     }
 }
@@ -2737,12 +2661,12 @@ pub unsafe extern "C" fn file_set_view(
     unsafe {
         let datarep = Text::trimmed(datarep, datarep_length);
         let code = c::MPI_File_set_view(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             *disp,
-            <A as Abi>::Datatype::from_int(*etype),
-            <A as Abi>::Datatype::from_int(*filetype),
+            handle(*etype),
+            handle(*filetype),
             datarep.pointer(),
-            <A as Abi>::Info::from_int(*info),
+            handle(*info),
         );
         ierror.set(code);
     }
@@ -2753,7 +2677,7 @@ names!(file_set_view: mpi_file_set_view_ mpi_file_set_view mpi_file_set_view__ M
 pub unsafe extern "C" fn file_sync(fh: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_File_sync(<A as Abi>::File::from_int(*fh));
+        let code = c::MPI_File_sync(handle(*fh));
         ierror.set(code);
     }
 }
@@ -2771,10 +2695,10 @@ pub unsafe extern "C" fn file_write(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_write(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             arguments::status(status),
         );
         ierror.set(code);
@@ -2794,10 +2718,10 @@ pub unsafe extern "C" fn file_write_all(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_write_all(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             arguments::status(status),
         );
         ierror.set(code);
@@ -2816,10 +2740,10 @@ pub unsafe extern "C" fn file_write_all_begin(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_write_all_begin(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
         );
         ierror.set(code);
     }
@@ -2836,7 +2760,7 @@ pub unsafe extern "C" fn file_write_all_end(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_write_all_end(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf),
             arguments::status(status),
         );
@@ -2858,11 +2782,11 @@ pub unsafe extern "C" fn file_write_at(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_write_at(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             *offset,
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             arguments::status(status),
         );
         ierror.set(code);
@@ -2883,11 +2807,11 @@ pub unsafe extern "C" fn file_write_at_all(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_write_at_all(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             *offset,
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             arguments::status(status),
         );
         ierror.set(code);
@@ -2907,11 +2831,11 @@ pub unsafe extern "C" fn file_write_at_all_begin(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_write_at_all_begin(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             *offset,
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
         );
         ierror.set(code);
     }
@@ -2928,7 +2852,7 @@ pub unsafe extern "C" fn file_write_at_all_end(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_write_at_all_end(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf),
             arguments::status(status),
         );
@@ -2949,10 +2873,10 @@ pub unsafe extern "C" fn file_write_ordered(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_write_ordered(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             arguments::status(status),
         );
         ierror.set(code);
@@ -2971,10 +2895,10 @@ pub unsafe extern "C" fn file_write_ordered_begin(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_write_ordered_begin(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
         );
         ierror.set(code);
     }
@@ -2991,7 +2915,7 @@ pub unsafe extern "C" fn file_write_ordered_end(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_write_ordered_end(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf),
             arguments::status(status),
         );
@@ -3012,10 +2936,10 @@ pub unsafe extern "C" fn file_write_shared(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_File_write_shared(
-            <A as Abi>::File::from_int(*fh),
+            handle(*fh),
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             arguments::status(status),
         );
         ierror.set(code);
@@ -3070,12 +2994,12 @@ pub unsafe extern "C" fn gather(
         let code = c::MPI_Gather(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -3098,17 +3022,17 @@ pub unsafe extern "C" fn gather_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Gather_init(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -3135,13 +3059,13 @@ pub unsafe extern "C" fn gatherv(
         let code = c::MPI_Gatherv(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             displs,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -3165,18 +3089,18 @@ pub unsafe extern "C" fn gatherv_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Gatherv_init(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             displs,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -3202,12 +3126,12 @@ pub unsafe extern "C" fn get(
         let code = c::MPI_Get(
             sentinel::buffer(origin_addr).cast_mut(),
             *origin_count,
-            <A as Abi>::Datatype::from_int(*origin_datatype),
+            handle(*origin_datatype),
             *target_rank,
             *target_disp,
             *target_count,
-            <A as Abi>::Datatype::from_int(*target_datatype),
-            <A as Abi>::Win::from_int(*win),
+            handle(*target_datatype),
+            handle(*win),
         );
         ierror.set(code);
     }
@@ -3235,16 +3159,16 @@ pub unsafe extern "C" fn get_accumulate(
         let code = c::MPI_Get_accumulate(
             sentinel::buffer(origin_addr),
             *origin_count,
-            <A as Abi>::Datatype::from_int(*origin_datatype),
+            handle(*origin_datatype),
             sentinel::buffer(result_addr).cast_mut(),
             *result_count,
-            <A as Abi>::Datatype::from_int(*result_datatype),
+            handle(*result_datatype),
             *target_rank,
             *target_disp,
             *target_count,
-            <A as Abi>::Datatype::from_int(*target_datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Win::from_int(*win),
+            handle(*target_datatype),
+            handle(*op),
+            handle(*win),
         );
         ierror.set(code);
     }
@@ -3270,11 +3194,7 @@ pub unsafe extern "C" fn get_count(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Get_count(
-            arguments::status(status),
-            <A as Abi>::Datatype::from_int(*datatype),
-            count,
-        );
+        let code = c::MPI_Get_count(arguments::status(status), handle(*datatype), count);
         ierror.set(code);
     }
 }
@@ -3289,11 +3209,7 @@ pub unsafe extern "C" fn get_elements(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Get_elements(
-            arguments::status(status),
-            <A as Abi>::Datatype::from_int(*datatype),
-            count,
-        );
+        let code = c::MPI_Get_elements(arguments::status(status), handle(*datatype), count);
         ierror.set(code);
     }
 }
@@ -3308,11 +3224,7 @@ pub unsafe extern "C" fn get_elements_x(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Get_elements_x(
-            arguments::status(status),
-            <A as Abi>::Datatype::from_int(*datatype),
-            count,
-        );
+        let code = c::MPI_Get_elements_x(arguments::status(status), handle(*datatype), count);
         ierror.set(code);
     }
 }
@@ -3322,7 +3234,7 @@ names!(get_elements_x: mpi_get_elements_x_ mpi_get_elements_x mpi_get_elements_x
 pub unsafe extern "C" fn get_hw_resource_info(hw_info: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut hw_info_c = <A as Abi>::Info::from_int(*hw_info);
+        let mut hw_info_c = handle::<<A as Abi>::Info>(*hw_info);
         let code = c::MPI_Get_hw_resource_info(&mut hw_info_c);
         *hw_info = hw_info_c.to_int();
         ierror.set(code);
@@ -3390,9 +3302,9 @@ pub unsafe extern "C" fn graph_create(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut comm_graph_c = <A as Abi>::Comm::from_int(*comm_graph);
+        let mut comm_graph_c = handle::<<A as Abi>::Comm>(*comm_graph);
         let code = c::MPI_Graph_create(
-            <A as Abi>::Comm::from_int(*comm_old),
+            handle(*comm_old),
             *nnodes,
             index,
             edges,
@@ -3416,13 +3328,7 @@ pub unsafe extern "C" fn graph_get(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Graph_get(
-            <A as Abi>::Comm::from_int(*comm),
-            *maxindex,
-            *maxedges,
-            index,
-            edges,
-        );
+        let code = c::MPI_Graph_get(handle(*comm), *maxindex, *maxedges, index, edges);
         ierror.set(code);
     }
 }
@@ -3439,13 +3345,7 @@ pub unsafe extern "C" fn graph_map(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Graph_map(
-            <A as Abi>::Comm::from_int(*comm),
-            *nnodes,
-            index,
-            edges,
-            newrank,
-        );
+        let code = c::MPI_Graph_map(handle(*comm), *nnodes, index, edges, newrank);
         ierror.set(code);
     }
 }
@@ -3461,12 +3361,7 @@ pub unsafe extern "C" fn graph_neighbors(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Graph_neighbors(
-            <A as Abi>::Comm::from_int(*comm),
-            *rank,
-            *maxneighbors,
-            neighbors,
-        );
+        let code = c::MPI_Graph_neighbors(handle(*comm), *rank, *maxneighbors, neighbors);
         ierror.set(code);
     }
 }
@@ -3481,8 +3376,7 @@ pub unsafe extern "C" fn graph_neighbors_count(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code =
-            c::MPI_Graph_neighbors_count(<A as Abi>::Comm::from_int(*comm), *rank, nneighbors);
+        let code = c::MPI_Graph_neighbors_count(handle(*comm), *rank, nneighbors);
         ierror.set(code);
     }
 }
@@ -3497,7 +3391,7 @@ pub unsafe extern "C" fn graphdims_get(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Graphdims_get(<A as Abi>::Comm::from_int(*comm), nnodes, nedges);
+        let code = c::MPI_Graphdims_get(handle(*comm), nnodes, nedges);
         ierror.set(code);
     }
 }
@@ -3507,7 +3401,7 @@ names!(graphdims_get: mpi_graphdims_get_ mpi_graphdims_get mpi_graphdims_get__ M
 pub unsafe extern "C" fn grequest_complete(request: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Grequest_complete(<A as Abi>::Request::from_int(*request));
+        let code = c::MPI_Grequest_complete(handle(*request));
         ierror.set(code);
     }
 }
@@ -3524,11 +3418,7 @@ pub unsafe extern "C" fn group_compare(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Group_compare(
-            <A as Abi>::Group::from_int(*group1),
-            <A as Abi>::Group::from_int(*group2),
-            result,
-        );
+        let code = c::MPI_Group_compare(handle(*group1), handle(*group2), result);
         ierror.set(code);
     }
 }
@@ -3543,12 +3433,8 @@ pub unsafe extern "C" fn group_difference(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newgroup_c = <A as Abi>::Group::from_int(*newgroup);
-        let code = c::MPI_Group_difference(
-            <A as Abi>::Group::from_int(*group1),
-            <A as Abi>::Group::from_int(*group2),
-            &mut newgroup_c,
-        );
+        let mut newgroup_c = handle::<<A as Abi>::Group>(*newgroup);
+        let code = c::MPI_Group_difference(handle(*group1), handle(*group2), &mut newgroup_c);
         *newgroup = newgroup_c.to_int();
         ierror.set(code);
     }
@@ -3565,13 +3451,8 @@ pub unsafe extern "C" fn group_excl(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newgroup_c = <A as Abi>::Group::from_int(*newgroup);
-        let code = c::MPI_Group_excl(
-            <A as Abi>::Group::from_int(*group),
-            *n,
-            ranks,
-            &mut newgroup_c,
-        );
+        let mut newgroup_c = handle::<<A as Abi>::Group>(*newgroup);
+        let code = c::MPI_Group_excl(handle(*group), *n, ranks, &mut newgroup_c);
         *newgroup = newgroup_c.to_int();
         ierror.set(code);
     }
@@ -3582,7 +3463,7 @@ names!(group_excl: mpi_group_excl_ mpi_group_excl mpi_group_excl__ MPI_GROUP_EXC
 pub unsafe extern "C" fn group_free(group: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut group_c = <A as Abi>::Group::from_int(*group);
+        let mut group_c = handle::<<A as Abi>::Group>(*group);
         let code = c::MPI_Group_free(&mut group_c);
         *group = group_c.to_int();
         ierror.set(code);
@@ -3601,12 +3482,9 @@ pub unsafe extern "C" fn group_from_session_pset(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let pset_name = Text::trimmed(pset_name, pset_name_length);
-        let mut newgroup_c = <A as Abi>::Group::from_int(*newgroup);
-        let code = c::MPI_Group_from_session_pset(
-            <A as Abi>::Session::from_int(*session),
-            pset_name.pointer(),
-            &mut newgroup_c,
-        );
+        let mut newgroup_c = handle::<<A as Abi>::Group>(*newgroup);
+        let code =
+            c::MPI_Group_from_session_pset(handle(*session), pset_name.pointer(), &mut newgroup_c);
         *newgroup = newgroup_c.to_int();
         ierror.set(code);
     }
@@ -3623,13 +3501,8 @@ pub unsafe extern "C" fn group_incl(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newgroup_c = <A as Abi>::Group::from_int(*newgroup);
-        let code = c::MPI_Group_incl(
-            <A as Abi>::Group::from_int(*group),
-            *n,
-            ranks,
-            &mut newgroup_c,
-        );
+        let mut newgroup_c = handle::<<A as Abi>::Group>(*newgroup);
+        let code = c::MPI_Group_incl(handle(*group), *n, ranks, &mut newgroup_c);
         *newgroup = newgroup_c.to_int();
         ierror.set(code);
     }
@@ -3645,12 +3518,8 @@ pub unsafe extern "C" fn group_intersection(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newgroup_c = <A as Abi>::Group::from_int(*newgroup);
-        let code = c::MPI_Group_intersection(
-            <A as Abi>::Group::from_int(*group1),
-            <A as Abi>::Group::from_int(*group2),
-            &mut newgroup_c,
-        );
+        let mut newgroup_c = handle::<<A as Abi>::Group>(*newgroup);
+        let code = c::MPI_Group_intersection(handle(*group1), handle(*group2), &mut newgroup_c);
         *newgroup = newgroup_c.to_int();
         ierror.set(code);
     }
@@ -3667,13 +3536,8 @@ pub unsafe extern "C" fn group_range_excl(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newgroup_c = <A as Abi>::Group::from_int(*newgroup);
-        let code = c::MPI_Group_range_excl(
-            <A as Abi>::Group::from_int(*group),
-            *n,
-            ranges,
-            &mut newgroup_c,
-        );
+        let mut newgroup_c = handle::<<A as Abi>::Group>(*newgroup);
+        let code = c::MPI_Group_range_excl(handle(*group), *n, ranges, &mut newgroup_c);
         *newgroup = newgroup_c.to_int();
         ierror.set(code);
     }
@@ -3690,13 +3554,8 @@ pub unsafe extern "C" fn group_range_incl(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newgroup_c = <A as Abi>::Group::from_int(*newgroup);
-        let code = c::MPI_Group_range_incl(
-            <A as Abi>::Group::from_int(*group),
-            *n,
-            ranges,
-            &mut newgroup_c,
-        );
+        let mut newgroup_c = handle::<<A as Abi>::Group>(*newgroup);
+        let code = c::MPI_Group_range_incl(handle(*group), *n, ranges, &mut newgroup_c);
         *newgroup = newgroup_c.to_int();
         ierror.set(code);
     }
@@ -3707,7 +3566,7 @@ names!(group_range_incl: mpi_group_range_incl_ mpi_group_range_incl mpi_group_ra
 pub unsafe extern "C" fn group_rank(group: *const c_int, rank: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Group_rank(<A as Abi>::Group::from_int(*group), rank);
+        let code = c::MPI_Group_rank(handle(*group), rank);
         ierror.set(code);
     }
 }
@@ -3717,7 +3576,7 @@ names!(group_rank: mpi_group_rank_ mpi_group_rank mpi_group_rank__ MPI_GROUP_RAN
 pub unsafe extern "C" fn group_size(group: *const c_int, size: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Group_size(<A as Abi>::Group::from_int(*group), size);
+        let code = c::MPI_Group_size(handle(*group), size);
         ierror.set(code);
     }
 }
@@ -3734,13 +3593,8 @@ pub unsafe extern "C" fn group_translate_ranks(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Group_translate_ranks(
-            <A as Abi>::Group::from_int(*group1),
-            *n,
-            ranks1,
-            <A as Abi>::Group::from_int(*group2),
-            ranks2,
-        );
+        let code =
+            c::MPI_Group_translate_ranks(handle(*group1), *n, ranks1, handle(*group2), ranks2);
         ierror.set(code);
     }
 }
@@ -3755,12 +3609,8 @@ pub unsafe extern "C" fn group_union(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newgroup_c = <A as Abi>::Group::from_int(*newgroup);
-        let code = c::MPI_Group_union(
-            <A as Abi>::Group::from_int(*group1),
-            <A as Abi>::Group::from_int(*group2),
-            &mut newgroup_c,
-        );
+        let mut newgroup_c = handle::<<A as Abi>::Group>(*newgroup);
+        let code = c::MPI_Group_union(handle(*group1), handle(*group2), &mut newgroup_c);
         *newgroup = newgroup_c.to_int();
         ierror.set(code);
     }
@@ -3781,15 +3631,15 @@ pub unsafe extern "C" fn iallgather(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Iallgather(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -3813,16 +3663,16 @@ pub unsafe extern "C" fn iallgatherv(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Iallgatherv(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             displs,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -3844,14 +3694,14 @@ pub unsafe extern "C" fn iallreduce(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Iallreduce(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -3874,15 +3724,15 @@ pub unsafe extern "C" fn ialltoall(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ialltoall(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -3907,17 +3757,17 @@ pub unsafe extern "C" fn ialltoallv(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ialltoallv(
             sentinel::buffer(sendbuf),
             sendcounts,
             sdispls,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             rdispls,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -3942,17 +3792,22 @@ pub unsafe extern "C" fn ialltoallw(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut sendtypes_c = Handles::<<A as Abi>::Datatype>::of(sendtypes, || {
+            handles::processes(*comm, sentinel::buffer(sendbuf).addr() == A::IN_PLACE)
+        });
+        let mut recvtypes_c =
+            Handles::<<A as Abi>::Datatype>::of(recvtypes, || handles::processes(*comm, false));
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ialltoallw(
             sentinel::buffer(sendbuf),
             sendcounts,
             sdispls,
-            arguments::array(sendtypes),
+            sendtypes_c.pointer(),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             rdispls,
-            arguments::array(recvtypes),
-            <A as Abi>::Comm::from_int(*comm),
+            recvtypes_c.pointer(),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -3965,8 +3820,8 @@ names!(ialltoallw: mpi_ialltoallw_ mpi_ialltoallw mpi_ialltoallw__ MPI_IALLTOALL
 pub unsafe extern "C" fn ibarrier(comm: *const c_int, request: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
-        let code = c::MPI_Ibarrier(<A as Abi>::Comm::from_int(*comm), &mut request_c);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
+        let code = c::MPI_Ibarrier(handle(*comm), &mut request_c);
         *request = request_c.to_int();
         ierror.set(code);
     }
@@ -3985,13 +3840,13 @@ pub unsafe extern "C" fn ibcast(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ibcast(
             sentinel::buffer(buffer).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -4013,14 +3868,14 @@ pub unsafe extern "C" fn ibsend(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ibsend(
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -4042,14 +3897,14 @@ pub unsafe extern "C" fn iexscan(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Iexscan(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -4073,16 +3928,16 @@ pub unsafe extern "C" fn igather(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Igather(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -4107,17 +3962,17 @@ pub unsafe extern "C" fn igatherv(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Igatherv(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             displs,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -4138,11 +3993,11 @@ pub unsafe extern "C" fn improbe(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut message_c = <A as Abi>::Message::from_int(*message);
+        let mut message_c = handle::<<A as Abi>::Message>(*message);
         let code = c::MPI_Improbe(
             *source,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             flag,
             &mut message_c,
             arguments::status(status),
@@ -4164,12 +4019,12 @@ pub unsafe extern "C" fn imrecv(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut message_c = <A as Abi>::Message::from_int(*message);
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut message_c = handle::<<A as Abi>::Message>(*message);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Imrecv(
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             &mut message_c,
             &mut request_c,
         );
@@ -4194,15 +4049,15 @@ pub unsafe extern "C" fn ineighbor_allgather(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ineighbor_allgather(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -4226,16 +4081,16 @@ pub unsafe extern "C" fn ineighbor_allgatherv(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ineighbor_allgatherv(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             displs,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -4258,15 +4113,15 @@ pub unsafe extern "C" fn ineighbor_alltoall(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ineighbor_alltoall(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -4291,17 +4146,17 @@ pub unsafe extern "C" fn ineighbor_alltoallv(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ineighbor_alltoallv(
             sentinel::buffer(sendbuf),
             sendcounts,
             sdispls,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             rdispls,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -4326,17 +4181,21 @@ pub unsafe extern "C" fn ineighbor_alltoallw(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut sendtypes_c =
+            Handles::<<A as Abi>::Datatype>::of(sendtypes, || handles::neighbours(*comm)[1]);
+        let mut recvtypes_c =
+            Handles::<<A as Abi>::Datatype>::of(recvtypes, || handles::neighbours(*comm)[0]);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ineighbor_alltoallw(
             sentinel::buffer(sendbuf),
             sendcounts,
             sdispls,
-            arguments::array(sendtypes),
+            sendtypes_c.pointer(),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             rdispls,
-            arguments::array(recvtypes),
-            <A as Abi>::Comm::from_int(*comm),
+            recvtypes_c.pointer(),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -4349,7 +4208,7 @@ names!(ineighbor_alltoallw: mpi_ineighbor_alltoallw_ mpi_ineighbor_alltoallw mpi
 pub unsafe extern "C" fn info_create(info: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut info_c = <A as Abi>::Info::from_int(*info);
+        let mut info_c = handle::<<A as Abi>::Info>(*info);
         let code = c::MPI_Info_create(&mut info_c);
         *info = info_c.to_int();
         ierror.set(code);
@@ -4361,7 +4220,7 @@ names!(info_create: mpi_info_create_ mpi_info_create mpi_info_create__ MPI_INFO_
 pub unsafe extern "C" fn info_create_env(info: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut info_c = <A as Abi>::Info::from_int(*info);
+        let mut info_c = handle::<<A as Abi>::Info>(*info);
         let code = c::MPI_Info_create_env(0, core::ptr::null_mut(), &mut info_c);
         *info = info_c.to_int();
         ierror.set(code);
@@ -4379,7 +4238,7 @@ pub unsafe extern "C" fn info_delete(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let key = Text::trimmed(key, key_length);
-        let code = c::MPI_Info_delete(<A as Abi>::Info::from_int(*info), key.pointer());
+        let code = c::MPI_Info_delete(handle(*info), key.pointer());
         ierror.set(code);
     }
 }
@@ -4389,8 +4248,8 @@ names!(info_delete: mpi_info_delete_ mpi_info_delete mpi_info_delete__ MPI_INFO_
 pub unsafe extern "C" fn info_dup(info: *const c_int, newinfo: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newinfo_c = <A as Abi>::Info::from_int(*newinfo);
-        let code = c::MPI_Info_dup(<A as Abi>::Info::from_int(*info), &mut newinfo_c);
+        let mut newinfo_c = handle::<<A as Abi>::Info>(*newinfo);
+        let code = c::MPI_Info_dup(handle(*info), &mut newinfo_c);
         *newinfo = newinfo_c.to_int();
         ierror.set(code);
     }
@@ -4401,7 +4260,7 @@ names!(info_dup: mpi_info_dup_ mpi_info_dup mpi_info_dup__ MPI_INFO_DUP pmpi_inf
 pub unsafe extern "C" fn info_free(info: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut info_c = <A as Abi>::Info::from_int(*info);
+        let mut info_c = handle::<<A as Abi>::Info>(*info);
         let code = c::MPI_Info_free(&mut info_c);
         *info = info_c.to_int();
         ierror.set(code);
@@ -4415,7 +4274,7 @@ names!(crate::strings::info_get: mpi_info_get_ mpi_info_get mpi_info_get__ MPI_I
 pub unsafe extern "C" fn info_get_nkeys(info: *const c_int, nkeys: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Info_get_nkeys(<A as Abi>::Info::from_int(*info), nkeys);
+        let code = c::MPI_Info_get_nkeys(handle(*info), nkeys);
         ierror.set(code);
     }
 }
@@ -4432,7 +4291,7 @@ pub unsafe extern "C" fn info_get_nthkey(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut key_c = Room::new();
-        let code = c::MPI_Info_get_nthkey(<A as Abi>::Info::from_int(*info), *n, key_c.pointer());
+        let code = c::MPI_Info_get_nthkey(handle(*info), *n, key_c.pointer());
         if code == 0 {
             key_c.store(key, key_length);
         }
@@ -4455,12 +4314,7 @@ pub unsafe extern "C" fn info_get_valuelen(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let key = Text::trimmed(key, key_length);
-        let code = c::MPI_Info_get_valuelen(
-            <A as Abi>::Info::from_int(*info),
-            key.pointer(),
-            valuelen,
-            flag,
-        );
+        let code = c::MPI_Info_get_valuelen(handle(*info), key.pointer(), valuelen, flag);
         ierror.set(code);
     }
 }
@@ -4479,11 +4333,7 @@ pub unsafe extern "C" fn info_set(
     unsafe {
         let key = Text::trimmed(key, key_length);
         let value = Text::trimmed(value, value_length);
-        let code = c::MPI_Info_set(
-            <A as Abi>::Info::from_int(*info),
-            key.pointer(),
-            value.pointer(),
-        );
+        let code = c::MPI_Info_set(handle(*info), key.pointer(), value.pointer());
         ierror.set(code);
     }
 }
@@ -4536,11 +4386,11 @@ pub unsafe extern "C" fn intercomm_create(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newintercomm_c = <A as Abi>::Comm::from_int(*newintercomm);
+        let mut newintercomm_c = handle::<<A as Abi>::Comm>(*newintercomm);
         let code = c::MPI_Intercomm_create(
-            <A as Abi>::Comm::from_int(*local_comm),
+            handle(*local_comm),
             *local_leader,
-            <A as Abi>::Comm::from_int(*peer_comm),
+            handle(*peer_comm),
             *remote_leader,
             *tag,
             &mut newintercomm_c,
@@ -4567,15 +4417,15 @@ pub unsafe extern "C" fn intercomm_create_from_groups(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let stringtag = Text::trimmed(stringtag, stringtag_length);
-        let mut newintercomm_c = <A as Abi>::Comm::from_int(*newintercomm);
+        let mut newintercomm_c = handle::<<A as Abi>::Comm>(*newintercomm);
         let code = c::MPI_Intercomm_create_from_groups(
-            <A as Abi>::Group::from_int(*local_group),
+            handle(*local_group),
             *local_leader,
-            <A as Abi>::Group::from_int(*remote_group),
+            handle(*remote_group),
             *remote_leader,
             stringtag.pointer(),
-            <A as Abi>::Info::from_int(*info),
-            <A as Abi>::Errhandler::from_int(*errhandler),
+            handle(*info),
+            handle(*errhandler),
             &mut newintercomm_c,
         );
         *newintercomm = newintercomm_c.to_int();
@@ -4593,12 +4443,8 @@ pub unsafe extern "C" fn intercomm_merge(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newintracomm_c = <A as Abi>::Comm::from_int(*newintracomm);
-        let code = c::MPI_Intercomm_merge(
-            <A as Abi>::Comm::from_int(*intercomm),
-            *high,
-            &mut newintracomm_c,
-        );
+        let mut newintracomm_c = handle::<<A as Abi>::Comm>(*newintracomm);
+        let code = c::MPI_Intercomm_merge(handle(*intercomm), *high, &mut newintracomm_c);
         *newintracomm = newintracomm_c.to_int();
         ierror.set(code);
     }
@@ -4619,7 +4465,7 @@ pub unsafe extern "C" fn iprobe(
         let code = c::MPI_Iprobe(
             *source,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             flag,
             arguments::status(status),
         );
@@ -4641,14 +4487,14 @@ pub unsafe extern "C" fn irecv(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Irecv(
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *source,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -4671,15 +4517,15 @@ pub unsafe extern "C" fn ireduce(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ireduce(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
+            handle(*datatype),
+            handle(*op),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -4701,14 +4547,14 @@ pub unsafe extern "C" fn ireduce_scatter(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ireduce_scatter(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -4730,14 +4576,14 @@ pub unsafe extern "C" fn ireduce_scatter_block(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ireduce_scatter_block(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -4759,14 +4605,14 @@ pub unsafe extern "C" fn irsend(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Irsend(
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -4798,14 +4644,14 @@ pub unsafe extern "C" fn iscan(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Iscan(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -4829,16 +4675,16 @@ pub unsafe extern "C" fn iscatter(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Iscatter(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -4863,17 +4709,17 @@ pub unsafe extern "C" fn iscatterv(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Iscatterv(
             sentinel::buffer(sendbuf),
             sendcounts,
             displs,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -4895,14 +4741,14 @@ pub unsafe extern "C" fn isend(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Isend(
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -4929,19 +4775,19 @@ pub unsafe extern "C" fn isendrecv(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Isendrecv(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             *dest,
             *sendtag,
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *source,
             *recvtag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -4965,16 +4811,16 @@ pub unsafe extern "C" fn isendrecv_replace(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Isendrecv_replace(
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *sendtag,
             *source,
             *recvtag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -4996,14 +4842,14 @@ pub unsafe extern "C" fn issend(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Issend(
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -5037,11 +4883,7 @@ pub unsafe extern "C" fn lookup_name(
     unsafe {
         let service_name = Text::trimmed(service_name, service_name_length);
         let mut port_name_c = Room::new();
-        let code = c::MPI_Lookup_name(
-            service_name.pointer(),
-            <A as Abi>::Info::from_int(*info),
-            port_name_c.pointer(),
-        );
+        let code = c::MPI_Lookup_name(service_name.pointer(), handle(*info), port_name_c.pointer());
         if code == 0 {
             port_name_c.store(port_name, port_name_length);
         }
@@ -5061,11 +4903,11 @@ pub unsafe extern "C" fn mprobe(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut message_c = <A as Abi>::Message::from_int(*message);
+        let mut message_c = handle::<<A as Abi>::Message>(*message);
         let code = c::MPI_Mprobe(
             *source,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut message_c,
             arguments::status(status),
         );
@@ -5086,11 +4928,11 @@ pub unsafe extern "C" fn mrecv(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut message_c = <A as Abi>::Message::from_int(*message);
+        let mut message_c = handle::<<A as Abi>::Message>(*message);
         let code = c::MPI_Mrecv(
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             &mut message_c,
             arguments::status(status),
         );
@@ -5116,11 +4958,11 @@ pub unsafe extern "C" fn neighbor_allgather(
         let code = c::MPI_Neighbor_allgather(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -5142,16 +4984,16 @@ pub unsafe extern "C" fn neighbor_allgather_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Neighbor_allgather_init(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*recvtype),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -5177,12 +5019,12 @@ pub unsafe extern "C" fn neighbor_allgatherv(
         let code = c::MPI_Neighbor_allgatherv(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             displs,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -5205,17 +5047,17 @@ pub unsafe extern "C" fn neighbor_allgatherv_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Neighbor_allgatherv_init(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             displs,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*recvtype),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -5240,11 +5082,11 @@ pub unsafe extern "C" fn neighbor_alltoall(
         let code = c::MPI_Neighbor_alltoall(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -5266,16 +5108,16 @@ pub unsafe extern "C" fn neighbor_alltoall_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Neighbor_alltoall_init(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*recvtype),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -5303,12 +5145,12 @@ pub unsafe extern "C" fn neighbor_alltoallv(
             sentinel::buffer(sendbuf),
             sendcounts,
             sdispls,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             rdispls,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*recvtype),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -5332,18 +5174,18 @@ pub unsafe extern "C" fn neighbor_alltoallv_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Neighbor_alltoallv_init(
             sentinel::buffer(sendbuf),
             sendcounts,
             sdispls,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             rdispls,
-            <A as Abi>::Datatype::from_int(*recvtype),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*recvtype),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -5367,16 +5209,20 @@ pub unsafe extern "C" fn neighbor_alltoallw(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut sendtypes_c =
+            Handles::<<A as Abi>::Datatype>::of(sendtypes, || handles::neighbours(*comm)[1]);
+        let mut recvtypes_c =
+            Handles::<<A as Abi>::Datatype>::of(recvtypes, || handles::neighbours(*comm)[0]);
         let code = c::MPI_Neighbor_alltoallw(
             sentinel::buffer(sendbuf),
             sendcounts,
             sdispls,
-            arguments::array(sendtypes),
+            sendtypes_c.pointer(),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             rdispls,
-            arguments::array(recvtypes),
-            <A as Abi>::Comm::from_int(*comm),
+            recvtypes_c.pointer(),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -5400,18 +5246,22 @@ pub unsafe extern "C" fn neighbor_alltoallw_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut sendtypes_c =
+            Handles::<<A as Abi>::Datatype>::of(sendtypes, || handles::neighbours(*comm)[1]);
+        let mut recvtypes_c =
+            Handles::<<A as Abi>::Datatype>::of(recvtypes, || handles::neighbours(*comm)[0]);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Neighbor_alltoallw_init(
             sentinel::buffer(sendbuf),
             sendcounts,
             sdispls,
-            arguments::array(sendtypes),
+            sendtypes_c.pointer(),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
             rdispls,
-            arguments::array(recvtypes),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            recvtypes_c.pointer(),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -5424,7 +5274,7 @@ names!(neighbor_alltoallw_init: mpi_neighbor_alltoallw_init_ mpi_neighbor_alltoa
 pub unsafe extern "C" fn op_commutative(op: *const c_int, commute: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Op_commutative(<A as Abi>::Op::from_int(*op), commute);
+        let code = c::MPI_Op_commutative(handle(*op), commute);
         ierror.set(code);
     }
 }
@@ -5436,7 +5286,7 @@ names!(crate::callbacks::op_create: mpi_op_create_ mpi_op_create mpi_op_create__
 pub unsafe extern "C" fn op_free(op: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut op_c = <A as Abi>::Op::from_int(*op);
+        let mut op_c = handle::<<A as Abi>::Op>(*op);
         let code = c::MPI_Op_free(&mut op_c);
         *op = op_c.to_int();
         ierror.set(code);
@@ -5454,7 +5304,7 @@ pub unsafe extern "C" fn open_port(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut port_name_c = Room::new();
-        let code = c::MPI_Open_port(<A as Abi>::Info::from_int(*info), port_name_c.pointer());
+        let code = c::MPI_Open_port(handle(*info), port_name_c.pointer());
         if code == 0 {
             port_name_c.store(port_name, port_name_length);
         }
@@ -5479,11 +5329,11 @@ pub unsafe extern "C" fn pack(
         let code = c::MPI_Pack(
             sentinel::buffer(inbuf),
             *incount,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             sentinel::buffer(outbuf).cast_mut(),
             *outsize,
             position,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -5509,7 +5359,7 @@ pub unsafe extern "C" fn pack_external(
             datarep.pointer(),
             sentinel::buffer(inbuf),
             *incount,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             sentinel::buffer(outbuf).cast_mut(),
             *outsize,
             position,
@@ -5531,12 +5381,7 @@ pub unsafe extern "C" fn pack_external_size(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let datarep = Text::trimmed(datarep, datarep_length);
-        let code = c::MPI_Pack_external_size(
-            datarep.pointer(),
-            *incount,
-            <A as Abi>::Datatype::from_int(*datatype),
-            size,
-        );
+        let code = c::MPI_Pack_external_size(datarep.pointer(), *incount, handle(*datatype), size);
         ierror.set(code);
     }
 }
@@ -5552,12 +5397,7 @@ pub unsafe extern "C" fn pack_size(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Pack_size(
-            *incount,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Comm::from_int(*comm),
-            size,
-        );
+        let code = c::MPI_Pack_size(*incount, handle(*datatype), handle(*comm), size);
         ierror.set(code);
     }
 }
@@ -5572,7 +5412,7 @@ pub unsafe extern "C" fn parrived(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Parrived(<A as Abi>::Request::from_int(*request), *partition, flag);
+        let code = c::MPI_Parrived(handle(*request), *partition, flag);
         ierror.set(code);
     }
 }
@@ -5591,7 +5431,7 @@ names!(pcontrol: mpi_pcontrol_ mpi_pcontrol mpi_pcontrol__ MPI_PCONTROL pmpi_pco
 pub unsafe extern "C" fn pready(partition: *const c_int, request: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Pready(*partition, <A as Abi>::Request::from_int(*request));
+        let code = c::MPI_Pready(*partition, handle(*request));
         ierror.set(code);
     }
 }
@@ -5606,11 +5446,7 @@ pub unsafe extern "C" fn pready_list(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Pready_list(
-            *length,
-            array_of_partitions,
-            <A as Abi>::Request::from_int(*request),
-        );
+        let code = c::MPI_Pready_list(*length, array_of_partitions, handle(*request));
         ierror.set(code);
     }
 }
@@ -5625,11 +5461,7 @@ pub unsafe extern "C" fn pready_range(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Pready_range(
-            *partition_low,
-            *partition_high,
-            <A as Abi>::Request::from_int(*request),
-        );
+        let code = c::MPI_Pready_range(*partition_low, *partition_high, handle(*request));
         ierror.set(code);
     }
 }
@@ -5650,16 +5482,16 @@ pub unsafe extern "C" fn precv_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Precv_init(
             sentinel::buffer(buf).cast_mut(),
             *partitions,
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *source,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -5678,12 +5510,7 @@ pub unsafe extern "C" fn probe(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Probe(
-            *source,
-            *tag,
-            <A as Abi>::Comm::from_int(*comm),
-            arguments::status(status),
-        );
+        let code = c::MPI_Probe(*source, *tag, handle(*comm), arguments::status(status));
         ierror.set(code);
     }
 }
@@ -5704,16 +5531,16 @@ pub unsafe extern "C" fn psend_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Psend_init(
             sentinel::buffer(buf),
             *partitions,
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -5735,11 +5562,7 @@ pub unsafe extern "C" fn publish_name(
     unsafe {
         let service_name = Text::trimmed(service_name, service_name_length);
         let port_name = Text::trimmed(port_name, port_name_length);
-        let code = c::MPI_Publish_name(
-            service_name.pointer(),
-            <A as Abi>::Info::from_int(*info),
-            port_name.pointer(),
-        );
+        let code = c::MPI_Publish_name(service_name.pointer(), handle(*info), port_name.pointer());
         ierror.set(code);
     }
 }
@@ -5762,12 +5585,12 @@ pub unsafe extern "C" fn put(
         let code = c::MPI_Put(
             sentinel::buffer(origin_addr),
             *origin_count,
-            <A as Abi>::Datatype::from_int(*origin_datatype),
+            handle(*origin_datatype),
             *target_rank,
             *target_disp,
             *target_count,
-            <A as Abi>::Datatype::from_int(*target_datatype),
-            <A as Abi>::Win::from_int(*win),
+            handle(*target_datatype),
+            handle(*win),
         );
         ierror.set(code);
     }
@@ -5800,17 +5623,17 @@ pub unsafe extern "C" fn raccumulate(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Raccumulate(
             sentinel::buffer(origin_addr),
             *origin_count,
-            <A as Abi>::Datatype::from_int(*origin_datatype),
+            handle(*origin_datatype),
             *target_rank,
             *target_disp,
             *target_count,
-            <A as Abi>::Datatype::from_int(*target_datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Win::from_int(*win),
+            handle(*target_datatype),
+            handle(*op),
+            handle(*win),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -5835,10 +5658,10 @@ pub unsafe extern "C" fn recv(
         let code = c::MPI_Recv(
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *source,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             arguments::status(status),
         );
         ierror.set(code);
@@ -5859,14 +5682,14 @@ pub unsafe extern "C" fn recv_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Recv_init(
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *source,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -5892,10 +5715,10 @@ pub unsafe extern "C" fn reduce(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
+            handle(*datatype),
+            handle(*op),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -5917,16 +5740,16 @@ pub unsafe extern "C" fn reduce_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Reduce_init(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
+            handle(*datatype),
+            handle(*op),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -5950,8 +5773,8 @@ pub unsafe extern "C" fn reduce_local(
             sentinel::buffer(inbuf),
             sentinel::buffer(inoutbuf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
+            handle(*datatype),
+            handle(*op),
         );
         ierror.set(code);
     }
@@ -5974,9 +5797,9 @@ pub unsafe extern "C" fn reduce_scatter(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -5999,9 +5822,9 @@ pub unsafe extern "C" fn reduce_scatter_block(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -6022,15 +5845,15 @@ pub unsafe extern "C" fn reduce_scatter_block_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Reduce_scatter_block_init(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -6053,15 +5876,15 @@ pub unsafe extern "C" fn reduce_scatter_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Reduce_scatter_init(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             recvcounts,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -6106,7 +5929,7 @@ names!(remove_error_string: mpi_remove_error_string_ mpi_remove_error_string mpi
 pub unsafe extern "C" fn request_free(request: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Request_free(&mut request_c);
         *request = request_c.to_int();
         ierror.set(code);
@@ -6123,11 +5946,7 @@ pub unsafe extern "C" fn request_get_status(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Request_get_status(
-            <A as Abi>::Request::from_int(*request),
-            flag,
-            arguments::status(status),
-        );
+        let code = c::MPI_Request_get_status(handle(*request), flag, arguments::status(status));
         ierror.set(code);
     }
 }
@@ -6143,9 +5962,11 @@ pub unsafe extern "C" fn request_get_status_all(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut array_of_requests_c =
+            Handles::<<A as Abi>::Request>::of(array_of_requests, || length(*count));
         let code = c::MPI_Request_get_status_all(
             *count,
-            arguments::array(array_of_requests),
+            array_of_requests_c.pointer(),
             flag,
             arguments::statuses(array_of_statuses),
         );
@@ -6165,9 +5986,11 @@ pub unsafe extern "C" fn request_get_status_any(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut array_of_requests_c =
+            Handles::<<A as Abi>::Request>::of(array_of_requests, || length(*count));
         let code = c::MPI_Request_get_status_any(
             *count,
-            arguments::array(array_of_requests),
+            array_of_requests_c.pointer(),
             index,
             flag,
             arguments::status(status),
@@ -6189,9 +6012,11 @@ pub unsafe extern "C" fn request_get_status_some(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut array_of_requests_c =
+            Handles::<<A as Abi>::Request>::of(array_of_requests, || length(*incount));
         let code = c::MPI_Request_get_status_some(
             *incount,
-            arguments::array(array_of_requests),
+            array_of_requests_c.pointer(),
             outcount,
             array_of_indices,
             arguments::statuses(array_of_statuses),
@@ -6217,16 +6042,16 @@ pub unsafe extern "C" fn rget(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Rget(
             sentinel::buffer(origin_addr).cast_mut(),
             *origin_count,
-            <A as Abi>::Datatype::from_int(*origin_datatype),
+            handle(*origin_datatype),
             *target_rank,
             *target_disp,
             *target_count,
-            <A as Abi>::Datatype::from_int(*target_datatype),
-            <A as Abi>::Win::from_int(*win),
+            handle(*target_datatype),
+            handle(*win),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -6254,20 +6079,20 @@ pub unsafe extern "C" fn rget_accumulate(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Rget_accumulate(
             sentinel::buffer(origin_addr),
             *origin_count,
-            <A as Abi>::Datatype::from_int(*origin_datatype),
+            handle(*origin_datatype),
             sentinel::buffer(result_addr).cast_mut(),
             *result_count,
-            <A as Abi>::Datatype::from_int(*result_datatype),
+            handle(*result_datatype),
             *target_rank,
             *target_disp,
             *target_count,
-            <A as Abi>::Datatype::from_int(*target_datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Win::from_int(*win),
+            handle(*target_datatype),
+            handle(*op),
+            handle(*win),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -6291,16 +6116,16 @@ pub unsafe extern "C" fn rput(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Rput(
             sentinel::buffer(origin_addr),
             *origin_count,
-            <A as Abi>::Datatype::from_int(*origin_datatype),
+            handle(*origin_datatype),
             *target_rank,
             *target_disp,
             *target_count,
-            <A as Abi>::Datatype::from_int(*target_datatype),
-            <A as Abi>::Win::from_int(*win),
+            handle(*target_datatype),
+            handle(*win),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -6324,10 +6149,10 @@ pub unsafe extern "C" fn rsend(
         let code = c::MPI_Rsend(
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -6347,14 +6172,14 @@ pub unsafe extern "C" fn rsend_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Rsend_init(
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -6379,9 +6204,9 @@ pub unsafe extern "C" fn scan(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -6402,15 +6227,15 @@ pub unsafe extern "C" fn scan_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Scan_init(
             sentinel::buffer(sendbuf),
             sentinel::buffer(recvbuf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Op::from_int(*op),
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*datatype),
+            handle(*op),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -6436,12 +6261,12 @@ pub unsafe extern "C" fn scatter(
         let code = c::MPI_Scatter(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -6464,17 +6289,17 @@ pub unsafe extern "C" fn scatter_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Scatter_init(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -6502,12 +6327,12 @@ pub unsafe extern "C" fn scatterv(
             sentinel::buffer(sendbuf),
             sendcounts,
             displs,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -6531,18 +6356,18 @@ pub unsafe extern "C" fn scatterv_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Scatterv_init(
             sentinel::buffer(sendbuf),
             sendcounts,
             displs,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *root,
-            <A as Abi>::Comm::from_int(*comm),
-            <A as Abi>::Info::from_int(*info),
+            handle(*comm),
+            handle(*info),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -6566,10 +6391,10 @@ pub unsafe extern "C" fn send(
         let code = c::MPI_Send(
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -6589,14 +6414,14 @@ pub unsafe extern "C" fn send_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Send_init(
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -6626,15 +6451,15 @@ pub unsafe extern "C" fn sendrecv(
         let code = c::MPI_Sendrecv(
             sentinel::buffer(sendbuf),
             *sendcount,
-            <A as Abi>::Datatype::from_int(*sendtype),
+            handle(*sendtype),
             *dest,
             *sendtag,
             sentinel::buffer(recvbuf).cast_mut(),
             *recvcount,
-            <A as Abi>::Datatype::from_int(*recvtype),
+            handle(*recvtype),
             *source,
             *recvtag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             arguments::status(status),
         );
         ierror.set(code);
@@ -6660,12 +6485,12 @@ pub unsafe extern "C" fn sendrecv_replace(
         let code = c::MPI_Sendrecv_replace(
             sentinel::buffer(buf).cast_mut(),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *sendtag,
             *source,
             *recvtag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             arguments::status(status),
         );
         ierror.set(code);
@@ -6683,7 +6508,7 @@ pub unsafe extern "C" fn session_attach_buffer(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Session_attach_buffer(
-            <A as Abi>::Session::from_int(*session),
+            handle(*session),
             sentinel::buffer(buffer).cast_mut(),
             *size,
         );
@@ -6700,8 +6525,7 @@ pub unsafe extern "C" fn session_call_errhandler(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code =
-            c::MPI_Session_call_errhandler(<A as Abi>::Session::from_int(*session), *errorcode);
+        let code = c::MPI_Session_call_errhandler(handle(*session), *errorcode);
         ierror.set(code);
     }
 }
@@ -6719,11 +6543,8 @@ pub unsafe extern "C" fn session_detach_buffer(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut buffer_addr = core::ptr::null_mut::<c_void>();
-        let code = c::MPI_Session_detach_buffer(
-            <A as Abi>::Session::from_int(*session),
-            (&raw mut buffer_addr).cast(),
-            size,
-        );
+        let code =
+            c::MPI_Session_detach_buffer(handle(*session), (&raw mut buffer_addr).cast(), size);
         ierror.set(code);
     }
 }
@@ -6733,7 +6554,7 @@ names!(session_detach_buffer: mpi_session_detach_buffer_ mpi_session_detach_buff
 pub unsafe extern "C" fn session_finalize(session: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut session_c = <A as Abi>::Session::from_int(*session);
+        let mut session_c = handle::<<A as Abi>::Session>(*session);
         let code = c::MPI_Session_finalize(&mut session_c);
         *session = session_c.to_int();
         ierror.set(code);
@@ -6745,7 +6566,7 @@ names!(session_finalize: mpi_session_finalize_ mpi_session_finalize mpi_session_
 pub unsafe extern "C" fn session_flush_buffer(session: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Session_flush_buffer(<A as Abi>::Session::from_int(*session));
+        let code = c::MPI_Session_flush_buffer(handle(*session));
         ierror.set(code);
     }
 }
@@ -6759,11 +6580,8 @@ pub unsafe extern "C" fn session_get_errhandler(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut errhandler_c = <A as Abi>::Errhandler::from_int(*errhandler);
-        let code = c::MPI_Session_get_errhandler(
-            <A as Abi>::Session::from_int(*session),
-            &mut errhandler_c,
-        );
+        let mut errhandler_c = handle::<<A as Abi>::Errhandler>(*errhandler);
+        let code = c::MPI_Session_get_errhandler(handle(*session), &mut errhandler_c);
         *errhandler = errhandler_c.to_int();
         ierror.set(code);
     }
@@ -6778,9 +6596,8 @@ pub unsafe extern "C" fn session_get_info(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut info_used_c = <A as Abi>::Info::from_int(*info_used);
-        let code =
-            c::MPI_Session_get_info(<A as Abi>::Session::from_int(*session), &mut info_used_c);
+        let mut info_used_c = handle::<<A as Abi>::Info>(*info_used);
+        let code = c::MPI_Session_get_info(handle(*session), &mut info_used_c);
         *info_used = info_used_c.to_int();
         ierror.set(code);
     }
@@ -6798,11 +6615,7 @@ pub unsafe extern "C" fn session_get_num_psets(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Session_get_num_psets(
-            <A as Abi>::Session::from_int(*session),
-            <A as Abi>::Info::from_int(*info),
-            npset_names,
-        );
+        let code = c::MPI_Session_get_num_psets(handle(*session), handle(*info), npset_names);
         ierror.set(code);
     }
 }
@@ -6819,12 +6632,8 @@ pub unsafe extern "C" fn session_get_pset_info(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let pset_name = Text::trimmed(pset_name, pset_name_length);
-        let mut info_c = <A as Abi>::Info::from_int(*info);
-        let code = c::MPI_Session_get_pset_info(
-            <A as Abi>::Session::from_int(*session),
-            pset_name.pointer(),
-            &mut info_c,
-        );
+        let mut info_c = handle::<<A as Abi>::Info>(*info);
+        let code = c::MPI_Session_get_pset_info(handle(*session), pset_name.pointer(), &mut info_c);
         *info = info_c.to_int();
         ierror.set(code);
     }
@@ -6839,9 +6648,8 @@ pub unsafe extern "C" fn session_iflush_buffer(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
-        let code =
-            c::MPI_Session_iflush_buffer(<A as Abi>::Session::from_int(*session), &mut request_c);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
+        let code = c::MPI_Session_iflush_buffer(handle(*session), &mut request_c);
         *request = request_c.to_int();
         ierror.set(code);
     }
@@ -6857,12 +6665,8 @@ pub unsafe extern "C" fn session_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut session_c = <A as Abi>::Session::from_int(*session);
-        let code = c::MPI_Session_init(
-            <A as Abi>::Info::from_int(*info),
-            <A as Abi>::Errhandler::from_int(*errhandler),
-            &mut session_c,
-        );
+        let mut session_c = handle::<<A as Abi>::Session>(*session);
+        let code = c::MPI_Session_init(handle(*info), handle(*errhandler), &mut session_c);
         *session = session_c.to_int();
         ierror.set(code);
     }
@@ -6877,10 +6681,7 @@ pub unsafe extern "C" fn session_set_errhandler(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Session_set_errhandler(
-            <A as Abi>::Session::from_int(*session),
-            <A as Abi>::Errhandler::from_int(*errhandler),
-        );
+        let code = c::MPI_Session_set_errhandler(handle(*session), handle(*errhandler));
         ierror.set(code);
     }
 }
@@ -6901,10 +6702,10 @@ pub unsafe extern "C" fn ssend(
         let code = c::MPI_Ssend(
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -6924,14 +6725,14 @@ pub unsafe extern "C" fn ssend_init(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Ssend_init(
             sentinel::buffer(buf),
             *count,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *dest,
             *tag,
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*comm),
             &mut request_c,
         );
         *request = request_c.to_int();
@@ -6944,7 +6745,7 @@ names!(ssend_init: mpi_ssend_init_ mpi_ssend_init mpi_ssend_init__ MPI_SSEND_INI
 pub unsafe extern "C" fn start(request: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Start(&mut request_c);
         *request = request_c.to_int();
         ierror.set(code);
@@ -6960,7 +6761,10 @@ pub unsafe extern "C" fn startall(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Startall(*count, arguments::array(array_of_requests));
+        let mut array_of_requests_c =
+            Handles::<<A as Abi>::Request>::of(array_of_requests, || length(*count));
+        let code = c::MPI_Startall(*count, array_of_requests_c.pointer());
+        array_of_requests_c.store();
         ierror.set(code);
     }
 }
@@ -7019,11 +6823,7 @@ pub unsafe extern "C" fn status_set_elements(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Status_set_elements(
-            arguments::status(status),
-            <A as Abi>::Datatype::from_int(*datatype),
-            *count,
-        );
+        let code = c::MPI_Status_set_elements(arguments::status(status), handle(*datatype), *count);
         ierror.set(code);
     }
 }
@@ -7038,11 +6838,8 @@ pub unsafe extern "C" fn status_set_elements_x(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Status_set_elements_x(
-            arguments::status(status),
-            <A as Abi>::Datatype::from_int(*datatype),
-            *count,
-        );
+        let code =
+            c::MPI_Status_set_elements_x(arguments::status(status), handle(*datatype), *count);
         ierror.set(code);
     }
 }
@@ -7091,7 +6888,7 @@ pub unsafe extern "C" fn test(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Test(&mut request_c, flag, arguments::status(status));
         *request = request_c.to_int();
         ierror.set(code);
@@ -7119,12 +6916,15 @@ pub unsafe extern "C" fn testall(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut array_of_requests_c =
+            Handles::<<A as Abi>::Request>::of(array_of_requests, || length(*count));
         let code = c::MPI_Testall(
             *count,
-            arguments::array(array_of_requests),
+            array_of_requests_c.pointer(),
             flag,
             arguments::statuses(array_of_statuses),
         );
+        array_of_requests_c.store();
         ierror.set(code);
     }
 }
@@ -7141,13 +6941,16 @@ pub unsafe extern "C" fn testany(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut array_of_requests_c =
+            Handles::<<A as Abi>::Request>::of(array_of_requests, || length(*count));
         let code = c::MPI_Testany(
             *count,
-            arguments::array(array_of_requests),
+            array_of_requests_c.pointer(),
             index,
             flag,
             arguments::status(status),
         );
+        array_of_requests_c.store();
         arguments::index_out(index);
         ierror.set(code);
     }
@@ -7165,13 +6968,16 @@ pub unsafe extern "C" fn testsome(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut array_of_requests_c =
+            Handles::<<A as Abi>::Request>::of(array_of_requests, || length(*incount));
         let code = c::MPI_Testsome(
             *incount,
-            arguments::array(array_of_requests),
+            array_of_requests_c.pointer(),
             outcount,
             array_of_indices,
             arguments::statuses(array_of_statuses),
         );
+        array_of_requests_c.store();
         arguments::indices_out(array_of_indices, *outcount);
         ierror.set(code);
     }
@@ -7182,7 +6988,7 @@ names!(testsome: mpi_testsome_ mpi_testsome mpi_testsome__ MPI_TESTSOME pmpi_tes
 pub unsafe extern "C" fn topo_test(comm: *const c_int, status: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Topo_test(<A as Abi>::Comm::from_int(*comm), status);
+        let code = c::MPI_Topo_test(handle(*comm), status);
         ierror.set(code);
     }
 }
@@ -7192,7 +6998,7 @@ names!(topo_test: mpi_topo_test_ mpi_topo_test mpi_topo_test__ MPI_TOPO_TEST pmp
 pub unsafe extern "C" fn type_commit(datatype: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut datatype_c = <A as Abi>::Datatype::from_int(*datatype);
+        let mut datatype_c = handle::<<A as Abi>::Datatype>(*datatype);
         let code = c::MPI_Type_commit(&mut datatype_c);
         *datatype = datatype_c.to_int();
         ierror.set(code);
@@ -7209,12 +7015,8 @@ pub unsafe extern "C" fn type_contiguous(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
-        let code = c::MPI_Type_contiguous(
-            *count,
-            <A as Abi>::Datatype::from_int(*oldtype),
-            &mut newtype_c,
-        );
+        let mut newtype_c = handle::<<A as Abi>::Datatype>(*newtype);
+        let code = c::MPI_Type_contiguous(*count, handle(*oldtype), &mut newtype_c);
         *newtype = newtype_c.to_int();
         ierror.set(code);
     }
@@ -7237,7 +7039,7 @@ pub unsafe extern "C" fn type_create_darray(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
+        let mut newtype_c = handle::<<A as Abi>::Datatype>(*newtype);
         let code = c::MPI_Type_create_darray(
             *size,
             *rank,
@@ -7247,7 +7049,7 @@ pub unsafe extern "C" fn type_create_darray(
             array_of_dargs,
             array_of_psizes,
             *order,
-            <A as Abi>::Datatype::from_int(*oldtype),
+            handle(*oldtype),
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
@@ -7265,7 +7067,7 @@ pub unsafe extern "C" fn type_create_f90_complex(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
+        let mut newtype_c = handle::<<A as Abi>::Datatype>(*newtype);
         let code = c::MPI_Type_create_f90_complex(*p, *r, &mut newtype_c);
         *newtype = newtype_c.to_int();
         ierror.set(code);
@@ -7281,7 +7083,7 @@ pub unsafe extern "C" fn type_create_f90_integer(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
+        let mut newtype_c = handle::<<A as Abi>::Datatype>(*newtype);
         let code = c::MPI_Type_create_f90_integer(*r, &mut newtype_c);
         *newtype = newtype_c.to_int();
         ierror.set(code);
@@ -7298,7 +7100,7 @@ pub unsafe extern "C" fn type_create_f90_real(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
+        let mut newtype_c = handle::<<A as Abi>::Datatype>(*newtype);
         let code = c::MPI_Type_create_f90_real(*p, *r, &mut newtype_c);
         *newtype = newtype_c.to_int();
         ierror.set(code);
@@ -7317,12 +7119,12 @@ pub unsafe extern "C" fn type_create_hindexed(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
+        let mut newtype_c = handle::<<A as Abi>::Datatype>(*newtype);
         let code = c::MPI_Type_create_hindexed(
             *count,
             array_of_blocklengths,
             array_of_displacements,
-            <A as Abi>::Datatype::from_int(*oldtype),
+            handle(*oldtype),
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
@@ -7342,12 +7144,12 @@ pub unsafe extern "C" fn type_create_hindexed_block(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
+        let mut newtype_c = handle::<<A as Abi>::Datatype>(*newtype);
         let code = c::MPI_Type_create_hindexed_block(
             *count,
             *blocklength,
             array_of_displacements,
-            <A as Abi>::Datatype::from_int(*oldtype),
+            handle(*oldtype),
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
@@ -7367,12 +7169,12 @@ pub unsafe extern "C" fn type_create_hvector(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
+        let mut newtype_c = handle::<<A as Abi>::Datatype>(*newtype);
         let code = c::MPI_Type_create_hvector(
             *count,
             *blocklength,
             *stride,
-            <A as Abi>::Datatype::from_int(*oldtype),
+            handle(*oldtype),
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
@@ -7392,12 +7194,12 @@ pub unsafe extern "C" fn type_create_indexed_block(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
+        let mut newtype_c = handle::<<A as Abi>::Datatype>(*newtype);
         let code = c::MPI_Type_create_indexed_block(
             *count,
             *blocklength,
             array_of_displacements,
-            <A as Abi>::Datatype::from_int(*oldtype),
+            handle(*oldtype),
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
@@ -7418,13 +7220,8 @@ pub unsafe extern "C" fn type_create_resized(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
-        let code = c::MPI_Type_create_resized(
-            <A as Abi>::Datatype::from_int(*oldtype),
-            *lb,
-            *extent,
-            &mut newtype_c,
-        );
+        let mut newtype_c = handle::<<A as Abi>::Datatype>(*newtype);
+        let code = c::MPI_Type_create_resized(handle(*oldtype), *lb, *extent, &mut newtype_c);
         *newtype = newtype_c.to_int();
         ierror.set(code);
     }
@@ -7442,12 +7239,14 @@ pub unsafe extern "C" fn type_create_struct(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
+        let mut array_of_types_c =
+            Handles::<<A as Abi>::Datatype>::of(array_of_types, || length(*count));
+        let mut newtype_c = handle::<<A as Abi>::Datatype>(*newtype);
         let code = c::MPI_Type_create_struct(
             *count,
             array_of_blocklengths,
             array_of_displacements,
-            arguments::array(array_of_types),
+            array_of_types_c.pointer(),
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
@@ -7469,14 +7268,14 @@ pub unsafe extern "C" fn type_create_subarray(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
+        let mut newtype_c = handle::<<A as Abi>::Datatype>(*newtype);
         let code = c::MPI_Type_create_subarray(
             *ndims,
             array_of_sizes,
             array_of_subsizes,
             array_of_starts,
             *order,
-            <A as Abi>::Datatype::from_int(*oldtype),
+            handle(*oldtype),
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
@@ -7493,7 +7292,7 @@ pub unsafe extern "C" fn type_delete_attr(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Type_delete_attr(<A as Abi>::Datatype::from_int(*datatype), *type_keyval);
+        let code = c::MPI_Type_delete_attr(handle(*datatype), *type_keyval);
         ierror.set(code);
     }
 }
@@ -7503,8 +7302,8 @@ names!(type_delete_attr: mpi_type_delete_attr_ mpi_type_delete_attr mpi_type_del
 pub unsafe extern "C" fn type_dup(oldtype: *const c_int, newtype: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
-        let code = c::MPI_Type_dup(<A as Abi>::Datatype::from_int(*oldtype), &mut newtype_c);
+        let mut newtype_c = handle::<<A as Abi>::Datatype>(*newtype);
+        let code = c::MPI_Type_dup(handle(*oldtype), &mut newtype_c);
         *newtype = newtype_c.to_int();
         ierror.set(code);
     }
@@ -7517,7 +7316,7 @@ names!(crate::removed::type_extent: mpi_type_extent_ mpi_type_extent mpi_type_ex
 pub unsafe extern "C" fn type_free(datatype: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut datatype_c = <A as Abi>::Datatype::from_int(*datatype);
+        let mut datatype_c = handle::<<A as Abi>::Datatype>(*datatype);
         let code = c::MPI_Type_free(&mut datatype_c);
         *datatype = datatype_c.to_int();
         ierror.set(code);
@@ -7550,15 +7349,18 @@ pub unsafe extern "C" fn type_get_contents(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut array_of_datatypes_c =
+            Handles::<<A as Abi>::Datatype>::room(array_of_datatypes, || length(*max_datatypes));
         let code = c::MPI_Type_get_contents(
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             *max_integers,
             *max_addresses,
             *max_datatypes,
             array_of_integers,
             array_of_addresses,
-            arguments::array(array_of_datatypes),
+            array_of_datatypes_c.pointer(),
         );
+        array_of_datatypes_c.store();
         ierror.set(code);
     }
 }
@@ -7576,7 +7378,7 @@ pub unsafe extern "C" fn type_get_envelope(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let code = c::MPI_Type_get_envelope(
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
             num_integers,
             num_addresses,
             num_datatypes,
@@ -7596,7 +7398,7 @@ pub unsafe extern "C" fn type_get_extent(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Type_get_extent(<A as Abi>::Datatype::from_int(*datatype), lb, extent);
+        let code = c::MPI_Type_get_extent(handle(*datatype), lb, extent);
         ierror.set(code);
     }
 }
@@ -7611,7 +7413,7 @@ pub unsafe extern "C" fn type_get_extent_x(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Type_get_extent_x(<A as Abi>::Datatype::from_int(*datatype), lb, extent);
+        let code = c::MPI_Type_get_extent_x(handle(*datatype), lb, extent);
         ierror.set(code);
     }
 }
@@ -7628,11 +7430,7 @@ pub unsafe extern "C" fn type_get_name(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut type_name_c = Room::new();
-        let code = c::MPI_Type_get_name(
-            <A as Abi>::Datatype::from_int(*datatype),
-            type_name_c.pointer(),
-            resultlen,
-        );
+        let code = c::MPI_Type_get_name(handle(*datatype), type_name_c.pointer(), resultlen);
         if code == 0 {
             type_name_c.store(type_name, type_name_length);
         }
@@ -7650,11 +7448,7 @@ pub unsafe extern "C" fn type_get_true_extent(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Type_get_true_extent(
-            <A as Abi>::Datatype::from_int(*datatype),
-            true_lb,
-            true_extent,
-        );
+        let code = c::MPI_Type_get_true_extent(handle(*datatype), true_lb, true_extent);
         ierror.set(code);
     }
 }
@@ -7669,11 +7463,7 @@ pub unsafe extern "C" fn type_get_true_extent_x(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Type_get_true_extent_x(
-            <A as Abi>::Datatype::from_int(*datatype),
-            true_lb,
-            true_extent,
-        );
+        let code = c::MPI_Type_get_true_extent_x(handle(*datatype), true_lb, true_extent);
         ierror.set(code);
     }
 }
@@ -7688,12 +7478,9 @@ pub unsafe extern "C" fn type_get_value_index(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut pair_type_c = <A as Abi>::Datatype::from_int(*pair_type);
-        let code = c::MPI_Type_get_value_index(
-            <A as Abi>::Datatype::from_int(*value_type),
-            <A as Abi>::Datatype::from_int(*index_type),
-            &mut pair_type_c,
-        );
+        let mut pair_type_c = handle::<<A as Abi>::Datatype>(*pair_type);
+        let code =
+            c::MPI_Type_get_value_index(handle(*value_type), handle(*index_type), &mut pair_type_c);
         *pair_type = pair_type_c.to_int();
         ierror.set(code);
     }
@@ -7715,12 +7502,12 @@ pub unsafe extern "C" fn type_indexed(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
+        let mut newtype_c = handle::<<A as Abi>::Datatype>(*newtype);
         let code = c::MPI_Type_indexed(
             *count,
             array_of_blocklengths,
             array_of_displacements,
-            <A as Abi>::Datatype::from_int(*oldtype),
+            handle(*oldtype),
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
@@ -7740,7 +7527,7 @@ pub unsafe extern "C" fn type_match_size(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut datatype_c = <A as Abi>::Datatype::from_int(*datatype);
+        let mut datatype_c = handle::<<A as Abi>::Datatype>(*datatype);
         let code = c::MPI_Type_match_size(*typeclass, *size, &mut datatype_c);
         *datatype = datatype_c.to_int();
         ierror.set(code);
@@ -7760,10 +7547,7 @@ pub unsafe extern "C" fn type_set_name(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let type_name = Text::trimmed(type_name, type_name_length);
-        let code = c::MPI_Type_set_name(
-            <A as Abi>::Datatype::from_int(*datatype),
-            type_name.pointer(),
-        );
+        let code = c::MPI_Type_set_name(handle(*datatype), type_name.pointer());
         ierror.set(code);
     }
 }
@@ -7773,7 +7557,7 @@ names!(type_set_name: mpi_type_set_name_ mpi_type_set_name mpi_type_set_name__ M
 pub unsafe extern "C" fn type_size(datatype: *const c_int, size: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Type_size(<A as Abi>::Datatype::from_int(*datatype), size);
+        let code = c::MPI_Type_size(handle(*datatype), size);
         ierror.set(code);
     }
 }
@@ -7783,7 +7567,7 @@ names!(type_size: mpi_type_size_ mpi_type_size mpi_type_size__ MPI_TYPE_SIZE pmp
 pub unsafe extern "C" fn type_size_x(datatype: *const c_int, size: *mut i64, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Type_size_x(<A as Abi>::Datatype::from_int(*datatype), size);
+        let code = c::MPI_Type_size_x(handle(*datatype), size);
         ierror.set(code);
     }
 }
@@ -7804,12 +7588,12 @@ pub unsafe extern "C" fn type_vector(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut newtype_c = <A as Abi>::Datatype::from_int(*newtype);
+        let mut newtype_c = handle::<<A as Abi>::Datatype>(*newtype);
         let code = c::MPI_Type_vector(
             *count,
             *blocklength,
             *stride,
-            <A as Abi>::Datatype::from_int(*oldtype),
+            handle(*oldtype),
             &mut newtype_c,
         );
         *newtype = newtype_c.to_int();
@@ -7837,8 +7621,8 @@ pub unsafe extern "C" fn unpack(
             position,
             sentinel::buffer(outbuf).cast_mut(),
             *outcount,
-            <A as Abi>::Datatype::from_int(*datatype),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*datatype),
+            handle(*comm),
         );
         ierror.set(code);
     }
@@ -7867,7 +7651,7 @@ pub unsafe extern "C" fn unpack_external(
             position,
             sentinel::buffer(outbuf).cast_mut(),
             *outcount,
-            <A as Abi>::Datatype::from_int(*datatype),
+            handle(*datatype),
         );
         ierror.set(code);
     }
@@ -7887,11 +7671,8 @@ pub unsafe extern "C" fn unpublish_name(
     unsafe {
         let service_name = Text::trimmed(service_name, service_name_length);
         let port_name = Text::trimmed(port_name, port_name_length);
-        let code = c::MPI_Unpublish_name(
-            service_name.pointer(),
-            <A as Abi>::Info::from_int(*info),
-            port_name.pointer(),
-        );
+        let code =
+            c::MPI_Unpublish_name(service_name.pointer(), handle(*info), port_name.pointer());
         ierror.set(code);
     }
 }
@@ -7901,7 +7682,7 @@ names!(unpublish_name: mpi_unpublish_name_ mpi_unpublish_name mpi_unpublish_name
 pub unsafe extern "C" fn wait(request: *mut c_int, status: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut request_c = <A as Abi>::Request::from_int(*request);
+        let mut request_c = handle::<<A as Abi>::Request>(*request);
         let code = c::MPI_Wait(&mut request_c, arguments::status(status));
         *request = request_c.to_int();
         ierror.set(code);
@@ -7918,11 +7699,14 @@ pub unsafe extern "C" fn waitall(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut array_of_requests_c =
+            Handles::<<A as Abi>::Request>::of(array_of_requests, || length(*count));
         let code = c::MPI_Waitall(
             *count,
-            arguments::array(array_of_requests),
+            array_of_requests_c.pointer(),
             arguments::statuses(array_of_statuses),
         );
+        array_of_requests_c.store();
         ierror.set(code);
     }
 }
@@ -7938,12 +7722,15 @@ pub unsafe extern "C" fn waitany(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut array_of_requests_c =
+            Handles::<<A as Abi>::Request>::of(array_of_requests, || length(*count));
         let code = c::MPI_Waitany(
             *count,
-            arguments::array(array_of_requests),
+            array_of_requests_c.pointer(),
             index,
             arguments::status(status),
         );
+        array_of_requests_c.store();
         arguments::index_out(index);
         ierror.set(code);
     }
@@ -7961,13 +7748,16 @@ pub unsafe extern "C" fn waitsome(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
+        let mut array_of_requests_c =
+            Handles::<<A as Abi>::Request>::of(array_of_requests, || length(*incount));
         let code = c::MPI_Waitsome(
             *incount,
-            arguments::array(array_of_requests),
+            array_of_requests_c.pointer(),
             outcount,
             array_of_indices,
             arguments::statuses(array_of_statuses),
         );
+        array_of_requests_c.store();
         arguments::indices_out(array_of_indices, *outcount);
         ierror.set(code);
     }
@@ -7986,12 +7776,12 @@ pub unsafe extern "C" fn win_allocate(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut win_c = <A as Abi>::Win::from_int(*win);
+        let mut win_c = handle::<<A as Abi>::Win>(*win);
         let code = c::MPI_Win_allocate(
             *size,
             *disp_unit,
-            <A as Abi>::Info::from_int(*info),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*info),
+            handle(*comm),
             baseptr,
             &mut win_c,
         );
@@ -8013,12 +7803,12 @@ pub unsafe extern "C" fn win_allocate_shared(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut win_c = <A as Abi>::Win::from_int(*win);
+        let mut win_c = handle::<<A as Abi>::Win>(*win);
         let code = c::MPI_Win_allocate_shared(
             *size,
             *disp_unit,
-            <A as Abi>::Info::from_int(*info),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*info),
+            handle(*comm),
             baseptr,
             &mut win_c,
         );
@@ -8037,11 +7827,7 @@ pub unsafe extern "C" fn win_attach(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Win_attach(
-            <A as Abi>::Win::from_int(*win),
-            sentinel::buffer(base).cast_mut(),
-            *size,
-        );
+        let code = c::MPI_Win_attach(handle(*win), sentinel::buffer(base).cast_mut(), *size);
         ierror.set(code);
     }
 }
@@ -8055,7 +7841,7 @@ pub unsafe extern "C" fn win_call_errhandler(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Win_call_errhandler(<A as Abi>::Win::from_int(*win), *errorcode);
+        let code = c::MPI_Win_call_errhandler(handle(*win), *errorcode);
         ierror.set(code);
     }
 }
@@ -8065,7 +7851,7 @@ names!(win_call_errhandler: mpi_win_call_errhandler_ mpi_win_call_errhandler mpi
 pub unsafe extern "C" fn win_complete(win: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Win_complete(<A as Abi>::Win::from_int(*win));
+        let code = c::MPI_Win_complete(handle(*win));
         ierror.set(code);
     }
 }
@@ -8083,13 +7869,13 @@ pub unsafe extern "C" fn win_create(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut win_c = <A as Abi>::Win::from_int(*win);
+        let mut win_c = handle::<<A as Abi>::Win>(*win);
         let code = c::MPI_Win_create(
             sentinel::buffer(base).cast_mut(),
             *size,
             *disp_unit,
-            <A as Abi>::Info::from_int(*info),
-            <A as Abi>::Comm::from_int(*comm),
+            handle(*info),
+            handle(*comm),
             &mut win_c,
         );
         *win = win_c.to_int();
@@ -8107,12 +7893,8 @@ pub unsafe extern "C" fn win_create_dynamic(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut win_c = <A as Abi>::Win::from_int(*win);
-        let code = c::MPI_Win_create_dynamic(
-            <A as Abi>::Info::from_int(*info),
-            <A as Abi>::Comm::from_int(*comm),
-            &mut win_c,
-        );
+        let mut win_c = handle::<<A as Abi>::Win>(*win);
+        let code = c::MPI_Win_create_dynamic(handle(*info), handle(*comm), &mut win_c);
         *win = win_c.to_int();
         ierror.set(code);
     }
@@ -8131,7 +7913,7 @@ pub unsafe extern "C" fn win_delete_attr(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Win_delete_attr(<A as Abi>::Win::from_int(*win), *win_keyval);
+        let code = c::MPI_Win_delete_attr(handle(*win), *win_keyval);
         ierror.set(code);
     }
 }
@@ -8141,7 +7923,7 @@ names!(win_delete_attr: mpi_win_delete_attr_ mpi_win_delete_attr mpi_win_delete_
 pub unsafe extern "C" fn win_detach(win: *const c_int, base: *const c_void, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Win_detach(<A as Abi>::Win::from_int(*win), sentinel::buffer(base));
+        let code = c::MPI_Win_detach(handle(*win), sentinel::buffer(base));
         ierror.set(code);
     }
 }
@@ -8151,7 +7933,7 @@ names!(win_detach: mpi_win_detach_ mpi_win_detach mpi_win_detach__ MPI_WIN_DETAC
 pub unsafe extern "C" fn win_fence(assert: *const c_int, win: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Win_fence(*assert, <A as Abi>::Win::from_int(*win));
+        let code = c::MPI_Win_fence(*assert, handle(*win));
         ierror.set(code);
     }
 }
@@ -8161,7 +7943,7 @@ names!(win_fence: mpi_win_fence_ mpi_win_fence mpi_win_fence__ MPI_WIN_FENCE pmp
 pub unsafe extern "C" fn win_flush(rank: *const c_int, win: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Win_flush(*rank, <A as Abi>::Win::from_int(*win));
+        let code = c::MPI_Win_flush(*rank, handle(*win));
         ierror.set(code);
     }
 }
@@ -8171,7 +7953,7 @@ names!(win_flush: mpi_win_flush_ mpi_win_flush mpi_win_flush__ MPI_WIN_FLUSH pmp
 pub unsafe extern "C" fn win_flush_all(win: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Win_flush_all(<A as Abi>::Win::from_int(*win));
+        let code = c::MPI_Win_flush_all(handle(*win));
         ierror.set(code);
     }
 }
@@ -8181,7 +7963,7 @@ names!(win_flush_all: mpi_win_flush_all_ mpi_win_flush_all mpi_win_flush_all__ M
 pub unsafe extern "C" fn win_flush_local(rank: *const c_int, win: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Win_flush_local(*rank, <A as Abi>::Win::from_int(*win));
+        let code = c::MPI_Win_flush_local(*rank, handle(*win));
         ierror.set(code);
     }
 }
@@ -8191,7 +7973,7 @@ names!(win_flush_local: mpi_win_flush_local_ mpi_win_flush_local mpi_win_flush_l
 pub unsafe extern "C" fn win_flush_local_all(win: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Win_flush_local_all(<A as Abi>::Win::from_int(*win));
+        let code = c::MPI_Win_flush_local_all(handle(*win));
         ierror.set(code);
     }
 }
@@ -8201,7 +7983,7 @@ names!(win_flush_local_all: mpi_win_flush_local_all_ mpi_win_flush_local_all mpi
 pub unsafe extern "C" fn win_free(win: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut win_c = <A as Abi>::Win::from_int(*win);
+        let mut win_c = handle::<<A as Abi>::Win>(*win);
         let code = c::MPI_Win_free(&mut win_c);
         *win = win_c.to_int();
         ierror.set(code);
@@ -8229,8 +8011,8 @@ pub unsafe extern "C" fn win_get_errhandler(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut errhandler_c = <A as Abi>::Errhandler::from_int(*errhandler);
-        let code = c::MPI_Win_get_errhandler(<A as Abi>::Win::from_int(*win), &mut errhandler_c);
+        let mut errhandler_c = handle::<<A as Abi>::Errhandler>(*errhandler);
+        let code = c::MPI_Win_get_errhandler(handle(*win), &mut errhandler_c);
         *errhandler = errhandler_c.to_int();
         ierror.set(code);
     }
@@ -8241,8 +8023,8 @@ names!(win_get_errhandler: mpi_win_get_errhandler_ mpi_win_get_errhandler mpi_wi
 pub unsafe extern "C" fn win_get_group(win: *const c_int, group: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut group_c = <A as Abi>::Group::from_int(*group);
-        let code = c::MPI_Win_get_group(<A as Abi>::Win::from_int(*win), &mut group_c);
+        let mut group_c = handle::<<A as Abi>::Group>(*group);
+        let code = c::MPI_Win_get_group(handle(*win), &mut group_c);
         *group = group_c.to_int();
         ierror.set(code);
     }
@@ -8253,8 +8035,8 @@ names!(win_get_group: mpi_win_get_group_ mpi_win_get_group mpi_win_get_group__ M
 pub unsafe extern "C" fn win_get_info(win: *const c_int, info_used: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let mut info_used_c = <A as Abi>::Info::from_int(*info_used);
-        let code = c::MPI_Win_get_info(<A as Abi>::Win::from_int(*win), &mut info_used_c);
+        let mut info_used_c = handle::<<A as Abi>::Info>(*info_used);
+        let code = c::MPI_Win_get_info(handle(*win), &mut info_used_c);
         *info_used = info_used_c.to_int();
         ierror.set(code);
     }
@@ -8272,11 +8054,7 @@ pub unsafe extern "C" fn win_get_name(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let mut win_name_c = Room::new();
-        let code = c::MPI_Win_get_name(
-            <A as Abi>::Win::from_int(*win),
-            win_name_c.pointer(),
-            resultlen,
-        );
+        let code = c::MPI_Win_get_name(handle(*win), win_name_c.pointer(), resultlen);
         if code == 0 {
             win_name_c.store(win_name, win_name_length);
         }
@@ -8295,7 +8073,7 @@ pub unsafe extern "C" fn win_lock(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Win_lock(*lock_type, *rank, *assert, <A as Abi>::Win::from_int(*win));
+        let code = c::MPI_Win_lock(*lock_type, *rank, *assert, handle(*win));
         ierror.set(code);
     }
 }
@@ -8305,7 +8083,7 @@ names!(win_lock: mpi_win_lock_ mpi_win_lock mpi_win_lock__ MPI_WIN_LOCK pmpi_win
 pub unsafe extern "C" fn win_lock_all(assert: *const c_int, win: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Win_lock_all(*assert, <A as Abi>::Win::from_int(*win));
+        let code = c::MPI_Win_lock_all(*assert, handle(*win));
         ierror.set(code);
     }
 }
@@ -8320,11 +8098,7 @@ pub unsafe extern "C" fn win_post(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Win_post(
-            <A as Abi>::Group::from_int(*group),
-            *assert,
-            <A as Abi>::Win::from_int(*win),
-        );
+        let code = c::MPI_Win_post(handle(*group), *assert, handle(*win));
         ierror.set(code);
     }
 }
@@ -8340,10 +8114,7 @@ pub unsafe extern "C" fn win_set_errhandler(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Win_set_errhandler(
-            <A as Abi>::Win::from_int(*win),
-            <A as Abi>::Errhandler::from_int(*errhandler),
-        );
+        let code = c::MPI_Win_set_errhandler(handle(*win), handle(*errhandler));
         ierror.set(code);
     }
 }
@@ -8353,10 +8124,7 @@ names!(win_set_errhandler: mpi_win_set_errhandler_ mpi_win_set_errhandler mpi_wi
 pub unsafe extern "C" fn win_set_info(win: *const c_int, info: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Win_set_info(
-            <A as Abi>::Win::from_int(*win),
-            <A as Abi>::Info::from_int(*info),
-        );
+        let code = c::MPI_Win_set_info(handle(*win), handle(*info));
         ierror.set(code);
     }
 }
@@ -8372,7 +8140,7 @@ pub unsafe extern "C" fn win_set_name(
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
         let win_name = Text::trimmed(win_name, win_name_length);
-        let code = c::MPI_Win_set_name(<A as Abi>::Win::from_int(*win), win_name.pointer());
+        let code = c::MPI_Win_set_name(handle(*win), win_name.pointer());
         ierror.set(code);
     }
 }
@@ -8389,13 +8157,7 @@ pub unsafe extern "C" fn win_shared_query(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Win_shared_query(
-            <A as Abi>::Win::from_int(*win),
-            *rank,
-            size,
-            disp_unit,
-            baseptr,
-        );
+        let code = c::MPI_Win_shared_query(handle(*win), *rank, size, disp_unit, baseptr);
         ierror.set(code);
     }
 }
@@ -8410,11 +8172,7 @@ pub unsafe extern "C" fn win_start(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Win_start(
-            <A as Abi>::Group::from_int(*group),
-            *assert,
-            <A as Abi>::Win::from_int(*win),
-        );
+        let code = c::MPI_Win_start(handle(*group), *assert, handle(*win));
         ierror.set(code);
     }
 }
@@ -8424,7 +8182,7 @@ names!(win_start: mpi_win_start_ mpi_win_start mpi_win_start__ MPI_WIN_START pmp
 pub unsafe extern "C" fn win_sync(win: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Win_sync(<A as Abi>::Win::from_int(*win));
+        let code = c::MPI_Win_sync(handle(*win));
         ierror.set(code);
     }
 }
@@ -8434,7 +8192,7 @@ names!(win_sync: mpi_win_sync_ mpi_win_sync mpi_win_sync__ MPI_WIN_SYNC pmpi_win
 pub unsafe extern "C" fn win_test(win: *const c_int, flag: *mut c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Win_test(<A as Abi>::Win::from_int(*win), flag);
+        let code = c::MPI_Win_test(handle(*win), flag);
         ierror.set(code);
     }
 }
@@ -8444,7 +8202,7 @@ names!(win_test: mpi_win_test_ mpi_win_test mpi_win_test__ MPI_WIN_TEST pmpi_win
 pub unsafe extern "C" fn win_unlock(rank: *const c_int, win: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Win_unlock(*rank, <A as Abi>::Win::from_int(*win));
+        let code = c::MPI_Win_unlock(*rank, handle(*win));
         ierror.set(code);
     }
 }
@@ -8454,7 +8212,7 @@ names!(win_unlock: mpi_win_unlock_ mpi_win_unlock mpi_win_unlock__ MPI_WIN_UNLOC
 pub unsafe extern "C" fn win_unlock_all(win: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Win_unlock_all(<A as Abi>::Win::from_int(*win));
+        let code = c::MPI_Win_unlock_all(handle(*win));
         ierror.set(code);
     }
 }
@@ -8464,7 +8222,7 @@ names!(win_unlock_all: mpi_win_unlock_all_ mpi_win_unlock_all mpi_win_unlock_all
 pub unsafe extern "C" fn win_wait(win: *const c_int, ierror: Ierror) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let code = c::MPI_Win_wait(<A as Abi>::Win::from_int(*win));
+        let code = c::MPI_Win_wait(handle(*win));
         ierror.set(code);
     }
 }

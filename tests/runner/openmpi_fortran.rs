@@ -1,0 +1,167 @@
+//! `tests/programs/fortran`, made with the headers, modules and libraries of Debian's Open MPI, and run with our
+//! Fortran library of its ABI.
+
+use crate::command::{Ended, Program};
+use crate::{Outcome, place, trial};
+use libtest_mimic::Trial;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// Programs of both ABIs, and of Open MPI's only. (Its 4.1 lacks the MPI-4 procedures of the others.)
+const PROGRAMS: [&str; 6] = [
+    "arguments.f90",
+    "callbacks.f90",
+    "derived.f90",
+    "fixed.f",
+    "openmpi.f90",
+    "openmpi08.f90",
+];
+
+const ITEM: &str = "openmpi-fortran";
+
+/// Where Debian's packages have Open MPI's files.
+const FOLDER: &str = "openmpi-fortran/usr/lib/x86_64-linux-gnu";
+
+/// Its Fortran libraries.
+const LIBRARIES: [&str; 3] = [
+    "libmpi_mpifh.so.40",
+    "libmpi_usempi_ignore_tkr.so.40",
+    "libmpi_usempif08.so.40",
+];
+
+/// One trial per program and number of ranks.
+pub fn trials() -> Vec<Trial> {
+    let mut trials = vec![
+        trial("fortran/openmpi/names".into(), names),
+        trial("fortran/openmpi/beside MPICH's".into(), mixed),
+        trial("fortran/openmpi/singleton".into(), singleton),
+        trial(
+            "fortran/openmpi/an error names procedure and argument".into(),
+            error_text,
+        ),
+    ];
+    for ranks in [2, 4] {
+        for name in PROGRAMS {
+            trials.push(trial(
+                format!("fortran/openmpi/{name}-{ranks}"),
+                move || {
+                    let ended = launched(&["-n", &ranks.to_string()])?.arg(made(name)?);
+                    finished(&ended.run()?, ranks)
+                },
+            ));
+        }
+    }
+    trials
+}
+
+/// The program, made as Open MPI's `mpifort` makes it. What its libraries need is found when it is loaded.
+fn made(name: &str) -> Result<PathBuf, String> {
+    let thread = std::thread::current().id();
+    let folder = place::scratch()?.join(format!("{name}.openmpi.{thread:?}"));
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let program = folder.join("program");
+    let system = place::cached(FOLDER, ITEM)?.display().to_string();
+    let mut compiler = Program::new("gfortran")
+        .args(["-O2", "-fallow-argument-mismatch"])
+        .arg(format!("-I{system}/fortran/gfortran-mod-15/openmpi"))
+        .arg("-J")
+        .arg(&folder)
+        .arg("-o")
+        .arg(&program)
+        .arg(place::root().join("tests/programs/fortran").join(name))
+        .arg(format!("-L{system}"))
+        .arg("-Wl,--unresolved-symbols=ignore-in-shared-libs");
+    for library in LIBRARIES.iter().rev().chain(&["libmpi.so.40"]) {
+        compiler = compiler.arg(format!("-l:{library}"));
+    }
+    compiler.seconds(120).run()?.expect_code(0)?;
+    Ok(program)
+}
+
+fn launched(arguments: &[&str]) -> Result<Program, String> {
+    let run = Program::new(place::built_file("pip-exec")?).args(arguments);
+    Ok(run.seconds(60))
+}
+
+/// Each rank says at its end that all was as expected.
+fn finished(ended: &Ended, ranks: u32) -> Outcome {
+    let mut lines: Vec<&str> = ended.stdout.lines().collect();
+    lines.sort_unstable();
+    let done: Vec<String> = (0..ranks).map(|rank| format!("done {rank}")).collect();
+    if ended.code() == 0 && lines == done {
+        Ok(())
+    } else {
+        Err(ended.failure("each rank is to say that it is done, and nothing else"))
+    }
+}
+
+/// Ranks of a program for MPICH's Fortran and of one for Open MPI's are one world.
+fn mixed() -> Outcome {
+    let mpich = crate::fortran::ours("arguments.f90")?;
+    let both = launched(&["-n", "2"])?.arg(mpich).args([":", "-n", "2"]);
+    finished(&both.arg(made("arguments.f90")?).run()?, 4)
+}
+
+/// A program without `pip-exec` finds both libraries in its path.
+fn singleton() -> Outcome {
+    let path = std::env::join_paths([place::built().join("fortran"), place::built()])
+        .map_err(|error| error.to_string())?;
+    let run = Program::new(made("openmpi08.f90")?).env("LD_LIBRARY_PATH", path);
+    finished(&run.run()?, 1)
+}
+
+/// What a program without `ierror` is told.
+fn error_text() -> Outcome {
+    let ended = launched(&["-n", "2"])?.arg(made("refused.f90")?).run()?;
+    let text = "MPI_Bcast failed on MPI_COMM_WORLD: MPI_ERR_ROOT: invalid root: the root is 7";
+    if ended.code() == 0 || !ended.stderr.contains(text) {
+        return Err(ended.failure("the error is to say what was wrong"));
+    }
+    Ok(())
+}
+
+fn exported(library: PathBuf) -> Result<BTreeSet<String>, String> {
+    let bytes =
+        std::fs::read(&library).map_err(|error| format!("{}: {error}", library.display()))?;
+    let elf = goblin::elf::Elf::parse(&bytes).map_err(|error| error.to_string())?;
+    let defined = elf.dynsyms.iter().filter(|symbol| symbol.st_shndx != 0);
+    Ok(defined
+        .filter_map(|symbol| elf.dynstrtab.get_at(symbol.st_name))
+        .map(str::to_owned)
+        .collect())
+}
+
+/// Whether it is for programs: no name of mixed case, which only tools inside of Open MPI had, and nothing of its
+/// objects.
+fn is_external(name: &str) -> bool {
+    let rest = name
+        .trim_start_matches("PMPIX_")
+        .trim_start_matches("MPIX_");
+    let rest = rest.trim_start_matches("PMPI_").trim_start_matches("MPI_");
+    let is_mixed = rest.len() < name.len() && rest.bytes().any(|byte| byte.is_ascii_lowercase());
+    !is_mixed
+        && ![
+            "ompi_intercept_extra_state_t_class",
+            "mpiext_pcollreq_mpifh_dummy",
+        ]
+        .contains(&name)
+}
+
+/// Everything that Open MPI's Fortran libraries export is in ours.
+fn names() -> Outcome {
+    for library in LIBRARIES {
+        let own = exported(place::built_file(&format!("fortran/{library}"))?)?;
+        let theirs = exported(place::cached(&format!("{FOLDER}/{library}"), ITEM)?)?;
+        let missing: Vec<&String> = theirs
+            .difference(&own)
+            .filter(|name| is_external(name))
+            .collect();
+        if !missing.is_empty() {
+            return Err(format!("of {library} are missing: {missing:?}"));
+        }
+        if theirs.len() < 390 {
+            return Err(format!("{library} has only {} symbols", theirs.len()));
+        }
+    }
+    Ok(())
+}
