@@ -1,0 +1,3 @@
+"""Trees of life, genomes and pictures of molecules."""
+
+CASES = []
