@@ -82,6 +82,10 @@ class Job:
         return self.write(name, text)
 
     @staticmethod
+    def input_folder(name):
+        return INPUTS / name
+
+    @staticmethod
     def variables(more):
         names = {"PATH", "HOME", "USER", "LANG", "TMPDIR", "TERM"}
         kept = {name: value for name, value in os.environ.items() if name in names}
