@@ -101,6 +101,9 @@ pub trait Abi: Constants + Copy + Send + Sync + 'static {
     /// `MPI_LB` and `MPI_UB`, which MPI-3 removed, where the ABI still has them.
     const BOUNDS: Option<[core::ffi::c_int; 2]> = None;
 
+    /// Whether programs tell what their Fortran is like (MPI-5.0 section 20.4.1): the library has none of its own.
+    const TELLS_FORTRAN: bool = false;
+
     /// The context of a calling rank.
     fn context(caller: &Caller) -> Self::Context;
 

@@ -106,6 +106,7 @@ impl Abi for Mpi5 {
     const ID: cohort_base::boot::AbiId = cohort_base::boot::AbiId::Mpi5;
     const VERSION: (i32, i32) = (neutral::ABI_VERSION, neutral::ABI_SUBVERSION);
     const DUP_FN: Option<usize> = Some(1);
+    const TELLS_FORTRAN: bool = true;
 
     #[inline]
     fn context(_caller: &Caller) {}

@@ -9,6 +9,7 @@ use crate::process::Process;
 use crate::process::pending::Pending;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Constants, Count, Handle, Integer, neutral};
+use cohort_engine::datatype::fortran::told;
 use cohort_engine::datatype::{TypeRef, predefined};
 use cohort_engine::{EngineError, Owner, Rank, reserve};
 use cohort_object::{Datatype, Objects, Session, Win, blame};
@@ -124,9 +125,26 @@ impl<'a, A: Abi> Call<'a, A> {
     /// `MPI_ERR_TYPE`.
     #[inline]
     pub fn datatype(&self, handle: A::Datatype) -> Outcome<TypeRef> {
-        match predefined(handle.neutral()) {
+        match known::<A>(handle.neutral()) {
             Some(datatype) => Ok(datatype),
-            None => Ok(self.objects().datatype(handle.neutral())?.layout.clone()),
+            None => self.no_predefined(handle.neutral()),
+        }
+    }
+
+    /// [`Call::datatype`] of a type that the program made.
+    fn no_predefined(&self, handle: u32) -> Outcome<TypeRef> {
+        self.is_supported(handle)?;
+        Ok(self.objects().datatype(handle)?.layout.clone())
+    }
+
+    /// Refuses a predefined type that the program's Fortran lacks.
+    fn is_supported(&self, handle: u32) -> Outcome<()> {
+        match predefined(handle) {
+            None => Ok(()),
+            Some(_) => {
+                let what = format_args!("the program's Fortran has no such type");
+                Err(self.blame(neutral::ERR_TYPE, what))
+            }
         }
     }
 
@@ -137,7 +155,7 @@ impl<'a, A: Abi> Call<'a, A> {
     #[inline(always)]
     pub fn committed(&self, handle: A::Datatype) -> Outcome<TypeRef> {
         let handle = handle.neutral();
-        match predefined(handle) {
+        match known::<A>(handle) {
             Some(datatype) => Ok(datatype),
             None => self.derived(handle),
         }
@@ -163,6 +181,7 @@ impl<'a, A: Abi> Call<'a, A> {
     /// [`Call::committed`] of a type that the program made. Out of line: most are predefined.
     #[inline(never)]
     fn derived(&self, handle: u32) -> Outcome<TypeRef> {
+        self.is_supported(handle)?;
         let datatype = self
             .objects()
             .datatype(handle)
@@ -331,6 +350,15 @@ fn bad_comm<A: Abi>(call: &Call<'_, A>, handle: u32, class: Error) -> Error {
 
 /// Explains why there is no datatype with this handle.
 #[cold]
+/// The predefined datatype of a handle, as a program of this ABI knows it.
+#[inline(always)]
+pub(crate) fn known<A: Abi>(handle: u32) -> Option<TypeRef> {
+    match A::TELLS_FORTRAN {
+        true => told(handle),
+        false => predefined(handle),
+    }
+}
+
 fn bad_datatype<A: Abi>(call: &Call<'_, A>, handle: u32, class: Error) -> Error {
     match handle {
         neutral::handle::DATATYPE_NULL => {

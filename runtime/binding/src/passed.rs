@@ -446,6 +446,18 @@ impl Base {
         }
     }
 
+    /// Reads the bytes that the standard says that are there; nothing from NULL.
+    pub fn read(self, bytes: &mut [u8]) {
+        if !self.0.is_null() {
+            // SAFETY: not NULL, and MPI's promise.
+            unsafe {
+                self.0
+                    .cast::<u8>()
+                    .copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len())
+            };
+        }
+    }
+
     /// Whether the program passed NULL.
     #[must_use]
     pub fn is_null(self) -> bool {

@@ -8,6 +8,7 @@ pub mod lifetime;
 pub mod observers;
 pub mod pending;
 pub mod requests;
+pub mod telling;
 pub mod tools;
 
 use alloc::boxed::Box;
@@ -20,6 +21,7 @@ use lifetime::Lifetime;
 use observers::Observers;
 use pending::Pending;
 use spin::Once;
+use telling::Telling;
 use tools::Tool;
 
 /// Predefined attributes of `MPI_COMM_WORLD`.
@@ -44,6 +46,8 @@ pub struct Process {
     pub observers: Once<Observers>,
     /// Where its facades read their tables from, by ABI; NULL for those that it has not.
     pub facades: [AtomicPtr<AtomicPtr<c_void>>; 3],
+    /// What it has told of its Fortran.
+    pub fortran: Telling,
 }
 
 impl Process {
@@ -72,6 +76,7 @@ pub fn attach(rank: &'static Rank, objects: *const c_void) -> *const c_void {
             tool: Tool::default(),
             observers: Once::new(),
             facades: Default::default(),
+            fortran: Telling::default(),
         };
         rank.set_local(Box::into_raw(Box::new(process)).cast());
     }

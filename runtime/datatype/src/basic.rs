@@ -79,6 +79,8 @@ pub enum Basic {
     LongInt,
     /// `struct { int; int; }`, also Fortran's pair of `INTEGER`.
     TwoInt,
+    /// Pair of `INTEGER` of 64 bits.
+    TwoLong,
     /// `struct { short; int; }`.
     ShortInt,
     /// `struct { long double; int; }`.
@@ -109,7 +111,7 @@ impl Basic {
             Self::FloatInt | Self::TwoInt | Self::TwoReal => 8,
             Self::DoubleInt | Self::LongInt => 12,
             Self::I128 | Self::F80 | Self::F128 | Self::C64 | Self::Logical16 => 16,
-            Self::TwoDouble => 16,
+            Self::TwoDouble | Self::TwoLong => 16,
             Self::LongDoubleInt => 20,
             Self::C80 | Self::C128 => 32,
         }
@@ -132,7 +134,7 @@ impl Basic {
         match self {
             Self::C16 => 2,
             Self::C32 | Self::FloatInt | Self::TwoInt | Self::ShortInt | Self::TwoReal => 4,
-            Self::C64 | Self::DoubleInt | Self::LongInt | Self::TwoDouble => 8,
+            Self::C64 | Self::DoubleInt | Self::LongInt | Self::TwoDouble | Self::TwoLong => 8,
             Self::C80 | Self::C128 | Self::LongDoubleInt => 16,
             _ => self.size(),
         }
@@ -181,6 +183,7 @@ impl Basic {
             Self::DoubleInt => Some((Self::F64, Self::I32)),
             Self::LongInt => Some((Self::I64, Self::I32)),
             Self::TwoInt => Some((Self::I32, Self::I32)),
+            Self::TwoLong => Some((Self::I64, Self::I64)),
             Self::ShortInt => Some((Self::I16, Self::I32)),
             Self::LongDoubleInt => Some((Self::F80, Self::I32)),
             Self::TwoReal => Some((Self::F32, Self::F32)),

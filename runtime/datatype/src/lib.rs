@@ -27,6 +27,7 @@ mod buffer;
 mod construct;
 mod contents;
 mod description;
+pub mod fortran;
 mod kernels;
 pub mod op;
 mod predefined;

@@ -6,7 +6,12 @@ use super::reference::Own;
 use super::{Basic, Contents, Signature, Type, TypeRef};
 use cohort_abi::neutral::handle;
 
-const fn entry(own: &'static Type, handle: u32, basic: Basic, name: &'static str) -> Type {
+pub(super) const fn entry(
+    own: &'static Type,
+    handle: u32,
+    basic: Basic,
+    name: &'static str,
+) -> Type {
     let node = match basic {
         // The only predefined type with a hole between its members.
         Basic::ShortInt => Node {
@@ -159,10 +164,10 @@ pub fn named_like(datatype: &Type) -> Option<&'static Type> {
 }
 
 /// Handle values of predefined datatypes lie in one page, which begins with `MPI_DATATYPE_NULL`.
-const HANDLE_PAGE: u32 = handle::DATATYPE_NULL;
+pub(super) const HANDLE_PAGE: u32 = handle::DATATYPE_NULL;
 
 /// The type of each handle of the page.
-static BY_HANDLE: [Option<&Type>; 256] = {
+pub(super) static BY_HANDLE: [Option<&Type>; 256] = {
     let mut types: [Option<&Type>; 256] = [None; 256];
     let mut at = 0;
     while at < PREDEFINED.len() {

@@ -1,9 +1,9 @@
 //! Sizes, extents and addresses (MPI-4.1 section 5.1).
 
-use crate::arguments::{Call, Outcome, output};
+use crate::arguments::{Call, Outcome, known, output};
 use crate::passed::{Base, Out};
 use cohort_abi::{Abi, Handle, Integer, neutral};
-use cohort_engine::datatype::{Type, value_index};
+use cohort_engine::datatype::{Type, predefined, value_index};
 
 /// Stores a number, or `MPI_UNDEFINED` where it does not fit (MPI-4.1, 5.1.5).
 fn store<I: Integer>(target: Out<'_, I>, value: i64) -> Outcome<()> {
@@ -36,6 +36,20 @@ fn single<A: Abi, I: Integer>(
     store(target, get(&*call.datatype(datatype)?))
 }
 
+/// The same, or `MPI_UNDEFINED` for a type that the program's Fortran lacks (MPI-5.0, 20.4).
+fn known_size<A: Abi, I: Integer>(
+    call: &Call<'_, A>,
+    datatype: A::Datatype,
+    target: Out<'_, I>,
+    get: impl FnOnce(&Type) -> i64,
+) -> Outcome<()> {
+    let handle = datatype.neutral();
+    match known::<A>(handle).is_none() && predefined(handle).is_some() {
+        true => store(target, i64::from(neutral::UNDEFINED)),
+        false => single(call, datatype, target, get),
+    }
+}
+
 macro_rules! inquiries {
     ($($(#[$page:meta])* $name:ident [$($integer:tt)*] ($($target:ident: $type:ty),*) $helper:ident $get:expr;)*) => {$(
         $(#[$page])*
@@ -51,9 +65,9 @@ macro_rules! inquiries {
 
 inquiries! {
     /// `MPI_Type_size`.
-    size [, I: Integer] (bytes: I) single |datatype| datatype.size();
+    size [, I: Integer] (bytes: I) known_size |datatype| datatype.size();
     /// `MPI_Type_size_x`.
-    size_x [] (bytes: i64) single |datatype| datatype.size();
+    size_x [] (bytes: i64) known_size |datatype| datatype.size();
     /// `MPI_Type_get_extent`; `C` says whether as `MPI_Aint` or `MPI_Count`.
     extent [, C: cohort_abi::Count] (lb: C::Address, extent: C::Address) pair
         |datatype| (datatype.lb(), datatype.extent());

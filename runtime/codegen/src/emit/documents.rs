@@ -72,8 +72,9 @@ const PARTLY: [(&[&str], &str); 8] = [
         "`MPI_LB` and `MPI_UB`, which MPI-3 removed, are blocks of structs only, in the MPICH ABI",
     ),
     (
-        &["Abi_get_fortran_info", "Abi_get_fortran_booleans"],
-        "there are no Fortran bindings of the MPI-5 ABI to tell about",
+        &["Abi_set_fortran_info", "Abi_set_fortran_booleans"],
+        "the processes of a node share what the first one tells, and another one that tells something else is \
+         refused; there are no pairs of 16-byte reals",
     ),
 ];
 

@@ -183,15 +183,17 @@ pub(super) fn find(op: PredefinedOp, basic: Basic) -> Option<Kernel> {
         Basic::C32 => sum_or_product::<Complex<f32>>(op),
         Basic::C64 => sum_or_product::<Complex<f64>>(op),
         Basic::C80 => sum_or_product::<Complex<Extended>>(op),
-        Basic::Bool | Basic::Logical1 => logical::<u8>(op),
-        Basic::Logical2 => logical::<i16>(op),
-        Basic::Logical4 => logical::<i32>(op),
-        Basic::Logical8 => logical::<i64>(op),
-        Basic::Logical16 => logical::<i128>(op),
+        Basic::Bool => logical::<u8>(op),
+        Basic::Logical1 => truth::<i8>(op),
+        Basic::Logical2 => truth::<i16>(op),
+        Basic::Logical4 => truth::<i32>(op),
+        Basic::Logical8 => truth::<i64>(op),
+        Basic::Logical16 => truth::<i128>(op),
         Basic::Byte => bitwise::<u8>(op),
         Basic::FloatInt => located::<f32, i32>(op),
         Basic::DoubleInt => located::<f64, i32>(op),
         Basic::LongInt => located::<i64, i32>(op),
+        Basic::TwoLong => located::<i64, i64>(op),
         Basic::TwoInt => located::<i32, i32>(op),
         Basic::ShortInt => located::<i16, i32>(op),
         Basic::LongDoubleInt => located::<Extended, i32>(op),
@@ -269,6 +271,54 @@ where
         PredefinedOp::LogicalAnd => Some(apply::<T, LogicalAnd>),
         PredefinedOp::LogicalOr => Some(apply::<T, LogicalOr>),
         PredefinedOp::LogicalXor => Some(apply::<T, LogicalXor>),
+        _ => None,
+    }
+}
+
+/// An integer behind a LOGICAL of Fortran.
+trait Logical: Copy + PartialEq {
+    /// Its lower bytes.
+    fn of(value: i128) -> Self;
+}
+
+macro_rules! logicals {
+    ($($type:ty)*) => { $(
+        impl Logical for $type {
+            fn of(value: i128) -> Self {
+                value as $type
+            }
+        }
+    )* };
+}
+logicals! { i8 i16 i32 i64 i128 }
+
+/// The kernel of LOGICALs of Fortran: what is not `.FALSE.` is true, and results are what the programs say.
+fn truth<T: Logical>(op: PredefinedOp) -> Option<Kernel> {
+    /// # Safety
+    /// As [`Kernel`], for elements of type `T`.
+    unsafe fn all<T: Logical, const OP: u8>(input: *const u8, inout: *mut u8, count: usize) {
+        let [yes, no] = crate::fortran::truth().map(T::of);
+        let (input, inout) = (input.cast::<T>(), inout.cast::<T>());
+        for index in 0..count {
+            // SAFETY: `index` is below `count`; unaligned accesses need no alignment.
+            unsafe {
+                let one = input.add(index).read_unaligned() != no;
+                let other = inout.add(index).read_unaligned() != no;
+                let holds = match OP {
+                    b'&' => one & other,
+                    b'|' => one | other,
+                    _ => one ^ other,
+                };
+                inout
+                    .add(index)
+                    .write_unaligned(if holds { yes } else { no });
+            }
+        }
+    }
+    match op {
+        PredefinedOp::LogicalAnd => Some(all::<T, b'&'>),
+        PredefinedOp::LogicalOr => Some(all::<T, b'|'>),
+        PredefinedOp::LogicalXor => Some(all::<T, b'^'>),
         _ => None,
     }
 }
