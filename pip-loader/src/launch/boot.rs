@@ -12,7 +12,8 @@ use std::ffi::{CStr, CString, OsStr, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 /// Where the libraries lie relative to the folder of pip-exec.
 const FOLDERS: [&str; 2] = ["", "../lib/cohort"];
@@ -200,6 +201,26 @@ impl Node {
             unsafe { (api.live.sample)(self.node, rank as u32, &raw mut sample) };
         }
         sample
+    }
+
+    /// Has the calls of all ranks observed from now on, or no more: by a thread, since that may wait for a rank.
+    pub fn watch(&self, on: bool) {
+        let Some(api) = self.api else {
+            return;
+        };
+        static WANTED: AtomicBool = AtomicBool::new(false);
+        static TURN: Mutex<()> = Mutex::new(());
+        WANTED.store(on, Ordering::Release);
+        let (watch, node) = (api.live.watch, self.node.expose_provenance());
+        let thread = std::thread::Builder::new().name("watch".into());
+        // Without a thread, calls are not counted; looks still tell what ranks do.
+        let _ = thread.spawn(move || {
+            let node = std::ptr::with_exposed_provenance_mut(node);
+            // Whoever comes last does what was wanted last.
+            let _turn = TURN.lock();
+            // SAFETY: `node` came from the same image's open, and is never unmade.
+            unsafe { watch(node, WANTED.load(Ordering::Acquire)) };
+        });
     }
 
     /// How often a rank has moved something for another one.

@@ -6,11 +6,13 @@
 //! `NodeApi::attach` gave it, and that is the plain table then.
 
 mod entry;
+pub mod live;
 
 use crate::calls::{self, CALLS, Words, words};
 use crate::process::Process;
 use crate::process::observers::{Consumer, Observed, Observers};
 use alloc::boxed::Box;
+use alloc::vec;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Mpi5, Mpich, OpenMpi, Table};
 use cohort_base::clock::ticks;
@@ -155,7 +157,7 @@ fn observers(process: &Process) -> &Observers {
 
 /// Everybody who looks at calls: the list of consumers.
 fn consumers(_process: &Process) -> Vec<Box<dyn Consumer>> {
-    Vec::new()
+    vec![Box::new(live::Counting)]
 }
 
 /// A call begins. Gives the plain entry, and notes how many words of the arguments lie on the stack.

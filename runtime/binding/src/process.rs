@@ -11,6 +11,7 @@ pub mod requests;
 pub mod telling;
 pub mod tools;
 
+use crate::observed::live::Live;
 use alloc::boxed::Box;
 use cohort_abi::Caller;
 use cohort_engine::Rank;
@@ -44,6 +45,8 @@ pub struct Process {
     pub tool: Tool,
     /// Who looks at its calls, once somebody does.
     pub observers: Once<Observers>,
+    /// What its calls have come to, while somebody watches.
+    pub live: Live,
     /// Where its facades read their tables from, by ABI; NULL for those that it has not.
     pub facades: [AtomicPtr<AtomicPtr<c_void>>; 3],
     /// What it has told of its Fortran.
@@ -75,6 +78,7 @@ pub fn attach(rank: &'static Rank, objects: *const c_void) -> *const c_void {
             lifetime: Lifetime::new(),
             tool: Tool::default(),
             observers: Once::new(),
+            live: Live::default(),
             facades: Default::default(),
             fortran: Telling::default(),
         };

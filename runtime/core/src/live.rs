@@ -24,6 +24,7 @@ impl Rank {
             stolen_bytes: counts.net.bytes + counts.shm.bytes,
             own_turns: counts.own_turns,
             heap_bytes: self.heap().stats().live_bytes as u64,
+            ..RankSample::default()
         }
     }
 }

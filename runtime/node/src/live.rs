@@ -1,6 +1,7 @@
 //! What the loader may look at while ranks run: the functions of [`cohort_base::live::LiveApi`].
 
 use cohort_base::live::{LiveApi, RankSample};
+use cohort_binding::observed::live::{self, WATCHED};
 use cohort_engine::Node;
 use cohort_engine::rank::Rank;
 use core::ffi::c_void;
@@ -9,6 +10,7 @@ use core::ffi::c_void;
 pub const API: LiveApi = LiveApi {
     glance,
     sample,
+    watch,
     hits,
 };
 
@@ -37,7 +39,19 @@ unsafe extern "C" fn glance(node: *mut c_void, rank: u32) -> u32 {
 /// `node` is what `cohort_node_open` gave; `sample` is valid for writes.
 unsafe extern "C" fn sample(node: *mut c_void, rank: u32, sample: *mut RankSample) {
     // SAFETY: the caller's contract.
-    unsafe { sample.write(rank_of(node, rank).sample()) };
+    unsafe { sample.write(live::sample(rank_of(node, rank))) };
+}
+
+/// See [`LiveApi::watch`].
+///
+/// # Safety
+/// `node` is what `cohort_node_open` gave.
+unsafe extern "C" fn watch(node: *mut c_void, on: bool) {
+    // SAFETY: the caller's contract; nodes are never unmade.
+    let node: &'static Node = unsafe { &*node.cast_const().cast() };
+    for rank in 0..node.size() {
+        live::want(node.rank(rank), WATCHED, on);
+    }
 }
 
 /// See [`LiveApi::hits`].

@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 /// Time between two looks.
 const PERIOD: Duration = Duration::from_millis(4);
 
+/// Looks after which calls of ranks that are new to MPI are observed too.
+const RENEWAL: u64 = 250;
+
 /// What was seen of a rank.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
@@ -51,10 +54,16 @@ impl Job<'_> {
     /// Looks at all ranks, if somebody watches and it is time.
     pub(super) fn look(&mut self) {
         if !self.control.is_watched() {
-            self.watch.next = None;
+            if self.watch.next.take().is_some() {
+                self.spawner.node.watch(false);
+            }
             return;
         }
         let now = Instant::now();
+        // Ranks that have come to MPI since are told too.
+        if self.watch.next.is_none() || self.watch.looks % RENEWAL == 0 {
+            self.spawner.node.watch(true);
+        }
         if self.watch.next.is_some_and(|next| now < next) {
             return;
         }
@@ -105,7 +114,12 @@ impl Job<'_> {
                 Some(_) => self.stage(rank),
             },
             state: process.state.map_or_else(String::new, String::from),
+            call: counts.call().to_owned(),
             cpu_ms: process.cpu_ms,
+            calls: counts.calls,
+            mpi_us: counts.mpi_ns / 1000,
+            messages: counts.messages,
+            bytes: counts.bytes,
             in_mpi: seen.in_mpi,
             asleep: seen.asleep,
             parks: counts.parks,
@@ -117,7 +131,6 @@ impl Job<'_> {
                 true => counts.heap_bytes >> 10,
                 false => resident_kib(pid),
             },
-            ..RankRow::default()
         }
     }
 

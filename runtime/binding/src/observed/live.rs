@@ -1,0 +1,159 @@
+//! What is counted of a rank's calls while somebody watches the job (`pip-exec --top`).
+//!
+//! The rank's threads write, and anybody reads. All accesses are Relaxed: each number stands for itself.
+
+use super::{is_wanted, switch};
+use crate::calls::{self, Description, Kind};
+use crate::process::Process;
+use crate::process::observers::{Consumer, Observed};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use cohort_abi::neutral;
+use cohort_base::clock::{ticks, ticks_per_us};
+use cohort_base::live::RankSample;
+use cohort_engine::Rank;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use spin::Once;
+
+/// [`Live::wanted`]: somebody watches the job.
+pub const WATCHED: u32 = 1;
+
+/// What a rank's calls have come to.
+#[derive(Debug, Default)]
+pub struct Live {
+    /// Who wants the rank's calls to be observed, beside the settings.
+    wanted: AtomicU32,
+    calls: AtomicU64,
+    ticks: AtomicU64,
+    messages: AtomicU64,
+    bytes: AtomicU64,
+    /// The call that began last and has not ended: its number and 1; 0 for none.
+    current: AtomicU64,
+    /// When it began.
+    begun: AtomicU64,
+}
+
+/// Which arguments of a call say what it sends: count, datatype and, if it names one, the peer.
+type Sent = (Option<(usize, usize)>, Option<usize>);
+
+/// What each function sends, by its number; `None` for those that send nothing.
+fn sent(number: u32) -> Option<Sent> {
+    static ALL: Once<Box<[Option<Sent>]>> = Once::new();
+    let all = ALL.call_once(|| calls::all().iter().map(sent_by).collect::<Vec<_>>().into());
+    all[number as usize]
+}
+
+fn sent_by(call: &Description) -> Option<Sent> {
+    let is_message = !call.name.ends_with("_init")
+        && !call.name.ends_with("_init_c")
+        && ![
+            "MPI_Pack",
+            "MPI_Unpack",
+            "MPI_Reduce_local",
+            "MPI_File_",
+            "MPI_Win_",
+        ]
+        .iter()
+        .any(|other| call.name.starts_with(other));
+    let has_buffer = call.parameters.iter().any(|p| p.kind == Kind::Buffer);
+    let (dest, source) = (call.named("dest"), call.named("source"));
+    let only_receives = source.is_some() && dest.is_none() || call.named("message").is_some();
+    if !is_message || !has_buffer || only_receives {
+        return None;
+    }
+    let pair = |(count, datatype)| Some((call.named(count)?, call.named(datatype)?));
+    let pairs = [
+        ("sendcount", "sendtype"),
+        ("origin_count", "origin_datatype"),
+        ("count", "datatype"),
+    ];
+    let counted = pairs.into_iter().find_map(pair);
+    Some((counted, dest.or(call.named("target_rank"))))
+}
+
+impl Live {
+    /// Adds what is counted to a sample.
+    fn add_to(&self, sample: &mut RankSample) {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let current = get(&self.current);
+        let open = match current {
+            0 => 0,
+            _ => ticks().saturating_sub(get(&self.begun)),
+        };
+        sample.calls = get(&self.calls);
+        sample.mpi_ns = (get(&self.ticks) + open).saturating_mul(1000) / ticks_per_us().max(1);
+        sample.messages = get(&self.messages);
+        sample.bytes = get(&self.bytes);
+        if let Some(number) = current.checked_sub(1)
+            && let Some(call) = calls::all().get(number as usize)
+        {
+            let name = call.said();
+            (sample.call, sample.call_bytes) = (name.as_ptr(), name.len());
+        }
+    }
+}
+
+/// The consumer that counts for the process's [`Live`].
+pub struct Counting;
+
+impl Consumer for Counting {
+    fn begin(&self, call: &Observed<'_>) {
+        let live = &call.process.live;
+        if call.depth > 0 {
+            return;
+        }
+        live.begun.store(call.begun, Ordering::Relaxed);
+        live.current
+            .store(u64::from(call.call.number) + 1, Ordering::Relaxed);
+        live.calls.fetch_add(1, Ordering::Relaxed);
+        if let Some((counted, peer)) = sent(call.call.number)
+            && peer.is_none_or(|peer| call.words.rank(call.word(peer)) != neutral::PROC_NULL)
+        {
+            live.messages.fetch_add(1, Ordering::Relaxed);
+            let bytes = counted.map_or(0, |(count, datatype)| call.bytes(count, datatype));
+            live.bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+
+    fn end(&self, call: &Observed<'_>, _code: i32, ended: u64) {
+        if call.depth == 0 {
+            let live = &call.process.live;
+            live.current.store(0, Ordering::Relaxed);
+            let spent = ended.saturating_sub(call.begun);
+            live.ticks.fetch_add(spent, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The process of a rank, once it has attached.
+fn process_of(rank: &Rank) -> Option<&Process> {
+    let local = rank.local();
+    // SAFETY: `attach` alone fills the slot.
+    (!local.is_null()).then(|| unsafe { Process::of(local) })
+}
+
+/// Has a rank's calls observed for this reason, or no more. It costs nothing while nobody has a reason. May wait for
+/// memory, and so for any rank.
+pub fn want(rank: &Rank, reason: u32, on: bool) {
+    let Some(process) = process_of(rank) else {
+        return;
+    };
+    let wanted = &process.live.wanted;
+    let left = match on {
+        true => wanted.fetch_or(reason, Ordering::Relaxed) | reason,
+        false => wanted.fetch_and(!reason, Ordering::Relaxed) & !reason,
+    };
+    if !is_wanted(rank.node().settings()) {
+        // SAFETY: what `attach` has stored; ranks' memory stays when they have ended.
+        unsafe { switch(rank.local(), left != 0) };
+    }
+}
+
+/// What is known of a rank, with what has been counted of its calls.
+pub fn sample(rank: &Rank) -> RankSample {
+    let mut sample = rank.sample();
+    if let Some(process) = process_of(rank) {
+        process.live.add_to(&mut sample);
+    }
+    sample
+}
