@@ -77,6 +77,9 @@ impl Kind {
 /// No rank of the node.
 pub const NOBODY: u32 = u32::MAX;
 
+/// [`Event::tag`] of a call without a tag.
+pub const NO_TAG: i32 = i32::MIN;
+
 /// One event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
@@ -104,13 +107,18 @@ impl Event {
     /// One that takes no time, now, by nobody knows which task.
     #[must_use]
     pub fn now(kind: Kind, peer: u32) -> Self {
-        let now = crate::clock::ticks();
+        Self::at(kind, peer, ANYBODY, crate::clock::ticks())
+    }
+
+    /// One that takes no time, of a task ([`thread`]) at a time in ticks.
+    #[must_use]
+    pub fn at(kind: Kind, peer: u32, thread: u64, time: u64) -> Self {
         Self {
             kind,
             peer,
-            thread: ANYBODY,
-            begin: now,
-            end: now,
+            thread,
+            begin: time,
+            end: time,
             flow: 0,
             bytes: 0,
             tag: 0,

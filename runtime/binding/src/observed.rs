@@ -7,6 +7,7 @@
 
 mod entry;
 pub mod live;
+mod traced;
 
 use crate::calls::{self, CALLS, Words, words};
 use crate::process::Process;
@@ -21,6 +22,7 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use entry::Frame;
 use spin::Once;
+use traced::Traced;
 
 /// A function of a table, whatever it takes.
 type Entry = *const c_void;
@@ -146,7 +148,7 @@ pub unsafe fn switch(caller: *const c_void, on: bool) {
 
 /// Whether the settings ask for observation from the beginning.
 fn is_wanted(settings: &Settings) -> bool {
-    settings.stats
+    settings.stats || settings.trace
 }
 
 /// The process's observers, made when they are first asked for.
@@ -156,8 +158,12 @@ fn observers(process: &Process) -> &Observers {
 }
 
 /// Everybody who looks at calls: the list of consumers.
-fn consumers(_process: &Process) -> Vec<Box<dyn Consumer>> {
-    vec![Box::new(live::Counting)]
+fn consumers(process: &Process) -> Vec<Box<dyn Consumer>> {
+    let mut all: Vec<Box<dyn Consumer>> = vec![Box::new(live::Counting)];
+    if let Some(ring) = process.objects.rank().trace() {
+        all.push(Box::new(Traced(ring)));
+    }
+    all
 }
 
 /// A call begins. Gives the plain entry, and notes how many words of the arguments lie on the stack.

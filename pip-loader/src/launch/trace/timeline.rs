@@ -1,6 +1,6 @@
 //! What the events of a node's ranks say: pieces of time on tracks, and arrows between them.
 
-use cohort_base::trace::{ANYBODY, Event, Kind, NOBODY, PROGRESS, Ring, WORKER};
+use cohort_base::trace::{ANYBODY, Event, Kind, NO_TAG, NOBODY, PROGRESS, Ring, WORKER};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use std::collections::HashMap;
 use std::io::IoSliceMut;
@@ -417,14 +417,14 @@ impl<'a> Maker<'a> {
 }
 
 fn facts_of_call(event: &Event) -> Vec<(&'static str, Fact)> {
-    if event.peer == NOBODY {
-        return Vec::new();
-    }
-    vec![
-        ("peer", Fact::Number(event.peer.cast_signed().into())),
-        ("bytes", Fact::Number(event.bytes as i64)),
-        ("tag", Fact::Number(event.tag.into())),
-    ]
+    let number = |name, value| Some((name, Fact::Number(value)));
+    let peer = event.peer.cast_signed().into();
+    let facts = [
+        number("peer", peer).filter(|_| event.peer != NOBODY),
+        number("bytes", event.bytes as i64).filter(|_| event.bytes > 0),
+        number("tag", event.tag.into()).filter(|_| event.tag != NO_TAG),
+    ];
+    facts.into_iter().flatten().collect()
 }
 
 fn name_of_track(rank: u32, thread: u64, place: usize) -> String {
