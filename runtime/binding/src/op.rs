@@ -106,12 +106,12 @@ impl<A: Abi> UserCall<A> {
             let Some(mut length) = C::from_i64(piece as i64) else {
                 return;
             };
-            let (mut handle, mut number) = (self.datatype, 0);
-            let mut told = &raw mut handle;
-            if self.function.fortran.get() {
-                number = handle.to_int();
-                told = (&raw mut number).cast();
-            }
+            let mut handle = self.datatype;
+            let mut number = handle.to_int();
+            let told = match self.function.fortran.get() {
+                true => (&raw mut number).cast(),
+                false => &raw mut handle,
+            };
             // SAFETY: the application's function, called as MPI promises. One of Fortran takes an integer.
             unsafe {
                 function(
