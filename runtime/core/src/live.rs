@@ -23,7 +23,7 @@ impl Rank {
             hits: counts.net.hits + counts.shm.hits,
             stolen_bytes: counts.net.bytes + counts.shm.bytes,
             own_turns: counts.own_turns,
-            heap_bytes: self.heap().stats().live_bytes as u64,
+            heap_bytes: self.heap().stats().live_bytes,
             ..RankSample::default()
         }
     }
