@@ -15,6 +15,7 @@
 //! | `tools/`    | profiling tools between a program and MPI                    | [`profiling`] |
 //! | `install/`  | packages, each in a fresh place                              | [`install`]   |
 //! | `instructions/` | what calls may take                                      | [`instructions`] |
+//! | `live/`     | jobs that run are listed, inspected and watched              | [`live`]      |
 //! | `readme/`   | what README shows                                            | [`readme`]    |
 //! | `nodes/`    | jobs of several nodes, in network namespaces                 | [`nodes`]     |
 //! | `soak/`     | random programs against a model, `tests/soak`                | [`soak`]      |
@@ -31,6 +32,7 @@ mod fortran;
 mod install;
 mod instructions;
 mod judges;
+mod live;
 mod mpi4py;
 mod nodes;
 mod openmpi_fortran;
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
     trials.extend(profiling::trials());
     trials.extend(install::trials());
     trials.extend(instructions::trials());
+    trials.extend(live::trials());
     trials.extend(readme::trials());
     trials.extend(nodes::trials());
     trials.extend(soak::trials());

@@ -1,7 +1,7 @@
 //! What the user has chosen to see, and what the keys do.
 
 use pip_loader::launch::control::top::{Row, Sort, View};
-use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::termion::event::Key;
 
 /// Longest filter.
 const FILTER_MAX: usize = 40;
@@ -69,28 +69,27 @@ impl App {
     }
 
     /// The user has pressed a key.
-    pub fn press(&mut self, key: KeyEvent) -> Reaction {
-        let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        match key.code {
-            KeyCode::Char('c') if control => return Reaction::Quit,
-            _ if self.is_typing => self.type_filter(key.code),
-            KeyCode::Char('q') => return Reaction::Quit,
-            KeyCode::Char('s') => self.sort = self.sort.next(),
-            KeyCode::Char('/') => {
+    pub fn press(&mut self, key: Key) -> Reaction {
+        match key {
+            Key::Ctrl('c') => return Reaction::Quit,
+            _ if self.is_typing => self.type_filter(key),
+            Key::Char('q') => return Reaction::Quit,
+            Key::Char('s') => self.sort = self.sort.next(),
+            Key::Char('/') => {
                 self.filter.clear();
                 self.is_typing = true;
             }
-            KeyCode::Down | KeyCode::Char('j') => self.step(1),
-            KeyCode::Up | KeyCode::Char('k') => self.step(-1),
-            KeyCode::PageDown => self.step(10),
-            KeyCode::PageUp => self.step(-10),
-            KeyCode::Home => self.step(isize::MIN),
-            KeyCode::End => self.step(isize::MAX),
-            KeyCode::Enter => {
+            Key::Down | Key::Char('j') => self.step(1),
+            Key::Up | Key::Char('k') => self.step(-1),
+            Key::PageDown => self.step(10),
+            Key::PageUp => self.step(-10),
+            Key::Home => self.step(isize::MIN),
+            Key::End => self.step(isize::MAX),
+            Key::Char('\n') => {
                 self.step(0);
                 self.is_detailed = !self.is_detailed;
             }
-            KeyCode::Esc => {
+            Key::Esc => {
                 self.is_detailed = false;
                 self.filter.clear();
             }
@@ -99,17 +98,17 @@ impl App {
         Reaction::Draw
     }
 
-    fn type_filter(&mut self, key: KeyCode) {
+    fn type_filter(&mut self, key: Key) {
         match key {
-            KeyCode::Enter => self.is_typing = false,
-            KeyCode::Esc => {
+            Key::Char('\n') => self.is_typing = false,
+            Key::Esc => {
                 self.is_typing = false;
                 self.filter.clear();
             }
-            KeyCode::Backspace => {
+            Key::Backspace => {
                 self.filter.pop();
             }
-            KeyCode::Char(letter) if self.filter.len() < FILTER_MAX => self.filter.push(letter),
+            Key::Char(letter) if self.filter.len() < FILTER_MAX => self.filter.push(letter),
             _ => {}
         }
     }
@@ -146,12 +145,11 @@ mod tests {
 
     fn press(app: &mut App, keys: &str) {
         for letter in keys.chars() {
-            let code = match letter {
-                '\n' => KeyCode::Enter,
-                '\x1b' => KeyCode::Esc,
-                letter => KeyCode::Char(letter),
+            let key = match letter {
+                '\x1b' => Key::Esc,
+                letter => Key::Char(letter),
             };
-            assert_eq!(app.press(code.into()), Reaction::Draw);
+            assert_eq!(app.press(key), Reaction::Draw);
         }
     }
 
@@ -179,7 +177,7 @@ mod tests {
         assert!(app.is_detailed && app.selected == 2);
         press(&mut app, "\x1b");
         assert_eq!(app.rows().len(), 4);
-        assert_eq!(app.press(KeyCode::Char('q').into()), Reaction::Quit);
+        assert_eq!(app.press(Key::Char('q')), Reaction::Quit);
     }
 
     #[test]

@@ -2,12 +2,17 @@
 //! what a screen takes.
 
 mod app;
+mod keys;
 mod screen;
 
 use app::{App, Reaction};
 use pip_loader::launch::Refusal;
 use pip_loader::launch::control::top::{Sort, Wanted, Watched};
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::Terminal;
+use ratatui::backend::TermionBackend;
+use ratatui::termion::raw::IntoRawMode;
+use ratatui::termion::screen::IntoAlternateScreen;
+use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -55,36 +60,38 @@ fn wanted(words: &[String]) -> Option<Wanted> {
 fn run(wanted: &Wanted) -> Result<bool, Box<dyn std::error::Error>> {
     let watched = Watched::begin(wanted.pid).map_err(|refusal: Refusal| refusal.to_string())?;
     let app = App::new(watched.title(), wanted.sort);
-    let mut terminal = ratatui::try_init()?;
-    let result = watch(watched, app, &mut terminal, wanted.delay);
-    ratatui::restore();
-    Ok(result?)
+    // The terminal is as it was when these have been dropped.
+    let output = std::io::stdout().into_raw_mode()?;
+    let output = output.into_alternate_screen()?;
+    let mut terminal = Terminal::new(TermionBackend::new(output))?;
+    terminal.hide_cursor()?;
+    let ended = watch(watched, app, &mut terminal, wanted.delay);
+    terminal.show_cursor()?;
+    Ok(ended?)
 }
 
-fn watch(
+fn watch<W: Write>(
     mut watched: Watched,
     mut app: App,
-    terminal: &mut ratatui::DefaultTerminal,
+    terminal: &mut Terminal<TermionBackend<W>>,
     delay: Duration,
 ) -> std::io::Result<bool> {
-    // The first numbers come soon; a second later there are better ones.
+    // The first numbers come soon; an interval later there are better ones.
     let mut next = Instant::now() + delay.min(Duration::from_millis(500));
     loop {
         terminal.draw(|frame| screen::draw(frame, &mut app))?;
         let left = next.saturating_duration_since(Instant::now());
-        if event::poll(left)? {
-            let reaction = match event::read()? {
-                Event::Key(key) if key.kind == KeyEventKind::Press => app.press(key),
-                _ => Reaction::Draw,
-            };
-            if reaction == Reaction::Quit {
-                return Ok(false);
-            }
-        } else {
+        if left.is_zero() {
             next = Instant::now() + delay;
             match watched.ask() {
                 Some(view) => app.update(view),
                 None => return Ok(true),
+            }
+        } else {
+            for key in keys::read(left)? {
+                if app.press(key) == Reaction::Quit {
+                    return Ok(false);
+                }
             }
         }
     }

@@ -98,7 +98,7 @@ mod tests {
     use pip_loader::launch::control::top::{Sort, View};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
-    use ratatui::crossterm::event::KeyCode;
+    use ratatui::termion::event::Key;
 
     fn app() -> App {
         let mut app = App::new("job 17: ./heat 100".into(), Sort::Rank);
@@ -146,13 +146,13 @@ mod tests {
     #[test]
     fn the_marked_row_is_always_seen() {
         let mut app = app();
-        app.press(KeyCode::End.into());
+        app.press(Key::End);
         let screen = drawn(&mut app);
         assert!(screen[10].trim_start().starts_with("29 "), "{screen:?}");
-        app.press(KeyCode::Up.into());
+        app.press(Key::Up);
         let screen = drawn(&mut app);
         assert!(screen[10].trim_start().starts_with("29 "), "{screen:?}");
-        app.press(KeyCode::Home.into());
+        app.press(Key::Home);
         let screen = drawn(&mut app);
         assert!(screen[3].trim_start().starts_with("0 "), "{screen:?}");
     }
@@ -160,8 +160,8 @@ mod tests {
     #[test]
     fn one_rank_fills_the_screen() {
         let mut app = app();
-        app.press(KeyCode::Down.into());
-        app.press(KeyCode::Enter.into());
+        app.press(Key::Down);
+        app.press(Key::Char('\n'));
         let screen = drawn(&mut app);
         assert_eq!(screen[2], "RANK 1");
         assert!(

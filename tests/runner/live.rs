@@ -1,0 +1,321 @@
+//! Jobs that run are listed, inspected and watched, by their own user only. The screen is looked at in tmux.
+
+use crate::command::Program;
+use crate::directives::Abi;
+use crate::{Outcome, place, programs, trial};
+use libtest_mimic::Trial;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long to wait for what must come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The trials of this module.
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("live/a job is listed, inspected and watched".into(), || {
+            with_job("one", &[], |job| {
+                job.is_listed()?;
+                job.is_inspected()?;
+                job.is_watched()?;
+                job.ignores_strangers()
+            })
+        }),
+        trial("live/a screen in a terminal".into(), || {
+            with_job("screen", &[], |job| job.fills_a_screen())
+        }),
+        trial("live/ranks with address spaces of their own".into(), || {
+            with_job("isolated", &["--isolate"], |job| {
+                job.is_listed()?;
+                let table = job.ask(&["--top", &job.pid(), "--delay", "0.2", "--times", "1"])?;
+                let rows = rows(&table);
+                match rows.len() == 4 && rows.iter().all(|row| row.cells[1] == "0") {
+                    true => Ok(()),
+                    false => Err(table),
+                }
+            })
+        }),
+        trial("live/a killed launcher is listed no more".into(), killed),
+    ]
+}
+
+fn tool(name: &str) -> PathBuf {
+    place::root().join("tests/programs/tools").join(name)
+}
+
+/// A job of four ranks that runs, and the program that asks it.
+struct Job {
+    pid: u32,
+    launcher: PathBuf,
+    name: String,
+}
+
+/// A rank's row of a table.
+struct Row {
+    cells: Vec<String>,
+}
+
+impl Row {
+    fn number(&self, column: usize) -> f64 {
+        let cell = self.cells.get(column).map_or("", String::as_str);
+        let digits = cell.trim_end_matches(char::is_alphabetic);
+        digits.parse().unwrap_or(-1.0)
+    }
+}
+
+/// The rows of the last table in a text: rank, node, process, state, and the numbers behind it.
+fn rows(text: &str) -> Vec<Row> {
+    let last = text.rsplit("RANK NODE").next().unwrap_or_default();
+    let row = |line: &str| {
+        let words: Vec<&str> = line.get(..19)?.split_whitespace().collect();
+        words.first()?.parse::<u32>().ok()?;
+        let mut cells: Vec<String> = words.into_iter().map(str::to_owned).collect();
+        cells.push(line.get(20..42)?.trim().to_owned());
+        cells.extend(line.get(42..)?.split_whitespace().map(str::to_owned));
+        Some(Row { cells })
+    };
+    last.lines().filter_map(row).collect()
+}
+
+/// Runs a job, and `look` meanwhile.
+fn with_job(
+    name: &str,
+    options: &[&str],
+    look: impl FnOnce(&Job) -> Result<(), String>,
+) -> Outcome {
+    let launcher = place::built_file("pip-exec")?;
+    let program = programs::compile_as("live-watched", &tool("watched.c"), Abi::Mpi5, &[])?;
+    let end = place::scratch()?.join(format!("live-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_file(&end);
+    let mut looked = Ok(());
+    let job = Program::new(&launcher).args(options).args(["-n", "4"]);
+    let ended = job.arg(program).arg(&end).seconds(300).run_with(|pid| {
+        let job = Job {
+            pid,
+            launcher: launcher.clone(),
+            name: end.display().to_string(),
+        };
+        looked = look(&job);
+        // Whatever was seen, the job ends.
+        let _ = std::fs::write(&end, "");
+    });
+    let _ = std::fs::remove_file(&end);
+    looked?;
+    ended?.expect_code(0).map(drop)
+}
+
+/// What a command prints; with what it says if it fails.
+fn output(command: &mut Command) -> Result<String, String> {
+    let line = format!("{command:?}");
+    let ended = command.stdin(Stdio::null()).output();
+    let ended = ended.map_err(|error| format!("{line}: {error}"))?;
+    let said = String::from_utf8_lossy(&ended.stdout).into_owned();
+    match ended.status.success() {
+        true => Ok(said),
+        false => Err(format!(
+            "{line}: {}\n{said}{}",
+            ended.status,
+            String::from_utf8_lossy(&ended.stderr)
+        )),
+    }
+}
+
+/// Looks again until there is something.
+fn eventually<T>(mut look: impl FnMut() -> Result<Option<T>, String>) -> Result<T, String> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look()? {
+            return Ok(found);
+        }
+        if Instant::now() >= until {
+            return Err("it did not come".into());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+impl Job {
+    fn pid(&self) -> String {
+        self.pid.to_string()
+    }
+
+    fn ask(&self, words: &[&str]) -> Result<String, String> {
+        output(Command::new(&self.launcher).args(words))
+    }
+
+    fn is_listed(&self) -> Result<(), String> {
+        let listed = eventually(|| {
+            let list = self.ask(&["--ps"])?;
+            let mut lines = list.lines().map(str::trim_start);
+            let line = lines.find(|line| line.starts_with(&format!("{} ", self.pid)));
+            Ok(line.map(str::to_owned))
+        })?;
+        let words: Vec<&str> = listed.split_whitespace().collect();
+        match words[1..3] == ["4", "-"] && words.last() == Some(&&*self.name) {
+            true => Ok(()),
+            false => Err(listed),
+        }
+    }
+
+    fn is_inspected(&self) -> Result<(), String> {
+        let picture = self.ask(&["--inspect", &self.pid()])?;
+        if !picture.contains("rank") {
+            return Err(picture);
+        }
+        // A rank's process names the job too; one of nobody's does not.
+        let table = self.ask(&["--top", &self.pid(), "--delay", "0.1", "--times", "1"])?;
+        let rank = rows(&table).first().map(|row| row.cells[2].clone());
+        self.ask(&["--inspect", &rank.ok_or(table)?])?;
+        match self.ask(&["--inspect", "1"]) {
+            Err(said) if said.contains("no job of yours") => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    }
+
+    /// Whoever computes, waits and talks is known as such, though the job was not started for it.
+    fn is_watched(&self) -> Result<(), String> {
+        let known = |rows: &[Row]| {
+            let [computes, waits, talks, answers] = rows else {
+                return false;
+            };
+            let talk = [talks, answers];
+            computes.cells[3] == "computes"
+                && computes.number(4) == 0.0
+                && waits.cells[3].contains("MPI")
+                && waits.number(4) > 50.0
+                && talk
+                    .iter()
+                    .all(|row| row.number(6) > 0.0 && row.number(7) > 0.0)
+        };
+        // The machine may be busy: not every interval has a bit of everything.
+        eventually(|| {
+            let words = ["--top", &self.pid(), "--delay", "0.5", "--times", "2"];
+            let table = self.ask(&words)?;
+            Ok(known(&rows(&table)).then_some(()))
+        })
+    }
+
+    fn ignores_strangers(&self) -> Result<(), String> {
+        let stranger =
+            std::thread::spawn(|| output(Command::new("python3").arg(tool("stranger.py"))));
+        while !stranger.is_finished() {
+            self.is_listed()?;
+        }
+        let said = stranger.join().map_err(|_| "the stranger panics")??;
+        match said.starts_with("0 answers") {
+            true => self.is_listed(),
+            false => Err(said),
+        }
+    }
+
+    fn fills_a_screen(&self) -> Result<(), String> {
+        self.is_listed()?;
+        let screen = Screen::open(&self.launcher, &["--top", &self.pid(), "--delay", "0.2"])?;
+        screen.shows(&["4 ranks", "RANK NODE", "computes", "sort (rank)"])?;
+        screen.press("s")?;
+        screen.shows(&["sort (mpi)"])?;
+        // Behind those of greater share.
+        eventually(|| {
+            let ranks: Vec<String> = rows(&screen.text()?)
+                .iter()
+                .map(|row| row.cells[0].clone())
+                .collect();
+            Ok((ranks.len() == 4 && ranks[3] == "0").then_some(()))
+        })?;
+        screen.press("/")?;
+        screen.press("computes")?;
+        screen.press("Enter")?;
+        screen.shows(&["rows with \"computes\""])?;
+        eventually(|| Ok((rows(&screen.text()?).len() == 1).then_some(())))?;
+        screen.press("Enter")?;
+        screen.shows(&["RANK 0", "time in MPI", "wake-ups/s of others"])?;
+        screen.press("q")?;
+        screen.shows(&["status 0"])
+    }
+}
+
+/// A terminal with the launcher in it.
+struct Screen {
+    server: String,
+}
+
+impl Screen {
+    fn open(launcher: &Path, words: &[&str]) -> Result<Self, String> {
+        let this = Self {
+            server: format!("cohort-live-{}", std::process::id()),
+        };
+        let line = format!(
+            "'{}' {}; echo status $?; sleep 60",
+            launcher.display(),
+            words.join(" ")
+        );
+        this.tmux(&[
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-x",
+            "110",
+            "-y",
+            "20",
+            &line,
+        ])?;
+        Ok(this)
+    }
+
+    fn tmux(&self, words: &[&str]) -> Result<String, String> {
+        output(Command::new("tmux").args(["-L", &self.server]).args(words))
+    }
+
+    fn text(&self) -> Result<String, String> {
+        self.tmux(&["capture-pane", "-p"])
+    }
+
+    fn press(&self, key: &str) -> Result<(), String> {
+        self.tmux(&["send-keys", key]).map(drop)
+    }
+
+    /// Waits for a screen with all of these.
+    fn shows(&self, parts: &[&str]) -> Result<(), String> {
+        let mut last = String::new();
+        let seen = eventually(|| {
+            last = self.text()?;
+            Ok(parts.iter().all(|part| last.contains(part)).then_some(()))
+        });
+        seen.map_err(|_| format!("expected a screen with {parts:?}, this is the last:\n{last}"))
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // The server is this trial's own.
+        let _ = self.tmux(&["kill-server"]);
+    }
+}
+
+fn killed() -> Outcome {
+    let launcher = place::built_file("pip-exec")?;
+    let mut child = Command::new(&launcher)
+        .args(["--no-mpi", "-n", "2", "sleep", "300"])
+        .spawn()
+        .map_err(|error| error.to_string())?;
+    let job = Job {
+        pid: child.id(),
+        launcher,
+        name: "300".into(),
+    };
+    let is_listed = || {
+        let list = job.ask(&["--ps"])?;
+        let mut lines = list.lines().map(str::trim_start);
+        Ok::<bool, String>(lines.any(|line| line.starts_with(&format!("{} ", job.pid))))
+    };
+    let came = eventually(|| Ok(is_listed()?.then_some(())));
+    let _ = child.kill();
+    let _ = child.wait();
+    came?;
+    match is_listed()? {
+        true => Err("a job that was killed is listed".into()),
+        false => Ok(()),
+    }
+}
