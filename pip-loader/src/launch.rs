@@ -32,6 +32,7 @@ mod prefix;
 mod prepare;
 mod program;
 mod python;
+mod rmpi;
 mod report;
 mod sanitizer;
 mod signals;

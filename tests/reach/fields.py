@@ -50,6 +50,11 @@ def meep(job):
     return numbers(r"^field (\S+) (\S+)", text)
 
 
+def paraview(job):
+    text = job.mpi("pvbatch", job.input("contour_paraview.py"), HOME=job.folder)
+    return sorted(line for line in text.splitlines() if line.startswith("values")) or unexpected(text)
+
+
 def number(word):
     try:
         return float(word)
@@ -67,4 +72,5 @@ CASES = [
     Case("getdp", "getdp", "electrostatics of a plate", "energy", getdp, 1e-9),
     Case("mpb", "mpb-mpi", "bands of dielectric rods", "frequencies", mpb, 1e-6),
     Case("meep", "python3-meep-openmpi", "a pulse in a cavity", "fields", meep, 1e-9),
+    Case("paraview", "paraview", "pvbatch: a contour of its wavelet", "cells, area", paraview, needs=("python3-paraview",)),
 ]

@@ -3,7 +3,7 @@
 import re
 import shutil
 
-from setting import Case, Wrong
+from setting import INPUTS, Case, Wrong
 
 
 def numbers(pattern, text, least=1):
@@ -45,6 +45,44 @@ def molds(job):
     return numbers(r"Electronic energy\s*\S*:?\s+(-?\d\S+)", text)
 
 
+def espresso(job):
+    text = job.mpi("pw.x", "-in", job.input("si.in"))
+    return [re.findall(r"running on +(\d+) processors", text)[-1], *numbers(r"^!? +total energy +=\s+(\S+) Ry", text, 3)]
+
+
+def cp2k(job):
+    text = job.mpi("cp2k.psmp", "-i", job.input("h2.inp"), CP2K_DATA_DIR="/usr/share/cp2k")
+    return numbers(r"ENERGY\| Total FORCE_EVAL .*?:?\s+(-\d\S+)$", text)
+
+
+def elk(job):
+    job.input("elk.in")
+    job.mpi("elk-lapw")
+    return [float(word) for word in job.read("TOTENERGY.OUT").split()][:6] or wrong("no energy")
+
+
+def abinit(job):
+    text = job.mpi("abinit", job.input("si.abi"))
+    return numbers(r"^ ETOT +\d+ +(\S+)", text, 3)
+
+
+def nwchem(job):
+    shutil.copy(INPUTS.parent.parent / "judges/inputs/scf.nw", job.folder)
+    text = job.mpi("nwchem.openmpi", "scf.nw", NWCHEM_BASIS_LIBRARY="/usr/share/nwchem/libraries/")
+    return numbers(r"Total SCF energy\s*=\s*(-[\d.]+)", text)
+
+
+def mpqc(job):
+    text = job.mpi("mpqc", "-messagegrp", "<MPIMessageGrp>:()", job.input("water.mpqc"))
+    return numbers(r"iter +\d+ energy = +(\S+)", text, 3)
+
+
+def gpaw(job):
+    text = job.mpi("gpaw", "python", job.input("hydrogen_gpaw.py"), GPAW_SETUP_PATH="/usr/share/gpaw-setups",
+                   HOME=job.folder)
+    return numbers(r"^energy (\d+) (\S+)", text)
+
+
 def wrong(text):
     raise Wrong(text[-1500:])
 
@@ -53,5 +91,13 @@ CASES = [
     Case("lammps", "lammps", "its melt of Lennard-Jones atoms, 864 of them", "thermodynamic output", lammps, 1e-6),
     Case("gromacs", "gromacs", "216 molecules of water, 50 steps", "energies", gromacs, 1e-4),
     Case("neuron", "neuron", "a ring of 8 cells, 100 ms", "times of all spikes", neuron),
+    Case("quantum-espresso", "quantum-espresso", "silicon, 2 x 2 x 2 k points", "total energies", espresso, 1e-7,
+         needs=("quantum-espresso-data",)),
+    Case("cp2k", "cp2k", "hydrogen, DZVP-GTH", "energy", cp2k, 1e-9, needs=("cp2k-data",)),
+    Case("elk", "elk-lapw", "aluminium, 2 x 2 x 2 k points", "total energies", elk, 1e-7),
+    Case("abinit", "abinit", "silicon, 10 k points", "total energies", abinit, 1e-9, needs=("abinit-data",)),
+    Case("nwchem", "nwchem-openmpi", "water, 6-31G*", "energy of SCF", nwchem, 1e-9),
+    Case("mpqc", "mpqc", "water, STO-3G", "energies of all iterations", mpqc, 1e-9),
+    Case("gpaw", "gpaw", "hydrogen, plane waves", "energy", gpaw, 1e-6, needs=("gpaw-data",)),
     Case("molds", "molds", "water, MNDO", "energy", molds, 1e-8),
 ]

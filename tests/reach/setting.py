@@ -49,12 +49,12 @@ class Job:
             return [str(self.built / "pip-exec"), "-n", str(self.ranks)]
         return ["mpiexec.openmpi", "--oversubscribe", "--allow-run-as-root", "-n", str(self.ranks)]
 
-    def mpi(self, *command, seconds=150, code=0, launcher=None, **variables):
+    def mpi(self, *command, seconds=150, code=0, launcher=None, stdin=None, **variables):
         """Both streams of a parallel command, whose time counts; `launcher` is another Open MPI's."""
         begin, launch = time.monotonic(), self.launcher()
         if launcher and self.who == "theirs":
             launch[0] = str(launcher)
-        text = execute([*launch, *map(str, command)], self.folder, seconds, code, self.variables(variables))
+        text = execute([*launch, *map(str, command)], self.folder, seconds, code, self.variables(variables), stdin)
         self.seconds += time.monotonic() - begin
         return text
 
@@ -93,15 +93,15 @@ class Job:
                 "OPENBLAS_NUM_THREADS": "1", **{name: str(value) for name, value in more.items()}}
 
 
-def execute(command, folder, seconds, code, environment):
+def execute(command, folder, seconds, code, environment, stdin=None):
     """Both streams of a command that ends with `code` in time."""
     # A process group of its own, so that a launcher's ranks end with it.
     started = subprocess.Popen(
-        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        command, cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
     )
     try:
-        text, _ = started.communicate(timeout=seconds)
+        text, _ = started.communicate(stdin or "", timeout=seconds)
     except subprocess.TimeoutExpired:
         os.killpg(started.pid, 9)
         text, _ = started.communicate()

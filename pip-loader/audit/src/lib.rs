@@ -152,7 +152,7 @@ pub extern "C" fn la_activity(_cookie: *mut usize, activity: c_uint) {
         refuse(unsafe { names::bytes(foreign) });
     }
     // Later, code of the program has run.
-    if !STARTED.swap(true, Ordering::Relaxed) && (attached || linker::is_python()) {
+    if !STARTED.swap(true, Ordering::Relaxed) && (attached || linker::is_interpreter()) {
         // SAFETY: the first time.
         unsafe { offer::make(attached) };
     }

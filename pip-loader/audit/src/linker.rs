@@ -85,12 +85,16 @@ fn first_variable() -> *const *const c_char {
     unsafe { __libc_stack_end.add(*__libc_stack_end + 2).cast() }
 }
 
-/// Whether the program is called as Pythons are.
-pub fn is_python() -> bool {
+/// Whether the program is called as Pythons are, or as R is.
+pub fn is_interpreter() -> bool {
     // SAFETY: the kernel puts the count before the arguments, which are C strings that NULL ends.
     unsafe {
         let name = __libc_stack_end.add(1).cast::<*const c_char>();
-        !(*name).is_null() && names::begins(names::file_name(names::bytes(*name)), b"python")
+        if (*name).is_null() {
+            return false;
+        }
+        let name = names::file_name(names::bytes(*name));
+        names::begins(name, b"python") || name == b"R"
     }
 }
 

@@ -1,4 +1,4 @@
-//! A program that a wrapper has executed offers itself to its job: one that is linked to our MPI, or a Python.
+//! A program that a wrapper has executed offers itself to its job: one that is linked to our MPI, or a Python or an R.
 //!
 //! `pip-exec -n 2 env A=1 ./a`: the kernel executes `env` in a process of its own, and `env` executes `a` there. Before
 //! any code of `a` runs, this library asks at the job's door whether the ranks of the job can share an address space
@@ -19,7 +19,7 @@ static REQUEST: Once = Once::new();
 const STANDARD_LAST: u32 = 2;
 
 /// Offers this process to its job, if that gathers its ranks, and comes back if it is to go on. Its program is `linked`
-/// to our MPI, or a Python that may open it.
+/// to our MPI, or a Python or an R that may open it.
 ///
 /// # Safety
 /// Called once.

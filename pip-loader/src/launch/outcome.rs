@@ -7,7 +7,7 @@
 
 use super::environment::{Environment, is_auditing, take_first};
 use super::options::Section;
-use super::{guardian, places, python};
+use super::{guardian, places, python, rmpi};
 use crate::task::crash::FAULTS;
 use crate::task::inherit::{Inherited, SCHEDULING_WORDS, THIS_PROCESS};
 use cohort_base::boot::DESCENDANT;
@@ -186,7 +186,7 @@ pub fn read(
 }
 
 /// Whether a program that offers itself will use MPI, as far as can be told before it runs: it is linked to MPI, or a
-/// Python whose program names mpi4py.
+/// Python whose program names mpi4py, or an R whose program names Rmpi.
 pub fn uses_mpi(visitor: &Visitor) -> bool {
     let Some(executed) = &visitor.executed else {
         return false;
@@ -194,10 +194,11 @@ pub fn uses_mpi(visitor: &Visitor) -> bool {
     let names_it = || {
         let process = Process::new(visitor.pid.to_string()).ok()?;
         let arguments = process.arguments().ok()?;
-        Some(python::names_mpi4py(
-            &arguments,
-            &process.folder.join("cwd"),
-        ))
+        let directory = process.folder.join("cwd");
+        Some(
+            python::names_mpi4py(&arguments, &directory)
+                || rmpi::names_rmpi(&arguments, &directory),
+        )
     };
     executed.linked || names_it().unwrap_or(false)
 }

@@ -45,13 +45,12 @@ pub struct Search<'a> {
 }
 
 /// How the names of programs begin that open an MPI library themselves if they use one: interpreters. (Scripts for them
-/// are followed to them.)
-const INTERPRETERS: [&str; 11] = [
+/// are followed to them. `Rscript` executes a script, which executes R.)
+const INTERPRETERS: [&str; 10] = [
     "python",
     "pypy",
     "pip-python",
     "julia",
-    "Rscript",
     "perl",
     "ruby",
     "lua",
