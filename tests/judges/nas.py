@@ -5,7 +5,7 @@ import functools
 
 from setting import PROGRAMS, Folder, Wrong, execute
 
-NAMES = ["ep", "cg", "ft", "is", "lu", "mg"]
+NAMES = ["ep", "cg", "ft", "is", "lu", "mg", "sp"]
 
 
 def finish(text, ranks):
