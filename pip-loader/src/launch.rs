@@ -13,6 +13,7 @@ mod environment;
 mod fault;
 mod guardian;
 mod guests;
+mod hang;
 mod host_list;
 mod hosts;
 mod info;
@@ -57,6 +58,9 @@ pub const REFUSED: i32 = 2;
 
 /// Exit status of a job that ran out of time, as `timeout(1)` has it.
 pub const TIMED_OUT: i32 = 124;
+
+/// Exit status of a job that could not go on and was ended for that, the number of `EDEADLK`.
+pub const DEADLOCKED: i32 = 35;
 
 /// Why a job did not start; `Display` is the message for the user.
 #[derive(Debug)]

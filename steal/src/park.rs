@@ -174,6 +174,13 @@ impl ParkSlot {
         false
     }
 
+    /// The rank's threads that sleep or are about to, and how often it was woken so far.
+    #[must_use]
+    pub fn parked(&self) -> (u32, u32) {
+        let word = self.0.load(Ordering::SeqCst);
+        (count(word), epoch(word))
+    }
+
     /// Whether a thread of this rank sleeps or is about to: a hint that may be stale.
     #[inline]
     #[must_use]

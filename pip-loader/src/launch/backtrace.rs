@@ -54,6 +54,41 @@ pub fn lines(registers: &Registers) -> String {
     text
 }
 
+/// The libraries in which a rank that waits has its innermost frames.
+const OURS: [&str; 8] = [
+    "libcohort_",
+    "libmpi",
+    "libc.so",
+    "libc-",
+    "libpthread",
+    "ld-linux",
+    "libpmpi",
+    "[",
+];
+
+/// Most frames of the program that say where it is.
+const PLACES_MAX: usize = 3;
+
+/// Where in the program a task with these registers is: the innermost functions that are the program's own. Empty where
+/// nothing is known.
+#[must_use]
+pub fn place(code: &mut Code, registers: &Registers) -> String {
+    let (mut registers, mut places) = (*registers, Vec::new());
+    for frame in 0..FRAMES_MAX {
+        let probe = registers[RETURN] - u64::from(frame > 0 && registers[RETURN] > 0);
+        if let Some((file, address)) = code.at(probe)
+            && !OURS.iter().any(|name| file.name.starts_with(name))
+        {
+            places.extend(file.describe(address));
+        }
+        if places.len() >= PLACES_MAX || !code.step(&mut registers, probe, frame == 0) {
+            break;
+        }
+    }
+    places.truncate(PLACES_MAX);
+    places.join(", called by ")
+}
+
 /// Whether an address holds code, by the map of this address space.
 struct Mapped {
     range: Range<u64>,
@@ -62,7 +97,7 @@ struct Mapped {
 }
 
 /// The files that the address space has code of.
-struct Code {
+pub struct Code {
     maps: Vec<Mapped>,
     files: HashMap<String, Option<Object>>,
 }
@@ -82,7 +117,9 @@ struct Object {
 }
 
 impl Code {
-    fn new() -> Self {
+    /// What is mapped now.
+    #[must_use]
+    pub fn new() -> Self {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
         Self {
             maps: maps.lines().filter_map(mapped).collect(),
@@ -92,7 +129,10 @@ impl Code {
 
     /// The file with the code at an address, and the address as the file has it.
     fn at(&mut self, address: u64) -> Option<(&Object, u64)> {
-        let map = self.maps.iter().find(|map| map.range.contains(&address))?;
+        // The kernel lists them in their order.
+        let behind = self.maps.partition_point(|map| map.range.end <= address);
+        let map = self.maps.get(behind);
+        let map = map.filter(|map| map.range.contains(&address))?;
         let object = self.files.entry(map.path.clone());
         let object = object.or_insert_with(|| Object::open(&map.path)).as_ref()?;
         let offset = address - map.range.start + map.offset;

@@ -4,9 +4,10 @@ use super::Refusal;
 use super::membership::Membership;
 use super::topology::Topology;
 use cohort_base::boot::{
-    MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen, RankBoot, VERSION,
+    MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen, RankBoot, Rest, VERSION,
 };
 use cohort_base::live::RankSample;
+use cohort_base::picture::Fact;
 use cohort_base::trace::Ring;
 use std::ffi::{CStr, CString, OsStr, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -229,6 +230,33 @@ impl Node {
             // SAFETY: `node` came from the same image's open.
             unsafe { (api.live.hits)(self.node, rank as u32, victim as u32) }
         })
+    }
+
+    /// Tells what a rank of the node waits for, and has in its queues.
+    pub fn look(&self, rank: u32, hear: &mut dyn FnMut(Fact)) {
+        unsafe extern "C" fn forward(data: *mut c_void, fact: *const Fact) {
+            // SAFETY: `look` below gives the address of its closure; a fact is valid during the call.
+            unsafe { (*data.cast::<&mut dyn FnMut(Fact)>())(*fact) }
+        }
+        let mut hear = hear;
+        if let Some(api) = self.api
+            && (rank as usize) < self.ranks.len()
+        {
+            // SAFETY: `node` came from the same image's open, and has this rank.
+            unsafe { (api.look)(self.node, rank, forward, (&raw mut hear).cast()) };
+        }
+    }
+
+    /// The sleep of a rank ([`NodeApi::rest`]).
+    pub fn rest(&self, rank: u32) -> Rest {
+        let none = Rest {
+            threads: 0,
+            number: 0,
+        };
+        // SAFETY: as above.
+        let ask = |api: &NodeApi| unsafe { (api.rest)(self.node, rank) };
+        let api = self.api.filter(|_| (rank as usize) < self.ranks.len());
+        api.map_or(none, ask)
     }
 
     /// Lets the node image write its report. Call after the last rank has ended.

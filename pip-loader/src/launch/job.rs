@@ -2,6 +2,7 @@
 
 mod answer;
 mod gather;
+mod look;
 mod watch;
 
 use super::adopt::Gathering;
@@ -9,6 +10,7 @@ use super::backtrace;
 use super::control::Control;
 use super::fault::MemoryMap;
 use super::guests::Guests;
+use super::hang;
 use super::membership::Membership;
 use super::memory;
 use super::outcome::Adoption;
@@ -69,6 +71,8 @@ pub struct Job<'a> {
     since: SystemTime,
     control: Control,
     watch: Watch,
+    /// Notices that the job cannot go on.
+    deadlock: Option<hang::Watch>,
 }
 
 /// The job is being ended before its time.
@@ -114,6 +118,7 @@ impl<'a> Job<'a> {
             since: SystemTime::now(),
             control: Control::default(),
             watch: Watch::new(),
+            deadlock: hang::Watch::of(&job.environment),
             gathering: (wrapper.is_some() && membership.is_alone()).then(|| Gathering::new(job)),
             guests: Guests::new(wrapper),
             membership,
@@ -172,6 +177,7 @@ impl<'a> Job<'a> {
             self.reap();
             self.look_for_dying();
             self.look_for_lost();
+            self.look_for_deadlock();
             self.check_time();
         }
         self.await_readers();
@@ -244,7 +250,9 @@ impl<'a> Job<'a> {
                 let gathered = self.gathering.as_ref().and_then(Gathering::until);
                 let times = self.deadline.into_iter().chain(patience);
                 let asked = self.control.until().into_iter().chain(self.watch.until());
-                times.chain(gathered).chain(asked).min()
+                let stuck = self.deadlock.as_ref().filter(|_| self.may_deadlock());
+                let stuck = stuck.map(hang::Watch::next);
+                times.chain(gathered).chain(asked).chain(stuck).min()
             }
         };
         let left = next.map(|at| at.saturating_duration_since(Instant::now()));
@@ -292,32 +300,6 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// Notes ranks that others wait for, or will, and that do not come: a program that a rank has started and that
-    /// ended within MPI, and a rank that ended before it.
-    fn look_for_lost(&mut self) {
-        let Some(server) = &self.spawner.server else {
-            return;
-        };
-        if let (Some((rank, pid)), None) = (server.lost_guest(), &self.lost)
-            && !self.alive.contains_key(&pid)
-        {
-            let who = self.membership.name_of(rank);
-            let what = format!("{who}: process {pid} ended without calling MPI_Finalize");
-            self.lost = Some((Instant::now(), what));
-        }
-        let ended = |rank: &usize| !self.alive.values().any(|alive| alive == rank);
-        let mut missed = (0..self.ranks.len()).filter(|&rank| server.misses(rank));
-        if let Some(rank) = missed.find(ended)
-            && self.shutdown.is_none()
-        {
-            let who = self.name_of(rank);
-            say(format_args!(
-                "{who} ended without calling MPI_Init, in which others wait for it"
-            ));
-            self.begin_shutdown(1);
-        }
-    }
-
     /// Ends the job when a fault is about to end a rank, and does not wait for the core dump.
     fn look_for_dying(&mut self) {
         if self.shutdown.is_some() || self.abort_code().is_some() {
@@ -351,7 +333,11 @@ impl<'a> Job<'a> {
                         self.stop();
                     }
                 }
+                Came::Show => self.show("what the ranks do"),
                 Came::End(signal) => {
+                    if self.shutdown.is_none() {
+                        self.show_waiting();
+                    }
                     if self.shutdown.is_some() {
                         self.dying = None;
                         self.kill_alive(Signal::SIGKILL);
@@ -382,8 +368,10 @@ impl<'a> Job<'a> {
             if pid <= 0 {
                 return;
             }
-            if let Some(end) = End::of(status) {
-                self.on_end(pid, end);
+            match End::of(status) {
+                Some(end) => self.on_end(pid, end),
+                None if libc::WIFSTOPPED(status) => hang::let_go(pid, status),
+                None => {}
             }
         }
     }
@@ -510,6 +498,7 @@ impl<'a> Job<'a> {
                 "the job was ended after {} seconds",
                 limit.as_secs_f64()
             ));
+            self.show("what the ranks did when the time was over");
             self.begin_shutdown(TIMED_OUT);
             if let Some(shutdown) = &mut self.shutdown {
                 shutdown.kill_at = now + SAVE_TIME;

@@ -186,6 +186,16 @@ impl Membership {
         }
     }
 
+    /// Which node this is, for a headline; empty if there is one only.
+    #[must_use]
+    pub fn node_name(&self) -> String {
+        let Place { index, count } = self.world.place;
+        match count {
+            1 => String::new(),
+            _ => format!(" on node {index} ({})", self.world.host(index)),
+        }
+    }
+
     /// The connections by which nodes notice each other's end.
     pub fn monitor(&self) -> &Monitor {
         &self.monitor

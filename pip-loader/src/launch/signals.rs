@@ -29,6 +29,8 @@ pub enum Came {
     Child,
     /// For the ranks.
     Forward(Signal),
+    /// What the ranks do is to be shown.
+    Show,
     /// The job is to end: the signal's number.
     End(i32),
 }
@@ -51,6 +53,7 @@ impl Signals {
             Signal::SIGINT,
             Signal::SIGTERM,
             Signal::SIGHUP,
+            Signal::SIGQUIT,
         ];
         let handled = SigSet::from_iter(ending.into_iter().chain(FORWARDED));
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
@@ -92,6 +95,7 @@ impl Signals {
         let forwarded = FORWARDED.into_iter().find(|it| *it as i32 == signal);
         Some(match (signal, forwarded) {
             (libc::SIGCHLD, _) => Came::Child,
+            (libc::SIGQUIT, _) => Came::Show,
             (_, Some(forwarded)) => Came::Forward(forwarded),
             _ => Came::End(signal),
         })

@@ -41,10 +41,21 @@ pub fn alone() -> MutexGuard<'static, ()> {
     WRITER.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Bytes that a pipe takes at once if it takes any: a page.
+const PIECE: usize = 4096;
+
 /// Writes a line to standard error. Unlike `eprintln!` it does not mind that nobody reads, and waits for a reader
 /// for a moment only.
 pub fn say(message: fmt::Arguments<'_>) {
-    let line = format!("pip-exec: {message}\n");
+    write(&format!("pip-exec: {message}\n"));
+}
+
+/// The same with a text of many lines.
+pub fn tell(text: &str) {
+    write(&format!("pip-exec: {text}\n"));
+}
+
+fn write(text: &str) {
     let until = Instant::now() + PATIENCE;
     let _alone = loop {
         match WRITER.try_lock() {
@@ -53,15 +64,16 @@ pub fn say(message: fmt::Arguments<'_>) {
             Err(_) => std::thread::sleep(LOOK),
         }
     };
-    let left = until.saturating_duration_since(Instant::now());
-    let limit = PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO);
     let mut stderr = io::stderr();
-    // A pipe that takes anything takes a page, and a line is shorter.
-    let is_writable = poll(
-        &mut [PollFd::new(stderr.as_fd(), PollFlags::POLLOUT)],
-        limit,
-    );
-    if is_writable.is_ok_and(|ready| ready > 0) {
-        let _ = stderr.write_all(line.as_bytes());
+    for piece in text.as_bytes().chunks(PIECE) {
+        let left = until.saturating_duration_since(Instant::now());
+        let limit = PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO);
+        let is_writable = poll(
+            &mut [PollFd::new(stderr.as_fd(), PollFlags::POLLOUT)],
+            limit,
+        );
+        if !is_writable.is_ok_and(|ready| ready > 0) || stderr.write_all(piece).is_err() {
+            return;
+        }
     }
 }

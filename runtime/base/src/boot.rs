@@ -8,6 +8,7 @@
 //! All of it stays mapped, at the same address, until the last rank has ended.
 
 use crate::live::LiveApi;
+use crate::picture::Hear;
 use crate::trace::Ring;
 use core::ffi::{c_char, c_void};
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -23,7 +24,7 @@ pub const AT_COHORT: u64 = 0x434f_484f_5254; // "COHORT"
 pub const MAGIC: u64 = 0x3154_524f_484f_4350;
 
 /// Raised whenever the layout of a record changes.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 /// File name of the node image, which lies beside the facades.
 pub const NODE_IMAGE: &str = "libcohort_node.so";
@@ -279,6 +280,22 @@ pub struct NodeApi {
     pub report: unsafe extern "C" fn(node: *mut c_void),
     /// For a launcher that is asked what its ranks do.
     pub live: LiveApi,
+    /// Tells what a rank of the node waits for and has in its queues. By any task, at any time, also when the rank
+    /// has stopped or ended. Takes little time, and says that the rank is busy if it cannot look.
+    pub look: unsafe extern "C" fn(node: *mut c_void, rank: u32, hear: Hear, data: *mut c_void),
+    /// A number that stands for the sleep of a rank, all of whose threads that are in MPI sleep until another rank of
+    /// the node wakes them, and how many these are (`docs/insight.md`). `threads` 0: that is not so.
+    pub rest: unsafe extern "C" fn(node: *mut c_void, rank: u32) -> Rest,
+}
+
+/// What [`NodeApi::rest`] says.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rest {
+    /// Threads that sleep; 0: not all do that are in MPI, or others than ranks may wake them.
+    pub threads: u64,
+    /// Grows with each sleep and each wake-up of the rank.
+    pub number: u64,
 }
 
 /// Type of the join library's exported function: makes the only rank of a node a rank of the manager's

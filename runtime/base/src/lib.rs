@@ -10,6 +10,7 @@
 //! | [`clock`] | a clock that is cheap to read, and how many of its ticks make a microsecond |
 //! | [`combine`] | a lock whose holder does what others have left for it |
 //! | [`lock`] | a futex lock and a value that is made once, for what owners of several ranks share |
+//! | [`picture`] | what the node image tells the loader of a rank that waits |
 //! | [`settings`] | every `COHORT_*` environment variable: name, default, valid values |
 //! | [`sync`] | atomics (replaceable by loom), the light/heavy barrier pair, futex, pause |
 //! | [`text`] | formatting without an allocator: a fixed buffer and a writer to a descriptor |
@@ -23,6 +24,7 @@ pub mod libraries;
 pub mod live;
 pub mod lock;
 mod peer;
+pub mod picture;
 pub mod settings;
 pub mod sync;
 pub mod text;

@@ -6,6 +6,7 @@
 
 mod check;
 mod collectives;
+mod deadlock;
 mod debug;
 mod memory;
 pub mod network;
@@ -13,6 +14,7 @@ mod progress;
 mod trace;
 
 pub use collectives::{Algorithm, Algorithms, ReduceOrder};
+pub use deadlock::{DEADLOCK, DEADLOCK_AFTER, Deadlock};
 pub use debug::{DEBUG, debug_parts};
 pub use memory::MEMORY_KINDS;
 pub use network::NetNotify;
@@ -210,6 +212,8 @@ pub static TABLE: &[Row] = &[
     algorithm!("COHORT_BARRIER", barrier),
     algorithm!("COHORT_BCAST", bcast),
     check::ROW,
+    deadlock::ROW,
+    deadlock::AFTER_ROW,
     debug::ROW,
     Row {
         name: "COHORT_EAGER_MAX",

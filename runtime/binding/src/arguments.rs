@@ -419,11 +419,12 @@ impl Fault for Failure {
 #[inline(always)]
 pub unsafe fn enter<A: Abi, F: Fault>(
     caller: *const c_void,
-    name: &'static str,
+    name: &'static &'static str,
     body: impl FnOnce(&Call<'_, A>) -> Result<(), F>,
 ) -> core::ffi::c_int {
     // SAFETY: the condition of this function is the same.
     let call = unsafe { Call::<A>::new(caller) };
+    call.rank().waits().call(name);
     match body(&call) {
         Ok(()) => A::error_out(neutral::SUCCESS),
         Err(fault) => {

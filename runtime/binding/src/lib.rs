@@ -43,6 +43,7 @@ pub mod op;
 pub mod p2p;
 pub mod pack;
 mod passed;
+pub mod picture;
 pub mod probe;
 pub mod process;
 pub mod progress;

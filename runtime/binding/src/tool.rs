@@ -41,7 +41,7 @@ use core::sync::atomic::Ordering;
 /// `caller` is the calling rank.
 pub unsafe fn enter<A: Abi, F: Fault>(
     caller: *const c_void,
-    _name: &'static str,
+    _name: &'static &'static str,
     body: impl FnOnce(&Call<'_, A>) -> Result<(), F>,
 ) -> c_int {
     // SAFETY: the promise of this function's caller is the same.

@@ -13,7 +13,7 @@ use cohort_core::EngineError;
 use cohort_core::Owner;
 use cohort_core::message::{Envelope, SendMode, Source, Tag};
 use cohort_core::request::RequestRef;
-use cohort_core::wait::{WaitKind, until_claimed};
+use cohort_core::wait::until_claimed;
 use cohort_datatype::Buffer;
 use cohort_p2p::{irecv, isend};
 
@@ -134,9 +134,7 @@ pub(crate) fn wait_for(
     let mut outcome = Ok(());
     let mut claim = owner.rank().enter();
     for message in messages {
-        claim = until_claimed(owner, claim, WaitKind::Collective, |_| {
-            message.is_complete()
-        });
+        claim = until_claimed(owner, claim, message.request(), |_| message.is_complete());
         outcome = outcome.and(message.end(&mut claim));
     }
     outcome

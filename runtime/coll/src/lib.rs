@@ -85,6 +85,8 @@ mod shortage;
 pub mod simulation;
 #[cfg(not(loom))]
 mod subsystem;
+#[cfg(not(loom))]
+mod tell;
 #[cfg(all(test, not(loom)))]
 mod tests;
 #[cfg(not(loom))]

@@ -171,6 +171,11 @@ impl<P, W> Meeting<P, W> {
         u64::from(self.size)
     }
 
+    /// Number of members that have come.
+    pub(crate) fn arrived(&self) -> u32 {
+        self.arrived.load(Ordering::Acquire)
+    }
+
     /// The place behind this meeting.
     pub(crate) fn next(&self) -> &Link<P, W> {
         &self.next

@@ -12,6 +12,7 @@
 //! | [`turn`], [`steal`], [`wait`] | the progress loop: what a rank, or a thief for it, does, and how a rank waits |
 //! | [`request`] | operations that are under way |
 //! | [`message`], [`error`] | what calls take and give |
+//! | [`waits`] | what ranks wait for, for whoever asks why a job hangs |
 //! | [`lifecycle`] | aborts and ends |
 //! | [`policies`] | which policies a rank has, and what they need together |
 //! | [`guard`] | copies that end, and do not kill, where memory is protected |
@@ -71,6 +72,10 @@ pub mod threads;
 pub mod turn;
 #[cfg(not(loom))]
 pub mod wait;
+#[cfg(not(loom))]
+pub mod waits;
+#[cfg(loom)]
+mod waits;
 #[cfg(not(loom))]
 mod work;
 #[cfg(not(loom))]

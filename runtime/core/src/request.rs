@@ -22,8 +22,10 @@ use crate::memory::{Cursor, Plan};
 use crate::message::Status;
 use crate::ranks::{Claim, Node, Owner, Rank};
 use crate::subsystem::Subsystem;
+use crate::waits::Awaited;
 use crate::work::Work;
 use cohort_base::LocalRank;
+use cohort_base::picture::{Fact, Told};
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -57,6 +59,19 @@ pub trait RequestKind: Sync + fmt::Debug {
     /// # Safety
     /// As for [`RequestKind::leave`].
     unsafe fn cancel(&self, _request: NonNull<Request>, _claim: &mut Claim<'_>) {}
+
+    /// Tells what a request that is not complete waits for, by the rules of [`Awaited::tell`].
+    ///
+    /// # Safety
+    /// As for [`RequestKind::leave`].
+    unsafe fn tell(
+        &self,
+        _request: NonNull<Request>,
+        _claim: &mut Claim<'_>,
+        tell: &mut dyn FnMut(Fact),
+    ) {
+        tell(Fact::new(Told::Outside));
+    }
 
     /// Lets go of what the request holds, before its memory is freed. `false`: somebody else still
     /// uses it, and frees it.
@@ -135,6 +150,11 @@ impl Request {
     pub fn owner(&self) -> &'static Rank {
         // SAFETY: ranks are never unmade; only the permanent request has none, and it is never asked.
         unsafe { &*self.owner }
+    }
+
+    /// Whether nothing has been done for it yet, as far as the caller sees.
+    pub fn is_pending(&self) -> bool {
+        self.state.load(Ordering::Acquire) == PENDING
     }
 
     /// Takes an offered send for a receive; `false` when the sender has withdrawn it.
@@ -342,6 +362,15 @@ impl RequestRef {
     #[inline]
     pub unsafe fn from_raw(pointer: *mut Request) -> Option<Self> {
         NonNull::new(pointer).map(Self)
+    }
+}
+
+impl Awaited for &RequestRef {
+    fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+        if !self.is_complete() {
+            // SAFETY: the request is not released, and of this kind.
+            unsafe { self.get().kind.tell(self.0, claim, tell) };
+        }
     }
 }
 

@@ -24,6 +24,7 @@ use crate::ranks::Rank;
 use crate::ranks::hooks;
 use crate::steal::Thief;
 use crate::turn;
+use crate::waits::{Awaited, Place, Waits};
 use crate::work::Work;
 use cohort_base::clock::{ticks, ticks_of_us};
 use cohort_base::settings::WaitMode;
@@ -46,7 +47,7 @@ const NAP: Duration = Duration::from_micros(100);
 /// Pieces of work that a nonblocking call does.
 const PIECES_PER_PROGRESS: u32 = 8;
 
-/// What a rank waits for, for statistics and traces.
+/// What a rank waits for, where nobody needs to know more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitKind {
     /// Completion of requests.
@@ -64,22 +65,22 @@ pub enum WaitKind {
 /// call [`Rank::enter`]. What it looks at must be published by somebody who then calls
 /// [`wake`], or by a message or completion of this rank. The caller does not hold the claim.
 #[inline]
-pub fn until(owner: Owner<'_>, kind: WaitKind, mut done: impl FnMut() -> bool) {
+pub fn until(owner: Owner<'_>, what: impl Awaited, mut done: impl FnMut() -> bool) {
     if !done() {
-        until_with(owner, kind, |_| done());
+        until_with(owner, what, |_| done());
     }
 }
 
 /// [`until`] whose condition looks at the rank through its claim.
-pub fn until_with(owner: Owner<'_>, kind: WaitKind, done: impl FnMut(&mut Claim<'_>) -> bool) {
-    drop(until_claimed(owner, owner.rank().enter(), kind, done));
+pub fn until_with(owner: Owner<'_>, what: impl Awaited, done: impl FnMut(&mut Claim<'_>) -> bool) {
+    drop(until_claimed(owner, owner.rank().enter(), what, done));
 }
 
 /// [`until_with`] for a caller that holds the claim of its rank, and gets it back.
 pub fn until_claimed<'rank>(
     owner: Owner<'rank>,
     claim: Claim<'rank>,
-    _kind: WaitKind,
+    what: impl Awaited,
     mut done: impl FnMut(&mut Claim<'_>) -> bool,
 ) -> Claim<'rank> {
     let rank = claim.rank();
@@ -105,7 +106,7 @@ pub fn until_claimed<'rank>(
         done(claim)
     };
     rank.threads().begin_wait();
-    let mut claim = take_turns(owner, claim, observed);
+    let mut claim = take_turns(owner, claim, &what, observed);
     rank.threads().end_wait();
     if is_counted {
         waiting.fetch_sub(1, Ordering::Relaxed);
@@ -120,17 +121,22 @@ pub fn until_claimed<'rank>(
 fn take_turns<'rank>(
     owner: Owner<'rank>,
     claim: Claim<'rank>,
+    what: &impl Awaited,
     mut done: impl FnMut(&mut Claim<'_>) -> bool,
 ) -> Claim<'rank> {
     let rank = claim.rank();
     let mut claim = Some(claim);
     let mut backoff = Backoff::of_thread(rank);
     let mut has_parked = false;
+    let mut noted = None;
     loop {
         let mut held = claim.take().unwrap_or_else(|| rank.enter());
         if done(&mut held) {
             if has_parked {
                 hand_over(rank.node());
+            }
+            if let Some(place) = &noted {
+                Waits::end(&mut held, place);
             }
             return held;
         }
@@ -161,13 +167,16 @@ fn take_turns<'rank>(
                 continue;
             }
             has_parked = true;
-            if park(owner, worker, &mut done) {
+            if park(owner, worker, &mut noted, what, &mut done) {
                 backoff.renew();
             }
             continue;
         } else if backoff.is_generous() {
             drop(held);
             rank.node().yield_policy().give_way();
+            continue;
+        } else if rank.waits().is_asked() {
+            show(held, &mut noted, what);
             continue;
         } else {
             pause();
@@ -189,6 +198,15 @@ fn run(rank: &Rank, work: &Work, pieces: u32) {
             ..Event::since(Kind::Copy, NOBODY, trace::thread(), since)
         });
     }
+}
+
+/// Lets somebody look at the rank who asks for its claim.
+#[cold]
+fn show(mut claim: Claim<'_>, noted: &mut Option<Place>, what: &impl Awaited) {
+    noted.get_or_insert_with(|| Waits::begin(&mut claim, what));
+    let node = claim.rank().node();
+    drop(claim);
+    node.yield_policy().give_way();
 }
 
 /// Sleeps after the announcement that the ticket stands for, where the network is watched if nobody
@@ -229,6 +247,8 @@ fn steal(rank: &Rank, worker: &Worker<'_>) -> bool {
 fn park(
     owner: Owner<'_>,
     worker: &Worker<'_>,
+    noted: &mut Option<Place>,
+    what: &impl Awaited,
     done: &mut impl FnMut(&mut Claim<'_>) -> bool,
 ) -> bool {
     let rank = owner.rank();
@@ -239,7 +259,10 @@ fn park(
         node.idle().insert(rank.id());
     }
     let ticket = rank.park().prepare(node.barriers());
-    let limit = match last_look(owner, worker, steals, done) {
+    let mut note = |claim: &mut Claim<'_>| {
+        noted.get_or_insert_with(|| Waits::begin(claim, what));
+    };
+    let limit = match last_look(owner, worker, steals, &mut note, done) {
         LastLook::Found => {
             rank.park().cancel(ticket);
             leave_idle(rank, worker, steals);
@@ -250,7 +273,10 @@ fn park(
     };
     rank.counters().count_park();
     let since = if rank.trace().is_some() { ticks() } else { 0 };
+    let place = noted.as_ref().filter(|_| limit.is_none());
+    place.inspect(|place| rank.waits().sleep(place, true));
     let awake = sleep(rank, ticket, limit);
+    place.inspect(|place| rank.waits().sleep(place, false));
     if let Some(trace) = rank.trace() {
         trace.note(&Event {
             flow: u64::from(awake == Awake::Woken),
@@ -282,6 +308,7 @@ fn last_look(
     owner: Owner<'_>,
     worker: &Worker<'_>,
     steals: bool,
+    note: &mut impl FnMut(&mut Claim<'_>),
     done: &mut impl FnMut(&mut Claim<'_>) -> bool,
 ) -> LastLook {
     let rank = owner.rank();
@@ -302,6 +329,7 @@ fn last_look(
         return LastLook::Found;
     }
     let is_stalled = hooks::is_stalled(&mut claim);
+    note(&mut claim);
     drop(claim);
     let others = match steals {
         true => rank.stealing().last_look(worker, &Thief::of(rank)),

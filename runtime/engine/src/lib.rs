@@ -24,13 +24,13 @@ pub use {
     cohort_core::{
         Envelope, LocalRank, Look, Node, Owner, Peer, Piece, Rank, RequestRef, SendMode, Source,
         Status, Tag, Turn, Work, abort, claim, error, error::EngineError, list, memory, message,
-        node, owner, rank, rank_box, request, reserve, subsystem, wait,
+        node, owner, rank, rank_box, request, reserve, subsystem, wait, waits,
     },
     cohort_datatype as datatype,
     cohort_datatype::op,
     cohort_p2p::{
         MessageRef, Received, improbe, imrecv, iprobe, irecv, isend, isend_owned, matching, mprobe,
-        partitioned, probe, receive_or_start, recv, send, types_of,
+        partitioned, probe, receive_or_start, recv, send, tell_queues, types_of,
     },
     cohort_progress::{offload, watch},
     cohort_rma as rma,

@@ -16,7 +16,8 @@ mod symbols;
 use alloc::boxed::Box;
 use cohort_abi::{Mpi5, Mpich, OpenMpi, Table};
 use cohort_alloc::{SharedHeap, reserve};
-use cohort_base::boot::{AbiId, Attached, MAGIC, NodeApi, NodeBoot, RankBoot, VERSION};
+use cohort_base::boot::{AbiId, Attached, MAGIC, NodeApi, NodeBoot, RankBoot, Rest, VERSION};
+use cohort_base::picture::Hear;
 use cohort_base::settings::Settings;
 use cohort_base::text::{FixedText, complain, say};
 use cohort_binding::{observed, table};
@@ -41,6 +42,8 @@ static API: NodeApi = NodeApi {
     attach,
     report,
     live: live::API,
+    look,
+    rest,
 };
 
 /// Makes the node that `boot` describes; see [`cohort_base::boot::NodeOpen`].
@@ -178,6 +181,27 @@ unsafe extern "C" fn report(node: *mut c_void) {
     if node.settings().stats {
         node.report();
     }
+}
+
+/// See [`NodeApi::look`].
+///
+/// # Safety
+/// `node` is what `cohort_node_open` gave and has this rank; `hear` may be called with `data`.
+unsafe extern "C" fn look(node: *mut c_void, rank: u32, hear: Hear, data: *mut c_void) {
+    // SAFETY: the caller's contract.
+    let node: &'static Node = unsafe { &*node.cast_const().cast() };
+    // SAFETY: the caller's contract.
+    cohort_binding::picture::look(node.rank(rank), &mut |fact| unsafe { hear(data, &fact) });
+}
+
+/// See [`NodeApi::rest`].
+///
+/// # Safety
+/// `node` is what `cohort_node_open` gave and has this rank.
+unsafe extern "C" fn rest(node: *mut c_void, rank: u32) -> Rest {
+    // SAFETY: the caller's contract.
+    let node: &'static Node = unsafe { &*node.cast_const().cast() };
+    node.rank(rank).rest()
 }
 
 #[panic_handler]

@@ -204,6 +204,19 @@ impl Comm {
         self.number() * 2
     }
 
+    /// Whether messages or collectives of this communicator have this context.
+    #[must_use]
+    pub fn has_context(&self, context: u32) -> bool {
+        context / 2 == self.number() || context == self.local_number() * 2 + 1
+    }
+
+    /// Shows its name, unless somebody is just changing it.
+    pub fn with_name(&self, look: impl FnOnce(&str)) {
+        if let Some(name) = self.name.try_lock() {
+            look(&name);
+        }
+    }
+
     /// The caller's rank.
     #[inline]
     #[must_use]

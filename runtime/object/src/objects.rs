@@ -273,6 +273,30 @@ impl Objects {
         self.remove_keyval(number).map(drop)
     }
 
+    /// The rank's communicator to which a context of messages or of collectives belongs, for somebody who only looks:
+    /// calls `look` with it.
+    ///
+    /// # Safety
+    /// The rank's claim is held.
+    pub unsafe fn with_comm_of(&self, context: u32, look: &mut dyn FnMut(&Comm)) {
+        // SAFETY: NULL, or the builtin ones, which last for ever.
+        if let Some(builtin) = unsafe { self.live.load(Ordering::Acquire).as_ref() } {
+            let both = [&builtin.world, &builtin.own];
+            if let Some(comm) = both.into_iter().find(|comm| comm.has_context(context)) {
+                return look(comm);
+            }
+        }
+        let mut found = |comm: &Box<Comm>| {
+            let is_it = comm.has_context(context);
+            if is_it {
+                look(comm);
+            }
+            !is_it
+        };
+        // SAFETY: the caller's promise; nobody reserves slots of communicators.
+        unsafe { self.comms.each(&mut found) };
+    }
+
     /// Whether there is room for one communicator more.
     ///
     /// # Errors

@@ -146,6 +146,21 @@ impl<T> Slots<T> {
         }
     }
 
+    /// Calls `look` for each value, until it says `false`.
+    ///
+    /// # Safety
+    /// The rank's claim is held, under which values come and go, and nobody [reserves](Slots::reserve) slots.
+    pub unsafe fn each(&self, mut look: impl FnMut(&T) -> bool) {
+        for index in 0..self.used.get() {
+            // SAFETY: the claim keeps all of them where they are.
+            if let Some(value) = unsafe { self.get(index) }
+                && !look(value)
+            {
+                return;
+            }
+        }
+    }
+
     #[inline]
     fn slot(&self, index: u32) -> Option<&UnsafeCell<Slot<T>>> {
         let (chunk, offset) = place(index);

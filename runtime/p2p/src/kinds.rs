@@ -3,6 +3,7 @@
 use crate::operation::{Job, Kind, Operation, SLOT};
 use crate::remote;
 use crate::state::{leave_offers, unpost_receive};
+use cohort_base::picture::Fact;
 use cohort_core::claim::Claim;
 use cohort_core::message::Status;
 use cohort_core::request::{Request, RequestKind};
@@ -44,6 +45,17 @@ impl RequestKind for Kind {
                 Self::Remote => remote::cancel(claim, this),
             }
         }
+    }
+
+    unsafe fn tell(
+        &self,
+        request: NonNull<Request>,
+        claim: &mut Claim<'_>,
+        tell: &mut dyn FnMut(Fact),
+    ) {
+        // SAFETY: as above.
+        let this = unsafe { request.cast::<Operation>().as_ref() };
+        tell(this.told(self, claim.rank().node(), true));
     }
 
     unsafe fn end(&self, request: NonNull<Request>, _claim: &mut Claim<'_>) -> bool {

@@ -51,6 +51,8 @@ mod state;
 #[cfg(not(loom))]
 mod subsystem;
 #[cfg(not(loom))]
+mod tell;
+#[cfg(not(loom))]
 mod want;
 
 #[cfg(not(loom))]
@@ -65,6 +67,8 @@ pub use protocol::types_of;
 pub use remote::Remote;
 #[cfg(not(loom))]
 pub use state::P2p;
+#[cfg(not(loom))]
+pub use tell::tell_queues;
 
 #[cfg(all(test, not(loom)))]
 mod joined_for_tests {

@@ -78,6 +78,11 @@ impl Posted {
         self.find_oldest(message)
     }
 
+    /// Calls `look` for each receive until it says `false`.
+    pub(crate) fn each(&self, look: impl FnMut(*mut Operation) -> bool) {
+        self.receives.each(look);
+    }
+
     /// [`Posted::find`] when there are wildcards.
     fn find_oldest(&mut self, message: &Envelope) -> *mut Operation {
         let mut oldest: *mut Operation = null_mut();

@@ -8,6 +8,7 @@ use crate::protocol::{self, Payload, compared, eager, rendezvous};
 use crate::remote;
 use crate::ring::PayloadKind;
 use crate::state::{is_quiet, outbox_to, post_receive};
+use crate::tell::RoomFor;
 use cohort_base::sync::pause;
 use cohort_base::{LocalRank, Peer};
 use cohort_core::claim::Claim;
@@ -17,7 +18,7 @@ use cohort_core::owner::Owner;
 use cohort_core::rank::Rank;
 use cohort_core::request::RequestRef;
 use cohort_core::subsystem::Need;
-use cohort_core::wait::{WaitKind, until_claimed};
+use cohort_core::wait::until_claimed;
 use cohort_datatype::Buffer;
 use cohort_net::Net;
 use core::ptr::NonNull;
@@ -294,7 +295,12 @@ pub unsafe fn send(
                     // SAFETY: the outbox is ours under the claim.
                     (*outbox_to(claim, to)).waiting <= WAITING_MAX
                 };
-                drop(until_claimed(owner, claim, WaitKind::Request, has_room));
+                drop(until_claimed(
+                    owner,
+                    claim,
+                    RoomFor(Peer::local(to)),
+                    has_room,
+                ));
             }
             return Ok(());
         }
@@ -306,7 +312,7 @@ pub unsafe fn send(
 
 /// Waits for a request and releases it.
 fn finish<'rank>(owner: Owner<'rank>, claim: Claim<'rank>, request: RequestRef) -> Status {
-    let mut claim = until_claimed(owner, claim, WaitKind::Request, |_| request.is_complete());
+    let mut claim = until_claimed(owner, claim, &request, |_| request.is_complete());
     let status = request.status();
     request.release(&mut claim);
     status

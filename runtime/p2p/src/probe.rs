@@ -6,12 +6,13 @@ use crate::messages::{deliver_stored, sender_of, take_stored};
 use crate::operation::{Kind, Operation};
 use crate::poll;
 use crate::protocol::Payload;
+use crate::tell::Probed;
 use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
 use cohort_core::message::{Source, Status, Tag};
 use cohort_core::owner::Owner;
 use cohort_core::request::RequestRef;
-use cohort_core::wait::{self, WaitKind};
+use cohort_core::wait;
 use cohort_datatype::Buffer;
 use cohort_net::Net;
 use cohort_steal::TaskKind;
@@ -91,13 +92,13 @@ pub fn improbe(
     Some((MessageRef(stored), status_of(stored)))
 }
 
-/// Waits until `look` finds a message of `from`. Meanwhile the rank expects something from the
+/// Waits until `look` finds a message that is wanted. Meanwhile the rank expects something from the
 /// network if the message may come from there, though it has posted nothing: so thieves look, and
 /// whoever sleeps for the network wakes it.
-fn until_found(owner: Owner<'_>, from: Source, mut look: impl FnMut(&mut Claim<'_>) -> bool) {
-    let may_be_remote = Want::new(owner.rank().node(), from, 0, Tag::Any).may_be_remote();
+fn until_found(owner: Owner<'_>, want: Want, mut look: impl FnMut(&mut Claim<'_>) -> bool) {
+    let may_be_remote = want.may_be_remote();
     let mut expects = false;
-    wait::until_with(owner, WaitKind::Probe, |claim| {
+    wait::until_with(owner, Probed(want), |claim| {
         let is_found = look(claim);
         if may_be_remote && is_found == expects {
             match is_found {
@@ -113,7 +114,8 @@ fn until_found(owner: Owner<'_>, from: Source, mut look: impl FnMut(&mut Claim<'
 /// Waits for a message without receiving it (`MPI_Probe`).
 pub fn probe(owner: Owner<'_>, from: Source, context: u32, tag: Tag) -> Status {
     let mut found = Status::EMPTY;
-    until_found(owner, from, |claim| {
+    let want = Want::new(owner.rank().node(), from, context, tag);
+    until_found(owner, want, |claim| {
         let status = iprobe(claim, from, context, tag);
         found = status.unwrap_or(found);
         status.is_some()
@@ -123,9 +125,10 @@ pub fn probe(owner: Owner<'_>, from: Source, context: u32, tag: Tag) -> Status {
 
 /// Waits for a message and takes it out of matching (`MPI_Mprobe`).
 pub fn mprobe(owner: Owner<'_>, from: Source, context: u32, tag: Tag) -> (MessageRef, Status) {
+    let want = Want::new(owner.rank().node(), from, context, tag);
     let mut found = None;
     loop {
-        until_found(owner, from, |claim| {
+        until_found(owner, want, |claim| {
             found = found.take().or_else(|| improbe(claim, from, context, tag));
             found.is_some()
         });

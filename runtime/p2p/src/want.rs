@@ -1,5 +1,6 @@
 //! What a receive takes, or a probe looks for.
 
+use cohort_base::Peer;
 use cohort_core::message::{Envelope, Source, Tag};
 use cohort_core::node::Node;
 
@@ -83,6 +84,17 @@ impl Want {
             },
             shape: Shape(u8::from(any_source) | u8::from(any_tag) << 1),
             may_be_remote,
+        }
+    }
+
+    /// What a send's record has in the place of what a receive wants: whom the message is for.
+    pub(crate) fn of_send(to: Peer, envelope: &Envelope) -> Self {
+        Self {
+            envelope: Envelope {
+                source: to.index() as i32,
+                ..*envelope
+            },
+            ..Self::NOTHING
         }
     }
 

@@ -51,6 +51,8 @@ mod sweep;
 #[cfg(not(loom))]
 mod sync;
 #[cfg(not(loom))]
+mod tell;
+#[cfg(not(loom))]
 mod window;
 
 #[cfg(not(loom))]
@@ -59,6 +61,7 @@ pub use self::{
     error::RmaError,
     operation::{Action, Operation},
     shared::{Part, Plan, WinShared},
+    tell::tell_locks,
     window::{Closing, Window},
 };
 

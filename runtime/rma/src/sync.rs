@@ -4,6 +4,7 @@ use crate::epoch::{Epoch, Kind, Target};
 use crate::error::RmaError;
 use crate::request::FlushRequest;
 use crate::sweep::Sweep;
+use crate::tell::AwaitedEpochs;
 use crate::window::{Closing, State, Window};
 use alloc::boxed::Box;
 use alloc::vec;
@@ -12,7 +13,7 @@ use cohort_base::sync::atomic::Ordering;
 use cohort_core::message::Status;
 use cohort_core::owner::Owner;
 use cohort_core::request::{Request, RequestRef};
-use cohort_core::wait::{WaitKind, until, until_with};
+use cohort_core::wait::{until, until_with};
 use core::ptr::{NonNull, null_mut};
 
 /// Calls that wait for nothing between two turns of progress.
@@ -43,7 +44,7 @@ impl Window {
             }
         }
         drop(claim);
-        until_with(owner, WaitKind::Request, |claim| {
+        until_with(owner, self.awaited(None), |claim| {
             let mut sweep = self.sweep(claim);
             sweep.run();
             sweep.state.queue.first().is_null()
@@ -219,7 +220,7 @@ impl Window {
     /// Waits until the locks of open epochs at members of this node are held, so that the caller may load and store
     /// there. `member`: only that one's.
     pub fn hold_locks(&self, owner: Owner<'_>, member: Option<u32>) {
-        until_with(owner, WaitKind::Request, |claim| {
+        until_with(owner, self.awaited(Some(member)), |claim| {
             let mut sweep = self.sweep(claim);
             sweep.run();
             sweep.holds_locks(member)
@@ -252,6 +253,13 @@ impl Window {
         sweep.closing_of(owner, before)
     }
 
+    fn awaited(&self, locks: Option<Option<u32>>) -> AwaitedEpochs<'_> {
+        AwaitedEpochs {
+            window: self,
+            locks,
+        }
+    }
+
     fn end(
         &self,
         owner: Owner<'_>,
@@ -273,7 +281,7 @@ impl Window {
             self.leave_at_once(owner);
             return Ok(());
         };
-        until(owner, WaitKind::Request, || request.is_complete());
+        until(owner, self.awaited(None), || request.is_complete());
         let error = request.status().error;
         request.release(&mut self.rank().enter());
         match error {

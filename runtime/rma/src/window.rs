@@ -10,6 +10,7 @@ use crate::shared::{self, Part, Plan, WinShared};
 use alloc::boxed::Box;
 use alloc::vec;
 use cohort_base::sync::atomic::AtomicU32;
+use cohort_core::claim::Claim;
 use cohort_core::list::{Linked, Links, List};
 use cohort_core::owner::Owner;
 use cohort_core::rank::Rank;
@@ -177,6 +178,12 @@ impl Window {
         }
         drop(claim);
         window
+    }
+
+    /// Looks at the epochs that are not complete, with the owner's claim.
+    pub(super) fn with_queue(&self, _claim: &Claim<'_>, look: impl FnOnce(&List<Epoch, 0>)) {
+        // SAFETY: the claim excludes every other task, and `look` gets no way to change the state.
+        look(unsafe { &(*self.state.get()).queue });
     }
 
     pub(super) fn as_ptr(&self) -> *mut Self {

@@ -102,6 +102,20 @@ impl Capabilities {
         self.has(Self::INTERRUPTS.and(Self::ADAPTS))
     }
 
+    /// Whether somebody else than the ranks makes progress: a thread, a dedicated worker, or a timer.
+    #[must_use]
+    pub fn acts_alone(self) -> bool {
+        const ALONE: Capabilities = Capabilities::INTERRUPTS
+            .and(Capabilities::ADAPTS)
+            .and(Capabilities::HELPERS)
+            .and(Capabilities::GHOSTS)
+            .and(Capabilities::POLLS)
+            .and(Capabilities::POLLS_FOR_RENDEZVOUS)
+            .and(Capabilities::SLEEPS)
+            .and(Capabilities::OFFLOADS);
+        self.has(ALONE)
+    }
+
     /// Whether the rank is interrupted whatever an adapting policy finds.
     #[inline]
     #[must_use]

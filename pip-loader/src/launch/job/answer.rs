@@ -54,6 +54,9 @@ fn ticks_per_second() -> u64 {
     u64::try_from(ticks).unwrap_or(0).max(1)
 }
 
+/// Most ranks whose processes a picture lists.
+const PROCESSES_MAX: usize = 16;
+
 impl Job<'_> {
     /// Answers those who have asked.
     pub(super) fn answer_all(&mut self) {
@@ -92,9 +95,18 @@ impl Job<'_> {
         record
     }
 
-    /// What all ranks do.
+    /// What all ranks do: their processes if they are few, and what they wait for.
     fn picture(&self) -> String {
         let mut text = String::new();
+        let has_image = self.spawner.node.has_image();
+        let waits = if has_image {
+            self.doing()
+        } else {
+            String::new()
+        };
+        if has_image && self.ranks.len() > PROCESSES_MAX {
+            return format!("{}\n", waits.trim_start_matches('\n'));
+        }
         for (rank, started) in self.ranks.iter().enumerate() {
             let process = Process::read(started.pid);
             // Writing to a string cannot fail.
@@ -108,7 +120,10 @@ impl Job<'_> {
                 process.cpu_ms
             );
         }
-        text
+        match has_image {
+            true => format!("{text}{}\n", waits.trim_start_matches('\n')),
+            false => text,
+        }
     }
 }
 

@@ -10,9 +10,11 @@ use crate::request::publish_kind;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Count, Handle, Status, neutral};
+use cohort_base::picture::Fact;
 use cohort_engine::coll::exchange::{Incoming, Outgoing};
 use cohort_engine::coll::{self, Blocks};
 use cohort_engine::datatype;
+use cohort_engine::waits::Awaited;
 use cohort_engine::{Claim, Rank, RequestRef};
 use cohort_object::blame;
 use cohort_object::topology::Neighbours;
@@ -85,6 +87,10 @@ impl RequestKind for Messages {
 
     fn is_complete(&self) -> bool {
         self.requests.iter().all(|it| it.is_complete())
+    }
+
+    fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+        self.requests.iter().for_each(|it| it.tell(claim, tell));
     }
 
     /// An empty status, with the error of the first message that failed.

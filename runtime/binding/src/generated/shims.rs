@@ -17,7 +17,7 @@ pub unsafe extern "C" fn Abi_get_fortran_booleans<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Abi_get_fortran_booleans", |call| {
+        enter::<A, _>(caller, &"MPI_Abi_get_fortran_booleans", |call| {
             crate::environment::abi_get_fortran_booleans::<A>(
                 call,
                 logical_size,
@@ -35,7 +35,7 @@ pub unsafe extern "C" fn Abi_get_fortran_info<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Abi_get_fortran_info", |call| {
+        enter::<A, _>(caller, &"MPI_Abi_get_fortran_info", |call| {
             crate::environment::abi_get_fortran_info::<A>(call, Out::new(info))
         })
     }
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn Abi_get_info<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Abi_get_info", |call| {
+        enter::<A, _>(caller, &"MPI_Abi_get_info", |call| {
             crate::info::abi::<A>(call, Out::new(info))
         })
     }
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn Abi_get_version<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Abi_get_version", |call| {
+        enter::<A, _>(caller, &"MPI_Abi_get_version", |call| {
             crate::environment::abi_get_version::<A>(call, Out::new(abi_major), Out::new(abi_minor))
         })
     }
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn Abi_set_fortran_booleans<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Abi_set_fortran_booleans", |call| {
+        enter::<A, _>(caller, &"MPI_Abi_set_fortran_booleans", |call| {
             crate::environment::abi_set_fortran_booleans::<A>(
                 call,
                 logical_size,
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn Abi_set_fortran_info<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Abi_set_fortran_info", |call| {
+        enter::<A, _>(caller, &"MPI_Abi_set_fortran_info", |call| {
             crate::environment::abi_set_fortran_info::<A>(call, info)
         })
     }
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn Abort<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Abort", |call| {
+        enter::<A, _>(caller, &"MPI_Abort", |call| {
             crate::environment::abort::<A>(call, comm, errorcode)
         })
     }
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn Accumulate<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Accumulate", |call| {
+        enter::<A, _>(caller, &"MPI_Accumulate", |call| {
             crate::win::accumulate::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(origin_addr, origin_count, origin_datatype),
@@ -153,7 +153,7 @@ pub unsafe extern "C" fn Accumulate_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Accumulate", |call| {
+        enter::<A, _>(caller, &"MPI_Accumulate", |call| {
             crate::win::accumulate::<A, i64>(
                 call,
                 Buffer::new(origin_addr, origin_count, origin_datatype),
@@ -174,7 +174,7 @@ pub unsafe extern "C" fn Add_error_class<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Add_error_class", |call| {
+        enter::<A, _>(caller, &"MPI_Add_error_class", |call| {
             crate::errhandler::add_error_class::<A>(call, Out::new(errorclass))
         })
     }
@@ -187,7 +187,7 @@ pub unsafe extern "C" fn Add_error_code<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Add_error_code", |call| {
+        enter::<A, _>(caller, &"MPI_Add_error_code", |call| {
             crate::errhandler::add_error_code::<A>(call, errorclass, Out::new(errorcode))
         })
     }
@@ -200,7 +200,7 @@ pub unsafe extern "C" fn Add_error_string<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Add_error_string", |call| {
+        enter::<A, _>(caller, &"MPI_Add_error_string", |call| {
             crate::errhandler::add_error_string::<A>(call, errorcode, Text::new(string))
         })
     }
@@ -213,7 +213,7 @@ pub unsafe extern "C" fn Address<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Address", |call| {
+        enter::<A, _>(caller, &"MPI_Address", |call| {
             crate::datatype::old_address::<A>(call, Base::new(location), Out::new(address))
         })
     }
@@ -231,7 +231,7 @@ pub unsafe extern "C" fn Allgather<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Allgather", |call| {
+        enter::<A, _>(caller, &"MPI_Allgather", |call| {
             crate::coll::allgather::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -254,7 +254,7 @@ pub unsafe extern "C" fn Allgather_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Allgather", |call| {
+        enter::<A, _>(caller, &"MPI_Allgather", |call| {
             crate::coll::allgather::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -279,7 +279,7 @@ pub unsafe extern "C" fn Allgather_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Allgather_init", |call| {
+        enter::<A, _>(caller, &"MPI_Allgather_init", |call| {
             crate::coll::allgather_init::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -306,7 +306,7 @@ pub unsafe extern "C" fn Allgather_init_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Allgather_init", |call| {
+        enter::<A, _>(caller, &"MPI_Allgather_init", |call| {
             crate::coll::allgather_init::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -332,7 +332,7 @@ pub unsafe extern "C" fn Allgatherv<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Allgatherv", |call| {
+        enter::<A, _>(caller, &"MPI_Allgatherv", |call| {
             crate::coll::allgatherv::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -359,7 +359,7 @@ pub unsafe extern "C" fn Allgatherv_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Allgatherv", |call| {
+        enter::<A, _>(caller, &"MPI_Allgatherv", |call| {
             crate::coll::allgatherv::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -388,7 +388,7 @@ pub unsafe extern "C" fn Allgatherv_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Allgatherv_init", |call| {
+        enter::<A, _>(caller, &"MPI_Allgatherv_init", |call| {
             crate::coll::allgatherv_init::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -419,7 +419,7 @@ pub unsafe extern "C" fn Allgatherv_init_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Allgatherv_init", |call| {
+        enter::<A, _>(caller, &"MPI_Allgatherv_init", |call| {
             crate::coll::allgatherv_init::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -443,7 +443,7 @@ pub unsafe extern "C" fn Alloc_mem<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Alloc_mem", |call| {
+        enter::<A, _>(caller, &"MPI_Alloc_mem", |call| {
             crate::environment::alloc_mem::<A>(
                 call,
                 size,
@@ -465,7 +465,7 @@ pub unsafe extern "C" fn Allreduce<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Allreduce", |call| {
+        enter::<A, _>(caller, &"MPI_Allreduce", |call| {
             crate::coll::allreduce::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -488,7 +488,7 @@ pub unsafe extern "C" fn Allreduce_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Allreduce", |call| {
+        enter::<A, _>(caller, &"MPI_Allreduce", |call| {
             crate::coll::allreduce::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -513,7 +513,7 @@ pub unsafe extern "C" fn Allreduce_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Allreduce_init", |call| {
+        enter::<A, _>(caller, &"MPI_Allreduce_init", |call| {
             crate::coll::allreduce_init::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -540,7 +540,7 @@ pub unsafe extern "C" fn Allreduce_init_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Allreduce_init", |call| {
+        enter::<A, _>(caller, &"MPI_Allreduce_init", |call| {
             crate::coll::allreduce_init::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -566,7 +566,7 @@ pub unsafe extern "C" fn Alltoall<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Alltoall", |call| {
+        enter::<A, _>(caller, &"MPI_Alltoall", |call| {
             crate::coll::alltoall::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -589,7 +589,7 @@ pub unsafe extern "C" fn Alltoall_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Alltoall", |call| {
+        enter::<A, _>(caller, &"MPI_Alltoall", |call| {
             crate::coll::alltoall::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -614,7 +614,7 @@ pub unsafe extern "C" fn Alltoall_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Alltoall_init", |call| {
+        enter::<A, _>(caller, &"MPI_Alltoall_init", |call| {
             crate::coll::alltoall_init::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -641,7 +641,7 @@ pub unsafe extern "C" fn Alltoall_init_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Alltoall_init", |call| {
+        enter::<A, _>(caller, &"MPI_Alltoall_init", |call| {
             crate::coll::alltoall_init::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -668,7 +668,7 @@ pub unsafe extern "C" fn Alltoallv<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Alltoallv", |call| {
+        enter::<A, _>(caller, &"MPI_Alltoallv", |call| {
             crate::coll::alltoallv::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -699,7 +699,7 @@ pub unsafe extern "C" fn Alltoallv_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Alltoallv", |call| {
+        enter::<A, _>(caller, &"MPI_Alltoallv", |call| {
             crate::coll::alltoallv::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -732,7 +732,7 @@ pub unsafe extern "C" fn Alltoallv_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Alltoallv_init", |call| {
+        enter::<A, _>(caller, &"MPI_Alltoallv_init", |call| {
             crate::coll::alltoallv_init::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -767,7 +767,7 @@ pub unsafe extern "C" fn Alltoallv_init_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Alltoallv_init", |call| {
+        enter::<A, _>(caller, &"MPI_Alltoallv_init", |call| {
             crate::coll::alltoallv_init::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -800,7 +800,7 @@ pub unsafe extern "C" fn Alltoallw<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Alltoallw", |call| {
+        enter::<A, _>(caller, &"MPI_Alltoallw", |call| {
             crate::coll::alltoallw::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -831,7 +831,7 @@ pub unsafe extern "C" fn Alltoallw_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Alltoallw", |call| {
+        enter::<A, _>(caller, &"MPI_Alltoallw", |call| {
             crate::coll::alltoallw::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -864,7 +864,7 @@ pub unsafe extern "C" fn Alltoallw_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Alltoallw_init", |call| {
+        enter::<A, _>(caller, &"MPI_Alltoallw_init", |call| {
             crate::coll::alltoallw_init::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -899,7 +899,7 @@ pub unsafe extern "C" fn Alltoallw_init_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Alltoallw_init", |call| {
+        enter::<A, _>(caller, &"MPI_Alltoallw_init", |call| {
             crate::coll::alltoallw_init::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -925,7 +925,7 @@ pub unsafe extern "C" fn Attr_delete<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Attr_delete", |call| {
+        enter::<A, _>(caller, &"MPI_Attr_delete", |call| {
             crate::attribute::comm_delete_attr::<A>(call, comm, keyval)
         })
     }
@@ -940,7 +940,7 @@ pub unsafe extern "C" fn Attr_get<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Attr_get", |call| {
+        enter::<A, _>(caller, &"MPI_Attr_get", |call| {
             crate::attribute::comm_get_attr::<A>(
                 call,
                 comm,
@@ -960,7 +960,7 @@ pub unsafe extern "C" fn Attr_put<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Attr_put", |call| {
+        enter::<A, _>(caller, &"MPI_Attr_put", |call| {
             crate::attribute::comm_set_attr::<A>(call, comm, keyval, attribute_val)
         })
     }
@@ -969,7 +969,7 @@ pub unsafe extern "C" fn Attr_put<A: Abi>(
 pub unsafe extern "C" fn Barrier<A: Abi>(caller: *const c_void, comm: <A as Abi>::Comm) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Barrier", |call| {
+        enter::<A, _>(caller, &"MPI_Barrier", |call| {
             crate::coll::barrier::<A>(call, comm)
         })
     }
@@ -983,7 +983,7 @@ pub unsafe extern "C" fn Barrier_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Barrier_init", |call| {
+        enter::<A, _>(caller, &"MPI_Barrier_init", |call| {
             crate::coll::barrier_init::<A>(call, comm, info, Out::new(request))
         })
     }
@@ -999,7 +999,7 @@ pub unsafe extern "C" fn Bcast<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Bcast", |call| {
+        enter::<A, _>(caller, &"MPI_Bcast", |call| {
             crate::coll::bcast::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(buffer, count, datatype),
@@ -1020,7 +1020,7 @@ pub unsafe extern "C" fn Bcast_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Bcast", |call| {
+        enter::<A, _>(caller, &"MPI_Bcast", |call| {
             crate::coll::bcast::<A, i64>(call, Buffer::new(buffer, count, datatype), root, comm)
         })
     }
@@ -1038,7 +1038,7 @@ pub unsafe extern "C" fn Bcast_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Bcast_init", |call| {
+        enter::<A, _>(caller, &"MPI_Bcast_init", |call| {
             crate::coll::bcast_init::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(buffer, count, datatype),
@@ -1063,7 +1063,7 @@ pub unsafe extern "C" fn Bcast_init_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Bcast_init", |call| {
+        enter::<A, _>(caller, &"MPI_Bcast_init", |call| {
             crate::coll::bcast_init::<A, i64>(
                 call,
                 Buffer::new(buffer, count, datatype),
@@ -1087,7 +1087,7 @@ pub unsafe extern "C" fn Bsend<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Bsend", |call| {
+        enter::<A, _>(caller, &"MPI_Bsend", |call| {
             crate::p2p::bsend::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -1110,7 +1110,7 @@ pub unsafe extern "C" fn Bsend_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Bsend", |call| {
+        enter::<A, _>(caller, &"MPI_Bsend", |call| {
             crate::p2p::bsend::<A, i64>(call, Buffer::new(buf, count, datatype), dest, tag, comm)
         })
     }
@@ -1128,7 +1128,7 @@ pub unsafe extern "C" fn Bsend_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Bsend_init", |call| {
+        enter::<A, _>(caller, &"MPI_Bsend_init", |call| {
             crate::p2p::bsend_init::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -1153,7 +1153,7 @@ pub unsafe extern "C" fn Bsend_init_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Bsend_init", |call| {
+        enter::<A, _>(caller, &"MPI_Bsend_init", |call| {
             crate::p2p::bsend_init::<A, i64>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -1173,7 +1173,7 @@ pub unsafe extern "C" fn Buffer_attach<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Buffer_attach", |call| {
+        enter::<A, _>(caller, &"MPI_Buffer_attach", |call| {
             crate::p2p::attach::<A, core::ffi::c_int>(call, Base::new(buffer), size)
         })
     }
@@ -1186,7 +1186,7 @@ pub unsafe extern "C" fn Buffer_attach_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Buffer_attach", |call| {
+        enter::<A, _>(caller, &"MPI_Buffer_attach", |call| {
             crate::p2p::attach::<A, i64>(call, Base::new(buffer), size)
         })
     }
@@ -1199,7 +1199,7 @@ pub unsafe extern "C" fn Buffer_detach<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Buffer_detach", |call| {
+        enter::<A, _>(caller, &"MPI_Buffer_detach", |call| {
             crate::p2p::detach::<A, core::ffi::c_int>(
                 call,
                 Out::<*mut c_void>::new(buffer_addr.cast()),
@@ -1216,7 +1216,7 @@ pub unsafe extern "C" fn Buffer_detach_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Buffer_detach", |call| {
+        enter::<A, _>(caller, &"MPI_Buffer_detach", |call| {
             crate::p2p::detach::<A, i64>(
                 call,
                 Out::<*mut c_void>::new(buffer_addr.cast()),
@@ -1229,7 +1229,7 @@ pub unsafe extern "C" fn Buffer_detach_c<A: Abi>(
 pub unsafe extern "C" fn Buffer_flush<A: Abi>(caller: *const c_void) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Buffer_flush", |call| {
+        enter::<A, _>(caller, &"MPI_Buffer_flush", |call| {
             crate::p2p::flush::<A>(call)
         })
     }
@@ -1241,7 +1241,7 @@ pub unsafe extern "C" fn Buffer_iflush<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Buffer_iflush", |call| {
+        enter::<A, _>(caller, &"MPI_Buffer_iflush", |call| {
             crate::p2p::iflush::<A>(call, Out::new(request))
         })
     }
@@ -1253,7 +1253,7 @@ pub unsafe extern "C" fn Cancel<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Cancel", |call| {
+        enter::<A, _>(caller, &"MPI_Cancel", |call| {
             crate::request::cancel::<A>(call, In::new(request))
         })
     }
@@ -1268,7 +1268,7 @@ pub unsafe extern "C" fn Cart_coords<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Cart_coords", |call| {
+        enter::<A, _>(caller, &"MPI_Cart_coords", |call| {
             crate::topology::cart_coords::<A>(call, comm, rank, maxdims, OutArray::new(coords))
         })
     }
@@ -1285,7 +1285,7 @@ pub unsafe extern "C" fn Cart_create<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Cart_create", |call| {
+        enter::<A, _>(caller, &"MPI_Cart_create", |call| {
             crate::topology::cart_create::<A>(
                 call,
                 comm_old,
@@ -1309,7 +1309,7 @@ pub unsafe extern "C" fn Cart_get<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Cart_get", |call| {
+        enter::<A, _>(caller, &"MPI_Cart_get", |call| {
             crate::topology::cart_get::<A>(
                 call,
                 comm,
@@ -1332,7 +1332,7 @@ pub unsafe extern "C" fn Cart_map<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Cart_map", |call| {
+        enter::<A, _>(caller, &"MPI_Cart_map", |call| {
             crate::topology::cart_map::<A>(
                 call,
                 comm,
@@ -1353,7 +1353,7 @@ pub unsafe extern "C" fn Cart_rank<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Cart_rank", |call| {
+        enter::<A, _>(caller, &"MPI_Cart_rank", |call| {
             crate::topology::cart_rank::<A>(call, comm, Array::new(coords), Out::new(rank))
         })
     }
@@ -1369,7 +1369,7 @@ pub unsafe extern "C" fn Cart_shift<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Cart_shift", |call| {
+        enter::<A, _>(caller, &"MPI_Cart_shift", |call| {
             crate::topology::cart_shift::<A>(
                 call,
                 comm,
@@ -1390,7 +1390,7 @@ pub unsafe extern "C" fn Cart_sub<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Cart_sub", |call| {
+        enter::<A, _>(caller, &"MPI_Cart_sub", |call| {
             crate::topology::cart_sub::<A>(call, comm, Array::new(remain_dims), Out::new(newcomm))
         })
     }
@@ -1403,7 +1403,7 @@ pub unsafe extern "C" fn Cartdim_get<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Cartdim_get", |call| {
+        enter::<A, _>(caller, &"MPI_Cartdim_get", |call| {
             crate::topology::cartdim_get::<A>(call, comm, Out::new(ndims))
         })
     }
@@ -1417,7 +1417,7 @@ pub unsafe extern "C" fn Comm_attach_buffer<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_attach_buffer", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_attach_buffer", |call| {
             crate::p2p::comm_attach::<A, core::ffi::c_int>(call, comm, Base::new(buffer), size)
         })
     }
@@ -1431,7 +1431,7 @@ pub unsafe extern "C" fn Comm_attach_buffer_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_attach_buffer", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_attach_buffer", |call| {
             crate::p2p::comm_attach::<A, i64>(call, comm, Base::new(buffer), size)
         })
     }
@@ -1444,7 +1444,7 @@ pub unsafe extern "C" fn Comm_call_errhandler<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_call_errhandler", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_call_errhandler", |call| {
             crate::environment::comm_call_errhandler::<A>(call, comm, errorcode)
         })
     }
@@ -1458,7 +1458,7 @@ pub unsafe extern "C" fn Comm_compare<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_compare", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_compare", |call| {
             crate::comm::compare::<A>(call, comm1, comm2, Out::new(result))
         })
     }
@@ -1472,7 +1472,7 @@ pub unsafe extern "C" fn Comm_create<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_create", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_create", |call| {
             crate::comm::create::<A>(call, comm, group, Out::new(newcomm))
         })
     }
@@ -1485,7 +1485,7 @@ pub unsafe extern "C" fn Comm_create_errhandler<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_create_errhandler", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_create_errhandler", |call| {
             crate::errhandler::comm_create_errhandler::<A>(
                 call,
                 comm_errhandler_fn,
@@ -1505,7 +1505,7 @@ pub unsafe extern "C" fn Comm_create_from_group<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_create_from_group", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_create_from_group", |call| {
             crate::session::comm_from_group::<A>(
                 call,
                 group,
@@ -1527,7 +1527,7 @@ pub unsafe extern "C" fn Comm_create_group<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_create_group", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_create_group", |call| {
             crate::comm::create_group::<A>(call, comm, group, tag, Out::new(newcomm))
         })
     }
@@ -1542,7 +1542,7 @@ pub unsafe extern "C" fn Comm_create_keyval<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_create_keyval", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_create_keyval", |call| {
             crate::attribute::comm_create_keyval::<A>(
                 call,
                 comm_copy_attr_fn,
@@ -1561,7 +1561,7 @@ pub unsafe extern "C" fn Comm_delete_attr<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_delete_attr", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_delete_attr", |call| {
             crate::attribute::comm_delete_attr::<A>(call, comm, comm_keyval)
         })
     }
@@ -1575,7 +1575,7 @@ pub unsafe extern "C" fn Comm_detach_buffer<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_detach_buffer", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_detach_buffer", |call| {
             crate::p2p::comm_detach::<A, core::ffi::c_int>(
                 call,
                 comm,
@@ -1594,7 +1594,7 @@ pub unsafe extern "C" fn Comm_detach_buffer_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_detach_buffer", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_detach_buffer", |call| {
             crate::p2p::comm_detach::<A, i64>(
                 call,
                 comm,
@@ -1611,7 +1611,7 @@ pub unsafe extern "C" fn Comm_disconnect<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_disconnect", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_disconnect", |call| {
             crate::comm::disconnect::<A>(call, InOut::new(comm))
         })
     }
@@ -1624,7 +1624,7 @@ pub unsafe extern "C" fn Comm_dup<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_dup", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_dup", |call| {
             crate::comm::dup::<A>(call, comm, Out::new(newcomm))
         })
     }
@@ -1638,7 +1638,7 @@ pub unsafe extern "C" fn Comm_dup_with_info<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_dup_with_info", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_dup_with_info", |call| {
             crate::comm::dup_with_info::<A>(call, comm, info, Out::new(newcomm))
         })
     }
@@ -1650,7 +1650,7 @@ pub unsafe extern "C" fn Comm_flush_buffer<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_flush_buffer", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_flush_buffer", |call| {
             crate::p2p::comm_flush::<A>(call, comm)
         })
     }
@@ -1662,7 +1662,7 @@ pub unsafe extern "C" fn Comm_free<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_free", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_free", |call| {
             crate::comm::free::<A>(call, InOut::new(comm))
         })
     }
@@ -1674,7 +1674,7 @@ pub unsafe extern "C" fn Comm_free_keyval<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_free_keyval", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_free_keyval", |call| {
             crate::attribute::comm_free_keyval::<A>(call, InOut::new(comm_keyval))
         })
     }
@@ -1689,7 +1689,7 @@ pub unsafe extern "C" fn Comm_get_attr<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_get_attr", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_get_attr", |call| {
             crate::attribute::comm_get_attr::<A>(
                 call,
                 comm,
@@ -1708,7 +1708,7 @@ pub unsafe extern "C" fn Comm_get_errhandler<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_get_errhandler", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_get_errhandler", |call| {
             crate::errhandler::comm_get_errhandler::<A>(call, comm, Out::new(errhandler))
         })
     }
@@ -1721,7 +1721,7 @@ pub unsafe extern "C" fn Comm_get_info<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_get_info", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_get_info", |call| {
             crate::comm::get_info::<A>(call, comm, Out::new(info_used))
         })
     }
@@ -1735,7 +1735,7 @@ pub unsafe extern "C" fn Comm_get_name<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_get_name", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_get_name", |call| {
             crate::comm::get_name::<A>(call, comm, TextOut::new(comm_name), Out::new(resultlen))
         })
     }
@@ -1747,7 +1747,7 @@ pub unsafe extern "C" fn Comm_get_parent<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_get_parent", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_get_parent", |call| {
             crate::comm::get_parent::<A>(call, Out::new(parent))
         })
     }
@@ -1760,7 +1760,7 @@ pub unsafe extern "C" fn Comm_group<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_group", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_group", |call| {
             crate::comm::group::<A>(call, comm, Out::new(group))
         })
     }
@@ -1774,7 +1774,7 @@ pub unsafe extern "C" fn Comm_idup<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_idup", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_idup", |call| {
             crate::comm::idup::<A>(call, comm, Out::new(newcomm), Out::new(request))
         })
     }
@@ -1789,7 +1789,7 @@ pub unsafe extern "C" fn Comm_idup_with_info<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_idup_with_info", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_idup_with_info", |call| {
             crate::comm::idup_with_info::<A>(call, comm, info, Out::new(newcomm), Out::new(request))
         })
     }
@@ -1802,7 +1802,7 @@ pub unsafe extern "C" fn Comm_iflush_buffer<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_iflush_buffer", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_iflush_buffer", |call| {
             crate::p2p::comm_iflush::<A>(call, comm, Out::new(request))
         })
     }
@@ -1815,7 +1815,7 @@ pub unsafe extern "C" fn Comm_rank<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_rank", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_rank", |call| {
             crate::comm::rank::<A>(call, comm, Out::new(rank))
         })
     }
@@ -1828,7 +1828,7 @@ pub unsafe extern "C" fn Comm_remote_group<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_remote_group", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_remote_group", |call| {
             crate::comm::intercomm::remote_group::<A>(call, comm, Out::new(group))
         })
     }
@@ -1841,7 +1841,7 @@ pub unsafe extern "C" fn Comm_remote_size<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_remote_size", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_remote_size", |call| {
             crate::comm::intercomm::remote_size::<A>(call, comm, Out::new(size))
         })
     }
@@ -1855,7 +1855,7 @@ pub unsafe extern "C" fn Comm_set_attr<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_set_attr", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_set_attr", |call| {
             crate::attribute::comm_set_attr::<A>(call, comm, comm_keyval, attribute_val)
         })
     }
@@ -1868,7 +1868,7 @@ pub unsafe extern "C" fn Comm_set_errhandler<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_set_errhandler", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_set_errhandler", |call| {
             crate::errhandler::comm_set_errhandler::<A>(call, comm, errhandler)
         })
     }
@@ -1881,7 +1881,7 @@ pub unsafe extern "C" fn Comm_set_info<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_set_info", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_set_info", |call| {
             crate::comm::set_info::<A>(call, comm, info)
         })
     }
@@ -1894,7 +1894,7 @@ pub unsafe extern "C" fn Comm_set_name<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_set_name", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_set_name", |call| {
             crate::comm::set_name::<A>(call, comm, Text::new(comm_name))
         })
     }
@@ -1907,7 +1907,7 @@ pub unsafe extern "C" fn Comm_size<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_size", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_size", |call| {
             crate::comm::size::<A>(call, comm, Out::new(size))
         })
     }
@@ -1922,7 +1922,7 @@ pub unsafe extern "C" fn Comm_split<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_split", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_split", |call| {
             crate::comm::split::<A>(call, comm, color, key, Out::new(newcomm))
         })
     }
@@ -1938,7 +1938,7 @@ pub unsafe extern "C" fn Comm_split_type<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_split_type", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_split_type", |call| {
             crate::comm::split_type::<A>(call, comm, split_type, key, info, Out::new(newcomm))
         })
     }
@@ -1951,7 +1951,7 @@ pub unsafe extern "C" fn Comm_test_inter<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Comm_test_inter", |call| {
+        enter::<A, _>(caller, &"MPI_Comm_test_inter", |call| {
             crate::comm::test_inter::<A>(call, comm, Out::new(flag))
         })
     }
@@ -1969,7 +1969,7 @@ pub unsafe extern "C" fn Compare_and_swap<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Compare_and_swap", |call| {
+        enter::<A, _>(caller, &"MPI_Compare_and_swap", |call| {
             crate::win::compare_and_swap::<A>(
                 call,
                 Base::new(origin_addr),
@@ -1992,7 +1992,7 @@ pub unsafe extern "C" fn Dims_create<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Dims_create", |call| {
+        enter::<A, _>(caller, &"MPI_Dims_create", |call| {
             crate::topology::dims_create::<A>(call, nnodes, ndims, InOutArray::new(dims))
         })
     }
@@ -2012,7 +2012,7 @@ pub unsafe extern "C" fn Dist_graph_create<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Dist_graph_create", |call| {
+        enter::<A, _>(caller, &"MPI_Dist_graph_create", |call| {
             crate::topology::dist_graph_create::<A>(
                 call,
                 comm_old,
@@ -2044,7 +2044,7 @@ pub unsafe extern "C" fn Dist_graph_create_adjacent<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Dist_graph_create_adjacent", |call| {
+        enter::<A, _>(caller, &"MPI_Dist_graph_create_adjacent", |call| {
             crate::topology::dist_graph_create_adjacent::<A>(
                 call,
                 comm_old,
@@ -2074,7 +2074,7 @@ pub unsafe extern "C" fn Dist_graph_neighbors<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Dist_graph_neighbors", |call| {
+        enter::<A, _>(caller, &"MPI_Dist_graph_neighbors", |call| {
             crate::topology::dist_graph_neighbors::<A>(
                 call,
                 comm,
@@ -2098,7 +2098,7 @@ pub unsafe extern "C" fn Dist_graph_neighbors_count<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Dist_graph_neighbors_count", |call| {
+        enter::<A, _>(caller, &"MPI_Dist_graph_neighbors_count", |call| {
             crate::topology::dist_graph_neighbors_count::<A>(
                 call,
                 comm,
@@ -2117,7 +2117,7 @@ pub unsafe extern "C" fn Errhandler_create<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Errhandler_create", |call| {
+        enter::<A, _>(caller, &"MPI_Errhandler_create", |call| {
             crate::errhandler::comm_create_errhandler::<A>(
                 call,
                 comm_errhandler_fn,
@@ -2133,7 +2133,7 @@ pub unsafe extern "C" fn Errhandler_free<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Errhandler_free", |call| {
+        enter::<A, _>(caller, &"MPI_Errhandler_free", |call| {
             crate::errhandler::free::<A>(call, InOut::new(errhandler))
         })
     }
@@ -2146,7 +2146,7 @@ pub unsafe extern "C" fn Errhandler_get<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Errhandler_get", |call| {
+        enter::<A, _>(caller, &"MPI_Errhandler_get", |call| {
             crate::errhandler::comm_get_errhandler::<A>(call, comm, Out::new(errhandler))
         })
     }
@@ -2159,7 +2159,7 @@ pub unsafe extern "C" fn Errhandler_set<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Errhandler_set", |call| {
+        enter::<A, _>(caller, &"MPI_Errhandler_set", |call| {
             crate::errhandler::comm_set_errhandler::<A>(call, comm, errhandler)
         })
     }
@@ -2172,7 +2172,7 @@ pub unsafe extern "C" fn Error_class<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Error_class", |call| {
+        enter::<A, _>(caller, &"MPI_Error_class", |call| {
             crate::environment::error_class::<A>(call, errorcode, Out::new(errorclass))
         })
     }
@@ -2186,7 +2186,7 @@ pub unsafe extern "C" fn Error_string<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Error_string", |call| {
+        enter::<A, _>(caller, &"MPI_Error_string", |call| {
             crate::environment::error_string::<A>(
                 call,
                 errorcode,
@@ -2208,7 +2208,7 @@ pub unsafe extern "C" fn Exscan<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Exscan", |call| {
+        enter::<A, _>(caller, &"MPI_Exscan", |call| {
             crate::coll::exscan::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -2231,7 +2231,7 @@ pub unsafe extern "C" fn Exscan_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Exscan", |call| {
+        enter::<A, _>(caller, &"MPI_Exscan", |call| {
             crate::coll::exscan::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -2256,7 +2256,7 @@ pub unsafe extern "C" fn Exscan_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Exscan_init", |call| {
+        enter::<A, _>(caller, &"MPI_Exscan_init", |call| {
             crate::coll::exscan_init::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -2283,7 +2283,7 @@ pub unsafe extern "C" fn Exscan_init_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Exscan_init", |call| {
+        enter::<A, _>(caller, &"MPI_Exscan_init", |call| {
             crate::coll::exscan_init::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -2309,7 +2309,7 @@ pub unsafe extern "C" fn Fetch_and_op<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Fetch_and_op", |call| {
+        enter::<A, _>(caller, &"MPI_Fetch_and_op", |call| {
             crate::win::fetch_and_op::<A>(
                 call,
                 Base::new(origin_addr),
@@ -2331,7 +2331,7 @@ pub unsafe extern "C" fn File_call_errhandler<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_File_call_errhandler", |call| {
+        enter::<A, _>(caller, &"MPI_File_call_errhandler", |call| {
             crate::errhandler::file::call::<A>(call, fh, errorcode)
         })
     }
@@ -2344,7 +2344,7 @@ pub unsafe extern "C" fn File_create_errhandler<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_File_create_errhandler", |call| {
+        enter::<A, _>(caller, &"MPI_File_create_errhandler", |call| {
             crate::errhandler::file::create::<A>(call, file_errhandler_fn, Out::new(errhandler))
         })
     }
@@ -2357,7 +2357,7 @@ pub unsafe extern "C" fn File_get_errhandler<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_File_get_errhandler", |call| {
+        enter::<A, _>(caller, &"MPI_File_get_errhandler", |call| {
             crate::errhandler::file::get::<A>(call, file, Out::new(errhandler))
         })
     }
@@ -2370,7 +2370,7 @@ pub unsafe extern "C" fn File_set_errhandler<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_File_set_errhandler", |call| {
+        enter::<A, _>(caller, &"MPI_File_set_errhandler", |call| {
             crate::errhandler::file::set::<A>(call, file, errhandler)
         })
     }
@@ -2379,7 +2379,7 @@ pub unsafe extern "C" fn File_set_errhandler<A: Abi>(
 pub unsafe extern "C" fn Finalize<A: Abi>(caller: *const c_void) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Finalize", |call| {
+        enter::<A, _>(caller, &"MPI_Finalize", |call| {
             crate::environment::finalize::<A>(call)
         })
     }
@@ -2388,7 +2388,7 @@ pub unsafe extern "C" fn Finalize<A: Abi>(caller: *const c_void) -> c_int {
 pub unsafe extern "C" fn Finalized<A: Abi>(caller: *const c_void, flag: *mut c_int) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Finalized", |call| {
+        enter::<A, _>(caller, &"MPI_Finalized", |call| {
             crate::environment::finalized::<A>(call, Out::new(flag))
         })
     }
@@ -2397,7 +2397,7 @@ pub unsafe extern "C" fn Finalized<A: Abi>(caller: *const c_void, flag: *mut c_i
 pub unsafe extern "C" fn Free_mem<A: Abi>(caller: *const c_void, base: *mut c_void) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Free_mem", |call| {
+        enter::<A, _>(caller, &"MPI_Free_mem", |call| {
             crate::environment::free_mem::<A>(call, Base::new(base))
         })
     }
@@ -2416,7 +2416,7 @@ pub unsafe extern "C" fn Gather<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Gather", |call| {
+        enter::<A, _>(caller, &"MPI_Gather", |call| {
             crate::coll::gather::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -2441,7 +2441,7 @@ pub unsafe extern "C" fn Gather_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Gather", |call| {
+        enter::<A, _>(caller, &"MPI_Gather", |call| {
             crate::coll::gather::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -2468,7 +2468,7 @@ pub unsafe extern "C" fn Gather_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Gather_init", |call| {
+        enter::<A, _>(caller, &"MPI_Gather_init", |call| {
             crate::coll::gather_init::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -2497,7 +2497,7 @@ pub unsafe extern "C" fn Gather_init_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Gather_init", |call| {
+        enter::<A, _>(caller, &"MPI_Gather_init", |call| {
             crate::coll::gather_init::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -2525,7 +2525,7 @@ pub unsafe extern "C" fn Gatherv<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Gatherv", |call| {
+        enter::<A, _>(caller, &"MPI_Gatherv", |call| {
             crate::coll::gatherv::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -2554,7 +2554,7 @@ pub unsafe extern "C" fn Gatherv_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Gatherv", |call| {
+        enter::<A, _>(caller, &"MPI_Gatherv", |call| {
             crate::coll::gatherv::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -2585,7 +2585,7 @@ pub unsafe extern "C" fn Gatherv_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Gatherv_init", |call| {
+        enter::<A, _>(caller, &"MPI_Gatherv_init", |call| {
             crate::coll::gatherv_init::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -2618,7 +2618,7 @@ pub unsafe extern "C" fn Gatherv_init_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Gatherv_init", |call| {
+        enter::<A, _>(caller, &"MPI_Gatherv_init", |call| {
             crate::coll::gatherv_init::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -2648,7 +2648,7 @@ pub unsafe extern "C" fn Get<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Get", |call| {
+        enter::<A, _>(caller, &"MPI_Get", |call| {
             crate::win::get::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(origin_addr, origin_count, origin_datatype),
@@ -2679,7 +2679,7 @@ pub unsafe extern "C" fn Get_accumulate<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Get_accumulate", |call| {
+        enter::<A, _>(caller, &"MPI_Get_accumulate", |call| {
             crate::win::get_accumulate::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(origin_addr, origin_count, origin_datatype),
@@ -2712,7 +2712,7 @@ pub unsafe extern "C" fn Get_accumulate_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Get_accumulate", |call| {
+        enter::<A, _>(caller, &"MPI_Get_accumulate", |call| {
             crate::win::get_accumulate::<A, i64>(
                 call,
                 Buffer::new(origin_addr, origin_count, origin_datatype),
@@ -2735,7 +2735,7 @@ pub unsafe extern "C" fn Get_address<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Get_address", |call| {
+        enter::<A, _>(caller, &"MPI_Get_address", |call| {
             crate::datatype::get_address::<A>(call, Base::new(location), Out::new(address))
         })
     }
@@ -2754,7 +2754,7 @@ pub unsafe extern "C" fn Get_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Get", |call| {
+        enter::<A, _>(caller, &"MPI_Get", |call| {
             crate::win::get::<A, i64>(
                 call,
                 Buffer::new(origin_addr, origin_count, origin_datatype),
@@ -2776,7 +2776,7 @@ pub unsafe extern "C" fn Get_count<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Get_count", |call| {
+        enter::<A, _>(caller, &"MPI_Get_count", |call| {
             crate::status::get_count::<A, core::ffi::c_int>(
                 call,
                 In::new(status),
@@ -2795,7 +2795,7 @@ pub unsafe extern "C" fn Get_count_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Get_count", |call| {
+        enter::<A, _>(caller, &"MPI_Get_count", |call| {
             crate::status::get_count::<A, i64>(call, In::new(status), datatype, Out::new(count))
         })
     }
@@ -2809,7 +2809,7 @@ pub unsafe extern "C" fn Get_elements<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Get_elements", |call| {
+        enter::<A, _>(caller, &"MPI_Get_elements", |call| {
             crate::status::get_elements::<A, core::ffi::c_int>(
                 call,
                 In::new(status),
@@ -2828,7 +2828,7 @@ pub unsafe extern "C" fn Get_elements_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Get_elements", |call| {
+        enter::<A, _>(caller, &"MPI_Get_elements", |call| {
             crate::status::get_elements::<A, i64>(call, In::new(status), datatype, Out::new(count))
         })
     }
@@ -2842,7 +2842,7 @@ pub unsafe extern "C" fn Get_elements_x<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Get_elements_x", |call| {
+        enter::<A, _>(caller, &"MPI_Get_elements_x", |call| {
             crate::status::get_elements_x::<A>(call, In::new(status), datatype, Out::new(count))
         })
     }
@@ -2854,7 +2854,7 @@ pub unsafe extern "C" fn Get_hw_resource_info<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Get_hw_resource_info", |call| {
+        enter::<A, _>(caller, &"MPI_Get_hw_resource_info", |call| {
             crate::info::hw_resources::<A>(call, Out::new(hw_info))
         })
     }
@@ -2867,7 +2867,7 @@ pub unsafe extern "C" fn Get_library_version<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Get_library_version", |call| {
+        enter::<A, _>(caller, &"MPI_Get_library_version", |call| {
             crate::environment::get_library_version::<A>(
                 call,
                 TextOut::new(version),
@@ -2884,7 +2884,7 @@ pub unsafe extern "C" fn Get_processor_name<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Get_processor_name", |call| {
+        enter::<A, _>(caller, &"MPI_Get_processor_name", |call| {
             crate::environment::get_processor_name::<A>(
                 call,
                 TextOut::new(name),
@@ -2901,7 +2901,7 @@ pub unsafe extern "C" fn Get_version<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Get_version", |call| {
+        enter::<A, _>(caller, &"MPI_Get_version", |call| {
             crate::environment::get_version::<A>(call, Out::new(version), Out::new(subversion))
         })
     }
@@ -2918,7 +2918,7 @@ pub unsafe extern "C" fn Graph_create<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Graph_create", |call| {
+        enter::<A, _>(caller, &"MPI_Graph_create", |call| {
             crate::topology::graph_create::<A>(
                 call,
                 comm_old,
@@ -2942,7 +2942,7 @@ pub unsafe extern "C" fn Graph_get<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Graph_get", |call| {
+        enter::<A, _>(caller, &"MPI_Graph_get", |call| {
             crate::topology::graph_get::<A>(
                 call,
                 comm,
@@ -2965,7 +2965,7 @@ pub unsafe extern "C" fn Graph_map<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Graph_map", |call| {
+        enter::<A, _>(caller, &"MPI_Graph_map", |call| {
             crate::topology::graph_map::<A>(
                 call,
                 comm,
@@ -2987,7 +2987,7 @@ pub unsafe extern "C" fn Graph_neighbors<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Graph_neighbors", |call| {
+        enter::<A, _>(caller, &"MPI_Graph_neighbors", |call| {
             crate::topology::graph_neighbors::<A>(
                 call,
                 comm,
@@ -3007,7 +3007,7 @@ pub unsafe extern "C" fn Graph_neighbors_count<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Graph_neighbors_count", |call| {
+        enter::<A, _>(caller, &"MPI_Graph_neighbors_count", |call| {
             crate::topology::graph_neighbors_count::<A>(call, comm, rank, Out::new(nneighbors))
         })
     }
@@ -3021,7 +3021,7 @@ pub unsafe extern "C" fn Graphdims_get<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Graphdims_get", |call| {
+        enter::<A, _>(caller, &"MPI_Graphdims_get", |call| {
             crate::topology::graphdims_get::<A>(call, comm, Out::new(nnodes), Out::new(nedges))
         })
     }
@@ -3033,7 +3033,7 @@ pub unsafe extern "C" fn Grequest_complete<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Grequest_complete", |call| {
+        enter::<A, _>(caller, &"MPI_Grequest_complete", |call| {
             crate::request::grequest_complete::<A>(call, request)
         })
     }
@@ -3049,7 +3049,7 @@ pub unsafe extern "C" fn Grequest_start<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Grequest_start", |call| {
+        enter::<A, _>(caller, &"MPI_Grequest_start", |call| {
             crate::request::grequest_start::<A>(
                 call,
                 query_fn,
@@ -3070,7 +3070,7 @@ pub unsafe extern "C" fn Group_compare<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Group_compare", |call| {
+        enter::<A, _>(caller, &"MPI_Group_compare", |call| {
             crate::group::compare::<A>(call, group1, group2, Out::new(result))
         })
     }
@@ -3084,7 +3084,7 @@ pub unsafe extern "C" fn Group_difference<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Group_difference", |call| {
+        enter::<A, _>(caller, &"MPI_Group_difference", |call| {
             crate::group::difference::<A>(call, group1, group2, Out::new(newgroup))
         })
     }
@@ -3099,7 +3099,7 @@ pub unsafe extern "C" fn Group_excl<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Group_excl", |call| {
+        enter::<A, _>(caller, &"MPI_Group_excl", |call| {
             crate::group::excl::<A>(call, group, n, Array::new(ranks), Out::new(newgroup))
         })
     }
@@ -3111,7 +3111,7 @@ pub unsafe extern "C" fn Group_free<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Group_free", |call| {
+        enter::<A, _>(caller, &"MPI_Group_free", |call| {
             crate::group::free::<A>(call, InOut::new(group))
         })
     }
@@ -3125,7 +3125,7 @@ pub unsafe extern "C" fn Group_from_session_pset<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Group_from_session_pset", |call| {
+        enter::<A, _>(caller, &"MPI_Group_from_session_pset", |call| {
             crate::session::group_from_pset::<A>(
                 call,
                 session,
@@ -3145,7 +3145,7 @@ pub unsafe extern "C" fn Group_incl<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Group_incl", |call| {
+        enter::<A, _>(caller, &"MPI_Group_incl", |call| {
             crate::group::incl::<A>(call, group, n, Array::new(ranks), Out::new(newgroup))
         })
     }
@@ -3159,7 +3159,7 @@ pub unsafe extern "C" fn Group_intersection<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Group_intersection", |call| {
+        enter::<A, _>(caller, &"MPI_Group_intersection", |call| {
             crate::group::intersection::<A>(call, group1, group2, Out::new(newgroup))
         })
     }
@@ -3174,7 +3174,7 @@ pub unsafe extern "C" fn Group_range_excl<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Group_range_excl", |call| {
+        enter::<A, _>(caller, &"MPI_Group_range_excl", |call| {
             crate::group::range_excl::<A>(call, group, n, Array::new(ranges), Out::new(newgroup))
         })
     }
@@ -3189,7 +3189,7 @@ pub unsafe extern "C" fn Group_range_incl<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Group_range_incl", |call| {
+        enter::<A, _>(caller, &"MPI_Group_range_incl", |call| {
             crate::group::range_incl::<A>(call, group, n, Array::new(ranges), Out::new(newgroup))
         })
     }
@@ -3202,7 +3202,7 @@ pub unsafe extern "C" fn Group_rank<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Group_rank", |call| {
+        enter::<A, _>(caller, &"MPI_Group_rank", |call| {
             crate::group::rank::<A>(call, group, Out::new(rank))
         })
     }
@@ -3215,7 +3215,7 @@ pub unsafe extern "C" fn Group_size<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Group_size", |call| {
+        enter::<A, _>(caller, &"MPI_Group_size", |call| {
             crate::group::size::<A>(call, group, Out::new(size))
         })
     }
@@ -3231,7 +3231,7 @@ pub unsafe extern "C" fn Group_translate_ranks<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Group_translate_ranks", |call| {
+        enter::<A, _>(caller, &"MPI_Group_translate_ranks", |call| {
             crate::group::translate_ranks::<A>(
                 call,
                 group1,
@@ -3252,7 +3252,7 @@ pub unsafe extern "C" fn Group_union<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Group_union", |call| {
+        enter::<A, _>(caller, &"MPI_Group_union", |call| {
             crate::group::union::<A>(call, group1, group2, Out::new(newgroup))
         })
     }
@@ -3268,7 +3268,7 @@ pub unsafe extern "C" fn I_Comm_get_attr<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPII_Comm_get_attr", |call| {
+        enter::<A, _>(caller, &"MPII_Comm_get_attr", |call| {
             crate::attribute::comm_get_attr_as::<A>(
                 call,
                 comm,
@@ -3290,7 +3290,7 @@ pub unsafe extern "C" fn I_Comm_set_attr<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPII_Comm_set_attr", |call| {
+        enter::<A, _>(caller, &"MPII_Comm_set_attr", |call| {
             crate::attribute::comm_set_attr_as::<A>(call, comm, comm_keyval, attribute_val, kind)
         })
     }
@@ -3302,7 +3302,7 @@ pub unsafe extern "C" fn I_Errhandler_set_lang_f77<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPII_Errhandler_set_lang_f77", |call| {
+        enter::<A, _>(caller, &"MPII_Errhandler_set_lang_f77", |call| {
             crate::errhandler::set_fortran::<A>(call, errhandler)
         })
     }
@@ -3314,7 +3314,7 @@ pub unsafe extern "C" fn I_Grequest_set_lang_f77<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPII_Grequest_set_lang_f77", |call| {
+        enter::<A, _>(caller, &"MPII_Grequest_set_lang_f77", |call| {
             crate::request::grequest_set_fortran::<A>(call, request)
         })
     }
@@ -3328,7 +3328,7 @@ pub unsafe extern "C" fn I_Keyval_set_proxy<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPII_Keyval_set_proxy", |call| {
+        enter::<A, _>(caller, &"MPII_Keyval_set_proxy", |call| {
             crate::attribute::keyval_set_proxy::<A>(call, keyval, copy_proxy, delete_proxy)
         })
     }
@@ -3340,7 +3340,7 @@ pub unsafe extern "C" fn I_Op_set_lang_f77<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPII_Op_set_lang_f77", |call| {
+        enter::<A, _>(caller, &"MPII_Op_set_lang_f77", |call| {
             crate::op::set_fortran::<A>(call, op)
         })
     }
@@ -3355,7 +3355,7 @@ pub unsafe extern "C" fn I_Request_set_copies<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPII_Request_set_copies", |call| {
+        enter::<A, _>(caller, &"MPII_Request_set_copies", |call| {
             crate::request::set_copies::<A>(call, request, function, state, Out::new(newrequest))
         })
     }
@@ -3371,7 +3371,7 @@ pub unsafe extern "C" fn I_Type_get_attr<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPII_Type_get_attr", |call| {
+        enter::<A, _>(caller, &"MPII_Type_get_attr", |call| {
             crate::attribute::type_get_attr_as::<A>(
                 call,
                 datatype,
@@ -3393,7 +3393,7 @@ pub unsafe extern "C" fn I_Type_set_attr<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPII_Type_set_attr", |call| {
+        enter::<A, _>(caller, &"MPII_Type_set_attr", |call| {
             crate::attribute::type_set_attr_as::<A>(
                 call,
                 datatype,
@@ -3415,7 +3415,7 @@ pub unsafe extern "C" fn I_Win_get_attr<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPII_Win_get_attr", |call| {
+        enter::<A, _>(caller, &"MPII_Win_get_attr", |call| {
             crate::attribute::win_get_attr_as::<A>(
                 call,
                 win,
@@ -3437,7 +3437,7 @@ pub unsafe extern "C" fn I_Win_set_attr<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPII_Win_set_attr", |call| {
+        enter::<A, _>(caller, &"MPII_Win_set_attr", |call| {
             crate::attribute::win_set_attr_as::<A>(call, win, win_keyval, attribute_val, kind)
         })
     }
@@ -3456,7 +3456,7 @@ pub unsafe extern "C" fn Iallgather<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Iallgather", |call| {
+        enter::<A, _>(caller, &"MPI_Iallgather", |call| {
             crate::coll::iallgather::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -3481,7 +3481,7 @@ pub unsafe extern "C" fn Iallgather_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Iallgather", |call| {
+        enter::<A, _>(caller, &"MPI_Iallgather", |call| {
             crate::coll::iallgather::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -3507,7 +3507,7 @@ pub unsafe extern "C" fn Iallgatherv<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Iallgatherv", |call| {
+        enter::<A, _>(caller, &"MPI_Iallgatherv", |call| {
             crate::coll::iallgatherv::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -3536,7 +3536,7 @@ pub unsafe extern "C" fn Iallgatherv_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Iallgatherv", |call| {
+        enter::<A, _>(caller, &"MPI_Iallgatherv", |call| {
             crate::coll::iallgatherv::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -3563,7 +3563,7 @@ pub unsafe extern "C" fn Iallreduce<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Iallreduce", |call| {
+        enter::<A, _>(caller, &"MPI_Iallreduce", |call| {
             crate::coll::iallreduce::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -3588,7 +3588,7 @@ pub unsafe extern "C" fn Iallreduce_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Iallreduce", |call| {
+        enter::<A, _>(caller, &"MPI_Iallreduce", |call| {
             crate::coll::iallreduce::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -3614,7 +3614,7 @@ pub unsafe extern "C" fn Ialltoall<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ialltoall", |call| {
+        enter::<A, _>(caller, &"MPI_Ialltoall", |call| {
             crate::coll::ialltoall::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -3639,7 +3639,7 @@ pub unsafe extern "C" fn Ialltoall_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ialltoall", |call| {
+        enter::<A, _>(caller, &"MPI_Ialltoall", |call| {
             crate::coll::ialltoall::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -3666,7 +3666,7 @@ pub unsafe extern "C" fn Ialltoallv<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ialltoallv", |call| {
+        enter::<A, _>(caller, &"MPI_Ialltoallv", |call| {
             crate::coll::ialltoallv::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -3699,7 +3699,7 @@ pub unsafe extern "C" fn Ialltoallv_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ialltoallv", |call| {
+        enter::<A, _>(caller, &"MPI_Ialltoallv", |call| {
             crate::coll::ialltoallv::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -3732,7 +3732,7 @@ pub unsafe extern "C" fn Ialltoallw<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ialltoallw", |call| {
+        enter::<A, _>(caller, &"MPI_Ialltoallw", |call| {
             crate::coll::ialltoallw::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -3765,7 +3765,7 @@ pub unsafe extern "C" fn Ialltoallw_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ialltoallw", |call| {
+        enter::<A, _>(caller, &"MPI_Ialltoallw", |call| {
             crate::coll::ialltoallw::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -3790,7 +3790,7 @@ pub unsafe extern "C" fn Ibarrier<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ibarrier", |call| {
+        enter::<A, _>(caller, &"MPI_Ibarrier", |call| {
             crate::coll::ibarrier::<A>(call, comm, Out::new(request))
         })
     }
@@ -3807,7 +3807,7 @@ pub unsafe extern "C" fn Ibcast<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ibcast", |call| {
+        enter::<A, _>(caller, &"MPI_Ibcast", |call| {
             crate::coll::ibcast::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(buffer, count, datatype),
@@ -3830,7 +3830,7 @@ pub unsafe extern "C" fn Ibcast_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ibcast", |call| {
+        enter::<A, _>(caller, &"MPI_Ibcast", |call| {
             crate::coll::ibcast::<A, i64>(
                 call,
                 Buffer::new(buffer, count, datatype),
@@ -3854,7 +3854,7 @@ pub unsafe extern "C" fn Ibsend<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ibsend", |call| {
+        enter::<A, _>(caller, &"MPI_Ibsend", |call| {
             crate::p2p::ibsend::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -3879,7 +3879,7 @@ pub unsafe extern "C" fn Ibsend_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ibsend", |call| {
+        enter::<A, _>(caller, &"MPI_Ibsend", |call| {
             crate::p2p::ibsend::<A, i64>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -3904,7 +3904,7 @@ pub unsafe extern "C" fn Iexscan<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Iexscan", |call| {
+        enter::<A, _>(caller, &"MPI_Iexscan", |call| {
             crate::coll::iexscan::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -3929,7 +3929,7 @@ pub unsafe extern "C" fn Iexscan_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Iexscan", |call| {
+        enter::<A, _>(caller, &"MPI_Iexscan", |call| {
             crate::coll::iexscan::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -3956,7 +3956,7 @@ pub unsafe extern "C" fn Igather<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Igather", |call| {
+        enter::<A, _>(caller, &"MPI_Igather", |call| {
             crate::coll::igather::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -3983,7 +3983,7 @@ pub unsafe extern "C" fn Igather_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Igather", |call| {
+        enter::<A, _>(caller, &"MPI_Igather", |call| {
             crate::coll::igather::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -4011,7 +4011,7 @@ pub unsafe extern "C" fn Igatherv<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Igatherv", |call| {
+        enter::<A, _>(caller, &"MPI_Igatherv", |call| {
             crate::coll::igatherv::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -4042,7 +4042,7 @@ pub unsafe extern "C" fn Igatherv_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Igatherv", |call| {
+        enter::<A, _>(caller, &"MPI_Igatherv", |call| {
             crate::coll::igatherv::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -4069,7 +4069,7 @@ pub unsafe extern "C" fn Improbe<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Improbe", |call| {
+        enter::<A, _>(caller, &"MPI_Improbe", |call| {
             crate::probe::improbe::<A>(
                 call,
                 source,
@@ -4093,7 +4093,7 @@ pub unsafe extern "C" fn Imrecv<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Imrecv", |call| {
+        enter::<A, _>(caller, &"MPI_Imrecv", |call| {
             crate::probe::imrecv::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -4114,7 +4114,7 @@ pub unsafe extern "C" fn Imrecv_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Imrecv", |call| {
+        enter::<A, _>(caller, &"MPI_Imrecv", |call| {
             crate::probe::imrecv::<A, i64>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -4138,7 +4138,7 @@ pub unsafe extern "C" fn Ineighbor_allgather<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ineighbor_allgather", |call| {
+        enter::<A, _>(caller, &"MPI_Ineighbor_allgather", |call| {
             crate::coll::ineighbor_allgather::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -4163,7 +4163,7 @@ pub unsafe extern "C" fn Ineighbor_allgather_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ineighbor_allgather", |call| {
+        enter::<A, _>(caller, &"MPI_Ineighbor_allgather", |call| {
             crate::coll::ineighbor_allgather::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -4189,7 +4189,7 @@ pub unsafe extern "C" fn Ineighbor_allgatherv<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ineighbor_allgatherv", |call| {
+        enter::<A, _>(caller, &"MPI_Ineighbor_allgatherv", |call| {
             crate::coll::ineighbor_allgatherv::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -4218,7 +4218,7 @@ pub unsafe extern "C" fn Ineighbor_allgatherv_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ineighbor_allgatherv", |call| {
+        enter::<A, _>(caller, &"MPI_Ineighbor_allgatherv", |call| {
             crate::coll::ineighbor_allgatherv::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -4246,7 +4246,7 @@ pub unsafe extern "C" fn Ineighbor_alltoall<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ineighbor_alltoall", |call| {
+        enter::<A, _>(caller, &"MPI_Ineighbor_alltoall", |call| {
             crate::coll::ineighbor_alltoall::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -4271,7 +4271,7 @@ pub unsafe extern "C" fn Ineighbor_alltoall_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ineighbor_alltoall", |call| {
+        enter::<A, _>(caller, &"MPI_Ineighbor_alltoall", |call| {
             crate::coll::ineighbor_alltoall::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -4298,7 +4298,7 @@ pub unsafe extern "C" fn Ineighbor_alltoallv<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ineighbor_alltoallv", |call| {
+        enter::<A, _>(caller, &"MPI_Ineighbor_alltoallv", |call| {
             crate::coll::ineighbor_alltoallv::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -4331,7 +4331,7 @@ pub unsafe extern "C" fn Ineighbor_alltoallv_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ineighbor_alltoallv", |call| {
+        enter::<A, _>(caller, &"MPI_Ineighbor_alltoallv", |call| {
             crate::coll::ineighbor_alltoallv::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -4364,7 +4364,7 @@ pub unsafe extern "C" fn Ineighbor_alltoallw<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ineighbor_alltoallw", |call| {
+        enter::<A, _>(caller, &"MPI_Ineighbor_alltoallw", |call| {
             crate::coll::ineighbor_alltoallw::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -4397,7 +4397,7 @@ pub unsafe extern "C" fn Ineighbor_alltoallw_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ineighbor_alltoallw", |call| {
+        enter::<A, _>(caller, &"MPI_Ineighbor_alltoallw", |call| {
             crate::coll::ineighbor_alltoallw::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -4421,7 +4421,7 @@ pub unsafe extern "C" fn Info_create<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Info_create", |call| {
+        enter::<A, _>(caller, &"MPI_Info_create", |call| {
             crate::info::create::<A>(call, Out::new(info))
         })
     }
@@ -4435,7 +4435,7 @@ pub unsafe extern "C" fn Info_create_env<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Info_create_env", |call| {
+        enter::<A, _>(caller, &"MPI_Info_create_env", |call| {
             crate::info::create_env::<A>(call, argc, argv, Out::new(info))
         })
     }
@@ -4448,7 +4448,7 @@ pub unsafe extern "C" fn Info_delete<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Info_delete", |call| {
+        enter::<A, _>(caller, &"MPI_Info_delete", |call| {
             crate::info::delete::<A>(call, info, Text::new(key))
         })
     }
@@ -4461,7 +4461,7 @@ pub unsafe extern "C" fn Info_dup<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Info_dup", |call| {
+        enter::<A, _>(caller, &"MPI_Info_dup", |call| {
             crate::info::dup::<A>(call, info, Out::new(newinfo))
         })
     }
@@ -4473,7 +4473,7 @@ pub unsafe extern "C" fn Info_free<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Info_free", |call| {
+        enter::<A, _>(caller, &"MPI_Info_free", |call| {
             crate::info::free::<A>(call, InOut::new(info))
         })
     }
@@ -4489,7 +4489,7 @@ pub unsafe extern "C" fn Info_get<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Info_get", |call| {
+        enter::<A, _>(caller, &"MPI_Info_get", |call| {
             crate::info::get::<A>(
                 call,
                 info,
@@ -4509,7 +4509,7 @@ pub unsafe extern "C" fn Info_get_nkeys<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Info_get_nkeys", |call| {
+        enter::<A, _>(caller, &"MPI_Info_get_nkeys", |call| {
             crate::info::get_nkeys::<A>(call, info, Out::new(nkeys))
         })
     }
@@ -4523,7 +4523,7 @@ pub unsafe extern "C" fn Info_get_nthkey<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Info_get_nthkey", |call| {
+        enter::<A, _>(caller, &"MPI_Info_get_nthkey", |call| {
             crate::info::get_nthkey::<A>(call, info, n, TextOut::new(key))
         })
     }
@@ -4539,7 +4539,7 @@ pub unsafe extern "C" fn Info_get_string<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Info_get_string", |call| {
+        enter::<A, _>(caller, &"MPI_Info_get_string", |call| {
             crate::info::get_string::<A>(
                 call,
                 info,
@@ -4561,7 +4561,7 @@ pub unsafe extern "C" fn Info_get_valuelen<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Info_get_valuelen", |call| {
+        enter::<A, _>(caller, &"MPI_Info_get_valuelen", |call| {
             crate::info::get_valuelen::<A>(
                 call,
                 info,
@@ -4581,7 +4581,7 @@ pub unsafe extern "C" fn Info_set<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Info_set", |call| {
+        enter::<A, _>(caller, &"MPI_Info_set", |call| {
             crate::info::set::<A>(call, info, Text::new(key), Text::new(value))
         })
     }
@@ -4594,7 +4594,7 @@ pub unsafe extern "C" fn Init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Init", |call| {
+        enter::<A, _>(caller, &"MPI_Init", |call| {
             crate::environment::init::<A>(call, InOut::new(argc), argv)
         })
     }
@@ -4609,7 +4609,7 @@ pub unsafe extern "C" fn Init_thread<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Init_thread", |call| {
+        enter::<A, _>(caller, &"MPI_Init_thread", |call| {
             crate::environment::init_thread::<A>(
                 call,
                 InOut::new(argc),
@@ -4624,7 +4624,7 @@ pub unsafe extern "C" fn Init_thread<A: Abi>(
 pub unsafe extern "C" fn Initialized<A: Abi>(caller: *const c_void, flag: *mut c_int) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Initialized", |call| {
+        enter::<A, _>(caller, &"MPI_Initialized", |call| {
             crate::environment::initialized::<A>(call, Out::new(flag))
         })
     }
@@ -4641,7 +4641,7 @@ pub unsafe extern "C" fn Intercomm_create<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Intercomm_create", |call| {
+        enter::<A, _>(caller, &"MPI_Intercomm_create", |call| {
             crate::comm::intercomm::create::<A>(
                 call,
                 local_comm,
@@ -4668,7 +4668,7 @@ pub unsafe extern "C" fn Intercomm_create_from_groups<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Intercomm_create_from_groups", |call| {
+        enter::<A, _>(caller, &"MPI_Intercomm_create_from_groups", |call| {
             crate::comm::intercomm::create_from_groups::<A>(
                 call,
                 local_group,
@@ -4692,7 +4692,7 @@ pub unsafe extern "C" fn Intercomm_merge<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Intercomm_merge", |call| {
+        enter::<A, _>(caller, &"MPI_Intercomm_merge", |call| {
             crate::comm::intercomm::merge::<A>(call, intercomm, high, Out::new(newintracomm))
         })
     }
@@ -4708,7 +4708,7 @@ pub unsafe extern "C" fn Iprobe<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Iprobe", |call| {
+        enter::<A, _>(caller, &"MPI_Iprobe", |call| {
             crate::probe::iprobe::<A>(
                 call,
                 source,
@@ -4733,7 +4733,7 @@ pub unsafe extern "C" fn Irecv<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Irecv", |call| {
+        enter::<A, _>(caller, &"MPI_Irecv", |call| {
             crate::p2p::irecv::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -4758,7 +4758,7 @@ pub unsafe extern "C" fn Irecv_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Irecv", |call| {
+        enter::<A, _>(caller, &"MPI_Irecv", |call| {
             crate::p2p::irecv::<A, i64>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -4784,7 +4784,7 @@ pub unsafe extern "C" fn Ireduce<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ireduce", |call| {
+        enter::<A, _>(caller, &"MPI_Ireduce", |call| {
             crate::coll::ireduce::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -4811,7 +4811,7 @@ pub unsafe extern "C" fn Ireduce_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ireduce", |call| {
+        enter::<A, _>(caller, &"MPI_Ireduce", |call| {
             crate::coll::ireduce::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -4837,7 +4837,7 @@ pub unsafe extern "C" fn Ireduce_scatter<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ireduce_scatter", |call| {
+        enter::<A, _>(caller, &"MPI_Ireduce_scatter", |call| {
             crate::coll::ireduce_scatter::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -4864,7 +4864,7 @@ pub unsafe extern "C" fn Ireduce_scatter_block<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ireduce_scatter_block", |call| {
+        enter::<A, _>(caller, &"MPI_Ireduce_scatter_block", |call| {
             crate::coll::ireduce_scatter_block::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -4889,7 +4889,7 @@ pub unsafe extern "C" fn Ireduce_scatter_block_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ireduce_scatter_block", |call| {
+        enter::<A, _>(caller, &"MPI_Ireduce_scatter_block", |call| {
             crate::coll::ireduce_scatter_block::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -4914,7 +4914,7 @@ pub unsafe extern "C" fn Ireduce_scatter_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ireduce_scatter", |call| {
+        enter::<A, _>(caller, &"MPI_Ireduce_scatter", |call| {
             crate::coll::ireduce_scatter::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -4941,7 +4941,7 @@ pub unsafe extern "C" fn Irsend<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Irsend", |call| {
+        enter::<A, _>(caller, &"MPI_Irsend", |call| {
             crate::p2p::irsend::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -4966,7 +4966,7 @@ pub unsafe extern "C" fn Irsend_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Irsend", |call| {
+        enter::<A, _>(caller, &"MPI_Irsend", |call| {
             crate::p2p::irsend::<A, i64>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -4982,7 +4982,7 @@ pub unsafe extern "C" fn Irsend_c<A: Abi>(
 pub unsafe extern "C" fn Is_thread_main<A: Abi>(caller: *const c_void, flag: *mut c_int) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Is_thread_main", |call| {
+        enter::<A, _>(caller, &"MPI_Is_thread_main", |call| {
             crate::environment::is_thread_main::<A>(call, Out::new(flag))
         })
     }
@@ -5000,7 +5000,7 @@ pub unsafe extern "C" fn Iscan<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Iscan", |call| {
+        enter::<A, _>(caller, &"MPI_Iscan", |call| {
             crate::coll::iscan::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -5025,7 +5025,7 @@ pub unsafe extern "C" fn Iscan_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Iscan", |call| {
+        enter::<A, _>(caller, &"MPI_Iscan", |call| {
             crate::coll::iscan::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -5052,7 +5052,7 @@ pub unsafe extern "C" fn Iscatter<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Iscatter", |call| {
+        enter::<A, _>(caller, &"MPI_Iscatter", |call| {
             crate::coll::iscatter::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -5079,7 +5079,7 @@ pub unsafe extern "C" fn Iscatter_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Iscatter", |call| {
+        enter::<A, _>(caller, &"MPI_Iscatter", |call| {
             crate::coll::iscatter::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -5107,7 +5107,7 @@ pub unsafe extern "C" fn Iscatterv<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Iscatterv", |call| {
+        enter::<A, _>(caller, &"MPI_Iscatterv", |call| {
             crate::coll::iscatterv::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -5138,7 +5138,7 @@ pub unsafe extern "C" fn Iscatterv_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Iscatterv", |call| {
+        enter::<A, _>(caller, &"MPI_Iscatterv", |call| {
             crate::coll::iscatterv::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -5166,7 +5166,7 @@ pub unsafe extern "C" fn Isend<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Isend", |call| {
+        enter::<A, _>(caller, &"MPI_Isend", |call| {
             crate::p2p::isend::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -5191,7 +5191,7 @@ pub unsafe extern "C" fn Isend_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Isend", |call| {
+        enter::<A, _>(caller, &"MPI_Isend", |call| {
             crate::p2p::isend::<A, i64>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -5221,7 +5221,7 @@ pub unsafe extern "C" fn Isendrecv<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Isendrecv", |call| {
+        enter::<A, _>(caller, &"MPI_Isendrecv", |call| {
             crate::p2p::isendrecv::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -5254,7 +5254,7 @@ pub unsafe extern "C" fn Isendrecv_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Isendrecv", |call| {
+        enter::<A, _>(caller, &"MPI_Isendrecv", |call| {
             crate::p2p::isendrecv::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -5284,7 +5284,7 @@ pub unsafe extern "C" fn Isendrecv_replace<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Isendrecv_replace", |call| {
+        enter::<A, _>(caller, &"MPI_Isendrecv_replace", |call| {
             crate::p2p::isendrecv_replace::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -5313,7 +5313,7 @@ pub unsafe extern "C" fn Isendrecv_replace_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Isendrecv_replace", |call| {
+        enter::<A, _>(caller, &"MPI_Isendrecv_replace", |call| {
             crate::p2p::isendrecv_replace::<A, i64>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -5340,7 +5340,7 @@ pub unsafe extern "C" fn Issend<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Issend", |call| {
+        enter::<A, _>(caller, &"MPI_Issend", |call| {
             crate::p2p::issend::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -5365,7 +5365,7 @@ pub unsafe extern "C" fn Issend_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Issend", |call| {
+        enter::<A, _>(caller, &"MPI_Issend", |call| {
             crate::p2p::issend::<A, i64>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -5387,7 +5387,7 @@ pub unsafe extern "C" fn Keyval_create<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Keyval_create", |call| {
+        enter::<A, _>(caller, &"MPI_Keyval_create", |call| {
             crate::attribute::keyval_create::<A>(
                 call,
                 copy_fn,
@@ -5402,7 +5402,7 @@ pub unsafe extern "C" fn Keyval_create<A: Abi>(
 pub unsafe extern "C" fn Keyval_free<A: Abi>(caller: *const c_void, keyval: *mut c_int) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Keyval_free", |call| {
+        enter::<A, _>(caller, &"MPI_Keyval_free", |call| {
             crate::attribute::keyval_free::<A>(call, InOut::new(keyval))
         })
     }
@@ -5418,7 +5418,7 @@ pub unsafe extern "C" fn Mprobe<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Mprobe", |call| {
+        enter::<A, _>(caller, &"MPI_Mprobe", |call| {
             crate::probe::mprobe::<A>(
                 call,
                 source,
@@ -5441,7 +5441,7 @@ pub unsafe extern "C" fn Mrecv<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Mrecv", |call| {
+        enter::<A, _>(caller, &"MPI_Mrecv", |call| {
             crate::probe::mrecv::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -5462,7 +5462,7 @@ pub unsafe extern "C" fn Mrecv_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Mrecv", |call| {
+        enter::<A, _>(caller, &"MPI_Mrecv", |call| {
             crate::probe::mrecv::<A, i64>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -5485,7 +5485,7 @@ pub unsafe extern "C" fn Neighbor_allgather<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Neighbor_allgather", |call| {
+        enter::<A, _>(caller, &"MPI_Neighbor_allgather", |call| {
             crate::coll::neighbor_allgather::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -5508,7 +5508,7 @@ pub unsafe extern "C" fn Neighbor_allgather_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Neighbor_allgather", |call| {
+        enter::<A, _>(caller, &"MPI_Neighbor_allgather", |call| {
             crate::coll::neighbor_allgather::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -5533,7 +5533,7 @@ pub unsafe extern "C" fn Neighbor_allgather_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Neighbor_allgather_init", |call| {
+        enter::<A, _>(caller, &"MPI_Neighbor_allgather_init", |call| {
             crate::coll::neighbor_allgather_init::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -5560,7 +5560,7 @@ pub unsafe extern "C" fn Neighbor_allgather_init_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Neighbor_allgather_init", |call| {
+        enter::<A, _>(caller, &"MPI_Neighbor_allgather_init", |call| {
             crate::coll::neighbor_allgather_init::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -5586,7 +5586,7 @@ pub unsafe extern "C" fn Neighbor_allgatherv<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Neighbor_allgatherv", |call| {
+        enter::<A, _>(caller, &"MPI_Neighbor_allgatherv", |call| {
             crate::coll::neighbor_allgatherv::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -5613,7 +5613,7 @@ pub unsafe extern "C" fn Neighbor_allgatherv_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Neighbor_allgatherv", |call| {
+        enter::<A, _>(caller, &"MPI_Neighbor_allgatherv", |call| {
             crate::coll::neighbor_allgatherv::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -5642,7 +5642,7 @@ pub unsafe extern "C" fn Neighbor_allgatherv_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Neighbor_allgatherv_init", |call| {
+        enter::<A, _>(caller, &"MPI_Neighbor_allgatherv_init", |call| {
             crate::coll::neighbor_allgatherv_init::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -5673,7 +5673,7 @@ pub unsafe extern "C" fn Neighbor_allgatherv_init_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Neighbor_allgatherv_init", |call| {
+        enter::<A, _>(caller, &"MPI_Neighbor_allgatherv_init", |call| {
             crate::coll::neighbor_allgatherv_init::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -5701,7 +5701,7 @@ pub unsafe extern "C" fn Neighbor_alltoall<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Neighbor_alltoall", |call| {
+        enter::<A, _>(caller, &"MPI_Neighbor_alltoall", |call| {
             crate::coll::neighbor_alltoall::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -5724,7 +5724,7 @@ pub unsafe extern "C" fn Neighbor_alltoall_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Neighbor_alltoall", |call| {
+        enter::<A, _>(caller, &"MPI_Neighbor_alltoall", |call| {
             crate::coll::neighbor_alltoall::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -5749,7 +5749,7 @@ pub unsafe extern "C" fn Neighbor_alltoall_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Neighbor_alltoall_init", |call| {
+        enter::<A, _>(caller, &"MPI_Neighbor_alltoall_init", |call| {
             crate::coll::neighbor_alltoall_init::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -5776,7 +5776,7 @@ pub unsafe extern "C" fn Neighbor_alltoall_init_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Neighbor_alltoall_init", |call| {
+        enter::<A, _>(caller, &"MPI_Neighbor_alltoall_init", |call| {
             crate::coll::neighbor_alltoall_init::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -5803,7 +5803,7 @@ pub unsafe extern "C" fn Neighbor_alltoallv<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Neighbor_alltoallv", |call| {
+        enter::<A, _>(caller, &"MPI_Neighbor_alltoallv", |call| {
             crate::coll::neighbor_alltoallv::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -5834,7 +5834,7 @@ pub unsafe extern "C" fn Neighbor_alltoallv_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Neighbor_alltoallv", |call| {
+        enter::<A, _>(caller, &"MPI_Neighbor_alltoallv", |call| {
             crate::coll::neighbor_alltoallv::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -5867,7 +5867,7 @@ pub unsafe extern "C" fn Neighbor_alltoallv_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Neighbor_alltoallv_init", |call| {
+        enter::<A, _>(caller, &"MPI_Neighbor_alltoallv_init", |call| {
             crate::coll::neighbor_alltoallv_init::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -5902,7 +5902,7 @@ pub unsafe extern "C" fn Neighbor_alltoallv_init_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Neighbor_alltoallv_init", |call| {
+        enter::<A, _>(caller, &"MPI_Neighbor_alltoallv_init", |call| {
             crate::coll::neighbor_alltoallv_init::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -5935,7 +5935,7 @@ pub unsafe extern "C" fn Neighbor_alltoallw<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Neighbor_alltoallw", |call| {
+        enter::<A, _>(caller, &"MPI_Neighbor_alltoallw", |call| {
             crate::coll::neighbor_alltoallw::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -5966,7 +5966,7 @@ pub unsafe extern "C" fn Neighbor_alltoallw_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Neighbor_alltoallw", |call| {
+        enter::<A, _>(caller, &"MPI_Neighbor_alltoallw", |call| {
             crate::coll::neighbor_alltoallw::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -5999,7 +5999,7 @@ pub unsafe extern "C" fn Neighbor_alltoallw_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Neighbor_alltoallw_init", |call| {
+        enter::<A, _>(caller, &"MPI_Neighbor_alltoallw_init", |call| {
             crate::coll::neighbor_alltoallw_init::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -6034,7 +6034,7 @@ pub unsafe extern "C" fn Neighbor_alltoallw_init_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Neighbor_alltoallw_init", |call| {
+        enter::<A, _>(caller, &"MPI_Neighbor_alltoallw_init", |call| {
             crate::coll::neighbor_alltoallw_init::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -6060,7 +6060,7 @@ pub unsafe extern "C" fn Op_commutative<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Op_commutative", |call| {
+        enter::<A, _>(caller, &"MPI_Op_commutative", |call| {
             crate::op::commutative::<A>(call, op, Out::new(commute))
         })
     }
@@ -6074,7 +6074,7 @@ pub unsafe extern "C" fn Op_create<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Op_create", |call| {
+        enter::<A, _>(caller, &"MPI_Op_create", |call| {
             crate::op::create::<A>(call, user_fn, commute, Out::new(op))
         })
     }
@@ -6088,7 +6088,7 @@ pub unsafe extern "C" fn Op_create_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Op_create", |call| {
+        enter::<A, _>(caller, &"MPI_Op_create", |call| {
             crate::op::create_large::<A>(call, user_fn, commute, Out::new(op))
         })
     }
@@ -6097,7 +6097,7 @@ pub unsafe extern "C" fn Op_create_c<A: Abi>(
 pub unsafe extern "C" fn Op_free<A: Abi>(caller: *const c_void, op: *mut <A as Abi>::Op) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Op_free", |call| {
+        enter::<A, _>(caller, &"MPI_Op_free", |call| {
             crate::op::free::<A>(call, InOut::new(op))
         })
     }
@@ -6115,7 +6115,7 @@ pub unsafe extern "C" fn Pack<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Pack", |call| {
+        enter::<A, _>(caller, &"MPI_Pack", |call| {
             crate::pack::pack::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(inbuf, incount, datatype),
@@ -6140,7 +6140,7 @@ pub unsafe extern "C" fn Pack_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Pack", |call| {
+        enter::<A, _>(caller, &"MPI_Pack", |call| {
             crate::pack::pack::<A, i64>(
                 call,
                 Buffer::new(inbuf, incount, datatype),
@@ -6165,7 +6165,7 @@ pub unsafe extern "C" fn Pack_external<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Pack_external", |call| {
+        enter::<A, _>(caller, &"MPI_Pack_external", |call| {
             crate::pack::pack_external::<A, core::ffi::c_int>(
                 call,
                 Text::new(datarep),
@@ -6190,7 +6190,7 @@ pub unsafe extern "C" fn Pack_external_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Pack_external", |call| {
+        enter::<A, _>(caller, &"MPI_Pack_external", |call| {
             crate::pack::pack_external::<A, i64>(
                 call,
                 Text::new(datarep),
@@ -6212,7 +6212,7 @@ pub unsafe extern "C" fn Pack_external_size<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Pack_external_size", |call| {
+        enter::<A, _>(caller, &"MPI_Pack_external_size", |call| {
             crate::pack::pack_external_size::<A, core::ffi::c_int>(
                 call,
                 Text::new(datarep),
@@ -6233,7 +6233,7 @@ pub unsafe extern "C" fn Pack_external_size_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Pack_external_size", |call| {
+        enter::<A, _>(caller, &"MPI_Pack_external_size", |call| {
             crate::pack::pack_external_size::<A, i64>(
                 call,
                 Text::new(datarep),
@@ -6254,7 +6254,7 @@ pub unsafe extern "C" fn Pack_size<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Pack_size", |call| {
+        enter::<A, _>(caller, &"MPI_Pack_size", |call| {
             crate::pack::pack_size::<A, core::ffi::c_int>(
                 call,
                 incount,
@@ -6275,7 +6275,7 @@ pub unsafe extern "C" fn Pack_size_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Pack_size", |call| {
+        enter::<A, _>(caller, &"MPI_Pack_size", |call| {
             crate::pack::pack_size::<A, i64>(call, incount, datatype, comm, Out::new(size))
         })
     }
@@ -6289,7 +6289,7 @@ pub unsafe extern "C" fn Parrived<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Parrived", |call| {
+        enter::<A, _>(caller, &"MPI_Parrived", |call| {
             crate::p2p::parrived::<A>(call, request, partition, Out::new(flag))
         })
     }
@@ -6298,7 +6298,7 @@ pub unsafe extern "C" fn Parrived<A: Abi>(
 pub unsafe extern "C" fn Pcontrol<A: Abi>(caller: *const c_void, level: c_int) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Pcontrol", |call| {
+        enter::<A, _>(caller, &"MPI_Pcontrol", |call| {
             crate::environment::pcontrol::<A>(call, level)
         })
     }
@@ -6311,7 +6311,7 @@ pub unsafe extern "C" fn Pready<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Pready", |call| {
+        enter::<A, _>(caller, &"MPI_Pready", |call| {
             crate::p2p::pready::<A>(call, partition, request)
         })
     }
@@ -6325,7 +6325,7 @@ pub unsafe extern "C" fn Pready_list<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Pready_list", |call| {
+        enter::<A, _>(caller, &"MPI_Pready_list", |call| {
             crate::p2p::pready_list::<A>(call, length, Array::new(array_of_partitions), request)
         })
     }
@@ -6339,7 +6339,7 @@ pub unsafe extern "C" fn Pready_range<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Pready_range", |call| {
+        enter::<A, _>(caller, &"MPI_Pready_range", |call| {
             crate::p2p::pready_range::<A>(call, partition_low, partition_high, request)
         })
     }
@@ -6359,7 +6359,7 @@ pub unsafe extern "C" fn Precv_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Precv_init", |call| {
+        enter::<A, _>(caller, &"MPI_Precv_init", |call| {
             crate::p2p::precv_init::<A>(
                 call,
                 Base::new(buf),
@@ -6385,7 +6385,7 @@ pub unsafe extern "C" fn Probe<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Probe", |call| {
+        enter::<A, _>(caller, &"MPI_Probe", |call| {
             crate::probe::probe::<A>(call, source, tag, comm, StatusOut::<A>::new(status))
         })
     }
@@ -6405,7 +6405,7 @@ pub unsafe extern "C" fn Psend_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Psend_init", |call| {
+        enter::<A, _>(caller, &"MPI_Psend_init", |call| {
             crate::p2p::psend_init::<A>(
                 call,
                 Base::new(buf),
@@ -6435,7 +6435,7 @@ pub unsafe extern "C" fn Put<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Put", |call| {
+        enter::<A, _>(caller, &"MPI_Put", |call| {
             crate::win::put::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(origin_addr, origin_count, origin_datatype),
@@ -6462,7 +6462,7 @@ pub unsafe extern "C" fn Put_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Put", |call| {
+        enter::<A, _>(caller, &"MPI_Put", |call| {
             crate::win::put::<A, i64>(
                 call,
                 Buffer::new(origin_addr, origin_count, origin_datatype),
@@ -6482,7 +6482,7 @@ pub unsafe extern "C" fn Query_thread<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Query_thread", |call| {
+        enter::<A, _>(caller, &"MPI_Query_thread", |call| {
             crate::environment::query_thread::<A>(call, Out::new(provided))
         })
     }
@@ -6503,7 +6503,7 @@ pub unsafe extern "C" fn Raccumulate<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Raccumulate", |call| {
+        enter::<A, _>(caller, &"MPI_Raccumulate", |call| {
             crate::win::raccumulate::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(origin_addr, origin_count, origin_datatype),
@@ -6534,7 +6534,7 @@ pub unsafe extern "C" fn Raccumulate_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Raccumulate", |call| {
+        enter::<A, _>(caller, &"MPI_Raccumulate", |call| {
             crate::win::raccumulate::<A, i64>(
                 call,
                 Buffer::new(origin_addr, origin_count, origin_datatype),
@@ -6562,7 +6562,7 @@ pub unsafe extern "C" fn Recv<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Recv", |call| {
+        enter::<A, _>(caller, &"MPI_Recv", |call| {
             crate::p2p::recv::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -6587,7 +6587,7 @@ pub unsafe extern "C" fn Recv_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Recv", |call| {
+        enter::<A, _>(caller, &"MPI_Recv", |call| {
             crate::p2p::recv::<A, i64>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -6612,7 +6612,7 @@ pub unsafe extern "C" fn Recv_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Recv_init", |call| {
+        enter::<A, _>(caller, &"MPI_Recv_init", |call| {
             crate::p2p::recv_init::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -6637,7 +6637,7 @@ pub unsafe extern "C" fn Recv_init_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Recv_init", |call| {
+        enter::<A, _>(caller, &"MPI_Recv_init", |call| {
             crate::p2p::recv_init::<A, i64>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -6662,7 +6662,7 @@ pub unsafe extern "C" fn Reduce<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Reduce", |call| {
+        enter::<A, _>(caller, &"MPI_Reduce", |call| {
             crate::coll::reduce::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -6687,7 +6687,7 @@ pub unsafe extern "C" fn Reduce_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Reduce", |call| {
+        enter::<A, _>(caller, &"MPI_Reduce", |call| {
             crate::coll::reduce::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -6714,7 +6714,7 @@ pub unsafe extern "C" fn Reduce_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Reduce_init", |call| {
+        enter::<A, _>(caller, &"MPI_Reduce_init", |call| {
             crate::coll::reduce_init::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -6743,7 +6743,7 @@ pub unsafe extern "C" fn Reduce_init_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Reduce_init", |call| {
+        enter::<A, _>(caller, &"MPI_Reduce_init", |call| {
             crate::coll::reduce_init::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -6768,7 +6768,7 @@ pub unsafe extern "C" fn Reduce_local<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Reduce_local", |call| {
+        enter::<A, _>(caller, &"MPI_Reduce_local", |call| {
             crate::coll::reduce_local::<A, core::ffi::c_int>(
                 call,
                 Base::new(inbuf),
@@ -6789,7 +6789,7 @@ pub unsafe extern "C" fn Reduce_local_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Reduce_local", |call| {
+        enter::<A, _>(caller, &"MPI_Reduce_local", |call| {
             crate::coll::reduce_local::<A, i64>(
                 call,
                 Base::new(inbuf),
@@ -6811,7 +6811,7 @@ pub unsafe extern "C" fn Reduce_scatter<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Reduce_scatter", |call| {
+        enter::<A, _>(caller, &"MPI_Reduce_scatter", |call| {
             crate::coll::reduce_scatter::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -6836,7 +6836,7 @@ pub unsafe extern "C" fn Reduce_scatter_block<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Reduce_scatter_block", |call| {
+        enter::<A, _>(caller, &"MPI_Reduce_scatter_block", |call| {
             crate::coll::reduce_scatter_block::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -6859,7 +6859,7 @@ pub unsafe extern "C" fn Reduce_scatter_block_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Reduce_scatter_block", |call| {
+        enter::<A, _>(caller, &"MPI_Reduce_scatter_block", |call| {
             crate::coll::reduce_scatter_block::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -6884,7 +6884,7 @@ pub unsafe extern "C" fn Reduce_scatter_block_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Reduce_scatter_block_init", |call| {
+        enter::<A, _>(caller, &"MPI_Reduce_scatter_block_init", |call| {
             crate::coll::reduce_scatter_block_init::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -6911,7 +6911,7 @@ pub unsafe extern "C" fn Reduce_scatter_block_init_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Reduce_scatter_block_init", |call| {
+        enter::<A, _>(caller, &"MPI_Reduce_scatter_block_init", |call| {
             crate::coll::reduce_scatter_block_init::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -6936,7 +6936,7 @@ pub unsafe extern "C" fn Reduce_scatter_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Reduce_scatter", |call| {
+        enter::<A, _>(caller, &"MPI_Reduce_scatter", |call| {
             crate::coll::reduce_scatter::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -6963,7 +6963,7 @@ pub unsafe extern "C" fn Reduce_scatter_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Reduce_scatter_init", |call| {
+        enter::<A, _>(caller, &"MPI_Reduce_scatter_init", |call| {
             crate::coll::reduce_scatter_init::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -6992,7 +6992,7 @@ pub unsafe extern "C" fn Reduce_scatter_init_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Reduce_scatter_init", |call| {
+        enter::<A, _>(caller, &"MPI_Reduce_scatter_init", |call| {
             crate::coll::reduce_scatter_init::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -7014,7 +7014,7 @@ pub unsafe extern "C" fn Remove_error_class<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Remove_error_class", |call| {
+        enter::<A, _>(caller, &"MPI_Remove_error_class", |call| {
             crate::errhandler::remove_error_class::<A>(call, errorclass)
         })
     }
@@ -7026,7 +7026,7 @@ pub unsafe extern "C" fn Remove_error_code<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Remove_error_code", |call| {
+        enter::<A, _>(caller, &"MPI_Remove_error_code", |call| {
             crate::errhandler::remove_error_code::<A>(call, errorcode)
         })
     }
@@ -7038,7 +7038,7 @@ pub unsafe extern "C" fn Remove_error_string<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Remove_error_string", |call| {
+        enter::<A, _>(caller, &"MPI_Remove_error_string", |call| {
             crate::errhandler::remove_error_string::<A>(call, errorcode)
         })
     }
@@ -7050,7 +7050,7 @@ pub unsafe extern "C" fn Request_free<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Request_free", |call| {
+        enter::<A, _>(caller, &"MPI_Request_free", |call| {
             crate::request::free::<A>(call, InOut::new(request))
         })
     }
@@ -7064,7 +7064,7 @@ pub unsafe extern "C" fn Request_get_status<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Request_get_status", |call| {
+        enter::<A, _>(caller, &"MPI_Request_get_status", |call| {
             crate::request::get_status::<A>(
                 call,
                 request,
@@ -7084,7 +7084,7 @@ pub unsafe extern "C" fn Request_get_status_all<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Request_get_status_all", |call| {
+        enter::<A, _>(caller, &"MPI_Request_get_status_all", |call| {
             crate::request::get_status_all::<A>(
                 call,
                 count,
@@ -7106,7 +7106,7 @@ pub unsafe extern "C" fn Request_get_status_any<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Request_get_status_any", |call| {
+        enter::<A, _>(caller, &"MPI_Request_get_status_any", |call| {
             crate::request::get_status_any::<A>(
                 call,
                 count,
@@ -7129,7 +7129,7 @@ pub unsafe extern "C" fn Request_get_status_some<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Request_get_status_some", |call| {
+        enter::<A, _>(caller, &"MPI_Request_get_status_some", |call| {
             crate::request::get_status_some::<A>(
                 call,
                 incount,
@@ -7156,7 +7156,7 @@ pub unsafe extern "C" fn Rget<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Rget", |call| {
+        enter::<A, _>(caller, &"MPI_Rget", |call| {
             crate::win::rget::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(origin_addr, origin_count, origin_datatype),
@@ -7189,7 +7189,7 @@ pub unsafe extern "C" fn Rget_accumulate<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Rget_accumulate", |call| {
+        enter::<A, _>(caller, &"MPI_Rget_accumulate", |call| {
             crate::win::rget_accumulate::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(origin_addr, origin_count, origin_datatype),
@@ -7224,7 +7224,7 @@ pub unsafe extern "C" fn Rget_accumulate_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Rget_accumulate", |call| {
+        enter::<A, _>(caller, &"MPI_Rget_accumulate", |call| {
             crate::win::rget_accumulate::<A, i64>(
                 call,
                 Buffer::new(origin_addr, origin_count, origin_datatype),
@@ -7255,7 +7255,7 @@ pub unsafe extern "C" fn Rget_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Rget", |call| {
+        enter::<A, _>(caller, &"MPI_Rget", |call| {
             crate::win::rget::<A, i64>(
                 call,
                 Buffer::new(origin_addr, origin_count, origin_datatype),
@@ -7284,7 +7284,7 @@ pub unsafe extern "C" fn Rput<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Rput", |call| {
+        enter::<A, _>(caller, &"MPI_Rput", |call| {
             crate::win::rput::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(origin_addr, origin_count, origin_datatype),
@@ -7313,7 +7313,7 @@ pub unsafe extern "C" fn Rput_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Rput", |call| {
+        enter::<A, _>(caller, &"MPI_Rput", |call| {
             crate::win::rput::<A, i64>(
                 call,
                 Buffer::new(origin_addr, origin_count, origin_datatype),
@@ -7339,7 +7339,7 @@ pub unsafe extern "C" fn Rsend<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Rsend", |call| {
+        enter::<A, _>(caller, &"MPI_Rsend", |call| {
             crate::p2p::rsend::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -7362,7 +7362,7 @@ pub unsafe extern "C" fn Rsend_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Rsend", |call| {
+        enter::<A, _>(caller, &"MPI_Rsend", |call| {
             crate::p2p::rsend::<A, i64>(call, Buffer::new(buf, count, datatype), dest, tag, comm)
         })
     }
@@ -7380,7 +7380,7 @@ pub unsafe extern "C" fn Rsend_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Rsend_init", |call| {
+        enter::<A, _>(caller, &"MPI_Rsend_init", |call| {
             crate::p2p::rsend_init::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -7405,7 +7405,7 @@ pub unsafe extern "C" fn Rsend_init_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Rsend_init", |call| {
+        enter::<A, _>(caller, &"MPI_Rsend_init", |call| {
             crate::p2p::rsend_init::<A, i64>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -7429,7 +7429,7 @@ pub unsafe extern "C" fn Scan<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Scan", |call| {
+        enter::<A, _>(caller, &"MPI_Scan", |call| {
             crate::coll::scan::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -7452,7 +7452,7 @@ pub unsafe extern "C" fn Scan_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Scan", |call| {
+        enter::<A, _>(caller, &"MPI_Scan", |call| {
             crate::coll::scan::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -7477,7 +7477,7 @@ pub unsafe extern "C" fn Scan_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Scan_init", |call| {
+        enter::<A, _>(caller, &"MPI_Scan_init", |call| {
             crate::coll::scan_init::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -7504,7 +7504,7 @@ pub unsafe extern "C" fn Scan_init_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Scan_init", |call| {
+        enter::<A, _>(caller, &"MPI_Scan_init", |call| {
             crate::coll::scan_init::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -7531,7 +7531,7 @@ pub unsafe extern "C" fn Scatter<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Scatter", |call| {
+        enter::<A, _>(caller, &"MPI_Scatter", |call| {
             crate::coll::scatter::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -7556,7 +7556,7 @@ pub unsafe extern "C" fn Scatter_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Scatter", |call| {
+        enter::<A, _>(caller, &"MPI_Scatter", |call| {
             crate::coll::scatter::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -7583,7 +7583,7 @@ pub unsafe extern "C" fn Scatter_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Scatter_init", |call| {
+        enter::<A, _>(caller, &"MPI_Scatter_init", |call| {
             crate::coll::scatter_init::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -7612,7 +7612,7 @@ pub unsafe extern "C" fn Scatter_init_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Scatter_init", |call| {
+        enter::<A, _>(caller, &"MPI_Scatter_init", |call| {
             crate::coll::scatter_init::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -7640,7 +7640,7 @@ pub unsafe extern "C" fn Scatterv<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Scatterv", |call| {
+        enter::<A, _>(caller, &"MPI_Scatterv", |call| {
             crate::coll::scatterv::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -7669,7 +7669,7 @@ pub unsafe extern "C" fn Scatterv_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Scatterv", |call| {
+        enter::<A, _>(caller, &"MPI_Scatterv", |call| {
             crate::coll::scatterv::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -7700,7 +7700,7 @@ pub unsafe extern "C" fn Scatterv_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Scatterv_init", |call| {
+        enter::<A, _>(caller, &"MPI_Scatterv_init", |call| {
             crate::coll::scatterv_init::<A, core::ffi::c_int>(
                 call,
                 Base::new(sendbuf),
@@ -7733,7 +7733,7 @@ pub unsafe extern "C" fn Scatterv_init_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Scatterv_init", |call| {
+        enter::<A, _>(caller, &"MPI_Scatterv_init", |call| {
             crate::coll::scatterv_init::<A, i64>(
                 call,
                 Base::new(sendbuf),
@@ -7761,7 +7761,7 @@ pub unsafe extern "C" fn Send<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Send", |call| {
+        enter::<A, _>(caller, &"MPI_Send", |call| {
             crate::p2p::send::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -7784,7 +7784,7 @@ pub unsafe extern "C" fn Send_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Send", |call| {
+        enter::<A, _>(caller, &"MPI_Send", |call| {
             crate::p2p::send::<A, i64>(call, Buffer::new(buf, count, datatype), dest, tag, comm)
         })
     }
@@ -7802,7 +7802,7 @@ pub unsafe extern "C" fn Send_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Send_init", |call| {
+        enter::<A, _>(caller, &"MPI_Send_init", |call| {
             crate::p2p::send_init::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -7827,7 +7827,7 @@ pub unsafe extern "C" fn Send_init_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Send_init", |call| {
+        enter::<A, _>(caller, &"MPI_Send_init", |call| {
             crate::p2p::send_init::<A, i64>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -7857,7 +7857,7 @@ pub unsafe extern "C" fn Sendrecv<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Sendrecv", |call| {
+        enter::<A, _>(caller, &"MPI_Sendrecv", |call| {
             crate::p2p::sendrecv::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -7890,7 +7890,7 @@ pub unsafe extern "C" fn Sendrecv_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Sendrecv", |call| {
+        enter::<A, _>(caller, &"MPI_Sendrecv", |call| {
             crate::p2p::sendrecv::<A, i64>(
                 call,
                 Buffer::new(sendbuf, sendcount, sendtype),
@@ -7920,7 +7920,7 @@ pub unsafe extern "C" fn Sendrecv_replace<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Sendrecv_replace", |call| {
+        enter::<A, _>(caller, &"MPI_Sendrecv_replace", |call| {
             crate::p2p::sendrecv_replace::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -7949,7 +7949,7 @@ pub unsafe extern "C" fn Sendrecv_replace_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Sendrecv_replace", |call| {
+        enter::<A, _>(caller, &"MPI_Sendrecv_replace", |call| {
             crate::p2p::sendrecv_replace::<A, i64>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -7972,7 +7972,7 @@ pub unsafe extern "C" fn Session_attach_buffer<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Session_attach_buffer", |call| {
+        enter::<A, _>(caller, &"MPI_Session_attach_buffer", |call| {
             crate::p2p::session_attach::<A, core::ffi::c_int>(
                 call,
                 session,
@@ -7991,7 +7991,7 @@ pub unsafe extern "C" fn Session_attach_buffer_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Session_attach_buffer", |call| {
+        enter::<A, _>(caller, &"MPI_Session_attach_buffer", |call| {
             crate::p2p::session_attach::<A, i64>(call, session, Base::new(buffer), size)
         })
     }
@@ -8004,7 +8004,7 @@ pub unsafe extern "C" fn Session_call_errhandler<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Session_call_errhandler", |call| {
+        enter::<A, _>(caller, &"MPI_Session_call_errhandler", |call| {
             crate::session::call_errhandler::<A>(call, session, errorcode)
         })
     }
@@ -8017,7 +8017,7 @@ pub unsafe extern "C" fn Session_create_errhandler<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Session_create_errhandler", |call| {
+        enter::<A, _>(caller, &"MPI_Session_create_errhandler", |call| {
             crate::session::create_errhandler::<A>(
                 call,
                 session_errhandler_fn,
@@ -8035,7 +8035,7 @@ pub unsafe extern "C" fn Session_detach_buffer<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Session_detach_buffer", |call| {
+        enter::<A, _>(caller, &"MPI_Session_detach_buffer", |call| {
             crate::p2p::session_detach::<A, core::ffi::c_int>(
                 call,
                 session,
@@ -8054,7 +8054,7 @@ pub unsafe extern "C" fn Session_detach_buffer_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Session_detach_buffer", |call| {
+        enter::<A, _>(caller, &"MPI_Session_detach_buffer", |call| {
             crate::p2p::session_detach::<A, i64>(
                 call,
                 session,
@@ -8071,7 +8071,7 @@ pub unsafe extern "C" fn Session_finalize<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Session_finalize", |call| {
+        enter::<A, _>(caller, &"MPI_Session_finalize", |call| {
             crate::session::finalize::<A>(call, InOut::new(session))
         })
     }
@@ -8083,7 +8083,7 @@ pub unsafe extern "C" fn Session_flush_buffer<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Session_flush_buffer", |call| {
+        enter::<A, _>(caller, &"MPI_Session_flush_buffer", |call| {
             crate::p2p::session_flush::<A>(call, session)
         })
     }
@@ -8096,7 +8096,7 @@ pub unsafe extern "C" fn Session_get_errhandler<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Session_get_errhandler", |call| {
+        enter::<A, _>(caller, &"MPI_Session_get_errhandler", |call| {
             crate::session::get_errhandler::<A>(call, session, Out::new(errhandler))
         })
     }
@@ -8109,7 +8109,7 @@ pub unsafe extern "C" fn Session_get_info<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Session_get_info", |call| {
+        enter::<A, _>(caller, &"MPI_Session_get_info", |call| {
             crate::session::get_info::<A>(call, session, Out::new(info_used))
         })
     }
@@ -8125,7 +8125,7 @@ pub unsafe extern "C" fn Session_get_nth_pset<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Session_get_nth_pset", |call| {
+        enter::<A, _>(caller, &"MPI_Session_get_nth_pset", |call| {
             crate::session::get_nth_pset::<A>(
                 call,
                 session,
@@ -8146,7 +8146,7 @@ pub unsafe extern "C" fn Session_get_num_psets<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Session_get_num_psets", |call| {
+        enter::<A, _>(caller, &"MPI_Session_get_num_psets", |call| {
             crate::session::get_num_psets::<A>(call, session, info, Out::new(npset_names))
         })
     }
@@ -8160,7 +8160,7 @@ pub unsafe extern "C" fn Session_get_pset_info<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Session_get_pset_info", |call| {
+        enter::<A, _>(caller, &"MPI_Session_get_pset_info", |call| {
             crate::session::get_pset_info::<A>(call, session, Text::new(pset_name), Out::new(info))
         })
     }
@@ -8173,7 +8173,7 @@ pub unsafe extern "C" fn Session_iflush_buffer<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Session_iflush_buffer", |call| {
+        enter::<A, _>(caller, &"MPI_Session_iflush_buffer", |call| {
             crate::p2p::session_iflush::<A>(call, session, Out::new(request))
         })
     }
@@ -8187,7 +8187,7 @@ pub unsafe extern "C" fn Session_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Session_init", |call| {
+        enter::<A, _>(caller, &"MPI_Session_init", |call| {
             crate::session::init::<A>(call, info, errhandler, Out::new(session))
         })
     }
@@ -8200,7 +8200,7 @@ pub unsafe extern "C" fn Session_set_errhandler<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Session_set_errhandler", |call| {
+        enter::<A, _>(caller, &"MPI_Session_set_errhandler", |call| {
             crate::session::set_errhandler::<A>(call, session, errhandler)
         })
     }
@@ -8217,7 +8217,7 @@ pub unsafe extern "C" fn Ssend<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ssend", |call| {
+        enter::<A, _>(caller, &"MPI_Ssend", |call| {
             crate::p2p::ssend::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -8240,7 +8240,7 @@ pub unsafe extern "C" fn Ssend_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ssend", |call| {
+        enter::<A, _>(caller, &"MPI_Ssend", |call| {
             crate::p2p::ssend::<A, i64>(call, Buffer::new(buf, count, datatype), dest, tag, comm)
         })
     }
@@ -8258,7 +8258,7 @@ pub unsafe extern "C" fn Ssend_init<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ssend_init", |call| {
+        enter::<A, _>(caller, &"MPI_Ssend_init", |call| {
             crate::p2p::ssend_init::<A, core::ffi::c_int>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -8283,7 +8283,7 @@ pub unsafe extern "C" fn Ssend_init_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Ssend_init", |call| {
+        enter::<A, _>(caller, &"MPI_Ssend_init", |call| {
             crate::p2p::ssend_init::<A, i64>(
                 call,
                 Buffer::new(buf, count, datatype),
@@ -8302,7 +8302,7 @@ pub unsafe extern "C" fn Start<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Start", |call| {
+        enter::<A, _>(caller, &"MPI_Start", |call| {
             crate::request::start::<A>(call, InOut::new(request))
         })
     }
@@ -8315,7 +8315,7 @@ pub unsafe extern "C" fn Startall<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Startall", |call| {
+        enter::<A, _>(caller, &"MPI_Startall", |call| {
             crate::request::startall::<A>(call, count, InOutArray::new(array_of_requests))
         })
     }
@@ -8328,7 +8328,7 @@ pub unsafe extern "C" fn Status_get_error<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Status_get_error", |call| {
+        enter::<A, _>(caller, &"MPI_Status_get_error", |call| {
             crate::status::get_error::<A>(call, In::new(status), Out::new(err))
         })
     }
@@ -8341,7 +8341,7 @@ pub unsafe extern "C" fn Status_get_source<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Status_get_source", |call| {
+        enter::<A, _>(caller, &"MPI_Status_get_source", |call| {
             crate::status::get_source::<A>(call, In::new(status), Out::new(source))
         })
     }
@@ -8354,7 +8354,7 @@ pub unsafe extern "C" fn Status_get_tag<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Status_get_tag", |call| {
+        enter::<A, _>(caller, &"MPI_Status_get_tag", |call| {
             crate::status::get_tag::<A>(call, In::new(status), Out::new(tag))
         })
     }
@@ -8367,7 +8367,7 @@ pub unsafe extern "C" fn Status_set_cancelled<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Status_set_cancelled", |call| {
+        enter::<A, _>(caller, &"MPI_Status_set_cancelled", |call| {
             crate::status::set_cancelled::<A>(call, InOut::new(status), flag)
         })
     }
@@ -8381,7 +8381,7 @@ pub unsafe extern "C" fn Status_set_elements<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Status_set_elements", |call| {
+        enter::<A, _>(caller, &"MPI_Status_set_elements", |call| {
             crate::status::set_elements::<A, core::ffi::c_int>(
                 call,
                 InOut::new(status),
@@ -8400,7 +8400,7 @@ pub unsafe extern "C" fn Status_set_elements_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Status_set_elements", |call| {
+        enter::<A, _>(caller, &"MPI_Status_set_elements", |call| {
             crate::status::set_elements::<A, i64>(call, InOut::new(status), datatype, count)
         })
     }
@@ -8414,7 +8414,7 @@ pub unsafe extern "C" fn Status_set_elements_x<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Status_set_elements_x", |call| {
+        enter::<A, _>(caller, &"MPI_Status_set_elements_x", |call| {
             crate::status::set_elements_x::<A>(call, InOut::new(status), datatype, count)
         })
     }
@@ -8427,7 +8427,7 @@ pub unsafe extern "C" fn Status_set_error<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Status_set_error", |call| {
+        enter::<A, _>(caller, &"MPI_Status_set_error", |call| {
             crate::status::set_error::<A>(call, InOut::new(status), err)
         })
     }
@@ -8440,7 +8440,7 @@ pub unsafe extern "C" fn Status_set_source<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Status_set_source", |call| {
+        enter::<A, _>(caller, &"MPI_Status_set_source", |call| {
             crate::status::set_source::<A>(call, InOut::new(status), source)
         })
     }
@@ -8453,7 +8453,7 @@ pub unsafe extern "C" fn Status_set_tag<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Status_set_tag", |call| {
+        enter::<A, _>(caller, &"MPI_Status_set_tag", |call| {
             crate::status::set_tag::<A>(call, InOut::new(status), tag)
         })
     }
@@ -8465,7 +8465,7 @@ pub unsafe extern "C" fn T_category_changed<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_category_changed", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_category_changed", |call| {
             crate::tool::category_changed::<A>(call, Out::new(update_number))
         })
     }
@@ -8479,7 +8479,7 @@ pub unsafe extern "C" fn T_category_get_categories<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_category_get_categories", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_category_get_categories", |call| {
             crate::tool::category_get_categories::<A>(call, cat_index, len, OutArray::new(indices))
         })
     }
@@ -8493,7 +8493,7 @@ pub unsafe extern "C" fn T_category_get_cvars<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_category_get_cvars", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_category_get_cvars", |call| {
             crate::tool::category_get_cvars::<A>(call, cat_index, len, OutArray::new(indices))
         })
     }
@@ -8507,7 +8507,7 @@ pub unsafe extern "C" fn T_category_get_events<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_category_get_events", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_category_get_events", |call| {
             crate::tool::category_get_events::<A>(call, cat_index, len, OutArray::new(indices))
         })
     }
@@ -8520,7 +8520,7 @@ pub unsafe extern "C" fn T_category_get_index<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_category_get_index", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_category_get_index", |call| {
             crate::tool::category_get_index::<A>(call, Text::new(name), Out::new(cat_index))
         })
     }
@@ -8539,7 +8539,7 @@ pub unsafe extern "C" fn T_category_get_info<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_category_get_info", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_category_get_info", |call| {
             crate::tool::category_get_info::<A>(
                 call,
                 cat_index,
@@ -8561,7 +8561,7 @@ pub unsafe extern "C" fn T_category_get_num<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_category_get_num", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_category_get_num", |call| {
             crate::tool::category_get_num::<A>(call, Out::new(num_cat))
         })
     }
@@ -8574,7 +8574,7 @@ pub unsafe extern "C" fn T_category_get_num_events<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_category_get_num_events", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_category_get_num_events", |call| {
             crate::tool::category_get_num_events::<A>(call, cat_index, Out::new(num_events))
         })
     }
@@ -8588,7 +8588,7 @@ pub unsafe extern "C" fn T_category_get_pvars<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_category_get_pvars", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_category_get_pvars", |call| {
             crate::tool::category_get_pvars::<A>(call, cat_index, len, OutArray::new(indices))
         })
     }
@@ -8601,7 +8601,7 @@ pub unsafe extern "C" fn T_cvar_get_index<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_cvar_get_index", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_cvar_get_index", |call| {
             crate::tool::cvar_get_index::<A>(call, Text::new(name), Out::new(cvar_index))
         })
     }
@@ -8622,7 +8622,7 @@ pub unsafe extern "C" fn T_cvar_get_info<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_cvar_get_info", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_cvar_get_info", |call| {
             crate::tool::cvar_get_info::<A>(
                 call,
                 cvar_index,
@@ -8646,7 +8646,7 @@ pub unsafe extern "C" fn T_cvar_get_num<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_cvar_get_num", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_cvar_get_num", |call| {
             crate::tool::cvar_get_num::<A>(call, Out::new(num_cvar))
         })
     }
@@ -8661,7 +8661,7 @@ pub unsafe extern "C" fn T_cvar_handle_alloc<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_cvar_handle_alloc", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_cvar_handle_alloc", |call| {
             crate::tool::cvar_handle_alloc::<A>(
                 call,
                 cvar_index,
@@ -8679,7 +8679,7 @@ pub unsafe extern "C" fn T_cvar_handle_free<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_cvar_handle_free", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_cvar_handle_free", |call| {
             crate::tool::cvar_handle_free::<A>(call, InOut::new(handle))
         })
     }
@@ -8692,7 +8692,7 @@ pub unsafe extern "C" fn T_cvar_read<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_cvar_read", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_cvar_read", |call| {
             crate::tool::cvar_read::<A>(call, handle, Base::new(buf))
         })
     }
@@ -8705,7 +8705,7 @@ pub unsafe extern "C" fn T_cvar_write<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_cvar_write", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_cvar_write", |call| {
             crate::tool::cvar_write::<A>(call, handle, Base::new(buf))
         })
     }
@@ -8720,7 +8720,7 @@ pub unsafe extern "C" fn T_enum_get_info<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_enum_get_info", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_enum_get_info", |call| {
             crate::tool::enum_get_info::<A>(
                 call,
                 enumtype,
@@ -8742,7 +8742,7 @@ pub unsafe extern "C" fn T_enum_get_item<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_enum_get_item", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_enum_get_item", |call| {
             crate::tool::enum_get_item::<A>(
                 call,
                 enumtype,
@@ -8763,7 +8763,7 @@ pub unsafe extern "C" fn T_event_callback_get_info<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_event_callback_get_info", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_event_callback_get_info", |call| {
             crate::tool::event_callback_get_info::<A>(
                 call,
                 event_registration,
@@ -8782,7 +8782,7 @@ pub unsafe extern "C" fn T_event_callback_set_info<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_event_callback_set_info", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_event_callback_set_info", |call| {
             crate::tool::event_callback_set_info::<A>(call, event_registration, cb_safety, info)
         })
     }
@@ -8795,7 +8795,7 @@ pub unsafe extern "C" fn T_event_copy<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_event_copy", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_event_copy", |call| {
             crate::tool::event_copy::<A>(
                 call,
                 event_instance,
@@ -8812,7 +8812,7 @@ pub unsafe extern "C" fn T_event_get_index<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_event_get_index", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_event_get_index", |call| {
             crate::tool::event_get_index::<A>(call, Text::new(name), Out::new(event_index))
         })
     }
@@ -8835,7 +8835,7 @@ pub unsafe extern "C" fn T_event_get_info<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_event_get_info", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_event_get_info", |call| {
             crate::tool::event_get_info::<A>(
                 call,
                 event_index,
@@ -8861,7 +8861,7 @@ pub unsafe extern "C" fn T_event_get_num<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_event_get_num", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_event_get_num", |call| {
             crate::tool::event_get_num::<A>(call, Out::new(num_events))
         })
     }
@@ -8874,7 +8874,7 @@ pub unsafe extern "C" fn T_event_get_source<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_event_get_source", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_event_get_source", |call| {
             crate::tool::event_get_source::<A>(call, event_instance, Out::new(source_index))
         })
     }
@@ -8887,7 +8887,7 @@ pub unsafe extern "C" fn T_event_get_timestamp<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_event_get_timestamp", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_event_get_timestamp", |call| {
             crate::tool::event_get_timestamp::<A>(call, event_instance, Out::new(event_timestamp))
         })
     }
@@ -8902,7 +8902,7 @@ pub unsafe extern "C" fn T_event_handle_alloc<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_event_handle_alloc", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_event_handle_alloc", |call| {
             crate::tool::event_handle_alloc::<A>(
                 call,
                 event_index,
@@ -8922,7 +8922,7 @@ pub unsafe extern "C" fn T_event_handle_free<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_event_handle_free", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_event_handle_free", |call| {
             crate::tool::event_handle_free::<A>(
                 call,
                 event_registration,
@@ -8940,7 +8940,7 @@ pub unsafe extern "C" fn T_event_handle_get_info<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_event_handle_get_info", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_event_handle_get_info", |call| {
             crate::tool::event_handle_get_info::<A>(call, event_registration, Out::new(info_used))
         })
     }
@@ -8953,7 +8953,7 @@ pub unsafe extern "C" fn T_event_handle_set_info<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_event_handle_set_info", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_event_handle_set_info", |call| {
             crate::tool::event_handle_set_info::<A>(call, event_registration, info)
         })
     }
@@ -8967,7 +8967,7 @@ pub unsafe extern "C" fn T_event_read<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_event_read", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_event_read", |call| {
             crate::tool::event_read::<A>(
                 call,
                 event_instance,
@@ -8988,7 +8988,7 @@ pub unsafe extern "C" fn T_event_register_callback<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_event_register_callback", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_event_register_callback", |call| {
             crate::tool::event_register_callback::<A>(
                 call,
                 event_registration,
@@ -9008,7 +9008,7 @@ pub unsafe extern "C" fn T_event_set_dropped_handler<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_event_set_dropped_handler", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_event_set_dropped_handler", |call| {
             crate::tool::event_set_dropped_handler::<A>(
                 call,
                 event_registration,
@@ -9021,7 +9021,7 @@ pub unsafe extern "C" fn T_event_set_dropped_handler<A: Abi>(
 pub unsafe extern "C" fn T_finalize<A: Abi>(caller: *const c_void) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_finalize", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_finalize", |call| {
             crate::tool::finalize::<A>(call)
         })
     }
@@ -9034,7 +9034,7 @@ pub unsafe extern "C" fn T_init_thread<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_init_thread", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_init_thread", |call| {
             crate::tool::init_thread::<A>(call, required, Out::new(provided))
         })
     }
@@ -9048,7 +9048,7 @@ pub unsafe extern "C" fn T_pvar_get_index<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_pvar_get_index", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_pvar_get_index", |call| {
             crate::tool::pvar_get_index::<A>(call, Text::new(name), var_class, Out::new(pvar_index))
         })
     }
@@ -9072,7 +9072,7 @@ pub unsafe extern "C" fn T_pvar_get_info<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_pvar_get_info", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_pvar_get_info", |call| {
             crate::tool::pvar_get_info::<A>(
                 call,
                 pvar_index,
@@ -9099,7 +9099,7 @@ pub unsafe extern "C" fn T_pvar_get_num<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_pvar_get_num", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_pvar_get_num", |call| {
             crate::tool::pvar_get_num::<A>(call, Out::new(num_pvar))
         })
     }
@@ -9115,7 +9115,7 @@ pub unsafe extern "C" fn T_pvar_handle_alloc<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_pvar_handle_alloc", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_pvar_handle_alloc", |call| {
             crate::tool::pvar_handle_alloc::<A>(
                 call,
                 pe_session,
@@ -9135,7 +9135,7 @@ pub unsafe extern "C" fn T_pvar_handle_free<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_pvar_handle_free", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_pvar_handle_free", |call| {
             crate::tool::pvar_handle_free::<A>(call, pe_session, InOut::new(handle))
         })
     }
@@ -9149,7 +9149,7 @@ pub unsafe extern "C" fn T_pvar_read<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_pvar_read", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_pvar_read", |call| {
             crate::tool::pvar_read::<A>(call, pe_session, handle, Base::new(buf))
         })
     }
@@ -9163,7 +9163,7 @@ pub unsafe extern "C" fn T_pvar_readreset<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_pvar_readreset", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_pvar_readreset", |call| {
             crate::tool::pvar_readreset::<A>(call, pe_session, handle, Base::new(buf))
         })
     }
@@ -9176,7 +9176,7 @@ pub unsafe extern "C" fn T_pvar_reset<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_pvar_reset", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_pvar_reset", |call| {
             crate::tool::pvar_reset::<A>(call, pe_session, handle)
         })
     }
@@ -9188,7 +9188,7 @@ pub unsafe extern "C" fn T_pvar_session_create<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_pvar_session_create", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_pvar_session_create", |call| {
             crate::tool::pvar_session_create::<A>(call, Out::new(pe_session))
         })
     }
@@ -9200,7 +9200,7 @@ pub unsafe extern "C" fn T_pvar_session_free<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_pvar_session_free", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_pvar_session_free", |call| {
             crate::tool::pvar_session_free::<A>(call, InOut::new(pe_session))
         })
     }
@@ -9213,7 +9213,7 @@ pub unsafe extern "C" fn T_pvar_start<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_pvar_start", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_pvar_start", |call| {
             crate::tool::pvar_start::<A>(call, pe_session, handle)
         })
     }
@@ -9226,7 +9226,7 @@ pub unsafe extern "C" fn T_pvar_stop<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_pvar_stop", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_pvar_stop", |call| {
             crate::tool::pvar_stop::<A>(call, pe_session, handle)
         })
     }
@@ -9240,7 +9240,7 @@ pub unsafe extern "C" fn T_pvar_write<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_pvar_write", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_pvar_write", |call| {
             crate::tool::pvar_write::<A>(call, pe_session, handle, Base::new(buf))
         })
     }
@@ -9260,7 +9260,7 @@ pub unsafe extern "C" fn T_source_get_info<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_source_get_info", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_source_get_info", |call| {
             crate::tool::source_get_info::<A>(
                 call,
                 source_index,
@@ -9283,7 +9283,7 @@ pub unsafe extern "C" fn T_source_get_num<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_source_get_num", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_source_get_num", |call| {
             crate::tool::source_get_num::<A>(call, Out::new(num_sources))
         })
     }
@@ -9296,7 +9296,7 @@ pub unsafe extern "C" fn T_source_get_timestamp<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        crate::tool::enter::<A, _>(caller, "MPI_T_source_get_timestamp", |call| {
+        crate::tool::enter::<A, _>(caller, &"MPI_T_source_get_timestamp", |call| {
             crate::tool::source_get_timestamp::<A>(call, source_index, Out::new(timestamp))
         })
     }
@@ -9310,7 +9310,7 @@ pub unsafe extern "C" fn Test<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Test", |call| {
+        enter::<A, _>(caller, &"MPI_Test", |call| {
             crate::request::test::<A>(
                 call,
                 InOut::new(request),
@@ -9328,7 +9328,7 @@ pub unsafe extern "C" fn Test_cancelled<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Test_cancelled", |call| {
+        enter::<A, _>(caller, &"MPI_Test_cancelled", |call| {
             crate::status::test_cancelled::<A>(call, In::new(status), Out::new(flag))
         })
     }
@@ -9343,7 +9343,7 @@ pub unsafe extern "C" fn Testall<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Testall", |call| {
+        enter::<A, _>(caller, &"MPI_Testall", |call| {
             crate::request::testall::<A>(
                 call,
                 count,
@@ -9365,7 +9365,7 @@ pub unsafe extern "C" fn Testany<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Testany", |call| {
+        enter::<A, _>(caller, &"MPI_Testany", |call| {
             crate::request::testany::<A>(
                 call,
                 count,
@@ -9388,7 +9388,7 @@ pub unsafe extern "C" fn Testsome<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Testsome", |call| {
+        enter::<A, _>(caller, &"MPI_Testsome", |call| {
             crate::request::testsome::<A>(
                 call,
                 incount,
@@ -9408,7 +9408,7 @@ pub unsafe extern "C" fn Topo_test<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Topo_test", |call| {
+        enter::<A, _>(caller, &"MPI_Topo_test", |call| {
             crate::comm::topo_test::<A>(call, comm, Out::new(status))
         })
     }
@@ -9420,7 +9420,7 @@ pub unsafe extern "C" fn Type_commit<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_commit", |call| {
+        enter::<A, _>(caller, &"MPI_Type_commit", |call| {
             crate::datatype::commit::<A>(call, InOut::new(datatype))
         })
     }
@@ -9434,7 +9434,7 @@ pub unsafe extern "C" fn Type_contiguous<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_contiguous", |call| {
+        enter::<A, _>(caller, &"MPI_Type_contiguous", |call| {
             crate::datatype::contiguous::<A, core::ffi::c_int>(
                 call,
                 count,
@@ -9453,7 +9453,7 @@ pub unsafe extern "C" fn Type_contiguous_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_contiguous", |call| {
+        enter::<A, _>(caller, &"MPI_Type_contiguous", |call| {
             crate::datatype::contiguous::<A, i64>(call, count, oldtype, Out::new(newtype))
         })
     }
@@ -9474,7 +9474,7 @@ pub unsafe extern "C" fn Type_create_darray<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_create_darray", |call| {
+        enter::<A, _>(caller, &"MPI_Type_create_darray", |call| {
             crate::datatype::darray::<A, core::ffi::c_int>(
                 call,
                 size,
@@ -9507,7 +9507,7 @@ pub unsafe extern "C" fn Type_create_darray_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_create_darray", |call| {
+        enter::<A, _>(caller, &"MPI_Type_create_darray", |call| {
             crate::datatype::darray::<A, i64>(
                 call,
                 size,
@@ -9533,7 +9533,7 @@ pub unsafe extern "C" fn Type_create_f90_complex<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_create_f90_complex", |call| {
+        enter::<A, _>(caller, &"MPI_Type_create_f90_complex", |call| {
             crate::datatype::f90_complex::<A>(call, p, r, Out::new(newtype))
         })
     }
@@ -9546,7 +9546,7 @@ pub unsafe extern "C" fn Type_create_f90_integer<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_create_f90_integer", |call| {
+        enter::<A, _>(caller, &"MPI_Type_create_f90_integer", |call| {
             crate::datatype::f90_integer::<A>(call, r, Out::new(newtype))
         })
     }
@@ -9560,7 +9560,7 @@ pub unsafe extern "C" fn Type_create_f90_real<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_create_f90_real", |call| {
+        enter::<A, _>(caller, &"MPI_Type_create_f90_real", |call| {
             crate::datatype::f90_real::<A>(call, p, r, Out::new(newtype))
         })
     }
@@ -9576,7 +9576,7 @@ pub unsafe extern "C" fn Type_create_hindexed<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_create_hindexed", |call| {
+        enter::<A, _>(caller, &"MPI_Type_create_hindexed", |call| {
             crate::datatype::hindexed::<A, core::ffi::c_int>(
                 call,
                 count,
@@ -9599,7 +9599,7 @@ pub unsafe extern "C" fn Type_create_hindexed_block<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_create_hindexed_block", |call| {
+        enter::<A, _>(caller, &"MPI_Type_create_hindexed_block", |call| {
             crate::datatype::hindexed_block::<A, core::ffi::c_int>(
                 call,
                 count,
@@ -9622,7 +9622,7 @@ pub unsafe extern "C" fn Type_create_hindexed_block_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_create_hindexed_block", |call| {
+        enter::<A, _>(caller, &"MPI_Type_create_hindexed_block", |call| {
             crate::datatype::hindexed_block::<A, i64>(
                 call,
                 count,
@@ -9645,7 +9645,7 @@ pub unsafe extern "C" fn Type_create_hindexed_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_create_hindexed", |call| {
+        enter::<A, _>(caller, &"MPI_Type_create_hindexed", |call| {
             crate::datatype::hindexed::<A, i64>(
                 call,
                 count,
@@ -9668,7 +9668,7 @@ pub unsafe extern "C" fn Type_create_hvector<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_create_hvector", |call| {
+        enter::<A, _>(caller, &"MPI_Type_create_hvector", |call| {
             crate::datatype::hvector::<A, core::ffi::c_int>(
                 call,
                 count,
@@ -9691,7 +9691,7 @@ pub unsafe extern "C" fn Type_create_hvector_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_create_hvector", |call| {
+        enter::<A, _>(caller, &"MPI_Type_create_hvector", |call| {
             crate::datatype::hvector::<A, i64>(
                 call,
                 count,
@@ -9714,7 +9714,7 @@ pub unsafe extern "C" fn Type_create_indexed_block<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_create_indexed_block", |call| {
+        enter::<A, _>(caller, &"MPI_Type_create_indexed_block", |call| {
             crate::datatype::indexed_block::<A, core::ffi::c_int>(
                 call,
                 count,
@@ -9737,7 +9737,7 @@ pub unsafe extern "C" fn Type_create_indexed_block_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_create_indexed_block", |call| {
+        enter::<A, _>(caller, &"MPI_Type_create_indexed_block", |call| {
             crate::datatype::indexed_block::<A, i64>(
                 call,
                 count,
@@ -9759,7 +9759,7 @@ pub unsafe extern "C" fn Type_create_keyval<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_create_keyval", |call| {
+        enter::<A, _>(caller, &"MPI_Type_create_keyval", |call| {
             crate::attribute::type_create_keyval::<A>(
                 call,
                 type_copy_attr_fn,
@@ -9780,7 +9780,7 @@ pub unsafe extern "C" fn Type_create_resized<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_create_resized", |call| {
+        enter::<A, _>(caller, &"MPI_Type_create_resized", |call| {
             crate::datatype::resized::<A, core::ffi::c_int>(
                 call,
                 oldtype,
@@ -9801,7 +9801,7 @@ pub unsafe extern "C" fn Type_create_resized_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_create_resized", |call| {
+        enter::<A, _>(caller, &"MPI_Type_create_resized", |call| {
             crate::datatype::resized::<A, i64>(call, oldtype, lb, extent, Out::new(newtype))
         })
     }
@@ -9817,7 +9817,7 @@ pub unsafe extern "C" fn Type_create_struct<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_create_struct", |call| {
+        enter::<A, _>(caller, &"MPI_Type_create_struct", |call| {
             crate::datatype::struct_::<A, core::ffi::c_int>(
                 call,
                 count,
@@ -9840,7 +9840,7 @@ pub unsafe extern "C" fn Type_create_struct_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_create_struct", |call| {
+        enter::<A, _>(caller, &"MPI_Type_create_struct", |call| {
             crate::datatype::struct_::<A, i64>(
                 call,
                 count,
@@ -9865,7 +9865,7 @@ pub unsafe extern "C" fn Type_create_subarray<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_create_subarray", |call| {
+        enter::<A, _>(caller, &"MPI_Type_create_subarray", |call| {
             crate::datatype::subarray::<A, core::ffi::c_int>(
                 call,
                 ndims,
@@ -9892,7 +9892,7 @@ pub unsafe extern "C" fn Type_create_subarray_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_create_subarray", |call| {
+        enter::<A, _>(caller, &"MPI_Type_create_subarray", |call| {
             crate::datatype::subarray::<A, i64>(
                 call,
                 ndims,
@@ -9914,7 +9914,7 @@ pub unsafe extern "C" fn Type_delete_attr<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_delete_attr", |call| {
+        enter::<A, _>(caller, &"MPI_Type_delete_attr", |call| {
             crate::attribute::type_delete_attr::<A>(call, datatype, type_keyval)
         })
     }
@@ -9927,7 +9927,7 @@ pub unsafe extern "C" fn Type_dup<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_dup", |call| {
+        enter::<A, _>(caller, &"MPI_Type_dup", |call| {
             crate::datatype::dup::<A>(call, oldtype, Out::new(newtype))
         })
     }
@@ -9940,7 +9940,7 @@ pub unsafe extern "C" fn Type_extent<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_extent", |call| {
+        enter::<A, _>(caller, &"MPI_Type_extent", |call| {
             crate::datatype::old_extent::<A>(call, datatype, Out::new(extent))
         })
     }
@@ -9952,7 +9952,7 @@ pub unsafe extern "C" fn Type_free<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_free", |call| {
+        enter::<A, _>(caller, &"MPI_Type_free", |call| {
             crate::datatype::free::<A>(call, InOut::new(datatype))
         })
     }
@@ -9964,7 +9964,7 @@ pub unsafe extern "C" fn Type_free_keyval<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_free_keyval", |call| {
+        enter::<A, _>(caller, &"MPI_Type_free_keyval", |call| {
             crate::attribute::type_free_keyval::<A>(call, InOut::new(type_keyval))
         })
     }
@@ -9979,7 +9979,7 @@ pub unsafe extern "C" fn Type_get_attr<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_get_attr", |call| {
+        enter::<A, _>(caller, &"MPI_Type_get_attr", |call| {
             crate::attribute::type_get_attr::<A>(
                 call,
                 datatype,
@@ -10003,7 +10003,7 @@ pub unsafe extern "C" fn Type_get_contents<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_get_contents", |call| {
+        enter::<A, _>(caller, &"MPI_Type_get_contents", |call| {
             crate::datatype::get_contents::<A>(
                 call,
                 datatype,
@@ -10032,7 +10032,7 @@ pub unsafe extern "C" fn Type_get_contents_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_get_contents", |call| {
+        enter::<A, _>(caller, &"MPI_Type_get_contents", |call| {
             crate::datatype::get_contents_large::<A>(
                 call,
                 datatype,
@@ -10059,7 +10059,7 @@ pub unsafe extern "C" fn Type_get_envelope<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_get_envelope", |call| {
+        enter::<A, _>(caller, &"MPI_Type_get_envelope", |call| {
             crate::datatype::get_envelope::<A>(
                 call,
                 datatype,
@@ -10083,7 +10083,7 @@ pub unsafe extern "C" fn Type_get_envelope_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_get_envelope", |call| {
+        enter::<A, _>(caller, &"MPI_Type_get_envelope", |call| {
             crate::datatype::get_envelope_large::<A>(
                 call,
                 datatype,
@@ -10105,7 +10105,7 @@ pub unsafe extern "C" fn Type_get_extent<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_get_extent", |call| {
+        enter::<A, _>(caller, &"MPI_Type_get_extent", |call| {
             crate::datatype::extent::<A, core::ffi::c_int>(
                 call,
                 datatype,
@@ -10124,7 +10124,7 @@ pub unsafe extern "C" fn Type_get_extent_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_get_extent", |call| {
+        enter::<A, _>(caller, &"MPI_Type_get_extent", |call| {
             crate::datatype::extent::<A, i64>(call, datatype, Out::new(lb), Out::new(extent))
         })
     }
@@ -10138,7 +10138,7 @@ pub unsafe extern "C" fn Type_get_extent_x<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_get_extent_x", |call| {
+        enter::<A, _>(caller, &"MPI_Type_get_extent_x", |call| {
             crate::datatype::extent_x::<A>(call, datatype, Out::new(lb), Out::new(extent))
         })
     }
@@ -10152,7 +10152,7 @@ pub unsafe extern "C" fn Type_get_name<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_get_name", |call| {
+        enter::<A, _>(caller, &"MPI_Type_get_name", |call| {
             crate::datatype::get_name::<A>(
                 call,
                 datatype,
@@ -10171,7 +10171,7 @@ pub unsafe extern "C" fn Type_get_true_extent<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_get_true_extent", |call| {
+        enter::<A, _>(caller, &"MPI_Type_get_true_extent", |call| {
             crate::datatype::true_extent::<A, core::ffi::c_int>(
                 call,
                 datatype,
@@ -10190,7 +10190,7 @@ pub unsafe extern "C" fn Type_get_true_extent_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_get_true_extent", |call| {
+        enter::<A, _>(caller, &"MPI_Type_get_true_extent", |call| {
             crate::datatype::true_extent::<A, i64>(
                 call,
                 datatype,
@@ -10209,7 +10209,7 @@ pub unsafe extern "C" fn Type_get_true_extent_x<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_get_true_extent_x", |call| {
+        enter::<A, _>(caller, &"MPI_Type_get_true_extent_x", |call| {
             crate::datatype::true_extent_x::<A>(
                 call,
                 datatype,
@@ -10228,7 +10228,7 @@ pub unsafe extern "C" fn Type_get_value_index<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_get_value_index", |call| {
+        enter::<A, _>(caller, &"MPI_Type_get_value_index", |call| {
             crate::datatype::get_value_index::<A>(call, value_type, index_type, Out::new(pair_type))
         })
     }
@@ -10244,7 +10244,7 @@ pub unsafe extern "C" fn Type_hindexed<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_hindexed", |call| {
+        enter::<A, _>(caller, &"MPI_Type_hindexed", |call| {
             crate::datatype::old_hindexed::<A>(
                 call,
                 count,
@@ -10267,7 +10267,7 @@ pub unsafe extern "C" fn Type_hvector<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_hvector", |call| {
+        enter::<A, _>(caller, &"MPI_Type_hvector", |call| {
             crate::datatype::old_hvector::<A>(
                 call,
                 count,
@@ -10290,7 +10290,7 @@ pub unsafe extern "C" fn Type_indexed<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_indexed", |call| {
+        enter::<A, _>(caller, &"MPI_Type_indexed", |call| {
             crate::datatype::indexed::<A, core::ffi::c_int>(
                 call,
                 count,
@@ -10313,7 +10313,7 @@ pub unsafe extern "C" fn Type_indexed_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_indexed", |call| {
+        enter::<A, _>(caller, &"MPI_Type_indexed", |call| {
             crate::datatype::indexed::<A, i64>(
                 call,
                 count,
@@ -10333,7 +10333,7 @@ pub unsafe extern "C" fn Type_lb<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_lb", |call| {
+        enter::<A, _>(caller, &"MPI_Type_lb", |call| {
             crate::datatype::lb::<A>(call, datatype, Out::new(displacement))
         })
     }
@@ -10347,7 +10347,7 @@ pub unsafe extern "C" fn Type_match_size<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_match_size", |call| {
+        enter::<A, _>(caller, &"MPI_Type_match_size", |call| {
             crate::datatype::match_size::<A>(call, typeclass, size, Out::new(datatype))
         })
     }
@@ -10361,7 +10361,7 @@ pub unsafe extern "C" fn Type_set_attr<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_set_attr", |call| {
+        enter::<A, _>(caller, &"MPI_Type_set_attr", |call| {
             crate::attribute::type_set_attr::<A>(call, datatype, type_keyval, attribute_val)
         })
     }
@@ -10374,7 +10374,7 @@ pub unsafe extern "C" fn Type_set_name<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_set_name", |call| {
+        enter::<A, _>(caller, &"MPI_Type_set_name", |call| {
             crate::datatype::set_name::<A>(call, datatype, Text::new(type_name))
         })
     }
@@ -10387,7 +10387,7 @@ pub unsafe extern "C" fn Type_size<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_size", |call| {
+        enter::<A, _>(caller, &"MPI_Type_size", |call| {
             crate::datatype::size::<A, core::ffi::c_int>(call, datatype, Out::new(size))
         })
     }
@@ -10400,7 +10400,7 @@ pub unsafe extern "C" fn Type_size_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_size", |call| {
+        enter::<A, _>(caller, &"MPI_Type_size", |call| {
             crate::datatype::size::<A, i64>(call, datatype, Out::new(size))
         })
     }
@@ -10413,7 +10413,7 @@ pub unsafe extern "C" fn Type_size_x<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_size_x", |call| {
+        enter::<A, _>(caller, &"MPI_Type_size_x", |call| {
             crate::datatype::size_x::<A>(call, datatype, Out::new(size))
         })
     }
@@ -10429,7 +10429,7 @@ pub unsafe extern "C" fn Type_struct<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_struct", |call| {
+        enter::<A, _>(caller, &"MPI_Type_struct", |call| {
             crate::datatype::old_struct::<A>(
                 call,
                 count,
@@ -10449,7 +10449,7 @@ pub unsafe extern "C" fn Type_ub<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_ub", |call| {
+        enter::<A, _>(caller, &"MPI_Type_ub", |call| {
             crate::datatype::ub::<A>(call, datatype, Out::new(displacement))
         })
     }
@@ -10465,7 +10465,7 @@ pub unsafe extern "C" fn Type_vector<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_vector", |call| {
+        enter::<A, _>(caller, &"MPI_Type_vector", |call| {
             crate::datatype::vector::<A, core::ffi::c_int>(
                 call,
                 count,
@@ -10488,7 +10488,7 @@ pub unsafe extern "C" fn Type_vector_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Type_vector", |call| {
+        enter::<A, _>(caller, &"MPI_Type_vector", |call| {
             crate::datatype::vector::<A, i64>(
                 call,
                 count,
@@ -10513,7 +10513,7 @@ pub unsafe extern "C" fn Unpack<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Unpack", |call| {
+        enter::<A, _>(caller, &"MPI_Unpack", |call| {
             crate::pack::unpack::<A, core::ffi::c_int>(
                 call,
                 Base::new(inbuf),
@@ -10538,7 +10538,7 @@ pub unsafe extern "C" fn Unpack_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Unpack", |call| {
+        enter::<A, _>(caller, &"MPI_Unpack", |call| {
             crate::pack::unpack::<A, i64>(
                 call,
                 Base::new(inbuf),
@@ -10563,7 +10563,7 @@ pub unsafe extern "C" fn Unpack_external<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Unpack_external", |call| {
+        enter::<A, _>(caller, &"MPI_Unpack_external", |call| {
             crate::pack::unpack_external::<A, core::ffi::c_int>(
                 call,
                 Text::new(datarep),
@@ -10588,7 +10588,7 @@ pub unsafe extern "C" fn Unpack_external_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Unpack_external", |call| {
+        enter::<A, _>(caller, &"MPI_Unpack_external", |call| {
             crate::pack::unpack_external::<A, i64>(
                 call,
                 Text::new(datarep),
@@ -10608,7 +10608,7 @@ pub unsafe extern "C" fn Wait<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Wait", |call| {
+        enter::<A, _>(caller, &"MPI_Wait", |call| {
             crate::request::wait::<A>(call, InOut::new(request), StatusOut::<A>::new(status))
         })
     }
@@ -10622,7 +10622,7 @@ pub unsafe extern "C" fn Waitall<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Waitall", |call| {
+        enter::<A, _>(caller, &"MPI_Waitall", |call| {
             crate::request::waitall::<A>(
                 call,
                 count,
@@ -10642,7 +10642,7 @@ pub unsafe extern "C" fn Waitany<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Waitany", |call| {
+        enter::<A, _>(caller, &"MPI_Waitany", |call| {
             crate::request::waitany::<A>(
                 call,
                 count,
@@ -10664,7 +10664,7 @@ pub unsafe extern "C" fn Waitsome<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Waitsome", |call| {
+        enter::<A, _>(caller, &"MPI_Waitsome", |call| {
             crate::request::waitsome::<A>(
                 call,
                 incount,
@@ -10688,7 +10688,7 @@ pub unsafe extern "C" fn Win_allocate<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_allocate", |call| {
+        enter::<A, _>(caller, &"MPI_Win_allocate", |call| {
             crate::win::allocate::<A, core::ffi::c_int>(
                 call,
                 size,
@@ -10713,7 +10713,7 @@ pub unsafe extern "C" fn Win_allocate_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_allocate", |call| {
+        enter::<A, _>(caller, &"MPI_Win_allocate", |call| {
             crate::win::allocate::<A, i64>(
                 call,
                 size,
@@ -10738,7 +10738,7 @@ pub unsafe extern "C" fn Win_allocate_shared<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_allocate_shared", |call| {
+        enter::<A, _>(caller, &"MPI_Win_allocate_shared", |call| {
             crate::win::allocate_shared::<A, core::ffi::c_int>(
                 call,
                 size,
@@ -10763,7 +10763,7 @@ pub unsafe extern "C" fn Win_allocate_shared_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_allocate_shared", |call| {
+        enter::<A, _>(caller, &"MPI_Win_allocate_shared", |call| {
             crate::win::allocate_shared::<A, i64>(
                 call,
                 size,
@@ -10785,7 +10785,7 @@ pub unsafe extern "C" fn Win_attach<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_attach", |call| {
+        enter::<A, _>(caller, &"MPI_Win_attach", |call| {
             crate::win::attach::<A>(call, win, Base::new(base), size)
         })
     }
@@ -10798,7 +10798,7 @@ pub unsafe extern "C" fn Win_call_errhandler<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_call_errhandler", |call| {
+        enter::<A, _>(caller, &"MPI_Win_call_errhandler", |call| {
             crate::win::call_errhandler::<A>(call, win, errorcode)
         })
     }
@@ -10810,7 +10810,7 @@ pub unsafe extern "C" fn Win_complete<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_complete", |call| {
+        enter::<A, _>(caller, &"MPI_Win_complete", |call| {
             crate::win::complete::<A>(call, win)
         })
     }
@@ -10827,7 +10827,7 @@ pub unsafe extern "C" fn Win_create<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_create", |call| {
+        enter::<A, _>(caller, &"MPI_Win_create", |call| {
             crate::win::create::<A, core::ffi::c_int>(
                 call,
                 Base::new(base),
@@ -10852,7 +10852,7 @@ pub unsafe extern "C" fn Win_create_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_create", |call| {
+        enter::<A, _>(caller, &"MPI_Win_create", |call| {
             crate::win::create::<A, i64>(
                 call,
                 Base::new(base),
@@ -10874,7 +10874,7 @@ pub unsafe extern "C" fn Win_create_dynamic<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_create_dynamic", |call| {
+        enter::<A, _>(caller, &"MPI_Win_create_dynamic", |call| {
             crate::win::create_dynamic::<A>(call, info, comm, Out::new(win))
         })
     }
@@ -10887,7 +10887,7 @@ pub unsafe extern "C" fn Win_create_errhandler<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_create_errhandler", |call| {
+        enter::<A, _>(caller, &"MPI_Win_create_errhandler", |call| {
             crate::win::create_errhandler::<A>(call, win_errhandler_fn, Out::new(errhandler))
         })
     }
@@ -10902,7 +10902,7 @@ pub unsafe extern "C" fn Win_create_keyval<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_create_keyval", |call| {
+        enter::<A, _>(caller, &"MPI_Win_create_keyval", |call| {
             crate::attribute::win_create_keyval::<A>(
                 call,
                 win_copy_attr_fn,
@@ -10921,7 +10921,7 @@ pub unsafe extern "C" fn Win_delete_attr<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_delete_attr", |call| {
+        enter::<A, _>(caller, &"MPI_Win_delete_attr", |call| {
             crate::attribute::win_delete_attr::<A>(call, win, win_keyval)
         })
     }
@@ -10934,7 +10934,7 @@ pub unsafe extern "C" fn Win_detach<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_detach", |call| {
+        enter::<A, _>(caller, &"MPI_Win_detach", |call| {
             crate::win::detach::<A>(call, win, Base::new(base))
         })
     }
@@ -10947,7 +10947,7 @@ pub unsafe extern "C" fn Win_fence<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_fence", |call| {
+        enter::<A, _>(caller, &"MPI_Win_fence", |call| {
             crate::win::fence::<A>(call, assert, win)
         })
     }
@@ -10960,7 +10960,7 @@ pub unsafe extern "C" fn Win_flush<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_flush", |call| {
+        enter::<A, _>(caller, &"MPI_Win_flush", |call| {
             crate::win::flush::<A>(call, rank, win)
         })
     }
@@ -10972,7 +10972,7 @@ pub unsafe extern "C" fn Win_flush_all<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_flush_all", |call| {
+        enter::<A, _>(caller, &"MPI_Win_flush_all", |call| {
             crate::win::flush_all::<A>(call, win)
         })
     }
@@ -10985,7 +10985,7 @@ pub unsafe extern "C" fn Win_flush_local<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_flush_local", |call| {
+        enter::<A, _>(caller, &"MPI_Win_flush_local", |call| {
             crate::win::flush_local::<A>(call, rank, win)
         })
     }
@@ -10997,7 +10997,7 @@ pub unsafe extern "C" fn Win_flush_local_all<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_flush_local_all", |call| {
+        enter::<A, _>(caller, &"MPI_Win_flush_local_all", |call| {
             crate::win::flush_local_all::<A>(call, win)
         })
     }
@@ -11009,7 +11009,7 @@ pub unsafe extern "C" fn Win_free<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_free", |call| {
+        enter::<A, _>(caller, &"MPI_Win_free", |call| {
             crate::win::free::<A>(call, InOut::new(win))
         })
     }
@@ -11021,7 +11021,7 @@ pub unsafe extern "C" fn Win_free_keyval<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_free_keyval", |call| {
+        enter::<A, _>(caller, &"MPI_Win_free_keyval", |call| {
             crate::attribute::win_free_keyval::<A>(call, InOut::new(win_keyval))
         })
     }
@@ -11036,7 +11036,7 @@ pub unsafe extern "C" fn Win_get_attr<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_get_attr", |call| {
+        enter::<A, _>(caller, &"MPI_Win_get_attr", |call| {
             crate::attribute::win_get_attr::<A>(
                 call,
                 win,
@@ -11055,7 +11055,7 @@ pub unsafe extern "C" fn Win_get_errhandler<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_get_errhandler", |call| {
+        enter::<A, _>(caller, &"MPI_Win_get_errhandler", |call| {
             crate::win::get_errhandler::<A>(call, win, Out::new(errhandler))
         })
     }
@@ -11068,7 +11068,7 @@ pub unsafe extern "C" fn Win_get_group<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_get_group", |call| {
+        enter::<A, _>(caller, &"MPI_Win_get_group", |call| {
             crate::win::get_group::<A>(call, win, Out::new(group))
         })
     }
@@ -11081,7 +11081,7 @@ pub unsafe extern "C" fn Win_get_info<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_get_info", |call| {
+        enter::<A, _>(caller, &"MPI_Win_get_info", |call| {
             crate::win::get_info::<A>(call, win, Out::new(info_used))
         })
     }
@@ -11095,7 +11095,7 @@ pub unsafe extern "C" fn Win_get_name<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_get_name", |call| {
+        enter::<A, _>(caller, &"MPI_Win_get_name", |call| {
             crate::win::get_name::<A>(call, win, TextOut::new(win_name), Out::new(resultlen))
         })
     }
@@ -11110,7 +11110,7 @@ pub unsafe extern "C" fn Win_lock<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_lock", |call| {
+        enter::<A, _>(caller, &"MPI_Win_lock", |call| {
             crate::win::lock::<A>(call, lock_type, rank, assert, win)
         })
     }
@@ -11123,7 +11123,7 @@ pub unsafe extern "C" fn Win_lock_all<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_lock_all", |call| {
+        enter::<A, _>(caller, &"MPI_Win_lock_all", |call| {
             crate::win::lock_all::<A>(call, assert, win)
         })
     }
@@ -11137,7 +11137,7 @@ pub unsafe extern "C" fn Win_post<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_post", |call| {
+        enter::<A, _>(caller, &"MPI_Win_post", |call| {
             crate::win::post::<A>(call, group, assert, win)
         })
     }
@@ -11151,7 +11151,7 @@ pub unsafe extern "C" fn Win_set_attr<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_set_attr", |call| {
+        enter::<A, _>(caller, &"MPI_Win_set_attr", |call| {
             crate::attribute::win_set_attr::<A>(call, win, win_keyval, attribute_val)
         })
     }
@@ -11164,7 +11164,7 @@ pub unsafe extern "C" fn Win_set_errhandler<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_set_errhandler", |call| {
+        enter::<A, _>(caller, &"MPI_Win_set_errhandler", |call| {
             crate::win::set_errhandler::<A>(call, win, errhandler)
         })
     }
@@ -11177,7 +11177,7 @@ pub unsafe extern "C" fn Win_set_info<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_set_info", |call| {
+        enter::<A, _>(caller, &"MPI_Win_set_info", |call| {
             crate::win::set_info::<A>(call, win, info)
         })
     }
@@ -11190,7 +11190,7 @@ pub unsafe extern "C" fn Win_set_name<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_set_name", |call| {
+        enter::<A, _>(caller, &"MPI_Win_set_name", |call| {
             crate::win::set_name::<A>(call, win, Text::new(win_name))
         })
     }
@@ -11206,7 +11206,7 @@ pub unsafe extern "C" fn Win_shared_query<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_shared_query", |call| {
+        enter::<A, _>(caller, &"MPI_Win_shared_query", |call| {
             crate::win::shared_query::<A, core::ffi::c_int>(
                 call,
                 win,
@@ -11229,7 +11229,7 @@ pub unsafe extern "C" fn Win_shared_query_c<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_shared_query", |call| {
+        enter::<A, _>(caller, &"MPI_Win_shared_query", |call| {
             crate::win::shared_query::<A, i64>(
                 call,
                 win,
@@ -11250,7 +11250,7 @@ pub unsafe extern "C" fn Win_start<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_start", |call| {
+        enter::<A, _>(caller, &"MPI_Win_start", |call| {
             crate::win::start::<A>(call, group, assert, win)
         })
     }
@@ -11259,7 +11259,7 @@ pub unsafe extern "C" fn Win_start<A: Abi>(
 pub unsafe extern "C" fn Win_sync<A: Abi>(caller: *const c_void, win: <A as Abi>::Win) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_sync", |call| {
+        enter::<A, _>(caller, &"MPI_Win_sync", |call| {
             crate::win::sync::<A>(call, win)
         })
     }
@@ -11272,7 +11272,7 @@ pub unsafe extern "C" fn Win_test<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_test", |call| {
+        enter::<A, _>(caller, &"MPI_Win_test", |call| {
             crate::win::test::<A>(call, win, Out::new(flag))
         })
     }
@@ -11285,7 +11285,7 @@ pub unsafe extern "C" fn Win_unlock<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_unlock", |call| {
+        enter::<A, _>(caller, &"MPI_Win_unlock", |call| {
             crate::win::unlock::<A>(call, rank, win)
         })
     }
@@ -11297,7 +11297,7 @@ pub unsafe extern "C" fn Win_unlock_all<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_unlock_all", |call| {
+        enter::<A, _>(caller, &"MPI_Win_unlock_all", |call| {
             crate::win::unlock_all::<A>(call, win)
         })
     }
@@ -11306,7 +11306,7 @@ pub unsafe extern "C" fn Win_unlock_all<A: Abi>(
 pub unsafe extern "C" fn Win_wait<A: Abi>(caller: *const c_void, win: <A as Abi>::Win) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPI_Win_wait", |call| {
+        enter::<A, _>(caller, &"MPI_Win_wait", |call| {
             crate::win::wait::<A>(call, win)
         })
     }
@@ -11318,7 +11318,7 @@ pub unsafe extern "C" fn X_Delete_error_class<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPIX_Delete_error_class", |call| {
+        enter::<A, _>(caller, &"MPIX_Delete_error_class", |call| {
             crate::errhandler::remove_error_class::<A>(call, errorclass)
         })
     }
@@ -11330,7 +11330,7 @@ pub unsafe extern "C" fn X_Delete_error_code<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPIX_Delete_error_code", |call| {
+        enter::<A, _>(caller, &"MPIX_Delete_error_code", |call| {
             crate::errhandler::remove_error_code::<A>(call, errorcode)
         })
     }
@@ -11342,7 +11342,7 @@ pub unsafe extern "C" fn X_Delete_error_string<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPIX_Delete_error_string", |call| {
+        enter::<A, _>(caller, &"MPIX_Delete_error_string", |call| {
             crate::errhandler::remove_error_string::<A>(call, errorcode)
         })
     }
@@ -11355,7 +11355,7 @@ pub unsafe extern "C" fn X_Progress_set<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPIX_Progress_set", |call| {
+        enter::<A, _>(caller, &"MPIX_Progress_set", |call| {
             crate::progress::progress_set::<A>(call, comm, Text::new(policy))
         })
     }
@@ -11368,7 +11368,7 @@ pub unsafe extern "C" fn X_Win_icomplete<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPIX_Win_icomplete", |call| {
+        enter::<A, _>(caller, &"MPIX_Win_icomplete", |call| {
             crate::win::icomplete::<A>(call, win, Out::new(request))
         })
     }
@@ -11382,7 +11382,7 @@ pub unsafe extern "C" fn X_Win_ifence<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPIX_Win_ifence", |call| {
+        enter::<A, _>(caller, &"MPIX_Win_ifence", |call| {
             crate::win::ifence::<A>(call, assert, win, Out::new(request))
         })
     }
@@ -11396,7 +11396,7 @@ pub unsafe extern "C" fn X_Win_iflush<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPIX_Win_iflush", |call| {
+        enter::<A, _>(caller, &"MPIX_Win_iflush", |call| {
             crate::win::iflush::<A>(call, rank, win, Out::new(request))
         })
     }
@@ -11409,7 +11409,7 @@ pub unsafe extern "C" fn X_Win_iflush_all<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPIX_Win_iflush_all", |call| {
+        enter::<A, _>(caller, &"MPIX_Win_iflush_all", |call| {
             crate::win::iflush_all::<A>(call, win, Out::new(request))
         })
     }
@@ -11423,7 +11423,7 @@ pub unsafe extern "C" fn X_Win_iflush_local<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPIX_Win_iflush_local", |call| {
+        enter::<A, _>(caller, &"MPIX_Win_iflush_local", |call| {
             crate::win::iflush_local::<A>(call, rank, win, Out::new(request))
         })
     }
@@ -11436,7 +11436,7 @@ pub unsafe extern "C" fn X_Win_iflush_local_all<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPIX_Win_iflush_local_all", |call| {
+        enter::<A, _>(caller, &"MPIX_Win_iflush_local_all", |call| {
             crate::win::iflush_local_all::<A>(call, win, Out::new(request))
         })
     }
@@ -11452,7 +11452,7 @@ pub unsafe extern "C" fn X_Win_ilock<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPIX_Win_ilock", |call| {
+        enter::<A, _>(caller, &"MPIX_Win_ilock", |call| {
             crate::win::ilock::<A>(call, lock_type, rank, assert, win, Out::new(request))
         })
     }
@@ -11466,7 +11466,7 @@ pub unsafe extern "C" fn X_Win_ilock_all<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPIX_Win_ilock_all", |call| {
+        enter::<A, _>(caller, &"MPIX_Win_ilock_all", |call| {
             crate::win::ilock_all::<A>(call, assert, win, Out::new(request))
         })
     }
@@ -11481,7 +11481,7 @@ pub unsafe extern "C" fn X_Win_ipost<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPIX_Win_ipost", |call| {
+        enter::<A, _>(caller, &"MPIX_Win_ipost", |call| {
             crate::win::ipost::<A>(call, group, assert, win, Out::new(request))
         })
     }
@@ -11496,7 +11496,7 @@ pub unsafe extern "C" fn X_Win_istart<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPIX_Win_istart", |call| {
+        enter::<A, _>(caller, &"MPIX_Win_istart", |call| {
             crate::win::istart::<A>(call, group, assert, win, Out::new(request))
         })
     }
@@ -11510,7 +11510,7 @@ pub unsafe extern "C" fn X_Win_iunlock<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPIX_Win_iunlock", |call| {
+        enter::<A, _>(caller, &"MPIX_Win_iunlock", |call| {
             crate::win::iunlock::<A>(call, rank, win, Out::new(request))
         })
     }
@@ -11523,7 +11523,7 @@ pub unsafe extern "C" fn X_Win_iunlock_all<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPIX_Win_iunlock_all", |call| {
+        enter::<A, _>(caller, &"MPIX_Win_iunlock_all", |call| {
             crate::win::iunlock_all::<A>(call, win, Out::new(request))
         })
     }
@@ -11536,7 +11536,7 @@ pub unsafe extern "C" fn X_Win_iwait<A: Abi>(
 ) -> c_int {
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
-        enter::<A, _>(caller, "MPIX_Win_iwait", |call| {
+        enter::<A, _>(caller, &"MPIX_Win_iwait", |call| {
             crate::win::iwait::<A>(call, win, Out::new(request))
         })
     }

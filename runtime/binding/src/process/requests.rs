@@ -6,7 +6,9 @@
 use super::Process;
 use alloc::boxed::Box;
 use cohort_abi::{INDEX_MAX, Kind, Status, dynamic, neutral};
+use cohort_base::picture::{Fact, Told};
 use cohort_engine::rank_box::RankBox;
+use cohort_engine::waits::Awaited;
 use cohort_engine::{Claim, Owner, Rank, RequestRef, coll};
 use cohort_object::Outcome;
 use core::any::Any;
@@ -69,6 +71,21 @@ pub enum State {
 unsafe impl Send for State {}
 
 impl State {
+    /// Tells what is under way of it, by the rules of [`Awaited::tell`].
+    pub fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+        match self {
+            Self::Sent | Self::Received { .. } => {}
+            Self::Once(operation) | Self::Collective(operation, _) => {
+                (&operation.request).tell(claim, tell);
+            }
+            Self::Exchange { receive, send, .. } => {
+                receive.tell(claim, tell);
+                send.tell(claim, tell);
+            }
+            Self::Other(kind) => kind.tell(claim, tell),
+        }
+    }
+
     /// Gives back what it has of the engine; an operation under way goes on.
     #[inline]
     pub fn release(self, claim: &mut Claim<'_>) {
@@ -114,6 +131,11 @@ pub trait RequestKind: Any + fmt::Debug {
 
     /// Whether the operation is complete; inactive ones are.
     fn is_complete(&self) -> bool;
+
+    /// Tells what an operation that is under way waits for, by the rules of [`Awaited::tell`].
+    fn tell(&self, _claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+        tell(Fact::new(Told::Outside));
+    }
 
     /// The outcome of a complete operation, which stays as it is. It may call the application.
     fn status(&self) -> Status;

@@ -6,6 +6,8 @@ use crate::process::requests::{Operation, Parts, RequestKind, Rest, SENT, SENT_I
 use crate::status::{failure_of, neutral_status};
 use alloc::boxed::Box;
 use cohort_abi::{Abi, Handle, INDEX_MAX, Kind, Status, dynamic, neutral};
+use cohort_base::picture::Fact;
+use cohort_engine::waits::Awaited;
 use cohort_engine::{Claim, Rank, RequestRef};
 use cohort_object::blame;
 use core::any::Any;
@@ -124,6 +126,12 @@ pub fn live<'a, A: Abi>(call: &Call<'a, A>, handle: A::Request) -> Outcome<Optio
     match unsafe { call.pending().requests.get(index) } {
         Some(state) => Ok(Some(Live { index, state })),
         None => Err(neutral::ERR_REQUEST.into()),
+    }
+}
+
+impl Awaited for Live<'_> {
+    fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+        self.state.tell(claim, tell);
     }
 }
 

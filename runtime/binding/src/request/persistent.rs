@@ -8,6 +8,8 @@ use crate::process::requests::{RequestKind, Rest, State};
 use crate::status::neutral_status;
 use alloc::boxed::Box;
 use cohort_abi::{Abi, Status, neutral};
+use cohort_base::picture::Fact;
+use cohort_engine::waits::Awaited;
 use cohort_engine::{Claim, Rank, RequestRef};
 use cohort_object::blame;
 use core::cell::RefCell;
@@ -57,6 +59,13 @@ impl<P: Plan> RequestKind for Persistent<P> {
     fn is_complete(&self) -> bool {
         let active = self.active.borrow();
         active.as_ref().is_none_or(|request| request.is_complete())
+    }
+
+    /// Under the claim, as every look of a thread that waits.
+    fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+        if let Some(request) = &*self.active.borrow() {
+            request.tell(claim, tell);
+        }
     }
 
     fn status(&self) -> Status {

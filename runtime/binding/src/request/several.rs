@@ -4,7 +4,9 @@ use super::completion::{Live, live};
 use crate::arguments::{Call, Failure, Outcome, length};
 use crate::passed::{InOutArray, OutArray, Place, StatusArray, StatusOut};
 use cohort_abi::{Abi, Handle, Status, neutral};
+use cohort_base::picture::{Fact, Told};
 use cohort_engine::Claim;
+use cohort_engine::waits::Awaited;
 use core::cell::Cell;
 use core::ffi::c_int;
 
@@ -44,6 +46,15 @@ impl<'c, A: Abi> Requests<'c, A> {
     #[inline]
     pub fn get<'a>(&self, call: &Call<'a, A>, entry: usize) -> Option<Live<'a>> {
         live(call, self.0[entry].get()).ok().flatten()
+    }
+
+    /// The requests that are under way, as what a call waits for: all of them, or any.
+    pub fn awaited<'a>(&'a self, call: &'a Call<'a, A>, is_any: bool) -> AwaitedRequests<'a, A> {
+        AwaitedRequests {
+            call,
+            array: self.0,
+            is_any,
+        }
     }
 
     fn active<'a>(&self, call: &Call<'a, A>, entry: usize) -> Option<Live<'a>> {
@@ -192,4 +203,35 @@ pub fn report_some<A: Abi>(
     }
     completed.write(done as c_int);
     in_status(first_failure)
+}
+
+/// See [`Requests::awaited`].
+pub struct AwaitedRequests<'a, A: Abi> {
+    call: &'a Call<'a, A>,
+    array: &'a [Cell<A::Request>],
+    is_any: bool,
+}
+
+/// Most requests of one call that are told.
+const TOLD_MAX: usize = 64;
+
+impl<A: Abi> Awaited for AwaitedRequests<'_, A> {
+    fn is_any(&self) -> bool {
+        self.is_any
+    }
+
+    fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+        let mut told = 0;
+        for handle in self.array {
+            if let Ok(Some(request)) = live(self.call, handle.get()) {
+                request.state().tell(claim, &mut |fact| {
+                    told += 1;
+                    // One that others than ranks may complete is never left out.
+                    if told <= TOLD_MAX || fact.told == Told::Outside {
+                        tell(fact);
+                    }
+                });
+            }
+        }
+    }
 }

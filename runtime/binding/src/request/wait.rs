@@ -6,7 +6,8 @@ use super::several::{Requests, report_all, report_any, report_some};
 use crate::arguments::{Call, Failure, Outcome};
 use crate::passed::{InOut, InOutArray, Out, OutArray, StatusArray, StatusOut};
 use cohort_abi::{Abi, Handle, neutral};
-use cohort_engine::wait::{WaitKind, progress, until};
+use cohort_engine::wait::{progress, until};
+use cohort_engine::waits::Awaited;
 use core::cell::Cell;
 use core::ffi::c_int;
 
@@ -17,15 +18,23 @@ const TESTS: bool = false;
 
 /// Goes on until `done` says so, or makes one turn. Returns whether it is done.
 #[inline(always)]
-fn go_on<const WAIT: bool>(call: &Call<'_, impl Abi>, mut done: impl FnMut() -> bool) -> bool {
-    done() || turn::<WAIT>(call, done)
+fn go_on<const WAIT: bool>(
+    call: &Call<'_, impl Abi>,
+    what: impl Awaited,
+    mut done: impl FnMut() -> bool,
+) -> bool {
+    done() || turn::<WAIT>(call, what, done)
 }
 
 /// The same for what is known to be undone.
 #[inline(always)]
-fn turn<const WAIT: bool>(call: &Call<'_, impl Abi>, mut done: impl FnMut() -> bool) -> bool {
+fn turn<const WAIT: bool>(
+    call: &Call<'_, impl Abi>,
+    what: impl Awaited,
+    mut done: impl FnMut() -> bool,
+) -> bool {
     if WAIT {
-        until(call.owner(), WaitKind::Request, done);
+        until(call.owner(), what, done);
         return true;
     }
     progress(call.owner());
@@ -43,7 +52,7 @@ fn one<A: Abi, const WAIT: bool>(
         status.write_empty();
         return Ok(Some(Ok(())));
     };
-    if !go_on::<WAIT>(call, || operation.is_complete()) {
+    if !go_on::<WAIT>(call, operation, || operation.is_complete()) {
         return Ok(None);
     }
     let finished: Finished = operation.finish(call);
@@ -88,7 +97,7 @@ pub fn test<A: Abi>(
 fn all<A: Abi, const WAIT: bool>(call: &Call<'_, A>, array: &Requests<'_, A>) -> bool {
     // Everything before `first` is complete and stays so.
     let mut first = 0;
-    go_on::<WAIT>(call, || {
+    go_on::<WAIT>(call, array.awaited(call, false), || {
         first += array.complete_from(call, first);
         first == array.len()
     })
@@ -131,7 +140,7 @@ pub fn testall<A: Abi>(
 fn any<A: Abi, const WAIT: bool>(call: &Call<'_, A>, array: &Requests<'_, A>) -> Option<usize> {
     let mut found = array.find_complete(call);
     if found.is_none() && array.any_active(call) {
-        turn::<WAIT>(call, || {
+        turn::<WAIT>(call, array.awaited(call, true), || {
             found = array.find_complete(call);
             found.is_some()
         });

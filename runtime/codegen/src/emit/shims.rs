@@ -49,7 +49,7 @@ fn shim(procedure: &Procedure, path: &str) -> Result<String, String> {
         out,
         "\npub unsafe extern \"C\" fn {name}<A: Abi>(caller: *const c_void{comma}{parameters}) -> c_int {{\n\
          // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.\n\
-         unsafe {{ {enter}::<A, _>(caller, \"{said}\", |call| {path}(call",
+         unsafe {{ {enter}::<A, _>(caller, &\"{said}\", |call| {path}(call",
     );
     let mut rest: Vec<&Parameter> = procedure
         .parameters

@@ -18,9 +18,10 @@
 use crate::members::{
     Awaits, Entry, INLINE, LocalGroup, LocalShared, RING, SCHEDULED, SIDE_BUFFERS, SIDE_BYTES, Slot,
 };
+use crate::tell::{AwaitedRound, Deed};
 use cohort_base::sync::atomic::{AtomicU64, Ordering, fence};
 use cohort_base::sync::{Barriers, pause};
-use cohort_core::wait::{self, WaitKind};
+use cohort_core::wait;
 
 /// Form of an entry that holds an address.
 const ADDRESS: u64 = u64::MAX;
@@ -257,7 +258,7 @@ impl<'a> Round<'a> {
     /// `true`: they do.
     pub(crate) fn awaits_schedule_instead_of(&self, root: usize) -> bool {
         let mut chosen = 0;
-        self.await_posts(|| {
+        self.await_posts(Some(root), || {
             let entry = self.entry(root);
             chosen = entry.map_or(0, |entry| entry.round.load(Ordering::SeqCst));
             chosen & !SCHEDULED == self.round
@@ -289,7 +290,8 @@ impl<'a> Round<'a> {
             };
             // Members that disagree about the size may not wake each other at their posts, but as they finish.
             if !self.spin(&mut done) {
-                self.sleep_as_watcher(&self.mine().awaits.posts, self.round, done);
+                let what = self.awaited(Deed::Begin, None);
+                self.sleep_as_watcher(&self.mine().awaits.posts, what, done);
             }
         }
         // Whoever posted in this round has completed the one before.
@@ -311,7 +313,7 @@ impl<'a> Round<'a> {
         } else {
             let mut done = || barriers.load(Ordering::Acquire) >= this;
             if !self.spin(&mut done) {
-                wait::until(self.group.owner, WaitKind::Collective, done);
+                wait::until(self.group.owner, self.awaited(Deed::Begin, None), done);
             }
         }
         // Whoever arrived has completed the round before.
@@ -343,7 +345,7 @@ impl<'a> Round<'a> {
     /// Waits for the posts of all other members.
     pub(crate) fn await_all(&self) {
         let mut missing = self.others().peekable();
-        self.await_posts(move || {
+        self.await_posts(None, move || {
             while missing.next_if(|&member| self.has_posted(member)).is_some() {}
             missing.peek().is_none()
         });
@@ -351,7 +353,7 @@ impl<'a> Round<'a> {
 
     /// Waits for the post of one member.
     pub(crate) fn await_member(&self, member: usize) {
-        self.await_posts(|| self.has_posted(member));
+        self.await_posts(Some(member), || self.has_posted(member));
     }
 
     /// Waits for other members briefly, on the spot. Returns whether that was enough.
@@ -371,23 +373,37 @@ impl<'a> Round<'a> {
     }
 
     #[inline]
-    fn await_posts(&self, mut done: impl FnMut() -> bool) {
+    fn await_posts(&self, member: Option<usize>, mut done: impl FnMut() -> bool) {
         if self.spin(&mut done) {
             return;
         }
         let awaits = &self.mine().awaits.posts;
         awaits.store(self.round, Ordering::SeqCst);
-        wait::until(self.group.owner, WaitKind::Collective, done);
+        wait::until(self.group.owner, self.awaited(Deed::Begin, member), done);
         awaits.store(0, Ordering::Relaxed);
+    }
+
+    fn awaited(&self, deed: Deed, member: Option<usize>) -> AwaitedRound<'a> {
+        AwaitedRound {
+            group: self.group,
+            round: self.round,
+            deed,
+            member,
+        }
     }
 
     /// Waits as every blocking call does, while `awaits` tells members that finish a round what for.
     #[cold]
-    fn sleep_as_watcher(&self, awaits: &AtomicU64, round: u64, done: impl FnMut() -> bool) {
+    fn sleep_as_watcher(
+        &self,
+        awaits: &AtomicU64,
+        what: AwaitedRound<'_>,
+        done: impl FnMut() -> bool,
+    ) {
         let watchers = &self.group.shared.watchers;
-        awaits.store(round, Ordering::SeqCst);
+        awaits.store(what.round, Ordering::SeqCst);
         watchers.fetch_add(1, Ordering::SeqCst);
-        wait::until(self.group.owner, WaitKind::Collective, done);
+        wait::until(self.group.owner, what, done);
         watchers.fetch_sub(1, Ordering::Relaxed);
         awaits.store(0, Ordering::Relaxed);
     }
@@ -478,7 +494,11 @@ impl<'a> Round<'a> {
             missing.peek().is_none()
         };
         if !self.spin(&mut done) {
-            self.sleep_as_watcher(&self.mine().awaits.completion, round, done);
+            let what = AwaitedRound {
+                round,
+                ..self.awaited(Deed::Complete, member)
+            };
+            self.sleep_as_watcher(&self.mine().awaits.completion, what, done);
         }
         if member.is_none() {
             // Mostly the others have gone on meanwhile: then the next look can wait.

@@ -53,7 +53,7 @@ struct Begun {
 
 impl Hierarchy {
     /// Of the communicator of `members`, who live where the map says. Owner-only: it allocates.
-    pub(crate) fn new(map: Arc<NodeMap>, members: &[Peer]) -> Self {
+    pub(crate) fn new(map: Arc<NodeMap>, members: &[Peer], context: u32) -> Self {
         let local = map.local_members().iter();
         let local: Vec<Peer> = local.map(|&member| members[member as usize]).collect();
         let begun = local.iter().map(|_| Begun {
@@ -63,7 +63,7 @@ impl Hierarchy {
         Self {
             begun: begun.collect(),
             map,
-            shared: LocalShared::new(local.len() as u32),
+            shared: LocalShared::new(local.len() as u32, context),
             members: local,
             meetings: Link::new(),
         }

@@ -239,6 +239,8 @@ impl<'a> LocalGroup<'a> {
 pub(crate) struct LocalShared {
     slots: NonNull<Slot>,
     size: u32,
+    /// The communicator's collective context.
+    pub(crate) context: u32,
     /// Where nonblocking collectives meet.
     schedules: Link<Part, Plan>,
     /// Choices of rounds, by number.
@@ -258,8 +260,8 @@ unsafe impl Send for LocalShared {}
 unsafe impl Sync for LocalShared {}
 
 impl LocalShared {
-    /// What `size` members share. Owner-only: it allocates.
-    pub(crate) fn new(size: u32) -> Self {
+    /// What `size` members of the communicator with this context share. Owner-only: it allocates.
+    pub(crate) fn new(size: u32, context: u32) -> Self {
         let layout = Self::layout(size);
         // SAFETY: the layout is not empty: a communicator has a member.
         let slots = unsafe { alloc_zeroed(layout) }.cast::<Slot>();
@@ -270,6 +272,7 @@ impl LocalShared {
         Self {
             slots,
             size,
+            context,
             schedules: Link::new(),
             choices: CacheLine([const { AtomicU64::new(0) }; RING]),
             watchers: CacheLine(AtomicU32::new(0)),

@@ -117,12 +117,14 @@ impl CommShared {
             None => NodeMap::of(node, roster.peers()).map(Arc::new),
         };
         let members = match map {
-            Some(map) => Members::Other(Others::Nodes(Hierarchy::new(map, roster.peers()))),
+            Some(map) => {
+                Members::Other(Others::Nodes(Hierarchy::new(map, roster.peers(), context)))
+            }
             None => {
                 let size = roster.peers().len() as u32;
                 match node.settings().check_members && size > 1 {
-                    true => Members::Other(Others::Compared(LocalShared::new(size))),
-                    false => Members::OneNode(LocalShared::new(size)),
+                    true => Members::Other(Others::Compared(LocalShared::new(size, context))),
+                    false => Members::OneNode(LocalShared::new(size, context)),
                 }
             }
         };

@@ -15,7 +15,7 @@ use cohort_core::claim::Claim;
 use cohort_core::message::Status;
 use cohort_core::rank::Rank;
 use cohort_core::request::{Request, RequestRef};
-use cohort_core::wait::{self, WaitKind};
+use cohort_core::wait;
 use core::ptr::NonNull;
 
 /// Nonblocking operations that move at most this many bytes in total are done by the last member to post,
@@ -185,7 +185,7 @@ fn call_helpers(membership: Membership, rank: &Rank, size: u32, steps: u64) {
 /// # Errors
 /// [`EngineError::Truncated`], [`EngineError::OutOfMemory`], [`EngineError::Disagreement`].
 pub(crate) fn finish(owner: Owner<'_>, request: RequestRef) -> Result<(), EngineError> {
-    wait::until(owner, WaitKind::Collective, || request.is_complete());
+    wait::until(owner, &request, || request.is_complete());
     let Status { error, bytes, .. } = request.status();
     request.release(&mut owner.rank().enter());
     match error {

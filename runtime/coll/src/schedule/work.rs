@@ -5,6 +5,7 @@ use super::step;
 use crate::Coll;
 use crate::fold::Runner;
 use crate::meeting::{End, release};
+use cohort_base::picture::{Fact, Told};
 use cohort_base::sync::atomic::Ordering;
 use cohort_core::claim::Claim;
 use cohort_core::list::Links;
@@ -196,6 +197,32 @@ impl RequestKind for Scheduled {
                 delist(claim, this);
             }
         }
+    }
+
+    unsafe fn tell(
+        &self,
+        request: NonNull<Request>,
+        _claim: &mut Claim<'_>,
+        tell: &mut dyn FnMut(Fact),
+    ) {
+        // SAFETY: as above.
+        let membership = unsafe { (*request.as_ptr().cast::<Listed>()).membership };
+        let Some(membership) = membership else {
+            return tell(Fact::new(Told::Outside));
+        };
+        // SAFETY: the request's reference.
+        let schedule = unsafe { membership.schedule.as_ref() };
+        let (size, arrived) = (schedule.members() as u32, schedule.arrived());
+        if arrived == size {
+            // Its steps are done by those who are awake.
+            return tell(Fact::new(Told::Outside));
+        }
+        tell(Fact {
+            key: membership.schedule.addr().get() as u64,
+            size,
+            count: size - arrived,
+            ..Fact::new(Told::Collective)
+        });
     }
 
     unsafe fn end(&self, request: NonNull<Request>, _claim: &mut Claim<'_>) -> bool {

@@ -18,6 +18,11 @@ impl Message {
         Self { request, least }
     }
 
+    /// Its request.
+    pub(crate) fn request(&self) -> &RequestRef {
+        &self.request
+    }
+
     /// Whether it has come, or its data is free.
     pub(crate) fn is_complete(&self) -> bool {
         self.request.is_complete()

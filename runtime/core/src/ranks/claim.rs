@@ -16,6 +16,18 @@ use core::ptr::NonNull;
 /// Alignment of [`Claim::alloc`].
 const ALIGN: usize = 16;
 
+impl Rank {
+    /// Takes the claim for somebody who only looks, if nobody has it; nobody hears of it.
+    pub(crate) fn try_look(&self) -> bool {
+        self.word.try_claim()
+    }
+
+    /// The claim that stands for a successful [`Rank::try_look`]. It must not be dropped.
+    pub(crate) fn looking(&self) -> Claim<'_> {
+        Claim::new(self, self.id, false)
+    }
+}
+
 impl<'rank> Claim<'rank> {
     /// The value that stands for a claim that was just taken by the owner, or by a task of `caller`
     /// that only tried for it. Subsystems that asked for it are told first: posts that the rank

@@ -13,6 +13,7 @@ use crate::memory::{Room, SLOTS};
 use crate::peers::Peers;
 use crate::policies::Policies;
 use crate::threads::Threads;
+use crate::waits::Waits;
 use crate::yield_policy::YieldPolicy;
 use cohort_alloc::Heap;
 use cohort_base::LocalRank;
@@ -83,6 +84,8 @@ pub struct Rank {
     boot: &'static RankBoot,
     /// The object layer's slot.
     local: AtomicPtr<c_void>,
+    /// What its threads wait for.
+    waits: Waits,
     thieving: Thieving,
     counters: Counters<'static>,
     /// When a nonblocking call last found nothing, in ticks.

@@ -6,6 +6,7 @@ use crate::event_count::EventCount;
 use crate::memory::{Cursor, Room, SLOTS, Table};
 use crate::policies::Policies;
 use crate::threads::Threads;
+use crate::waits::Waits;
 use crate::work::Need;
 use cohort_alloc::Heap;
 use cohort_base::boot::{CpuLocation, RankBoot};
@@ -75,6 +76,7 @@ impl Rank {
             pending_events: EventCount::default(),
             boot,
             local: AtomicPtr::new(null_mut()),
+            waits: Waits::default(),
             thieving: Thieving {
                 worker: AtomicPtr::new(null_mut()),
                 worker_room: tables.workers.take(1),
@@ -151,6 +153,13 @@ impl Rank {
         self.word
             .claim_yielding(self.threads.yielding(self.node.yield_policy()));
         Claim::of_taken(self, self.id, true)
+    }
+
+    /// What its threads wait for.
+    #[inline]
+    #[must_use]
+    pub fn waits(&self) -> &Waits {
+        &self.waits
     }
 
     /// How the rank's threads share it.

@@ -94,6 +94,17 @@ impl<T: Keyed<PLACE>, const PLACE: u8> Buckets<T, PLACE> {
         unsafe { self.bucket(&T::key(element)).remove(element) };
     }
 
+    /// Calls `look` for each element until it says `false`.
+    pub(crate) fn each(&self, mut look: impl FnMut(*mut T) -> bool) {
+        let buckets = match self.grown.is_null() {
+            true => &self.first[..],
+            // SAFETY: the grown table has `mask + 1` buckets.
+            false => unsafe { core::slice::from_raw_parts(self.grown, self.mask + 1) },
+        };
+        let mut buckets = buckets.iter();
+        let _ = buckets.all(|bucket| bucket.find(|element| !look(element)).is_null());
+    }
+
     /// Quadruples the table; when memory is short, chains just stay longer.
     #[cold]
     fn grow(&mut self, heap: &Heap) {

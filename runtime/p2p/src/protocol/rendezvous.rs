@@ -11,8 +11,8 @@ use crate::protocol::handover::leave_to_owner;
 use crate::protocol::{compared, jobs, message};
 use crate::ring::{Header, PayloadKind};
 use crate::state::{join_offers, leave_offers};
-use cohort_base::LocalRank;
 use cohort_base::trace;
+use cohort_base::{LocalRank, Peer};
 use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
 use cohort_core::message::{Envelope, Status};
@@ -73,6 +73,7 @@ pub unsafe fn offer(
             let flow = request.addr();
             ring.note(&message(trace::Kind::Sent, to, flow, offer.bytes, envelope));
         }
+        (*request).want = Want::of_send(Peer::local(to), &envelope);
         join_offers(claim, request);
         let posted = outbox::post(claim, to, header, (&raw const offer).cast());
         if posted.is_err() {

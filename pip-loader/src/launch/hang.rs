@@ -1,0 +1,89 @@
+//! Why a job hangs: what each rank of this node does, and who waits for whom.
+//!
+//! [`state`] asks the node image and the kernel, [`words`] says what a rank does, [`reason`] looks for a cause, and
+//! [`place`] finds where in its program a rank is. `docs/insight.md` shows what comes of it.
+
+mod deadlock;
+mod place;
+mod reason;
+mod state;
+mod words;
+
+pub use deadlock::{Watch, is_stuck};
+pub use place::let_go;
+pub use state::{Asked, RankState};
+
+use place::Places;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::Duration;
+
+/// Most groups of ranks that are shown.
+const GROUPS_MAX: usize = 24;
+
+/// Groups from which on what ranks do is said without whom they do it with.
+const GROUPS_MANY: usize = 12;
+
+/// Ranks of a group whose pending requests and messages are shown.
+const SHOWN_MAX: usize = 4;
+
+/// How long the search for places in programs may take.
+const PLACES_TIME: Duration = Duration::from_millis(400);
+
+/// The picture of a node's ranks.
+#[must_use]
+pub fn picture(ranks: &[RankState]) -> String {
+    let mut text = String::new();
+    let (groups, hidden) = grouped(ranks);
+    let mut places = Places::new(PLACES_TIME);
+    for (what, members) in &groups {
+        let numbers: Vec<u32> = members.iter().map(|rank| rank.world).collect();
+        let _ = write!(text, "\n  {}: {what}", words::ranks(&numbers));
+        if let Some(since) = words::since(members) {
+            let _ = write!(text, ", {since}");
+        }
+        if let Some(place) = members.iter().find_map(|rank| places.of(rank)) {
+            let _ = write!(text, "\n      in {place}");
+        }
+        for rank in members.iter().take(SHOWN_MAX) {
+            for line in words::queues(rank) {
+                let _ = write!(text, "\n      {line}");
+            }
+        }
+    }
+    if hidden > 0 {
+        let _ = write!(text, "\n  and {hidden} ranks in other states");
+    }
+    for line in reason::reasons(ranks) {
+        let _ = write!(text, "\n  {line}");
+    }
+    text
+}
+
+type Groups<'a> = Vec<(String, Vec<&'a RankState>)>;
+
+/// Ranks by what they do, in the order of the first of each group, and how many are in groups that are not shown.
+fn grouped(ranks: &[RankState]) -> (Groups<'_>, usize) {
+    let exact = group_by(ranks, |rank| words::doing(rank, words::Detail::Whole));
+    let mut groups = match exact.len() > GROUPS_MANY {
+        true => group_by(ranks, |rank| words::doing(rank, words::Detail::Call)),
+        false => exact,
+    };
+    let hidden = groups.iter().skip(GROUPS_MAX);
+    let hidden = hidden.map(|(_, members)| members.len()).sum();
+    groups.truncate(GROUPS_MAX);
+    (groups, hidden)
+}
+
+fn group_by(ranks: &[RankState], key: impl Fn(&RankState) -> String) -> Groups<'_> {
+    let mut groups: BTreeMap<String, Vec<&RankState>> = BTreeMap::new();
+    for rank in ranks {
+        groups.entry(key(rank)).or_default().push(rank);
+    }
+    let mut groups: Groups<'_> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, members)| members.first().map(|rank| rank.world));
+    groups
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,187 @@
+//! Notices that a job cannot go on: that each rank sleeps in MPI until another one wakes it.
+//!
+//! `docs/insight.md` argues why this is no false alarm. Looks are rare and end at the first rank that is awake, so they
+//! cost nothing while anybody computes.
+
+use super::state::{RankState, Wait};
+use cohort_base::boot::Rest;
+use cohort_base::picture::Told;
+use cohort_base::settings::{DEADLOCK, DEADLOCK_AFTER, Deadlock};
+use std::ffi::CString;
+use std::time::{Duration, Instant};
+
+/// Looks in the time after which somebody is told.
+const LOOKS: u32 = 4;
+
+/// Notices when nobody moves any more.
+#[derive(Debug)]
+pub struct Watch {
+    /// What happens then.
+    pub action: Deadlock,
+    after: Duration,
+    next: Instant,
+    /// The sleeps of all ranks, and since when they are known.
+    sleeps: Option<(Instant, Vec<Option<Rest>>)>,
+    /// It was said that these sleeps have no end.
+    was_told: bool,
+}
+
+impl Watch {
+    /// With the settings of a job's environment; `None` if nobody is to look.
+    #[must_use]
+    pub fn of(environment: &[CString]) -> Option<Self> {
+        let value = |name: &str| {
+            let mut entries = environment
+                .iter()
+                .rev()
+                .filter_map(|entry| entry.to_str().ok());
+            entries.find_map(|entry| entry.strip_prefix(name)?.strip_prefix('='))
+        };
+        let action = value(DEADLOCK).and_then(Deadlock::named);
+        let after = value(DEADLOCK_AFTER).and_then(Deadlock::time);
+        let after = after.unwrap_or(Duration::from_secs(5));
+        let action = action.unwrap_or(Deadlock::Report);
+        (action != Deadlock::Off).then(|| Self {
+            action,
+            after,
+            next: Instant::now() + after / LOOKS,
+            sleeps: None,
+            was_told: false,
+        })
+    }
+
+    /// When to look next.
+    #[must_use]
+    pub fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// A short look: whether it is time to judge. `look` gives the sleeps of all ranks, if all sleep.
+    pub fn is_due(
+        &mut self,
+        now: Instant,
+        look: impl FnOnce() -> Option<Vec<Option<Rest>>>,
+    ) -> bool {
+        if now < self.next {
+            return false;
+        }
+        self.next = now + self.after / LOOKS;
+        let Some(sleeps) = look() else {
+            self.sleeps = None;
+            return false;
+        };
+        match &self.sleeps {
+            Some((since, before)) if *before == sleeps => {
+                !self.was_told && now.duration_since(*since) >= self.after
+            }
+            _ => {
+                self.sleeps = Some((now, sleeps));
+                self.was_told = false;
+                false
+            }
+        }
+    }
+
+    /// Whether the sleeps are still those that were known, behind a full look at all ranks.
+    #[must_use]
+    pub fn is_unchanged(&self, now: Option<&Vec<Option<Rest>>>) -> bool {
+        now.is_some() && self.sleeps.as_ref().map(|(_, sleeps)| sleeps) == now
+    }
+
+    /// It was said that these sleeps have no end; it is not said again.
+    pub fn be_silent(&mut self) {
+        self.was_told = true;
+    }
+}
+
+/// Signals whose handlers are none of the program's ways to go on: those of faults, which a task that sleeps does not
+/// raise; those by which users and batch systems end a job; and the two that threads of the C library send each other.
+const FOREIGN: [i32; 15] = [
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGILL,
+    libc::SIGTRAP,
+    libc::SIGABRT,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGSEGV,
+    libc::SIGTERM,
+    libc::SIGXCPU,
+    libc::SIGXFSZ,
+    libc::SIGSYS,
+    32,
+    33,
+];
+
+/// Whether a rank, whose threads in MPI sleep, can do nothing until another rank does something.
+#[must_use]
+pub fn is_stuck(rank: &RankState, rest: Rest) -> bool {
+    let only_ranks = |wait: &Wait| {
+        let mut needs = wait.needs.iter();
+        !wait.needs.is_empty() && needs.all(|need| need.told != Told::Outside)
+    };
+    rank.is_initialized
+        && !rank.is_busy
+        && rank.waits.len() as u64 == rest.threads
+        && rank.waits.iter().all(only_ranks)
+        && has_no_other_way(rank.pid, rest.threads).unwrap_or(false)
+}
+
+/// Whether a process has no thread but these, no child, and no handler of a signal that may come; `None` if the kernel
+/// does not tell.
+fn has_no_other_way(pid: i32, threads: u64) -> Option<bool> {
+    let folder = format!("/proc/{pid}");
+    let status = std::fs::read_to_string(format!("{folder}/status")).ok()?;
+    let line = |name: &str| {
+        let mut lines = status.lines();
+        lines
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+            .map(str::trim)
+    };
+    let all: u64 = line("Threads")?.parse().ok()?;
+    let caught = u64::from_str_radix(line("SigCgt")?, 16).ok()?;
+    let foreign = FOREIGN
+        .iter()
+        .fold(0, |set, signal| set | 1_u64 << (signal - 1));
+    let children = std::fs::read_to_string(format!("{folder}/task/{pid}/children")).ok()?;
+    Some(all == threads && caught & !foreign == 0 && children.trim().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rest(number: u64) -> Vec<Option<Rest>> {
+        vec![Some(Rest { threads: 1, number }), None]
+    }
+
+    #[test]
+    fn sleeps_that_last_are_judged_once() {
+        let environment = [CString::new("COHORT_DEADLOCK_AFTER=4").expect("no NUL")];
+        let mut watch = Watch::of(&environment).expect("not off");
+        let at = |seconds: u64| Instant::now() + Duration::from_secs(seconds);
+        assert!(!watch.is_due(at(10), || Some(rest(1))));
+        assert!(!watch.is_due(at(12), || Some(rest(1))), "too early");
+        assert!(
+            !watch.is_due(at(20), || Some(rest(3))),
+            "it was awake meanwhile"
+        );
+        assert!(!watch.is_due(at(22), || None), "somebody is awake");
+        assert!(!watch.is_due(at(30), || Some(rest(3))));
+        assert!(watch.is_due(at(35), || Some(rest(3))));
+        assert!(watch.is_unchanged(Some(&rest(3))) && !watch.is_unchanged(None));
+        watch.be_silent();
+        assert!(!watch.is_due(at(50), || Some(rest(3))), "it was said");
+        let off = [CString::new("COHORT_DEADLOCK=off").expect("no NUL")];
+        assert!(Watch::of(&off).is_none());
+    }
+
+    #[test]
+    fn a_process_with_other_ways_is_not_stuck() {
+        let pid = std::process::id() as i32;
+        // The test's own process has a thread for each test.
+        assert_eq!(has_no_other_way(pid, 0), Some(false));
+        assert_eq!(has_no_other_way(-1, 1), None);
+    }
+}

@@ -1,0 +1,103 @@
+//! Where in its program a rank is.
+
+use super::super::backtrace::{self, Code};
+use super::state::RankState;
+use crate::task::crash::Registers;
+use nix::sys::ptrace;
+use nix::sys::signal::Signal;
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::Pid;
+use std::time::{Duration, Instant};
+
+/// DWARF's numbers of the stack pointer and of the instruction.
+const STACK: usize = 7;
+const RETURN: usize = 16;
+
+/// How long a task may take to show its registers.
+const STOP_TIME: Duration = Duration::from_millis(50);
+
+/// Finds places as long as there is time.
+pub struct Places {
+    code: Option<Code>,
+    until: Instant,
+}
+
+impl Places {
+    /// For so long.
+    pub fn new(time: Duration) -> Self {
+        Self {
+            code: None,
+            until: Instant::now() + time,
+        }
+    }
+
+    /// The functions of its program in which a rank is.
+    pub fn of(&mut self, rank: &RankState) -> Option<String> {
+        if Instant::now() >= self.until || rank.has_ended {
+            return None;
+        }
+        let task = rank.wait().map_or(rank.pid, |wait| wait.thread);
+        let registers = asleep(task).or_else(|| interrupted(task))?;
+        let code = self.code.get_or_insert_with(Code::new);
+        Some(backtrace::place(code, &registers)).filter(|place| !place.is_empty())
+    }
+}
+
+/// The stack and the instruction of a task that does not run, from the kernel. What its other registers hold is found
+/// where functions have saved them.
+fn asleep(task: i32) -> Option<Registers> {
+    let text = std::fs::read_to_string(format!("/proc/{task}/syscall")).ok()?;
+    let mut words = text.split_whitespace().rev();
+    let mut number = || {
+        let word = words.next()?.strip_prefix("0x")?;
+        u64::from_str_radix(word, 16).ok()
+    };
+    let mut registers = [0; 17];
+    registers[RETURN] = number()?;
+    registers[STACK] = number()?;
+    Some(registers)
+}
+
+/// The registers of a task that runs: it is held for a moment. Not one that sleeps, whose system call may fail then.
+fn interrupted(task: i32) -> Option<Registers> {
+    let pid = Pid::from_raw(task);
+    ptrace::seize(pid, ptrace::Options::empty()).ok()?;
+    let held = ptrace::interrupt(pid).ok().and_then(|()| stopped(pid));
+    let registers = held.and_then(|_| ptrace::getregs(pid).ok());
+    // A task that has not stopped yet is let go when it does (`let_go`).
+    if let Some(signal) = held {
+        let _ = ptrace::detach(pid, signal);
+    }
+    let it = registers?;
+    Some([
+        it.rax, it.rdx, it.rcx, it.rbx, it.rsi, it.rdi, it.rbp, it.rsp, it.r8, it.r9, it.r10,
+        it.r11, it.r12, it.r13, it.r14, it.r15, it.rip,
+    ])
+}
+
+/// Waits until a task has stopped, and says with which signal for it.
+fn stopped(pid: Pid) -> Option<Option<Signal>> {
+    let until = Instant::now() + STOP_TIME;
+    // Not its end, which the job is to hear of.
+    let how = WaitPidFlag::WNOHANG | WaitPidFlag::__WALL | WaitPidFlag::WSTOPPED;
+    loop {
+        match waitid(Id::Pid(pid), how) {
+            Ok(WaitStatus::StillAlive) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_micros(50));
+            }
+            Ok(WaitStatus::PtraceEvent(..)) => return Some(None),
+            Ok(WaitStatus::Stopped(_, signal)) => return Some(Some(signal)),
+            _ => return None,
+        }
+    }
+}
+
+/// Lets go a task that was to show its registers and has stopped too late for that; `status` is what `waitpid` said.
+pub fn let_go(pid: i32, status: i32) {
+    let signal = match status >> 16 {
+        0 => Signal::try_from(libc::WSTOPSIG(status)).ok(),
+        _ => None,
+    };
+    // It may have ended meanwhile.
+    let _ = ptrace::detach(Pid::from_raw(pid), signal);
+}

@@ -1,0 +1,359 @@
+//! Why the ranks wait: who waits for whom, and what is wrong with that.
+//!
+//! The *graph* has an edge from a rank to each one whose doing it needs. A cycle explains itself; else the edges lead
+//! to ranks that do something else, and what that is is the cause. Besides, calls that do not fit each other are
+//! looked for: collectives in different orders, and messages that almost match.
+
+use super::state::{RankState, Wait};
+use super::words::{self, Detail};
+use cohort_base::picture::{ANY, Fact, Told};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Most sentences of a kind.
+const SENTENCES_MAX: usize = 4;
+
+/// Edges that the search for a short cycle looks at.
+const STEPS_MAX: usize = 1 << 20;
+
+/// Longest cycle that is spelt out.
+const CYCLE_SHOWN: usize = 6;
+
+/// The causes that the picture shows, one a line.
+#[must_use]
+pub fn reasons(ranks: &[RankState]) -> Vec<String> {
+    let graph = Graph::of(ranks);
+    let mut lines = crossed_collectives(ranks);
+    lines.extend(graph.cycle());
+    lines.extend(almost_matching(ranks));
+    lines.extend(graph.blamed(lines.is_empty()));
+    lines.extend(graph.for_anybody());
+    lines
+}
+
+struct Graph<'a> {
+    ranks: HashMap<u32, &'a RankState>,
+    /// Whom a rank needs, all of them; and why.
+    edges: BTreeMap<u32, BTreeMap<u32, String>>,
+}
+
+impl<'a> Graph<'a> {
+    fn of(all: &'a [RankState]) -> Self {
+        let mut holders: HashMap<(u64, i32), BTreeSet<u32>> = HashMap::new();
+        for rank in all {
+            for lock in &rank.holds {
+                let whose = holders.entry((lock.key, lock.world)).or_default();
+                whose.insert(rank.world);
+            }
+        }
+        let ending: BTreeSet<u32> = all
+            .iter()
+            .filter(|rank| is_at_end(rank))
+            .map(|rank| rank.world)
+            .collect();
+        let mut edges: BTreeMap<u32, BTreeMap<u32, String>> = BTreeMap::new();
+        for rank in all.iter().filter(|rank| !rank.has_ended) {
+            // Threads that wait beside each other: whoever of them goes on may help the others.
+            let [wait] = rank.waits.as_slice() else {
+                continue;
+            };
+            let is_open = wait.is_any && wait.needs.len() > 1;
+            let why = words::waiting(wait, Detail::Whole);
+            for need in wait.needs.iter().filter(|_| !is_open) {
+                let needed: BTreeSet<u32> = match need.told {
+                    Told::Access => match holders.get(&(need.key, need.world)) {
+                        Some(holders) if need.name() == "lock" => holders.clone(),
+                        _ => words::world(need).into_iter().collect(),
+                    },
+                    Told::End => all
+                        .iter()
+                        .map(|rank| rank.world)
+                        .filter(|it| !ending.contains(it))
+                        .collect(),
+                    Told::Collective => same_meeting(all, need).unwrap_or_default(),
+                    _ => words::world(need).into_iter().collect(),
+                };
+                let of_rank = edges.entry(rank.world).or_default();
+                for needed in needed
+                    .into_iter()
+                    .filter(|&it| it != rank.world || need.told != Told::Collective)
+                {
+                    of_rank.insert(needed, why.clone());
+                }
+            }
+        }
+        Self {
+            ranks: all.iter().map(|rank| (rank.world, rank)).collect(),
+            edges,
+        }
+    }
+
+    fn targets(&self, rank: u32) -> impl Iterator<Item = u32> + '_ {
+        self.edges
+            .get(&rank)
+            .into_iter()
+            .flat_map(|edges| edges.keys().copied())
+    }
+
+    /// A shortest cycle, as a sentence.
+    fn cycle(&self) -> Option<String> {
+        let mut steps = STEPS_MAX;
+        let starts = self.edges.keys();
+        let cycles = starts.filter_map(|&rank| self.cycle_through(rank, &mut steps));
+        let cycle = cycles.min_by_key(Vec::len)?;
+        let mut text = String::from("nobody in this circle can go on: ");
+        for (nth, &rank) in cycle.iter().enumerate().take(CYCLE_SHOWN) {
+            let next = cycle[(nth + 1) % cycle.len()];
+            let why = self.edges.get(&rank).and_then(|edges| edges.get(&next));
+            let why = why.map_or("", String::as_str);
+            let comma = if nth > 0 { "; " } else { "" };
+            text += &match next == rank {
+                true => format!("{comma}rank {rank} waits for itself ({why})"),
+                false => format!("{comma}rank {rank} waits for rank {next} ({why})"),
+            };
+        }
+        if cycle.len() > CYCLE_SHOWN {
+            text += &format!("; and so on through {} ranks", cycle.len());
+        }
+        Some(text)
+    }
+
+    /// The shortest way from a rank back to it.
+    fn cycle_through(&self, start: u32, steps: &mut usize) -> Option<Vec<u32>> {
+        let mut before: HashMap<u32, u32> = HashMap::new();
+        let mut front = vec![start];
+        while !front.is_empty() {
+            let mut next = Vec::new();
+            for rank in front {
+                for target in self.targets(rank) {
+                    *steps = steps.checked_sub(1)?;
+                    if target == start {
+                        let mut way = vec![rank];
+                        while let Some(&earlier) = way
+                            .last()
+                            .filter(|&&it| it != start)
+                            .and_then(|it| before.get(it))
+                        {
+                            way.push(earlier);
+                        }
+                        way.reverse();
+                        return Some(way);
+                    }
+                    if target != start && !before.contains_key(&target) {
+                        before.insert(target, rank);
+                        next.push(target);
+                    }
+                }
+            }
+            front = next;
+        }
+        None
+    }
+
+    /// Ranks that others wait for and that wait for nobody themselves, with what they do instead.
+    fn blamed(&self, alone: bool) -> Vec<String> {
+        let mut waiting: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+        for (&rank, edges) in &self.edges {
+            for &target in edges.keys() {
+                waiting.entry(target).or_default().insert(rank);
+            }
+        }
+        let is_idle = |rank: &u32| !self.edges.get(rank).is_some_and(|edges| !edges.is_empty());
+        let mut blamed: Vec<(u32, BTreeSet<u32>)> = waiting
+            .into_iter()
+            .filter(|(rank, _)| is_idle(rank))
+            .collect();
+        blamed.sort_by_key(|(rank, waiters)| (std::cmp::Reverse(waiters.len()), *rank));
+        let is_cause = |(rank, _): &&(u32, BTreeSet<u32>)| {
+            alone || self.ranks.get(rank).is_none_or(|rank| rank.has_ended)
+        };
+        let shown = blamed.iter().filter(is_cause).take(SENTENCES_MAX);
+        let sentence = |(rank, waiters): &(u32, BTreeSet<u32>)| {
+            let waiters: Vec<u32> = waiters.iter().copied().collect();
+            let verb = if waiters.len() == 1 { "waits" } else { "wait" };
+            let does = match self.ranks.get(rank) {
+                Some(state) => words::doing(state, Detail::Whole),
+                None => "is on another node".to_owned(),
+            };
+            format!(
+                "{} {verb} for rank {rank}, which {}",
+                words::ranks(&waiters),
+                verb_first(&does)
+            )
+        };
+        shown.map(sentence).collect()
+    }
+
+    /// Ranks that wait for a message of anybody, when nobody is left to send one.
+    fn for_anybody(&self) -> Vec<String> {
+        let may_send = |rank: &&RankState| !rank.has_ended && rank.waiting == 0;
+        if self.ranks.values().any(|rank| may_send(&rank)) {
+            return Vec::new();
+        }
+        let mut wild: Vec<u32> = self
+            .ranks
+            .values()
+            .filter(|rank| rank.wait().is_some_and(is_wild))
+            .map(|rank| rank.world)
+            .collect();
+        wild.sort_unstable();
+        match wild.is_empty() {
+            true => Vec::new(),
+            false => vec![format!(
+                "{} may take a message of any rank, but every other rank has ended or waits too",
+                words::ranks(&wild)
+            )],
+        }
+    }
+}
+
+fn is_at_end(rank: &RankState) -> bool {
+    rank.is_finalized
+        || rank
+            .wait()
+            .is_some_and(|wait| wait.needs.iter().any(|need| need.told == Told::End))
+}
+
+/// Whether a wait is for a message of any rank.
+fn is_wild(wait: &Wait) -> bool {
+    wait.needs
+        .iter()
+        .any(|need| need.member == ANY && matches!(need.told, Told::Receive | Told::Probe))
+}
+
+/// What a rank does, behind `which`.
+fn verb_first(does: &str) -> String {
+    match does.starts_with("MPI_") {
+        true => format!("is in {does}"),
+        false => does.to_owned(),
+    }
+}
+
+/// The members of a collective whose members have not all come, as far as others' waits tell it.
+fn same_meeting(all: &[RankState], need: &Fact) -> Option<BTreeSet<u32>> {
+    // The engine has said who is missing.
+    if need.count == 0 || need.size as usize != all.len() {
+        return None;
+    }
+    let has_come = |rank: &&RankState| {
+        let waits = rank.waits.iter().flat_map(|wait| &wait.needs);
+        waits
+            .into_iter()
+            .any(|it| it.told == Told::Collective && it.key == need.key)
+    };
+    let missing: BTreeSet<u32> = all
+        .iter()
+        .filter(|rank| !has_come(rank))
+        .map(|rank| rank.world)
+        .collect();
+    (missing.len() == need.count as usize).then_some(missing)
+}
+
+/// Communicators whose members are in different collectives.
+fn crossed_collectives(all: &[RankState]) -> Vec<String> {
+    let mut calls: BTreeMap<u32, (String, BTreeMap<String, Vec<u32>>)> = BTreeMap::new();
+    for rank in all.iter().filter(|rank| !rank.has_ended) {
+        for wait in rank
+            .waits
+            .iter()
+            .filter(|wait| !wait.call.starts_with("MPI_Wait"))
+        {
+            for need in &wait.needs {
+                // Members of two groups exchange messages, which have contexts of their own.
+                let is_inner = need.told == Told::Collective
+                    || need.told == Told::Receive && need.context & 1 == 1;
+                if is_inner && need.size > 1 && !wait.call.is_empty() {
+                    let entry = calls.entry(need.context).or_default();
+                    entry.0 = words::communicator(need);
+                    let same = entry.1.entry(wait.call.clone()).or_default();
+                    same.push(rank.world);
+                    break;
+                }
+            }
+        }
+    }
+    let crossed = calls.into_values().filter(|(_, calls)| calls.len() > 1);
+    let sentence = |(comm, calls): (String, BTreeMap<String, Vec<u32>>)| {
+        let mut calls: Vec<(String, Vec<u32>)> = calls.into_iter().collect();
+        calls.sort_by_key(|(_, ranks)| ranks.first().copied());
+        let calls: Vec<String> = calls
+            .iter()
+            .map(|(call, ranks)| {
+                let verb = if ranks.len() == 1 { "is" } else { "are" };
+                format!("{} {verb} in {call}", words::ranks(ranks))
+            })
+            .collect();
+        let comm = comm.trim_start_matches(", ");
+        format!(
+            "collectives of {comm} are not called in the same order: {}",
+            calls.join(", ")
+        )
+    };
+    crossed.take(SENTENCES_MAX).map(sentence).collect()
+}
+
+/// Messages that are nearly what their receiver waits for.
+fn almost_matching(all: &[RankState]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for rank in all.iter().filter(|rank| !rank.has_ended) {
+        let needs = rank.waits.iter().flat_map(|wait| &wait.needs);
+        let needs = needs.filter(|need| matches!(need.told, Told::Receive | Told::Probe));
+        for need in needs.filter(|need| need.context & 1 == 0) {
+            let near = rank
+                .unexpected
+                .iter()
+                .filter_map(|message| difference(need, message));
+            // What differs least.
+            if let Some((_, what)) = near.min_by_key(|(differences, _)| *differences) {
+                lines.push(format!("rank {} {what}", rank.world));
+            }
+        }
+        if lines.len() >= SENTENCES_MAX {
+            break;
+        }
+    }
+    lines
+}
+
+/// How a message differs from what is waited for, if not in all.
+fn difference(need: &Fact, message: &Fact) -> Option<(u32, String)> {
+    let same_comm = need.context == message.context;
+    let same_source = match need.member {
+        ANY => true,
+        _ if same_comm => need.member == message.member,
+        _ => need.world == message.world,
+    };
+    let same_tag = need.tag == ANY || need.tag == message.tag;
+    let source = match message.world {
+        world if world >= 0 => format!("rank {world}"),
+        _ => "somebody".to_owned(),
+    };
+    let of = words::communicator(message);
+    let (wanted, got) = (need.tag, message.tag);
+    match (same_comm, same_source, same_tag) {
+        (true, true, false) => Some((
+            1,
+            format!(
+                "waits for tag {wanted}, and has a message from {source} with tag {got}{of}, which no receive takes"
+            ),
+        )),
+        (false, true, true) => Some((
+            1,
+            format!(
+                "waits for a message on{}, and has one from {source} with tag {got} on{}, which no receive takes",
+                words::communicator(need).trim_start_matches(','),
+                of.trim_start_matches(',')
+            ),
+        )),
+        (true, false, true) => Some((
+            2,
+            format!(
+                "waits for a message from {}, and has one from {source} with tag {got}{of}, which no receive takes",
+                match need.world {
+                    world if world >= 0 => format!("rank {world}"),
+                    _ => need.member.to_string(),
+                }
+            ),
+        )),
+        _ => None,
+    }
+}

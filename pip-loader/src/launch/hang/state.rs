@@ -1,0 +1,126 @@
+//! What is known of a rank.
+
+use super::super::boot::Node;
+use cohort_base::boot::Lifecycle;
+use cohort_base::picture::{Fact, Told};
+use std::time::Duration;
+
+/// One thread's wait.
+#[derive(Clone, Debug, Default)]
+pub struct Wait {
+    /// The MPI function; empty if that is not sure.
+    pub call: String,
+    /// How long it has slept.
+    pub since: Duration,
+    /// The thread.
+    pub thread: i32,
+    /// Whether one of the needs is enough.
+    pub is_any: bool,
+    /// What it waits for.
+    pub needs: Vec<Fact>,
+}
+
+/// What a rank does.
+#[derive(Clone, Debug, Default)]
+pub struct RankState {
+    /// Its rank in `MPI_COMM_WORLD`.
+    pub world: u32,
+    /// Its process.
+    pub pid: i32,
+    /// It has ended.
+    pub has_ended: bool,
+    /// It uses MPI: it has begun, and not ended that.
+    pub is_initialized: bool,
+    /// It has ended its use of MPI.
+    pub is_finalized: bool,
+    /// The kernel's letter for what its task does, or a blank.
+    pub run: char,
+    /// Somebody uses its queues, so that they cannot be looked at.
+    pub is_busy: bool,
+    /// How many of its threads wait.
+    pub waiting: u32,
+    /// The MPI function that it called last.
+    pub called: String,
+    /// What its threads wait for.
+    pub waits: Vec<Wait>,
+    /// Its requests that are pending.
+    pub pending: Vec<Fact>,
+    /// Messages that no receive has taken.
+    pub unexpected: Vec<Fact>,
+    /// Locks that it holds.
+    pub holds: Vec<Fact>,
+}
+
+/// A rank that is asked about.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// Its index on the node.
+    pub local: usize,
+    /// Its rank in `MPI_COMM_WORLD`.
+    pub world: u32,
+    /// Its process.
+    pub pid: i32,
+    /// Whether its task has ended.
+    pub has_ended: bool,
+}
+
+impl RankState {
+    /// Looks at a rank.
+    #[must_use]
+    pub fn of(node: &Node, asked: Asked) -> Self {
+        let stage = node.ranks[asked.local]
+            .lifecycle
+            .load(std::sync::atomic::Ordering::Acquire);
+        let mut state = Self {
+            world: asked.world,
+            pid: asked.pid,
+            has_ended: asked.has_ended,
+            is_initialized: stage == Lifecycle::Initialized as u32,
+            is_finalized: stage == Lifecycle::Finalized as u32,
+            run: run_state(asked.pid).unwrap_or(' '),
+            ..Self::default()
+        };
+        node.look(asked.local as u32, &mut |fact| state.take(fact));
+        state
+    }
+
+    /// Adds what was told.
+    pub fn take(&mut self, fact: Fact) {
+        match fact.told {
+            Told::Rank => {
+                self.called = fact.name().to_owned();
+                self.waiting = fact.count;
+            }
+            Told::Busy => self.is_busy = true,
+            Told::Wait => self.waits.push(Wait {
+                call: fact.name().to_owned(),
+                since: Duration::from_micros(fact.number),
+                thread: fact.member,
+                is_any: fact.count != 0,
+                needs: Vec::new(),
+            }),
+            Told::Posted | Told::Offered => self.pending.push(fact),
+            Told::Unexpected => self.unexpected.push(fact),
+            Told::Holds => self.holds.push(fact),
+            _ => {
+                if let Some(wait) = self.waits.last_mut() {
+                    wait.needs.push(fact);
+                }
+            }
+        }
+    }
+
+    /// What it waits for, if one of its threads does.
+    #[must_use]
+    pub fn wait(&self) -> Option<&Wait> {
+        self.waits.first()
+    }
+}
+
+/// What the kernel says that a task does.
+fn run_state(pid: i32) -> Option<char> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name, in parentheses, may hold anything.
+    let (_, rest) = text.rsplit_once(')')?;
+    rest.trim_start().chars().next()
+}

@@ -1,0 +1,225 @@
+//! The slots themselves.
+
+use super::{ASLEEP, AWAKE, SLOTS, Stamps, VACANT};
+use crate::ranks::{Claim, Rank};
+use crate::wait::WaitKind;
+use cohort_base::boot::Rest;
+use cohort_base::clock::{ticks, ticks_per_us};
+use cohort_base::picture::{Fact, Told};
+use cohort_base::sync::atomic::{AtomicPtr, Ordering};
+use core::cell::UnsafeCell;
+use core::ptr::{NonNull, null_mut};
+
+/// What a thread waits for.
+pub trait Awaited {
+    /// Whether one of the things that it tells is enough.
+    fn is_any(&self) -> bool {
+        false
+    }
+
+    /// Tells what is still missing. By anybody with the claim: it changes nothing, and calls nothing of the program's.
+    fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact));
+}
+
+/// A wait of which nobody knows more than that it waits.
+impl Awaited for WaitKind {
+    fn tell(&self, _claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+        tell(Fact::new(Told::Outside));
+    }
+}
+
+/// One wait of a thread.
+#[derive(Clone, Copy)]
+pub struct Note {
+    what: NonNull<dyn Awaited>,
+    /// The MPI function, if that is sure.
+    call: Option<&'static str>,
+    /// When it came to its first sleep, in ticks.
+    since: u64,
+    thread: i32,
+}
+
+/// The slot of a wait that has been noted.
+#[derive(Debug)]
+pub struct Place(usize);
+
+/// The waits of one rank. See the module page.
+pub struct Waits {
+    stamps: Stamps,
+    notes: [UnsafeCell<Option<Note>>; SLOTS],
+    /// The MPI function that a thread of the rank called last.
+    called: AtomicPtr<&'static str>,
+}
+
+// SAFETY: notes are touched under the rank's claim.
+unsafe impl Sync for Waits {}
+// SAFETY: as above.
+unsafe impl Send for Waits {}
+
+impl Default for Waits {
+    fn default() -> Self {
+        Self {
+            stamps: Stamps::new(),
+            notes: [const { UnsafeCell::new(None) }; SLOTS],
+            called: AtomicPtr::new(null_mut()),
+        }
+    }
+}
+
+impl Waits {
+    /// The program calls this MPI function.
+    #[inline(always)]
+    pub fn call(&self, name: &'static &'static str) {
+        self.called
+            .store(core::ptr::from_ref(name).cast_mut(), Ordering::Relaxed);
+    }
+
+    fn called(&self) -> Option<&'static str> {
+        // SAFETY: NULL, or what `call` stored, which is static.
+        unsafe { self.called.load(Ordering::Relaxed).as_ref() }.copied()
+    }
+
+    /// Notes a wait of the calling thread, which ends it with [`Waits::end`] before `what` goes.
+    #[cold]
+    pub(crate) fn begin(claim: &mut Claim<'_>, what: &dyn Awaited) -> Place {
+        let rank = claim.rank();
+        let this = rank.waits();
+        let vacant = this.stamps.slots.iter().position(|slot| slot.is(VACANT));
+        let Some(at) = vacant else {
+            this.stamps.beyond.fetch_add(1, Ordering::SeqCst);
+            return Place(SLOTS);
+        };
+        // Of several threads another may have called something since.
+        let call = this.called().filter(|_| !rank.threads_multiple());
+        // SAFETY: only the lifetime differs: `end` removes the note before that is over.
+        let what = unsafe { core::mem::transmute::<&dyn Awaited, &'static dyn Awaited>(what) };
+        let note = Note {
+            what: NonNull::from(what),
+            call,
+            since: ticks(),
+            thread: rustix::thread::gettid().as_raw_nonzero().get(),
+        };
+        // SAFETY: the claim is held.
+        unsafe { *this.notes[at].get() = Some(note) };
+        this.stamps.slots[at].change(AWAKE);
+        Place(at)
+    }
+
+    /// The wait is over.
+    pub(crate) fn end(claim: &mut Claim<'_>, place: &Place) {
+        let this = claim.rank().waits();
+        match this.stamps.slots.get(place.0) {
+            Some(slot) => {
+                slot.change(VACANT);
+                // SAFETY: the claim is held.
+                unsafe { *this.notes[place.0].get() = None };
+            }
+            None => {
+                this.stamps.beyond.fetch_sub(1, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// The thread sleeps from now on until somebody wakes the rank, or is awake again.
+    pub(crate) fn sleep(&self, place: &Place, sleeps: bool) {
+        if let Some(slot) = self.stamps.slots.get(place.0) {
+            slot.change(if sleeps { ASLEEP } else { AWAKE });
+        }
+    }
+
+    /// Whether somebody asks for the claim.
+    #[inline]
+    pub(crate) fn is_asked(&self) -> bool {
+        self.stamps.is_asked.load(Ordering::Relaxed)
+    }
+
+    /// The threads that wait, noted or not.
+    fn count(&self) -> u32 {
+        let noted = self.stamps.slots.iter().filter(|slot| !slot.is(VACANT));
+        noted.count() as u32 + self.stamps.beyond.load(Ordering::Relaxed) as u32
+    }
+}
+
+/// Times that somebody who looks tries for the claim, with pauses that take a few milliseconds together.
+const TRIES: u32 = 400;
+
+impl Rank {
+    /// The claim, for somebody who only looks; `None` if it cannot be had soon. Subsystems are not told of it, and
+    /// nothing is done for the rank at its end.
+    fn look(&self) -> Option<Looking<'_>> {
+        self.waits().stamps.is_asked.store(true, Ordering::Relaxed);
+        let got = (0..TRIES).any(|tried| {
+            if tried > 0 {
+                self.node().yield_policy().give_way();
+            }
+            self.try_look()
+        });
+        self.waits().stamps.is_asked.store(false, Ordering::Relaxed);
+        got.then(|| Looking(core::mem::ManuallyDrop::new(self.looking())))
+    }
+
+    /// Tells what the rank waits for; `queues` adds what subsystems and layers above know. What is told of a context
+    /// is told under the rank's claim.
+    pub fn tell(
+        &self,
+        tell: &mut dyn FnMut(Fact),
+        queues: impl FnOnce(&mut Claim<'_>, &mut dyn FnMut(Fact)),
+    ) {
+        let waits = self.waits();
+        let mut about = Fact::new(Told::Rank).named(waits.called().unwrap_or_default());
+        about.count = waits.count();
+        tell(about);
+        let Some(mut looking) = self.look() else {
+            return tell(Fact::new(Told::Busy));
+        };
+        let claim = &mut *looking.0;
+        for note in &waits.notes {
+            // SAFETY: the claim is held.
+            let Some(note) = (unsafe { *note.get() }) else {
+                continue;
+            };
+            // SAFETY: the wait goes on as long as the claim is held, and what it refers to stays.
+            let what = unsafe { note.what.as_ref() };
+            let mut fact = Fact::new(Told::Wait).named(note.call.unwrap_or_default());
+            fact.number = ticks().saturating_sub(note.since) / ticks_per_us();
+            fact.member = note.thread;
+            fact.count = u32::from(what.is_any());
+            tell(fact);
+            what.tell(claim, tell);
+        }
+        queues(claim, tell);
+    }
+
+    /// See [`cohort_base::boot::NodeApi::rest`].
+    pub fn rest(&self) -> Rest {
+        const AWAKE: Rest = Rest {
+            threads: 0,
+            number: 0,
+        };
+        let acts_alone = self.node().has_network() || self.capabilities().acts_alone();
+        let sleeps = (!acts_alone)
+            .then(|| self.waits().stamps.sleeps())
+            .flatten();
+        let Some((threads, sum)) = sleeps else {
+            return AWAKE;
+        };
+        // Behind the stamps: who was woken since is not counted any more.
+        match self.park().parked() {
+            (parked, wakes) if u64::from(parked) == threads => Rest {
+                threads,
+                number: sum.wrapping_add(u64::from(wakes)),
+            },
+            _ => AWAKE,
+        }
+    }
+}
+
+/// The claim of somebody who only looks.
+struct Looking<'rank>(core::mem::ManuallyDrop<Claim<'rank>>);
+
+impl Drop for Looking<'_> {
+    fn drop(&mut self) {
+        // SAFETY: `look` has taken it, and the claim itself is never dropped.
+        unsafe { self.0.rank().release_claim() };
+    }
+}

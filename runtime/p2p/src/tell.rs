@@ -1,0 +1,121 @@
+//! What a rank's messages wait for, for whoever asks why a job hangs.
+//!
+//! By anybody with the claim: nothing here changes anything.
+
+use crate::operation::{Kind, Operation};
+use crate::protocol::Payload;
+use crate::state::P2p;
+use crate::want::{Shape, Want};
+use cohort_base::Peer;
+use cohort_base::picture::{ANY, Fact, Told};
+use cohort_core::claim::Claim;
+use cohort_core::node::Node;
+use cohort_core::waits::Awaited;
+
+/// Most facts of one kind about a rank.
+const TOLD_MAX: usize = 16;
+
+impl Want {
+    /// As a fact.
+    pub(crate) fn told(&self, told: Told) -> Fact {
+        let is_open = |bit| self.shape.0 & bit != 0;
+        Fact {
+            context: self.envelope.context,
+            member: if is_open(Shape::ANY_SOURCE.0) {
+                ANY
+            } else {
+                self.envelope.source
+            },
+            tag: if is_open(Shape::ANY_TAG.0) {
+                ANY
+            } else {
+                self.envelope.tag
+            },
+            ..Fact::new(told)
+        }
+    }
+}
+
+impl Operation {
+    /// What the operation, which is not complete, waits for.
+    pub(crate) fn told(&self, kind: &Kind, node: &Node, waits: bool) -> Fact {
+        let is_unknown = self.want.envelope.context == u32::MAX;
+        match kind {
+            // What has met its other half is being copied by somebody.
+            Kind::Receive if !self.is_posted => Fact::new(Told::Outside),
+            Kind::Receive => self
+                .want
+                .told(if waits { Told::Receive } else { Told::Posted }),
+            Kind::Offer if !is_unknown && self.request.is_pending() => {
+                let to = Peer::local(self.want.envelope.source as u32);
+                Fact {
+                    context: self.want.envelope.context,
+                    world: node.world_rank(to) as i32,
+                    tag: self.want.envelope.tag,
+                    number: self.buffer().bytes(),
+                    ..Fact::new(if waits { Told::Send } else { Told::Offered })
+                }
+            }
+            Kind::Offer | Kind::Remote => Fact::new(Told::Outside),
+        }
+    }
+}
+
+/// A message that a rank looks for.
+pub(crate) struct Probed(pub(crate) Want);
+
+impl Awaited for Probed {
+    fn tell(&self, _claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+        tell(self.0.told(Told::Probe));
+    }
+}
+
+/// Room for a message in the ring to a peer of this node.
+pub(crate) struct RoomFor(pub(crate) Peer);
+
+impl Awaited for RoomFor {
+    fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+        let world = claim.rank().node().world_rank(self.0) as i32;
+        tell(Fact {
+            world,
+            ..Fact::new(Told::Room)
+        });
+    }
+}
+
+/// Tells what is in the queues of a rank, some of each.
+pub fn tell_queues(claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+    let node = claim.rank().node();
+    let state = claim.of::<P2p>();
+    let mut left = TOLD_MAX;
+    state.posted.each(|receive| {
+        // SAFETY: elements of the table are valid.
+        tell(unsafe { &*receive }.told(&Kind::Receive, node, false));
+        left -= 1;
+        left > 0
+    });
+    let mut left = TOLD_MAX;
+    state.offers.find(|send| {
+        // SAFETY: elements of the list are valid.
+        let send = unsafe { &*send };
+        if send.request.is_pending() {
+            tell(send.told(&Kind::Offer, node, false));
+            left -= 1;
+        }
+        left == 0
+    });
+    let mut left = TOLD_MAX;
+    state.unexpected.find_where(|message| {
+        let payload = Payload::Stored(message);
+        let envelope = payload.header().envelope();
+        tell(Fact {
+            context: envelope.context,
+            member: envelope.source,
+            tag: envelope.tag,
+            number: payload.bytes(),
+            ..Fact::new(Told::Unexpected)
+        });
+        left -= 1;
+        left == 0
+    });
+}

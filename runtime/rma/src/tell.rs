@@ -1,0 +1,116 @@
+//! What a rank waits for at its windows, for whoever asks why a job hangs.
+//!
+//! By anybody with the claim: nothing here changes anything.
+
+use crate::Rma;
+use crate::epoch::{Epoch, Kind, Target};
+use crate::window::Window;
+use cohort_base::picture::{Fact, Told};
+use cohort_core::claim::Claim;
+use cohort_core::waits::Awaited;
+
+/// Most facts about a window.
+const TOLD_MAX: usize = 16;
+
+/// The epochs of a window that its owner waits for: those that are closed, or, to hold their locks, open ones.
+pub(super) struct AwaitedEpochs<'a> {
+    pub(super) window: &'a Window,
+    /// Wait for locks of open epochs, at this member if one is named.
+    pub(super) locks: Option<Option<u32>>,
+}
+
+impl Awaited for AwaitedEpochs<'_> {
+    fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+        self.window.tell(claim, self.locks, tell);
+    }
+}
+
+impl Window {
+    fn fact(&self, told: Told, target: &Target, claim: &Claim<'_>) -> Fact {
+        let member = self.shared().members()[target.member as usize];
+        Fact {
+            key: core::ptr::from_ref(self.shared()).addr() as u64,
+            member: target.member as i32,
+            world: claim.rank().node().world_rank(member) as i32,
+            ..Fact::new(told)
+        }
+    }
+
+    fn tell(&self, claim: &mut Claim<'_>, locks: Option<Option<u32>>, tell: &mut dyn FnMut(Fact)) {
+        let mut left = TOLD_MAX;
+        self.each_epoch(claim, |epoch| {
+            let name = match epoch.kind {
+                Kind::Access => "MPI_Win_post",
+                Kind::Exposure => "MPI_Win_complete",
+                Kind::Lock { .. } | Kind::LockAll => "lock",
+                Kind::Fence => "MPI_Win_fence",
+            };
+            if epoch.is_over || epoch.is_closed() == locks.is_some() {
+                return;
+            }
+            if epoch.kind == Kind::Fence {
+                let key = core::ptr::from_ref(self.shared()).addr() as u64;
+                let size = self.shared().members().len() as u32;
+                let fence = Fact::new(Told::Access).named(name);
+                return tell(Fact { key, size, ..fence });
+            }
+            for target in &epoch.targets {
+                let is_meant = locks.flatten().is_none_or(|member| member == target.member);
+                if self.is_missing(epoch, target) && is_meant && left > 0 {
+                    left -= 1;
+                    tell(self.fact(Told::Access, target, claim).named(name));
+                }
+            }
+        });
+    }
+
+    /// Whether a member has not done its part for an epoch.
+    fn is_missing(&self, epoch: &Epoch, target: &Target) -> bool {
+        let home = self.shared().home(self.me());
+        match epoch.kind {
+            Kind::Exposure => {
+                home.is_some_and(|home| !home.from(target.member).ended.is_open(target.id))
+            }
+            _ => !target.is_granted || target.pending > 0,
+        }
+    }
+
+    fn each_epoch(&self, claim: &Claim<'_>, mut look: impl FnMut(&Epoch)) {
+        debug_assert!(core::ptr::eq(claim.rank(), self.rank()));
+        self.with_queue(claim, |queue| {
+            queue.find(|epoch| {
+                // SAFETY: epochs in the queue are valid.
+                look(unsafe { &*epoch });
+                false
+            });
+        });
+    }
+}
+
+/// Tells the locks that a rank holds.
+pub fn tell_locks(claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+    let mut left = TOLD_MAX;
+    let mut next = claim.of::<Rma>().windows.first();
+    while !next.is_null() {
+        // SAFETY: windows in the list are valid under the claim.
+        let window = unsafe { &*next };
+        window.each_epoch(claim, |epoch| {
+            let name = match epoch.kind {
+                Kind::Lock { exclusive: true } => "exclusive lock",
+                Kind::Lock { exclusive: false } | Kind::LockAll => "shared lock",
+                _ => return,
+            };
+            if epoch.is_over || epoch.nocheck {
+                return;
+            }
+            for target in &epoch.targets {
+                if target.is_granted && !target.is_ended && left > 0 {
+                    left -= 1;
+                    tell(window.fact(Told::Holds, target, claim).named(name));
+                }
+            }
+        });
+        // SAFETY: it is in the list.
+        next = unsafe { claim.of::<Rma>().windows.next(next) };
+    }
+}
