@@ -308,6 +308,9 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Request, Refusal> {
     if !options.draw.is_empty() {
         return draw(options);
     }
+    if !options.draw.is_empty() {
+        return draw(options);
+    }
     if options.topology {
         return match options.named.is_empty() {
             false => Err(Refusal::new(
