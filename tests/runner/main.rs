@@ -13,6 +13,7 @@
 //! | `dropin/`   | what people type for other MPIs, beside other MPIs          | [`dropin`]    |
 //! | `containers/` | what containers take away                                  | [`containers`] |
 //! | `tools/`    | profiling tools between a program and MPI                    | [`profiling`] |
+//! | `trace/`    | timelines: calls, messages, stolen work, killed jobs           | [`trace`]     |
 //! | `install/`  | packages, each in a fresh place                              | [`install`]   |
 //! | `instructions/` | what calls may take                                      | [`instructions`] |
 //! | `live/`     | jobs that run are listed, inspected and watched              | [`live`]      |
@@ -42,6 +43,7 @@ mod programs;
 mod readme;
 mod soak;
 mod tidy;
+mod trace;
 
 use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
     trials.extend(dropin::trials());
     trials.extend(containers::trials());
     trials.extend(profiling::trials());
+    trials.extend(trace::trials());
     trials.extend(install::trials());
     trials.extend(instructions::trials());
     trials.extend(live::trials());

@@ -1,0 +1,297 @@
+//! Timelines (`COHORT_TRACE`): read by a strict reader of the trace event format, which knows what viewers do with
+//! each field, and asked for what the program did.
+
+mod reader;
+
+use crate::command::{Ended, Program};
+use crate::directives::Abi;
+use crate::nodes::Hosts;
+use crate::{Outcome, place, programs, trial};
+use libtest_mimic::Trial;
+use reader::{Timeline, read};
+use std::path::{Path, PathBuf};
+
+/// The trials of this module.
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("trace/calls and messages".into(), messages),
+        trial("trace/stolen work".into(), stolen),
+        trial("trace/threads".into(), threads),
+        trial(
+            "trace/the oldest events are dropped and counted".into(),
+            overflow,
+        ),
+        trial("trace/200 ranks".into(), many_ranks),
+        trial("trace/a killed rank".into(), || {
+            ended_within_a_call("kill", 137)
+        }),
+        trial("trace/MPI_Abort".into(), || ended_within_a_call("abort", 3)),
+        trial("trace/--timeout".into(), timeout),
+        trial("trace/a file that cannot be written".into(), unwritable),
+        trial("trace/a picture".into(), picture),
+        trial("trace/nodes".into(), nodes),
+    ]
+}
+
+fn program() -> Result<PathBuf, String> {
+    let source = place::root().join("tests/programs/tools/traced.c");
+    let options = ["-pthread".to_owned()];
+    programs::compile_as("traced", &source, Abi::Mpich, &options)
+}
+
+/// A fresh name for a timeline.
+fn file(name: &str) -> Result<PathBuf, String> {
+    let file = place::scratch()?.join(format!("{name}.trace"));
+    let _ = std::fs::remove_file(&file);
+    Ok(file)
+}
+
+/// Runs the program with a timeline.
+fn traced(file: &Path, ranks: &str, what: &str, settings: &[&str]) -> Result<Ended, String> {
+    let name = file.display().to_string();
+    let settings = settings
+        .chunks(2)
+        .flat_map(|pair| ["-genv", pair[0], pair[1]]);
+    Program::new(place::built_file("pip-exec")?)
+        .args(["-n", ranks, "-genv", "COHORT_TRACE", &name])
+        .args(settings)
+        .arg(program()?)
+        .arg(what)
+        .run()
+}
+
+fn expect(what: &str, found: usize, expected: usize) -> Outcome {
+    match found == expected {
+        true => Ok(()),
+        false => Err(format!("{what}: {found}, not {expected}")),
+    }
+}
+
+/// Messages of tag 7: that many left, came, and are joined by arrows.
+fn expect_messages(timeline: &Timeline, count: usize) -> Outcome {
+    let of = |category| {
+        timeline
+            .pieces(category)
+            .filter(|it| it.fact("tag") == Some(7))
+    };
+    expect("messages that left", of("sent").count(), count)?;
+    expect("messages that came", of("received").count(), count)?;
+    let joined = of("sent").filter_map(|sent| {
+        let came = timeline.end_of(sent.leaves?)?;
+        let is_its = came.fact("bytes") == sent.fact("bytes") && came.category == "received";
+        (is_its && came.fact("peer") == Some(sent.rank.into())).then_some(())
+    });
+    expect("arrows of messages", joined.count(), count)
+}
+
+fn messages() -> Outcome {
+    let file = file("messages")?;
+    traced(&file, "4", "messages", &[])?.expect_code(0)?;
+    let timeline = read(&file)?;
+    for (name, count) in [
+        ("MPI_Init_thread", 4),
+        ("MPI_Send", 16),
+        ("MPI_Irecv", 16),
+        ("MPI_Finalize", 4),
+    ] {
+        expect(name, timeline.calls(name).count(), count)?;
+    }
+    for send in timeline.calls("MPI_Send") {
+        expect(
+            "the peer",
+            send.fact("peer").unwrap_or(-9) as usize,
+            (send.rank as usize + 1) % 4,
+        )?;
+    }
+    let bytes: i64 = timeline
+        .calls("MPI_Send")
+        .filter_map(|send| send.fact("bytes"))
+        .sum();
+    expect(
+        "bytes",
+        bytes as usize,
+        4 * (8 + 4096 + 100_000 + (1 << 20)),
+    )?;
+    expect("unfinished", timeline.unfinished().count(), 0)?;
+    expect("lost", timeline.lost as usize, 0)?;
+    expect_messages(&timeline, 16)
+}
+
+/// Rank 1 is not in MPI while its message comes, so rank 0, which waits, did that.
+fn stolen() -> Outcome {
+    let file = file("stolen")?;
+    traced(&file, "2", "steal", &["COHORT_PROGRESS", "steal"])?.expect_code(0)?;
+    let timeline = read(&file)?;
+    let by_thief = timeline
+        .pieces("steal")
+        .filter(|it| it.rank == 0 && it.fact("owner") == Some(1));
+    let bytes: i64 = by_thief.clone().filter_map(|it| it.fact("bytes")).sum();
+    if bytes == 0 {
+        return Err("rank 0 has moved nothing for rank 1".into());
+    }
+    let joined = by_thief.clone().filter(|stolen| {
+        let owner = stolen.leaves.and_then(|arrow| timeline.end_of(arrow));
+        owner.is_some_and(|it| it.rank == 1 && it.category == "helped" && it.begin == stolen.begin)
+    });
+    expect("arrows to the owner", joined.count(), by_thief.count())?;
+    expect_messages(&timeline, 1)
+}
+
+/// Each thread has a track; what it does lies within its own calls.
+fn threads() -> Outcome {
+    let file = file("threads")?;
+    traced(&file, "2", "threads", &[])?.expect_code(0)?;
+    let timeline = read(&file)?;
+    expect("MPI_Sendrecv", timeline.calls("MPI_Sendrecv").count(), 80)?;
+    for rank in 0..2 {
+        let names = timeline.tracks_of(rank);
+        for name in [format!("rank {rank}"), format!("rank {rank}: thread 1")] {
+            if !names.contains(&name) {
+                return Err(format!("no track {name}: {names:?}"));
+            }
+            let calls = timeline.calls("MPI_Sendrecv").filter(|it| it.track == name);
+            let tags: Vec<_> = calls.filter_map(|call| call.fact("tag")).collect();
+            expect("calls of a thread", tags.len(), 20)?;
+            if tags.windows(2).any(|pair| pair[0] != pair[1]) {
+                return Err(format!("{name} has calls of both threads"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn overflow() -> Outcome {
+    let file = file("overflow")?;
+    let few = ["COHORT_TRACE_EVENTS", "64"];
+    let said = "events of rank 0 and 1 more are not in the timeline; COHORT_TRACE_EVENTS=64";
+    traced(&file, "2", "many", &few)?
+        .expect_code(0)?
+        .expect_text(said)?;
+    let timeline = read(&file)?;
+    for rank in &timeline.ranks {
+        // A call is two events, and each message one more on either side.
+        if rank.events < 3000 || rank.events - rank.lost > 64 {
+            return Err(format!(
+                "rank {}: {} of {} lost",
+                rank.rank, rank.lost, rank.events
+            ));
+        }
+    }
+    match timeline.calls("MPI_Finalize").count() {
+        2 => Ok(()),
+        other => Err(format!("the newest events are kept, but {other} ranks end")),
+    }
+}
+
+fn many_ranks() -> Outcome {
+    let file = file("ranks")?;
+    traced(&file, "200", "short", &[])?.expect_code(0)?;
+    let timeline = read(&file)?;
+    expect("MPI_Send", timeline.calls("MPI_Send").count(), 400)?;
+    expect_messages(&timeline, 400)
+}
+
+/// A rank that is killed, or ends the job, leaves what it did until then.
+fn ended_within_a_call(how: &str, code: i32) -> Outcome {
+    let file = file(how)?;
+    traced(&file, "3", how, &[])?.expect_code(code)?;
+    let timeline = read(&file)?;
+    expect(
+        "MPI_Init_thread",
+        timeline.calls("MPI_Init_thread").count(),
+        3,
+    )?;
+    let names: Vec<_> = timeline
+        .unfinished()
+        .filter(|it| it.rank == 1)
+        .map(|it| &*it.name)
+        .collect();
+    let expected: &[&str] = match how {
+        "kill" => &["MPI_Comm_free"],
+        _ => &["MPI_Comm_free", "MPI_Abort"],
+    };
+    match names == expected {
+        true => Ok(()),
+        false => Err(format!("rank 1 ended within {names:?}")),
+    }
+}
+
+fn timeout() -> Outcome {
+    let file = file("timeout")?;
+    Program::new(place::built_file("pip-exec")?)
+        .args(["--timeout", "1", "-n", "2", "-genv", "COHORT_TRACE"])
+        .arg(&file)
+        .arg(program()?)
+        .arg("stay")
+        .run()?
+        .expect_code(124)?;
+    read(&file).map(drop)
+}
+
+fn unwritable() -> Outcome {
+    let said = "COHORT_TRACE=/nowhere/at/all: /nowhere/at/all cannot be written: No such file or directory";
+    let ended = traced(Path::new("/nowhere/at/all"), "2", "short", &[])?;
+    ended.expect_code(2)?.expect_text(said).map(drop)
+}
+
+/// What is drawn is short, and has a row for each rank.
+fn picture() -> Outcome {
+    let file = file("picture")?;
+    traced(&file, "3", "messages", &[])?.expect_code(0)?;
+    for ending in ["svg", "html"] {
+        let picture = file.with_extension(ending);
+        Program::new(place::built_file("pip-exec")?)
+            .arg("--draw")
+            .arg(&file)
+            .arg(&picture)
+            .run()?
+            .expect_code(0)?;
+        let drawn = std::fs::read_to_string(&picture).map_err(|error| error.to_string())?;
+        if drawn.len() > 200_000
+            || !(0..3).all(|rank| drawn.contains(&format!(">rank {rank}</text>")))
+        {
+            return Err(format!("{} bytes of {}", drawn.len(), picture.display()));
+        }
+    }
+    let none = Program::new(place::built_file("pip-exec")?)
+        .args(["--draw", "/dev/null"])
+        .run()?;
+    none.expect_code(2)?
+        .expect_text("it is no timeline that COHORT_TRACE has written")
+        .map(drop)
+}
+
+/// Each node writes a file, and all of them have one clock: a message is received after it was sent.
+fn nodes() -> Outcome {
+    let hosts = Hosts::new(2)?;
+    let name = file("nodes-%n")?;
+    let files =
+        ["0", "1"].map(|node| PathBuf::from(name.display().to_string().replace("%n", node)));
+    hosts
+        .pip_exec("2")?
+        .args(["-genv", "COHORT_TRACE"])
+        .arg(&name)
+        .arg(program()?)
+        .arg("messages")
+        .run()?
+        .expect_code(0)?;
+    let mut ranks = Vec::new();
+    for (node, file) in files.iter().enumerate() {
+        let timeline = read(file)?;
+        expect("the node", timeline.node as usize, node)?;
+        expect("MPI_Send", timeline.calls("MPI_Send").count(), 8)?;
+        ranks.extend(timeline.ranks.iter().map(|rank| rank.rank));
+    }
+    ranks.sort_unstable();
+    if ranks != [0, 1, 2, 3] {
+        return Err(format!("the files are of ranks {ranks:?}"));
+    }
+    let drawn = Program::new(place::built_file("pip-exec")?)
+        .arg("--draw")
+        .arg(&files[0])
+        .arg("--draw")
+        .arg(&files[1])
+        .run()?
+        .expect_code(0)?;
+    drawn.expect_text(".svg").map(drop)
+}
