@@ -802,17 +802,20 @@ module mpi_f08_compile_constants
 end module mpi_f08_compile_constants
 
 module mpi_f08_link_constants
-  use, intrinsic :: iso_c_binding, only: c_int
+  use, intrinsic :: iso_c_binding, only: c_int, c_char
   use mpi_f08_types
   implicit none
-  private :: c_int
+  private :: c_int, c_char
   integer(c_int), bind(C, name="MPIR_F08_MPI_BOTTOM"), target :: MPI_BOTTOM
   integer(c_int), bind(C, name="MPIR_F08_MPI_IN_PLACE"), target :: MPI_IN_PLACE
   integer(c_int), bind(C, name="MPIR_F08_MPI_BUFFER_AUTOMATIC"), target :: MPI_BUFFER_AUTOMATIC
   type(MPI_Status), bind(C, name="MPIR_F08_MPI_STATUS_IGNORE_OBJ"), target :: MPI_STATUS_IGNORE
   type(MPI_Status), bind(C, name="MPIR_F08_MPI_STATUSES_IGNORE_OBJ"), target :: MPI_STATUSES_IGNORE(1)
-  integer, target :: MPI_UNWEIGHTED(1), MPI_WEIGHTS_EMPTY(1), MPI_ERRCODES_IGNORE(1)
-  character(len=1), target :: MPI_ARGV_NULL(1), MPI_ARGVS_NULL(1, 1)
+  integer(c_int), bind(C, name="__mpi_f08_link_constants_MOD_mpi_unweighted"), target :: MPI_UNWEIGHTED(1)
+  integer(c_int), bind(C, name="__mpi_f08_link_constants_MOD_mpi_weights_empty"), target :: MPI_WEIGHTS_EMPTY(1)
+  integer(c_int), bind(C, name="__mpi_f08_link_constants_MOD_mpi_errcodes_ignore"), target :: MPI_ERRCODES_IGNORE(1)
+  character(kind=c_char), bind(C, name="__mpi_f08_link_constants_MOD_mpi_argv_null"), target :: MPI_ARGV_NULL(1)
+  character(kind=c_char), bind(C, name="__mpi_f08_link_constants_MOD_mpi_argvs_null"), target :: MPI_ARGVS_NULL(1, 1)
 end module mpi_f08_link_constants
 
 module mpi_f08_callbacks

@@ -43,6 +43,7 @@ pub fn trials() -> Vec<Trial> {
             "fortran/mpi_f08 of another compiler keeps its library".into(),
             another_compiler,
         ),
+        trial("fortran/descriptors of flang".into(), descriptors),
     ];
     for ranks in [2, 4] {
         for name in JUDGED.into_iter().chain(OURS) {
@@ -202,6 +203,23 @@ fn another_compiler() -> Outcome {
         .expect_code(0)?
         .expect_text(&library.display().to_string())
         .map(drop)
+}
+
+/// Arrays as flang describes them, in a program that brings the module's variables.
+fn descriptors() -> Outcome {
+    let built = place::built_file("fortran/libmpifort.so.12")?;
+    let library = built.parent().ok_or("it has a folder")?.display();
+    let c_library = place::built_file("libmpi.so")?;
+    let headers = place::cached("mpich-venv/include", "mpich")?;
+    let compiler = Program::new("cc").arg(format!("-I{}", headers.display()));
+    let libraries = [
+        format!("-L{library}"),
+        format!("-Wl,-rpath,{library}"),
+        "-lmpifort".to_owned(),
+        c_library.display().to_string(),
+    ];
+    let program = compile(compiler, "descriptors.c", "cc", &libraries)?;
+    finished(run(&program, 2, Library::Ours)?, 2)
 }
 
 /// A program without `pip-exec` finds both libraries.

@@ -128,8 +128,8 @@ fn companion(name: &str) -> Option<(String, &'static str)> {
 }
 
 /// Whether an object imports what only another Fortran library has: what compilers make of MPICH's modules for
-/// polymorphic handles, or procedures of `mpi_f08` with arrays, whose descriptors our library knows as gfortran makes
-/// them.
+/// polymorphic handles, or procedures of `mpi_f08` with arrays, whose descriptors our library knows as gfortran and
+/// flang make them. A program that flang has made with our module brings that module's variables.
 fn needs_mpich_fortran(object: &Path, plan: &LoadPlan) -> bool {
     let Some(bytes) = File::open(object)
         .ok()
@@ -138,13 +138,14 @@ fn needs_mpich_fortran(object: &Path, plan: &LoadPlan) -> bool {
         return false;
     };
     let imports = |wanted: fn(&str) -> bool| elf::imports(&bytes, wanted);
-    let is_gfortrans = plan
+    let is_known = plan
         .needed
         .iter()
         .any(|name| name.starts_with("libgfortran.so."))
-        || imports(|name| name.starts_with("_gfortran_"));
+        || imports(|name| name.starts_with("_gfortran_"))
+        || elf::exported_symbol(&bytes, "MPIR_F08_MPI_BOTTOM").is_some();
     imports(|name| name.starts_with("__mpi_") && name.contains("_MOD___"))
-        || !is_gfortrans && imports(|name| name.contains("_f08ts"))
+        || !is_known && imports(|name| name.contains("_f08ts"))
 }
 
 fn read_plan(path: &Path) -> Option<LoadPlan> {

@@ -8,13 +8,14 @@ use core::ffi::c_int;
 #[repr(transparent)]
 pub struct Ierror<'a>(Option<&'a mut c_int>);
 
-impl<'a> Ierror<'a> {
-    /// A place for the code.
+impl<'a> From<&'a mut c_int> for Ierror<'a> {
     #[inline]
-    pub fn of(code: &'a mut c_int) -> Self {
+    fn from(code: &'a mut c_int) -> Self {
         Self(Some(code))
     }
+}
 
+impl Ierror<'_> {
     /// Stores the code of C's function.
     #[inline]
     pub fn set(self, code: c_int) {

@@ -1,20 +1,31 @@
-//! gfortran's descriptors of `TYPE(*), DIMENSION(..)` arguments: where an array's elements are.
+//! Descriptors of `TYPE(*), DIMENSION(..)` arguments, as gfortran and LLVM's flang make them: where an array's elements
+//! are.
+//!
+//! gfortran passes a descriptor of its own (`GFC_ARRAY_DESCRIPTOR` of libgfortran, since GCC 9), flang that of the
+//! standard (`CFI_cdesc_t` of its `ISO_Fortran_binding.h`). Where flang's says its version, rank and type, gfortran's
+//! has the bytes of an element: no element is as large as that would be.
 
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ffi::{c_int, c_void};
 
-/// What gfortran passes for an array whose rank the procedure does not fix (`GFC_ARRAY_DESCRIPTOR` of libgfortran,
-/// since GCC 9). The axes follow it.
+/// What both begin with.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Descriptor {
     /// The first element.
     base: *mut c_void,
-    _offset: isize,
-    /// Bytes of an element.
-    element: usize,
+    /// gfortran: an offset; flang: bytes of an element.
+    second: usize,
+    /// gfortran: bytes of an element; flang: version, rank, type and two more, in bytes from 0, 4, 5, 6 and 7 on.
+    third: u64,
+}
+
+/// gfortran's head. The axes follow it: stride, lower and upper bound.
+#[repr(C)]
+struct Gfortran {
+    head: Descriptor,
     _version: c_int,
     rank: i8,
     class: i8,
@@ -23,13 +34,8 @@ pub struct Descriptor {
     span: isize,
 }
 
-/// One axis behind a [`Descriptor`].
-#[repr(C)]
-struct Bounds {
-    stride: isize,
-    lower: isize,
-    upper: isize,
-}
+/// `CFI_VERSION` of flang: up to 19, and later.
+const VERSIONS: [u32; 2] = [20_180_515, 20_240_719];
 
 /// One axis of a section.
 #[derive(Clone, Copy, Debug)]
@@ -44,25 +50,54 @@ pub struct Axis {
 pub type Choice = *const Descriptor;
 
 impl Descriptor {
+    /// Whether flang has made it.
+    #[inline]
+    fn is_flangs(&self) -> bool {
+        self.third >> 32 != 0 && VERSIONS.contains(&(self.third as u32))
+    }
+
+    /// Bytes of an element.
+    #[inline]
+    fn element(&self) -> usize {
+        match self.is_flangs() {
+            true => self.second,
+            false => self.third as usize,
+        }
+    }
+
     /// The axes, the one that varies fastest first.
     ///
     /// # Safety
     /// The compiler has made the descriptor.
+    #[inline]
     unsafe fn axes(choice: Choice) -> impl Iterator<Item = Axis> {
-        // SAFETY: as the caller promises, `rank` axes follow the head.
-        let (head, bounds) = unsafe {
+        // SAFETY: as the caller promises: it is flang's or gfortran's, and as many axes follow as it says, of three
+        // numbers each.
+        let (axes, rank, span) = unsafe {
             let head = &*choice;
-            let first = choice.add(1).cast::<Bounds>();
-            let rank = usize::try_from(head.rank).unwrap_or(0);
-            (head, core::slice::from_raw_parts(first, rank))
+            if head.is_flangs() {
+                (choice.add(1).cast(), (head.third >> 32) as i8, None)
+            } else {
+                let gfortran = choice.cast::<Gfortran>();
+                let span = match (*gfortran).span {
+                    0 => head.third as isize,
+                    span => span,
+                };
+                (gfortran.add(1).cast(), (*gfortran).rank, Some(span))
+            }
         };
-        let span = match head.span {
-            0 => head.element as isize,
-            span => span,
-        };
-        bounds.iter().map(move |bounds| Axis {
-            extent: bounds.upper.wrapping_sub(bounds.lower).wrapping_add(1),
-            step: bounds.stride.wrapping_mul(span),
+        let rank = usize::try_from(rank).unwrap_or(0);
+        // SAFETY: as above.
+        let axes: &[[isize; 3]] = unsafe { core::slice::from_raw_parts(axes, rank) };
+        axes.iter().map(move |axis| match span {
+            None => Axis {
+                extent: axis[1],
+                step: axis[2],
+            },
+            Some(span) => Axis {
+                extent: axis[2].wrapping_sub(axis[1]).wrapping_add(1),
+                step: axis[0].wrapping_mul(span),
+            },
         })
     }
 }
@@ -79,7 +114,7 @@ pub unsafe fn contiguous(choice: Choice) -> Option<*const c_void> {
     if head.base.is_null() {
         return Some(head.base);
     }
-    let (mut next, mut is_contiguous) = (head.element as isize, true);
+    let (mut next, mut is_contiguous) = (head.element() as isize, true);
     for axis in axes {
         // An empty section, or an assumed-size array.
         if axis.extent <= 0 {
@@ -107,7 +142,7 @@ pub unsafe fn start(choice: Choice) -> *const c_void {
 /// The compiler has made the descriptor.
 pub unsafe fn element(choice: Choice) -> usize {
     // SAFETY: as the caller promises.
-    unsafe { (*choice).element }
+    unsafe { (*choice).element() }
 }
 
 /// Whether it is a CHARACTER.
@@ -115,10 +150,15 @@ pub unsafe fn element(choice: Choice) -> usize {
 /// # Safety
 /// The compiler has made the descriptor.
 pub unsafe fn is_character(choice: Choice) -> bool {
-    // `BT_CHARACTER` of libgfortran.
-    const CHARACTER: i8 = 6;
+    // `BT_CHARACTER` of libgfortran, and `CFI_type_char` of flang.
+    const CHARACTERS: [i8; 2] = [6, 40];
     // SAFETY: as the caller promises.
-    unsafe { (*choice).class == CHARACTER }
+    unsafe {
+        match (*choice).is_flangs() {
+            true => ((*choice).third >> 40) as i8 == CHARACTERS[1],
+            false => (*choice.cast::<Gfortran>()).class == CHARACTERS[0],
+        }
+    }
 }
 
 /// A section whose elements are not contiguous.
@@ -142,7 +182,7 @@ impl Section {
         unsafe {
             Self {
                 base: (*choice).base.cast(),
-                element: (*choice).element,
+                element: (*choice).element(),
                 axes: Descriptor::axes(choice).collect(),
             }
         }

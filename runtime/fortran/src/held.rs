@@ -226,7 +226,7 @@ impl Held {
             return procedure(ierror);
         }
         let mut code = 0;
-        procedure(Ierror::of(&mut code));
+        procedure((&mut code).into());
         // SAFETY: as the caller promises.
         let followed = checked(code).and_then(|()| unsafe { self.follow(request) });
         ierror.set(followed.err().unwrap_or(0));

@@ -8,7 +8,7 @@ program sp
   integer, parameter :: n = 24, steps = 6
   integer :: rank, size, q, m, mine(2), step
   type(MPI_Comm) :: square
-  double precision :: alone(0:n + 1, 0:n + 1, 0:n + 1), right(0:n + 1, 0:n + 1, 0:n + 1), above(0:n + 1, 0:n + 1, 0:n + 1)
+  double precision, dimension(0:n + 1, 0:n + 1, 0:n + 1) :: alone, right, above
   double precision, asynchronous :: together(n, n, n)
   double precision, allocatable, target, asynchronous :: u(:, :, :, :), r(:, :, :, :), c(:, :, :, :)
   call MPI_Init()
