@@ -20,7 +20,8 @@ wheel_pin=wheel==0.48.0
 zig_pin=ziglang==0.17.1
 matplotlib_pin=matplotlib==3.11.2
 pympistandard_pin=pympistandard==0.2.0
-items=(system lint judges slurm mpich fortran mpi4py mpi4py-src netpipe codes pympistandard openmpi openmpi-fortran impi beside wheel)
+items=(system lint judges slurm mpich fortran mpi4py mpi4py-src netpipe codes pympistandard openmpi
+    openmpi-fortran impi beside wheel)
 
 say() { printf 'cache: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }

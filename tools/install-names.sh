@@ -32,7 +32,7 @@ name libmpi_openmpi.so libmpi.so.40
 
 # A folder of its own: programs that need MPICH's Fortran library are not to find this one.
 mkdir -p "$target/fortran"
-for file in libmpifort_mpich.so libmpi_fortran_openmpi.so; do
+for file in libmpifort_mpich.so libmpi_fortran_openmpi.so libmpi_cxx_openmpi.so; do
     if [ ! -e "$target/$file" ]; then
         echo "$0: $target/$file is missing; build it first" >&2
         exit 1
@@ -43,6 +43,11 @@ for file in libmpifort.so libmpifort.so.12 libmpichfort.so libmpichfort.so.12; d
 done
 for file in libmpi_mpifh.so.40 libmpi_usempi_ignore_tkr.so.40 libmpi_usempif08.so.40; do
     ln -sf ../libmpi_fortran_openmpi.so "$target/fortran/$file"
+done
+# A folder of its own again: only for programs whose machine does not have Open MPI's.
+mkdir -p "$target/openmpi"
+for file in libmpi_cxx.so.40 libopen-pal.so.40 libopen-pal.so.80 libopen-rte.so.40; do
+    ln -sf ../libmpi_cxx_openmpi.so "$target/openmpi/$file"
 done
 
 # What people type.

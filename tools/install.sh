@@ -88,7 +88,7 @@ for file in audit join network node; do
     put "$built/libcohort_$file.so" "lib/cohort/libcohort_$file.so" 644
 done
 # The MPI libraries: their names are links, and what these lead to.
-for folder in '' fortran/; do
+for folder in '' fortran/ openmpi/; do
     for file in "$built/$folder"lib*.so*; do
         [ -L "$file" ] || continue
         put "$file" "lib/cohort/$folder${file##*/}" 644

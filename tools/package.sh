@@ -89,6 +89,7 @@ wheel() {
     done
     # mpi4py and others look for an MPI in the environment's lib, whether pip-exec runs them or not.
     unlink_libraries "$data/lib/cohort/fortran"
+    unlink_libraries "$data/lib/cohort/openmpi"
     unlink_libraries "$data/lib/cohort"
     rm -f "${replaced[@]}"
     cp "$data"/lib/cohort/libmpi{.so,.so.[0-9]*,_abi.so.1} "$data/lib/"

@@ -36,7 +36,7 @@ mod judges;
 mod live;
 mod mpi4py;
 mod nodes;
-mod openmpi_fortran;
+mod openmpi;
 mod place;
 mod profiling;
 mod programs;
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
     let mut trials = tidy::trials();
     trials.extend(programs::trials());
     trials.extend(fortran::trials());
-    trials.extend(openmpi_fortran::trials());
+    trials.extend(openmpi::trials());
     trials.extend(judges::trials());
     trials.extend(faults::trials());
     trials.extend(binaries::trials());

@@ -27,6 +27,17 @@ const FORTRAN_LIBRARIES: [&str; 2] = ["libmpifort.so.12", "libmpichfort.so.12"];
 /// Where our Fortran libraries lie, below the folder of the MPI libraries.
 pub const FORTRAN_FOLDER: &str = "fortran";
 
+/// Libraries of Open MPI that programs name without need, for which we have one that has what they import.
+const STAND_INS: [&str; 4] = [
+    "libmpi_cxx.so.40",
+    "libopen-pal.so.40",
+    "libopen-pal.so.80",
+    "libopen-rte.so.40",
+];
+
+/// Where that one lies. It is used where the others are not to be found.
+pub const STAND_IN_FOLDER: &str = "openmpi";
+
 /// What following a program's dependencies found.
 #[derive(Debug, Default)]
 pub struct Dependencies {
@@ -47,6 +58,8 @@ pub struct Dependencies {
     pub companion: Option<(String, &'static str)>,
     /// One of them needs the Fortran library of another MPI, made by the compiler that has made the program.
     pub mpich_fortran: bool,
+    /// One of [`STAND_INS`] is needed and nowhere to be found.
+    pub stand_in: bool,
 }
 
 /// Follows the dependencies of the program `file`, and of the libraries that the environment loads before them.
@@ -99,6 +112,7 @@ pub fn follow(
                 .chain(system.iter().cloned());
             let read = |path: PathBuf| Some((path.clone(), read_plan(&path)?));
             let next = folders.map(|folder| folder.join(&name)).find_map(read);
+            found.stand_in |= next.is_none() && STAND_INS.contains(&name.as_str());
             let size = next.as_ref().map_or(0, |(_, plan)| plan.thread_local);
             found.thread_local = found.thread_local.saturating_add(size);
             queue.extend(next);

@@ -4,7 +4,7 @@ mod words;
 
 use super::binding::{self, Binding};
 use super::environment::{self, Environment, entries};
-use super::libraries::{Dependencies, FORTRAN_FOLDER};
+use super::libraries::{Dependencies, FORTRAN_FOLDER, STAND_IN_FOLDER};
 use super::options::{Input, Options, Output, Report, Section};
 use super::outcome::Outcome;
 use super::program::{self, Program, Search};
@@ -489,11 +489,16 @@ impl Context<'_> {
             .libraries
             .filter(|_| !dependencies.mpich_fortran)
             .map(|folder| folder.join(FORTRAN_FOLDER));
+        let stand_ins = self
+            .libraries
+            .filter(|_| dependencies.stand_in)
+            .map(|folder| folder.join(STAND_IN_FOLDER));
         let folders: Vec<&OsStr> = [self.libraries, fortran.as_deref()]
             .into_iter()
             .flatten()
             .map(Path::as_os_str)
             .chain([library_path])
+            .chain(stand_ins.as_deref().map(Path::as_os_str))
             .filter(|folder| !folder.is_empty())
             .collect();
         folders.join(OsStr::new(":"))

@@ -14,6 +14,7 @@ fn build_directory(name: &str) -> PathBuf {
         "libmpi_openmpi.so",
         "libmpifort_mpich.so",
         "libmpi_fortran_openmpi.so",
+        "libmpi_cxx_openmpi.so",
     ] {
         std::fs::copy(common::libraries().join(file), target.join(file)).expect("copied facade");
     }

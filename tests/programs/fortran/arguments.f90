@@ -4,7 +4,8 @@ program arguments
   implicit none
   integer :: rank, size, ierr, right, left, i, n, index, outcount, position
   integer :: comm, newcomm, group, part, newtype, contents, win, message, info, request, requests(4)
-  integer :: status(MPI_STATUS_SIZE), statuses(MPI_STATUS_SIZE, 4), indices(4), values(8), got(8)
+  integer :: status(MPI_STATUS_SIZE), statuses(MPI_STATUS_SIZE, 4), indices(4), values(8)
+  integer, asynchronous :: got(8) ! MPI writes to it in calls that do not name it
   integer :: dims(2), coords(2), ranges(3, 1), types(2), lengths(2), combiner, integers(4), typelist(4)
   integer(kind=MPI_ADDRESS_KIND) :: bytes, lb, extent, places(2), addresses(4)
   integer(kind=MPI_COUNT_KIND) :: elements

@@ -36,6 +36,7 @@ const LAYERS: [&[&str]; 14] = [
         "cohort-abi-openmpi",
         "cohort-fortran",
         "cohort-fortran-openmpi",
+        "cohort-openmpi-cxx",
     ],
     &["cohort-node"],
     &["cohort-codegen", "cohort-tests"],

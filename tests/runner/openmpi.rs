@@ -1,5 +1,5 @@
 //! `tests/programs/fortran`, made with the headers, modules and libraries of Debian's Open MPI, and run with our
-//! Fortran library of its ABI.
+//! Fortran library of its ABI; and a program in C++ that names Open MPI's C++ library.
 
 use crate::command::{Ended, Program};
 use crate::{Outcome, place, trial};
@@ -32,18 +32,19 @@ const LIBRARIES: [&str; 3] = [
 /// One trial per program and number of ranks.
 pub fn trials() -> Vec<Trial> {
     let mut trials = vec![
-        trial("fortran/openmpi/names".into(), names),
-        trial("fortran/openmpi/beside MPICH's".into(), mixed),
-        trial("fortran/openmpi/singleton".into(), singleton),
+        trial("openmpi/fortran/names".into(), names),
+        trial("openmpi/fortran/beside MPICH's".into(), mixed),
+        trial("openmpi/fortran/singleton".into(), singleton),
+        trial("openmpi/c++ without its C++ library".into(), cxx),
         trial(
-            "fortran/openmpi/an error names procedure and argument".into(),
+            "openmpi/fortran/an error names procedure and argument".into(),
             error_text,
         ),
     ];
     for ranks in [2, 4] {
         for name in PROGRAMS {
             trials.push(trial(
-                format!("fortran/openmpi/{name}-{ranks}"),
+                format!("openmpi/fortran/{name}-{ranks}"),
                 move || {
                     let ended = launched(&["-n", &ranks.to_string()])?.arg(made(name)?);
                     finished(&ended.run()?, ranks)
@@ -118,6 +119,31 @@ fn error_text() -> Outcome {
         return Err(ended.failure("the error is to say what was wrong"));
     }
     Ok(())
+}
+
+/// The header of Open MPI 4 makes each program of C++ need its C++ library, which this machine does not have.
+fn cxx() -> Outcome {
+    let program = place::scratch()?.join("openmpi_cxx");
+    let system = place::cached(FOLDER, ITEM)?.display().to_string();
+    let compiler = Program::new("g++")
+        .arg(format!("-I{system}/openmpi/include"))
+        .args(["-O1", "-o"])
+        .arg(&program)
+        .arg(place::root().join("tests/programs/tools/openmpi_cxx.cpp"))
+        .arg(format!("-L{system}"))
+        .arg("-Wl,--no-as-needed,--unresolved-symbols=ignore-in-shared-libs")
+        .args([
+            "-l:libmpi_cxx.so.40",
+            "-l:libopen-rte.so.40",
+            "-l:libopen-pal.so.40",
+        ])
+        .arg("-l:libmpi.so.40");
+    compiler.seconds(120).run()?.expect_code(0)?;
+    let ended = launched(&["-n", "2"])?.arg(program).run()?.expect_code(0)?;
+    match ended.stdout.as_str() {
+        "sum 1\nsum 1\n" => Ok(()),
+        _ => Err(ended.failure("expected the sum of both ranks")),
+    }
 }
 
 fn exported(library: PathBuf) -> Result<BTreeSet<String>, String> {
