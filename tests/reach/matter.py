@@ -11,14 +11,13 @@ def numbers(pattern, text, least=1):
     found = re.findall(pattern, text, re.M)
     if len(found) < least:
         raise Wrong(f"no {pattern} in the output\n{text[-1500:]}")
-    return [float(word.replace("D", "E")) for match in found for word in ([match] if isinstance(match, str) else match)]
+    words = [word for match in found for word in ([match] if isinstance(match, str) else match)]
+    return [float(word.replace("D", "E")) for word in words]
 
 
 def lammps(job):
     job.input("melt.in")
     text = job.mpi("lmp", "-in", "melt.in")
-    if f"{job.ranks} by" not in text.replace("1 by", f"{job.ranks} by") and "MPI processor grid" not in text:
-        raise Wrong(text)
     return [re.findall(r"Loop time of .* on (\d+) procs", text)[-1],
             *numbers(r"^ +(\d+) +(\S+) +(\S+) +(\S+) +(\S+) +(\S+) *$", text, 6)]
 
@@ -88,7 +87,8 @@ def wrong(text):
 
 
 CASES = [
-    Case("lammps", "lammps", "its melt of Lennard-Jones atoms, 864 of them", "thermodynamic output", lammps, 1e-6),
+    Case("lammps", "lammps", "its melt of Lennard-Jones atoms, 864 of them", "thermodynamic output", lammps, 1e-6,
+         quick=True),
     Case("gromacs", "gromacs", "216 molecules of water, 50 steps", "energies", gromacs, 1e-4),
     Case("neuron", "neuron", "a ring of 8 cells, 100 ms", "times of all spikes", neuron),
     Case("quantum-espresso", "quantum-espresso", "silicon, 2 x 2 x 2 k points", "total energies", espresso, 1e-7,

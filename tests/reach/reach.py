@@ -3,9 +3,9 @@
 
     reach.py --built target/release [--cache FOLDER] [--quick] [--table FILE] [NAME...]
 
-Each program runs on 2 and 4 ranks, with small inputs, and its result must be that of the same run under Open MPI. A line
-for each run says so, with the time beside Open MPI's as a ratio; ends with 1 when one is wrong. --quick runs the short
-list that `make suites` runs. --table writes rows for docs/reach.md. The packages must be in CACHE/reach or, for the
+Each program runs on 2 and 4 ranks, with small inputs, and its result must be that of the same run under Open MPI. A
+line for each run says so, with the time beside Open MPI's as a ratio; ends with 1 when one is wrong. --quick runs the
+short list that `make suites` runs, on 2 ranks. --table writes rows for docs/reach.md. The packages must be in CACHE/reach or, for the
 short list, in CACHE/reach-quick; --packages lists those that belong there (tools/packages.sh).
 """
 
@@ -39,7 +39,8 @@ def main():
         parser.error(f"no such program: {' '.join(sorted(unknown))}")
     cases = [case for case in CASES if case.quick or not asked.quick]
     if asked.packages:
-        print("openmpi-bin", *sorted({name for case in cases for name in (case.package, *case.needs)}))
+        print("openmpi-bin", *sorted({name for case in cases for name in (case.package, *case.needs)
+                                     if not name.startswith("PyPI")}))
         return 0
     folder = asked.cache.resolve() / ("reach-quick" if asked.quick else "reach")
     if os.environ.get("REACH_PACKAGES") != str(folder):
@@ -66,9 +67,9 @@ def judge(cases, asked, known):
                 wrong += 1
                 ratio, result = None, f"WRONG: {problem}"
             shown = f"{ratio:.2f}" if ratio else "-"
-            print(f"{case.name:16} {ranks:3}  time {shown:>5}  {result}", flush=True)
+            print(f"{case.name:18} {ranks:3}  time {shown:>5}  {result}", flush=True)
             results.append((ranks, shown, result.split("\n")[0]))
-        rows.append((case, known.get(case.package, "?"), results))
+        rows.append((case, known.get(case.package, ""), results))
     if asked.table:
         asked.table.write_text("".join(row(*entry) for entry in rows))
     print(f"{runs - wrong} passed, {wrong} failed")

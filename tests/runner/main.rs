@@ -8,6 +8,7 @@
 //! | `tidy/`     | checks of the tree and of the built libraries                | [`tidy`]      |
 //! | `c/`        | `tests/programs/c/*.c` by their `//#` directives             | [`programs`]  |
 //! | `judges/`   | real Fortran programs, by `tests/judges`                     | [`judges`]    |
+//! | `reach/`    | Debian's programs for Open MPI, by `tests/reach`             | [`reach`]     |
 //! | `faults/`   | killed and aborting ranks                                    | [`faults`]    |
 //! | `binaries/` | unmodified third-party binaries                              | [`binaries`]  |
 //! | `dropin/`   | what people type for other MPIs, beside other MPIs          | [`dropin`]    |
@@ -40,6 +41,7 @@ mod openmpi;
 mod place;
 mod profiling;
 mod programs;
+mod reach;
 mod readme;
 mod soak;
 mod tidy;
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
     trials.extend(fortran::trials());
     trials.extend(openmpi::trials());
     trials.extend(judges::trials());
+    trials.extend(reach::trials());
     trials.extend(faults::trials());
     trials.extend(binaries::trials());
     trials.extend(dropin::trials());
