@@ -31,6 +31,7 @@ mod directives;
 mod dropin;
 mod faults;
 mod fortran;
+mod hang;
 mod install;
 mod instructions;
 mod judges;
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
     trials.extend(judges::trials());
     trials.extend(reach::trials());
     trials.extend(faults::trials());
+    trials.extend(hang::trials());
     trials.extend(binaries::trials());
     trials.extend(dropin::trials());
     trials.extend(containers::trials());

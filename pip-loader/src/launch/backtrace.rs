@@ -66,6 +66,9 @@ const OURS: [&str; 8] = [
     "[",
 ];
 
+/// Functions below `main`.
+const START: [&str; 2] = ["_start ", "__libc_start"];
+
 /// Most frames of the program that say where it is.
 const PLACES_MAX: usize = 3;
 
@@ -79,7 +82,8 @@ pub fn place(code: &mut Code, registers: &Registers) -> String {
         if let Some((file, address)) = code.at(probe)
             && !OURS.iter().any(|name| file.name.starts_with(name))
         {
-            places.extend(file.describe(address));
+            let described = file.describe(address).into_iter();
+            places.extend(described.filter(|name| !START.iter().any(|it| name.starts_with(it))));
         }
         if places.len() >= PLACES_MAX || !code.step(&mut registers, probe, frame == 0) {
             break;

@@ -8,9 +8,10 @@
 //! Besides its note a slot has a word that only its thread changes: vacant, awake, or asleep *for good* (until
 //! somebody wakes the rank), and above that a count of its changes. So two equal looks at a sleeping slot have a
 //! sleep between them, without a moment awake. What follows from that for all ranks together is in `docs/insight.md`,
-//! and modelled in `waits/loom.rs`.
+//! and modelled in `waits/models.rs`.
 
 use cohort_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use cohort_steal::park::ParkSlot;
 
 /// Threads of a rank whose waits are noted; more are counted.
 const SLOTS: usize = 8;
@@ -83,12 +84,23 @@ impl Stamps {
         }
         (threads > 0).then_some((threads, sum))
     }
+
+    /// The same of a rank that sleeps in `park`, whom nobody has woken: a number that grows with each sleep and each
+    /// wake-up.
+    fn rest(&self, park: &ParkSlot) -> Option<(u64, u64)> {
+        let (threads, sum) = self.sleeps()?;
+        // Behind the stamps: who was woken is not counted any more.
+        let (parked, wakes) = park.parked();
+        (u64::from(parked) == threads).then(|| (threads, sum.wrapping_add(u64::from(wakes))))
+    }
 }
 
 #[cfg(not(loom))]
 pub use noted::{Awaited, Note, Place, Waits};
 
+#[cfg(all(test, loom))]
+mod models;
 #[cfg(not(loom))]
 mod noted;
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

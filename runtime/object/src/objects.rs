@@ -286,15 +286,17 @@ impl Objects {
                 return look(comm);
             }
         }
-        let mut found = |comm: &Box<Comm>| {
-            let is_it = comm.has_context(context);
-            if is_it {
-                look(comm);
-            }
-            !is_it
-        };
+        let comms = &self.comms;
         // SAFETY: the caller's promise; nobody reserves slots of communicators.
-        unsafe { self.comms.each(&mut found) };
+        unsafe {
+            comms.each(|comm| {
+                let is_it = comm.has_context(context);
+                if is_it {
+                    look(comm);
+                }
+                !is_it
+            });
+        }
     }
 
     /// Whether there is room for one communicator more.

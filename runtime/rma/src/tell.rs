@@ -45,7 +45,12 @@ impl Window {
                 Kind::Lock { .. } | Kind::LockAll => "lock",
                 Kind::Fence => "MPI_Win_fence",
             };
-            if epoch.is_over || epoch.is_closed() == locks.is_some() {
+            // A flush waits for operations of open epochs.
+            let is_meant = match locks {
+                Some(_) => !epoch.is_closed(),
+                None => epoch.is_closed() || epoch.pending > 0,
+            };
+            if epoch.is_over || !is_meant {
                 return;
             }
             if epoch.kind == Kind::Fence {

@@ -23,6 +23,9 @@ const CYCLE_SHOWN: usize = 6;
 pub fn reasons(ranks: &[RankState]) -> Vec<String> {
     let graph = Graph::of(ranks);
     let mut lines = crossed_collectives(ranks);
+    if lines.is_empty() {
+        lines.extend(gone_on(ranks));
+    }
     lines.extend(graph.cycle());
     lines.extend(almost_matching(ranks));
     lines.extend(graph.blamed(lines.is_empty()));
@@ -157,36 +160,51 @@ impl<'a> Graph<'a> {
                 waiting.entry(target).or_default().insert(rank);
             }
         }
-        let is_idle = |rank: &u32| !self.edges.get(rank).is_some_and(|edges| !edges.is_empty());
-        let mut blamed: Vec<(u32, BTreeSet<u32>)> = waiting
+        let is_idle = |rank: &u32| self.edges.get(rank).is_none_or(BTreeMap::is_empty);
+        let blamed: Vec<(u32, BTreeSet<u32>)> = waiting
             .into_iter()
             .filter(|(rank, _)| is_idle(rank))
             .collect();
-        blamed.sort_by_key(|(rank, waiters)| (std::cmp::Reverse(waiters.len()), *rank));
-        let is_cause = |(rank, _): &&(u32, BTreeSet<u32>)| {
-            alone || self.ranks.get(rank).is_none_or(|rank| rank.has_ended)
-        };
-        let shown = blamed.iter().filter(is_cause).take(SENTENCES_MAX);
-        let sentence = |(rank, waiters): &(u32, BTreeSet<u32>)| {
-            let waiters: Vec<u32> = waiters.iter().copied().collect();
-            let verb = if waiters.len() == 1 { "waits" } else { "wait" };
-            let does = match self.ranks.get(rank) {
-                Some(state) => words::doing(state, Detail::Whole),
+        // Those that do the same share a sentence.
+        let mut sentences: BTreeMap<(BTreeSet<u32>, String), Vec<u32>> = BTreeMap::new();
+        for (rank, waiters) in blamed {
+            let state = self.ranks.get(&rank);
+            if !alone && state.is_some_and(|rank| !rank.has_ended) {
+                continue;
+            }
+            let does = match state {
+                Some(state) => verb_first(&words::doing(state, Detail::Whole)),
                 None => "is on another node".to_owned(),
             };
+            sentences.entry((waiters, does)).or_default().push(rank);
+        }
+        let mut sentences: Vec<_> = sentences.into_iter().collect();
+        sentences.sort_by_key(|((waiters, _), ranks)| (std::cmp::Reverse(waiters.len()), ranks[0]));
+        let sentence = |((waiters, does), ranks): ((BTreeSet<u32>, String), Vec<u32>)| {
+            let waiters: Vec<u32> = waiters.into_iter().collect();
+            let verb = if waiters.len() == 1 { "waits" } else { "wait" };
+            let each = if ranks.len() == 1 {
+                "which"
+            } else {
+                "each of which"
+            };
             format!(
-                "{} {verb} for rank {rank}, which {}",
+                "{} {verb} for {}, {each} {does}",
                 words::ranks(&waiters),
-                verb_first(&does)
+                words::ranks(&ranks)
             )
         };
-        shown.map(sentence).collect()
+        sentences
+            .into_iter()
+            .take(SENTENCES_MAX)
+            .map(sentence)
+            .collect()
     }
 
     /// Ranks that wait for a message of anybody, when nobody is left to send one.
     fn for_anybody(&self) -> Vec<String> {
-        let may_send = |rank: &&RankState| !rank.has_ended && rank.waiting == 0;
-        if self.ranks.values().any(|rank| may_send(&rank)) {
+        let may_send = |rank: &RankState| !rank.has_ended && rank.waiting == 0;
+        if self.ranks.values().any(|rank| may_send(rank)) {
             return Vec::new();
         }
         let mut wild: Vec<u32> = self
@@ -289,6 +307,39 @@ fn crossed_collectives(all: &[RankState]) -> Vec<String> {
         )
     };
     crossed.take(SENTENCES_MAX).map(sentence).collect()
+}
+
+/// Collectives to which all members have come, and that some have left: those were in another one.
+fn gone_on(all: &[RankState]) -> Option<String> {
+    let waits = all
+        .iter()
+        .flat_map(|rank| rank.waits.iter().map(move |wait| (rank, wait)));
+    let mut waits = waits.filter(|(rank, _)| !rank.has_ended);
+    waits.find_map(|(_, wait)| {
+        let [need] = wait.needs.as_slice() else {
+            return None;
+        };
+        if need.told != Told::Collective || need.count > 0 || need.size as usize != all.len() {
+            return None;
+        }
+        let is_here = |rank: &&RankState| {
+            let mut needs = rank.waits.iter().flat_map(|wait| &wait.needs);
+            needs.any(|it| (it.told, it.key, it.number) == (need.told, need.key, need.number))
+        };
+        let (here, gone): (Vec<&RankState>, Vec<&RankState>) = all.iter().partition(is_here);
+        let numbers =
+            |ranks: &[&RankState]| -> Vec<u32> { ranks.iter().map(|rank| rank.world).collect() };
+        let is_whole = gone.is_empty();
+        let (here, gone) = (words::ranks(&numbers(&here)), words::ranks(&numbers(&gone)));
+        let comm = words::communicator(need);
+        let (comm, call) = (comm.trim_start_matches(", "), &wait.call);
+        (!is_whole).then(|| {
+            format!(
+                "collectives of {comm} are not called in the same order: {here} wait in {call}, \
+                 and {gone} called another collective in its place and went on"
+            )
+        })
+    })
 }
 
 /// Messages that are nearly what their receiver waits for.

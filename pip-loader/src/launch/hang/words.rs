@@ -111,10 +111,7 @@ pub fn waiting(wait: &Wait, detail: Detail) -> String {
     };
     if detail == Detail::Call {
         let comm = wait.needs.iter().find(|need| need.size > 0);
-        return format!(
-            "{call}{}",
-            comm.map(|need| communicator(need)).unwrap_or_default()
-        );
+        return format!("{call}{}", comm.map(communicator).unwrap_or_default());
     }
     let needs = wait.needs.iter();
     let needs: Vec<&Fact> = needs.filter(|need| need.told != Told::Missing).collect();

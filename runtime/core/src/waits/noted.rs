@@ -196,21 +196,12 @@ impl Rank {
             threads: 0,
             number: 0,
         };
-        let acts_alone = self.node().has_network() || self.capabilities().acts_alone();
-        let sleeps = (!acts_alone)
-            .then(|| self.waits().stamps.sleeps())
-            .flatten();
-        let Some((threads, sum)) = sleeps else {
+        // A thread, a timer or another node may wake the rank too.
+        if self.node().has_network() || self.capabilities().acts_alone() {
             return AWAKE;
-        };
-        // Behind the stamps: who was woken since is not counted any more.
-        match self.park().parked() {
-            (parked, wakes) if u64::from(parked) == threads => Rest {
-                threads,
-                number: sum.wrapping_add(u64::from(wakes)),
-            },
-            _ => AWAKE,
         }
+        let rest = self.waits().stamps.rest(self.park());
+        rest.map_or(AWAKE, |(threads, number)| Rest { threads, number })
     }
 }
 

@@ -1,8 +1,7 @@
-//! What the stamps of several ranks prove together.
+//! The stamps of one rank.
 
 use super::{ASLEEP, AWAKE, Stamps, VACANT};
 
-#[cfg(not(loom))]
 #[test]
 fn a_rank_sleeps_when_all_of_its_waits_do() {
     let stamps = Stamps::new();

@@ -1,0 +1,158 @@
+/* Ten programs that hang, each for another reason: `hangs REASON`, on 4 ranks. */
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LONG (1 << 20)
+
+static int me, size, value = 1;
+static char *long_message;
+
+static void receive(int from, int tag, MPI_Comm comm)
+{
+    MPI_Recv(&value, 1, MPI_INT, from, tag, comm, MPI_STATUS_IGNORE);
+}
+
+static void send(int to, int tag, MPI_Comm comm)
+{
+    MPI_Send(&value, 1, MPI_INT, to, tag, comm);
+}
+
+/* Rank 0 does not send what rank 1 waits for, and waits itself. */
+static void lost_message(void)
+{
+    if (me == 1)
+        receive(0, 7, MPI_COMM_WORLD);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void cyclic_sends(void)
+{
+    MPI_Send(long_message, LONG, MPI_CHAR, (me + 1) % size, 5, MPI_COMM_WORLD);
+    MPI_Recv(long_message, LONG, MPI_CHAR, (me + size - 1) % size, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static void crossed_collectives(void)
+{
+    int sum, all[4];
+    if (me == 3)
+        MPI_Allgather(&value, 1, MPI_INT, all, 1, MPI_INT, MPI_COMM_WORLD);
+    else
+        MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (me == 3)
+        MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void missing_rank(void)
+{
+    if (me != 2)
+        MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void wrong_communicator(void)
+{
+    MPI_Comm rows;
+    MPI_Comm_dup(MPI_COMM_WORLD, &rows);
+    MPI_Comm_set_name(rows, "rows");
+    if (me == 0)
+        send(1, 7, MPI_COMM_WORLD);
+    if (me == 1)
+        receive(0, 7, rows);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void wrong_tag(void)
+{
+    if (me == 0)
+        send(1, 43, MPI_COMM_WORLD);
+    if (me == 1)
+        receive(0, 42, MPI_COMM_WORLD);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* Ranks 0 and 1 each hold the lock that the other one wants. */
+static void lock_cycle(void)
+{
+    int *memory, other = 1 - me;
+    MPI_Win win;
+    MPI_Win_allocate(sizeof *memory, sizeof *memory, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
+    if (me < 2) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, me, 0, win);
+        MPI_Put(&value, 1, MPI_INT, me, 0, 1, MPI_INT, win);
+        MPI_Win_flush(me, win);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (me < 2) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, other, 0, win);
+        MPI_Put(&value, 1, MPI_INT, other, 0, 1, MPI_INT, win);
+        MPI_Win_flush(other, win);
+        MPI_Win_unlock(other, win);
+        MPI_Win_unlock(me, win);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* A collective of all that only some call, while the others wait for one of them. */
+static void subset(void)
+{
+    int sum;
+    if (me < 2)
+        MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    else
+        receive(me - 2, 1, MPI_COMM_WORLD);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* The first receive may take the message that the second one needs. */
+static void wildcard_race(void)
+{
+    if (me == 2)
+        send(0, 1, MPI_COMM_WORLD);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (me == 1)
+        send(0, 1, MPI_COMM_WORLD);
+    if (me == 0) {
+        receive(MPI_ANY_SOURCE, 1, MPI_COMM_WORLD);
+        receive(2, 1, MPI_COMM_WORLD);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* Requests that nobody answers. */
+static void unanswered(void)
+{
+    MPI_Request requests[2];
+    int other = size - 1 - me, buffers[2];
+    MPI_Irecv(&buffers[0], 1, MPI_INT, other, 11, MPI_COMM_WORLD, &requests[0]);
+    MPI_Irecv(&buffers[1], 1, MPI_INT, MPI_ANY_SOURCE, 12, MPI_COMM_WORLD, &requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+}
+
+int main(int argc, char **argv)
+{
+    struct {
+        const char *name;
+        void (*run)(void);
+    } reasons[] = {
+        {"lost_message", lost_message},
+        {"cyclic_sends", cyclic_sends},
+        {"crossed_collectives", crossed_collectives},
+        {"missing_rank", missing_rank},
+        {"wrong_communicator", wrong_communicator},
+        {"wrong_tag", wrong_tag},
+        {"lock_cycle", lock_cycle},
+        {"subset", subset},
+        {"wildcard_race", wildcard_race},
+        {"unanswered", unanswered},
+    };
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    long_message = calloc(1, LONG);
+    for (unsigned i = 0; argc > 1 && i < sizeof reasons / sizeof *reasons; i++)
+        if (strcmp(argv[1], reasons[i].name) == 0)
+            reasons[i].run();
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,192 @@
+//! Jobs that hang: the picture names the cause. And jobs that only stand still for a while: nobody accuses them.
+
+use crate::command::{Ended, Program};
+use crate::directives::Abi;
+use crate::{Outcome, place, programs, trial};
+use libtest_mimic::Trial;
+use rustix::process::{Pid, Signal, kill_process};
+use std::time::Duration;
+
+/// Programs that hang, and what is said of them.
+const HANGING: [(&str, &[&str]); 10] = [
+    (
+        "lost_message",
+        &[
+            "rank 1: MPI_Recv from 0, tag 7, MPI_COMM_WORLD of 4",
+            "in receive at hangs.c:",
+            "rank 1 waits for rank 0 (MPI_Recv from 0, tag 7",
+        ],
+    ),
+    (
+        "cyclic_sends",
+        &[
+            "rank 3: MPI_Send of 1048576 bytes to 0, tag 5",
+            "nobody in this circle can go on: rank 0 waits for rank 1",
+        ],
+    ),
+    (
+        "crossed_collectives",
+        &["collectives of MPI_COMM_WORLD of 4 are not called in the same order"],
+    ),
+    (
+        "missing_rank",
+        &[
+            "MPI_Barrier, MPI_COMM_WORLD of 4, waits for rank 2",
+            "rank 2: MPI_Finalize",
+        ],
+    ),
+    (
+        "wrong_communicator",
+        &[
+            "rank 1: MPI_Recv from 0, tag 7, communicator \"rows\" of 4",
+            "rank 1 waits for a message on communicator \"rows\" of 4, \
+             and has one from rank 0 with tag 7 on MPI_COMM_WORLD",
+        ],
+    ),
+    (
+        "wrong_tag",
+        &["rank 1 waits for tag 42, and has a message from rank 0 with tag 43"],
+    ),
+    (
+        "lock_cycle",
+        &[
+            "waits for lock of",
+            "nobody in this circle can go on: rank 0 waits for rank 1",
+        ],
+    ),
+    (
+        "subset",
+        &[
+            "nobody in this circle can go on",
+            "MPI_Allreduce, MPI_COMM_WORLD of 4, waits for rank",
+        ],
+    ),
+    (
+        "wildcard_race",
+        &["rank 0 waits for a message from rank 2, and has one from rank 1 with tag 1"],
+    ),
+    (
+        "unanswered",
+        &[
+            "MPI_Waitall for 2 requests: a receive from 3, tag 11, MPI_COMM_WORLD of 4; \
+             a receive from any rank, tag 12",
+            "nobody in this circle can go on",
+        ],
+    ),
+];
+
+/// Programs that go on after a while.
+const ALIVE: [&str; 11] = [
+    "sleeps",
+    "computes",
+    "thread_sends",
+    "handler_completes",
+    "handler_waits",
+    "generalized",
+    "probes",
+    "tests",
+    "passive_target",
+    "stopped",
+    "port",
+];
+
+/// The status of a job that could not go on.
+const DEADLOCKED: i32 = 35;
+
+/// The trials of this module.
+pub fn trials() -> Vec<Trial> {
+    let mut trials = vec![
+        trial(
+            "hang/SIGQUIT shows the ranks, and the job goes on".into(),
+            shown,
+        ),
+        trial("hang/an exception in one rank of mpi4py".into(), exception),
+    ];
+    for (name, said) in HANGING {
+        let named = trial(format!("hang/{name}"), move || hanging(name, said));
+        trials.push(named);
+    }
+    for name in ALIVE {
+        trials.push(trial(format!("hang/alive: {name}"), move || alive(name)));
+    }
+    trials
+}
+
+fn job(source: &str, ranks: &str, mode: &str, after: &str) -> Result<Program, String> {
+    let source = place::root().join("tests/programs/tools").join(source);
+    let options = ["-pthread"].map(String::from);
+    let executable = programs::compile_as(
+        &format!("hang-{}", programs::stem(&source)),
+        &source,
+        Abi::Mpich,
+        &options,
+    )?;
+    Ok(Program::new(place::built_file("pip-exec")?)
+        .args(["-n", ranks])
+        .arg(executable)
+        .arg(mode)
+        .env("COHORT_PROGRESS", "steal")
+        .env("COHORT_DEADLOCK", "end")
+        .env("COHORT_DEADLOCK_AFTER", after)
+        .seconds(60))
+}
+
+fn hanging(name: &str, said: &[&str]) -> Outcome {
+    let mut ended = job("hangs.c", "4", name, "0.5")?
+        .run()?
+        .expect_code(DEADLOCKED)?;
+    for text in said {
+        ended = ended.expect_text(text)?;
+    }
+    ended.expect_text("the job cannot go on").map(drop)
+}
+
+fn alive(name: &str) -> Outcome {
+    let ended = job("alive.c", "3", name, "0.2")?.run()?.expect_code(0)?;
+    match ended.expect_text("passed")? {
+        ended if ended.says("cannot go on") => Err(ended.failure("it was accused")),
+        _ => Ok(()),
+    }
+}
+
+/// Asks for the picture until it shows what it is to show, which ends the job by an answer to its sleeping rank.
+fn shown() -> Outcome {
+    let mut seen = 0;
+    let ended: Ended = job("alive.c", "3", "sleeps", "0.2")?.run_with(|root| {
+        let Some(root) = Pid::from_raw(root.cast_signed()) else {
+            return;
+        };
+        // The program takes more than a second; a look too early, or too late, shows something else.
+        for _ in 0..8 {
+            std::thread::sleep(Duration::from_millis(150));
+            seen += u32::from(kill_process(root, Signal::QUIT).is_ok());
+        }
+    })?;
+    if seen == 0 {
+        return Err(ended.failure("no signal could be sent"));
+    }
+    ended
+        .expect_code(0)?
+        .expect_text("passed")?
+        .expect_text("pip-exec: what the ranks do:")
+        .map(drop)
+}
+
+/// The ranks that wait are told for whom, and that this one is at its end.
+fn exception() -> Outcome {
+    let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
+    let program = place::root().join("tests/programs/tools/raises.py");
+    Program::new(place::built_file("pip-exec")?)
+        .args(["-n", "3"])
+        .arg(python)
+        .arg(program)
+        .env("COHORT_PROGRESS", "steal")
+        .env("COHORT_DEADLOCK", "end")
+        .env("COHORT_DEADLOCK_AFTER", "0.5")
+        .seconds(60)
+        .run()?
+        .expect_code(DEADLOCKED)?
+        .expect_text("rank 1: MPI_Finalize")?
+        .expect_text("MPI_Recv from 1, tag 3, MPI_COMM_WORLD of 3")
+        .map(drop)
+}
