@@ -187,6 +187,6 @@ fn exception() -> Outcome {
         .run()?
         .expect_code(DEADLOCKED)?
         .expect_text("rank 1: MPI_Finalize")?
-        .expect_text("MPI_Recv from 1, tag 3, MPI_COMM_WORLD of 3")
+        .expect_text("waits in MPI for a receive from 1, tag 3, MPI_COMM_WORLD of 3")
         .map(drop)
 }

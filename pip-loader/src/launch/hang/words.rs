@@ -104,10 +104,12 @@ fn running(rank: &RankState) -> String {
 /// What a thread waits for.
 #[must_use]
 pub fn waiting(wait: &Wait, detail: Detail) -> String {
-    let call = if wait.call.is_empty() {
-        "in MPI"
-    } else {
-        &wait.call
+    // The name is not sure where several threads may call; one call is known by what it waits for.
+    let is_end = wait.needs.iter().any(|need| need.told == Told::End);
+    let (call, is_sure) = match wait.call.as_str() {
+        "" if is_end => ("MPI_Finalize", true),
+        "" => ("waits in MPI", false),
+        call => (call, !call.starts_with("MPI_Wait")),
     };
     if detail == Detail::Call {
         let comm = wait.needs.iter().find(|need| need.size > 0);
@@ -119,7 +121,7 @@ pub fn waiting(wait: &Wait, detail: Detail) -> String {
     let missing: Vec<u32> = missing.filter_map(world).collect();
     match needs.as_slice() {
         [] => call.to_owned(),
-        [one] if !call.starts_with("MPI_Wait") => format!("{call}{}", about(one, &missing)),
+        [one] if is_sure => format!("{call}{}", about(one, &missing)),
         [one] => format!("{call} for {}{}", request(one.told), about(one, &missing)),
         several => {
             let shown = several.iter().take(SHOWN_MAX);
@@ -141,6 +143,7 @@ pub fn waiting(wait: &Wait, detail: Detail) -> String {
 fn request(told: Told) -> &'static str {
     match told {
         Told::Receive | Told::Posted => "a receive",
+        Told::Probe => "a message",
         Told::Send | Told::Offered => "a send",
         Told::Collective => "a collective",
         Told::Access => "a window",
