@@ -56,6 +56,8 @@ judges() {
     local missing=()
     command -v ip >/dev/null && command -v tc >/dev/null || missing+=(iproute2)
     command -v gdb >/dev/null || missing+=(gdb)
+    # A terminal whose screen can be read.
+    command -v tmux >/dev/null || missing+=(tmux)
     # What people put before a program; the others are in coreutils and util-linux.
     command -v strace >/dev/null || missing+=(strace)
     command -v numactl >/dev/null || missing+=(numactl)

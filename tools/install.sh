@@ -81,7 +81,7 @@ text() {
     printf '%s\n' "$1" >>"$files"
 }
 
-for file in "$built"/pip-exec "$built"/pip-python "$built"/mpi*; do
+for file in "$built"/pip-exec "$built"/pip-python "$built"/pip-top "$built"/mpi*; do
     put "$file" "bin/${file##*/}" 755
 done
 for file in audit join network node; do

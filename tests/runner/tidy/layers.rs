@@ -45,6 +45,9 @@ const LAYERS: [&[&str]; 14] = [
 /// The loader lies beside the layers: it sees boot records, settings and process managers.
 const LOADER: &str = "pip-loader";
 
+/// What the loader executes to show a job on the screen.
+const VIEWER: &str = "cohort-top";
+
 /// Crates that hold these.
 const BELOW_LOADER: [&str; 5] = [
     "cohort-base",
@@ -158,6 +161,11 @@ pub fn point_down() -> Outcome {
         if package.name == LOADER {
             let extra = ours.filter(|dependency| !BELOW_LOADER.contains(&dependency.name.as_str()));
             wrong.extend(extra.map(|dependency| format!("{LOADER} sees {}", dependency.name)));
+            continue;
+        }
+        if package.name == VIEWER {
+            let extra = ours.filter(|dependency| dependency.name != LOADER);
+            wrong.extend(extra.map(|dependency| format!("{VIEWER} sees {}", dependency.name)));
             continue;
         }
         let Some(own) = layer(&package.name) else {
