@@ -10,6 +10,7 @@ use crate::error::RmaError;
 use crate::grants::{Arrivals, GrantCounter, Pair};
 use crate::lock::FairLock;
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 use cohort_alloc::Heap;
@@ -257,9 +258,7 @@ impl WinShared {
             if self.left.fetch_add(1, Ordering::Relaxed) + 1 < self.here {
                 return;
             }
-            let is_this = |entry: &Entrant| entry.0 == NonNull::from(self);
-            if let Some(index) = table.iter().position(is_this) {
-                let Entrant(last) = table.swap_remove(index);
+            if let Some(Entrant(last)) = table.remove(&key_of(self.number, self.node)) {
                 // SAFETY: leaked in `window_shared`; every member has left, and the table forgot it.
                 let last = unsafe { Box::from_raw(last.as_ptr()) };
                 last.blocks.with(|blocks| {
@@ -278,16 +277,10 @@ impl WinShared {
 pub(super) fn window_shared(owner: Owner<'static>, plan: &Plan<'_>) -> &'static WinShared {
     let node = owner.rank().node();
     TABLE.with(|table| {
-        let found = table.iter().map(|entry| entry.0).find(|shared| {
-            // SAFETY: entries live until the last member leaves.
-            let shared = unsafe { shared.as_ref() };
-            shared.number == plan.number && core::ptr::eq(shared.node, node)
-        });
-        let shared = found.unwrap_or_else(|| {
+        let entry = table.entry(key_of(plan.number, node));
+        let Entrant(shared) = entry.or_insert_with(|| {
             let shared = Box::new(WinShared::new(node, plan));
-            let shared = NonNull::from(Box::leak(shared));
-            table.push(Entrant(shared));
-            shared
+            Entrant(NonNull::from(Box::leak(shared)))
         });
         // SAFETY: it outlives this member's `leave`.
         unsafe { shared.as_ref() }
@@ -295,7 +288,12 @@ pub(super) fn window_shared(owner: Owner<'static>, plan: &Plan<'_>) -> &'static 
 }
 
 /// The windows of all nodes. Owner-only: it allocates.
-static TABLE: FutexLock<Vec<Entrant>> = FutexLock::new(Vec::new());
+static TABLE: FutexLock<BTreeMap<(u32, usize), Entrant>> = FutexLock::new(BTreeMap::new());
+
+/// A window is known by its number and its node, of which a process may have several.
+fn key_of(number: u32, node: &Node) -> (u32, usize) {
+    (number, core::ptr::from_ref(node).addr())
+}
 
 /// A shared part that the table keeps.
 struct Entrant(NonNull<WinShared>);

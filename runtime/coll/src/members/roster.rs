@@ -57,7 +57,7 @@ impl Roster {
     }
 
     /// Whether both share one list.
-    pub(crate) fn is_same_list(&self, other: &Self) -> bool {
+    fn is_same_list(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.peers, &other.peers)
     }
 

@@ -5,8 +5,8 @@ use super::local::{LocalGroup, LocalShared};
 use super::node_map::NodeMap;
 use super::roster::Roster;
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use cohort_base::Peer;
 use cohort_base::lock::FutexLock;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
@@ -106,17 +106,8 @@ impl<'a> Group<'a> {
 }
 
 impl CommShared {
-    /// `alike` are others, one of which may have the same members.
-    fn new(node: &'static Node, context: u32, roster: Roster, alike: &[Entrant]) -> Self {
-        // SAFETY: members of the list live until their last `leave` removes them.
-        let mut alike = alike.iter().map(|entry| unsafe { entry.0.as_ref() });
-        let known = alike
-            .find(|other| core::ptr::eq(other.node, node) && other.roster.is_same_list(&roster));
-        let map = match known {
-            Some(known) => known.map(),
-            None => NodeMap::of(node, roster.peers()).map(Arc::new),
-        };
-        let members = match map {
+    fn new(node: &'static Node, context: u32, roster: Roster, maps: &mut Maps) -> Self {
+        let members = match maps.enter(node, &roster) {
             Some(map) => {
                 Members::Other(Others::Nodes(Hierarchy::new(map, roster.peers(), context)))
             }
@@ -137,12 +128,8 @@ impl CommShared {
         }
     }
 
-    /// Where the members live, if not all on this node.
-    fn map(&self) -> Option<Arc<NodeMap>> {
-        match &self.members {
-            Members::OneNode(_) | Members::Other(Others::Compared(_)) => None,
-            Members::Other(Others::Nodes(hierarchy)) => Some(hierarchy.map()),
-        }
+    fn key(&self) -> Key {
+        (self.context, self.roster.peers()[0], address_of(self.node))
     }
 
     /// The members: one list for all ranks of the node.
@@ -154,13 +141,12 @@ impl CommShared {
     /// Ends one member's use, which must not touch it any more; the last of all members frees
     /// it.
     pub fn leave(&'static self, _: Owner<'_>) {
-        TABLE.with(|list| {
+        TABLE.with(|table| {
             if self.left.fetch_add(1, Ordering::Relaxed) + 1 < self.size() {
                 return;
             }
-            let is_this = |entry: &Entrant| entry.0 == NonNull::from(self);
-            if let Some(index) = list.iter().position(is_this) {
-                let Entrant(last) = list.swap_remove(index);
+            if let Some(Entrant(last)) = table.shared.remove(&self.key()) {
+                table.maps.leave(self.node, &self.roster);
                 // SAFETY: leaked in `enter`; every member has left, and the list forgot it.
                 drop(unsafe { Box::from_raw(last.as_ptr()) });
             }
@@ -194,19 +180,13 @@ impl CommShared {
         roster: impl FnOnce() -> Roster,
     ) -> &'static Self {
         let node = owner.rank().node();
-        TABLE.with(|list| {
-            let found = list.iter().map(|entry| entry.0).find(|shared| {
-                // SAFETY: members of the list live until their last `leave` removes them.
-                let shared = unsafe { shared.as_ref() };
-                shared.context == context
-                    && core::ptr::eq(shared.node, node)
-                    && shared.roster.peers()[0] == first
-            });
-            let shared = found.unwrap_or_else(|| {
-                let shared = Box::new(Self::new(node, context, roster(), list));
-                let shared = NonNull::from(Box::leak(shared));
-                list.push(Entrant(shared));
-                shared
+        TABLE.with(|table| {
+            let Table { shared, maps } = table;
+            let entry = shared.entry((context, first, address_of(node)));
+            let Entrant(shared) = entry.or_insert_with(|| {
+                let shared = Box::new(Self::new(node, context, roster(), maps));
+                debug_assert!(shared.roster.peers()[0] == first, "member 0 has its place");
+                Entrant(NonNull::from(Box::leak(shared)))
             });
             // SAFETY: it outlives this member's `leave`.
             unsafe { shared.as_ref() }
@@ -215,7 +195,70 @@ impl CommShared {
 }
 
 /// The shared parts in use, of all nodes. Owner-only: it allocates.
-static TABLE: FutexLock<Vec<Entrant>> = FutexLock::new(Vec::new());
+static TABLE: FutexLock<Table> = FutexLock::new(Table {
+    shared: BTreeMap::new(),
+    maps: Maps(BTreeMap::new()),
+});
+
+/// Context, member 0, and node.
+type Key = (u32, Peer, usize);
+
+/// What tells nodes apart in one process.
+fn address_of(node: &Node) -> usize {
+    core::ptr::from_ref(node).addr()
+}
+
+/// Found in a few steps, however many communicators there are.
+struct Table {
+    shared: BTreeMap<Key, Entrant>,
+    maps: Maps,
+}
+
+/// Where the members of lists live that are not all on one node: one map for all communicators with the same list.
+struct Maps(BTreeMap<(usize, usize), Known>);
+
+/// A map of a list, which is kept so that no other list gets its address.
+struct Known {
+    _list: Arc<[Peer]>,
+    map: Arc<NodeMap>,
+    /// Communicators that use it.
+    users: u32,
+}
+
+impl Maps {
+    fn key(node: &Node, roster: &Roster) -> (usize, usize) {
+        (roster.peers().as_ptr().addr(), address_of(node))
+    }
+
+    /// The map of these members for one communicator more; `None` if they are all on the node.
+    fn enter(&mut self, node: &'static Node, roster: &Roster) -> Option<Arc<NodeMap>> {
+        let key = Self::key(node, roster);
+        if let Some(known) = self.0.get_mut(&key) {
+            known.users += 1;
+            return Some(known.map.clone());
+        }
+        let map = Arc::new(NodeMap::of(node, roster.peers())?);
+        let known = Known {
+            _list: roster.list(),
+            map: map.clone(),
+            users: 1,
+        };
+        self.0.insert(key, known);
+        Some(map)
+    }
+
+    /// A communicator with these members is no more.
+    fn leave(&mut self, node: &Node, roster: &Roster) {
+        let key = Self::key(node, roster);
+        let Some(known) = self.0.get_mut(&key) else {
+            return;
+        };
+        known.users -= 1;
+        if known.users == 0 {
+            self.0.remove(&key);
+        }
+    }
+}
 
 /// A shared part that the table keeps.
 struct Entrant(NonNull<CommShared>);
