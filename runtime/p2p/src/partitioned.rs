@@ -27,15 +27,19 @@ use cohort_core::list::{Linked, Links};
 use cohort_core::message::{Envelope, Source, Status, Tag};
 use cohort_core::rank::Rank;
 use cohort_core::request::RequestRef;
-use cohort_datatype::{self as datatype, Buffer, OwnedBuffer};
+use cohort_datatype::{self as datatype, Buffer};
 use cohort_steal::TaskKind;
 use core::cell::{Cell, UnsafeCell};
 use core::ptr::{NonNull, null_mut};
 
 mod away;
+mod data;
 mod subsystem;
 
 pub use away::{AwayReceive, AwaySend, NotReady};
+pub use data::Partitions;
+
+use data::{Destination, copy_plain, overlapping};
 
 pub use crate::rounds::AlreadyReady;
 
@@ -45,41 +49,6 @@ pub struct Partitioned;
 
 /// Set in the context of the messages that introduce a sender to its receiver.
 const PARTITIONED: u32 = 1 << 31;
-
-/// One side's data: partitions of equal length, one after the other.
-#[derive(Clone, Debug)]
-pub struct Partitions {
-    /// The first partition.
-    pub first: OwnedBuffer,
-    /// Number of partitions, at least 1.
-    pub partitions: u32,
-}
-
-impl Partitions {
-    /// All partitions.
-    fn all(&self) -> Buffer<'_> {
-        let first = self.first.as_buffer();
-        first.part(0, first.count * u64::from(self.partitions))
-    }
-
-    /// One partition.
-    fn partition(&self, number: u32) -> Buffer<'_> {
-        let first = self.first.as_buffer();
-        first.part(first.count * u64::from(number), first.count)
-    }
-
-    /// Bytes of one partition.
-    fn bytes(&self) -> u64 {
-        self.first.bytes()
-    }
-}
-
-/// The receiver's part of a channel.
-#[derive(Debug)]
-struct Destination {
-    data: Partitions,
-    rank: &'static Rank,
-}
 
 /// What the two sides share.
 #[derive(Debug)]
@@ -111,9 +80,16 @@ impl Channel {
         let Some(destination) = destination else {
             unreachable!("a round was opened without a buffer");
         };
-        let (sender, receiver) = (self.sender, destination.rank);
+        let receiver = destination.rank;
         let bytes = self.source.bytes();
         let from = bytes * u64::from(partition);
+        if destination.is_plain {
+            let (target, source) = (&destination.data.first, &self.source.first);
+            let (target, source) = (target.as_buffer().base, source.as_buffer().base);
+            // SAFETY: as below.
+            unsafe { copy_plain(source, target, (from as usize, bytes as usize)) };
+            return self.copied(partition, round, receiver);
+        }
         let to = (from + bytes).min(destination.data.all().bytes());
         if from < to {
             let (target, source) = (destination.data.all(), self.source.all());
@@ -121,6 +97,13 @@ impl Channel {
             // copy; MPI forbids that they overlap.
             unsafe { datatype::copy(target, source, from, to) };
         }
+        self.copied(partition, round, receiver);
+    }
+
+    /// A partition was copied.
+    #[inline]
+    fn copied(&self, partition: u32, round: u32, receiver: &Rank) {
+        let sender = self.sender;
         // After the last copy either side may let go of the channel.
         if self
             .rounds
@@ -344,10 +327,8 @@ impl Receiver {
         // opened, and the sender reads it after that.
         unsafe {
             if (*destination).is_none() {
-                *destination = Some(Destination {
-                    data: self.data.clone(),
-                    rank: self.rank,
-                });
+                let ours = Destination::new(&self.data, self.rank, &channel.source);
+                *destination = Some(ours);
             }
         }
         channel.references.fetch_add(1, Ordering::Relaxed);
@@ -576,23 +557,6 @@ impl PartitionedReceive {
             claim.free_local(self.0.cast());
         }
     }
-}
-
-/// The sender's partitions that share data with partition `partition` of the receiver; if there
-/// is no data, those at the same place. `sender` has this many partitions, each of this many bytes.
-fn overlapping(
-    (partitions, bytes): (u32, u64),
-    receiver: &Partitions,
-    partition: u32,
-) -> core::ops::Range<u32> {
-    let (theirs, ours) = match (bytes, receiver.bytes()) {
-        (0, _) | (_, 0) => (u64::from(receiver.partitions), u64::from(partitions)),
-        bytes => bytes,
-    };
-    let (partition, last) = (u64::from(partition), u64::from(partitions));
-    let start = (partition * ours / theirs).min(last);
-    let end = ((partition + 1) * ours).div_ceil(theirs).min(last);
-    start as u32..end as u32
 }
 
 #[cfg(test)]

@@ -9,12 +9,14 @@
 //!
 //! | state | meaning | next |
 //! |---|---|---|
-//! | of an earlier round, or 0 | not ready | `READY` by the sender |
+//! | of an earlier round, or 0 | not ready | `READY` by the sender, or `TAKEN` if it sees the buffer open |
 //! | `READY` | the data may be read | `TAKEN` by one task that saw the buffer open |
 //! | `TAKEN` | is being copied | `DONE` by the same task |
 //! | `DONE` | the data has arrived | `READY` of the next round |
 //!
-//! * The sender stores `READY`, passes a full fence and loads `opened`; the receiver stores
+//! * A sender that sees the buffer open before it marks anything takes the partition at once: nobody else takes what
+//!   was never `READY`. One swap chooses among threads that mark the same partition.
+//! * Otherwise it stores `READY`, passes a full fence and loads `opened`; the receiver stores
 //!   `opened`, passes a full fence and looks at every state. Of two such pairs at least one load sees
 //!   the other's store, so no ready partition stays behind. If both see it, the swap to `TAKEN`
 //!   chooses one.
@@ -74,16 +76,23 @@ impl Rounds {
     #[inline]
     pub(crate) fn ready(&self, state: &AtomicU32, round: u32) -> Result<bool, AlreadyReady> {
         let before = state.load(Ordering::Relaxed);
-        let ready = state_in(round, READY);
-        let is_first = before >> 2 != ready >> 2
+        let is_open = self.opened.load(Ordering::Acquire) == round;
+        let marked = state_in(round, if is_open { TAKEN } else { READY });
+        let is_first = before >> 2 != marked >> 2
             && state
-                .compare_exchange(before, ready, Ordering::Release, Ordering::Relaxed)
+                .compare_exchange(before, marked, Ordering::Release, Ordering::Relaxed)
                 .is_ok();
         if !is_first {
             return Err(AlreadyReady);
         }
+        Ok(is_open || self.is_open_now(state, round))
+    }
+
+    /// Whether the buffer was opened meanwhile, and the caller takes the partition that it has marked.
+    #[inline(never)]
+    fn is_open_now(&self, state: &AtomicU32, round: u32) -> bool {
         fence(Ordering::SeqCst);
-        Ok(self.opened.load(Ordering::Acquire) == round && self.take(state, round))
+        self.opened.load(Ordering::Acquire) == round && self.take(state, round)
     }
 
     /// Receiver: the buffer may be written. It then offers itself for every state by

@@ -55,18 +55,10 @@ impl Partitioned {
     }
 }
 
-impl Parts for Partitioned {
-    fn count(&self) -> u32 {
-        match &self.side {
-            Side::Send(send) => send.partitions(),
-            Side::Receive(receive) => receive.partitions(),
-            Side::SendAway(send) => send.partitions(),
-            Side::ReceiveAway(receive) => receive.partitions(),
-            Side::Nobody(partitions, _) => *partitions,
-        }
-    }
-
-    fn ready(&self, low: c_int, high: c_int) -> Outcome<()> {
+impl Partitioned {
+    /// Marks several partitions, or says what is wrong.
+    #[inline(never)]
+    fn all_ready(&self, low: c_int, high: c_int) -> Outcome<()> {
         let (low, high) = (self.partition(low)?, self.partition(high)?);
         let is_receive = matches!(self.side, Side::Receive(_) | Side::ReceiveAway(_));
         if is_receive {
@@ -93,6 +85,32 @@ impl Parts for Partitioned {
             })?;
         }
         Ok(())
+    }
+}
+
+impl Parts for Partitioned {
+    fn count(&self) -> u32 {
+        match &self.side {
+            Side::Send(send) => send.partitions(),
+            Side::Receive(receive) => receive.partitions(),
+            Side::SendAway(send) => send.partitions(),
+            Side::ReceiveAway(receive) => receive.partitions(),
+            Side::Nobody(partitions, _) => *partitions,
+        }
+    }
+
+    fn ready(&self, low: c_int, high: c_int) -> Outcome<()> {
+        // Negative numbers are very large.
+        let partition = low.cast_unsigned();
+        match &self.side {
+            Side::Send(send) if low == high && self.is_active() => {
+                if partition < send.partitions() && send.ready(partition).is_ok() {
+                    return Ok(());
+                }
+            }
+            _ => {}
+        }
+        self.all_ready(low, high)
     }
 
     /// In an inactive operation every partition has arrived.
