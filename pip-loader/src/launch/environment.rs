@@ -3,6 +3,7 @@
 use super::options::{Inherit, Options};
 use super::{guardian, places};
 use cohort_base::boot::AUDIT_LIBRARY;
+use cohort_base::settings::{KEEP, MALLOC};
 use cohort_manager::is_managers;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -22,6 +23,20 @@ const VALGRIND: &str = "--run-libc-freeres=no";
 
 /// A setting of the dynamic linker: how much room for thread-local data it keeps.
 const ROOM: &str = "glibc.rtld.optional_static_tls=";
+
+/// Settings of glibc's `malloc` for [`KEEP`]: it takes no mapping of its own for a block, takes memory by 16 MB, and
+/// gives none back.
+const KEEPS: &str = "glibc.malloc.mmap_threshold=1073741824:glibc.malloc.trim_threshold=1073741824:\
+                     glibc.malloc.top_pad=16777216";
+
+/// Has a rank's C library keep what the program frees, if that is asked for (`COHORT_MALLOC`). What the user says to
+/// it comes behind, and wins.
+pub fn keep_freed_memory(environment: &mut Environment) {
+    let keeps = environment.get(OsStr::new(MALLOC));
+    if keeps.is_some_and(|value| value == KEEP) {
+        put_first(environment, "GLIBC_TUNABLES", OsStr::new(KEEPS), ":");
+    }
+}
 
 /// What every rank finds in its environment that inherits this of ours.
 pub fn of_ranks(options: &Options, inherit: &Inherit, job: &str) -> Environment {
@@ -112,6 +127,20 @@ pub fn put_first(environment: &mut Environment, name: &str, word: &OsStr, betwee
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn freed_memory_is_kept_for_who_asks() {
+        let environment = |value: &str| -> Environment {
+            let mut environment: Environment = [(MALLOC, value), ("GLIBC_TUNABLES", "a=b")]
+                .map(|(name, value)| (name.into(), value.into()))
+                .into();
+            keep_freed_memory(&mut environment);
+            environment
+        };
+        let tunables = |value| environment(value)[OsStr::new("GLIBC_TUNABLES")].clone();
+        assert_eq!(tunables("libc"), "a=b");
+        assert_eq!(tunables(KEEP), format!("{KEEPS}:a=b").as_str());
+    }
 
     #[test]
     fn what_is_put_before_a_list_can_be_taken_off() {

@@ -287,6 +287,7 @@ fn environment_for(
         Some(inherit) => environment::of_ranks(options, inherit, job),
     };
     environment.extend(section.environment.iter().cloned());
+    environment::keep_freed_memory(&mut environment);
     environment
 }
 

@@ -16,7 +16,7 @@ mod trace;
 pub use collectives::{Algorithm, Algorithms, ReduceOrder};
 pub use deadlock::{DEADLOCK, DEADLOCK_AFTER, Deadlock};
 pub use debug::{DEBUG, debug_parts};
-pub use memory::MEMORY_KINDS;
+pub use memory::{KEEP, MALLOC, MEMORY_KINDS};
 pub use network::NetNotify;
 pub use progress::{Progress, SignalIntervals, SignalSource, ThreadPin, WorkerPlacement};
 pub use trace::{TRACE, TRACE_EVENTS, TRACE_EVENTS_DEFAULT, trace_events};
@@ -251,6 +251,7 @@ pub static TABLE: &[Row] = &[
         help: "helper policies: dedicated workers per node",
         set: |s, v| number(v, 1, 64).map(|n| s.helpers = n),
     },
+    memory::MALLOC_ROW,
     memory::ROW,
     Row {
         name: "COHORT_NET_EAGER_MAX",

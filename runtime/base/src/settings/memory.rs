@@ -1,6 +1,21 @@
-//! The setting about kinds of memory.
+//! The settings about memory: its kinds, and what a rank's C library does with what is freed.
 
-use super::Row;
+use super::{Row, choose};
+
+/// Name of the variable that says what `malloc` does with freed memory.
+pub const MALLOC: &str = "COHORT_MALLOC";
+
+/// The value of [`MALLOC`] that keeps it.
+pub const KEEP: &str = "keep";
+
+/// The row of [`MALLOC`], which the loader reads.
+pub(super) const MALLOC_ROW: Row = Row {
+    name: MALLOC,
+    values: "libc, keep",
+    default: "libc",
+    help: "what malloc does with freed memory: as the C library has it, or keep it for the next request",
+    set: |_, v| choose(v, &[("libc", ()), (KEEP, ())]),
+};
 
 /// Name of the variable that holds what `-memory-alloc-kinds` asks for (MPI-4.1, 11.5).
 pub const MEMORY_KINDS: &str = "COHORT_MEMORY_ALLOC_KINDS";
