@@ -5,6 +5,7 @@ mod create;
 mod describe;
 mod epoch;
 mod nonblocking;
+mod short;
 
 pub use access::{
     accumulate, compare_and_swap, fetch_and_op, get, get_accumulate, put, raccumulate, rget,

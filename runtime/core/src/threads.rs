@@ -8,6 +8,7 @@
 
 use crate::yield_policy::YieldPolicy;
 use cohort_base::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::compiler_fence;
 
 /// Times that a thread gives its CPU away before it queues up for the claim.
 const YIELDS: u32 = 16;
@@ -18,6 +19,8 @@ const YIELDS: u32 = 16;
 pub struct Threads {
     are_multiple: AtomicBool,
     waiting: AtomicU32,
+    /// Whether a handler that interrupts the rank's thread finds it busy.
+    keeps_handler_out: AtomicBool,
 }
 
 impl Default for Threads {
@@ -26,6 +29,7 @@ impl Default for Threads {
         Self {
             are_multiple: AtomicBool::new(false),
             waiting: AtomicU32::new(0),
+            keeps_handler_out: AtomicBool::new(false),
         }
     }
 }
@@ -50,6 +54,20 @@ impl Threads {
             yields += 1;
             self.are_multiple() && yields <= YIELDS && yield_policy.give_way().is_some()
         }
+    }
+
+    /// From now on a handler finds the thread busy, or not any more. The thread and its handler are one to the hardware, so
+    /// the order is the compiler's alone.
+    #[inline]
+    pub fn keep_handler_out(&self, busy: bool) {
+        compiler_fence(Ordering::SeqCst);
+        self.keeps_handler_out.store(busy, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    /// Whether a handler finds the thread busy that it interrupts.
+    pub fn keeps_handler_out(&self) -> bool {
+        self.keeps_handler_out.load(Ordering::Relaxed)
     }
 
     /// A thread begins to wait.

@@ -47,7 +47,9 @@ pub use construct::{
     struct_, vector,
 };
 pub use contents::{Combiner, Contents, CountForm};
-pub use predefined::{named_like, predefined, predefined_all, predefined_type, types, value_index};
+pub use predefined::{
+    Dense, dense, named_like, predefined, predefined_all, predefined_type, types, value_index,
+};
 pub use reference::TypeRef;
 pub use signature::{Digest, Signature};
 pub use transfer::{copy, pack, unpack, visit};

@@ -72,6 +72,9 @@ macro_rules! types {
         }
 
         static PREDEFINED: &[&Type] = &[$(&types::$name),*];
+
+        /// The class of each handle.
+        const CLASSES: &[(u32, Basic)] = &[$((handle::$handle, Basic::$basic)),*];
     };
 }
 
@@ -176,6 +179,42 @@ pub(super) static BY_HANDLE: [Option<&Type>; 256] = {
     }
     types
 };
+
+/// What a call on few elements has to know of a predefined type without holes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dense {
+    /// Bytes of an element; they follow each other.
+    pub size: u8,
+    /// What it is.
+    pub basic: Basic,
+}
+
+/// What is known of each handle of the page; no size for what has holes or is no type.
+static DENSE: [Dense; 256] = {
+    let nothing = Dense {
+        size: 0,
+        basic: Basic::Byte,
+    };
+    let mut types = [nothing; 256];
+    let mut at = 0;
+    while at < CLASSES.len() {
+        let (handle, basic) = CLASSES[at];
+        if basic.size() == basic.extent() {
+            let size = basic.size() as u8;
+            types[(handle - HANDLE_PAGE) as usize] = Dense { size, basic };
+        }
+        at += 1;
+    }
+    types
+};
+
+/// A predefined datatype whose elements have no holes, by its handle value; `None` for all others.
+#[inline]
+#[must_use]
+pub fn dense(handle: u32) -> Option<Dense> {
+    let found = DENSE.get(handle.wrapping_sub(HANDLE_PAGE) as usize)?;
+    (found.size != 0).then_some(*found)
+}
 
 /// The predefined datatype of an MPI-5 ABI handle value; `None` for `MPI_DATATYPE_NULL` and
 /// for values that name no datatype.

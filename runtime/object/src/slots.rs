@@ -163,7 +163,11 @@ impl<T> Slots<T> {
 
     #[inline]
     fn slot(&self, index: u32) -> Option<&UnsafeCell<Slot<T>>> {
-        let (chunk, offset) = place(index);
+        // Most programs have few objects of a kind.
+        let (chunk, offset) = match index < FIRST_CHUNK {
+            true => (0, index as usize),
+            false => place(index),
+        };
         let slots = self.chunks.get(chunk)?.load(Ordering::Acquire);
         if slots.is_null() {
             return None;

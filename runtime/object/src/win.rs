@@ -281,6 +281,7 @@ impl Win {
     }
 
     /// Whether the program promised to take no locks.
+    #[inline]
     #[must_use]
     pub fn has_no_locks(&self) -> bool {
         self.no_locks.load(Ordering::Relaxed)

@@ -21,6 +21,7 @@
 //! # What the handler may meet
 //! * *The interrupted thread is in the engine.* Then its rank is claimed, and the handler only
 //!   sets the next turn. It never waits, so it cannot wait for the thread below it.
+//! * *It has its turn at a member of a window.* Then the handler comes again ([`Rank::without_handler`]).
 //! * *It is in a call of the network for another rank.* Then it may have locks, and the handler comes again, too.
 //! * *The application's own handlers.* All signals are blocked while ours runs, so that none of them can
 //!   leave it by `longjmp` with the claim held. Ours may interrupt theirs.
@@ -197,6 +198,10 @@ fn step(rank: &Rank) -> StepOutcome {
     // The interrupted thread may be in a call for another rank, and have locks of the network.
     let network = rank.node().network();
     if network.is_some_and(|network| network.is_in_call(rank.id())) {
+        return StepOutcome::Busy;
+    }
+    // It may have its turn at a window's member.
+    if rank.keeps_handler_out() {
         return StepOutcome::Busy;
     }
     let since = if rank.trace().is_some() { ticks() } else { 0 };

@@ -47,7 +47,7 @@ impl Window {
     ) -> Result<Closing, RmaError> {
         operation.check()?;
         let mut claim = self.rank().enter();
-        let mut sweep = self.sweep(&mut claim);
+        let mut sweep = self.call(owner, &mut claim);
         let no_access = RmaError::NoAccess {
             target: operation.target,
         };
@@ -81,6 +81,7 @@ impl Window {
             let turns = self.turns_at(operation.target, epoch);
             // SAFETY: the caller's promise; we hold the claim.
             unsafe { resolved.run(0, resolved.bytes(), turns) };
+            self.remember(operation.target, epoch);
             return Ok(Closing(None));
         }
         let turns = self.turns_at(operation.target, epoch);

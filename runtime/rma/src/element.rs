@@ -5,8 +5,9 @@
 //! one for each element, and no operation or type is special. What accesses the same memory through
 //! another window at the same time has no defined result in MPI.
 //!
-//! A task takes its turn only under the claim of the rank whose operation or memory this is: a
-//! signal handler that interrupts it finds that claim taken and cannot come here for the same rank.
+//! A task takes its turn under the claim of the rank whose operation or memory this is: a signal handler that
+//! interrupts it finds that claim taken and cannot come here for the same rank. Or it keeps the handler from working
+//! (`short.rs`).
 
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use cohort_base::sync::{CacheLine, pause};
@@ -211,10 +212,21 @@ pub(super) unsafe fn compare_and_swap(
 pub(super) struct Turns(CacheLine<AtomicU32>);
 
 /// Does `work` when it is its turn; at once if nobody else accumulates there.
-fn in_turn(turns: Option<&Turns>, work: impl FnOnce()) {
+#[inline(always)]
+pub(super) fn in_turn(turns: Option<&Turns>, work: impl FnOnce()) {
     let Some(Turns(busy)) = turns else {
         return work();
     };
+    if busy.swap(1, Ordering::Acquire) != 0 {
+        await_turn(busy);
+    }
+    work();
+    busy.store(0, Ordering::Release);
+}
+
+/// Takes a turn that somebody has.
+#[cold]
+fn await_turn(busy: &AtomicU32) {
     let mut polls = 0_u32;
     while busy.swap(1, Ordering::Acquire) != 0 {
         polls += 1;
@@ -224,8 +236,6 @@ fn in_turn(turns: Option<&Turns>, work: impl FnOnce()) {
             pause();
         }
     }
-    work();
-    busy.store(0, Ordering::Release);
 }
 
 /// The handle of a predefined type of a class, by which other nodes know the class.

@@ -45,6 +45,8 @@ mod request;
 #[cfg(not(loom))]
 mod shared;
 #[cfg(not(loom))]
+mod short;
+#[cfg(not(loom))]
 mod subsystem;
 #[cfg(not(loom))]
 mod sweep;
@@ -61,6 +63,7 @@ pub use self::{
     error::RmaError,
     operation::{Action, Operation},
     shared::{Part, Plan, WinShared},
+    short::Reach,
     tell::tell_locks,
     window::{Closing, Window},
 };

@@ -12,15 +12,19 @@
 //! Q3 advance                      L2 advance                     A3 published and compatible: swap the state to
 //!                                                                   the next head with one holder more; again
 //! ```
-//! * **Fair.** Only the ticket at the head is granted, so nobody overtakes. Readers that follow each
-//!   other hold the lock together.
+//! Who finds nobody waiting, by head and tail, and no holder in its way does without a ticket
+//! ([`FairLock::try_now`]): it swaps the state to the same head with one holder more.
+//!
+//! * **Fair.** Only the ticket at the head is granted, so nobody overtakes but who has not seen a ticket that was
+//!   taken just now. Readers that follow each other hold the lock together.
 //! * **Exclusive.** A3 grants a writer only if the state that it swaps has no holder, and a reader only
-//!   if it has no writer.
+//!   if it has no writer; so does the swap without a ticket.
 //! * **Nothing is lost.** `advance` begins with a sequentially consistent fence, behind Q2 or L1.
 //!   If it stops at A1 because of a holder, it has not seen that holder's L1, so its fence comes
 //!   before the holder's, and the holder's A2 sees the entry. If it stops at A2 because the head's
 //!   entry is not published, it likewise comes before that requester's `advance`, which grants the
-//!   head and then sees the entries behind it.
+//!   head and then sees the entries behind it. A holder without a ticket is a holder like any other: an A3 that it
+//!   disturbs looks at the state again, and its release advances.
 //! * **Entries last long enough.** A requester has one ticket at a time that is not granted, so at
 //!   most as many as there are requesters lie between head and tail, which is what the queue has
 //!   room for. An `advance` that reads a later entry in its place sees another ticket, or its swap
@@ -99,6 +103,25 @@ impl FairLock {
 
     fn entry(&self, ticket: u64) -> &AtomicU64 {
         &self.queue[ticket as usize & (self.queue.len() - 1)]
+    }
+
+    /// Takes the lock without a ticket if nobody waits for it and no holder is in the way; says whether it did.
+    #[inline]
+    pub(crate) fn try_now(&self, exclusive: bool) -> bool {
+        let state = self.state.load(Ordering::Relaxed);
+        // Relaxed: a ticket that is not seen is overtaken, once.
+        let tail = self.tail.load(Ordering::Relaxed) & LAST;
+        let (hinders, holder) = match exclusive {
+            true => (HOLDERS, WRITER),
+            false => (WRITER, 1),
+        };
+        // Acquire pairs with the Release of earlier holders, as every change of the state is a read-modify-write.
+        state >> LOW_BITS == tail
+            && state & hinders == 0
+            && self
+                .state
+                .compare_exchange(state, state + holder, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
     }
 
     /// Asks for the lock, and grants what can be granted: `granted` hears of each requester. A requester has one

@@ -51,6 +51,7 @@ impl Sweep<'_, '_> {
     }
 
     fn count(&mut self, epoch: &mut Epoch, index: usize, accumulates: bool) {
+        self.window.short.forget();
         epoch.pending += 1;
         epoch.accumulating += u32::from(accumulates);
         if let Some(pending) = epoch.pending_at(index) {

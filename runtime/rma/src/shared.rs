@@ -204,13 +204,20 @@ impl WinShared {
         self.parts[member as usize]
     }
 
+    /// All members' parts.
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
     /// Whether memory is attached later.
+    #[inline]
     #[must_use]
     pub fn is_dynamic(&self) -> bool {
         self.is_dynamic
     }
 
     /// The home of a member of this node.
+    #[inline]
     pub(super) fn home(&self, member: u32) -> Option<&RankLocation> {
         self.homes[member as usize].as_deref()
     }

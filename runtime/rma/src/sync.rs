@@ -3,6 +3,7 @@
 use crate::epoch::{Epoch, Kind, Target};
 use crate::error::RmaError;
 use crate::request::FlushRequest;
+use crate::short::Held;
 use crate::sweep::Sweep;
 use crate::tell::AwaitedEpochs;
 use crate::window::{Closing, State, Window};
@@ -10,6 +11,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use cohort_base::sync::atomic::Ordering;
+use cohort_core::claim::Claim;
 use cohort_core::message::Status;
 use cohort_core::owner::Owner;
 use cohort_core::request::{Request, RequestRef};
@@ -20,6 +22,20 @@ use core::ptr::{NonNull, null_mut};
 const CALLS_PER_TURN: u32 = 16;
 
 impl Window {
+    /// The sweep of a call of the owner's. Locks that it holds without an epoch get one.
+    #[inline]
+    pub(super) fn call<'a, 'rank>(
+        &'a self,
+        owner: Owner<'_>,
+        claim: &'a mut Claim<'rank>,
+    ) -> Sweep<'a, 'rank> {
+        let mut sweep = self.sweep(claim);
+        if let Some(held) = self.take_held() {
+            sweep.of_held(owner, held);
+        }
+        sweep
+    }
+
     /// Waits until all closed epochs are complete.
     ///
     /// # Errors
@@ -27,7 +43,8 @@ impl Window {
     pub fn idle(&self, owner: Owner<'_>) -> Result<(), RmaError> {
         let mut claim = self.rank().enter();
         {
-            let state = self.sweep(&mut claim).state;
+            let sweep = self.call(owner, &mut claim);
+            let state = sweep.state;
             if !state.access.is_null() || state.locked > 0 {
                 return Err(RmaError::Misplaced("an access epoch is open"));
             }
@@ -41,6 +58,7 @@ impl Window {
             {
                 // SAFETY: open epochs are valid. Nothing was done in it, so nobody hears of its end.
                 unsafe { fence.as_mut().closed = state.tick() };
+                self.short.forget();
             }
         }
         drop(claim);
@@ -58,7 +76,7 @@ impl Window {
     /// [`RmaError::Misplaced`] if an access epoch is open.
     pub fn start(&self, owner: Owner<'_>, members: &[u32]) -> Result<(), RmaError> {
         let mut claim = self.rank().enter();
-        let mut sweep = self.sweep(&mut claim);
+        let mut sweep = self.call(owner, &mut claim);
         sweep.state.no_access()?;
         sweep.state.access = sweep.open(owner, Kind::Access, members);
         sweep.settle(owner);
@@ -87,7 +105,7 @@ impl Window {
     /// [`RmaError::Misplaced`] if an exposure epoch is open.
     pub fn post(&self, owner: Owner<'_>, members: &[u32]) -> Result<(), RmaError> {
         let mut claim = self.rank().enter();
-        let mut sweep = self.sweep(&mut claim);
+        let mut sweep = self.call(owner, &mut claim);
         if !sweep.state.exposure.is_null() {
             return Err(RmaError::Misplaced("an exposure epoch is open already"));
         }
@@ -117,7 +135,7 @@ impl Window {
     pub fn test(&self, owner: Owner<'_>) -> Result<bool, RmaError> {
         cohort_core::wait::progress(owner);
         let mut claim = self.rank().enter();
-        let mut sweep = self.sweep(&mut claim);
+        let mut sweep = self.call(owner, &mut claim);
         let epoch = NonNull::new(sweep.state.exposure).ok_or(NO_EXPOSURE)?;
         sweep.run();
         if !sweep.is_exposed_to_nobody(epoch) {
@@ -142,8 +160,11 @@ impl Window {
         exclusive: bool,
         nocheck: bool,
     ) -> Result<bool, RmaError> {
+        if !nocheck && self.lock_now(member, exclusive) {
+            return Ok(true);
+        }
         let mut claim = self.rank().enter();
-        let mut sweep = self.sweep(&mut claim);
+        let mut sweep = self.call(owner, &mut claim);
         if !sweep.state.locks[member as usize].is_null() {
             return Err(RmaError::MisplacedAt {
                 what: "it is locked by this process already",
@@ -172,6 +193,9 @@ impl Window {
     /// # Errors
     /// [`RmaError::MisplacedAt`] if there is none.
     pub fn unlock(&self, owner: Owner<'_>, member: u32) -> Result<Closing, RmaError> {
+        if self.drop_one(member) {
+            return Ok(Closing(None));
+        }
         self.end(owner, |state| {
             let lock = core::mem::replace(&mut state.locks[member as usize], null_mut());
             let epoch = NonNull::new(lock).ok_or(RmaError::MisplacedAt {
@@ -183,14 +207,17 @@ impl Window {
         })
     }
 
-    /// Opens an epoch with shared locks at all members (`MPI_Win_lock_all`). Does not wait. `nocheck` as in
-    /// [`Window::lock`].
+    /// Opens an epoch with shared locks at all members (`MPI_Win_lock_all`). Does not wait; the result and `nocheck` as
+    /// in [`Window::lock`].
     ///
     /// # Errors
     /// [`RmaError::Misplaced`] if an access epoch is open.
-    pub fn lock_all(&self, owner: Owner<'_>, nocheck: bool) -> Result<(), RmaError> {
+    pub fn lock_all(&self, owner: Owner<'_>, nocheck: bool) -> Result<bool, RmaError> {
+        if !nocheck && self.lock_all_now() {
+            return Ok(true);
+        }
         let mut claim = self.rank().enter();
-        let mut sweep = self.sweep(&mut claim);
+        let mut sweep = self.call(owner, &mut claim);
         sweep.state.no_access()?;
         let everyone: Vec<u32> = (0..self.shared().members().len() as u32).collect();
         let epoch = sweep.open(owner, Kind::LockAll, &everyone);
@@ -198,7 +225,7 @@ impl Window {
         unsafe { (*epoch).nocheck = nocheck };
         sweep.state.access = epoch;
         sweep.settle(owner);
-        Ok(())
+        Ok(false)
     }
 
     /// Closes the epoch with shared locks at all members (`MPI_Win_unlock_all`).
@@ -206,6 +233,9 @@ impl Window {
     /// # Errors
     /// [`RmaError::Misplaced`] if there is none.
     pub fn unlock_all(&self, owner: Owner<'_>) -> Result<Closing, RmaError> {
+        if self.drop_all() {
+            return Ok(Closing(None));
+        }
         self.end(owner, |state| {
             let epoch = NonNull::new(state.access).filter(|epoch| {
                 // SAFETY: open epochs are valid.
@@ -234,7 +264,7 @@ impl Window {
     /// [`RmaError::Misplaced`] if an epoch of another kind is open.
     pub fn fence(&self, owner: Owner<'_>, last: bool) -> Result<Closing, RmaError> {
         let mut claim = self.rank().enter();
-        let mut sweep = self.sweep(&mut claim);
+        let mut sweep = self.call(owner, &mut claim);
         sweep.state.no_other_than_fence()?;
         sweep.state.fences += 1;
         let number = sweep.state.fences;
@@ -266,7 +296,7 @@ impl Window {
         take: impl FnOnce(&mut State) -> Result<NonNull<Epoch>, RmaError>,
     ) -> Result<Closing, RmaError> {
         let mut claim = self.rank().enter();
-        let mut sweep = self.sweep(&mut claim);
+        let mut sweep = self.call(owner, &mut claim);
         let epoch = take(sweep.state)?;
         sweep.close(epoch.as_ptr());
         sweep.closing_of(owner, epoch.as_ptr())
@@ -296,7 +326,7 @@ impl Window {
     /// [`RmaError::NoAccess`] or [`RmaError::Misplaced`] if no lock is held.
     pub fn flush(&self, owner: Owner<'_>, member: Option<u32>) -> Result<Closing, RmaError> {
         let mut claim = self.rank().enter();
-        let mut sweep = self.sweep(&mut claim);
+        let mut sweep = self.call(owner, &mut claim);
         let locks = match member {
             Some(member) => match sweep.state.locked_at(member)? {
                 lock if is_flushed(&lock) => return Ok(Closing(None)),
@@ -324,7 +354,8 @@ impl Window {
 
     /// Ends a call that waits for nothing. A program may call in a loop until others have changed
     /// its memory, so every so often the rank gets a turn of progress.
-    fn leave_at_once(&self, owner: Owner<'_>) {
+    #[inline]
+    pub(super) fn leave_at_once(&self, owner: Owner<'_>) {
         // Relaxed, and not in one step: a lost count does no harm.
         let calls = self.calls.load(Ordering::Relaxed).wrapping_add(1);
         self.calls.store(calls, Ordering::Relaxed);
@@ -411,6 +442,7 @@ impl Sweep<'_, '_> {
             member,
             ..Target::default()
         };
+        self.window.short.set_quiet(false);
         let opened = self.state.tick();
         let spare = self.state.spare.take_if(|_| members.len() == 1);
         let epoch = match spare {
@@ -431,6 +463,32 @@ impl Sweep<'_, '_> {
         epoch
     }
 
+    /// An epoch of locks that were held without one, which is open.
+    #[cold]
+    fn of_held(&mut self, owner: Owner<'_>, held: Held) {
+        let (kind, members): (_, Vec<u32>) = match held {
+            Held::One { member, exclusive } => (Kind::Lock { exclusive }, [member].into()),
+            Held::All => {
+                let members = self.window.shared().members().len() as u32;
+                (Kind::LockAll, (0..members).collect())
+            }
+        };
+        let fresh = self.open(owner, kind, &members);
+        // SAFETY: a fresh epoch; the claim is held.
+        let epoch = unsafe { &mut *fresh };
+        (epoch.is_active, epoch.ungranted) = (true, 0);
+        for target in &mut epoch.targets {
+            target.is_granted = true;
+        }
+        match held {
+            Held::One { member, .. } => {
+                self.state.locks[member as usize] = fresh;
+                self.state.locked += 1;
+            }
+            Held::All => self.state.access = fresh,
+        }
+    }
+
     /// A new fence epoch behind the fence with this number.
     fn open_fence(&mut self, owner: Owner<'_>, number: u64) -> *mut Epoch {
         let epoch = self.open(owner, Kind::Fence, &[]);
@@ -441,6 +499,7 @@ impl Sweep<'_, '_> {
 
     /// Closes an epoch.
     fn close(&mut self, epoch: *mut Epoch) {
+        self.window.short.forget();
         // SAFETY: an open epoch of this window.
         unsafe { (*epoch).closed = self.state.tick() };
     }
@@ -448,6 +507,8 @@ impl Sweep<'_, '_> {
     /// Does what can be done now for an epoch that was just closed; the result is complete when the epoch is.
     fn closing_of(&mut self, owner: Owner<'_>, epoch: *mut Epoch) -> Result<Closing, RmaError> {
         self.settle(owner);
+        let is_quiet = self.state.queue.first().is_null() && !self.window.shared().spans_nodes();
+        self.window.short.set_quiet(is_quiet);
         // SAFETY: what is over is freed at the beginning of the next call.
         let (is_over, error) = unsafe { ((*epoch).is_over, (*epoch).error) };
         if is_over && error == Status::SUCCESS {

@@ -115,6 +115,21 @@ pub fn tell_locks(claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
                 }
             }
         });
+        if let Some((exclusive, members)) = window.holds_now() {
+            let name = if exclusive {
+                "exclusive lock"
+            } else {
+                "shared lock"
+            };
+            for member in members.take(left) {
+                left -= 1;
+                let target = Target {
+                    member,
+                    ..Target::default()
+                };
+                tell(window.fact(Told::Holds, &target, claim).named(name));
+            }
+        }
         // SAFETY: it is in the list.
         next = unsafe { claim.of::<Rma>().windows.next(next) };
     }

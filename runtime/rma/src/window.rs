@@ -7,6 +7,7 @@ use crate::error::RmaError;
 use crate::grants::zeroed;
 use crate::operation::Operation;
 use crate::shared::{self, Part, Plan, WinShared};
+use crate::short::Short;
 use alloc::boxed::Box;
 use alloc::vec;
 use cohort_base::sync::atomic::AtomicU32;
@@ -42,6 +43,7 @@ pub struct Window {
     shared: &'static WinShared,
     /// Calls that waited for nothing so far. Counted by the owner's tasks, roughly.
     pub(super) calls: AtomicU32,
+    pub(super) short: Short,
     pub(super) state: UnsafeCell<State>,
     waiting_links: UnsafeCell<Links<Self>>,
     all_links: UnsafeCell<Links<Self>>,
@@ -165,6 +167,7 @@ impl Window {
             me: me.expect("only members open a window") as u32,
             shared,
             calls: AtomicU32::new(0),
+            short: Short::new(shared),
             state: UnsafeCell::new(State::new(plan.members.len(), reorder)),
             waiting_links: UnsafeCell::new(Links::NONE),
             all_links: UnsafeCell::new(Links::NONE),
@@ -191,6 +194,7 @@ impl Window {
     }
 
     /// The rank whose end this is.
+    #[inline]
     #[must_use]
     pub fn rank(&self) -> &'static Rank {
         self.rank
@@ -203,6 +207,7 @@ impl Window {
     }
 
     /// What the members share.
+    #[inline]
     #[must_use]
     pub fn shared(&self) -> &'static WinShared {
         self.shared

@@ -1,6 +1,7 @@
 //! Operations on windows (MPI-4.1 sections 12.3 and 12.4).
 
 use super::failed;
+use super::short::Few;
 use crate::arguments::{Call, Outcome, output};
 use crate::data::Data;
 use crate::passed::{Base, Buffer, Out, Place};
@@ -119,11 +120,29 @@ fn predefined_op<A: Abi>(call: &Call<'_, A>, op: A::Op) -> Outcome<PredefinedOp>
 }
 
 macro_rules! moves {
-    ($($(#[$page:meta])* $name:ident $action:ident,
+    ($($(#[$page:meta])* $name:ident $long:ident $action:ident,
        $(#[$with_page:meta])* $with:ident;)*) => {$(
         $(#[$page])*
         #[inline(always)]
         pub fn $name<A: Abi, C: Count>(
+            call: &Call<'_, A>,
+            origin: Buffer<A, C>,
+            rank: c_int,
+            displacement: isize,
+            count: C,
+            datatype: A::Datatype,
+            win: A::Win,
+        ) -> Outcome<()> {
+            let place = (rank, displacement);
+            if let Some(few) = Few::from(call, win, &origin, place, (count, datatype)) {
+                few.$name(origin.base);
+                return Ok(());
+            }
+            $long(call, origin, rank, displacement, count, datatype, win)
+        }
+
+        #[inline(never)]
+        fn $long<A: Abi, C: Count>(
             call: &Call<'_, A>,
             origin: Buffer<A, C>,
             rank: c_int,
@@ -172,11 +191,11 @@ macro_rules! moves {
 
 moves! {
     /// `MPI_Put`.
-    put Put,
+    put long_put Put,
     /// `MPI_Rput`.
     rput;
     /// `MPI_Get`.
-    get Get,
+    get long_get Get,
     /// `MPI_Rget`.
     rget;
 }
@@ -190,6 +209,24 @@ pub fn accumulate<A: Abi, C: Count>(
     displacement: isize,
     count: C,
     datatype: A::Datatype,
+    op: A::Op,
+    win: A::Win,
+) -> Outcome<()> {
+    let place = (rank, displacement);
+    if let Some(few) = Few::from(call, win, &origin, place, (count, datatype))
+        && few.accumulate::<A>(op, origin.base)
+    {
+        return Ok(());
+    }
+    long_accumulate(call, origin, place, (count, datatype), op, win)
+}
+
+#[inline(never)]
+fn long_accumulate<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    origin: Buffer<A, C>,
+    (rank, displacement): (c_int, isize),
+    (count, datatype): (C, A::Datatype),
     op: A::Op,
     win: A::Win,
 ) -> Outcome<()> {
@@ -345,10 +382,28 @@ pub fn fetch_and_op<A: Abi>(
     op: A::Op,
     win: A::Win,
 ) -> Outcome<()> {
+    let place = (rank, displacement);
+    if let Some(few) = Few::at(call, win, place, (1, datatype))
+        && few.fetch::<A>(op, origin, result)
+    {
+        return Ok(());
+    }
+    long_fetch_and_op(call, (origin, result), datatype, place, op, win)
+}
+
+#[inline(never)]
+fn long_fetch_and_op<A: Abi>(
+    call: &Call<'_, A>,
+    (origin, result): (Base, Base),
+    datatype: A::Datatype,
+    place: (c_int, isize),
+    op: A::Op,
+    win: A::Win,
+) -> Outcome<()> {
     let win = call.on_win(win)?;
     one_element(call, datatype)?;
     let (origin, result) = (one(origin, datatype), one(result, datatype));
-    let (place, there) = ((rank, displacement), (1, datatype));
+    let there = (1, datatype);
     match Fetching::check(call, win, origin, result, place, there, op)? {
         Some(fetching) => fetching.request().begin(call, win),
         None => Ok(()),
@@ -385,12 +440,29 @@ pub fn compare_and_swap<A: Abi>(
     displacement: isize,
     win: A::Win,
 ) -> Outcome<()> {
+    let place = (rank, displacement);
+    if let Some(few) = Few::at(call, win, place, (1, datatype))
+        && few.exchange::<A>(compare, origin, result)
+    {
+        return Ok(());
+    }
+    long_compare_and_swap(call, (origin, compare, result), datatype, place, win)
+}
+
+#[inline(never)]
+fn long_compare_and_swap<A: Abi>(
+    call: &Call<'_, A>,
+    (origin, compare, result): (Base, Base, Base),
+    datatype: A::Datatype,
+    place: (c_int, isize),
+    win: A::Win,
+) -> Outcome<()> {
     let win = call.on_win(win)?;
     if !one_element(call, datatype)?.can_be_compared() {
         let what = format_args!("only integers, logicals and bytes are compared");
         return Err(call.blame(neutral::ERR_TYPE, what));
     }
-    let target = Target::check(call, win, (rank, displacement), 1, datatype)?;
+    let target = Target::check(call, win, place, 1, datatype)?;
     if target.member.is_none() {
         return Ok(());
     }

@@ -1,10 +1,10 @@
 //! Synchronisation that blocks (MPI-4.1 section 12.5): each call waits for what its nonblocking form begins.
 
-use super::failed;
+use super::{failed, short};
 use crate::arguments::{Call, Outcome, output};
 use crate::passed::Out;
 use cohort_abi::{Abi, Handle, neutral};
-use cohort_engine::rma::{Closing, RmaError};
+use cohort_engine::rma::{Closing, RmaError, Window};
 use cohort_object::Win;
 use core::ffi::c_int;
 use core::sync::atomic::{Ordering, fence as memory_fence};
@@ -132,8 +132,22 @@ closings! {
     complete;
     /// `MPI_Win_wait`.
     wait;
-    /// `MPI_Win_unlock_all`.
-    unlock_all;
+}
+
+/// `MPI_Win_unlock_all`.
+#[inline(always)]
+pub fn unlock_all<A: Abi>(call: &Call<'_, A>, win: A::Win) -> Outcome<()> {
+    let window = short::window(call, win);
+    if window.is_some_and(|window| window.unlock_all_now(call.owner())) {
+        return Ok(());
+    }
+    long_unlock_all(call, win)
+}
+
+#[inline(never)]
+fn long_unlock_all<A: Abi>(call: &Call<'_, A>, win: A::Win) -> Outcome<()> {
+    let win = call.on_win(win)?;
+    finish(call, win, win.window.unlock_all(call.owner()))
 }
 
 /// `MPI_Win_test`.
@@ -158,6 +172,26 @@ pub fn lock<A: Abi>(
     assertions: c_int,
     win: A::Win,
 ) -> Outcome<()> {
+    let lock_type = A::lock_type_in(kind);
+    let exclusive = lock_type == neutral::LOCK_EXCLUSIVE;
+    let is_plain = assertions == 0 && (exclusive || lock_type == neutral::LOCK_SHARED);
+    if is_plain
+        && short::to_lock(call, win)
+            .is_some_and(|window| window.lock_now(rank.cast_unsigned(), exclusive))
+    {
+        return Ok(());
+    }
+    long_lock(call, kind, rank, assertions, win)
+}
+
+#[inline(never)]
+fn long_lock<A: Abi>(
+    call: &Call<'_, A>,
+    kind: c_int,
+    rank: c_int,
+    assertions: c_int,
+    win: A::Win,
+) -> Outcome<()> {
     let win = call.on_win(win)?;
     let (target, exclusive) = lock_arguments(call, win, kind, rank)?;
     let Some(target) = target else { return Ok(()) };
@@ -172,6 +206,15 @@ pub fn lock<A: Abi>(
 /// `MPI_Win_unlock`.
 #[inline(always)]
 pub fn unlock<A: Abi>(call: &Call<'_, A>, rank: c_int, win: A::Win) -> Outcome<()> {
+    let window = short::window(call, win);
+    if window.is_some_and(|window| window.unlock_now(call.owner(), rank.cast_unsigned())) {
+        return Ok(());
+    }
+    long_unlock(call, rank, win)
+}
+
+#[inline(never)]
+fn long_unlock<A: Abi>(call: &Call<'_, A>, rank: c_int, win: A::Win) -> Outcome<()> {
     let win = call.on_win(win)?;
     match super::target(call, win, rank)? {
         Some(target) => finish(call, win, win.window.unlock(call.owner(), target)),
@@ -180,27 +223,49 @@ pub fn unlock<A: Abi>(call: &Call<'_, A>, rank: c_int, win: A::Win) -> Outcome<(
 }
 
 /// `MPI_Win_lock_all`. Waits for the locks of this node, as [`lock`] does.
+#[inline(always)]
 pub fn lock_all<A: Abi>(call: &Call<'_, A>, assertions: c_int, win: A::Win) -> Outcome<()> {
+    let is_held = assertions == 0 && short::to_lock(call, win).is_some_and(Window::lock_all_now);
+    match is_held {
+        true => Ok(()),
+        false => long_lock_all(call, assertions, win),
+    }
+}
+
+#[inline(never)]
+fn long_lock_all<A: Abi>(call: &Call<'_, A>, assertions: c_int, win: A::Win) -> Outcome<()> {
     let win = call.on_win(win)?;
     may_lock(call, win)?;
-    win.window
-        .lock_all(call.owner(), is_unchecked::<A>(assertions))
-        .map_err(|error| failed(call, error))?;
-    win.window.hold_locks(call.owner(), None);
+    let locked = win
+        .window
+        .lock_all(call.owner(), is_unchecked::<A>(assertions));
+    if !locked.map_err(|error| failed(call, error))? {
+        win.window.hold_locks(call.owner(), None);
+    }
     Ok(())
 }
 
 macro_rules! flushes {
     ($($(#[$page:meta])* $name:ident;)*) => {$(
         $(#[$page])*
+        #[inline(always)]
         pub fn $name<A: Abi>(call: &Call<'_, A>, rank: c_int, win: A::Win) -> Outcome<()> {
-            let win = call.on_win(win)?;
-            match super::target(call, win, rank)? {
-                Some(target) => finish(call, win, win.window.flush(call.owner(), Some(target))),
-                None => Ok(()),
+            let window = short::window(call, win);
+            if window.is_some_and(|window| window.flush_now(call.owner(), rank.cast_unsigned())) {
+                return Ok(());
             }
+            long_flush(call, rank, win)
         }
     )*};
+}
+
+#[inline(never)]
+fn long_flush<A: Abi>(call: &Call<'_, A>, rank: c_int, win: A::Win) -> Outcome<()> {
+    let win = call.on_win(win)?;
+    match super::target(call, win, rank)? {
+        Some(target) => finish(call, win, win.window.flush(call.owner(), Some(target))),
+        None => Ok(()),
+    }
 }
 
 flushes! {

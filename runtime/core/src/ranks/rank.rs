@@ -217,6 +217,22 @@ impl Rank {
         self.threads.are_multiple()
     }
 
+    /// Does `work`, during which no handler of the rank's signal works in this thread: one that comes finds the rank
+    /// busy, as if it was claimed. For ranks with one thread in calls ([`Rank::threads_multiple`]).
+    #[inline(always)]
+    pub fn without_handler<R>(&self, work: impl FnOnce() -> R) -> R {
+        self.threads.keep_handler_out(true);
+        let result = work();
+        self.threads.keep_handler_out(false);
+        result
+    }
+
+    /// Whether a handler of the rank's signal must not work now ([`Rank::without_handler`]). For handlers.
+    #[must_use]
+    pub fn keeps_handler_out(&self) -> bool {
+        self.threads.keeps_handler_out()
+    }
+
     /// The state; to be dereferenced under the claim only.
     #[inline]
     pub(super) fn state(&self) -> *mut State {

@@ -100,9 +100,10 @@ impl PredefinedOp {
     }
 
     /// The operation of an MPI-5 ABI handle value.
+    #[inline]
     #[must_use]
     pub fn from_handle(handle: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|&op| op as u32 == handle)
+        *BY_HANDLE.get(handle.wrapping_sub(HANDLE_PAGE) as usize)?
     }
 
     /// Whether the order of the operands does not matter (`MPI_Op_commutative`).
@@ -111,6 +112,21 @@ impl PredefinedOp {
         !matches!(self, Self::Replace | Self::NoOp)
     }
 }
+
+/// Handle values of predefined operations lie in one page.
+const HANDLE_PAGE: u32 = 0x20;
+
+/// The operation of each handle of the page.
+static BY_HANDLE: [Option<PredefinedOp>; 32] = {
+    let mut operations = [None; 32];
+    let mut at = 0;
+    while at < PredefinedOp::ALL.len() {
+        let op = PredefinedOp::ALL[at];
+        operations[(op as u32 - HANDLE_PAGE) as usize] = Some(op);
+        at += 1;
+    }
+    operations
+};
 
 /// An operation that the application defined (`MPI_Op_create`).
 pub trait UserOp {

@@ -2,8 +2,8 @@
 //! within a node and between nodes.
 
 use super::remote::{Ranks, networks, owner, settings};
-use crate::datatype::op::PredefinedOp;
-use crate::datatype::{Buffer, TypeRef, predefined};
+use crate::datatype::op::{PredefinedOp, class_kernel};
+use crate::datatype::{Basic, Buffer, TypeRef, predefined};
 use crate::rma::{Action, Closing, Operation, Part, Plan, Reorder, Window};
 use crate::{Owner, Peer, Rank};
 use cohort_base::WorldRank;
@@ -91,6 +91,9 @@ impl Player<'_> {
         (target, cell): (usize, usize),
         count: usize,
     ) {
+        if self.short(action, (origin, result), (target, cell), count) {
+            return;
+        }
         let elements = |base: *mut u64| Buffer {
             base: base.cast(),
             count: count as u64,
@@ -109,6 +112,41 @@ impl Player<'_> {
         // SAFETY: the buffers live until all epochs are complete.
         let done = unsafe { self.window.access(self.owner, &operation, false) };
         let _ = done.expect("the epoch gives access");
+    }
+
+    /// A short operation the short way, if there is nothing in it; says whether it was done.
+    fn short(
+        &self,
+        action: Action,
+        (origin, result): (*mut u64, Option<*mut u64>),
+        (target, cell): (usize, usize),
+        count: usize,
+    ) -> bool {
+        let bytes = count * 8;
+        if count == 0 || count > 32 {
+            return false;
+        }
+        let reach = self
+            .window
+            .reach(target as u32, cell as isize, bytes as u64);
+        let (Some(reach), origin) = (reach, origin.cast::<u8>()) else {
+            return false;
+        };
+        // SAFETY: as below.
+        unsafe {
+            match action {
+                Action::Put => reach.put(origin, bytes),
+                Action::Get => reach.get(origin, bytes),
+                Action::Accumulate(op) => {
+                    let kernel = class_kernel(op, Basic::U64).expect("it takes integers");
+                    let fetched = result.map_or(core::ptr::null_mut(), |result| result.cast());
+                    let buffers = (origin.cast_const(), fetched);
+                    return self.window.combine(reach, kernel, buffers, (count, bytes));
+                }
+                Action::CompareAndSwap => return false,
+            }
+        }
+        true
     }
 
     /// A put into, or a get of, a random range of this rank's own cells at a target.

@@ -37,6 +37,29 @@ mod script {
     }
 
     #[test]
+    fn who_finds_nobody_needs_no_ticket() {
+        let lock = FairLock::new(3);
+        assert!(lock.try_now(false) && lock.try_now(false), "two readers");
+        assert!(!lock.try_now(true), "no writer beside them");
+        let ticket = lock.request(2, true, |_| {});
+        assert!(!lock.is_granted(ticket));
+        assert!(!lock.try_now(false), "no reader overtakes a writer");
+        lock.release(false, |_| {});
+        let mut granted = Vec::new();
+        lock.release(false, |it| granted.push(it));
+        assert_eq!(granted, [2]);
+        assert!(
+            !lock.try_now(false) && !lock.try_now(true),
+            "a writer is alone"
+        );
+        lock.release(true, |_| {});
+        assert!(lock.try_now(true));
+        assert!(!lock.try_now(false));
+        lock.release(true, |_| {});
+        assert!(lock.is_granted(lock.request(0, true, |_| {})));
+    }
+
+    #[test]
     fn the_queue_is_used_again_and_again() {
         // The tickets begin anew in the middle.
         let lock = FairLock::new(3);
@@ -73,14 +96,17 @@ mod models {
     use loom::sync::Arc;
     use loom::thread;
 
-    /// Two tasks take the lock for one round each; both get it, and writers are alone.
-    fn run(exclusive: [bool; 2]) {
+    /// Two tasks take the lock for one round each; both get it, and writers are alone. `tries`: the first of them looks
+    /// whether it needs a ticket.
+    fn run(exclusive: [bool; 2], tries: bool) {
         loom::model(move || {
             let shared = Arc::new((FairLock::new(2), UnsafeCell::new(0_u32)));
             let work = move |shared: &(FairLock, UnsafeCell<u32>), me: usize| {
-                let ticket = shared.0.request(me as u32, exclusive[me], |_| {});
-                while !shared.0.is_granted(ticket) {
-                    thread::yield_now();
+                if !(tries && me == 0 && shared.0.try_now(exclusive[me])) {
+                    let ticket = shared.0.request(me as u32, exclusive[me], |_| {});
+                    while !shared.0.is_granted(ticket) {
+                        thread::yield_now();
+                    }
                 }
                 if exclusive[me] {
                     // SAFETY: loom checks that nobody else is here.
@@ -100,11 +126,25 @@ mod models {
 
     #[test]
     fn two_writers() {
-        run([true, true]);
+        run([true, true], false);
     }
 
     #[test]
     fn a_reader_and_a_writer() {
-        run([false, true]);
+        run([false, true], false);
+    }
+    #[test]
+    fn two_writers_one_without_a_ticket() {
+        run([true, true], true);
+    }
+
+    #[test]
+    fn a_reader_without_a_ticket_and_a_writer() {
+        run([false, true], true);
+    }
+
+    #[test]
+    fn a_writer_without_a_ticket_and_a_reader() {
+        run([true, false], true);
     }
 }
