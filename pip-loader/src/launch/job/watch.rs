@@ -61,7 +61,7 @@ impl Job<'_> {
         }
         let now = Instant::now();
         // Ranks that have come to MPI since are told too.
-        if self.watch.next.is_none() || self.watch.looks % RENEWAL == 0 {
+        if self.watch.next.is_none() || self.watch.looks.is_multiple_of(RENEWAL) {
             self.spawner.node.watch(true);
         }
         if self.watch.next.is_some_and(|next| now < next) {

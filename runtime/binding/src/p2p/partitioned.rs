@@ -102,13 +102,13 @@ impl Parts for Partitioned {
     fn ready(&self, low: c_int, high: c_int) -> Outcome<()> {
         // Negative numbers are very large.
         let partition = low.cast_unsigned();
-        match &self.side {
-            Side::Send(send) if low == high && self.is_active() => {
-                if partition < send.partitions() && send.ready(partition).is_ok() {
-                    return Ok(());
-                }
-            }
-            _ => {}
+        if let Side::Send(send) = &self.side
+            && low == high
+            && self.is_active()
+            && partition < send.partitions()
+            && send.ready(partition).is_ok()
+        {
+            return Ok(());
         }
         self.all_ready(low, high)
     }
