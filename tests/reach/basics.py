@@ -21,7 +21,7 @@ def hpcc(job):
 
 
 def netpipe(job):
-    text = job.mpi("NPopenmpi", "-u", "65536", "-I")
+    text = job.mpi("NPopenmpi", "-u", "65536", "-n", "20", "-I")
     rows = re.findall(r"^\s*\d+:\s+(\d+) bytes.*-->.* Mbps in", text, re.M)
     if not rows:
         raise Wrong(text)
@@ -40,7 +40,7 @@ def mumps(job):
 def scalapack(job):
     folder = LIBRARIES / "scalapack/openmpi-tests"
     passed = []
-    for tester in ["xdlu", "xdllt", "xdqr", "xdsvd", "xzevc"]:
+    for tester in ["xdlu", "xzevc"]:
         for file in folder.glob("*.dat"):
             shutil.copy(file, job.folder)
         text = job.mpi(folder / tester)
@@ -75,7 +75,7 @@ CASES = [
     Case("hpcc", "hpcc", "HPL with N = 400, PTRANS, RandomAccess, FFT, b_eff", "its residuals", hpcc, 1e-6, quick=True),
     Case("netpipe", "netpipe-openmpi", "1 byte to 64 KiB", "bytes of all messages", netpipe, ranks=(2,)),
     Case("mumps", "mumps-test", "its test of 5 equations", "the solution", mumps),
-    Case("scalapack", "scalapack-mpi-test", "its testers xdlu, xdllt, xdqr, xdsvd and xzevc", "residuals", scalapack,
+    Case("scalapack", "scalapack-mpi-test", "its testers xdlu and xzevc", "residuals", scalapack,
          ranks=(4,)),
     Case("ptscotch", "ptscotch", "a torus of 1728 vertices in 8 parts", "sizes of the parts", ptscotch),
 ]
