@@ -35,6 +35,7 @@ if [ "$(cat "$folder/linked" 2>/dev/null)" != "$(cksum <"$folder/packages")" ]; 
         alternative "$libraries/lib$name.so.3" "$libraries/openblas-pthread/lib$name.so.3" \
             "$libraries/$name/lib$name.so.3"
     done
+    alternative "$libraries/libmpi.so" "$libraries/openmpi/lib/libmpi.so"
     alternative "$libraries/libopenblas.so.0" "$libraries/openblas-pthread/libopenblas.so.0"
     alternative etc/R/Renviron usr/lib/R/etc/Renviron.ucf
     alternative usr/lib/petsc usr/lib/petscdir/petsc3.18/x86_64-linux-gnu-real
