@@ -301,10 +301,10 @@ impl Reader {
             items.iter().for_each(|item| self.visit_item(item));
         } else {
             let own = folder.join(&name).with_extension("rs");
-            let file = if own.is_file() {
-                own
-            } else {
-                folder.join(&name).join("mod.rs")
+            let file = match path_of(item) {
+                Some(path) => folder.join(path),
+                None if own.is_file() => own,
+                None => folder.join(&name).join("mod.rs"),
             };
             self.file(&file);
         }
@@ -419,6 +419,24 @@ fn parts(item: &syn::Item) -> (&[syn::Attribute], Option<&syn::Ident>) {
         syn::Item::Impl(item) => (&item.attrs, None),
         _ => (&[], None),
     }
+}
+
+/// The file that a module's `#[path]` names.
+fn path_of(item: &syn::ItemMod) -> Option<String> {
+    let paths = item.attrs.iter().filter(|it| it.path().is_ident("path"));
+    let named = paths.filter_map(|it| match &it.meta {
+        syn::Meta::NameValue(pair) => match &pair.value {
+            syn::Expr::Lit(literal) => Some(&literal.lit),
+            _ => None,
+        },
+        _ => None,
+    });
+    named
+        .filter_map(|literal| match literal {
+            syn::Lit::Str(text) => Some(text.value()),
+            _ => None,
+        })
+        .next()
 }
 
 /// `#[cfg(test)]`, `#[cfg(all(test, ...))]` and the like; not `#[cfg(not(test))]`.
