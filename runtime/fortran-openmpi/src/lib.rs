@@ -47,10 +47,11 @@ mod strings;
 mod text;
 mod types;
 
-use cohort_abi::OpenMpi;
 use cohort_abi::openmpi::Objects;
+use cohort_abi::{Handle, OpenMpi};
 // The panic handler.
 use cohort_facade as _;
+use core::ffi::c_int;
 use names::names;
 
 /// The ABI of the C library that this one calls.
@@ -61,9 +62,9 @@ unsafe extern "C" {
     static cohort_openmpi_objects: Objects;
 }
 
-/// What the C library adds to the numbers of handles: the addresses of this rank's objects.
+/// The handle of a number, to which the C library adds the addresses of this rank's objects.
 #[inline]
-fn context() -> &'static Objects {
+fn of_int<H: Handle<Context = &'static Objects>>(number: c_int) -> H {
     // SAFETY: a variable of the library that this one needs; nobody writes to it once it is loaded.
-    unsafe { &cohort_openmpi_objects }
+    H::of_int(unsafe { &cohort_openmpi_objects }, number)
 }

@@ -1,6 +1,6 @@
 //! Handles between Fortran and C: INTEGERs there, whatever the ABI has here.
 
-use crate::{A, context};
+use crate::{A, of_int};
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Constants, Handle, neutral};
 use core::ffi::c_int;
@@ -11,7 +11,7 @@ type Comm = <A as Abi>::Comm;
 /// C's handle of Fortran's.
 #[inline]
 pub fn handle<H: Handle<Context = Context>>(number: c_int) -> H {
-    H::of_int(context(), number)
+    of_int(number)
 }
 
 /// An array of handles for C: Fortran's own where C's handles are INTEGERs, a copy elsewhere.
