@@ -44,7 +44,7 @@ impl State {
 
 /// A pixel shows what took most of its time, but stolen work already if it took one part of so many: pieces of
 /// it are short.
-const STOLEN_SHOWS: f64 = 8.0;
+const STOLEN_SHOWS: f64 = 50.0;
 
 /// The state at each of `pixels` equal parts of the time between two, by the pieces of one track in order. Before the
 /// first piece nothing is known if older ones were lost.
