@@ -38,6 +38,7 @@ mod rmpi;
 mod sanitizer;
 mod signals;
 mod spawn;
+mod stats;
 mod streams;
 mod text;
 mod topology;

@@ -22,7 +22,9 @@ fn statistics_tell_the_memory_of_each_rank() {
     folder.compile("stack_use.c", "stack_use", &[]);
     let words = "-n 1 ./stack_use 4096 : -n 1 ./stack_use";
     let mut command = pip_exec(words.split_whitespace());
-    command.current_dir(folder.path()).env("COHORT_STATS", "1");
+    command
+        .current_dir(folder.path())
+        .env("COHORT_STATS", "counters");
     let outcome = run_command(&mut command, b"");
     assert_eq!(outcome.status, 0, "{outcome:?}");
     let (first, second) = (sizes(&outcome.error, 0), sizes(&outcome.error, 1));

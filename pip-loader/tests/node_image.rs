@@ -25,7 +25,10 @@ fn run_in(folder: &Folder, line: &str) -> Outcome {
 fn the_node_image_is_told_of_the_node_and_reports_at_the_end() {
     let folder = installation("node");
     let program = mpi_program(&folder, "lifecycle.c");
-    let line = format!("-n 3 -genv COHORT_STATS 1 {} finalize", program.display());
+    let line = format!(
+        "-n 3 -genv COHORT_STATS counters {} finalize",
+        program.display()
+    );
     let outcome = run_in(&folder, &line);
     assert_eq!(outcome.status, 0, "{outcome:?}");
     let report = "report: node=1 ranks=3 world=3 cpus=1 places=1 stats=1 alone=1";

@@ -35,6 +35,8 @@ pub struct Counters<'a> {
     turned_on: AtomicU64,
     turned_off: AtomicU64,
     helper_chosen: AtomicU64,
+    slept: AtomicU64,
+    helping: AtomicU64,
     victims: &'a [AtomicU64],
 }
 
@@ -82,6 +84,10 @@ pub struct Snapshot {
     pub turned_off: u64,
     /// `auto`: how often the fallback was a helper, because no signal could reach the program.
     pub helper_chosen: u64,
+    /// How long this rank slept in waits, in ticks of `cohort_base::clock`.
+    pub slept: u64,
+    /// How long it took to move something for others while it waited, in ticks; only with `COHORT_STATS=1` and its like.
+    pub helping: u64,
 }
 
 impl<'a> Counters<'a> {
@@ -115,6 +121,16 @@ impl<'a> Counters<'a> {
     /// Counts one sleep.
     pub fn count_park(&self) {
         add(&self.parks, 1);
+    }
+
+    /// Counts the ticks of one sleep.
+    pub fn count_slept(&self, ticks: u64) {
+        add(&self.slept, ticks);
+    }
+
+    /// Counts the ticks of one step that moved something for another rank.
+    pub fn count_helping(&self, ticks: u64) {
+        add(&self.helping, ticks);
     }
 
     /// Counts one wake-up of another rank.
@@ -186,6 +202,8 @@ impl<'a> Counters<'a> {
             turned_on: get(&self.turned_on),
             turned_off: get(&self.turned_off),
             helper_chosen: get(&self.helper_chosen),
+            slept: get(&self.slept),
+            helping: get(&self.helping),
         }
     }
 }

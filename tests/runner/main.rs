@@ -45,6 +45,7 @@ mod programs;
 mod reach;
 mod readme;
 mod soak;
+mod stats;
 mod tidy;
 mod trace;
 
@@ -82,6 +83,7 @@ fn main() -> ExitCode {
     trials.extend(readme::trials());
     trials.extend(nodes::trials());
     trials.extend(soak::trials());
+    trials.extend(stats::trials());
     trials.extend(mpi4py::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
 }

@@ -53,10 +53,11 @@ fn first_program() -> Outcome {
             return Err(plain.failure(&format!("expected one line {line:?}")));
         }
     }
-    if plain.stderr.contains("helped (rank:times)") {
+    if plain.stderr.contains("waited most for") {
         return Err(plain.failure("statistics that nobody asked for"));
     }
-    run("1")?.expect_text("helped (rank:times)")?;
+    run("1")?.expect_text("waited most for")?;
+    run("counters")?.expect_text("helped (rank:times)")?;
     Ok(())
 }
 

@@ -266,4 +266,26 @@ impl Node {
             unsafe { (api.report)(self.node) };
         }
     }
+
+    /// What the node image has counted, as JSON. Call as [`Node::report`].
+    pub fn statistics(&self) -> Option<String> {
+        let api = self.api?;
+        let mut text = Vec::new();
+        // SAFETY: `node` came from the same image's open; `take` is called with the address of `text` during this call.
+        unsafe { (api.statistics)(self.node, (&raw mut text).cast(), take) };
+        String::from_utf8(text).ok()
+    }
+}
+
+/// Adds a piece to the text that `context` leads to.
+///
+/// # Safety
+/// `context` is the address of a vector that nobody else uses, and `text` has `length` bytes.
+unsafe extern "C" fn take(context: *mut c_void, text: *const u8, length: usize) {
+    // SAFETY: the caller's condition.
+    let (all, piece) = unsafe {
+        let all: &mut Vec<u8> = &mut *context.cast();
+        (all, std::slice::from_raw_parts(text, length))
+    };
+    all.extend_from_slice(piece);
 }

@@ -18,7 +18,7 @@ use super::output::{self, Forwarder};
 use super::prepare::{Prepared, PreparedProgram};
 use super::signals::{Came, Signals};
 use super::spawn::{Spawner, StartedRank};
-use super::{Refusal, TIMED_OUT, say};
+use super::{Refusal, TIMED_OUT, say, stats};
 use crate::task::start::SETUP_FAILED;
 use cohort_base::boot::{Lifecycle, RankBoot};
 use cohort_manager::server::Stage;
@@ -65,7 +65,6 @@ pub struct Job<'a> {
     /// Exit status of the first rank that ended with its communicator while others went on, or 0.
     departed: i32,
     /// Whether to say what the memory of ranks takes.
-    stats: bool,
     /// What the user runs, and since when.
     command: String,
     since: SystemTime,
@@ -73,6 +72,9 @@ pub struct Job<'a> {
     watch: Watch,
     /// Notices that the job cannot go on.
     deadlock: Option<hang::Watch>,
+    counters: bool,
+    /// The report to make at the end.
+    stats: Option<stats::Wanted>,
 }
 
 /// The job is being ended before its time.
@@ -113,12 +115,13 @@ impl<'a> Job<'a> {
             shutdown: None,
             lost: None,
             departed: 0,
-            stats: job.stats && !job.isolated,
             command: std::mem::take(&mut job.command),
             since: SystemTime::now(),
             control: Control::default(),
             watch: Watch::new(),
             deadlock: hang::Watch::of(&job.environment),
+            counters: job.counters && !job.isolated,
+            stats: job.stats.clone().filter(|_| !job.isolated),
             gathering: (wrapper.is_some() && membership.is_alone()).then(|| Gathering::new(job)),
             guests: Guests::new(wrapper),
             membership,
@@ -189,7 +192,10 @@ impl<'a> Job<'a> {
             let world = self.membership.world();
             trace.write(&self.spawner.numbers, world.host(world.place.index));
         }
-        if self.stats && !self.ranks.is_empty() {
+        if let Some(stats) = &self.stats {
+            stats.make(&self.spawner.node);
+        }
+        if self.counters && !self.ranks.is_empty() {
             memory::report(&self.memory_map());
         }
         self.shutdown

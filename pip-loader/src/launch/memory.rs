@@ -1,4 +1,4 @@
-//! What each rank's memory takes, for `COHORT_STATS`.
+//! What each rank's memory takes, for `COHORT_STATS=counters`.
 //!
 //! The kernel counts the memory of an address space, so what it says of any rank is the sum of all. What it says of
 //! a mapping can be counted for a rank where we know whose the mapping is: stacks, programs and libraries. Heaps

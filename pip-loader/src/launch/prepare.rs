@@ -10,10 +10,10 @@ use super::outcome::Outcome;
 use super::program::{self, Program, Search};
 use super::topology::Topology;
 use super::trace;
-use super::{Refusal, boot, libraries, limits, python, sanitizer, voice};
+use super::{Refusal, boot, libraries, limits, python, sanitizer, stats, voice};
 use crate::image::{OpenError, Template};
 use cohort_base::boot::AUDIT_LIBRARY;
-use cohort_base::settings::Settings;
+use cohort_base::settings::{STATS, Settings, Stats};
 use cohort_manager::Place;
 use cohort_manager::network::NetworkSettings;
 use cohort_manager::wireup::Numbering;
@@ -52,12 +52,14 @@ pub struct Prepared {
     pub numbering: Numbering,
     /// What the user asks of the network.
     pub network: NetworkSettings,
-    /// `COHORT_STATS`
-    pub stats: bool,
     /// The programs and their arguments, for people.
     pub command: String,
     /// `COHORT_TRACE`
     pub trace: Option<trace::Target>,
+    /// `COHORT_STATS=counters`: say what the memory of ranks takes.
+    pub counters: bool,
+    /// The report of `COHORT_STATS`.
+    pub stats: Option<stats::Wanted>,
     /// Where output goes, and what begins its lines.
     pub output: Output,
     /// Who gets standard input.
@@ -160,9 +162,14 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
             let value = common.get(OsStr::new(name))?;
             value.to_str().map(str::to_owned)
         }),
-        stats: shared.stats,
         command: options.command(),
         trace: trace::Target::of(&common, place)?,
+        counters: shared.stats == Stats::Counters,
+        stats: stats::Wanted::read(
+            common.get(OsStr::new(STATS)).map(AsRef::as_ref),
+            place.index,
+            place.count,
+        )?,
         output: options.output.clone(),
         input: options.input,
         report: options.report,

@@ -274,10 +274,13 @@ pub struct NodeApi {
         objects: *const c_void,
         table: *const AtomicPtr<c_void>,
     ) -> Attached,
-    /// Writes the statistics report to `NodeBoot::report_fd` when `COHORT_STATS` asks
-    /// for it. Called once, by the root task after all ranks ended. A singleton has nobody to
+    /// Writes the policies' counters to `NodeBoot::report_fd` when `COHORT_STATS` asks
+    /// for them. Called once, by the root task after all ranks ended. A singleton has nobody to
     /// help and makes no report.
     pub report: unsafe extern "C" fn(node: *mut c_void),
+    /// Gives the statistics of the node's ranks as JSON, in pieces; `docs/insight.md` describes it. Called as `report`
+    /// is, when `COHORT_STATS` asks for a report.
+    pub statistics: unsafe extern "C" fn(node: *mut c_void, context: *mut c_void, take: TakeText),
     /// For a launcher that is asked what its ranks do.
     pub live: LiveApi,
     /// Tells what a rank of the node waits for and has in its queues. By any task, at any time, also when the rank
@@ -297,6 +300,9 @@ pub struct Rest {
     /// Grows with each sleep and each wake-up of the rank.
     pub number: u64,
 }
+
+/// Takes a piece of text for the context that it is called with.
+pub type TakeText = unsafe extern "C" fn(context: *mut c_void, text: *const u8, length: usize);
 
 /// Type of the join library's exported function: makes the only rank of a node a rank of the manager's
 /// job, by filling in what is the job's in both records. Returns 0, or the status to exit with after it

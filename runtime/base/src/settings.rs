@@ -11,6 +11,7 @@ mod debug;
 mod memory;
 pub mod network;
 mod progress;
+mod stats;
 mod trace;
 
 pub use collectives::{Algorithm, Algorithms, ReduceOrder};
@@ -19,6 +20,7 @@ pub use debug::{DEBUG, debug_parts};
 pub use memory::{KEEP, MALLOC, MEMORY_KINDS};
 pub use network::NetNotify;
 pub use progress::{Progress, SignalIntervals, SignalSource, ThreadPin, WorkerPlacement};
+pub use stats::{ReportForm, STATS, Stats, report};
 pub use trace::{TRACE, TRACE_EVENTS, TRACE_EVENTS_DEFAULT, trace_events};
 
 use crate::text::FixedText;
@@ -103,10 +105,10 @@ pub struct Settings {
     pub collectives: Algorithms,
     /// `COHORT_REDUCE_ORDER`.
     pub reduce_order: ReduceOrder,
-    /// `COHORT_STATS`: print the counters when the job ends.
-    pub stats: bool,
     /// `COHORT_TRACE`: messages are noted for a timeline.
     pub trace: bool,
+    /// `COHORT_STATS`: what is counted for the end of the job.
+    pub stats: Stats,
 }
 
 impl Settings {
@@ -138,8 +140,8 @@ impl Settings {
         stack_size: 0,
         collectives: Algorithms::DEFAULT,
         reduce_order: ReduceOrder::Nodes,
-        stats: false,
         trace: false,
+        stats: Stats::Off,
     };
 
     /// Reads the settings from `KEY=VALUE` entries; entries that do not begin with
@@ -373,13 +375,7 @@ pub static TABLE: &[Row] = &[
         help: "how long the nodes of a job may take to come together",
         set: |_, v| number(v, 1, 86400).map(drop),
     },
-    Row {
-        name: "COHORT_STATS",
-        values: "0, 1",
-        default: "0",
-        help: "print each rank's counters when the job ends",
-        set: |s, v| choose(v, &[("0", false), ("1", true)]).map(|x| s.stats = x),
-    },
+    stats::ROW,
     Row {
         name: "COHORT_STEAL_LOCALITY",
         values: "core, l3, numa, machine",

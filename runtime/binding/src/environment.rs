@@ -2,7 +2,7 @@
 
 use crate::arguments::{Call, Outcome};
 use crate::context::{Listener, Site, comm_name, handle_error};
-use crate::passed::{InOut, Out};
+use crate::passed::{InOut, Out, Text};
 use crate::process::Process;
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_base::boot::Lifecycle;
@@ -141,7 +141,14 @@ pub fn abort<A: Abi>(call: &Call<'_, A>, comm: A::Comm, code: c_int) -> Outcome<
     lifecycle::abort(rank, code, line.as_str())
 }
 
-/// `MPI_Pcontrol`: there is no profiling to control, so every level is accepted.
+/// `MPIX_Section_begin` and `MPIX_Section_end`: those who observe the calls hear of a stage of the program. Local; the
+/// communicator says whose stage it is.
+pub fn section<A: Abi>(call: &Call<'_, A>, comm: A::Comm, label: Text<'_>) -> Outcome<()> {
+    call.on_comm(comm)?;
+    call.text(label, "label").map(drop)
+}
+
+/// `MPI_Pcontrol`: every level is accepted. Those who observe the calls hear of it.
 pub fn pcontrol<A: Abi>(_call: &Call<'_, A>, _level: c_int) -> Outcome<()> {
     Ok(())
 }

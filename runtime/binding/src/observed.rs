@@ -7,7 +7,10 @@
 
 mod entry;
 pub mod live;
+mod statistics;
 mod traced;
+
+pub use statistics::write as write_statistics;
 
 use crate::calls::{self, CALLS, Words, words};
 use crate::process::Process;
@@ -17,7 +20,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Mpi5, Mpich, OpenMpi, Table};
 use cohort_base::clock::ticks;
-use cohort_base::settings::Settings;
+use cohort_base::settings::{Settings, Stats};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use entry::Frame;
@@ -148,7 +151,7 @@ pub unsafe fn switch(caller: *const c_void, on: bool) {
 
 /// Whether the settings ask for observation from the beginning.
 fn is_wanted(settings: &Settings) -> bool {
-    settings.stats || settings.trace
+    settings.stats == Stats::Calls || settings.trace
 }
 
 /// The process's observers, made when they are first asked for.
@@ -160,8 +163,12 @@ fn observers(process: &Process) -> &Observers {
 /// Everybody who looks at calls: the list of consumers.
 fn consumers(process: &Process) -> Vec<Box<dyn Consumer>> {
     let mut all: Vec<Box<dyn Consumer>> = vec![Box::new(live::Counting)];
-    if let Some(ring) = process.objects.rank().trace() {
+    let rank = process.objects.rank();
+    if let Some(ring) = rank.trace() {
         all.push(Box::new(Traced(ring)));
+    }
+    if rank.node().settings().stats == Stats::Calls {
+        all.push(Box::new(statistics::Counting::new(process)));
     }
     all
 }

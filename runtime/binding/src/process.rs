@@ -8,6 +8,7 @@ pub mod lifetime;
 pub mod observers;
 pub mod pending;
 pub mod requests;
+pub mod statistics;
 pub mod telling;
 pub mod tools;
 
@@ -22,6 +23,7 @@ use lifetime::Lifetime;
 use observers::Observers;
 use pending::Pending;
 use spin::Once;
+use statistics::Statistics;
 use telling::Telling;
 use tools::Tool;
 
@@ -47,6 +49,8 @@ pub struct Process {
     pub observers: Once<Observers>,
     /// What its calls have come to, while somebody watches.
     pub live: Live,
+    /// What is counted of its calls, if that is wanted.
+    pub statistics: Once<Statistics>,
     /// Where its facades read their tables from, by ABI; NULL for those that it has not.
     pub facades: [AtomicPtr<AtomicPtr<c_void>>; 3],
     /// What it has told of its Fortran.
@@ -79,6 +83,7 @@ pub fn attach(rank: &'static Rank, objects: *const c_void) -> *const c_void {
             tool: Tool::default(),
             observers: Once::new(),
             live: Live::default(),
+            statistics: Once::new(),
             facades: Default::default(),
             fortran: Telling::default(),
         };

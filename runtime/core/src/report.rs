@@ -1,4 +1,4 @@
-//! The statistics that `COHORT_STATS` asks for, as a table of plain text.
+//! What `COHORT_STATS=counters` asks for, as a table of plain text.
 
 use crate::ranks::Node;
 use crate::ranks::Rank;

@@ -27,7 +27,7 @@ use crate::turn;
 use crate::waits::{Awaited, Place, Waits};
 use crate::work::Work;
 use cohort_base::clock::{ticks, ticks_of_us};
-use cohort_base::settings::WaitMode;
+use cohort_base::settings::{Stats, WaitMode};
 use cohort_base::sync::atomic::Ordering;
 use cohort_base::sync::pause;
 use cohort_base::trace::{self, Event, Kind, NOBODY};
@@ -234,10 +234,14 @@ pub fn hand_over(node: &'static Node) {
 fn steal(rank: &Rank, worker: &Worker<'_>) -> bool {
     rank.capabilities().steals() && {
         let victims = Thief::of(rank);
-        matches!(
-            rank.stealing().step(worker, &victims),
-            Outcome::Progressed { .. }
-        )
+        let is_timed = rank.node().settings().stats == Stats::Calls;
+        let since = if is_timed { ticks() } else { 0 };
+        let outcome = rank.stealing().step(worker, &victims);
+        let has_moved = matches!(outcome, Outcome::Progressed { .. });
+        if is_timed && has_moved {
+            rank.counters().count_helping(ticks().wrapping_sub(since));
+        }
+        has_moved
     }
 }
 
@@ -272,11 +276,12 @@ fn park(
         LastLook::Unsure => Some(UNSURE_SLEEP),
     };
     rank.counters().count_park();
-    let since = if rank.trace().is_some() { ticks() } else { 0 };
+    let since = ticks();
     let place = noted.as_ref().filter(|_| limit.is_none());
     place.inspect(|place| rank.waits().sleep(place, true));
     let awake = sleep(rank, ticket, limit);
     place.inspect(|place| rank.waits().sleep(place, false));
+    rank.counters().count_slept(ticks().wrapping_sub(since));
     if let Some(trace) = rank.trace() {
         trace.note(&Event {
             flow: u64::from(awake == Awake::Woken),

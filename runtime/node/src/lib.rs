@@ -16,9 +16,11 @@ mod symbols;
 use alloc::boxed::Box;
 use cohort_abi::{Mpi5, Mpich, OpenMpi, Table};
 use cohort_alloc::{SharedHeap, reserve};
-use cohort_base::boot::{AbiId, Attached, MAGIC, NodeApi, NodeBoot, RankBoot, Rest, VERSION};
+use cohort_base::boot::{
+    AbiId, Attached, MAGIC, NodeApi, NodeBoot, RankBoot, Rest, TakeText, VERSION,
+};
 use cohort_base::picture::Hear;
-use cohort_base::settings::Settings;
+use cohort_base::settings::{Settings, Stats};
 use cohort_base::text::{FixedText, complain, say};
 use cohort_binding::{observed, table};
 use cohort_engine::Node;
@@ -41,6 +43,7 @@ static API: NodeApi = NodeApi {
     version: VERSION,
     attach,
     report,
+    statistics,
     live: live::API,
     look,
     rest,
@@ -178,7 +181,7 @@ unsafe extern "C" fn attach(
 unsafe extern "C" fn report(node: *mut c_void) {
     // SAFETY: the caller's contract.
     let node: &'static Node = unsafe { &*node.cast_const().cast() };
-    if node.settings().stats {
+    if node.settings().stats == Stats::Counters {
         node.report();
     }
 }
@@ -202,6 +205,28 @@ unsafe extern "C" fn rest(node: *mut c_void, rank: u32) -> Rest {
     // SAFETY: the caller's contract.
     let node: &'static Node = unsafe { &*node.cast_const().cast() };
     node.rank(rank).rest()
+}
+
+/// Text that goes to a [`TakeText`].
+struct Receiver(*mut c_void, TakeText);
+
+impl core::fmt::Write for Receiver {
+    fn write_str(&mut self, piece: &str) -> core::fmt::Result {
+        // SAFETY: the contract of `NodeApi::statistics`; the piece is valid during the call.
+        unsafe { (self.1)(self.0, piece.as_ptr(), piece.len()) };
+        Ok(())
+    }
+}
+
+/// See [`NodeApi::statistics`].
+///
+/// # Safety
+/// `node` is what `cohort_node_open` gave; `take` may be called with `context`.
+unsafe extern "C" fn statistics(node: *mut c_void, context: *mut c_void, take: TakeText) {
+    // SAFETY: the caller's contract.
+    let node: &'static Node = unsafe { &*node.cast_const().cast() };
+    // A receiver takes everything.
+    let _ = observed::write_statistics(node, &mut Receiver(context, take));
 }
 
 #[panic_handler]

@@ -30,7 +30,7 @@ static void report(void *node)
 {
     int stats = 0;
     for (const char *const *entry = given->environment; *entry; entry++)
-        stats |= !strcmp(*entry, "COHORT_STATS=1");
+        stats |= !strcmp(*entry, "COHORT_STATS=counters");
     dprintf(given->report_fd, "report: node=%d ranks=%u world=%u cpus=%d places=%d stats=%d alone=%d\n",
             node == (void *)&given, given->node_ranks, given->world_ranks, given->cpus >= 1,
             given->places_len >= given->cpus, stats,

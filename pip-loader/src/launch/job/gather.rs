@@ -73,7 +73,7 @@ impl Job<'_> {
         // What ranks have started knows the door, and what they write passes through these streams.
         (self.spawner.streams, self.spawner.door) = (before.streams, before.door);
         self.programs = adopted.job.programs;
-        self.stats = adopted.job.stats;
+        (self.counters, self.stats) = (adopted.job.counters, adopted.job.stats);
         self.ranks.clear();
         let started = Blocked::all().map_err(std::io::Error::from);
         let started = started.and_then(|_blocked| self.start_all(&adopted.ranks));

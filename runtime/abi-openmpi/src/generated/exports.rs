@@ -20490,6 +20490,37 @@ pub unsafe extern "C" fn PMPIX_Progress_set(
 }
 
 #[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIX_Section_begin(comm: <A as Abi>::Comm, label: *const c_char) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Section_begin)(caller, comm, label) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPIX_Section_begin(
+    comm: <A as Abi>::Comm,
+    label: *const c_char,
+) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Section_begin)(caller, comm, label) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn MPIX_Section_end(comm: <A as Abi>::Comm, label: *const c_char) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Section_end)(caller, comm, label) }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn PMPIX_Section_end(comm: <A as Abi>::Comm, label: *const c_char) -> c_int {
+    let (caller, table) = ATTACHMENT.get();
+    // SAFETY: the C caller keeps the contract of this procedure.
+    unsafe { (table.X_Section_end)(caller, comm, label) }
+}
+
+#[unsafe(no_mangle)]
 pub unsafe extern "C" fn MPIX_Win_icomplete(
     win: <A as Abi>::Win,
     request: *mut <A as Abi>::Request,

@@ -5787,6 +5787,18 @@ pub struct Table<A: Abi> {
         comm: <A as Abi>::Comm,
         policy: *const c_char,
     ) -> c_int,
+    /// `MPIX_Section_begin`
+    pub X_Section_begin: unsafe extern "C" fn(
+        caller: *const c_void,
+        comm: <A as Abi>::Comm,
+        label: *const c_char,
+    ) -> c_int,
+    /// `MPIX_Section_end`
+    pub X_Section_end: unsafe extern "C" fn(
+        caller: *const c_void,
+        comm: <A as Abi>::Comm,
+        label: *const c_char,
+    ) -> c_int,
     /// `MPIX_Win_icomplete`
     pub X_Win_icomplete: unsafe extern "C" fn(
         caller: *const c_void,

@@ -2,7 +2,7 @@
 //! What the entries of the function table are called and take, for `crate::calls`.
 
 /// Entries of the table.
-pub const CALLS: usize = 733;
+pub const CALLS: usize = 735;
 
 /// A line per entry: its C name, behind a `-` if nobody observes it, and its parameters.
 pub static TEXT: &str = "\
@@ -826,6 +826,8 @@ MPIX_Delete_error_class errorclass:-4\n\
 MPIX_Delete_error_code errorcode:-4\n\
 MPIX_Delete_error_string errorcode:-4\n\
 MPIX_Progress_set comm:c policy:x*\n\
+MPIX_Section_begin comm:c label:x*\n\
+MPIX_Section_end comm:c label:x*\n\
 MPIX_Win_icomplete win:w request:q*\n\
 MPIX_Win_ifence assert:-4 win:w request:q*\n\
 MPIX_Win_iflush rank:r4 win:w request:q*\n\

@@ -11361,6 +11361,32 @@ pub unsafe extern "C" fn X_Progress_set<A: Abi>(
     }
 }
 
+pub unsafe extern "C" fn X_Section_begin<A: Abi>(
+    caller: *const c_void,
+    comm: <A as Abi>::Comm,
+    label: *const c_char,
+) -> c_int {
+    // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
+    unsafe {
+        enter::<A, _>(caller, &"MPIX_Section_begin", |call| {
+            crate::environment::section::<A>(call, comm, Text::new(label))
+        })
+    }
+}
+
+pub unsafe extern "C" fn X_Section_end<A: Abi>(
+    caller: *const c_void,
+    comm: <A as Abi>::Comm,
+    label: *const c_char,
+) -> c_int {
+    // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
+    unsafe {
+        enter::<A, _>(caller, &"MPIX_Section_end", |call| {
+            crate::environment::section::<A>(call, comm, Text::new(label))
+        })
+    }
+}
+
 pub unsafe extern "C" fn X_Win_icomplete<A: Abi>(
     caller: *const c_void,
     win: <A as Abi>::Win,

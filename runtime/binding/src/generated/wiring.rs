@@ -727,6 +727,8 @@ pub const fn table<A: Abi>() -> Table<A> {
         X_Delete_error_code: super::shims::X_Delete_error_code::<A>,
         X_Delete_error_string: super::shims::X_Delete_error_string::<A>,
         X_Progress_set: super::shims::X_Progress_set::<A>,
+        X_Section_begin: super::shims::X_Section_begin::<A>,
+        X_Section_end: super::shims::X_Section_end::<A>,
         X_Win_icomplete: super::shims::X_Win_icomplete::<A>,
         X_Win_ifence: super::shims::X_Win_ifence::<A>,
         X_Win_iflush: super::shims::X_Win_iflush::<A>,

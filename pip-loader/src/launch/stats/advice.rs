@@ -1,0 +1,169 @@
+//! What the numbers of a job say that one should do: two sentences at most, each only when they carry it.
+
+use super::data::Job;
+
+/// Shorter jobs say nothing, in microseconds: starting takes a good part of them.
+const SHORTEST: u64 = 20_000;
+
+/// The sentences.
+pub fn advice(job: &Job) -> Vec<String> {
+    if job.wall() < SHORTEST || job.ranks.len() < 2 {
+        return Vec::new();
+    }
+    // While ranks wait for one that has more to do, no policy has anything to move for them.
+    let first = unequal(job).or_else(|| policy(job));
+    first.into_iter().chain(crowded(job)).collect()
+}
+
+/// One rank computes much longer than the others, and these wait for it.
+fn unequal(job: &Job) -> Option<String> {
+    let awaited = job.awaited();
+    let first = awaited.first()?;
+    let slow = job.ranks.iter().find(|rank| rank.rank == first.rank)?;
+    let others = job.ranks.len() as u64 - 1;
+    let rest = (job.sum(|rank| rank.computing()) - slow.computing()) / others;
+    let is_slower = slow.computing() > rest + rest / 4;
+    // Of all the time of the others, a tenth.
+    let matters = first.waited * 10 > job.wall() * others;
+    let times = slow.computing() as f64 / rest.max(1) as f64;
+    let times = match times > 10.0 {
+        true => "more than ten".to_owned(),
+        false => format!("{times:.1}"),
+    };
+    (is_slower && matters).then(|| {
+        format!(
+            "Give rank {} less work: it computes {times} times as long as the others do on average, and they waited {} \
+             for it.",
+            first.rank,
+            super::text::time(first.waited),
+        )
+    })
+}
+
+/// Another policy may help.
+fn policy(job: &Job) -> Option<String> {
+    let of = |name: &str| job.calls.get(name).copied().unwrap_or_default();
+    let begun = of("MPI_Isend").count + of("MPI_Irecv").count;
+    let names = ["MPI_Wait", "MPI_Waitall", "MPI_Waitany", "MPI_Waitsome"];
+    let waits: u64 = names.iter().map(|name| of(name).waiting).sum();
+    let all = job.sum(|rank| rank.wall);
+    // A tenth of the time is spent in waits for what was begun before, and something could have moved meanwhile.
+    if begun == 0 || waits * 10 < all || job.sum(|rank| rank.computing()) * 10 < all {
+        return None;
+    }
+    let hits: u64 = job
+        .ranks
+        .iter()
+        .flat_map(|rank| &rank.helped)
+        .map(|(_, hits)| hits)
+        .sum();
+    let share = 100 * waits / all;
+    match job.policy.as_str() {
+        "none" => Some(format!(
+            "Try COHORT_PROGRESS=steal: {share}% of the time goes into waits for messages that were begun before, and \
+             nobody moves them while ranks compute."
+        )),
+        "steal" if hits == 0 => Some(format!(
+            "Try COHORT_PROGRESS=auto: {share}% of the time goes into waits for messages that were begun before, and no \
+             rank that waited found any to move."
+        )),
+        _ => None,
+    }
+}
+
+/// The ranks took turns on their CPUs.
+fn crowded(job: &Job) -> Option<String> {
+    let ranks = job.ranks.len() as u64;
+    let used = job.sum(|rank| rank.cpu);
+    let is_crowded = job.cpus > 0 && ranks > job.cpus;
+    // Nine tenths of what the CPUs could give was taken.
+    (is_crowded && used * 10 > job.cpus * job.wall() * 9).then(|| {
+        format!(
+            "{ranks} ranks shared {} CPUs, which were busy all the time: as many ranks as CPUs may be as fast.",
+            job.cpus
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::data::{Peer, Rank, Tally};
+    use super::*;
+
+    fn rank(rank: u64, mpi: u64, waited: &[(u64, u64)]) -> Rank {
+        Rank {
+            rank,
+            wall: 1_000_000,
+            mpi,
+            waiting: mpi,
+            peers: waited
+                .iter()
+                .map(|&(rank, waited)| Peer { rank, waited })
+                .collect(),
+            ..Rank::default()
+        }
+    }
+
+    fn job(ranks: Vec<Rank>) -> Job {
+        Job {
+            nodes: 1,
+            cpus: 8,
+            policy: "steal".into(),
+            ranks,
+            ..Job::default()
+        }
+    }
+
+    #[test]
+    fn equal_ranks_hear_nothing() {
+        let equal = job((0..4)
+            .map(|n| rank(n, 100_000, &[((n + 1) % 4, 25_000)]))
+            .collect());
+        assert_eq!(advice(&equal), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_rank_that_others_wait_for_gets_less_work() {
+        let waits = |n| rank(n, 600_000, &[(2, 590_000)]);
+        let slow = job(vec![waits(0), waits(1), rank(2, 10_000, &[]), waits(3)]);
+        let said = advice(&slow);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(
+            said[0].starts_with("Give rank 2 less work: it computes 2.5 times"),
+            "{said:?}"
+        );
+        // The same in a job that is over at once.
+        let mut short = slow;
+        short.ranks.iter_mut().for_each(|rank| rank.wall /= 100);
+        assert!(advice(&short).is_empty());
+    }
+
+    #[test]
+    fn a_policy_is_named_when_what_was_begun_is_waited_for() {
+        let mut slow = job(vec![rank(0, 500_000, &[]), rank(1, 500_000, &[])]);
+        let tally = |count, waiting| Tally {
+            count,
+            waiting,
+            ..Tally::default()
+        };
+        slow.calls.insert("MPI_Waitall".into(), tally(10, 700_000));
+        assert!(advice(&slow).is_empty(), "nothing was begun");
+        slow.calls.insert("MPI_Irecv".into(), tally(10, 0));
+        assert!(advice(&slow)[0].starts_with("Try COHORT_PROGRESS=auto: 35%"));
+        slow.policy = "none".into();
+        assert!(advice(&slow)[0].starts_with("Try COHORT_PROGRESS=steal: 35%"));
+        slow.policy = "steal".into();
+        slow.ranks[0].helped.push((1, 7));
+        assert!(advice(&slow).is_empty(), "stealing moves something");
+    }
+
+    #[test]
+    fn too_many_ranks_are_told_only_if_the_cpus_were_busy() {
+        let mut crowd = job((0..4).map(|n| rank(n, 100_000, &[])).collect());
+        crowd.cpus = 2;
+        crowd.ranks.iter_mut().for_each(|rank| rank.cpu = 300_000);
+        assert!(advice(&crowd).is_empty());
+        crowd.ranks.iter_mut().for_each(|rank| rank.cpu = 490_000);
+        assert!(advice(&crowd)[0].starts_with("4 ranks shared 2 CPUs"));
+    }
+}

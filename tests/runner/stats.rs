@@ -1,0 +1,144 @@
+//! The report of `COHORT_STATS`: of a program whose messages, waits and stages are known.
+
+use crate::command::{Ended, Program};
+use crate::directives::Abi;
+use crate::{Outcome, place, programs, trial};
+use libtest_mimic::Trial;
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// The trials of this module.
+pub fn trials() -> Vec<Trial> {
+    let mut trials = vec![
+        trial("stats/text".into(), text),
+        trial("stats/page".into(), page),
+        trial("stats/file that cannot be written".into(), unwritable),
+    ];
+    for abi in [Abi::Mpich, Abi::Mpi5, Abi::OpenMpi] {
+        trials.push(trial(format!("stats/json {abi}"), move || json(abi)));
+    }
+    trials
+}
+
+fn run(abi: Abi, stats: &str) -> Result<Ended, String> {
+    let source = place::root().join("tests/programs/tools/stages.c");
+    let program = programs::compile_as("stages", &source, abi, &[])?;
+    Program::new(place::built_file("pip-exec")?)
+        .env("COHORT_STATS", stats)
+        .args(["-n", "2"])
+        .arg(program)
+        .seconds(60)
+        .run()
+}
+
+fn file(name: &str) -> Result<PathBuf, String> {
+    Ok(place::scratch()?.join(name))
+}
+
+/// Fails unless the values are the same.
+fn expect(what: &str, found: &Value, expected: &Value) -> Outcome {
+    match found == expected {
+        true => Ok(()),
+        false => Err(format!("{what}: {found}, not {expected}")),
+    }
+}
+
+/// The entry of a list that begins with this name.
+fn named<'a>(list: &'a Value, name: &str) -> Result<&'a Value, String> {
+    let entries = list.as_array().ok_or("no list")?;
+    let found = entries.iter().find(|entry| entry[0] == name);
+    found.ok_or_else(|| format!("no {name} in {list}"))
+}
+
+fn json(abi: Abi) -> Outcome {
+    let file = file(&format!("stages.{abi}.json"))?;
+    let ended = run(abi, &format!("json:{}", file.display()))?.expect_code(0)?;
+    let text = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
+    let value: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    expect("schema", &value["schema"], &"cohort-stats-1".into())?;
+    expect("ranks", &value["world_ranks"], &2.into())?;
+    let (sender, late) = (&value["ranks"][0], &value["ranks"][1]);
+
+    // What was sent, exactly: 3 of 1000 bytes, 8 ints, 2 of 10 bytes, and nothing to MPI_PROC_NULL.
+    expect("messages", &sender["messages"], &6.into())?;
+    expect("bytes", &sender["bytes"], &3052.into())?;
+    expect("messages of rank 1", &late["messages"], &2.into())?;
+    expect("bytes of rank 1", &late["bytes"], &200.into())?;
+    let calls = &sender["calls"];
+    expect("sends", &named(calls, "MPI_Send")?[1], &4.into())?;
+    expect("starts", &named(calls, "MPI_Start")?[1], &2.into())?;
+    expect("barriers", &named(calls, "MPI_Barrier")?[1], &1.into())?;
+    expect(
+        "members",
+        &named(&sender["communicators"], "rows")?[1],
+        &2.into(),
+    )?;
+
+    // For whom rank 0 waited: all of its receive, its wait and its barrier were for rank 1.
+    let peers = sender["peers"].as_array().ok_or("no peers")?;
+    expect("peers", &peers.len().into(), &1.into())?;
+    expect("the peer", &peers[0][0], &1.into())?;
+    let waited = peers[0][3].as_u64().unwrap_or(0);
+    let line = ended
+        .stdout
+        .lines()
+        .find_map(|line| line.strip_prefix("waited "));
+    let measured = line.and_then(|line| line.strip_suffix(" us")?.parse::<u64>().ok());
+    let measured = measured.ok_or_else(|| ended.failure("no line with the time"))?;
+    if waited * 2 < measured {
+        return Err(format!(
+            "rank 0 measured {measured} us, the report says {waited}"
+        ));
+    }
+    // Stages.
+    let sections = &sender["sections"];
+    let send = named(sections, "send")?;
+    expect("times of the section", &send[1], &1.into())?;
+    expect("messages of the section", &send[5], &6.into())?;
+    expect("bytes of the section", &send[6], &3052.into())?;
+    expect(
+        "messages of level 2",
+        &named(sections, "Pcontrol 2")?[5],
+        &0.into(),
+    )?;
+    expect("finalized", &sender["finalized"], &true.into())
+}
+
+fn text() -> Outcome {
+    let ended = run(Abi::Mpi5, "1")?.expect_code(0)?;
+    for words in [
+        "cohort: 2 ranks on ",
+        "waited most for",
+        "rank 1 (",
+        "6 messages",
+        "MPI_Recv",
+        "rows (2)",
+        "Pcontrol 2",
+        "imbalance",
+    ] {
+        if !ended.stderr.contains(words) {
+            return Err(ended.failure(&format!("no {words:?}")));
+        }
+    }
+    Ok(())
+}
+
+fn page() -> Outcome {
+    let file = file("stages.html")?;
+    run(Abi::Mpi5, &format!("html:{}", file.display()))?.expect_code(0)?;
+    let text = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
+    let is_whole = text.starts_with("<!DOCTYPE html>") && text.trim_end().ends_with("</html>");
+    match is_whole && text.contains("\"schema\":\"cohort-stats-1\"") {
+        true => Ok(()),
+        false => Err(format!("no page: {text}")),
+    }
+}
+
+fn unwritable() -> Outcome {
+    let ended = run(Abi::Mpi5, "json:/no/such/folder/stats.json")?;
+    if ended.code() == 0 || ended.stdout.contains("waited") {
+        return Err(ended.failure("the job ran"));
+    }
+    ended.expect_text("COHORT_STATS: cannot write to /no/such/folder/stats.json")?;
+    Ok(())
+}
