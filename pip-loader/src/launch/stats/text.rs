@@ -281,8 +281,8 @@ fn decisions(out: &mut String, job: &Job) {
 pub fn time(us: u64) -> String {
     match us {
         0 => "0".into(),
-        ..1_000 => format!("{us} us"),
-        ..1_000_000 => format!("{:.1} ms", us as f64 / 1e3),
+        1..1_000 => format!("{us} us"),
+        1_000..1_000_000 => format!("{:.1} ms", us as f64 / 1e3),
         _ => format!("{:.2} s", us as f64 / 1e6),
     }
 }

@@ -56,7 +56,7 @@ pub fn write(node: &'static Node, out: &mut dyn Write) -> fmt::Result {
         // SAFETY: what `attach` has stored, which stays.
         let process = unsafe { Process::of(rank.local()) };
         if let Some(statistics) = process.statistics.get() {
-            write!(out, "{separator}\n")?;
+            writeln!(out, "{separator}")?;
             write_rank(rank, statistics, out)?;
             separator = ",";
         }
