@@ -208,7 +208,8 @@ fn opens_openmpi() -> Outcome {
     let script = "import ctypes, sys; mpi = ctypes.CDLL(sys.argv[1]); mpi.MPI_Init(None, None)\n\
         text, length = ctypes.create_string_buffer(8192), ctypes.c_int()\n\
         mpi.MPI_Get_library_version(text, ctypes.byref(length)); mpi.MPI_Finalize()\n\
-        assert text.value.startswith(b'Cohort') and hasattr(mpi, 'ompi_mpi_comm_world'), text.value";
+        assert text.value.startswith(b'Cohort') and hasattr(mpi, 'ompi_mpi_comm_world'), text.value\n\
+        assert hasattr(ctypes.CDLL('libmpi.so', ctypes.RTLD_GLOBAL), 'ompi_mpi_comm_world')";
     let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
     let run = two()?.arg(python).args(["-c", script]).arg(openmpi()?);
     run.run()?.expect_code(0).map(drop)

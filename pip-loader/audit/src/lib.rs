@@ -48,6 +48,9 @@ static STARTED: AtomicBool = AtomicBool::new(false);
 /// Our library has been loaded; this process is not lost.
 static ATTACHED: AtomicBool = AtomicBool::new(false);
 
+/// Which of our libraries that is, if it is Open MPI's.
+static OPENMPI: AtomicBool = AtomicBool::new(false);
+
 /// Another MPI that has been loaded; the linker's own string.
 static FOREIGN: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
 
@@ -96,6 +99,12 @@ pub unsafe extern "C" fn la_objsearch(
     // SAFETY: the linker passes a C string.
     let wanted = unsafe { names::bytes(name) };
     match names::library(wanted) {
+        // A name without a version means the MPI that the process has: Rmpi, linked to Open MPI's library, opens it.
+        Some(Library::Ours(_))
+            if OPENMPI.load(Ordering::Relaxed) && names::file_name(wanted) == b"libmpi.so" =>
+        {
+            OURS[libraries::OPENMPI].get().as_ptr().cast()
+        }
         Some(Library::Ours(index)) => OURS[index].get().as_ptr().cast(),
         _ => name,
     }
@@ -117,6 +126,9 @@ pub unsafe extern "C" fn la_objopen(
     let name = unsafe { names::bytes(path) };
     if OURS.iter().any(|ours| ours.get().iter().eq(name)) {
         ATTACHED.store(true, Ordering::Relaxed);
+        if OURS[libraries::OPENMPI].get().iter().eq(name) {
+            OPENMPI.store(true, Ordering::Relaxed);
+        }
     } else if names::library(name).is_some() {
         FOREIGN.store(path.cast_mut(), Ordering::Relaxed);
         // SAFETY: the linker's word for this object; `la_objclose` finds it again.

@@ -3,6 +3,9 @@
 /// Our libraries: of the MPICH ABI, of that of MPI-5, and of Open MPI's.
 pub const OURS: [&str; 3] = ["libmpi.so.12", "libmpi_abi.so.1", "libmpi.so.40"];
 
+/// Index of Open MPI's.
+pub const OPENMPI: usize = 2;
+
 /// Names of libraries whose place ours take, with the index of ours. A version may follow those that end in one.
 pub const REPLACED: [(&str, usize); 7] = [
     ("libmpi.so", 0),
