@@ -112,7 +112,7 @@ fn draw_at(timeline: &Timeline, rows: &[Row<'_>], pixels: usize) -> String {
         );
     }
     out +=
-        ".a{stroke:#d1400f;stroke-width:.6;opacity:.55}.g{stroke:#888;stroke-width:.5}</style>\n";
+        ".a{stroke:#d1400f;stroke-width:1.2;opacity:.8}.g{stroke:#888;stroke-width:.5}</style>\n";
     put(
         &mut out,
         format_args!("<rect width=\"{width}\" height=\"{all}\" fill=\"#fff\"/>\n"),
