@@ -9,7 +9,7 @@ use cohort_base::boot::{
 use cohort_base::live::RankSample;
 use cohort_base::picture::Fact;
 use cohort_base::trace::Ring;
-use std::ffi::{CStr, CString, OsStr, c_void};
+use std::ffi::{CStr, CString, OsStr, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
@@ -49,6 +49,14 @@ pub struct RankFacts {
     pub app_number: u32,
     /// CPU it is bound to, or -1.
     pub cpu: i32,
+}
+
+/// The entries as C has them: addresses, and NULL at the end. They stay.
+fn list_of(entries: Vec<CString>) -> *const *const c_char {
+    let entries: &'static [CString] = entries.leak();
+    let mut list: Vec<_> = entries.iter().map(|entry| entry.as_ptr()).collect();
+    list.push(ptr::null());
+    list.leak().as_ptr()
 }
 
 /// The records, and the node image if there is one. Never freed: ranks and node image
@@ -102,9 +110,6 @@ impl Node {
         if let Some(folder) = folder {
             let places: Vec<_> = topology.cpus.iter().map(|cpu| cpu.place).collect();
             let places: &'static [_] = places.leak();
-            let environment: &'static [CString] = environment.leak();
-            let mut list: Vec<_> = environment.iter().map(|entry| entry.as_ptr()).collect();
-            list.push(ptr::null());
             let world = membership.world();
             let (homes, network) = membership.records();
             let boot = Box::leak(Box::new(NodeBoot {
@@ -113,7 +118,7 @@ impl Node {
                 node_ranks: count,
                 world_ranks: world.homes.len() as u32,
                 cpus: world.cpus(topology.capacity),
-                environment: list.leak().as_ptr(),
+                environment: list_of(environment),
                 ranks: records,
                 places: places.as_ptr(),
                 places_len: places.len() as u32,

@@ -1,7 +1,7 @@
 // A program whose timeline is known, for tests/runner/trace.rs. Its argument is what it does:
 //   messages  each rank sends its right neighbour one message of each length, by MPI_Send, with tag 7
 //   short     the same with short messages only
-//   steal     rank 1 leaves a long receive behind and is not in MPI until its message is there, so another rank moved it
+//   steal     rank 1 leaves a long receive behind and is not in MPI until its message is there: another rank moved it
 //   many      1000 messages from rank 0 to rank 1
 //   threads   two threads of each rank talk to the neighbour's, with tags 1 and 2
 //   kill      rank 1 is killed within MPI_Comm_free; abort: it calls MPI_Abort there; stay: everybody waits for ever

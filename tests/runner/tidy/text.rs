@@ -80,11 +80,13 @@ pub fn short_files() -> Outcome {
 }
 
 /// The clock of the day may be set at any time, so nothing is measured with it. A job's guardian has a name of it,
-/// lines of the output have its time in front, and waits of the program's own go on with the clock they began with.
+/// lines of the output have its time in front, timelines of several nodes are laid over each other by it, and waits of
+/// the program's own go on with the clock they began with.
 pub fn no_clock_of_the_day() -> Outcome {
-    const USERS: [&str; 3] = [
+    const USERS: [&str; 4] = [
         "pip-loader/src/launch/guardian.rs",
         "pip-loader/src/launch/prefix.rs",
+        "pip-loader/src/launch/trace.rs",
         "runtime/progress/src/signal/resume/call.rs",
     ];
     const NAMES: [&str; 5] = [

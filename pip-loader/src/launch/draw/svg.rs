@@ -276,7 +276,8 @@ fn axis(out: &mut String, (from, to): (f64, f64), bottom: usize) {
         put(
             out,
             format_args!(
-                "<path class=\"g\" d=\"M{x:.1} {TOP}V{}\"/><text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
+                "<path class=\"g\" d=\"M{x:.1} {TOP}V{}\"/>\
+                 <text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
                 bottom + 4,
                 bottom + 18,
                 time(at)

@@ -196,7 +196,7 @@ pub static MAIN: &[Row] = &[
         "--draw",
         "FILE",
         Here,
-        "draw a timeline (COHORT_TRACE) into FILE.svg, or the file that follows: .svg or .html; one --draw for each node",
+        "draw a timeline (COHORT_TRACE) into FILE.svg, or the .svg or .html that follows; one --draw for each node",
         |r| push(&mut r.options.draw, r.words.value(r.option).map(Into::into)),
     ),
     row("--version -V", "", Here, "the version", |r| {

@@ -59,7 +59,8 @@ pub fn write(mut out: impl Write, timeline: &Timeline, about: &About<'_>) -> io:
         write!(out, ",\n{name}")?;
         write!(
             out,
-            ",\n{{\"ph\":\"M\",\"pid\":{pid},\"tid\":{0},\"name\":\"thread_sort_index\",\"args\":{{\"sort_index\":{0}}}}}",
+            ",\n{{\"ph\":\"M\",\"pid\":{pid},\"tid\":{0},\"name\":\"thread_sort_index\",\
+             \"args\":{{\"sort_index\":{0}}}}}",
             track.number
         )?;
     }

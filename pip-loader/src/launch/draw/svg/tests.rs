@@ -2,7 +2,8 @@ use super::*;
 
 /// A timeline of so many ranks that each have `pieces` pieces, of all kinds in turn.
 fn text(ranks: u64, pieces: u64) -> String {
-    let mut text = "{\"otherData\":{\"node\":0,\"start_ns\":\"5\",\"ranks\":[{\"lost\":0}]},\n\"traceEvents\":[\n".to_owned();
+    let about = r#"{"otherData":{"node":0,"start_ns":"5","ranks":[{"lost":0}]},"#;
+    let mut text = format!("{about}\n\"traceEvents\":[\n");
     for rank in 0..ranks {
         let tid = 100 * (rank + 1);
         text += &format!(
@@ -12,7 +13,8 @@ fn text(ranks: u64, pieces: u64) -> String {
             let category = ["mpi", "steal", "sleep", "copy"][(piece + rank) as usize % 4];
             let (ts, owner) = (piece * 3 + rank, (rank + 1) % ranks);
             text += &format!(
-                "{{\"ph\":\"X\",\"pid\":1,\"tid\":{tid},\"ts\":{ts}.5,\"dur\":2.000,\"cat\":\"{category}\",\"name\":\"x\",\
+                "{{\"ph\":\"X\",\"pid\":1,\"tid\":{tid},\"ts\":{ts}.5,\"dur\":2.000,\
+                 \"cat\":\"{category}\",\"name\":\"x\",\
                  \"args\":{{\"owner\":{owner}}}}},\n"
             );
         }
