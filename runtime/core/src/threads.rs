@@ -56,8 +56,8 @@ impl Threads {
         }
     }
 
-    /// From now on a handler finds the thread busy, or not any more. The thread and its handler are one to the hardware, so
-    /// the order is the compiler's alone.
+    /// From now on a handler finds the thread busy, or not any more. The thread and its handler are one to the
+    /// hardware, so the order is the compiler's alone.
     #[inline]
     pub fn keep_handler_out(&self, busy: bool) {
         compiler_fence(Ordering::SeqCst);

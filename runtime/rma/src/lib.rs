@@ -47,6 +47,8 @@ mod shared;
 #[cfg(not(loom))]
 mod short;
 #[cfg(not(loom))]
+mod stamps;
+#[cfg(not(loom))]
 mod subsystem;
 #[cfg(not(loom))]
 mod sweep;

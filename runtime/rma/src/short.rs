@@ -28,53 +28,20 @@
 //!
 //! # Locks without an epoch
 //! While a window has no epoch at all it is *quiet*, and a lock that nobody else has or waits for is just held, without
-//! a ticket ([`crate::lock::FairLock::try_now`]): `held` says which. Giving it back makes the window quiet again. Any other call on
+//! a ticket (`FairLock::try_now`): `held` says which. Giving it back makes the window quiet again. Any other call on
 //! the window first makes an epoch of it (`Window::call`). Thieves look at windows that wait for something, which
 //! this one does not, and members of other nodes are told of nothing: a window that spans nodes is never quiet. So the
 //! owner's thread alone uses `held` and `is_quiet`. Nobody counts such a grant, as nobody is told of it.
 
 use crate::element::{self, in_turn};
 use crate::epoch::Epoch;
-use crate::grants::zeroed;
 use crate::notes::tell_locked;
-use crate::shared::{Part, WinShared};
+use crate::stamps::{ALL, ALONE, Held, LOCK, NOTHING, one};
 use crate::window::Window;
-use alloc::boxed::Box;
-use cohort_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use cohort_base::sync::atomic::Ordering;
 use cohort_core::owner::Owner;
 use cohort_datatype::op::Kernel;
 use core::ptr::with_exposed_provenance_mut;
-
-/// Flags of a member's stamp: the epoch is one of locks; it keeps all others away.
-const LOCK: u64 = 1;
-const ALONE: u64 = 2;
-const FLAGS: u64 = LOCK | ALONE;
-const STEP: u64 = FLAGS + 1;
-
-/// Values of `held`. One member's lock is [`one`].
-const NOTHING: u64 = 0;
-const ALL: u64 = 1;
-
-/// The lock of one member is held; exclusively, if the lowest bit is set.
-#[inline]
-fn one(member: u32) -> u64 {
-    (u64::from(member) << 1) + 2
-}
-
-/// See the module page. The owner's; thieves never look.
-pub(super) struct Short {
-    stamp: AtomicU64,
-    stamps: Box<[AtomicU64]>,
-    parts: &'static [Part],
-    is_quiet: AtomicBool,
-    held: AtomicU64,
-}
-
-/// What is held without an epoch.
-pub(super) enum Held {
-    One { member: u32, exclusive: bool },
-    All,
-}
 
 /// Elements of a member that an operation may touch now.
 #[derive(Clone, Copy, Debug)]
@@ -82,48 +49,6 @@ pub struct Reach {
     memory: *mut u8,
     member: u32,
     is_alone: bool,
-}
-
-impl Short {
-    pub(super) fn new(shared: &'static WinShared) -> Self {
-        Self {
-            stamp: AtomicU64::new(STEP),
-            // SAFETY: numbers may be zero, which no stamp of a window is.
-            stamps: unsafe { zeroed(shared.members().len()) },
-            parts: shared.parts(),
-            is_quiet: AtomicBool::new(!shared.spans_nodes()),
-            held: AtomicU64::new(NOTHING),
-        }
-    }
-
-    /// S2. Under the owner's claim, or by its only thread.
-    #[inline]
-    pub(super) fn forget(&self) {
-        // Relaxed: see the module page.
-        let stamp = self.stamp.load(Ordering::Relaxed);
-        self.stamp.store(stamp + STEP, Ordering::Relaxed);
-    }
-
-    /// S1.
-    #[inline]
-    fn remember(&self, member: u32, flags: u64) {
-        let stamp = self.stamp.load(Ordering::Relaxed);
-        // Release pairs with the Acquire of R1.
-        self.stamps[member as usize].store(stamp | flags, Ordering::Release);
-    }
-
-    /// R1 and R2: the flags of a member's valid stamp. Any number may be asked for.
-    #[inline(always)]
-    fn flags(&self, member: u32) -> Option<u64> {
-        let flags = self.stamps.get(member as usize)?.load(Ordering::Acquire)
-            ^ self.stamp.load(Ordering::Relaxed);
-        (flags <= FLAGS).then_some(flags)
-    }
-
-    /// Says whether the window has no epoch.
-    pub(super) fn set_quiet(&self, is_quiet: bool) {
-        self.is_quiet.store(is_quiet, Ordering::Relaxed);
-    }
 }
 
 impl Window {

@@ -3,7 +3,7 @@
 use crate::epoch::{Epoch, Kind, Target};
 use crate::error::RmaError;
 use crate::request::FlushRequest;
-use crate::short::Held;
+use crate::stamps::Held;
 use crate::sweep::Sweep;
 use crate::tell::AwaitedEpochs;
 use crate::window::{Closing, State, Window};

@@ -7,7 +7,7 @@ use crate::error::RmaError;
 use crate::grants::zeroed;
 use crate::operation::Operation;
 use crate::shared::{self, Part, Plan, WinShared};
-use crate::short::Short;
+use crate::stamps::Short;
 use alloc::boxed::Box;
 use alloc::vec;
 use cohort_base::sync::atomic::AtomicU32;
