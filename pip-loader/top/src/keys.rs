@@ -38,10 +38,9 @@ fn keys(bytes: &[u8]) -> Vec<Key> {
             keys.push(Key::Esc);
             break;
         }
-        match parse_event(first, &mut rest.by_ref().map(Ok)) {
-            Ok(Event::Key(key)) => keys.push(key),
-            // The mouse, and sequences that mean nothing.
-            Ok(_) | Err(_) => {}
+        // Not the mouse, and not sequences that mean nothing.
+        if let Ok(Event::Key(key)) = parse_event(first, &mut rest.by_ref().map(Ok)) {
+            keys.push(key);
         }
     }
     keys
