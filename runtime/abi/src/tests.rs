@@ -224,10 +224,15 @@ fn handles_of_open_mpi_lead_to_objects() {
     type A = crate::OpenMpi;
     static WORLD: Object<512> = Object::new(handle::COMM_WORLD, 0);
     static INT: Object<512> = Object::new(handle::INT, 39);
-    static TABLE: Objects = Objects::new(&[
-        (handle::COMM_WORLD, (&raw const WORLD).cast()),
-        (handle::INT, (&raw const INT).cast()),
-    ]);
+    static PACKED: Object<512> = Object::new(0, 40);
+    static TABLE: Objects = Objects::new(
+        &[
+            (handle::COMM_WORLD, 0, (&raw const WORLD).cast()),
+            (handle::INT, 39, (&raw const INT).cast()),
+        ],
+        &[(40, (&raw const PACKED).cast())],
+    );
+    assert_eq!(<A as Abi>::Datatype::of_int(&TABLE, 40).to_int(), 40);
     let world = <A as Abi>::Comm::from_neutral(&TABLE, handle::COMM_WORLD);
     assert_eq!((world.neutral(), world.to_int()), (handle::COMM_WORLD, 0));
     assert!(<A as Abi>::Comm::of_int(&TABLE, 0) == world);
