@@ -1,4 +1,4 @@
-"""As another user, connects with every job of the machine, sends a request, and more than any request. Nobody answers."""
+"""As another user, connects with every job of the machine, and sends a request and more. Nobody answers."""
 import os
 import socket
 

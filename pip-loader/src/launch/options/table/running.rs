@@ -40,7 +40,7 @@ pub static RUNNING: &[Row] = &[
         "--top",
         "[=PID]",
         Scope::Here,
-        "watch that job, or the only one: state, time in MPI, messages and steals of each rank; plain tables when piped",
+        "watch that job, or the only one: state, time in MPI, messages, steals of each rank; plain tables when piped",
         |r| {
             let pid = match r.words.attached.take() {
                 Some(pid) => Some(values::number(r.option, &pid, "a process")?),
