@@ -107,12 +107,6 @@ def abyss(job):
     return within(genome, contigs(job.read("contigs.fa")))
 
 
-def ray(job):
-    genome = reads(job)
-    job.mpi("Ray", "-k", "31", "-s", "reads.fa", "-o", "out")
-    return within(genome, contigs(job.read("out/Contigs.fasta")))
-
-
 def star(block, names, rows):
     """A table of RELION."""
     labels = "".join(f"_rln{name} #{place}\n" for place, name in enumerate(names, 1))
@@ -148,5 +142,4 @@ CASES = [
     Case("mrbayes", "mrbayes-mpi", "the same, 4 Markov chains", "all samples", mrbayes, quick=False),
     Case("abyss", "abyss", "1600 reads of a genome of 4000 bases", "contigs are parts of the genome", abyss),
     Case("relion", "relion", "pictures of four balls from 40 directions", "the volume that they give", relion, 1e-4),
-    Case("ray", "ray", "the same", "the same", ray),
 ]
