@@ -192,13 +192,6 @@ pub static MAIN: &[Row] = &[
         "settings, pinning, libraries, network and kernel features here, with warnings",
         |r| set(&mut r.options.info, Ok(true)),
     ),
-    row(
-        "--draw",
-        "FILE",
-        Here,
-        "draw a timeline (COHORT_TRACE) into FILE.svg, or the .svg or .html that follows; one --draw for each node",
-        |r| push(&mut r.options.draw, r.words.value(r.option).map(Into::into)),
-    ),
     row("--version -V", "", Here, "the version", |r| {
         print(r, text::version())
     }),
@@ -218,6 +211,13 @@ pub static MAIN: &[Row] = &[
 
 /// The others.
 pub static MORE: &[Row] = &[
+    row(
+        "--draw",
+        "FILE",
+        Here,
+        "draw a timeline (COHORT_TRACE) into FILE.svg, or the .svg or .html that follows; one --draw for each node",
+        |r| push(&mut r.options.draw, r.words.value(r.option).map(Into::into)),
+    ),
     row(
         "--launcher",
         "hydra|srun|prterun",
