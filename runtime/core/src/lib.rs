@@ -62,6 +62,7 @@ mod report;
 #[cfg(not(loom))]
 pub mod request;
 pub mod shares;
+mod stamps;
 #[cfg(not(loom))]
 pub mod steal;
 #[cfg(not(loom))]
@@ -72,10 +73,6 @@ pub mod threads;
 pub mod turn;
 #[cfg(not(loom))]
 pub mod wait;
-#[cfg(not(loom))]
-pub mod waits;
-#[cfg(loom)]
-mod waits;
 #[cfg(not(loom))]
 mod work;
 #[cfg(not(loom))]
@@ -100,6 +97,8 @@ pub use ranks::node::{self, Node};
 pub use ranks::owner::{self, Owner};
 #[cfg(not(loom))]
 pub use ranks::rank::{self, Rank};
+#[cfg(not(loom))]
+pub use ranks::waits;
 #[cfg(not(loom))]
 pub use request::RequestRef;
 #[cfg(not(loom))]

@@ -22,11 +22,12 @@ use crate::ranks::Node;
 use crate::ranks::Owner;
 use crate::ranks::Rank;
 use crate::ranks::hooks;
+use crate::ranks::waits::{Awaited, Place, Waits};
 use crate::steal::Thief;
 use crate::turn;
-use crate::waits::{Awaited, Place, Waits};
 use crate::work::Work;
 use cohort_base::clock::{ticks, ticks_of_us};
+use cohort_base::picture::{Fact, Told};
 use cohort_base::settings::{Stats, WaitMode};
 use cohort_base::sync::atomic::Ordering;
 use cohort_base::sync::pause;
@@ -56,6 +57,13 @@ pub enum WaitKind {
     Probe,
     /// A collective operation.
     Collective,
+}
+
+/// A wait of which nobody knows more than that it waits.
+impl Awaited for WaitKind {
+    fn tell(&self, _claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+        tell(Fact::new(Told::Outside));
+    }
 }
 
 /// Waits until `done`. Meanwhile the rank progresses its own messages and, as the policy says,

@@ -7,13 +7,13 @@ pub mod hooks;
 pub mod node;
 pub mod owner;
 pub mod rank;
+pub mod waits;
 
 use crate::event_count::EventCount;
 use crate::memory::{Room, SLOTS};
 use crate::peers::Peers;
 use crate::policies::Policies;
 use crate::threads::Threads;
-use crate::waits::Waits;
 use crate::yield_policy::YieldPolicy;
 use cohort_alloc::Heap;
 use cohort_base::LocalRank;
@@ -33,6 +33,7 @@ use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::fmt;
 use core::marker::PhantomData;
+use waits::Waits;
 
 /// All ranks of one address space. Never unmade.
 pub struct Node {

@@ -1,12 +1,12 @@
 //! One rank of the node.
 
 pub use super::Rank;
+use super::waits::Waits;
 use super::{Claim, Node, State, Thieving, hooks};
 use crate::event_count::EventCount;
 use crate::memory::{Cursor, Room, SLOTS, Table};
 use crate::policies::Policies;
 use crate::threads::Threads;
-use crate::waits::Waits;
 use crate::work::Need;
 use cohort_alloc::Heap;
 use cohort_base::boot::{CpuLocation, RankBoot};

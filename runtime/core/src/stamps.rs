@@ -1,20 +1,17 @@
-//! What the threads of a rank wait for, for whoever asks why a job hangs.
+//! Whether the threads of a rank sleep, for whoever asks why a job hangs.
 //!
-//! A wait that has come to its first sleep puts a [`Note`] into a slot of its rank, and takes it out when it ends; a
-//! wait that ends before costs nothing. Both happen under the rank's claim, so whoever has the claim may use what notes
-//! refer to: it lies on the stacks of threads that cannot leave their waits meanwhile.
+//! A wait that has come to its first sleep has a slot of its rank. The slot has a word, its *stamp*, that only its
+//! thread changes: vacant, awake, or asleep *for good* (until somebody wakes the rank), and above that a count of its
+//! changes. So two equal looks at a sleeping slot have a sleep between them, without a moment awake. What follows from
+//! that for all ranks together is in `docs/insight.md`, and modelled in `stamps/models.rs`.
 //!
-//! # The stamp of a slot
-//! Besides its note a slot has a word that only its thread changes: vacant, awake, or asleep *for good* (until
-//! somebody wakes the rank), and above that a count of its changes. So two equal looks at a sleeping slot have a
-//! sleep between them, without a moment awake. What follows from that for all ranks together is in `docs/insight.md`,
-//! and modelled in `waits/models.rs`.
+//! What the threads wait for is in `ranks/waits.rs`.
 
 use cohort_base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use cohort_steal::park::ParkSlot;
 
 /// Threads of a rank whose waits are noted; more are counted.
-const SLOTS: usize = 8;
+pub(crate) const SLOTS: usize = 8;
 
 /// States of a slot, in the low bits of its stamp.
 const VACANT: u64 = 0;
@@ -24,7 +21,7 @@ const STATES: u64 = 3;
 
 /// The word of a slot: how often it has changed, and what it is.
 #[derive(Debug)]
-pub(crate) struct Stamp(AtomicU64);
+struct Stamp(AtomicU64);
 
 impl Stamp {
     fn vacant() -> Self {
@@ -60,12 +57,57 @@ pub(crate) struct Stamps {
 }
 
 impl Stamps {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             slots: core::array::from_fn(|_| Stamp::vacant()),
             beyond: AtomicU64::new(0),
             is_asked: AtomicBool::new(false),
         }
+    }
+
+    /// A wait begins: its slot, [`SLOTS`] if all are taken. By the holder of the claim.
+    pub(crate) fn begin(&self) -> usize {
+        let vacant = self.slots.iter().position(|slot| slot.is(VACANT));
+        let Some(at) = vacant else {
+            self.beyond.fetch_add(1, Ordering::SeqCst);
+            return SLOTS;
+        };
+        self.slots[at].change(AWAKE);
+        at
+    }
+
+    /// The wait with this slot is over. By its thread, under the claim.
+    pub(crate) fn end(&self, at: usize) {
+        match self.slots.get(at) {
+            Some(slot) => slot.change(VACANT),
+            None => {
+                self.beyond.fetch_sub(1, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// The thread with this slot sleeps from now on until somebody wakes the rank, or is awake again.
+    pub(crate) fn sleep(&self, at: usize, sleeps: bool) {
+        if let Some(slot) = self.slots.get(at) {
+            slot.change(if sleeps { ASLEEP } else { AWAKE });
+        }
+    }
+
+    /// The threads that wait, with a slot or without.
+    pub(crate) fn count(&self) -> u32 {
+        let taken = self.slots.iter().filter(|slot| !slot.is(VACANT));
+        taken.count() as u32 + self.beyond.load(Ordering::Relaxed) as u32
+    }
+
+    /// Somebody asks for the claim, or does no more.
+    pub(crate) fn ask(&self, asks: bool) {
+        self.is_asked.store(asks, Ordering::Relaxed);
+    }
+
+    /// Whether somebody asks for the claim.
+    #[inline]
+    pub(crate) fn is_asked(&self) -> bool {
+        self.is_asked.load(Ordering::Relaxed)
     }
 
     /// The sleeps of all waits: how many they are, and the sum of their stamps, which grows with each change.
@@ -87,7 +129,7 @@ impl Stamps {
 
     /// The same of a rank that sleeps in `park`, whom nobody has woken: a number that grows with each sleep and each
     /// wake-up.
-    fn rest(&self, park: &ParkSlot) -> Option<(u64, u64)> {
+    pub(crate) fn rest(&self, park: &ParkSlot) -> Option<(u64, u64)> {
         let (threads, sum) = self.sleeps()?;
         // Behind the stamps: who was woken is not counted any more.
         let (parked, wakes) = park.parked();
@@ -95,12 +137,7 @@ impl Stamps {
     }
 }
 
-#[cfg(not(loom))]
-pub use noted::{Awaited, Note, Place, Waits};
-
 #[cfg(all(test, loom))]
 mod models;
-#[cfg(not(loom))]
-mod noted;
 #[cfg(all(test, not(loom)))]
 mod tests;

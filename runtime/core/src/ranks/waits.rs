@@ -1,8 +1,13 @@
-//! The slots themselves.
+//! What the threads of a rank wait for, for whoever asks why a job hangs.
+//!
+//! A wait that has come to its first sleep puts a [`Note`] into a slot of its rank, and takes it out when it ends; a
+//! wait that ends before costs nothing. Both happen under the rank's claim, so whoever has the claim may use what notes
+//! refer to: it lies on the stacks of threads that cannot leave their waits meanwhile.
+//!
+//! Whether a thread sleeps is in its slot's stamp (`stamps.rs`).
 
-use super::{ASLEEP, AWAKE, SLOTS, Stamps, VACANT};
-use crate::ranks::{Claim, Rank};
-use crate::wait::WaitKind;
+use super::{Claim, Rank};
+use crate::stamps::{SLOTS, Stamps};
 use cohort_base::boot::Rest;
 use cohort_base::clock::{ticks, ticks_per_us};
 use cohort_base::picture::{Fact, Told};
@@ -19,13 +24,6 @@ pub trait Awaited {
 
     /// Tells what is still missing. By anybody with the claim: it changes nothing, and calls nothing of the program's.
     fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact));
-}
-
-/// A wait of which nobody knows more than that it waits.
-impl Awaited for WaitKind {
-    fn tell(&self, _claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
-        tell(Fact::new(Told::Outside));
-    }
 }
 
 /// One wait of a thread.
@@ -84,10 +82,9 @@ impl Waits {
     pub(crate) fn begin(claim: &mut Claim<'_>, what: &dyn Awaited) -> Place {
         let rank = claim.rank();
         let this = rank.waits();
-        let vacant = this.stamps.slots.iter().position(|slot| slot.is(VACANT));
-        let Some(at) = vacant else {
-            this.stamps.beyond.fetch_add(1, Ordering::SeqCst);
-            return Place(SLOTS);
+        let at = this.stamps.begin();
+        let Some(slot) = this.notes.get(at) else {
+            return Place(at);
         };
         // Of several threads another may have called something since.
         let call = this.called().filter(|_| !rank.threads_multiple());
@@ -100,43 +97,29 @@ impl Waits {
             thread: rustix::thread::gettid().as_raw_nonzero().get(),
         };
         // SAFETY: the claim is held.
-        unsafe { *this.notes[at].get() = Some(note) };
-        this.stamps.slots[at].change(AWAKE);
+        unsafe { *slot.get() = Some(note) };
         Place(at)
     }
 
     /// The wait is over.
     pub(crate) fn end(claim: &mut Claim<'_>, place: &Place) {
         let this = claim.rank().waits();
-        match this.stamps.slots.get(place.0) {
-            Some(slot) => {
-                slot.change(VACANT);
-                // SAFETY: the claim is held.
-                unsafe { *this.notes[place.0].get() = None };
-            }
-            None => {
-                this.stamps.beyond.fetch_sub(1, Ordering::SeqCst);
-            }
+        this.stamps.end(place.0);
+        if let Some(slot) = this.notes.get(place.0) {
+            // SAFETY: the claim is held.
+            unsafe { *slot.get() = None };
         }
     }
 
     /// The thread sleeps from now on until somebody wakes the rank, or is awake again.
     pub(crate) fn sleep(&self, place: &Place, sleeps: bool) {
-        if let Some(slot) = self.stamps.slots.get(place.0) {
-            slot.change(if sleeps { ASLEEP } else { AWAKE });
-        }
+        self.stamps.sleep(place.0, sleeps);
     }
 
     /// Whether somebody asks for the claim.
     #[inline]
     pub(crate) fn is_asked(&self) -> bool {
-        self.stamps.is_asked.load(Ordering::Relaxed)
-    }
-
-    /// The threads that wait, noted or not.
-    fn count(&self) -> u32 {
-        let noted = self.stamps.slots.iter().filter(|slot| !slot.is(VACANT));
-        noted.count() as u32 + self.stamps.beyond.load(Ordering::Relaxed) as u32
+        self.stamps.is_asked()
     }
 }
 
@@ -147,14 +130,14 @@ impl Rank {
     /// The claim, for somebody who only looks; `None` if it cannot be had soon. Subsystems are not told of it, and
     /// nothing is done for the rank at its end.
     fn look(&self) -> Option<Looking<'_>> {
-        self.waits().stamps.is_asked.store(true, Ordering::Relaxed);
+        self.waits().stamps.ask(true);
         let got = (0..TRIES).any(|tried| {
             if tried > 0 {
                 self.node().yield_policy().give_way();
             }
             self.try_look()
         });
-        self.waits().stamps.is_asked.store(false, Ordering::Relaxed);
+        self.waits().stamps.ask(false);
         got.then(|| Looking(core::mem::ManuallyDrop::new(self.looking())))
     }
 
@@ -167,7 +150,7 @@ impl Rank {
     ) {
         let waits = self.waits();
         let mut about = Fact::new(Told::Rank).named(waits.called().unwrap_or_default());
-        about.count = waits.count();
+        about.count = waits.stamps.count();
         tell(about);
         let Some(mut looking) = self.look() else {
             return tell(Fact::new(Told::Busy));
