@@ -5,6 +5,7 @@
 
 pub mod buffers;
 pub mod lifetime;
+pub mod live;
 pub mod observers;
 pub mod pending;
 pub mod requests;
@@ -12,7 +13,6 @@ pub mod statistics;
 pub mod telling;
 pub mod tools;
 
-use crate::observed::live::Live;
 use alloc::boxed::Box;
 use cohort_abi::Caller;
 use cohort_engine::Rank;
@@ -20,6 +20,7 @@ use cohort_object::Objects;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 use lifetime::Lifetime;
+use live::Live;
 use observers::Observers;
 use pending::Pending;
 use spin::Once;

@@ -1,6 +1,6 @@
 //! What is counted of a rank's calls while somebody watches the job (`pip-exec --top`).
 //!
-//! The rank's threads write, and anybody reads. All accesses are Relaxed: each number stands for itself.
+//! The numbers are in [`crate::process::live`].
 
 use super::{is_wanted, switch};
 use crate::calls::{self, Description, Kind};
@@ -9,29 +9,13 @@ use crate::process::observers::{Consumer, Observed};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
-use cohort_base::clock::{ticks, ticks_per_us};
 use cohort_base::live::RankSample;
 use cohort_engine::Rank;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 use spin::Once;
 
-/// [`Live::wanted`]: somebody watches the job.
+/// A reason to observe a rank's calls: somebody watches the job.
 pub const WATCHED: u32 = 1;
-
-/// What a rank's calls have come to.
-#[derive(Debug, Default)]
-pub struct Live {
-    /// Who wants the rank's calls to be observed, beside the settings.
-    wanted: AtomicU32,
-    calls: AtomicU64,
-    ticks: AtomicU64,
-    messages: AtomicU64,
-    bytes: AtomicU64,
-    /// The call that began last and has not ended: its number and 1; 0 for none.
-    current: AtomicU64,
-    /// When it began.
-    begun: AtomicU64,
-}
 
 /// Which arguments of a call say what it sends: count, datatype and, if it names one, the peer.
 type Sent = (Option<(usize, usize)>, Option<usize>);
@@ -71,29 +55,7 @@ fn sent_by(call: &Description) -> Option<Sent> {
     Some((counted, dest.or(call.named("target_rank"))))
 }
 
-impl Live {
-    /// Adds what is counted to a sample.
-    fn add_to(&self, sample: &mut RankSample) {
-        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let current = get(&self.current);
-        let open = match current {
-            0 => 0,
-            _ => ticks().saturating_sub(get(&self.begun)),
-        };
-        sample.calls = get(&self.calls);
-        sample.mpi_ns = (get(&self.ticks) + open).saturating_mul(1000) / ticks_per_us().max(1);
-        sample.messages = get(&self.messages);
-        sample.bytes = get(&self.bytes);
-        if let Some(number) = current.checked_sub(1)
-            && let Some(call) = calls::all().get(number as usize)
-        {
-            let name = call.said();
-            (sample.call, sample.call_bytes) = (name.as_ptr(), name.len());
-        }
-    }
-}
-
-/// The consumer that counts for the process's [`Live`].
+/// The consumer that counts for the process's [`Live`](crate::process::live::Live).
 pub struct Counting;
 
 impl Consumer for Counting {
