@@ -78,7 +78,7 @@ pub enum PayloadKind {
     Inline,
     /// A [`crate::protocol::Block`]: where the packed data is.
     Block,
-    /// A [`crate::protocol::compared::Compared`]: the same, and of which types it is.
+    /// A [`crate::protocol::types::Compared`]: the same, and of which types it is.
     Compared,
     /// A [`crate::protocol::Offer`]: where the sender's request is.
     Offer,

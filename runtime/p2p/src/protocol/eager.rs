@@ -1,7 +1,7 @@
 //! Eager messages: the data travels with the envelope, packed, and the send is complete at once.
 
 use crate::outbox;
-use crate::protocol::compared::Compared;
+use crate::protocol::types::Compared;
 use crate::protocol::{Block, Payload};
 use crate::ring::{Header, PAYLOAD_MAX, PayloadKind};
 use cohort_alloc::Heap;

@@ -1,6 +1,6 @@
 //! What a message needs whose copy met protected memory, or may: the ranks' stacks, and a job.
 
-use super::compared::Compared;
+use super::types::Compared;
 use super::{Block, Payload, eager};
 use crate::P2p;
 use crate::operation::{Job, JobRef, Mend, MendsOf, Offer, Operation, Side, copy_range};

@@ -13,6 +13,7 @@ pub mod eager;
 pub(crate) mod handover;
 pub(crate) mod jobs;
 pub mod rendezvous;
+pub(crate) mod types;
 
 use crate::matching::Stored;
 use crate::operation::{Offer, Operation};
@@ -23,9 +24,9 @@ use cohort_base::LocalRank;
 use cohort_base::trace::{Event, Kind, Ring};
 use cohort_core::claim::Claim;
 use cohort_core::message::Envelope;
-use compared::Compared;
-pub use compared::types_of;
 use core::mem::MaybeUninit;
+use types::Compared;
+pub use types::types_of;
 
 /// Payload of a message whose packed data is in a block of the sender's heap. The
 /// receiver frees the block.

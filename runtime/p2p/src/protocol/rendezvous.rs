@@ -8,7 +8,7 @@ use crate::matching::Want;
 use crate::operation::{Kind, Offer, Operation, copy_guarded, copy_range};
 use crate::outbox;
 use crate::protocol::handover::leave_to_owner;
-use crate::protocol::{compared, jobs, message};
+use crate::protocol::{jobs, message, types};
 use crate::ring::{Header, PayloadKind};
 use crate::state::{join_offers, leave_offers};
 use cohort_base::trace;
@@ -99,7 +99,7 @@ pub(crate) unsafe fn receive(
         let mut status = Status::delivered(envelope, offer.bytes, capacity);
         if claim.rank().node().settings().check_members {
             let sent = (*offer.request).buffer();
-            status = compared::judge_buffers(envelope, status, sent, (*receive).buffer());
+            status = types::judge_buffers(envelope, status, sent, (*receive).buffer());
         }
         let bytes = status.bytes as u64;
         if let Some(ring) = claim.rank().trace() {
