@@ -10,8 +10,8 @@
 use crate::A;
 use crate::arguments::Ierror;
 use crate::descriptor::{Choice, Section, contiguous};
+use crate::extents::{checked, span};
 use crate::generated::c;
-use crate::sections::{checked, span};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;

@@ -16,6 +16,7 @@ mod attributes;
 mod callbacks;
 mod common;
 mod descriptor;
+mod extents;
 mod generated {
     pub mod c;
     pub mod f08;

@@ -8,12 +8,12 @@
 
 use crate::A;
 use crate::descriptor::{Axis, Choice, Copied, Kept, Section, contiguous};
+use crate::extents::{checked, extent_of, true_extent_of};
 use crate::held::Held;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Constants, Handle, neutral};
 use core::ffi::{c_int, c_void};
-use core::ops::Range;
 
 type Comm = <A as Abi>::Comm;
 type Datatype = <A as Abi>::Datatype;
@@ -63,8 +63,6 @@ unsafe extern "C" {
         num_datatypes: *mut i64,
         combiner: *mut c_int,
     ) -> c_int;
-    fn PMPI_Type_get_extent_c(datatype: Datatype, lb: *mut i64, extent: *mut i64) -> c_int;
-    fn PMPI_Type_get_true_extent_c(datatype: Datatype, lb: *mut i64, extent: *mut i64) -> c_int;
 }
 
 /// What a call does with a section that no datatype can describe.
@@ -229,11 +227,11 @@ impl Strided {
         if datatype == nothing {
             return Ok(Self::plain(start, number));
         }
-        let (mut low, mut extent, mut made) = (0, 0, nothing);
+        let (low, extent) = extent_of(datatype)?;
+        let mut made = nothing;
         let mut long = section.axes.iter().filter(|axis| axis.extent > 1);
         // SAFETY: a handle of the program's, and places for what MPI stores; as the caller of `new` promises.
         unsafe {
-            checked(PMPI_Type_get_extent_c(datatype, &mut low, &mut extent))?;
             let step = match (long.next(), long.next()) {
                 (Some(axis), None) if low == 0 && extent == section.element as i64 => axis.step,
                 _ => return Ok(Self::plain(held.array(choice, writes), number)),
@@ -318,11 +316,6 @@ macro_rules! given {
 }
 pub(crate) use given;
 
-/// MPI's code as a result.
-pub fn checked(code: c_int) -> Result<(), c_int> {
-    if code == 0 { Ok(()) } else { Err(code) }
-}
-
 /// What an element of the array is in MPI.
 struct Elements {
     /// The whole element.
@@ -394,25 +387,6 @@ fn origin(parts: &mut Parts, datatype: Datatype) -> Result<Made, c_int> {
     Ok(Made::Contiguous(count, of))
 }
 
-/// The extent of a datatype, and the bytes that `count` of it take from the address of the first on.
-///
-/// # Errors
-/// MPI's error code, after the error handler.
-pub fn span(count: i64, datatype: Datatype) -> Result<(i64, Range<i64>), c_int> {
-    let (mut low, mut extent, mut true_low, mut true_extent) = (0, 0, 0, 0);
-    // SAFETY: a handle of the program's, and places for what MPI stores.
-    unsafe {
-        checked(PMPI_Type_get_extent_c(datatype, &mut low, &mut extent))?;
-        checked(PMPI_Type_get_true_extent_c(
-            datatype,
-            &mut true_low,
-            &mut true_extent,
-        ))?;
-    }
-    let last = extent.saturating_mul(count - 1).saturating_add(true_low);
-    Ok((extent, true_low..last.saturating_add(true_extent)))
-}
-
 /// Splits `count` items of `datatype` by elements of `size` bytes; `None` if they do not fit.
 fn elements(
     parts: &mut Parts,
@@ -420,16 +394,8 @@ fn elements(
     count: i64,
     datatype: Datatype,
 ) -> Result<Option<Elements>, c_int> {
-    let (mut low, mut extent, mut true_low, mut true_extent) = (0, 0, 0, 0);
-    // SAFETY: a handle of the program's, and places for what MPI stores.
-    unsafe {
-        checked(PMPI_Type_get_extent_c(datatype, &mut low, &mut extent))?;
-        checked(PMPI_Type_get_true_extent_c(
-            datatype,
-            &mut true_low,
-            &mut true_extent,
-        ))?;
-    }
+    let (low, extent) = extent_of(datatype)?;
+    let (true_low, true_extent) = true_extent_of(datatype)?;
     let within = low == 0 && true_low >= 0 && true_low + true_extent <= extent;
     if within && extent > 0 && size % extent == 0 {
         let items = size / extent;
