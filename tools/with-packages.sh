@@ -16,6 +16,9 @@ if [ "${WITH_PACKAGES:-}" != "$folder" ]; then
 fi
 unset WITH_PACKAGES
 libraries=usr/lib/$(uname -m)-linux-gnu
+# Several may come at the same time, and one does what is done once.
+exec 8>"$folder/lock"
+flock 8
 
 # alternative NAME FILE...: the first file that is there gets the name.
 alternative() {
@@ -49,4 +52,5 @@ if [ "$(cat "$folder/linked" 2>/dev/null)" != "$(cksum <"$folder/packages")" ]; 
     mount -t overlay -o "lowerdir=$folder/etc:/etc" overlay /etc
     cksum <"$folder/packages" >"$folder/linked"
 fi
+exec 8>&-
 exec "$@"

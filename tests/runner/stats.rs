@@ -22,7 +22,18 @@ pub fn trials() -> Vec<Trial> {
 
 fn run(abi: Abi, stats: &str) -> Result<Ended, String> {
     let source = place::root().join("tests/programs/tools/stages.c");
-    let program = programs::compile_as("stages", &source, abi, &[])?;
+    // The compilers of other MPIs have no functions of ours.
+    let library = match abi {
+        Abi::Mpich => Some("libmpi.so.12"),
+        Abi::OpenMpi => Some("libmpi.so.40"),
+        Abi::Mpi5 | Abi::Mpi5Wheel => None,
+    };
+    let library = library.map(place::built_file).transpose()?;
+    let libraries: Vec<String> = library
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect();
+    let program = programs::compile_as("stages", &source, abi, &libraries)?;
     Program::new(place::built_file("pip-exec")?)
         .env("COHORT_STATS", stats)
         .args(["-n", "2"])
