@@ -4,6 +4,7 @@
 //! exists; [`job::Job`] then starts the ranks and waits for their end.
 
 mod adopt;
+pub mod ask;
 mod backtrace;
 mod binding;
 mod boot;
@@ -45,7 +46,7 @@ mod topology;
 mod trace;
 mod voice;
 
-pub use options::{Ask, Options, Request, Section};
+pub use options::{Options, Request, Section};
 
 use cohort_manager::watch::{Limit, START_TIMEOUT};
 use std::ffi::{OsStr, OsString};

@@ -15,7 +15,7 @@ pub mod sample;
 pub mod top;
 pub mod wire;
 
-use crate::launch::options::Ask;
+use crate::launch::ask::{Ask, Wanted};
 use crate::launch::{Refusal, say, show};
 use nix::poll::{PollFd, PollFlags};
 use nix::sys::socket::{getsockopt, sockopt};
@@ -27,7 +27,6 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
-use top::Wanted;
 use wire::{Frame, HEAD, Kind, REQUEST_MAX};
 
 /// The program that shows a job on the screen. It lies beside this one, and keeps what it needs out of it.

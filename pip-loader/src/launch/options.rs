@@ -12,7 +12,7 @@ mod tests;
 mod values;
 
 use super::Refusal;
-use super::control::top::Wanted;
+use super::ask::{Ask, Wanted};
 use super::host_list::{self, Host, Launcher, Named};
 use super::topology::Level;
 use cohort_base::settings::nearest;
@@ -114,17 +114,6 @@ pub struct Options {
     pub notes: Vec<String>,
     /// The words that every node gets as they were typed.
     pub typed: Vec<OsString>,
-}
-
-/// What to ask jobs of this user that run on this machine. They are named by the process of a launcher or rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
-    /// `--ps`: which there are.
-    Jobs,
-    /// `--inspect`: what all ranks of this one do.
-    Inspect(i32),
-    /// `--top`: the same all the time, in numbers.
-    Top(Wanted),
 }
 
 impl Options {
@@ -304,9 +293,6 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Request, Refusal> {
             }),
             other => other,
         }));
-    }
-    if !options.draw.is_empty() {
-        return draw(options);
     }
     if !options.draw.is_empty() {
         return draw(options);

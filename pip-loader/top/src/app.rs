@@ -1,6 +1,7 @@
 //! What the user has chosen to see, and what the keys do.
 
-use pip_loader::launch::control::top::{Row, Sort, View};
+use pip_loader::launch::ask::Sort;
+use pip_loader::launch::control::top::{Row, View};
 use ratatui::termion::event::Key;
 
 /// Longest filter.

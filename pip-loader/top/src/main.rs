@@ -7,7 +7,8 @@ mod screen;
 
 use app::{App, Reaction};
 use pip_loader::launch::Refusal;
-use pip_loader::launch::control::top::{Sort, Wanted, Watched};
+use pip_loader::launch::ask::{Sort, Wanted};
+use pip_loader::launch::control::top::Watched;
 use ratatui::Terminal;
 use ratatui::backend::TermionBackend;
 use ratatui::termion::raw::IntoRawMode;

@@ -95,7 +95,8 @@ fn keys(app: &App) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pip_loader::launch::control::top::{Sort, View};
+    use pip_loader::launch::ask::Sort;
+    use pip_loader::launch::control::top::View;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
     use ratatui::termion::event::Key;

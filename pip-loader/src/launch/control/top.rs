@@ -5,94 +5,13 @@ use super::sample::{NodeSample, RankRow, Stage};
 use super::wire::{Kind, Record};
 use super::{client, list};
 use crate::launch::Refusal;
+use crate::launch::ask::{Sort, Wanted};
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Victims that a row names.
 const VICTIMS_SHOWN: usize = 3;
-
-/// What rows are sorted by; all but the rank's number from the greatest down.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Sort {
-    /// The rank's number.
-    #[default]
-    Rank,
-    /// Share of time in MPI.
-    Mpi,
-    /// Share of a CPU.
-    Cpu,
-    /// Messages per second.
-    Messages,
-    /// Their bytes.
-    Bytes,
-    /// What it moved for others.
-    Steals,
-    /// Memory.
-    Memory,
-}
-
-impl Sort {
-    /// All of them, with the words and the keys that choose them.
-    pub const ALL: [(&str, Self); 7] = [
-        ("rank", Self::Rank),
-        ("mpi", Self::Mpi),
-        ("cpu", Self::Cpu),
-        ("messages", Self::Messages),
-        ("bytes", Self::Bytes),
-        ("steals", Self::Steals),
-        ("memory", Self::Memory),
-    ];
-
-    /// Its word.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::ALL[self as usize].0
-    }
-
-    /// The next one.
-    #[must_use]
-    pub fn next(self) -> Self {
-        Self::ALL[(self as usize + 1) % Self::ALL.len()].1
-    }
-
-    fn key(self, row: &Row) -> f64 {
-        let unknown = |value: Option<f64>| value.unwrap_or(-1.0);
-        match self {
-            Self::Rank => -(row.rank as f64),
-            Self::Mpi => row.mpi,
-            Self::Cpu => row.cpu,
-            Self::Messages => unknown(row.messages),
-            Self::Bytes => unknown(row.bytes),
-            Self::Steals => row.steals,
-            Self::Memory => row.memory_kib as f64,
-        }
-    }
-}
-
-/// How to show a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
-    /// A process of the job; `None`: the only one.
-    pub pid: Option<i32>,
-    /// Time between two samples.
-    pub delay: Duration,
-    /// How many tables, if not for ever.
-    pub times: Option<usize>,
-    /// The order of the rows.
-    pub sort: Sort,
-}
-
-impl Default for Wanted {
-    fn default() -> Self {
-        Self {
-            pid: None,
-            delay: Duration::from_secs(2),
-            times: None,
-            sort: Sort::Rank,
-        }
-    }
-}
 
 /// A rank in an interval. Shares are of its time, rates per second.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -332,7 +251,7 @@ impl View {
     pub fn rows(&self, sort: Sort, filter: &str) -> Vec<&Row> {
         let mut rows: Vec<&Row> = self.rows.iter().collect();
         rows.retain(|row| filter.is_empty() || row.line().contains(filter));
-        rows.sort_by(|a, b| sort.key(b).total_cmp(&sort.key(a)));
+        rows.sort_by(|a, b| key(sort, b).total_cmp(&key(sort, a)));
         rows
     }
 
@@ -440,6 +359,20 @@ pub fn write_plain(wanted: &Wanted) -> Result<(), Refusal> {
         left -= 1;
     }
     Ok(())
+}
+
+/// What a row is sorted by, the greatest first.
+fn key(sort: Sort, row: &Row) -> f64 {
+    let unknown = |value: Option<f64>| value.unwrap_or(-1.0);
+    match sort {
+        Sort::Rank => -(row.rank as f64),
+        Sort::Mpi => row.mpi,
+        Sort::Cpu => row.cpu,
+        Sort::Messages => unknown(row.messages),
+        Sort::Bytes => unknown(row.bytes),
+        Sort::Steals => row.steals,
+        Sort::Memory => row.memory_kib as f64,
+    }
 }
 
 #[cfg(test)]

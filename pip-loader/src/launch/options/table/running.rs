@@ -1,10 +1,10 @@
 //! The options that ask jobs that run already.
 
 use super::super::readers::{set, some};
-use super::super::{Ask, values};
+use super::super::values;
 use super::{Row, Scope, row};
 use crate::launch::Refusal;
-use crate::launch::control::top::{Sort, Wanted};
+use crate::launch::ask::{Ask, Sort, Wanted};
 use std::ffi::OsStr;
 use std::time::Duration;
 
