@@ -5,6 +5,7 @@ mod advice;
 mod data;
 mod page;
 mod text;
+mod units;
 
 use super::boot::Node;
 use super::{Refusal, say};

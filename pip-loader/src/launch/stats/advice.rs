@@ -1,6 +1,7 @@
 //! What the numbers of a job say that one should do: two sentences at most, each only when they carry it.
 
 use super::data::Job;
+use super::units::time;
 
 /// Shorter jobs say nothing, in microseconds: starting takes a good part of them.
 const SHORTEST: u64 = 20_000;
@@ -35,7 +36,7 @@ fn unequal(job: &Job) -> Option<String> {
             "Give rank {} less work: it computes {times} times as long as the others do on average, and they waited {} \
              for it.",
             first.rank,
-            super::text::time(first.waited),
+            time(first.waited),
         )
     })
 }
@@ -64,8 +65,8 @@ fn policy(job: &Job) -> Option<String> {
              nobody moves them while ranks compute."
         )),
         "steal" if hits == 0 => Some(format!(
-            "Try COHORT_PROGRESS=auto: {share}% of the time goes into waits for messages that were begun before, and no \
-             rank that waited found any to move."
+            "Try COHORT_PROGRESS=auto: {share}% of the time goes into waits for messages that were begun before, and \
+             no rank that waited found any to move."
         )),
         _ => None,
     }
