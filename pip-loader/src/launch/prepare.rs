@@ -1,5 +1,6 @@
 //! Everything that can be found wrong before the first rank starts.
 
+mod reasons;
 mod words;
 
 use super::binding::{self, Binding};
@@ -10,7 +11,7 @@ use super::outcome::Outcome;
 use super::program::{self, Program, Search};
 use super::topology::Topology;
 use super::trace;
-use super::{Refusal, boot, libraries, limits, python, sanitizer, stats, voice};
+use super::{Refusal, boot, libraries, limits, stats};
 use crate::image::{OpenError, Template};
 use cohort_base::boot::AUDIT_LIBRARY;
 use cohort_base::settings::{STATS, Settings, Stats};
@@ -27,6 +28,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::task::stack::Strings;
+use reasons::Reasons;
 use words::{executed_strings, strings, wrapper_strings};
 
 /// A job that nothing stands against.
@@ -133,18 +135,7 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
         programs.push(program);
     }
     let ranks = programs.iter().map(|program| program.ranks).sum();
-    if ranks == 0 {
-        let node = place.index;
-        return Err(Refusal::new(format!("node {node} of the job has no rank")));
-    }
-    let isolated = options.isolate || !reasons.is_none();
-    if !isolated {
-        limits::check_map_count(ranks, map_entries)?;
-        limits::warn_of_shared_limits(ranks);
-    } else if place.index == 0 {
-        reasons.advise(options.isolate);
-    }
-    limits::check_task_count(ranks)?;
+    let isolated = check_ranks(options, place, ranks, map_entries, &reasons)?;
     binding::check_room(options, &topology, ranks)?;
     Ok(Prepared {
         programs,
@@ -175,6 +166,30 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
         report: options.report,
         timeout: options.timeout,
     })
+}
+
+/// Checks that a node can have so many ranks, whose programs need so many areas of memory; whether each of them gets an
+/// address space of its own.
+fn check_ranks(
+    options: &Options,
+    place: Place,
+    ranks: usize,
+    map_entries: usize,
+    reasons: &Reasons<'_>,
+) -> Result<bool, Refusal> {
+    if ranks == 0 {
+        let node = place.index;
+        return Err(Refusal::new(format!("node {node} of the job has no rank")));
+    }
+    let isolated = options.isolate || !reasons.is_none();
+    if !isolated {
+        limits::check_map_count(ranks, map_entries)?;
+        limits::warn_of_shared_limits(ranks);
+    } else if place.index == 0 {
+        reasons.advise(options.isolate);
+    }
+    limits::check_task_count(ranks)?;
+    Ok(isolated)
 }
 
 /// Prepares what wrappers have executed, one program for each rank, for one address space; the second number of a
@@ -236,52 +251,6 @@ fn check_valgrind() -> Result<(), Refusal> {
     ))
 }
 
-/// Why ranks do not share an address space although the user has not asked for that.
-#[derive(Default)]
-struct Reasons<'a> {
-    /// A program that is linked to fixed addresses.
-    fixed: Option<&'a Path>,
-    /// A program with a checker, and the checker.
-    watched: Option<(&'a Path, &'static str)>,
-    /// What is no MPI program, so that ranks are what it starts.
-    wrapper: Option<OsString>,
-}
-
-impl<'a> Reasons<'a> {
-    /// Adds those of one more program; the first of each kind counts.
-    fn add(&mut self, name: &'a OsStr, program: &PreparedProgram) {
-        let name = Path::new(name);
-        if program.fixed_address {
-            self.fixed = self.fixed.or(Some(name));
-        }
-        self.watched = self
-            .watched
-            .or(program.sanitizer.map(|checker| (name, checker)));
-        if program.linker.is_none() && self.wrapper.is_none() {
-            self.wrapper = Some(program.name.clone());
-        }
-    }
-
-    fn is_none(&self) -> bool {
-        self.fixed.is_none() && self.watched.is_none() && self.wrapper.is_none()
-    }
-
-    /// Says at once what will be so whatever ranks do.
-    fn advise(&self, is_asked_for: bool) {
-        match (self.fixed, self.watched) {
-            (Some(file), _) => advise(file),
-            (None, Some((file, checker))) if !is_asked_for => sanitizer::advise(file, checker),
-            _ => {}
-        }
-    }
-
-    /// The wrapper, if it is the only reason.
-    fn only_wrapper(self) -> Option<OsString> {
-        let others = self.fixed.is_some() || self.watched.is_some();
-        self.wrapper.filter(|_| !others)
-    }
-}
-
 /// What the ranks of one program find in their environment.
 fn environment_for(
     section: &Section,
@@ -296,19 +265,6 @@ fn environment_for(
     environment.extend(section.environment.iter().cloned());
     environment::keep_freed_memory(&mut environment);
     environment
-}
-
-/// Says why ranks do not share an address space, and what would let them.
-fn advise(file: &Path) {
-    let remedy = match python::version(&file.canonicalize().unwrap_or(file.to_owned())) {
-        Some(version) => format!("apt install libpython{version}"),
-        None => "compile it with -fPIE and link it with -pie".to_owned(),
-    };
-    voice::advise(format_args!(
-        "{} is not position-independent, so each rank is a process of its own and the network \
-         joins them; to let ranks share memory: {remedy}",
-        file.display()
-    ));
 }
 
 fn settings(environment: &Environment) -> Result<Settings, Refusal> {

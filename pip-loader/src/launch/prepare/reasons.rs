@@ -1,0 +1,66 @@
+//! Why ranks get an address space each.
+
+use super::PreparedProgram;
+use crate::launch::{python, sanitizer, voice};
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+/// Why ranks do not share an address space although the user has not asked for that.
+#[derive(Default)]
+pub(super) struct Reasons<'a> {
+    /// A program that is linked to fixed addresses.
+    fixed: Option<&'a Path>,
+    /// A program with a checker, and the checker.
+    watched: Option<(&'a Path, &'static str)>,
+    /// What is no MPI program, so that ranks are what it starts.
+    wrapper: Option<OsString>,
+}
+
+impl<'a> Reasons<'a> {
+    /// Adds those of one more program; the first of each kind counts.
+    pub(super) fn add(&mut self, name: &'a OsStr, program: &PreparedProgram) {
+        let name = Path::new(name);
+        if program.fixed_address {
+            self.fixed = self.fixed.or(Some(name));
+        }
+        self.watched = self
+            .watched
+            .or(program.sanitizer.map(|checker| (name, checker)));
+        if program.linker.is_none() && self.wrapper.is_none() {
+            self.wrapper = Some(program.name.clone());
+        }
+    }
+
+    /// Whether nothing keeps them from it.
+    pub(super) fn is_none(&self) -> bool {
+        self.fixed.is_none() && self.watched.is_none() && self.wrapper.is_none()
+    }
+
+    /// Says at once what will be so whatever ranks do.
+    pub(super) fn advise(&self, is_asked_for: bool) {
+        match (self.fixed, self.watched) {
+            (Some(file), _) => advise(file),
+            (None, Some((file, checker))) if !is_asked_for => sanitizer::advise(file, checker),
+            _ => {}
+        }
+    }
+
+    /// The wrapper, if it is the only reason.
+    pub(super) fn only_wrapper(self) -> Option<OsString> {
+        let others = self.fixed.is_some() || self.watched.is_some();
+        self.wrapper.filter(|_| !others)
+    }
+}
+
+/// Says why ranks do not share an address space, and what would let them.
+fn advise(file: &Path) {
+    let remedy = match python::version(&file.canonicalize().unwrap_or(file.to_owned())) {
+        Some(version) => format!("apt install libpython{version}"),
+        None => "compile it with -fPIE and link it with -pie".to_owned(),
+    };
+    voice::advise(format_args!(
+        "{} is not position-independent, so each rank is a process of its own and the network \
+         joins them; to let ranks share memory: {remedy}",
+        file.display()
+    ));
+}
