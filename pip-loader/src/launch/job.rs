@@ -1,6 +1,7 @@
 //! A running job: waits for its ranks, and ends them all when one fails.
 
 mod answer;
+mod end;
 mod gather;
 mod look;
 mod watch;
@@ -22,6 +23,7 @@ use super::{Refusal, TIMED_OUT, say, stats};
 use crate::task::start::SETUP_FAILED;
 use cohort_base::boot::{Lifecycle, RankBoot};
 use cohort_manager::server::Stage;
+use end::{End, exit_status};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
@@ -64,7 +66,6 @@ pub struct Job<'a> {
     lost: Option<(Instant, String)>,
     /// Exit status of the first rank that ended with its communicator while others went on, or 0.
     departed: i32,
-    /// Whether to say what the memory of ranks takes.
     /// What the user runs, and since when.
     command: String,
     since: SystemTime,
@@ -72,6 +73,7 @@ pub struct Job<'a> {
     watch: Watch,
     /// Notices that the job cannot go on.
     deadlock: Option<hang::Watch>,
+    /// Whether to say what the memory of ranks takes.
     counters: bool,
     /// The report to make at the end.
     stats: Option<stats::Wanted>,
@@ -533,35 +535,6 @@ impl<'a> Job<'a> {
     }
 }
 
-/// How a rank ended.
-#[derive(Clone, Copy, Debug)]
-enum End {
-    Exited(i32),
-    Killed(i32),
-}
-
-impl End {
-    /// What `waitpid` tells; `None` if the process has not ended.
-    fn of(status: i32) -> Option<Self> {
-        if libc::WIFEXITED(status) {
-            Some(Self::Exited(libc::WEXITSTATUS(status)))
-        } else if libc::WIFSIGNALED(status) {
-            Some(Self::Killed(libc::WTERMSIG(status)))
-        } else {
-            None
-        }
-    }
-}
-
-/// The exit status for an abort code: its low byte, unless that made a failure look
-/// like success.
-fn exit_status(code: i32) -> i32 {
-    match code & 0xff {
-        0 if code != 0 => 1,
-        status => status,
-    }
-}
-
 /// Kills what the ranks' forked processes left behind.
 fn kill_orphans() {
     for _ in 0..100 {
@@ -577,18 +550,5 @@ fn kill_orphans() {
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
             let _ = waitpid(Pid::from_raw(pid), None);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::exit_status;
-
-    #[test]
-    fn abort_codes_stay_failures() {
-        assert_eq!(exit_status(0), 0);
-        assert_eq!(exit_status(3), 3);
-        assert_eq!(exit_status(256), 1);
-        assert_eq!(exit_status(-1), 255);
     }
 }

@@ -6,7 +6,8 @@ use super::super::outcome;
 use super::super::signals::Blocked;
 use super::super::spawn::Spawner;
 use super::super::{REFUSED, say};
-use super::{End, Job};
+use super::Job;
+use super::end::End;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
