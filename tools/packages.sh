@@ -4,7 +4,8 @@
 #   tools/packages.sh FOLDER PACKAGE...
 #
 # The folder has `usr` and `etc` as the packages have them, which tools/with-packages.sh lays over the system's. What is
-# there already costs nothing, and packages that are asked for later are added. FOLDER/packages lists names and versions.
+# there already costs nothing, and packages that are asked for later are added. FOLDER/packages lists names and
+# versions.
 set -euo pipefail
 
 folder=$1
@@ -27,13 +28,16 @@ trap 'rm -rf "$staging"' EXIT
 chmod 755 "$staging"
 new=$(grep -vxFf "$folder/packages" <<<"$wanted" || true)
 echo "packages: fetching $(wc -l <<<"$new") packages for ${missing[*]}" >&2
-(cd "$staging" && awk 'NF { print $1 "=" $2 }' <<<"$new" | xargs -r -n 100 timeout 1500 apt-get download -qq 2>/dev/null)
+(cd "$staging" && awk 'NF { print $1 "=" $2 }' <<<"$new" |
+    xargs -r -n 100 timeout 1500 apt-get download -qq 2>/dev/null)
 for package in "$staging"/*.deb; do
     [ ! -e "$package" ] || dpkg -x "$package" "$staging/tree"
 done
 # Since files of the packages are found in both places, /lib is a part of /usr.
 for part in lib lib64 bin sbin; do
-    [ ! -d "$staging/tree/$part" ] || { mkdir -p "$staging/tree/usr"; cp -a "$staging/tree/$part" "$staging/tree/usr/"; }
+    [ -d "$staging/tree/$part" ] || continue
+    mkdir -p "$staging/tree/usr"
+    cp -a "$staging/tree/$part" "$staging/tree/usr/"
 done
 rm -rf "$staging"/tree/usr/share/{doc,man,locale,info,lintian}
 for part in usr etc; do

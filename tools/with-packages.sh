@@ -3,8 +3,9 @@
 #
 #   tools/with-packages.sh FOLDER COMMAND...
 #
-# A mount namespace of its own has overlays of /usr and /etc, which nobody can write. What a package's scripts would have
-# done is done here once: the linker's list of libraries, and the links of Debian's alternatives that programs need.
+# A mount namespace of its own has overlays of /usr and /etc, which nobody can write. What a package's scripts would
+# have done is done here once: the linker's list of libraries, and the links of Debian's alternatives that programs
+# need.
 set -euo pipefail
 
 folder=$1

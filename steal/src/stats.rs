@@ -86,7 +86,8 @@ pub struct Snapshot {
     pub helper_chosen: u64,
     /// How long this rank slept in waits, in ticks of `cohort_base::clock`.
     pub slept: u64,
-    /// How long it took to move something for others while it waited, in ticks; only with `COHORT_STATS=1` and its like.
+    /// How long it took to move something for others while it waited, in ticks; only with `COHORT_STATS=1` and its
+    /// like.
     pub helping: u64,
 }
 

@@ -46,7 +46,8 @@ def molds(job):
 
 def espresso(job):
     text = job.mpi("pw.x", "-in", job.input("si.in"))
-    return [re.findall(r"running on +(\d+) processors", text)[-1], *numbers(r"^!? +total energy +=\s+(\S+) Ry", text, 3)]
+    ranks = re.findall(r"running on +(\d+) processors", text)[-1]
+    return [ranks, *numbers(r"^!? +total energy +=\s+(\S+) Ry", text, 3)]
 
 
 def cp2k(job):

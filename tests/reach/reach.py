@@ -5,8 +5,8 @@
 
 Each program runs on 2 and 4 ranks, with small inputs, and its result must be that of the same run under Open MPI. A
 line for each run says so, with the time beside Open MPI's as a ratio; ends with 1 when one is wrong. --quick runs the
-short list that `make suites` runs, on 2 ranks. --table writes rows for docs/reach.md. The packages must be in CACHE/reach or, for the
-short list, in CACHE/reach-quick; --packages lists those that belong there (tools/packages.sh).
+short list that `make suites` runs, on 2 ranks. --table writes rows for docs/reach.md. The packages must be in
+CACHE/reach or, for the short list, in CACHE/reach-quick; --packages lists those that belong there (tools/packages.sh).
 """
 
 import argparse

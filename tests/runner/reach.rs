@@ -1,5 +1,5 @@
-//! Debian's programs for Open MPI, which `tests/reach` runs and compares with Open MPI: its short list. `make reach` runs
-//! all of them.
+//! Debian's programs for Open MPI, which `tests/reach` runs and compares with Open MPI: its short list. `make reach`
+//! runs all of them.
 
 use crate::command::Program;
 use crate::{Outcome, place, trial};
