@@ -150,7 +150,7 @@ impl Record {
             let (name, value) = line.split_once('\t')?;
             Some((name.to_owned(), plain(value)))
         };
-        Self(text.lines().filter_map(pair).collect())
+        Self(text.split('\n').filter_map(pair).collect())
     }
 }
 
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn records_keep_what_they_hold() {
         let mut record = Record::default();
-        record.add("command", "a\tb\nc\\n d").add("pid", 17);
+        record.add("command", "a\tb\nc\\n d\r").add("pid", 17);
         let read = Record::decode(&record.encode());
         assert_eq!(read, record);
         assert_eq!((read.number("pid"), read.get("none")), (17, ""));
