@@ -9,7 +9,8 @@ ring <- mpi.sendrecv(as.integer(rank), 1, (rank + 1) %% size, 5, integer(1), 1, 
 all <- mpi.allgather(as.integer(rank * rank), type = 1, rdata = integer(size), comm = 0)
 for (turn in 0:(size - 1)) {
     mpi.barrier(0)
-    if (turn == rank) cat("values", rank, size, total, text$b, ring, all, "\n")
+    # In one piece: launchers pass on each as it comes.
+    if (turn == rank) cat(paste0(paste(c("values", rank, size, total, text$b, ring, all), collapse = " "), "\n"))
 }
 invisible(mpi.barrier(0))
 mpi.quit(save = "no")
