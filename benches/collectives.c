@@ -1,5 +1,6 @@
 // Collectives in one run: "table" prints the time of each blocking collective at four sizes, and how long the
 // memory takes for the largest bcast and allreduce; "table NAME" only one of them; "nodes" the same without the memory;
+// "small" that of each start and end of a nonblocking or persistent one of 8 bytes;
 // "overlap sleep|work N" how much of a nonblocking one of ranks 0 and 1 hides behind computation N times as long;
 // "overlap sleep N nodes" the same between nodes.
 #define _GNU_SOURCE
@@ -52,6 +53,8 @@ static MPI_Request start(int operation, size_t bytes, MPI_Comm comm)
     MPI_Request request = MPI_REQUEST_NULL;
     switch (operation) {
     case BCAST: MPI_Ibcast(from, count, MPI_DOUBLE, 0, comm, &request); break;
+    case BARRIER: MPI_Ibarrier(comm, &request); break;
+    case REDUCE: MPI_Ireduce(from, to, count, MPI_DOUBLE, MPI_SUM, 0, comm, &request); break;
     case ALLREDUCE:
         MPI_Iallreduce(from, to, count, MPI_DOUBLE, MPI_SUM, comm, &request);
         break;
@@ -65,13 +68,38 @@ static MPI_Request start(int operation, size_t bytes, MPI_Comm comm)
     return request;
 }
 
-// Least mean of some batches, of which each takes about 20 ms.
-static double measure(int operation, size_t bytes)
+enum { BLOCKING, NONBLOCKING, PERSISTENT };
+static MPI_Request persistent[OPERATIONS];
+
+// Makes the persistent operations of 8 bytes that `run_small` starts.
+static void init_small(MPI_Comm comm)
 {
-    run(operation, bytes, MPI_COMM_WORLD);
+    MPI_Barrier_init(comm, MPI_INFO_NULL, &persistent[BARRIER]);
+    MPI_Bcast_init(from, 1, MPI_DOUBLE, 0, comm, MPI_INFO_NULL, &persistent[BCAST]);
+    MPI_Reduce_init(from, to, 1, MPI_DOUBLE, MPI_SUM, 0, comm, MPI_INFO_NULL, &persistent[REDUCE]);
+    MPI_Allreduce_init(from, to, 1, MPI_DOUBLE, MPI_SUM, comm, MPI_INFO_NULL, &persistent[ALLREDUCE]);
+}
+
+static void run_as(int form, int operation, size_t bytes, MPI_Comm comm)
+{
+    if (form == BLOCKING) {
+        run(operation, bytes, comm);
+    } else if (form == NONBLOCKING) {
+        MPI_Request request = start(operation, bytes, comm);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Start(&persistent[operation]);
+        MPI_Wait(&persistent[operation], MPI_STATUS_IGNORE);
+    }
+}
+
+// Least mean of some batches, of which each takes about 20 ms.
+static double measure(int form, int operation, size_t bytes)
+{
+    run_as(form, operation, bytes, MPI_COMM_WORLD);
     double before = seconds();
-    run(operation, bytes, MPI_COMM_WORLD);
-    run(operation, bytes, MPI_COMM_WORLD);
+    run_as(form, operation, bytes, MPI_COMM_WORLD);
+    run_as(form, operation, bytes, MPI_COMM_WORLD);
     int repeats = 0.02 / ((seconds() - before) / 2 + 1e-8);
     repeats = repeats < 3 ? 3 : repeats > 20000 ? 20000 : repeats;
     MPI_Bcast(&repeats, 1, MPI_INT, 0, MPI_COMM_WORLD);
@@ -80,7 +108,7 @@ static double measure(int operation, size_t bytes)
         MPI_Barrier(MPI_COMM_WORLD);
         before = seconds();
         for (int i = 0; i < repeats; i++)
-            run(operation, bytes, MPI_COMM_WORLD);
+            run_as(form, operation, bytes, MPI_COMM_WORLD);
         double mean = (seconds() - before) / repeats, slowest;
         MPI_Allreduce(&mean, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
         best = slowest < best ? slowest : best;
@@ -140,7 +168,7 @@ static void table(const char *only, int is_one_node)
                 break;
             if (has_blocks(operation) && sizes[i] * ranks > 2 << 20)
                 continue;
-            double time = measure(operation, sizes[i]);
+            double time = measure(BLOCKING, operation, sizes[i]);
             if (rank == 0 && operation == BARRIER)
                 printf("barrier %.3f\n", time * 1e6);
             else if (rank == 0)
@@ -151,6 +179,20 @@ static void table(const char *only, int is_one_node)
                     printf("%s %zu B bound %.3f\n", names[operation], sizes[i], bound * 1e6);
             }
         }
+}
+
+static void small(void)
+{
+    static const char *forms[] = {"blocking", "nonblocking", "persistent"};
+    init_small(MPI_COMM_WORLD);
+    for (int operation = BARRIER; operation <= ALLREDUCE; operation++)
+        for (int form = BLOCKING; form <= PERSISTENT; form++) {
+            double time = measure(form, operation, 8);
+            if (rank == 0)
+                printf("%s, %s %.3f\n", names[operation], forms[form], time * 1e6);
+        }
+    for (int operation = BARRIER; operation <= ALLREDUCE; operation++)
+        MPI_Request_free(&persistent[operation]);
 }
 
 static void compute(double length, int by_sleep)
@@ -232,6 +274,46 @@ static repeat_t overlapped(int operation, size_t bytes, MPI_Comm pair, double le
     return result;
 }
 
+// What it takes at least to have another CPU do something meanwhile, with the clocks that are read for it: to store a
+// word that the last rank polls, and, after a sleep, to load one that it has stored. Median at rank 0, in microseconds.
+static double hand_over(void)
+{
+    static double spent[REPEATS];
+    MPI_Win window;
+    MPI_Aint size;
+    int unit, last = ranks - 1;
+    volatile double *asked, *own;
+    MPI_Win_allocate_shared(256, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &own, &window);
+    MPI_Win_shared_query(window, 0, &size, &unit, &asked);
+    volatile double *done = asked + 16;
+    if (rank == 0)
+        *asked = *done = 0;
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int repeat = 0; repeat < REPEATS && (rank == 0 || rank == last); repeat++) {
+        if (rank == last) {
+            while (*asked != repeat + 1)
+                __builtin_ia32_pause();
+            memcpy(to, from, sizes[2]);
+            __atomic_thread_fence(__ATOMIC_RELEASE);
+            *done = repeat + 1;
+            continue;
+        }
+        compute(20e-6, 1);
+        double began = seconds();
+        *asked = repeat + 1;
+        double started = seconds();
+        compute(20e-6, 1);
+        double computed = seconds();
+        while (*done != repeat + 1)
+            ;
+        spent[repeat] = started - began + seconds() - computed;
+    }
+    qsort(spent, REPEATS, sizeof spent[0], in_order);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_free(&window);
+    return spent[REPEATS / 2] * 1e6;
+}
+
 // "sleep": ranks 0 and 1 sleep, and the others are idle, on a CPU of their own. "work": rank 0 works, on a CPU of
 // its own, and rank 1 waits. By node: ranks are dealt out to two nodes in turn, and each node has a CPU, so that an
 // idle rank runs while the member beside it sleeps.
@@ -240,6 +322,11 @@ static void overlap(int by_sleep, double lengths, int by_node)
     static repeat_t repeats[REPEATS];
     MPI_Comm pair;
     bind_to_cpu(by_node || ranks == 2 ? rank % 2 : rank >= 2);
+    if (by_sleep && !by_node) {
+        double least = hand_over();
+        if (rank == 0)
+            printf("hand-over %.3f\n", least);
+    }
     MPI_Comm_split(MPI_COMM_WORLD, rank < 2 ? 0 : MPI_UNDEFINED, rank, &pair);
     if (rank >= 2) {
         MPI_Recv(NULL, 0, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -280,6 +367,8 @@ int main(int argc, char **argv)
     memset(to, 0, room);
     if (argc > 3 && strcmp(argv[1], "overlap") == 0)
         overlap(strcmp(argv[2], "sleep") == 0, atof(argv[3]), argc > 4);
+    else if (argc > 1 && strcmp(argv[1], "small") == 0)
+        small();
     else
         table(argc > 2 ? argv[2] : NULL, argc < 2 || strcmp(argv[1], "nodes") != 0);
     MPI_Finalize();

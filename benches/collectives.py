@@ -1,12 +1,13 @@
 """Collectives beside other MPIs, interleaved in one run.
 
-Three tables. Blocking: each collective at four sizes (of a member's buffer; of a block for gather,
-scatter, allgather and alltoall) with 2 ranks and with more ranks than CPUs, in microseconds; in brackets ours
-over theirs (below 1 is better); and the largest bcast and allreduce over what the memory takes for the same moves,
-measured in the same run. Nonblocking, sizes as in the first table: how much of an operation of two ranks hides behind
-computation as long as its pure latency while a third rank is idle; rank 0 sleeps or works, rank 1 sleeps.
-Between nodes, as in `network.py`: both again on two nodes of two ranks. There an operation of one rank of each
-node is to be hidden, while both sleep and the other rank of each is idle.
+Four tables. Blocking: each collective at four sizes (of a member's buffer; of a block for gather, scatter,
+allgather and alltoall) with 2 ranks and with more ranks than CPUs, in microseconds; in brackets ours over theirs
+(below 1 is better); and the largest bcast and allreduce over what the memory takes for the same moves, measured in
+the same run. Small: the same of 8 bytes in all three forms, each with its end. Nonblocking, sizes as in the first
+table: how much of an operation of two ranks hides behind computation as long as its pure latency while a third rank
+is idle; rank 0 sleeps or works, rank 1 sleeps; and what nobody can hide, measured in the same run. Between nodes, as
+in `network.py`: both again on two nodes of two ranks. There an operation of one rank of each node is to be hidden,
+while both sleep and the other rank of each is idle.
 """
 
 import argparse
@@ -93,6 +94,12 @@ def overlap_table(everyone, samples, overlaps):
                 rows.append([f"{name}, {overlap[1]} x{overlap[2]}", *shares])
     print("\nShare of the pure latency that is hidden, and that latency in microseconds.\n")
     table(["", *(peer.name for peer in everyone)], rows)
+    for ranks, *kind in overlaps:
+        key = (ranks, "overlap", *kind, "hand-over")
+        found = [value for peer in everyone for values in samples[peer.name].get(key, {}).values() for value in values]
+        if found:
+            least = statistics.median(found)
+            print(f"\nTo hand something to another CPU and to learn of its end takes {least:.3f} us, with the clocks.")
 
 
 def sample_nodes(everyone, rounds, mode):
@@ -130,7 +137,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--built", type=pathlib.Path, required=True)
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--only", choices=["table", "overlap", "nodes"])
+    parser.add_argument("--only", choices=["table", "small", "overlap", "nodes"])
     parser.add_argument("--ranks", type=int, nargs="+", default=RANKS, help="of the first table")
     parser.add_argument("--operation", help="the only row of the first table: bcast, ...")
     options = parser.parse_args()
@@ -140,6 +147,8 @@ def main():
         given_up = {peer.name: set() for peer in everyone}
         kind = ("table", options.operation) if options.operation else ("table",)
         modes = [(ranks, kind) for ranks in options.ranks if options.only in (None, "table")]
+        if options.only in (None, "small"):
+            modes += [(ranks, ("small",)) for ranks in options.ranks]
         if options.only in (None, "overlap"):
             modes += [(ranks, ("overlap", *kind)) for ranks, *kind in OVERLAPS]
         for _ in range(options.rounds):
@@ -149,6 +158,9 @@ def main():
         if options.only in (None, "table"):
             for ranks in options.ranks:
                 blocking_table(everyone, samples, (ranks, *kind))
+        if options.only in (None, "small"):
+            for ranks in options.ranks:
+                blocking_table(everyone, samples, (ranks, "small"))
         if options.only in (None, "overlap"):
             overlap_table(everyone, samples, OVERLAPS)
         if options.only in (None, "nodes"):

@@ -21,9 +21,9 @@ static const char *wanted;
 static uintptr_t places[MOST], best_places[MOST];
 static volatile unsigned count;
 static unsigned best, empty;
-static long out[PARTS], in[PARTS], result;
+static long out[PARTS], in[PARTS], blocks[2], result;
 static MPI_Win win;
-static MPI_Request request;
+static MPI_Request request, repeated_barrier, repeated_allreduce, repeated_bcast;
 
 static void on_trap(int signal, siginfo_t *information, void *context) {
     (void)signal, (void)information;
@@ -89,6 +89,10 @@ static void wait_sent(void) {
 static void recv_8(void) {
     message_from_1();
     if (rank == 0) COUNTED(MPI_Recv(in, 1, MPI_LONG, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+}
+static void recv_any(void) {
+    message_from_1();
+    if (rank == 0) COUNTED(MPI_Recv(in, 1, MPI_LONG, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
 }
 static void irecv_8(void) {
     if (rank == 0) COUNTED(post());
@@ -186,6 +190,65 @@ static void bcast_8(void) {
     if (rank == 0) COUNTED(MPI_Bcast(out, 1, MPI_LONG, 0, MPI_COMM_WORLD));
     else MPI_Bcast(out, 1, MPI_LONG, 0, MPI_COMM_WORLD);
 }
+static void scatter_8(void) {
+    if (rank == 0) COUNTED(MPI_Scatter(blocks, 1, MPI_LONG, in, 1, MPI_LONG, 0, MPI_COMM_WORLD));
+    else MPI_Scatter(NULL, 0, MPI_LONG, in, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+}
+static void scattered_8(void) {
+    if (rank == 0) COUNTED(MPI_Scatter(NULL, 0, MPI_LONG, in, 1, MPI_LONG, 1, MPI_COMM_WORLD));
+    else MPI_Scatter(blocks, 1, MPI_LONG, in, 1, MPI_LONG, 1, MPI_COMM_WORLD);
+}
+static void gather_8(void) {
+    if (rank == 0) COUNTED(MPI_Gather(out, 1, MPI_LONG, blocks, 1, MPI_LONG, 0, MPI_COMM_WORLD));
+    else MPI_Gather(out, 1, MPI_LONG, NULL, 0, MPI_LONG, 0, MPI_COMM_WORLD);
+}
+static void reduce_8(void) {
+    if (rank == 0) COUNTED(MPI_Reduce(out, in, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD));
+    else MPI_Reduce(out, NULL, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+}
+static void end_both(void) { MPI_Wait(&request, MPI_STATUS_IGNORE); }
+static void ibarrier(void) {
+    if (rank == 0) COUNTED(MPI_Ibarrier(MPI_COMM_WORLD, &request));
+    else MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    end_both();
+}
+static void begin_allreduce(void) {
+    MPI_Iallreduce(out, in, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD, &request);
+}
+static void iallreduce_8(void) {
+    if (rank == 0) COUNTED(begin_allreduce());
+    else begin_allreduce();
+    end_both();
+}
+static void ibcast_8(void) {
+    if (rank == 0) COUNTED(MPI_Ibcast(out, 1, MPI_LONG, 0, MPI_COMM_WORLD, &request));
+    else MPI_Ibcast(out, 1, MPI_LONG, 0, MPI_COMM_WORLD, &request);
+    end_both();
+}
+static void wait_iallreduce(void) {
+    begin_allreduce();
+    if (rank == 0) from_peer();
+    else to_peer();
+    if (rank == 0) COUNTED(end_both());
+    else end_both();
+}
+static void start_of(MPI_Request *repeated) {
+    if (rank == 0) COUNTED(MPI_Start(repeated));
+    else MPI_Start(repeated);
+    MPI_Wait(repeated, MPI_STATUS_IGNORE);
+}
+static void wait_of(MPI_Request *repeated) {
+    MPI_Start(repeated);
+    if (rank == 0) from_peer();
+    else to_peer();
+    if (rank == 0) COUNTED(MPI_Wait(repeated, MPI_STATUS_IGNORE));
+    else MPI_Wait(repeated, MPI_STATUS_IGNORE);
+}
+static void start_barrier(void) { start_of(&repeated_barrier); }
+static void start_allreduce(void) { start_of(&repeated_allreduce); }
+static void start_bcast(void) { start_of(&repeated_bcast); }
+static void wait_barrier(void) { wait_of(&repeated_barrier); }
+static void wait_allreduce(void) { wait_of(&repeated_allreduce); }
 /* Outside of the epoch of the operations above. */
 static void lock(void) {
     if (rank == 0) {
@@ -221,6 +284,7 @@ typedef struct {
 static const Call apart[] = {
     {"Send", send_8},
     {"Recv, there", recv_8},
+    {"Recv, any source", recv_any},
     {"Isend", isend_8},
     {"Irecv, not there", irecv_8},
     {"Irecv, there", irecv_there},
@@ -234,6 +298,19 @@ static const Call apart[] = {
     {"Barrier", barrier},
     {"Bcast", bcast_8},
     {"Allreduce", allreduce_8},
+    {"Scatter, root", scatter_8},
+    {"Scatter, other", scattered_8},
+    {"Gather, root", gather_8},
+    {"Reduce, root", reduce_8},
+    {"Ibarrier", ibarrier},
+    {"Ibcast", ibcast_8},
+    {"Iallreduce", iallreduce_8},
+    {"Wait, Iallreduce", wait_iallreduce},
+    {"Start, Barrier_init", start_barrier},
+    {"Start, Bcast_init", start_bcast},
+    {"Start, Allreduce_init", start_allreduce},
+    {"Wait, Barrier_init", wait_barrier},
+    {"Wait, Allreduce_init", wait_allreduce},
     {"Win_lock", lock},
     {"Win_unlock", unlock},
     {"Win_lock_all", lock_all},
@@ -278,12 +355,18 @@ int main(int argc, char **argv) {
     empty = best;
     wanted = argc > 1 ? argv[1] : NULL;
     long *memory;
+    MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &repeated_barrier);
+    MPI_Bcast_init(out, 1, MPI_LONG, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &repeated_bcast);
+    MPI_Allreduce_init(out, in, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &repeated_allreduce);
     MPI_Win_allocate(sizeof out, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
     for (size_t at = 0; at < sizeof apart / sizeof *apart; at++) measure(&apart[at]);
     MPI_Win_lock_all(0, win);
     for (size_t at = 0; at < sizeof in_epoch / sizeof *in_epoch; at++) measure(&in_epoch[at]);
     MPI_Win_unlock_all(win);
     MPI_Win_free(&win);
+    MPI_Request_free(&repeated_barrier);
+    MPI_Request_free(&repeated_bcast);
+    MPI_Request_free(&repeated_allreduce);
     MPI_Finalize();
     return 0;
 }

@@ -1,4 +1,4 @@
-"""Latencies beside other MPIs and the raw cache line, interleaved in one run.
+"""Latencies beside other MPIs, the raw cache line and raw copies by both cores, interleaved in one run.
 
 Every MPI runs `peers.c` in each of its good settings, in turn, several rounds; per line the
 table takes each setting's median and each MPI's best setting. Ratios are ours over the peer's
@@ -91,16 +91,26 @@ def compare(everyone):
     table(["", ours.name, *(peer.name for peer in others)], rows)
 
 
+def floors(program):
+    """Name and microseconds of each line that a program without MPI prints."""
+    for line in (run([program]) or "").splitlines():
+        name, _, value = line.rpartition(" ")
+        yield name, float(value)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--built", type=pathlib.Path, required=True)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    raw = []
+    raw, copies = [], {}
     with tempfile.TemporaryDirectory() as folder:
         line = build("cc", HERE / "cacheline.c", f"{folder}/cacheline", "-pthread")
+        limit = build("cc", HERE / "copies.c", f"{folder}/copies", "-pthread")
         everyone = peers(options.built, folder)
         for _ in range(options.rounds):
+            for name, value in floors(limit):
+                copies.setdefault(name, []).append(value)
             for peer in everyone:
                 raw.extend(float(text.split()[-1]) for text in (run([line]) or "").splitlines())
                 peer.measure()
@@ -110,6 +120,10 @@ def main():
         floor, mine = min(raw), everyone[0].best("latency 8 B")
         ratio = "" if mine is None else f"; our 8 B message takes {mine / floor:.2f} of them"
         print(f"\nA raw cache line takes {floor:.3f} us from core to core{ratio}.")
+    for name, values in copies.items():
+        floor, mine = statistics.median(values), everyone[0].best(name)
+        ratio = "" if mine is None else f"; our message takes {mine / floor:.2f} of that"
+        print(f"Two cores copy {name.removeprefix('latency ')} in {floor:.1f} us{ratio}.")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ PROGRAMS = {
     "peers": [(2, "pair"), (16, "crowd")],
     "messages": [(2, mode) for mode in ("kinds", "parts", "matching", "threads 1", "threads 8")],
     "windows": [(2, "pair")],
-    "collectives": [(2, "table"), (8, "table"), (16, "table")],
+    "collectives": [(2, "table"), (8, "table"), (16, "table"), (2, "small"), (8, "small")],
 }
 
 

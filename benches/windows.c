@@ -133,7 +133,8 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     target = size / 2;
-    buffer = calloc(1, LONG);
+    buffer = malloc(LONG);
+    memset(buffer, 0, LONG); /* of pages of its own: those of calloc are all the same one until they are written */
     MPI_Win_allocate(LONG, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
     memset(memory, 0, LONG);
     MPI_Barrier(MPI_COMM_WORLD);

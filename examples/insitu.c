@@ -20,6 +20,9 @@
 // buffers gains less: it does by hand what happens here by itself.
 //
 // The result is compared with what rank 1 gets alone, without messages.
+//# ranks: 2
+//# args: 4 1
+//# stdout: 0 of them with a wrong result
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,11 +7,13 @@ enum { ROUNDS = 60 };
 int main(int argc, char **argv) {
     begin_pair(&argc, &argv);
     for (int length = 64 << 10; length <= LONGEST; length <<= 4) {
-        double plain = late_messages(length, 0, ROUNDS);
+        double plain = late_messages(length, 0, 0, ROUNDS).median;
         for (int factor = 4; factor <= 7; factor++) {
             double computation = plain * factor / 2;
-            double left = late_messages(length, computation, ROUNDS) - computation;
-            if (rank == 0) printf("%d-KiB %.1f %.2f\n", length >> 10, factor / 2.0, left);
+            struct spread left = late_messages(length, computation, 1, ROUNDS);
+            char series[32];
+            snprintf(series, sizeof series, "%d-KiB", length >> 10);
+            if (rank == 0) show(series, factor / 2.0, left);
         }
     }
     return end_pair();

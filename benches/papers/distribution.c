@@ -6,10 +6,10 @@ enum { ROUNDS = 200, LENGTH = 256 << 10 };
 int main(int argc, char **argv) {
     double hidden[ROUNDS];
     begin_pair(&argc, &argv);
-    double plain = late_messages(LENGTH, 0, 60), computation = 3 * plain + 50;
+    double plain = late_messages(LENGTH, 0, 0, 60).median, computation = 3 * plain + 50;
     for (int round = 0; round < ROUNDS; round++) {
         MPI_Barrier(pair);
-        double left = late_message(LENGTH, computation) - computation;
+        double left = late_message(LENGTH, computation, 1);
         double part = 100 * (1 - left / plain);
         hidden[round] = part < 0 ? 0 : part > 100 ? 100 : part;
     }

@@ -68,7 +68,11 @@ def main():
                 for line in "".join(filter(None, outputs)).splitlines():
                     _, experiment, value = line.split()
                     found.setdefault(experiment, {}).setdefault(name, []).append(float(value))
-    table(["experiment", *runs], [row(experiment, values, runs) for experiment, values in found.items()])
+    rows = [row(experiment, values, runs) for experiment, values in found.items()]
+    others = [cells for cells in rows if cells[0].endswith(("per-second", "ms"))]
+    table(["experiment, us", *runs], [cells for cells in rows if cells not in others])
+    print()
+    table(["experiment, as named", *runs], others)
 
 
 if __name__ == "__main__":

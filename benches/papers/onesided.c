@@ -2,35 +2,44 @@
    post-start-complete-wait, as the target sees them; with 3 ranks exclusive locks, as the second
    origin sees them. First the duration of an epoch with one put. Then the partner comes late, so
    that the origin computes before its put can go: for that delay, and then twice as long as the
-   longest epoch took. What is shown is the time from the beginning of the round, beyond the origin's computation;
-   with progress all lengths are alike. An origin that waits for the late target before it computes adds the delay. */
+   longest epoch took. What is shown is the time beyond the origin's computation, from the beginning of the round until
+   the epoch has ended at the rank that measures; with progress all lengths are alike. An origin that waits for the late
+   target before it computes adds the delay. All ranks begin a round at a time that they have agreed on: if each counted
+   from when it left a barrier, a target that leaves it later than its origin would see a part of the computation only,
+   and print less than nothing. (All ranks read the same clock, also those of two network namespaces.) */
 #define _GNU_SOURCE
 #include "pair.h"
 #include <sched.h>
-enum { ROUNDS = 60, LATE_US = 50, HOLD_US = 100, TARGET = 0, ORIGIN = 1, HOLDER = 2 };
+enum { ROUNDS = 60, LATE_US = 50, HOLD_US = 100, LEAD_US = 60, TARGET = 0, ORIGIN = 1, HOLDER = 2 };
 static MPI_Win win;
 static MPI_Comm comm;
 static MPI_Group partner;
 static int length;
-static double work, late;
+static double work, late, begun;
 
 static void put(void) {
     MPI_Put(buffer, length, MPI_BYTE, TARGET, 0, length, MPI_BYTE, win);
     compute_us(work);
 }
 
+/* The next round begins for all members at once. */
+static void agree(void) {
+    MPI_Barrier(comm);
+    begun = now_us() + LEAD_US;
+    MPI_Bcast(&begun, 1, MPI_DOUBLE, TARGET, comm);
+    while (now_us() < begun) continue;
+}
+
 /* Each returns the duration of one epoch at the rank that measures. */
 static double fence(void) {
-    double start = now_us();
     if (rank == TARGET) compute_us(late);
     MPI_Win_fence(MPI_MODE_NOPRECEDE, win);
     if (rank == ORIGIN) put();
     MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
-    return now_us() - start;
+    return now_us() - begun;
 }
 
 static double gats(void) {
-    double start = now_us();
     if (rank == TARGET) compute_us(late);
     if (rank == TARGET) {
         MPI_Win_post(partner, 0, win);
@@ -40,7 +49,7 @@ static double gats(void) {
         put();
         MPI_Win_complete(win);
     }
-    return now_us() - start;
+    return now_us() - begun;
 }
 
 /* The holder has the lock, which MPI may fetch late, when the origin asks for it, and gives it back
@@ -74,31 +83,37 @@ static void pin(int core) {
     sched_setaffinity(0, sizeof set, &set);
 }
 
-static double median_of(double (*epoch)(void), int measurer) {
-    double times[ROUNDS], middle;
+/* Durations less the computation; all members get them. */
+static struct spread repeat(double (*epoch)(void), int measurer) {
+    double times[ROUNDS];
+    struct spread all;
     for (int round = 0; round < ROUNDS; round++) {
-        MPI_Barrier(comm);
-        times[round] = epoch();
+        agree();
+        times[round] = epoch() - work;
     }
-    middle = median(times, ROUNDS);
-    MPI_Bcast(&middle, 1, MPI_DOUBLE, measurer, comm);
-    return middle;
+    all = spread_of(times, ROUNDS);
+    MPI_Bcast(&all, 3, MPI_DOUBLE, measurer, comm);
+    return all;
 }
 
 static void measure(const char *name, double (*epoch)(void), int measurer, double delay) {
     double longest = 0;
+    char series[64];
     work = late = 0;
+    snprintf(series, sizeof series, "%s-duration", name);
     for (int i = 0; i < LENGTHS; i++) {
         length = lengths[i];
-        longest = median_of(epoch, measurer);
-        if (rank == 0) printf("%s-duration %d %.2f\n", name, length >> 10, longest);
+        struct spread took = repeat(epoch, measurer);
+        longest = took.median;
+        if (rank == 0) show(series, length >> 10, took);
     }
+    snprintf(series, sizeof series, "%s-beyond-computation", name);
     for (int i = 0; i < LENGTHS; i++) {
         length = lengths[i];
         work = delay + 2 * longest;
         late = delay;
-        double took = median_of(epoch, measurer);
-        if (rank == 0) printf("%s-beyond-computation %d %.2f\n", name, length >> 10, took - work);
+        struct spread beyond = repeat(epoch, measurer);
+        if (rank == 0) show(series, length >> 10, beyond);
     }
 }
 
@@ -121,7 +136,7 @@ int main(int argc, char **argv) {
         MPI_Comm_group(comm, &all);
         MPI_Group_incl(all, 1, &other, &partner);
         measure("fence", fence, TARGET, LATE_US);
-        measure("gats", gats, TARGET, LATE_US);
+        measure("post-start-complete-wait", gats, TARGET, LATE_US);
         MPI_Group_free(&partner);
         MPI_Group_free(&all);
     } else {

@@ -6,7 +6,7 @@ enum { ROUNDS = 100 };
 int main(int argc, char **argv) {
     begin_pair(&argc, &argv);
     for (int i = 0; i < LENGTHS; i++) {
-        double post[ROUNDS], wait[ROUNDS], enough = 3 * late_messages(lengths[i], 0, 40) + 50;
+        double post[ROUNDS], wait[ROUNDS], enough = 3 * late_messages(lengths[i], 0, 0, 40).median + 50;
         for (int round = 0; round < ROUNDS; round++) {
             MPI_Request request;
             MPI_Barrier(pair);
@@ -19,14 +19,14 @@ int main(int argc, char **argv) {
             MPI_Wait(&request, MPI_STATUS_IGNORE);
             wait[round] = now_us() - start;
         }
-        double results[2] = {median(post, ROUNDS), median(wait, ROUNDS)};
-        if (rank == 1) MPI_Send(results, 1, MPI_DOUBLE, 0, 2, pair);
+        struct spread posted = spread_of(post, ROUNDS), waited = spread_of(wait, ROUNDS);
+        if (rank == 1) MPI_Send(&posted, 3, MPI_DOUBLE, 0, 2, pair);
         if (rank == 0) {
-            double isend;
-            MPI_Recv(&isend, 1, MPI_DOUBLE, 1, 2, pair, MPI_STATUS_IGNORE);
-            printf("MPI_Irecv %d %.3f\n", lengths[i] >> 10, results[0]);
-            printf("MPI_Isend %d %.3f\n", lengths[i] >> 10, isend);
-            printf("MPI_Wait %d %.3f\n", lengths[i] >> 10, results[1]);
+            struct spread sent;
+            MPI_Recv(&sent, 3, MPI_DOUBLE, 1, 2, pair, MPI_STATUS_IGNORE);
+            show("MPI_Irecv", lengths[i] >> 10, posted);
+            show("MPI_Isend", lengths[i] >> 10, sent);
+            show("MPI_Wait", lengths[i] >> 10, waited);
         }
     }
     return end_pair();

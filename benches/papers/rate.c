@@ -6,7 +6,7 @@ int main(int argc, char **argv) {
     MPI_Request requests[WINDOW];
     begin_pair(&argc, &argv);
     for (int i = 0; i < LENGTHS - 1; i++) {
-        double times[ROUNDS];
+        double rates[ROUNDS];
         for (int round = 0; round < ROUNDS; round++) {
             MPI_Barrier(pair);
             double start = now_us();
@@ -15,9 +15,9 @@ int main(int argc, char **argv) {
                 else MPI_Isend(buffer, lengths[i], MPI_BYTE, 0, m, pair, &requests[m]);
             }
             MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
-            times[round] = now_us() - start;
+            rates[round] = WINDOW / (now_us() - start);
         }
-        if (rank == 0) printf("rate %d %.4f\n", lengths[i] >> 10, WINDOW / median(times, ROUNDS));
+        if (rank == 0) show("rate", lengths[i] >> 10, spread_of(rates, ROUNDS));
     }
     return end_pair();
 }

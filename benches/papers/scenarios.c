@@ -25,7 +25,7 @@ static double sender_first(int length) {
     return now_us() - start;
 }
 
-static double receiver_first(int length) { return late_message(length, 0); }
+static double receiver_first(int length) { return late_message(length, 0, 0); }
 
 int main(int argc, char **argv) {
     const char *names[] = {"blocking", "sender-first", "receiver-first"};
@@ -39,7 +39,7 @@ int main(int argc, char **argv) {
                 double time = scenarios[s](lengths[i]);
                 if (round >= 0) times[round] = time;
             }
-            if (rank == 0) printf("%s %d %.3f\n", names[s], lengths[i] >> 10, median(times, ROUNDS));
+            if (rank == 0) show(names[s], lengths[i] >> 10, spread_of(times, ROUNDS));
         }
     }
     return end_pair();

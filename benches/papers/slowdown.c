@@ -34,7 +34,7 @@ int main(int argc, char **argv) {
             }
             ratios[round] = 100 * (times[1] / times[0] - 1);
         }
-        if (rank == 0) printf("slow-down %d %.2f\n", pending, median(ratios, ROUNDS));
+        if (rank == 0) show("slow-down", pending, spread_of(ratios, ROUNDS));
     }
     return MPI_Finalize();
 }

@@ -69,8 +69,8 @@ static void measure(MPI_Comm grid, const int *dims, int order, int size) {
         computing[i] = sums[0] / size;
         exchanging[i] = sums[1] / size;
     }
-    if (rank == 0) printf("computation %d %.2f\n", order, median(computing, STEPS));
-    if (rank == 0) printf("halo-exchange %d %.2f\n", order, median(exchanging, STEPS));
+    if (rank == 0) show("computation", order, spread_of(computing, STEPS));
+    if (rank == 0) show("halo-exchange", order, spread_of(exchanging, STEPS));
     MPI_Type_free(&column);
     free(now_grid);
     free(next_grid);

