@@ -21,6 +21,19 @@ const LARGE_ALIGN_MAX: usize = SLAB_SIZE / 2;
 /// The least block of zero bytes that is a mapping of its own.
 const MAPPED_LEAST: usize = 256 << 10;
 
+/// The least mapping for which the kernel is asked for pages of [`HUGE_PAGE`] bytes: they waste less than a half of it.
+const HUGE_LEAST: usize = 2 * HUGE_PAGE;
+const HUGE_PAGE: usize = 2 << 20;
+
+/// What of a long block will be touched.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Touched {
+    /// All of it.
+    All,
+    /// Here and there a place: a table with room for many that few will use. Huge pages would take memory for the rest.
+    Here,
+}
+
 /// A heap: one task at a time allocates, any task frees.
 ///
 /// A new heap owns no memory. *The claim* below is whatever the user of this type excludes
@@ -127,8 +140,29 @@ impl Heap {
     /// # Safety
     /// As for [`Heap::alloc`].
     pub unsafe fn alloc_zeroed(&self, size: usize, align: usize) -> Option<NonNull<u8>> {
+        // SAFETY: the caller's promise.
+        unsafe { self.alloc_zeros(size, align, Touched::Here) }
+    }
+
+    /// [`Heap::alloc_zeroed`] of a block all of which will be touched.
+    ///
+    /// # Safety
+    /// As for [`Heap::alloc`].
+    pub unsafe fn alloc_zeroed_dense(&self, size: usize, align: usize) -> Option<NonNull<u8>> {
+        // SAFETY: the caller's promise.
+        unsafe { self.alloc_zeros(size, align, Touched::All) }
+    }
+
+    /// # Safety
+    /// As for [`Heap::alloc`].
+    unsafe fn alloc_zeros(
+        &self,
+        size: usize,
+        align: usize,
+        touched: Touched,
+    ) -> Option<NonNull<u8>> {
         if size >= MAPPED_LEAST && align <= LARGE_ALIGN_MAX {
-            return self.map_huge(size, align);
+            return self.map_huge(size, align, touched);
         }
         // SAFETY: the caller's promise.
         let block = unsafe { self.alloc(size, align) }?;
@@ -331,17 +365,24 @@ impl Heap {
             unsafe { start.cast().write(Header::new(self, Kind::Run { slabs })) };
             start
         } else {
-            return self.map_huge(size, align);
+            return self.map_huge(size, align, Touched::All);
         };
         // SAFETY: the offset lies within the run, which is longer.
         Some(unsafe { start.add(offset) })
     }
 
     /// A block that is a mapping of its own; its bytes are zero. `align` is at most [`LARGE_ALIGN_MAX`].
-    fn map_huge(&self, size: usize, align: usize) -> Option<NonNull<u8>> {
+    fn map_huge(&self, size: usize, align: usize, touched: Touched) -> Option<NonNull<u8>> {
         let offset = align.max(LARGE_OFFSET);
         let length = size.checked_add(offset)?.checked_next_multiple_of(PAGE)?;
-        let start = map::map_aligned(length, SLAB_SIZE)?;
+        let start = if length < HUGE_LEAST || touched == Touched::Here {
+            map::map_aligned(length, SLAB_SIZE)?
+        } else {
+            let start = map::map_aligned(length, HUGE_PAGE)?;
+            // SAFETY: the mapping just made.
+            unsafe { map::advise_huge(start, length) };
+            start
+        };
         self.huge.fetch_add(length as u64, Ordering::Relaxed);
         // SAFETY: a fresh mapping, aligned to a slab.
         unsafe { start.cast().write(Header::new(self, Kind::Huge { length })) };

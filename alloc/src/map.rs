@@ -4,11 +4,11 @@
 mod checked;
 
 #[cfg(miri)]
-pub(crate) use checked::{discard, map_aligned, unmap};
+pub(crate) use checked::{advise_huge, discard, map_aligned, unmap};
 #[cfg(not(miri))]
 use core::sync::atomic::{AtomicUsize, Ordering};
 #[cfg(not(miri))]
-pub(crate) use kernel::{discard, map_aligned, unmap};
+pub(crate) use kernel::{advise_huge, discard, map_aligned, unmap};
 
 /// What the kernel refused last, for messages.
 #[cfg(not(miri))]
@@ -55,6 +55,15 @@ mod kernel {
             unmap(aligned.wrapping_add(length), after);
         }
         NonNull::new(aligned)
+    }
+
+    /// Has the kernel take pages of 2 MB for a range, if the system allows programs to ask for them.
+    ///
+    /// # Safety
+    /// The range is a mapping of [`map_aligned`].
+    pub(crate) unsafe fn advise_huge(start: NonNull<u8>, length: usize) {
+        // SAFETY: the caller's promise; the content stays. A kernel that refuses has small pages only.
+        let _ = unsafe { madvise(start.as_ptr().cast(), length, Advice::LinuxHugepage) };
     }
 
     /// Unmaps `length` bytes, a multiple of [`PAGE`]; nothing if 0.

@@ -6,5 +6,7 @@ fn main() {
     println!("cargo::rustc-cdylib-link-arg=-nostdlib");
     println!("cargo::rustc-cdylib-link-arg=-Wl,--no-as-needed,-l:ld-linux-x86-64.so.2");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,defs,-z,now");
+    // Where the kernel begins if it executes the library.
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-e,cohort_leave");
     println!("cargo::rerun-if-changed=build.rs");
 }

@@ -53,7 +53,7 @@ pub struct Segment {
 /// What is needed to map and start a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadPlan {
-    /// Segments in ascending order of address, without overlap.
+    /// Segments in ascending order of address, without overlap; two may have a page of the file in common.
     pub segments: Vec<Segment>,
     /// Page-rounded range of addresses that the segments cover.
     pub span: Range<u64>,
@@ -82,18 +82,33 @@ pub struct LoadPlan {
 }
 
 impl LoadPlan {
-    /// What an accepted plan promises to the code that maps it: segments in order and apart, within the
-    /// file and the span.
+    /// Map entries that the file takes once its dynamic linker has prepared it: its segments, zero-filled data behind
+    /// them, and what is protected after relocation.
+    #[must_use]
+    pub fn map_entries(&self) -> usize {
+        let zeroes = |segment: &&Segment| {
+            let in_file = (segment.address + segment.file_len).next_multiple_of(PAGE);
+            segment.write && segment.address + segment.memory_len > in_file
+        };
+        self.segments.len() + self.segments.iter().filter(zeroes).count() + 1
+    }
+
+    /// What an accepted plan promises to the code that maps it: segments in order, no byte of memory in two of them,
+    /// within the file and the span.
     fn fits(&self, file_len: u64) -> bool {
         let mut end = self.span.start;
         let in_order = self.segments.iter().all(|segment| {
-            let apart = segment.address / PAGE * PAGE >= end;
-            end = (segment.address + segment.memory_len).next_multiple_of(PAGE);
+            let apart = segment.address >= end;
+            end = segment.address + segment.memory_len;
             apart
                 && segment.file_len <= segment.memory_len
                 && segment.file_offset + segment.file_len <= file_len
         });
-        in_order && !self.segments.is_empty() && end == self.span.end
+        let may_follow = |pair: &[Segment]| pair[1].may_follow(&pair[0]);
+        in_order
+            && self.segments.windows(2).all(may_follow)
+            && !self.segments.is_empty()
+            && end.next_multiple_of(PAGE) == self.span.end
     }
 }
 
@@ -206,6 +221,20 @@ impl Segment {
                 .checked_add(len)
                 .is_some_and(|end| end <= self.address + self.memory_len)
     }
+
+    /// Whether the segment may come behind the previous one: in pages of its own, or, as `patchelf` leaves a file, in
+    /// the previous one's last page, if both have that page from the same place of the file. Mapping it again changes
+    /// nothing.
+    fn may_follow(&self, previous: &Self) -> bool {
+        let end = previous.address + previous.memory_len;
+        if self.address / PAGE * PAGE >= end.next_multiple_of(PAGE) {
+            return true;
+        }
+        let same_place = self.address.wrapping_sub(self.file_offset)
+            == previous.address.wrapping_sub(previous.file_offset);
+        let both_of_file = previous.memory_len == previous.file_len && self.file_len > 0;
+        self.address >= end && same_place && both_of_file
+    }
 }
 
 fn parse_header(file: &[u8]) -> Result<Header, ElfError> {
@@ -296,15 +325,7 @@ fn push_segment(
             "a segment's offset and address are not congruent",
         ));
     }
-    let page = address / PAGE * PAGE;
-    let previous = plan
-        .segments
-        .last()
-        .map_or(0, |previous| previous.address + previous.memory_len);
-    if page < previous.next_multiple_of(PAGE) {
-        return Err(ElfError::Malformed("segments overlap or are out of order"));
-    }
-    plan.segments.push(Segment {
+    let segment = Segment {
         address,
         memory_len,
         file_offset: header.p_offset,
@@ -312,7 +333,12 @@ fn push_segment(
         read: header.p_flags & PF_R != 0,
         write: header.p_flags & PF_W != 0,
         execute: header.p_flags & PF_X != 0,
-    });
+    };
+    let mut previous = plan.segments.last().into_iter();
+    if !previous.all(|previous| segment.may_follow(previous)) {
+        return Err(ElfError::Malformed("segments overlap or are out of order"));
+    }
+    plan.segments.push(segment);
     Ok(())
 }
 

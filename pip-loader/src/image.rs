@@ -110,8 +110,8 @@ impl Template {
         let start = reserve(span, libc::PROT_NONE, libc::MAP_NORESERVE)?;
         let base = (start as usize).wrapping_sub(self.plan.span.start as usize);
         for segment in &self.plan.segments {
-            // SAFETY: `parse` promises that segments are disjoint and inside the span,
-            // which was reserved above and is referenced by nobody yet.
+            // SAFETY: `parse` promises that segments are inside the span, which was reserved above and is referenced by
+            // nobody yet, and that a page that two have in common is the same page of the file.
             unsafe { self.map_segment(base, segment)? };
         }
         Ok(Image {
@@ -127,7 +127,7 @@ impl Template {
     /// Maps one segment's file pages and its zero-filled rest.
     ///
     /// # Safety
-    /// The segment's pages at `base` are reserved and unused.
+    /// The segment's pages at `base` are reserved and unused, but for one that already is the same page of the file.
     unsafe fn map_segment(&self, base: usize, segment: &Segment) -> io::Result<()> {
         let page = PAGE as usize;
         let begin = base.wrapping_add(segment.address as usize);

@@ -4,6 +4,7 @@
 //! exists; [`job::Job`] then starts the ranks and waits for their end.
 
 mod adopt;
+mod allocator;
 pub mod ask;
 mod backtrace;
 mod binding;
@@ -96,11 +97,7 @@ pub fn run(arguments: Vec<OsString>) -> i32 {
         Err(refusal) => return refuse(&refusal),
     };
     let options = match request {
-        Request::Print(text) => {
-            // A reader that went away has read enough.
-            let _ = std::io::stdout().write_all(text.as_bytes());
-            return 0;
-        }
+        Request::Print(text) => return show(Ok(text)),
         Request::Run(options) => options,
         Request::Draw { timelines, picture } => {
             return show(draw::draw(&timelines, picture.as_deref()));
@@ -128,6 +125,16 @@ fn tell(options: &Options) {
             "{ignored}: about the inside of another launcher, without effect here"
         ));
     }
+    let mut sections = options.sections.iter();
+    let is_alone = matches!(&*options.sections, [only] if matches!(*only.ranks, [] | [1]));
+    if let options::Input::Rank(rank) = options.input
+        && !(is_alone && options.hosts.is_none())
+        && sections.any(|it| python::reads_standard_input(&it.program, &it.arguments))
+    {
+        voice::advise(format_args!(
+            "Python reads its program from standard input, which rank {rank} alone gets: --stdin all gives it to all"
+        ));
+    }
     for note in &options.notes {
         voice::advise(format_args!("{note}"));
     }
@@ -143,12 +150,24 @@ fn tell(options: &Options) {
 /// Prints what an option asks for instead of a job.
 fn show(page: Result<String, Refusal>) -> i32 {
     match page {
-        Ok(page) => {
-            // A reader that went away has read enough.
-            let _ = std::io::stdout().write_all(page.as_bytes());
-            0
-        }
+        Ok(page) => print(&page).map_or_else(|refusal| refuse(&refusal), |_| 0),
         Err(refusal) => refuse(&refusal),
+    }
+}
+
+/// Writes to standard output; whether somebody reads on.
+fn print(text: &str) -> Result<bool, Refusal> {
+    let mut output = std::io::stdout();
+    let written = output
+        .write_all(text.as_bytes())
+        .and_then(|()| output.flush());
+    match written {
+        Ok(()) => Ok(true),
+        // A reader that went away has read enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Refusal::new(format!(
+            "cannot write to standard output: {error}"
+        ))),
     }
 }
 
@@ -157,7 +176,7 @@ fn show(page: Result<String, Refusal>) -> i32 {
 fn run_node(options: &Options) -> Result<i32, Refusal> {
     let signals = signals::Signals::block()?;
     // SAFETY: nothing has started a thread.
-    let guardian = unsafe { guardian::Guardian::start() };
+    let mut guardian = unsafe { guardian::Guardian::start() };
     let mut membership = membership::Membership::connect(start_limit(options))?;
     if membership.place().index == 0 {
         let parts = info::parts(options)?;
@@ -166,6 +185,9 @@ fn run_node(options: &Options) -> Result<i32, Refusal> {
         }
     }
     let prepared = prepare::prepare(options, membership.place(), &guardian.job);
+    if let Ok(job) = &prepared {
+        job.files().for_each(|file| guardian.name_file(file));
+    }
     let status = match prepared.and_then(|job| job::Job::start(job, signals, &mut membership)) {
         Ok(job) => job.wait(),
         Err(refusal) => refuse(&refusal),

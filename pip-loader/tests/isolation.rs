@@ -179,3 +179,18 @@ fn the_machine_is_shown_with_ranks_beside_their_core() {
     );
     assert_eq!(rows.last(), Some(&"1 rank, bound by core"));
 }
+
+#[test]
+fn ranks_begin_sessions_of_their_own_where_they_are_told_to() {
+    // Of /proc/PID/stat the first number is the pid and the sixth that of the session.
+    let script = "read -r all </proc/$$/stat; set -- $all; test $1 = $6 && echo own || echo common";
+    for (option, session) in [("--own-sessions", "own"), ("-l", "common")] {
+        let words = ["--no-mpi", option, "-n", "2", "sh", "-c", script];
+        let outcome = run_command(&mut pip_exec(words), &[]);
+        let lines = outcome.lines();
+        assert!(
+            lines.len() == 2 && lines.iter().all(|line| line.ends_with(session)),
+            "{option}: {lines:?}"
+        );
+    }
+}

@@ -145,3 +145,20 @@ fn a_question_is_seen_before_its_line_ends() {
     input.write_all(b"me\n").expect("room");
     assert_eq!(finish(child, Instant::now()).status, 0);
 }
+
+#[test]
+fn output_that_is_lost_on_a_full_disk_fails_the_job() {
+    for redirection in ["> /dev/full", "2> /dev/full >&2"] {
+        let command = format!("exec \"$0\" --no-mpi --label -n 2 echo hi {redirection}");
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &command, env!("CARGO_BIN_EXE_pip-exec")]);
+        let outcome = run_command(&mut shell, b"");
+        assert_eq!((outcome.status, &*outcome.output), (1, ""), "{outcome:?}");
+        if redirection.starts_with('>') {
+            let words =
+                "pip-exec: some of what the ranks wrote is lost: stdout: No space left on device";
+            assert!(outcome.error.starts_with(words), "{outcome:?}");
+            assert_eq!(outcome.error.lines().count(), 1, "{outcome:?}");
+        }
+    }
+}

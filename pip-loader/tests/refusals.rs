@@ -42,6 +42,7 @@ fn files_that_cannot_be_ranks() {
     folder.file("empty", b"");
     folder.file("text", b"echo hello\n");
     folder.file("no-interpreter", b"#!/nonexistent/sh\n");
+    folder.file("windows", b"#!/bin/sh\r\necho hello\r\n");
     folder.file(
         "endless",
         format!("#!{}/endless\n", folder.path().display()).as_bytes(),
@@ -57,6 +58,7 @@ fn files_that_cannot_be_ranks() {
         ),
         ("execstack", "executable stack"),
         ("bits32", "32-bit"),
+        ("windows", "ends in a carriage return"),
         ("foreign", "made for AARCH64, not x86-64"),
         ("truncated", "it is truncated"),
         ("empty", "neither an ELF file nor a script"),
@@ -129,6 +131,9 @@ fn settings() {
 fn more_ranks_than_the_system_allows() {
     let message = refusal("-n 100000 true");
     assert!(message.contains("sysctl vm.max_map_count="), "{message}");
+    // As many as a kernel can have at most, beside those that exist.
+    let message = refusal("--isolate -n 4194304 true");
+    assert!(message.contains("more tasks than kernel."), "{message}");
 
     // SAFETY: no conditions.
     if unsafe { libc::geteuid() } != 0 {
@@ -196,4 +201,16 @@ fn help_and_version() {
             .any(|line| line.starts_with("usage: pip-exec"))
     );
     assert!(run("--version").lines()[0].starts_with("pip-exec (Cohort) "));
+}
+
+#[test]
+fn a_folder_that_the_dynamic_linker_cannot_be_told_of_is_named() {
+    let folder = Folder::new("letters:in$it");
+    folder.file("libcohort_node.so", b"");
+    let copy = folder.pip_exec();
+    let outcome = run_command(std::process::Command::new(copy).arg("true"), b"");
+    assert_eq!(outcome.status, 2, "{outcome:?}");
+    let words = "pip-exec: the dynamic linker cannot look for libraries in ";
+    assert!(outcome.error.starts_with(words), "{outcome:?}");
+    assert!(outcome.error.contains("letters:in$it"), "{outcome:?}");
 }

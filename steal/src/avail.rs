@@ -5,6 +5,9 @@
 //! messages at once: whoever has reason to expect one raises it and lowers it when the
 //! reason is gone. Raised means "a message is likely", never "a message is there".
 //!
+//! Posted receives are a reason of their own for messages within the node, so that a worker may pass
+//! over a rank that expects nothing else.
+//!
 //! The counters share a line of their own: workers of the whole node poll it, and it is written
 //! once per receive, not once per poll. All accesses are Relaxed: the answer is a hint, and
 //! what a worker then reads of the rank is ordered by the claim. A worker that is about
@@ -16,7 +19,10 @@ use cohort_base::sync::atomic::{AtomicU32, Ordering};
 
 /// What one rank expects, by kind of task.
 #[derive(Debug)]
-pub struct Availability(CacheLine<[AtomicU32; TaskKind::COUNT]>);
+pub struct Availability(CacheLine<[AtomicU32; TaskKind::COUNT + 1]>);
+
+/// The place of posted receives, behind those of the kinds.
+const RECEIVES: usize = TaskKind::COUNT;
 
 impl Default for Availability {
     fn default() -> Self {
@@ -29,14 +35,18 @@ impl Availability {
     #[cfg(not(loom))]
     #[must_use]
     pub const fn new() -> Self {
-        Self(CacheLine([AtomicU32::new(0), AtomicU32::new(0)]))
+        Self(CacheLine(
+            [const { AtomicU32::new(0) }; TaskKind::COUNT + 1],
+        ))
     }
 
     /// Nothing is expected.
     #[cfg(loom)]
     #[must_use]
     pub fn new() -> Self {
-        Self(CacheLine([AtomicU32::new(0), AtomicU32::new(0)]))
+        Self(CacheLine(
+            [(); TaskKind::COUNT + 1].map(|()| AtomicU32::new(0)),
+        ))
     }
 
     /// One more reason to expect messages of this kind.
@@ -52,10 +62,30 @@ impl Availability {
         debug_assert!(before > 0, "{kind:?} was lowered more often than raised");
     }
 
+    /// Receives are posted from now on. As [`Availability::raise`], a full barrier where locked instructions are.
+    #[inline]
+    pub fn raise_receives(&self) {
+        self.0[RECEIVES].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// No receive is posted any more.
+    #[inline]
+    pub fn lower_receives(&self) {
+        self.0[RECEIVES].fetch_sub(1, Ordering::Relaxed);
+    }
+
     /// Whether there is any reason to expect messages of this kind.
     #[inline]
     #[must_use]
     pub fn is_raised(&self, kind: TaskKind) -> bool {
+        self.is_raised_beyond_receives(kind)
+            || kind == TaskKind::Shm && self.0[RECEIVES].load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether there is any reason but receives to expect messages of this kind.
+    #[inline]
+    #[must_use]
+    pub fn is_raised_beyond_receives(&self, kind: TaskKind) -> bool {
         self.0[kind.index()].load(Ordering::Relaxed) != 0
     }
 }
@@ -72,6 +102,19 @@ mod tests {
         availability.lower(TaskKind::Shm);
         assert!(availability.is_raised(TaskKind::Shm));
         availability.lower(TaskKind::Shm);
+        assert!(!availability.is_raised(TaskKind::Shm));
+    }
+
+    #[test]
+    fn receives_are_a_reason_of_their_own_within_the_node() {
+        let availability = Availability::new();
+        availability.raise_receives();
+        assert!(availability.is_raised(TaskKind::Shm) && !availability.is_raised(TaskKind::Net));
+        assert!(!availability.is_raised_beyond_receives(TaskKind::Shm));
+        availability.raise(TaskKind::Shm);
+        assert!(availability.is_raised_beyond_receives(TaskKind::Shm));
+        availability.lower(TaskKind::Shm);
+        availability.lower_receives();
         assert!(!availability.is_raised(TaskKind::Shm));
     }
 

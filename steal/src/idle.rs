@@ -73,6 +73,9 @@ impl<'a> IdleSet<'a> {
     pub fn pick(&self, near: LocalRank) -> Option<LocalRank> {
         let start = (near / WORD_BITS) as usize;
         let upper = !0 << (near % WORD_BITS);
+        if let [_] = self.0 {
+            return (self.pick_in(0, upper)).or_else(|| self.pick_in(0, !upper));
+        }
         if let Some(rank) = self.pick_in(start, upper) {
             return Some(rank);
         }

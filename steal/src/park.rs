@@ -148,6 +148,13 @@ impl ParkSlot {
     #[inline]
     pub fn wake(&self, barriers: Barriers) -> bool {
         barriers.light();
+        self.wake_after_barrier()
+    }
+
+    /// [`ParkSlot::wake`] by a task that has passed the light barrier since it published: one barrier is
+    /// enough to wake many.
+    #[inline]
+    pub fn wake_after_barrier(&self) -> bool {
         let word = self.0.load(Ordering::Relaxed);
         count(word) != 0 && self.wake_parked(word)
     }

@@ -11,6 +11,7 @@ mod auto;
 mod capabilities;
 mod ghost;
 mod helper;
+pub mod moment;
 mod none;
 mod signal;
 mod steal;

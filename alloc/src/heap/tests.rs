@@ -286,3 +286,56 @@ proptest! {
         assert_empty(&heap);
     }
 }
+
+/// The kernel is asked for huge pages for long blocks, and only for these: what a heap has otherwise stays small.
+#[test]
+#[cfg(not(miri))]
+fn long_blocks_ask_for_huge_pages() {
+    if std::fs::read("/sys/kernel/mm/transparent_hugepage/enabled").is_err() {
+        return; // A kernel without them.
+    }
+    let heap = Heap::new();
+    for (size, wants) in [
+        (64 << 10, false),
+        (1 << 20, false),
+        (HUGE_LEAST, true),
+        (9 << 20, true),
+    ] {
+        // SAFETY: this thread alone allocates from the heap.
+        let (dense, table) = unsafe {
+            (
+                heap.alloc_zeroed_dense(size, 64),
+                heap.alloc_zeroed(size, 64),
+            )
+        };
+        for (block, wants) in [(dense, wants), (table, false)] {
+            let block = block.expect("memory");
+            assert_eq!(asks_for_huge_pages(block.addr().get()), wants, "{size}");
+            // SAFETY: it is ours.
+            unsafe { Heap::free(block) };
+        }
+    }
+}
+
+/// Whether the flags of the mapping around an address say so.
+#[cfg(not(miri))]
+fn asks_for_huge_pages(address: usize) -> bool {
+    let maps = std::fs::read_to_string("/proc/self/smaps").expect("the kernel's list");
+    let mut is_around = false;
+    for line in maps.lines() {
+        let range = line
+            .split(' ')
+            .next()
+            .and_then(|range| range.split_once('-'));
+        if let Some((from, to)) = range {
+            let [from, to] = [from, to].map(|end| usize::from_str_radix(end, 16));
+            is_around = matches!((from, to), (Ok(from), Ok(to)) if (from..to).contains(&address));
+        }
+        if let Some(flags) = line.strip_prefix("VmFlags:")
+            && is_around
+        {
+            return flags.split(' ').any(|flag| flag == "hg");
+        }
+    }
+    panic!("no mapping at {address:#x}");
+}

@@ -18,6 +18,12 @@ pub(crate) fn map_aligned(length: usize, align: usize) -> Option<NonNull<u8>> {
     NonNull::new(unsafe { alloc_zeroed(layout) })
 }
 
+/// Nothing: Miri has no pages.
+///
+/// # Safety
+/// None; as of the kernel.
+pub(crate) unsafe fn advise_huge(_start: NonNull<u8>, _length: usize) {}
+
 /// Keeps the pages: their alignment is not known any more, and Miri's programs are short.
 ///
 /// # Safety

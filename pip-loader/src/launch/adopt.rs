@@ -104,6 +104,9 @@ impl Gathering {
         topology.capacity = topology.capacity.min(cpus.len() as u32).max(1);
         let stack_size = ranks.iter().map(|rank| stack_size(&rank.outcome)).max();
         for (program, rank) in programs.iter_mut().zip(&ranks) {
+            if rank.outcome.stayed_here() {
+                continue;
+            }
             let directory = rank.outcome.directory.try_clone();
             program.directory = Some(directory.map_err(|error| error.to_string())?);
         }

@@ -4,12 +4,15 @@ use super::Refusal;
 use super::membership::Membership;
 use super::topology::Topology;
 use cohort_base::boot::{
-    MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen, RankBoot, Rest, VERSION,
+    AUDIT_LIBRARY, MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen, RankBoot, Rest,
+    VERSION,
 };
 use cohort_base::live::RankSample;
 use cohort_base::picture::Fact;
 use cohort_base::trace::Ring;
 use std::ffi::{CStr, CString, OsStr, c_char, c_void};
+use std::fs::File;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
@@ -17,27 +20,36 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 /// Where the libraries lie relative to the folder of pip-exec.
-const FOLDERS: [&str; 2] = ["", "../lib/cohort"];
+pub const FOLDERS: [&str; 2] = ["", "../lib/cohort"];
 
 /// The folder with the node image and the MPI libraries.
 ///
 /// # Errors
-/// There is none; the message says where it was looked for.
+/// There is none, and the message says where it was looked for; or the dynamic linker could not be told of it.
 pub fn library_folder(own: &Path) -> Result<PathBuf, Refusal> {
     let folders = FOLDERS.map(|folder| own.join(folder));
     let found = folders
         .iter()
         .find(|folder| folder.join(NODE_IMAGE).is_file());
-    found
-        .and_then(|folder| folder.canonicalize().ok())
-        .ok_or_else(|| {
-            Refusal::new(format!(
-                "{} is missing, as is {}: the installation is incomplete \
+    let found = found.and_then(|folder| folder.canonicalize().ok());
+    let folder = found.ok_or_else(|| {
+        Refusal::new(format!(
+            "{} is missing, as is {}: the installation is incomplete \
              (--no-mpi runs programs that use no MPI)",
-                folders[0].join(NODE_IMAGE).display(),
-                folders[1].join(NODE_IMAGE).display(),
-            ))
-        })
+            folders[0].join(NODE_IMAGE).display(),
+            folders[1].join(NODE_IMAGE).display(),
+        ))
+    })?;
+    let name = folder.as_os_str().as_encoded_bytes();
+    if let Some(&letter) = name.iter().find(|letter| b":;$".contains(letter)) {
+        return Err(Refusal::new(format!(
+            "the dynamic linker cannot look for libraries in {}: the {:?} in its name means something else there; move \
+             the installation",
+            folder.display(),
+            char::from(letter),
+        )));
+    }
+    Ok(folder)
 }
 
 /// What one rank's record says.
@@ -49,6 +61,49 @@ pub struct RankFacts {
     pub app_number: u32,
     /// CPU it is bound to, or -1.
     pub cpu: i32,
+    /// Its program is linked to an MPI library.
+    pub is_linked: bool,
+}
+
+/// The record of a rank, the `rank`-th of its node, as it is before the node image is opened.
+fn record(rank: usize, facts: &RankFacts, leaver: *const c_char) -> RankBoot {
+    RankBoot {
+        magic: MAGIC,
+        version: VERSION,
+        local_rank: rank as u32,
+        world_rank: facts.world_rank,
+        app_number: facts.app_number,
+        cpu: facts.cpu,
+        lifecycle: AtomicU32::new(0),
+        abort: AtomicU64::new(0),
+        pid: AtomicI32::new(0),
+        touched: AtomicU32::new(0),
+        witness: std::ptr::null(),
+        on_finalized: None,
+        leaver: if facts.is_linked { leaver } else { ptr::null() },
+        leaves: AtomicBool::new(false),
+        api: ptr::null(),
+        node: ptr::null_mut(),
+    }
+}
+
+/// From so many ranks of an address space on, the kernel's walk over their map entries when one of them ends takes
+/// longer than executing another program.
+const MANY: usize = 256;
+
+/// Where the header of an ELF file says where its code begins.
+const ENTRY: std::ops::Range<usize> = 24..32;
+
+/// What ranks execute to end, in this folder; NULL without one, or if the file there cannot be executed.
+fn leaver(folder: Option<&Path>) -> *const c_char {
+    let path = folder.map(|folder| folder.join(AUDIT_LIBRARY));
+    let path = path.filter(|path| {
+        let mut header = [0; ENTRY.end];
+        let read = File::open(path).and_then(|mut file| file.read_exact(&mut header));
+        read.is_ok() && header[ENTRY] != [0; 8]
+    });
+    let text = path.and_then(|path| CString::new(path.into_os_string().into_encoded_bytes()).ok());
+    text.map_or(ptr::null(), |text| text.into_raw().cast_const())
 }
 
 /// The entries as C has them: addresses, and NULL at the end. They stay.
@@ -83,22 +138,8 @@ impl Node {
         trace: *const Ring,
     ) -> Result<Self, Refusal> {
         let count = facts.len() as u32;
-        let record = |(rank, facts): (usize, &RankFacts)| RankBoot {
-            magic: MAGIC,
-            version: VERSION,
-            local_rank: rank as u32,
-            world_rank: facts.world_rank,
-            app_number: facts.app_number,
-            cpu: facts.cpu,
-            lifecycle: AtomicU32::new(0),
-            abort: AtomicU64::new(0),
-            pid: AtomicI32::new(0),
-            touched: AtomicU32::new(0),
-            witness: std::ptr::null(),
-            on_finalized: None,
-            api: ptr::null(),
-            node: ptr::null_mut(),
-        };
+        let leaver = leaver(folder.filter(|_| facts.len() >= MANY));
+        let record = |(rank, facts)| record(rank, facts, leaver);
         let ranks: &'static mut [RankBoot] =
             Box::leak(facts.iter().enumerate().map(record).collect());
         let records = ranks.as_mut_ptr();

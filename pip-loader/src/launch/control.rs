@@ -41,6 +41,9 @@ const CLIENTS_MAX: usize = 8;
 /// How long a request may take to come once it has begun, and its answer to be read.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long the job may take to know an answer: it may ask other nodes.
+const ASKING: Duration = Duration::from_secs(15);
+
 /// How long a connection may be silent between requests.
 const IDLE: Duration = Duration::from_secs(120);
 
@@ -53,6 +56,8 @@ pub struct Control {
     listener: Option<UnixListener>,
     clients: Vec<Client>,
     rests_until: Option<Instant>,
+    /// The last ticket that was given.
+    ticket: u64,
 }
 
 /// A process of the same user.
@@ -65,6 +70,8 @@ struct Client {
     until: Instant,
     /// It has asked what ranks do now, and is likely to ask again.
     watches: bool,
+    /// Its request that is not answered yet: its ticket, and of what kind it is.
+    waits_for: Option<(u64, Kind)>,
 }
 
 impl Control {
@@ -94,9 +101,10 @@ impl Control {
         let listener = self.listener.iter().filter(move |_| has_room);
         let listener = listener.map(|it| PollFd::new(it.as_fd(), PollFlags::POLLIN));
         let clients = self.clients.iter().map(|client| {
-            let awaited = match client.answer.is_empty() {
-                true => PollFlags::POLLIN,
-                false => PollFlags::POLLOUT,
+            let awaited = match (client.answer.is_empty(), client.waits_for) {
+                (_, Some(_)) => PollFlags::empty(),
+                (true, None) => PollFlags::POLLIN,
+                (false, None) => PollFlags::POLLOUT,
             };
             PollFd::new(client.stream.as_fd(), awaited)
         });
@@ -116,13 +124,28 @@ impl Control {
         self.clients.iter().any(|client| client.watches)
     }
 
-    /// Lets in who has come, and answers each that has asked.
-    pub fn serve(&mut self, mut answer: impl FnMut(Frame) -> Vec<u8>) {
+    /// Lets in who has come, and answers each that has asked; a request that `answer` gives nothing for has a ticket,
+    /// by which [`Control::complete`] answers it later.
+    pub fn serve(&mut self, mut answer: impl FnMut(u64, Frame) -> Option<Vec<u8>>) {
         if self.rests_until.is_some_and(|at| Instant::now() >= at) {
             self.rests_until = None;
         }
         self.admit();
-        self.clients.retain_mut(|client| client.step(&mut answer));
+        let ticket = &mut self.ticket;
+        let clients = &mut self.clients;
+        clients.retain_mut(|client| client.step(ticket, &mut answer));
+    }
+
+    /// Answers the request with this ticket, if whoever sent it still waits.
+    pub fn complete(&mut self, ticket: u64, body: Vec<u8>) {
+        let is_it = |client: &&mut Client| client.waits_for.is_some_and(|(own, _)| own == ticket);
+        if let Some(client) = self.clients.iter_mut().find(is_it)
+            && let Some((_, kind)) = client.waits_for.take()
+        {
+            client.begin_answer(kind, body);
+            // What the system does not take now goes when it does; who has gone is dropped then.
+            let _ = client.write();
+        }
     }
 
     fn admit(&mut self) {
@@ -149,6 +172,7 @@ impl Control {
                     sent: 0,
                     until: Instant::now() + PATIENCE,
                     watches: false,
+                    waits_for: None,
                 });
             }
         }
@@ -157,7 +181,14 @@ impl Control {
 
 impl Client {
     /// Sends what is to be sent, or reads a request and answers it; whether the connection goes on.
-    fn step(&mut self, answer: &mut impl FnMut(Frame) -> Vec<u8>) -> bool {
+    fn step(
+        &mut self,
+        ticket: &mut u64,
+        answer: &mut impl FnMut(u64, Frame) -> Option<Vec<u8>>,
+    ) -> bool {
+        if self.waits_for.is_some() {
+            return Instant::now() < self.until;
+        }
         if self.answer.is_empty() {
             let request = match self.read() {
                 Ok(request) => request,
@@ -168,16 +199,25 @@ impl Client {
             };
             let kind = request.kind;
             self.watches |= kind == Kind::Sample;
-            let mut body = answer(request);
-            body.truncate(wire::ANSWER_MAX);
-            self.answer = Frame::encode(kind, &body);
-            self.sent = 0;
-            self.until = Instant::now() + PATIENCE;
+            *ticket += 1;
+            let Some(body) = answer(*ticket, request) else {
+                self.waits_for = Some((*ticket, kind));
+                self.until = Instant::now() + ASKING;
+                return true;
+            };
+            self.begin_answer(kind, body);
         }
         match self.write() {
             Ok(()) => Instant::now() < self.until,
             Err(_) => false,
         }
+    }
+
+    fn begin_answer(&mut self, kind: Kind, mut body: Vec<u8>) {
+        body.truncate(wire::ANSWER_MAX);
+        self.answer = Frame::encode(kind, &body);
+        self.sent = 0;
+        self.until = Instant::now() + PATIENCE;
     }
 
     /// The next request, if all of it has come.

@@ -3,6 +3,7 @@
 mod file;
 mod states;
 mod svg;
+mod zoom;
 
 use super::Refusal;
 use file::Timeline;

@@ -2,8 +2,7 @@
 
 use super::options::{Inherit, Options};
 use super::{guardian, places};
-use cohort_base::boot::AUDIT_LIBRARY;
-use cohort_base::settings::{KEEP, MALLOC};
+use cohort_base::boot::{AUDIT_LIBRARY, MALLOC_LIBRARY};
 use cohort_manager::is_managers;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -23,20 +22,6 @@ const VALGRIND: &str = "--run-libc-freeres=no";
 
 /// A setting of the dynamic linker: how much room for thread-local data it keeps.
 const ROOM: &str = "glibc.rtld.optional_static_tls=";
-
-/// Settings of glibc's `malloc` for [`KEEP`]: it takes no mapping of its own for a block, takes memory by 16 MB, and
-/// gives none back.
-const KEEPS: &str = "glibc.malloc.mmap_threshold=1073741824:glibc.malloc.trim_threshold=1073741824:\
-                     glibc.malloc.top_pad=16777216";
-
-/// Has a rank's C library keep what the program frees, if that is asked for (`COHORT_MALLOC`). What the user says to
-/// it comes behind, and wins.
-pub fn keep_freed_memory(environment: &mut Environment) {
-    let keeps = environment.get(OsStr::new(MALLOC));
-    if keeps.is_some_and(|value| value == KEEP) {
-        put_first(environment, "GLIBC_TUNABLES", OsStr::new(KEEPS), ":");
-    }
-}
 
 /// What every rank finds in its environment that inherits this of ours.
 pub fn of_ranks(options: &Options, inherit: &Inherit, job: &str) -> Environment {
@@ -88,10 +73,23 @@ pub fn of_starters(
     environment
 }
 
-/// Whether [`of_starters`] puts such a word before a list.
-pub fn is_auditing(word: &[u8]) -> bool {
-    let is_library =
-        Path::new(OsStr::from_bytes(word)).file_name() == Some(OsStr::new(AUDIT_LIBRARY));
+/// The environment of what the kernel executes, by which its linker loads this library before all others.
+pub fn preloading(mut environment: Environment, library: Option<&Path>) -> Environment {
+    if let Some(library) = library {
+        put_first(&mut environment, "LD_PRELOAD", library.as_os_str(), ":");
+    }
+    environment
+}
+
+/// The variables that [`of_starters`] and [`preloading`] put words before.
+pub const PREFIXED: [&str; 4] = ["LD_AUDIT", "GLIBC_TUNABLES", "VALGRIND_OPTS", "LD_PRELOAD"];
+
+/// Whether [`of_starters`] or [`preloading`] puts such a word before a list.
+pub fn is_ours(word: &[u8]) -> bool {
+    let file = Path::new(OsStr::from_bytes(word)).file_name();
+    let is_library = [AUDIT_LIBRARY, MALLOC_LIBRARY]
+        .iter()
+        .any(|name| file == Some(OsStr::new(name)));
     is_library || word.starts_with(ROOM.as_bytes()) || word == VALGRIND.as_bytes()
 }
 
@@ -129,30 +127,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn freed_memory_is_kept_for_who_asks() {
-        let environment = |value: &str| -> Environment {
-            let mut environment: Environment = [(MALLOC, value), ("GLIBC_TUNABLES", "a=b")]
-                .map(|(name, value)| (name.into(), value.into()))
-                .into();
-            keep_freed_memory(&mut environment);
-            environment
-        };
-        let tunables = |value| environment(value)[OsStr::new("GLIBC_TUNABLES")].clone();
-        assert_eq!(tunables("libc"), "a=b");
-        assert_eq!(tunables(KEEP), format!("{KEEPS}:a=b").as_str());
-    }
-
-    #[test]
     fn what_is_put_before_a_list_can_be_taken_off() {
         let user: Environment = [("LD_AUDIT", "/x/own.so"), ("GLIBC_TUNABLES", "a=b:c=d")]
             .map(|(name, value)| (name.into(), value.into()))
             .into();
         let library = Path::new("/opt/lib").join(AUDIT_LIBRARY);
-        let mut starters = of_starters(&user, Some(library), None, 0);
+        let starters = of_starters(&user, Some(library), None, 0);
         assert_ne!(starters, user);
+        let malloc = Path::new("/opt/lib").join(MALLOC_LIBRARY);
+        let mut starters = preloading(starters, Some(&malloc));
+        assert_eq!(starters[OsStr::new("LD_PRELOAD")], malloc);
         for _ in 0..2 {
-            for name in ["LD_AUDIT", "GLIBC_TUNABLES", "VALGRIND_OPTS", "MISSING"] {
-                take_first(&mut starters, name, is_auditing);
+            for name in PREFIXED.into_iter().chain(["MISSING"]) {
+                take_first(&mut starters, name, is_ours);
             }
             assert_eq!(starters, user);
         }

@@ -4,7 +4,7 @@
 use crate::image::Image;
 use crate::task::crash::Crash;
 use crate::task::stack::StackArea;
-use cohort_base::boot::Touched;
+use cohort_base::boot::{MALLOC_LIBRARY, Touched};
 use goblin::container::{Container, Ctx, Endian};
 use goblin::elf::header::header64::SIZEOF_EHDR;
 use goblin::elf::program_header::PT_LOAD;
@@ -205,15 +205,16 @@ impl MemoryMap<'_> {
             })
     }
 
-    /// Attributes anonymous memory to the rank whose libc holds the nearest pointer into
+    /// Attributes anonymous memory to the rank whose libc, or other allocator of ours, holds the nearest pointer into
     /// the same mapping: an allocator's bins point into its own heap.
     fn heap(&self, address: usize, mapping: &Mapping) -> String {
         let mut nearest: Option<(usize, u32)> = None;
         for (&rank, memory) in self.numbers.iter().zip(self.ranks) {
-            for object in objects(memory)
-                .iter()
-                .filter(|object| object.name.starts_with("libc.so"))
-            {
+            for object in objects(memory).iter().filter(|object| {
+                ["libc.so", MALLOC_LIBRARY]
+                    .iter()
+                    .any(|name| object.name.starts_with(name))
+            }) {
                 for pointer in words(object.data.clone()) {
                     let distance = address.abs_diff(pointer);
                     if mapping.range.contains(&pointer) && nearest.is_none_or(|(d, _)| distance < d)

@@ -14,13 +14,17 @@
 //! When memory runs out, the kernel kills all processes that share an address space: root and ranks at once, and
 //! nobody is left to say so. The guardian has a memory of its own. It knows by the kernel's count, and says it.
 //!
+//! Files that the job has made and writes to when it ends (a timeline, a report) would stay empty: the root names them,
+//! and the guardian removes those that are.
+//!
 //! What it does not find: programs whose environment was emptied (`env -i`, `sudo`), and those of other users.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -35,6 +39,10 @@ pub const VARIABLE: &str = "COHORT_GUARDED_JOB";
 const OUT_OF_MEMORY: &str = "pip-exec: the job was killed, and memory has run out since it began: \
      the kernel then kills all ranks and pip-exec, which share it. Run fewer ranks, or allow more memory \
      (docker run -m, --mem of a batch system, resources.limits.memory)";
+
+/// What the root says: its guardian is dismissed; the name of a file follows, behind its length.
+const DISMISSED: u8 = b'x';
+const FILE: u8 = b'f';
 
 /// Between two looks for processes.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -75,10 +83,24 @@ impl Guardian {
     }
 }
 
+impl Guardian {
+    /// Names a file that is empty as long as the root has not ended by itself.
+    pub fn name_file(&mut self, file: &Path) {
+        let (Some(connection), Ok(file)) = (&mut self.connection, std::path::absolute(file)) else {
+            return;
+        };
+        let name = file.as_os_str().as_bytes();
+        if let Ok(length) = u16::try_from(name.len()) {
+            let words = [&[FILE], &length.to_ne_bytes()[..], name].concat();
+            let _ = connection.write_all(&words);
+        }
+    }
+}
+
 impl Drop for Guardian {
     fn drop(&mut self) {
         if let Some(connection) = &mut self.connection
-            && connection.write_all(b"x").is_ok()
+            && connection.write_all(&[DISMISSED]).is_ok()
         {
             // Whoever started the root finds none of its processes behind its end.
             let mut end = [PollFd::new(connection.as_fd(), PollFlags::POLLIN)];
@@ -119,12 +141,23 @@ fn guard(mut connection: UnixStream, job: &str) {
     let _ = std::env::set_current_dir("/");
     keep_only(&[connection.as_raw_fd(), libc::STDERR_FILENO]);
     let before = kills_for_memory();
-    let mut word = [0];
-    if !matches!(connection.read(&mut word), Ok(0) | Err(_)) {
+    let Some(files) = hear(&mut connection) else {
         return;
-    }
+    };
+    let say = |text: &str| {
+        // Whoever reads it may be gone too.
+        let _ = writeln!(io::stderr(), "{text}");
+    };
     if kills_for_memory() > before {
-        eprintln!("{OUT_OF_MEMORY}");
+        say(OUT_OF_MEMORY);
+    }
+    for file in files.iter().filter(|file| is_empty(file)) {
+        if std::fs::remove_file(file).is_ok() {
+            let file = file.display();
+            say(&format!(
+                "pip-exec: killed before it could write {file}, which is removed"
+            ));
+        }
     }
     // Whoever reads it waits for its end, and not for what follows.
     // SAFETY: only this function writes there, and it does not any more.
@@ -139,6 +172,32 @@ fn guard(mut connection: UnixStream, job: &str) {
         }
         std::thread::sleep(PAUSE);
     }
+}
+
+/// Hears the root until its end: the files that it has named, or `None` when it has dismissed its guardian.
+fn hear(connection: &mut UnixStream) -> Option<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut word = [0];
+    while connection.read_exact(&mut word).is_ok() {
+        let mut length = [0; 2];
+        if word != [FILE] {
+            return None;
+        }
+        if connection.read_exact(&mut length).is_err() {
+            break;
+        }
+        let mut name = vec![0; usize::from(u16::from_ne_bytes(length))];
+        if connection.read_exact(&mut name).is_err() {
+            break;
+        }
+        files.push(OsString::from_vec(name).into());
+    }
+    Some(files)
+}
+
+/// Whether it is a file with nothing in it.
+fn is_empty(file: &Path) -> bool {
+    std::fs::symlink_metadata(file).is_ok_and(|it| it.is_file() && it.len() == 0)
 }
 
 /// How many processes the kernel has killed for lack of memory, on the whole machine.
@@ -245,6 +304,25 @@ impl Marks {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_are_heard_unless_the_guardian_is_dismissed() {
+        let hear_of = |words: &[u8]| {
+            let (mut root, mut guardian) = UnixStream::pair().expect("a pair");
+            root.write_all(words).expect("room");
+            drop(root);
+            hear(&mut guardian)
+        };
+        let length = 4_u16.to_ne_bytes();
+        let named = [&[FILE], &length[..], b"/a\xff\n"].concat();
+        let heard = hear_of(&named).expect("the root has not said goodbye");
+        assert_eq!(
+            heard,
+            [PathBuf::from(OsString::from_vec(b"/a\xff\n".to_vec()))]
+        );
+        assert_eq!(hear_of(&[&named[..], &[DISMISSED]].concat()), None);
+        assert_eq!(hear_of(&named[..5]), Some(Vec::new()));
+    }
 
     #[test]
     fn the_count_of_kills_is_read() {

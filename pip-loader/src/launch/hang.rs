@@ -3,15 +3,18 @@
 //! [`state`] asks the node image and the kernel, [`words`] says what a rank does, [`reason`] looks for a cause, and
 //! [`place`] finds where in its program a rank is. `docs/insight.md` shows what comes of it.
 
+pub mod carry;
 mod deadlock;
 mod place;
 mod reason;
 mod state;
 mod words;
 
+pub use deadlock::proof;
 pub use deadlock::{Watch, is_stuck};
 pub use place::let_go;
 pub use state::{Asked, RankState};
+pub use words::ranks;
 
 use place::Places;
 use std::collections::BTreeMap;
@@ -30,19 +33,34 @@ const SHOWN_MAX: usize = 4;
 /// How long the search for places in programs may take.
 const PLACES_TIME: Duration = Duration::from_millis(400);
 
-/// The picture of a node's ranks.
+/// Finds out where in their programs ranks of this node are, one of each group that a picture shows.
+pub fn locate(ranks: &mut [RankState]) {
+    let mut places = Places::new(PLACES_TIME);
+    let mut found = Vec::new();
+    for (_, members) in &grouped(ranks).0 {
+        let mut members = members.iter();
+        found.extend(members.find_map(|rank| Some((rank.world, places.of(rank)?))));
+    }
+    for (world, place) in found {
+        let mut ranks = ranks.iter_mut();
+        if let Some(rank) = ranks.find(|rank| rank.world == world) {
+            rank.place = Some(place);
+        }
+    }
+}
+
+/// The picture of ranks, of one node or of several.
 #[must_use]
 pub fn picture(ranks: &[RankState]) -> String {
     let mut text = String::new();
     let (groups, hidden) = grouped(ranks);
-    let mut places = Places::new(PLACES_TIME);
     for (what, members) in &groups {
         let numbers: Vec<u32> = members.iter().map(|rank| rank.world).collect();
         let _ = write!(text, "\n  {}: {what}", words::ranks(&numbers));
         if let Some(since) = words::since(members) {
             let _ = write!(text, ", {since}");
         }
-        if let Some(place) = members.iter().find_map(|rank| places.of(rank)) {
+        if let Some(place) = members.iter().find_map(|rank| rank.place.as_deref()) {
             let _ = write!(text, "\n      in {place}");
         }
         for rank in members.iter().take(SHOWN_MAX) {

@@ -4,7 +4,9 @@ mod answer;
 mod end;
 mod gather;
 mod look;
+mod timeline;
 mod watch;
+mod wide;
 
 use super::adopt::Gathering;
 use super::backtrace;
@@ -23,15 +25,15 @@ use super::{Refusal, TIMED_OUT, say, stats};
 use crate::task::start::SETUP_FAILED;
 use cohort_base::boot::{Lifecycle, RankBoot};
 use cohort_manager::server::Stage;
-use end::{End, exit_status};
+use end::{End, exit_status, kill_orphans};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
-use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 use watch::Watch;
+use wide::{Ending, Wide};
 
 /// How long ranks may take to end by themselves after SIGTERM.
 const GRACE: Duration = Duration::from_millis(250);
@@ -71,6 +73,8 @@ pub struct Job<'a> {
     since: SystemTime,
     control: Control,
     watch: Watch,
+    /// What other nodes are asked.
+    wide: Wide,
     /// Notices that the job cannot go on.
     deadlock: Option<hang::Watch>,
     /// Whether to say what the memory of ranks takes.
@@ -121,6 +125,7 @@ impl<'a> Job<'a> {
             since: SystemTime::now(),
             control: Control::default(),
             watch: Watch::new(),
+            wide: Wide::default(),
             deadlock: hang::Watch::of(&job.environment),
             counters: job.counters && !job.isolated,
             stats: job.stats.clone().filter(|_| !job.isolated),
@@ -155,6 +160,15 @@ impl<'a> Job<'a> {
     }
 
     fn start_all(&mut self, adoptions: &[Adoption]) -> std::io::Result<()> {
+        let started = self.start_each(adoptions);
+        self.spawner.take_back();
+        if started.is_ok() {
+            self.spawner.publish(&self.ranks);
+        }
+        started
+    }
+
+    fn start_each(&mut self, adoptions: &[Adoption]) -> std::io::Result<()> {
         for program in &self.programs {
             for _ in 0..program.ranks {
                 let adoption = adoptions.get(self.ranks.len());
@@ -163,7 +177,6 @@ impl<'a> Job<'a> {
                 self.ranks.push(rank);
             }
         }
-        self.spawner.publish(&self.ranks);
         Ok(())
     }
 
@@ -179,6 +192,7 @@ impl<'a> Job<'a> {
             self.look_for_manager();
             self.serve();
             self.answer_all();
+            self.look_around();
             self.reap();
             self.look_for_dying();
             self.look_for_lost();
@@ -190,18 +204,18 @@ impl<'a> Job<'a> {
             kill_orphans();
         }
         self.spawner.node.report();
-        if let Some(trace) = self.spawner.trace.take() {
-            let world = self.membership.world();
-            trace.write(&self.spawner.numbers, world.host(world.place.index));
-        }
+        let mut lost = self.write_timeline();
         if let Some(stats) = &self.stats {
-            stats.make(&self.spawner.node);
+            lost |= stats.make(&self.spawner.node);
         }
         if self.counters && !self.ranks.is_empty() {
             memory::report(&self.memory_map());
         }
-        self.shutdown
-            .map_or(self.departed, |shutdown| shutdown.status)
+        let forwarder = self.spawner.streams.forwarder.as_ref();
+        match self.shutdown.map_or(self.departed, |it| it.status) {
+            0 => i32::from(lost || forwarder.is_some_and(Forwarder::has_lost)),
+            status => status,
+        }
     }
 
     /// After the last rank has ended: waits until what they wrote is read; not for long if the job is being ended.
@@ -256,7 +270,13 @@ impl<'a> Job<'a> {
             None => {
                 let patience = self.lost.as_ref().map(|(since, _)| *since + GRACE);
                 let gathered = self.gathering.as_ref().and_then(Gathering::until);
-                let times = self.deadline.into_iter().chain(patience);
+                // The time is over once.
+                let deadline = self.deadline.filter(|_| !self.wide.is_ending());
+                let times = deadline
+                    .into_iter()
+                    .chain(patience)
+                    .chain(self.wide.until());
+                let times = times.chain(self.membership.monitor().until());
                 let asked = self.control.until().into_iter().chain(self.watch.until());
                 let stuck = self.deadlock.as_ref().filter(|_| self.may_deadlock());
                 let stuck = stuck.map(hang::Watch::next);
@@ -280,7 +300,7 @@ impl<'a> Job<'a> {
         if let Some(door) = &self.spawner.door {
             sources.extend(door.descriptors().map(input));
         }
-        sources.extend(self.membership.monitor().descriptors().map(input));
+        sources.extend(self.membership.monitor().sources());
         sources.extend(self.membership.alarm().map(input));
         sources.extend(self.control.sources());
         // A connection that has hung up is always ready; then the job is ended already.
@@ -343,14 +363,7 @@ impl<'a> Job<'a> {
                 }
                 Came::Show => self.show("what the ranks do"),
                 Came::End(signal) => {
-                    if self.shutdown.is_none() {
-                        self.show_waiting();
-                    }
-                    if self.shutdown.is_some() {
-                        self.dying = None;
-                        self.kill_alive(Signal::SIGKILL);
-                    }
-                    self.begin_shutdown(128 + signal);
+                    self.end_by_signal(signal);
                 }
             }
         }
@@ -500,17 +513,21 @@ impl<'a> Job<'a> {
         {
             say(format_args!("{what}"));
             self.begin_shutdown(1);
-        } else if self.shutdown.is_none() && self.deadline.is_some_and(|at| now >= at) {
+        } else if self.shutdown.is_none()
+            && !self.wide.is_ending()
+            && self.deadline.is_some_and(|at| now >= at)
+        {
             let limit = self.timeout.unwrap_or_default();
             say(format_args!(
                 "the job was ended after {} seconds",
                 limit.as_secs_f64()
             ));
-            self.show("what the ranks did when the time was over");
-            self.begin_shutdown(TIMED_OUT);
-            if let Some(shutdown) = &mut self.shutdown {
-                shutdown.kill_at = now + SAVE_TIME;
-            }
+            self.end_with_picture(Ending {
+                what: "what the ranks did when the time was over",
+                if_waiting: false,
+                status: TIMED_OUT,
+                grace: SAVE_TIME,
+            });
         }
     }
 
@@ -531,24 +548,6 @@ impl<'a> Job<'a> {
         for &pid in pids.filter(|&&pid| self.dying != Some(pid)) {
             // The pid is still this rank's, since nobody else reaps it.
             let _ = kill(Pid::from_raw(pid), signal);
-        }
-    }
-}
-
-/// Kills what the ranks' forked processes left behind.
-fn kill_orphans() {
-    for _ in 0..100 {
-        let children = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
-        let children: Vec<i32> = children
-            .split_whitespace()
-            .filter_map(|pid| pid.parse().ok())
-            .collect();
-        if children.is_empty() {
-            return;
-        }
-        for pid in children {
-            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
-            let _ = waitpid(Pid::from_raw(pid), None);
         }
     }
 }

@@ -5,6 +5,7 @@
 //! linker itself decides what is loaded.
 
 use super::environment::Environment;
+use super::limits;
 use crate::elf::{self, LoadPlan};
 use crate::image;
 use cohort_base::libraries::{COMPANIONS, OTHERS};
@@ -43,6 +44,8 @@ pub const STAND_IN_FOLDER: &str = "openmpi";
 pub struct Dependencies {
     /// Shared objects, the program and the dynamic linker not counted.
     pub objects: usize,
+    /// Map entries of those objects.
+    pub map_entries: usize,
     /// The first of [`MPI_LIBRARIES`] that one of them needs.
     pub mpi_library: Option<&'static str>,
     /// An object that needs it has a `DT_RPATH`, which is searched before
@@ -60,6 +63,34 @@ pub struct Dependencies {
     pub mpich_fortran: bool,
     /// One of [`STAND_INS`] is needed and nowhere to be found.
     pub stand_in: bool,
+    /// Files of the program and those objects.
+    files: Vec<PathBuf>,
+}
+
+impl Dependencies {
+    /// The file among them, beside the C library's, that has a `malloc`.
+    #[must_use]
+    pub fn own_malloc(&self) -> Option<&Path> {
+        let file = self.files.iter().find(|path| {
+            let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+            !name.starts_with(b"libc.so.") && !name.starts_with(b"ld-linux") && has_malloc(path)
+        });
+        file.map(PathBuf::as_path)
+    }
+}
+
+/// Whether a file defines a `malloc` that others are to use.
+fn has_malloc(path: &Path) -> bool {
+    let bytes = File::open(path)
+        .ok()
+        .and_then(|file| image::file_bytes(&file).ok()?);
+    bytes.is_some_and(|bytes| elf::exported_symbol(&bytes, "malloc").is_some())
+}
+
+/// Bytes of thread-local data of a library.
+#[must_use]
+pub fn thread_local(path: &Path) -> u64 {
+    read_plan(path).map_or(0, |plan| plan.thread_local)
 }
 
 /// Follows the dependencies of the program `file`, and of the libraries that the environment loads before them.
@@ -80,6 +111,8 @@ pub fn follow(
     let mut found = Dependencies::default();
     let mut seen = HashSet::new();
     let system = system_folders(&plan);
+    let linker = plan.interpreter.as_deref().map(Path::new);
+    let linker = linker.and_then(Path::file_name).map(OsStr::to_owned);
     let mut queue = vec![(file.to_owned(), plan)];
     let own = [first.to_owned(), first.join(FORTRAN_FOLDER)];
     while let Some((object, plan)) = queue.pop() {
@@ -100,7 +133,7 @@ pub fn follow(
             }
             found.other_mpi = found.other_mpi.or_else(|| other_mpi(&name));
             found.companion = found.companion.or_else(|| companion(&name));
-            if !seen.insert(name.clone()) {
+            if !seen.insert(name.clone()) || linker.as_deref() == Some(OsStr::new(&name)) {
                 continue;
             }
             found.objects += 1;
@@ -114,9 +147,12 @@ pub fn follow(
             let next = folders.map(|folder| folder.join(&name)).find_map(read);
             found.stand_in |= next.is_none() && STAND_INS.contains(&name.as_str());
             let size = next.as_ref().map_or(0, |(_, plan)| plan.thread_local);
+            let entries = next.as_ref().map(|(_, plan)| plan.map_entries());
+            found.map_entries += entries.unwrap_or(limits::PER_OBJECT);
             found.thread_local = found.thread_local.saturating_add(size);
             queue.extend(next);
         }
+        found.files.push(object);
     }
     found
 }

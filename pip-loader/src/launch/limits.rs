@@ -5,17 +5,20 @@ use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-/// Map entries of one shared object: four or five segments and its zero-filled data.
-const PER_OBJECT: usize = 5;
+/// Map entries of one shared object that was not looked at: four or five segments and its zero-filled data.
+pub const PER_OBJECT: usize = 5;
 
-/// Map entries of a rank besides objects: stack, guard, thread-local block, heap, locales.
-const PER_RANK: usize = 12;
+/// Map entries that a rank takes besides objects when it starts: stack, guard, thread-local block.
+pub const PER_START: usize = 3;
+
+/// Map entries that a rank may come to take: heap, locales, stacks of threads.
+const PER_LIFE: usize = 9;
 
 /// Map entries that a rank needs which loads `objects` shared objects (program and
 /// dynamic linker included).
 #[must_use]
 pub fn map_entries(objects: usize) -> usize {
-    objects * PER_OBJECT + PER_RANK
+    objects * PER_OBJECT + PER_START + PER_LIFE
 }
 
 /// Most map entries of an address space.
@@ -26,21 +29,29 @@ pub fn max_map_count() -> usize {
     limit.unwrap_or(65530)
 }
 
-/// Refuses a job whose ranks need more map entries than the address space may have.
+/// Refuses a job whose ranks need more map entries to start than the address space may have, and says when their
+/// heaps may not find room.
 ///
 /// # Errors
 /// The message names the setting.
 pub fn check_map_count(ranks: usize, needed: usize) -> Result<(), Refusal> {
     let limit = max_map_count();
     let used = fs::read_to_string("/proc/self/maps").map_or(100, |maps| maps.lines().count());
-    if used + needed <= limit {
-        return Ok(());
+    let likely = needed + ranks * PER_LIFE;
+    let raise = (likely * 5 / 4).next_multiple_of(1000);
+    if used + needed > limit {
+        return Err(Refusal::new(format!(
+            "{ranks} ranks need about {needed} memory map entries, but vm.max_map_count is {limit}; \
+             run fewer ranks, or raise it: sudo sysctl vm.max_map_count={raise}"
+        )));
     }
-    Err(Refusal::new(format!(
-        "{ranks} ranks need about {needed} memory map entries, but vm.max_map_count is {limit}; \
-         run fewer ranks, or raise it: sudo sysctl vm.max_map_count={}",
-        (needed * 5 / 4).next_multiple_of(1000)
-    )))
+    if used + likely > limit {
+        say(format_args!(
+            "{ranks} ranks need {needed} of {limit} memory map entries (vm.max_map_count) to start; if their heaps or \
+             threads find no room, raise it: sudo sysctl vm.max_map_count={raise}"
+        ));
+    }
+    Ok(())
 }
 
 /// A limit of one process, which here is one of all ranks of the node together.
@@ -94,11 +105,24 @@ impl Shared {
     }
 }
 
-/// Refuses a job with more ranks than the user may have tasks.
+/// Refuses a job with more ranks than the user, or the system, may have tasks.
 ///
 /// # Errors
 /// The message names the limit.
 pub fn check_task_count(ranks: usize) -> Result<(), Refusal> {
+    for setting in ["pid_max", "threads-max"] {
+        let limit = fs::read_to_string(format!("/proc/sys/kernel/{setting}")).ok();
+        let limit = limit.and_then(|text| text.trim().parse().ok());
+        let running = tasks_of_all();
+        if limit.is_some_and(|limit: usize| running + ranks > limit) {
+            return Err(Refusal::new(format!(
+                "{ranks} ranks are more tasks than kernel.{setting} ({}, of which {running} exist) allows; run fewer \
+                 ranks, or raise it: sudo sysctl kernel.{setting}={}",
+                limit.unwrap_or_default(),
+                (running + ranks).saturating_mul(5) / 4
+            )));
+        }
+    }
     let user = nix::unistd::geteuid();
     let limit = match getrlimit(Resource::RLIMIT_NPROC) {
         Ok((soft, _)) if soft != RLIM_INFINITY && !user.is_root() => soft,
@@ -112,6 +136,14 @@ pub fn check_task_count(ranks: usize) -> Result<(), Refusal> {
         "{ranks} ranks are more tasks than the limit RLIMIT_NPROC ({limit}, of which {running} \
          exist) allows; run fewer ranks, or raise it with ulimit -u"
     )))
+}
+
+/// Tasks of all users; 0 if the system does not tell.
+fn tasks_of_all() -> usize {
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let tasks = load.split_whitespace().nth(3);
+    let tasks = tasks.and_then(|counts| counts.split_once('/'));
+    tasks.and_then(|(_, all)| all.parse().ok()).unwrap_or(0)
 }
 
 /// Tasks (threads of all processes) of a user.
@@ -223,5 +255,6 @@ mod tests {
     #[test]
     fn this_process_is_counted() {
         assert!(tasks_of(nix::unistd::geteuid().as_raw()) >= 1);
+        assert!(tasks_of_all() >= 1);
     }
 }

@@ -2,12 +2,13 @@
 //! the network that joins them.
 
 use super::monitor::{Monitor, NodeEvent};
+use super::trace::line::{Hub, Line, Reporter};
 use super::{Refusal, say};
 use cohort_base::boot::{DESCENDANT, RankLocation};
 use cohort_manager::network::{Network, NetworkSettings};
 use cohort_manager::server::Server;
 use cohort_manager::watch::{Limit, Watch};
-use cohort_manager::wireup::{NodeInfo, Numbering, World, exchange};
+use cohort_manager::wireup::{NodeInfo, Numbering, World, exchange, fetch, publish};
 use cohort_manager::{Failure, Manager, Place};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::ffi::c_void;
@@ -24,6 +25,10 @@ pub struct Membership {
     world: World,
     network: Option<Network>,
     monitor: Monitor,
+    /// The nodes' way to a common timeline.
+    timeline: Option<Line>,
+    /// Whether the neighbours know how this node has ended.
+    has_told: bool,
     /// Ends this process when a wait takes too long, as long as no rank runs.
     watch: Option<Watch>,
 }
@@ -56,6 +61,8 @@ impl Membership {
             world: World::alone(NodeInfo::default()),
             network: None,
             monitor: Monitor::default(),
+            timeline: None,
+            has_told: false,
             watch,
         })
     }
@@ -96,12 +103,13 @@ impl Membership {
         ranks: usize,
         programs: usize,
         numbering: Numbering,
-        isolated: bool,
+        (isolated, traced): (bool, bool),
         settings: &NetworkSettings,
     ) -> Result<(), Refusal> {
         let mut info = NodeInfo::of_this_machine(ranks as u32, numbering)
             .map_err(|error| Refusal::new(format!("no random numbers: {error}")))?;
-        (info.isolated, info.programs) = (isolated, programs as u32);
+        (info.isolated, info.traced) = (isolated, traced && !isolated);
+        info.programs = programs as u32;
         if let Some(manager) = &mut self.manager {
             info.application = manager.application().map_err(refuse)?;
         }
@@ -112,14 +120,31 @@ impl Membership {
         self.waits_for("all other nodes to say what they are");
         self.world = match &mut self.manager {
             Some(manager) => exchange(manager.as_mut(), &info).map_err(refuse)?,
-            None => World::alone(info),
+            None => World::alone(info.clone()),
         };
         self.waits_for("all other nodes to listen for each other");
         if let Some(manager) = &mut self.manager
             && self.world.place.count > 1
         {
+            let traced = self.world.nodes[0].traced;
+            let place = self.world.place;
+            let hub = match traced && place.index == 0 {
+                true => {
+                    let (hub, addresses) = Hub::open(&self.world, settings.ports);
+                    publish(manager.as_mut(), "timeline", &addresses).map_err(refuse)?;
+                    Some(hub)
+                }
+                false => None,
+            };
             let monitor = Monitor::meet(manager.as_mut(), &self.world, settings);
             self.monitor = monitor.map_err(refuse)?;
+            if let Some(mut hub) = hub {
+                hub.admit(&self.world);
+                self.timeline = Some(Line::First(hub));
+            } else if traced && info.traced {
+                let addresses = fetch(manager.as_mut(), 0, "timeline").map_err(refuse)?;
+                self.timeline = Reporter::connect(&self.world, &addresses).map(Line::Other);
+            }
         }
         self.waits_for("this node's preparation");
         Ok(())
@@ -186,19 +211,14 @@ impl Membership {
         }
     }
 
-    /// Which node this is, for a headline; empty if there is one only.
-    #[must_use]
-    pub fn node_name(&self) -> String {
-        let Place { index, count } = self.world.place;
-        match count {
-            1 => String::new(),
-            _ => format!(" on node {index} ({})", self.world.host(index)),
-        }
-    }
-
     /// The connections by which nodes notice each other's end.
     pub fn monitor(&self) -> &Monitor {
         &self.monitor
+    }
+
+    /// The same, to ask by them.
+    pub fn monitor_mut(&mut self) -> &mut Monitor {
+        &mut self.monitor
     }
 
     /// What to poll for input: it comes when the network finds a node dead.
@@ -275,14 +295,26 @@ impl Membership {
             match event {
                 NodeEvent::Lost(node) => self.say_gone(*node),
                 NodeEvent::Silent(node) => self.say_silent(*node, self.monitor.silence().into()),
-                NodeEvent::Failed(_) => {}
+                NodeEvent::Ended(..) => {}
             }
         }
         let failure = events.first().map(|event| match event {
             NodeEvent::Lost(_) | NodeEvent::Silent(_) => 1,
-            NodeEvent::Failed(status) => *status,
+            NodeEvent::Ended(_, status) => *status,
         });
         failure.or_else(|| self.report_dead().then_some(1))
+    }
+
+    /// The way to a common timeline, if there is one. Once.
+    pub fn take_timeline(&mut self) -> Option<Line> {
+        self.timeline.take()
+    }
+
+    /// Tells the neighbours how this node's part has ended, if they do not know. No rank runs.
+    pub fn tell(&mut self, status: i32) {
+        if !std::mem::replace(&mut self.has_told, true) {
+            self.monitor.send_status(status);
+        }
     }
 
     /// Tells the other nodes and the manager how this node's part has ended: a failure ends the whole job.
@@ -292,7 +324,7 @@ impl Membership {
             // SAFETY: no rank runs, by the caller's word, and the root uses no network.
             unsafe { network.close() };
         }
-        self.monitor.send_status(status);
+        self.tell(status);
         if status != 0 && self.line_is_down() {
             return;
         }

@@ -1,17 +1,18 @@
 //! How nodes notice that another one is gone: a tree of connections between the launchers.
 //!
-//! A manager notices the end of its own processes, not that a host lost its power or its link, and
-//! ranks that compute notice nothing. Node n is connected with its *parent*, node (n - 1) / [`FANOUT`];
-//! so no launcher has more than a few connections. They carry nothing but each node's end; the kernel's
-//! keepalive finds out within `COHORT_NET_TIMEOUT` when a host is silent. Every node passes failures on to its
-//! neighbours and stays until its children have ended, so that a job ends everywhere even if its
-//! manager does not.
+//! A manager notices the end of its own processes, not that a host lost its power or its link, and ranks that compute
+//! notice nothing. Node n is connected with its *parent*, node (n - 1) / [`FANOUT`]; so no launcher has more than a
+//! few connections. They carry each node's end, and questions of one launcher to all others ([`inquiry`]); the
+//! kernel's keepalive finds out within `COHORT_NET_TIMEOUT` when a host is silent. Every node passes failures on to
+//! its neighbours and stays until its children have ended, so that a job ends everywhere even if its manager does not.
 //!
 //! A parent listens from the exchange of addresses until all its children have come, or for
 //! [`MEET_TIME`]; see [`door`].
 
-mod door;
-mod interfaces;
+pub mod door;
+pub mod inquiry;
+pub mod interfaces;
+mod line;
 
 use super::say;
 use cohort_manager::network::NetworkSettings;
@@ -19,16 +20,14 @@ use cohort_manager::wireup::{World, fetch, publish};
 use cohort_manager::{Failure, Manager, Place};
 use cohort_proof::Purpose;
 use door::{Door, knock};
+use inquiry::Inquiries;
 use interfaces::Interfaces;
-use nix::sys::socket::{setsockopt, sockopt};
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use line::Peer;
+use nix::poll::PollFd;
+use std::net::SocketAddr;
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
-
-/// Looks at a silent host's connection until it counts as gone.
-const PROBES: u32 = 4;
 
 /// How long nodes may take to find their neighbours in the tree.
 const MEET_TIME: Duration = Duration::from_secs(15);
@@ -39,9 +38,6 @@ const FANOUT: u32 = 32;
 /// What the connections are for, in proofs.
 const SERVICE: u32 = 1;
 
-/// Bytes of the last message: the node's status.
-const STATUS_BYTES: usize = 4;
-
 /// Something that happened to another node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeEvent {
@@ -49,26 +45,29 @@ pub enum NodeEvent {
     Lost(u32),
     /// Its host has not answered for as long as the user allows.
     Silent(u32),
-    /// It has ended with a failure, and has said why itself.
-    Failed(i32),
+    /// It has ended with this status; if that is a failure, it has said why itself.
+    Ended(u32, i32),
 }
 
-/// A connection with another launcher.
-#[derive(Debug)]
-struct Peer {
-    stream: TcpStream,
-    node: u32,
-    received: Vec<u8>,
-    open: bool,
+impl NodeEvent {
+    /// The node.
+    fn node(self) -> u32 {
+        match self {
+            Self::Lost(node) | Self::Silent(node) | Self::Ended(node, _) => node,
+        }
+    }
 }
 
 /// The connections of this node's launcher.
 #[derive(Debug, Default)]
 pub struct Monitor {
     own: u32,
+    /// Nodes of the job.
+    count: u32,
     /// Silence of a host after which its node counts as gone, in seconds.
     silence: u32,
     peers: Vec<Peer>,
+    inquiries: Inquiries,
 }
 
 /// The nodes that are connected with this one by calling it.
@@ -114,8 +113,9 @@ impl Monitor {
         let until = Instant::now() + MEET_TIME;
         let mut this = Self {
             own: place.index,
+            count: place.count,
             silence: settings.timeout,
-            peers: Vec::new(),
+            ..Self::default()
         };
         if let Some(parent) = parent(place.index) {
             let addresses = decode(&fetch(manager, parent, "door")?);
@@ -168,19 +168,29 @@ impl Monitor {
         }
     }
 
-    /// What to poll for input.
-    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    /// What to poll.
+    pub fn sources(&self) -> impl Iterator<Item = PollFd<'_>> {
         let peers = self.peers.iter().filter(|peer| peer.open);
-        peers.map(|peer| peer.stream.as_fd())
+        peers.map(|peer| PollFd::new(peer.stream.as_fd(), peer.awaited()))
     }
 
-    /// Takes what has come.
+    /// Takes what has come, and sends what waits: the ends of nodes, but for those that have ended well.
     pub fn events(&mut self) -> Vec<NodeEvent> {
-        let mut events = Vec::new();
+        let (mut events, mut frames) = (Vec::new(), Vec::new());
         for peer in self.peers.iter_mut().filter(|peer| peer.open) {
-            events.extend(peer.take());
+            peer.flush();
+            let mut taken = Vec::new();
+            events.extend(peer.take(&mut taken));
+            frames.extend(taken.into_iter().map(|frame| (peer.node, frame)));
         }
         self.peers.retain(|peer| peer.open);
+        for (from, frame) in frames {
+            self.take_frame(from, frame);
+        }
+        for &event in &events {
+            self.forget(event);
+        }
+        events.retain(|event| !matches!(event, NodeEvent::Ended(_, 0)));
         events
     }
 
@@ -197,8 +207,7 @@ impl Monitor {
     /// Tells the neighbours how this node has ended.
     pub fn send_status(&mut self, status: i32) {
         for peer in &mut self.peers {
-            // Whoever is gone needs not to be told.
-            let _ = peer.stream.write_all(&status.to_le_bytes());
+            peer.say_goodbye(status);
         }
     }
 }
@@ -217,67 +226,17 @@ fn open_door(world: &World, children: Range<u32>, ports: [u16; 2]) -> Option<Doo
     }
 }
 
-fn encode(addresses: &[SocketAddr]) -> Vec<u8> {
+/// Addresses as they travel.
+pub fn encode(addresses: &[SocketAddr]) -> Vec<u8> {
     let texts: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
     texts.join(" ").into_bytes()
 }
 
-fn decode(text: &[u8]) -> Vec<SocketAddr> {
+/// What [`encode`] was given.
+pub fn decode(text: &[u8]) -> Vec<SocketAddr> {
     let text = String::from_utf8_lossy(text);
     let words = text.split_whitespace();
     words.filter_map(|word| word.parse().ok()).collect()
-}
-
-impl Peer {
-    fn new(stream: TcpStream, node: u32, silence: u32) -> std::io::Result<Self> {
-        stream.set_nodelay(true)?;
-        stream.set_nonblocking(true)?;
-        setsockopt(&stream, sockopt::KeepAlive, &true)?;
-        let pause = (silence / PROBES).max(1);
-        setsockopt(&stream, sockopt::TcpKeepIdle, &pause)?;
-        setsockopt(&stream, sockopt::TcpKeepInterval, &pause)?;
-        let further = (silence / pause - 1).max(1);
-        setsockopt(&stream, sockopt::TcpKeepCount, &further)?;
-        setsockopt(&stream, sockopt::TcpUserTimeout, &(silence * 1000))?;
-        Ok(Self {
-            stream,
-            node,
-            received: Vec::new(),
-            open: true,
-        })
-    }
-
-    fn take(&mut self) -> Option<NodeEvent> {
-        let mut buffer = [0; STATUS_BYTES];
-        let mut end = None;
-        while self.received.len() < STATUS_BYTES && end.is_none() {
-            match self.stream.read(&mut buffer[self.received.len()..]) {
-                Ok(0) => end = Some(NodeEvent::Lost(self.node)),
-                Ok(length) => {
-                    let begun = self.received.len();
-                    self.received
-                        .extend_from_slice(&buffer[begun..begun + length]);
-                }
-                Err(error) => match error.kind() {
-                    ErrorKind::Interrupted => {}
-                    ErrorKind::WouldBlock => break,
-                    ErrorKind::TimedOut | ErrorKind::HostUnreachable => {
-                        end = Some(NodeEvent::Silent(self.node));
-                    }
-                    _ => end = Some(NodeEvent::Lost(self.node)),
-                },
-            }
-        }
-        if let Ok(status) = self.received.as_slice().try_into() {
-            self.open = false;
-            return match i32::from_le_bytes(status) {
-                0 => None,
-                status => Some(NodeEvent::Failed(status)),
-            };
-        }
-        self.open = end.is_none();
-        end
-    }
 }
 
 #[cfg(test)]

@@ -94,6 +94,8 @@ pub struct Options {
     pub dry_run: bool,
     /// `--isolate`: each rank gets an address space of its own.
     pub isolate: bool,
+    /// `--own-sessions`: each rank begins a session.
+    pub own_sessions: bool,
     /// `--map-by node`: how ranks are numbered over several nodes.
     pub numbering: Numbering,
     /// `--keep-pmi`: ranks inherit the process manager's variables.
@@ -286,13 +288,7 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Request, Refusal> {
         return Ok(Request::Info(options));
     }
     if let Some(ask) = options.ask {
-        return Ok(Request::Ask(match ask {
-            Ask::Top(Wanted { pid, .. }) => Ask::Top(Wanted {
-                pid,
-                ..options.watch
-            }),
-            other => other,
-        }));
+        return asked(ask, &options);
     }
     if !options.draw.is_empty() {
         return draw(options);
@@ -324,14 +320,46 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Request, Refusal> {
     Ok(Request::Run(options))
 }
 
-/// What follows the options of `--draw` is the picture's name.
-fn draw(options: Options) -> Result<Request, Refusal> {
-    let mut words = options.sections.iter().flat_map(|section| {
+/// What is neither an option nor the value of one.
+fn words_behind(options: &Options) -> impl Iterator<Item = &OsString> {
+    options.sections.iter().flat_map(|section| {
         let program = Some(&section.program).filter(|program| !program.is_empty());
         program.into_iter().chain(&section.arguments)
-    });
-    let picture = words.next().map(PathBuf::from);
-    match words.next() {
+    })
+}
+
+/// Nothing follows what asks jobs that run.
+fn asked(ask: Ask, options: &Options) -> Result<Request, Refusal> {
+    let Some(word) = words_behind(options).next() else {
+        return Ok(Request::Ask(match ask {
+            Ask::Top(Wanted { pid, .. }) => Ask::Top(Wanted {
+                pid,
+                ..options.watch
+            }),
+            other => other,
+        }));
+    };
+    let word = word.display();
+    Err(Refusal::new(match ask {
+        Ask::Jobs => format!(
+            "--ps lists all your jobs on this machine and takes nothing else; what is {word} for? One job is shown by \
+             --inspect PID or --top=PID"
+        ),
+        Ask::Inspect(_) | Ask::Top(_) => {
+            format!(
+                "--inspect and --top look at a job that runs, and start none; what is {word} for?"
+            )
+        }
+    }))
+}
+
+/// What follows the options of `--draw` is the picture's name.
+fn draw(options: Options) -> Result<Request, Refusal> {
+    let (picture, more) = {
+        let mut words = words_behind(&options);
+        (words.next().map(PathBuf::from), words.next().cloned())
+    };
+    match more {
         Some(more) => Err(Refusal::new(format!(
             "--draw draws one picture; what is {} for? Timelines of other nodes have a --draw of their own",
             more.display()
@@ -439,8 +467,8 @@ struct Reader<'a, 'w> {
 enum Print {
     /// A text.
     Text(String),
-    /// The page about options, or about all of them.
-    Help { all: bool },
+    /// The page about options.
+    Help(values::Page),
     /// The page for man(1).
     Manual,
     /// What completes options in a shell.
@@ -509,7 +537,7 @@ fn parse_option(
         (row.read)(&mut reader)?;
         print = reader.print.map(|print| match print {
             Print::Text(text) => text,
-            Print::Help { all } => help::page(all),
+            Print::Help(page) => help::page(page),
             Print::Manual => man::page(),
             Print::Completion(shell) => completion::script(shell),
         });

@@ -5,7 +5,7 @@
 //! user, cgroup, namespace, session, personality; descriptors, children) is found too: then the program has to stay
 //! where it is.
 
-use super::environment::{Environment, is_auditing, take_first};
+use super::environment::{Environment, PREFIXED, is_ours, take_first};
 use super::options::Section;
 use super::{guardian, places, python, rmpi};
 use crate::task::crash::FAULTS;
@@ -85,6 +85,16 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Whether its working directory is this process's, which ranks inherit. They may not be allowed to change to it,
+    /// and it may have been removed.
+    pub fn stayed_here(&self) -> bool {
+        let here = fs::metadata("/proc/self/cwd");
+        let (Ok(here), Ok(there)) = (here, self.directory.metadata()) else {
+            return false;
+        };
+        (here.dev(), here.ino()) == (there.dev(), there.ino())
+    }
+
     /// How the program would stand on the command line. A Python is found as its caller has found it, since it finds
     /// its virtual environment by its name.
     pub fn section(&self) -> Section {
@@ -93,7 +103,7 @@ impl Outcome {
         Section {
             program: python.unwrap_or_else(|| self.file.clone().into()),
             arguments: arguments.unwrap_or_default().to_vec(),
-            directory: Some(self.place.clone()),
+            directory: (!self.stayed_here()).then(|| self.place.clone()),
             ..Section::default()
         }
     }
@@ -211,11 +221,11 @@ pub fn own_cpus() -> Result<Vec<u32>, String> {
     affinity(0)
 }
 
-/// The environment without what launchers and auditing add.
+/// The environment without what launchers, auditing and another `malloc` add.
 fn stripped(mut environment: Environment) -> Environment {
     environment.remove(OsStr::new(DESCENDANT));
-    for name in ["LD_AUDIT", "GLIBC_TUNABLES", "VALGRIND_OPTS"] {
-        take_first(&mut environment, name, is_auditing);
+    for name in PREFIXED {
+        take_first(&mut environment, name, is_ours);
     }
     environment
 }

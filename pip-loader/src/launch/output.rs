@@ -10,9 +10,10 @@
 //! time limits and its managers.
 
 use super::prefix::{Prefix, Stream};
+use super::say;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -36,6 +37,7 @@ struct Pipe {
     /// The begun line.
     line: Vec<u8>,
     open: bool,
+    signs: Arc<Signs>,
 }
 
 /// The pipes that feed one stream.
@@ -56,6 +58,34 @@ struct Signs {
     running: AtomicUsize,
     /// Nobody reads the root's standard output any more.
     closed: AtomicBool,
+    /// Something of what ranks wrote is lost.
+    lost: AtomicBool,
+}
+
+impl Signs {
+    /// Notes how a write to one of the root's streams ended.
+    fn note(&self, stream: Stream, name: &str, result: Result<(), Errno>) {
+        match result {
+            Ok(()) => {}
+            Err(Errno::EPIPE) if stream == Stream::Output => {
+                self.closed.store(true, Ordering::Relaxed);
+                // It counts the writes, far from its end.
+                let _ = self.ended.write(1);
+            }
+            Err(Errno::EPIPE) => {}
+            // A full disk may have room again: the ranks go on.
+            Err(error) => self.lose(name, &error.into()),
+        }
+    }
+
+    /// Says, once, that something that ranks wrote is lost.
+    fn lose(&self, place: &str, error: &io::Error) {
+        if !self.lost.swap(true, Ordering::Relaxed) {
+            say(format_args!(
+                "some of what the ranks wrote is lost: {place}: {error}"
+            ));
+        }
+    }
 }
 
 /// Whether lines of several ranks may be torn in this stream of the root's, unless they pass through the root.
@@ -81,6 +111,8 @@ pub struct Forwarder {
     /// Those of each stream until its thread has them.
     bundles: [Option<Bundle>; 2],
     signs: Arc<Signs>,
+    /// Where the root's ends of pipes lie among its descriptors.
+    above: Option<u32>,
 }
 
 /// How long a begun line waits for its end while no rank writes anything: it may be a question to the user.
@@ -93,21 +125,23 @@ const LINE_MAX: usize = 1 << 20;
 const END: u64 = u64::MAX;
 
 impl Forwarder {
-    /// A forwarder without pipes.
+    /// A forwarder without pipes, whose ends of pipes get numbers from `above` on.
     ///
     /// # Errors
     /// No descriptor is left.
-    pub fn new() -> io::Result<Self> {
+    pub fn new(above: Option<u32>) -> io::Result<Self> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let signs = Signs {
             end: EventFd::from_flags(flags)?,
             ended: EventFd::from_flags(flags)?,
             running: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
+            lost: AtomicBool::new(false),
         };
         Ok(Self {
             bundles: [Some(Bundle::new(&signs)?), Some(Bundle::new(&signs)?)],
             signs: Arc::new(signs),
+            above,
         })
     }
 
@@ -125,7 +159,7 @@ impl Forwarder {
     ) -> io::Result<OwnedFd> {
         let bundle = self.bundles[stream as usize].as_mut();
         let bundle = bundle.ok_or(io::ErrorKind::Other)?;
-        bundle.add(prefix, copy, is_alone)
+        bundle.add(prefix, copy, is_alone, (self.above, &self.signs))
     }
 
     /// Starts to pass on what comes. The threads inherit the caller's signal mask.
@@ -148,14 +182,7 @@ impl Forwarder {
             signs.running.fetch_add(1, Ordering::Relaxed);
             let thread = std::thread::Builder::new().name(name.into());
             let started = thread.spawn(move || {
-                bundle.forward(|bytes| {
-                    let is_gone = write_to(stream, bytes) == Err(Errno::EPIPE);
-                    if is_gone && stream == Stream::Output {
-                        signs.closed.store(true, Ordering::Relaxed);
-                        // It counts the writes, far from its end.
-                        let _ = signs.ended.write(1);
-                    }
-                });
+                bundle.forward(|bytes| signs.note(stream, name, write_to(stream, bytes)));
                 // Release pairs with the Acquire in `is_done`.
                 signs.running.fetch_sub(1, Ordering::Release);
                 // It counts two at most.
@@ -176,6 +203,11 @@ impl Forwarder {
             let _ = self.signs.ended.read();
         }
         closed
+    }
+
+    /// Whether something of what ranks wrote is lost, and that was said.
+    pub fn has_lost(&self) -> bool {
+        self.signs.lost.load(Ordering::Relaxed)
     }
 
     /// The descriptor that is readable once a thread has ended, or nobody reads its stream.
@@ -206,8 +238,19 @@ impl Bundle {
         })
     }
 
-    fn add(&mut self, prefix: Prefix, copy: Option<File>, is_alone: bool) -> io::Result<OwnedFd> {
-        let (source, sink) = pipe2(OFlag::O_CLOEXEC)?;
+    fn add(
+        &mut self,
+        prefix: Prefix,
+        copy: Option<File>,
+        is_alone: bool,
+        (above, signs): (Option<u32>, &Arc<Signs>),
+    ) -> io::Result<OwnedFd> {
+        let (mut source, sink) = pipe2(OFlag::O_CLOEXEC)?;
+        if let Some(first) = above {
+            let moved = fcntl(source.as_fd(), FcntlArg::F_DUPFD_CLOEXEC(first as i32))?;
+            // SAFETY: the descriptor was made just now, and nobody else has it.
+            source = unsafe { OwnedFd::from_raw_fd(moved) };
+        }
         fcntl(source.as_fd(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         let event = EpollEvent::new(EpollFlags::EPOLLIN, self.pipes.len() as u64);
         self.epoll.add(source.as_fd(), event)?;
@@ -218,6 +261,7 @@ impl Bundle {
             source: source.into(),
             line: Vec::new(),
             open: true,
+            signs: Arc::clone(signs),
         });
         Ok(sink)
     }
@@ -318,7 +362,9 @@ impl Pipe {
         let lines = self.prefix.put_before(lines);
         if let Some(copy) = &mut self.copy {
             // A file that takes no more is no reason to end the job.
-            let _ = copy.write_all(&lines);
+            if let Err(error) = copy.write_all(&lines) {
+                self.signs.lose("an output file", &error);
+            }
         }
         if !self.is_alone {
             write(&lines);
@@ -381,7 +427,7 @@ mod tests {
 
     #[test]
     fn lines_without_a_label_stay_as_they_are() {
-        let mut forwarder = Forwarder::new().expect("descriptors");
+        let mut forwarder = Forwarder::new(None).expect("descriptors");
         let mut sinks: Vec<File> = Vec::new();
         for _ in 0..2 {
             let sink = forwarder.add(Stream::Output, Prefix::default(), None, false);
@@ -399,7 +445,7 @@ mod tests {
 
     #[test]
     fn begun_lines_wait_for_their_end() {
-        let mut forwarder = Forwarder::new().expect("descriptors");
+        let mut forwarder = Forwarder::new(None).expect("descriptors");
         let sink = forwarder
             .add(Stream::Error, label(0), None, false)
             .expect("descriptors");
@@ -422,7 +468,7 @@ mod tests {
 
     #[test]
     fn what_a_process_left_behind_holds_open_does_not_stop_the_end() {
-        let mut forwarder = Forwarder::new().expect("descriptors");
+        let mut forwarder = Forwarder::new(None).expect("descriptors");
         let sink = forwarder
             .add(Stream::Output, label(7), None, false)
             .expect("descriptors");

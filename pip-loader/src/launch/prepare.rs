@@ -11,7 +11,7 @@ use super::outcome::Outcome;
 use super::program::{self, Program, Search};
 use super::topology::Topology;
 use super::trace;
-use super::{Refusal, boot, libraries, limits, stats};
+use super::{Refusal, allocator, boot, libraries, limits, stats};
 use crate::image::{OpenError, Template};
 use cohort_base::boot::AUDIT_LIBRARY;
 use cohort_base::settings::{STATS, Settings, Stats};
@@ -48,6 +48,8 @@ pub struct Prepared {
     pub stack_size: Option<usize>,
     /// Each rank gets an address space of its own.
     pub isolated: bool,
+    /// Each rank begins a session.
+    pub own_sessions: bool,
     /// A program that is no MPI program, so that ranks are what it starts, if that is why.
     pub wrapper: Option<OsString>,
     /// How ranks are numbered over several nodes.
@@ -72,6 +74,15 @@ pub struct Prepared {
     pub timeout: Option<Duration>,
 }
 
+impl Prepared {
+    /// Files that are empty until the job has ended.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let trace = self.trace.as_ref().and_then(trace::Target::file);
+        let stats = self.stats.as_ref().and_then(stats::Wanted::file);
+        trace.into_iter().chain(stats)
+    }
+}
+
 /// One program of the job.
 #[derive(Debug)]
 pub struct PreparedProgram {
@@ -87,14 +98,43 @@ pub struct PreparedProgram {
     pub linker: Option<Rc<Template>>,
     /// Offset of `_r_debug`, where glibc lists loaded objects, from the linker's base.
     pub debug: Option<u64>,
+    /// It is linked to an MPI library.
+    pub is_linked: bool,
     /// It is linked to fixed addresses.
     pub fixed_address: bool,
     /// The compiler's checker that watches it.
     pub sanitizer: Option<&'static str>,
+    /// The file with the `malloc` that it brings, if it would have another one.
+    pub own_malloc: Option<PathBuf>,
     /// Its working directory, if it is not the root's.
     pub directory: Option<File>,
     /// Its name for the system's task list.
     pub name: OsString,
+}
+
+impl PreparedProgram {
+    /// One that is no MPI program, so that ranks are what it starts.
+    fn wrapper(
+        strings: Strings,
+        directory: Option<File>,
+        name: OsString,
+        own_malloc: Option<PathBuf>,
+    ) -> Self {
+        Self {
+            ranks: 0,
+            number: 0,
+            is_linked: false,
+            fixed_address: false,
+            sanitizer: None,
+            own_malloc,
+            strings,
+            executed: None,
+            linker: None,
+            debug: None,
+            directory,
+            name,
+        }
+    }
 }
 
 /// What the dynamic linkers hold that can be audited at no cost: the symbol version of glibc 2.35.
@@ -147,6 +187,7 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
         topology,
         stack_size: (stack_size > 0).then_some(stack_size),
         isolated,
+        own_sessions: options.own_sessions,
         wrapper: reasons.only_wrapper().filter(|_| !options.isolate),
         numbering: options.numbering,
         network: NetworkSettings::read(|name| {
@@ -187,6 +228,9 @@ fn check_ranks(
         limits::warn_of_shared_limits(ranks);
     } else if place.index == 0 {
         reasons.advise(options.isolate);
+    }
+    if place.index == 0 {
+        reasons.advise_of_malloc();
     }
     limits::check_task_count(ranks)?;
     Ok(isolated)
@@ -263,7 +307,7 @@ fn environment_for(
         Some(inherit) => environment::of_ranks(options, inherit, job),
     };
     environment.extend(section.environment.iter().cloned());
-    environment::keep_freed_memory(&mut environment);
+    allocator::keep_freed_memory(&mut environment);
     environment
 }
 
@@ -281,6 +325,21 @@ struct Context<'a> {
     name: Option<&'a OsStr>,
     /// The file that the kernel has executed, which must be the program's.
     found: Option<&'a Path>,
+}
+
+/// The map entries that a rank takes to start.
+fn map_entries(program: &Program, linker: &Template, dependencies: &Dependencies) -> usize {
+    // Programs that may open an MPI have the library that the linker is audited by, and that MPI.
+    let opened = if dependencies.mpi_library.is_some() {
+        0
+    } else {
+        2
+    };
+    dependencies.map_entries
+        + linker.plan().map_entries()
+        + program.plan.map_entries()
+        + (program.preload.len() + opened) * limits::PER_OBJECT
+        + limits::PER_START
 }
 
 impl Context<'_> {
@@ -304,9 +363,11 @@ impl Context<'_> {
         let first = self.libraries.unwrap_or(Path::new("/nonexistent"));
         let dependencies = libraries::follow(&program.file, &program.plan, first, environment);
         let is_stub = !program.preload.is_empty();
+        let (malloc, own_malloc) = allocator::choose(environment, self.own, &dependencies)?;
         program
             .preload
             .extend(self.preload(&program, &dependencies)?);
+        program.preload.extend(malloc.clone());
         let linker = open_linker(&program, linkers)?;
         let name = Path::new(&section.program).file_name();
         let name = name.unwrap_or_default().to_owned();
@@ -315,26 +376,16 @@ impl Context<'_> {
         let audit = self.audit(&linker, uses_mpi)?;
         let is_auditable = audit.is_some() || self.libraries.is_none();
         // What a program starts that names no MPI library is led to ours too.
-        let thread_local = dependencies.thread_local;
+        let malloc = malloc.as_deref();
+        let thread_local = dependencies.thread_local + malloc.map_or(0, libraries::thread_local);
         let starters = environment::of_starters(environment, audit, self.libraries, thread_local);
+        let executed = environment::preloading(starters.clone(), malloc);
         if self.libraries.is_some() && !uses_mpi && !program.may_open_mpi() {
-            let prepared = PreparedProgram {
-                ranks: 0,
-                number: 0,
-                fixed_address: false,
-                sanitizer: None,
-                strings: wrapper_strings(&program, section, &starters)?,
-                executed: None,
-                linker: None,
-                debug: None,
-                directory,
-                name,
-            };
+            let strings = wrapper_strings(&program, section, &executed)?;
+            let prepared = PreparedProgram::wrapper(strings, directory, name, own_malloc);
             return Ok((prepared, 0));
         }
-        // The linker, the program, and the library that the linker is audited by.
-        let objects = dependencies.objects + program.preload.len();
-        let entries = limits::map_entries(objects + 3);
+        let entries = map_entries(&program, &linker, &dependencies);
         let folders = self.folders(&dependencies, library_path);
         let arguments = self.arguments(&program, section, &linker, &folders);
         let mapped = if uses_mpi { environment } else { &starters };
@@ -342,11 +393,13 @@ impl Context<'_> {
         let prepared = PreparedProgram {
             ranks: 0,
             number: 0,
+            is_linked: uses_mpi,
             fixed_address: program.plan.fixed_address,
             sanitizer: dependencies.sanitizer,
+            own_malloc,
             strings: strings(&arguments, mapped, linker.path())?,
             executed: direct
-                .then(|| executed_strings(&program, section, starters, dependencies.sanitizer))
+                .then(|| executed_strings(&program, section, executed, dependencies.sanitizer))
                 .transpose()?,
             debug: linker.exported_symbol("_r_debug"),
             linker: Some(linker),
@@ -501,8 +554,8 @@ impl Context<'_> {
 
 /// Opens the section's working directory; also gives its path.
 fn working_directory(section: &Section) -> Result<(Option<File>, PathBuf), Refusal> {
-    let here = std::env::current_dir()
-        .map_err(|error| Refusal::new(format!("cannot find the working directory: {error}")))?;
+    // One that has been removed has no name, and ranks inherit it all the same.
+    let here = std::env::current_dir().unwrap_or_else(|_| ".".into());
     let Some(wanted) = &section.directory else {
         return Ok((None, here));
     };

@@ -147,6 +147,10 @@ fn resolve_script(
         return resolve_at_depth(target.as_os_str(), search, depth - 1);
     }
     let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    if line.ends_with(b"\r") {
+        let what = "its #! line ends in a carriage return, as lines of Windows do; sed -i 's/\\r$//' mends the file";
+        return Err(Refusal::to_run(script, &what));
+    }
     let line = line[..line.len().min(SCRIPT_LINE)].trim_ascii();
     let at = line
         .iter()

@@ -20,6 +20,15 @@ pub fn version(file: &Path) -> Option<&str> {
     (major == "3" && digits(minor)).then_some(version)
 }
 
+/// Whether a program that is called so, with these arguments, is a Python that reads its program from standard input.
+pub fn reads_standard_input(program: &OsStr, arguments: &[OsString]) -> bool {
+    let name = Path::new(program).file_name().unwrap_or_default();
+    let rest = name.as_bytes().strip_prefix(b"python");
+    let is_python =
+        rest.is_some_and(|rest| rest.iter().all(|it| it.is_ascii_digit() || *it == b'.'));
+    is_python && arguments.first().is_none_or(|first| first == "-")
+}
+
 /// What a program says that uses MPI through mpi4py.
 const MPI4PY: &[u8] = b"mpi4py";
 
@@ -139,6 +148,21 @@ pub fn pyenv_target(script: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pythons_without_a_program_read_standard_input() {
+        let reads = |line: &str| {
+            let mut words = line.split(' ').map(OsString::from);
+            let program = words.next().expect("a word");
+            reads_standard_input(&program, &words.collect::<Vec<_>>())
+        };
+        for line in ["python", "/usr/bin/python3.11 -", "python3 - x"] {
+            assert!(reads(line), "{line}");
+        }
+        for line in ["python a.py -", "python -c pass", "python-config", "cat -"] {
+            assert!(!reads(line), "{line}");
+        }
+    }
 
     #[test]
     fn programs_that_name_mpi4py() {

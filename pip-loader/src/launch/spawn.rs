@@ -8,8 +8,8 @@ use super::outcome::Adoption;
 use super::places::{self, PlaceOfRank};
 use super::prepare::{Prepared, PreparedProgram};
 use super::report::{Started, report};
-use super::streams::{self, Streams};
-use super::trace::Recorder;
+use super::streams::{self, Opened, Streams};
+use super::trace::{Recorder, Target};
 use super::{Refusal, limits};
 use crate::task::crash::{self, CrashRecord, HANDLER_STACK};
 use crate::task::debug::{self, DebugRank};
@@ -23,12 +23,15 @@ use cohort_manager::server::Server;
 use cohort_manager::wireup::World;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use nix::sys::signal::SigSet;
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::Pid;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::time::Duration;
 
 /// Stack of a rank when RLIMIT_STACK sets no limit. Only touched pages cost memory.
 pub const UNLIMITED_STACK: usize = 1 << 30;
@@ -47,6 +50,22 @@ pub struct StartedRank {
 /// A rank's first stack pointer and program, and a descriptor that it inherits.
 type Code = (usize, Program, Option<OwnedFd>);
 
+/// Descriptors of the root's that a rank takes.
+struct Lent {
+    pid: i32,
+    plan: &'static StartPlan,
+    _descriptors: (Option<OwnedFd>, Option<Opened>),
+}
+
+impl Lent {
+    /// Whether the rank, if it has not ended, still needs the root's descriptors.
+    fn is_needed(&self) -> bool {
+        let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        let lives = || waitid(Id::Pid(Pid::from_raw(self.pid)), look) == Ok(WaitStatus::StillAlive);
+        !self.plan.has_parted() && lives()
+    }
+}
+
 /// What all ranks of a job share.
 pub struct Spawner {
     /// The boot records.
@@ -63,9 +82,12 @@ pub struct Spawner {
     pub door: Option<Door>,
     /// Standard input, output and error.
     pub streams: Streams,
+    /// What ranks may not have taken over yet.
+    lent: Vec<Lent>,
     started: usize,
     world_size: usize,
     isolated: bool,
+    own_sessions: bool,
     /// The ranks' ends of their connections with the server.
     connections: std::vec::IntoIter<OwnedFd>,
     records: &'static [CrashRecord],
@@ -98,7 +120,9 @@ impl Spawner {
         limits::avoid_core_dumps();
         task::freeze_break().map_err(|error| refuse("cannot freeze the program break", &error))?;
         let programs = job.programs.len();
-        membership.wire_up(count, programs, job.numbering, job.isolated, &job.network)?;
+        let traced = job.trace.as_ref().is_some_and(Target::is_common);
+        let marks = (job.isolated, traced);
+        membership.wire_up(count, programs, job.numbering, marks, &job.network)?;
         // Isolated ranks load the node image themselves, each its own.
         let shared = job.libraries.clone().filter(|_| !job.isolated);
         if let Some(folder) = &shared {
@@ -125,7 +149,7 @@ impl Spawner {
             membership,
             trace.as_ref().map_or(ptr::null(), Recorder::rings),
         )?;
-        let (streams, former) = Streams::new(job, count, world.place.index)?;
+        let (streams, former) = Streams::new(job, count, world.place.index, &kept)?;
         limits.extend(former.map(|limit| limit_entry(libc::RLIMIT_NOFILE, limit)));
         tell(job, &numbers, bindings.as_deref(), world);
         let (stacks, handler_stacks) = reserve_stacks(count, stack_size)?;
@@ -138,9 +162,11 @@ impl Spawner {
             started: 0,
             world_size: membership.world().homes.len(),
             isolated: job.isolated,
+            own_sessions: job.own_sessions,
             connections: connections.into_iter(),
             memory: Vec::with_capacity(count),
             streams,
+            lent: Vec::new(),
             records: crash::make_records(count),
             handler_stacks,
             auxiliary: InheritedAuxiliary::of_this_process()
@@ -186,14 +212,23 @@ impl Spawner {
             Some(_) => None,
         };
         let standard = opened.as_ref().map(streams::numbers);
+        let standard = standard.unwrap_or_else(|| adoption.map_or([-1; 3], Adoption::standard));
+        let directory = program.directory.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+        let connected = connection.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+        let mut needed = standard.into_iter().chain([directory, connected]);
+        let above = self.streams.above;
+        let above = above.filter(|&above| needed.all(|number| number < above as i32));
         let outcome = adoption.map(|adoption| &adoption.outcome);
         let plan: &'static StartPlan = Box::leak(Box::new(StartPlan {
             stack_pointer,
             program: code,
             root: std::process::id() as i32,
-            standard: standard.unwrap_or_else(|| adoption.map_or([-1; 3], Adoption::standard)),
+            standard,
+            above,
+            parted: AtomicU32::new(0),
             close: self.close,
-            directory: program.directory.as_ref().map_or(-1, AsRawFd::as_raw_fd),
+            directory,
+            own_session: self.own_sessions,
             affinity: self
                 .bindings
                 .as_ref()
@@ -212,13 +247,29 @@ impl Spawner {
         // SAFETY: image, stack and handler stack were made for this rank and are never
         // unmapped; the job has blocked all signals.
         let pid = unsafe { start::start(plan)? };
-        drop((connection, opened));
+        self.lent.retain(|lent| !lent.plan.has_parted());
+        let lent = Lent {
+            pid,
+            plan,
+            _descriptors: (connection, opened),
+        };
+        self.lent.extend((!plan.has_parted()).then_some(lent));
         self.started += 1;
         Ok(StartedRank {
             pid,
             plan,
             crash: &self.records[rank],
         })
+    }
+
+    /// Closes the root's copies of what ranks have taken over: the root would not see that they close theirs.
+    /// Call when all have been started, or none more is.
+    pub fn take_back(&mut self) {
+        // Each of them runs and has two system calls to make.
+        while self.lent.iter().any(Lent::is_needed) {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        self.lent.clear();
     }
 
     /// Maps the dynamic linker of a rank and builds its initial stack.
@@ -359,18 +410,19 @@ fn rank_facts(
     first: u32,
     bindings: Option<&[Binding]>,
 ) -> Vec<RankFacts> {
-    let numbers = job
-        .programs
-        .iter()
-        .flat_map(|program| std::iter::repeat_n(first + program.number, program.ranks));
+    let numbers = job.programs.iter().flat_map(|program| {
+        let of_program = (first + program.number, program.is_linked);
+        std::iter::repeat_n(of_program, program.ranks)
+    });
     let cpu = |rank: usize| match bindings {
         Some(list) => i32::try_from(list[rank].cpu).unwrap_or(-1),
         None => -1,
     };
-    let fact = |(rank, number)| RankFacts {
+    let fact = |(rank, (number, is_linked))| RankFacts {
         world_rank: world_ranks[rank],
         app_number: number,
         cpu: cpu(rank),
+        is_linked,
     };
     numbers.enumerate().map(fact).collect()
 }

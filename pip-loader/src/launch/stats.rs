@@ -13,7 +13,7 @@ use cohort_base::settings::{ReportForm, STATS, report};
 use data::Job;
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// A report that the user wants.
@@ -53,22 +53,36 @@ impl Wanted {
         Ok(Some(Self { form, file }))
     }
 
-    /// Makes the report when all ranks of the node have ended.
-    pub fn make(&self, node: &Node) {
+    /// The file that is empty until the job has ended, if there is one.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        (self.form != ReportForm::Text).then_some(&*self.file)
+    }
+
+    /// Makes the report when all ranks of the node have ended. Whether it is lost, which is said.
+    pub fn make(&self, node: &Node) -> bool {
         let Some(json) = node.statistics() else {
-            return;
+            return false;
         };
         let job = match Job::read(&json) {
             Ok(job) => job,
-            Err(reason) => return say(format_args!("{STATS}: no report: {reason}")),
+            Err(reason) => {
+                say(format_args!("{STATS}: no report: {reason}"));
+                return true;
+            }
         };
         let written = match self.form {
             ReportForm::Text => std::io::stderr().write_all(text::report(&job).as_bytes()),
             ReportForm::Json => fs::write(&self.file, with_advice(&json, &job)),
             ReportForm::Html => fs::write(&self.file, page::page(&with_advice(&json, &job))),
         };
-        if let Err(error) = written {
-            say(format_args!("{STATS}: the report is lost: {error}"));
+        match written {
+            Ok(()) => false,
+            Err(error) => {
+                say(format_args!("{STATS}: the report is lost: {error}"));
+                // A reader of the text that went away has read enough.
+                error.kind() != io::ErrorKind::BrokenPipe
+            }
         }
     }
 }

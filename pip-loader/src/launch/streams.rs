@@ -15,6 +15,16 @@ use std::path::Path;
 /// Descriptors that pip-exec itself may need besides those of ranks.
 const OWN_FILES: u64 = 64;
 
+/// Descriptors from this one on are the root's ends of its pipes, in a job of so many ranks that it matters: a rank
+/// does not copy them ([`StartPlan::above`](crate::task::start::StartPlan::above)).
+const OWN_ENDS: u32 = 512;
+
+/// What ranks read that get no input.
+const NULL: &str = "/dev/null";
+
+/// From so many ranks on.
+const MANY: usize = 64;
+
 /// Where the streams of all ranks lead.
 pub struct Streams {
     /// What passes through the root.
@@ -29,13 +39,16 @@ pub struct Streams {
     files: HashMap<String, File>,
     node: u32,
     host: String,
+    /// Descriptors that no rank needs begin here.
+    pub above: Option<u32>,
 }
 
 /// A rank's three streams; those that are not here are the root's own.
 pub type Opened = [Option<OwnedFd>; 3];
 
 impl Streams {
-    /// For the ranks of this node; also gives the former limits of open files if they had to be raised.
+    /// For the ranks of this node, which keep some descriptors of the root's; also gives the former limits of open
+    /// files if they had to be raised.
     ///
     /// # Errors
     /// Too few descriptors are left.
@@ -43,6 +56,7 @@ impl Streams {
         job: &mut Prepared,
         ranks: usize,
         node: u32,
+        kept: &[u32],
     ) -> Result<(Self, Option<(u64, u64)>), Refusal> {
         let output = std::mem::take(&mut job.output);
         let marked = output.label || output.tag || output.timestamp || output.pattern.is_some();
@@ -51,7 +65,11 @@ impl Streams {
         let needed = 4 * ranks as u64 + OWN_FILES;
         // What wrappers execute hands over its descriptors.
         let wanted = if job.wrapper.is_some() { 2 } else { 1 } * needed;
-        let former = limits::raise_open_files(wanted);
+        let is_apart = ranks >= MANY && kept.iter().all(|&descriptor| descriptor < OWN_ENDS);
+        let apart = is_apart.then(|| limits::raise_open_files(wanted + u64::from(OWN_ENDS)));
+        let apart = apart.and_then(Result::ok);
+        let above = apart.map(|_| OWN_ENDS);
+        let former = apart.map_or_else(|| limits::raise_open_files(wanted), Ok);
         let former = match former.or_else(|_| limits::raise_open_files(needed)) {
             Ok(former) => Some(former),
             Err(refusal) if asked => return Err(refusal),
@@ -64,12 +82,18 @@ impl Streams {
         let host = nix::sys::utsname::uname();
         let host = host.map(|host| host.nodename().to_string_lossy().into_owned());
         let this = Self {
-            forwarder: forwards.then(Forwarder::new).transpose().map_err(refuse)?,
+            forwarder: forwards
+                .then(|| Forwarder::new(above))
+                .transpose()
+                .map_err(refuse)?,
             feeder: Feeder::default(),
+            above,
             output,
             whole_lines,
             input: job.input,
-            null: File::open("/dev/null").map_err(refuse)?.into(),
+            null: File::open(NULL)
+                .map_err(|error| refuse(about(NULL, error)))?
+                .into(),
             files: HashMap::new(),
             node,
             host: host.unwrap_or_default(),
@@ -121,7 +145,7 @@ impl Streams {
         if let Some(file) = self.files.get(&name) {
             return file.try_clone();
         }
-        let about = |error: io::Error| io::Error::new(error.kind(), format!("{name}: {error}"));
+        let about = |error| about(&name, error);
         if let Some(folder) = Path::new(&name).parent() {
             fs::create_dir_all(folder).map_err(about)?;
         }
@@ -147,6 +171,11 @@ impl Streams {
         self.files.clear();
         self.forwarder.as_mut().map_or(Ok(()), Forwarder::start)
     }
+}
+
+/// An error of this file.
+fn about(name: &str, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{name}: {error}"))
 }
 
 /// The descriptors' numbers, -1 where a stream is the root's own.

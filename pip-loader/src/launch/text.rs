@@ -25,7 +25,7 @@ Runs N ranks of a program, or of several, in one address space. mpiexec and mpir
 pub const REMARKS: &str = "
 Standard input goes to rank 0. The job ends when all ranks have ended or one fails;
 the status is that of the first that failed, 128 + N if signal N killed it.
-COHORT_* environment variables tune the runtime; a wrong one lists the valid ones.
+COHORT_* environment variables tune the runtime (--help=settings); a wrong one lists the valid ones.
 ";
 
 /// How `--help` ends.

@@ -3,10 +3,15 @@
 //!
 //! The rings are this process's memory, so a rank that is killed takes nothing with it. Times are counted in ticks; the
 //! system's clocks are read with them when the job starts and when it ends, so a tick's length is known to a
-//! millionth. Nodes on one host so have one clock. On several hosts the files are as well aligned as the hosts'
-//! clocks (`CLOCK_REALTIME`), which NTP or PTP holds together.
+//! millionth. The launchers of several nodes measure how their ticks differ, and the first one writes what all of
+//! them have noted ([`line`]). Where a file for each node is asked for, or a node cannot reach the first one, the
+//! files are as well aligned as the hosts' clocks (`CLOCK_REALTIME`), which NTP or PTP holds together.
 
 mod json;
+pub mod line;
+mod names;
+mod record;
+mod scale;
 mod timeline;
 
 use super::voice::{advise, say};
@@ -16,18 +21,23 @@ use cohort_base::clock::system::{self, ClockId};
 use cohort_base::settings::{TRACE, TRACE_EVENTS, TRACE_EVENTS_DEFAULT, trace_events};
 use cohort_base::trace::{Ring, Slot};
 use cohort_manager::Place;
+use line::{Line, Reporter};
+use record::Record;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufWriter};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
-use timeline::{Scale, Timeline};
+use timeline::Timeline;
 
 /// A file that a timeline will be written to.
 #[derive(Debug)]
 pub struct Target {
+    /// As the user has named it.
+    name: String,
     path: PathBuf,
-    file: File,
+    /// `None` where the first node writes it.
+    file: Option<File>,
     events: u32,
     place: Place,
 }
@@ -43,19 +53,28 @@ impl Target {
             return Ok(None);
         };
         let path = path_of(name, place);
-        let file = File::create(&path).map_err(|error| {
-            Refusal::new(format!(
-                "{TRACE}={name}: {} cannot be written: {error}",
-                path.display()
-            ))
-        })?;
+        let is_written = place.index == 0 || name.contains("%n");
+        let file = is_written.then(|| create(name, &path)).transpose()?;
         let events = value(TRACE_EVENTS).and_then(trace_events);
         Ok(Some(Self {
+            name: name.to_owned(),
             path,
             file,
             events: events.unwrap_or(TRACE_EVENTS_DEFAULT),
             place,
         }))
+    }
+
+    /// The file that is empty until the job has ended, if this node has one.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        self.file.is_some().then_some(&*self.path)
+    }
+
+    /// Whether the first node writes what all nodes have noted.
+    #[must_use]
+    pub fn is_common(&self) -> bool {
+        self.place.count > 1 && !self.name.contains("%n")
     }
 
     /// For a job whose ranks have address spaces of their own.
@@ -80,6 +99,15 @@ impl Target {
             begin: Clocks::read(),
         })
     }
+}
+
+fn create(name: &str, path: &Path) -> Result<File, Refusal> {
+    File::create(path).map_err(|error| {
+        Refusal::new(format!(
+            "{TRACE}={name}: {} cannot be written: {error}",
+            path.display()
+        ))
+    })
 }
 
 /// Where the timeline of a node goes: `%n` is its number; nodes behind the first have it at the end otherwise.
@@ -115,28 +143,44 @@ fn map_slots(count: usize) -> io::Result<&'static [Slot]> {
 }
 
 /// Several clocks at one time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Clocks {
     ticks: u64,
     /// Nanoseconds that pass at the rate of seconds.
     steady: u64,
-    /// Nanoseconds since 1970.
+    /// Nanoseconds since 1970...
     real: u64,
+    /// ... to so many of them: how long it took to read all clocks.
+    error: u64,
 }
 
 impl Clocks {
+    /// Of some tries the shortest.
     fn read() -> Self {
+        let tried = (0..CLOCK_TRIES).map(|_| Self::try_read());
+        let best = tried.min_by_key(|clocks| clocks.error);
+        best.unwrap_or_else(Self::try_read)
+    }
+
+    fn try_read() -> Self {
         let ns = |clock| {
             let time = system::read(clock);
             time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
         };
+        let begun = ns(ClockId::Monotonic);
+        let (ticks, real) = (clock::ticks(), ns(ClockId::Realtime));
+        let steady = ns(ClockId::Monotonic);
         Self {
-            ticks: clock::ticks(),
-            steady: ns(ClockId::Monotonic),
-            real: ns(ClockId::Realtime),
+            ticks,
+            steady,
+            real,
+            error: steady - begun,
         }
     }
 }
+
+/// Tries to read all clocks at one time.
+const CLOCK_TRIES: u32 = 8;
 
 /// The rings of a node's ranks while a job runs.
 #[derive(Debug)]
@@ -153,30 +197,96 @@ impl Recorder {
         self.rings.as_ptr()
     }
 
-    /// Writes the file; `numbers` are the ranks' in the job. No rank runs any more.
-    pub fn write(self, numbers: &[u32], host: &str) {
-        let end = Clocks::read();
-        let scale = Scale::new(
-            (self.begin.ticks, end.ticks),
-            end.steady - self.begin.steady,
-        );
-        let timeline = Timeline::of(self.rings, numbers, scale);
-        let about = json::About {
-            node: self.target.place.index,
-            nodes: self.target.place.count,
-            host,
-            start: self.begin.real,
+    /// Writes the file, or sends to the first node what has been noted; `numbers` are the ranks' in the job, and
+    /// `hosts` says the nodes' names. No rank runs any more. `has_failed`: the process manager will hear of a failure.
+    /// Whether the timeline is lost, or a part of it for want of room, which is said.
+    pub fn write(
+        self,
+        numbers: &[u32],
+        hosts: impl Fn(u32) -> String,
+        line: Option<Line>,
+        has_failed: bool,
+    ) -> bool {
+        let place = self.target.place;
+        let mut own = Record::of(self.rings, numbers, [self.begin, Clocks::read()]);
+        (own.node, own.host) = (place.index, hosts(place.index));
+        match line {
+            Some(Line::Other(mut reporter)) => match report(&mut own, &mut reporter) {
+                Ok(()) => {
+                    if has_failed {
+                        reporter.await_file();
+                    }
+                    false
+                }
+                Err(error) => {
+                    say(format_args!(
+                        "{TRACE}: node {} writes a file of its own, as it does not reach node 0: {error}",
+                        place.index
+                    ));
+                    self.target.write(vec![own], &[], &hosts)
+                }
+            },
+            Some(Line::First(hub)) => {
+                let mut all = vec![own];
+                all.extend(hub.collect().iter().filter_map(|it| Record::decode(it)));
+                all[1..].sort_by_key(|record| record.node);
+                let is_there = |node: &u32| all.iter().any(|record| record.node == *node);
+                let missing: Vec<u32> = (0..place.count).filter(|node| !is_there(node)).collect();
+                self.target.write(all, &missing, &hosts)
+            }
+            None => self.target.write(vec![own], &[], &hosts),
+        }
+    }
+}
+
+/// Sends a node's timeline to the first one.
+fn report(own: &mut Record, reporter: &mut Reporter) -> io::Result<()> {
+    let alone = own.points;
+    own.points = reporter.points()?;
+    reporter
+        .send(&own.encode())
+        .inspect_err(|_| own.points = alone)
+}
+
+impl Target {
+    /// Whether the file is lost or not complete, which is said.
+    fn write(self, records: Vec<Record>, missing: &[u32], hosts: impl Fn(u32) -> String) -> bool {
+        let Self {
+            name,
+            path,
+            file,
+            events,
+            place,
+        } = self;
+        let file = match file.map_or_else(|| create(&name, &path), Ok) {
+            Ok(file) => file,
+            Err(refusal) => {
+                say(format_args!("{refusal}"));
+                return true;
+            }
         };
-        let Target {
-            path, file, events, ..
-        } = self.target;
+        let timeline = Timeline::of(records);
+        let about = json::About {
+            node: place.index,
+            nodes: place.count,
+            host: &hosts(place.index),
+            missing,
+        };
         tell_of_losses(&timeline, events);
-        if let Err(error) = json::write(BufWriter::new(file), &timeline, &about) {
+        for &node in missing {
+            say(format_args!(
+                "{TRACE}: node {node} ({}) is not in the timeline, as it has sent nothing",
+                hosts(node)
+            ));
+        }
+        let written = json::write(BufWriter::new(file), &timeline, &about);
+        if let Err(error) = &written {
             say(format_args!(
                 "{TRACE}: {} is not complete: {error}",
                 path.display()
             ));
         }
+        written.is_err()
     }
 }
 

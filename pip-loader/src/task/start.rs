@@ -4,7 +4,7 @@ use super::arch::{self, own};
 use super::crash::{CrashRecord, FAULTS, HANDLER_STACK, KernelAction, MASK_BYTES};
 use super::exec::ExecArguments;
 use super::inherit::{self, Inherited};
-use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::io;
 
 /// Everything a new task sets up before it enters its program. The root fills it; the
@@ -20,10 +20,17 @@ pub struct StartPlan {
     pub root: i32,
     /// Descriptors to become 0, 1 and 2; -1 keeps what is there.
     pub standard: [i32; 3],
+    /// The task needs no descriptor from this one on, and copies only those below it out of the root's table, which
+    /// it uses until then: see [`StartPlan::has_parted`]. Without it the kernel copies all of them.
+    pub above: Option<u32>,
+    /// Set when the task has its own table of descriptors.
+    pub parted: AtomicU32,
     /// Ranges of descriptors (first, last) to close: all that `execve` would close.
     pub close: &'static [(u32, u32)],
     /// Directory to work in, or -1.
     pub directory: i32,
+    /// It begins a session, without a terminal that controls it.
+    pub own_session: bool,
     /// CPUs to run on, as the words of a kernel mask; empty keeps the root's.
     pub affinity: Vec<u64>,
     /// Signal mask to run with.
@@ -60,11 +67,13 @@ pub const SETUP_FAILED: i32 = 127;
 const CLOSE_MAX: u32 = 8192;
 
 /// A step of the set-up, for the message about its failure.
-const STEPS: [&str; 9] = [
+const STEPS: [&str; 11] = [
     "asking to end with pip-exec",
+    "copying descriptors",
     "setting up standard input and output",
     "closing descriptors",
     "changing the working directory",
+    "beginning a session",
     "binding to CPUs",
     "setting limits",
     "taking over what its wrapper has set up",
@@ -79,6 +88,12 @@ impl StartPlan {
         let step = STEPS.get((word >> 32).checked_sub(1)? as usize)?;
         Some((step, io::Error::from_raw_os_error(word as u32 as i32)))
     }
+
+    /// Whether the root may close the descriptors that the task takes from it.
+    pub fn has_parted(&self) -> bool {
+        // Acquire pairs with the Release in `copy_descriptors`.
+        self.above.is_none() || self.parted.load(Ordering::Acquire) != 0
+    }
 }
 
 /// Starts a task; returns its pid. The calling thread must outlive the task, which
@@ -91,7 +106,8 @@ impl StartPlan {
 /// The plan's entry, stack, and handler stack are mapped, belong to this task alone and
 /// stay mapped until the address space ends. All signals are blocked in the caller.
 pub unsafe fn start(plan: &'static StartPlan) -> io::Result<i32> {
-    let flags = (libc::CLONE_VM | libc::SIGCHLD) as usize;
+    let shared = plan.above.map_or(0, |_| libc::CLONE_FILES);
+    let flags = (libc::CLONE_VM | shared | libc::SIGCHLD) as usize;
     let stack = plan.stack_pointer & !15;
     let argument = core::ptr::from_ref(plan).cast();
     // SAFETY: below the initial stack pointer the stack is unused, and larger than what
@@ -111,9 +127,11 @@ unsafe extern "C" fn run(argument: *const ()) -> ! {
     let plan = unsafe { &*argument.cast::<StartPlan>() };
     for (index, step) in [
         follow_root,
+        copy_descriptors,
         set_standard,
         close_others,
         set_directory,
+        begin_session,
         set_affinity,
         set_limits,
         inherit,
@@ -162,6 +180,25 @@ fn follow_root(plan: &StartPlan) -> isize {
             0,
         ],
     );
+    result
+}
+
+/// Takes a table of descriptors of its own, with those that it needs. So a rank does not copy and close what the root
+/// has for all ranks before it.
+fn copy_descriptors(plan: &StartPlan) -> isize {
+    let Some(first) = plan.above else {
+        return 0;
+    };
+    let unshare = libc::CLOSE_RANGE_UNSHARE as usize;
+    let range = [first as usize, u32::MAX as usize, unshare, 0, 0];
+    let mut result = own(libc::SYS_close_range, range);
+    if result < 0 {
+        // Before Linux 5.9 all are copied, and closed later.
+        result = own(libc::SYS_unshare, [libc::CLONE_FILES as usize, 0, 0, 0, 0]);
+    }
+    if result >= 0 {
+        plan.parted.store(1, Ordering::Release);
+    }
     result
 }
 
@@ -222,6 +259,13 @@ fn set_directory(plan: &StartPlan) -> isize {
     let result = own(libc::SYS_fchdir, [plan.directory as usize, 0, 0, 0, 0]);
     own(libc::SYS_close, [plan.directory as usize, 0, 0, 0, 0]);
     result
+}
+
+fn begin_session(plan: &StartPlan) -> isize {
+    match plan.own_session {
+        true => own(libc::SYS_setsid, [0; 5]),
+        false => 0,
+    }
 }
 
 fn set_affinity(plan: &StartPlan) -> isize {
@@ -297,4 +341,70 @@ fn execute(plan: &StartPlan) -> isize {
             0,
         ],
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image;
+    use crate::task::stack::Strings;
+    use nix::fcntl::{FcntlArg, OFlag, fcntl};
+    use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
+    use nix::unistd::{Pid, pipe2};
+    use std::ffi::OsStr;
+    use std::fs::File;
+    use std::io::Read;
+    use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+
+    /// How many descriptors a task has room for whose root has one far above those that the task needs.
+    fn room(above: Option<u32>) -> u32 {
+        let (source, sink) = pipe2(OFlag::O_CLOEXEC).expect("descriptors");
+        let far = fcntl(sink.as_fd(), FcntlArg::F_DUPFD_CLOEXEC(900)).expect("a descriptor");
+        // SAFETY: made just now.
+        let far = unsafe { OwnedFd::from_raw_fd(far) };
+        let words = ["grep", "FDSize", "/proc/self/status"].map(OsStr::new);
+        let strings = Strings::new(words, [], OsStr::new("/bin/grep")).expect("no NUL");
+        let writable = libc::PROT_READ | libc::PROT_WRITE;
+        let memory = image::reserve(1 << 16, writable, 0).expect("memory") as usize;
+        let plan: &'static StartPlan = Box::leak(Box::new(StartPlan {
+            stack_pointer: memory + (1 << 15),
+            program: Program::Executed(ExecArguments::new(&strings, Vec::new(), -1)),
+            root: std::process::id() as i32,
+            standard: [-1, sink.as_raw_fd(), -1],
+            above,
+            parted: AtomicU32::new(0),
+            close: &[],
+            directory: -1,
+            own_session: false,
+            affinity: Vec::new(),
+            signal_mask: 0,
+            limits: Vec::new(),
+            inherited: None,
+            handler_stack: memory + (1 << 15),
+            name: [0; 16],
+            crash: Box::leak(Box::default()),
+            pid: Box::leak(Box::default()),
+            failed: AtomicU64::new(0),
+        }));
+        let (all, mut before) = (SigSet::all(), SigSet::empty());
+        pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&all), Some(&mut before)).expect("a mask");
+        // SAFETY: the memory is the task's, signals are blocked, and this thread waits for the task's end.
+        let pid = unsafe { start(plan) }.expect("a task");
+        nix::sys::wait::waitpid(Pid::from_raw(pid), None).expect("own child");
+        pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&before), None).expect("a mask");
+        assert!(plan.has_parted() && plan.failure().is_none(), "{plan:?}");
+        drop((sink, far));
+        let mut said = String::new();
+        File::from(source)
+            .read_to_string(&mut said)
+            .expect("a pipe");
+        let size = said.trim_start_matches("FDSize:").trim();
+        size.parse().expect("a number")
+    }
+
+    #[test]
+    fn a_task_copies_no_descriptor_above_those_that_it_needs() {
+        assert!(room(None) > 900, "as the kernel copies them");
+        assert!(room(Some(512)) <= 512);
+    }
 }

@@ -51,6 +51,12 @@ pub trait Handle: Copy + PartialEq + 'static {
     /// The neutral handle; 0, which no object has, if it cannot be a handle of this ABI.
     /// Only the object table knows whether a dynamic handle is alive.
     fn neutral(self) -> u32;
+    /// The neutral handle of a dynamic object, found in fewer instructions. Other handles give some number that
+    /// no dynamic object of this kind has.
+    #[inline(always)]
+    fn word(self) -> usize {
+        self.neutral() as usize
+    }
     /// The program's form of a neutral handle, in the rank of the context.
     fn from_neutral(context: Self::Context, handle: u32) -> Self;
     /// The integer that stands for the program's form, in Fortran and in `MPI_X_toint`.

@@ -23,6 +23,10 @@ macro_rules! handles {
             fn neutral(self) -> u32 {
                 u32::try_from(self.0.addr()).unwrap_or(0)
             }
+            #[inline(always)]
+            fn word(self) -> usize {
+                self.0.addr()
+            }
             #[inline]
             fn from_neutral(_context: (), handle: u32) -> Self {
                 Self(core::ptr::without_provenance_mut(handle as usize))

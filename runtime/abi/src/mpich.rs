@@ -31,6 +31,11 @@ macro_rules! handles {
                 }
                 predefined::$input(value).unwrap_or(0)
             }
+            #[inline(always)]
+            fn word(self) -> usize {
+                // Those of predefined objects are below all dynamic ones.
+                self.0 as u32 as usize
+            }
             #[inline]
             fn from_neutral(_context: (), handle: u32) -> Self {
                 Self(predefined::$output(handle).unwrap_or(handle) as c_int)

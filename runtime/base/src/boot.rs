@@ -11,7 +11,7 @@ use crate::live::LiveApi;
 use crate::picture::Hear;
 use crate::trace::Ring;
 use core::ffi::{c_char, c_void};
-use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use rustix::fd::BorrowedFd;
 
 /// Auxiliary-vector type under which a rank finds the address of its [`RankBoot`].
@@ -24,7 +24,7 @@ pub const AT_COHORT: u64 = 0x434f_484f_5254; // "COHORT"
 pub const MAGIC: u64 = 0x3154_524f_484f_4350;
 
 /// Raised whenever the layout of a record changes.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// File name of the node image, which lies beside the facades.
 pub const NODE_IMAGE: &str = "libcohort_node.so";
@@ -40,8 +40,11 @@ pub const NODE_JOIN: &str = "cohort_join";
 pub const MANAGER_VARIABLES: [&str; 3] = ["PMI_FD", "PMI_PORT", "PMIX_NAMESPACE"];
 
 /// File name of the library that leads a process to our MPI libraries, which lie beside it, by whatever path it asks
-/// for one (`rtld-audit(7)`).
+/// for one (`rtld-audit(7)`). The kernel can execute it too: it ends ([`RankBoot::leaver`]).
 pub const AUDIT_LIBRARY: &str = "libcohort_audit.so";
+
+/// File name of the library with jemalloc, in the folder of the node image.
+pub const MALLOC_LIBRARY: &str = "libcohort_malloc.so";
 
 /// Variable that tells a program which a rank starts, in an address space of its own, from which rank of which job
 /// it descends: `ADDRESS/RANK`, where `ADDRESS` is the abstract name of a socket of `pip-exec`.
@@ -162,6 +165,11 @@ pub struct RankBoot {
     pub witness: *const AtomicU32,
     /// Called when the rank has come to [`Lifecycle::Finalized`], by its own task in a call of its program.
     pub on_finalized: Option<extern "C" fn()>,
+    /// NULL, or the path of what the rank's task executes when its program, which is linked to an MPI library, has
+    /// ended: [`AUDIT_LIBRARY`], which then ends with the status that its first argument tells in two letters.
+    pub leaver: *const c_char,
+    /// An MPI library of the rank sees to that.
+    pub leaves: AtomicBool,
 }
 
 impl RankBoot {
@@ -287,7 +295,7 @@ pub struct NodeApi {
     /// has stopped or ended. Takes little time, and says that the rank is busy if it cannot look.
     pub look: unsafe extern "C" fn(node: *mut c_void, rank: u32, hear: Hear, data: *mut c_void),
     /// A number that stands for the sleep of a rank, all of whose threads that are in MPI sleep until another rank of
-    /// the node wakes them, and how many these are (`docs/insight.md`). `threads` 0: that is not so.
+    /// the job wakes them, and how many these are (`docs/insight.md`). `threads` 0: that is not so.
     pub rest: unsafe extern "C" fn(node: *mut c_void, rank: u32) -> Rest,
 }
 

@@ -53,6 +53,9 @@ pub enum Told {
     Unexpected = 14,
     /// It has access to `world`'s part of the window `key`; `name` says how.
     Holds = 15,
+    /// Of the rank, in a job of several nodes: it has sent `number` packets and received `key`; with `count` something
+    /// of it is on its way between nodes, or its task has still to send something.
+    Traffic = 16,
 }
 
 /// Bytes of a fact's text.

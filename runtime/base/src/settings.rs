@@ -17,7 +17,7 @@ mod trace;
 pub use collectives::{Algorithm, Algorithms, ReduceOrder};
 pub use deadlock::{DEADLOCK, DEADLOCK_AFTER, Deadlock};
 pub use debug::{DEBUG, debug_parts};
-pub use memory::{KEEP, MALLOC, MEMORY_KINDS};
+pub use memory::{JEMALLOC, KEEP, MALLOC, MEMORY_KINDS};
 pub use network::NetNotify;
 pub use progress::{Progress, SignalIntervals, SignalSource, ThreadPin, WorkerPlacement};
 pub use stats::{ReportForm, STATS, Stats, report};

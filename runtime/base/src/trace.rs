@@ -25,41 +25,54 @@
 //! *A writer that is killed* between W3 and W5 leaves an odd stamp: its slot holds no event from then on.
 //! *All losses are counted.* Each event that was begun took a number in W1. So those that no slot holds are `next` less
 //! the events read: older ones that were overwritten, and the few that W2, W3 or a kill has lost.
+//!
+//! # A call
+//! It is one event, which is noted when the call begins and gets its end when it has returned ([`Ring::end`]): with
+//! the stamp that it was noted with, E1 the stamp goes from that to the odd one before it, E2 the end is written, E3
+//! the stamp is as before. If E1 finds another stamp, a newer event has the slot, and keeps it. Between E1 and
+//! E3 W2 turns other writers away, as between W3 and W5. A reader may meet the stamp both before E1 and after E3, and
+//! then has one word of two possible ones, the end, and either is right.
 
 use crate::sync::CacheLine;
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Words of an event, behind the stamp.
-const WORDS: usize = 7;
+pub const WORDS: usize = 7;
+
+/// Which of them says when it ended.
+const END: usize = 1;
 
 /// What an event is of.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A call of MPI begins: `name`, and in `bytes` and `tag` what it names, if anything.
-    Begin = 1,
-    /// A call of MPI ends.
-    End = 2,
+    /// A call of MPI: `name`, and in `bytes` and `tag` what it names, if anything; `end` is 0 as long as it runs.
+    Call = 1,
     /// The rank has moved something of the rank `peer`, which computes or sleeps; `flow` is nonzero if of its network.
-    Steal = 3,
+    Steal = 2,
     /// The rank has slept; `flow` is nonzero if somebody woke it.
-    Sleep = 4,
+    Sleep = 3,
     /// The rank has woken the rank `peer`.
-    Wake = 5,
+    Wake = 4,
     /// A message to the rank `peer` leaves, the `flow`.
-    Sent = 6,
+    Sent = 5,
     /// The message `flow` from the rank `peer` has met its receive.
-    Matched = 7,
+    Matched = 6,
     /// The rank has copied a part of a long message of its own.
-    Copy = 8,
+    Copy = 7,
     /// A turn of the rank's own signal or progress thread.
-    Turn = 9,
+    Turn = 8,
+    /// As `Sent`, to another node: `peer` is the rank's number in the job.
+    SentFar = 9,
+    /// As `Matched`, from another node: `peer` is the rank's number in the job.
+    MatchedFar = 10,
+    /// The policy `auto` has changed what helps the rank; `flow` is nonzero if it has turned its fallback on.
+    Policy = 11,
 }
 
 impl Kind {
-    const ALL: [Self; 9] = [
-        Self::Begin,
-        Self::End,
+    const ALL: [Self; 11] = [
+        Self::Call,
         Self::Steal,
         Self::Sleep,
         Self::Wake,
@@ -67,6 +80,9 @@ impl Kind {
         Self::Matched,
         Self::Copy,
         Self::Turn,
+        Self::SentFar,
+        Self::MatchedFar,
+        Self::Policy,
     ];
 
     fn of(number: u8) -> Option<Self> {
@@ -85,13 +101,14 @@ pub const NO_TAG: i32 = i32::MIN;
 pub struct Event {
     /// What it is of.
     pub kind: Kind,
-    /// The other rank: its index on the node, or, of a call, its rank in the communicator; [`NOBODY`] if there is none.
+    /// The other rank: its index on the node, or what [`Kind`] says, or, of a call, its rank in the communicator;
+    /// [`NOBODY`] if there is none.
     pub peer: u32,
     /// Which task of the rank: a [`thread`], or one of the numbers below.
     pub thread: u64,
     /// When it began, in ticks of [`crate::clock`].
     pub begin: u64,
-    /// When it ended; as `begin` for what takes no time.
+    /// When it ended; as `begin` for what takes no time, 0 for what has not ended.
     pub end: u64,
     /// What tells a message from others that are under way, or as [`Kind`] says. Of a call, the address of its name.
     pub flow: u64,
@@ -136,7 +153,9 @@ impl Event {
         }
     }
 
-    fn words(&self) -> [u64; WORDS] {
+    /// As numbers, for another node.
+    #[must_use]
+    pub fn words(&self) -> [u64; WORDS] {
         let small = u64::from(self.kind as u8) | u64::from(self.name) << 8;
         [
             self.begin,
@@ -149,7 +168,9 @@ impl Event {
         ]
     }
 
-    fn of(words: [u64; WORDS]) -> Option<Self> {
+    /// From numbers; `None` if they are no event's.
+    #[must_use]
+    pub fn of(words: [u64; WORDS]) -> Option<Self> {
         let [begin, end, small, thread, flow, bytes, tag] = words;
         Some(Self {
             kind: Kind::of(small as u8)?,
@@ -227,6 +248,7 @@ impl Slot {
         Some((stamp / 2 - 1, Event::of(words)?))
     }
 
+    #[inline]
     fn write(&self, number: u64, event: &Event) {
         let whole = 2 * (number + 1);
         let seen = self.stamp.load(Ordering::Relaxed);
@@ -247,12 +269,37 @@ impl Slot {
         }
         self.stamp.store(whole, Ordering::Release);
     }
+
+    #[inline]
+    fn end(&self, number: u64, time: u64) -> bool {
+        let whole = 2 * (number + 1);
+        // Acquire: the words of the event come first.
+        let taken =
+            self.stamp
+                .compare_exchange(whole, whole - 1, Ordering::Acquire, Ordering::Relaxed);
+        if taken.is_ok() {
+            self.words[END].store(time, Ordering::Relaxed);
+            self.stamp.store(whole, Ordering::Release);
+        }
+        taken.is_ok()
+    }
 }
 
 impl Default for Slot {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// What a ring says of the event with a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// It.
+    Whole(Event),
+    /// Nothing: a task writes it, or never will.
+    NotYet,
+    /// A later one is in its place.
+    Gone,
 }
 
 /// The newest events of one rank.
@@ -286,13 +333,41 @@ impl Ring {
         unsafe { core::slice::from_raw_parts(self.slots, self.count) }
     }
 
-    /// Notes an event. By any task; waits for nobody.
+    #[inline]
+    fn slot(&self, number: u64) -> &Slot {
+        &self.slots()[(number % self.count as u64) as usize]
+    }
+
+    /// Notes an event. By any task; waits for nobody. Gives its number, for [`Ring::end`].
     #[cold]
-    pub fn note(&self, event: &Event) {
+    pub fn note(&self, event: &Event) -> u64 {
         // Relaxed: the number says all there is.
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let slots = self.slots();
-        slots[(number % slots.len() as u64) as usize].write(number, event);
+        self.slot(number).write(number, event);
+        number
+    }
+
+    /// An event that was noted with this number has ended; `false` if newer ones have its slot. By the task that
+    /// noted it.
+    #[cold]
+    pub fn end(&self, number: u64, time: u64) -> bool {
+        self.slot(number).end(number, time)
+    }
+
+    /// How many events the ring holds at most.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.count as u64
+    }
+
+    /// The event with this number, if the ring holds it. At any time, by anybody.
+    #[must_use]
+    pub fn get(&self, number: u64) -> Found {
+        match self.slot(number).read() {
+            Some((found, event)) if found == number => Found::Whole(event),
+            Some((found, _)) if found > number => Found::Gone,
+            _ => Found::NotYet,
+        }
     }
 
     /// Events that were begun to be noted.

@@ -14,6 +14,7 @@ use spin::Once;
 
 /// What a parameter is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 #[allow(missing_docs, reason = "they are the standard's words")]
 pub enum Kind {
     Buffer,
@@ -39,6 +40,9 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// How many there are.
+    const COUNT: usize = Self::Other as usize + 1;
+
     /// The kind with this letter in `generated/described.rs`.
     const fn of_letter(letter: u8) -> Self {
         match letter {
@@ -100,14 +104,22 @@ pub struct Description {
     pub is_observed: bool,
     /// In the order of C.
     pub parameters: Vec<Parameter>,
+    /// [`Description::said`].
+    said: &'static str,
+    /// [`Description::find`] by kind; [`NONE`] where there is none.
+    first: [u8; Kind::COUNT],
 }
+
+/// No place of a parameter.
+const NONE: u8 = u8::MAX;
 
 impl Description {
     /// The place of the first value of this kind, one that is passed itself.
+    #[inline]
     #[must_use]
     pub fn find(&self, kind: Kind) -> Option<usize> {
-        let is_it = |p: &Parameter| p.kind == kind && matches!(p.form, Form::Narrow | Form::Wide);
-        self.parameters.iter().position(is_it)
+        let place = self.first[kind as usize];
+        (place != NONE).then_some(place.into())
     }
 
     /// The place of the parameter with this name.
@@ -117,9 +129,10 @@ impl Description {
     }
 
     /// The name without the `_c` of the large-count form: both are one for people.
+    #[inline]
     #[must_use]
     pub fn said(&self) -> &'static str {
-        self.name.strip_suffix("_c").unwrap_or(self.name)
+        self.said
     }
 }
 
@@ -144,11 +157,22 @@ fn read((number, line): (u32, &'static str)) -> Description {
         let kind = Kind::of_letter(*rest.as_bytes().first()?);
         Some(Parameter { name, kind, form })
     });
+    let parameters: Vec<Parameter> = parameters.collect();
+    let mut first = [NONE; Kind::COUNT];
+    for (place, parameter) in parameters.iter().enumerate().rev() {
+        if matches!(parameter.form, Form::Narrow | Form::Wide) {
+            first[parameter.kind as usize] = place as u8;
+        }
+    }
+    let is_observed = !name.starts_with('-');
+    let name = name.trim_start_matches('-');
     Description {
         number,
-        name: name.trim_start_matches('-'),
-        is_observed: !name.starts_with('-'),
-        parameters: parameters.collect(),
+        name,
+        is_observed,
+        parameters,
+        said: name.strip_suffix("_c").unwrap_or(name),
+        first,
     }
 }
 

@@ -118,7 +118,7 @@ pub fn finalize<A: Abi>(call: &Call<'_, A>) -> Outcome<()> {
     call.objects().comm(world)?.attributes.delete_all(world)?;
     crate::p2p::flush_buffers(call)?;
     if call.rank().node().boot().nodes > 1 {
-        coll::barrier(&call.objects().comm(world)?.collective())
+        coll::barrier_within(&call.objects().comm(world)?.collective())
             .map_err(crate::arguments::engine_error)?;
     } else {
         lifecycle::meet_at_end(call.owner());

@@ -5,6 +5,7 @@
 //! came, so that an ABI's table costs 7 KB of code, and nothing at all while nobody looks: a facade calls what
 //! `NodeApi::attach` gave it, and that is the plain table then.
 
+mod communicators;
 mod entry;
 pub mod live;
 mod statistics;
@@ -164,12 +165,15 @@ fn observers(process: &Process) -> &Observers {
 fn consumers(process: &Process) -> Vec<Box<dyn Consumer>> {
     let mut all: Vec<Box<dyn Consumer>> = vec![Box::new(live::Counting)];
     let rank = process.objects.rank();
-    if let Some(ring) = rank.trace() {
-        all.push(Box::new(Traced(ring)));
+    // A rank has a ring also while its program is told of events.
+    if let Some(ring) = rank.trace().filter(|_| rank.node().settings().trace) {
+        all.push(Box::new(Traced::new(ring)));
     }
     if rank.node().settings().stats == Stats::Calls {
         all.push(Box::new(statistics::Counting::new(process)));
     }
+    all.push(Box::new(communicators::Counting));
+    all.push(Box::new(live::Telling));
     all
 }
 

@@ -7,6 +7,7 @@ mod nonblocking;
 mod partitioned;
 mod persistent;
 mod sendrecv;
+mod short;
 
 pub use blocking::{bsend, recv, rsend, send, ssend};
 pub use buffered::{

@@ -56,6 +56,22 @@ impl<'c, T> Out<'c, T> {
         Self(place, PhantomData)
     }
 
+    /// Whether it is NULL.
+    #[inline]
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        self.0.is_null()
+    }
+
+    /// Gives the program its result, if it has a place for it.
+    #[inline]
+    pub fn write(&self, value: T) {
+        if !self.0.is_null() {
+            // SAFETY: not NULL, so valid for writes by the promise of `new`.
+            unsafe { self.0.write(value) };
+        }
+    }
+
     /// The place; `None` for NULL.
     #[inline]
     #[must_use]

@@ -6,7 +6,7 @@
 
 use crate::process::Process;
 use cohort_base::picture::{Fact, NO_CONTEXT, NOBODY};
-use cohort_engine::{Rank, rma, tell_queues};
+use cohort_engine::{Rank, rma, tell_queues, tell_traffic};
 use cohort_object::Comm;
 
 /// Tells what is known of a rank.
@@ -24,6 +24,7 @@ pub fn look(rank: &'static Rank, tell: &mut dyn FnMut(Fact)) {
     rank.tell(&mut found, |claim, found| {
         tell_queues(claim, found);
         rma::tell_locks(claim, found);
+        tell_traffic(claim, found);
     });
 }
 

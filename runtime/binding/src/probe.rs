@@ -81,8 +81,10 @@ fn twice<A: Abi, T>(
     if let Some(found) = look(&mut call.rank().enter()) {
         return Some(found);
     }
-    progress(call.owner());
-    look(&mut call.rank().enter())
+    match progress(call.owner()) {
+        true => look(&mut call.rank().enter()),
+        false => None,
+    }
 }
 
 /// Gives the program a handle of a matched message.

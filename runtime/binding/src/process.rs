@@ -4,11 +4,15 @@
 //! `tidy/modules` checks.
 
 pub mod buffers;
+pub mod course;
+pub mod events;
+pub mod followed;
 pub mod lifetime;
 pub mod live;
 pub mod observers;
 pub mod pending;
 pub mod requests;
+pub mod spares;
 pub mod statistics;
 pub mod telling;
 pub mod tools;

@@ -6,9 +6,12 @@ mod generalized;
 mod persistent;
 mod query;
 mod several;
+mod short;
 mod wait;
 
-pub use completion::{live, publish, publish_complete, publish_kind, publish_pending};
+pub use completion::{
+    live, publish, publish_claimed, publish_complete, publish_kind, publish_pending,
+};
 pub use copies::set_copies;
 pub use generalized::{
     complete as grequest_complete, set_fortran as grequest_set_fortran, start as grequest_start,

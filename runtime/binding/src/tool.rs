@@ -1,14 +1,16 @@
 //! The tool information interface (MPI-4.1 chapter 15): the settings as control variables, the
-//! counters of stealing as performance variables, and categories of both. There are no events.
+//! counters of stealing as performance variables, what happens to a rank as events, and categories of all.
 //!
 //! Its functions may be called before `MPI_Init` and after `MPI_Finalize`, and return their
 //! errors without calling an error handler (15.3.10).
 
 mod categories;
+mod communicators;
 mod control;
 mod enums;
 mod events;
 mod performance;
+mod variable;
 
 pub use categories::{
     category_changed, category_get_categories, category_get_cvars, category_get_events,
@@ -127,7 +129,9 @@ pub fn finalize<A: Abi>(call: &Call<'_, A>) -> Outcome<()> {
     let closed = openings.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| {
         open.checked_sub(1)
     });
-    closed
-        .map(|_| ())
-        .map_err(|_| neutral::T_ERR_NOT_INITIALIZED.into())
+    if closed.map_err(|_| neutral::T_ERR_NOT_INITIALIZED)? == 1 {
+        events::end_all(call.process());
+        communicators::end_all(call.process());
+    }
+    Ok(())
 }

@@ -98,6 +98,12 @@ impl<'a> Folder<'a> {
         unsafe { copy(to, from, 0, u64::MAX) };
     }
 
+    /// The loop of a predefined operation.
+    #[inline]
+    pub(crate) fn kernel(&self) -> Option<Kernel> {
+        self.kernel
+    }
+
     /// Whether the operation is a user's.
     pub(crate) fn calls_user(&self) -> bool {
         self.kernel.is_none()

@@ -12,11 +12,13 @@
 //!
 //! | module | what it holds | who runs it |
 //! |---|---|---|
+//! | `meeting`, `board`, `batch` | where members meet without waiting for each other | any task |
 //! | `fold` | an operation on elements, and the order of operands | any task (a user's operation: its owner) |
 //! | `args` | a call's arguments as plain values: [`Call`], [`Blocks`], [`Reduction`] | any task |
 //! | `data` | copies of what they describe | any task |
 //! | `schedule` | pending collectives within a node: steps that anybody takes | any task |
 //! | `script` | pending collectives that send messages: lists of steps, and how they go on | any task |
+//! | `spin` | short waits on the spot | owner |
 //! | `memory` | scratch, packed copies, the memory of scripts | owner |
 //! | `subsystem` | their part of a turn, and what the owner finds besides | any task, but what asks for an `Owner` |
 //! | `members` | who is where, and the memory that the members on a node share | owner |
@@ -56,8 +58,10 @@ extern crate std;
 
 #[cfg(not(loom))]
 mod args;
+mod batch;
 #[cfg(not(loom))]
 mod blocking;
+mod board;
 #[cfg(not(loom))]
 mod compare;
 #[cfg(not(loom))]
@@ -84,6 +88,8 @@ mod shortage;
 #[cfg(all(any(test, feature = "testing"), not(loom)))]
 pub mod simulation;
 #[cfg(not(loom))]
+mod spin;
+#[cfg(not(loom))]
 mod subsystem;
 #[cfg(not(loom))]
 mod tell;
@@ -104,7 +110,10 @@ pub use compare::words_of;
 #[cfg(not(loom))]
 pub use members::{CommShared, Count, Group, Roster};
 #[cfg(not(loom))]
-pub use nonblocking::{Repeated, start, start_between};
+pub use nonblocking::{
+    Helpers, Left, Repeated, Short, Small, Started, begin, begin_claimed, begin_plain, start,
+    start_between,
+};
 #[cfg(not(loom))]
 pub use shortage::left_out;
 

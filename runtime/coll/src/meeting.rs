@@ -102,6 +102,13 @@ impl<P, W> Link<P, W> {
         Self(AtomicPtr::new(null_mut()))
     }
 
+    /// The meeting at this place, if somebody has come to it.
+    #[cfg(not(loom))]
+    pub(crate) fn existing(&self) -> Option<NonNull<Meeting<P, W>>> {
+        // Acquire as in `join`.
+        NonNull::new(self.0.load(Ordering::Acquire))
+    }
+
     /// The meeting at this place, which is made in memory from `allocate` if the caller is the first
     /// here; `free` takes that memory back if somebody else was faster. `None` when there is no
     /// memory; then nothing has changed.
@@ -166,6 +173,12 @@ impl<P, W> Meeting<P, W> {
         }
     }
 
+    /// A meeting to which nobody comes: whoever has it opens it, to share work. It lies where its owner wants, and has
+    /// no references.
+    pub(crate) fn of_nobody() -> Self {
+        Self::new(0, null_mut())
+    }
+
     /// Number of members.
     pub(crate) fn members(&self) -> u64 {
         u64::from(self.size)
@@ -213,7 +226,7 @@ impl<P, W> Meeting<P, W> {
     /// Opens the meeting for work.
     ///
     /// # Safety
-    /// The caller was told that it is the last to arrive; once.
+    /// The caller was told that it is the last to arrive, or nobody arrives and it alone opens; once.
     pub(crate) unsafe fn open(&self, plan: W, steps: u64) {
         debug_assert!(steps < 1 << (Taken::BITS - 1));
         // SAFETY: nobody reads the plan before `steps` is stored.
@@ -222,12 +235,27 @@ impl<P, W> Meeting<P, W> {
         self.steps.store(steps, Ordering::Release);
     }
 
+    /// The plan, if the meeting is open.
+    pub(crate) fn plan(&self) -> Option<&W> {
+        // Acquire pairs with the Release in `open`.
+        let is_open = self.steps.load(Ordering::Acquire) != CLOSED;
+        // SAFETY: written before the meeting was opened, and never again.
+        is_open.then(|| unsafe { (*self.plan.get()).assume_init_ref() })
+    }
+
     /// The plan, if the meeting is open and has steps that nobody took yet: a hint.
     pub(crate) fn pending(&self) -> Option<&W> {
         let steps = self.steps.load(Ordering::Acquire);
         let pending = steps != CLOSED && self.taken() < steps;
         // SAFETY: written before the meeting was opened, and never again.
         pending.then(|| unsafe { (*self.plan.get()).assume_init_ref() })
+    }
+
+    /// Whether all steps are finished; what they did is then visible.
+    pub(crate) fn is_finished(&self) -> bool {
+        let steps = self.steps.load(Ordering::Acquire);
+        // Acquire pairs with the AcqRel in `finish`.
+        steps != CLOSED && self.finished.load(Ordering::Acquire) >= steps
     }
 
     /// Whether all steps are taken.

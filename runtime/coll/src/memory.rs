@@ -136,7 +136,15 @@ pub(crate) fn begin_script(
 }
 
 /// Frees the claimed rank's scripts that are over. By the owner.
-pub(crate) fn free_ended_scripts(_owner: Owner<'_>, claim: &mut Claim<'_>) {
+#[inline]
+pub(crate) fn free_ended_scripts(owner: Owner<'_>, claim: &mut Claim<'_>) {
+    if scripts(claim).has_ended() {
+        free_scripts(owner, claim);
+    }
+}
+
+#[cold]
+fn free_scripts(_owner: Owner<'_>, claim: &mut Claim<'_>) {
     loop {
         let ended = scripts(claim).take_ended();
         if ended.is_null() {

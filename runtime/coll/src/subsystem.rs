@@ -57,6 +57,13 @@ unsafe impl Subsystem for Coll {
     }
 
     #[inline]
+    fn is_idle(claim: &mut Claim<'_>) -> bool {
+        !schedule::is_pending(claim)
+            && !script::is_under_way(claim)
+            && !script::scripts(claim).has_ended()
+    }
+
+    #[inline]
     fn own_work(claim: &mut Claim<'_>, owner: Option<Owner<'_>>) -> Option<Work> {
         let owner = owner?;
         free_ended_scripts(owner, claim);

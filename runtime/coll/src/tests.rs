@@ -2,11 +2,14 @@
 
 mod data;
 mod large;
+mod lent;
 mod mixed;
 mod moving;
 mod ranks;
 mod reducing;
+mod repeated;
 mod schedules;
+mod small;
 mod spreading;
 mod stolen;
 

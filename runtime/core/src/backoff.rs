@@ -6,6 +6,7 @@ use crate::threads::Threads;
 use crate::yield_policy::YieldPolicy;
 use cohort_base::clock::{ticks, ticks_of_us};
 use cohort_base::settings::WaitMode;
+use cohort_steal::policy::moment::{self, OWN_TURNS, SCARCE_TURNS};
 
 /// Turns in microseconds without any movement before a rank parks, if it has a CPU of its own.
 const SPIN_US: u64 = 100;
@@ -32,10 +33,7 @@ const ALONE_US: u64 = 200;
 const GENEROUS_US: u64 = 10;
 
 /// Turns between two looks at the clock.
-const TURNS_PER_LOOK: u32 = 16;
-
-/// Turns without any movement, of a rank with a CPU of its own, before it steals: about half a microsecond.
-const OWN_TURNS: u32 = 24;
+const TURNS_PER_LOOK: u32 = SCARCE_TURNS;
 
 /// [`CROWDED_NS`] in ticks.
 fn crowded_ticks() -> u64 {
@@ -53,6 +51,7 @@ pub struct Backoff<'rank> {
     /// Times that somebody else ran when the rank gave way.
     yields: u32,
     may_yield: bool,
+    is_scarce: bool,
 }
 
 impl<'rank> Backoff<'rank> {
@@ -84,6 +83,7 @@ impl<'rank> Backoff<'rank> {
             turns: 0,
             yields: 0,
             may_yield: node.settings().wait == WaitMode::Auto && node.is_crowded(),
+            is_scarce: moment::is_scarce(node.is_crowded(), node.has_network()),
         }
     }
 
@@ -102,12 +102,11 @@ impl<'rank> Backoff<'rank> {
         self.yields = 0;
     }
 
-    /// Whether the rank has waited so briefly that it looks for its own messages only. Looking at
-    /// what others have to do takes cache lines away from them, above all from those who are about
-    /// to answer.
+    /// Whether the rank has waited so long that it looks at what others have to do. That takes cache
+    /// lines away from them, above all from those who are about to answer.
     #[inline]
-    pub(crate) fn is_fresh(&self) -> bool {
-        !self.may_yield && self.turns < OWN_TURNS
+    pub(crate) fn is_time_to_help(&self) -> bool {
+        self.may_yield && !self.is_scarce || moment::is_due(self.turns, self.is_scarce)
     }
 
     /// Instead of parking, gives the CPU away once more. `false`: it is time to park.
@@ -197,6 +196,7 @@ mod tests {
             turns: TURNS_PER_LOOK,
             yields: 0,
             may_yield: false,
+            is_scarce: false,
         };
         assert!(backoff.is_generous());
         backoff.yields = 1 << 20;
@@ -215,9 +215,10 @@ mod tests {
             turns: 0,
             yields: 0,
             may_yield: false,
+            is_scarce: false,
         };
         backoff.stay();
-        assert!(!backoff.is_fresh());
+        assert!(backoff.is_time_to_help());
         for _ in 0..4 * TURNS_PER_LOOK {
             assert!(!backoff.is_over());
         }
@@ -232,12 +233,13 @@ mod tests {
             turns: 0,
             yields: 0,
             may_yield: false,
+            is_scarce: false,
         };
         for _ in 0..OWN_TURNS {
-            assert!(backoff.is_fresh() && !backoff.is_over());
+            assert!(!backoff.is_time_to_help() && !backoff.is_over());
         }
-        assert!(!backoff.is_fresh());
+        assert!(backoff.is_time_to_help());
         backoff.renew();
-        assert!(backoff.is_fresh());
+        assert!(!backoff.is_time_to_help());
     }
 }

@@ -22,7 +22,10 @@ macro_rules! engine {
                 ".hidden cohort_engine_end",
                 ".hidden cohort_engine_turn",
                 ".hidden cohort_engine_own_work",
+                ".hidden cohort_engine_test",
+                ".hidden cohort_engine_is_idle",
                 ".hidden cohort_engine_is_stalled",
+                ".hidden cohort_engine_awaits_help",
                 ".hidden cohort_engine_is_quiet",
                 ".hidden cohort_engine_claimed",
                 ".hidden cohort_engine_wait_begins",
@@ -78,8 +81,29 @@ macro_rules! engine {
             }
 
             #[unsafe(no_mangle)]
+            fn cohort_engine_test(claim: &mut Claim<'_>, owner: Owner<'_>, turn: &mut Turn) {
+                $(<$subsystem as Subsystem>::turn(claim, Look::Own { waits: false }, turn);)*
+                $(if turn.work.is_none() {
+                    turn.work = <$subsystem as Subsystem>::own_work(claim, Some(owner));
+                })*
+                if turn.work.is_none() {
+                    turn.work = Requests::own_work(claim, Some(owner));
+                }
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_is_idle(claim: &mut Claim<'_>) -> bool {
+                true $(&& <$subsystem as Subsystem>::is_idle(claim))* && Requests::is_idle(claim)
+            }
+
+            #[unsafe(no_mangle)]
             fn cohort_engine_is_stalled(claim: &mut Claim<'_>) -> bool {
                 false $(|| <$subsystem as Subsystem>::is_stalled(claim))*
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_awaits_help(claim: &mut Claim<'_>) -> bool {
+                false $(|| <$subsystem as Subsystem>::awaits_help(claim))*
             }
 
             #[unsafe(no_mangle)]

@@ -9,10 +9,11 @@
 //! |---|---|---|---|
 //! | `PENDING` | all | not matched | `MATCHED`, `CANCELLED`, `COMPLETE` |
 //! | `MATCHED` | offered sends | a receiver took the offer and will complete it | `COMPLETE` |
-//! | `COMPLETE` | all | the status is valid; the owner may free the request | end |
+//! | `COMPLETE` | all | the status is valid; the owner may free the request | end, `SPENT` |
 //! | `CANCELLED` | offered sends, posted receives | the owner withdrew it; a send's offer is still on its way | `WITHDRAWN`, `RELEASED` |
 //! | `WITHDRAWN` | offered sends | cancelled, and the offer was dropped by the receiver | end |
 //! | `RELEASED` | offered sends | cancelled and released; whoever drops the offer frees it | end |
+//! | `SPENT` | plain receives | the program has the outcome; the owner keeps the record | `PENDING`, `COMPLETE` |
 //!
 //! Whoever completes a request writes the status first and `COMPLETE` last (release), and does not
 //! touch the request again.
@@ -37,6 +38,7 @@ const COMPLETE: u32 = 2;
 const CANCELLED: u32 = 3;
 const WITHDRAWN: u32 = 4;
 const RELEASED: u32 = 5;
+const SPENT: u32 = 6;
 
 /// [`Links`] of the list of released requests.
 pub const IN_RELEASED: u8 = 0;
@@ -94,6 +96,8 @@ impl RequestKind for Bare {}
 #[derive(Debug)]
 pub struct Request {
     state: AtomicU32,
+    /// Whether nothing is to be let go of with it once it is complete, so that its record serves again as it is.
+    is_plain: bool,
     kind: &'static dyn RequestKind,
     status: UnsafeCell<Status>,
     owner: *const Rank,
@@ -118,11 +122,26 @@ impl Request {
     const fn of(owner: *const Rank, kind: &'static dyn RequestKind, state: u32) -> Self {
         Self {
             state: AtomicU32::new(state),
+            is_plain: false,
             kind,
             status: UnsafeCell::new(Status::EMPTY),
             owner,
             links: Links::NONE,
         }
+    }
+
+    /// The same, of which nothing is to be let go of once it is complete ([`RequestRef::spend`]).
+    #[inline]
+    #[must_use]
+    pub fn plain(self, is_plain: bool) -> Self {
+        Self { is_plain, ..self }
+    }
+
+    /// A spent request is pending again. By its owner, under the claim.
+    #[inline]
+    pub fn renew(&self) {
+        // Relaxed: whoever completes it finds it under the claim.
+        self.state.store(PENDING, Ordering::Relaxed);
     }
 
     /// A pending request without a record of a subsystem; `None` when memory is short.
@@ -314,6 +333,43 @@ impl RequestRef {
         }
     }
 
+    /// Whether [`RequestRef::spend`] may end it once it is complete.
+    #[inline]
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.get().is_plain
+    }
+
+    /// The outcome of a plain request that is complete, has succeeded and is not spent.
+    #[inline]
+    #[must_use]
+    pub fn plain_success(&self) -> Option<&Status> {
+        let request = self.get();
+        // Acquire pairs with the Release in `complete_quietly`.
+        if !request.is_plain || request.state.load(Ordering::Acquire) != COMPLETE {
+            return None;
+        }
+        // SAFETY: published by the state, and not written before it is spent and renewed.
+        let status = unsafe { &*request.status.get() };
+        (status.error == Status::SUCCESS && !status.cancelled).then_some(status)
+    }
+
+    /// The program has the outcome of a plain request, and its handle is gone. The owner keeps the record, and renews
+    /// or releases it. This needs no claim: nobody but the owner's threads touches what is complete and in no list.
+    #[inline]
+    pub fn spend(&self) {
+        debug_assert!(self.get().is_plain && self.is_complete());
+        // Relaxed: only the owner looks at it now.
+        self.get().state.store(SPENT, Ordering::Relaxed);
+    }
+
+    /// Whether the record is kept for another receive, and the handle stands for nothing.
+    #[inline]
+    #[must_use]
+    pub fn is_spent(&self) -> bool {
+        self.get().state.load(Ordering::Relaxed) == SPENT
+    }
+
     /// Asks for the end of an operation that has not begun to move data (`MPI_Cancel`). The request
     /// then completes with `cancelled`, or as if nothing had been asked.
     pub fn cancel(&self, claim: &mut Claim<'_>) {
@@ -401,6 +457,11 @@ unsafe impl Subsystem for Requests {
             released: List::EMPTY,
         };
         ((), state)
+    }
+
+    #[inline]
+    fn is_idle(claim: &mut Claim<'_>) -> bool {
+        claim.of::<Self>().released.first().is_null()
     }
 
     /// Frees what is complete. By the owner, because the last reference to a datatype may go with a request.

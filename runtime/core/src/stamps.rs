@@ -54,7 +54,13 @@ pub(crate) struct Stamps {
     beyond: AtomicU64,
     /// Somebody asks for the rank's claim, to look at it.
     is_asked: AtomicBool,
+    /// Threads that are awake though their stamps say that they sleep, in the lower half; above that, how often one
+    /// was.
+    stirs: AtomicU64,
 }
+
+/// One more stir, by one more thread.
+const STIR: u64 = 1 << 32 | 1;
 
 impl Stamps {
     pub(crate) fn new() -> Self {
@@ -62,6 +68,7 @@ impl Stamps {
             slots: core::array::from_fn(|_| Stamp::vacant()),
             beyond: AtomicU64::new(0),
             is_asked: AtomicBool::new(false),
+            stirs: AtomicU64::new(0),
         }
     }
 
@@ -91,6 +98,15 @@ impl Stamps {
         if let Some(slot) = self.slots.get(at) {
             slot.change(if sleeps { ASLEEP } else { AWAKE });
         }
+    }
+
+    /// A thread within its sleep looks at something for others, or does so no more: it watches the network.
+    pub(crate) fn stir(&self, begins: bool) {
+        // SeqCst: as for stamps.
+        match begins {
+            true => self.stirs.fetch_add(STIR, Ordering::SeqCst),
+            false => self.stirs.fetch_sub(1, Ordering::SeqCst),
+        };
     }
 
     /// The threads that wait, with a slot or without.
@@ -124,7 +140,9 @@ impl Stamps {
             sum = sum.wrapping_add(slot.sleep()?);
             threads += 1;
         }
-        (threads > 0).then_some((threads, sum))
+        let stirs = self.stirs.load(Ordering::SeqCst);
+        let is_still = stirs & u64::from(u32::MAX) == 0;
+        (threads > 0 && is_still).then_some((threads, sum.wrapping_add(stirs >> 32)))
     }
 
     /// The same of a rank that sleeps in `park`, whom nobody has woken: a number that grows with each sleep and each

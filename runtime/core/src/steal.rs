@@ -19,6 +19,7 @@ pub struct Thief {
     node: &'static Node,
     id: LocalRank,
     is_worker: bool,
+    passes_receivers: bool,
 }
 
 impl Thief {
@@ -29,6 +30,16 @@ impl Thief {
             node: rank.node(),
             id: rank.id(),
             is_worker: false,
+            passes_receivers: false,
+        }
+    }
+
+    /// The same, which passes over ranks that expect receives only, if so.
+    #[must_use]
+    pub fn passing_receivers(self, passes_receivers: bool) -> Self {
+        Self {
+            passes_receivers,
+            ..self
         }
     }
 
@@ -75,7 +86,11 @@ impl Victims for Thief {
 
     #[inline]
     fn is_available(&self, rank: LocalRank, kind: TaskKind) -> bool {
-        self.node.rank(rank).expected().is_raised(kind)
+        let expected = self.node.rank(rank).expected();
+        match self.passes_receivers {
+            false => expected.is_raised(kind),
+            true => expected.is_raised_beyond_receives(kind),
+        }
     }
 
     fn try_progress(&self, rank: LocalRank, kind: TaskKind) -> Outcome {

@@ -75,8 +75,21 @@ pub unsafe trait Subsystem: Sized + 'static {
         None
     }
 
+    /// Whether the owner's [`Subsystem::turn`] and [`Subsystem::own_work`] would find nothing to do, as far as a glance
+    /// tells. By the owner. Subsystems that have neither are always idle.
+    #[inline]
+    fn is_idle(_claim: &mut Claim<'_>) -> bool {
+        true
+    }
+
     /// Whether something waits of which no event will tell, so that it has to be looked at again soon.
     fn is_stalled(_claim: &mut Claim<'_>) -> bool {
+        false
+    }
+
+    /// Whether a wait of the rank may end sooner if others make progress. By the rank itself.
+    #[inline]
+    fn awaits_help(_claim: &mut Claim<'_>) -> bool {
         false
     }
 

@@ -14,6 +14,7 @@
 //! barrier, and looks at everything once more: the condition, its own messages, and all victims.
 //! Whoever publishes something passes the light barrier before it asks whether the rank sleeps.
 //! Only a victim whose claim was taken at the last look may hide work; then the sleep is short.
+//! Who passes over some victims ([`moment`]) may miss what it could do for others, who do it themselves later.
 
 use crate::abort;
 use crate::backoff::Backoff;
@@ -25,7 +26,7 @@ use crate::ranks::hooks;
 use crate::ranks::waits::{Awaited, Place, Waits};
 use crate::steal::Thief;
 use crate::turn;
-use crate::work::Work;
+use crate::work::{Turn, Work};
 use cohort_base::clock::{ticks, ticks_of_us};
 use cohort_base::picture::{Fact, Told};
 use cohort_base::settings::{Stats, WaitMode};
@@ -33,7 +34,7 @@ use cohort_base::sync::atomic::Ordering;
 use cohort_base::sync::pause;
 use cohort_base::trace::{self, Event, Kind, NOBODY};
 use cohort_steal::park::{Awake, Ticket};
-use cohort_steal::policy::{Outcome, Worker};
+use cohort_steal::policy::{Outcome, Worker, moment};
 use core::time::Duration;
 
 /// Longest sleep while a victim's claim hides whether it has work.
@@ -137,6 +138,8 @@ fn take_turns<'rank>(
     let mut backoff = Backoff::of_thread(rank);
     let mut has_parked = false;
     let mut noted = None;
+    // Somebody has asked for help, and there was something to do since.
+    let mut is_asked = false;
     loop {
         let mut held = claim.take().unwrap_or_else(|| rank.enter());
         if done(&mut held) {
@@ -166,7 +169,7 @@ fn take_turns<'rank>(
         if turn.flows {
             backoff.stay();
         }
-        if !backoff.is_fresh() && steal(rank, worker) {
+        if backoff.is_time_to_help() && steal(rank, worker, &thief(&mut held, is_asked)) {
             backoff.renew();
         } else if backoff.is_over() || abort::must_leave(rank) {
             drop(held);
@@ -175,7 +178,7 @@ fn take_turns<'rank>(
                 continue;
             }
             has_parked = true;
-            if park(owner, worker, &mut noted, what, &mut done) {
+            if park(owner, worker, &mut is_asked, &mut noted, what, &mut done) {
                 backoff.renew();
             }
             continue;
@@ -237,14 +240,22 @@ pub fn hand_over(node: &'static Node) {
     }
 }
 
+/// A rank that waits, as a thief; `is_asked`: somebody has woken it for that.
+#[inline]
+fn thief(claim: &mut Claim<'_>, is_asked: bool) -> Thief {
+    let rank = claim.rank();
+    let is_scarce = moment::is_scarce(rank.node().is_crowded(), rank.node().has_network());
+    let receives = moment::is_worthwhile(is_scarce, || is_asked || hooks::awaits_help(claim));
+    Thief::of(rank).passing_receivers(!receives)
+}
+
 /// One step of stealing; `true` when something moved.
 #[inline]
-fn steal(rank: &Rank, worker: &Worker<'_>) -> bool {
+fn steal(rank: &Rank, worker: &Worker<'_>, victims: &Thief) -> bool {
     rank.capabilities().steals() && {
-        let victims = Thief::of(rank);
         let is_timed = rank.node().settings().stats == Stats::Calls;
         let since = if is_timed { ticks() } else { 0 };
-        let outcome = rank.stealing().step(worker, &victims);
+        let outcome = rank.stealing().step(worker, victims);
         let has_moved = matches!(outcome, Outcome::Progressed { .. });
         if is_timed && has_moved {
             rank.counters().count_helping(ticks().wrapping_sub(since));
@@ -259,6 +270,7 @@ fn steal(rank: &Rank, worker: &Worker<'_>) -> bool {
 fn park(
     owner: Owner<'_>,
     worker: &Worker<'_>,
+    is_asked: &mut bool,
     noted: &mut Option<Place>,
     what: &impl Awaited,
     done: &mut impl FnMut(&mut Claim<'_>) -> bool,
@@ -274,10 +286,16 @@ fn park(
     let mut note = |claim: &mut Claim<'_>| {
         noted.get_or_insert_with(|| Waits::begin(claim, what));
     };
-    let limit = match last_look(owner, worker, steals, &mut note, done) {
+    let limit = match last_look(
+        owner,
+        worker,
+        steals.then_some(&mut *is_asked),
+        &mut note,
+        done,
+    ) {
         LastLook::Found => {
             rank.park().cancel(ticket);
-            leave_idle(rank, worker, steals);
+            *is_asked |= leave_idle(rank, worker, steals);
             return true;
         }
         LastLook::Nothing => None,
@@ -296,7 +314,9 @@ fn park(
             ..Event::since(Kind::Sleep, NOBODY, trace::thread(), since)
         });
     }
-    leave_idle(rank, worker, steals) || awake == Awake::Woken
+    let is_picked = leave_idle(rank, worker, steals);
+    *is_asked |= is_picked;
+    is_picked || awake == Awake::Woken
 }
 
 /// Leaves the idle set, if the rank entered it. `true`: a sender had picked the rank to work for another one, and it
@@ -317,10 +337,11 @@ enum LastLook {
     Unsure,
 }
 
+/// With `is_asked`, which tells from then on whether there may be more to do for others, it looks at them too.
 fn last_look(
     owner: Owner<'_>,
     worker: &Worker<'_>,
-    steals: bool,
+    is_asked: Option<&mut bool>,
     note: &mut impl FnMut(&mut Claim<'_>),
     done: &mut impl FnMut(&mut Claim<'_>) -> bool,
 ) -> LastLook {
@@ -342,12 +363,14 @@ fn last_look(
         return LastLook::Found;
     }
     let is_stalled = hooks::is_stalled(&mut claim);
+    let thief = thief(&mut claim, is_asked.as_deref().is_some_and(|it| *it));
     note(&mut claim);
     drop(claim);
-    let others = match steals {
-        true => rank.stealing().last_look(worker, &Thief::of(rank)),
-        false => Outcome::Idle,
-    };
+    let mut others = Outcome::Idle;
+    if let Some(is_asked) = is_asked {
+        others = rank.stealing().last_look(worker, &thief);
+        *is_asked &= others != Outcome::Idle;
+    }
     match others {
         Outcome::Idle if !is_stalled => LastLook::Nothing,
         Outcome::Idle | Outcome::Busy => LastLook::Unsure,
@@ -355,21 +378,28 @@ fn last_look(
     }
 }
 
-/// One turn of progress that never waits (for `MPI_Test`, `MPI_Iprobe`). The caller does not
-/// hold the rank's claim.
-pub fn progress(owner: Owner<'_>) {
+/// One turn of progress that never waits (for `MPI_Test`, `MPI_Iprobe`); says whether anything may have come of it. The
+/// caller does not hold the rank's claim.
+pub fn progress(owner: Owner<'_>) -> bool {
     let rank = owner.rank();
     let mut claim = rank.enter();
-    let turn = turn::own_turn(&mut claim);
-    let work = turn
-        .work
-        .or_else(|| turn::own_work(&mut claim, Some(owner)));
+    if hooks::is_idle(&mut claim) {
+        drop(claim);
+        fruitless(rank);
+        return false;
+    }
+    let mut turn = Turn::default();
+    hooks::test(&mut claim, owner, &mut turn);
     drop(claim);
-    if let Some(work) = work {
+    if let Some(work) = turn.work {
         run(rank, &work, PIECES_PER_PROGRESS);
-    } else if !turn.moved && !turn.flows {
+        return true;
+    }
+    let is_fruitful = turn.moved || turn.flows;
+    if !is_fruitful {
         fruitless(rank);
     }
+    is_fruitful
 }
 
 /// A nonblocking call found nothing. In a loop of such calls the program waits, so where ranks

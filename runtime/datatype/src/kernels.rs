@@ -1,9 +1,58 @@
 //! The innermost loops that move strided blocks to and from a contiguous stream.
 
+use crate::machine;
 use core::ptr::copy_nonoverlapping;
 
 /// Blocks up to this many bytes (in words of 8) are moved word by word instead of by a call.
 const WORDWISE_MAX: usize = 128;
+
+/// Runs of at least this many bytes are moved in the way that is best for long ones on this machine.
+const LONG: usize = 16 << 10;
+
+/// Moves one run of any length.
+///
+/// # Safety
+/// As [`move_block`].
+#[inline(always)]
+pub(super) unsafe fn move_run(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: the caller's conditions.
+    unsafe {
+        if bytes >= LONG {
+            move_long(from, to, bytes);
+        } else {
+            copy_nonoverlapping(from, to, bytes);
+        }
+    }
+}
+
+/// Moves a long run.
+///
+/// The string instruction writes whole lines without reading them first, if the destination begins with a line. C
+/// libraries take it too, but not for each length: some versions go back to vectors where that is slower.
+///
+/// # Safety
+/// As [`move_block`], for at least a line.
+#[inline(never)]
+unsafe fn move_long(from: *const u8, to: *mut u8, bytes: usize) {
+    let behind = to.addr().wrapping_sub(from.addr()) % PAGE;
+    if (1..NEAR_IN_PAGE).contains(&behind) || !machine::moves_strings_best() {
+        // SAFETY: the caller's conditions.
+        return unsafe { copy_nonoverlapping(from, to, bytes) };
+    }
+    let head = to.align_offset(LINE);
+    // SAFETY: the caller's conditions; a line is less than a long run.
+    unsafe {
+        copy_nonoverlapping(from, to, LINE);
+        machine::move_strings(from.add(head), to.add(head), bytes - head);
+    }
+}
+
+/// Bytes of a cache line, and of a page.
+const LINE: usize = 64;
+const PAGE: usize = 4096;
+
+/// So far behind a byte that is stored, loads from the same place of another page wait for it.
+const NEAR_IN_PAGE: usize = 128;
 
 /// Moves one block; short lengths that occur in structs are moved without a call.
 ///
@@ -17,7 +66,7 @@ pub(super) unsafe fn move_block(from: *const u8, to: *mut u8, bytes: usize) {
             4 => move_array::<4>(from, to),
             8 => move_array::<8>(from, to),
             16 => move_array::<16>(from, to),
-            _ => copy_nonoverlapping(from, to, bytes),
+            _ => move_run(from, to, bytes),
         }
     }
 }

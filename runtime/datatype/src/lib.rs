@@ -29,6 +29,7 @@ mod contents;
 mod description;
 pub mod fortran;
 mod kernels;
+mod machine;
 pub mod op;
 mod predefined;
 mod program;

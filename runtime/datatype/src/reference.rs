@@ -52,6 +52,13 @@ impl TypeRef {
         })
     }
 
+    /// Whether it refers to a predefined type, which lives for ever.
+    #[must_use]
+    #[inline]
+    pub fn is_static(&self) -> bool {
+        matches!(self.0, Reference::Static(_))
+    }
+
     /// Whether both refer to the same type object.
     #[must_use]
     #[inline]

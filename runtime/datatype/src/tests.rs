@@ -402,3 +402,25 @@ proptest! {
         prop_assert_eq!(made.elements_in(bytes), expected);
     }
 }
+
+/// Long runs arrive whole, and nothing beside them, wherever source and destination begin in their pages.
+#[test]
+fn long_runs() {
+    const BYTES: usize = 20_000;
+    const ROOM: usize = BYTES + 8192;
+    let input: Vec<u8> = (0..ROOM).map(|at| (at * 31 % 251) as u8).collect();
+    for (from, to) in [(0, 0), (0, 1), (5, 0), (63, 64), (100, 4001), (4090, 4095)] {
+        let mut room = std::vec![0xee_u8; ROOM];
+        let source = Buffer::of_bytes(input[from..].as_ptr().cast_mut(), BYTES as u64);
+        let destination = Buffer::of_bytes(room[to..].as_mut_ptr(), BYTES as u64);
+        // SAFETY: both lie inside the vectors.
+        unsafe { copy(destination, source, 0, BYTES as u64) };
+        assert!(room[to..to + BYTES] == input[from..from + BYTES]);
+        assert!(
+            room[..to]
+                .iter()
+                .chain(&room[to + BYTES..])
+                .all(|&byte| byte == 0xee)
+        );
+    }
+}

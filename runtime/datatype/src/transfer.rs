@@ -6,10 +6,9 @@
 //! which MPI forbids, ranges are no longer disjoint in memory.)
 
 use super::Buffer;
-use super::kernels::{move_block, move_strided};
+use super::kernels::{move_block, move_run, move_strided};
 use super::program::{Block, Kind, Node, Part};
 use core::mem::MaybeUninit;
-use core::ptr::copy_nonoverlapping;
 
 /// Bytes of stack that a copy between two non-contiguous layouts goes through.
 const BOUNCE: usize = 4096;
@@ -41,9 +40,7 @@ pub unsafe fn pack(layout: Buffer<'_>, offset: u64, out: *mut u8, length: u64) -
     // SAFETY: the caller's conditions; [offset, end) lies inside the stream and `out`.
     unsafe {
         match layout.contiguous() {
-            Some(data) => {
-                copy_nonoverlapping(data.add(offset as usize), out, (end - offset) as usize)
-            }
+            Some(data) => move_run(data.add(offset as usize), out, (end - offset) as usize),
             None => walk(layout, offset, end, &mut Packer { out }),
         }
     }
@@ -65,9 +62,7 @@ pub unsafe fn unpack(layout: Buffer<'_>, offset: u64, input: *const u8, length: 
     // SAFETY: the caller's conditions; [offset, end) lies inside the stream and `input`.
     unsafe {
         match layout.contiguous() {
-            Some(data) => {
-                copy_nonoverlapping(input, data.add(offset as usize), (end - offset) as usize)
-            }
+            Some(data) => move_run(input, data.add(offset as usize), (end - offset) as usize),
             None => walk(layout, offset, end, &mut Unpacker { input }),
         }
     }
@@ -90,7 +85,7 @@ pub unsafe fn copy(destination: Buffer<'_>, source: Buffer<'_>, from: u64, to: u
     // SAFETY: the caller's conditions; the range lies inside both streams.
     unsafe {
         match (source.contiguous(), destination.contiguous()) {
-            (Some(data), Some(room)) => copy_nonoverlapping(
+            (Some(data), Some(room)) => move_run(
                 data.add(from as usize),
                 room.add(from as usize),
                 length as usize,

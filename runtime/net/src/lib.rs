@@ -41,6 +41,7 @@ pub use receiver::{Receiver, hooks};
 pub use {cohort_base::LocalRank, cohort_base::Peer, cohort_core::claim::Claim};
 
 use cohort_base::WorldRank;
+use cohort_base::picture::{Fact, Told};
 use cohort_base::sync::atomic::AtomicU32;
 use cohort_core::list::List;
 use cohort_core::memory::{Cursor, Plan};
@@ -132,6 +133,10 @@ pub struct NetState {
     /// Whether the rank has said goodbye.
     is_closing: bool,
     turns: u32,
+    /// Packets that the transport has taken, and that were handled: whoever asks whether any is on its way compares
+    /// the sums of all ranks of the job.
+    sent: u64,
+    received: u64,
 }
 
 impl NetState {
@@ -146,6 +151,8 @@ impl NetState {
             has_held: false,
             is_closing: false,
             turns: 0,
+            sent: 0,
+            received: 0,
         }
     }
 
@@ -294,6 +301,22 @@ fn settle(claim: &mut Claim<'_>, net: &Net, caller: LocalRank) -> bool {
     moved > 0
 }
 
+/// Tells how many packets the claimed rank has sent and received, and whether nothing of it is under way, if the job
+/// has several nodes. By anybody with the claim: it changes nothing.
+pub fn tell_traffic(claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+    if !claim.rank().node().has_network() {
+        return;
+    }
+    let is_quiet = subsystem::hooks::is_quiet(claim) && !subsystem::hooks::is_stalled(claim);
+    let state = claim.of::<Network>();
+    tell(Fact {
+        number: state.sent,
+        key: state.received,
+        count: u32::from(!is_quiet),
+        ..Fact::new(Told::Traffic)
+    });
+}
+
 /// Handles one event. Returns the bytes that came into a user's buffer.
 fn handle(claim: &mut Claim<'_>, event: Event<'_>) -> u64 {
     match event {
@@ -345,6 +368,7 @@ fn packet(claim: &mut Claim<'_>, from: WorldRank, bytes: &[u8]) -> u64 {
         return 0;
     }
     let peer = node.peer(from);
+    claim.of::<Network>().received += 1;
     let Ok(mut link) = link::link_to(claim, peer) else {
         fail::no_memory(claim.rank(), peer);
     };
@@ -409,6 +433,11 @@ unsafe impl Subsystem for Network {
         turn.moved |= took.moved;
         turn.flows |= took.flows;
         turn.bytes += took.bytes;
+    }
+
+    #[inline]
+    fn is_idle(claim: &mut Claim<'_>) -> bool {
+        !claim.rank().node().has_network()
     }
 
     fn is_stalled(claim: &mut Claim<'_>) -> bool {

@@ -299,6 +299,7 @@ pub unsafe fn send_now(
     let is_sent = net.transport.send_now(own, own, link.world, &[packet]);
     if is_sent {
         link.owed -= credit;
+        claim.of::<Network>().sent += 1;
     }
     is_sent
 }
@@ -398,6 +399,7 @@ unsafe fn send_together(
             return 0;
         }
         link.as_mut().owed -= credit;
+        claim.of::<Network>().sent += count as u64;
         for _ in 0..count {
             if let Some(packet) = NonNull::new(link.as_ref().first) {
                 link.as_mut().first = packet.as_ref().next;
@@ -437,7 +439,10 @@ unsafe fn flush_link(claim: &mut Claim<'_>, mut link: NonNull<Link>, caller: Loc
             let contents = packet.as_ref().as_packet();
             let outcome = net.transport.send(rank.id(), caller, to, contents, token);
             let outcome = match outcome {
-                Ok(outcome) => outcome,
+                Ok(outcome) => {
+                    claim.of::<Network>().sent += 1;
+                    outcome
+                }
                 Err(Refused::Busy | Refused::OutOfMemory) => break,
                 Err(Refused::Lost(code)) => {
                     fail::lost(claim, link.as_ref().peer, code);

@@ -57,15 +57,19 @@ pub fn sleep(rank: &Rank, ticket: Ticket, limit: Option<Duration>) -> Result<Awa
             return Err(ticket);
         }
     };
+    // Before anything that it does, though its wait still counts as asleep.
+    rank.stir(true);
     let moved = look_around(rank, net);
-    Ok(match awake {
+    let awake = match awake {
         _ if moved => {
             net.fruitless.store(0, Ordering::Relaxed);
             Awake::Woken
         }
         Awake::Unasked => after_nothing(rank.node(), net, rank.park()),
         Awake::Woken => Awake::Woken,
-    })
+    };
+    rank.stir(false);
+    Ok(awake)
 }
 
 /// A dedicated worker, by its number and the slot in which it has announced its sleep, on the task of `host`.

@@ -57,7 +57,8 @@ pub struct Header {
     context: u32,
     source: i32,
     tag: i32,
-    reserved_too: u32,
+    /// Of a message: the number by which timelines know it; 0 without one.
+    pub message: u32,
     /// Length of a message, or a place in it.
     pub bytes: u64,
     /// The sender's operation.
@@ -84,7 +85,7 @@ impl Header {
             context: 0,
             source: 0,
             tag: 0,
-            reserved_too: 0,
+            message: 0,
             bytes: 0,
             id,
             receive: 0,

@@ -22,12 +22,16 @@ use cohort_base::settings;
 use cohort_base::text::FixedText;
 use cohort_engine::Rank;
 use cohort_engine::datatype::{TypeRef, predefined_all};
+use cohort_engine::rma::Window;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use spin::{Mutex, Once};
 
 /// Communicators that a rank may have at a time, besides the predefined ones. A program that forgets to free them
 /// hears of it after seconds, and before memory is short.
 pub const COMMS_MAX: u32 = 1 << 15;
+
+/// Windows of a rank that short calls find in one step.
+const WINDOWS: usize = 64;
 
 /// The error of a program that has as many communicators as it may.
 #[cold]
@@ -59,6 +63,8 @@ pub struct Objects {
     infos: Slots<Box<Info>>,
     sessions: Slots<Box<Session>>,
     wins: Slots<Box<Win>>,
+    /// What short calls on the first windows want of them; null where there is none.
+    windows: [AtomicPtr<Window>; WINDOWS],
     predefined: Once<Vec<Datatype>>,
     /// Handles of the types of Fortran's kinds, which last for ever.
     parametrised: Mutex<Vec<u32>>,
@@ -93,12 +99,14 @@ macro_rules! kinds {
             /// The error class of a bad handle of this kind.
             #[inline]
             pub fn $get(&self, handle: u32) -> Outcome<&$type> {
-                let index = handle & INDEX_MAX;
-                if handle != dynamic(Kind::$kind, index) {
-                    return Err(neutral::$error.into());
-                }
+                // Handles of other kinds give an index that is too large.
+                let index = handle.wrapping_sub(dynamic(Kind::$kind, 0));
                 // SAFETY: MPI forbids to free a handle while another thread uses it.
-                unsafe { self.$field.get(index) }.ok_or_else(|| neutral::$error.into())
+                match unsafe { self.$field.first(index) } {
+                    Some(found) => Ok(found),
+                    // SAFETY: the same.
+                    None => unsafe { self.$field.beyond_first(index) }.ok_or_else(|| neutral::$error.into()),
+                }
             }
 
             /// Takes the object of a dynamic handle out.
@@ -121,7 +129,48 @@ kinds! {
     keyvals Arc<Keyval>, Keyval, ERR_KEYVAL, insert_keyval, any_keyval, remove_keyval;
     infos Box<Info>, Info, ERR_INFO, add_info, info, remove_info;
     sessions Box<Session>, Session, ERR_SESSION, add_session, session, remove_session;
-    wins Box<Win>, Win, ERR_WIN, add_win, win, remove_win;
+    wins Box<Win>, Win, ERR_WIN, insert_win, win, take_win;
+}
+
+impl Objects {
+    /// Keeps a window and returns its handle.
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM`, also when no index is left.
+    pub fn add_win(&self, win: Box<Win>) -> Outcome<u32> {
+        let window = core::ptr::from_ref(&*win.window).cast_mut();
+        let handle = self.insert_win(win)?;
+        if let Some(place) = self.windows.get((handle & INDEX_MAX) as usize) {
+            // Release pairs with the Acquire in `window`.
+            place.store(window, Ordering::Release);
+        }
+        Ok(handle)
+    }
+
+    /// Takes the window of a handle out.
+    ///
+    /// # Errors
+    /// `MPI_ERR_WIN`
+    pub fn remove_win(&self, handle: u32) -> Outcome<Box<Win>> {
+        let win = self.take_win(handle)?;
+        if let Some(place) = self.windows.get((handle & INDEX_MAX) as usize) {
+            place.store(core::ptr::null_mut(), Ordering::Relaxed);
+        }
+        Ok(win)
+    }
+
+    /// The window of a handle's [word](cohort_abi::Handle::word), if it is one of the first that the rank has.
+    #[inline(always)]
+    #[must_use]
+    pub fn window(&self, word: usize) -> Option<&Window> {
+        // Handles of other kinds give an index that is too large.
+        let place = self
+            .windows
+            .get(word.wrapping_sub(dynamic(Kind::Win, 0) as usize))?;
+        // SAFETY: windows of the table live until their handle is taken out, and MPI forbids to free a handle while
+        // another thread uses it.
+        unsafe { place.load(Ordering::Acquire).as_ref() }
+    }
 }
 
 /// Keyvals that the program has freed while attributes used them. Their numbers are given back some time after
@@ -161,6 +210,7 @@ impl Objects {
             infos: Slots::new(),
             sessions: Slots::new(),
             wins: Slots::new(),
+            windows: [const { AtomicPtr::new(core::ptr::null_mut()) }; WINDOWS],
             predefined: Once::new(),
             parametrised: Mutex::new(Vec::new()),
             environment: Once::new(),

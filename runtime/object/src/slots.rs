@@ -10,7 +10,7 @@ use cohort_engine::Claim;
 use core::cell::{Cell, UnsafeCell};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-/// Slots of the first chunk; each further one is twice as large.
+/// Slots of the first chunk, which [`Slots::first`] finds; each further one is twice as large.
 const FIRST_CHUNK: u32 = 64;
 
 /// Enough chunks for every index a handle can hold.
@@ -71,10 +71,12 @@ impl<T> Slots<T> {
         let Some((index, slot)) = index.and_then(|index| Some((index, self.slot(index)?))) else {
             return Err(value);
         };
-        // SAFETY: the slot is vacant and the claim is held, so nobody else refers to it.
-        let previous = unsafe { slot.get().replace(Slot::Used(value)) };
-        if let Slot::Vacant { next } = previous {
-            self.vacant.set(next);
+        // SAFETY: the slot is vacant and the claim is held, so nobody else refers to it; there is nothing to drop.
+        unsafe {
+            if let Slot::Vacant { next } = *slot.get() {
+                self.vacant.set(next);
+            }
+            slot.get().write(Slot::Used(value));
         }
         Ok(index)
     }
@@ -144,6 +146,46 @@ impl<T> Slots<T> {
             Slot::Vacant { .. } => None,
             Slot::Used(value) => Some(value),
         }
+    }
+
+    /// [`Slots::get`] in the fewest instructions, of the first chunk's slots alone.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    pub unsafe fn first(&self, index: u32) -> Option<&T> {
+        // SAFETY: the caller's promise.
+        unsafe { self.first_at(index as usize) }
+    }
+
+    /// [`Slots::first`] of any number.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    pub unsafe fn first_at(&self, index: usize) -> Option<&T> {
+        if index >= FIRST_CHUNK as usize {
+            return None;
+        }
+        let slots = self.chunks[0].load(Ordering::Acquire);
+        if slots.is_null() {
+            return None;
+        }
+        // SAFETY: the chunk has this slot, and lives as long as the table; the rest as in `get`.
+        match unsafe { &*(*slots.add(index)).get() } {
+            Slot::Vacant { .. } => None,
+            Slot::Used(value) => Some(value),
+        }
+    }
+
+    /// [`Slots::get`] of what [`Slots::first`] has not found. An index may be too large for a handle.
+    ///
+    /// # Safety
+    /// As there.
+    #[cold]
+    pub unsafe fn beyond_first(&self, index: u32) -> Option<&T> {
+        // SAFETY: the caller's promise.
+        (index <= INDEX_MAX).then(|| unsafe { self.get(index) })?
     }
 
     /// Calls `look` for each value, until it says `false`.

@@ -263,5 +263,16 @@ pub struct Distributed {
     pub weighted: bool,
 }
 
+impl Distributed {
+    /// Keeps the weights of the edges, or drops them.
+    pub fn set_weighted(&mut self, weighted: bool) {
+        self.weighted = weighted;
+        if !weighted {
+            self.source_weights.clear();
+            self.destination_weights.clear();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -17,15 +17,22 @@ use alloc::string::String;
 use cohort_abi::neutral;
 use cohort_engine::coll;
 use cohort_engine::rma::{Part, Plan, Reorder, Window};
-use core::ptr::NonNull;
+use core::ptr::{NonNull, with_exposed_provenance_mut};
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use spin::Mutex;
 
-/// Alignment of memory that the runtime gives to windows: a page.
-const ALIGNMENT: usize = 4096;
+/// Alignment of memory that the runtime gives to windows that are not shared. Long blocks then begin in the middle of a
+/// page, those of C libraries just behind its start: a processor takes a load for one of the bytes that it has just
+/// stored if their places in their pages are the same, and copies from the start of one page to just behind that of
+/// another wait each time.
+const ALIGNMENT: usize = 2048;
 
-/// Alignment of the parts of a shared window that need not follow each other: a cache line.
+/// Alignment of the parts of a shared window that need not follow each other: a cache line; a page if they have many.
 const APART: u64 = 64;
+const MANY_PAGES: u64 = 64 << 10;
+
+/// Alignment of a shared window.
+const PAGE: usize = 4096;
 
 /// Hints that a window has unless the program says otherwise (MPI 12.2.1).
 const DEFAULT_HINTS: [(&str, &str); 5] = [
@@ -117,17 +124,13 @@ impl Win {
         if flavor == Flavor::Shared && !comm.group().members().iter().all(is_here) {
             return Err(neutral::ERR_RMA_SHARED.into());
         }
-        let mut block = None;
-        let mut has_failed = false;
-        let size = match flavor {
-            Flavor::Allocate => part.size,
-            Flavor::Shared => shared_size(comm, &mut part, &hints)?,
-            Flavor::Create | Flavor::Dynamic => 0,
+        let (size, align) = match flavor {
+            Flavor::Allocate => (part.size, ALIGNMENT),
+            Flavor::Shared => (shared_size(comm, &mut part, &hints)?, PAGE),
+            Flavor::Create | Flavor::Dynamic => (0, 1),
         };
-        if size > 0 {
-            block = allocate(comm, size);
-            has_failed = block.is_none();
-        }
+        let block = (size > 0).then(|| allocate(comm, size, align)).flatten();
+        let has_failed = size > 0 && block.is_none();
         if let Some(block) = block {
             part.base = block.as_ptr().expose_provenance();
         }
@@ -155,10 +158,14 @@ impl Win {
         if let Some(block) = block {
             window.shared().keep(block);
         }
-        coll::barrier_within(&own.collective())?;
         let part = window.shared().part(window.me());
+        if matches!(flavor, Flavor::Allocate | Flavor::Shared) {
+            touch(&part);
+        }
+        coll::barrier_within(&own.collective())?;
         let progress = OwnPolicy::of_rank(rank);
         progress.take(&hints)?;
+        window.set_lockable(!is_true(&hints, "no_locks"));
         Ok(Self {
             progress,
             facts: Facts {
@@ -276,6 +283,7 @@ impl Win {
         self.window.set_reorder(reorder(&hints));
         let no_locks = is_true(&hints, "no_locks");
         self.no_locks.store(no_locks, Ordering::Relaxed);
+        self.window.set_lockable(!no_locks);
         *self.info.lock() = with_defaults(hints);
         Ok(())
     }
@@ -313,12 +321,21 @@ fn with_defaults(hints: Info) -> Info {
 }
 
 /// Zeroed memory of the caller's heap.
-fn allocate(comm: &Comm, size: u64) -> Option<NonNull<u8>> {
+fn allocate(comm: &Comm, size: u64, align: usize) -> Option<NonNull<u8>> {
     let size = usize::try_from(size).ok()?;
-    let block = comm.rank().enter().alloc_aligned(size, ALIGNMENT)?;
-    // SAFETY: fresh, and of this size.
-    unsafe { block.as_ptr().write_bytes(0, size) };
-    Some(block)
+    comm.rank().enter().alloc_zeroed(size, align)
+}
+
+/// Touches each page of the caller's part, of zeros that nobody else has heard of: the kernel takes memory from the
+/// NUMA node of the task that touches it first.
+fn touch(part: &Part) {
+    let end = part.base.saturating_add(part.size as usize);
+    let mut at = part.base;
+    while at < end {
+        // SAFETY: the window's memory, which is the program's from the next barrier on.
+        unsafe { with_exposed_provenance_mut::<u8>(at).write_volatile(0) };
+        at = (at + 1).next_multiple_of(PAGE);
+    }
 }
 
 /// An offer as members tell it to each other.
@@ -364,6 +381,7 @@ impl Offer {
 /// The bytes between the beginnings of two parts of a shared window.
 fn stride(size: u64, hints: &Info) -> u64 {
     match is_true(hints, "alloc_shared_noncontig") {
+        true if size >= MANY_PAGES => size.next_multiple_of(PAGE as u64),
         true => size.next_multiple_of(APART),
         false => size,
     }

@@ -31,6 +31,8 @@ pub mod matching;
 #[cfg(not(loom))]
 pub mod messages;
 #[cfg(not(loom))]
+mod noted;
+#[cfg(not(loom))]
 pub mod operation;
 #[cfg(not(loom))]
 mod outbox;
@@ -47,6 +49,8 @@ pub mod remote;
 mod ring;
 mod rounds;
 #[cfg(not(loom))]
+pub mod short;
+#[cfg(not(loom))]
 mod state;
 #[cfg(not(loom))]
 mod subsystem;
@@ -56,7 +60,7 @@ mod tell;
 mod want;
 
 #[cfg(not(loom))]
-pub use messages::{Received, irecv, isend, isend_owned, receive_or_start, recv, send};
+pub use messages::{Received, irecv, isend, isend_owned, receive_or_start, recv, recv_into, send};
 #[cfg(not(loom))]
 pub use partitioned::Partitioned;
 #[cfg(not(loom))]

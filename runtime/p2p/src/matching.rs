@@ -174,8 +174,9 @@ pub(crate) struct Unexpected {
     any_tag: Buckets<Stored, { Shape::ANY_TAG.0 }>,
     any: Buckets<Stored, { Shape::ANY.0 }>,
     arrival: List<Stored, IN_ARRIVAL>,
-    /// Whether the table of a shape has the messages; that of exact ones always has.
-    is_indexed: [bool; SHAPES],
+    /// The shapes with wildcards whose tables have the messages, a bit each. One word for all, written when it changes:
+    /// a look at all after a store of one would wait until that store has left the core.
+    indexed: u32,
 }
 
 /// Does the same for the table of a shape with wildcards.
@@ -199,15 +200,13 @@ macro_rules! with_table {
 }
 
 impl Unexpected {
-    const NOT_INDEXED: [bool; SHAPES] = [true, false, false, false];
-
     pub(crate) const EMPTY: Self = Self {
         exact: Buckets::EMPTY,
         any_source: Buckets::EMPTY,
         any_tag: Buckets::EMPTY,
         any: Buckets::EMPTY,
         arrival: List::EMPTY,
-        is_indexed: Self::NOT_INDEXED,
+        indexed: 0,
     };
 
     #[inline]
@@ -217,9 +216,9 @@ impl Unexpected {
 
     /// The shapes with wildcards whose tables have the messages.
     fn indexed(&self) -> impl Iterator<Item = Shape> + use<> {
-        let is_indexed = self.is_indexed;
+        let indexed = self.indexed;
         let wild = Shape::ALL.into_iter().skip(1);
-        wild.filter(move |shape| is_indexed[shape.index()])
+        wild.filter(move |shape| indexed & shape.bit() != 0)
     }
 
     /// Appends a message.
@@ -231,8 +230,10 @@ impl Unexpected {
         unsafe {
             self.exact.insert(message, heap);
             self.arrival.push(message);
-            for shape in self.indexed() {
-                with_table!(self, shape, table => table.insert(message, heap));
+            if self.indexed != 0 {
+                for shape in self.indexed() {
+                    with_table!(self, shape, table => table.insert(message, heap));
+                }
             }
         }
     }
@@ -251,9 +252,18 @@ impl Unexpected {
 
     /// [`Unexpected::find`] for a want with wildcards.
     fn find_wild(&mut self, want: &Want, heap: &Heap) -> *mut Stored {
-        let is_indexed = core::mem::replace(&mut self.is_indexed[want.shape.index()], true);
-        with_table!(self, want.shape, table => {
-            let mut message = if is_indexed { null_mut() } else { self.arrival.first() };
+        if self.indexed & want.shape.bit() == 0 {
+            self.index(want.shape, heap);
+        }
+        with_table!(self, want.shape, table => table.find(&want.key()))
+    }
+
+    /// Files all messages in the table of a shape with wildcards, in which none is.
+    #[cold]
+    fn index(&mut self, shape: Shape, heap: &Heap) {
+        self.indexed |= shape.bit();
+        with_table!(self, shape, table => {
+            let mut message = self.arrival.first();
             while !message.is_null() {
                 // SAFETY: elements of the list are valid, and not in this table yet.
                 unsafe {
@@ -261,8 +271,7 @@ impl Unexpected {
                     message = self.arrival.next(message);
                 }
             }
-            table.find(&want.key())
-        })
+        });
     }
 
     /// The oldest message that `wanted` takes, or null. Looks at all of them.
@@ -279,12 +288,14 @@ impl Unexpected {
         unsafe {
             self.exact.remove(message);
             self.arrival.remove(message);
-            for shape in self.indexed() {
-                with_table!(self, shape, table => table.remove(message));
+            if self.indexed != 0 {
+                for shape in self.indexed() {
+                    with_table!(self, shape, table => table.remove(message));
+                }
             }
         }
         if self.is_empty() {
-            self.is_indexed = Self::NOT_INDEXED;
+            self.indexed = 0;
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::P2p;
 use crate::matching::{Stored, Want};
 use crate::operation::{Kind, Operation};
-use crate::poll;
+use crate::poll::{self, AtFront};
 use crate::protocol::{self, Payload, compared, eager, rendezvous};
 use crate::remote;
 use crate::ring::PayloadKind;
@@ -32,7 +32,7 @@ const DIRECT_POLLS: u32 = 400;
 /// Whether a message is sent without waiting for its receive.
 #[inline]
 pub fn is_eager(rank: &Rank, bytes: u64, mode: SendMode) -> bool {
-    mode != SendMode::Synchronous && bytes <= rank.node().settings().eager_max as u64
+    mode != SendMode::Synchronous && rank.node().is_eager(bytes)
 }
 
 /// Starts a send (`MPI_Isend`, `MPI_Issend`, `MPI_Irsend`).
@@ -123,14 +123,17 @@ pub unsafe fn irecv(
 #[derive(Debug)]
 #[must_use]
 pub enum Received {
-    /// The message was here, and needed no request.
-    Now(Status),
+    /// The message was here, and needed no request; the caller has its status.
+    Now,
     /// The receive was started.
     Later(RequestRef),
 }
 
-/// As [`irecv`], but without a request if the message is here: stored, or at the front of its only sender's ring.
-/// For the rank's own task.
+/// As [`irecv`], but without a request if the message is here: stored, or at the front of a ring. For the rank's own
+/// task.
+///
+/// Here and below the status is written where it is read, and the buffer read where it is: what is passed on by value
+/// is copied in wide words, each of which waits until the narrow stores of its parts have left the core.
 ///
 /// # Errors
 /// [`EngineError::OutOfMemory`]; nothing was received then.
@@ -140,40 +143,113 @@ pub enum Received {
 #[inline]
 pub unsafe fn receive_or_start(
     claim: &mut Claim<'_>,
-    buffer: Buffer<'_>,
-    from: Source,
-    context: u32,
-    tag: Tag,
+    buffer: &Buffer<'_>,
+    (from, context, tag): (Source, u32, Tag),
+    status: &mut Status,
 ) -> Result<Received, EngineError> {
     let want = Want::new(claim.rank().node(), from, context, tag);
-    let heap = claim.heap();
-    let stored = NonNull::new(claim.of::<P2p>().unexpected.find(&want, heap));
-    // SAFETY: the caller's promise; elements of the queue are valid, and what is due is no offer.
+    let sender = sender_of(from);
+    // SAFETY: the caller's promise.
     unsafe {
-        if let Some(stored) = stored {
-            if let Some(status) = receive_stored(claim, stored, buffer) {
-                return Ok(Received::Now(status));
-            }
-        } else if let Some(due) = poll::due(claim, sender_of(from), &want) {
-            let status = eager::receive(&due.payload(), buffer);
-            due.pop(claim.rank());
-            return Ok(Received::Now(status));
+        match take(claim, buffer, sender, &want, status) {
+            Here::Taken => Ok(Received::Now),
+            here => start_after(claim, buffer, sender, want, here).map(Received::Later),
         }
-    }
-    let made =
-        Operation::make(claim, &Kind::Receive, buffer, want).ok_or(EngineError::OutOfMemory)?;
-    let (request, sender) = (made.as_ptr(), sender_of(from));
-    // SAFETY: the request is fresh and ours, and this is its only reference.
-    unsafe {
-        match stored {
-            Some(_) => start_receive(claim, request, sender),
-            None => post_and_pull(claim, request, sender),
-        }
-        Ok(Received::Later(Operation::handle(made)))
     }
 }
 
-/// Receives a stored message that has its data with it, and takes it out of its queue. `None`: it is of another kind,
+/// Starts a receive for which [`take`] has found `here`.
+///
+/// # Errors
+/// # Safety
+/// As for [`irecv`].
+#[inline(always)]
+unsafe fn start_after(
+    claim: &mut Claim<'_>,
+    buffer: &Buffer<'_>,
+    sender: Option<Peer>,
+    want: Want,
+    here: Here,
+) -> Result<RequestRef, EngineError> {
+    let made =
+        Operation::make(claim, &Kind::Receive, *buffer, want).ok_or(EngineError::OutOfMemory)?;
+    let request = made.as_ptr();
+    // SAFETY: the request is fresh and ours, and this is its only reference.
+    unsafe {
+        match here {
+            Here::Stored => start_receive(claim, request, sender),
+            Here::Absent => post_receive(claim, request),
+            _ => post_and_pull(claim, request, sender),
+        }
+        Ok(Operation::handle(made))
+    }
+}
+
+/// Whether a message is here that a receive wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Here {
+    /// It has been received.
+    Taken,
+    /// It is stored, without its data.
+    Stored,
+    /// None is stored, and those in the rings take the usual way.
+    Unclear,
+    /// No: nothing is stored that fits, and the rings were empty.
+    Absent,
+}
+
+/// Takes the message that is wanted, if it is here with its data: stored, or at the front of a ring of `from`, or of
+/// anybody.
+///
+/// # Safety
+/// As for [`irecv`].
+#[inline(always)]
+pub(crate) unsafe fn take(
+    claim: &mut Claim<'_>,
+    buffer: &Buffer<'_>,
+    from: Option<Peer>,
+    want: &Want,
+    status: &mut Status,
+) -> Here {
+    let heap = claim.heap();
+    let found = claim.of::<P2p>().unexpected.find(want, heap);
+    // SAFETY: the caller's promise; elements of the queue are valid, and what is due is no offer.
+    unsafe {
+        if let Some(stored) = NonNull::new(found) {
+            return match receive_stored(claim, stored, buffer, status) {
+                true => Here::Taken,
+                false => Here::Stored,
+            };
+        }
+        take_due(claim, buffer, from, want, status)
+    }
+}
+
+/// [`take`] of what is not stored.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+unsafe fn take_due(
+    claim: &mut Claim<'_>,
+    buffer: &Buffer<'_>,
+    from: Option<Peer>,
+    want: &Want,
+    status: &mut Status,
+) -> Here {
+    match poll::due(claim, from, want) {
+        AtFront::Due(due) => {
+            // SAFETY: the caller's promise; what is due is no offer.
+            unsafe { eager::receive_into(&due.payload(), *buffer, status) };
+            due.pop(claim.rank());
+            Here::Taken
+        }
+        AtFront::Unclear => Here::Unclear,
+        AtFront::Nothing => Here::Absent,
+    }
+}
+
+/// Receives a stored message that has its data with it, and takes it out of its queue. `false`: it is of another kind,
 /// and nothing was done.
 ///
 /// # Safety
@@ -181,19 +257,20 @@ pub unsafe fn receive_or_start(
 unsafe fn receive_stored(
     claim: &mut Claim<'_>,
     stored: NonNull<Stored>,
-    buffer: Buffer<'_>,
-) -> Option<Status> {
+    buffer: &Buffer<'_>,
+    status: &mut Status,
+) -> bool {
     let payload = Payload::Stored(stored.as_ptr());
     if !payload.header().kind.is_eager() {
-        return None;
+        return false;
     }
     // SAFETY: the caller's promise; nobody else knows the message once it is out of the queue.
     unsafe {
         claim.of::<P2p>().unexpected.remove(stored.as_ptr());
-        let status = eager::receive(&payload, buffer);
+        eager::receive_into(&payload, *buffer, status);
         claim.free_local(stored.cast());
-        Some(status)
     }
+    true
 }
 
 /// Gives a receive its message if that is here, or posts it. `from` is the only sender it may take from.
@@ -205,7 +282,7 @@ pub unsafe fn start_receive(claim: &mut Claim<'_>, request: *mut Operation, from
     unsafe {
         if let Some(stored) = take_stored(claim, &(*request).want) {
             deliver_stored(claim, stored, request);
-        } else if let Some(due) = poll::due(claim, from, &(*request).want) {
+        } else if let AtFront::Due(due) = poll::due(claim, from, &(*request).want) {
             protocol::deliver(claim, &due.payload(), request);
             due.pop(claim.rank());
         } else {
@@ -334,6 +411,23 @@ pub unsafe fn recv(
     context: u32,
     tag: Tag,
 ) -> Result<Status, EngineError> {
+    let mut status = Status::EMPTY;
+    // SAFETY: the caller's promise.
+    unsafe { recv_into(owner, buffer, (from, context, tag), &mut status) }.map(|()| status)
+}
+
+/// [`recv`] with the status where it is read.
+///
+/// # Errors
+/// # Safety
+/// As there.
+#[inline]
+pub unsafe fn recv_into(
+    owner: Owner<'_>,
+    buffer: Buffer<'_>,
+    (from, context, tag): (Source, u32, Tag),
+    status: &mut Status,
+) -> Result<(), EngineError> {
     let rank = owner.rank();
     let mut claim = rank.enter();
     // SAFETY: the caller's promise.
@@ -342,15 +436,69 @@ pub unsafe fn recv(
             && let Some(sender) = rank.node().local(peer)
         {
             let want = Want::new(rank.node(), from, context, tag);
-            if let Some(status) = receive_directly(&mut claim, sender, &want, buffer) {
-                return Ok(status);
+            if let Some(received) = receive_directly(&mut claim, sender, &want, buffer) {
+                *status = received;
+                return Ok(());
             }
         }
-        match receive_or_start(&mut claim, buffer, from, context, tag)? {
-            Received::Now(status) => Ok(status),
-            Received::Later(request) => Ok(finish(owner, claim, request)),
+        receive_or_wait(owner, claim, &buffer, (from, context, tag), status)
+    }
+}
+
+/// The rest of [`recv_into`], when the message has not come as directly as the call looked for it.
+///
+/// # Errors
+/// # Safety
+/// As there.
+#[inline(never)]
+pub(crate) unsafe fn receive_or_wait<'rank>(
+    owner: Owner<'rank>,
+    mut claim: Claim<'rank>,
+    buffer: &Buffer<'_>,
+    asked: (Source, u32, Tag),
+    status: &mut Status,
+) -> Result<(), EngineError> {
+    let (from, context, tag) = asked;
+    let want = Want::new(claim.rank().node(), from, context, tag);
+    let sender = sender_of(from);
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut here = take(&mut claim, buffer, sender, &want, status);
+        if here == Here::Absent && sender.is_none() {
+            here = poll_any(&mut claim, buffer, &want, status);
+        }
+        if here != Here::Taken {
+            let request = start_after(&mut claim, buffer, sender, want, here)?;
+            *status = finish(owner, claim, request);
         }
     }
+    Ok(())
+}
+
+/// The fast path of a blocking receive from any source for which nothing is here: polls all rings for a while, as
+/// [`receive_directly`] polls one.
+///
+/// # Safety
+/// The buffer is writable.
+unsafe fn poll_any(
+    claim: &mut Claim<'_>,
+    buffer: &Buffer<'_>,
+    want: &Want,
+    status: &mut Status,
+) -> Here {
+    let rank = claim.rank();
+    if !rank.polls_directly() || want.may_be_remote() || !is_quiet(claim) {
+        return Here::Absent;
+    }
+    let count = rank.shared::<P2p>().inbox.count();
+    for _ in 0..DIRECT_POLLS / count.max(1) {
+        // SAFETY: the caller's promise. Nothing is stored meanwhile: that takes a turn.
+        match unsafe { take_due(claim, buffer, None, want, status) } {
+            Here::Absent => pause(),
+            here => return here,
+        }
+    }
+    Here::Absent
 }
 
 /// The fast path of a blocking receive: when nothing else could match, it polls the sender's ring
@@ -358,8 +506,8 @@ pub unsafe fn recv(
 ///
 /// # Safety
 /// The buffer is writable.
-#[inline]
-unsafe fn receive_directly(
+#[inline(always)]
+pub(crate) unsafe fn receive_directly(
     claim: &mut Claim<'_>,
     sender: LocalRank,
     want: &Want,

@@ -6,11 +6,12 @@
 
 use crate::P2p;
 use crate::inbox::Waiting;
-use crate::ring::{Header, PayloadKind, Ring};
+use crate::ring::{HEAD_PAYLOAD, Header, PayloadKind, Ring};
 use crate::state::outbox_to;
 use cohort_base::LocalRank;
 use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
+use cohort_core::message::Envelope;
 use cohort_core::rank::Rank;
 use cohort_core::subsystem::{Need, hooks};
 use cohort_steal::TaskKind;
@@ -52,6 +53,38 @@ pub(crate) unsafe fn post(
         receiver.notify(claim.rank(), need);
     }
     Ok(())
+}
+
+/// Bytes of the longest message that [`send_short`] takes.
+pub const LONGEST: usize = HEAD_PAYLOAD;
+
+/// Sends `bytes` bytes to a rank of this node, at most [`LONGEST`]. `false`: nothing was done.
+///
+/// # Safety
+/// `data` is readable for so many bytes.
+#[inline(always)]
+pub unsafe fn send_short(
+    claim: &mut Claim<'_>,
+    data: *const u8,
+    bytes: usize,
+    to: LocalRank,
+    envelope: Envelope,
+) -> bool {
+    let outbox = outbox_to(claim, to);
+    let header = Header::new(envelope, PayloadKind::Inline, bytes);
+    // SAFETY: outboxes belong to the claim's holder, rings live as long as the node; the caller's promise for the data.
+    let is_sent = unsafe {
+        (*outbox).first.is_null()
+            && (*outbox)
+                .ring
+                .as_ref()
+                .is_some_and(|ring| ring.push_one(header, data))
+    };
+    if is_sent {
+        let rank = claim.rank();
+        rank.node().rank(to).notify(rank, None);
+    }
+    is_sent
 }
 
 /// A message is in the ring: counts and announces offers, which helpers look for.

@@ -16,10 +16,9 @@
 //! its part before its message leaves, the receiver its part before the first round opens.
 
 use crate::messages::{irecv, isend_owned};
-use crate::rounds::Rounds;
-use cohort_alloc::Heap;
+use crate::rounds::Marks;
 use cohort_base::Peer;
-use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering, fence};
+use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use cohort_core::Piece;
 use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
@@ -27,19 +26,21 @@ use cohort_core::list::{Linked, Links};
 use cohort_core::message::{Envelope, Source, Status, Tag};
 use cohort_core::rank::Rank;
 use cohort_core::request::RequestRef;
-use cohort_datatype::{self as datatype, Buffer};
+use cohort_datatype::Buffer;
 use cohort_steal::TaskKind;
 use core::cell::{Cell, UnsafeCell};
 use core::ptr::{NonNull, null_mut};
 
 mod away;
+mod channel;
 mod data;
 mod subsystem;
 
 pub use away::{AwayReceive, AwaySend, NotReady};
 pub use data::Partitions;
 
-use data::{Destination, copy_plain, overlapping};
+use channel::Channel;
+use data::{Destination, overlapping};
 
 pub use crate::rounds::AlreadyReady;
 
@@ -50,95 +51,13 @@ pub struct Partitioned;
 /// Set in the context of the messages that introduce a sender to its receiver.
 const PARTITIONED: u32 = 1 << 31;
 
-/// What the two sides share.
-#[derive(Debug)]
-struct Channel {
-    references: AtomicU32,
-    rounds: Rounds,
-    /// A state per partition of the sender.
-    states: *mut AtomicU32,
-    source: Partitions,
-    sender: &'static Rank,
-    envelope: Envelope,
-    destination: UnsafeCell<Option<Destination>>,
-}
-
-impl Channel {
-    fn state(&self, partition: u32) -> &AtomicU32 {
-        assert!(partition < self.source.partitions, "no such partition");
-        // SAFETY: there is one state per partition.
-        unsafe { &*self.states.add(partition as usize) }
-    }
-
-    /// Copies a partition that the caller has taken in `round`.
-    ///
-    /// # Safety
-    /// The receiver has opened the round, so its part is described.
-    unsafe fn copy(&self, partition: u32, round: u32) {
-        // SAFETY: the caller's promise; nobody writes the description any more.
-        let destination = unsafe { (*self.destination.get()).as_ref() };
-        let Some(destination) = destination else {
-            unreachable!("a round was opened without a buffer");
-        };
-        let receiver = destination.rank;
-        let bytes = self.source.bytes();
-        let from = bytes * u64::from(partition);
-        if destination.is_plain {
-            let (target, source) = (&destination.data.first, &self.source.first);
-            let (target, source) = (target.as_buffer().base, source.as_buffer().base);
-            // SAFETY: as below.
-            unsafe { copy_plain(source, target, (from as usize, bytes as usize)) };
-            return self.copied(partition, round, receiver);
-        }
-        let to = (from + bytes).min(destination.data.all().bytes());
-        if from < to {
-            let (target, source) = (destination.data.all(), self.source.all());
-            // SAFETY: both sides keep their buffers until the end of the round, which comes after this
-            // copy; MPI forbids that they overlap.
-            unsafe { datatype::copy(target, source, from, to) };
-        }
-        self.copied(partition, round, receiver);
-    }
-
-    /// A partition was copied.
-    #[inline]
-    fn copied(&self, partition: u32, round: u32, receiver: &Rank) {
-        let sender = self.sender;
-        // After the last copy either side may let go of the channel.
-        if self
-            .rounds
-            .finish(self.state(partition), round, self.source.partitions)
-        {
-            sender.wake();
-            receiver.wake();
-        }
-    }
-
-    /// Gives one reference back.
-    ///
-    /// # Safety
-    /// The caller has it, and does not use it any more.
-    unsafe fn release(channel: NonNull<Self>) {
-        // SAFETY: the reference keeps the channel; after the last one nobody uses it.
-        unsafe {
-            if channel.as_ref().references.fetch_sub(1, Ordering::Release) != 1 {
-                return;
-            }
-            // Pairs with the Release of the other side.
-            fence(Ordering::Acquire);
-            Heap::free(NonNull::new_unchecked(channel.as_ref().states.cast()));
-            channel.drop_in_place();
-            Heap::free(channel.cast());
-        }
-    }
-}
-
 /// A partitioned send (`MPI_Psend_init`).
 #[derive(Debug)]
 pub struct PartitionedSend {
     channel: NonNull<Channel>,
     /// Rounds that were started.
     round: AtomicU32,
+    marks: Marks,
 }
 
 // SAFETY: the channel is made for several tasks; see the module page.
@@ -161,7 +80,7 @@ impl PartitionedSend {
         envelope: Envelope,
     ) -> Result<Self, EngineError> {
         require_local(claim, to)?;
-        let channel = make_channel(claim, source, envelope).ok_or(EngineError::OutOfMemory)?;
+        let channel = Channel::make(claim, source, envelope).ok_or(EngineError::OutOfMemory)?;
         let introduction = claim.alloc(size_of::<NonNull<Channel>>());
         let hello = Envelope {
             context: envelope.context | PARTITIONED,
@@ -190,6 +109,7 @@ impl PartitionedSend {
         Ok(Self {
             channel,
             round: AtomicU32::new(0),
+            marks: Marks::new(),
         })
     }
 
@@ -206,6 +126,7 @@ impl PartitionedSend {
 
     /// Begins a round; the one before is over.
     pub fn start(&self) {
+        self.marks.begin(self.channel().source.partitions);
         self.round.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -220,11 +141,49 @@ impl PartitionedSend {
     #[inline]
     pub fn ready(&self, partition: u32) -> Result<(), AlreadyReady> {
         let (channel, round) = (self.channel(), self.round.load(Ordering::Relaxed));
-        if channel.rounds.ready(channel.state(partition), round)? {
-            // SAFETY: we took the partition, which only an open round lets us.
-            unsafe { channel.copy(partition, round) };
+        let several = channel.sender.threads_multiple();
+        let state = channel.state(partition);
+        if !channel.rounds.ready(state, round, several)? {
+            self.leave_to_others(partition, round, several);
+            return Ok(());
+        }
+        // SAFETY: we took the partition, which only an open round lets us.
+        let receiver = unsafe { channel.copy(partition) };
+        let sender = channel.sender;
+        // At the end of the round another thread may free the request, and with it the channel.
+        let all = (round, channel.source.partitions);
+        if channel
+            .rounds
+            .marked(&self.marks, state, all, (true, several))
+        {
+            if several {
+                sender.wake();
+            }
+            receiver.wake();
         }
         Ok(())
+    }
+
+    /// A partition was marked, and whoever opens the buffer copies it, or has done so.
+    #[inline(never)]
+    fn leave_to_others(&self, partition: u32, round: u32, several: bool) {
+        let (pointer, channel) = (self.channel, self.channel());
+        channel.keep();
+        let (state, all) = (channel.state(partition), (round, channel.source.partitions));
+        // SAFETY: our reference keeps the channel beyond the end of the round, and is given back once.
+        unsafe {
+            let channel = pointer.as_ref();
+            if channel
+                .rounds
+                .marked(&self.marks, state, all, (false, several))
+            {
+                channel.sender.wake();
+                if let Some(receiver) = channel.receiver() {
+                    receiver.wake();
+                }
+            }
+            Channel::release(pointer);
+        }
     }
 
     /// Whether this round is over: all partitions were marked ready and have been copied.
@@ -247,40 +206,6 @@ impl Drop for PartitionedSend {
 fn require_local(claim: &Claim<'_>, peer: Peer) -> Result<(), EngineError> {
     let local = claim.rank().node().local(peer);
     local.map(drop).ok_or(EngineError::Unsupported)
-}
-
-/// A channel with a reference for either side; `None` when memory is short.
-fn make_channel(
-    claim: &mut Claim<'_>,
-    source: Partitions,
-    envelope: Envelope,
-) -> Option<NonNull<Channel>> {
-    let count = source.partitions as usize;
-    let states = claim
-        .alloc(count * size_of::<AtomicU32>())?
-        .cast::<AtomicU32>();
-    let room = claim.alloc_aligned(size_of::<Channel>(), align_of::<Channel>());
-    let Some(channel) = room.map(NonNull::cast::<Channel>) else {
-        // SAFETY: it came from this heap and nobody knows it.
-        unsafe { claim.free_local(states.cast()) };
-        return None;
-    };
-    // SAFETY: fresh blocks of the right sizes.
-    unsafe {
-        for partition in 0..count {
-            states.add(partition).write(AtomicU32::new(0));
-        }
-        channel.write(Channel {
-            references: AtomicU32::new(2),
-            rounds: Rounds::new(),
-            states: states.as_ptr(),
-            source,
-            sender: claim.rank().node().rank(claim.rank().id()),
-            envelope,
-            destination: UnsafeCell::new(None),
-        });
-    }
-    Some(channel)
 }
 
 /// [`Links`] of the owner's list of receives that wait for their introduction.
@@ -331,7 +256,7 @@ impl Receiver {
                 *destination = Some(ours);
             }
         }
-        channel.references.fetch_add(1, Ordering::Relaxed);
+        channel.keep();
         // Release pairs with the Acquire in `channel`.
         self.channel.store(address.as_ptr(), Ordering::Release);
         channel.rounds.open(round);
@@ -366,7 +291,7 @@ impl Opened {
             if channel.rounds.take(channel.state(partition), self.round) {
                 bytes += channel.source.bytes();
                 // SAFETY: we took the partition, and the round is open.
-                unsafe { channel.copy(partition, self.round) };
+                unsafe { channel.copy_for_sender(partition, self.round) };
             }
         }
         bytes

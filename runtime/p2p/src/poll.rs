@@ -58,6 +58,17 @@ pub(crate) fn poll_rings(claim: &mut Claim<'_>, turn: &mut Turn) {
     claim.of::<P2p>().first_ring = place;
 }
 
+/// Whether no message is in a ring.
+#[inline]
+pub(crate) fn are_rings_empty(claim: &mut Claim<'_>) -> bool {
+    let inbox = &claim.rank().shared::<P2p>().inbox;
+    (0..inbox.count()).all(|place| {
+        let ring = inbox.sender(place).and_then(|sender| inbox.ring(sender));
+        // SAFETY: we hold the claim, so we are the consumer.
+        ring.is_none_or(|ring| unsafe { ring.is_empty() })
+    })
+}
+
 /// Takes one message out of a ring: delivers it or stores it. Returns the bytes copied.
 fn accept(claim: &mut Claim<'_>, sender: LocalRank, front: Front<'_>) -> Result<u64, NoRoom> {
     let payload = Payload::Ring(&front);
@@ -183,25 +194,76 @@ impl Due<'_> {
     }
 }
 
-/// The message at the front of the only sender's ring, if a receive that is made now would get it at once: it is
-/// wanted, and by no posted receive. The caller has seen that no stored message is wanted. `None` for an
-/// offer, which takes the long way.
+/// What is at the front of the rings.
+pub(crate) enum AtFront<'ring> {
+    /// A message that a receive which is made now would get at once: it is wanted, and by no posted receive.
+    Due(Due<'ring>),
+    /// Something else, which takes the long way, as offers do.
+    Unclear,
+    /// Nothing.
+    Nothing,
+}
+
+/// Whether the message at the front of the only sender's ring, or of any ring, is due. The caller has seen that no
+/// stored message is wanted.
 #[inline]
 pub(crate) fn due<'rank>(
     claim: &mut Claim<'rank>,
     from: Option<Peer>,
     want: &Want,
-) -> Option<Due<'rank>> {
-    let rank = claim.rank();
-    let sender = rank.node().local(from?)?;
-    let ring = rank.shared::<P2p>().inbox.ring(sender)?;
+) -> AtFront<'rank> {
+    let Some(peer) = from else {
+        return due_of_any(claim, want);
+    };
+    let Some(sender) = claim.rank().node().local(peer) else {
+        return AtFront::Unclear;
+    };
+    due_of(claim, sender, want)
+}
+
+/// [`due`] of one sender of the node.
+#[inline]
+fn due_of<'rank>(claim: &mut Claim<'rank>, sender: LocalRank, want: &Want) -> AtFront<'rank> {
+    let Some(ring) = claim.rank().shared::<P2p>().inbox.ring(sender) else {
+        return AtFront::Nothing;
+    };
     // SAFETY: we hold the claim, so we are the consumer.
-    let front = unsafe { ring.front() }?;
+    let Some(front) = (unsafe { ring.front() }) else {
+        return AtFront::Nothing;
+    };
     let envelope = front.header.envelope();
     let is_due = front.header.kind != PayloadKind::Offer
         && want.takes(&envelope)
         && claim.of::<P2p>().posted.find(&envelope).is_null();
-    is_due.then_some(Due { sender, front })
+    match is_due {
+        true => AtFront::Due(Due { sender, front }),
+        false => AtFront::Unclear,
+    }
+}
+
+/// [`due`] of any sender of the node, beginning behind the one whose message was the last.
+#[inline]
+fn due_of_any<'rank>(claim: &mut Claim<'rank>, want: &Want) -> AtFront<'rank> {
+    let inbox = &claim.rank().shared::<P2p>().inbox;
+    let count = inbox.count();
+    let mut place = claim.of::<P2p>().first_ring;
+    let mut found = AtFront::Nothing;
+    for _ in 0..count {
+        place = if place + 1 < count { place + 1 } else { 0 };
+        // One that is just coming has sent nothing yet that anybody knows of.
+        let Some(sender) = inbox.sender(place) else {
+            continue;
+        };
+        match due_of(claim, sender, want) {
+            AtFront::Nothing => {}
+            AtFront::Unclear => found = AtFront::Unclear,
+            due @ AtFront::Due(_) => {
+                claim.of::<P2p>().first_ring = place;
+                return due;
+            }
+        }
+    }
+    found
 }
 
 /// Takes messages of the sender until `request` has left the posted queue.
@@ -214,7 +276,15 @@ pub unsafe fn pull_for(claim: &mut Claim<'_>, from: Option<Peer>, request: *mut 
 }
 
 /// A job of one of the claimed rank's own sends. Forgets completed sends on the way.
+#[inline]
 pub(crate) fn job_of_own_send(claim: &mut Claim<'_>) -> Option<JobRef> {
+    match claim.of::<P2p>().offers.first().is_null() {
+        true => None,
+        false => job_of_offers(claim),
+    }
+}
+
+fn job_of_offers(claim: &mut Claim<'_>) -> Option<JobRef> {
     let mut request = claim.of::<P2p>().offers.first();
     for _ in 0..OFFERS_PER_LOOK {
         let current = NonNull::new(request)?;

@@ -76,6 +76,8 @@ pub const PAYLOAD_MAX: usize = HEAD_PAYLOAD + (MESSAGE_CELLS as usize - 1) * BOD
 pub enum PayloadKind {
     /// The message's packed data.
     Inline,
+    /// A [`crate::protocol::Mark`], and behind it the packed data.
+    Marked,
     /// A [`crate::protocol::Block`]: where the packed data is.
     Block,
     /// A [`crate::protocol::types::Compared`]: the same, and of which types it is.
@@ -90,7 +92,10 @@ impl PayloadKind {
     /// Whether the message has all its data with it, in memory of this node.
     #[inline]
     pub(crate) fn is_eager(self) -> bool {
-        matches!(self, Self::Inline | Self::Block | Self::Compared)
+        matches!(
+            self,
+            Self::Inline | Self::Marked | Self::Block | Self::Compared
+        )
     }
 }
 
@@ -186,11 +191,13 @@ pub struct Front<'ring> {
     pub header: Header,
 }
 
+#[inline(always)]
 const fn lap(position: u64) -> u32 {
     ((position / CELLS) as u32).wrapping_add(1)
 }
 
 impl Ring {
+    #[inline(always)]
     fn slot(&self, position: u64) -> &Slot {
         &self.slots[(position % CELLS) as usize]
     }
@@ -215,18 +222,48 @@ impl Ring {
             if cells > 1 {
                 self.write_rest(tail, payload, length);
             }
-            let slot = self.slot(tail);
-            slot.body.0.with_mut(|body| {
-                let body = body.cast::<u8>();
-                body.cast::<Header>().write(header);
-                let head = length.min(HEAD_PAYLOAD);
-                copy_short(payload, body.add(size_of::<Header>()), head);
-            });
-            // Release pairs with the Acquire in `front`.
-            slot.turn.store(lap(tail), Ordering::Release);
+            self.publish(tail, header, payload, length.min(HEAD_PAYLOAD));
             self.producer.tail.with_mut(|it| *it = tail + cells);
         }
         true
+    }
+
+    /// [`Ring::push`] for a message of one cell.
+    ///
+    /// # Safety
+    /// As there, and `header.payload` is at most [`HEAD_PAYLOAD`].
+    #[inline(always)]
+    pub unsafe fn push_one(&self, header: Header, payload: *const u8) -> bool {
+        debug_assert!(usize::from(header.payload) <= HEAD_PAYLOAD);
+        // SAFETY: the caller is the producer; the rest is the caller's promise.
+        unsafe {
+            let tail = self.producer.tail.with(|tail| *tail);
+            if !self.has_room(tail, 1) {
+                return false;
+            }
+            self.publish(tail, header, payload, usize::from(header.payload));
+            self.producer.tail.with_mut(|it| *it = tail + 1);
+        }
+        true
+    }
+
+    /// Writes the head cell of a message and shows it.
+    ///
+    /// # Safety
+    /// As for [`Ring::push`]; the cells are free, and the rest is written; `length` is at most [`HEAD_PAYLOAD`].
+    #[inline(always)]
+    unsafe fn publish(&self, tail: u64, header: Header, payload: *const u8, length: usize) {
+        let slot = self.slot(tail);
+        slot.body.0.with_mut(|body| {
+            let body = body.cast::<u8>();
+            // SAFETY: the caller's promise.
+            unsafe {
+                body.cast::<Header>().write(header);
+                copy_short(payload, body.add(size_of::<Header>()), length);
+            }
+        });
+        // Release pairs with the Acquire in `front`.
+        slot.turn.store(lap(tail), Ordering::Release);
     }
 
     /// Whether `cells` cells at `tail` are free.
@@ -281,6 +318,18 @@ impl Ring {
             let tail = self.producer.tail.with(|tail| *tail);
             self.has_room(tail, MESSAGE_CELLS)
         }
+    }
+
+    /// Whether no message is there yet.
+    ///
+    /// # Safety
+    /// The caller is the consumer.
+    #[inline(always)]
+    pub unsafe fn is_empty(&self) -> bool {
+        // SAFETY: the caller is the consumer.
+        let head = unsafe { self.consumer.head.with(|head| *head) };
+        // Relaxed: who finds one looks at it by `front`.
+        self.slot(head).turn.load(Ordering::Relaxed) != lap(head)
     }
 
     /// The oldest message, if there is one.
@@ -365,12 +414,12 @@ impl Front<'_> {
     }
 }
 
-/// Copies at most [`HEAD_PAYLOAD`] bytes; the shortest messages without a call.
+/// Copies a few bytes; the shortest messages without a call.
 ///
 /// # Safety
 /// As for `copy_nonoverlapping`.
 #[inline(always)]
-unsafe fn copy_short(from: *const u8, to: *mut u8, length: usize) {
+pub(crate) unsafe fn copy_short(from: *const u8, to: *mut u8, length: usize) {
     // SAFETY: overlapping pairs of words stay inside `length` bytes; the caller's promise.
     unsafe {
         if length == 8 {

@@ -15,13 +15,18 @@
 //! | `DONE` | the data has arrived | `READY` of the next round |
 //!
 //! * A sender that sees the buffer open before it marks anything takes the partition at once: nobody else takes what
-//!   was never `READY`. One swap chooses among threads that mark the same partition.
+//!   was never `READY`. One swap chooses among threads that mark the same partition. A sender with one thread needs no
+//!   swap, and does not write `TAKEN`, for which nobody looks.
 //! * Otherwise it stores `READY`, passes a full fence and loads `opened`; the receiver stores
 //!   `opened`, passes a full fence and looks at every state. Of two such pairs at least one load sees
 //!   the other's store, so no ready partition stays behind. If both see it, the swap to `TAKEN`
 //!   chooses one.
-//! * `finished` counts copies; AcqRel, so that who counts the last one has seen all of them. It
-//!   resets the count and then publishes the end of the round to both sides (release). A side
+//! * The sender counts for itself ([`Marks`]) which partitions of the round it has still to mark, and how many it has
+//!   left to others. Its threads count those to mark after their copies (AcqRel), so who marks the last one has
+//!   seen all copies of the sender's. If nothing was left to others, that ends the round. Else `finished` counts: the
+//!   others' copies one by one, the sender's all at once by whoever marks the last one; AcqRel, so that who counts the
+//!   last one has seen all of them.
+//! * Who ends the round resets `finished` and then publishes the end to both sides (release). A side
 //!   begins its next round only after it has seen the end of this one, so nobody counts for two
 //!   rounds at once.
 //! * `READY` is stored with release after the data, and taken with acquire. `opened` is stored with
@@ -48,6 +53,45 @@ pub(crate) struct Rounds {
     over: AtomicU32,
 }
 
+/// What the sender counts of a round, where the receiver never looks: it waits for the end of the round beside
+/// `finished`, and each write there would take the line from it.
+#[derive(Debug)]
+pub(crate) struct Marks {
+    /// Partitions that are not marked, or not copied by the thread that has marked them.
+    left: AtomicU32,
+    /// Partitions that were left to whoever opens the buffer.
+    others: AtomicU32,
+}
+
+impl Marks {
+    pub(crate) fn new() -> Self {
+        Self {
+            left: AtomicU32::new(0),
+            others: AtomicU32::new(0),
+        }
+    }
+
+    /// A round begins.
+    #[inline]
+    pub(crate) fn begin(&self, partitions: u32) {
+        self.left.store(partitions, Ordering::Relaxed);
+        self.others.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Adds to a counter of the sender's, in one step if it has `several` threads. Returns the sum.
+#[inline(always)]
+fn add(counter: &AtomicU32, number: u32, several: bool) -> u32 {
+    if several {
+        return counter
+            .fetch_add(number, Ordering::AcqRel)
+            .wrapping_add(number);
+    }
+    let sum = counter.load(Ordering::Relaxed).wrapping_add(number);
+    counter.store(sum, Ordering::Relaxed);
+    sum
+}
+
 /// The state `phase` in `round`.
 fn state_in(round: u32, phase: u32) -> u32 {
     round << 2 | phase
@@ -69,23 +113,60 @@ impl Rounds {
         self.over.load(Ordering::Acquire) == round
     }
 
-    /// Sender: the data of a partition may be read. `true`: the caller copies it now.
+    /// Sender: the data of a partition may be read. `true`: the caller copies it now. Either way it then says
+    /// [`Rounds::marked`]. `several`: other threads may mark partitions at the same time.
     ///
     /// # Errors
     /// [`AlreadyReady`].
     #[inline]
-    pub(crate) fn ready(&self, state: &AtomicU32, round: u32) -> Result<bool, AlreadyReady> {
+    pub(crate) fn ready(
+        &self,
+        state: &AtomicU32,
+        round: u32,
+        several: bool,
+    ) -> Result<bool, AlreadyReady> {
         let before = state.load(Ordering::Relaxed);
         let is_open = self.opened.load(Ordering::Acquire) == round;
         let marked = state_in(round, if is_open { TAKEN } else { READY });
-        let is_first = before >> 2 != marked >> 2
-            && state
-                .compare_exchange(before, marked, Ordering::Release, Ordering::Relaxed)
-                .is_ok();
-        if !is_first {
+        if before >> 2 == marked >> 2 {
             return Err(AlreadyReady);
         }
+        if several {
+            let swapped =
+                state.compare_exchange(before, marked, Ordering::Release, Ordering::Relaxed);
+            swapped.map_err(|_| AlreadyReady)?;
+        } else if !is_open {
+            state.store(marked, Ordering::Release);
+        }
         Ok(is_open || self.is_open_now(state, round))
+    }
+
+    /// Sender: a partition was marked, and copied by the caller or left to others. `true`: the round is over.
+    #[inline]
+    pub(crate) fn marked(
+        &self,
+        marks: &Marks,
+        state: &AtomicU32,
+        (round, partitions): (u32, u32),
+        (is_copied, several): (bool, bool),
+    ) -> bool {
+        if is_copied {
+            state.store(state_in(round, DONE), Ordering::Release);
+        } else {
+            add(&marks.others, 1, several);
+        }
+        if add(&marks.left, u32::MAX, several) != 0 {
+            return false;
+        }
+        // Relaxed: who counted there has come to the line above since, or is the caller.
+        let others = marks.others.load(Ordering::Relaxed);
+        if others == 0 {
+            // Release pairs with the Acquire in `is_over`.
+            self.over.store(round, Ordering::Release);
+            return true;
+        }
+        // Who counts nothing must not look: the last of the others ends the round, and two would find it over.
+        others != partitions && self.count(partitions - others, round, partitions)
     }
 
     /// Whether the buffer was opened meanwhile, and the caller takes the partition that it has marked.
@@ -106,17 +187,24 @@ impl Rounds {
     #[inline]
     pub(crate) fn take(&self, state: &AtomicU32, round: u32) -> bool {
         let (ready, taken) = (state_in(round, READY), state_in(round, TAKEN));
-        state
-            .compare_exchange(ready, taken, Ordering::Acquire, Ordering::Relaxed)
-            .is_ok()
+        // A look first: a swap that fails would take the line from the sender too.
+        state.load(Ordering::Relaxed) == ready
+            && state
+                .compare_exchange(ready, taken, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
     }
 
-    /// The taker has copied the partition. `true`: it was the last of `partitions`, and the
-    /// round is over.
+    /// Somebody else than the sender has copied the partition that it took. `true`: it was the last of `partitions`,
+    /// and the round is over.
     #[inline]
     pub(crate) fn finish(&self, state: &AtomicU32, round: u32, partitions: u32) -> bool {
         state.store(state_in(round, DONE), Ordering::Release);
-        if self.finished.fetch_add(1, Ordering::AcqRel) + 1 != partitions {
+        self.count(1, round, partitions)
+    }
+
+    /// So many partitions were copied. `true`: that was all, and the round is over.
+    fn count(&self, copied: u32, round: u32, partitions: u32) -> bool {
+        if self.finished.fetch_add(copied, Ordering::AcqRel) + copied != partitions {
             return false;
         }
         self.finished.store(0, Ordering::Relaxed);

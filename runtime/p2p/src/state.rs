@@ -27,6 +27,8 @@ pub struct State {
     pub(crate) receivers_waited_for: u32,
     /// Where the next poll of all rings begins.
     pub(crate) first_ring: u32,
+    /// Messages that were noted for a timeline, modulo 2^32.
+    pub(crate) noted: u32,
     /// `node.size()` outboxes.
     outboxes: *mut Outbox,
 }
@@ -41,6 +43,7 @@ impl State {
             offers: List::EMPTY,
             receivers_waited_for: 0,
             first_ring: 0,
+            noted: 0,
             outboxes,
         }
     }
@@ -97,7 +100,13 @@ impl Shared {
 /// Whether no message of the rank's waits for its progress, apart from those in its rings.
 #[inline]
 pub(crate) fn is_quiet(claim: &mut Claim<'_>) -> bool {
-    !claim.expects(TaskKind::Shm) && claim.of::<P2p>().offers.first().is_null()
+    claim.of::<P2p>().posted.is_empty() && !awaits_help(claim)
+}
+
+/// Whether the rank waits for others with more than posted receives: for those who take its long messages, or with
+/// whom it does something that several do together, as a collective.
+pub(crate) fn awaits_help(claim: &mut Claim<'_>) -> bool {
+    !claim.of::<P2p>().offers.first().is_null() || claim.expects(TaskKind::Shm)
 }
 
 /// The claimed rank's end of the way to another rank of the node.
@@ -115,7 +124,7 @@ pub(crate) fn outbox_to(claim: &mut Claim<'_>, to: LocalRank) -> *mut Outbox {
 #[inline]
 pub(crate) unsafe fn post_receive(claim: &mut Claim<'_>, receive: *mut Operation) {
     if claim.of::<P2p>().posted.is_empty() {
-        claim.expect_more(TaskKind::Shm);
+        claim.expect_receives();
     }
     // SAFETY: the caller's promise.
     if unsafe { (*receive).want.may_be_remote() } {
@@ -141,7 +150,7 @@ pub(crate) unsafe fn unpost_receive(claim: &mut Claim<'_>, receive: *mut Operati
         }
     }
     if claim.of::<P2p>().posted.is_empty() {
-        claim.expect_less(TaskKind::Shm);
+        claim.expect_no_receives();
     }
     // SAFETY: the caller's promise.
     if unsafe { (*receive).want.may_be_remote() } {

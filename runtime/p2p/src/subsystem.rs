@@ -68,6 +68,21 @@ unsafe impl Subsystem for P2p {
         }
         poll::job_of_own_send(claim).map(Work::new)
     }
+
+    #[inline]
+    fn is_idle(claim: &mut Claim<'_>) -> bool {
+        let state = claim.of::<P2p>();
+        state.receivers_waited_for == 0
+            && state.jobs.first().is_null()
+            && state.offers.first().is_null()
+            && (state.posted.is_empty() || poll::are_rings_empty(claim))
+            && claim.rank().shared::<P2p>().mends.is_empty()
+    }
+
+    #[inline]
+    fn awaits_help(claim: &mut Claim<'_>) -> bool {
+        crate::state::awaits_help(claim)
+    }
 }
 
 #[inline]

@@ -46,8 +46,8 @@ impl Operation {
             Kind::Receive => self
                 .want
                 .told(if waits { Told::Receive } else { Told::Posted }),
-            Kind::Offer if !is_unknown && self.request.is_pending() => {
-                let to = Peer::local(self.want.envelope.source as u32);
+            Kind::Offer | Kind::Remote if !is_unknown && self.request.is_pending() => {
+                let to = Peer::of_index(self.want.envelope.source as u32);
                 Fact {
                     context: self.want.envelope.context,
                     world: node.world_rank(to) as i32,

@@ -28,6 +28,12 @@ impl Shape {
         usize::from(self.0)
     }
 
+    /// Its bit in a set of shapes.
+    #[inline]
+    pub(crate) fn bit(self) -> u32 {
+        1 << self.0
+    }
+
     /// The envelope without what is left open.
     #[inline]
     pub(crate) fn key(self, of: &Envelope) -> Envelope {
@@ -54,7 +60,6 @@ pub struct Want {
 
 impl Want {
     /// Of requests that receive nothing.
-    /// Nothing.
     pub const NOTHING: Self = Self {
         envelope: Envelope {
             context: u32::MAX,
@@ -84,6 +89,20 @@ impl Want {
             },
             shape: Shape(u8::from(any_source) | u8::from(any_tag) << 1),
             may_be_remote,
+        }
+    }
+
+    /// What a receive from one rank of the node asks for, with a tag.
+    #[inline]
+    pub fn exact(context: u32, source: i32, tag: i32) -> Self {
+        Self {
+            envelope: Envelope {
+                context,
+                source,
+                tag,
+            },
+            shape: Shape::EXACT,
+            may_be_remote: false,
         }
     }
 

@@ -13,6 +13,7 @@ use crate::lifecycle;
 use crate::observer::{BY_HELPER, BY_SIGNAL, COMPUTES, ENTERS, Fallback, OFF, Observer, TO_CHOOSE};
 use crate::parts::OfRank as _;
 use cohort_base::sync::atomic::Ordering;
+use cohort_base::trace::{Event, Kind, NOBODY};
 use cohort_core::rank::Rank;
 use cohort_steal::policy::{Decision, MatchTiming};
 
@@ -40,6 +41,12 @@ impl Observer {
             }
         }
         rank.counters().count_decision(decision);
+        if let Some(trace) = rank.trace() {
+            trace.note(&Event {
+                flow: u64::from(decision == Decision::TurnOn),
+                ..Event::now(Kind::Policy, NOBODY)
+            });
+        }
     }
 
     /// What helps with a receive that the program leaves behind now. By the program's thread, under the rank's claim.

@@ -64,6 +64,13 @@ impl Drop for Poster<'_> {
     }
 }
 
+/// Whether posts of the rank may be left to a ghost at all.
+#[inline]
+#[must_use]
+pub fn may_leave(rank: &Rank) -> bool {
+    rank.offload().is_some()
+}
+
 impl<'rank> Poster<'rank> {
     /// The right to leave a message of so many bytes, of a communicator with this policy, to the
     /// rank's ghost: `None` if it is to be posted directly. By threads of the rank, which do not

@@ -39,8 +39,9 @@ pub(crate) fn arrive(claim: &mut Claim<'_>, from: Peer, note: &Note, body: &[u8]
         }
         Message::Unlock => {
             let me = window.me();
-            let granted = |who| tell_locked(claim, shared, me, who);
-            home.lock.release(note.value != 0, granted);
+            if home.lock.release(note.value != 0) {
+                home.lock.advance(|who| tell_locked(claim, shared, me, who));
+            }
             return 0;
         }
         Message::Arrived => {

@@ -9,8 +9,8 @@
 //! request                         release                        advance, by both
 //! Q1 take a ticket                L1 take the holder out of      A1 load the state: head, holders
 //! Q2 publish it in the queue         the state                   A2 load the entry of head
-//! Q3 advance                      L2 advance                     A3 published and compatible: swap the state to
-//!                                                                   the next head with one holder more; again
+//! Q3 advance                      L2 load the tail: if it is     A3 published and compatible: swap the state to
+//!                                    beyond the head, advance       the next head with one holder more; again
 //! ```
 //! Who finds nobody waiting, by head and tail, and no holder in its way does without a ticket
 //! ([`FairLock::try_now`]): it swaps the state to the same head with one holder more.
@@ -23,8 +23,9 @@
 //!   If it stops at A1 because of a holder, it has not seen that holder's L1, so its fence comes
 //!   before the holder's, and the holder's A2 sees the entry. If it stops at A2 because the head's
 //!   entry is not published, it likewise comes before that requester's `advance`, which grants the
-//!   head and then sees the entries behind it. A holder without a ticket is a holder like any other: an A3 that it
-//!   disturbs looks at the state again, and its release advances.
+//!   head and then sees the entries behind it. L1 and L2 are sequentially consistent: if L2 does not see Q1, then L1
+//!   comes before L2, and L2 before the fence of that requester's `advance`, which so sees L1. A holder without a
+//!   ticket is a holder like any other: an A3 that it disturbs looks at the state again, and its release advances.
 //! * **Entries last long enough.** A requester has one ticket at a time that is not granted, so at
 //!   most as many as there are requesters lie between head and tail, which is what the queue has
 //!   room for. An `advance` that reads a later entry in its place sees another ticket, or its swap
@@ -106,18 +107,19 @@ impl FairLock {
     }
 
     /// Takes the lock without a ticket if nobody waits for it and no holder is in the way; says whether it did.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn try_now(&self, exclusive: bool) -> bool {
         let state = self.state.load(Ordering::Relaxed);
         // Relaxed: a ticket that is not seen is overtaken, once.
-        let tail = self.tail.load(Ordering::Relaxed) & LAST;
-        let (hinders, holder) = match exclusive {
-            true => (HOLDERS, WRITER),
+        let tail = self.tail.load(Ordering::Relaxed);
+        // The holders of a lock for which nobody waits, and else more than that.
+        let holders = (tail << LOW_BITS) ^ state;
+        let (hinder, holder) = match exclusive {
+            true => (1, WRITER),
             false => (WRITER, 1),
         };
         // Acquire pairs with the Release of earlier holders, as every change of the state is a read-modify-write.
-        state >> LOW_BITS == tail
-            && state & hinders == 0
+        holders < hinder
             && self
                 .state
                 .compare_exchange(state, state + holder, Ordering::Acquire, Ordering::Relaxed)
@@ -143,17 +145,23 @@ impl FairLock {
         (head.wrapping_sub(ticket) << LOW_BITS).cast_signed() > 0
     }
 
-    /// Gives the lock back, and grants what can be granted. By a holder, once.
-    pub(crate) fn release(&self, exclusive: bool, granted: impl FnMut(u32)) {
-        if exclusive {
-            self.state.fetch_and(!WRITER, Ordering::Release);
-        } else {
-            self.state.fetch_sub(1, Ordering::Release);
-        }
-        self.advance(granted);
+    /// Gives the lock back. By a holder, once. `true`: somebody waits, and the caller
+    /// [advances](FairLock::advance).
+    #[inline(always)]
+    #[must_use]
+    pub(crate) fn release(&self, exclusive: bool) -> bool {
+        let holder = if exclusive { WRITER } else { 1 };
+        // SeqCst, both: see the module page.
+        let state = self.state.fetch_sub(holder, Ordering::SeqCst) - holder;
+        // Loom has a total order of fences, but none of accesses.
+        #[cfg(loom)]
+        fence(Ordering::SeqCst);
+        let tail = self.tail.load(Ordering::SeqCst);
+        (tail << LOW_BITS) ^ state > HOLDERS
     }
 
-    fn advance(&self, mut granted: impl FnMut(u32)) {
+    /// Grants what can be granted: `granted` hears of each requester.
+    pub(crate) fn advance(&self, mut granted: impl FnMut(u32)) {
         fence(Ordering::SeqCst);
         loop {
             let state = self.state.load(Ordering::Acquire);

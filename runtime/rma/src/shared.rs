@@ -222,6 +222,12 @@ impl WinShared {
         self.homes[member as usize].as_deref()
     }
 
+    /// [`WinShared::home`] of any number.
+    #[inline(always)]
+    pub(super) fn home_of(&self, member: u32) -> Option<&RankLocation> {
+        self.homes.get(member as usize)?.as_deref()
+    }
+
     /// How often others wanted somebody called for a member of this node.
     #[cfg(feature = "testing")]
     #[must_use]

@@ -27,11 +27,12 @@
 //! keeps it from working. That is for one thread, so ranks with several go the long way, as they do for locks.
 //!
 //! # Locks without an epoch
-//! While a window has no epoch at all it is *quiet*, and a lock that nobody else has or waits for is just held, without
-//! a ticket (`FairLock::try_now`): `held` says which. Giving it back makes the window quiet again. Any other call on
-//! the window first makes an epoch of it (`Window::call`). Thieves look at windows that wait for something, which
-//! this one does not, and members of other nodes are told of nothing: a window that spans nodes is never quiet. So the
-//! owner's thread alone uses `held` and `is_quiet`. Nobody counts such a grant, as nobody is told of it.
+//! While a window has no epoch at all it is *quiet* (unless it spans nodes, or takes no locks by its hints), and a
+//! lock that nobody else has or waits for is just held, without a ticket (`FairLock::try_now`): `held` says which.
+//! Giving it back makes the window quiet again. Any other call on the window first makes an epoch of it
+//! (`Window::call`). Thieves look at windows that wait for something, which this one does not, and members of other
+//! nodes are told of nothing: a window that spans nodes is never quiet. So the owner's thread alone uses `held` and
+//! `is_quiet`. Nobody counts such a grant, as nobody is told of it.
 
 use crate::element::{self, in_turn};
 use crate::epoch::Epoch;
@@ -163,25 +164,39 @@ impl Window {
         self.short.is_quiet.load(Ordering::Relaxed) && !self.rank().threads_multiple()
     }
 
+    /// The program may take locks from now on, or has promised not to. Owner-only.
+    pub fn set_lockable(&self, is_lockable: bool) {
+        let may_be_quiet = is_lockable && !self.shared().spans_nodes();
+        self.short.set_may_be_quiet(may_be_quiet);
+    }
+
     /// Takes the lock of one member without an epoch, if nobody and nothing is in the way; says whether it did.
     /// Owner-only. `member` may be any number.
-    #[inline]
+    #[inline(always)]
     #[must_use]
-    pub fn lock_now(&self, member: u32, exclusive: bool) -> bool {
-        if !self.is_quiet() || member as usize >= self.short.stamps.len() {
+    pub fn lock_now<const EXCLUSIVE: bool>(&self, member: u32) -> bool {
+        if !self.is_quiet() {
             return false;
         }
-        let home = self.shared().home(member);
-        if !home.is_some_and(|home| home.lock.try_now(exclusive)) {
+        let home = self.shared().home_of(member);
+        if !home.is_some_and(|home| home.lock.try_now(EXCLUSIVE)) {
             return false;
         }
-        let (held, alone) = if exclusive { (1, ALONE) } else { (0, 0) };
-        self.short.set_quiet(false);
+        let (held, alone) = if EXCLUSIVE { (1, ALONE) } else { (0, 0) };
+        self.short.end_quiet();
         self.short.held.store(one(member) | held, Ordering::Relaxed);
         if !self.shared().is_dynamic() {
             self.short.remember(member, LOCK | alone);
         }
         true
+    }
+
+    /// [`Window::lock_now`] of either kind.
+    pub(super) fn lock_at_once(&self, member: u32, exclusive: bool) -> bool {
+        match exclusive {
+            true => self.lock_now::<true>(member),
+            false => self.lock_now::<false>(member),
+        }
     }
 
     /// Takes shared locks of all members without an epoch, if nobody and nothing is in the way; says whether it did.
@@ -204,7 +219,7 @@ impl Window {
                 self.short.remember(member, LOCK);
             }
         }
-        self.short.set_quiet(false);
+        self.short.end_quiet();
         self.short.held.store(ALL, Ordering::Relaxed);
         true
     }
@@ -217,7 +232,7 @@ impl Window {
 
     /// Gives back the lock of one member if it is held without an epoch; says whether it was. Owner-only. `member` may
     /// be any number.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn unlock_now(&self, owner: Owner<'_>, member: u32) -> bool {
         let is_over = self.drop_one(member);
@@ -228,7 +243,7 @@ impl Window {
     }
 
     /// [`Window::unlock_now`], within another call.
-    #[inline]
+    #[inline(always)]
     pub(super) fn drop_one(&self, member: u32) -> bool {
         let held = self.short.held.load(Ordering::Relaxed);
         if held & !1 != one(member) || self.rank().threads_multiple() {
@@ -262,18 +277,28 @@ impl Window {
         true
     }
 
-    #[inline]
+    #[inline(always)]
     fn let_go(&self) {
         self.short.held.store(NOTHING, Ordering::Relaxed);
         self.short.forget();
-        self.short.set_quiet(true);
+        self.short.begin_quiet();
     }
 
-    #[inline]
+    #[inline(always)]
     fn give_back(&self, member: u32, exclusive: bool) {
-        if let Some(home) = self.shared().home(member) {
-            let granted = |other| self.pass_lock(member, other);
-            home.lock.release(exclusive, granted);
+        if let Some(home) = self.shared().home_of(member)
+            && home.lock.release(exclusive)
+        {
+            self.pass_on(member);
+        }
+    }
+
+    /// Passes the lock of a member, which was given back, to who waits for it.
+    #[cold]
+    #[inline(never)]
+    fn pass_on(&self, member: u32) {
+        if let Some(home) = self.shared().home_of(member) {
+            home.lock.advance(|other| self.pass_lock(member, other));
         }
     }
 

@@ -21,12 +21,17 @@ pub(super) fn one(member: u32) -> u64 {
     (u64::from(member) << 1) + 2
 }
 
+/// Calls that wait for nothing between two turns of progress.
+pub(super) const CALLS_PER_TURN: u32 = 16;
+
 /// What a window keeps for the short way; `short.rs` has the protocol, with its steps. The owner's; thieves never look.
 pub(super) struct Short {
     stamp: AtomicU64,
     pub(super) stamps: Box<[AtomicU64]>,
     pub(super) parts: &'static [Part],
     pub(super) is_quiet: AtomicBool,
+    /// Whether it is quiet while it has no epoch.
+    may_be_quiet: AtomicBool,
     pub(super) held: AtomicU64,
 }
 
@@ -44,6 +49,7 @@ impl Short {
             stamps: unsafe { zeroed(shared.members().len()) },
             parts: shared.parts(),
             is_quiet: AtomicBool::new(!shared.spans_nodes()),
+            may_be_quiet: AtomicBool::new(!shared.spans_nodes()),
             held: AtomicU64::new(NOTHING),
         }
     }
@@ -72,8 +78,24 @@ impl Short {
         (flags <= FLAGS).then_some(flags)
     }
 
-    /// Says whether the window has no epoch.
-    pub(super) fn set_quiet(&self, is_quiet: bool) {
+    /// The window has an epoch, or a lock is held without one.
+    #[inline]
+    pub(super) fn end_quiet(&self) {
+        self.is_quiet.store(false, Ordering::Relaxed);
+    }
+
+    /// The window has neither.
+    #[inline]
+    pub(super) fn begin_quiet(&self) {
+        let is_quiet = self.may_be_quiet.load(Ordering::Relaxed);
         self.is_quiet.store(is_quiet, Ordering::Relaxed);
+    }
+
+    /// Whether calls may take locks without an epoch from now on.
+    pub(super) fn set_may_be_quiet(&self, may_be_quiet: bool) {
+        self.may_be_quiet.store(may_be_quiet, Ordering::Relaxed);
+        if !may_be_quiet {
+            self.end_quiet();
+        }
     }
 }

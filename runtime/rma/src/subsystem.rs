@@ -39,6 +39,11 @@ unsafe impl Subsystem for Rma {
             sweep_waiting(claim, turn);
         }
     }
+
+    #[inline]
+    fn is_idle(claim: &mut Claim<'_>) -> bool {
+        claim.of::<Self>().waiting_windows.first().is_null()
+    }
 }
 
 /// Sweeps the windows of the claimed rank that wait for something.

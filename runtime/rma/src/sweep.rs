@@ -276,8 +276,10 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
                 continue;
             };
             if is_lock {
-                let granted = |other| tell_locked(self.claim, shared, member, other);
-                home.lock.release(exclusive, granted);
+                if home.lock.release(exclusive) {
+                    let granted = |other| tell_locked(self.claim, shared, member, other);
+                    home.lock.advance(granted);
+                }
             } else {
                 let is_late = home.from(me).ended.open();
                 tell(self.claim, shared, member, is_late);

@@ -3,7 +3,7 @@
 use crate::epoch::{Epoch, Kind, Target};
 use crate::error::RmaError;
 use crate::request::FlushRequest;
-use crate::stamps::Held;
+use crate::stamps::{CALLS_PER_TURN, Held};
 use crate::sweep::Sweep;
 use crate::tell::AwaitedEpochs;
 use crate::window::{Closing, State, Window};
@@ -17,9 +17,6 @@ use cohort_core::owner::Owner;
 use cohort_core::request::{Request, RequestRef};
 use cohort_core::wait::{until, until_with};
 use core::ptr::{NonNull, null_mut};
-
-/// Calls that wait for nothing between two turns of progress.
-const CALLS_PER_TURN: u32 = 16;
 
 impl Window {
     /// The sweep of a call of the owner's. Locks that it holds without an epoch get one.
@@ -160,7 +157,7 @@ impl Window {
         exclusive: bool,
         nocheck: bool,
     ) -> Result<bool, RmaError> {
-        if !nocheck && self.lock_now(member, exclusive) {
+        if !nocheck && self.lock_at_once(member, exclusive) {
             return Ok(true);
         }
         let mut claim = self.rank().enter();
@@ -354,14 +351,20 @@ impl Window {
 
     /// Ends a call that waits for nothing. A program may call in a loop until others have changed
     /// its memory, so every so often the rank gets a turn of progress.
-    #[inline]
+    #[inline(always)]
     pub(super) fn leave_at_once(&self, owner: Owner<'_>) {
         // Relaxed, and not in one step: a lost count does no harm.
-        let calls = self.calls.load(Ordering::Relaxed).wrapping_add(1);
-        self.calls.store(calls, Ordering::Relaxed);
-        if calls.is_multiple_of(CALLS_PER_TURN) {
-            cohort_core::wait::progress(owner);
+        let left = self.calls_left.load(Ordering::Relaxed).wrapping_sub(1);
+        self.calls_left.store(left, Ordering::Relaxed);
+        if left.cast_signed() <= 0 {
+            self.have_turn(owner);
         }
+    }
+
+    #[cold]
+    fn have_turn(&self, owner: Owner<'_>) {
+        self.calls_left.store(CALLS_PER_TURN, Ordering::Relaxed);
+        cohort_core::wait::progress(owner);
     }
 }
 
@@ -442,7 +445,7 @@ impl Sweep<'_, '_> {
             member,
             ..Target::default()
         };
-        self.window.short.set_quiet(false);
+        self.window.short.end_quiet();
         let opened = self.state.tick();
         let spare = self.state.spare.take_if(|_| members.len() == 1);
         let epoch = match spare {
@@ -507,8 +510,9 @@ impl Sweep<'_, '_> {
     /// Does what can be done now for an epoch that was just closed; the result is complete when the epoch is.
     fn closing_of(&mut self, owner: Owner<'_>, epoch: *mut Epoch) -> Result<Closing, RmaError> {
         self.settle(owner);
-        let is_quiet = self.state.queue.first().is_null() && !self.window.shared().spans_nodes();
-        self.window.short.set_quiet(is_quiet);
+        if self.state.queue.first().is_null() {
+            self.window.short.begin_quiet();
+        }
         // SAFETY: what is over is freed at the beginning of the next call.
         let (is_over, error) = unsafe { ((*epoch).is_over, (*epoch).error) };
         if is_over && error == Status::SUCCESS {

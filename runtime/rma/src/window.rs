@@ -7,7 +7,7 @@ use crate::error::RmaError;
 use crate::grants::zeroed;
 use crate::operation::Operation;
 use crate::shared::{self, Part, Plan, WinShared};
-use crate::stamps::Short;
+use crate::stamps::{CALLS_PER_TURN, Short};
 use alloc::boxed::Box;
 use alloc::vec;
 use cohort_base::sync::atomic::AtomicU32;
@@ -41,8 +41,8 @@ pub struct Window {
     rank: &'static Rank,
     me: u32,
     shared: &'static WinShared,
-    /// Calls that waited for nothing so far. Counted by the owner's tasks, roughly.
-    pub(super) calls: AtomicU32,
+    /// Calls that wait for nothing until the next turn of progress. Counted by the owner's tasks, roughly.
+    pub(super) calls_left: AtomicU32,
     pub(super) short: Short,
     pub(super) state: UnsafeCell<State>,
     waiting_links: UnsafeCell<Links<Self>>,
@@ -166,7 +166,7 @@ impl Window {
             rank,
             me: me.expect("only members open a window") as u32,
             shared,
-            calls: AtomicU32::new(0),
+            calls_left: AtomicU32::new(CALLS_PER_TURN),
             short: Short::new(shared),
             state: UnsafeCell::new(State::new(plan.members.len(), reorder)),
             waiting_links: UnsafeCell::new(Links::NONE),

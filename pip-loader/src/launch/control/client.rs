@@ -18,6 +18,9 @@ const LISTENS: u32 = 1 << 16;
 /// How long jobs may take to answer.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The same of one job that asks other nodes first, and gives them ten seconds.
+const NODES_PATIENCE: Duration = Duration::from_secs(15);
+
 /// A connection with the launcher of a job.
 #[derive(Debug)]
 pub struct Job {
@@ -145,6 +148,7 @@ pub fn find(pid: Option<i32>) -> Result<(Job, Record), Refusal> {
         })?;
         jobs = vec![jobs.swap_remove(found)];
     }
+    one_of_each(&mut jobs);
     match jobs.pop() {
         None => Err(Refusal::new("no job of yours runs on this machine")),
         Some(_) if !jobs.is_empty() => Err(Refusal::new(
@@ -153,6 +157,25 @@ pub fn find(pid: Option<i32>) -> Result<(Job, Record), Refusal> {
         Some((job, Some(record))) => Ok((job, record)),
         Some((job, None)) => Err(silent(job.pid)),
     }
+}
+
+/// Of launchers of one job leaves the one with the lowest node.
+pub(super) fn one_of_each(jobs: &mut Vec<Described>) {
+    let job = |(_, record): &Described| {
+        let record = record.as_ref()?;
+        let name = record.get("job");
+        (!name.is_empty()).then(|| (name.to_owned(), record.number("node")))
+    };
+    let nodes: Vec<Option<(String, u64)>> = jobs.iter().map(job).collect();
+    let is_first = |own: &Option<(String, u64)>| {
+        let Some((name, node)) = own else {
+            return true;
+        };
+        let mut others = nodes.iter().flatten();
+        !others.any(|(other, lower)| other == name && lower < node)
+    };
+    let mut keep = nodes.iter().map(is_first);
+    jobs.retain(|_| keep.next().unwrap_or(true));
 }
 
 fn silent(pid: i32) -> Refusal {
@@ -168,13 +191,33 @@ fn silent(pid: i32) -> Refusal {
 pub fn ask(pid: Option<i32>, kind: Kind) -> Result<String, Refusal> {
     let (mut job, _) = find(pid)?;
     let answer = job.ask(kind);
-    let answer = answer.and_then(|()| job.answer(kind, Instant::now() + PATIENCE));
+    let answer = answer.and_then(|()| job.answer(kind, Instant::now() + NODES_PATIENCE));
     answer.map_err(|_| silent(job.pid))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::names;
+    use super::*;
+
+    #[test]
+    fn a_job_with_several_launchers_on_a_machine_is_one() {
+        let launcher = |pid: i32, job: &str, node: u64| {
+            let (stream, _) = UnixStream::pair().expect("a pair");
+            let mut record = Record::default();
+            record.add("job", job).add("node", node);
+            (Job { stream, pid }, Some(record))
+        };
+        let mut jobs = vec![
+            launcher(5, "a", 1),
+            launcher(6, "b", 4),
+            launcher(7, "a", 0),
+            launcher(8, "", 0),
+            launcher(9, "", 0),
+        ];
+        one_of_each(&mut jobs);
+        let pids: Vec<i32> = jobs.iter().map(|(job, _)| job.pid).collect();
+        assert_eq!(pids, [6, 7, 8, 9]);
+    }
 
     #[test]
     fn launchers_are_found_in_the_kernels_list() {

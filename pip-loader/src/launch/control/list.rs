@@ -10,7 +10,9 @@ use std::fmt::Write;
 /// # Errors
 /// The system does not list its sockets.
 pub fn page() -> Result<String, Refusal> {
-    Ok(table(&client::jobs()?))
+    let mut jobs = client::jobs()?;
+    client::one_of_each(&mut jobs);
+    Ok(table(&jobs))
 }
 
 fn table(jobs: &[Described]) -> String {

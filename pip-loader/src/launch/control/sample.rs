@@ -13,6 +13,8 @@ pub struct NodeSample {
     pub looks: u64,
     /// Memory of the address space in KiB; 0 where ranks have one each.
     pub memory_kib: u64,
+    /// The host of a node that has not answered, of which nothing else is known; else empty.
+    pub silent: String,
     /// Its ranks.
     pub ranks: Vec<RankRow>,
 }
@@ -103,7 +105,8 @@ impl NodeSample {
             .add("node", self.node)
             .add("time_us", self.time_us)
             .add("looks", self.looks)
-            .add("memory_kib", self.memory_kib);
+            .add("memory_kib", self.memory_kib)
+            .add("silent", &self.silent);
         let mut text = record.encode();
         for rank in &self.ranks {
             text.push('\n');
@@ -122,6 +125,7 @@ impl NodeSample {
             time_us: node.number("time_us"),
             looks: node.number("looks"),
             memory_kib: node.number("memory_kib"),
+            silent: node.get("silent").to_owned(),
             ranks: parts
                 .map(|part| RankRow::of(&Record::decode(part)))
                 .collect(),

@@ -18,14 +18,16 @@ impl Served {
 
     fn turn(&mut self) {
         let name = self.name;
-        self.control.serve(|request| match request.kind {
-            Kind::Describe => {
-                let mut record = Record::default();
-                record.add("command", name).add("pids", "77 78");
-                record.encode().into_bytes()
-            }
-            Kind::Picture => b"a picture".repeat(1 << 16),
-            Kind::Sample => Vec::new(),
+        self.control.serve(|_, request| {
+            Some(match request.kind {
+                Kind::Describe => {
+                    let mut record = Record::default();
+                    record.add("command", name).add("pids", "77 78");
+                    record.encode().into_bytes()
+                }
+                Kind::Picture => b"a picture".repeat(1 << 16),
+                Kind::Sample => Vec::new(),
+            })
         });
     }
 

@@ -4,10 +4,9 @@ use super::client::Job;
 use super::sample::{NodeSample, RankRow, Stage};
 use super::wire::{Kind, Record};
 use super::{client, list};
-use crate::launch::Refusal;
 use crate::launch::ask::{Sort, Wanted};
+use crate::launch::{Refusal, print};
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::time::Instant;
 
 /// Victims that a row names.
@@ -218,6 +217,8 @@ pub struct View {
     pub memory_kib: u64,
     /// All ranks, by their numbers.
     pub rows: Vec<Row>,
+    /// Nodes that have not answered, in words.
+    pub silent: Vec<String>,
 }
 
 impl View {
@@ -226,6 +227,10 @@ impl View {
     pub fn between(before: &[NodeSample], after: &[NodeSample]) -> Self {
         let mut view = Self::default();
         for now in after {
+            if !now.silent.is_empty() {
+                let host = list::visible(&now.silent);
+                view.silent.push(format!("node {} ({host})", now.node));
+            }
             let earlier = before.iter().find(|earlier| earlier.node == now.node);
             let Some(earlier) = earlier.filter(|earlier| earlier.time_us < now.time_us) else {
                 continue;
@@ -267,8 +272,13 @@ impl View {
         } else {
             own
         };
+        let silent = match self.silent.as_slice() {
+            [] => String::new(),
+            [one] => format!("; {one} does not answer"),
+            [one, others @ ..] => format!("; {one} and {} more do not answer", others.len()),
+        };
         format!(
-            "{} ranks, {} % of their time in MPI, {:.1} CPUs, {} steals/s, memory {}",
+            "{} ranks, {} % of their time in MPI, {:.1} CPUs, {} steals/s, memory {}{silent}",
             self.rows.len(),
             share(mpi),
             sum(|row| row.cpu),
@@ -351,9 +361,7 @@ pub fn write_plain(wanted: &Wanted) -> Result<(), Refusal> {
             return Ok(());
         };
         let text = format!("{}\n{}\n", watched.title(), view.table(wanted.sort));
-        let mut output = std::io::stdout();
-        if output.write_all(text.as_bytes()).is_err() || output.flush().is_err() {
-            // A reader that went away has read enough.
+        if !print(&text)? {
             return Ok(());
         }
         left -= 1;

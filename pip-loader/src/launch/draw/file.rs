@@ -49,7 +49,6 @@ struct Head {
 
 #[derive(Deserialize)]
 struct About {
-    node: u32,
     start_ns: String,
     ranks: Vec<RankFacts>,
 }
@@ -62,6 +61,7 @@ struct RankFacts {
 #[derive(Deserialize)]
 struct Line {
     ph: String,
+    pid: u32,
     tid: u64,
     name: String,
     #[serde(default)]
@@ -81,7 +81,7 @@ struct Arguments {
 }
 
 impl Timeline {
-    /// Adds that of one node.
+    /// Adds those of one file.
     ///
     /// # Errors
     /// It is none.
@@ -94,13 +94,12 @@ impl Timeline {
         let first = *self.start.get_or_insert(start);
         // Nodes that started later have their time shifted; the first one given is the measure.
         let shift = start as f64 - first as f64;
-        let node = head.about.node;
         self.lost += head.about.ranks.iter().map(|rank| rank.lost).sum::<u64>();
         let mut places = HashMap::new();
         let lines = events.lines().map(|line| line.trim_end_matches(','));
         for line in lines.filter(|line| line.starts_with('{')) {
             let line: Line = serde_json::from_str(line).map_err(|error| format!("{error}"))?;
-            self.add_line(node, shift, line, &mut places);
+            self.add_line(shift, line, &mut places);
         }
         let start = |piece: &Piece| piece.begin;
         for track in &mut self.tracks {
@@ -110,14 +109,14 @@ impl Timeline {
         Ok(())
     }
 
-    /// `places` are those of the node's tracks, by their numbers.
-    fn add_line(&mut self, node: u32, shift: f64, line: Line, places: &mut HashMap<u64, usize>) {
+    /// `places` are those of the file's tracks, by their numbers, which are unique in a job.
+    fn add_line(&mut self, shift: f64, line: Line, places: &mut HashMap<u64, usize>) {
         if line.ph == "M" && line.name == "thread_name" {
             places.insert(line.tid, self.tracks.len());
             self.tracks.push(Track {
                 name: line.args.name.unwrap_or_default(),
                 pieces: Vec::new(),
-                node,
+                node: line.pid,
                 number: line.tid,
             });
         }

@@ -2,6 +2,7 @@
 
 use super::file::{Timeline, Track};
 use super::states::{State, at_pixels, runs};
+use super::zoom::busiest;
 use std::fmt::Write;
 
 /// Pixels from left to right in which time passes, and those beside it.
@@ -9,6 +10,9 @@ const WIDTH: usize = 1000;
 const LEFT: usize = 130;
 const RIGHT: usize = 20;
 const TOP: usize = 74;
+
+/// Pixels between the whole and what is enlarged.
+const BETWEEN: usize = 64;
 
 /// The picture is not longer, if it can be helped: bytes.
 const LONGEST: usize = 180_000;
@@ -96,11 +100,50 @@ fn height(rows: usize) -> usize {
     (960 / rows.max(1)).clamp(4, 26)
 }
 
+/// Rows of one stretch of time.
+#[derive(Clone, Copy)]
+struct Panel {
+    top: usize,
+    step: usize,
+    span: (f64, f64),
+    pixels: usize,
+    /// What a rank does where no piece is.
+    rest: State,
+}
+
+impl Panel {
+    fn x(&self, time: f64) -> f64 {
+        let (from, to) = self.span;
+        LEFT as f64 + (time - from) / (to - from) * WIDTH as f64
+    }
+
+    fn draw(&self, out: &mut String, rows: &[Row<'_>]) {
+        for (place, row) in rows.iter().enumerate() {
+            draw_row(out, row, self.top + place * self.step, self);
+        }
+        arrows(out, rows, self);
+    }
+}
+
 fn draw_at(timeline: &Timeline, rows: &[Row<'_>], pixels: usize) -> String {
-    let span = timeline.span();
     let step = height(rows.len());
+    let whole = Panel {
+        top: TOP,
+        step,
+        span: timeline.span(),
+        pixels,
+        rest: match timeline.lost {
+            0 => State::Computes,
+            _ => State::Unknown,
+        },
+    };
     let bottom = TOP + rows.len() * step;
-    let (width, all) = (LEFT + WIDTH + RIGHT, bottom + 40);
+    let zoom = busiest(timeline).map(|(span, count)| {
+        let top = bottom + BETWEEN;
+        (Panel { top, span, ..whole }, count)
+    });
+    let last = zoom.map_or(bottom, |(zoom, _)| zoom.top + rows.len() * step);
+    let (width, all) = (LEFT + WIDTH + RIGHT, last + 40);
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {all}\" width=\"{width}\" height=\"{all}\" \
          font-family=\"sans-serif\" font-size=\"12\">\n<style>"
@@ -111,34 +154,59 @@ fn draw_at(timeline: &Timeline, rows: &[Row<'_>], pixels: usize) -> String {
             format_args!(".{}{{fill:{}}}", letter(state), colour(state)),
         );
     }
-    out +=
-        ".a{stroke:#d1400f;stroke-width:1.2;opacity:.8}.g{stroke:#888;stroke-width:.5}</style>\n";
+    out += ".a{stroke:#d1400f;stroke-width:1.2;opacity:.8}.g{stroke:#888;stroke-width:.5}\
+            .z{fill:none;stroke:#000;stroke-width:1}</style>\n";
     put(
         &mut out,
         format_args!("<rect width=\"{width}\" height=\"{all}\" fill=\"#fff\"/>\n"),
     );
-    let title = title(timeline, rows, span);
+    let title = title(timeline, rows, whole.span);
     put(
         &mut out,
         format_args!("<text x=\"10\" y=\"20\" font-size=\"14\">{title}</text>\n"),
     );
     legend(&mut out);
-    let rest = match timeline.lost {
-        0 => State::Computes,
-        _ => State::Unknown,
-    };
-    for (place, row) in rows.iter().enumerate() {
-        draw_row(
-            &mut out,
-            row,
-            TOP + place * step,
-            step,
-            (span, pixels, rest),
-        );
+    whole.draw(&mut out, rows);
+    axis(&mut out, whole.span, (TOP, bottom), whole.span.0);
+    if let Some((zoom, count)) = zoom {
+        enlarge(&mut out, &whole, (&zoom, count), bottom);
+        zoom.draw(&mut out, rows);
+        axis(&mut out, zoom.span, (zoom.top, last), whole.span.0);
     }
-    arrows(&mut out, rows, step, span);
-    axis(&mut out, span, bottom);
     out + "</svg>\n"
+}
+
+/// Says what the second panel shows, and where that is in the first, which ends at `bottom`.
+fn enlarge(out: &mut String, whole: &Panel, (zoom, count): (&Panel, usize), bottom: usize) {
+    let (from, to) = zoom.span;
+    let (x, width) = (whole.x(from), (whole.x(to) - whole.x(from)).max(1.0));
+    let (top, high) = (whole.top - 3, bottom - whole.top + 6);
+    put(
+        out,
+        format_args!(
+            "<rect class=\"z\" x=\"{x:.1}\" y=\"{top}\" width=\"{width:.1}\" height=\"{high}\"/>"
+        ),
+    );
+    let (low, upper) = (zoom.top - 4, bottom + 3);
+    put(
+        out,
+        format_args!(
+            "<path class=\"z\" d=\"M{x:.1} {upper}L{LEFT} {low}M{:.1} {upper}L{} {low}\"/>\n",
+            x + width,
+            LEFT + WIDTH
+        ),
+    );
+    put(
+        out,
+        format_args!(
+            "<text x=\"10\" y=\"{}\" font-size=\"14\" stroke=\"#fff\" stroke-width=\"5\" paint-order=\"stroke\">\
+             {} of it enlarged {:.0} times: {count} {} of stolen work</text>\n",
+            zoom.top - 12,
+            time(to - from),
+            (whole.span.1 - whole.span.0) / (to - from),
+            if count == 1 { "piece" } else { "pieces" }
+        ),
+    );
 }
 
 fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
@@ -177,13 +245,14 @@ fn legend(out: &mut String) {
              communication. Lines lead from who worked to whom it was for.</text>\n";
 }
 
-fn draw_row(
-    out: &mut String,
-    row: &Row<'_>,
-    y: usize,
-    step: usize,
-    (span, pixels, rest): ((f64, f64), usize, State),
-) {
+fn draw_row(out: &mut String, row: &Row<'_>, y: usize, panel: &Panel) {
+    let Panel {
+        step,
+        span,
+        pixels,
+        rest,
+        ..
+    } = *panel;
     let bar = step - step / 6;
     if step >= 10 || row.track.name.ends_with('0') {
         let name = escaped(&row.track.name);
@@ -230,7 +299,8 @@ fn path(
 }
 
 /// From thieves to owners, of the longest pieces.
-fn arrows(out: &mut String, rows: &[Row<'_>], step: usize, (from, to): (f64, f64)) {
+fn arrows(out: &mut String, rows: &[Row<'_>], panel: &Panel) {
+    let (from, to) = panel.span;
     let place_of = |rank: u32| {
         let name = format!("rank {rank}");
         rows.iter().position(|row| row.track.name == name)
@@ -239,8 +309,10 @@ fn arrows(out: &mut String, rows: &[Row<'_>], step: usize, (from, to): (f64, f64
     for (thief, row) in rows.iter().enumerate() {
         let stolen = row.track.pieces.iter().filter(|it| it.category == "steal");
         for piece in stolen {
-            if let Some(owner) = piece.owner.and_then(place_of) {
-                let middle = (piece.begin + piece.end) / 2.0;
+            let middle = (piece.begin + piece.end) / 2.0;
+            if let Some(owner) = piece.owner.and_then(place_of)
+                && (from..=to).contains(&middle)
+            {
                 all.push((piece.end - piece.begin, middle, thief, owner));
             }
         }
@@ -248,8 +320,8 @@ fn arrows(out: &mut String, rows: &[Row<'_>], step: usize, (from, to): (f64, f64
     all.sort_by(|a, b| b.0.total_cmp(&a.0));
     all.truncate(ARROWS);
     for (_, at, thief, owner) in all {
-        let x = LEFT as f64 + (at - from) / (to - from) * WIDTH as f64;
-        let y = |place: usize| TOP + place * step + step / 2;
+        let x = panel.x(at);
+        let y = |place: usize| panel.top + place * panel.step + panel.step / 2;
         put(
             out,
             format_args!(
@@ -262,7 +334,8 @@ fn arrows(out: &mut String, rows: &[Row<'_>], step: usize, (from, to): (f64, f64
     out.push('\n');
 }
 
-fn axis(out: &mut String, (from, to): (f64, f64), bottom: usize) {
+/// Lines at round times, counted from `origin`.
+fn axis(out: &mut String, (from, to): (f64, f64), (top, bottom): (usize, usize), origin: f64) {
     let least = (to - from) / 10.0;
     let power = 10_f64.powf(least.log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
@@ -270,13 +343,13 @@ fn axis(out: &mut String, (from, to): (f64, f64), bottom: usize) {
         .into_iter()
         .find(|&step| step >= least)
         .unwrap_or(least);
-    let mut at = 0.0;
-    while at <= to - from {
-        let x = LEFT as f64 + at / (to - from) * WIDTH as f64;
+    let mut at = ((from - origin) / step).ceil() * step;
+    while at <= to - origin {
+        let x = LEFT as f64 + (at + origin - from) / (to - from) * WIDTH as f64;
         put(
             out,
             format_args!(
-                "<path class=\"g\" d=\"M{x:.1} {TOP}V{}\"/>\
+                "<path class=\"g\" d=\"M{x:.1} {top}V{}\"/>\
                  <text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
                 bottom + 4,
                 bottom + 18,

@@ -3,10 +3,15 @@
 //! `docs/insight.md` argues why this is no false alarm. Looks are rare and end at the first rank that is awake, so they
 //! cost nothing while anybody computes.
 
+#[cfg(test)]
+mod model;
+pub mod proof;
+
 use super::state::{RankState, Wait};
 use cohort_base::boot::Rest;
 use cohort_base::picture::Told;
 use cohort_base::settings::{DEADLOCK, DEADLOCK_AFTER, Deadlock};
+use proof::Rests;
 use std::ffi::CString;
 use std::time::{Duration, Instant};
 
@@ -21,7 +26,7 @@ pub struct Watch {
     after: Duration,
     next: Instant,
     /// The sleeps of all ranks, and since when they are known.
-    sleeps: Option<(Instant, Vec<Option<Rest>>)>,
+    sleeps: Option<(Instant, Rests)>,
     /// It was said that these sleeps have no end.
     was_told: bool,
 }
@@ -56,17 +61,18 @@ impl Watch {
         self.next
     }
 
-    /// A short look: whether it is time to judge. `look` gives the sleeps of all ranks, if all sleep.
-    pub fn is_due(
-        &mut self,
-        now: Instant,
-        look: impl FnOnce() -> Option<Vec<Option<Rest>>>,
-    ) -> bool {
-        if now < self.next {
-            return false;
+    /// Whether it is time for a look at the sleeps of all ranks; the time of the next one begins.
+    pub fn is_time(&mut self, now: Instant) -> bool {
+        let is_time = now >= self.next;
+        if is_time {
+            self.next = now + self.after / LOOKS;
         }
-        self.next = now + self.after / LOOKS;
-        let Some(sleeps) = look() else {
+        is_time
+    }
+
+    /// After a look, which found these sleeps of all ranks, if all sleep: whether it is time to judge.
+    pub fn is_due(&mut self, now: Instant, sleeps: Option<Rests>) -> bool {
+        let Some(sleeps) = sleeps else {
             self.sleeps = None;
             return false;
         };
@@ -84,7 +90,7 @@ impl Watch {
 
     /// Whether the sleeps are still those that were known, behind a full look at all ranks.
     #[must_use]
-    pub fn is_unchanged(&self, now: Option<&Vec<Option<Rest>>>) -> bool {
+    pub fn is_unchanged(&self, now: Option<&Rests>) -> bool {
         now.is_some() && self.sleeps.as_ref().map(|(_, sleeps)| sleeps) == now
     }
 
@@ -123,6 +129,7 @@ pub fn is_stuck(rank: &RankState, rest: Rest) -> bool {
     };
     rank.is_initialized
         && !rank.is_busy
+        && !rank.is_under_way
         && rank.waits.len() as u64 == rest.threads
         && rank.waits.iter().all(only_ranks)
         && has_no_other_way(rank.pid, rest.threads).unwrap_or(false)
@@ -152,7 +159,7 @@ fn has_no_other_way(pid: i32, threads: u64) -> Option<bool> {
 mod tests {
     use super::*;
 
-    fn rest(number: u64) -> Vec<Option<Rest>> {
+    fn rest(number: u64) -> Rests {
         vec![Some(Rest { threads: 1, number }), None]
     }
 
@@ -161,18 +168,19 @@ mod tests {
         let environment = [CString::new("COHORT_DEADLOCK_AFTER=4").expect("no NUL")];
         let mut watch = Watch::of(&environment).expect("not off");
         let at = |seconds: u64| Instant::now() + Duration::from_secs(seconds);
-        assert!(!watch.is_due(at(10), || Some(rest(1))));
-        assert!(!watch.is_due(at(12), || Some(rest(1))), "too early");
+        assert!(!watch.is_time(Instant::now()) && watch.is_time(at(2)) && !watch.is_time(at(2)));
+        assert!(!watch.is_due(at(10), Some(rest(1))));
+        assert!(!watch.is_due(at(12), Some(rest(1))), "too early");
         assert!(
-            !watch.is_due(at(20), || Some(rest(3))),
+            !watch.is_due(at(20), Some(rest(3))),
             "it was awake meanwhile"
         );
-        assert!(!watch.is_due(at(22), || None), "somebody is awake");
-        assert!(!watch.is_due(at(30), || Some(rest(3))));
-        assert!(watch.is_due(at(35), || Some(rest(3))));
+        assert!(!watch.is_due(at(22), None), "somebody is awake");
+        assert!(!watch.is_due(at(30), Some(rest(3))));
+        assert!(watch.is_due(at(35), Some(rest(3))));
         assert!(watch.is_unchanged(Some(&rest(3))) && !watch.is_unchanged(None));
         watch.be_silent();
-        assert!(!watch.is_due(at(50), || Some(rest(3))), "it was said");
+        assert!(!watch.is_due(at(50), Some(rest(3))), "it was said");
         let off = [CString::new("COHORT_DEADLOCK=off").expect("no NUL")];
         assert!(Watch::of(&off).is_none());
     }

@@ -174,7 +174,7 @@ impl<'a> Graph<'a> {
             }
             let does = match state {
                 Some(state) => verb_first(&words::doing(state, Detail::Whole)),
-                None => "is on another node".to_owned(),
+                None => "is on a node that has not answered".to_owned(),
             };
             sentences.entry((waiters, does)).or_default().push(rank);
         }
@@ -278,7 +278,7 @@ fn crossed_collectives(all: &[RankState]) -> Vec<String> {
             for need in &wait.needs {
                 // Members of two groups exchange messages, which have contexts of their own.
                 let is_inner = need.told == Told::Collective
-                    || need.told == Told::Receive && need.context & 1 == 1;
+                    || need.told == Told::Receive && words::is_inner(need);
                 if is_inner && need.size > 1 && !wait.call.is_empty() {
                     let entry = calls.entry(need.context).or_default();
                     entry.0 = words::communicator(need);
@@ -348,7 +348,7 @@ fn almost_matching(all: &[RankState]) -> Vec<String> {
     for rank in all.iter().filter(|rank| !rank.has_ended) {
         let needs = rank.waits.iter().flat_map(|wait| &wait.needs);
         let needs = needs.filter(|need| matches!(need.told, Told::Receive | Told::Probe));
-        for need in needs.filter(|need| need.context & 1 == 0) {
+        for need in needs.filter(|need| !words::is_inner(need)) {
             let near = rank
                 .unexpected
                 .iter()

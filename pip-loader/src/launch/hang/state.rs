@@ -49,6 +49,12 @@ pub struct RankState {
     pub unexpected: Vec<Fact>,
     /// Locks that it holds.
     pub holds: Vec<Fact>,
+    /// Packets to other nodes that it has sent, and those that it has received.
+    pub packets: [u64; 2],
+    /// Something of it is on its way between nodes.
+    pub is_under_way: bool,
+    /// Where in its program it is, if somebody has looked.
+    pub place: Option<String>,
 }
 
 /// A rank that is asked about.
@@ -102,6 +108,10 @@ impl RankState {
             Told::Posted | Told::Offered => self.pending.push(fact),
             Told::Unexpected => self.unexpected.push(fact),
             Told::Holds => self.holds.push(fact),
+            Told::Traffic => {
+                self.packets = [fact.number, fact.key];
+                self.is_under_way = fact.count > 0;
+            }
             _ => {
                 if let Some(wait) = self.waits.last_mut() {
                     wait.needs.push(fact);

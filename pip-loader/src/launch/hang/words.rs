@@ -1,7 +1,7 @@
 //! What a rank does, in the words of its program.
 
 use super::state::{RankState, Wait};
-use cohort_base::picture::{ANY, Fact, NOBODY, Told};
+use cohort_base::picture::{ANY, Fact, NO_CONTEXT, NOBODY, Told};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -159,9 +159,17 @@ fn about(need: &Fact, missing: &[u32]) -> String {
                 Told::Unexpected => format!(" of {}", bytes(need.number)),
                 _ => String::new(),
             };
-            let is_inner = need.context & 1 == 1;
-            let tag = if is_inner { String::new() } else { tag(need) };
-            format!("{bytes} from {}{tag}{}", peer(need), communicator(need))
+            // A part of a collective between nodes.
+            if is_inner(need) {
+                let who = world(need).map(|world| format!(", waits for rank {world}"));
+                return format!("{}{}", communicator(need), who.unwrap_or_default());
+            }
+            format!(
+                "{bytes} from {}{}{}",
+                peer(need),
+                tag(need),
+                communicator(need)
+            )
         }
         Told::Send | Told::Offered => {
             let (bytes, tag) = (bytes(need.number), tag(need));
@@ -275,11 +283,18 @@ pub fn queues(rank: &RankState) -> Vec<String> {
         }
     };
     add(rank.pending.iter().filter(is_waited_for).collect(), "");
+    let is_of_program = |fact: &&Fact| !is_inner(fact);
     add(
-        rank.unexpected.iter().collect(),
+        rank.unexpected.iter().filter(is_of_program).collect(),
         "a message that no receive takes:",
     );
     lines
+}
+
+/// Whether a message is a part of a collective.
+#[must_use]
+pub fn is_inner(fact: &Fact) -> bool {
+    fact.context & 1 == 1 && fact.context != NO_CONTEXT
 }
 
 /// The rank of `MPI_COMM_WORLD` that a fact is about.

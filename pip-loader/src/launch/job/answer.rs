@@ -1,7 +1,7 @@
 //! What the job tells those who ask at its control socket.
 
 use super::super::control::sample::Stage;
-use super::super::control::wire::{Frame, Kind, Record};
+use super::super::control::wire::{Kind, Record};
 use super::Job;
 use nix::sys::resource::{UsageWho, getrusage};
 use std::fmt::Write;
@@ -54,26 +54,24 @@ fn ticks_per_second() -> u64 {
     u64::try_from(ticks).unwrap_or(0).max(1)
 }
 
-/// Most ranks whose processes a picture lists.
-const PROCESSES_MAX: usize = 16;
-
 impl Job<'_> {
     /// Answers those who have asked.
     pub(super) fn answer_all(&mut self) {
         let mut control = std::mem::take(&mut self.control);
-        control.serve(|request| self.answer(&request));
+        let mut asked = Vec::new();
+        control.serve(|ticket, request| match request.kind {
+            Kind::Describe => Some(self.describe_job().encode().into_bytes()),
+            kind => {
+                asked.push((ticket, kind));
+                None
+            }
+        });
         self.control = control;
         self.look();
-    }
-
-    /// The answer to a request.
-    fn answer(&self, request: &Frame) -> Vec<u8> {
-        let text = match request.kind {
-            Kind::Describe => self.describe_job().encode(),
-            Kind::Picture => self.picture(),
-            Kind::Sample => self.sample().encode(),
-        };
-        text.into_bytes()
+        for (ticket, kind) in asked {
+            self.ask_for_client(ticket, kind);
+        }
+        self.look_around();
     }
 
     fn describe_job(&self) -> Record {
@@ -92,21 +90,16 @@ impl Job<'_> {
             .add("since", since.as_secs())
             .add("cpu_ms", processes.sum::<u64>() + cpu_of_ended())
             .add("pids", pids.join(" "));
+        if world.place.count > 1 {
+            let [first, second] = world.token();
+            record.add("job", format!("{first:016x}{second:016x}"));
+        }
         record
     }
 
-    /// What all ranks do: their processes if they are few, and what they wait for.
-    fn picture(&self) -> String {
+    /// What the kernel says of the processes of this node's ranks, one a line.
+    pub(super) fn processes(&self) -> String {
         let mut text = String::new();
-        let has_image = self.spawner.node.has_image();
-        let waits = if has_image {
-            self.doing()
-        } else {
-            String::new()
-        };
-        if has_image && self.ranks.len() > PROCESSES_MAX {
-            return format!("{}\n", waits.trim_start_matches('\n'));
-        }
         for (rank, started) in self.ranks.iter().enumerate() {
             let process = Process::read(started.pid);
             // Writing to a string cannot fail.
@@ -120,10 +113,7 @@ impl Job<'_> {
                 process.cpu_ms
             );
         }
-        match has_image {
-            true => format!("{text}{}\n", waits.trim_start_matches('\n')),
-            false => text,
-        }
+        text
     }
 }
 

@@ -1,4 +1,8 @@
-//! How a rank ends, and what status that gives the job.
+//! How a rank ends, what status that gives the job, and the end of what it leaves behind.
+
+use nix::sys::signal::{Signal, kill};
+use nix::sys::wait::waitpid;
+use nix::unistd::Pid;
 
 /// How a rank ended.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +30,24 @@ pub(super) fn exit_status(code: i32) -> i32 {
     match code & 0xff {
         0 if code != 0 => 1,
         status => status,
+    }
+}
+
+/// Kills what the ranks' forked processes left behind.
+pub(super) fn kill_orphans() {
+    for _ in 0..100 {
+        let children = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+        let children: Vec<i32> = children
+            .split_whitespace()
+            .filter_map(|pid| pid.parse().ok())
+            .collect();
+        if children.is_empty() {
+            return;
+        }
+        for pid in children {
+            let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+            let _ = waitpid(Pid::from_raw(pid), None);
+        }
     }
 }
 

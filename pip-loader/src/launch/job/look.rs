@@ -1,19 +1,17 @@
 //! What the ranks of a running job do.
 
-use super::super::hang::{self, Asked, RankState, Watch};
+use super::super::hang::proof::{self, Rests, Said};
+use super::super::hang::{self, Asked, RankState};
 use super::super::spawn::StartedRank;
-use super::super::{DEADLOCKED, say, voice};
-use super::Job;
+use super::super::{DEADLOCKED, say};
+use super::{Ending, GRACE, Job};
 use cohort_base::boot::Rest;
 use cohort_base::settings::Deadlock;
-use std::time::{Duration, Instant};
-
-/// A rank that has waited this long may be why somebody ends the job.
-const LONG: Duration = Duration::from_secs(1);
+use std::time::Instant;
 
 impl Job<'_> {
     /// What each rank of this node does.
-    fn states(&self) -> Vec<RankState> {
+    pub(super) fn states(&self) -> Vec<RankState> {
         let node = &self.spawner.node;
         let ranks = self.ranks.iter().enumerate();
         let asked = ranks.map(|(local, rank)| Asked {
@@ -24,45 +22,23 @@ impl Job<'_> {
         });
         asked.map(|asked| RankState::of(node, asked)).collect()
     }
-
-    /// The picture of this node's ranks: what each does, and why those wait that do. Lines are indented; the text
-    /// begins with a line break.
-    #[must_use]
-    pub(super) fn doing(&self) -> String {
-        hang::picture(&self.states())
-    }
-
-    /// Shows what the ranks do.
-    pub(super) fn show(&self, what: &str) {
-        let host = self.membership.node_name();
-        voice::tell(&format!("{what}{host}:{}", self.doing()));
-    }
-
-    /// Shows what the ranks do if one of them has waited for long.
-    pub(super) fn show_waiting(&self) {
-        let states = self.states();
-        let mut waits = states.iter().flat_map(|rank| &rank.waits);
-        if waits.any(|wait| wait.since >= LONG) {
-            let host = self.membership.node_name();
-            let picture = hang::picture(&states);
-            voice::tell(&format!("what the ranks did{host}:{picture}"));
-        }
-    }
 }
 
 impl Job<'_> {
-    /// Whether the ranks of this node are all of the job, and share one address space.
-    fn is_whole(&self) -> bool {
-        self.spawner.server.is_none() && self.membership.is_alone() && self.gathering.is_none()
-    }
-
-    /// Whether there is a reason to look from time to time.
+    /// Whether there is a reason to look from time to time: the first node looks, and ranks share address spaces.
     pub(super) fn may_deadlock(&self) -> bool {
-        self.is_whole() && !self.alive.is_empty()
+        let is_first = self.membership.world().place.index == 0;
+        let is_on = !self.alive.is_empty() || self.is_awaited();
+        is_first && self.is_shared() && is_on && !self.wide.is_ending()
     }
 
-    /// The sleeps of all ranks, `None` in the place of one that has ended; `None` if one is awake.
-    fn sleeps(&self) -> Option<Vec<Option<Rest>>> {
+    /// Whether the ranks of this node share one address space.
+    fn is_shared(&self) -> bool {
+        self.spawner.server.is_none() && self.gathering.is_none()
+    }
+
+    /// The sleeps of all ranks of this node, `None` in the place of one that has ended; `None` if one is awake.
+    pub(super) fn sleeps(&self) -> Option<Rests> {
         let ranks = self.ranks.iter().enumerate();
         let sleep = |(local, rank): (usize, &StartedRank)| {
             if !self.alive.contains_key(&rank.pid) {
@@ -71,40 +47,91 @@ impl Job<'_> {
             let rest = self.spawner.node.rest(local as u32);
             (rest.threads > 0).then_some(Some(rest))
         };
-        let sleeps: Vec<_> = ranks.map(sleep).collect::<Option<_>>()?;
-        sleeps.iter().any(Option::is_some).then_some(sleeps)
+        let is_asked = self.is_shared() && self.shutdown.is_none();
+        ranks.map(sleep).collect::<Option<_>>().filter(|_| is_asked)
     }
 
-    /// Looks whether the job can go on, if it is time to.
+    /// Looks whether the job can go on, if it is time to: `proof.rs` has the steps.
     pub(super) fn look_for_deadlock(&mut self) {
-        let Some(mut watch) = self.deadlock.take() else {
+        if self.shutdown.is_some() || !self.may_deadlock() {
+            return;
+        }
+        let Some(watch) = &mut self.deadlock else {
             return;
         };
-        if self.shutdown.is_none()
-            && self.is_whole()
-            && watch.is_due(Instant::now(), || self.sleeps())
-            && let Some(action) = self.judge(&watch)
-        {
-            watch.be_silent();
-            self.show("the job cannot go on, each rank waits for another one");
-            if action == Deadlock::End {
-                self.begin_shutdown(DEADLOCKED);
-            }
+        if !watch.is_time(Instant::now()) {
+            return;
         }
-        self.deadlock = Some(watch);
+        // While somebody is awake here, nobody else is asked.
+        match self.sleeps() {
+            Some(_) => self.ask_for_sleeps(false),
+            None => self.note_sleeps(None),
+        }
+        self.look_around();
     }
 
-    /// Looks at every rank in full: what to do if the job cannot go on.
-    fn judge(&self, watch: &Watch) -> Option<Deadlock> {
-        let before = self.sleeps()?;
-        let states = self.states();
-        let is_stuck = |(state, rest): (&RankState, &Option<Rest>)| {
-            rest.is_none_or(|rest| hang::is_stuck(state, rest))
+    /// A look found these sleeps of all ranks of the job, if all sleep.
+    fn note_sleeps(&mut self, sleeps: Option<Rests>) {
+        let watch = self.deadlock.as_mut();
+        if watch.is_some_and(|watch| watch.is_due(Instant::now(), sleeps)) {
+            self.ask_for_judgement();
+        }
+    }
+
+    /// Steps 1 and 3: all nodes have said how their ranks sleep.
+    pub(super) fn take_sleeps(&mut self, all: Option<Vec<Said>>, is_last: bool) {
+        let sleeps = all.and_then(|all| proof::together(&all));
+        let Some(watch) = &mut self.deadlock else {
+            return;
         };
-        let all = states.iter().zip(&before).all(is_stuck);
-        // Behind everything else: nobody was awake meanwhile.
-        let is_same = watch.is_unchanged(self.sleeps().as_ref());
-        (all && is_same).then_some(watch.action)
+        if !is_last {
+            return self.note_sleeps(sleeps);
+        }
+        if self.shutdown.is_some() || !watch.is_unchanged(sleeps.as_ref()) {
+            return;
+        }
+        watch.be_silent();
+        let what = "the job cannot go on, each rank waits for another one";
+        match watch.action {
+            Deadlock::End => self.end_with_picture(Ending {
+                what,
+                if_waiting: false,
+                status: DEADLOCKED,
+                grace: GRACE,
+            }),
+            Deadlock::Report | Deadlock::Off => self.show(what),
+        }
+    }
+
+    /// Step 2: all nodes have looked at their ranks.
+    pub(super) fn take_judgement(&mut self, all: Option<Vec<Said>>) {
+        let Some(all) = all.filter(|all| proof::is_silent(all)) else {
+            return;
+        };
+        let sleeps = proof::together(&all);
+        let watch = self.deadlock.as_ref();
+        if watch.is_some_and(|watch| watch.is_unchanged(sleeps.as_ref())) {
+            self.ask_for_sleeps(true);
+        }
+    }
+
+    /// Looks at every rank of this node in full.
+    pub(super) fn judge(&self) -> Said {
+        let rests = self.sleeps();
+        let packets = rests.as_ref().and_then(|rests| {
+            let states = self.states();
+            // The counts of one that has ended are needed too.
+            let is_stuck = |(state, rest): (&RankState, &Option<Rest>)| match rest {
+                Some(rest) => hang::is_stuck(state, *rest),
+                None => !state.is_busy && !state.is_under_way,
+            };
+            let all = states.iter().zip(rests).all(is_stuck);
+            let sum = |which: usize| states.iter().map(|state| state.packets[which]).sum();
+            // Behind everything else: nobody was awake meanwhile.
+            let is_same = self.sleeps().as_ref() == Some(rests);
+            (all && is_same).then(|| [sum(0), sum(1)])
+        });
+        Said { rests, packets }
     }
 }
 

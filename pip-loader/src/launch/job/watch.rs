@@ -54,6 +54,9 @@ impl Job<'_> {
     /// Looks at all ranks, if somebody watches and it is time.
     pub(super) fn look(&mut self) {
         if !self.control.is_watched() {
+            self.leave_others();
+        }
+        if !self.control.is_watched() && !self.wide.is_watched() {
             if self.watch.next.take().is_some() {
                 self.spawner.node.watch(false);
             }
@@ -87,6 +90,7 @@ impl Job<'_> {
                 true => resident_kib(std::process::id() as i32),
                 false => 0,
             },
+            silent: String::new(),
             ranks: (0..self.ranks.len()).map(|rank| self.row(rank)).collect(),
         }
     }

@@ -1,9 +1,11 @@
+use super::inquiry::What;
 use super::*;
 use cohort_manager::Limits;
 use cohort_manager::wireup::NodeInfo;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::sync::{Arc, Barrier, Mutex};
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -125,14 +127,14 @@ fn ends_are_told_failures_and_losses_apart() {
         first.peers.len() == 1
     });
     others[1].send_status(7);
-    assert_eq!(next(first), NodeEvent::Failed(7));
+    assert_eq!(next(first), NodeEvent::Ended(2, 7));
     assert!(!first.is_needed());
 
     let mut all = nodes(3);
     drop(all.pop());
     assert_eq!(next(&mut all[0]), NodeEvent::Lost(2));
     all[0].send_status(1);
-    assert_eq!(next(&mut all[1]), NodeEvent::Failed(1));
+    assert_eq!(next(&mut all[1]), NodeEvent::Ended(0, 1));
 }
 
 #[test]
@@ -164,8 +166,67 @@ fn nodes_form_a_tree() {
     drop(all.pop());
     assert_eq!(next(&mut all[1]), NodeEvent::Lost(34));
     all[1].send_status(1);
-    assert_eq!(next(&mut all[0]), NodeEvent::Failed(1));
-    assert_eq!(next(&mut all[33]), NodeEvent::Failed(1));
+    assert_eq!(next(&mut all[0]), NodeEvent::Ended(1, 1));
+    assert_eq!(next(&mut all[33]), NodeEvent::Ended(1, 1));
+}
+
+/// Lets all nodes but `silent` answer with their numbers until the question of the first is answered.
+fn ask(all: &mut [Monitor], silent: &[u32], limit: Duration) -> Vec<(u32, Vec<u8>)> {
+    let number = all[0].ask(What::Ranks, b"0".to_vec(), limit);
+    let mut answered = Vec::new();
+    eventually(|| {
+        for monitor in all.iter_mut().filter(|it| !silent.contains(&it.own)) {
+            assert_eq!(monitor.events(), []);
+            for (id, what) in monitor.asked() {
+                // One that was stopped passes an older question on.
+                assert!(id.number <= number);
+                assert_eq!((id.origin, what), (0, What::Ranks));
+                let own = monitor.own.to_string();
+                monitor.answer(id, own.into_bytes());
+            }
+            answered.extend(monitor.answered());
+        }
+        !answered.is_empty()
+    });
+    assert_eq!(answered[0].0, number);
+    let (_, mut parts) = answered.remove(0);
+    parts.sort();
+    parts
+}
+
+#[test]
+fn a_question_reaches_all_nodes_and_waits_for_none() {
+    let mut all = nodes(35);
+    let all_of_them = |but: &[u32]| -> Vec<(u32, Vec<u8>)> {
+        let nodes = (0..35).filter(|node| !but.contains(node));
+        nodes
+            .map(|node| (node, node.to_string().into_bytes()))
+            .collect()
+    };
+    let long = Duration::from_secs(60);
+    assert_eq!(ask(&mut all, &[], long), all_of_them(&[]));
+    // Who is behind one that does not answer is not heard either; what that one says later changes nothing.
+    let short = Duration::from_millis(400);
+    let parts = ask(&mut all, &[1, 7], short);
+    assert_eq!(parts, all_of_them(&[1, 7, 33, 34]));
+    for silent in [1, 7] {
+        assert_eq!(all[silent].events(), []);
+        for (id, _) in all[silent].asked() {
+            all[silent].answer(id, b"late".to_vec());
+        }
+    }
+    assert_eq!(ask(&mut all, &[], long), all_of_them(&[]));
+    // One that has ended is not missed.
+    let ended = all.pop().expect("node 34");
+    let mut ended = ended;
+    ended.send_status(0);
+    eventually(|| {
+        assert_eq!(all[1].events(), []);
+        all[1].peers.len() == 2
+    });
+    let mut expected = all_of_them(&[34]);
+    expected.push((34, Vec::new()));
+    assert_eq!(ask(&mut all, &[], long), expected);
 }
 
 /// A door of node 0, and where it is.

@@ -1,7 +1,10 @@
 //! The pages of `--help`, from the table of options.
 
 use super::table::{MAIN, MORE, RUNNING, Row};
+use super::values::Page;
 use crate::launch::text::{EXAMPLES, REMARKS, USAGE};
+use cohort_base::settings::TABLE;
+use std::fmt::Write;
 
 /// Where the texts begin.
 const INDENT: usize = 23;
@@ -9,8 +12,30 @@ const INDENT: usize = 23;
 /// Longest line.
 const WIDTH: usize = 100;
 
+/// The text of a page.
+pub fn page(page: Page) -> String {
+    match page {
+        Page::Screen => options(false),
+        Page::All => options(true),
+        Page::Settings => settings(),
+    }
+}
+
+/// The settings, from their table.
+fn settings() -> String {
+    let mut text = String::from(
+        "settings are environment variables, and control variables of MPI_T; pip-exec --info shows their values:\n",
+    );
+    for row in TABLE {
+        let _ = writeln!(text, "\n  {}={}", row.name, row.values);
+        let help = format!("{} (default {})", row.help, row.default);
+        fill(String::new(), &help, &mut text);
+    }
+    text
+}
+
 /// One screen, or all options.
-pub fn page(all: bool) -> String {
+fn options(all: bool) -> String {
     let mut text = USAGE.to_owned();
     for row in MAIN {
         describe(row, all, &mut text);
@@ -45,13 +70,19 @@ fn describe(row: &Row, all: bool, text: &mut String) {
         " "
     };
     let head = format!("  {}{gap}{}", names.join(", "), row.value);
-    let (mut line, mut begun) = (head.clone(), false);
+    let mut line = head.clone();
     if head.len() + 2 > INDENT {
         *text += &head;
         text.push('\n');
         line.clear();
     }
-    for word in row.help.split_whitespace() {
+    fill(line, row.help, text);
+}
+
+/// Adds words in lines that are indented, the first of which begins with `line`.
+fn fill(mut line: String, words: &str, text: &mut String) {
+    let mut begun = false;
+    for word in words.split_whitespace() {
         if begun && line.len() + 1 + word.len() > WIDTH {
             *text += &line;
             text.push('\n');

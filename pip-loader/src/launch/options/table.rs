@@ -5,7 +5,7 @@ mod running;
 use super::readers::{
     Done, add_hosts, exported, map_by, names, output_folder, print, push, set, some, words,
 };
-use super::values::{self, Unit};
+use super::values::{self, Page, Unit};
 use super::{Inherit, Input, Print, Reader, Shell};
 use crate::launch::host_list::{self, Launcher};
 use crate::launch::text;
@@ -63,7 +63,7 @@ pub static MAIN: &[Row] = &[
         "-n -np",
         "N",
         Program,
-        "ranks of this program (default 1); also -nN. Under a process manager (mpiexec.hydra, srun): ranks on each \
+        "ranks of this program (default 1); also -nN. Under a process manager: ranks on each \
          node; -n 4,2: on the first, on the second",
         |r| {
             set(
@@ -199,11 +199,10 @@ pub static MAIN: &[Row] = &[
         "--help -h",
         "[=all]",
         Here,
-        "this page; --help=all: every option, also those of other launchers",
+        "this page; --help=all: every option, also those of other launchers; --help=settings: the COHORT_* variables",
         |r| {
-            r.print = Some(Print::Help {
-                all: r.words.attached.take().is_some(),
-            });
+            let part = r.words.attached.take();
+            r.print = Some(Print::Help(Page::of(part.as_deref())));
             Ok(())
         },
     ),
@@ -255,6 +254,13 @@ pub static MORE: &[Row] = &[
                     .map(|kinds| (MEMORY_KINDS.into(), kinds)),
             )
         },
+    ),
+    row(
+        "--own-sessions",
+        "",
+        Job,
+        "each rank begins a session of its own: more CPU time on a machine with other work",
+        |r| set(&mut r.options.own_sessions, Ok(true)),
     ),
     row(
         "--keep-pmi",

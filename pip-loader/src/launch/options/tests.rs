@@ -1,5 +1,6 @@
 //! What command lines mean.
 
+use super::values::Page;
 use super::*;
 
 fn run(line: &str) -> Options {
@@ -80,6 +81,9 @@ fn refusals_name_what_is_valid() {
     assert!(refusal("--dry-run p").contains("--hosts"));
     assert!(refusal("--launcher ssh --hosts a p").contains("hydra, srun, prterun"));
     assert!(refusal("-n 2,x p").contains("4,2"));
+    assert!(refusal("--ps x").contains("what is x for? One job is shown by --inspect PID"));
+    assert!(refusal("--inspect 7 -n 2 p").contains("what is p for?"));
+    assert!(refusal("--top=7 p").contains("what is p for?"));
 }
 
 #[test]
@@ -101,7 +105,7 @@ fn the_machine_is_shown_with_and_without_programs() {
 
 #[test]
 fn help_fits_on_a_screen() {
-    let (short, long) = (help::page(false), help::page(true));
+    let (short, long) = (help::page(Page::Screen), help::page(Page::All));
     assert!(short.lines().count() <= 50, "{short}");
     assert!(long.lines().all(|line| line.len() <= 100), "{long}");
     for row in table::rows() {
@@ -115,6 +119,7 @@ fn help_fits_on_a_screen() {
     };
     assert_eq!(print(&["--help"]), short);
     assert_eq!(print(&["--help=all"]), long);
+    assert_eq!(print(&["--help=settings"]), help::page(Page::Settings));
     assert_eq!(
         print(&["-n", "2", "--version"]),
         crate::launch::text::version()

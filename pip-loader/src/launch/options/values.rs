@@ -9,6 +9,28 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
+/// What a page of `--help` is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Page {
+    /// Options that most people need: one screen.
+    Screen,
+    /// All options.
+    All,
+    /// The settings.
+    Settings,
+}
+
+impl Page {
+    /// The page that `--help=PART` asks for.
+    pub fn of(part: Option<&OsStr>) -> Self {
+        match part {
+            None => Self::Screen,
+            Some(part) if part == "settings" => Self::Settings,
+            Some(_) => Self::All,
+        }
+    }
+}
+
 impl Words<'_> {
     /// The value of the option that was read last.
     pub fn value(&mut self, option: &str) -> Result<OsString, Refusal> {

@@ -1,9 +1,9 @@
 //! Why ranks get an address space each.
 
 use super::PreparedProgram;
-use crate::launch::{python, sanitizer, voice};
+use crate::launch::{allocator, python, sanitizer, voice};
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Why ranks do not share an address space although the user has not asked for that.
 #[derive(Default)]
@@ -14,6 +14,8 @@ pub(super) struct Reasons<'a> {
     watched: Option<(&'a Path, &'static str)>,
     /// What is no MPI program, so that ranks are what it starts.
     wrapper: Option<OsString>,
+    /// A program that brings its `malloc`, which is no reason, and the file with that.
+    own_malloc: Option<(&'a Path, PathBuf)>,
 }
 
 impl<'a> Reasons<'a> {
@@ -26,6 +28,9 @@ impl<'a> Reasons<'a> {
         self.watched = self
             .watched
             .or(program.sanitizer.map(|checker| (name, checker)));
+        if let (Some(file), None) = (&program.own_malloc, &self.own_malloc) {
+            self.own_malloc = Some((name, file.clone()));
+        }
         if program.linker.is_none() && self.wrapper.is_none() {
             self.wrapper = Some(program.name.clone());
         }
@@ -42,6 +47,13 @@ impl<'a> Reasons<'a> {
             (Some(file), _) => advise(file),
             (None, Some((file, checker))) if !is_asked_for => sanitizer::advise(file, checker),
             _ => {}
+        }
+    }
+
+    /// Says of the first program that keeps its `malloc` that it does.
+    pub(super) fn advise_of_malloc(&self) {
+        if let Some((program, file)) = &self.own_malloc {
+            allocator::advise(program, file);
         }
     }
 

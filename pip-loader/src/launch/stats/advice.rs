@@ -1,10 +1,15 @@
 //! What the numbers of a job say that one should do: two sentences at most, each only when they carry it.
+//!
+//! An advice must be worth to follow: what it would save at best is a good part of the job's time.
 
 use super::data::Job;
-use super::units::time;
+use super::units::{bytes, counted, time};
 
 /// Shorter jobs say nothing, in microseconds: starting takes a good part of them.
 const SHORTEST: u64 = 20_000;
+
+/// Messages that are longer on average are not called short.
+const SHORT_MESSAGE: u64 = 1024;
 
 /// The sentences.
 pub fn advice(job: &Job) -> Vec<String> {
@@ -12,7 +17,9 @@ pub fn advice(job: &Job) -> Vec<String> {
         return Vec::new();
     }
     // While ranks wait for one that has more to do, no policy has anything to move for them.
-    let first = unequal(job).or_else(|| policy(job));
+    let first = unequal(job)
+        .or_else(|| policy(job))
+        .or_else(|| talkative(job));
     first.into_iter().chain(crowded(job)).collect()
 }
 
@@ -24,8 +31,9 @@ fn unequal(job: &Job) -> Option<String> {
     let others = job.ranks.len() as u64 - 1;
     let rest = (job.sum(|rank| rank.computing()) - slow.computing()) / others;
     let is_slower = slow.computing() > rest + rest / 4;
-    // Of all the time of the others, a tenth.
-    let matters = first.waited * 10 > job.wall() * others;
+    // Of all the time of the others a tenth, and no more could be saved than what the rank computes longer.
+    let longer = slow.computing().saturating_sub(rest);
+    let matters = first.waited.min(longer * others) * 10 > job.wall() * others;
     let times = slow.computing() as f64 / rest.max(1) as f64;
     let times = match times > 10.0 {
         true => "more than ten".to_owned(),
@@ -70,6 +78,24 @@ fn policy(job: &Job) -> Option<String> {
         )),
         _ => None,
     }
+}
+
+/// The ranks do little else than to exchange short messages.
+fn talkative(job: &Job) -> Option<String> {
+    let (all, mpi) = (job.sum(|rank| rank.wall), job.sum(|rank| rank.mpi));
+    let messages = job.sum(|rank| rank.messages);
+    let mean = job.sum(|rank| rank.bytes) / messages.max(1);
+    // A rank that sends less often than each millisecond waits for something else.
+    let is_often = messages * 1000 > all;
+    (mpi * 2 > all && is_often && mean < SHORT_MESSAGE).then(|| {
+        format!(
+            "Send fewer, longer messages, or give each rank more to compute: {}% of the time is in MPI, for {} of {} \
+             on average.",
+            100 * mpi / all,
+            counted(messages, "message"),
+            bytes(mean),
+        )
+    })
 }
 
 /// The ranks took turns on their CPUs.
@@ -133,6 +159,11 @@ mod tests {
             said[0].starts_with("Give rank 2 less work: it computes 2.5 times"),
             "{said:?}"
         );
+        // The same waits, but all compute little: they are of something else.
+        let mut busy = slow.clone();
+        busy.ranks.iter_mut().for_each(|rank| rank.mpi = 985_000);
+        busy.ranks[2].mpi = 980_000;
+        assert!(advice(&busy).is_empty());
         // The same in a job that is over at once.
         let mut short = slow;
         short.ranks.iter_mut().for_each(|rank| rank.wall /= 100);
@@ -156,6 +187,26 @@ mod tests {
         slow.policy = "steal".into();
         slow.ranks[0].helped.push((1, 7));
         assert!(advice(&slow).is_empty(), "stealing moves something");
+    }
+
+    #[test]
+    fn many_short_messages_are_told_if_they_take_the_time() {
+        let mut chat = job((0..4).map(|n| rank(n, 900_000, &[])).collect());
+        let send = |chat: &mut Job, messages, bytes| {
+            for rank in &mut chat.ranks {
+                (rank.messages, rank.bytes) = (messages, messages * bytes);
+            }
+        };
+        send(&mut chat, 20_000, 8);
+        let said = advice(&chat);
+        assert!(
+            said[0].contains("90% of the time is in MPI, for 80000 messages of 8 B"),
+            "{said:?}"
+        );
+        send(&mut chat, 20_000, 4096);
+        assert!(advice(&chat).is_empty(), "they are long");
+        send(&mut chat, 100, 8);
+        assert!(advice(&chat).is_empty(), "they are few");
     }
 
     #[test]

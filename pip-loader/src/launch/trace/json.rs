@@ -1,24 +1,24 @@
 //! A timeline in the trace event format of Chrome, which Perfetto and others read.
 //!
 //! Each node is a process there, each track a thread. Pieces are complete events (`X`), and arrows are their
-//! `bind_id` with `flow_out` and `flow_in`. Times are microseconds since the job's start on this node, which
-//! `otherData` names.
+//! `bind_id` with `flow_out` and `flow_in`. Times are microseconds since the job's start on the clock of the
+//! node that writes the file, which `otherData` names.
 
-use super::timeline::{Fact, Piece, Timeline, Track};
+use super::timeline::{Fact, Piece, RankLine, Timeline, Track};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// What is said of the node.
+/// What is said of the file.
 #[derive(Debug)]
 pub struct About<'a> {
-    /// Its number.
+    /// Number of the node that writes it.
     pub node: u32,
     /// How many the job has.
     pub nodes: u32,
     /// Its name.
     pub host: &'a str,
-    /// Its clock at the start: nanoseconds since 1970.
-    pub start: u64,
+    /// Nodes that should be in the file and are not.
+    pub missing: &'a [u32],
 }
 
 /// Writes a file.
@@ -26,7 +26,41 @@ pub struct About<'a> {
 /// # Errors
 /// The output fails.
 pub fn write(mut out: impl Write, timeline: &Timeline, about: &About<'_>) -> io::Result<()> {
-    let pid = about.node + 1;
+    write_about(&mut out, timeline, about)?;
+    let mut separator = "";
+    for facts in &timeline.nodes {
+        let process = match about.nodes {
+            1 => format!("Cohort on {}", facts.host),
+            _ => format!("node {} ({})", facts.node, facts.host),
+        };
+        let named = named(facts.node + 1, 0, "process_name", &process);
+        write!(out, "{separator}{named}")?;
+        separator = ",\n";
+    }
+    let pid_of = |rank: &RankLine| timeline.nodes[rank.node].node + 1;
+    for rank in &timeline.ranks {
+        let pid = pid_of(rank);
+        for track in &rank.tracks {
+            let name = named(pid, track.number, "thread_name", &track.name);
+            write!(out, ",\n{name}")?;
+            write!(
+                out,
+                ",\n{{\"ph\":\"M\",\"pid\":{pid},\"tid\":{0},\"name\":\"thread_sort_index\",\
+                 \"args\":{{\"sort_index\":{0}}}}}",
+                track.number
+            )?;
+        }
+    }
+    for rank in &timeline.ranks {
+        for track in &rank.tracks {
+            write_track(&mut out, pid_of(rank), about.node, track)?;
+        }
+    }
+    writeln!(out, "\n]}}")?;
+    out.flush()
+}
+
+fn write_about(out: &mut impl Write, timeline: &Timeline, about: &About<'_>) -> io::Result<()> {
     writeln!(out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{")?;
     writeln!(
         out,
@@ -39,7 +73,23 @@ pub fn write(mut out: impl Write, timeline: &Timeline, about: &About<'_>) -> io:
         about.node,
         about.nodes,
         quoted(about.host),
-        about.start
+        timeline.start
+    )?;
+    let clocks = timeline.nodes.iter().map(|it| {
+        format!(
+            "{{\"node\":{},\"host\":{},\"offset_ns\":{},\"drift_ppb\":{},\"error_ns\":{}}}",
+            it.node,
+            quoted(&it.host),
+            it.offset,
+            it.drift,
+            it.error
+        )
+    });
+    writeln!(
+        out,
+        "\"clocks\":[{}],\n\"missing\":{:?},",
+        clocks.collect::<Vec<_>>().join(","),
+        about.missing
     )?;
     let ranks = timeline.ranks.iter().map(|rank| {
         format!(
@@ -48,32 +98,12 @@ pub fn write(mut out: impl Write, timeline: &Timeline, about: &About<'_>) -> io:
         )
     });
     let ranks = ranks.collect::<Vec<_>>().join(",");
-    writeln!(out, "\"ranks\":[{ranks}]}},\n\"traceEvents\":[")?;
-    let process = match about.nodes {
-        1 => format!("Cohort on {}", about.host),
-        _ => format!("node {} ({})", about.node, about.host),
-    };
-    write!(out, "{}", named(pid, 0, "process_name", &process))?;
-    for track in timeline.ranks.iter().flat_map(|rank| &rank.tracks) {
-        let name = named(pid, track.number, "thread_name", &track.name);
-        write!(out, ",\n{name}")?;
-        write!(
-            out,
-            ",\n{{\"ph\":\"M\",\"pid\":{pid},\"tid\":{0},\"name\":\"thread_sort_index\",\
-             \"args\":{{\"sort_index\":{0}}}}}",
-            track.number
-        )?;
-    }
-    for track in timeline.ranks.iter().flat_map(|rank| &rank.tracks) {
-        write_track(&mut out, pid, track)?;
-    }
-    writeln!(out, "\n]}}")?;
-    out.flush()
+    writeln!(out, "\"ranks\":[{ranks}]}},\n\"traceEvents\":[")
 }
 
-fn write_track(out: &mut impl Write, pid: u32, track: &Track) -> io::Result<()> {
+fn write_track(out: &mut impl Write, pid: u32, file: u32, track: &Track) -> io::Result<()> {
     for piece in &track.pieces {
-        write!(out, ",\n{}", event(pid, track.number, piece))?;
+        write!(out, ",\n{}", event(pid, file, track.number, piece))?;
     }
     Ok(())
 }
@@ -85,7 +115,7 @@ fn named(pid: u32, tid: u64, what: &str, name: &str) -> String {
     )
 }
 
-fn event(pid: u32, tid: u64, piece: &Piece) -> String {
+fn event(pid: u32, file: u32, tid: u64, piece: &Piece) -> String {
     let us = |ns: u64| format!("{}.{:03}", ns / 1000, ns % 1000);
     let mut line = format!(
         "{{\"ph\":\"X\",\"pid\":{pid},\"tid\":{tid},\"ts\":{},\"dur\":{},\"cat\":\"{}\",\"name\":{}",
@@ -97,7 +127,7 @@ fn event(pid: u32, tid: u64, piece: &Piece) -> String {
     // Writing to a string does not fail.
     for (arrow, flag) in [(piece.leaves, "flow_out"), (piece.comes, "flow_in")] {
         if let Some(arrow) = arrow {
-            let number = u64::from(pid) << 40 | arrow;
+            let number = u64::from(file + 1) << 40 | arrow;
             let _ = write!(line, ",\"bind_id\":\"0x{number:x}\",\"{flag}\":true");
         }
     }

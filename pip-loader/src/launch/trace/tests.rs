@@ -24,18 +24,28 @@ fn event(kind: Kind, peer: u32, begin: u64, end: u64) -> Event {
     }
 }
 
-fn call(kind: Kind, at: u64) -> Event {
+fn call(begin: u64, end: u64) -> Event {
     static NAME: &str = "MPI_Recv";
     Event {
         flow: NAME.as_ptr().addr() as u64,
         name: NAME.len() as u8,
-        ..event(kind, NOBODY, at, at)
+        ..event(Kind::Call, NOBODY, begin, end)
     }
 }
 
 /// A tick is two nanoseconds.
 fn timeline(rings: &[Ring]) -> Timeline {
-    Timeline::of(rings, &NUMBERS, Scale::new((1000, 2000), 2000))
+    Timeline::of(vec![record(rings)])
+}
+
+fn record(rings: &[Ring]) -> Record {
+    let clocks = |ticks, steady| Clocks {
+        ticks,
+        steady,
+        real: 500 + steady,
+        error: 3,
+    };
+    Record::of(rings, &NUMBERS, [clocks(1000, 7000), clocks(2000, 9000)])
 }
 
 fn pieces<'a>(rank: &'a RankLine, track: usize) -> Vec<(&'a str, u64, u64)> {
@@ -46,17 +56,11 @@ fn pieces<'a>(rank: &'a RankLine, track: usize) -> Vec<(&'a str, u64, u64)> {
 #[test]
 fn calls_have_their_names_and_times_and_last_until_the_end_if_they_do_not_end() {
     let rings = rings();
-    for (kind, at) in [
-        (Kind::End, 1005),
-        (Kind::Begin, 1100),
-        (Kind::End, 1200),
-        (Kind::Begin, 1900),
-    ] {
-        rings[1].note(&call(kind, at));
-    }
+    rings[1].note(&call(1100, 1200));
+    rings[1].note(&call(1900, 0));
     let timeline = timeline(rings);
     let rank = &timeline.ranks[1];
-    assert_eq!((rank.number, rank.noted, rank.lost), (7, 4, 0));
+    assert_eq!((rank.number, rank.noted, rank.lost), (7, 2, 0));
     assert_eq!(rank.tracks[0].name, "rank 7");
     let expected = [("MPI_Recv", 200, 400), ("MPI_Recv", 1800, 2000)];
     assert_eq!(pieces(rank, 0), expected);
@@ -67,7 +71,7 @@ fn a_name_that_was_overwritten_does_no_harm() {
     let rings = rings();
     let wrong = Event {
         flow: 8,
-        ..call(Kind::Begin, 1100)
+        ..call(1100, 1110)
     };
     rings[0].note(&wrong);
     assert_eq!(pieces(&timeline(rings).ranks[0], 0)[0].0, "a call of MPI");
@@ -134,11 +138,9 @@ fn what_anybody_may_have_done_is_shown_with_the_thread_that_is_in_a_call() {
         thread: number,
         ..event
     };
-    rings[0].note(&thread(100, call(Kind::Begin, 1000)));
-    rings[0].note(&thread(100, call(Kind::End, 1010)));
-    rings[0].note(&thread(200, call(Kind::Begin, 1100)));
+    rings[0].note(&thread(100, call(1000, 1010)));
+    rings[0].note(&thread(200, call(1100, 1120)));
     rings[0].note(&thread(0, event(Kind::Sent, 1, 1110, 1110)));
-    rings[0].note(&thread(200, call(Kind::End, 1120)));
     let timeline = timeline(rings);
     let names: Vec<&str> = timeline.ranks[0]
         .tracks
@@ -163,7 +165,9 @@ fn pieces_lie_within_each_other_or_apart() {
 #[test]
 fn losses_are_counted() {
     let rings = rings();
-    (0..20).for_each(|at| rings[0].note(&event(Kind::Wake, 1, 1000 + at, 1000 + at)));
+    for at in 1000..1020 {
+        rings[0].note(&event(Kind::Wake, 1, at, at));
+    }
     let timeline = timeline(rings);
     assert_eq!((timeline.ranks[0].noted, timeline.ranks[0].lost), (20, 4));
     assert_eq!(timeline.ranks[0].tracks[0].pieces[0].begin, 8);
@@ -179,4 +183,59 @@ fn each_node_has_a_file_of_its_own() {
     assert_eq!(path("t.json", 2), "t.json.2");
     assert_eq!(path("t-%n.json", 0), "t-0.json");
     assert_eq!(path("t-%n.json", 2), "t-2.json");
+}
+
+#[test]
+fn a_record_travels_unchanged_and_what_is_damaged_is_none() {
+    let rings = rings();
+    rings[0].note(&call(1100, 1200));
+    rings[1].note(&event(Kind::SentFar, 9, 1300, 1300));
+    let mut record = record(rings);
+    (record.node, record.host) = (3, "host".into());
+    let bytes = record.encode();
+    assert_eq!(Record::decode(&bytes).as_ref(), Some(&record));
+    for length in 0..bytes.len() {
+        assert_eq!(Record::decode(&bytes[..length]), None, "cut at {length}");
+    }
+    assert_eq!(Record::decode(&[&bytes[..], &[0]].concat()), None);
+}
+
+/// The second node's ticks are four times as long, and its clock is ahead by 100 ns.
+#[test]
+fn nodes_have_the_first_ones_clock_and_messages_between_them_arrows() {
+    let (here, there) = (rings(), rings());
+    here[0].note(&event(Kind::SentFar, 8, 1500, 1500));
+    there[0].note(&event(Kind::MatchedFar, 4, 50_130, 50_130));
+    let first = record(here);
+    let mut second = record(there);
+    second.node = 1;
+    second.numbers = vec![8, 9];
+    let point = |own, first| line::Point {
+        own,
+        first,
+        error: 5,
+    };
+    second.points = [point(50_000, 1000), point(50_250, 2000)];
+    second.clocks[0].ticks = 50_000;
+    second.clocks[1].ticks = 50_250;
+    second.clocks[0].real += 100;
+    let timeline = Timeline::of(vec![first, second]);
+    let [sent, came] = [0, 2].map(|rank| &timeline.ranks[rank].tracks[0].pieces[0]);
+    assert_eq!((&*sent.name, sent.begin), ("message to rank 8", 1000));
+    assert_eq!((&*came.name, came.begin), ("message from rank 4", 1040));
+    assert!(sent.leaves.is_some() && sent.leaves == came.comes);
+    let facts = &timeline.nodes[1];
+    // Half of a round trip of 10 ticks, and the readings of both nodes' clocks.
+    assert_eq!((facts.offset, facts.drift, facts.error), (100, 0, 46));
+    assert_eq!(timeline.start, 7500);
+    assert_eq!(timeline.nodes[0].error, 6);
+}
+
+/// A clock of which nothing is known but that its answers take time, as asked over a connection.
+#[test]
+fn the_time_is_asked_for_within_its_error() {
+    let point = line::tests::asked();
+    // Both ends have the same counter here.
+    assert!(point.own.abs_diff(point.first) <= point.error, "{point:?}");
+    assert!(point.error > 0);
 }

@@ -1,37 +1,14 @@
-//! What the events of a node's ranks say: pieces of time on tracks, and arrows between them.
+//! What the events of ranks say: pieces of time on tracks, and arrows between them.
 
-use cohort_base::trace::{ANYBODY, Event, Kind, NO_TAG, NOBODY, PROGRESS, Ring, WORKER};
-use nix::sys::uio::{RemoteIoVec, process_vm_readv};
+use super::record::{Record, Source};
+use super::scale::{NodeFacts, Scale, scales};
+use cohort_base::trace::{ANYBODY, Event, Kind, NO_TAG, NOBODY, PROGRESS, WORKER};
 use std::collections::HashMap;
-use std::io::IoSliceMut;
-
-/// How ticks become nanoseconds.
-#[derive(Clone, Copy, Debug)]
-pub struct Scale {
-    begin: u64,
-    end: u64,
-    ns: u64,
-}
-
-impl Scale {
-    /// Between two times, in ticks, so many nanoseconds have passed.
-    #[must_use]
-    pub fn new((begin, end): (u64, u64), ns: u64) -> Self {
-        Self { begin, end, ns }
-    }
-
-    /// Nanoseconds since the beginning.
-    fn ns(&self, ticks: u64) -> u64 {
-        let passed = u128::from(ticks.saturating_sub(self.begin));
-        let all = u128::from(self.end.saturating_sub(self.begin).max(1));
-        (passed * u128::from(self.ns) / all) as u64
-    }
-}
 
 /// A piece of time on a track.
 #[derive(Clone, Debug)]
 pub struct Piece {
-    /// Nanoseconds since the job's start.
+    /// Nanoseconds since the job's start, on the first node's clock.
     pub begin: u64,
     /// The same.
     pub end: u64,
@@ -70,6 +47,8 @@ pub struct Track {
 /// One rank.
 #[derive(Debug)]
 pub struct RankLine {
+    /// Its node's place in [`Timeline::nodes`].
+    pub node: usize,
     /// Its number in the job.
     pub number: u32,
     /// Events that it had.
@@ -80,10 +59,14 @@ pub struct RankLine {
     pub tracks: Vec<Track>,
 }
 
-/// All of a node.
+/// All of a job, or of a node.
 #[derive(Debug)]
 pub struct Timeline {
-    /// By their numbers.
+    /// The nodes.
+    pub nodes: Vec<NodeFacts>,
+    /// When it starts, in nanoseconds since 1970.
+    pub start: u64,
+    /// By nodes, and by their numbers.
     pub ranks: Vec<RankLine>,
 }
 
@@ -97,72 +80,98 @@ const BY_OTHERS: u64 = 3;
 type Flow = (u64, usize, usize);
 
 impl Timeline {
-    /// What the rings of ranks with these numbers say.
+    /// What nodes have noted, the first one first.
     #[must_use]
-    pub fn of(rings: &[Ring], numbers: &[u32], scale: Scale) -> Self {
-        let mut maker = Maker::new(rings, numbers, scale);
+    pub fn of(records: Vec<Record>) -> Self {
+        let (known, start) = scales(&records);
+        let (scales, nodes): (Vec<_>, Vec<_>) = known.into_iter().unzip();
+        let mut maker = Maker::new(records, &scales);
         maker.add_calls();
         maker.add_others();
-        maker.finish()
-    }
-}
-
-/// Events of one rank, in order.
-struct Source {
-    noted: u64,
-    events: Vec<Event>,
-}
-
-impl Source {
-    fn of(ring: &Ring) -> Self {
-        let mut events: Vec<(u64, Event)> = ring.events().collect();
-        events.sort_unstable_by_key(|&(number, _)| number);
         Self {
-            noted: ring.noted(),
-            events: events.into_iter().map(|(_, event)| event).collect(),
+            nodes,
+            start,
+            ranks: maker.finish(),
         }
     }
 }
 
-struct Maker<'a> {
-    numbers: &'a [u32],
+fn threads_of(source: &Source) -> Vec<u64> {
+    let mut known = Vec::new();
+    for event in &source.events {
+        if event.thread > BY_OTHERS && !known.contains(&event.thread) {
+            known.push(event.thread);
+        }
+    }
+    known
+}
+
+/// A node's ranks have the places from `first` to before `end` among all.
+struct Node {
+    first: usize,
+    end: usize,
     scale: Scale,
+    /// When it ended, in ticks.
+    ended: u64,
+    names: HashMap<(u64, u8), String>,
+}
+
+struct Maker {
+    /// Of all nodes, one after the other.
+    numbers: Vec<u32>,
+    nodes: Vec<Node>,
+    /// By rank: its node's place.
+    homes: Vec<usize>,
     sources: Vec<Source>,
     /// Pieces by rank and thread.
     pieces: HashMap<(usize, u64), Vec<Piece>>,
     /// Threads of each rank, in the order in which they appear.
     threads: Vec<Vec<u64>>,
     arrows: u64,
-    names: Names,
 }
 
-impl<'a> Maker<'a> {
-    fn new(rings: &[Ring], numbers: &'a [u32], scale: Scale) -> Self {
-        let sources: Vec<Source> = rings.iter().map(Source::of).collect();
-        let threads = sources.iter().map(|source| {
-            let mut known = Vec::new();
-            for event in &source.events {
-                if event.thread > BY_OTHERS && !known.contains(&event.thread) {
-                    known.push(event.thread);
-                }
-            }
-            known
-        });
-        Self {
-            threads: threads.collect(),
-            numbers,
-            scale,
-            sources,
+impl Maker {
+    fn new(records: Vec<Record>, scales: &[Scale]) -> Self {
+        let mut this = Self {
+            numbers: Vec::new(),
+            nodes: Vec::new(),
+            homes: Vec::new(),
+            sources: Vec::new(),
             pieces: HashMap::new(),
+            threads: Vec::new(),
             arrows: 0,
-            names: Names::default(),
+        };
+        for (place, (record, &scale)) in records.into_iter().zip(scales).enumerate() {
+            let first = this.sources.len();
+            this.sources.extend(record.sources);
+            let end = this.sources.len();
+            this.numbers.extend(record.numbers);
+            this.homes.resize(end, place);
+            this.nodes.push(Node {
+                first,
+                end,
+                scale,
+                ended: record.clocks[1].ticks,
+                names: record.names,
+            });
         }
+        this.threads = this.sources.iter().map(threads_of).collect();
+        this
     }
 
-    fn piece(&self, event: &Event, name: String, category: &'static str) -> Piece {
+    fn node(&self, rank: usize) -> &Node {
+        &self.nodes[self.homes[rank]]
+    }
+
+    /// Of a rank's event: the time in nanoseconds.
+    fn ns(&self, rank: usize, ticks: u64) -> u64 {
+        self.node(rank).scale.ns(ticks)
+    }
+
+    fn piece(&self, rank: usize, event: &Event, name: String, category: &'static str) -> Piece {
         Piece {
-            begin: self.scale.ns(event.begin),
-            end: self.scale.ns(event.end.max(event.begin)),
+            begin: self.ns(rank, event.begin),
+            end: self.ns(rank, event.end.max(event.begin)),
             name,
             category,
             facts: Vec::new(),
@@ -171,9 +180,20 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// A rank's number in the job.
-    fn number(&self, index: u32) -> u32 {
-        self.numbers.get(index as usize).copied().unwrap_or(index)
+    /// The place of the other rank that an event of a rank names, if it is known.
+    fn other(&self, rank: usize, event: &Event) -> Option<usize> {
+        let peer = event.peer as usize;
+        if matches!(event.kind, Kind::SentFar | Kind::MatchedFar) {
+            return self.numbers.iter().position(|&number| number == event.peer);
+        }
+        let node = self.node(rank);
+        (peer < node.end - node.first).then_some(node.first + peer)
+    }
+
+    /// The number in the job of the other rank that an event of a rank names.
+    fn number_of_other(&self, rank: usize, event: &Event) -> u32 {
+        let other = self.other(rank, event);
+        other.map_or(event.peer, |place| self.numbers[place])
     }
 
     fn arrow(&mut self) -> u64 {
@@ -181,35 +201,20 @@ impl<'a> Maker<'a> {
         self.arrows
     }
 
-    /// Joins the beginning and the end of each call.
+    /// Calls that did not return last until the end.
     fn add_calls(&mut self) {
         for rank in 0..self.sources.len() {
             let events = std::mem::take(&mut self.sources[rank].events);
-            let mut open: HashMap<u64, Vec<Piece>> = HashMap::new();
-            for event in &events {
-                match event.kind {
-                    Kind::Begin => {
-                        let name = self.names.read(event.flow, event.name);
-                        let mut call = self.piece(event, name, "mpi");
-                        call.facts = facts_of_call(event);
-                        open.entry(event.thread).or_default().push(call);
-                    }
-                    Kind::End => {
-                        // One whose beginning is lost is left out.
-                        if let Some(mut call) = open.entry(event.thread).or_default().pop() {
-                            call.end = self.scale.ns(event.end);
-                            self.put(rank, event.thread, call);
-                        }
-                    }
-                    _ => {}
-                }
-            }
-            for (thread, calls) in open {
-                for mut call in calls {
-                    call.end = self.scale.ns(self.scale.end);
+            for event in events.iter().filter(|it| it.kind == Kind::Call) {
+                let name = self.node(rank).names.get(&(event.flow, event.name));
+                let name = name.cloned().unwrap_or_default();
+                let mut call = self.piece(rank, event, name, "mpi");
+                call.facts = facts_of_call(event);
+                if event.end == 0 {
+                    call.end = self.ns(rank, self.node(rank).ended);
                     call.facts.push(("unfinished", Fact::True));
-                    self.put(rank, thread, call);
                 }
+                self.put(rank, event.thread, call);
             }
             self.sources[rank].events = events;
         }
@@ -240,16 +245,16 @@ impl<'a> Maker<'a> {
         let mut all: Vec<(usize, Event)> = Vec::new();
         for (rank, source) in self.sources.iter().enumerate() {
             let others = source.events.iter();
-            let others = others.filter(|event| !matches!(event.kind, Kind::Begin | Kind::End));
+            let others = others.filter(|event| event.kind != Kind::Call);
             all.extend(others.map(|&event| (rank, event)));
         }
-        all.sort_by_key(|(_, event)| event.begin);
+        all.sort_by_key(|(rank, event)| self.ns(*rank, event.begin));
         let arrivals = self.match_messages(&all);
         let wakes = self.match_wakes(&all);
         let mut added: Vec<(usize, u64, Piece)> = Vec::new();
         for (place, (rank, event)) in all.iter().enumerate() {
             let thread = match event.thread {
-                ANYBODY => self.thread_at(*rank, self.scale.ns(event.begin)),
+                ANYBODY => self.thread_at(*rank, self.ns(*rank, event.begin)),
                 known => known,
             };
             let arrow = arrivals.get(&place).or(wakes.get(&place)).copied();
@@ -264,20 +269,33 @@ impl<'a> Maker<'a> {
     fn match_messages(&mut self, all: &[(usize, Event)]) -> HashMap<usize, u64> {
         let mut under_way: HashMap<Flow, usize> = HashMap::new();
         let mut arrows = HashMap::new();
+        let mut join = |this: &mut Self, sent: usize, came: usize| {
+            let arrow = this.arrow();
+            arrows.insert(sent, arrow);
+            arrows.insert(came, arrow);
+        };
+        // By the clocks of two nodes a message may come before it leaves, so those that came are looked at later.
+        let mut far = Vec::new();
         for (place, (rank, event)) in all.iter().enumerate() {
-            let peer = event.peer as usize;
+            let Some(other) = self.other(*rank, event) else {
+                continue;
+            };
             match event.kind {
-                Kind::Sent => {
-                    under_way.insert((event.flow, *rank, peer), place);
+                Kind::Sent | Kind::SentFar => {
+                    under_way.insert((event.flow, *rank, other), place);
                 }
                 Kind::Matched => {
-                    if let Some(sent) = under_way.remove(&(event.flow, peer, *rank)) {
-                        let arrow = self.arrow();
-                        arrows.insert(sent, arrow);
-                        arrows.insert(place, arrow);
+                    if let Some(sent) = under_way.remove(&(event.flow, other, *rank)) {
+                        join(self, sent, place);
                     }
                 }
+                Kind::MatchedFar => far.push((place, (event.flow, other, *rank))),
                 _ => {}
+            }
+        }
+        for (came, flow) in far {
+            if let Some(sent) = under_way.remove(&flow) {
+                join(self, sent, came);
             }
         }
         arrows
@@ -292,12 +310,15 @@ impl<'a> Maker<'a> {
             }
         }
         let mut arrows = HashMap::new();
-        for (place, (_, event)) in all.iter().enumerate() {
+        for (place, (rank, event)) in all.iter().enumerate() {
             if event.kind != Kind::Wake {
                 continue;
             }
+            let Some(other) = self.other(*rank, event) else {
+                continue;
+            };
             let slept = sleeps
-                .get(&(event.peer as usize))
+                .get(&other)
                 .map_or(&[][..], |it| it)
                 .iter()
                 .rfind(|&&slept| all[slept].1.begin <= event.begin);
@@ -321,20 +342,33 @@ impl<'a> Maker<'a> {
         event: &Event,
         arrow: Option<u64>,
     ) {
-        let peer = self.number(event.peer);
+        let peer = self.number_of_other(rank, event);
         let bytes = ("bytes", Fact::Number(event.bytes as i64));
         let mut piece = match event.kind {
-            Kind::Begin | Kind::End => return,
+            Kind::Call => return,
             Kind::Steal => return self.add_steal(added, rank, thread, event),
-            Kind::Sleep => self.piece(event, "sleeps".into(), "sleep"),
-            Kind::Wake => self.piece(event, format!("wakes rank {peer}"), "wake"),
-            Kind::Sent => self.piece(event, format!("message to rank {peer}"), "sent"),
-            Kind::Matched => self.piece(event, format!("message from rank {peer}"), "received"),
-            Kind::Copy => self.piece(event, "copies".into(), "copy"),
-            Kind::Turn => self.piece(event, "progresses itself".into(), "turn"),
+            Kind::Sleep => self.piece(rank, event, "sleeps".into(), "sleep"),
+            Kind::Wake => self.piece(rank, event, format!("wakes rank {peer}"), "wake"),
+            Kind::Sent | Kind::SentFar => {
+                self.piece(rank, event, format!("message to rank {peer}"), "sent")
+            }
+            Kind::Matched | Kind::MatchedFar => {
+                self.piece(rank, event, format!("message from rank {peer}"), "received")
+            }
+            Kind::Copy => self.piece(rank, event, "copies".into(), "copy"),
+            Kind::Turn => self.piece(rank, event, "progresses itself".into(), "turn"),
+            Kind::Policy => {
+                let does = if event.flow != 0 { "on" } else { "off" };
+                self.piece(
+                    rank,
+                    event,
+                    format!("auto turns its fallback {does}"),
+                    "policy",
+                )
+            }
         };
         match event.kind {
-            Kind::Sent | Kind::Matched => {
+            Kind::Sent | Kind::Matched | Kind::SentFar | Kind::MatchedFar => {
                 let tag = ("tag", Fact::Number(event.tag.into()));
                 piece.facts = vec![("peer", Fact::Number(peer.into())), bytes, tag];
             }
@@ -349,7 +383,7 @@ impl<'a> Maker<'a> {
             if arrow.is_some() {
                 added.push((rank, thread, woken));
             }
-        } else if event.kind == Kind::Matched {
+        } else if matches!(event.kind, Kind::Matched | Kind::MatchedFar) {
             piece.comes = arrow;
         } else {
             piece.leaves = arrow;
@@ -365,11 +399,11 @@ impl<'a> Maker<'a> {
         thread: u64,
         event: &Event,
     ) {
-        if event.peer == NOBODY || event.peer as usize >= self.sources.len() {
+        let Some(place) = self.other(rank, event) else {
             return;
-        }
+        };
         let arrow = self.arrow();
-        let (thief, owner) = (self.numbers[rank], self.number(event.peer));
+        let (thief, owner) = (self.numbers[rank], self.numbers[place]);
         let mut facts = vec![
             ("owner", Fact::Number(owner.into())),
             ("thief", Fact::Number(thief.into())),
@@ -378,16 +412,16 @@ impl<'a> Maker<'a> {
         if event.flow != 0 {
             facts.push(("network", Fact::True));
         }
-        let mut stolen = self.piece(event, format!("works for rank {owner}"), "steal");
-        let mut helped = self.piece(event, format!("done by rank {thief}"), "helped");
+        let mut stolen = self.piece(rank, event, format!("works for rank {owner}"), "steal");
+        let mut helped = self.piece(rank, event, format!("done by rank {thief}"), "helped");
         (stolen.leaves, helped.comes) = (Some(arrow), Some(arrow));
         stolen.facts.clone_from(&facts);
         helped.facts = facts;
         added.push((rank, thread, stolen));
-        added.push((event.peer as usize, BY_OTHERS, helped));
+        added.push((place, BY_OTHERS, helped));
     }
 
-    fn finish(mut self) -> Timeline {
+    fn finish(mut self) -> Vec<RankLine> {
         let mut ranks = Vec::new();
         for (rank, source) in self.sources.iter().enumerate() {
             let number = self.numbers[rank];
@@ -406,13 +440,14 @@ impl<'a> Maker<'a> {
                 });
             }
             ranks.push(RankLine {
+                node: self.homes[rank],
                 number,
                 noted: source.noted,
                 lost: source.noted - source.events.len() as u64,
                 tracks,
             });
         }
-        Timeline { ranks }
+        ranks
     }
 }
 
@@ -451,27 +486,4 @@ fn nested(mut pieces: Vec<Piece>) -> Vec<Piece> {
         around.push(piece.end);
     }
     pieces
-}
-
-/// Names of calls, which are strings of the node image.
-#[derive(Debug, Default)]
-struct Names(HashMap<(u64, u8), String>);
-
-impl Names {
-    /// The name at an address, which a program may have overwritten in its event.
-    fn read(&mut self, address: u64, length: u8) -> String {
-        let known = self.0.entry((address, length));
-        let name = known.or_insert_with(|| {
-            let mut bytes = vec![0; length.into()];
-            let remote = RemoteIoVec {
-                base: address as usize,
-                len: length.into(),
-            };
-            let own = nix::unistd::getpid();
-            let read = process_vm_readv(own, &mut [IoSliceMut::new(&mut bytes)], &[remote]);
-            let text = read.ok().and_then(|_| String::from_utf8(bytes).ok());
-            text.unwrap_or_else(|| "a call of MPI".into())
-        });
-        name.clone()
-    }
 }

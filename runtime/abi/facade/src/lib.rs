@@ -7,6 +7,7 @@
 #![no_std]
 
 mod descent;
+mod leave;
 mod libc;
 mod refusal;
 mod singleton;
@@ -88,6 +89,7 @@ impl<A: Abi> Attachment<A> {
             .store(attached.table.cast_mut().cast(), Ordering::Relaxed);
         // SAFETY: registers a plain function; the library is linked never to be unloaded.
         unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
+        leave::prepare(boot);
     }
 
     /// Makes every MPI function end the process with a message: this is the child of a fork,

@@ -15,6 +15,10 @@ pub struct DlInfo {
     pub symbol_address: *mut c_void,
 }
 
+/// `sigset_t`
+#[repr(C)]
+pub struct SignalSet([c_ulong; 16]);
+
 /// `RTLD_NOW`; `RTLD_LOCAL` is 0.
 pub const RTLD_NOW: c_int = 2;
 
@@ -32,4 +36,13 @@ unsafe extern "C" {
         child: Option<extern "C" fn()>,
     ) -> c_int;
     pub fn _exit(status: c_int) -> !;
+    pub fn on_exit(handler: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
+    pub fn fcloseall() -> c_int;
+    pub fn sigfillset(set: *mut SignalSet) -> c_int;
+    pub fn sigprocmask(how: c_int, set: *const SignalSet, before: *mut SignalSet) -> c_int;
+    pub fn execve(
+        program: *const c_char,
+        arguments: *const *const c_char,
+        environment: *const *const c_char,
+    ) -> c_int;
 }

@@ -10,7 +10,7 @@ use cohort_base::settings::Settings;
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 use rustix::fs::{Access, access};
 
 /// Storage that the constructor fills before anybody reads it.
@@ -32,6 +32,8 @@ static RANK: Once<RankBoot> = Once(UnsafeCell::new(RankBoot {
     touched: AtomicU32::new(0),
     witness: core::ptr::null(),
     on_finalized: None,
+    leaver: core::ptr::null(),
+    leaves: AtomicBool::new(false),
     api: core::ptr::null(),
     node: null_mut(),
 }));

@@ -1,20 +1,23 @@
-//! The settings about memory: its kinds, and what a rank's C library does with what is freed.
+//! The settings about memory: its kinds, and whose `malloc` ranks have.
 
 use super::{Row, choose};
 
-/// Name of the variable that says what `malloc` does with freed memory.
+/// Name of the variable that says whose `malloc` ranks have.
 pub const MALLOC: &str = "COHORT_MALLOC";
 
-/// The value of [`MALLOC`] that keeps it.
+/// The value of [`MALLOC`] with which the C library's keeps what is freed.
 pub const KEEP: &str = "keep";
+
+/// The value of [`MALLOC`] with which it is jemalloc's.
+pub const JEMALLOC: &str = "jemalloc";
 
 /// The row of [`MALLOC`], which the loader reads.
 pub(super) const MALLOC_ROW: Row = Row {
     name: MALLOC,
-    values: "libc, keep",
+    values: "libc, keep, jemalloc",
     default: "libc",
-    help: "what malloc does with freed memory: as the C library has it, or keep it for the next request",
-    set: |_, v| choose(v, &[("libc", ()), (KEEP, ())]),
+    help: "malloc of ranks: the C library's, the same but keeping all that is freed, or jemalloc's",
+    set: |_, v| choose(v, &[("libc", ()), (KEEP, ()), (JEMALLOC, ())]),
 };
 
 /// Name of the variable that holds what `-memory-alloc-kinds` asks for (MPI-4.1, 11.5).

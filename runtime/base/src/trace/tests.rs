@@ -35,7 +35,7 @@ mod plain {
     #[test]
     fn the_newest_events_are_kept_and_the_others_counted() {
         let ring = ring(8);
-        (0..21).for_each(|number| ring.note(&event(number)));
+        (0..21).for_each(|number| assert_eq!(ring.note(&event(number)), number));
         let mut kept: Vec<u64> = ring.events().map(|(number, _)| number).collect();
         kept.sort_unstable();
         assert_eq!(kept, [13, 14, 15, 16, 17, 18, 19, 20]);
@@ -57,7 +57,9 @@ mod plain {
             tag: i32::MIN,
             name: 255,
         };
-        Kind::ALL.iter().for_each(|&kind| ring.note(&strange(kind)));
+        for kind in Kind::ALL {
+            ring.note(&strange(kind));
+        }
         let back: Vec<Event> = ring.events().map(|(_, event)| event).collect();
         assert_eq!(back, Kind::ALL.map(strange));
     }
@@ -66,13 +68,35 @@ mod plain {
     #[test]
     fn a_torn_event_is_told_apart() {
         let ring = ring(4);
-        (0..4).for_each(|number| ring.note(&event(number)));
+        for number in 0..4 {
+            ring.note(&event(number));
+        }
         let torn = &ring.slots()[1];
         torn.stamp.store(2 * (1 + 1) + 1, Ordering::Relaxed);
         torn.words[0].store(99, Ordering::Relaxed);
-        (4..8).for_each(|number| ring.note(&event(number)));
+        for number in 4..8 {
+            ring.note(&event(number));
+        }
         let kept: Vec<u64> = ring.events().map(|(number, _)| number).collect();
         assert_eq!((kept, ring.noted()), (std::vec![4, 6, 7], 8));
+    }
+
+    /// A call gets its end in its own event, and in no other one that has come to its slot.
+    #[test]
+    fn a_call_ends_where_it_began_if_it_is_still_there() {
+        let ring = ring(2);
+        let call = |number| Event {
+            end: 0,
+            ..event(number)
+        };
+        let first = ring.note(&call(7));
+        let second = ring.note(&call(8));
+        assert!(ring.end(second, 80));
+        let ends = || ring.events().map(|(number, it)| (number, it.end));
+        assert_eq!(ends().collect::<Vec<_>>(), [(0, 0), (1, 80)]);
+        ring.note(&call(9));
+        assert!(!ring.end(first, 70));
+        assert_eq!(ends().collect::<Vec<_>>(), [(2, 0), (1, 80)]);
     }
 
     #[test]
@@ -82,7 +106,9 @@ mod plain {
         thread::scope(|scope| {
             for first in 0..3 {
                 scope.spawn(move || {
-                    (0..rounds).for_each(|round| ring.note(&event(3 * round + first)));
+                    for round in 0..rounds {
+                        ring.note(&event(3 * round + first));
+                    }
                 });
             }
             for _ in 0..rounds {
@@ -112,6 +138,38 @@ mod models {
             let (held, events) = (ring.events().count(), ring.noted());
             assert!(held <= 1 && events == 2);
             assert!(ring.events().all(|(_, event)| is_whole(&event)));
+        });
+    }
+
+    /// Whether an event is whole, or the first one with its call's end.
+    fn is_right(event: &Event) -> bool {
+        is_whole(event) || event.begin == 1 && event.end == 90
+    }
+
+    /// A call ends while another event takes its slot.
+    #[test]
+    fn an_end_is_that_of_its_own_event() {
+        loom::model(|| {
+            let ring = ring(1);
+            let first = ring.note(&event(1));
+            let other = thread::spawn(move || ring.note(&event(2)));
+            ring.end(first, 90);
+            other.join().unwrap();
+            assert!(ring.events().all(|(_, event)| is_right(&event)));
+            assert_eq!(ring.events().count(), 1);
+        });
+    }
+
+    /// A call ends while a reader looks.
+    #[test]
+    fn an_end_is_seen_whole() {
+        loom::model(|| {
+            let ring = ring(1);
+            let first = ring.note(&event(1));
+            let reader = thread::spawn(move || ring.events().all(|(_, event)| is_right(&event)));
+            ring.end(first, 90);
+            assert!(reader.join().unwrap());
+            assert!(ring.events().all(|(_, event)| event.end == 90));
         });
     }
 

@@ -6,29 +6,29 @@ mod forms;
 mod moving;
 mod neighbour;
 mod reducing;
+mod repeated;
 
 pub use moving::*;
 pub use neighbour::*;
 pub use reducing::*;
 
 use super::operands::Operands;
-use super::parts::{BlockList, Members, Parts, failure_among, root};
+use super::parts::{BlockList, Members, Parts, root};
 use super::{apart, inter};
-use crate::arguments::{Call, Comm, Error, Outcome};
+use crate::arguments::{Call, Comm, Outcome};
 use crate::data::Data;
 use crate::passed::Place;
-use crate::process::Process;
 use crate::process::requests::{Describe, Operation, State};
-use crate::request::{Plan, publish, publish_persistent};
+use crate::request::{publish, publish_claimed, publish_kind};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use cohort_abi::{Abi, Handle};
+use cohort_abi::{Abi, Handle, neutral};
 use cohort_engine::coll::inter::Root;
-use cohort_engine::coll::{self, Scan};
+use cohort_engine::coll::{self, Group, Scan, Started};
 use cohort_engine::rank_box::RankBox;
-use cohort_engine::{EngineError, RequestRef};
 use cohort_object::topology::Neighbours;
 use core::ffi::c_int;
+use repeated::Repeated;
 
 /// The arguments of one collective operation at one member. In place is `None`.
 enum Arguments<A: Abi> {
@@ -194,6 +194,18 @@ impl<A: Abi> Arguments<A> {
         }
     }
 
+    /// The same; and begins the operation if it is a short one, of which only the buffers have to live on.
+    ///
+    /// # Errors
+    /// `MPI_ERR_BUFFER`, no memory.
+    fn begin_plain(&self, group: &Group<'_>) -> Outcome<Option<coll::Small>> {
+        let described = self.call();
+        apart::described(group, &described)?;
+        // SAFETY: checked arguments of this call; the buffers stay until the operation is complete.
+        let small = unsafe { coll::begin_plain(group, &described) };
+        small.map_err(|error| group.failure(error))
+    }
+
     /// Starts the operation and gives the program a handle of it.
     ///
     /// # Errors
@@ -205,21 +217,64 @@ impl<A: Abi> Arguments<A> {
         handle: A::Comm,
         target: Place<'_, A::Request>,
     ) -> Outcome<()> {
-        self.check_apart(comm)?;
+        let comm_handle = handle.neutral();
+        let Some(inter) = comm.inter() else {
+            let group = comm.collective();
+            return match self.begin_plain(&group)? {
+                Some(small) => publish(call, State::Small(small, None, comm_handle), target),
+                None => self.start_in(call, &group, comm_handle, target),
+            };
+        };
         let arguments = RankBox::<dyn Describe>::new(&mut call.rank().enter(), self, |it| it);
-        let arguments = arguments.map_err(|error| failure_on(comm, error))?;
+        let arguments = arguments.map_err(|error| inter.failure(error))?;
         // SAFETY: the arguments live in the request's state until the operation is complete.
-        let started = unsafe {
-            match comm.inter() {
-                Some(inter) => coll::start_between(&inter, &arguments.call()),
-                None => coll::start(&comm.collective(), &arguments.call()),
+        let started = unsafe { coll::start_between(&inter, &arguments.call()) };
+        let request = started.map_err(|error| inter.failure(error))?;
+        let operation = Operation::new(request, comm_handle);
+        publish(call, State::Collective(operation, arguments), target)
+    }
+
+    /// Starts the operation in one group, within which its arguments have to live until it is complete.
+    ///
+    /// # Errors
+    /// No memory, no handle.
+    fn start_in(
+        self,
+        call: &Call<'_, A>,
+        group: &Group<'_>,
+        comm: u32,
+        target: Place<'_, A::Request>,
+    ) -> Outcome<()> {
+        let failure = |error| group.failure(error);
+        // One claim for all of it.
+        let mut claim = call.rank().enter();
+        let arguments = RankBox::<dyn Describe>::new(&mut claim, self, |it| it).map_err(failure)?;
+        // SAFETY: the arguments live in the request's state until the operation is complete, and nobody gives that back
+        // before this call has returned, or at its end.
+        let begun = unsafe { coll::begin_claimed(&mut claim, group, &arguments.call()) };
+        let (started, left) = match begun.map_err(failure)? {
+            Some(begun) => begun,
+            None => {
+                drop(claim);
+                // SAFETY: as above.
+                let started = unsafe { coll::start(group, &arguments.call()) };
+                let operation = Operation::new(started.map_err(failure)?, comm);
+                return publish(call, State::Collective(operation, arguments), target);
             }
         };
-        let operation = Operation {
-            request: started.map_err(|error| failure_on(comm, error))?,
-            comm: handle.neutral(),
+        let state = match started {
+            Started::Small(small) => State::Small(small, Some(arguments), comm),
+            Started::Request(request) => {
+                State::Collective(Operation::new(request, comm), arguments)
+            }
         };
-        publish(call, State::Collective(operation, arguments), target)
+        let published = publish_claimed(call, &mut claim, state, target);
+        drop(claim);
+        left.finish();
+        published.map_err(|state| {
+            state.release(&mut call.rank().enter());
+            neutral::ERR_NO_MEM.into()
+        })
     }
 
     /// Gives the program a handle of an inactive operation.
@@ -252,36 +307,9 @@ impl<A: Abi> Arguments<A> {
         let repeated = Repeated {
             operation,
             members,
+            comm: handle.neutral(),
             arguments: Box::new(self),
         };
-        publish_persistent(call, repeated, handle.neutral(), target)
-    }
-}
-
-/// The error of a collective of a communicator.
-#[cold]
-fn failure_on(comm: &Comm, error: EngineError) -> Error {
-    match comm.inter() {
-        Some(inter) => inter.failure(error),
-        None => comm.collective().failure(error),
-    }
-}
-
-/// A persistent collective operation.
-#[derive(Debug)]
-struct Repeated {
-    operation: coll::Repeated,
-    members: usize,
-    arguments: Box<dyn Describe>,
-}
-
-impl Plan for Repeated {
-    const COLLECTIVE: bool = true;
-
-    fn begin(&self, process: &Process, _comm: u32) -> Outcome<RequestRef> {
-        let owner = process.objects.owner();
-        // SAFETY: checked arguments of a call, which live as long as the operation.
-        unsafe { self.operation.start(owner, &self.arguments.call()) }
-            .map_err(|error| failure_among(owner.rank(), self.members, error))
+        publish_kind(call, repeated, target)
     }
 }

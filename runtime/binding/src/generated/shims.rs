@@ -8665,7 +8665,7 @@ pub unsafe extern "C" fn T_cvar_handle_alloc<A: Abi>(
             crate::tool::cvar_handle_alloc::<A>(
                 call,
                 cvar_index,
-                obj_handle,
+                Base::new(obj_handle),
                 Out::new(handle),
                 Out::new(count),
             )
@@ -8796,11 +8796,7 @@ pub unsafe extern "C" fn T_event_copy<A: Abi>(
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
         crate::tool::enter::<A, _>(caller, &"MPI_T_event_copy", |call| {
-            crate::tool::event_copy::<A>(
-                call,
-                event_instance,
-                Out::<*mut c_void>::new(buffer.cast()),
-            )
+            crate::tool::event_copy::<A>(call, event_instance, Base::new(buffer))
         })
     }
 }
@@ -8906,7 +8902,7 @@ pub unsafe extern "C" fn T_event_handle_alloc<A: Abi>(
             crate::tool::event_handle_alloc::<A>(
                 call,
                 event_index,
-                obj_handle,
+                Base::new(obj_handle),
                 info,
                 Out::new(event_registration),
             )
@@ -8968,12 +8964,7 @@ pub unsafe extern "C" fn T_event_read<A: Abi>(
     // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.
     unsafe {
         crate::tool::enter::<A, _>(caller, &"MPI_T_event_read", |call| {
-            crate::tool::event_read::<A>(
-                call,
-                event_instance,
-                element_index,
-                Out::<*mut c_void>::new(buffer.cast()),
-            )
+            crate::tool::event_read::<A>(call, event_instance, element_index, Base::new(buffer))
         })
     }
 }
@@ -9120,7 +9111,7 @@ pub unsafe extern "C" fn T_pvar_handle_alloc<A: Abi>(
                 call,
                 pe_session,
                 pvar_index,
-                obj_handle,
+                Base::new(obj_handle),
                 Out::new(handle),
                 Out::new(count),
             )

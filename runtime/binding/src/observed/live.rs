@@ -17,6 +17,12 @@ use spin::Once;
 /// A reason to observe a rank's calls: somebody watches the job.
 pub const WATCHED: u32 = 1;
 
+/// Another: the program is told of events, which it is when its calls have ended.
+pub const TOLD: u32 = 2;
+
+/// Another: a tool has the calls on a communicator counted.
+pub const COUNTED: u32 = 4;
+
 /// Which arguments of a call say what it sends: count, datatype and, if it names one, the peer.
 type Sent = (Option<(usize, usize)>, Option<usize>);
 
@@ -61,7 +67,8 @@ pub struct Counting;
 impl Consumer for Counting {
     fn begin(&self, call: &Observed<'_>) {
         let live = &call.process.live;
-        if call.depth > 0 {
+        // Calls are observed for other reasons too, of which nobody asks for these numbers.
+        if call.depth > 0 || live.wanted.load(Ordering::Relaxed) & WATCHED == 0 {
             return;
         }
         live.begun.store(call.begun, Ordering::Relaxed);
@@ -78,11 +85,26 @@ impl Consumer for Counting {
     }
 
     fn end(&self, call: &Observed<'_>, _code: i32, ended: u64) {
-        if call.depth == 0 {
-            let live = &call.process.live;
+        let live = &call.process.live;
+        if call.depth == 0 && live.current.load(Ordering::Relaxed) != 0 {
             live.current.store(0, Ordering::Relaxed);
             let spent = ended.saturating_sub(call.begun);
             live.ticks.fetch_add(spent, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The consumer that tells the program of its events. The last one: callbacks call MPI, and the call that has ended is
+/// over for the others then.
+pub struct Telling;
+
+impl Consumer for Telling {
+    fn begin(&self, _call: &Observed<'_>) {}
+
+    fn end(&self, call: &Observed<'_>, _code: i32, _ended: u64) {
+        let process = call.process;
+        if call.depth == 0 && process.live.wanted.load(Ordering::Relaxed) & TOLD != 0 {
+            process.tool.events.deliver(process);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! For whom a call waited is counted where it is known: the source of a receive, the one peer of the requests that a
 //! wait is for, the member that came last to a collective in which all wait for all. Nobody is counted otherwise.
 
-mod classes;
+pub(super) mod classes;
 mod json;
 
 pub use json::write;
@@ -74,6 +74,10 @@ impl Consumer for Counting {
             statistics,
         };
         if call.depth == 0 {
+            if call.thread == 0 {
+                statistics.inside_since.set(call.begun);
+                statistics.inside.set(u64::from(call.call.number) + 1);
+            }
             seen.begin();
         }
     }
@@ -154,8 +158,13 @@ impl Seen<'_> {
         count(&statistics.calls[self.call.call.number as usize]);
         self.with_comm(|tally| count(&tally.tally));
         if self.call.thread == 0 {
+            statistics.inside.set(0);
             statistics.mpi.add(time);
             statistics.waiting.add(waited);
+            let at = |ticks: u64| ticks.saturating_sub(statistics.begun.get());
+            let mut course = statistics.course.lock();
+            course.add(at(self.call.begun), at(ended), waited);
+            drop(course);
             if let Some(peer) = whom.and_then(|whom| statistics.peers.get(whom as usize)) {
                 peer.waited.add(waited);
             }

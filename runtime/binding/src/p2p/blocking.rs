@@ -2,18 +2,18 @@
 
 use super::buffered::post_buffered;
 use super::message::{Incoming, Outgoing};
+use super::short;
 use crate::arguments::{Call, Outcome, engine_error};
 use crate::passed::{Buffer, StatusOut};
 use crate::process::buffers::Owners;
 use crate::status::{failure_of, neutral_status};
 use cohort_abi::{Abi, Count, Handle, neutral};
-use cohort_engine::SendMode;
+use cohort_engine::{SendMode, Status};
 use core::ffi::c_int;
 
 macro_rules! sends {
     ($($(#[$page:meta])* $name:ident $mode:ident;)*) => {$(
         $(#[$page])*
-        #[inline(always)]
         pub fn $name<A: Abi, C: Count>(
             call: &Call<'_, A>,
             buffer: Buffer<A, C>,
@@ -29,12 +29,30 @@ macro_rules! sends {
     )*};
 }
 
+/// `MPI_Send`.
+#[inline(always)]
+pub fn send<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    buffer: Buffer<A, C>,
+    to: c_int,
+    tag: c_int,
+    comm: A::Comm,
+) -> Outcome<()> {
+    match short::send(call, &buffer, (to, tag), comm) {
+        true => Ok(()),
+        false => long_send(call, buffer, to, tag, comm),
+    }
+}
+
 sends! {
-    /// `MPI_Send`.
-    send Standard;
+    /// [`send`] of any message.
+    #[inline(never)]
+    long_send Standard;
     /// `MPI_Ssend`.
+    #[inline(always)]
     ssend Synchronous;
     /// `MPI_Rsend`.
+    #[inline(always)]
     rsend Ready;
 }
 
@@ -63,12 +81,39 @@ pub fn recv<A: Abi, C: Count>(
     comm: A::Comm,
     status: StatusOut<'_, A>,
 ) -> Outcome<()> {
-    let comm = call.on_comm(comm)?;
-    let message = Incoming::check(call, comm, buffer, from, tag)?;
-    let received = message.receive(call.owner()).map_err(engine_error)?;
+    let received = match short::recv(call, &buffer, (from, tag), comm) {
+        Some(Ok(received)) => received,
+        Some(Err(error)) => {
+            call.on_comm(comm)?;
+            return Err(error);
+        }
+        None => {
+            let mut received = Status::EMPTY;
+            long_recv(call, buffer, (from, tag), comm, &mut received)?;
+            received
+        }
+    };
     status.write(&neutral_status(&received));
     match received.error {
         neutral::SUCCESS => Ok(()),
-        _ => Err(failure_of(&neutral_status(&received))),
+        _ => {
+            call.on_comm(comm)?;
+            Err(failure_of(&neutral_status(&received)))
+        }
     }
+}
+
+/// The message of any [`recv`].
+#[inline(never)]
+fn long_recv<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    buffer: Buffer<A, C>,
+    (from, tag): (c_int, c_int),
+    comm: A::Comm,
+    status: &mut Status,
+) -> Outcome<()> {
+    let comm = call.on_comm(comm)?;
+    let message = Incoming::check(call, comm, buffer, from, tag)?;
+    let received = message.receive(call.owner(), status);
+    received.map_err(engine_error)
 }

@@ -194,35 +194,41 @@ impl Incoming {
         unsafe { poster.irecv(buffer, from, self.context, self.tag) }
     }
 
-    /// Receives the message if it is here, else starts the receive (`cohort_engine::receive_or_start`).
+    /// Receives the message if it is here, and writes its status, else starts the receive
+    /// (`cohort_engine::receive_or_start`).
     ///
     /// # Errors
     /// No memory for the request.
     #[inline]
-    pub fn receive_or_start(&self, claim: &mut Claim<'_>) -> Result<Received, EngineError> {
+    pub fn receive_or_start(
+        &self,
+        claim: &mut Claim<'_>,
+        status: &mut Status,
+    ) -> Result<Received, EngineError> {
         let Some(from) = self.from else {
             return self.start(claim).map(Received::Later);
         };
         let buffer = self.data.buffer();
-        let (context, tag) = (self.context, self.tag);
+        let asked = (from, self.context, self.tag);
         // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request
         // is complete.
-        unsafe { cohort_engine::receive_or_start(claim, buffer, from, context, tag) }
+        unsafe { cohort_engine::receive_or_start(claim, &buffer, asked, status) }
     }
 
-    /// Receives, and returns when the message is there.
+    /// Receives, and returns when the message is there and its status written.
     ///
     /// # Errors
     /// No memory; what the network says.
     #[inline]
-    pub fn receive(&self, owner: Owner<'_>) -> Result<Status, EngineError> {
+    pub fn receive(&self, owner: Owner<'_>, status: &mut Status) -> Result<(), EngineError> {
         let Some(from) = self.from else {
-            return Ok(FROM_NOBODY);
+            *status = FROM_NOBODY;
+            return Ok(());
         };
         let buffer = self.data.buffer();
-        let (context, tag) = (self.context, self.tag);
+        let asked = (from, self.context, self.tag);
         // SAFETY: checked arguments of a call, for which MPI promises that the buffer is writable.
-        unsafe { cohort_engine::recv(owner, buffer, from, context, tag) }
+        unsafe { cohort_engine::recv_into(owner, buffer, asked, status) }
     }
 
     /// Starts the receive.

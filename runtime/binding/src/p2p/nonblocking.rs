@@ -2,6 +2,7 @@
 
 use super::buffered::post_buffered;
 use super::message::{Incoming, Outgoing};
+use super::short;
 use crate::arguments::{Call, Comm, Outcome, engine_error};
 use crate::passed::{Buffer, Out, Place};
 use crate::process::buffers::Owners;
@@ -10,7 +11,7 @@ use crate::status::neutral_status;
 use cohort_abi::{Abi, Count, Handle, Kind, dynamic, neutral};
 use cohort_engine::offload::Poster;
 use cohort_engine::watch::{leave_behind, leave_send_behind};
-use cohort_engine::{Claim, Received, RequestRef, SendMode, Status};
+use cohort_engine::{Claim, Received, RequestRef, SendMode, Status, short as engine_short};
 use core::ffi::c_int;
 
 /// Gives the program a handle of `request`, whose failures `comm` hears of.
@@ -29,8 +30,7 @@ pub(super) fn publish<A: Abi>(
         target.write(A::Request::from_neutral(call.context(), SENT));
         return Ok(());
     }
-    let comm = comm.neutral();
-    let state = State::Once(Operation { request, comm });
+    let state = State::Once(Operation::new(request, comm.neutral()));
     match call.pending().requests.try_insert(claim, state) {
         Ok(index) => {
             let handle = dynamic(Kind::Request, index);
@@ -56,10 +56,27 @@ fn publish_received<A: Abi>(
     comm: A::Comm,
     target: Place<'_, A::Request>,
 ) -> Outcome<()> {
-    let (status, comm) = (neutral_status(status), comm.neutral());
-    let state = State::Received { status, comm };
-    let index = call.pending().requests.insert(claim, state);
-    let handle = dynamic(Kind::Request, index.ok_or(neutral::ERR_NO_MEM)?);
+    let spares = &call.pending().spares;
+    let Some(spare) = spares.last() else {
+        // The first ones are made to be kept.
+        let record = match spares.wants_one() {
+            true => engine_short::ended(claim, *status),
+            false => None,
+        };
+        if let Some(record) = record {
+            return publish(call, claim, record, comm, target);
+        }
+        let (status, comm) = (neutral_status(status), comm.neutral());
+        let state = State::Received { status, comm };
+        let index = call.pending().requests.insert(claim, state);
+        let handle = dynamic(Kind::Request, index.ok_or(neutral::ERR_NO_MEM)?);
+        target.write(A::Request::from_neutral(call.context(), handle));
+        return Ok(());
+    };
+    spares.take();
+    engine_short::end_spent(claim, &spare.operation().request, *status);
+    spare.operation().comm.set(comm.neutral());
+    let handle = dynamic(Kind::Request, spare.index);
     target.write(A::Request::from_neutral(call.context(), handle));
     Ok(())
 }
@@ -79,8 +96,7 @@ fn offload<A: Abi>(
         call.pending().unreserve_request(&mut poster);
         return None;
     };
-    let comm = comm.neutral();
-    let state = State::Once(Operation { request, comm });
+    let state = State::Once(Operation::new(request, comm.neutral()));
     // SAFETY: the slot was reserved by this poster, and is filled once.
     unsafe { call.pending().requests.fill(index, state) };
     Some(A::Request::from_neutral(
@@ -92,7 +108,6 @@ fn offload<A: Abi>(
 macro_rules! sends {
     ($($(#[$page:meta])* $name:ident $mode:ident;)*) => {$(
         $(#[$page])*
-        #[inline(always)]
         pub fn $name<A: Abi, C: Count>(
             call: &Call<'_, A>,
             buffer: Buffer<A, C>,
@@ -117,9 +132,26 @@ macro_rules! sends {
     )*};
 }
 
+/// `MPI_Isend`.
+#[inline(always)]
+pub fn isend<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    buffer: Buffer<A, C>,
+    to: c_int,
+    tag: c_int,
+    comm: A::Comm,
+    request: Out<'_, A::Request>,
+) -> Outcome<()> {
+    match short::isend(call, &buffer, (to, tag), comm, &request) {
+        true => Ok(()),
+        false => long_isend(call, buffer, to, tag, comm, request),
+    }
+}
+
 sends! {
-    /// `MPI_Isend`.
-    isend Standard;
+    /// [`isend`] of any message.
+    #[inline(never)]
+    long_isend Standard;
     /// `MPI_Issend`.
     issend Synchronous;
     /// `MPI_Irsend`.
@@ -156,6 +188,22 @@ pub fn irecv<A: Abi, C: Count>(
     comm: A::Comm,
     request: Out<'_, A::Request>,
 ) -> Outcome<()> {
+    match short::irecv(call, &buffer, (from, tag), comm, &request) {
+        true => Ok(()),
+        false => long_irecv(call, buffer, from, tag, comm, request),
+    }
+}
+
+/// [`irecv`] of any message.
+#[inline(never)]
+fn long_irecv<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    buffer: Buffer<A, C>,
+    from: c_int,
+    tag: c_int,
+    comm: A::Comm,
+    request: Out<'_, A::Request>,
+) -> Outcome<()> {
     let communicator = call.on_comm(comm)?;
     let request = call.output(request, "request")?;
     let message = Incoming::check(call, communicator, buffer, from, tag)?;
@@ -165,8 +213,10 @@ pub fn irecv<A: Abi, C: Count>(
         return Ok(());
     }
     let claim = &mut call.rank().enter();
-    match message.receive_or_start(claim).map_err(engine_error)? {
-        Received::Now(status) => publish_received(call, claim, &status, comm, request),
+    let mut status = Status::EMPTY;
+    let received = message.receive_or_start(claim, &mut status);
+    match received.map_err(engine_error)? {
+        Received::Now => publish_received(call, claim, &status, comm, request),
         Received::Later(started) => {
             leave_behind(claim, &started, communicator.progress.get());
             publish(call, claim, started, comm, request)

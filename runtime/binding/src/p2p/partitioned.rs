@@ -6,11 +6,11 @@ use crate::data::Data;
 use crate::info;
 use crate::passed::{Array, Base, Buffer, Out, Place};
 use crate::process::Process;
-use crate::process::requests::{Parts, RequestKind, Rest};
+use crate::process::requests::{Parts, RequestKind, Rest, State};
 use crate::request::{live, publish_kind};
 use crate::status::neutral_status;
 use alloc::boxed::Box;
-use cohort_abi::{Abi, Handle, Status, neutral};
+use cohort_abi::{Abi, Handle, Kind, Status, dynamic, neutral};
 use cohort_engine::partitioned::{
     AwayReceive, AwaySend, NotReady, PartitionedReceive, PartitionedSend, Partitions,
 };
@@ -100,16 +100,6 @@ impl Parts for Partitioned {
     }
 
     fn ready(&self, low: c_int, high: c_int) -> Outcome<()> {
-        // Negative numbers are very large.
-        let partition = low.cast_unsigned();
-        if let Side::Send(send) = &self.side
-            && low == high
-            && self.is_active()
-            && partition < send.partitions()
-            && send.ready(partition).is_ok()
-        {
-            return Ok(());
-        }
         self.all_ready(low, high)
     }
 
@@ -142,6 +132,15 @@ impl RequestKind for Partitioned {
 
     fn partitions(&self) -> Option<&dyn Parts> {
         Some(self)
+    }
+
+    fn ready_now(&self, partition: u32) -> bool {
+        match &self.side {
+            Side::Send(send) => {
+                self.is_active() && partition < send.partitions() && send.ready(partition).is_ok()
+            }
+            _ => false,
+        }
     }
 
     /// Whether a round is under way. Started and completed by one thread at a time (MPI 11.6).
@@ -348,7 +347,23 @@ fn partitioned<'a, A: Abi>(call: &Call<'a, A>, handle: A::Request) -> Outcome<&'
 }
 
 /// `MPI_Pready`. Any threads of the rank may call it for different partitions at once.
+#[inline(always)]
 pub fn pready<A: Abi>(call: &Call<'_, A>, partition: c_int, request: A::Request) -> Outcome<()> {
+    let index = request
+        .word()
+        .wrapping_sub(dynamic(Kind::Request, 0) as usize);
+    // SAFETY: no other thread completes the same request meanwhile, as MPI demands (MPI-4.1, 12.6.2).
+    let state = unsafe { call.pending().requests.first_at(index) };
+    // Negative numbers are very large.
+    match state {
+        Some(State::Other(kind)) if kind.ready_now(partition.cast_unsigned()) => Ok(()),
+        _ => long_pready(call, partition, request),
+    }
+}
+
+/// [`pready`] of any partition, or what is wrong.
+#[inline(never)]
+fn long_pready<A: Abi>(call: &Call<'_, A>, partition: c_int, request: A::Request) -> Outcome<()> {
     partitioned(call, request)?.ready(partition, partition)
 }
 

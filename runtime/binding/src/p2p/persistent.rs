@@ -36,6 +36,10 @@ fn progress(process: &Process, comm: u32) -> Progress {
 }
 
 impl Plan for SendPlan {
+    fn sends(&self) -> Option<u64> {
+        self.message.to.map(|_| self.message.bytes())
+    }
+
     fn begin(&self, process: &Process, comm: u32) -> Outcome<RequestRef> {
         let (message, rank) = (&self.message, process.objects.rank());
         if matches!(self.mode, SendMode::Buffered) {

@@ -2,6 +2,7 @@
 
 use super::buffers::BufferPools;
 use super::requests::State;
+use super::spares::Spares;
 use cohort_engine::offload::Poster;
 use cohort_engine::{Claim, MessageRef};
 use cohort_object::Slots;
@@ -12,6 +13,8 @@ use core::cell::{Cell, UnsafeCell};
 pub struct Pending {
     /// By index of their handle.
     pub requests: Slots<State>,
+    /// Of those, what waits for another receive.
+    pub spares: Spares,
     /// By index of their handle.
     pub messages: Slots<MessageRef>,
     /// The application's reduction operations, by index of their handle.

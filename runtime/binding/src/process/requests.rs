@@ -12,6 +12,7 @@ use cohort_engine::waits::Awaited;
 use cohort_engine::{Claim, Owner, Rank, RequestRef, coll};
 use cohort_object::Outcome;
 use core::any::Any;
+use core::cell::Cell;
 use core::ffi::c_int;
 use core::fmt;
 
@@ -21,7 +22,17 @@ pub struct Operation {
     /// The engine's request.
     pub request: RequestRef,
     /// Neutral handle of the communicator or window whose error handler hears of failures.
-    pub comm: u32,
+    pub comm: Cell<u32>,
+}
+
+impl Operation {
+    /// An operation, and whose error handler hears of its failures.
+    #[inline]
+    #[must_use]
+    pub fn new(request: RequestRef, comm: u32) -> Self {
+        let comm = Cell::new(comm);
+        Self { request, comm }
+    }
 }
 
 /// The arguments of a collective operation, whatever its ABI.
@@ -42,7 +53,7 @@ pub enum State {
     /// A send, or work on a window, that was complete when its call returned. All of them have one handle,
     /// [`SENT`], which takes no slot.
     Sent,
-    /// A receive that was complete when its call returned.
+    /// A receive that was complete when its call returned, and for which no spare was left.
     Received {
         /// Its outcome.
         status: Status,
@@ -62,6 +73,9 @@ pub enum State {
     },
     /// A collective operation, and its arguments, which live until it is complete.
     Collective(Operation, RankBox<dyn Describe>),
+    /// A collective operation of a few bytes, what it refers to but for its buffers, and the handle as in
+    /// [`Operation`].
+    Small(coll::Small, Option<RankBox<dyn Describe>>, u32),
     /// Anything else.
     Other(Box<dyn RequestKind>),
 }
@@ -71,6 +85,19 @@ pub enum State {
 unsafe impl Send for State {}
 
 impl State {
+    /// Neutral handle of the communicator or window whose error handler hears of failures.
+    #[must_use]
+    pub fn comm(&self) -> u32 {
+        match self {
+            Self::Sent => neutral::handle::COMM_SELF,
+            Self::Once(operation) | Self::Collective(operation, _) => operation.comm.get(),
+            Self::Received { comm, .. } | Self::Exchange { comm, .. } | Self::Small(.., comm) => {
+                *comm
+            }
+            Self::Other(kind) => kind.comm(),
+        }
+    }
+
     /// Tells what is under way of it, by the rules of [`Awaited::tell`].
     pub fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
         match self {
@@ -78,6 +105,7 @@ impl State {
             Self::Once(operation) | Self::Collective(operation, _) => {
                 (&operation.request).tell(claim, tell);
             }
+            Self::Small(small, ..) => small.tell(claim, tell),
             Self::Exchange { receive, send, .. } => {
                 receive.tell(claim, tell);
                 send.tell(claim, tell);
@@ -94,6 +122,7 @@ impl State {
             Self::Once(operation) | Self::Collective(operation, _) => {
                 operation.request.release(claim);
             }
+            Self::Small(small, ..) => small.release(),
             Self::Exchange { receive, send, .. } => {
                 receive.release(claim);
                 send.release(claim);
@@ -124,6 +153,11 @@ pub trait RequestKind: Any + fmt::Debug {
     /// Neutral handle of the communicator whose error handler hears of failures.
     fn comm(&self) -> u32;
 
+    /// Bytes of the message that each start sends, if that is what it does.
+    fn sends(&self) -> Option<u64> {
+        None
+    }
+
     /// Whether there is something to complete; persistent requests may be inactive.
     fn is_active(&self) -> bool {
         true
@@ -131,6 +165,11 @@ pub trait RequestKind: Any + fmt::Debug {
 
     /// Whether the operation is complete; inactive ones are.
     fn is_complete(&self) -> bool;
+
+    /// [`RequestKind::is_complete`] in a call that waits for this operation alone: it may look for a moment first.
+    fn await_briefly(&self) -> bool {
+        self.is_complete()
+    }
 
     /// Tells what an operation that is under way waits for, by the rules of [`Awaited::tell`].
     fn tell(&self, _claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
@@ -165,6 +204,12 @@ pub trait RequestKind: Any + fmt::Debug {
     /// `MPI_ERR_REQUEST` when it is active, or no operation that is started; what the start meets.
     fn start(&self, _process: &Process) -> Outcome<()> {
         Err(neutral::ERR_REQUEST.into())
+    }
+
+    /// `MPI_Pready`, in the fewest instructions: `false` if anything is in the way, and then nothing was done. A large
+    /// number is no partition.
+    fn ready_now(&self, _partition: u32) -> bool {
+        false
     }
 
     /// Its partitions, if that is what it has.

@@ -3,10 +3,12 @@
 //! A rank writes its own, on any of its threads. The root task reads when all ranks have ended. Additions are relaxed:
 //! they order nothing.
 
+use super::course::Course;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
+use cohort_base::clock::ticks_per_us;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use spin::Mutex;
 
@@ -15,6 +17,9 @@ pub const PEERS_MAX: u32 = 1 << 14;
 
 /// Requests whose peers are remembered, by the lowest bits of their handles.
 pub const REQUESTS: usize = 1 << 10;
+
+/// Microseconds of the course's bins at first.
+const FIRST_BIN_US: u64 = 64;
 
 /// Arrivals that a communicator remembers: those of its latest collectives.
 const ROUNDS: usize = 64;
@@ -195,6 +200,10 @@ pub struct Statistics {
     pub mpi: Sum,
     /// Ticks of waiting of that thread.
     pub waiting: Sum,
+    /// The call that this thread is in: the function's place in the table + 1, or 0.
+    pub inside: Sum,
+    /// When that began.
+    pub inside_since: Sum,
     /// Messages sent.
     pub messages: Sum,
     /// Their bytes.
@@ -213,6 +222,8 @@ pub struct Statistics {
     pub awaited: Box<[Sum]>,
     /// In the order in which they were first begun.
     pub sections: Mutex<Vec<Section>>,
+    /// When the thread that called MPI first was in it.
+    pub course: Mutex<Course>,
 }
 
 impl Statistics {
@@ -228,6 +239,8 @@ impl Statistics {
             cpu_ended: Sum::default(),
             mpi: Sum::default(),
             waiting: Sum::default(),
+            inside: Sum::default(),
+            inside_since: Sum::default(),
             messages: Sum::default(),
             bytes: Sum::default(),
             calls: (0..calls).map(|_| Tally::default()).collect(),
@@ -237,7 +250,30 @@ impl Statistics {
             persistent: Mutex::default(),
             awaited: (0..threads).map(|_| Sum::default()).collect(),
             sections: Mutex::default(),
+            course: Mutex::new(Course::new(FIRST_BIN_US * ticks_per_us())),
         }
+    }
+
+    /// Counts the call that the thread which called MPI first is in as one that waits and ends at `now`: the job is
+    /// over, and it will not return. One that the program has left with `longjmp` counts so too if no other came after
+    /// it.
+    pub fn settle(&self, now: u64) {
+        let Some(tally) = (self.inside.get() as usize)
+            .checked_sub(1)
+            .and_then(|number| self.calls.get(number))
+        else {
+            return;
+        };
+        let since = self.inside_since.get();
+        let time = now.saturating_sub(since);
+        for sum in [&tally.time, &tally.waiting, &self.mpi, &self.waiting] {
+            sum.add(time);
+        }
+        tally.count.add(1);
+        let at = |ticks: u64| ticks.saturating_sub(self.begun.get());
+        self.course.lock().add(at(since), at(now), time);
+        self.ended.set(now);
+        self.inside.set(0);
     }
 
     /// The sums at `now`.
@@ -338,6 +374,22 @@ mod tests {
         assert_eq!(statistics.peer_of(7 + REQUESTS as u32), None);
         statistics.remember(7, None);
         assert_eq!(statistics.peer_of(7), None);
+    }
+
+    #[test]
+    fn a_call_that_never_returned_has_waited_until_the_end() {
+        let statistics = Statistics::new(2, 3, 1);
+        statistics.begun.set(100);
+        statistics.settle(5000);
+        assert_eq!(statistics.mpi.get(), 0, "in no call");
+        statistics.inside_since.set(1000);
+        statistics.inside.set(2);
+        statistics.settle(5000);
+        statistics.settle(9000);
+        let tally = &statistics.calls[1];
+        assert_eq!((tally.count.get(), tally.waiting.get()), (1, 4000));
+        assert_eq!((statistics.mpi.get(), statistics.ended.get()), (4000, 5000));
+        assert_eq!(statistics.course.lock().waiting.iter().sum::<u64>(), 4000);
     }
 
     #[test]

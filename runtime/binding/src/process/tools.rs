@@ -1,5 +1,7 @@
 //! What a process has of the tool information interface.
 
+use super::events::Events;
+use super::followed::Followed;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_object::Outcome;
@@ -18,6 +20,10 @@ pub struct Tool {
     pub sessions: Handles<()>,
     /// Of performance variables.
     pub performances: Handles<Bound>,
+    /// Who is told of events.
+    pub events: Events,
+    /// What is counted of single communicators.
+    pub followed: Followed,
 }
 
 impl Tool {
@@ -33,10 +39,10 @@ impl Tool {
     }
 }
 
-/// A counter that a handle of a performance variable stands for, and its session.
+/// A variable that a handle of a performance variable stands for, and its session.
 #[derive(Clone, Copy)]
 pub struct Bound {
-    /// The counter's number.
+    /// The variable's number.
     pub index: usize,
     /// The session's handle, a number.
     pub session: usize,

@@ -5,7 +5,7 @@ use crate::passed::Place;
 use crate::process::requests::{Operation, Parts, RequestKind, Rest, SENT, SENT_INDEX, State};
 use crate::status::{failure_of, neutral_status};
 use alloc::boxed::Box;
-use cohort_abi::{Abi, Handle, INDEX_MAX, Kind, Status, dynamic, neutral};
+use cohort_abi::{Abi, Handle, Kind, Status, dynamic, neutral};
 use cohort_base::picture::Fact;
 use cohort_engine::waits::Awaited;
 use cohort_engine::{Claim, Rank, RequestRef};
@@ -64,19 +64,29 @@ pub fn publish<A: Abi>(
     target: Place<'_, A::Request>,
 ) -> Outcome<()> {
     let claim = &mut call.rank().enter();
-    match call.pending().requests.try_insert(claim, state) {
-        Ok(index) => {
-            target.write(A::Request::from_neutral(
-                call.context(),
-                dynamic(Kind::Request, index),
-            ));
-            Ok(())
-        }
-        Err(state) => {
-            state.release(claim);
-            Err(neutral::ERR_NO_MEM.into())
-        }
-    }
+    publish_claimed(call, claim, state, target).map_err(|state| {
+        state.release(claim);
+        neutral::ERR_NO_MEM.into()
+    })
+}
+
+/// [`publish`] by the holder of the claim.
+///
+/// # Errors
+/// The state, when there is no handle for it.
+#[inline]
+pub fn publish_claimed<A: Abi>(
+    call: &Call<'_, A>,
+    claim: &mut Claim<'_>,
+    state: State,
+    target: Place<'_, A::Request>,
+) -> Result<(), State> {
+    let index = call.pending().requests.try_insert(claim, state)?;
+    target.write(A::Request::from_neutral(
+        call.context(),
+        dynamic(Kind::Request, index),
+    ));
+    Ok(())
 }
 
 /// Gives the program a handle of an operation of a kind of its own.
@@ -101,7 +111,7 @@ pub fn publish_pending<A: Abi>(
     comm: u32,
     target: Place<'_, A::Request>,
 ) -> Outcome<()> {
-    publish(call, State::Once(Operation { request, comm }), target)
+    publish(call, State::Once(Operation::new(request, comm)), target)
 }
 
 /// Decodes a handle; `None` is `MPI_REQUEST_NULL`.
@@ -118,15 +128,24 @@ pub fn live<'a, A: Abi>(call: &Call<'a, A>, handle: A::Request) -> Outcome<Optio
         let (index, state) = (SENT_INDEX, &State::Sent);
         return Ok(Some(Live { index, state }));
     }
-    let index = handle & INDEX_MAX;
-    if handle != dynamic(Kind::Request, index) {
-        return Err(neutral::ERR_REQUEST.into());
-    }
+    // Handles of other kinds give an index that is too large.
+    let index = handle.wrapping_sub(dynamic(Kind::Request, 0));
+    let requests = &call.pending().requests;
     // SAFETY: no other thread completes the same request meanwhile, as MPI demands (MPI-4.1, 12.6.2).
-    match unsafe { call.pending().requests.get(index) } {
-        Some(state) => Ok(Some(Live { index, state })),
-        None => Err(neutral::ERR_REQUEST.into()),
+    match unsafe {
+        requests
+            .first(index)
+            .or_else(|| requests.beyond_first(index))
+    } {
+        Some(state) if !is_spent(state) => Ok(Some(Live { index, state })),
+        _ => Err(neutral::ERR_REQUEST.into()),
     }
+}
+
+/// Whether what a slot has is kept for another operation, so that no handle stands for it.
+#[inline]
+fn is_spent(state: &State) -> bool {
+    matches!(state, State::Once(operation) if operation.request.is_spent())
 }
 
 impl Awaited for Live<'_> {
@@ -191,7 +210,18 @@ impl<'a> Live<'a> {
                 operation.request.is_complete()
             }
             State::Exchange { receive, send, .. } => receive.is_complete() && send.is_complete(),
+            State::Small(small, ..) => small.is_complete(),
             State::Other(kind) => kind.is_complete(),
+        }
+    }
+
+    /// [`Live::is_complete`] in a call that waits for this operation alone, which was not complete.
+    #[inline]
+    pub(super) fn await_briefly(&self) -> bool {
+        match self.state {
+            State::Small(small, ..) => small.await_briefly(),
+            State::Other(kind) => kind.await_briefly(),
+            _ => false,
         }
     }
 
@@ -205,18 +235,14 @@ impl<'a> Live<'a> {
                 neutral_status(&operation.request.status())
             }
             State::Exchange { receive, .. } => neutral_status(&receive.status()),
+            State::Small(small, ..) => neutral_status(&small.status()),
             State::Other(kind) => kind.status(),
         }
     }
 
     /// Whose error handler hears of failures.
     pub(super) fn comm(&self) -> u32 {
-        match self.state {
-            State::Sent => neutral::handle::COMM_SELF,
-            State::Once(operation) | State::Collective(operation, _) => operation.comm,
-            State::Received { comm, .. } | State::Exchange { comm, .. } => *comm,
-            State::Other(kind) => kind.comm(),
-        }
+        self.state.comm()
     }
 
     /// `MPI_Cancel`.
@@ -229,7 +255,7 @@ impl<'a> Live<'a> {
             State::Sent | State::Received { .. } => return Ok(()),
             State::Once(once) => &once.request,
             State::Exchange { receive, .. } => receive,
-            State::Collective(..) => {
+            State::Collective(..) | State::Small(..) => {
                 let what = format_args!("a collective operation cannot be cancelled");
                 return Err(blame(neutral::ERR_REQUEST, what));
             }
@@ -258,6 +284,19 @@ impl<'a> Live<'a> {
             drop(claim.take());
             return self.finish_other(call, &**kind);
         }
+        if let Some(status) = self.plain_success() {
+            if call.rank().threads_multiple() {
+                claim.get_or_insert_with(|| call.rank().enter());
+            }
+            if call.pending().spares.keep(self.index, self.state) {
+                let comm = neutral::handle::COMM_SELF;
+                return Finished {
+                    status,
+                    freed: true,
+                    comm,
+                };
+            }
+        }
         let finished = Finished {
             status: self.outcome(),
             freed: true,
@@ -267,6 +306,15 @@ impl<'a> Live<'a> {
             self.forget(call, claim.get_or_insert_with(|| call.rank().enter()));
         }
         finished
+    }
+
+    /// The outcome of a receive that is over and may be kept for the next one.
+    #[inline]
+    fn plain_success(&self) -> Option<Status> {
+        match self.state {
+            State::Once(operation) => operation.request.plain_success().map(neutral_status),
+            _ => None,
+        }
     }
 
     #[cold]

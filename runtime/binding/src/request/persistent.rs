@@ -11,21 +11,22 @@ use cohort_abi::{Abi, Status, neutral};
 use cohort_base::picture::Fact;
 use cohort_engine::waits::Awaited;
 use cohort_engine::{Claim, Rank, RequestRef};
-use cohort_object::blame;
 use core::cell::RefCell;
 use core::ffi::c_int;
 use core::fmt::Debug;
 
 /// What each start of a persistent operation begins.
 pub trait Plan: Debug + 'static {
-    /// Whether it is a collective, which cannot be cancelled nor freed while it is under way.
-    const COLLECTIVE: bool = false;
-
     /// Begins the operation; `comm` is the neutral handle of its communicator.
     ///
     /// # Errors
     /// `MPI_ERR_BUFFER`, no memory.
     fn begin(&self, process: &Process, comm: u32) -> Outcome<RequestRef>;
+
+    /// Bytes of the message that each start sends, if it sends one.
+    fn sends(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// A persistent operation.
@@ -50,6 +51,10 @@ impl<P> Persistent<P> {
 impl<P: Plan> RequestKind for Persistent<P> {
     fn comm(&self) -> u32 {
         self.comm
+    }
+
+    fn sends(&self) -> Option<u64> {
+        self.plan.sends()
     }
 
     fn is_active(&self) -> bool {
@@ -85,18 +90,11 @@ impl<P: Plan> RequestKind for Persistent<P> {
     }
 
     fn abandon(&self, rank: &Rank) -> Outcome<i32> {
-        if P::COLLECTIVE && !self.is_complete() {
-            return Err(neutral::ERR_REQUEST.into());
-        }
         self.deactivate(&mut rank.enter());
         Ok(neutral::SUCCESS)
     }
 
     fn cancel(&self, rank: &Rank) -> Outcome<()> {
-        if P::COLLECTIVE {
-            let what = format_args!("a collective operation cannot be cancelled");
-            return Err(blame(neutral::ERR_REQUEST, what));
-        }
         let active = self.active.borrow();
         let request = active.as_ref().ok_or(neutral::ERR_REQUEST)?;
         request.cancel(&mut rank.enter());

@@ -19,7 +19,7 @@ pub fn free<A: Abi>(call: &Call<'_, A>, request: InOut<'_, A::Request>) -> Outco
         State::Other(kind) => kind.abandon(call.rank())?,
         // Others may read the buffers of a collective as long as it is under way, and MPI
         // forbids to free it.
-        State::Collective(..) if !operation.is_complete() => {
+        State::Collective(..) | State::Small(..) if !operation.is_complete() => {
             return Err(neutral::ERR_REQUEST.into());
         }
         _ => neutral::SUCCESS,

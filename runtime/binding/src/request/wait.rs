@@ -3,6 +3,7 @@
 
 use super::completion::{Finished, live};
 use super::several::{Requests, report_all, report_any, report_some};
+use super::short;
 use crate::arguments::{Call, Failure, Outcome};
 use crate::passed::{InOut, InOutArray, Out, OutArray, StatusArray, StatusOut};
 use cohort_abi::{Abi, Handle, neutral};
@@ -48,11 +49,25 @@ fn one<A: Abi, const WAIT: bool>(
     request: &Cell<A::Request>,
     status: StatusOut<'_, A>,
 ) -> Outcome<Option<Result<(), Failure>>> {
+    match short::end::<A, WAIT>(call, request, status) {
+        Some(is_over) => Ok(is_over.then_some(Ok(()))),
+        None => long_one::<A, WAIT>(call, request, status),
+    }
+}
+
+/// [`one`] of any request.
+#[inline(never)]
+fn long_one<A: Abi, const WAIT: bool>(
+    call: &Call<'_, A>,
+    request: &Cell<A::Request>,
+    status: StatusOut<'_, A>,
+) -> Outcome<Option<Result<(), Failure>>> {
     let Some(operation) = live(call, request.get())? else {
         status.write_empty();
         return Ok(Some(Ok(())));
     };
-    if !go_on::<WAIT>(call, operation, || operation.is_complete()) {
+    let is_complete = operation.is_complete() || WAIT && operation.await_briefly();
+    if !is_complete && !turn::<WAIT>(call, operation, || operation.is_complete()) {
         return Ok(None);
     }
     let finished: Finished = operation.finish(call);

@@ -1,43 +1,66 @@
-//! Categories: one for the settings, one for the counters, and one that holds both.
+//! Categories: one for the settings, one for the counters, one for the events, one for the variables of a
+//! communicator, and one that holds all.
 
-use super::performance::COUNTERS;
+use super::events::EVENTS;
+use super::performance::counts;
 use super::{answer, give, look_up, nth, open, result};
 use crate::arguments::{Call, Outcome};
 use crate::passed::{InOut, Out, OutArray, Text, TextOut};
 use cohort_abi::{Abi, neutral};
 use cohort_base::settings::TABLE;
 use core::ffi::c_int;
+use core::ops::Range;
 
-/// A category: which variables and categories it holds, by number.
+/// A category: which variables, events and categories it holds, by number.
 struct Category {
     name: &'static str,
     help: &'static str,
-    controls: fn() -> usize,
-    performances: fn() -> usize,
-    categories: &'static [c_int],
+    controls: fn() -> Range<usize>,
+    performances: fn() -> Range<usize>,
+    events: fn() -> Range<usize>,
+    categories: Range<usize>,
 }
+
+/// One that holds nothing.
+const EMPTY: Category = Category {
+    name: "",
+    help: "",
+    controls: || 0..0,
+    performances: || 0..0,
+    events: || 0..0,
+    categories: 0..0,
+};
 
 static CATEGORIES: &[Category] = &[
     Category {
         name: "cohort",
         help: "everything that Cohort shows",
-        controls: || 0,
-        performances: || 0,
-        categories: &[1, 2],
+        categories: 1..5,
+        ..EMPTY
     },
     Category {
         name: "cohort_settings",
         help: "the COHORT_* settings of the job",
-        controls: || TABLE.len(),
-        performances: || 0,
-        categories: &[],
+        controls: || 0..TABLE.len(),
+        ..EMPTY
     },
     Category {
         name: "cohort_steal",
         help: "what the calling rank did for others, and how often it slept",
-        controls: || 0,
-        performances: || COUNTERS.len(),
-        categories: &[],
+        performances: || 0..counts().0,
+        ..EMPTY
+    },
+    Category {
+        name: "cohort_events",
+        help: "what happens to the calling rank",
+        events: || 0..EVENTS.len(),
+        ..EMPTY
+    },
+    Category {
+        name: "cohort_comm",
+        help: "what the calling rank does on one communicator",
+        performances: || counts().0..counts().0 + counts().1,
+        ..EMPTY
     },
 ];
 
@@ -84,8 +107,8 @@ pub fn category_get_info<A: Abi>(
         let category = nth(CATEGORIES, index)?;
         give(category.name, name, name_length);
         give(category.help, text, text_length);
-        answer(controls, (category.controls)() as c_int);
-        answer(performances, (category.performances)() as c_int);
+        answer(controls, (category.controls)().len() as c_int);
+        answer(performances, (category.performances)().len() as c_int);
         answer(categories, category.categories.len() as c_int);
         Ok(())
     })
@@ -98,19 +121,16 @@ pub fn category_get_num_events<A: Abi>(
     count: Out<'_, c_int>,
 ) -> Outcome<()> {
     open::<A>(call, |_| {
-        nth(CATEGORIES, index).and_then(|_| result(count, 0))
+        let category = nth(CATEGORIES, index)?;
+        result(count, (category.events)().len() as c_int)
     })
 }
 
 /// Gives the program as many numbers as it has room for.
-fn list(
-    numbers: impl Iterator<Item = c_int>,
-    room: c_int,
-    target: OutArray<'_, c_int>,
-) -> Outcome<()> {
+fn list(numbers: Range<usize>, room: c_int, target: OutArray<'_, c_int>) -> Outcome<()> {
     let room = usize::try_from(room).map_err(|_| neutral::T_ERR_INVALID)?;
-    let mut numbers = numbers.take(room).peekable();
-    if numbers.peek().is_some() {
+    let numbers = numbers.take(room).map(|number| number as c_int);
+    if numbers.len() > 0 {
         let places = target.places(room);
         places
             .map_err(|_| neutral::T_ERR_INVALID)?
@@ -138,11 +158,11 @@ macro_rules! contents {
 
 contents! {
     /// `MPI_T_category_get_cvars`.
-    category_get_cvars category 0..(category.controls)() as c_int;
+    category_get_cvars category (category.controls)();
     /// `MPI_T_category_get_pvars`.
-    category_get_pvars category 0..(category.performances)() as c_int;
+    category_get_pvars category (category.performances)();
     /// `MPI_T_category_get_categories`.
-    category_get_categories category category.categories.iter().copied();
-    /// `MPI_T_category_get_events`: there are none.
-    category_get_events _category core::iter::empty();
+    category_get_categories category category.categories.clone();
+    /// `MPI_T_category_get_events`.
+    category_get_events category (category.events)();
 }

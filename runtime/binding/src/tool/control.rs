@@ -71,7 +71,7 @@ pub fn cvar_get_info<A: Abi>(
 pub fn cvar_handle_alloc<A: Abi>(
     call: &Call<'_, A>,
     index: c_int,
-    _object: *mut c_void,
+    _object: Base,
     handle: Out<'_, *mut c_void>,
     count: Out<'_, c_int>,
 ) -> Outcome<()> {

@@ -1,28 +1,25 @@
-//! Performance variables: what the calling rank did for others and how often it slept. They count all the time
-//! and cannot be written.
+//! Performance variables: what the calling rank did for others and how often it slept, which are counted all the time
+//! and cannot be written, and what it does on one communicator ([`super::communicators`]).
 
-use super::{answer, give, given, look_up, nth, open, result, wanted};
+use super::communicators::{self, VARIABLES};
+use super::variable::Variable;
+use super::{answer, give, given, open, result, wanted};
 use crate::arguments::{Call, Outcome};
 use crate::passed::{Base, InOut, Out, Text, TextOut};
 use crate::process::Process;
+use crate::process::followed::Follower;
 use crate::process::tools::Bound;
 use cohort_abi::{Abi, Handle, neutral};
-use cohort_engine::rank::StealCounts;
 use core::ffi::{c_int, c_void};
-
-/// One counter.
-pub(super) struct Counter {
-    name: &'static str,
-    help: &'static str,
-    read: fn(&StealCounts) -> u64,
-}
 
 macro_rules! counters {
     ($($name:literal $help:literal $($field:ident).+;)*) => {
-        /// All of them.
-        pub(super) static COUNTERS: &[Counter] = &[$(Counter {
+        /// Those that are counted all the time.
+        static COUNTERS: &[Variable] = &[$(Variable {
             name: $name,
             help: $help,
+            class: neutral::T_PVAR_CLASS_COUNTER,
+            of_comm: None,
             read: |counts| counts.$($field).+,
         },)*];
     };
@@ -52,9 +49,26 @@ counters! {
     "cohort_auto_helper_chosen" "auto: times the fallback was a helper, as no signal reaches the program" helper_chosen;
 }
 
+/// How many there are of each kind: those that are counted all the time, and those of a communicator after them.
+pub(super) fn counts() -> (usize, usize) {
+    (COUNTERS.len(), VARIABLES.len())
+}
+
+/// All of them, by index.
+fn all() -> impl Iterator<Item = &'static Variable> {
+    COUNTERS.iter().chain(VARIABLES)
+}
+
+/// The variable with the program's index.
+fn variable(index: c_int) -> Outcome<&'static Variable> {
+    let place = usize::try_from(index).ok();
+    let found = place.and_then(|place| all().nth(place));
+    found.ok_or_else(|| neutral::T_ERR_INVALID_INDEX.into())
+}
+
 /// `MPI_T_pvar_get_num`.
 pub fn pvar_get_num<A: Abi>(call: &Call<'_, A>, count: Out<'_, c_int>) -> Outcome<()> {
-    open::<A>(call, |_| result(count, COUNTERS.len() as c_int))
+    open::<A>(call, |_| result(count, all().count() as c_int))
 }
 
 /// `MPI_T_pvar_get_index`.
@@ -65,10 +79,11 @@ pub fn pvar_get_index<A: Abi>(
     index: Out<'_, c_int>,
 ) -> Outcome<()> {
     open::<A>(call, |_| {
-        if A::tool_class_in(class) != neutral::T_PVAR_CLASS_COUNTER {
-            return Err(neutral::T_ERR_INVALID_NAME.into());
-        }
-        look_up(COUNTERS.iter().map(|counter| counter.name), name, index)
+        let (class, name) = (A::tool_class_in(class), name.get());
+        let name = name.ok_or(neutral::T_ERR_INVALID)?.to_bytes();
+        let is_it = |known: &Variable| known.class == class && known.name.as_bytes() == name;
+        let found = all().position(is_it).ok_or(neutral::T_ERR_INVALID_NAME)?;
+        result(index, found as c_int)
     })
 }
 
@@ -90,21 +105,28 @@ pub fn pvar_get_info<A: Abi>(
     atomic: Out<'_, c_int>,
 ) -> Outcome<()> {
     open::<A>(call, |_| {
-        let counter = nth(COUNTERS, index)?;
-        let kind = neutral::handle::UNSIGNED_LONG_LONG;
-        give(counter.name, name, name_length);
-        give(counter.help, text, text_length);
+        let known = variable(index)?;
+        let kind = match known.of_comm {
+            Some(quantity) if quantity.is_time() => neutral::handle::DOUBLE,
+            _ => neutral::handle::UNSIGNED_LONG_LONG,
+        };
+        let (binds_to, is_always_there) = match known.of_comm {
+            Some(_) => (neutral::T_BIND_MPI_COMM, 0),
+            None => (neutral::T_BIND_NO_OBJECT, 1),
+        };
+        give(known.name, name, name_length);
+        give(known.help, text, text_length);
         answer(
             verbosity,
             A::tool_verbosity_out(neutral::T_VERBOSITY_TUNER_BASIC),
         );
-        answer(class, A::tool_class_out(neutral::T_PVAR_CLASS_COUNTER));
+        answer(class, A::tool_class_out(known.class));
         answer(datatype, A::Datatype::from_neutral(call.context(), kind));
         answer(words, core::ptr::null_mut());
-        answer(bind, A::tool_bind_out(neutral::T_BIND_NO_OBJECT));
-        answer(read_only, 1);
-        answer(continuous, 1);
-        answer(atomic, 0);
+        answer(bind, A::tool_bind_out(binds_to));
+        answer(read_only, is_always_there);
+        answer(continuous, is_always_there);
+        answer(atomic, 1 - is_always_there);
         Ok(())
     })
 }
@@ -135,6 +157,7 @@ pub fn pvar_session_free<A: Abi>(
             .tool
             .performances
             .remove_all(|bound| bound.session == ended.addr());
+        communicators::unfollow(process, |_, follower| follower.session == ended.addr());
         session.set(core::ptr::null_mut());
         Ok(())
     })
@@ -151,20 +174,34 @@ pub fn pvar_handle_alloc<A: Abi>(
     call: &Call<'_, A>,
     session: *mut c_void,
     index: c_int,
-    _object: *mut c_void,
+    object: Base,
     handle: Out<'_, *mut c_void>,
     count: Out<'_, c_int>,
 ) -> Outcome<()> {
     open::<A>(call, |process| {
         check_session(process, session)?;
-        nth(COUNTERS, index)?;
+        let known = variable(index)?;
         let handle = wanted(handle)?;
+        let of_comm = match known.of_comm {
+            Some(quantity) => Some((quantity, communicators::object::<A>(process, object)?)),
+            None => None,
+        };
         result(count, 1)?;
-        let index = index as usize;
-        handle.write(process.tool.performances.add(Bound {
-            index,
+        let made = process.tool.performances.add(Bound {
+            index: index as usize,
             session: session.addr(),
-        }));
+        });
+        if let Some((quantity, comm)) = of_comm {
+            let follower = Follower {
+                session: session.addr(),
+                comm,
+                quantity,
+                is_running: false,
+                value: 0,
+            };
+            communicators::follow(process, made.addr(), follower);
+        }
+        handle.write(made);
         Ok(())
     })
 }
@@ -177,23 +214,64 @@ pub fn pvar_handle_free<A: Abi>(
 ) -> Outcome<()> {
     open::<A>(call, |process| {
         let handle = given(handle)?;
-        of_handle(process, session, handle.get())?;
-        process.tool.performances.remove(handle.get());
+        let freed = handle.get();
+        of_handle(process, session, freed)?;
+        process.tool.performances.remove(freed);
+        communicators::unfollow(process, |other, _| other == freed.addr());
         handle.set(core::ptr::null_mut());
         Ok(())
     })
 }
 
-/// The counter of a session's handle.
+/// The variable of a session's handle.
 fn of_handle(
     process: &Process,
     session: *mut c_void,
     handle: *mut c_void,
-) -> Outcome<&'static Counter> {
+) -> Outcome<&'static Variable> {
     check_session(process, session)?;
     let bound = process.tool.performances.get(handle);
     let bound = bound.filter(|bound| bound.session == session.addr());
-    Ok(&COUNTERS[bound.ok_or(neutral::T_ERR_INVALID_HANDLE)?.index])
+    variable(bound.ok_or(neutral::T_ERR_INVALID_HANDLE)?.index as c_int)
+}
+
+/// Has `then` look at what a handle counts of a communicator; `refusal` is for handles of other variables.
+fn with_follower(
+    process: &Process,
+    (session, handle): (*mut c_void, *mut c_void),
+    refusal: i32,
+    then: impl FnOnce(&mut Follower),
+) -> Outcome<()> {
+    of_handle(process, session, handle)?;
+    let followed = &process.tool.followed;
+    followed
+        .with(handle.addr(), then)
+        .ok_or_else(|| refusal.into())
+}
+
+/// The same for `MPI_T_PVAR_ALL_HANDLES` too, which passes over variables to which it does not apply.
+fn with_followers<A: Abi>(
+    call: &Call<'_, A>,
+    (session, handle): (*mut c_void, *mut c_void),
+    refusal: i32,
+    mut then: impl FnMut(&mut Follower),
+) -> Outcome<()> {
+    open::<A>(call, |process| {
+        if handle.addr() != A::T_PVAR_ALL_HANDLES {
+            return with_follower(process, (session, handle), refusal, then);
+        }
+        check_session(process, session)?;
+        process.tool.followed.each_of(session.addr(), &mut then);
+        Ok(())
+    })
+}
+
+/// Refuses NULL.
+fn check_buffer(buffer: Base) -> Outcome<()> {
+    match buffer.is_null() {
+        true => Err(neutral::T_ERR_INVALID.into()),
+        false => Ok(()),
+    }
 }
 
 /// `MPI_T_pvar_read`.
@@ -204,51 +282,75 @@ pub fn pvar_read<A: Abi>(
     buffer: Base,
 ) -> Outcome<()> {
     open::<A>(call, |process| {
-        let counter = of_handle(process, session, handle)?;
-        let counts = process.objects.rank().steal_counts();
-        if buffer.is_null() {
-            return Err(neutral::T_ERR_INVALID.into());
+        let known = of_handle(process, session, handle)?;
+        check_buffer(buffer)?;
+        if known.of_comm.is_some() {
+            let read = |follower: &mut Follower| communicators::read(follower, buffer, false);
+            let of = (session, handle);
+            return with_follower(process, of, neutral::T_ERR_INVALID_HANDLE, read);
         }
-        buffer.write(&(counter.read)(&counts).to_ne_bytes());
+        let counts = process.objects.rank().steal_counts();
+        buffer.write(&(known.read)(&counts).to_ne_bytes());
         Ok(())
     })
 }
 
-macro_rules! impossible {
-    ($($(#[$page:meta])* $name:ident($($argument:ident: $type:ty)?) $all:ident $error:ident;)*) => {$(
-        $(#[$page])*
-        pub fn $name<A: Abi>(
-            call: &Call<'_, A>,
-            session: *mut c_void,
-            handle: *mut c_void,
-            $($argument: $type,)?
-        ) -> Outcome<()> {
-            open::<A>(call, |process| {
-                if $all && handle.addr() == A::T_PVAR_ALL_HANDLES {
-                    // Variables to which it does not apply are passed over.
-                    return check_session(process, session);
-                }
-                of_handle(process, session, handle)?;
-                Err(neutral::$error.into())
-            })
-        }
-    )*};
+/// `MPI_T_pvar_start`. What is counted all the time cannot be started.
+pub fn pvar_start<A: Abi>(
+    call: &Call<'_, A>,
+    session: *mut c_void,
+    handle: *mut c_void,
+) -> Outcome<()> {
+    let refusal = neutral::T_ERR_PVAR_NO_STARTSTOP;
+    with_followers(call, (session, handle), refusal, |it| it.is_running = true)
 }
 
-/// Whether a call takes `MPI_T_PVAR_ALL_HANDLES`.
-const TAKES_ALL: bool = true;
-/// The same, for those that do not.
-const TAKES_ONE: bool = false;
+/// `MPI_T_pvar_stop`. What is counted all the time cannot be stopped.
+pub fn pvar_stop<A: Abi>(
+    call: &Call<'_, A>,
+    session: *mut c_void,
+    handle: *mut c_void,
+) -> Outcome<()> {
+    let refusal = neutral::T_ERR_PVAR_NO_STARTSTOP;
+    with_followers(call, (session, handle), refusal, |it| it.is_running = false)
+}
 
-impossible! {
-    /// `MPI_T_pvar_start`: the counters count all the time.
-    pvar_start() TAKES_ALL T_ERR_PVAR_NO_STARTSTOP;
-    /// `MPI_T_pvar_stop`: the counters count all the time.
-    pvar_stop() TAKES_ALL T_ERR_PVAR_NO_STARTSTOP;
-    /// `MPI_T_pvar_reset`: the counters are read-only.
-    pvar_reset() TAKES_ALL T_ERR_PVAR_NO_WRITE;
-    /// `MPI_T_pvar_write`: the counters are read-only.
-    pvar_write(_buffer: Base) TAKES_ONE T_ERR_PVAR_NO_WRITE;
-    /// `MPI_T_pvar_readreset`: the counters are read-only.
-    pvar_readreset(_buffer: Base) TAKES_ONE T_ERR_PVAR_NO_ATOMIC;
+/// `MPI_T_pvar_reset`. What is counted all the time is read-only.
+pub fn pvar_reset<A: Abi>(
+    call: &Call<'_, A>,
+    session: *mut c_void,
+    handle: *mut c_void,
+) -> Outcome<()> {
+    let refusal = neutral::T_ERR_PVAR_NO_WRITE;
+    with_followers(call, (session, handle), refusal, |it| it.value = 0)
+}
+
+/// `MPI_T_pvar_write`. What is counted all the time is read-only.
+pub fn pvar_write<A: Abi>(
+    call: &Call<'_, A>,
+    session: *mut c_void,
+    handle: *mut c_void,
+    buffer: Base,
+) -> Outcome<()> {
+    open::<A>(call, |process| {
+        let refusal = neutral::T_ERR_PVAR_NO_WRITE;
+        with_follower(process, (session, handle), refusal, |follower| {
+            communicators::write(follower, buffer);
+        })
+    })
+}
+
+/// `MPI_T_pvar_readreset`. What is counted all the time is read-only.
+pub fn pvar_readreset<A: Abi>(
+    call: &Call<'_, A>,
+    session: *mut c_void,
+    handle: *mut c_void,
+    buffer: Base,
+) -> Outcome<()> {
+    open::<A>(call, |process| {
+        let refusal = neutral::T_ERR_PVAR_NO_ATOMIC;
+        with_follower(process, (session, handle), refusal, |follower| {
+            communicators::read(follower, buffer, true);
+        })
+    })
 }

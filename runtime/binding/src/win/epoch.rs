@@ -172,14 +172,18 @@ pub fn lock<A: Abi>(
     assertions: c_int,
     win: A::Win,
 ) -> Outcome<()> {
-    let lock_type = A::lock_type_in(kind);
-    let exclusive = lock_type == neutral::LOCK_EXCLUSIVE;
-    let is_plain = assertions == 0 && (exclusive || lock_type == neutral::LOCK_SHARED);
-    if is_plain
-        && short::to_lock(call, win)
-            .is_some_and(|window| window.lock_now(rank.cast_unsigned(), exclusive))
+    if assertions == 0
+        && let Some(window) = short::window(call, win)
     {
-        return Ok(());
+        let member = rank.cast_unsigned();
+        let is_held = match A::lock_type_in(kind) {
+            neutral::LOCK_EXCLUSIVE => window.lock_now::<true>(member),
+            neutral::LOCK_SHARED => window.lock_now::<false>(member),
+            _ => false,
+        };
+        if is_held {
+            return Ok(());
+        }
     }
     long_lock(call, kind, rank, assertions, win)
 }
@@ -225,7 +229,7 @@ fn long_unlock<A: Abi>(call: &Call<'_, A>, rank: c_int, win: A::Win) -> Outcome<
 /// `MPI_Win_lock_all`. Waits for the locks of this node, as [`lock`] does.
 #[inline(always)]
 pub fn lock_all<A: Abi>(call: &Call<'_, A>, assertions: c_int, win: A::Win) -> Outcome<()> {
-    let is_held = assertions == 0 && short::to_lock(call, win).is_some_and(Window::lock_all_now);
+    let is_held = assertions == 0 && short::window(call, win).is_some_and(Window::lock_all_now);
     match is_held {
         true => Ok(()),
         false => long_lock_all(call, assertions, win),

@@ -43,7 +43,7 @@ impl<'a> Few<'a> {
         if count.wrapping_sub(1) >= FEW {
             return None;
         }
-        let window = &*call.objects().win(win.neutral()).ok()?.window;
+        let window = window(call, win)?;
         let bytes = count * u64::from(dense.size);
         let reach = window.reach(rank.cast_unsigned(), displacement, bytes)?;
         Some(Self {
@@ -144,15 +144,9 @@ impl<'a> Few<'a> {
     }
 }
 
-/// The window of a handle, for calls that say errors elsewhere.
+/// The window of a handle, for calls that say errors elsewhere. Of a program with very many windows, the last ones take
+/// the long way.
 #[inline(always)]
 pub(super) fn window<'a, A: Abi>(call: &Call<'a, A>, win: A::Win) -> Option<&'a Window> {
-    Some(&*call.objects().win(win.neutral()).ok()?.window)
-}
-
-/// [`window`], if the program may lock it.
-#[inline(always)]
-pub(super) fn to_lock<'a, A: Abi>(call: &Call<'a, A>, win: A::Win) -> Option<&'a Window> {
-    let win = call.objects().win(win.neutral()).ok()?;
-    (!win.has_no_locks()).then_some(&*win.window)
+    call.objects().window(win.word())
 }

@@ -87,7 +87,10 @@ fn argument(parameters: &[&Parameter]) -> Option<(String, usize)> {
         return Some((name, 1));
     }
     let constructor = match parameter.kind.as_str() {
-        "BUFFER" | "LOGICAL_VOID" => "Base",
+        // The last is the address of a handle of whatever kind.
+        "BUFFER" | "LOGICAL_VOID" | "TOOL_MPI_OBJ" => "Base",
+        // What `MPI_T_event_read` and its like fill.
+        "C_BUFFER" if parameter.name == "buffer" => "Base",
         // A `void*` that leads to a pointer.
         "C_BUFFER" | "C_BUFFER2" | "ATTRIBUTE_VAL" | "ATTRIBUTE_VAL_10" => {
             return Some((format!("Out::<*mut c_void>::new({name}.cast())"), 1));
@@ -133,7 +136,7 @@ fn is_count(parameter: &Parameter) -> bool {
 fn is_opaque(parameter: &Parameter) -> bool {
     let is_value = parameter.direction == Direction::In;
     match parameter.kind.as_str() {
-        "EXTRA_STATE" | "EXTRA_STATE2" | "TOOL_MPI_OBJ" | "ARGUMENT_LIST" => true,
+        "EXTRA_STATE" | "EXTRA_STATE2" | "ARGUMENT_LIST" => true,
         "ATTRIBUTE_VAL" | "ATTRIBUTE_VAL_10" => is_value,
         _ => false,
     }

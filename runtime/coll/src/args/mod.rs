@@ -3,10 +3,15 @@
 
 mod blocks;
 mod form;
+mod kind;
+mod label;
 mod reduction;
+pub(crate) mod small;
 
 pub use blocks::Blocks;
 pub(crate) use form::Form;
+pub(crate) use kind::Kind;
+pub(crate) use label::Label;
 pub(crate) use reduction::elements_of;
 pub use reduction::{Reduction, Scan};
 

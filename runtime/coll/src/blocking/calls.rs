@@ -1,8 +1,8 @@
 //! The blocking collectives as functions.
 
 use super::{local, nodes};
-use crate::args::{Blocks, Call, Form, Reduction, Scan};
-use crate::members::{Extent, Group, Hierarchy, LocalGroup};
+use crate::args::{Blocks, Call, Form, Label, Reduction, Scan};
+use crate::members::{Caller, Extent, Group, Hierarchy, LocalGroup};
 use crate::memory::reserve;
 use crate::nonblocking::meet;
 use cohort_core::EngineError;
@@ -17,11 +17,21 @@ use cohort_datatype::Buffer;
 /// Those of the operation's own function.
 pub unsafe fn run(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
     // SAFETY: the caller's conditions.
+    unsafe { run_as(group, call, Form::Blocking) }
+}
+
+/// [`run`] in this form.
+///
+/// # Safety
+/// As [`run`].
+unsafe fn run_as(group: &Group<'_>, call: &Call<'_>, form: Form) -> Result<(), EngineError> {
+    let label = Label::of(call, form);
+    // SAFETY: the caller's conditions.
     unsafe {
-        match group.extent() {
+        match group.extent(label) {
             Extent::OneNode(group) => local::run_any(&group, call),
-            Extent::Compared(group) => compared(&group, call, Form::Blocking),
-            Extent::Nodes(hierarchy) => nodes::run(group, hierarchy, call),
+            Extent::Compared(group) => compared(&group, call, form),
+            Extent::Nodes(hierarchy) => nodes::run(&Caller { group, label }, hierarchy, call),
         }
     }
 }
@@ -32,12 +42,13 @@ pub unsafe fn run(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError>
 /// As [`run`].
 #[inline(always)]
 unsafe fn dispatch(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
+    let label = Label::of(call, Form::Blocking);
     // SAFETY: the caller's conditions.
     unsafe {
-        match group.extent() {
+        match group.extent(label) {
             Extent::OneNode(group) => local::run(&group, call),
             Extent::Compared(group) => compared(&group, call, Form::Blocking),
-            Extent::Nodes(hierarchy) => nodes::run(group, hierarchy, call),
+            Extent::Nodes(hierarchy) => nodes::run(&Caller { group, label }, hierarchy, call),
         }
     }
 }
@@ -65,7 +76,7 @@ unsafe fn compared(group: &LocalGroup<'_>, call: &Call<'_>, form: Form) -> Resul
 /// # Errors
 /// [`EngineError::Disagreement`].
 pub unsafe fn compare(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
-    match group.extent() {
+    match group.extent(Label::NONE) {
         // SAFETY: the caller's conditions.
         Extent::Compared(group) => unsafe { meet(&group, call, Form::Blocking) },
         _ => Ok(()),
@@ -81,7 +92,7 @@ pub unsafe fn compare(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineEr
 /// # Errors
 /// [`EngineError::Disagreement`], no memory.
 pub unsafe fn compare_persistent(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
-    match group.extent() {
+    match group.extent(Label::NONE) {
         // SAFETY: the caller's conditions.
         Extent::Compared(group) => unsafe { meet(&group, call, Form::Persistent) },
         Extent::Nodes(hierarchy)
@@ -103,12 +114,7 @@ pub unsafe fn compare_persistent(group: &Group<'_>, call: &Call<'_>) -> Result<(
 /// As [`run`].
 pub unsafe fn run_within(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
     // SAFETY: the caller's conditions.
-    unsafe {
-        match group.extent() {
-            Extent::Compared(group) => compared(&group, call, Form::Internal),
-            _ => run(group, call),
-        }
-    }
+    unsafe { run_as(group, call, Form::Internal) }
 }
 
 /// A barrier as a part of a call that makes or frees an object.
@@ -217,8 +223,9 @@ pub fn view<const N: usize, R>(
     mut mine: [i32; N],
     read: impl FnOnce(&[[i32; N]]) -> R,
 ) -> Result<R, EngineError> {
-    if let Extent::Nodes(hierarchy) = group.extent() {
-        return nodes::view(group, hierarchy, mine, read);
+    let label = Label::TABLE;
+    if let Extent::Nodes(hierarchy) = group.extent(label) {
+        return nodes::view(&Caller { group, label }, hierarchy, mine, read);
     }
     let mut all = reserve(group.size())?;
     all.resize(group.size(), [0; N]);
@@ -280,7 +287,7 @@ pub unsafe fn reduce(
 pub unsafe fn allreduce(group: &Group<'_>, call: &Reduction<'_>) -> Result<(), EngineError> {
     // SAFETY: the caller's conditions.
     unsafe {
-        match group.extent() {
+        match group.extent(Label::ALLREDUCE) {
             Extent::OneNode(group) => local::allreduce(&group, call),
             Extent::Compared(group) => {
                 let reduction = *call;
@@ -300,8 +307,10 @@ unsafe fn allreduce_among_nodes(
     call: &Reduction<'_>,
 ) -> Result<(), EngineError> {
     let reduction = *call;
+    let label = Label::ALLREDUCE;
+    let caller = Caller { group, label };
     // SAFETY: the caller's conditions.
-    unsafe { nodes::run(group, hierarchy, &Call::Allreduce { reduction }) }
+    unsafe { nodes::run(&caller, hierarchy, &Call::Allreduce { reduction }) }
 }
 
 /// `MPI_Reduce_scatter` (and `_block`): member *i* gets `counts[i]` elements of the result.

@@ -9,10 +9,11 @@
 //! meeting takes as long as it takes all ranks to run once. A schedule needs one meeting if the last to come does all
 //! the work, which pays as long as that takes less time than half the work and another meeting.
 
-use super::round::{Round, runs_others};
+use super::round::Round;
 use crate::args::{Call, Reduction};
 use crate::members::{INLINE, LocalGroup};
-use crate::nonblocking::{AT_ONCE_MAX, finish, post};
+use crate::nonblocking::{AT_ONCE_MAX, Manner, Spot, finish, post};
+use crate::spin::runs_others;
 use cohort_base::settings::{Algorithm, Algorithms};
 use cohort_core::EngineError;
 
@@ -146,10 +147,21 @@ pub(crate) unsafe fn run_schedule(
         Movers::Last => u64::MAX,
         Movers::Everyone => AT_ONCE_MAX,
     };
+    let manner = Manner {
+        alone,
+        ..Manner::ONCE
+    };
     // SAFETY: the caller's buffers, which live to the end of this call.
-    let request = unsafe { post(group.rank().forever(), &group.place(), call, alone, None)? };
+    let request = unsafe {
+        post(
+            group.rank().forever(),
+            &Spot::Next(&group.place()),
+            call,
+            manner,
+        )?
+    };
     if movers == Movers::Last {
-        runs_others(group, &mut || request.is_complete());
+        runs_others(group.rank().node(), &mut || request.is_complete());
     }
     finish(group.owner, request)
 }

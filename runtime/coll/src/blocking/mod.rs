@@ -11,6 +11,7 @@
 mod calls;
 mod choice;
 mod inter;
+mod lent;
 mod local;
 mod nodes;
 mod operands;

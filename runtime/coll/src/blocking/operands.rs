@@ -1,7 +1,8 @@
 //! Operands that members post, small ones as data and large ones as addresses, and folds of them.
 
-use super::round::{Finish, Posted, Round};
+use super::round::{Finish, Posted, Record, Round};
 use crate::args::Reduction;
+use crate::args::small::copy_small;
 use crate::fold::{Folder, Runner};
 use crate::members::{INLINE, LocalGroup};
 use crate::memory::{Scratch, reserve};
@@ -16,6 +17,11 @@ pub(crate) struct Addresses {
     pub(crate) output: *mut u8,
     /// Length of the operand.
     pub(crate) bytes: u64,
+}
+
+// SAFETY: no other record has this number.
+unsafe impl Record for Addresses {
+    const NUMBER: u64 = 2;
 }
 
 impl Folder<'_> {
@@ -39,13 +45,16 @@ impl Folder<'_> {
         range: Range<u64>,
         output: *mut u8,
     ) -> Result<(), EngineError> {
-        // SAFETY: the caller's promise.
-        unsafe { check_sizes(round)? };
         let count = range.end - range.start;
+        let size = self.datatype().size() as u64;
+        // SAFETY: the caller's promise.
+        if unsafe { self.fold_dense(round, &members, range.start * size, count, output) } {
+            return Ok(());
+        }
+        check_sizes(round)?;
         if count == 0 {
             return Ok(());
         }
-        let size = self.datatype().size() as u64;
         let target = self.buffer(output, count);
         let scratch = match self.datatype().is_dense() {
             true => None,
@@ -53,8 +62,8 @@ impl Folder<'_> {
         };
         let last = members.end - 1;
         for member in members.rev() {
-            let Posted::Inline { data, .. } = round.posted(member) else {
-                unreachable!("a small reduction posts data")
+            let Posted::Inline { data, .. } = round.posted::<Addresses>(member) else {
+                round.end_crossed(member, round.label())
             };
             // SAFETY: the entry holds the range; the scratch has room for `count` elements.
             unsafe {
@@ -70,6 +79,48 @@ impl Folder<'_> {
             }
         }
         Ok(())
+    }
+
+    /// [`Folder::fold_entries`] of dense elements in one pass over the entries, from byte `first` of each on. `false`:
+    /// they are not dense, or not equally long, and what `output` holds does not count.
+    ///
+    /// # Safety
+    /// As for [`Folder::fold_entries`].
+    #[inline]
+    unsafe fn fold_dense(
+        &self,
+        round: &Round<'_>,
+        members: &Range<usize>,
+        first: u64,
+        count: u64,
+        output: *mut u8,
+    ) -> bool {
+        let Some(kernel) = self.kernel().filter(|_| self.datatype().is_dense()) else {
+            return false;
+        };
+        let bytes = count * self.datatype().size() as u64;
+        let (mut length, last) = (None, members.end - 1);
+        for member in members.clone().rev() {
+            let Posted::Inline {
+                data,
+                bytes: posted,
+            } = round.posted::<Addresses>(member)
+            else {
+                return false;
+            };
+            if *length.get_or_insert(posted) != posted || posted < first + bytes {
+                return false;
+            }
+            // SAFETY: the entry holds the range; the output has room for it.
+            unsafe {
+                let data = data.add(first as usize);
+                match member == last {
+                    true => copy_small(data, output, bytes as usize),
+                    false => kernel(data, output, count as usize),
+                }
+            }
+        }
+        true
     }
 
     /// Folds `count` elements of the first `members` small posts of `round` into `output`, from the
@@ -88,8 +139,7 @@ impl Folder<'_> {
         count: u64,
         output: *mut u8,
     ) -> Result<(), EngineError> {
-        // SAFETY: the caller's promise.
-        unsafe { check_sizes(round)? };
+        check_sizes(round)?;
         let bytes = count * self.datatype().size() as u64;
         let mut room = [[0_u64; INLINE / 8]; 2];
         let scratch = match self.datatype().is_dense() {
@@ -101,8 +151,8 @@ impl Folder<'_> {
             Some(scratch) => scratch.each_ref().map(|scratch| scratch.base),
         };
         for member in 0..members {
-            let Posted::Inline { data, .. } = round.posted(member) else {
-                unreachable!("a small reduction posts data")
+            let Posted::Inline { data, .. } = round.posted::<Addresses>(member) else {
+                round.end_crossed(member, round.label())
             };
             // SAFETY: the entry holds the elements, and either room takes them.
             unsafe {
@@ -140,18 +190,14 @@ impl Folder<'_> {
 /// Looks whether the operands that all members have posted are equally long, as MPI demands. All members find the
 /// same.
 ///
-/// # Safety
-/// All members have posted their operands in this round: data, or [`Addresses`].
-///
 /// # Errors
 /// [`EngineError::Truncated`], which names the longest and the shortest.
-unsafe fn check_sizes(round: &Round<'_>) -> Result<(), EngineError> {
+fn check_sizes(round: &Round<'_>) -> Result<(), EngineError> {
     let (mut buffer, mut message) = (u64::MAX, 0);
     for member in 0..round.members() {
         let bytes = match round.posted(member) {
             Posted::Inline { bytes, .. } => bytes,
-            // SAFETY: the caller's promise; the record outlives our completion.
-            Posted::Address(record) => unsafe { (*record.cast::<Addresses>()).bytes },
+            Posted::Address(Addresses { bytes, .. }) => *bytes,
         };
         (buffer, message) = (buffer.min(bytes), message.max(bytes));
     }
@@ -182,12 +228,10 @@ pub(crate) fn in_blocks(
     let round = Round::begin(group);
     round.post_address(&own);
     round.exchange();
-    // SAFETY: all members of a reducing operation have posted.
-    let agreed = unsafe { check_sizes(&round) };
+    let agreed = check_sizes(&round);
     if agreed.is_ok() {
         for member in 0..group.size() {
-            // SAFETY: every member posts `Addresses` in this round.
-            all.push(*unsafe { round.record::<Addresses>(member) });
+            all.push(*round.record::<Addresses>(member));
         }
         folder.blocks(range).for_each(|block| work(&all, block));
     }

@@ -2,6 +2,7 @@
 
 use super::round::{Posted, Round};
 use crate::args::Blocks;
+use crate::args::small::copy_small;
 use crate::data::{copy_whole, unpack_inline};
 use crate::members::{COPY_MAX, Entry, INLINE};
 use cohort_core::EngineError;
@@ -102,10 +103,8 @@ impl Round<'_> {
         match self.posted(member) {
             // SAFETY: the entry holds that many bytes.
             Posted::Inline { data, bytes } => unsafe { unpack_inline(destination, data, 0, bytes) },
-            // SAFETY: the record is the buffer that the member posted, alive until we complete.
-            Posted::Address(record) => unsafe {
-                copy_whole(destination, *record.cast::<Buffer<'_>>())
-            },
+            // SAFETY: the member's buffer is live until we complete.
+            Posted::Address(buffer) => unsafe { copy_whole(destination, *buffer) },
         }
     }
 
@@ -119,6 +118,13 @@ impl Round<'_> {
         let size = self.members();
         let total = blocks.equal_bytes(size).unwrap_or(u64::MAX);
         let fill = |out: *mut u8| {
+            if let Blocks::Equal(first) = blocks
+                && first.datatype.is_dense()
+            {
+                // They follow each other as they are.
+                // SAFETY: the caller's promise; there is room for the total.
+                return unsafe { copy_small(first.base, out, total as usize) };
+            }
             let block = total / size as u64;
             for member in 0..size {
                 let place = out.wrapping_add(member * block as usize);
@@ -154,9 +160,9 @@ impl Round<'_> {
                 // SAFETY: the entry holds a block for each member.
                 unsafe { unpack_inline(destination, data, me as u64 * block, block) }
             }
-            // SAFETY: the record is the member's `Blocks`, alive until we complete.
-            Posted::Address(record) => unsafe {
-                copy_whole(destination, (*record.cast::<Blocks<'_>>()).block(me))
+            // SAFETY: the member's blocks are live until we complete.
+            Posted::Address(blocks) => unsafe {
+                copy_whole(destination, Blocks::block(blocks, me))
             },
         }
     }

@@ -15,36 +15,47 @@
 //! waiter's heavy barrier, so whoever looks after that sees it; and whoever looked, in vain, before it had posted
 //! before it too, and the waiter sees them both.
 
+use crate::args::{Blocks, Label};
 use crate::members::{
     Awaits, Entry, INLINE, LocalGroup, LocalShared, RING, SCHEDULED, SIDE_BUFFERS, SIDE_BYTES, Slot,
 };
+use crate::spin::spin;
 use crate::tell::{AwaitedRound, Deed};
+use cohort_base::sync::Barriers;
 use cohort_base::sync::atomic::{AtomicU64, Ordering, fence};
-use cohort_base::sync::{Barriers, pause};
+use cohort_base::text::FixedText;
 use cohort_core::wait;
+use cohort_datatype::Buffer;
 
-/// Form of an entry that holds an address.
-const ADDRESS: u64 = u64::MAX;
+/// What is said in an entry beside the label: so many bytes of data, or, from here on, that it holds the address of a
+/// [`Record`] of this type.
+const ADDRESS: u64 = Label::FREE - 15;
+const _: () = assert!((SIDE_BYTES as u64) < ADDRESS);
 
-/// Looks at what a member waits for before it does anything else, when it has a CPU of its
-/// own (a few microseconds, in which members that arrive together meet).
-const POLLS: u32 = 200;
+/// What members post the addresses of.
+///
+/// # Safety
+/// No other type has this number, less than 16.
+pub(crate) unsafe trait Record {
+    const NUMBER: u64;
+}
 
-/// The same when ranks outnumber CPUs.
-const CROWDED_POLLS: u32 = 4;
+// SAFETY: see where `Record` is implemented elsewhere: these two numbers are used here alone.
+unsafe impl Record for Buffer<'_> {
+    const NUMBER: u64 = 0;
+}
 
-/// Times that a member gives its CPU away before it waits in earnest, when ranks outnumber
-/// CPUs. Those it waits for are likely to be ready to run, and running them costs less
-/// than a sleep and a wake: with 16 ranks on 2 CPUs a barrier takes a sixth of the time.
-/// More than a few bring nothing.
-const YIELDS: u32 = 3;
+// SAFETY: as above.
+unsafe impl Record for Blocks<'_> {
+    const NUMBER: u64 = 1;
+}
 
 /// What a member posted.
-pub(crate) enum Posted {
+pub(crate) enum Posted<'r, T> {
     /// Data in the entry itself, or in a side buffer of the member's.
     Inline { data: *const u8, bytes: u64 },
-    /// The address of a record that lives until every member has completed the round.
-    Address(*const u8),
+    /// A record that lives until the caller has completed the round.
+    Address(&'r T),
 }
 
 /// Whose completion a member awaits at the end of a round, because they read its memory.
@@ -100,6 +111,11 @@ impl<'a> Round<'a> {
         self.group.me()
     }
 
+    /// What the caller's posts bear.
+    pub(crate) fn label(&self) -> Label {
+        self.group.label
+    }
+
     /// The other members, beginning with the caller's right neighbour, so that members that read do not all begin with
     /// the same one.
     #[inline]
@@ -122,7 +138,21 @@ impl<'a> Round<'a> {
         self.slots[member].entry(self.round)
     }
 
-    fn wake(&self, member: usize) {
+    /// Whether ranks outnumber CPUs.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.group.rank().node().is_crowded()
+    }
+
+    /// Waits for something that `member` does in this round, of which it tells the caller by [`Round::wake`].
+    pub(crate) fn await_of(&self, member: usize, mut done: impl FnMut() -> bool) {
+        if !self.spin(&mut done) {
+            let what = self.awaited(Deed::Complete, Some(member));
+            wait::until(self.group.owner, what, done);
+        }
+    }
+
+    /// Wakes a member; what it waits for is published.
+    pub(crate) fn wake(&self, member: usize) {
         wait::wake(
             self.group
                 .rank()
@@ -139,7 +169,7 @@ impl<'a> Round<'a> {
 
     /// Posts the address of `record`, which stays valid until [`Round::finish`] with
     /// [`Finish::Everyone`] or [`Finish::Member`] returns.
-    pub(crate) fn post_address<T>(&self, record: &T) {
+    pub(crate) fn post_address<T: Record>(&self, record: &T) {
         self.publish(self.address(record));
     }
 
@@ -150,7 +180,7 @@ impl<'a> Round<'a> {
         let entry = self.free_entry();
         fill(entry.data.get().cast());
         // SAFETY: `free_entry` made sure that nobody reads the entry.
-        unsafe { entry.form.get().write(bytes) };
+        unsafe { entry.form.get().write(self.group.label.with(bytes)) };
         entry
     }
 
@@ -170,18 +200,19 @@ impl<'a> Round<'a> {
         // SAFETY: `free_entry` made sure that nobody reads the entry.
         unsafe {
             entry.data.get().cast::<*const u8>().write(room);
-            entry.form.get().write(bytes);
+            entry.form.get().write(self.group.label.with(bytes));
         }
         Some(entry)
     }
 
     /// The caller's entry with an address in it, to be published.
-    pub(crate) fn address<T>(&self, record: &T) -> &'a Entry {
+    pub(crate) fn address<T: Record>(&self, record: &T) -> &'a Entry {
         let entry = self.free_entry();
         // SAFETY: `free_entry` made sure that nobody reads the entry.
         unsafe {
             entry.data.get().cast::<*const T>().write(record);
-            entry.form.get().write(ADDRESS);
+            let form = self.group.label.with(ADDRESS | T::NUMBER);
+            entry.form.get().write(form);
         }
         entry
     }
@@ -267,7 +298,7 @@ impl<'a> Round<'a> {
     }
 
     #[inline]
-    fn has_posted(&self, member: usize) -> bool {
+    pub(crate) fn has_posted(&self, member: usize) -> bool {
         self.entry(member)
             .is_some_and(|entry| entry.round.load(Ordering::SeqCst) == self.round)
     }
@@ -343,6 +374,7 @@ impl<'a> Round<'a> {
     }
 
     /// Waits for the posts of all other members.
+    #[inline]
     pub(crate) fn await_all(&self) {
         let mut missing = self.others().peekable();
         self.await_posts(None, move || {
@@ -359,17 +391,7 @@ impl<'a> Round<'a> {
     /// Waits for other members briefly, on the spot. Returns whether that was enough.
     #[inline]
     fn spin(&self, done: &mut impl FnMut() -> bool) -> bool {
-        let polls = match self.group.rank().node().is_crowded() {
-            true => CROWDED_POLLS,
-            false => POLLS,
-        };
-        for _ in 0..polls {
-            if done() {
-                return true;
-            }
-            pause();
-        }
-        runs_others(self.group, done)
+        spin(self.group.rank().node(), done)
     }
 
     #[inline]
@@ -408,38 +430,70 @@ impl<'a> Round<'a> {
         awaits.store(0, Ordering::Relaxed);
     }
 
-    /// What `member`, which has posted, posted.
+    /// What `member`, which has posted, posted: data, or a `T`. If that is something else, members have called
+    /// different collectives, and the job ends.
     #[inline]
-    pub(crate) fn posted(&self, member: usize) -> Posted {
+    pub(crate) fn posted<T: Record>(&self, member: usize) -> Posted<'_, T> {
         debug_assert!(self.has_posted(member));
         let entry = self.slots[member].made_entry(self.round);
         // SAFETY: the owner wrote both before `round`, and does not write them again before
-        // this member completes the round.
+        // this member completes the round, which takes `self`. What bears this label and this number was posted as a
+        // `T` by a member in the same call, which waits for those that read it there.
         unsafe {
-            match *entry.form.get() {
-                ADDRESS => Posted::Address(*entry.data.get().cast::<*const u8>()),
-                bytes if bytes as usize > INLINE => Posted::Inline {
-                    data: *entry.data.get().cast::<*const u8>(),
+            let form = *entry.form.get();
+            let data: *const u8 = entry.data.get().cast();
+            match self.group.label.beside(form) {
+                bytes if bytes as usize <= INLINE => Posted::Inline { data, bytes },
+                bytes if bytes as usize <= SIDE_BYTES => Posted::Inline {
+                    data: *data.cast::<*const u8>(),
                     bytes,
                 },
-                bytes => Posted::Inline {
-                    data: entry.data.get().cast(),
-                    bytes,
-                },
+                address if address == ADDRESS | T::NUMBER => {
+                    Posted::Address(&**data.cast::<*const T>())
+                }
+                _ => self.end_crossed(member, Label::borne_by(form)),
             }
         }
     }
 
-    /// The record whose address `member` posted.
-    ///
-    /// # Safety
-    /// `member` has posted the address of a `T` in this round.
-    pub(crate) unsafe fn record<T>(&self, member: usize) -> &T {
-        match self.posted(member) {
-            // SAFETY: the caller names the type; the record outlives our completion.
-            Posted::Address(record) => unsafe { &*record.cast::<T>() },
-            Posted::Inline { .. } => unreachable!("this round's posts are addresses"),
+    /// The record of this type, if `member`, which has posted, posted one in the caller's call.
+    #[inline]
+    pub(crate) fn record_if<T: Record>(&self, member: usize) -> Option<&T> {
+        debug_assert!(self.has_posted(member));
+        let entry = self.slots[member].made_entry(self.round);
+        let wanted = self.group.label.with(ADDRESS | T::NUMBER);
+        // SAFETY: as in `posted`.
+        unsafe {
+            let is_wanted = *entry.form.get() == wanted;
+            is_wanted.then(|| &**entry.data.get().cast::<*const T>())
         }
+    }
+
+    /// The record whose address `member`, which has posted, posted.
+    pub(crate) fn record<T: Record>(&self, member: usize) -> &T {
+        match self.posted(member) {
+            Posted::Address(record) => record,
+            Posted::Inline { .. } => self.end_crossed(member, self.label()),
+        }
+    }
+
+    /// Ends the job: `member` has come to this round with another call than the caller. Data may have been exchanged
+    /// already, and others may wait for it, so there is no way on.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn end_crossed(&self, member: usize, theirs: Label) -> ! {
+        let (rank, mine) = (self.group.rank(), self.group.label);
+        let other = rank.node().world_rank(self.group.members[member]);
+        let text = FixedText::<320>::of(format_args!(
+            "cohort: collectives of a communicator are not called in the same order: rank {} calls {mine}, and \
+             rank {other} {theirs}",
+            rank.world_rank(),
+        ));
+        // Ranks of tests are threads of one process.
+        #[cfg(any(test, feature = "testing"))]
+        panic!("{}", text.as_str());
+        #[cfg(not(any(test, feature = "testing")))]
+        cohort_core::lifecycle::abort(rank, 1, text.as_str())
     }
 
     /// Ends the round: the caller reads no entry of it any more.
@@ -514,20 +568,6 @@ impl<'a> Round<'a> {
             floor.store(round, Ordering::Relaxed);
         }
     }
-}
-
-/// When ranks outnumber CPUs: gives the CPU away a few times. Returns whether that was enough.
-pub(crate) fn runs_others(group: &LocalGroup<'_>, done: &mut impl FnMut() -> bool) -> bool {
-    let node = group.rank().node();
-    for _ in 0..if node.is_crowded() { YIELDS } else { 0 } {
-        if node.yield_policy().give_way().is_none() {
-            return false;
-        }
-        if done() {
-            return true;
-        }
-    }
-    false
 }
 
 fn has_completed(slot: &Slot, round: u64) -> bool {

@@ -1,10 +1,10 @@
 //! Scripts of calls that wait for their end.
 
-use crate::args::Call;
+use crate::args::{Call, Label};
 use crate::data::copy_whole;
 use crate::exchange::wait_for;
 use crate::fold::{Folder, Runner};
-use crate::members::Group;
+use crate::members::Caller;
 use crate::script::{Endpoint, MemberList, Step};
 use crate::write::{ScriptBuilder, write};
 use alloc::vec::Vec;
@@ -12,17 +12,20 @@ use cohort_core::EngineError;
 use cohort_core::Owner;
 use cohort_net::together;
 
-/// Tag of the messages of blocking collectives, which have one lane. Members call these in the same order and messages
-/// between two processes do not overtake each other, so one will do.
-const TAG: i32 = -2;
+/// Tags of the messages of blocking collectives begin here and go down to [`END`]: one for each label. Members call
+/// these in the same order and messages between two processes do not overtake each other, so one would do; in a wrong
+/// program with another order, a message of another call is not taken for one of this.
+const FIRST: i32 = -2;
+const END: i32 = FIRST - Label::NUMBERS;
+const _: () = assert!(END > -1000, "those of nonblocking collectives begin there");
 
 /// A script to be written and then [`run`], of the group's member.
-pub(crate) fn builder<'a>(group: &Group<'a>, folder: Option<Folder<'a>>) -> ScriptBuilder<'a> {
+pub(crate) fn builder<'a>(group: &Caller<'a>, folder: Option<Folder<'a>>) -> ScriptBuilder<'a> {
     let endpoint = Endpoint {
         rank: group.rank(),
         context: group.context,
         me: group.me,
-        tag: TAG,
+        tag: FIRST - group.label.number(),
         members: MemberList::Borrowed(group.world),
     };
     ScriptBuilder::new(endpoint, folder)
@@ -86,7 +89,7 @@ pub(crate) unsafe fn run(owner: Owner<'_>, script: ScriptBuilder<'_>) -> Result<
 ///
 /// # Errors
 /// As [`run`].
-pub(crate) unsafe fn run_alone(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
+pub(crate) unsafe fn run_alone(group: &Caller<'_>, call: &Call<'_>) -> Result<(), EngineError> {
     let folder = call.folder()?;
     let mut script = builder(group, folder);
     // SAFETY: the caller's promise.

@@ -1,6 +1,7 @@
 //! What was found, in words, for the errors of all members.
 
 use super::said::Said;
+use crate::args::Kind;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_base::lock::FutexLock;
@@ -15,7 +16,22 @@ const MOST: usize = 100;
 
 /// Keeps the words for two members that disagree; the number of them, which is not 0.
 pub(super) fn keep(one: &Said, other: &Said) -> u32 {
-    let words = Words::of(format_args!("{one}; {other}"));
+    keep_words(Words::of(format_args!("{one}; {other}")))
+}
+
+/// The same for two nonblocking operations of which nothing but their kinds is known.
+pub(super) fn keep_kinds([one, other]: [u32; 2], kinds: [u8; 2]) -> u32 {
+    let [(a, rest_a), (b, rest_b)] = kinds.map(Kind::name_of);
+    let hint = if kinds[0] == kinds[1] {
+        ", of another root or operation"
+    } else {
+        ""
+    };
+    let words = format_args!("rank {one}: MPI_I{a}{rest_a}; rank {other}: MPI_I{b}{rest_b}{hint}");
+    keep_words(Words::of(words))
+}
+
+fn keep_words(words: Words) -> u32 {
     FOUND.with(|found| {
         let known = found.iter().position(|it| it.as_str() == words.as_str());
         let index = known.unwrap_or_else(|| {

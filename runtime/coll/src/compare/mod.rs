@@ -19,7 +19,7 @@ mod said;
 
 pub use found::words_of;
 
-use crate::args::{Call, Form};
+use crate::args::{Call, Form, Kind};
 use crate::schedule::Schedule;
 use amount::Amount;
 use cohort_base::sync::atomic::Ordering;
@@ -61,6 +61,17 @@ pub(crate) unsafe fn agree(schedule: &Schedule, size: u32) -> bool {
     // Relaxed: published by the end of the operation.
     (0..size).for_each(|member| part(member).disagreement.store(number, Ordering::Relaxed));
     false
+}
+
+/// A number for the kind of operation.
+pub(crate) fn kind_of(call: &Call<'_>) -> u8 {
+    Kind::of(call) as u8
+}
+
+/// Keeps words for two members that begin nonblocking operations of these kinds; their number, which is not 0.
+#[cold]
+pub(crate) fn differ(members: [u32; 2], kinds: [u8; 2]) -> u32 {
+    found::keep_kinds(members, kinds)
 }
 
 /// What member `me` of several nodes says with a call, for the others.

@@ -2,7 +2,7 @@
 
 use super::amount::Amount;
 use super::lanes;
-use crate::args::{Blocks, Call, Form, Scan};
+use crate::args::{Blocks, Call, Form, Kind};
 use cohort_datatype::op::{Op, PredefinedOp};
 use core::fmt;
 
@@ -31,73 +31,6 @@ pub(super) struct Said {
     shares: u32,
     gives: Amount,
     takes: Amount,
-}
-
-/// The operation.
-#[repr(u8)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Barrier,
-    Bcast,
-    Gather,
-    Scatter,
-    Allgather,
-    Alltoall,
-    Reduce,
-    Allreduce,
-    ReduceScatter,
-    Scan,
-    Exscan,
-    NeighborAllgather,
-    NeighborAlltoall,
-}
-
-impl Kind {
-    /// With their names: the first letter, and the rest.
-    const ALL: [(Self, char, &'static str); 13] = [
-        (Self::Barrier, 'B', "arrier"),
-        (Self::Bcast, 'B', "cast"),
-        (Self::Gather, 'G', "ather"),
-        (Self::Scatter, 'S', "catter"),
-        (Self::Allgather, 'A', "llgather"),
-        (Self::Alltoall, 'A', "lltoall"),
-        (Self::Reduce, 'R', "educe"),
-        (Self::Allreduce, 'A', "llreduce"),
-        (Self::ReduceScatter, 'R', "educe_scatter"),
-        (Self::Scan, 'S', "can"),
-        (Self::Exscan, 'E', "xscan"),
-        (Self::NeighborAllgather, 'N', "eighbor_allgather"),
-        (Self::NeighborAlltoall, 'N', "eighbor_alltoall"),
-    ];
-
-    fn of(call: &Call<'_>) -> Self {
-        match call {
-            Call::Barrier => Self::Barrier,
-            Call::Bcast { .. } => Self::Bcast,
-            Call::Gather { .. } => Self::Gather,
-            Call::Scatter { .. } => Self::Scatter,
-            Call::Allgather { .. } => Self::Allgather,
-            Call::Alltoall { .. } => Self::Alltoall,
-            Call::Reduce { .. } => Self::Reduce,
-            Call::Allreduce { .. } => Self::Allreduce,
-            Call::ReduceScatter { .. } => Self::ReduceScatter,
-            Call::Scan {
-                kind: Scan::Inclusive,
-                ..
-            } => Self::Scan,
-            Call::Scan {
-                kind: Scan::Exclusive,
-                ..
-            } => Self::Exscan,
-            Call::Neighbours { to_all: true, .. } => Self::NeighborAllgather,
-            Call::Neighbours { to_all: false, .. } => Self::NeighborAlltoall,
-        }
-    }
-
-    /// Whether all members, or none, are in place.
-    fn is_in_place_together(self) -> bool {
-        !matches!(self, Self::Gather | Self::Scatter | Self::Reduce)
-    }
 }
 
 /// Blocks whose form is not known here.

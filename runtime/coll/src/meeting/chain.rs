@@ -96,6 +96,14 @@ impl<P, W> Chain<P, W> {
     }
 }
 
+impl<P, W> Chain<P, W> {
+    /// The meeting in it that the member came to last. It stays until the member comes to the next one.
+    pub(crate) fn latest(&self) -> Option<&Meeting<P, W>> {
+        // SAFETY: the cursor has a reference; the owner alone moves it.
+        unsafe { self.cursor.load(Ordering::Relaxed).as_ref() }
+    }
+}
+
 impl<P, W> fmt::Debug for Chain<P, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Chain").finish_non_exhaustive()

@@ -133,6 +133,42 @@ mod models {
             assert_eq!(first.1 + second.1 + stolen.1, 1);
         });
     }
+
+    /// One who opens a meeting of nobody, and one who waits for that, share its work.
+    #[test]
+    fn two_share_the_work_of_a_meeting_of_nobody() {
+        loom::model(|| {
+            let comm = Comm::new();
+            let work = Arc::new(Meeting::<usize, ()>::of_nobody());
+            let copy = |comm: &Comm, work: &Meeting<usize, ()>, end| {
+                while let Some((step, ())) = work.take(end) {
+                    // SAFETY: we have the step; loom checks the accesses.
+                    unsafe { comm.results[step as usize].with_mut(|result| *result += 1) };
+                    let _ = work.finish();
+                }
+            };
+            let lender = {
+                let (comm, work) = (Arc::clone(&comm), Arc::clone(&work));
+                thread::spawn(move || {
+                    while work.plan().is_none() {
+                        thread::yield_now();
+                    }
+                    copy(&comm, &work, End::Back);
+                })
+            };
+            // SAFETY: this thread alone opens, once.
+            unsafe { work.open((), 2) };
+            copy(&comm, &work, End::Front);
+            while !work.is_finished() {
+                thread::yield_now();
+            }
+            for result in &comm.results {
+                // SAFETY: loom checks that all writes come before.
+                assert_eq!(result.with(|result| unsafe { *result }), 1);
+            }
+            lender.join().expect("the lender ends");
+        });
+    }
 }
 
 #[cfg(not(loom))]

@@ -2,6 +2,7 @@
 
 use super::local::{LocalGroup, LocalShared};
 use super::node_map::NodeMap;
+use crate::args::Label;
 use crate::meeting::{Link, release_cursor};
 use crate::script::node_meeting::{self, NodeMeeting};
 use alloc::sync::Arc;
@@ -99,12 +100,13 @@ impl Hierarchy {
     }
 
     /// The group of this node's members, as member `me`, whose rank is `rank`, sees it.
-    pub(crate) fn local<'a>(&'a self, owner: Owner<'a>, me: u32) -> LocalGroup<'a> {
+    pub(crate) fn local<'a>(&'a self, owner: Owner<'a>, me: u32, label: Label) -> LocalGroup<'a> {
         LocalGroup {
             owner,
             me: self.local_rank(me as usize),
             members: &self.members,
             shared: &self.shared,
+            label,
         }
     }
 }

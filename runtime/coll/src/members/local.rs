@@ -24,8 +24,9 @@
 //! *n* − [`RING`]. So nobody reads or writes it for an earlier round any more, and nobody writes it for a later one
 //! before everybody has completed *n*: between the two there is one successful swap, and all others find its value.
 
+use crate::args::Label;
 use crate::meeting::{Link, release_cursor};
-use crate::schedule::{Part, Place, Plan, Schedule};
+use crate::schedule::{Cursor, Lane, Part, Place, Plan, Schedule};
 use alloc::alloc::{alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use cohort_base::Peer;
 use cohort_base::sync::CacheLine;
@@ -127,8 +128,9 @@ impl Slot {
     }
 
     /// Frees what the slot refers to. Nobody uses it any more.
-    fn free(&self) {
+    fn free(&self, me: u32) {
         release_cursor(&self.own.cursor);
+        self.own.rows.end(me);
         self.own.side_buffers.iter().for_each(SideBuffer::free);
         let ring = self.ring.load(Ordering::Relaxed);
         if !ring.is_null() {
@@ -150,8 +152,10 @@ pub(crate) struct Own {
     pub(crate) begun: AtomicU64,
     /// A round that the member knows everyone to have completed.
     pub(crate) floor: AtomicU64,
-    /// The nonblocking collective that this member began last, or null.
+    /// The schedule that this member began last, or null.
     pub(crate) cursor: AtomicPtr<Schedule>,
+    /// Where it is among the rows of nonblocking collectives.
+    rows: Cursor,
     pub(crate) side_buffers: [SideBuffer; SIDE_BUFFERS],
 }
 
@@ -203,6 +207,8 @@ pub(crate) struct LocalGroup<'a> {
     pub(crate) members: &'a [Peer],
     /// What they share.
     pub(crate) shared: &'a LocalShared,
+    /// What the caller's posts bear.
+    pub(crate) label: Label,
 }
 
 impl<'a> LocalGroup<'a> {
@@ -224,7 +230,19 @@ impl<'a> LocalGroup<'a> {
         self.me as usize
     }
 
-    /// The caller's place in the chain of the group's nonblocking collectives.
+    /// The first place of the chain of batches in which nonblocking collectives have their rows.
+    #[inline]
+    pub(crate) fn rows(&self) -> &'a Link<Lane, ()> {
+        &self.shared.rows
+    }
+
+    /// Where the caller is in that chain.
+    #[inline]
+    pub(crate) fn cursor(&self) -> &'a Cursor {
+        &self.shared.slots()[self.me()].own.rows
+    }
+
+    /// The caller's place in the chain of the group's schedules.
     pub(crate) fn place(&self) -> Place<'a> {
         Place {
             first: &self.shared.schedules,
@@ -241,8 +259,10 @@ pub(crate) struct LocalShared {
     size: u32,
     /// The communicator's collective context.
     pub(crate) context: u32,
-    /// Where nonblocking collectives meet.
+    /// Where the members meet for schedules, other than those of nonblocking collectives.
     schedules: Link<Part, Plan>,
+    /// Where nonblocking collectives meet.
+    rows: Link<Lane, ()>,
     /// Choices of rounds, by number.
     pub(crate) choices: CacheLine<[AtomicU64; RING]>,
     /// Members that wait for completions, or sleep until all have posted.
@@ -274,6 +294,7 @@ impl LocalShared {
             size,
             context,
             schedules: Link::new(),
+            rows: Link::new(),
             choices: CacheLine([const { AtomicU64::new(0) }; RING]),
             watchers: CacheLine(AtomicU32::new(0)),
             arrivals: CacheLine(AtomicU64::new(0)),
@@ -300,7 +321,8 @@ impl LocalShared {
 
 impl Drop for LocalShared {
     fn drop(&mut self) {
-        self.slots().iter().for_each(Slot::free);
+        let slots = self.slots().iter().zip(0..);
+        slots.for_each(|(slot, me)| slot.free(me));
         // SAFETY: allocated in `new` with the same layout.
         unsafe { dealloc(self.slots.as_ptr().cast(), Self::layout(self.size)) };
     }

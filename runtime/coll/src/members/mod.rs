@@ -14,5 +14,5 @@ pub(crate) use local::{
 };
 pub(crate) use node_map::NodeMap;
 pub use roster::Roster;
-pub(crate) use shared::Extent;
+pub(crate) use shared::{Caller, Extent};
 pub use shared::{CommShared, Group};

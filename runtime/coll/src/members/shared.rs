@@ -4,6 +4,7 @@ use super::hierarchy::Hierarchy;
 use super::local::{LocalGroup, LocalShared};
 use super::node_map::NodeMap;
 use super::roster::Roster;
+use crate::args::Label;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -13,6 +14,7 @@ use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use cohort_core::Owner;
 use cohort_core::node::Node;
 use cohort_core::rank::Rank;
+use core::ops::Deref;
 use core::ptr::NonNull;
 
 /// What the members of a communicator share.
@@ -53,6 +55,29 @@ pub struct Group<'a> {
     pub shared: &'a CommShared,
 }
 
+/// One member's view of a group that spans nodes, in a call that blocks.
+#[derive(Clone, Copy)]
+pub(crate) struct Caller<'a> {
+    pub(crate) group: &'a Group<'a>,
+    /// What its posts and messages bear.
+    pub(crate) label: Label,
+}
+
+impl<'a> Caller<'a> {
+    /// The group of the caller's node's members.
+    pub(crate) fn local(&self, hierarchy: &'a Hierarchy) -> LocalGroup<'a> {
+        hierarchy.local(self.group.owner, self.group.me, self.label)
+    }
+}
+
+impl<'a> Deref for Caller<'a> {
+    type Target = Group<'a>;
+
+    fn deref(&self) -> &Group<'a> {
+        self.group
+    }
+}
+
 /// Where the members of a group are.
 pub(crate) enum Extent<'a> {
     /// All on the caller's node.
@@ -83,25 +108,21 @@ impl<'a> Group<'a> {
         self.me as usize
     }
 
-    /// Where the members are.
+    /// Where the members are, for a call with this label.
     #[inline]
-    pub(crate) fn extent(&self) -> Extent<'a> {
+    pub(crate) fn extent(&self, label: Label) -> Extent<'a> {
         let local = |shared| LocalGroup {
             owner: self.owner,
             me: self.me,
             members: self.world,
             shared,
+            label,
         };
         match &self.shared.members {
             Members::OneNode(shared) => Extent::OneNode(local(shared)),
             Members::Other(Others::Compared(shared)) => Extent::Compared(local(shared)),
             Members::Other(Others::Nodes(hierarchy)) => Extent::Nodes(hierarchy),
         }
-    }
-
-    /// The group of the caller's node's members.
-    pub(crate) fn local(&self, hierarchy: &'a Hierarchy) -> LocalGroup<'a> {
-        hierarchy.local(self.owner, self.me)
     }
 }
 

@@ -1,24 +1,125 @@
 //! Nonblocking and persistent collectives, as their owners start them: schedules within a node, scripts among nodes.
 
+mod exchange;
 mod operand;
 mod operation;
 mod plan;
 mod post;
+mod repeated;
+mod small;
 mod start;
 
-use super::args::{Call, Form as CalledAs};
+use super::args::small::MEMBERS_MAX;
+use super::args::{Call, Form, Label};
 use super::inter::Intergroup;
 use super::members::{Extent, Group, LocalGroup};
-use super::schedule::Chain;
 use cohort_core::EngineError;
-use cohort_core::Owner;
-use cohort_core::rank::Rank;
+use cohort_core::claim::Claim;
 use cohort_core::request::RequestRef;
 use operation::Operation;
-pub(crate) use post::{AT_ONCE_MAX, finish, post};
+use post::post_claimed;
+pub(crate) use post::{AT_ONCE_MAX, Manner, Spot, finish, post};
+pub use post::{Helpers, Left, Short};
+pub use repeated::Repeated;
+use small::Begun;
+pub use small::Small;
 use start::start_once;
 
+/// A nonblocking operation under way.
+#[derive(Debug)]
+pub enum Started {
+    /// Others may do it all.
+    Request(RequestRef),
+    /// One of a few bytes, which the member itself looks after.
+    Small(Small),
+}
+
 /// Begins the operation: the next one of the group's nonblocking collectives at this member.
+///
+/// # Safety
+/// As for [`start`].
+///
+/// # Errors
+/// As [`start`].
+pub unsafe fn begin(group: &Group<'_>, call: &Call<'_>) -> Result<Started, EngineError> {
+    let mut claim = group.owner.rank().enter();
+    // SAFETY: the caller's conditions.
+    let begun = unsafe { begin_claimed(&mut claim, group, call) };
+    drop(claim);
+    match begun? {
+        Some((started, left)) => {
+            left.finish();
+            Ok(started)
+        }
+        // SAFETY: the caller's conditions.
+        None => unsafe { start(group, call) }.map(Started::Request),
+    }
+}
+
+/// [`begin`] by the holder of the claim. `None`: nothing has begun, and [`start`] is to do it, without the claim.
+///
+/// # Safety
+/// As for [`start`]; and a request is not released before what is left is done.
+///
+/// # Errors
+/// As [`start`].
+pub unsafe fn begin_claimed(
+    claim: &mut Claim<'_>,
+    group: &Group<'_>,
+    call: &Call<'_>,
+) -> Result<Option<(Started, Left)>, EngineError> {
+    let Some(group) = in_rows(group) else {
+        return Ok(None);
+    };
+    // SAFETY: the caller's conditions.
+    unsafe {
+        let row = match small::begin(claim, &group, call)? {
+            Begun::Small(small) => return Ok(Some((Started::Small(small), Left::Nothing))),
+            Begun::Large(row) => row,
+        };
+        let (request, left) = post_claimed(claim, &Spot::Row(&row), call, Manner::ONCE)?;
+        // When all have come to the meeting, nobody takes the operation for a small one.
+        if !left.is_of_last() {
+            small::tell_small(&group, &row);
+        }
+        group.cursor().leave_behind();
+        Ok(Some((Started::Request(request), left)))
+    }
+}
+
+/// [`begin`] of an operation of a few bytes of which nothing but its buffers has to live until it is complete. `None`:
+/// it is another one, and has not begun.
+///
+/// # Safety
+/// As for [`start`], but for what `call` refers to besides buffers.
+///
+/// # Errors
+/// As [`start`].
+#[inline]
+pub unsafe fn begin_plain(
+    group: &Group<'_>,
+    call: &Call<'_>,
+) -> Result<Option<Small>, EngineError> {
+    match in_rows(group) {
+        // SAFETY: the caller's conditions.
+        Some(group) => unsafe { small::begin_plain(&group, call) },
+        None => Ok(None),
+    }
+}
+
+/// The group, if its nonblocking collectives have rows.
+#[inline]
+fn in_rows<'a>(group: &Group<'a>) -> Option<LocalGroup<'a>> {
+    match group.extent(Label::NONE) {
+        Extent::OneNode(group) => {
+            let has_rows = (2..=MEMBERS_MAX as usize).contains(&group.size());
+            has_rows.then_some(group)
+        }
+        _ => None,
+    }
+}
+
+/// Begins an operation that meets the others of this function at this member, and has a request.
 ///
 /// # Safety
 /// All that `call` refers to, and the buffers, live until the request is complete; the request is not
@@ -29,22 +130,23 @@ use start::start_once;
 pub unsafe fn start(group: &Group<'_>, call: &Call<'_>) -> Result<RequestRef, EngineError> {
     // SAFETY: the caller's conditions.
     unsafe {
-        match group.extent() {
+        match group.extent(Label::NONE) {
             Extent::OneNode(group) => post(
                 group.rank().forever(),
-                &group.place(),
+                &Spot::Next(&group.place()),
                 call,
-                AT_ONCE_MAX,
-                None,
+                Manner::ONCE,
             ),
             Extent::Compared(group) => {
-                let form = Some(CalledAs::Nonblocking);
+                let manner = Manner {
+                    form: Some(Form::Nonblocking),
+                    ..Manner::ONCE
+                };
                 post(
                     group.rank().forever(),
-                    &group.place(),
+                    &Spot::Next(&group.place()),
                     call,
-                    AT_ONCE_MAX,
-                    form,
+                    manner,
                 )
             }
             Extent::Nodes(hierarchy) => start_once(group, hierarchy, call),
@@ -78,71 +180,14 @@ pub unsafe fn start_between(
 pub(crate) unsafe fn meet(
     group: &LocalGroup<'_>,
     call: &Call<'_>,
-    form: CalledAs,
+    form: Form,
 ) -> Result<(), EngineError> {
     let rank = group.rank().forever();
+    let manner = Manner {
+        form: Some(form),
+        ..Manner::ONCE
+    };
     // SAFETY: the caller's promise, until the end of this call.
-    let request = unsafe { post(rank, &group.place(), call, AT_ONCE_MAX, Some(form))? };
+    let request = unsafe { post(rank, &Spot::Next(&group.place()), call, manner)? };
     finish(group.owner, request)
-}
-
-/// A persistent collective: all its starts meet in a chain of their own, so that members may
-/// start several such operations in any order.
-#[derive(Debug)]
-pub struct Repeated(Form);
-
-#[derive(Debug)]
-enum Form {
-    WithinNode(&'static Rank, Chain),
-    /// Among nodes, or between the groups of an intercommunicator.
-    Scripts(Operation),
-}
-
-impl Repeated {
-    /// Begins a persistent operation: the members' nonblocking collectives and persistent ones meet in the order
-    /// in which they are begun.
-    ///
-    /// # Errors
-    /// No memory.
-    pub fn open(group: &Group<'_>) -> Result<Self, EngineError> {
-        Ok(Self(match group.extent() {
-            Extent::OneNode(group) | Extent::Compared(group) => {
-                let chain = Chain::open(&group.place(), &mut group.rank().enter());
-                Form::WithinNode(
-                    group.rank().forever(),
-                    chain.ok_or(EngineError::OutOfMemory)?,
-                )
-            }
-            Extent::Nodes(hierarchy) => Form::Scripts(Operation::repeated(group, hierarchy)?),
-        }))
-    }
-
-    /// [`Repeated::open`] on an intercommunicator, whose calls are as [`start_between`] takes them.
-    #[must_use]
-    pub fn open_between(inter: &Intergroup<'_>) -> Self {
-        Self(Form::Scripts(Operation::repeated_between(inter)))
-    }
-
-    /// Starts the operation once.
-    ///
-    /// # Safety
-    /// As for [`start`]; the previous start is complete.
-    ///
-    /// # Errors
-    /// As [`start`].
-    pub unsafe fn start(
-        &self,
-        owner: Owner<'_>,
-        call: &Call<'_>,
-    ) -> Result<RequestRef, EngineError> {
-        // SAFETY: the caller's conditions.
-        unsafe {
-            match &self.0 {
-                Form::WithinNode(rank, chain) => {
-                    post(rank, &chain.place(), call, AT_ONCE_MAX, None)
-                }
-                Form::Scripts(operation) => operation.start(owner, call),
-            }
-        }
-    }
 }

@@ -5,9 +5,11 @@
 //! buffer follow each other. A step is a run of cells; what lies beyond the end of its lane is empty.
 
 use crate::args::{Blocks, Call};
+use crate::compare;
 use crate::schedule::{Plan, Schedule, Weight};
 use cohort_base::sync::atomic::Ordering;
 use cohort_datatype::op::Op;
+use core::mem::discriminant;
 
 /// Bytes of the smallest and largest piece that is copied at a time.
 const PIECE_MIN: u64 = 32 << 10;
@@ -92,6 +94,10 @@ fn blocks_weight(blocks: &Blocks<'_>, size: u32) -> Weight {
 /// # Safety
 /// The caller was told that it is the last to post.
 pub(super) unsafe fn make(schedule: &Schedule, size: u32) -> (Plan, u64) {
+    // SAFETY: the caller's promise.
+    if !unsafe { same_kind(schedule, size) } {
+        return (nothing(size), 0);
+    }
     let mut sum = Weight::default();
     for member in 0..size {
         // SAFETY: the caller's promise.
@@ -140,9 +146,23 @@ pub(super) unsafe fn make(schedule: &Schedule, size: u32) -> (Plan, u64) {
     if plan.cells == 0 || sum.total == 0 {
         return (plan, 0);
     }
-    plan.batch = (plan.cells as u128 * u128::from(step_bytes) / u128::from(sum.total))
-        .clamp(1, u128::from(plan.cells)) as u64;
+    // Of more bytes than that each step takes one cell: `sum` was added up without overflow, but may be huge.
+    let cells_bytes = plan.cells.saturating_mul(step_bytes);
+    plan.batch = (cells_bytes / sum.total).clamp(1, plan.cells);
     (plan, plan.cells.div_ceil(plan.batch))
+}
+
+/// Whether all members have posted the same operation, with the same root. If not, all of them are to hear of it.
+///
+/// # Safety
+/// As for [`make`].
+unsafe fn same_kind(schedule: &Schedule, size: u32) -> bool {
+    // SAFETY: the caller's promise.
+    let of = |member| unsafe { &schedule.part_of(member).call };
+    let first = (discriminant(of(0)), of(0).root());
+    let is_same = (1..size).all(|member| (discriminant(of(member)), of(member).root()) == first);
+    // SAFETY: as above.
+    is_same || unsafe { compare::agree(schedule, size) }
 }
 
 /// The plan of an operation that moves nothing.
@@ -156,6 +176,7 @@ pub(super) fn nothing(size: u32) -> Plan {
         elements: 0,
         bytes: 0,
         calls_user: false,
+        board: None,
     }
 }
 

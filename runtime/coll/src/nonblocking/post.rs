@@ -1,12 +1,14 @@
 //! A member's part in a schedule, in a call of the member's own.
 
+use super::exchange;
 use super::operand;
 use super::plan;
+use super::small::large_word;
 use crate::args::{Call, Form};
 use crate::compare;
 use crate::fold::Runner;
 use crate::schedule::{
-    Listed, Membership, Operand, Part, Place, Schedule, ScheduleRef, complete, enlist,
+    Listed, Membership, Operand, Part, Place, Row, Schedule, ScheduleRef, complete, enlist,
 };
 use cohort_base::sync::atomic::{AtomicBool, AtomicU32};
 use cohort_core::EngineError;
@@ -22,8 +24,68 @@ use core::ptr::NonNull;
 /// in its call.
 pub(crate) const AT_ONCE_MAX: u64 = 16 << 10;
 
-/// Posts the caller's part at its next meeting. Up to `alone` bytes are moved by the last to post, in its call. With a
-/// `form`, it also compares the arguments of all members, and the operation of members that disagree fails.
+/// Where an operation is posted.
+pub(crate) enum Spot<'a> {
+    /// At the next meeting of a chain.
+    Next(&'a Place<'a>),
+    /// At the meeting of a row.
+    Row(&'a Row),
+}
+
+impl Spot<'_> {
+    fn me(&self) -> u32 {
+        match self {
+            Self::Next(place) => place.me,
+            Self::Row(row) => row.me,
+        }
+    }
+
+    fn size(&self) -> u32 {
+        match self {
+            Self::Next(place) => place.size,
+            Self::Row(row) => row.size(),
+        }
+    }
+
+    /// The meeting, with a reference for the member's request.
+    fn come(&self, claim: &mut Claim<'_>, call: &Call<'_>) -> Option<NonNull<Schedule>> {
+        match self {
+            Self::Next(place) => {
+                let schedule = place.advance(claim)?;
+                // SAFETY: the cursor keeps it.
+                unsafe { schedule.as_ref() }.retain();
+                Some(schedule)
+            }
+            Self::Row(row) => {
+                let schedule = row.join(claim)?;
+                row.entry(row.me).mark(large_word(call));
+                Some(schedule)
+            }
+        }
+    }
+}
+
+/// How an operation is posted.
+#[derive(Clone, Copy)]
+pub(crate) struct Manner {
+    /// Most bytes that the last to post moves in its call.
+    pub(crate) alone: u64,
+    /// With one the arguments of all members are compared, and the operation of members that disagree fails.
+    pub(crate) form: Option<Form>,
+    /// Whether it is a start of a persistent operation, whose members may go on at a board.
+    pub(crate) is_repeated: bool,
+}
+
+impl Manner {
+    /// That of a nonblocking operation.
+    pub(crate) const ONCE: Self = Self {
+        alone: AT_ONCE_MAX,
+        form: None,
+        is_repeated: false,
+    };
+}
+
+/// Posts the caller's part at its meeting.
 ///
 /// # Safety
 /// All that `call` refers to, and the buffers, live until the request is complete; the request is not
@@ -33,24 +95,44 @@ pub(crate) const AT_ONCE_MAX: u64 = 16 << 10;
 /// No memory, or a predefined operation that does not take the type; then the member has not taken part.
 pub(crate) unsafe fn post(
     rank: &'static Rank,
-    place: &Place<'_>,
+    spot: &Spot<'_>,
     call: &Call<'_>,
-    alone: u64,
-    form: Option<Form>,
+    manner: Manner,
 ) -> Result<RequestRef, EngineError> {
+    let mut claim = rank.enter();
+    // SAFETY: the caller's promise.
+    let (request, left) = unsafe { post_claimed(&mut claim, spot, call, manner)? };
+    drop(claim);
+    left.finish();
+    Ok(request)
+}
+
+/// [`post`] by the holder of the claim.
+///
+/// # Safety
+/// As for [`post`]; and the request is not released before what is left is done.
+///
+/// # Errors
+/// As [`post`].
+pub(crate) unsafe fn post_claimed(
+    claim: &mut Claim<'_>,
+    spot: &Spot<'_>,
+    call: &Call<'_>,
+    manner: Manner,
+) -> Result<(RequestRef, Left), EngineError> {
     // SAFETY: the caller keeps what the arguments refer to until the request is complete,
     // and the schedule uses them until then.
     let call = unsafe { call.outliving() };
-    let moves_data = form.is_none_or(Form::moves_data);
+    let (me, size) = (spot.me(), spot.size());
+    let moves_data = manner.form.is_none_or(Form::moves_data);
     if moves_data {
         call.folder()?;
     }
-    let mut held = rank.enter();
-    let claim = &mut held;
+    let rank = claim.rank().forever();
     let request = Listed::make(claim).ok_or(EngineError::OutOfMemory)?;
     // SAFETY: the caller's buffers; the fresh request is ours.
     let (operand, schedule) = unsafe {
-        let Some(joined) = join(claim, place, &call, moves_data) else {
+        let Some(joined) = join(claim, spot, &call, moves_data) else {
             Request::complete_quietly(request.as_ptr().cast(), Status::EMPTY);
             Listed::handle(request).release(claim);
             return Err(EngineError::OutOfMemory);
@@ -60,58 +142,48 @@ pub(crate) unsafe fn post(
     let part = Part {
         call,
         operand,
-        weight: plan::weight_of(&call, place.me, place.size),
+        weight: plan::weight_of(&call, me, size),
         request: request.as_ptr(),
         rank,
         truncated: AtomicBool::new(false),
-        form,
+        form: manner.form,
         disagreement: AtomicU32::new(0),
     };
     let membership = Membership {
         schedule,
-        member: place.me,
+        member: me,
     };
-    // SAFETY: our cursor keeps the schedule, and the request gets a reference of its own; the
-    // request is ours, pending, and in no list.
+    // SAFETY: the request has a reference to the schedule; the request is ours, pending, and in no list.
     let opened = unsafe {
-        schedule.as_ref().retain();
         (*request.as_ptr()).membership = Some(membership);
-        if schedule.as_ref().post(place.me, part) {
-            Some(open(claim, membership, place.size, alone))
+        if schedule.as_ref().post(me, part) {
+            open(claim, membership, size, manner)
         } else {
             enlist(claim, request.as_ptr());
-            None
+            Left::Nothing
         }
     };
-    drop(held);
-    match opened {
-        Some(Opened::Small(work)) => {
-            work.work(u32::MAX);
-        }
-        Some(Opened::Large { steps }) => call_helpers(membership, rank, place.size, steps),
-        Some(Opened::Done) | None => {}
-    }
     // SAFETY: fresh, and this is its only reference.
-    Ok(unsafe { Listed::handle(request) })
+    Ok((unsafe { Listed::handle(request) }, opened))
 }
 
-/// The member's operand, if it gives any data, and its next meeting. `None` when there is no memory.
+/// The member's operand, if it gives any data, and its meeting, with a reference. `None` when there is no memory.
 ///
 /// # Safety
 /// The buffers of `call` are live.
 unsafe fn join(
     claim: &mut Claim<'_>,
-    place: &Place<'_>,
+    spot: &Spot<'_>,
     call: &Call<'_>,
     moves_data: bool,
 ) -> Option<(Operand, NonNull<Schedule>)> {
     // SAFETY: the caller's buffers; nobody has heard of the operand.
     unsafe {
         let operand = match moves_data {
-            true => operand::posted(claim, call, place.me, place.size)?,
+            true => operand::posted(claim, call, spot.me(), spot.size())?,
             false => Operand::NONE,
         };
-        let meeting = place.advance(claim);
+        let meeting = spot.come(claim, call);
         if meeting.is_none() {
             operand.free();
         }
@@ -119,64 +191,106 @@ unsafe fn join(
     }
 }
 
-/// What the last member to post still has to do, without its claim.
-enum Opened {
-    /// Nothing: the operation moves no data, and is over.
-    Done,
-    /// All of it.
-    Small(ScheduleRef),
-    /// To find helpers for this many steps.
-    Large { steps: u64 },
+/// What a member that has posted still has to do, once it has given its claim back.
+#[derive(Debug)]
+#[must_use]
+pub enum Left {
+    /// Nothing: others are to come.
+    Nothing,
+    /// Nothing: all have come, and the operation moves no data and is over.
+    Over,
+    /// All of a short operation.
+    All(Short),
+    /// To find helpers.
+    Call(Helpers),
+}
+
+/// The steps of a short operation.
+#[derive(Debug)]
+pub struct Short(ScheduleRef);
+
+/// Helpers that an operation of so many steps wants.
+#[derive(Debug)]
+pub struct Helpers {
+    membership: Membership,
+    steps: u64,
+}
+
+impl Left {
+    /// Does it. The caller has given its claim back since it posted.
+    pub fn finish(self) {
+        match self {
+            Self::Nothing | Self::Over => {}
+            Self::All(Short(work)) => {
+                work.work(u32::MAX);
+            }
+            Self::Call(helpers) => helpers.call(),
+        }
+    }
+
+    /// Whether all members have come.
+    pub(crate) fn is_of_last(&self) -> bool {
+        !matches!(self, Self::Nothing)
+    }
 }
 
 /// The last member has posted: makes the plan.
 ///
 /// # Safety
 /// The claimed rank is that member, and has just been told so.
-unsafe fn open(claim: &mut Claim<'_>, membership: Membership, size: u32, alone: u64) -> Opened {
+unsafe fn open(claim: &mut Claim<'_>, membership: Membership, size: u32, manner: Manner) -> Left {
     // SAFETY: the caller's promise.
     unsafe {
         let schedule = membership.schedule.as_ref();
         let request = schedule.part_of(membership.member).request;
-        let (plan, steps) = match schedule.part_of(membership.member).form {
+        let (mut plan, steps) = match schedule.part_of(membership.member).form {
             Some(form) if !compare::agree(schedule, size) || !form.moves_data() => {
                 (plan::nothing(size), 0)
             }
             _ => plan::make(schedule, size),
         };
-        let is_small = plan.bytes <= alone;
+        let is_small = plan.bytes <= manner.alone;
+        if manner.is_repeated {
+            plan.board = exchange::make_board(claim, schedule, size);
+        }
         schedule.open(plan, steps);
         if steps == 0 {
             complete(schedule, size);
-            return Opened::Done;
+            return Left::Over;
         }
         if is_small {
-            return Opened::Small(ScheduleRef::new(membership, Runner::Owner));
+            return Left::All(Short(ScheduleRef::new(membership, Runner::Owner)));
         }
         enlist(claim, request);
-        Opened::Large { steps }
+        Left::Call(Helpers { membership, steps })
     }
 }
 
-/// Wakes members that wait, and then sleeping workers, as many as the node has CPUs for.
-#[cold]
-fn call_helpers(membership: Membership, rank: &Rank, size: u32, steps: u64) {
-    let node = rank.node();
-    let mut wanted = steps.min(u64::from(node.boot().cpus.max(1)));
-    // SAFETY: the request that the membership is of is not released yet, and the schedule is open.
-    let schedule = unsafe { membership.schedule.as_ref() };
-    // The caller's own rank comes last: it does not sleep, but its polling thread may.
-    for distance in 1..=size {
+impl Helpers {
+    /// Wakes members that wait, and then sleeping workers, as many as the node has CPUs for.
+    #[cold]
+    fn call(self) {
+        let Membership { schedule, member } = self.membership;
+        // SAFETY: the request that the membership is of is not released yet, and the schedule is open.
+        let schedule = unsafe { schedule.as_ref() };
+        let size = schedule.members() as u32;
         // SAFETY: open.
-        let part = unsafe { schedule.part_of((membership.member + distance) % size) };
-        if wanted > 0 && part.rank.wake() {
+        let rank_of = |member| unsafe { schedule.part_of(member) }.rank;
+        let rank = rank_of(member);
+        let node = rank.node();
+        let mut wanted = self.steps.min(u64::from(node.boot().cpus.max(1)));
+        // The caller's own rank comes last: it does not sleep, but its polling thread may. The end of the claim was
+        // the barrier behind the posts.
+        for distance in 1..=size {
+            if wanted > 0 && rank_of((member + distance) % size).wake_after_barrier() {
+                rank.counters().count_wake();
+                wanted -= 1;
+            }
+        }
+        while wanted > 0 && node.wake_worker(rank.id()) {
             rank.counters().count_wake();
             wanted -= 1;
         }
-    }
-    while wanted > 0 && node.wake_worker(rank.id()) {
-        rank.counters().count_wake();
-        wanted -= 1;
     }
 }
 

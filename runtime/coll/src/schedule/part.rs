@@ -2,6 +2,7 @@
 
 use super::operand::Operand;
 use crate::args::{Call, Form};
+use crate::board::Board;
 use crate::meeting::{self, Meeting};
 use cohort_base::sync::atomic::{AtomicBool, AtomicU32};
 use cohort_core::list::{Linked, Links, List};
@@ -16,6 +17,7 @@ pub(crate) struct Part {
     pub(crate) call: Call<'static>,
     pub(crate) operand: Operand,
     pub(crate) weight: Weight,
+    /// Null of a member that has come with nothing, for the sake of the others.
     pub(crate) request: *mut Listed,
     pub(crate) rank: &'static Rank,
     pub(crate) truncated: AtomicBool,
@@ -63,7 +65,14 @@ pub(crate) struct Plan {
     pub(crate) bytes: u64,
     /// Whether steps call a user's operation, which only owners may.
     pub(crate) calls_user: bool,
+    /// Of a persistent operation, where its members go on without schedules: each has a reference.
+    pub(crate) board: Option<NonNull<Board>>,
 }
+
+// SAFETY: a board is shared.
+unsafe impl Send for Plan {}
+// SAFETY: as above.
+unsafe impl Sync for Plan {}
 
 /// A nonblocking collective of one communicator.
 pub(crate) type Schedule = Meeting<Part, Plan>;

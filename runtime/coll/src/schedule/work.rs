@@ -59,11 +59,12 @@ pub(crate) unsafe fn delist(claim: &mut Claim<'_>, request: *mut Listed) {
 /// # Safety
 /// All steps are finished, and only the caller knows it; it has a reference.
 pub(crate) unsafe fn complete(schedule: &Schedule, size: u32) {
-    for member in 0..size {
+    // SAFETY: the caller's promise.
+    let parts = || (0..size).map(|member| unsafe { schedule.part_of(member) });
+    for part in parts().filter(|part| !part.request.is_null()) {
         // SAFETY: the caller's promise; a request and what the part refers to are not touched
         // after the request is complete.
         unsafe {
-            let part = schedule.part_of(member);
             part.operand.free();
             let disagreement = part.disagreement.load(Ordering::Relaxed);
             let error = match part.truncated.load(Ordering::Relaxed) {
@@ -76,7 +77,16 @@ pub(crate) unsafe fn complete(schedule: &Schedule, size: u32) {
                 bytes: i64::from(disagreement),
                 ..Status::EMPTY
             };
-            Request::complete(part.request.cast(), status);
+            Request::complete_quietly(part.request.cast(), status);
+        }
+    }
+    // One barrier for all. A member without a request may wait all the same.
+    parts()
+        .take(1)
+        .for_each(|part| part.rank.node().barriers().light());
+    for part in parts() {
+        if !part.rank.wake_after_barrier() && !part.request.is_null() {
+            part.rank.announce();
         }
     }
 }

@@ -71,6 +71,12 @@ impl Scripts {
         ended: List::EMPTY,
     };
 
+    /// Whether some are over.
+    #[inline]
+    pub(crate) fn has_ended(&self) -> bool {
+        !self.ended.first().is_null()
+    }
+
     /// Takes one that is over, or null.
     pub(crate) fn take_ended(&mut self) -> *mut Running {
         let ended = self.ended.first();

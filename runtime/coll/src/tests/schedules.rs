@@ -99,6 +99,12 @@ impl Trial {
         self
     }
 
+    /// The same operation anew, in the same buffers.
+    fn renew(&mut self, other: &Self) {
+        self.send.copy_from_slice(&other.send);
+        self.receive.copy_from_slice(&other.receive);
+    }
+
     fn buffer(&self, base: *const f64, member: usize) -> Buffer<'_> {
         Buffer::new(
             base.cast_mut().cast(),
@@ -204,6 +210,13 @@ fn finish(group: &Group<'_>, request: RequestRef) {
     request.release(&mut group.rank().enter());
 }
 
+/// Waits for a start of a persistent operation and ends it.
+fn end(group: &Group<'_>, operation: &Repeated) {
+    wait::until(group.owner, WaitKind::Request, || operation.is_complete());
+    assert_eq!(operation.status().error, cohort_core::Status::SUCCESS);
+    operation.end(|request| request.release(&mut group.rank().enter()));
+}
+
 /// What the blocking form gives for the operation of `seed`.
 fn reference(group: &Group<'_>, seed: u64) -> Vec<u64> {
     let trial = Trial::new(seed, group.me, group.world.len() as u32);
@@ -270,12 +283,12 @@ fn among_nodes_too_several_at_once_and_persistent_ones_in_any_order() {
                     .map(|_| Repeated::open(group).expect("an operation"))
                     .collect();
                 let begin = |at: usize| {
-                    let call = trials[at].call(me);
+                    let call = || trials[at].call(me);
                     // SAFETY: live buffers, here and below, until the requests are complete.
                     unsafe {
                         match operations.get(at) {
-                            Some(operation) => operation.start(group.owner, &call),
-                            None => start(group, &call),
+                            Some(it) => it.start(group.owner, call).map(|()| None),
+                            None => start(group, &call()).map(Some),
                         }
                     }
                 };
@@ -283,7 +296,7 @@ fn among_nodes_too_several_at_once_and_persistent_ones_in_any_order() {
                 let order = [first, 1 - first, 2, 3];
                 let mut requests: Vec<_> = order
                     .iter()
-                    .map(|&at| Some(begin(at).expect("nonblocking")))
+                    .map(|&at| begin(at).expect("nonblocking"))
                     .collect();
                 let expected: Vec<_> = seeds
                     .map(|seed| {
@@ -295,7 +308,10 @@ fn among_nodes_too_several_at_once_and_persistent_ones_in_any_order() {
                     .collect();
                 for step in 0..4 {
                     let at = (step + me as usize + round as usize) % 4;
-                    finish(group, requests[at].take().expect("each once"));
+                    match operations.get(order[at]) {
+                        Some(operation) => end(group, operation),
+                        None => finish(group, requests[at].take().expect("each once")),
+                    }
                 }
                 for (trial, expected) in trials.iter().zip(&expected) {
                     assert!(&trial.result(me) == expected, "kind {}", trial.kind);
@@ -354,16 +370,15 @@ fn persistent_ones_start_again_and_in_any_order() {
                     let first = (me as usize + again) % 2;
                     let begin = |at: usize, pair: &[(Repeated, Box<Trial>, Vec<u64>); 2]| {
                         // SAFETY: live buffers.
-                        unsafe { pair[at].0.start(group.owner, &pair[at].1.call(me)) }
+                        unsafe { pair[at].0.start(group.owner, || pair[at].1.call(me)) }
                             .expect("a start")
                     };
-                    let requests = [begin(first, &pair), begin(1 - first, &pair)];
-                    for request in requests {
-                        finish(group, request);
-                    }
-                    for (at, (_, trial, expected)) in pair.iter_mut().enumerate() {
+                    begin(first, &pair);
+                    begin(1 - first, &pair);
+                    for (at, (operation, trial, expected)) in pair.iter_mut().enumerate() {
+                        end(group, operation);
                         assert!(&trial.result(me) == expected, "kind {}", trial.kind);
-                        **trial = Trial::new(2 * round + 1000 + at as u64, me, size);
+                        trial.renew(&Trial::new(2 * round + 1000 + at as u64, me, size));
                     }
                 }
             }

@@ -7,7 +7,6 @@ use crate::{Blocks, Call, CommShared, Group, Reduction, start};
 use cohort_base::settings::{Progress, ReduceOrder, Settings, WaitMode};
 use cohort_core::Owner;
 use cohort_core::Rank;
-use cohort_core::request::RequestRef;
 use cohort_core::wait::{self, WaitKind};
 use cohort_datatype::op::{Op, PredefinedOp};
 use cohort_datatype::{Buffer, TypeRef};
@@ -146,10 +145,10 @@ impl Trial {
     }
 }
 
-/// Computes until the request is complete: nothing here makes progress.
-fn compute_until(request: &RequestRef) {
+/// Computes until an operation is complete: nothing here makes progress.
+fn compute_until(is_complete: impl Fn() -> bool) {
     let since = Instant::now();
-    while !request.is_complete() {
+    while !is_complete() {
         assert!(since.elapsed() < LIMIT, "nobody goes on");
         thread::yield_now();
     }
@@ -159,7 +158,7 @@ fn one(group: &Group<'_>, kind: u32, count: usize) {
     let mut trial = Trial::new(kind, count, group);
     // SAFETY: the trial lives until the request is complete.
     let request = unsafe { start(group, &trial.call()) }.expect("memory");
-    compute_until(&request);
+    compute_until(|| request.is_complete());
     assert_eq!(request.status().error, 0);
     request.release(&mut group.rank().enter());
     trial.check(group.me);
@@ -292,7 +291,7 @@ fn several_are_under_way_at_a_time_while_their_owner_calls_now_and_then() {
                 for _ in 0..round % 4 {
                     wait::progress(group.owner);
                 }
-                compute_until(&request);
+                compute_until(|| request.is_complete());
                 request.release(&mut group.rank().enter());
             }
             trials.iter().for_each(|trial| trial.check(group.me));
@@ -308,7 +307,7 @@ fn a_member_with_too_little_room_is_told() {
         trial.count = if group.me == 3 { 5 } else { 10 };
         // SAFETY: the trial lives until the request is complete.
         let request = unsafe { start(group, &trial.call()) }.expect("memory");
-        compute_until(&request);
+        compute_until(|| request.is_complete());
         let error = request.status().error;
         assert_eq!(error == cohort_core::Status::TRUNCATE, group.me == 3);
         request.release(&mut group.rank().enter());
@@ -360,17 +359,15 @@ fn starts_of_a_persistent_operation_meet_in_a_chain_of_their_own() {
             let mut trials: Vec<_> = (0..KINDS)
                 .map(|it| Trial::new(order(it), COUNTS[round as usize % 3], group))
                 .collect();
-            let mut requests = Vec::new();
             for trial in &mut trials {
-                // SAFETY: the trials live until the requests are complete.
-                let request =
-                    unsafe { operations[trial.kind as usize].start(group.owner, &trial.call()) };
-                requests.push(request.expect("memory"));
+                // SAFETY: the trials live until the operations are complete.
+                unsafe { operations[trial.kind as usize].start(group.owner, || trial.call()) }
+                    .expect("memory");
             }
             one(group, OF_LEADERS[round as usize % OF_LEADERS.len()], 100);
-            for request in requests {
-                compute_until(&request);
-                request.release(&mut group.rank().enter());
+            for operation in &operations {
+                compute_until(|| operation.is_complete());
+                operation.end(|request| request.release(&mut group.rank().enter()));
             }
             trials.iter().for_each(|trial| trial.check(group.me));
         }

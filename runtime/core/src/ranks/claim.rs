@@ -93,6 +93,12 @@ impl<'rank> Claim<'rank> {
         unsafe { self.rank.heap().alloc(size, align) }
     }
 
+    /// [`Claim::alloc_aligned`] of zero bytes, for data; of a long block nothing has been touched.
+    pub fn alloc_zeroed(&mut self, size: usize, align: usize) -> Option<NonNull<u8>> {
+        // SAFETY: we hold the claim.
+        unsafe { self.rank.heap().alloc_zeroed_dense(size, align) }
+    }
+
     /// Frees a block of the claimed rank's heap.
     ///
     /// # Safety
@@ -143,7 +149,19 @@ impl<'rank> Claim<'rank> {
         }
     }
 
-    /// Whether there is a reason to expect progress of this kind.
+    /// The first receive is posted: a reason that is not counted among those of [`Claim::expect_more`].
+    #[inline]
+    pub fn expect_receives(&mut self) {
+        self.rank.expected().raise_receives();
+    }
+
+    /// The last one is not posted any more.
+    #[inline]
+    pub fn expect_no_receives(&mut self) {
+        self.rank.expected().lower_receives();
+    }
+
+    /// Whether there is a reason but posted receives to expect progress of this kind.
     #[inline]
     pub fn expects(&mut self, kind: TaskKind) -> bool {
         self.state().reasons[kind.index()] != 0

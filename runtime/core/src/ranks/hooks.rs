@@ -37,8 +37,15 @@ hooks! {
     cohort_engine_turn => fn turn(claim: &mut Claim<'_>, look: Look, turn: &mut Turn);
     /// [`own_work`](crate::Subsystem::own_work): the first that has some.
     cohort_engine_own_work => fn own_work(claim: &mut Claim<'_>, owner: Option<Owner<'_>>) -> Option<Work>;
+    /// What a call does that does not wait, in one: [`turn`](crate::Subsystem::turn) of all, and
+    /// [`own_work`](crate::Subsystem::own_work) unless that has found some.
+    cohort_engine_test => fn test(claim: &mut Claim<'_>, owner: Owner<'_>, turn: &mut Turn);
+    /// [`is_idle`](crate::Subsystem::is_idle) of all.
+    cohort_engine_is_idle => fn is_idle(claim: &mut Claim<'_>) -> bool;
     /// [`is_stalled`](crate::Subsystem::is_stalled) of any.
     cohort_engine_is_stalled => fn is_stalled(claim: &mut Claim<'_>) -> bool;
+    /// [`awaits_help`](crate::Subsystem::awaits_help) of any.
+    cohort_engine_awaits_help => fn awaits_help(claim: &mut Claim<'_>) -> bool;
     /// [`is_quiet`](crate::Subsystem::is_quiet) of all.
     cohort_engine_is_quiet => fn is_quiet(claim: &mut Claim<'_>) -> bool;
     /// [`claimed`](crate::Subsystem::claimed)

@@ -44,6 +44,10 @@ pub struct Node {
     waiting: AtomicU32,
     /// Ranks that have come to their end.
     done: AtomicU32,
+    /// Who wants to see the ends of messages: a timeline, and ranks that are told of theirs.
+    followers: AtomicU32,
+    /// Messages of fewer bytes are eager and leave in the shortest way; 0 while somebody follows messages.
+    eager_below: AtomicU64,
     yield_policy: YieldPolicy,
     barriers: Barriers,
     settings: Settings,
@@ -93,8 +97,8 @@ pub struct Rank {
     last_fruitless: AtomicU64,
     /// The rank's policies, and what they need.
     policies: Policies,
-    /// Where the rank's events are noted, if anywhere.
-    trace: Option<&'static Ring>,
+    /// Where the rank's events are noted, if anywhere: a ring that stays, or NULL.
+    trace: AtomicPtr<Ring>,
     heap: Heap,
     state: UnsafeCell<State>,
     rooms: [Room; SLOTS],

@@ -23,6 +23,14 @@ const FIRST_CONTEXT: u32 = 2;
 /// Communicator numbers are below this one, so that contexts fit in 32 bits.
 const CONTEXTS_END: u32 = 1 << 31;
 
+/// Messages of fewer bytes are eager; nobody's are that somebody follows.
+fn eager_below(settings: &Settings, is_followed: bool) -> u64 {
+    match is_followed {
+        true => 0,
+        false => settings.eager_max as u64 + 1,
+    }
+}
+
 impl Node {
     /// Makes the node that `boot` describes; `None` when memory is short. It is never unmade. A job of more
     /// than one node has a network.
@@ -67,6 +75,8 @@ impl Node {
                 crowded,
                 waiting: AtomicU32::new(0),
                 done: AtomicU32::new(0),
+                followers: AtomicU32::new(u32::from(settings.trace)),
+                eager_below: AtomicU64::new(eager_below(&settings, settings.trace)),
                 yield_policy: YieldPolicy::default(),
                 barriers: Barriers::detect(crowded),
                 settings,
@@ -240,6 +250,37 @@ impl Node {
     #[must_use]
     pub fn is_crowded(&self) -> bool {
         self.crowded
+    }
+
+    /// Whether a message of so many bytes is sent in the shortest way.
+    #[inline]
+    #[must_use]
+    pub fn is_eager(&self, bytes: u64) -> bool {
+        // Relaxed: each message for itself is followed, or not.
+        bytes < self.eager_below.load(Ordering::Relaxed)
+    }
+
+    /// Whether somebody wants to see the ends of messages.
+    #[must_use]
+    pub fn follows_messages(&self) -> bool {
+        self.followers.load(Ordering::Relaxed) != 0
+    }
+
+    /// One more wants to see the ends of messages, or one less. Messages that are under way are seen, or not.
+    pub fn follow_messages(&self, on: bool) {
+        match on {
+            true => self.followers.fetch_add(1, Ordering::SeqCst),
+            false => self.followers.fetch_sub(1, Ordering::SeqCst),
+        };
+        // Whoever stores last has looked at the count after that, so what it stored belongs to the last count.
+        loop {
+            let is_followed = self.followers.load(Ordering::SeqCst) != 0;
+            let below = eager_below(&self.settings, is_followed);
+            self.eager_below.store(below, Ordering::SeqCst);
+            if (self.followers.load(Ordering::SeqCst) != 0) == is_followed {
+                return;
+            }
+        }
     }
 
     /// When the ranks of the node give their CPUs away.

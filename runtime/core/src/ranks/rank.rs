@@ -42,14 +42,17 @@ impl Tables {
     }
 }
 
-/// The ring that the loader has made for a rank, if it has.
+/// The ring that the loader has made for a rank, or NULL.
 ///
 /// # Safety
 /// The loader's record has an entry for the rank.
-unsafe fn ring_of(node: &'static Node, id: LocalRank) -> Option<&'static Ring> {
-    let rings = node.boot().trace;
-    // SAFETY: NULL, or one ring for each rank, which stay.
-    (!rings.is_null()).then(|| unsafe { &*rings.add(id as usize) })
+unsafe fn ring_of(node: &'static Node, id: LocalRank) -> *mut Ring {
+    let rings = node.boot().trace.cast_mut();
+    match rings.is_null() {
+        true => rings,
+        // SAFETY: one ring for each rank.
+        false => unsafe { rings.add(id as usize) },
+    }
 }
 
 impl Rank {
@@ -86,7 +89,7 @@ impl Rank {
             last_fruitless: AtomicU64::new(0),
             policies: Policies::new(node.settings().progress),
             // SAFETY: the caller's promise.
-            trace: unsafe { ring_of(node, id) },
+            trace: AtomicPtr::new(unsafe { ring_of(node, id) }),
             heap: Heap::new(),
             state: UnsafeCell::new(State::new()),
             rooms: [const { Room::empty() }; SLOTS],
@@ -102,7 +105,14 @@ impl Rank {
     #[inline]
     #[must_use]
     pub fn trace(&self) -> Option<&'static Ring> {
-        self.trace
+        // SAFETY: NULL, or a ring that stays; Acquire pairs with the Release of `note_events`.
+        unsafe { self.trace.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Has the rank's events noted from now on, or no more.
+    pub fn note_events(&self, ring: Option<&'static Ring>) {
+        let ring = ring.map_or(core::ptr::null(), core::ptr::from_ref);
+        self.trace.store(ring.cast_mut(), Ordering::Release);
     }
 
     /// Index on the node.
@@ -331,7 +341,14 @@ impl Rank {
     /// rank waits for.
     #[inline]
     pub fn wake(&self) -> bool {
-        let woken = self.park.wake(self.node.barriers());
+        self.node.barriers().light();
+        self.wake_after_barrier()
+    }
+
+    /// [`Rank::wake`] by a task that has passed the light barrier, or has given a claim back, since it published.
+    #[inline]
+    pub fn wake_after_barrier(&self) -> bool {
+        let woken = self.park.wake_after_barrier();
         if woken && self.node.has_network() {
             hooks::woken(self);
         }
@@ -355,7 +372,7 @@ impl Rank {
     #[inline]
     fn has_woken(&self, other: &Self) {
         self.counters.count_wake();
-        if let Some(trace) = self.trace {
+        if let Some(trace) = self.trace() {
             trace.note(&Event::now(Kind::Wake, other.id));
         }
     }

@@ -173,14 +173,19 @@ impl Rank {
         queues(claim, tell);
     }
 
+    /// By a thread that sleeps where the network is watched: it looks at something meanwhile, or does so no more.
+    pub fn stir(&self, begins: bool) {
+        self.waits().stamps.stir(begins);
+    }
+
     /// See [`cohort_base::boot::NodeApi::rest`].
     pub fn rest(&self) -> Rest {
         const AWAKE: Rest = Rest {
             threads: 0,
             number: 0,
         };
-        // A thread, a timer or another node may wake the rank too.
-        if self.node().has_network() || self.capabilities().acts_alone() {
+        // A thread or a timer may wake the rank too.
+        if self.capabilities().acts_alone() {
             return AWAKE;
         }
         let rest = self.waits().stamps.rest(self.park());

@@ -1,13 +1,10 @@
 //! One loop per operation and machine type.
 
+use super::wide::{self, Operation, each};
 use super::x87::Extended;
 use super::{Kernel, PredefinedOp};
 use crate::Basic;
-
-/// A binary operation on values of one type.
-trait Operation<T> {
-    fn of(input: T, inout: T) -> T;
-}
+use crate::kernels::move_run;
 
 struct Max;
 struct Min;
@@ -21,22 +18,33 @@ struct LogicalOr;
 struct LogicalXor;
 struct MaxLoc;
 struct MinLoc;
-struct Replace;
 
-/// The loop of one operation.
+/// The kernel of one operation: many elements go through the widest vectors that the machine has.
 ///
 /// # Safety
 /// As [`Kernel`], for elements of type `T`.
 unsafe fn apply<T: Copy, O: Operation<T>>(input: *const u8, inout: *mut u8, count: usize) {
-    let (input, inout) = (input.cast::<T>(), inout.cast::<T>());
-    for index in 0..count {
-        // SAFETY: `index` is below `count`; unaligned accesses need no alignment.
-        unsafe {
-            let value = O::of(
-                input.add(index).read_unaligned(),
-                inout.add(index).read_unaligned(),
-            );
-            inout.add(index).write_unaligned(value);
+    // SAFETY: the caller's promise.
+    unsafe {
+        match count > wide::FEW {
+            true => wide::apply::<T, O>(input, inout, count),
+            false => each::<T, O>(input, inout, count),
+        }
+    }
+}
+
+/// Elements of `N` bytes take the place of others.
+///
+/// # Safety
+/// As [`Kernel`].
+unsafe fn replace_all<const N: usize>(input: *const u8, inout: *mut u8, count: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match count {
+            1 => inout
+                .cast::<[u8; N]>()
+                .write(input.cast::<[u8; N]>().read()),
+            _ => move_run(input, inout, count * N),
         }
     }
 }
@@ -150,13 +158,6 @@ impl<V: PartialOrd, I: PartialOrd> Operation<Pair<V, I>> for MinLoc {
         } else {
             b
         }
-    }
-}
-
-impl<const N: usize> Operation<[u8; N]> for Replace {
-    #[inline(always)]
-    fn of(input: [u8; N], _: [u8; N]) -> [u8; N] {
-        input
     }
 }
 
@@ -337,12 +338,12 @@ where
 
 fn replace(basic: Basic) -> Option<Kernel> {
     match basic.extent() {
-        1 => Some(apply::<[u8; 1], Replace>),
-        2 => Some(apply::<[u8; 2], Replace>),
-        4 => Some(apply::<[u8; 4], Replace>),
-        8 => Some(apply::<[u8; 8], Replace>),
-        16 => Some(apply::<[u8; 16], Replace>),
-        32 => Some(apply::<[u8; 32], Replace>),
+        1 => Some(replace_all::<1>),
+        2 => Some(replace_all::<2>),
+        4 => Some(replace_all::<4>),
+        8 => Some(replace_all::<8>),
+        16 => Some(replace_all::<16>),
+        32 => Some(replace_all::<32>),
         _ => None,
     }
 }

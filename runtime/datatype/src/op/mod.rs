@@ -21,6 +21,7 @@
 mod kernels;
 #[cfg(test)]
 mod tests;
+mod wide;
 mod x87;
 
 use crate::{Basic, Type};

@@ -183,3 +183,51 @@ fn unsuitable_pairs_are_refused() {
         "derived types take user operations only"
     );
 }
+
+/// As many elements as the wide loops take, in blocks and beyond them, at every place in a line: each is combined once,
+/// as the plain loop does, and nothing around them is touched.
+#[test]
+fn many_elements() {
+    const ROOM: usize = 20_000;
+    let value = |at: usize| (at * 7919 % 1013) as u32;
+    for count in [65, 100, 1000, 6143, 6144, 6145, 6400, 19_001] {
+        for (from, to) in [(0, 0), (1, 0), (0, 3), (7, 5)] {
+            let input: Vec<u32> = (0..ROOM).map(value).collect();
+            let mut inout: Vec<u32> = (0..ROOM).map(|at| value(at) ^ 0xff).collect();
+            let before = inout.clone();
+            let kernel = class_kernel(PredefinedOp::Sum, Basic::U32).expect("it takes integers");
+            // SAFETY: all of it lies inside the vectors.
+            unsafe {
+                kernel(
+                    input[from..].as_ptr().cast(),
+                    inout[to..].as_mut_ptr().cast(),
+                    count,
+                );
+            }
+            let expected = |at: usize| match (to..to + count).contains(&at) {
+                true => before[at].wrapping_add(input[at - to + from]),
+                false => before[at],
+            };
+            assert!((0..ROOM).all(|at| inout[at] == expected(at)), "{count}");
+        }
+    }
+}
+
+/// The same bits as one by one, also where the order of additions would show.
+#[test]
+fn many_are_as_one() {
+    let count = 10_000;
+    let number = |at: usize| (at as f64).sqrt() * if at.is_multiple_of(3) { -1e7 } else { 1e-7 };
+    let pairs = |shift: usize| {
+        (0..count)
+            .map(|at| [number(at + shift), number(at)])
+            .collect()
+    };
+    let (input, inout): (Vec<[f64; 2]>, Vec<[f64; 2]>) = (pairs(11), pairs(5));
+    for op in [PredefinedOp::Sum, PredefinedOp::Prod, PredefinedOp::Replace] {
+        let name = "MPI_C_DOUBLE_COMPLEX";
+        let many = run(op, name, &input, &inout);
+        let one = |at: usize| run(op, name, &input[at..=at], &inout[at..=at])[0];
+        assert!((0..count).all(|at| many[at].map(f64::to_bits) == one(at).map(f64::to_bits)));
+    }
+}

@@ -242,6 +242,48 @@ fn strided_types_on_both_sides() {
     );
 }
 
+/// A receive from any source takes what lies at the front of the rings, but not what an older receive gets, and finds
+/// what lies behind messages with other tags.
+#[test]
+fn a_receive_from_any_source_takes_what_is_its_own() {
+    let node = Node::for_test(3);
+    let rank = node.rank(2);
+    let send_word = |sender: u32, tag, word: u8| {
+        send_bytes(node.rank(sender), 2, tag, &[word], SendMode::Standard);
+    };
+    let receive = |source, tag| {
+        let mut word = [0];
+        let status = recv_bytes(rank, source, tag, &mut word);
+        (status.source, status.tag, word[0])
+    };
+    send_word(0, 7, 1);
+    assert_eq!(receive(Source::Any, Tag::Is(7)), (0, 7, 1));
+    let mut older = [0];
+    let request = irecv_bytes(rank, from(0), Tag::Is(7), &mut older);
+    send_word(0, 7, 2);
+    send_word(0, 7, 3);
+    send_word(1, 8, 4);
+    send_word(1, 7, 5);
+    let mut taken = [(); 2].map(|()| receive(Source::Any, Tag::Is(7)));
+    taken.sort_unstable();
+    assert_eq!(taken, [(0, 7, 3), (1, 7, 5)]);
+    assert_eq!(wait(rank, request).source, 0);
+    assert_eq!(older, [2]);
+    assert_eq!(receive(Source::Any, Tag::Any), (1, 8, 4));
+    // Each sender's messages stay in order, and none is left out.
+    for word in 0..20 {
+        send_word(0, 9, word);
+        send_word(1, 9, word);
+    }
+    let mut next = [0, 0];
+    for _ in 0..40 {
+        let (source, _, word) = receive(Source::Any, Tag::Is(9));
+        assert_eq!(word, next[source as usize]);
+        next[source as usize] += 1;
+    }
+    assert_eq!(next, [20, 20]);
+}
+
 #[test]
 fn probes_see_messages_and_matched_probes_take_them() {
     let node = Node::for_test(2);
@@ -417,6 +459,28 @@ fn an_idle_rank_wakes_up_for_two_that_compute() {
         idle.join().expect("the idle rank ends");
     });
     assert_eq!(received, data);
+}
+
+#[test]
+fn where_cpus_are_scarce_short_messages_are_left_to_their_owners() {
+    // Ranks that park at once count as more than there are CPUs.
+    let node = Node::for_test_with(3, settings(Progress::Steal, WaitMode::Park));
+    let (mut received, mut word) = ([0; 100], [0; 8]);
+    let receive = irecv_bytes(node.rank(1), from(0), Tag::Any, &mut received);
+    send_bytes(node.rank(0), 1, 0, &pattern(100, 5), SendMode::Standard);
+    std::thread::scope(|scope| {
+        let idle = scope.spawn(|| recv_bytes(node.rank(2), from(0), Tag::Any, &mut word));
+        while !node.rank(2).park().is_parked() {
+            std::thread::yield_now();
+        }
+        send_bytes(node.rank(0), 2, 0, &[1; 8], SendMode::Standard);
+        idle.join().expect("the idle rank ends");
+    });
+    let looks = node.rank(2).counters().snapshot().shm;
+    assert_eq!(looks.attempts, 0, "{looks:?}");
+    assert!(!receive.is_complete());
+    wait(node.rank(1), receive);
+    assert_eq!(received[..], pattern(100, 5)[..]);
 }
 
 #[test]

@@ -12,6 +12,24 @@ use cohort_engine::datatype::{Buffer, TypeRef, predefined};
 /// The numbers of every member of a group, by rank.
 type ByRank<const N: usize> = Vec<[i32; N]>;
 
+/// A list of each member of a group: one block of memory, however many members there are.
+pub(super) struct Lists {
+    counts: Vec<i64>,
+    all: Vec<i32>,
+}
+
+impl Lists {
+    /// The lists, by rank.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[i32]> {
+        let mut rest = &self.all[..];
+        self.counts.iter().map(move |&count| {
+            let (list, others) = rest.split_at(count as usize);
+            rest = others;
+            list
+        })
+    }
+}
+
 pub(super) fn integer() -> Outcome<TypeRef> {
     predefined(neutral::handle::INT32_T).ok_or_else(|| neutral::ERR_INTERN.into())
 }
@@ -34,7 +52,8 @@ impl Comm {
         // SAFETY: both tables outlive the calls and have these elements.
         unsafe {
             inter.leaders_swap(out, into)?;
-            coll::bcast(&inter.local, into, 0)?;
+            let (buffer, root) = (into, 0);
+            coll::run_within(&inter.local, &Call::Bcast { buffer, root })?;
         }
         Ok((ours, theirs))
     }
@@ -55,7 +74,7 @@ impl Comm {
             op: Op::Predefined(PredefinedOp::Max),
         };
         // SAFETY: both lists outlive the call.
-        unsafe { coll::allreduce(&self.collective(), &reduction) }?;
+        unsafe { coll::run_within(&self.collective(), &Call::Allreduce { reduction }) }?;
         let Some(inter) = self.inter() else {
             return Ok((ours, None));
         };
@@ -64,7 +83,8 @@ impl Comm {
         // SAFETY: as above.
         unsafe {
             inter.leaders_swap(out, into)?;
-            coll::bcast(&inter.local, into, 0)?;
+            let (buffer, root) = (into, 0);
+            coll::run_within(&inter.local, &Call::Bcast { buffer, root })?;
         }
         Ok((ours, Some(theirs)))
     }
@@ -88,8 +108,8 @@ impl Comm {
         Ok(all)
     }
 
-    /// The lists of every member of the own group, by rank.
-    pub(super) fn allgather_lists(&self, mine: &[i32]) -> Outcome<Vec<Vec<i32>>> {
+    /// The lists of every member of the own group. Collective.
+    pub(super) fn allgather_lists(&self, mine: &[i32]) -> Outcome<Lists> {
         let lengths = self.allgather([mine.len() as i32])?;
         let counts: Vec<i64> = lengths.iter().map(|&[length]| length.into()).collect();
         let start = |next: &mut i64, count: &i64| Some(core::mem::replace(next, *next + count));
@@ -114,13 +134,6 @@ impl Comm {
                 },
             )
         }?;
-        let mut rest = &all[..];
-        let mut lists = Vec::with_capacity(counts.len());
-        for count in counts {
-            let (list, others) = rest.split_at(count as usize);
-            lists.push(list.to_vec());
-            rest = others;
-        }
-        Ok(lists)
+        Ok(Lists { counts, all })
     }
 }

@@ -1,5 +1,6 @@
 //! The calls that make communicators with a topology (MPI 8.5).
 
+use super::exchange::Lists;
 use super::{Comm, Members};
 use crate::Outcome;
 use crate::topology::placement::{Site, assign, graph_order, grid_order, shares};
@@ -9,6 +10,7 @@ use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_engine::Rank;
 use cohort_engine::coll::{self, Roster};
+use core::ops::Range;
 
 /// Edges that one member names of a distributed graph (`MPI_Dist_graph_create`).
 pub struct Edge {
@@ -86,14 +88,11 @@ impl Comm {
     /// Of the collectives inside.
     pub fn with_adjacent(&self, mine: Distributed, reorder: bool) -> Outcome<Option<Self>> {
         let Some(sites) = self.sites(reorder)? else {
-            let numbers = self.numbers(false)?;
-            let group = self.group.clone();
-            let made = Self::new(self.rank, numbers.number, group, self.inherited());
-            return Ok(Some(made.shaped(Topology::Distributed(mine))));
+            return self.in_place(mine).map(Some);
         };
         // With other ranks members get each other's edges.
         let lists = self.allgather_lists(&packed(&mine))?;
-        let mut graphs: Vec<Distributed> = Vec::with_capacity(lists.len());
+        let mut graphs: Vec<Distributed> = Vec::with_capacity(self.size() as usize);
         graphs.extend(lists.iter().map(|list| unpacked(list, mine.weighted)));
         let assigned = nodes_placed(&graphs, &sites);
         let place = self.place(&assigned).ok_or(neutral::ERR_INTERN)?;
@@ -113,29 +112,18 @@ impl Comm {
     ) -> Outcome<Option<Self>> {
         let words = |edge: &Edge| [edge.source, edge.destination, edge.weight];
         let list: Vec<i32> = edges.iter().flat_map(words).collect();
-        let mut graphs: Vec<Distributed> = Vec::new();
-        graphs.resize_with(self.size() as usize, Distributed::default);
         let lists = self.allgather_lists(&list)?;
-        for edge in lists.iter().flat_map(|list| list.chunks_exact(Edge::WORDS)) {
-            let [source, destination, weight] = [edge[0], edge[1], edge[2]];
-            let from = &mut graphs[source as usize];
-            from.destinations.push(destination);
-            from.destination_weights.push(weight);
-            let to = &mut graphs[destination as usize];
-            to.sources.push(source);
-            to.source_weights.push(weight);
-        }
-        let assigned = match self.sites(reorder)? {
-            Some(sites) => nodes_placed(&graphs, &sites),
-            None => (0..graphs.len()).collect(),
+        let Some(sites) = self.sites(reorder)? else {
+            let me = self.me as usize;
+            let mut mine = graphs_of(named(&lists), me..me + 1).swap_remove(0);
+            mine.set_weighted(weighted);
+            return self.in_place(mine).map(Some);
         };
+        let mut graphs = graphs_of(named(&lists), 0..self.size() as usize);
+        let assigned = nodes_placed(&graphs, &sites);
         let place = self.place(&assigned).ok_or(neutral::ERR_INTERN)?;
         let mut graph = graphs.swap_remove(place as usize);
-        graph.weighted = weighted;
-        if !weighted {
-            graph.source_weights.clear();
-            graph.destination_weights.clear();
-        }
+        graph.set_weighted(weighted);
         self.placed(&assigned, Topology::Distributed(graph))
     }
 
@@ -218,6 +206,14 @@ impl Comm {
         differing(sites?)
     }
 
+    /// The communicator of the same members with the same ranks, of which the caller has these edges. Collective.
+    fn in_place(&self, mine: Distributed) -> Outcome<Self> {
+        let numbers = self.numbers(false)?;
+        let group = self.group.clone();
+        let made = Self::new(self.rank, numbers.number, group, self.inherited());
+        Ok(made.shaped(Topology::Distributed(mine)))
+    }
+
     /// The caller's place.
     fn place(&self, assigned: &[usize]) -> Option<u32> {
         let place = assigned
@@ -248,6 +244,37 @@ impl Comm {
             ..self
         }
     }
+}
+
+/// The edges that members have named.
+fn named(lists: &Lists) -> impl Iterator<Item = Edge> {
+    let lists = lists.iter();
+    let edges = lists.flat_map(|list| list.chunks_exact(Edge::WORDS));
+    edges.map(|edge| Edge {
+        source: edge[0],
+        destination: edge[1],
+        weight: edge[2],
+    })
+}
+
+/// Who sends to whom, for the processes in a range.
+fn graphs_of(edges: impl Iterator<Item = Edge>, wanted: Range<usize>) -> Vec<Distributed> {
+    let mut graphs: Vec<Distributed> = Vec::new();
+    graphs.resize_with(wanted.len(), Distributed::default);
+    for edge in edges {
+        let (source, destination) = (edge.source as usize, edge.destination as usize);
+        if wanted.contains(&source) {
+            let from = &mut graphs[source - wanted.start];
+            from.destinations.push(edge.destination);
+            from.destination_weights.push(edge.weight);
+        }
+        if wanted.contains(&destination) {
+            let to = &mut graphs[destination - wanted.start];
+            to.sources.push(edge.source);
+            to.source_weights.push(edge.weight);
+        }
+    }
+    graphs
 }
 
 fn site(rank: &Rank) -> Site {

@@ -90,6 +90,12 @@ impl Mends {
         Self(AtomicPtr::new(null_mut()))
     }
 
+    /// Whether none was handed over yet.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.load(Ordering::Relaxed).is_null()
+    }
+
     fn push(&self, job: JobRef) {
         let job = job.into_raw();
         let mut first = self.0.load(Ordering::Relaxed);
@@ -108,7 +114,7 @@ impl Mends {
 
     /// One of them, by a task of the rank.
     pub(crate) fn take(&self) -> Option<JobRef> {
-        if self.0.load(Ordering::Relaxed).is_null() {
+        if self.is_empty() {
             return None;
         }
         let first = NonNull::new(self.0.swap(null_mut(), Ordering::Acquire))?;

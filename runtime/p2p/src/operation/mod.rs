@@ -85,8 +85,9 @@ impl Operation {
         want: Want,
     ) -> Option<NonNull<Self>> {
         let block = Self::room(claim)?;
+        let new = Self::new(claim.rank(), kind, buffer, want);
         // SAFETY: a fresh block of the right size and alignment.
-        unsafe { block.write(Self::new(claim.rank(), kind, buffer, want)) };
+        unsafe { block.write(new) };
         Some(block)
     }
 
@@ -100,15 +101,17 @@ impl Operation {
     /// A pending operation of `owner`, to be written into its heap.
     #[inline]
     pub fn new(owner: &Rank, kind: &'static Kind, buffer: Buffer<'_>, want: Want) -> Self {
+        let buffer = buffer.to_owned();
+        let is_plain = *kind == Kind::Receive && buffer.datatype.is_static();
         Self {
-            request: Request::new(owner, kind),
+            request: Request::new(owner, kind).plain(is_plain),
             is_posted: false,
             is_offered: false,
             mark: Mark::NONE,
             want,
             sequence: 0,
             job: AtomicPtr::new(null_mut()),
-            buffer: buffer.to_owned(),
+            buffer,
             posted_links: Links::NONE,
             offered_links: Links::NONE,
         }
@@ -121,6 +124,22 @@ impl Operation {
         // SAFETY: the reference is not released.
         let kind = unsafe { request.as_ref() }.kind();
         (kind.subsystem() == Some(SLOT)).then(|| request.cast())
+    }
+
+    /// Makes of a spent receive a pending one.
+    ///
+    /// # Safety
+    /// `this` is the record of a plain receive of the claimed rank that is spent, and so is in no list; `datatype`
+    /// is predefined.
+    #[inline(always)]
+    pub(crate) unsafe fn renew(this: *mut Self, buffer: OwnedBuffer, want: Want) {
+        debug_assert!(buffer.datatype.is_static());
+        // SAFETY: the caller's promise. The type before was predefined too, so no reference is lost.
+        unsafe {
+            (&raw mut (*this).buffer).write(buffer);
+            (*this).want = want;
+            (*this).request.renew();
+        }
     }
 
     /// What the layers above hold of it.

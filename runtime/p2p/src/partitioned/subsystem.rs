@@ -59,4 +59,10 @@ unsafe impl Subsystem for Partitioned {
             turn.moved |= away::go_on(claim);
         }
     }
+
+    #[inline]
+    fn is_idle(claim: &mut Claim<'_>) -> bool {
+        let state = claim.of::<Self>();
+        state.awaiting.first().is_null() && state.away.first().is_null()
+    }
 }

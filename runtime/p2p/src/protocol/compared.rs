@@ -7,7 +7,7 @@
 
 use crate::outbox;
 use crate::protocol::types::{Compared, is_compared};
-use crate::protocol::{Block, eager};
+use crate::protocol::{Block, Mark, eager, marked};
 use crate::ring::{Header, PayloadKind};
 use cohort_base::LocalRank;
 use cohort_core::claim::Claim;
@@ -16,13 +16,14 @@ use cohort_core::message::{Envelope, SendMode};
 use cohort_core::rank::Rank;
 use cohort_datatype::{self as datatype, Buffer};
 
-/// Whether messages are not sent in the shortest way, as they carry their types or are noted for a timeline, and this
-/// one is short enough for a block.
+/// Whether messages are not sent in the shortest way, as they carry their types or their ends are noted, and this one
+/// is short enough for a block.
 pub(crate) fn is_short(rank: &Rank, bytes: u64, mode: SendMode) -> bool {
-    let settings = rank.node().settings();
-    (settings.check_members || settings.trace)
+    let node = rank.node();
+    let settings = node.settings();
+    (settings.check_members || node.follows_messages())
         && mode != SendMode::Synchronous
-        && bytes <= settings.compared_eager_max as u64
+        && bytes <= settings.compared_eager_max.max(settings.eager_max) as u64
 }
 
 /// Sends a short message.
@@ -36,15 +37,17 @@ pub(crate) unsafe fn send(
     to: LocalRank,
     envelope: Envelope,
 ) -> Result<(), EngineError> {
-    let settings = claim.rank().node().settings();
+    let node = claim.rank().node();
     // SAFETY: the caller's promise.
     unsafe {
-        if settings.check_members && is_compared(envelope) {
+        if node.settings().check_members && is_compared(envelope) && buffer.bytes() > 0 {
             send_with_types(claim, buffer, to, envelope)
-        } else if settings.trace {
-            eager::send_block(claim, buffer, to, envelope)
-        } else {
+        } else if !node.follows_messages() {
             eager::send(claim, buffer, to, envelope)
+        } else if buffer.bytes() <= marked::DATA_MAX as u64 {
+            marked::send(claim, buffer, to, envelope)
+        } else {
+            eager::send_block(claim, buffer, to, envelope)
         }
     }
 }
@@ -61,7 +64,11 @@ unsafe fn send_with_types(
 ) -> Result<(), EngineError> {
     let bytes = buffer.bytes();
     let data = (claim.alloc(bytes as usize)).ok_or(EngineError::OutOfMemory)?;
-    let block = Block::sent(claim, data.as_ptr(), bytes, to, envelope);
+    let block = Block {
+        data: data.as_ptr(),
+        bytes,
+        mark: Mark::sent(claim, bytes, to, envelope),
+    };
     let payload = Compared::new(block, buffer);
     let header = Header::new(envelope, PayloadKind::Compared, size_of::<Compared>());
     // SAFETY: the caller's promise; the block is fresh and has so many bytes, and is still ours if it was not posted.

@@ -1,8 +1,8 @@
 //! Eager messages: the data travels with the envelope, packed, and the send is complete at once.
 
-use crate::outbox;
+use crate::outbox::{self, LONGEST};
 use crate::protocol::types::Compared;
-use crate::protocol::{Block, Payload};
+use crate::protocol::{Block, Mark, Payload, marked};
 use crate::ring::{Header, PAYLOAD_MAX, PayloadKind};
 use cohort_alloc::Heap;
 use cohort_base::LocalRank;
@@ -33,6 +33,11 @@ pub unsafe fn send(
     // SAFETY: the caller's promise; the packed bytes fit in `packed`.
     unsafe {
         match buffer.contiguous() {
+            Some(data)
+                if bytes <= LONGEST && outbox::send_short(claim, data, bytes, to, envelope) =>
+            {
+                Ok(())
+            }
             Some(data) => outbox::post(claim, to, header, data),
             None => {
                 let mut packed = [MaybeUninit::<u8>::uninit(); PAYLOAD_MAX];
@@ -55,8 +60,9 @@ pub(crate) unsafe fn send_block(
     envelope: Envelope,
 ) -> Result<(), EngineError> {
     let bytes = buffer.bytes();
+    // An address of its own also for a message of no bytes: its ends are known by it.
     let block = claim
-        .alloc(bytes as usize)
+        .alloc(bytes.max(1) as usize)
         .ok_or(EngineError::OutOfMemory)?;
     // SAFETY: the block is fresh and has `bytes` bytes.
     unsafe {
@@ -79,7 +85,7 @@ pub(crate) unsafe fn send_owned(
 ) -> Result<(), EngineError> {
     // SAFETY: the caller's promise.
     unsafe {
-        if bytes > PAYLOAD_MAX as u64 {
+        if bytes > PAYLOAD_MAX as u64 || claim.rank().node().follows_messages() {
             return post_block(claim, block, bytes, to, envelope);
         }
         let header = Header::new(envelope, PayloadKind::Inline, bytes as usize);
@@ -98,7 +104,11 @@ unsafe fn post_block(
     to: LocalRank,
     envelope: Envelope,
 ) -> Result<(), EngineError> {
-    let payload = Block::sent(claim, block.as_ptr(), bytes, to, envelope);
+    let payload = Block {
+        data: block.as_ptr(),
+        bytes,
+        mark: Mark::sent(claim, bytes, to, envelope),
+    };
     let header = Header::new(envelope, PayloadKind::Block, size_of::<Block>());
     // SAFETY: the payload is a plain value; a block that was not posted is still ours.
     unsafe {
@@ -116,14 +126,40 @@ unsafe fn post_block(
 /// The buffer's data is writable; the message is not an offer, and is not received again.
 #[inline(always)]
 pub(crate) unsafe fn receive(payload: &Payload<'_>, buffer: Buffer<'_>) -> Status {
-    let header = payload.header();
-    let capacity = buffer.bytes();
-    // SAFETY: the caller's promise; the kind names the payload's type.
+    // SAFETY: the caller's promise.
     unsafe {
-        if header.kind != PayloadKind::Inline {
-            return receive_block(*payload, buffer);
+        match payload.header().kind {
+            PayloadKind::Inline => receive_inline(payload, buffer),
+            _ => receive_other(*payload, buffer),
         }
-        let bytes = u64::from(header.payload);
+    }
+}
+
+/// [`receive`] with the status where it is read.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub(crate) unsafe fn receive_into(payload: &Payload<'_>, buffer: Buffer<'_>, status: &mut Status) {
+    // SAFETY: the caller's promise. Two assignments: the short one writes the parts where they stay.
+    unsafe {
+        match payload.header().kind {
+            PayloadKind::Inline => *status = receive_inline(payload, buffer),
+            _ => *status = receive_other(*payload, buffer),
+        }
+    }
+}
+
+/// [`receive`] of a message that is inline.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub(crate) unsafe fn receive_inline(payload: &Payload<'_>, buffer: Buffer<'_>) -> Status {
+    let header = payload.header();
+    let (bytes, capacity) = (u64::from(header.payload), buffer.bytes());
+    // SAFETY: the caller's promise.
+    unsafe {
         match buffer.contiguous() {
             Some(data) if bytes <= capacity => payload.read(data),
             _ => {
@@ -137,23 +173,26 @@ pub(crate) unsafe fn receive(payload: &Payload<'_>, buffer: Buffer<'_>) -> Statu
     }
 }
 
-/// The same for a message whose data is in a block.
+/// The same for a message that is not inline.
 ///
 /// # Safety
 /// As for [`receive`].
 ///
 /// By value: a reference would have the fast path write the payload's place to memory.
 #[inline(never)]
-unsafe fn receive_block(payload: Payload<'_>, buffer: Buffer<'_>) -> Status {
+unsafe fn receive_other(payload: Payload<'_>, buffer: Buffer<'_>) -> Status {
     let header = payload.header();
     let capacity = buffer.bytes();
     // SAFETY: the caller's promise; the kind names the payload's type.
     unsafe {
+        if header.kind == PayloadKind::Marked {
+            return marked::receive(&payload, buffer);
+        }
         let compared = (header.kind == PayloadKind::Compared).then(|| payload.value::<Compared>());
         let block = compared.map_or_else(|| payload.value::<Block>(), |it| it.block);
         let bytes = block.bytes.min(capacity);
         datatype::unpack(buffer, 0, block.data, bytes);
-        block.came(header.envelope());
+        block.mark.came(block.bytes, header.envelope());
         Heap::free(NonNull::new_unchecked(block.data));
         let status = Status::delivered(header.envelope(), block.bytes, capacity);
         compared.map_or(status, |it| it.judge(status, buffer))

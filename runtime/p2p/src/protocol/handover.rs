@@ -1,7 +1,7 @@
 //! What a message needs whose copy met protected memory, or may: the ranks' stacks, and a job.
 
 use super::types::Compared;
-use super::{Block, Payload, eager};
+use super::{Block, Mark, Payload, eager, marked};
 use crate::P2p;
 use crate::operation::{Job, JobRef, Mend, MendsOf, Offer, Operation, Side, copy_range};
 use crate::ring::PayloadKind;
@@ -103,13 +103,25 @@ unsafe fn keep(claim: &mut Claim<'_>, payload: &Payload<'_>) -> Option<Offer> {
         PayloadKind::Block => unsafe { payload.value::<Block>() },
         // SAFETY: as above.
         PayloadKind::Compared => unsafe { payload.value::<Compared>() }.block,
-        _ => {
-            let block = claim.alloc(usize::from(header.payload))?;
-            // SAFETY: the block has room for the payload.
-            unsafe { payload.read(block.as_ptr()) };
-            Block::new(block.as_ptr(), u64::from(header.payload))
+        kind => {
+            let block = match kind {
+                // SAFETY: as above.
+                PayloadKind::Marked => unsafe { marked::keep(claim, payload)? },
+                _ => {
+                    let block = claim.alloc(usize::from(header.payload))?;
+                    // SAFETY: the block has room for the payload.
+                    unsafe { payload.read(block.as_ptr()) };
+                    block
+                }
+            };
+            Block {
+                data: block.as_ptr(),
+                bytes: payload.bytes(),
+                mark: Mark::NONE,
+            }
         }
     };
+    block.mark.came(block.bytes, header.envelope());
     Some(Offer {
         request: null_mut(),
         bytes: block.bytes,

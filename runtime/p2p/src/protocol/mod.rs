@@ -3,6 +3,7 @@
 //! | way | for | copies | module |
 //! |---|---|---|---|
 //! | inline | up to [`crate::ring::PAYLOAD_MAX`] bytes | into the ring, out of it | [`eager`] |
+//! | marked | the same with a [`Mark`], with `COHORT_TRACE` | one more at either end | `marked` |
 //! | block | up to `COHORT_EAGER_MAX` | into a block of the sender's heap, out of it | [`eager`] |
 //! | block with its types | the same, with `COHORT_CHECK=members` | the same | `compared` |
 //! | offer | longer, and synchronous sends | one, from user buffer to user buffer | [`rendezvous`] |
@@ -12,21 +13,75 @@ pub(crate) mod compared;
 pub mod eager;
 pub(crate) mod handover;
 pub(crate) mod jobs;
+pub(crate) mod marked;
 pub mod rendezvous;
 pub(crate) mod types;
 
 use crate::matching::Stored;
+use crate::noted::{message, next_number};
 use crate::operation::{Offer, Operation};
 use crate::remote;
 pub(crate) use crate::remote::Arrival;
-use crate::ring::{Front, Header, PayloadKind};
+use crate::ring::{Front, Header, PayloadKind, copy_short};
 use cohort_base::LocalRank;
-use cohort_base::trace::{Event, Kind, Ring};
+use cohort_base::trace::{Kind, Ring};
 use cohort_core::claim::Claim;
 use cohort_core::message::Envelope;
 use core::mem::MaybeUninit;
 use types::Compared;
 pub use types::types_of;
+
+/// By whom a message is followed for a timeline, if by anybody.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    /// Where its receiver notes that it has come.
+    trace: Option<&'static Ring>,
+    from: LocalRank,
+    /// What tells it from others of this sender: the how manyth it is that this one has noted.
+    number: u32,
+}
+
+impl Mark {
+    /// Nobody follows the message.
+    pub(crate) const NONE: Self = Self {
+        trace: None,
+        from: 0,
+        number: 0,
+    };
+
+    /// A message that the claimed rank is about to send, noted if its events are; its end is if the receiver's are.
+    pub(crate) fn sent(
+        claim: &mut Claim<'_>,
+        bytes: u64,
+        to: LocalRank,
+        envelope: Envelope,
+    ) -> Self {
+        let rank = claim.rank();
+        let (own, receivers) = (rank.trace(), rank.node().rank(to).trace());
+        if own.is_none() && receivers.is_none() {
+            return Self::NONE;
+        }
+        let number = next_number(claim);
+        if let Some(trace) = own {
+            trace.note(&message(Kind::Sent, to, number.into(), bytes, envelope));
+        }
+        Self {
+            trace: receivers,
+            from: rank.id(),
+            number,
+        }
+    }
+
+    /// Its data has been copied to its receiver.
+    #[inline]
+    pub(crate) fn came(&self, bytes: u64, envelope: Envelope) {
+        if let Some(trace) = self.trace {
+            let flow = self.number.into();
+            trace.note(&message(Kind::Matched, self.from, flow, bytes, envelope));
+        }
+    }
+}
 
 /// Payload of a message whose packed data is in a block of the sender's heap. The
 /// receiver frees the block.
@@ -35,67 +90,7 @@ pub use types::types_of;
 pub struct Block {
     pub(crate) data: *mut u8,
     pub(crate) bytes: u64,
-    /// Where its receiver notes that it has come, if anywhere.
-    trace: Option<&'static Ring>,
-    from: LocalRank,
-}
-
-impl Block {
-    /// A block that nobody follows.
-    pub(crate) fn new(data: *mut u8, bytes: u64) -> Self {
-        Self {
-            data,
-            bytes,
-            trace: None,
-            from: 0,
-        }
-    }
-
-    /// A block that the claimed rank is about to send, noted if there is a timeline.
-    pub(crate) fn sent(
-        claim: &Claim<'_>,
-        data: *mut u8,
-        bytes: u64,
-        to: LocalRank,
-        envelope: Envelope,
-    ) -> Self {
-        let rank = claim.rank();
-        if let Some(trace) = rank.trace() {
-            trace.note(&message(Kind::Sent, to, data.addr(), bytes, envelope));
-        }
-        Self {
-            data,
-            bytes,
-            trace: rank.node().rank(to).trace(),
-            from: rank.id(),
-        }
-    }
-
-    /// Its data has been copied to its receiver, and is still there.
-    #[inline]
-    pub(crate) fn came(&self, envelope: Envelope) {
-        if let Some(trace) = self.trace {
-            let (flow, bytes) = (self.data.addr(), self.bytes);
-            trace.note(&message(Kind::Matched, self.from, flow, bytes, envelope));
-        }
-    }
-}
-
-/// What is noted of a message. `flow` is an address that is the message's until it has come.
-#[cold]
-pub(crate) fn message(
-    kind: Kind,
-    peer: LocalRank,
-    flow: usize,
-    bytes: u64,
-    envelope: Envelope,
-) -> Event {
-    Event {
-        flow: flow as u64,
-        bytes,
-        tag: envelope.tag,
-        ..Event::now(kind, peer)
-    }
+    pub(crate) mark: Mark,
 }
 
 /// Where the payload of a message is.
@@ -126,7 +121,7 @@ impl Payload<'_> {
                 Self::Ring(front) => front.read(out),
                 Self::Stored(stored) => {
                     let length = usize::from((**stored).header.payload);
-                    Stored::payload(*stored).copy_to_nonoverlapping(out, length);
+                    copy_short(Stored::payload(*stored), out, length);
                 }
             }
         }
@@ -159,6 +154,7 @@ impl Payload<'_> {
         unsafe {
             match header.kind {
                 PayloadKind::Inline => u64::from(header.payload),
+                PayloadKind::Marked => u64::from(header.payload) - size_of::<Mark>() as u64,
                 PayloadKind::Block => self.value::<Block>().bytes,
                 PayloadKind::Compared => self.value::<Compared>().block.bytes,
                 PayloadKind::Offer => self.value::<Offer>().bytes,
@@ -182,7 +178,10 @@ pub(crate) unsafe fn deliver(
     // SAFETY: the caller's promise; a receive has a buffer, which is the engine's now.
     unsafe {
         match payload.header().kind {
-            PayloadKind::Inline | PayloadKind::Block | PayloadKind::Compared => {}
+            PayloadKind::Inline
+            | PayloadKind::Marked
+            | PayloadKind::Block
+            | PayloadKind::Compared => {}
             PayloadKind::Offer => {
                 return rendezvous::receive(claim, payload.value(), envelope, request);
             }
@@ -193,8 +192,18 @@ pub(crate) unsafe fn deliver(
         if !claim.is_by_owner() {
             return handover::deliver_for_owner(claim, payload, request);
         }
-        let status = eager::receive(payload, (*request).buffer());
-        Operation::complete(request, status);
-        status.bytes as u64
+        // The short one by itself: its status goes where it stays in parts, as it comes.
+        match payload.header().kind {
+            PayloadKind::Inline => {
+                let status = eager::receive_inline(payload, (*request).buffer());
+                Operation::complete(request, status);
+                status.bytes as u64
+            }
+            _ => {
+                let status = eager::receive(payload, (*request).buffer());
+                Operation::complete(request, status);
+                status.bytes as u64
+            }
+        }
     }
 }

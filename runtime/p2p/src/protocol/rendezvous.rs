@@ -5,10 +5,11 @@
 //! withdrawn), copies from user buffer to user buffer, and completes both requests.
 
 use crate::matching::Want;
+use crate::noted::message;
 use crate::operation::{Kind, Offer, Operation, copy_guarded, copy_range};
 use crate::outbox;
 use crate::protocol::handover::leave_to_owner;
-use crate::protocol::{jobs, message, types};
+use crate::protocol::{jobs, types};
 use crate::ring::{Header, PayloadKind};
 use crate::state::{join_offers, leave_offers};
 use cohort_base::trace;
@@ -70,7 +71,7 @@ pub unsafe fn offer(
         };
         let header = Header::new(envelope, PayloadKind::Offer, size_of::<Offer>());
         if let Some(ring) = claim.rank().trace() {
-            let flow = request.addr();
+            let flow = request.addr() as u64;
             ring.note(&message(trace::Kind::Sent, to, flow, offer.bytes, envelope));
         }
         (*request).want = Want::of_send(Peer::local(to), &envelope);
@@ -104,7 +105,7 @@ pub(crate) unsafe fn receive(
         let bytes = status.bytes as u64;
         if let Some(ring) = claim.rank().trace() {
             let from = (*offer.request).request.owner().id();
-            let flow = offer.request.addr();
+            let flow = offer.request.addr() as u64;
             ring.note(&message(
                 trace::Kind::Matched,
                 from,

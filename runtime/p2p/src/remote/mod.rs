@@ -6,6 +6,7 @@
 
 mod receive;
 mod send;
+mod traced;
 
 pub(crate) use receive::{Arrival, deliver};
 pub(crate) use send::{cancel, isend, isend_owned};

@@ -4,7 +4,7 @@
 //! or stored. The data of a taken offer is read straight into the receiver's buffer (through pieces
 //! that are unpacked if that is not one run of bytes), or asked for in packets.
 
-use super::Remote;
+use super::{Remote, traced};
 use crate::P2p;
 use crate::matching::Stored;
 use crate::operation::Operation;
@@ -48,6 +48,8 @@ pub struct Arrival {
     has_data: bool,
     /// Whether `data` is a block of the heap that goes with this arrival.
     is_stored: bool,
+    /// Of the packet's header.
+    message: u32,
     pub(crate) bytes: u64,
     id: u64,
     region: Region,
@@ -112,6 +114,7 @@ pub(super) fn arrive(
         flags: packet.flags,
         has_data: data.is_some(),
         is_stored: false,
+        message: packet.message,
         bytes: packet.bytes,
         id: packet.id,
         region: packet.region,
@@ -174,6 +177,15 @@ pub(crate) unsafe fn deliver(
     envelope: Envelope,
     request: *mut Operation,
 ) -> u64 {
+    if arrival.message != 0 {
+        traced::matched(
+            claim,
+            arrival.peer,
+            envelope,
+            arrival.bytes,
+            arrival.message,
+        );
+    }
     // SAFETY: the caller's promise.
     let capacity = unsafe { (*request).buffer() }.bytes();
     let status = Status::delivered(envelope, arrival.bytes, capacity);

@@ -12,7 +12,7 @@
 //! What is over is completed after the poll that found it, because the region must be withdrawn before the
 //! program may have its buffer back, and handlers of events must not call the transport.
 
-use super::Remote;
+use super::{Remote, traced};
 use crate::matching::Want;
 use crate::operation::{self, Operation};
 use cohort_alloc::Heap;
@@ -100,6 +100,7 @@ pub(crate) unsafe fn isend(
     mode: SendMode,
 ) -> Result<RequestRef, EngineError> {
     let mut link = link_to(claim, to)?;
+    traced::sent(claim, to, envelope, buffer.bytes());
     // SAFETY: links belong to the claim's holder.
     let fits =
         buffer.bytes() <= net.eager_max && unsafe { link.as_mut() }.take_window(buffer.bytes());
@@ -113,8 +114,13 @@ pub(crate) unsafe fn isend(
             kick(claim);
             return Ok(claim.rank().sent());
         }
-        let request = Operation::make(claim, &operation::Kind::Remote, buffer, Want::NOTHING)
-            .ok_or(EngineError::OutOfMemory)?;
+        let request = Operation::make(
+            claim,
+            &operation::Kind::Remote,
+            buffer,
+            Want::of_send(to, &envelope),
+        )
+        .ok_or(EngineError::OutOfMemory)?;
         let data = buffer.contiguous().unwrap_or(null_mut());
         let outbound = Outbound::make(claim, request.as_ptr(), to, data, buffer.bytes());
         let sent = match outbound {
@@ -172,10 +178,11 @@ unsafe fn send_block(
     envelope: Envelope,
 ) -> Result<(), EngineError> {
     let mut link = link_to(claim, to)?;
+    traced::sent(claim, to, envelope, bytes);
     // SAFETY: links belong to the claim's holder; the caller's promise for the block.
     unsafe {
         if bytes <= net.eager_max && link.as_mut().take_window(bytes) {
-            let header = Header::of_message(Kind::Eager, envelope, bytes, 0);
+            let header = traced::header(claim, Kind::Eager, envelope, bytes, 0);
             let packet = Outgoing::referring(claim, header, block.as_ptr(), bytes as usize)
                 .inspect_err(|_| link.as_mut().give_window(link::cost(bytes)))?;
             Outgoing::owns(packet, block);
@@ -210,7 +217,7 @@ unsafe fn send_directly(
         Some(start) => unsafe { core::slice::from_raw_parts(start, bytes as usize) },
         None => return false,
     };
-    let mut header = Header::of_message(Kind::Eager, envelope, bytes, 0);
+    let mut header = traced::header(claim, Kind::Eager, envelope, bytes, 0);
     // SAFETY: the caller's promise.
     unsafe { link::send_now(claim, net, link, &mut header, data) }
 }
@@ -230,7 +237,7 @@ unsafe fn send_eagerly(
     let bytes = buffer.bytes();
     // SAFETY: the caller's promise.
     let name = unsafe { outbound.as_ref() }.map(|outbound| outbound.name);
-    let mut header = Header::of_message(Kind::Eager, envelope, bytes, name.unwrap_or(0));
+    let mut header = traced::header(claim, Kind::Eager, envelope, bytes, name.unwrap_or(0));
     if name.is_some() {
         header.flags = SYNCHRONOUS;
     }
@@ -268,7 +275,7 @@ unsafe fn offer(
     unsafe {
         let (endpoint, caller) = (claim.rank().id(), claim.caller());
         let (data, bytes) = ((*outbound).data, (*outbound).bytes);
-        let mut header = Header::of_message(Kind::Offer, envelope, bytes, (*outbound).name);
+        let mut header = traced::header(claim, Kind::Offer, envelope, bytes, (*outbound).name);
         if !data.is_null() && net.limits.transfer > 0 && bytes > net.eager_max {
             // Memory that cannot be exposed travels in packets.
             let exposed = net

@@ -55,8 +55,15 @@ mod models {
                 thread::spawn(move || {
                     for tag in 1..=4 {
                         let data = payload(tag, 1 + tag as usize % 2);
+                        let (header, data) = (header(tag, data.len()), &data);
                         // SAFETY: this thread is the producer.
-                        while !unsafe { ring.push(header(tag, data.len()), data.as_ptr()) } {
+                        let push = || unsafe {
+                            match data.len() <= HEAD_PAYLOAD {
+                                true => ring.push_one(header, data.as_ptr()),
+                                false => ring.push(header, data.as_ptr()),
+                            }
+                        };
+                        while !push() {
                             thread::yield_now();
                         }
                     }
@@ -65,10 +72,12 @@ mod models {
             for tag in 1..=4 {
                 let front = loop {
                     // SAFETY: this thread is the consumer.
-                    match unsafe { ring.front() } {
+                    let (is_empty, front) = unsafe { (ring.is_empty(), ring.front()) };
+                    match front {
                         Some(front) => break front,
-                        None => thread::yield_now(),
+                        None => assert!(is_empty, "what was seen does not go away"),
                     }
+                    thread::yield_now();
                 };
                 let expected = payload(tag, 1 + tag as usize % 2);
                 assert_eq!(front.header, header(tag, expected.len()));

@@ -13,44 +13,60 @@ mod models {
 
     struct Exchange {
         rounds: Rounds,
+        marks: Marks,
+        /// Whether the sender has several threads.
+        several: bool,
         states: [AtomicU32; PARTITIONS as usize],
         source: [UnsafeCell<u32>; PARTITIONS as usize],
         destination: [UnsafeCell<u32>; PARTITIONS as usize],
     }
 
     impl Exchange {
-        fn new() -> Self {
+        fn new(several: bool) -> Self {
             Self {
                 rounds: Rounds::new(),
+                marks: Marks::new(),
+                several,
                 states: [AtomicU32::new(0), AtomicU32::new(0)],
                 source: [UnsafeCell::new(0), UnsafeCell::new(0)],
                 destination: [UnsafeCell::new(0), UnsafeCell::new(0)],
             }
         }
 
-        fn copy(&self, index: usize, round: u32) -> u32 {
+        fn copy(&self, index: usize) {
             // SAFETY: loom checks that nobody else accesses the data.
             let value = self.source[index].with(|value| unsafe { *value });
             // SAFETY: as above.
             self.destination[index].with_mut(|copy| unsafe { *copy = value });
-            u32::from(self.rounds.finish(&self.states[index], round, PARTITIONS))
         }
 
         fn send(&self, index: usize, round: u32) -> u32 {
             // SAFETY: loom checks that nobody else accesses the data.
             self.source[index].with_mut(|value| unsafe { *value = round * 10 + index as u32 });
-            match self.rounds.ready(&self.states[index], round) {
-                Ok(true) => self.copy(index, round),
-                Ok(false) => 0,
-                Err(AlreadyReady) => unreachable!("marked once"),
+            let state = &self.states[index];
+            let Ok(is_ours) = self.rounds.ready(state, round, self.several) else {
+                unreachable!("marked once");
+            };
+            if is_ours {
+                self.copy(index);
             }
+            let how = (is_ours, self.several);
+            let is_over = self
+                .rounds
+                .marked(&self.marks, state, (round, PARTITIONS), how);
+            u32::from(is_over)
         }
 
         fn receive(&self, round: u32) -> u32 {
             self.rounds.open(round);
             let taken = (0..self.states.len())
                 .filter(|&index| self.rounds.take(&self.states[index], round));
-            taken.map(|index| self.copy(index, round)).sum()
+            let copied = taken.map(|index| {
+                self.copy(index);
+                let state = &self.states[index];
+                u32::from(self.rounds.finish(state, round, PARTITIONS))
+            });
+            copied.sum()
         }
 
         fn check(&self, round: u32) {
@@ -69,7 +85,8 @@ mod models {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
         model.check(|| {
-            let exchange = Arc::new(Exchange::new());
+            let exchange = Arc::new(Exchange::new(true));
+            exchange.marks.begin(PARTITIONS);
             let senders: Vec<_> = (0..2)
                 .map(|index| {
                     let exchange = Arc::clone(&exchange);
@@ -92,14 +109,25 @@ mod models {
     /// The sides go on to a second round when they have seen the end of the first.
     #[test]
     fn rounds_do_not_mix() {
+        two_rounds(true);
+    }
+
+    /// The same of a sender that has one thread.
+    #[test]
+    fn rounds_of_one_thread_do_not_mix() {
+        two_rounds(false);
+    }
+
+    fn two_rounds(several: bool) {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
-        model.check(|| {
-            let exchange = Arc::new(Exchange::new());
+        model.check(move || {
+            let exchange = Arc::new(Exchange::new(several));
             let sender = {
                 let exchange = Arc::clone(&exchange);
                 thread::spawn(move || {
                     for round in 1..=2 {
+                        exchange.marks.begin(PARTITIONS);
                         exchange.send(0, round);
                         exchange.send(1, round);
                         while !exchange.rounds.is_over(round) {
@@ -126,52 +154,135 @@ mod models {
 mod units {
     use super::*;
 
+    const PARTITIONS: u32 = 2;
+
+    /// A sender of two partitions with one thread, or with several.
+    struct Sender {
+        rounds: Rounds,
+        marks: Marks,
+        states: [AtomicU32; 2],
+        several: bool,
+    }
+
+    impl Sender {
+        /// One whose last round was this one.
+        fn after(round: u32, several: bool) -> Self {
+            Self {
+                rounds: Rounds {
+                    opened: AtomicU32::new(round),
+                    finished: AtomicU32::new(0),
+                    over: AtomicU32::new(round),
+                },
+                marks: Marks::new(),
+                states: [0, 1].map(|_| AtomicU32::new(state_in(round, DONE))),
+                several,
+            }
+        }
+
+        fn ready(&self, index: usize, round: u32) -> Result<bool, AlreadyReady> {
+            self.rounds.ready(&self.states[index], round, self.several)
+        }
+
+        /// The end of what [`Sender::ready`] has begun.
+        fn marked(&self, index: usize, round: u32, is_copied: bool) -> bool {
+            let (state, how) = (&self.states[index], (is_copied, self.several));
+            self.rounds
+                .marked(&self.marks, state, (round, PARTITIONS), how)
+        }
+
+        fn take(&self, index: usize, round: u32) -> bool {
+            self.rounds.take(&self.states[index], round)
+        }
+
+        fn finish(&self, index: usize, round: u32) -> bool {
+            self.rounds.finish(&self.states[index], round, PARTITIONS)
+        }
+
+        fn has_arrived(&self, index: usize, round: u32) -> bool {
+            self.rounds.has_arrived(&self.states[index], round)
+        }
+    }
+
     #[test]
     fn the_second_of_ready_and_open_takes_the_partition() {
-        let rounds = Rounds::new();
-        let states = [AtomicU32::new(0), AtomicU32::new(0)];
-        assert_eq!(rounds.ready(&states[0], 1), Ok(false));
-        assert_eq!(rounds.ready(&states[0], 1), Err(AlreadyReady));
-        rounds.open(1);
-        assert!(rounds.take(&states[0], 1) && !rounds.take(&states[1], 1));
-        assert!(!rounds.has_arrived(&states[0], 1));
-        assert!(!rounds.finish(&states[0], 1, 2));
-        assert!(rounds.has_arrived(&states[0], 1));
-        assert_eq!(rounds.ready(&states[1], 1), Ok(true));
-        assert!(rounds.finish(&states[1], 1, 2) && rounds.is_over(1));
-        assert!(!rounds.has_arrived(&states[0], 2) && !rounds.is_over(2));
-        assert_eq!(rounds.ready(&states[0], 2), Ok(false));
-        assert!(rounds.has_arrived(&states[0], 1), "the sender is ahead");
+        for several in [false, true] {
+            let sender = Sender::after(0, several);
+            sender.marks.begin(PARTITIONS);
+            assert_eq!(sender.ready(0, 1), Ok(false));
+            assert!(!sender.marked(0, 1, false));
+            assert_eq!(sender.ready(0, 1), Err(AlreadyReady));
+            sender.rounds.open(1);
+            assert!(sender.take(0, 1) && !sender.take(1, 1));
+            assert!(!sender.has_arrived(0, 1));
+            assert!(!sender.finish(0, 1));
+            assert!(sender.has_arrived(0, 1));
+            assert_eq!(sender.ready(1, 1), Ok(true));
+            assert!(sender.marked(1, 1, true) && sender.rounds.is_over(1));
+            assert_eq!(sender.ready(1, 1), Err(AlreadyReady));
+            assert!(!sender.has_arrived(0, 2) && !sender.rounds.is_over(2));
+            sender.marks.begin(PARTITIONS);
+            assert_eq!(sender.ready(0, 2), Ok(false));
+            assert!(sender.has_arrived(0, 1), "the sender is ahead");
+        }
     }
-}
 
-/// Rounds begin anew: in a state after 2^30 of them, in the other words after 2^32.
-#[cfg(not(loom))]
-#[test]
-fn rounds_begin_anew() {
-    const PARTITIONS: usize = 2;
-    for last in [(1 << 30) - 1, (2 << 30) - 1, u32::MAX] {
-        let states = [(); PARTITIONS].map(|()| AtomicU32::new(state_in(last - 2, DONE)));
-        let rounds = Rounds {
-            opened: AtomicU32::new(last - 2),
-            finished: AtomicU32::new(0),
-            over: AtomicU32::new(last - 2),
-        };
-        for after in 0..5 {
-            let round = (last - 1).wrapping_add(after);
-            assert!(!rounds.is_over(round));
-            let early = rounds.ready(&states[0], round);
-            assert_eq!(early, Ok(false), "the buffer is not open");
-            assert_eq!(rounds.ready(&states[0], round), Err(AlreadyReady));
-            rounds.open(round);
-            assert!(rounds.take(&states[0], round) && !rounds.take(&states[1], round));
-            assert!(!rounds.has_arrived(&states[0], round));
-            assert!(!rounds.finish(&states[0], round, PARTITIONS as u32));
-            assert!(rounds.has_arrived(&states[0], round));
-            assert_eq!(rounds.ready(&states[1], round), Ok(true));
-            assert!(!rounds.is_over(round) && !rounds.has_arrived(&states[1], round));
-            assert!(rounds.finish(&states[1], round, PARTITIONS as u32));
-            assert!(rounds.is_over(round) && rounds.has_arrived(&states[1], round));
+    /// Whoever comes last ends the round: the sender that copies all, and the receiver that copies all, or the last.
+    #[test]
+    fn the_last_copy_ends_the_round() {
+        for several in [false, true] {
+            let sender = Sender::after(0, several);
+            sender.marks.begin(PARTITIONS);
+            sender.rounds.open(1);
+            for (index, ends) in [(1, false), (0, true)] {
+                assert_eq!(sender.ready(index, 1), Ok(true));
+                assert_eq!(sender.marked(index, 1, true), ends);
+            }
+            for own in [None, Some(1)] {
+                let round = if own.is_none() { 2 } else { 3 };
+                sender.marks.begin(PARTITIONS);
+                assert_eq!(sender.ready(0, round), Ok(false));
+                assert!(!sender.marked(0, round, false));
+                if own.is_none() {
+                    assert_eq!(sender.ready(1, round), Ok(false));
+                    assert!(!sender.marked(1, round, false));
+                }
+                sender.rounds.open(round);
+                if own.is_some() {
+                    assert_eq!(sender.ready(1, round), Ok(true));
+                    assert!(!sender.marked(1, round, true));
+                }
+                assert!(sender.take(0, round));
+                assert_eq!(sender.finish(0, round), own.is_some());
+                if own.is_none() {
+                    assert!(sender.take(1, round) && sender.finish(1, round));
+                }
+                assert!(sender.rounds.is_over(round));
+            }
+        }
+    }
+
+    /// Rounds begin anew: in a state after 2^30 of them, in the other words after 2^32.
+    #[test]
+    fn rounds_begin_anew() {
+        for last in [(1 << 30) - 1, (2 << 30) - 1, u32::MAX] {
+            let sender = Sender::after(last - 2, false);
+            for after in 0..5 {
+                let round = (last - 1).wrapping_add(after);
+                assert!(!sender.rounds.is_over(round));
+                sender.marks.begin(PARTITIONS);
+                assert_eq!(sender.ready(0, round), Ok(false), "the buffer is not open");
+                assert!(!sender.marked(0, round, false));
+                assert_eq!(sender.ready(0, round), Err(AlreadyReady));
+                sender.rounds.open(round);
+                assert!(sender.take(0, round) && !sender.take(1, round));
+                assert!(!sender.has_arrived(0, round));
+                assert!(!sender.finish(0, round));
+                assert!(sender.has_arrived(0, round));
+                assert_eq!(sender.ready(1, round), Ok(true));
+                assert!(!sender.rounds.is_over(round) && !sender.has_arrived(1, round));
+                assert!(sender.marked(1, round, true));
+                assert!(sender.rounds.is_over(round) && sender.has_arrived(1, round));
+            }
         }
     }
 }

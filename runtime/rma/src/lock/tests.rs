@@ -28,11 +28,17 @@ mod script {
         let held = tickets.map(|ticket| lock.is_granted(ticket));
         assert_eq!(held, [true, true, false, false, false]);
         let mut granted = Vec::new();
-        lock.release(false, |it| granted.push(it));
+        if lock.release(false) {
+            lock.advance(|it| granted.push(it));
+        }
         assert!(granted.is_empty());
-        lock.release(false, |it| granted.push(it));
+        if lock.release(false) {
+            lock.advance(|it| granted.push(it));
+        }
         assert_eq!(granted, [2]);
-        lock.release(true, |it| granted.push(it));
+        if lock.release(true) {
+            lock.advance(|it| granted.push(it));
+        }
         assert_eq!(granted, [2, 3, 4]);
     }
 
@@ -44,18 +50,26 @@ mod script {
         let ticket = lock.request(2, true, |_| {});
         assert!(!lock.is_granted(ticket));
         assert!(!lock.try_now(false), "no reader overtakes a writer");
-        lock.release(false, |_| {});
+        if lock.release(false) {
+            lock.advance(|_| {});
+        }
         let mut granted = Vec::new();
-        lock.release(false, |it| granted.push(it));
+        if lock.release(false) {
+            lock.advance(|it| granted.push(it));
+        }
         assert_eq!(granted, [2]);
         assert!(
             !lock.try_now(false) && !lock.try_now(true),
             "a writer is alone"
         );
-        lock.release(true, |_| {});
+        if lock.release(true) {
+            lock.advance(|_| {});
+        }
         assert!(lock.try_now(true));
         assert!(!lock.try_now(false));
-        lock.release(true, |_| {});
+        if lock.release(true) {
+            lock.advance(|_| {});
+        }
         assert!(lock.is_granted(lock.request(0, true, |_| {})));
     }
 
@@ -68,7 +82,9 @@ mod script {
             let exclusive = round % 3 == 0;
             let ticket = lock.request(round % 3, exclusive, |_| {});
             assert!(lock.is_granted(ticket));
-            lock.release(exclusive, |_| {});
+            if lock.release(exclusive) {
+                lock.advance(|_| {});
+            }
         }
     }
 }
@@ -115,7 +131,9 @@ mod models {
                     // SAFETY: loom checks that nobody writes.
                     shared.1.with(|value| unsafe { assert!(*value <= 1) });
                 }
-                shared.0.release(exclusive[me], |_| {});
+                if shared.0.release(exclusive[me]) {
+                    shared.0.advance(|_| {});
+                }
             };
             let other = shared.clone();
             let thread = thread::spawn(move || work(&other, 1));

@@ -3,7 +3,7 @@
 use crate::calls;
 use crate::process::Process;
 use crate::process::statistics::{Statistics, Sums, Tally};
-use cohort_base::clock::ticks_per_us;
+use cohort_base::clock::{ticks, ticks_per_us};
 use cohort_engine::{Node, Rank};
 use core::fmt::{self, Write};
 
@@ -48,23 +48,39 @@ pub fn write(node: &'static Node, out: &mut dyn Write) -> fmt::Result {
         node.is_crowded(),
     )?;
     let mut separator = "";
-    for id in 0..node.size() {
-        let rank = node.rank(id);
-        if rank.local().is_null() {
-            continue;
-        }
-        // SAFETY: what `attach` has stored, which stays.
-        let process = unsafe { Process::of(rank.local()) };
+    let (first, now) = (first(node), ticks());
+    for (rank, process) in processes(node) {
         if let Some(statistics) = process.statistics.get() {
+            statistics.settle(now);
             writeln!(out, "{separator}")?;
-            write_rank(rank, statistics, out)?;
+            write_rank(rank, (statistics, first), out)?;
             separator = ",";
         }
     }
     out.write_str("\n]}\n")
 }
 
-fn write_rank(rank: &'static Rank, statistics: &Statistics, out: &mut dyn Write) -> fmt::Result {
+/// The ranks of a node that have called MPI.
+fn processes(node: &'static Node) -> impl Iterator<Item = (&'static Rank, &'static Process)> {
+    let ranks = (0..node.size()).map(|id| node.rank(id));
+    ranks.filter(|rank| !rank.local().is_null()).map(|rank| {
+        // SAFETY: what `attach` has stored, which stays.
+        (rank, unsafe { Process::of(rank.local()) })
+    })
+}
+
+/// When the first of a node's ranks began, in ticks.
+fn first(node: &'static Node) -> u64 {
+    let begun =
+        processes(node).filter_map(|(_, process)| Some(process.statistics.get()?.begun.get()));
+    begun.filter(|&begun| begun > 0).min().unwrap_or(0)
+}
+
+fn write_rank(
+    rank: &'static Rank,
+    (statistics, first): (&Statistics, u64),
+    out: &mut dyn Write,
+) -> fmt::Result {
     let counts = rank.steal_counts();
     let begun = statistics.begun.get();
     let cpu = match statistics.cpu_ended.get() {
@@ -119,7 +135,25 @@ fn write_rank(rank: &'static Rank, statistics: &Statistics, out: &mut dyn Write)
     }
     out.write_str("]}")?;
     write_lists(statistics, out)?;
+    write_course(statistics, first, out)?;
     out.write_str("}")
+}
+
+/// When the rank was in MPI.
+fn write_course(statistics: &Statistics, first: u64, out: &mut dyn Write) -> fmt::Result {
+    let course = statistics.course.lock();
+    write!(
+        out,
+        ",\"course\":{{\"begun_us\":{},\"bin_us\":{},\"bins\":[",
+        us(statistics.begun.get().saturating_sub(first)),
+        us(course.width),
+    )?;
+    let mut list = List::new(out);
+    for bin in 0..course.used() {
+        let (mpi, waiting) = (us(course.mpi[bin]), us(course.waiting[bin]));
+        list.entry(format_args!("[{mpi},{waiting}]"))?;
+    }
+    out.write_str("]}")
 }
 
 /// The parts of a rank that are lists.

@@ -1,7 +1,7 @@
 //! Gather and scatter, with equal or varying blocks.
 //!
 //! Gather: every member posts its block (small: in the entry or a side buffer), the root copies each to its
-//! place, and members whose memory it reads wait for it.
+//! place, and members whose memory it reads wait for it. With a CPU for each rank they copy a long one with it.
 //!
 //! Scatter: the root posts all blocks (small and equal: packed in the entry or a side buffer, large: the address
 //! of their description), and every member copies its own.
@@ -33,6 +33,11 @@ pub(super) unsafe fn gather(
     let Some(receive) = receive.filter(|_| me == root) else {
         let Some(send) = send else { return Ok(()) };
         let round = Round::begin(group);
+        if round.is_lent(send.bytes()) {
+            // SAFETY: the caller's buffer.
+            unsafe { round.lend(&send, root) };
+            return Ok(());
+        }
         // SAFETY: the caller's buffer; it stays until `finish`.
         let exposed = unsafe { round.post_copied(&send) };
         round.announce_to(root);
@@ -40,18 +45,27 @@ pub(super) unsafe fn gather(
         return Ok(());
     };
     let mut result = Ok(());
-    if let Some(send) = send {
+    let own = |send| {
         // SAFETY: the caller's buffers.
-        result = unsafe { copy_whole(receive.block(me), send) };
-    }
+        unsafe { copy_whole(receive.block(me), send) }
+    };
     if group.size() == 1 {
-        return result;
+        return send.map_or(result, own);
     }
     let round = Round::begin(group);
+    let others = || (0..group.size()).filter(|&member| member != me);
+    if let Some(send) = send {
+        if round.is_lent(send.bytes()) {
+            // Those that have come begin meanwhile.
+            // SAFETY: all members post buffers or lend them; they are received below.
+            others().for_each(|it| unsafe { round.open_lent(it, receive.block(it)) });
+        }
+        result = own(send);
+    }
     round.await_all();
-    for member in (0..group.size()).filter(|&member| member != me) {
-        // SAFETY: all members posted buffers; the buffer is the caller's.
-        let received = unsafe { round.receive_buffer(member, receive.block(member)) };
+    for member in others() {
+        // SAFETY: all members posted buffers, or lend them; the buffer is the caller's.
+        let received = unsafe { round.receive_exposed(member, receive.block(member)) };
         result = result.and(received);
     }
     round.finish(Finish::Nobody);

@@ -10,10 +10,10 @@
 //! which one says so all blocks travel apart.
 
 use crate::args::Blocks;
-use crate::blocking::round::{Finish, Round};
+use crate::blocking::round::{Finish, Record, Round};
 use crate::blocking::script::{builder, run};
 use crate::data::{copy_whole, unpack_inline};
-use crate::members::{Group, Hierarchy, LocalGroup};
+use crate::members::{Caller, Hierarchy, LocalGroup};
 use crate::memory::{Packed, reserve};
 use crate::write::ScriptBuilder;
 use alloc::vec::Vec;
@@ -36,6 +36,11 @@ struct Post<'a> {
     send: &'a Blocks<'a>,
     /// The length of a block.
     block: u64,
+}
+
+// SAFETY: no other record has this number.
+unsafe impl Record for Post<'_> {
+    const NUMBER: u64 = 3;
 }
 
 /// A message between the leaders of two nodes: the blocks from each of the sender's members to each of the
@@ -75,6 +80,11 @@ struct Messages {
     all: Vec<Message>,
 }
 
+// SAFETY: no other record has this number.
+unsafe impl Record for Messages {
+    const NUMBER: u64 = 4;
+}
+
 impl Messages {
     /// # Errors
     /// [`EngineError::OutOfMemory`].
@@ -103,7 +113,7 @@ impl Messages {
 /// # Errors
 /// As [`alltoall`](crate::alltoall).
 pub(super) unsafe fn alltoall(
-    group: &Group<'_>,
+    group: &Caller<'_>,
     hierarchy: &Hierarchy,
     send: Option<&Blocks<'_>>,
     receive: &Blocks<'_>,
@@ -125,7 +135,7 @@ pub(super) unsafe fn alltoall(
 /// # Safety
 /// As [`alltoall`].
 unsafe fn exchange_all(
-    group: &Group<'_>,
+    group: &Caller<'_>,
     hierarchy: &Hierarchy,
     send: &Blocks<'_>,
     receive: &Blocks<'_>,
@@ -192,7 +202,7 @@ unsafe fn exchange_all(
 /// # Safety
 /// All have posted in this round; the caller has posted `own`.
 unsafe fn common_block(
-    group: &Group<'_>,
+    group: &Caller<'_>,
     here: &LocalGroup<'_>,
     round: &Round<'_>,
     own: &Post<'_>,
@@ -201,7 +211,7 @@ unsafe fn common_block(
     let is_short = block <= BLOCK_MOST && block * group.size() as u64 <= MEMBER_MOST;
     let mut others = (0..here.size()).filter(|&place| place != here.me());
     // SAFETY: the caller's promise.
-    let is_common = others.all(|place| unsafe { round.record::<Post<'_>>(place).block } == block);
+    let is_common = others.all(|place| round.record::<Post<'_>>(place).block == block);
     if is_short && is_common { block } else { APART }
 }
 

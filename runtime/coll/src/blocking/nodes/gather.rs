@@ -7,10 +7,10 @@
 
 use super::bundle::{BUNDLED, Bundle, Content};
 use crate::args::Blocks;
-use crate::blocking::round::{Finish, Posted, Round};
+use crate::blocking::round::{Finish, Posted, Record, Round};
 use crate::blocking::script::{builder, run};
 use crate::data::copy_whole;
-use crate::members::{Group, Hierarchy, LocalGroup};
+use crate::members::{Caller, Hierarchy, LocalGroup};
 use crate::memory::reserve;
 use crate::write::{Subgroup, exchange};
 use alloc::vec::Vec;
@@ -18,31 +18,37 @@ use cohort_core::EngineError;
 use cohort_datatype::{Buffer, pack};
 use core::ops::Range;
 
+// SAFETY: no other record has this number.
+unsafe impl Record for Bundle {
+    const NUMBER: u64 = 5;
+}
+
+// SAFETY: no other record has this number.
+unsafe impl Record for Bundles {
+    const NUMBER: u64 = 6;
+}
+
 /// Bytes of what a member has posted with [`Round::post_buffer`].
-///
-/// # Safety
-/// It has posted so in this round, which has not ended.
-unsafe fn posted_bytes(round: &Round<'_>, place: usize) -> u64 {
-    match round.posted(place) {
+fn posted_bytes(round: &Round<'_>, place: usize) -> u64 {
+    match round.posted::<Buffer<'_>>(place) {
         Posted::Inline { bytes, .. } => bytes,
-        // SAFETY: the record is the buffer that the member posted.
-        Posted::Address(record) => unsafe { (*record.cast::<Buffer<'_>>()).bytes() },
+        Posted::Address(buffer) => buffer.bytes(),
     }
 }
 
 /// Packs at most `most` bytes of what a member has posted.
 ///
 /// # Safety
-/// As [`posted_bytes`]; `out` has room.
+/// The member's buffer is live until the round has ended; `out` has room.
 unsafe fn pack_posted(round: &Round<'_>, place: usize, out: *mut u8, most: u64) {
     // SAFETY: the caller's promise; posted data stays until the round has ended.
     unsafe {
-        match round.posted(place) {
+        match round.posted::<Buffer<'_>>(place) {
             Posted::Inline { data, bytes } => {
                 out.copy_from_nonoverlapping(data, bytes.min(most) as usize);
             }
-            Posted::Address(record) => {
-                pack(*record.cast::<Buffer<'_>>(), 0, out, most);
+            Posted::Address(buffer) => {
+                pack(*buffer, 0, out, most);
             }
         }
     }
@@ -78,8 +84,7 @@ unsafe fn collect_here(
     round.await_all();
     let length = |place| match place == here.me() {
         true => own.bytes(),
-        // SAFETY: everyone has posted.
-        false => unsafe { posted_bytes(&round, place) },
+        false => posted_bytes(&round, place),
     };
     let inside = (0..size).map(length).filter(|&bytes| bytes <= most);
     let made = Bundle::with_room(size, inside.sum(), most);
@@ -104,7 +109,7 @@ unsafe fn collect_here(
 /// # Safety
 /// As [`gather`](crate::gather).
 pub(crate) unsafe fn gather(
-    group: &Group<'_>,
+    group: &Caller<'_>,
     hierarchy: &Hierarchy,
     send: Option<Buffer<'_>>,
     receive: Option<Blocks<'_>>,
@@ -170,7 +175,7 @@ unsafe fn receive_here(
 /// # Safety
 /// The blocks are live.
 unsafe fn receive_from_nodes(
-    group: &Group<'_>,
+    group: &Caller<'_>,
     hierarchy: &Hierarchy,
     receive: &Blocks<'_>,
 ) -> Result<(), EngineError> {
@@ -210,7 +215,7 @@ unsafe fn receive_from_nodes(
 /// # Safety
 /// As [`scatter`](crate::scatter).
 pub(crate) unsafe fn scatter(
-    group: &Group<'_>,
+    group: &Caller<'_>,
     hierarchy: &Hierarchy,
     send: Option<Blocks<'_>>,
     receive: Option<Buffer<'_>>,
@@ -249,7 +254,7 @@ pub(crate) unsafe fn scatter(
 /// # Safety
 /// The buffers are live.
 unsafe fn scatter_root(
-    group: &Group<'_>,
+    group: &Caller<'_>,
     hierarchy: &Hierarchy,
     send: &Blocks<'_>,
     receive: Option<Buffer<'_>>,
@@ -273,7 +278,7 @@ unsafe fn scatter_root(
 /// # Safety
 /// The blocks are live.
 unsafe fn send_to_nodes(
-    group: &Group<'_>,
+    group: &Caller<'_>,
     hierarchy: &Hierarchy,
     send: &Blocks<'_>,
 ) -> Result<(), EngineError> {
@@ -312,7 +317,7 @@ unsafe fn send_to_nodes(
 /// # Safety
 /// The buffer is live.
 unsafe fn receive_bundle(
-    group: &Group<'_>,
+    group: &Caller<'_>,
     hierarchy: &Hierarchy,
     root: usize,
     receive: Buffer<'_>,
@@ -388,7 +393,7 @@ impl Bundles {
 /// # Safety
 /// As [`allgather`](crate::allgather).
 pub(crate) unsafe fn allgather(
-    group: &Group<'_>,
+    group: &Caller<'_>,
     hierarchy: &Hierarchy,
     send: Option<Buffer<'_>>,
     receive: &Blocks<'_>,
@@ -429,7 +434,7 @@ pub(crate) unsafe fn allgather(
 /// # Safety
 /// The bundles are filled, the blocks live.
 unsafe fn deliver_all(
-    group: &Group<'_>,
+    group: &Caller<'_>,
     hierarchy: &Hierarchy,
     bundles: &Bundles,
     receive: &Blocks<'_>,

@@ -5,7 +5,7 @@ use crate::args::{Blocks, Call, Reduction, elements_of};
 use crate::blocking::local;
 use crate::blocking::script::{builder, run, run_alone};
 use crate::fold::Folder;
-use crate::members::{Group, Hierarchy, NodeMap};
+use crate::members::{Caller, Hierarchy, NodeMap};
 use crate::memory::Scratch;
 use crate::write::{Subgroup, folds_by_node, reduce_scatter_of_nodes, write_among};
 use alloc::vec::Vec;
@@ -18,7 +18,7 @@ use core::ops::Range;
 /// # Safety
 /// The buffers that `call` names are live.
 unsafe fn run_among_leaders(
-    group: &Group<'_>,
+    group: &Caller<'_>,
     hierarchy: &Hierarchy,
     call: &Call<'_>,
     root: usize,
@@ -36,7 +36,7 @@ unsafe fn run_among_leaders(
 ///
 /// # Errors
 /// No memory.
-pub(crate) fn barrier(group: &Group<'_>, hierarchy: &Hierarchy) -> Result<(), EngineError> {
+pub(crate) fn barrier(group: &Caller<'_>, hierarchy: &Hierarchy) -> Result<(), EngineError> {
     let here = group.local(hierarchy);
     // SAFETY: messages without data.
     unsafe {
@@ -56,7 +56,7 @@ pub(crate) fn barrier(group: &Group<'_>, hierarchy: &Hierarchy) -> Result<(), En
 /// # Errors
 /// As [`bcast`](crate::bcast).
 pub(crate) unsafe fn bcast(
-    group: &Group<'_>,
+    group: &Caller<'_>,
     hierarchy: &Hierarchy,
     buffer: Buffer<'_>,
     root: usize,
@@ -107,7 +107,7 @@ fn unless_truncated(
 /// # Errors
 /// As [`allreduce`](crate::allreduce).
 pub(crate) unsafe fn allreduce(
-    group: &Group<'_>,
+    group: &Caller<'_>,
     hierarchy: &Hierarchy,
     reduction: &Reduction<'_>,
 ) -> Result<(), EngineError> {
@@ -139,7 +139,7 @@ pub(crate) unsafe fn allreduce(
 /// # Errors
 /// As [`reduce`](crate::reduce).
 pub(crate) unsafe fn reduce(
-    group: &Group<'_>,
+    group: &Caller<'_>,
     hierarchy: &Hierarchy,
     reduction: &Reduction<'_>,
     root: u32,
@@ -184,7 +184,7 @@ pub(crate) unsafe fn reduce(
 /// # Errors
 /// As [`reduce_scatter`](crate::reduce_scatter).
 pub(crate) unsafe fn reduce_scatter(
-    group: &Group<'_>,
+    group: &Caller<'_>,
     hierarchy: &Hierarchy,
     call: &Reduction<'_>,
     counts: &[i64],

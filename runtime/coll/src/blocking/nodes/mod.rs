@@ -15,9 +15,9 @@ mod view;
 pub(crate) use view::view;
 
 use super::script::run_alone;
-use crate::args::{Call, Form};
+use crate::args::{Call, Form, Label};
 use crate::compare;
-use crate::members::{Group, Hierarchy};
+use crate::members::{Caller, Group, Hierarchy};
 use crate::nonblocking::{finish, start};
 use cohort_core::EngineError;
 
@@ -33,7 +33,8 @@ pub(crate) fn tell(
     form: Form,
 ) -> Result<(), EngineError> {
     let mine = compare::said(call, form, group.me);
-    view(group, hierarchy, mine, compare::compare)?
+    let label = Label::TABLE;
+    view(&Caller { group, label }, hierarchy, mine, compare::compare)?
 }
 
 /// Runs an operation and waits for its end.
@@ -44,7 +45,7 @@ pub(crate) fn tell(
 /// # Errors
 /// Those of the operation.
 pub(crate) unsafe fn run(
-    group: &Group<'_>,
+    group: &Caller<'_>,
     hierarchy: &Hierarchy,
     call: &Call<'_>,
 ) -> Result<(), EngineError> {

@@ -1,9 +1,9 @@
 //! What all members say, in one table for all members of a node: an allgather whose result nobody keeps.
 
 use super::gather::post_to;
-use crate::blocking::round::{Finish, Round};
+use crate::blocking::round::{Finish, Record, Round};
 use crate::blocking::script::{builder, run};
-use crate::members::{Group, Hierarchy, LocalGroup};
+use crate::members::{Caller, Hierarchy, LocalGroup};
 use crate::memory::reserve;
 use crate::write::{Subgroup, exchange};
 use alloc::vec::Vec;
@@ -14,6 +14,17 @@ use core::ops::Range;
 /// What one member says.
 type Words<const N: usize> = [i32; N];
 
+/// What the leader posts: the words of all members, `each` of each.
+struct Table<'a> {
+    words: Result<&'a [i32], EngineError>,
+    each: usize,
+}
+
+// SAFETY: no other record has this number.
+unsafe impl Record for Table<'_> {
+    const NUMBER: u64 = 7;
+}
+
 fn buffer<const N: usize>(words: &mut [Words<N>]) -> Buffer<'static> {
     Buffer::of_bytes(words.as_mut_ptr().cast(), size_of_val(words) as u64)
 }
@@ -21,7 +32,7 @@ fn buffer<const N: usize>(words: &mut [Words<N>]) -> Buffer<'static> {
 /// Calls `read` with what each member says, by rank. The leader of each node makes the table, and the others look at
 /// it there.
 pub(crate) fn view<const N: usize, R>(
-    group: &Group<'_>,
+    group: &Caller<'_>,
     hierarchy: &Hierarchy,
     mut mine: Words<N>,
     read: impl FnOnce(&[Words<N>]) -> R,
@@ -32,28 +43,31 @@ pub(crate) fn view<const N: usize, R>(
         unsafe { post_to(&here, 0, &buffer(core::slice::from_mut(&mut mine))) };
         let round = Round::begin(&here);
         round.await_member(0);
-        // SAFETY: the leader posts this below.
-        let table = unsafe { round.record::<Result<&[Words<N>], EngineError>>(0) };
-        let result = table.map(read);
+        let table = round.record::<Table<'_>>(0);
+        if table.each != N {
+            round.end_crossed(0, group.label);
+        }
+        let result = table.words.map(|words| read(words.as_chunks().0));
         round.finish(Finish::Nobody);
         return result;
     }
     let table = fill(group, hierarchy, &here, mine);
     let round = Round::begin(&here);
-    let table: Result<&[Words<N>], EngineError> = match &table {
-        Ok(table) => Ok(table),
+    let words = match &table {
+        Ok(table) => Ok(table.as_flattened()),
         Err(error) => Err(*error),
     };
-    round.post_address(&table);
+    let posted = Table { words, each: N };
+    round.post_address(&posted);
     round.announce();
-    let result = table.map(read);
+    let result = words.map(|words| read(words.as_chunks().0));
     round.finish(Finish::Everyone);
     result
 }
 
 /// The table, at the leader.
 fn fill<const N: usize>(
-    group: &Group<'_>,
+    group: &Caller<'_>,
     hierarchy: &Hierarchy,
     here: &LocalGroup<'_>,
     mine: Words<N>,

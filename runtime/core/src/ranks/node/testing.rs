@@ -10,6 +10,7 @@ use cohort_base::settings::Settings;
 use cohort_base::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use cohort_fabric::Transport;
 use core::ptr::{null, null_mut};
+use core::sync::atomic::AtomicBool;
 
 impl Node {
     /// A node of `ranks` ranks with the default settings, for tests: any thread may play a rank.
@@ -98,6 +99,8 @@ fn rank_boot(rank: u32, world_rank: u32) -> RankBoot {
         touched: AtomicU32::new(0),
         witness: core::ptr::null(),
         on_finalized: None,
+        leaver: core::ptr::null(),
+        leaves: AtomicBool::new(false),
         api: null(),
         node: null_mut(),
     }

@@ -1,0 +1,115 @@
+//! Whose `malloc` ranks have (`COHORT_MALLOC`).
+
+use super::environment::{Environment, put_first};
+use super::libraries::Dependencies;
+use super::{Refusal, boot, voice};
+use cohort_base::boot::MALLOC_LIBRARY;
+use cohort_base::settings::{JEMALLOC, KEEP, MALLOC};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// Settings of glibc's `malloc` for [`KEEP`]: it takes no mapping of its own for a block, takes memory by 16 MB, and
+/// gives none back.
+const KEEPS: &str = "glibc.malloc.mmap_threshold=1073741824:glibc.malloc.trim_threshold=1073741824:\
+                     glibc.malloc.top_pad=16777216";
+
+/// Has a rank's C library keep what the program frees, if that is asked for. What the user says to it comes behind,
+/// and wins.
+pub fn keep_freed_memory(environment: &mut Environment) {
+    if asks_for(environment, KEEP) {
+        put_first(environment, "GLIBC_TUNABLES", OsStr::new(KEEPS), ":");
+    }
+}
+
+/// Whether the setting has this value.
+fn asks_for(environment: &Environment, value: &str) -> bool {
+    environment
+        .get(OsStr::new(MALLOC))
+        .is_some_and(|given| given == value)
+}
+
+/// The library with the `malloc` that a rank is to have in place of the C library's, or the file of the program or of a
+/// library of it that has one already.
+///
+/// # Errors
+/// The library is missing.
+pub fn choose(
+    environment: &Environment,
+    own: &Path,
+    dependencies: &Dependencies,
+) -> Result<(Option<PathBuf>, Option<PathBuf>), Refusal> {
+    if !asks_for(environment, JEMALLOC) {
+        return Ok((None, None));
+    }
+    match dependencies.own_malloc() {
+        Some(file) => Ok((None, Some(file.to_owned()))),
+        None => Ok((Some(library(own)?), None)),
+    }
+}
+
+/// The library with jemalloc, beside this program in the folder `own` or where its libraries are installed.
+///
+/// # Errors
+/// It is missing.
+fn library(own: &Path) -> Result<PathBuf, Refusal> {
+    let folders = boot::FOLDERS.map(|folder| own.join(folder));
+    let mut files = folders.iter().map(|folder| folder.join(MALLOC_LIBRARY));
+    let found = files.find_map(|file| file.canonicalize().ok());
+    let [first, second] = &folders;
+    found.ok_or_else(|| {
+        Refusal::new(format!(
+            "{MALLOC_LIBRARY} is missing in {} and in {}: the installation is incomplete; without {MALLOC}={JEMALLOC} \
+             ranks have the C library's malloc",
+            first.display(),
+            second.display(),
+        ))
+    })
+}
+
+/// Says that a program keeps the `malloc` that it brings.
+pub fn advise(program: &Path, file: &Path) {
+    let brings = match program.file_name() == file.file_name() {
+        true => String::new(),
+        false => format!(", that of {}", file.display()),
+    };
+    voice::advise(format_args!(
+        "{} has a malloc of its own{brings}, and keeps it: {MALLOC}={JEMALLOC} has no effect",
+        program.display(),
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(value: &str) -> Environment {
+        [(MALLOC, value), ("GLIBC_TUNABLES", "a=b")]
+            .map(|(name, value)| (name.into(), value.into()))
+            .into()
+    }
+
+    #[test]
+    fn freed_memory_is_kept_for_who_asks() {
+        let tunables = |value| {
+            let mut environment = environment(value);
+            keep_freed_memory(&mut environment);
+            environment[OsStr::new("GLIBC_TUNABLES")].clone()
+        };
+        assert_eq!(tunables("libc"), "a=b");
+        assert_eq!(tunables(JEMALLOC), "a=b");
+        assert_eq!(tunables(KEEP), format!("{KEEPS}:a=b").as_str());
+    }
+
+    #[test]
+    fn a_missing_library_is_named_with_the_way_out() {
+        let refusal = library(Path::new("/nonexistent/bin")).expect_err("is missing");
+        let text = refusal.to_string();
+        for part in [
+            MALLOC_LIBRARY,
+            "/nonexistent/bin/../lib/cohort",
+            "COHORT_MALLOC=jemalloc",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! What two launchers tell each other on their connection.
+//!
+//! A frame is its kind, the length of its body (little-endian, 32 bits), and the body. The last frame of a node is its
+//! status.
+
+use super::NodeEvent;
+use nix::poll::PollFlags;
+use nix::sys::socket::{setsockopt, sockopt};
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// Looks at a silent host's connection until it counts as gone.
+const PROBES: u32 = 4;
+
+/// Bytes before the body.
+const HEAD: usize = 5;
+
+/// Longest body: what all ranks of a large job do.
+const BODY_MAX: usize = 64 << 20;
+
+/// How long the last words of a node wait for a reader.
+const GOODBYE_TIME: Duration = Duration::from_secs(1);
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// What each rank does.
+    Ranks = 1,
+    /// The same, to show it before the job is ended: of several nodes that do this, one shows it.
+    Ending = 2,
+    /// What the ranks have done up to now; calls are counted from then on.
+    Sample = 3,
+    /// Nobody watches at the asking node any more.
+    Leave = 4,
+    /// How the ranks sleep, if all sleep.
+    Sleeps = 5,
+    /// The same, and what a full look at each rank says.
+    Judgement = 6,
+}
+
+impl What {
+    const ALL: [Self; 6] = [
+        Self::Ranks,
+        Self::Ending,
+        Self::Sample,
+        Self::Leave,
+        Self::Sleeps,
+        Self::Judgement,
+    ];
+
+    /// The question with this number.
+    #[must_use]
+    pub fn of(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|&it| it as u32 == number)
+    }
+}
+
+/// Which question: who asks, and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Id {
+    /// The node that asks.
+    pub origin: u32,
+    /// Which of its questions.
+    pub number: u32,
+}
+
+/// Nodes, and what they say; nothing is said of one that has ended.
+pub type Parts = Vec<(u32, Vec<u8>)>;
+
+/// What a launcher says to another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Frame {
+    /// How its node has ended; nothing follows.
+    Status(i32),
+    /// A question to its node and to all behind it, and how many milliseconds they have.
+    Question(Id, What, u32),
+    /// What those nodes said.
+    Answer(Id, Parts),
+    /// Whoever asked has what it wanted, and has shown it.
+    Over(Id),
+}
+
+/// A connection with another launcher.
+#[derive(Debug)]
+pub struct Peer {
+    pub stream: TcpStream,
+    pub node: u32,
+    received: Vec<u8>,
+    outbox: Vec<u8>,
+    pub open: bool,
+}
+
+impl Frame {
+    fn encode(&self) -> Vec<u8> {
+        let mut body = Vec::new();
+        let kind = match self {
+            Self::Status(status) => {
+                body.extend(status.to_le_bytes());
+                1
+            }
+            Self::Question(id, what, limit) => {
+                for word in [id.origin, id.number, *what as u32, *limit] {
+                    body.extend(word.to_le_bytes());
+                }
+                2
+            }
+            Self::Answer(id, parts) => {
+                for word in [id.origin, id.number] {
+                    body.extend(word.to_le_bytes());
+                }
+                for (node, bytes) in parts {
+                    body.extend(node.to_le_bytes());
+                    body.extend((bytes.len() as u32).to_le_bytes());
+                    body.extend(bytes);
+                }
+                3
+            }
+            Self::Over(id) => {
+                for word in [id.origin, id.number] {
+                    body.extend(word.to_le_bytes());
+                }
+                4
+            }
+        };
+        let mut bytes = Vec::with_capacity(HEAD + body.len());
+        bytes.push(kind);
+        bytes.extend((body.len() as u32).to_le_bytes());
+        bytes.extend(body);
+        bytes
+    }
+
+    /// Takes a frame out of what has come; `None` if more has to come, an error if it is none.
+    fn take(received: &mut Vec<u8>) -> Result<Option<Self>, ()> {
+        let Some(head) = received.first_chunk::<HEAD>() else {
+            return Ok(None);
+        };
+        let length = u32::from_le_bytes([head[1], head[2], head[3], head[4]]) as usize;
+        if length > BODY_MAX {
+            return Err(());
+        }
+        let (kind, end) = (head[0], HEAD + length);
+        if received.len() < end {
+            return Ok(None);
+        }
+        let frame = Self::decode(kind, &received[HEAD..end]).ok_or(())?;
+        received.drain(..end);
+        Ok(Some(frame))
+    }
+
+    fn decode(kind: u8, mut body: &[u8]) -> Option<Self> {
+        let body = &mut body;
+        let frame = match kind {
+            1 => Self::Status(word(body)?.cast_signed()),
+            2 => Self::Question(id(body)?, What::of(word(body)?)?, word(body)?),
+            3 => {
+                let (id, mut parts) = (id(body)?, Parts::new());
+                while !body.is_empty() {
+                    let (node, length) = (word(body)?, word(body)? as usize);
+                    let (bytes, rest) = body.split_at_checked(length)?;
+                    parts.push((node, bytes.to_vec()));
+                    *body = rest;
+                }
+                Self::Answer(id, parts)
+            }
+            4 => Self::Over(id(body)?),
+            _ => return None,
+        };
+        body.is_empty().then_some(frame)
+    }
+}
+
+fn word(body: &mut &[u8]) -> Option<u32> {
+    let (word, rest) = body.split_first_chunk()?;
+    *body = rest;
+    Some(u32::from_le_bytes(*word))
+}
+
+fn id(body: &mut &[u8]) -> Option<Id> {
+    let (origin, number) = (word(body)?, word(body)?);
+    Some(Id { origin, number })
+}
+
+impl Peer {
+    pub fn new(stream: TcpStream, node: u32, silence: u32) -> std::io::Result<Self> {
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+        setsockopt(&stream, sockopt::KeepAlive, &true)?;
+        let pause = (silence / PROBES).max(1);
+        setsockopt(&stream, sockopt::TcpKeepIdle, &pause)?;
+        setsockopt(&stream, sockopt::TcpKeepInterval, &pause)?;
+        let further = (silence / pause - 1).max(1);
+        setsockopt(&stream, sockopt::TcpKeepCount, &further)?;
+        setsockopt(&stream, sockopt::TcpUserTimeout, &(silence * 1000))?;
+        Ok(Self {
+            stream,
+            node,
+            received: Vec::new(),
+            outbox: Vec::new(),
+            open: true,
+        })
+    }
+
+    /// What to poll for.
+    pub fn awaited(&self) -> PollFlags {
+        match self.outbox.is_empty() {
+            true => PollFlags::POLLIN,
+            false => PollFlags::POLLIN | PollFlags::POLLOUT,
+        }
+    }
+
+    /// Sends a frame, or keeps what the system does not take now.
+    pub fn send(&mut self, frame: &Frame) {
+        self.outbox.extend(frame.encode());
+        self.flush();
+    }
+
+    /// Sends what waits, as far as the system takes it.
+    pub fn flush(&mut self) {
+        while !self.outbox.is_empty() {
+            match self.stream.write(&self.outbox) {
+                Ok(length) => drop(self.outbox.drain(..length)),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // What else there is to say about it the next read says.
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// The last words, behind what still waits.
+    pub fn say_goodbye(&mut self, status: i32) {
+        self.outbox.extend(Frame::Status(status).encode());
+        // Whoever is gone needs not to be told.
+        let _ = self.stream.set_nonblocking(false);
+        let _ = self.stream.set_write_timeout(Some(GOODBYE_TIME));
+        let _ = self.stream.write_all(&self.outbox);
+        self.outbox.clear();
+    }
+
+    /// Takes the frames that have come, and what has happened to the node if something has.
+    pub fn take(&mut self, frames: &mut Vec<Frame>) -> Option<NodeEvent> {
+        let end = self.read();
+        loop {
+            match Frame::take(&mut self.received) {
+                Ok(Some(Frame::Status(status))) => {
+                    self.open = false;
+                    return Some(NodeEvent::Ended(self.node, status));
+                }
+                Ok(Some(frame)) => frames.push(frame),
+                Ok(None) => break,
+                Err(()) => {
+                    self.open = false;
+                    return Some(NodeEvent::Lost(self.node));
+                }
+            }
+        }
+        self.open = end.is_none();
+        end
+    }
+
+    /// Reads what has come, as far as [`BODY_MAX`] allows for it.
+    fn read(&mut self) -> Option<NodeEvent> {
+        let mut buffer = vec![0; 16 << 10];
+        while self.received.len() <= HEAD + BODY_MAX {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return Some(NodeEvent::Lost(self.node)),
+                Ok(length) => self.received.extend_from_slice(&buffer[..length]),
+                Err(error) => match error.kind() {
+                    ErrorKind::Interrupted => {}
+                    ErrorKind::WouldBlock => break,
+                    ErrorKind::TimedOut | ErrorKind::HostUnreachable => {
+                        return Some(NodeEvent::Silent(self.node));
+                    }
+                    _ => return Some(NodeEvent::Lost(self.node)),
+                },
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_come_in_pieces_and_nonsense_is_noticed() {
+        let id = Id {
+            origin: 3,
+            number: 9,
+        };
+        let frames = [
+            Frame::Question(id, What::Ranks, 1500),
+            Frame::Answer(id, vec![(1, b"abc".to_vec()), (4, Vec::new())]),
+            Frame::Over(id),
+            Frame::Status(-7),
+        ];
+        let bytes: Vec<u8> = frames.iter().flat_map(Frame::encode).collect();
+        let (mut received, mut taken) = (Vec::new(), Vec::new());
+        for byte in &bytes {
+            received.push(*byte);
+            taken.extend(Frame::take(&mut received).expect("well-formed"));
+        }
+        assert_eq!(taken, frames);
+        for nonsense in [
+            &[9, 0, 0, 0, 0][..],
+            &[1, 255, 255, 255, 255],
+            &[1, 2, 0, 0, 0, 1, 1],
+        ] {
+            assert!(Frame::take(&mut nonsense.to_vec()).is_err(), "{nonsense:?}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Counts the calls on communicators that a tool follows ([`crate::process::followed`]).
+
+use super::statistics::classes::{Class, Shape, shapes};
+use crate::calls::{Kind, Parameter};
+use crate::process::Process;
+use crate::process::followed::Amounts;
+use crate::process::observers::{Consumer, Observed};
+use crate::process::requests::{SENT, State};
+use alloc::vec::Vec;
+use cohort_abi::{INDEX_MAX, Kind as HandleKind, dynamic, neutral};
+
+/// The consumer that counts.
+pub struct Counting;
+
+impl Consumer for Counting {
+    fn begin(&self, call: &Observed<'_>) {
+        let followed = &call.process.tool.followed;
+        if call.depth > 0 || followed.is_empty() {
+            return;
+        }
+        match shape(call).class {
+            Class::Wait => {
+                let mut comms: Vec<u32> = requests(call).map(State::comm).collect();
+                comms.sort_unstable();
+                comms.dedup();
+                followed.awaits(call.thread, comms);
+            }
+            // Before they begin, since persistent ones may be complete at once.
+            Class::Start => {
+                for request in requests(call) {
+                    if let State::Other(kind) = request
+                        && let Some(bytes) = kind.sends()
+                    {
+                        let amounts = Amounts {
+                            messages: 1,
+                            bytes,
+                            ..Amounts::default()
+                        };
+                        followed.count(kind.comm(), &amounts);
+                    }
+                }
+            }
+            Class::CommFree => {
+                // SAFETY: the program passes the address of a handle, as the standard demands.
+                followed.freed(unsafe { call.words.comm_at(call.word(0)) });
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&self, call: &Observed<'_>, code: i32, ended: u64) {
+        let followed = &call.process.tool.followed;
+        if call.depth > 0 || followed.is_empty() {
+            return;
+        }
+        let time = ended.saturating_sub(call.begun);
+        let shape = shape(call);
+        if shape.class == Class::Wait {
+            let amounts = Amounts {
+                time,
+                waiting: time,
+                ..Amounts::default()
+            };
+            for comm in followed.awaited(call.thread) {
+                followed.count(comm, &amounts);
+            }
+        } else if let Some(word) = call.find(Kind::Comm) {
+            let amounts = amounts(call, shape, code == 0, time);
+            followed.count(call.words.comm(word), &amounts);
+        }
+    }
+}
+
+fn shape(call: &Observed<'_>) -> &'static Shape {
+    &shapes()[call.call.number as usize]
+}
+
+/// What a call on a communicator comes to.
+fn amounts(call: &Observed<'_>, shape: &Shape, is_well: bool, time: u64) -> Amounts {
+    let peer = shape.peer.map(|place| call.words.rank(call.word(place)));
+    let sends = matches!(
+        shape.class,
+        Class::Send { .. } | Class::Exchange | Class::ExchangeBegin
+    );
+    let is_message = sends && peer != Some(neutral::PROC_NULL);
+    let gives = match shape.class {
+        Class::Receive | Class::ReceiveBegin | Class::SendInit => false,
+        _ => !sends || is_message,
+    };
+    let waits = matches!(
+        shape.class,
+        Class::Receive
+            | Class::Exchange
+            | Class::Collective(_)
+            | Class::Waits
+            | Class::Send { waits: true }
+    );
+    Amounts {
+        calls: 1,
+        messages: u64::from(is_well && is_message),
+        bytes: if is_well && gives {
+            shape.bytes(call)
+        } else {
+            0
+        },
+        time,
+        waiting: if is_well && waits { time } else { 0 },
+    }
+}
+
+/// What the requests of a call stand for that have a communicator of their own.
+fn requests<'a>(call: &Observed<'a>) -> impl Iterator<Item = &'a State> {
+    let is_request = |p: &Parameter| p.kind == Kind::Request;
+    let place = call.call.parameters.iter().position(is_request);
+    let count = match call.call.named("count").or(call.call.named("incount")) {
+        Some(count) => usize::try_from(call.number(count)).unwrap_or(0),
+        None => 1,
+    };
+    let address = place.map(|place| call.word(place));
+    let (process, words) = (call.process, call.words);
+    (0..count).filter_map(move |index| {
+        // SAFETY: the program passes so many handles, as the standard demands.
+        of_handle(process, unsafe { words.request_at(address?, index) })
+    })
+}
+
+/// What a handle of a request stands for, if it has a slot.
+fn of_handle(process: &Process, handle: u32) -> Option<&State> {
+    let index = handle & INDEX_MAX;
+    if handle == SENT || handle != dynamic(HandleKind::Request, index) {
+        return None;
+    }
+    // SAFETY: the call is about to complete or start the request, and no other thread does meanwhile, as MPI demands.
+    unsafe { process.pending.requests.get(index) }
+}

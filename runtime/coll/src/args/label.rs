@@ -1,0 +1,137 @@
+//! Which call a post or a message belongs to.
+
+use super::kind::Kind;
+use super::{Call, Form};
+use core::fmt;
+
+/// Says which call a post or a message of a member belongs to: the function, the root, and whether it is a part of a
+/// call that makes or frees an object, or of `MPI_Finalize`. What bears another label than the reader's own is of a
+/// member that called something else, in a wrong program; the reader does not take it for its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Label(u64);
+
+/// Bits beside the label, for what describes the post.
+const BESIDE: u32 = 20;
+const INTERNAL: u64 = 1 << (BESIDE + 7);
+const ROOT: u32 = 32;
+
+impl Label {
+    /// Of members whose posts nobody reads.
+    pub(crate) const NONE: Self = Self(0);
+    /// Of [`Call::Allreduce`].
+    pub(crate) const ALLREDUCE: Self = Self((Kind::Allreduce as u64) << BESIDE);
+    /// Of a table of what all members say.
+    pub(crate) const TABLE: Self = Self((Kind::Allgather as u64) << BESIDE | INTERNAL);
+    /// The bits in which a label has nothing.
+    pub(crate) const FREE: u64 = (1 << BESIDE) - 1;
+    /// Roots, counted from 0 on, that tags tell apart.
+    const ROOTS: i32 = 31;
+
+    #[inline(always)]
+    pub(crate) fn of(call: &Call<'_>, form: Form) -> Self {
+        let internal = match form {
+            Form::Internal => INTERNAL,
+            _ => 0,
+        };
+        let kind = u64::from(Kind::of(call) as u8) << BESIDE;
+        Self(kind | internal | (call.root() as u64) << ROOT)
+    }
+
+    /// With a description in the free bits.
+    #[inline(always)]
+    pub(crate) fn with(self, description: u64) -> u64 {
+        self.0 | description
+    }
+
+    /// The description that was put beside this label; something beyond [`Label::FREE`] if it was beside another one.
+    #[inline(always)]
+    pub(crate) fn beside(self, labelled: u64) -> u64 {
+        self.0 ^ labelled
+    }
+
+    /// The label that something bears.
+    pub(crate) fn borne_by(labelled: u64) -> Self {
+        Self(labelled & !Self::FREE)
+    }
+
+    /// A number for messages of calls with this label, less than [`Label::NUMBERS`]. Those of few roots differ.
+    pub(crate) fn number(self) -> i32 {
+        let kind = (self.0 >> BESIDE & 0xf) as i32 | i32::from(self.0 & INTERNAL != 0) << 4;
+        let root = (self.0 >> ROOT) as i32 % Self::ROOTS;
+        root << 5 | kind
+    }
+
+    /// How many numbers there are.
+    pub(crate) const NUMBERS: i32 = Self::ROOTS << 5;
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 & INTERNAL != 0 {
+            return f.write_str("MPI_Finalize or a call that makes or frees an object");
+        }
+        let kind = (self.0 >> BESIDE) as usize & 0xf;
+        let Some((kind, initial, rest)) = Kind::ALL.get(kind) else {
+            return Ok(());
+        };
+        write!(f, "MPI_{initial}{rest}")?;
+        match kind {
+            Kind::Bcast | Kind::Reduce => write!(f, ", root {}", self.0 >> ROOT),
+            Kind::Gather | Kind::Scatter => write!(f, "(v), root {}", self.0 >> ROOT),
+            Kind::Allgather | Kind::Alltoall => f.write_str("(v)"),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cohort_datatype::Buffer;
+    use std::collections::BTreeSet;
+    use std::format;
+
+    #[test]
+    fn labels_and_their_numbers_tell_calls_apart() {
+        let buffer = Buffer::EMPTY;
+        let bcasts = (0..20).map(|root| Call::Bcast { buffer, root });
+        let gathers = (0..11).map(|root| Call::Gather {
+            send: None,
+            receive: None,
+            root,
+        });
+        let calls = || bcasts.clone().chain(gathers.clone()).chain([Call::Barrier]);
+        let labels = || {
+            let forms = [Form::Blocking, Form::Internal];
+            forms.map(|form| calls().map(move |call| Label::of(&call, form)))
+        };
+        let all: BTreeSet<u64> = labels()
+            .into_iter()
+            .flatten()
+            .map(|it| it.with(0))
+            .collect();
+        assert_eq!(all.len(), 64);
+        let numbers: BTreeSet<i32> = labels().into_iter().flatten().map(Label::number).collect();
+        assert_eq!(numbers.len(), 64);
+        assert!(numbers.iter().all(|it| (0..Label::NUMBERS).contains(it)));
+    }
+
+    #[test]
+    fn what_is_beside_a_label_is_found_under_that_one_only() {
+        let [barrier, bcast] = [
+            Call::Barrier,
+            Call::Bcast {
+                buffer: Buffer::EMPTY,
+                root: 7,
+            },
+        ]
+        .map(|call| Label::of(&call, Form::Blocking));
+        let labelled = bcast.with(77);
+        assert_eq!(bcast.beside(labelled), 77);
+        assert!(barrier.beside(labelled) > Label::FREE);
+        assert_eq!(
+            format!("{}", Label::borne_by(labelled)),
+            "MPI_Bcast, root 7"
+        );
+    }
+}

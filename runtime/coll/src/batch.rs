@@ -1,0 +1,145 @@
+//! Where members begin nonblocking collectives of a few bytes without waiting for each other.
+//!
+//! The operations of a communicator meet in *rows*, [`ROWS`] of which are a batch. Batches form a chain
+//! ([`crate::meeting`]): the *n*-th operation of each member belongs to the *n*-th row, and its memory is made once for
+//! all operations of the batch. A row is used once, so nobody waits for room in it.
+//!
+//! # One row
+//! Each member has an entry in the row: a word and a few bytes of data.
+//!
+//! | word | meaning |
+//! |---|---|
+//! | 0 | the member has not come |
+//! | [`SMALL`], and what all must agree on | its data is in the entry |
+//! | [`LARGE`], and the kind of operation | it waits at the row's own meeting, as all do for larger operations |
+//!
+//! ```text
+//! member that posts                      member that awaits posts
+//! P1 writes its data
+//! P2 entry.word = SMALL | ... (Release)  A1 sees the word (Acquire)
+//! P3 fence, or a light barrier           A2 reads the data
+//! P4 wakes whom it may have to
+//! ```
+//! * An entry is written once, so A1 pairs with P2 and A2 reads what P1 wrote.
+//! * Who wakes whom is as in [`crate::board`], with its proof: the last of a full fence between P2 and a look at all
+//!   words.
+//!
+//! # Members that disagree
+//! MPI demands that all members pass equally many bytes, so all are small or none is. In a wrong program they may not
+//! agree. Where each awaits the posts of all, all that are small see a word [`LARGE`]; they come to the row's meeting
+//! with nothing, for the others' sake, and fail. Where a root alone gives data, its word is a choice: a member that is
+//! large puts [`LARGE`] there before it goes to the meeting, the root its post, and both by a swap of 0. So either the
+//! root comes to the meeting too, or all take what it has posted.
+
+use cohort_base::sync::CacheLine;
+use cohort_base::sync::atomic::{AtomicU64, Ordering, fence};
+use core::cell::UnsafeCell;
+
+/// Operations of a batch.
+pub(crate) const ROWS: usize = 8;
+
+/// Bytes that an entry carries.
+pub(crate) const ROOM: usize = 48;
+
+/// Mark of a word of a member whose data is in its entry.
+pub(crate) const SMALL: u64 = 1;
+
+/// Mark of a word of a member that waits at the row's meeting.
+pub(crate) const LARGE: u64 = 2;
+
+/// What one member posts in one row: a cache line. All-zero memory is one of a member that has not come.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub(crate) struct Entry {
+    word: AtomicU64,
+    _unused: u64,
+    data: UnsafeCell<[u64; ROOM / 8]>,
+}
+
+/// One member's part of a batch: an entry for each row, and what else it needs.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub(crate) struct Lane<O> {
+    entries: [Entry; ROWS],
+    rest: CacheLine<O>,
+}
+
+// SAFETY: entries are lent to one writer and then to readers.
+unsafe impl Sync for Entry {}
+// SAFETY: as above.
+unsafe impl Send for Entry {}
+
+impl Entry {
+    /// P1 and P2: posts what `fill` writes, at most [`ROOM`] bytes, with a word that is not 0.
+    ///
+    /// # Safety
+    /// The caller is the member, which has not posted in this row.
+    #[inline]
+    pub(crate) unsafe fn post(&self, word: u64, fill: impl FnOnce(*mut u8)) {
+        fill(self.data.get().cast());
+        self.word.store(word, Ordering::Release);
+    }
+
+    /// Puts a word there that says that the member has no data here.
+    pub(crate) fn mark(&self, word: u64) {
+        self.word.store(word, Ordering::Release);
+    }
+
+    /// The same as [`Entry::post`] of a root: `false` if another member has chosen [`LARGE`].
+    ///
+    /// # Safety
+    /// As for [`Entry::post`].
+    #[inline]
+    pub(crate) unsafe fn post_unless_large(&self, word: u64, fill: impl FnOnce(*mut u8)) -> bool {
+        fill(self.data.get().cast());
+        self.choose(word)
+    }
+
+    /// Chooses a word with [`LARGE`] at the root's entry; `false` if the root has posted.
+    pub(crate) fn choose_large(&self, word: u64) -> bool {
+        self.choose(word) || self.word() & LARGE != 0
+    }
+
+    /// Puts a word there if there is none.
+    #[inline]
+    fn choose(&self, word: u64) -> bool {
+        let swap = (self.word).compare_exchange(0, word, Ordering::AcqRel, Ordering::Acquire);
+        swap.is_ok()
+    }
+
+    /// A1: the word, or 0.
+    #[inline]
+    pub(crate) fn word(&self) -> u64 {
+        self.word.load(Ordering::Acquire)
+    }
+
+    /// A2: where the data is, behind a word with [`SMALL`].
+    #[inline]
+    pub(crate) fn data(&self) -> *const u8 {
+        self.data.get().cast()
+    }
+}
+
+impl<O> Lane<O> {
+    /// The member's entry in a row.
+    #[inline]
+    pub(crate) fn entry(&self, row: usize) -> &Entry {
+        &self.entries[row]
+    }
+
+    /// What it has besides entries.
+    #[inline]
+    pub(crate) fn rest(&self) -> &O {
+        &self.rest
+    }
+}
+
+/// P3 of a member of three or more, and whether it sees the posts of all.
+#[inline]
+pub(crate) fn is_last<'a>(mut entries: impl Iterator<Item = &'a Entry>) -> bool {
+    fence(Ordering::SeqCst);
+    entries.all(|it| it.word() != 0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,503 @@
+//! Nonblocking operations of a few bytes: members post their data in a row ([`crate::batch`]), and each makes its own
+//! result of it where it tests or waits. So one call of each member is enough for all others, and nothing is made for
+//! one operation alone.
+
+use super::plan;
+use crate::args::small::{Agreed, Kind, copy_small, is_dense};
+use crate::args::{Call, Reduction};
+use crate::batch::{LARGE, SMALL, is_last};
+use crate::compare;
+use crate::fold::Runner;
+use crate::meeting::release;
+use crate::members::LocalGroup;
+use crate::schedule::{
+    Membership, Operand, Part, Row, RowOperation, Schedule, ScheduleRef, Weight, complete,
+};
+use crate::spin::spin;
+use cohort_base::picture::{Fact, Told};
+use cohort_base::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use cohort_core::EngineError;
+use cohort_core::claim::Claim;
+use cohort_core::message::Status;
+use cohort_core::wait;
+use cohort_datatype::op::Op;
+use cohort_datatype::{Buffer, types, unpack};
+use core::cell::Cell;
+use core::ptr::{NonNull, null_mut};
+
+/// A small operation under way, of which one member's request is. It is used by one thread of its rank at a time.
+#[derive(Debug)]
+#[must_use]
+pub struct Small(Row);
+
+/// Places of what a word says beside its mark.
+const KIND: u32 = 4;
+const BYTES: u32 = 8;
+const ROOT: u32 = 16;
+const OP: u32 = 32;
+
+/// The word of a member that waits at the row's meeting.
+pub(super) fn large_word(call: &Call<'_>) -> u64 {
+    LARGE | u64::from(compare::kind_of(call)) << KIND
+}
+
+fn small_word(call: &Call<'_>, agreed: &Agreed) -> u64 {
+    let op = agreed.op.map_or(0, |op| op as u32 & 0xffff);
+    SMALL
+        | u64::from(compare::kind_of(call)) << KIND
+        // A member may expect much more than a root that is small gives.
+        | agreed.bytes.min(0xff) << BYTES
+        | u64::from(agreed.root as u16) << ROOT
+        | u64::from(op) << OP
+}
+
+fn kind_in(word: u64) -> u8 {
+    (word >> KIND) as u8 & 0xf
+}
+
+fn bytes_in(word: u64) -> u64 {
+    (word >> BYTES) & 0xff
+}
+
+/// What a nonblocking operation may become in its member's row.
+pub(super) enum Begun {
+    /// It is small.
+    Small(Small),
+    /// It is not, or others say that it is not: the member is to come to the row's meeting.
+    Large(Row),
+}
+
+/// Begins the member's operation in its next row.
+///
+/// # Safety
+/// As for [`start`](super::start).
+///
+/// # Errors
+/// No memory.
+pub(super) unsafe fn begin(
+    claim: &mut Claim<'_>,
+    group: &LocalGroup<'_>,
+    call: &Call<'_>,
+) -> Result<Begun, EngineError> {
+    let row = match group.cursor().next(group.me) {
+        Some(row) => row,
+        None => first_row(group, claim)?,
+    };
+    let agreed = Agreed::of(call).filter(|it| it.kind != Kind::Reduce);
+    // SAFETY: the caller's promise.
+    let begun = unsafe {
+        match (agreed, call) {
+            (Some(agreed), _) => post(group, row, call, agreed),
+            // Others may take a broadcast for a small one, and so does this member if its root does.
+            (None, Call::Bcast { buffer, root }) if *root != group.me => {
+                let is_large = row.entry(*root).choose_large(large_word(call));
+                match is_large {
+                    true => false,
+                    false => {
+                        let bytes = buffer.bytes();
+                        let agreed = Agreed {
+                            kind: Kind::Bcast,
+                            root: *root,
+                            bytes,
+                            op: None,
+                        };
+                        post(group, row, call, agreed)
+                    }
+                }
+            }
+            (None, Call::Bcast { .. }) => {
+                row.entry(group.me).choose_large(large_word(call));
+                false
+            }
+            (None, _) => false,
+        }
+    };
+    if !begun {
+        return Ok(Begun::Large(row));
+    }
+    group.cursor().advance();
+    Ok(Begun::Small(Small(row)))
+}
+
+/// The first row of the member's next batch.
+#[cold]
+fn first_row(group: &LocalGroup<'_>, claim: &mut Claim<'_>) -> Result<Row, EngineError> {
+    let place = (group.me, group.size() as u32);
+    let row = group.cursor().next_batch(group.rows(), place, claim);
+    row.ok_or(EngineError::OutOfMemory)
+}
+
+/// [`first_row`] without the claim. A member that is far ahead of the others gives its CPU away first, where ranks
+/// outnumber CPUs: the others find the rows in their caches then, and rows that all have left are used again.
+#[cold]
+fn first_row_of_plain(group: &LocalGroup<'_>) -> Result<Row, EngineError> {
+    let row = first_row(group, &mut group.rank().enter())?;
+    let node = group.rank().node();
+    if group.cursor().runs_ahead() && node.is_crowded() {
+        node.yield_policy().give_way();
+    }
+    Ok(row)
+}
+
+/// [`begin`] of an operation that is small by what the caller knows, and of which nothing but its buffers has to live
+/// until it is complete. `None`: it is another one, or others say that it is not small; nothing has begun.
+///
+/// # Safety
+/// As for [`begin`].
+///
+/// # Errors
+/// No memory.
+#[inline]
+pub(super) unsafe fn begin_plain(
+    group: &LocalGroup<'_>,
+    call: &Call<'_>,
+) -> Result<Option<Small>, EngineError> {
+    let agreed = Agreed::of(call).filter(|it| it.kind != Kind::Reduce && is_dense(call));
+    let Some(agreed) = agreed else {
+        return Ok(None);
+    };
+    let row = match group.cursor().next(group.me) {
+        Some(row) => row,
+        None => first_row_of_plain(group)?,
+    };
+    // SAFETY: the caller's promise.
+    if !unsafe { post(group, row, call, agreed) } {
+        return Ok(None);
+    }
+    group.cursor().advance();
+    Ok(Some(Small(row)))
+}
+
+/// Posts what the member gives. `false`: it is the root, and another member has chosen that the operation is not small.
+///
+/// # Safety
+/// As for [`begin`]; the row is the member's next one.
+#[inline]
+unsafe fn post(group: &LocalGroup<'_>, row: Row, call: &Call<'_>, agreed: Agreed) -> bool {
+    let (me, word) = (group.me, small_word(call, &agreed));
+    let gives = agreed.kind != Kind::Bcast || agreed.root == me;
+    let is_root = agreed.kind == Kind::Bcast && gives;
+    let memory = agreed.memory(call);
+    let entry = row.entry(me);
+    // SAFETY: the caller's promise.
+    unsafe {
+        let call = call.outliving();
+        let room = match call {
+            Call::Bcast { buffer, .. } if !is_dense(&call) => Some(buffer),
+            _ => None,
+        };
+        let bytes = agreed.bytes as usize;
+        let fill = |out: *mut u8| match room {
+            None => copy_small(memory.operand, out, bytes),
+            Some(buffer) => {
+                cohort_datatype::pack(buffer, 0, out, agreed.bytes);
+            }
+        };
+        if is_root {
+            if !entry.post_unless_large(word, fill) {
+                return false;
+            }
+        } else if gives {
+            entry.post(word, fill);
+        } else {
+            entry.mark(word);
+        }
+        row.begin(RowOperation {
+            agreed,
+            memory,
+            room,
+            word,
+            rank: group.rank().forever(),
+            seen: Cell::new(0),
+            meeting: Cell::new(None),
+            outcome: Cell::new(is_root.then_some(Status::EMPTY)),
+        });
+    }
+    // Who wakes whom: `crate::board`.
+    let wakes = match gives {
+        true => is_root || row.size() == 2 || is_last(row.entries()),
+        // Nobody waits for its word but those that have begun something else.
+        false => {
+            match row.size() {
+                2 => group.rank().node().barriers().light(),
+                _ => fence(Ordering::SeqCst),
+            }
+            row.entries().any(|it| ![0, word].contains(&it.word()))
+        }
+    };
+    if wakes {
+        wake_others(group);
+    }
+    true
+}
+
+/// After a member has come to the row's meeting: wakes those that have taken the operation for a small one.
+pub(super) fn tell_small(group: &LocalGroup<'_>, row: &Row) {
+    // The last to come sees the posts of all who sleep, as in `crate::board`.
+    fence(Ordering::SeqCst);
+    if row.entries().any(|it| it.word() & SMALL != 0) {
+        wake_others(group);
+    }
+}
+
+#[inline]
+fn wake_others(group: &LocalGroup<'_>) {
+    let others = group.members.iter().enumerate();
+    for (_, peer) in others.filter(|(it, _)| *it != group.me()) {
+        wait::wake(group.rank().node().rank(peer.index()));
+    }
+}
+
+impl Small {
+    #[inline]
+    fn operation(&self) -> &RowOperation {
+        // SAFETY: the member has begun it, and its thread is the caller.
+        unsafe { self.0.operation() }
+    }
+
+    /// Whether the operation is complete; makes it so if all is there.
+    #[inline(never)]
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.operation().outcome.get().is_some() || self.look()
+    }
+
+    /// [`Small::is_complete`] of a call that waits: looks for a while.
+    #[inline(never)]
+    #[must_use]
+    pub fn await_briefly(&self) -> bool {
+        let node = self.operation().rank.node();
+        self.is_complete() || spin(node, &mut || self.is_complete())
+    }
+
+    /// The outcome of a complete operation.
+    #[inline(never)]
+    #[must_use]
+    pub fn status(&self) -> Status {
+        self.operation().outcome.get().unwrap_or(Status::EMPTY)
+    }
+
+    /// Gives back what the request has. The operation is complete.
+    #[inline(never)]
+    pub fn release(self) {
+        // SAFETY: the request goes.
+        unsafe { self.0.end() };
+    }
+
+    #[inline]
+    fn look(&self) -> bool {
+        let (row, operation) = (&self.0, self.operation());
+        let Agreed {
+            kind, root, bytes, ..
+        } = operation.agreed;
+        if kind == Kind::Bcast {
+            let word = row.entry(root).word();
+            if word != operation.word {
+                return word != 0 && self.look_closer(root, word);
+            }
+            let data = row.entry(root).data();
+            // SAFETY: the root has posted so many bytes, and the member has room for them.
+            unsafe {
+                match operation.room {
+                    None => copy_small(data, operation.memory.result, bytes as usize),
+                    Some(room) => {
+                        unpack(room, 0, data, bytes);
+                    }
+                }
+            }
+        } else {
+            let mut seen = operation.seen.get();
+            while seen < row.size() {
+                let word = row.entry(seen).word();
+                if word != operation.word {
+                    operation.seen.set(seen);
+                    return word != 0 && self.look_closer(seen, word);
+                }
+                seen += 1;
+            }
+            if kind != Kind::Barrier {
+                let data = |member| row.entry(member).data();
+                // SAFETY: all have posted so many bytes, and the member has room for them.
+                unsafe { operation.memory.fold(row.size(), bytes as usize, data) };
+            }
+        }
+        operation.outcome.set(Some(Status::EMPTY));
+        true
+    }
+
+    /// Another member says something else.
+    #[cold]
+    fn look_closer(&self, member: u32, word: u64) -> bool {
+        let (row, operation) = (&self.0, self.operation());
+        let is_bcast = operation.agreed.kind == Kind::Bcast;
+        let same_kind = kind_in(word) == kind_in(operation.word);
+        if is_bcast && same_kind && word & SMALL != 0 && word >> ROOT == operation.word >> ROOT {
+            operation
+                .outcome
+                .set(Some(self.take_of_another_length(member, word)));
+            return true;
+        }
+        if is_bcast && same_kind && word & LARGE != 0 {
+            return self.take_at_meeting();
+        }
+        // Where each awaits all, all that are small are to see who is not.
+        if !is_bcast && row.entries().any(|it| it.word() == 0) {
+            return false;
+        }
+        let large = row.entries().any(|it| it.word() & LARGE != 0) || word & LARGE != 0;
+        if large && !self.come_with_nothing() {
+            return false;
+        }
+        let is_length = same_kind && (word & LARGE != 0 || word >> ROOT == operation.word >> ROOT);
+        let status = match is_length {
+            true => Status {
+                error: Status::TRUNCATE,
+                ..Status::EMPTY
+            },
+            false => {
+                let kinds = [operation.word, word].map(kind_in);
+                let number = compare::differ([row.me, member], kinds);
+                Status {
+                    error: Status::NOT_SAME,
+                    bytes: i64::from(number),
+                    ..Status::EMPTY
+                }
+            }
+        };
+        operation.outcome.set(Some(status));
+        true
+    }
+
+    /// Takes what the root of a broadcast gives, more or less than the member expects.
+    fn take_of_another_length(&self, root: u32, word: u64) -> Status {
+        let operation = self.operation();
+        let (given, expected) = (bytes_in(word), operation.agreed.bytes);
+        let data = self.0.entry(root).data();
+        let bytes = given.min(expected);
+        // SAFETY: the root has posted so many bytes, and the member has room for them.
+        unsafe {
+            match operation.room {
+                None => copy_small(data, operation.memory.result, bytes as usize),
+                Some(room) => {
+                    unpack(room, 0, data, bytes);
+                }
+            }
+        }
+        let error = match given > expected {
+            true => Status::TRUNCATE,
+            false => Status::SUCCESS,
+        };
+        Status {
+            error,
+            ..Status::EMPTY
+        }
+    }
+
+    /// Comes to the row's meeting for the sake of those that wait there. `false`: there is none yet.
+    fn come_with_nothing(&self) -> bool {
+        let operation = self.operation();
+        let nothing = Buffer::new(null_mut(), 0, &types::MPI_BYTE);
+        let call = match (operation.agreed.kind, operation.agreed.op) {
+            (Kind::Bcast, _) => Call::Bcast {
+                buffer: nothing,
+                root: operation.agreed.root,
+            },
+            (_, Some(op)) => Call::Allreduce {
+                reduction: Reduction {
+                    input: None,
+                    result: nothing,
+                    op: Op::Predefined(op),
+                },
+            },
+            _ => Call::Barrier,
+        };
+        let schedule = self.come(call);
+        if let Some(schedule) = schedule {
+            // SAFETY: the member's reference.
+            unsafe { release(schedule) };
+        }
+        schedule.is_some()
+    }
+
+    /// Comes to the row's meeting of a broadcast, and waits for what is copied there. Says whether that is over.
+    fn take_at_meeting(&self) -> bool {
+        let operation = self.operation();
+        let (base, bytes) = (operation.memory.result, operation.agreed.bytes);
+        let buffer = (operation.room).unwrap_or(Buffer::new(base, bytes, &types::MPI_BYTE));
+        let call = Call::Bcast {
+            buffer,
+            root: operation.agreed.root,
+        };
+        let schedule = operation.meeting.get().or_else(|| self.come(call));
+        operation.meeting.set(schedule);
+        let Some(schedule) = schedule else {
+            return false;
+        };
+        // SAFETY: the member's reference; what it has posted is read when all is over.
+        unsafe {
+            if !schedule.as_ref().is_finished() {
+                return false;
+            }
+            let truncated = &schedule.as_ref().part_of(self.0.me).truncated;
+            let error = match truncated.load(Ordering::Relaxed) {
+                true => Status::TRUNCATE,
+                false => Status::SUCCESS,
+            };
+            operation.outcome.set(Some(Status {
+                error,
+                ..Status::EMPTY
+            }));
+            release(schedule);
+        }
+        true
+    }
+
+    /// Comes to the row's meeting without a request. `None`: there is none yet.
+    fn come(&self, call: Call<'static>) -> Option<NonNull<Schedule>> {
+        let (row, operation) = (&self.0, self.operation());
+        let schedule = row.meeting().existing()?;
+        let part = Part {
+            call,
+            operand: Operand::NONE,
+            weight: Weight::default(),
+            request: null_mut(),
+            rank: operation.rank,
+            truncated: AtomicBool::new(false),
+            form: None,
+            disagreement: AtomicU32::new(0),
+        };
+        let (member, size) = (row.me, row.size());
+        // SAFETY: the member's reference, which is given back later; it comes once.
+        unsafe {
+            let open = schedule.as_ref();
+            if open.post(member, part) {
+                let (plan, steps) = plan::make(open, size);
+                open.open(plan, steps);
+                match steps {
+                    0 => complete(open, size),
+                    _ => {
+                        let membership = Membership { schedule, member };
+                        ScheduleRef::new(membership, Runner::Owner).work(u32::MAX);
+                    }
+                }
+            }
+        }
+        Some(schedule)
+    }
+
+    /// Tells how many are missing. It makes nothing complete: somebody else may ask while the owner sleeps.
+    pub fn tell(&self, _claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+        let (row, operation) = (&self.0, self.operation());
+        let awaited = match operation.agreed.kind {
+            Kind::Bcast => operation.agreed.root..operation.agreed.root + 1,
+            _ => 0..row.size(),
+        };
+        let count = awaited.filter(|&it| row.entry(it).word() == 0).count() as u32;
+        tell(Fact {
+            key: row.key(),
+            size: row.size(),
+            count,
+            ..Fact::new(Told::Collective)
+        });
+    }
+}

@@ -1,0 +1,263 @@
+//! Rows of batches in the heaps of ranks, as a member walks along them.
+
+use super::part::{Part, Plan, Schedule};
+use crate::args::small::{Agreed, Memory};
+use crate::batch::{self, Entry, ROWS};
+use crate::meeting::{Link, Meeting, release};
+use cohort_alloc::Heap;
+use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use cohort_core::claim::Claim;
+use cohort_core::message::Status;
+use cohort_core::rank::Rank;
+use cohort_datatype::Buffer;
+use core::cell::{Cell, UnsafeCell};
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
+
+/// One member's part of a batch.
+pub(crate) type Lane = batch::Lane<Rest>;
+
+/// A batch; its meeting is never opened.
+pub(crate) type Batch = Meeting<Lane, ()>;
+
+/// What a lane has besides its entries. All-zero memory is one of a new batch.
+#[derive(Debug)]
+pub(crate) struct Rest {
+    /// Of the lane of member 0: where members of larger operations meet.
+    meetings: [Link<Part, Plan>; ROWS],
+    /// Operations of the member that are over, and one more when its cursor has moved on: the last of these events
+    /// gives the member's reference back.
+    events: AtomicU32,
+    /// What the member itself has to do in each row.
+    operations: [UnsafeCell<MaybeUninit<Operation>>; ROWS],
+}
+
+// SAFETY: operations are used by their member only.
+unsafe impl Sync for Rest {}
+// SAFETY: as above; the pointers in them lead to the member's buffers.
+unsafe impl Send for Rest {}
+
+/// What a member has to do in a small operation.
+#[derive(Debug)]
+pub(crate) struct Operation {
+    pub(crate) agreed: Agreed,
+    pub(crate) memory: Memory,
+    /// The room for what the root of a broadcast gives, where that is no run of bytes.
+    pub(crate) room: Option<Buffer<'static>>,
+    /// Its word, which all others have too.
+    pub(crate) word: u64,
+    pub(crate) rank: &'static Rank,
+    /// Members that have posted.
+    pub(crate) seen: Cell<u32>,
+    /// Where it waits for what others copy, if the members of a broadcast disagree about its length.
+    pub(crate) meeting: Cell<Option<NonNull<Schedule>>>,
+    pub(crate) outcome: Cell<Option<Status>>,
+}
+
+/// Where a member is in the chain of batches. All-zero memory is a beginning.
+#[derive(Debug)]
+pub(crate) struct Cursor {
+    batch: AtomicPtr<Batch>,
+    /// The next row in it.
+    row: AtomicU32,
+    /// Operations in it that were over for the member when their calls returned, and are not counted in its lane yet.
+    over: AtomicU32,
+    /// Batches in turn that the member was the first to come to.
+    made: AtomicU32,
+}
+
+/// Batches that a member makes in turn before it [runs ahead](Cursor::runs_ahead): as many operations as a blocking
+/// broadcast's root may be ahead of its readers.
+const AHEAD: u32 = 8;
+
+/// A row, as one member sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row {
+    batch: NonNull<Batch>,
+    pub(crate) me: u32,
+    number: u32,
+}
+
+// SAFETY: batches are shared.
+unsafe impl Send for Row {}
+
+impl Cursor {
+    /// The next row of the member `me`. It stays the next one until [`Cursor::advance`] or [`Cursor::leave_behind`].
+    /// `None`: it is the first one of the next batch.
+    ///
+    /// Relaxed order: one thread of the member at a time is here, as MPI demands.
+    #[inline]
+    pub(crate) fn next(&self, me: u32) -> Option<Row> {
+        let batch = NonNull::new(self.batch.load(Ordering::Relaxed))?;
+        let number = self.row.load(Ordering::Relaxed);
+        ((number as usize) < ROWS).then_some(Row { batch, me, number })
+    }
+
+    /// Row 0 of the member's next batch. `None` when there is no memory.
+    pub(crate) fn next_batch(
+        &self,
+        first: &Link<Lane, ()>,
+        (me, size): (u32, u32),
+        claim: &mut Claim<'_>,
+    ) -> Option<Row> {
+        let before = NonNull::new(self.batch.load(Ordering::Relaxed));
+        // SAFETY: the cursor keeps it.
+        let link = before.map_or(first, |it| unsafe { it.as_ref() }.next());
+        let mut is_made = false;
+        let allocate = |bytes| {
+            is_made = true;
+            let block = claim.alloc_aligned(bytes, Batch::ALIGN)?;
+            // SAFETY: a fresh block of that length.
+            unsafe { block.write_bytes(0, bytes) };
+            Some(block)
+        };
+        // SAFETY: the block was just allocated.
+        let batch = link.join(size, allocate, |block| unsafe { Heap::free(block) })?;
+        self.batch.store(batch.as_ptr(), Ordering::Relaxed);
+        self.row.store(0, Ordering::Relaxed);
+        let made = self.made.load(Ordering::Relaxed).wrapping_add(1);
+        self.made
+            .store(if is_made { made } else { 0 }, Ordering::Relaxed);
+        if let Some(before) = before {
+            let over = self.over.load(Ordering::Relaxed);
+            self.over.store(0, Ordering::Relaxed);
+            // SAFETY: the cursor has moved on, and these operations are over.
+            unsafe { count_events(before, me, 1 + over) };
+        }
+        Some(Row {
+            batch,
+            me,
+            number: 0,
+        })
+    }
+
+    /// Whether the member has just made so many batches in turn that the others are far behind.
+    pub(crate) fn runs_ahead(&self) -> bool {
+        let made = self.made.load(Ordering::Relaxed);
+        made != 0 && made.is_multiple_of(AHEAD)
+    }
+
+    /// The member has come to its next row.
+    #[inline]
+    pub(crate) fn advance(&self) {
+        self.row
+            .store(self.row.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
+    /// The same, and its operation in the row before is over: the member does not use that row any more.
+    #[inline]
+    pub(crate) fn leave_behind(&self) {
+        let over = self.over.load(Ordering::Relaxed) + 1;
+        self.over.store(over, Ordering::Relaxed);
+        self.advance();
+    }
+
+    /// The member `me` comes to no row any more.
+    pub(crate) fn end(&self, me: u32) {
+        if let Some(batch) = NonNull::new(self.batch.load(Ordering::Relaxed)) {
+            let unused = ROWS as u32 - self.row.load(Ordering::Relaxed);
+            let events = unused + self.over.load(Ordering::Relaxed) + 1;
+            // SAFETY: these rows are not used, and the cursor is not any more.
+            unsafe { count_events(batch, me, events) };
+        }
+    }
+}
+
+/// Counts events of a member's.
+///
+/// # Safety
+/// They have come about, and the caller does not use the batch any more because of them.
+unsafe fn count_events(batch: NonNull<Batch>, me: u32, events: u32) {
+    // SAFETY: the member's reference is not given back before the last event.
+    unsafe {
+        let count = &batch.as_ref().part_of(me).rest().events;
+        // AcqRel: whoever gives the reference back does so after all that came before the other events.
+        if count.fetch_add(events, Ordering::AcqRel) + events == ROWS as u32 + 1 {
+            release(batch);
+        }
+    }
+}
+
+impl Row {
+    /// Number of members.
+    #[inline]
+    pub(crate) fn size(&self) -> u32 {
+        self.batch().members() as u32
+    }
+
+    #[inline]
+    fn batch(&self) -> &Batch {
+        // SAFETY: the member's operation in this row is not over.
+        unsafe { self.batch.as_ref() }
+    }
+
+    #[inline]
+    fn lane(&self, member: u32) -> &Lane {
+        // SAFETY: lanes are made with the batch.
+        unsafe { self.batch().part_of(member) }
+    }
+
+    /// A member's entry.
+    #[inline]
+    pub(crate) fn entry(&self, member: u32) -> &Entry {
+        self.lane(member).entry(self.number as usize)
+    }
+
+    /// All entries.
+    #[inline]
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        (0..self.size()).map(|it| self.entry(it))
+    }
+
+    /// Where members of a larger operation meet.
+    pub(crate) fn meeting(&self) -> &Link<Part, Plan> {
+        &self.lane(0).rest().meetings[self.number as usize]
+    }
+
+    /// Keeps what the member has to do.
+    ///
+    /// # Safety
+    /// The caller is the member, which has not begun its operation.
+    #[inline]
+    pub(crate) unsafe fn begin(&self, operation: Operation) {
+        let cell = &self.lane(self.me).rest().operations[self.number as usize];
+        // SAFETY: the caller's promise.
+        unsafe { (*cell.get()).write(operation) };
+    }
+
+    /// What the member has to do.
+    ///
+    /// # Safety
+    /// The caller is the member, which has begun its operation.
+    #[inline]
+    pub(crate) unsafe fn operation(&self) -> &Operation {
+        let cell = &self.lane(self.me).rest().operations[self.number as usize];
+        // SAFETY: the caller's promise.
+        unsafe { (*cell.get()).assume_init_ref() }
+    }
+
+    /// What identifies the row.
+    pub(crate) fn key(&self) -> u64 {
+        core::ptr::from_ref(self.entry(0)).addr() as u64
+    }
+
+    /// The member's operation in this row is over.
+    ///
+    /// # Safety
+    /// Once, and the caller does not use the row any more.
+    #[inline]
+    pub(crate) unsafe fn end(self) {
+        // SAFETY: the caller's promise.
+        unsafe { count_events(self.batch, self.me, 1) };
+    }
+
+    /// The row's meeting, with a reference for the caller. `None` when there is no memory.
+    pub(crate) fn join(&self, claim: &mut Claim<'_>) -> Option<NonNull<Schedule>> {
+        self.meeting().join(
+            self.size(),
+            |bytes| claim.alloc_aligned(bytes, Schedule::ALIGN),
+            // SAFETY: the block was just allocated.
+            |block| unsafe { Heap::free(block) },
+        )
+    }
+}

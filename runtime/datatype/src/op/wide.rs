@@ -1,0 +1,141 @@
+//! The loop of reductions, and that of many elements in the widest vectors of the machine.
+//!
+//! The loop is the same as for few elements, compiled once more for each width. It makes the same additions and
+//! products in the same order, and none is contracted, so results are the same bit for bit whatever the machine.
+
+use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+use core::mem::MaybeUninit;
+
+/// Elements that the loop for every machine does as fast.
+pub(super) const FEW: usize = 64;
+
+/// Bytes of operands that are not in the first-level cache when they are longer.
+const NEAR: usize = 24 << 10;
+
+/// What is asked for at a time, so far ahead of what is combined. Loads that cross lines, as those of blocks of C
+/// libraries do, keep the processor from looking ahead far enough by itself.
+const BLOCK: usize = 256;
+const AHEAD: usize = 1024;
+const LINE: usize = 64;
+
+cpufeatures::new!(avx512, "avx512f", "avx512bw", "avx512dq", "avx512vl");
+cpufeatures::new!(avx2, "avx2");
+
+/// A binary operation on values of one type.
+pub(super) trait Operation<T> {
+    fn of(input: T, inout: T) -> T;
+}
+
+/// The loop of one operation, in the instructions of the function around it.
+///
+/// # Safety
+/// As [`Kernel`], for elements of type `T`.
+#[inline(always)]
+pub(super) unsafe fn each<T: Copy, O: Operation<T>>(
+    input: *const u8,
+    inout: *mut u8,
+    count: usize,
+) {
+    let (input, inout) = (input.cast::<T>(), inout.cast::<T>());
+    for index in 0..count {
+        // SAFETY: `index` is below `count`; unaligned accesses need no alignment.
+        unsafe {
+            let value = O::of(
+                input.add(index).read_unaligned(),
+                inout.add(index).read_unaligned(),
+            );
+            inout.add(index).write_unaligned(value);
+        }
+    }
+}
+
+/// Applies an operation to more than [`FEW`] elements.
+///
+/// # Safety
+/// As [`super::Kernel`], for elements of type `T`.
+#[inline(never)]
+pub(super) unsafe fn apply<T: Copy, O: Operation<T>>(
+    input: *const u8,
+    inout: *mut u8,
+    count: usize,
+) {
+    // SAFETY: the caller's promise; the machine has these instructions.
+    unsafe {
+        if avx512::get() {
+            in_512_bits::<T, O>(input, inout, count);
+        } else if avx2::get() {
+            in_256_bits::<T, O>(input, inout, count);
+        } else {
+            each::<T, O>(input, inout, count);
+        }
+    }
+}
+
+/// # Safety
+/// As [`apply`], on a machine that has the instructions.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn in_512_bits<T: Copy, O: Operation<T>>(input: *const u8, inout: *mut u8, count: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { ahead::<T, O>(input, inout, count) }
+}
+
+/// # Safety
+/// As [`apply`], on a machine that has the instructions.
+#[target_feature(enable = "avx2")]
+unsafe fn in_256_bits<T: Copy, O: Operation<T>>(input: *const u8, inout: *mut u8, count: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { ahead::<T, O>(input, inout, count) }
+}
+
+/// The loop, which asks for memory ahead if there is much.
+///
+/// # Safety
+/// As [`apply`].
+#[inline(always)]
+unsafe fn ahead<T: Copy, O: Operation<T>>(
+    mut input: *const u8,
+    mut inout: *mut u8,
+    mut count: usize,
+) {
+    let block = const {
+        assert!(BLOCK.is_multiple_of(size_of::<T>()));
+        BLOCK / size_of::<T>()
+    };
+    if count * size_of::<T>() > NEAR {
+        while count >= block {
+            for line in 0..BLOCK / LINE {
+                let at = AHEAD + line * LINE;
+                // SAFETY: a prefetch accesses nothing.
+                unsafe {
+                    _mm_prefetch::<_MM_HINT_T0>(input.wrapping_add(at).cast());
+                    _mm_prefetch::<_MM_HINT_T0>(inout.wrapping_add(at).cast());
+                }
+            }
+            // SAFETY: the caller's promise: so many elements are left.
+            unsafe {
+                one_block::<T, O>(input, inout);
+                input = input.add(BLOCK);
+                inout = inout.add(BLOCK);
+            }
+            count -= block;
+        }
+    }
+    // SAFETY: the caller's promise.
+    unsafe { each::<T, O>(input, inout, count) }
+}
+
+/// Combines a block. The operands are in registers before anything is stored, so nothing must be found out about
+/// where the two lie.
+///
+/// # Safety
+/// As [`apply`], for [`BLOCK`] bytes.
+#[inline(always)]
+unsafe fn one_block<T: Copy, O: Operation<T>>(input: *const u8, inout: *mut u8) {
+    let mut operands = MaybeUninit::<[u8; BLOCK]>::uninit();
+    let operands = (&raw mut operands).cast::<u8>();
+    // SAFETY: the caller's promise; there is room for a block.
+    unsafe {
+        operands.copy_from_nonoverlapping(input, BLOCK);
+        each::<T, O>(operands, inout, BLOCK / size_of::<T>());
+    }
+}

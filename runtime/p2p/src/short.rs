@@ -1,0 +1,154 @@
+//! The shortest way of messages between two ranks of a node: what is asked of it fits in the words of a call, and
+//! whatever needs more is refused before anything has happened, so that the caller takes the usual way
+//! (`messages.rs`).
+//!
+//! A send of one cell goes into a ring that is open and has room. A receive from one rank with a tag uses the record
+//! of an earlier receive of its rank ([`RequestRef::spend`]): it takes its message at once, or lines up.
+
+use crate::P2p;
+use crate::messages::{Here, receive_directly, receive_or_wait, take};
+use crate::operation::{Kind, Operation};
+pub use crate::outbox::{LONGEST, send_short as send};
+use crate::state::post_receive;
+use crate::want::Want;
+use cohort_base::{LocalRank, Peer};
+use cohort_core::claim::Claim;
+use cohort_core::error::EngineError;
+use cohort_core::message::{Envelope, Source, Status, Tag};
+use cohort_core::owner::Owner;
+use cohort_core::request::RequestRef;
+use cohort_datatype::{Buffer, OwnedBuffer, TypeRef};
+
+/// Receives what one rank of this node sends with a tag, with a spent record of the claimed rank, which is then
+/// complete or pending. `false`: nothing was done, and the record is spent as before.
+///
+/// # Safety
+/// The buffer takes its elements, and is not touched until the request is complete. `spent` is the record of a
+/// receive, and nobody else uses it.
+#[inline(always)]
+pub unsafe fn receive(
+    claim: &mut Claim<'_>,
+    spent: &RequestRef,
+    (base, count, datatype): (*mut u8, u64, TypeRef),
+    sender: LocalRank,
+    want: Want,
+) -> bool {
+    debug_assert!(spent.is_spent());
+    let inbox = &claim.rank().shared::<P2p>().inbox;
+    // SAFETY: we hold the claim, so we are the consumer.
+    let is_ring_empty = inbox
+        .ring(sender)
+        .is_none_or(|ring| unsafe { ring.is_empty() });
+    let this = spent.as_ptr().cast::<Operation>();
+    if !is_ring_empty || !claim.of::<P2p>().unexpected.is_empty() {
+        let mut status = Status::EMPTY;
+        let buffer = Buffer::new(base, count, &datatype);
+        // SAFETY: the caller's promise.
+        match unsafe { take_here(claim, &buffer, sender, &want, &mut status) } {
+            // SAFETY: spent, so that nobody else works on it; its owner does not wait.
+            Here::Taken => unsafe {
+                Operation::complete_quietly(this, status);
+                return true;
+            },
+            Here::Absent => {}
+            Here::Stored | Here::Unclear => return false,
+        }
+    }
+    let buffer = OwnedBuffer::new(base, count, datatype);
+    // SAFETY: the caller's promise; a spent record is in no queue.
+    unsafe {
+        Operation::renew(this, buffer, want);
+        post_receive(claim, this);
+    }
+    true
+}
+
+/// Makes of a spent record of the claimed rank that of a receive that is over.
+#[inline]
+pub fn end_spent(_claim: &mut Claim<'_>, spent: &RequestRef, status: Status) {
+    assert!(spent.is_spent(), "somebody uses the record");
+    // SAFETY: nobody works on what is spent, and its owner, which holds the claim, does not wait.
+    unsafe { Operation::complete_quietly(spent.as_ptr().cast(), status) };
+}
+
+/// The record of a receive that is over, where none is spent; `None` when memory is short.
+pub fn ended(claim: &mut Claim<'_>, status: Status) -> Option<RequestRef> {
+    let made = Operation::make(claim, &Kind::Receive, Buffer::EMPTY, Want::NOTHING)?;
+    // SAFETY: fresh, and this is its only reference.
+    unsafe {
+        Operation::complete_quietly(made.as_ptr(), status);
+        Some(Operation::handle(made))
+    }
+}
+
+/// [`take`] of what one rank of the node sends.
+///
+/// # Safety
+/// As there.
+#[inline(never)]
+unsafe fn take_here(
+    claim: &mut Claim<'_>,
+    buffer: &Buffer<'_>,
+    sender: LocalRank,
+    want: &Want,
+    status: &mut Status,
+) -> Here {
+    // SAFETY: the caller's promise.
+    unsafe { take(claim, buffer, Some(Peer::local(sender)), want, status) }
+}
+
+/// [`crate::recv`] of what one rank of this node sends with a tag.
+///
+/// # Errors
+/// As there.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+pub unsafe fn recv(
+    owner: Owner<'_>,
+    buffer: Buffer<'_>,
+    sender: LocalRank,
+    want: Want,
+) -> Result<Status, EngineError> {
+    let mut claim = owner.rank().enter();
+    // SAFETY: the caller's promise.
+    unsafe {
+        if let Some(status) = receive_directly(&mut claim, sender, &want, buffer) {
+            return Ok(status);
+        }
+        let mut status = Status::EMPTY;
+        recv_later(owner, claim, &buffer, (sender, &want), &mut status).map(|()| status)
+    }
+}
+
+/// [`recv`] of what has not come as directly as the call looked for it.
+///
+/// # Errors
+/// # Safety
+/// As there.
+#[inline(never)]
+unsafe fn recv_later<'rank>(
+    owner: Owner<'rank>,
+    mut claim: Claim<'rank>,
+    buffer: &Buffer<'_>,
+    (sender, want): (LocalRank, &Want),
+    status: &mut Status,
+) -> Result<(), EngineError> {
+    let Envelope {
+        context,
+        source,
+        tag,
+    } = want.envelope;
+    // SAFETY: the caller's promise.
+    unsafe {
+        if take_here(&mut claim, buffer, sender, want, status) == Here::Taken {
+            return Ok(());
+        }
+        let from = Source::Rank {
+            peer: Peer::local(sender),
+            comm_rank: source,
+        };
+        receive_or_wait(owner, claim, buffer, (from, context, Tag::Is(tag)), status)
+    }
+}
