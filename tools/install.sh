@@ -49,6 +49,9 @@ built=$1
 root=${3-}$2
 source=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P)
 [ -x "$built/mpicc" ] || fail "$built has no finished build; run \`make build\`"
+case $2 in
+*[:\;\$]*) fail "the dynamic linker cannot look for libraries in a folder with : ; or \$ in its name: $2" ;;
+esac
 case $root in /*) ;; *) fail "PREFIX is a path from the root: $root" ;; esac
 # What another version installed and this one has not.
 [ ! -e "$root/lib/cohort/files" ] || remove
@@ -84,8 +87,10 @@ text() {
 for file in "$built"/pip-exec "$built"/pip-python "$built"/pip-top "$built"/mpi*; do
     put "$file" "bin/${file##*/}" 755
 done
-for file in audit join network node; do
+for file in audit join malloc network node; do
     put "$built/libcohort_$file.so" "lib/cohort/libcohort_$file.so" 644
+    # What ranks execute that end.
+    [ "$file" != audit ] || chmod 755 "$root/lib/cohort/libcohort_$file.so"
 done
 # The MPI libraries: their names are links, and what these lead to.
 for folder in '' fortran/ openmpi/; do
@@ -101,6 +106,7 @@ find "$built/include" -type f | while IFS= read -r file; do
     put "$file" "include/cohort/${file#"$built/include/"}" 644
 done
 put "$source/pip-loader/gdb/cohort-gdb.py" lib/cohort/cohort-gdb.py 644
+put "$source/tools/trace-to-otf2.py" lib/cohort/trace-to-otf2.py 755
 for file in README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT; do
     put "$source/$file" "share/doc/cohort/$file" 644
 done

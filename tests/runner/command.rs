@@ -2,17 +2,51 @@
 
 use crate::place;
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{RwLock, mpsc};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Trials that measure time hold this for writing, all others for reading.
 static MACHINE: RwLock<()> = RwLock::new(());
+
+thread_local! {
+    /// Whether a command of this thread runs: one that runs beside it has the machine already, and must not wait for
+    /// one that wants it alone, which waits for the first.
+    static HAS_MACHINE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Has the machine for one command, alone or with others.
+struct Turn {
+    _alone: Option<RwLockWriteGuard<'static, ()>>,
+    _shared: Option<RwLockReadGuard<'static, ()>>,
+    is_first: bool,
+}
+
+impl Turn {
+    fn take(alone: bool) -> Self {
+        let is_first = !HAS_MACHINE.replace(true);
+        let (for_one, for_many) = (is_first && alone, is_first && !alone);
+        Self {
+            _alone: for_one.then(|| MACHINE.write().unwrap_or_else(PoisonError::into_inner)),
+            _shared: for_many.then(|| MACHINE.read().unwrap_or_else(PoisonError::into_inner)),
+            is_first,
+        }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if self.is_first {
+            HAS_MACHINE.set(false);
+        }
+    }
+}
 
 /// How long tasks may outlive the command that started them.
 const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
@@ -175,16 +209,7 @@ impl Program {
     /// # Errors
     /// As [`Program::run`].
     pub fn run_with(mut self, meddle: impl FnOnce(u32)) -> Result<Ended, String> {
-        let (_shared, _exclusive);
-        if self.alone {
-            _exclusive = MACHINE
-                .write()
-                .unwrap_or_else(|poisoned| poisoned.into_inner());
-        } else {
-            _shared = MACHINE
-                .read()
-                .unwrap_or_else(|poisoned| poisoned.into_inner());
-        }
+        let _turn = Turn::take(self.alone);
         let line = format!("{:?}", self.command);
         self.command
             .stdin(Stdio::null())

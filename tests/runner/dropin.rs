@@ -3,6 +3,7 @@
 
 mod checkers;
 mod emptied;
+mod malloc;
 mod neighbours;
 mod sharing;
 
@@ -56,7 +57,7 @@ pub fn trials() -> Vec<Trial> {
         trials.push(trial(name, move || wrapped(words, line)));
     }
     type Body = fn() -> Outcome;
-    let named: [(&str, Body); 21] = [
+    let named: [(&str, Body); 22] = [
         ("another MPI's RPATH in what is opened", opened_rpath),
         ("another MPI's RPATH in a program", program_rpath),
         (
@@ -80,6 +81,7 @@ pub fn trials() -> Vec<Trial> {
             opens_another,
         ),
         ("a script with #!", script),
+        ("a working directory that was removed", removed_directory),
         ("what Python starts is refused", python_starts),
         (
             "what an isolated Python starts joins",
@@ -104,6 +106,7 @@ pub fn trials() -> Vec<Trial> {
     trials.extend(named);
     trials.extend(checkers::trials());
     trials.extend(emptied::trials());
+    trials.extend(malloc::trials());
     trials.extend(neighbours::trials());
     trials.extend(sharing::trials());
     trials
@@ -286,6 +289,24 @@ fn wrapped(words: &[&str], line: bool) -> Outcome {
         true => Ok(()),
         false => Err(ended.failure("expected the line about memory once, or never")),
     }
+}
+
+/// Ranks inherit the directory, though it has no name any more; those that a wrapper becomes too.
+fn removed_directory() -> Outcome {
+    let script = "mkdir -p \"$0\" && cd \"$0\" && rmdir \"$0\" || exit 9; exec \"$@\"";
+    let folder = place::scratch()?.join("removed");
+    for words in [&[][..], &["env", "A=1"], &["timeout", "50"]] {
+        let run = Program::new("sh").args(["-c", script]).arg(&folder);
+        let run = run
+            .arg(place::built_file("pip-exec")?)
+            .args(["-n", "2"])
+            .args(words);
+        let ended = one_world(run.arg(world()?).run()?)?;
+        if words == ["env", "A=1"] && ended.says("started without") {
+            return Err(ended.failure("the ranks share no memory"));
+        }
+    }
+    Ok(())
 }
 
 /// `pip-exec -n 2 bash -c SCRIPT PROGRAM`.

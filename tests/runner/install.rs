@@ -167,6 +167,23 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     paths.flat_map(below).collect()
 }
 
+/// Ranks get jemalloc from where everything is installed; without it, it is said what is missing.
+fn jemalloc(fresh: &Fresh, mpi: &Path) -> Outcome {
+    let job = || {
+        let job = clean(fresh, &mpi.join("bin"), "mpiexec").args(["-n", "4"]);
+        job.args(["-genv", "COHORT_MALLOC", "jemalloc", "./hello"])
+            .run()
+    };
+    job()?.expect_code(0)?.expect_text("size 4 sum 6")?;
+    let library = mpi.join("lib/cohort/libcohort_malloc.so");
+    std::fs::remove_file(library).map_err(|error| error.to_string())?;
+    let refused = job()?.expect_code(2)?;
+    let refused = refused.expect_text("libcohort_malloc.so is missing in")?;
+    refused
+        .expect_text("without COHORT_MALLOC=jemalloc")
+        .map(drop)
+}
+
 /// `make install`: found by pkg-config too, may be moved, and is removed whole.
 fn prefix() -> Outcome {
     let fresh = Fresh::new("prefix")?;
@@ -195,6 +212,7 @@ fn prefix() -> Outcome {
         let job = job.arg(fresh.path(name)).run()?;
         job.expect_code(0)?.expect_text("sum 6")?;
     }
+    jemalloc(&fresh, &mpi)?;
     uninstall().arg(&moved).run()?.expect_code(0)?;
     match files(&moved) {
         left if left.is_empty() => Ok(()),

@@ -19,6 +19,7 @@ pub fn trials() -> Vec<Trial> {
                 job.is_listed()?;
                 job.is_inspected()?;
                 job.is_watched()?;
+                job.minds_a_full_disk()?;
                 job.ignores_strangers()
             })
         }),
@@ -196,6 +197,24 @@ impl Job {
         })
     }
 
+    /// What cannot be written is said; a reader that has read enough is no error.
+    fn minds_a_full_disk(&self) -> Result<(), String> {
+        let top = format!("--top={} --delay 0.1 --times 2", self.pid);
+        for words in [&*top, &*format!("--inspect {}", self.pid), "--ps"] {
+            let line = |rest: &str| format!("'{}' {words} {rest}", self.launcher.display());
+            let sh = |line: String| output(Command::new("bash").args(["-c", &line]));
+            let said = sh(line("2>&1 >/dev/full; echo status $?"))?;
+            if !said.contains("cannot write to standard output") || said.contains("status 0") {
+                return Err(format!("{words}: {said}"));
+            }
+            let said = sh(line("| head -c 1 >/dev/null; echo status ${PIPESTATUS[0]}"))?;
+            if said.trim() != "status 0" {
+                return Err(format!("{words}: {said}"));
+            }
+        }
+        Ok(())
+    }
+
     fn ignores_strangers(&self) -> Result<(), String> {
         let stranger =
             std::thread::spawn(|| output(Command::new("python3").arg(tool("stranger.py"))));
@@ -213,6 +232,13 @@ impl Job {
         self.is_listed()?;
         let screen = Screen::open(&self.launcher, &["--top", &self.pid(), "--delay", "0.2"])?;
         screen.shows(&["4 ranks", "RANK NODE", "computes", "sort (rank)"])?;
+        // As small as it may get, and back.
+        screen.resize("20", "5")?;
+        screen.shows(&["4 ranks", "RANK NODE"])?;
+        screen.resize("2", "1")?;
+        screen.press("Down")?;
+        screen.resize("110", "20")?;
+        screen.shows(&["4 ranks", "RANK NODE", "sort (rank)"])?;
         screen.press("s")?;
         screen.shows(&["sort (mpi)"])?;
         // Behind those of greater share.
@@ -274,6 +300,11 @@ impl Screen {
 
     fn press(&self, key: &str) -> Result<(), String> {
         self.tmux(&["send-keys", key]).map(drop)
+    }
+
+    fn resize(&self, columns: &str, lines: &str) -> Result<(), String> {
+        let words = ["resize-window", "-x", columns, "-y", lines];
+        self.tmux(&words).map(drop)
     }
 
     /// Waits for a screen with all of these.

@@ -12,8 +12,9 @@
 //! | `faults/`   | killed and aborting ranks                                    | [`faults`]    |
 //! | `binaries/` | unmodified third-party binaries                              | [`binaries`]  |
 //! | `dropin/`   | what people type for other MPIs, beside other MPIs          | [`dropin`]    |
+//! | `ends/`     | how ranks end that are many                                  | [`ends`]      |
 //! | `containers/` | what containers take away                                  | [`containers`] |
-//! | `tools/`    | profiling tools between a program and MPI                    | [`profiling`] |
+//! | `tools/`    | profiling tools between a program and MPI; what MPI_T lists  | [`profiling`], [`listed`], [`debuggers`] |
 //! | `trace/`    | timelines: calls, messages, stolen work, killed jobs           | [`trace`]     |
 //! | `install/`  | packages, each in a fresh place                              | [`install`]   |
 //! | `instructions/` | what calls may take                                      | [`instructions`] |
@@ -27,14 +28,17 @@
 mod binaries;
 mod command;
 mod containers;
+mod debuggers;
 mod directives;
 mod dropin;
+mod ends;
 mod faults;
 mod fortran;
 mod hang;
 mod install;
 mod instructions;
 mod judges;
+mod listed;
 mod live;
 mod mpi4py;
 mod nodes;
@@ -74,8 +78,11 @@ fn main() -> ExitCode {
     trials.extend(hang::trials());
     trials.extend(binaries::trials());
     trials.extend(dropin::trials());
+    trials.extend(ends::trials());
     trials.extend(containers::trials());
     trials.extend(profiling::trials());
+    trials.extend(debuggers::trials());
+    trials.extend(listed::trials());
     trials.extend(trace::trials());
     trials.extend(install::trials());
     trials.extend(instructions::trials());

@@ -2,12 +2,14 @@
 
 mod addresses;
 mod clusters;
+mod deadlocks;
 mod departures;
 mod encryption;
 mod faults;
 mod hosts;
 mod limits;
 mod managers;
+mod pictures;
 mod programs;
 mod rails;
 mod strangers;
@@ -21,10 +23,12 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = managers::trials();
     trials.extend(addresses::trials());
     trials.extend(clusters::trials());
+    trials.extend(deadlocks::trials());
     trials.extend(departures::trials());
     trials.extend(encryption::trials());
     trials.extend(faults::trials());
     trials.extend(limits::trials());
+    trials.extend(pictures::trials());
     trials.extend(rails::trials());
     trials.extend(strangers::trials());
     trials.extend(wires::trials());

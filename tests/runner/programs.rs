@@ -1,4 +1,4 @@
-//! `tests/programs/c/*.c`: compiled, run and compared as their directives say.
+//! `tests/programs/c/*.c` and `examples/*.c`: compiled, run and compared as their directives say.
 
 use crate::command::{Ended, Program};
 use crate::directives::{Abi, Directives};
@@ -128,11 +128,12 @@ pub fn source(name: &str) -> PathBuf {
     place::root().join("tests/programs/c").join(name)
 }
 
-/// All programs of `tests/programs/c`.
+/// All programs of `tests/programs/c` and `examples`.
 pub fn sources() -> Vec<PathBuf> {
-    let folder = source("");
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(&folder)
-        .into_iter()
+    let folders = [source(""), place::root().join("examples")];
+    let mut paths: Vec<PathBuf> = folders
+        .iter()
+        .filter_map(|folder| std::fs::read_dir(folder).ok())
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|extension| extension == "c"))

@@ -13,6 +13,7 @@ pub fn trials() -> Vec<Trial> {
         trial("stats/text".into(), text),
         trial("stats/page".into(), page),
         trial("stats/file that cannot be written".into(), unwritable),
+        trial("stats/a call that never returns".into(), unfinished),
     ];
     for abi in [Abi::Mpich, Abi::Mpi5, Abi::OpenMpi] {
         trials.push(trial(format!("stats/json {abi}"), move || json(abi)));
@@ -112,7 +113,49 @@ fn json(abi: Abi) -> Outcome {
         &named(sections, "Pcontrol 2")?[5],
         &0.into(),
     )?;
+    course(sender)?;
     expect("finalized", &sender["finalized"], &true.into())
+}
+
+/// The bins hold the rank's time in MPI, but for what each of them rounds off.
+fn course(rank: &Value) -> Outcome {
+    let bins = rank["course"]["bins"].as_array().ok_or("no course")?;
+    let sum = |at: usize| -> u64 { bins.iter().filter_map(|bin| bin[at].as_u64()).sum() };
+    for (what, at) in [("mpi_us", 0), ("waiting_us", 1)] {
+        let all = rank[what].as_u64().unwrap_or(0);
+        if sum(at) > all || sum(at) + 128 < all || all == 0 {
+            return Err(format!("{what} is {all}, the bins have {}", sum(at)));
+        }
+    }
+    Ok(())
+}
+
+/// Rank 2 does not come to a barrier: of a job that ends by its time the others have waited all of that.
+fn unfinished() -> Outcome {
+    let source = place::root().join("tests/programs/tools/hangs.c");
+    let program = programs::compile_as("hangs", &source, Abi::Mpich, &["-pthread".to_owned()])?;
+    let file = file("unfinished.json")?;
+    Program::new(place::built_file("pip-exec")?)
+        .env("COHORT_STATS", format!("json:{}", file.display()))
+        .env("COHORT_DEADLOCK", "off")
+        .args(["--timeout", "2", "-n", "4"])
+        .arg(program)
+        .arg("missing_rank")
+        .run()?
+        .expect_code(124)?;
+    let text = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
+    let value: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    for rank in [0, 1, 3] {
+        let rank = &value["ranks"][rank];
+        let barrier = named(&rank["calls"], "MPI_Barrier")?;
+        expect("barriers", &barrier[1], &1.into())?;
+        let waited = rank["waiting_us"].as_u64().unwrap_or(0);
+        if waited < 500_000 || waited > rank["wall_us"].as_u64().unwrap_or(0) {
+            return Err(format!("waiting and wall: {waited}, {}", rank["wall_us"]));
+        }
+        course(rank)?;
+    }
+    Ok(())
 }
 
 fn text() -> Outcome {
@@ -151,5 +194,8 @@ fn unwritable() -> Outcome {
         return Err(ended.failure("the job ran"));
     }
     ended.expect_text("COHORT_STATS: cannot write to /no/such/folder/stats.json")?;
+    // The disk is full only when the ranks have ended, and well.
+    let full = run(Abi::Mpi5, "json:/dev/full")?.expect_code(1)?;
+    full.expect_text("COHORT_STATS: the report is lost: No space left on device")?;
     Ok(())
 }

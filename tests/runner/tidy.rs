@@ -9,7 +9,7 @@ mod modules;
 mod node;
 mod pages;
 mod seatless;
-mod text;
+pub mod text;
 
 use crate::{Outcome, trial};
 use libtest_mimic::Trial;

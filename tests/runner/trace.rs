@@ -9,7 +9,9 @@ use crate::nodes::Hosts;
 use crate::{Outcome, place, programs, trial};
 use libtest_mimic::Trial;
 use reader::{Timeline, read};
+use rustix::process::{Pid, Signal, kill_process};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
@@ -27,9 +29,12 @@ pub fn trials() -> Vec<Trial> {
         }),
         trial("trace/MPI_Abort".into(), || ended_within_a_call("abort", 3)),
         trial("trace/--timeout".into(), timeout),
+        trial("trace/a killed launcher".into(), killed_launcher),
         trial("trace/a file that cannot be written".into(), unwritable),
         trial("trace/a picture".into(), picture),
+        trial("trace/an archive of OTF2".into(), archive),
         trial("trace/nodes".into(), nodes),
+        trial("trace/nodes, one of which fails".into(), killed_on_nodes),
     ]
 }
 
@@ -169,8 +174,8 @@ fn overflow() -> Outcome {
         .expect_text(said)?;
     let timeline = read(&file)?;
     for rank in &timeline.ranks {
-        // A call is two events, and each message one more on either side.
-        if rank.events < 3000 || rank.events - rank.lost > 64 {
+        // A call is one event, and each message one more on either side.
+        if rank.events < 2000 || rank.events - rank.lost > 64 {
             return Err(format!(
                 "rank {}: {} of {} lost",
                 rank.rank, rank.lost, rank.events
@@ -228,10 +233,45 @@ fn timeout() -> Outcome {
     read(&file).map(drop)
 }
 
+/// Nobody can write the timeline any more; no empty file is left.
+fn killed_launcher() -> Outcome {
+    let file = file("killed_launcher")?;
+    let ended = Program::new(place::built_file("pip-exec")?)
+        .args(["-n", "2", "-genv", "COHORT_TRACE"])
+        .arg(&file)
+        .arg(program()?)
+        .arg("stay")
+        .run_with(|root| {
+            let path = format!("/proc/{root}/task/{root}/children");
+            // The guardian's parent is a child for a moment.
+            let has_ranks = || {
+                let children = std::fs::read_to_string(&path).unwrap_or_default();
+                children.split_whitespace().count() >= 2
+            };
+            for _ in 0..2000 {
+                if has_ranks() {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            let root = Pid::from_raw(root.cast_signed()).expect("a process");
+            let _ = kill_process(root, Signal::KILL);
+        })?;
+    let ended = ended.expect_text("pip-exec: killed before it could write ")?;
+    match file.exists() {
+        true => Err(ended.failure("an empty file is left")),
+        false => Ok(()),
+    }
+}
+
 fn unwritable() -> Outcome {
     let said = "COHORT_TRACE=/nowhere/at/all: /nowhere/at/all cannot be written: No such file or directory";
     let ended = traced(Path::new("/nowhere/at/all"), "2", "short", &[])?;
-    ended.expect_code(2)?.expect_text(said).map(drop)
+    ended.expect_code(2)?.expect_text(said)?;
+    // The disk is full only when the ranks have ended, and well.
+    let full = traced(Path::new("/dev/full"), "2", "short", &[])?.expect_code(1)?;
+    full.expect_text("COHORT_TRACE: /dev/full is not complete: No space left on device")
+        .map(drop)
 }
 
 /// What is drawn is short, and has a row for each rank.
@@ -261,37 +301,131 @@ fn picture() -> Outcome {
         .map(drop)
 }
 
-/// Each node writes a file, and all of them have one clock: a message is received after it was sent.
-fn nodes() -> Outcome {
-    let hosts = Hosts::new(2)?;
-    let name = file("nodes-%n")?;
-    let files =
-        ["0", "1"].map(|node| PathBuf::from(name.display().to_string().replace("%n", node)));
+/// What `tools/trace-to-otf2.py` makes of a timeline is what OTF2's own library reads: all calls and messages.
+fn archive() -> Outcome {
+    let file = file("archive")?;
+    traced(&file, "4", "messages", &[])?.expect_code(0)?;
+    let folder = file.with_extension("otf2");
+    let _ = std::fs::remove_dir_all(&folder);
+    let python = place::cached("otf2-venv/bin/python", "otf2")?;
+    let convert = || {
+        Program::new(&python)
+            .arg(place::root().join("tools/trace-to-otf2.py"))
+            .args([&file, &folder])
+            .run()
+    };
+    convert()?.expect_code(0)?;
+    let counted = Program::new(&python)
+        .arg(place::root().join("tests/programs/tools/archive.py"))
+        .arg(folder.join("traces.otf2"))
+        .run()?
+        .expect_code(0)?;
+    let bytes = 4 * (8 + 4096 + 100_000 + (1 << 20));
+    for (name, count) in [
+        ("ranks", 4),
+        ("MPI_Init_thread", 4),
+        ("MPI_Send", 16),
+        ("MPI_Irecv", 16),
+        ("MpiSend", 16),
+        ("MpiRecv", 16),
+        ("bytes of MpiSend", bytes),
+        ("bytes of MpiRecv", bytes),
+    ] {
+        let line = format!("{name}={count}");
+        if !counted.stdout.lines().any(|it| it == line) {
+            return Err(format!("no {line} in {}", counted.stdout));
+        }
+    }
+    // A second time nothing is written over.
+    convert()?
+        .expect_code(1)?
+        .expect_text("exists already")
+        .map(drop)
+}
+
+/// Runs the program on two nodes with two ranks each.
+fn on_nodes(hosts: &Hosts, name: &Path, what: &str) -> Result<Ended, String> {
     hosts
         .pip_exec("2")?
         .args(["-genv", "COHORT_TRACE"])
-        .arg(&name)
+        .arg(name)
         .arg(program()?)
-        .arg("messages")
-        .run()?
-        .expect_code(0)?;
-    let mut ranks = Vec::new();
+        .arg(what)
+        .run()
+}
+
+/// The first node writes a file of all of them, on one clock, with arrows from node to node. Both have the same clock
+/// here, so what was measured can be judged.
+fn nodes() -> Outcome {
+    let hosts = Hosts::new(2)?;
+    let name = file("nodes")?;
+    on_nodes(&hosts, &name, "messages")?.expect_code(0)?;
+    let timeline = read(&name)?;
+    expect("missing nodes", timeline.missing.len(), 0)?;
+    expect("the writer", timeline.node as usize, 0)?;
+    let ranks: Vec<u32> = timeline.ranks.iter().map(|rank| rank.rank).collect();
+    let known: Vec<u32> = timeline.clocks.iter().map(|clock| clock.node).collect();
+    if ranks != [0, 1, 2, 3] || known != [0, 1] {
+        return Err(format!("the file is of ranks {ranks:?} on {known:?}"));
+    }
+    expect("MPI_Send", timeline.calls("MPI_Send").count(), 16)?;
+    expect_messages(&timeline, 16)?;
+    let first = &timeline.clocks[0];
+    if (first.offset_ns, first.drift_ppb) != (0, 0) {
+        return Err(format!("the first node's clock is the file's: {first:?}"));
+    }
+    for clock in &timeline.clocks {
+        if clock.offset_ns.unsigned_abs() > clock.error_ns || clock.host.is_empty() {
+            return Err(format!("a clock that differs from itself: {clock:?}"));
+        }
+    }
+    if name.with_extension("trace.1").exists() {
+        return Err("the second node has written a file too".into());
+    }
+    picture_of(&[name])?;
+    each_its_file(&hosts)
+}
+
+/// `%n` in the name is for a file of each node.
+fn each_its_file(hosts: &Hosts) -> Outcome {
+    let name = file("nodes-%n")?;
+    let files =
+        ["0", "1"].map(|node| PathBuf::from(name.display().to_string().replace("%n", node)));
+    on_nodes(hosts, &name, "short")?.expect_code(0)?;
     for (node, file) in files.iter().enumerate() {
         let timeline = read(file)?;
         expect("the node", timeline.node as usize, node)?;
-        expect("MPI_Send", timeline.calls("MPI_Send").count(), 8)?;
-        ranks.extend(timeline.ranks.iter().map(|rank| rank.rank));
+        expect("MPI_Send", timeline.calls("MPI_Send").count(), 4)?;
     }
-    ranks.sort_unstable();
-    if ranks != [0, 1, 2, 3] {
-        return Err(format!("the files are of ranks {ranks:?}"));
+    picture_of(&files)
+}
+
+fn picture_of(files: &[PathBuf]) -> Outcome {
+    let drawn = files.iter().fold(
+        Program::new(place::built_file("pip-exec")?),
+        |program, file| program.arg("--draw").arg(file),
+    );
+    let ended = drawn.run()?.expect_code(0)?;
+    let picture = ended.stdout.trim();
+    let drawn = std::fs::read_to_string(picture).map_err(|error| format!("{picture}: {error}"))?;
+    match (0..4).all(|rank| drawn.contains(&format!(">rank {rank}</text>"))) {
+        true => Ok(()),
+        false => Err(format!("{picture} has not all ranks")),
     }
-    let drawn = Program::new(place::built_file("pip-exec")?)
-        .arg("--draw")
-        .arg(&files[0])
-        .arg("--draw")
-        .arg(&files[1])
-        .run()?
-        .expect_code(0)?;
-    drawn.expect_text(".svg").map(drop)
+}
+
+/// A rank of the first node is killed, and the job with it: the other node's ranks are in the file all the same.
+fn killed_on_nodes() -> Outcome {
+    let hosts = Hosts::new(2)?;
+    let name = file("nodes-killed")?;
+    on_nodes(&hosts, &name, "kill")?.expect_code(137)?;
+    let timeline = read(&name)?;
+    expect("missing nodes", timeline.missing.len(), 0)?;
+    let begun = timeline.calls("MPI_Init_thread");
+    expect("MPI_Init_thread", begun.count(), 4)?;
+    let mut ends = timeline.unfinished().map(|it| (it.rank, &*it.name));
+    match ends.any(|it| it == (1, "MPI_Comm_free")) {
+        true => Ok(()),
+        false => Err("where rank 1 was killed is not told".into()),
+    }
 }

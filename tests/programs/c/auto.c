@@ -31,6 +31,26 @@ static unsigned long long counter(const char *name) {
     return value;
 }
 
+static unsigned long long changes[2];
+
+static void on_decision(MPI_T_event_instance instance, MPI_T_event_registration registration, MPI_T_cb_safety safety,
+                        void *data) {
+    unsigned long long is_on = 2;
+    (void)registration, (void)safety, (void)data;
+    CHECK_EQ(MPI_T_event_read(instance, 0, &is_on), MPI_SUCCESS);
+    if (is_on < 2) changes[is_on]++;
+}
+
+// Has the decisions told as events too.
+static void follow_decisions(void) {
+    int provided, index;
+    MPI_T_event_registration registration;
+    MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+    CHECK_EQ(MPI_T_event_get_index("cohort_policy", &index), MPI_SUCCESS);
+    MPI_T_event_handle_alloc(index, NULL, MPI_INFO_NULL, &registration);
+    MPI_T_event_register_callback(registration, MPI_T_CB_REQUIRE_NONE, MPI_INFO_NULL, NULL, on_decision);
+}
+
 // Where each rank is, for the other one's eyes: ranks of a node share their memory.
 static volatile int place;
 
@@ -86,6 +106,7 @@ static void until_reached(const char *name, const char *least, int computes) {
 int main(int argc, char **argv) {
     const char *policy = getenv("COHORT_PROGRESS");
     start(&argc, &argv);
+    follow_decisions();
     if (policy && strcmp(policy, "auto") == 0) {
         until_reached("cohort_auto_turned_on", "cohort_auto_turned_on", 1);
         until_reached("cohort_auto_helped", "cohort_auto_turned_on", 1);
@@ -102,5 +123,8 @@ int main(int argc, char **argv) {
         for (int round = 0; round < 2 * WINDOW; round++) exchange(1);
         CHECK_EQ(counter("cohort_auto_turned_on"), 0ull);
     }
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK_EQ(changes[1], counter("cohort_auto_turned_on"));
+    CHECK_EQ(changes[0], counter("cohort_auto_turned_off"));
     return finish();
 }

@@ -118,10 +118,15 @@ static void categories(void) {
     MPI_T_cvar_get_num(&cvars);
     MPI_T_pvar_get_num(&pvars);
     CHECK(all_cvars == cvars && all_pvars == pvars);
-    MPI_T_category_get_num_events(0, &count);
-    CHECK_EQ(count, 0);
-    MPI_T_event_get_num(&count);
-    CHECK_EQ(count, 0);
+    int events, inside, all_events = 0;
+    for (int index = 0; index < count; index++) {
+        MPI_T_category_get_num_events(index, &inside);
+        MPI_T_category_get_events(index, 64, indices);
+        for (int i = 0; i < inside; i++) CHECK_EQ(indices[i], i);
+        all_events += inside;
+    }
+    MPI_T_event_get_num(&events);
+    CHECK_EQ(all_events, events);
     CHECK_EQ(MPI_T_category_get_info(99, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
              MPI_T_ERR_INVALID_INDEX);
 }

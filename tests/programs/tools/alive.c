@@ -219,6 +219,21 @@ static void port(void)
     }
 }
 
+/* Rank 0 and the last one answer each other; over a slow link all ranks sleep most of the time. */
+static void answers(void)
+{
+    for (int round = 0; round < 4; round++) {
+        if (me == 0) {
+            pause_for(0.4);
+            send(size - 1);
+            receive(size - 1);
+        } else if (me == size - 1) {
+            receive(0);
+            send(0);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
     struct {
@@ -236,6 +251,7 @@ int main(int argc, char **argv)
         {"passive_target", passive_target},
         {"stopped", stopped},
         {"port", port},
+        {"answers", answers},
     };
     int level, found = 0;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);

@@ -285,7 +285,7 @@ impl Hosts {
                 make(&["link", "set", device, "up"])?;
             }
         }
-        Ok(())
+        (0..self.count).try_for_each(|host| self.wait_for_link(host, name))
     }
 
     /// Joins the first two hosts by another pair of interfaces, `eth1`, too.

@@ -5,8 +5,10 @@ use super::hosts::{Hosts, Network, namespaces_work};
 use crate::directives::Abi;
 use crate::{Outcome, place, programs, trial};
 use libtest_mimic::Trial;
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 /// Names of trials, what the wire does, and whether it does so over libfabric too.
 const WIRES: [(&str, &[&str], bool); 6] = [
@@ -39,10 +41,14 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// A wire that passes frames on, until it is dropped.
-struct Wire(Child);
+pub struct Wire(Child);
 
 impl Wire {
-    fn between(hosts: &Hosts, faults: &[&str]) -> Result<Self, String> {
+    /// Takes the place of the network between two hosts.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn between(hosts: &Hosts, faults: &[&str]) -> Result<Self, String> {
         let ends = [0, 1].map(|host| format!("{}-{host}", hosts.name()));
         let mut wire = Command::new("python3")
             .arg(place::root().join("tests/programs/tools/wire.py"))
@@ -62,6 +68,25 @@ impl Wire {
     }
 }
 
+/// Whether there can be wires here; says so if not.
+pub fn wires_work() -> bool {
+    let work = namespaces_work() && std::path::Path::new("/dev/net/tun").exists();
+    if !work {
+        eprintln!("nodes: no wires of our own here");
+    }
+    work
+}
+
+impl Wire {
+    /// Passes nothing on for so long.
+    pub fn stall(&self, time: Duration) {
+        let pid = Pid::from_child(&self.0);
+        let _ = kill_process(pid, Signal::STOP);
+        std::thread::sleep(time);
+        let _ = kill_process(pid, Signal::CONT);
+    }
+}
+
 impl Drop for Wire {
     fn drop(&mut self) {
         let _ = self.0.kill();
@@ -71,8 +96,7 @@ impl Drop for Wire {
 
 /// Messages of random sizes between the ranks of two hosts, each byte verified.
 fn traffic(network: Network, faults: &[&str]) -> Outcome {
-    if !namespaces_work() || !std::path::Path::new("/dev/net/tun").exists() {
-        eprintln!("nodes: no wires of our own here");
+    if !wires_work() {
         return Ok(());
     }
     let hosts = Hosts::new(2)?.over(network);

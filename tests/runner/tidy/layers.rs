@@ -27,7 +27,12 @@ const LAYERS: [&[&str]; 14] = [
     &["cohort-p2p", "cohort-rma", "cohort-network"],
     &["cohort-coll", "cohort-progress"],
     &["cohort-engine"],
-    &["cohort-object", "cohort-join", "cohort-audit"],
+    &[
+        "cohort-object",
+        "cohort-join",
+        "cohort-audit",
+        "cohort-malloc",
+    ],
     &["cohort-binding"],
     &["cohort-facade", "cohort-abi-facade"],
     &[

@@ -10,7 +10,7 @@ use goblin::elf::sym::STB_WEAK;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr::{null, null_mut};
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 
 unsafe extern "C" {
     fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void;
@@ -120,6 +120,8 @@ fn records() -> (*mut NodeBoot, *mut RankBoot) {
         touched: AtomicU32::new(0),
         witness: std::ptr::null(),
         on_finalized: None,
+        leaver: std::ptr::null(),
+        leaves: AtomicBool::new(false),
         api: null(),
         node: null_mut(),
     }));
