@@ -6,10 +6,12 @@
 //! |---|---|
 //! | `library`, `sys` | libfabric's functions and records |
 //! | `provider` | which provider and interface, and what they offer |
+//! | `quirks`, `names` | what is done otherwise with some providers |
 //! | `endpoint`, `operations`, `regions` | an endpoint, which ranks share |
 
 mod endpoint;
 mod library;
+mod names;
 mod operations;
 mod provider;
 mod quirks;
@@ -102,6 +104,20 @@ fn set_ports(first: u16, last: u16) {
         // SAFETY: the loader opens networks while it has one thread.
         unsafe { std::env::set_var(name, port.to_string()) };
     }
+}
+
+/// A number that nobody can guess.
+///
+/// # Errors
+/// libfabric's negative number for "try again".
+fn random() -> Result<u64, i32> {
+    let mut bytes = [0; 8];
+    // SAFETY: a place of the length that is passed.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    if got != bytes.len() as isize {
+        return Err(-libc::EAGAIN);
+    }
+    Ok(u64::from_ne_bytes(bytes))
 }
 
 /// Whether the endpoints of a provider listen on TCP sockets at their addresses.

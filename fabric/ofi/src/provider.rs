@@ -88,7 +88,9 @@ impl Provider {
         let mut last = -sys::ENODATA;
         let mut broken = None;
         for name in names {
-            Quirks::of(name).set_variables();
+            let quirks = Quirks::of(name);
+            quirks.set_variables();
+            let source = quirks.own_name().or_else(|| source.clone());
             for capabilities in [sys::MSG | sys::RMA, sys::MSG] {
                 let hints = hints(library, name, capabilities);
                 match library.query(source.as_ref(), &hints) {

@@ -2,10 +2,12 @@
 //!
 //! `tests/programs/tools/psm2_limits.c` shows what is said of PSM2 without Cohort.
 
+use crate::names;
 use cohort_fabric_host::descriptors::hooks;
+use std::ffi::CString;
 
 /// What is done otherwise with a provider.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quirks {
     /// Nothing signals its queue's descriptor while nobody polls: whoever sleeps on it sleeps for ever.
     pub sleeps_forever: bool,
@@ -17,6 +19,9 @@ pub struct Quirks {
     pub inject_blocks: bool,
     /// An endpoint is called after the process that opened it, so one process has one.
     pub named_by_process: bool,
+    /// An endpoint's memory is a file called after the process id. A process that was killed leaves it behind, and the
+    /// next one with its number is refused. A name that is asked for takes the number's place.
+    pub takes_name: bool,
     /// The first send to a peer waits until the peer polls, see [`crate::endpoint`].
     pub connect_waits: bool,
     /// To close an endpoint waits until its peers close theirs, and holds up all others of the process meanwhile.
@@ -32,19 +37,38 @@ const PSM2: Quirks = Quirks {
     packet: 8 << 10,
     inject_blocks: true,
     named_by_process: true,
+    takes_name: false,
     connect_waits: true,
     close_waits: true,
     // A node may be slow to start. When this time is over, the provider ends the process.
     settings: &[("FI_PSM2_CONN_TIMEOUT", "30")],
 };
 
+const SHM: Quirks = Quirks {
+    takes_name: true,
+    ..Quirks::NONE
+};
+
 impl Quirks {
+    const NONE: Self = Self {
+        sleeps_forever: false,
+        one_piece: false,
+        packet: 0,
+        inject_blocks: false,
+        named_by_process: false,
+        takes_name: false,
+        connect_waits: false,
+        close_waits: false,
+        settings: &[],
+    };
+
     /// Those of the provider of this name, without what is layered on it.
     #[must_use]
     pub fn of(provider: &str) -> Self {
         match provider {
             "psm2" => PSM2,
-            _ => Self::default(),
+            "shm" => SHM,
+            _ => Self::NONE,
         }
     }
 
@@ -65,6 +89,13 @@ impl Quirks {
                 unsafe { std::env::set_var(name, value) };
             }
         }
+    }
+
+    /// A name for the endpoint where the provider takes one, after what dead processes left is removed.
+    #[must_use]
+    pub fn own_name(&self) -> Option<CString> {
+        self.takes_name.then(names::remove_stale)?;
+        names::fresh().ok()
     }
 
     /// What the call does first that opens an endpoint.

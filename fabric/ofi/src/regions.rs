@@ -1,6 +1,6 @@
 //! Registered memory of one endpoint, and the cache of it.
 
-use crate::sys;
+use crate::{random, sys};
 use std::collections::{BTreeMap, HashMap};
 
 /// Registrations kept though nobody uses them, where that pins no memory.
@@ -170,13 +170,7 @@ impl Regions {
     fn fresh_key(&self) -> Result<u64, i32> {
         let mask = u64::MAX >> (64 - 8 * self.registrar.key_size as u32);
         loop {
-            let mut bytes = [0; 8];
-            // SAFETY: a place of the length that is passed.
-            let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-            if got != bytes.len() as isize {
-                return Err(-libc::EAGAIN);
-            }
-            let key = u64::from_ne_bytes(bytes) & mask;
+            let key = random()? & mask;
             if !self.places.contains_key(&key) {
                 return Ok(key);
             }
