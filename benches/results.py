@@ -146,7 +146,8 @@ def command_of(name, part, asked, figures):
 
 
 class Others:
-    """What others take of the CPUs from now on: everything but this process and its children."""
+    """What others take of the CPUs from now on: everything but this process and what it started. The ranks of a run
+    that was ended for taking too long are adopted, so that they count as ours."""
 
     def __init__(self):
         self.begun, self.all, self.own = time.monotonic(), measured.busy(), self.ours()
@@ -157,6 +158,7 @@ class Others:
         return sum(usage.ru_utime + usage.ru_stime for usage in both)
 
     def share(self):
+        measured.reap_all(())
         seconds = (time.monotonic() - self.begun) * os.cpu_count()
         return max(0.0, (measured.busy() - self.all) - (self.ours() - self.own)) / seconds
 
@@ -216,6 +218,7 @@ def main():
     if not asked.built:
         return
     failed = []
+    measured.adopt()
     for name in asked.only or PARTS:
         begun = time.monotonic()
         try:
