@@ -227,6 +227,10 @@ impl Held<'_> {
         if stream.is_full() {
             self.rail.is_full.store(true, Ordering::Relaxed);
         }
+        if stream.is_cut_off_here() {
+            // Nobody sleeps before a look has ended it.
+            self.rail.is_unfinished.store(true, Ordering::Release);
+        }
         let node = stream.node as usize;
         self.state.streams[node] = Some(stream);
     }

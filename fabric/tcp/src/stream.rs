@@ -151,7 +151,8 @@ pub struct Stream {
     pub saved: Vec<u8>,
     /// The body of a transfer that is coming.
     pub body: Option<Body>,
-    /// Why nothing can be written any more. What the other end has sent before can still be read, and then its end.
+    /// Why nothing can be written any more. If the other end is the reason, what it has sent before can still be read,
+    /// and then its end; see [`Stream::is_cut_off_here`].
     pub write_error: Option<i32>,
     queue: VecDeque<Segment>,
     /// Makes and opens records, if the connection is encrypted.
@@ -198,6 +199,14 @@ impl Stream {
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
         !self.is_blocked && self.waits()
+    }
+
+    /// Whether nothing can be written any more for a reason that the other end knows nothing of: a filter of system calls
+    /// forbids it, or memory is not to be read. No end will be read then.
+    #[must_use]
+    pub fn is_cut_off_here(&self) -> bool {
+        self.write_error
+            .is_some_and(|code| !matches!(code, libc::EPIPE | libc::ECONNRESET))
     }
 
     /// Whether no more packets can be queued now.

@@ -6,6 +6,7 @@ use cohort_base::text::FixedText;
 use cohort_core::claim::Claim;
 use cohort_core::rank::Rank;
 use core::fmt;
+use rustix::io::Errno;
 
 /// What the launchers get to end the job with a reason of their own (a rank that aborted, a node that is gone)
 /// before a rank says that it has lost a peer: that one is only what follows.
@@ -14,6 +15,24 @@ const TIME_OF_LAUNCHERS: rustix::thread::Timespec = rustix::thread::Timespec {
     tv_sec: 0,
     tv_nsec: 400_000_000,
 };
+
+/// A number of the system's, with words where the cause lies on this node and can be named.
+struct Reason(i32);
+
+impl fmt::Display for Reason {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "error {} of the network", self.0)?;
+        match Errno::from_raw_os_error(self.0) {
+            Errno::PERM | Errno::NOSYS => formatter.write_str(
+                ": the system forbids this process a network call, perhaps by a seccomp filter of the program",
+            ),
+            Errno::FAULT => formatter.write_str(
+                ": memory that was given to MPI cannot be read or written, or is there no more",
+            ),
+            _ => Ok(()),
+        }
+    }
+}
 
 /// A peer cannot be reached any more: ends the job, unless the peer has said goodbye or the claimed rank
 /// needs nobody any more.
@@ -27,7 +46,7 @@ pub fn lost(claim: &mut Claim<'_>, peer: Peer, code: i32) {
         end(
             claim.rank(),
             peer,
-            format_args!("is lost (error {code} of the network)"),
+            format_args!("is lost ({})", Reason(code)),
         );
     }
 }
@@ -38,7 +57,7 @@ pub fn broken(rank: &Rank, peer: Peer, code: i32) -> ! {
     end(
         rank,
         peer,
-        format_args!("is lost: a transfer failed (error {code} of the network)"),
+        format_args!("is lost: a transfer failed ({})", Reason(code)),
     )
 }
 

@@ -65,6 +65,10 @@ pub fn trials() -> Vec<Trial> {
             "nodes/ranks leave their managers outside of MPI by _exit".into(),
             leaving_well,
         ),
+        trial(
+            "nodes/a rank that cannot write to its connections ends the job".into(),
+            cut_off,
+        ),
     ]
 }
 
@@ -282,6 +286,26 @@ fn leaving_well() -> Outcome {
     for job in [prterun, isolated] {
         let job = job.arg(&program).arg("late").seconds(30);
         job.run()?.expect_code(0)?;
+    }
+    Ok(())
+}
+
+/// No end of a connection tells the ranks that one of them cannot write.
+fn cut_off() -> Outcome {
+    let source = place::root().join("tests/programs/tools/cut_off.c");
+    let program = programs::compile_as("cut_off", &source, Abi::Mpi5, &[])?;
+    let whys = [
+        ("filter", "perhaps by a seccomp filter"),
+        ("memory", "memory that was given to MPI"),
+    ];
+    for ranks in ["2", "5"] {
+        for (what, why) in whys {
+            let job = Program::new(place::built_file("pip-exec")?);
+            let job = job.args(["--isolate", "-n", ranks]);
+            let ended = job.arg(&program).arg(what).seconds(30).run()?;
+            let ended = ended.expect_code(1)?.expect_text("cohort: rank 1 on")?;
+            ended.expect_text(why)?;
+        }
     }
     Ok(())
 }

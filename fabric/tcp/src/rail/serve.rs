@@ -105,6 +105,7 @@ impl Held<'_> {
                 self.serve(node, delivery);
             }
         }
+        self.end_what_is_cut_off(delivery);
         let (mut may_wait, mut is_unfinished) = (false, false);
         let Connections { open, streams, .. } = &mut *self.state;
         for &node in &*open {
@@ -114,7 +115,7 @@ impl Held<'_> {
                     stream.flush(self.caller, delivery);
                 }
                 may_wait |= stream.waits();
-                is_unfinished |= stream.is_unfinished();
+                is_unfinished |= stream.is_unfinished() || stream.is_cut_off_here();
             }
         }
         self.rail
@@ -166,11 +167,12 @@ impl Held<'_> {
         };
         stream.flush(self.caller, delivery);
         match self.read(&mut stream, delivery) {
-            Ok(()) => {
+            Ok(()) if !stream.is_cut_off_here() => {
                 stream.flush(self.caller, delivery);
                 self.put_back(stream);
             }
-            Err(code) => {
+            result => {
+                let code = result.err().unwrap_or(libc::EPIPE);
                 let code = match code {
                     FORGED => code,
                     code => stream.write_error.unwrap_or(code),
@@ -180,6 +182,18 @@ impl Held<'_> {
                 }
                 self.end(stream, code, delivery);
             }
+        }
+    }
+
+    /// Ends the streams on which a call could not write, for a reason of this node. No set tells of those.
+    fn end_what_is_cut_off(&mut self, delivery: &mut Delivery<'_>) {
+        let mut index = 0;
+        while let Some(&node) = self.state.open.get(index) {
+            let stream = self.state.streams[node as usize].as_deref();
+            if stream.is_some_and(Stream::is_cut_off_here) {
+                self.serve(node, delivery);
+            }
+            index += usize::from(self.state.open.get(index) == Some(&node));
         }
     }
 
