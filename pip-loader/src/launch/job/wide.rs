@@ -253,11 +253,21 @@ impl Job<'_> {
         }
     }
 
+    fn tell(&self, what: &str, picture: &Picture) {
+        let words = match self.words_of(picture) {
+            words if words.is_empty() => {
+                "\n  it is not known here: they have an address space each (--isolate), or use no MPI".to_owned()
+            }
+            words => words,
+        };
+        voice::tell(&format!("{what}:{words}"));
+    }
+
     fn use_answers(&mut self, number: u32, purpose: Purpose, parts: Parts) {
         match purpose {
             Purpose::Show(what) => {
                 let picture = self.picture_of(parts);
-                voice::tell(&format!("{what}:{}", self.words_of(&picture)));
+                self.tell(&what, &picture);
             }
             Purpose::Ending => {
                 let is_own = |it: &(Ending, Instant, Option<u32>)| it.2 == Some(number);
@@ -268,7 +278,7 @@ impl Job<'_> {
                 let picture = self.picture_of(parts);
                 let mut waits = picture.states.iter().flat_map(|rank| &rank.waits);
                 if !if_waiting || waits.any(|wait| wait.since >= LONG) {
-                    voice::tell(&format!("{what}:{}", self.words_of(&picture)));
+                    self.tell(what, &picture);
                 }
                 self.membership.monitor_mut().conclude_question(number);
                 self.end_now();
