@@ -90,6 +90,16 @@ fn standard_input_goes_where_it_is_sent() {
 }
 
 #[test]
+fn a_rank_that_does_not_read_its_copy_of_the_input_is_named() {
+    let script = "if test $PMI_RANK = 1; then sleep 6; fi; wc -c";
+    let words = ["-s", "all", "-n", "2", "sh", "-c", script];
+    let outcome = run_command(&mut pip_exec(words), &[b'x'; 300_000]);
+    assert_eq!(outcome.lines(), ["300000", "300000"], "{outcome:?}");
+    let named = "pip-exec: rank 1 does not read its standard input";
+    assert!(outcome.error.contains(named), "{outcome:?}");
+}
+
+#[test]
 fn output_goes_to_files() {
     let folder = Folder::new("files");
     let path = |name: &str| folder.path().join(name).display().to_string();

@@ -5,6 +5,7 @@
 //! may use the standard library: it runs once, on the program's own task, with its C library.
 
 mod guardian;
+mod last;
 
 use cohort_alloc::SharedHeap;
 use cohort_base::boot::{DESCENDANT, Lifecycle, NodeBoot, RankBoot};
@@ -53,6 +54,7 @@ static AT_EXIT: Mutex<Option<AtExit>> = Mutex::new(None);
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cohort_join(node: *mut NodeBoot, rank: *mut RankBoot) -> c_int {
     let mask = block_signals();
+    let threads = last::threads();
     // SAFETY: the caller's contract.
     let result = join(unsafe { &mut *node }, unsafe { &mut *rank });
     restore_signals(&mask);
@@ -83,6 +85,7 @@ pub unsafe extern "C" fn cohort_join(node: *mut NodeBoot, rank: *mut RankBoot) -
     // SAFETY: a plain function of a library that is never unloaded. Should it not be registered, the
     // manager takes the program's end for a failure.
     unsafe { libc::atexit(leave_at_exit) };
+    last::begin(&threads);
     0
 }
 

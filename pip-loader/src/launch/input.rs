@@ -1,18 +1,60 @@
 //! `--stdin all`: every rank gets all of the root's standard input.
 //!
 //! A thread reads it and writes each part to the pipe of every rank, one after the other. A rank that reads none of it
-//! holds up the others once its pipe is full. The thread ends with the input, or with the root.
+//! holds up the others once its pipe is full, which a line says. The thread ends with the input, or with the root.
 
+use super::voice::advise;
 use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::pipe2;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// Milliseconds that a rank may keep its pipe full without a word.
+const PATIENCE: u16 = 5000;
 
 /// The ranks' pipes.
 #[derive(Debug, Default)]
 pub struct Feeder {
-    sinks: Vec<File>,
+    sinks: Vec<Sink>,
+}
+
+#[derive(Debug)]
+struct Sink {
+    rank: u32,
+    pipe: File,
+    /// It was said that this rank holds up the others.
+    is_named: bool,
+}
+
+impl Sink {
+    /// Passes on a part; false if the rank needs no more.
+    fn pass(&mut self, part: &[u8], others: bool) -> bool {
+        // A pipe is writable as soon as a page fits, so no piece that follows waits for longer.
+        for piece in part.chunks(4096) {
+            if others && !self.is_named {
+                self.wait();
+            }
+            if self.pipe.write_all(piece).is_err() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Waits for room, and says so if there is none for long.
+    fn wait(&mut self) {
+        let mut room = [PollFd::new(self.pipe.as_fd(), PollFlags::POLLOUT)];
+        if poll(&mut room, PollTimeout::from(PATIENCE)) == Ok(0) {
+            self.is_named = true;
+            advise(format_args!(
+                "rank {} does not read its standard input, of which --stdin all gives each rank a copy: the others get \
+                 no more until it does, or closes it",
+                self.rank
+            ));
+        }
+    }
 }
 
 impl Feeder {
@@ -20,9 +62,13 @@ impl Feeder {
     ///
     /// # Errors
     /// No descriptor is left.
-    pub fn add(&mut self) -> io::Result<OwnedFd> {
+    pub fn add(&mut self, rank: u32) -> io::Result<OwnedFd> {
         let (source, sink) = pipe2(OFlag::O_CLOEXEC)?;
-        self.sinks.push(sink.into());
+        self.sinks.push(Sink {
+            rank,
+            pipe: sink.into(),
+            is_named: false,
+        });
         Ok(source)
     }
 
@@ -37,7 +83,8 @@ impl Feeder {
             let mut part = vec![0; 64 << 10];
             while let Ok(count @ 1..) = io::stdin().lock().read(&mut part) {
                 // A rank that ended needs no input.
-                sinks.retain_mut(|sink| sink.write_all(&part[..count]).is_ok());
+                let others = sinks.len() > 1;
+                sinks.retain_mut(|sink| sink.pass(&part[..count], others));
             }
         })?;
         Ok(())

@@ -108,7 +108,7 @@ impl Streams {
     pub fn open(&mut self, rank: u32) -> io::Result<Opened> {
         let input = match self.input {
             Input::Rank(reader) if reader == rank => None,
-            Input::All => Some(self.feeder.add()?),
+            Input::All => Some(self.feeder.add(rank)?),
             Input::Rank(_) | Input::None => Some(self.null.try_clone()?),
         };
         Ok([

@@ -69,6 +69,10 @@ pub fn trials() -> Vec<Trial> {
             "nodes/a rank that cannot write to its connections ends the job".into(),
             cut_off,
         ),
+        trial(
+            "nodes/a rank ends with its program's last thread".into(),
+            last_thread,
+        ),
     ]
 }
 
@@ -306,6 +310,25 @@ fn cut_off() -> Outcome {
             let ended = ended.expect_code(1)?.expect_text("cohort: rank 1 on")?;
             ended.expect_text(why)?;
         }
+    }
+    Ok(())
+}
+
+/// The threads of the network do not keep a process whose program has none any more.
+fn last_thread() -> Outcome {
+    let source = place::root().join("tests/programs/tools/last_thread.c");
+    let program = programs::compile_as("last_thread", &source, Abi::Mpi5, &[])?;
+    for options in [&["-n", "2"][..], &["--isolate", "-n", "2"]] {
+        let job = || {
+            let job = Program::new(place::built_file("pip-exec")?).args(options);
+            Ok::<Program, String>(job.arg(&program).seconds(30))
+        };
+        let ended = job()?.run()?.expect_code(0)?;
+        if ended.stdout.matches("the last thread returns").count() != 2 {
+            return Err(ended.failure("expected a line of each rank"));
+        }
+        let ended = job()?.arg("early").run()?.expect_code(1)?;
+        ended.expect_text("ended without calling MPI_Finalize")?;
     }
     Ok(())
 }
