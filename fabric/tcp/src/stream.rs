@@ -201,8 +201,8 @@ impl Stream {
         !self.is_blocked && self.waits()
     }
 
-    /// Whether nothing can be written any more for a reason that the other end knows nothing of: a filter of system calls
-    /// forbids it, or memory is not to be read. No end will be read then.
+    /// Whether nothing can be written any more for a reason that the other end knows nothing of: a filter of system
+    /// calls forbids it, or memory is not to be read. No end will be read then.
     #[must_use]
     pub fn is_cut_off_here(&self) -> bool {
         self.write_error

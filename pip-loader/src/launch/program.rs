@@ -6,6 +6,7 @@ use crate::image;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// How many interpreters of interpreters are followed, as in the kernel.
@@ -250,8 +251,13 @@ fn executable(path: &Path) -> Result<(), String> {
     if !metadata.is_file() {
         return Err("it is no regular file".to_owned());
     }
-    nix::unistd::access(path, nix::unistd::AccessFlags::X_OK)
-        .map_err(|_| "it is not executable; chmod +x makes it so".to_owned())
+    nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).map_err(|_| {
+        let why = match metadata.permissions().mode() & 0o111 {
+            0 => "it is not executable; chmod +x makes it so",
+            _ => "the system does not let you execute it: it is for others, or on a file system mounted with noexec",
+        };
+        why.to_owned()
+    })
 }
 
 /// An error of the system without its number.
