@@ -14,7 +14,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { REPEATS = 15, MOST = 1 << 16, PARTS = 4, PAUSE_US = 300 };
+enum { REPEATS = 15, MOST = 1 << 16, PARTS = 4, LONG = 8192, PAUSE_US = 300 };
 
 static int rank;
 static const char *wanted;
@@ -22,6 +22,7 @@ static uintptr_t places[MOST], best_places[MOST];
 static volatile unsigned count;
 static unsigned best, empty;
 static long out[PARTS], in[PARTS], blocks[2], result;
+static long long_out[LONG], long_in[LONG];
 static MPI_Win win;
 static MPI_Request request, repeated_barrier, repeated_allreduce, repeated_bcast;
 
@@ -232,6 +233,25 @@ static void wait_iallreduce(void) {
     if (rank == 0) COUNTED(end_both());
     else end_both();
 }
+/* Of 64 KB: by rank 0 as the last member, whose partner moves the data then. */
+static void begin_allreduce_64k(void) {
+    MPI_Iallreduce(long_out, long_in, LONG, MPI_LONG, MPI_SUM, MPI_COMM_WORLD, &request);
+}
+static void begin_bcast_64k(void) { MPI_Ibcast(long_out, LONG, MPI_LONG, 0, MPI_COMM_WORLD, &request); }
+static void start_64k(void (*begin)(void)) {
+    if (rank == 0) COUNTED(begin());
+    else begin();
+    end_both();
+}
+static void wait_64k(void (*begin)(void)) {
+    begin();
+    if (rank == 0) COUNTED(end_both());
+    else end_both();
+}
+static void iallreduce_64k(void) { start_64k(begin_allreduce_64k); }
+static void ibcast_64k(void) { start_64k(begin_bcast_64k); }
+static void wait_iallreduce_64k(void) { wait_64k(begin_allreduce_64k); }
+static void wait_ibcast_64k(void) { wait_64k(begin_bcast_64k); }
 static void start_of(MPI_Request *repeated) {
     if (rank == 0) COUNTED(MPI_Start(repeated));
     else MPI_Start(repeated);
@@ -306,6 +326,10 @@ static const Call apart[] = {
     {"Ibcast", ibcast_8},
     {"Iallreduce", iallreduce_8},
     {"Wait, Iallreduce", wait_iallreduce},
+    {"Ibcast, 64 KB", ibcast_64k},
+    {"Iallreduce, 64 KB", iallreduce_64k},
+    {"Wait, Ibcast, 64 KB", wait_ibcast_64k},
+    {"Wait, Iallreduce, 64 KB", wait_iallreduce_64k},
     {"Start, Barrier_init", start_barrier},
     {"Start, Bcast_init", start_bcast},
     {"Start, Allreduce_init", start_allreduce},

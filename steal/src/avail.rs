@@ -55,6 +55,14 @@ impl Availability {
         self.0[kind.index()].fetch_add(1, Ordering::Relaxed);
     }
 
+    /// [`Availability::raise`] that is no barrier, by whoever alone raises and lowers this kind meanwhile: the holder of
+    /// the rank's claim.
+    #[inline]
+    pub fn raise_later(&self, kind: TaskKind) {
+        let counter = &self.0[kind.index()];
+        counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+    }
+
     /// One reason less. Every call undoes one [`Availability::raise`].
     #[inline]
     pub fn lower(&self, kind: TaskKind) {
@@ -98,7 +106,7 @@ mod tests {
     fn two_reasons_need_two_withdrawals() {
         let availability = Availability::new();
         availability.raise(TaskKind::Shm);
-        availability.raise(TaskKind::Shm);
+        availability.raise_later(TaskKind::Shm);
         availability.lower(TaskKind::Shm);
         assert!(availability.is_raised(TaskKind::Shm));
         availability.lower(TaskKind::Shm);

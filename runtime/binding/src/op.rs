@@ -38,6 +38,12 @@ impl<A: Abi> BoundOp<A> {
         Ok(Self(Bound::User(UserCall { function, datatype })))
     }
 
+    /// Whether it is one of MPI's own.
+    #[inline]
+    pub fn is_predefined(&self) -> bool {
+        matches!(self.0, Bound::Predefined(_))
+    }
+
     /// Refuses a predefined operation that does not take `datatype`, or is for windows only.
     ///
     /// # Errors

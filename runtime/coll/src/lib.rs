@@ -111,8 +111,8 @@ pub use compare::words_of;
 pub use members::{CommShared, Count, Group, Roster};
 #[cfg(not(loom))]
 pub use nonblocking::{
-    Helpers, Left, Repeated, Short, Small, Started, begin, begin_claimed, begin_plain, start,
-    start_between,
+    Helpers, Left, Record, Repeated, Short, Small, Started, begin, begin_claimed, begin_plain,
+    start, start_between,
 };
 #[cfg(not(loom))]
 pub use shortage::left_out;

@@ -41,6 +41,17 @@ impl<T: ?Sized> RankBox<T> {
     }
 }
 
+impl<T: ?Sized> RankBox<T> {
+    /// Puts another value into the place of this one, which is dropped.
+    ///
+    /// # Safety
+    /// The box was made of a `V`, and nobody uses what is in it.
+    pub unsafe fn set<V>(&self, value: V) {
+        // SAFETY: the caller's promise.
+        unsafe { *self.value.cast::<V>().as_mut() = value };
+    }
+}
+
 impl<T> RankBox<[T]> {
     /// `length` values, made one after the other.
     ///
@@ -128,7 +139,11 @@ mod tests {
         let kept = RankBox::new(&mut rank.enter(), seen.clone(), as_object);
         let kept = kept.expect("there is memory");
         assert_eq!(**kept, 7);
+        let other = Arc::new(8);
+        // SAFETY: it was made of such a value.
+        unsafe { kept.set(other.clone()) };
+        assert_eq!((**kept, Arc::strong_count(&seen)), (8, 1));
         drop(kept);
-        assert_eq!(Arc::strong_count(&seen), 1);
+        assert_eq!(Arc::strong_count(&other), 1);
     }
 }

@@ -65,6 +65,12 @@ impl<A: Abi> Operands<A> {
         })
     }
 
+    /// Whether type and operation are predefined.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.op.is_predefined() && self.result.datatype.is_static()
+    }
+
     /// Refuses in-place, which intercommunicators do not have.
     ///
     /// # Errors

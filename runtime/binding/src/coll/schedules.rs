@@ -3,6 +3,7 @@
 
 #[macro_use]
 mod forms;
+mod held;
 mod moving;
 mod neighbour;
 mod reducing;
@@ -22,12 +23,13 @@ use crate::process::requests::{Describe, Operation, State};
 use crate::request::{publish, publish_claimed, publish_kind};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use cohort_abi::{Abi, Handle, neutral};
+use cohort_abi::{Abi, Handle, Kind, dynamic, neutral};
 use cohort_engine::coll::inter::Root;
 use cohort_engine::coll::{self, Group, Scan, Started};
 use cohort_engine::rank_box::RankBox;
 use cohort_object::topology::Neighbours;
 use core::ffi::c_int;
+use held::Held;
 use repeated::Repeated;
 
 /// The arguments of one collective operation at one member. In place is `None`.
@@ -194,7 +196,31 @@ impl<A: Abi> Arguments<A> {
         }
     }
 
-    /// The same; and begins the operation if it is a short one, of which only the buffers have to live on.
+    /// Whether nothing is to be let go of with the arguments: types and operation are predefined, and there are no lists.
+    #[inline]
+    fn is_plain(&self) -> bool {
+        let data = |it: &Data| it.datatype().is_static();
+        let blocks = |it: &BlockList| matches!(it, BlockList::Equal(it) if data(it));
+        match self {
+            Self::Barrier => true,
+            Self::Bcast { buffer, .. } => data(buffer),
+            Self::Gather { send, receive, .. } => {
+                send.as_ref().is_none_or(data) && receive.as_ref().is_none_or(blocks)
+            }
+            Self::Scatter { send, receive, .. } => {
+                send.as_ref().is_none_or(blocks) && receive.as_ref().is_none_or(data)
+            }
+            Self::Allgather { send, receive } => send.as_ref().is_none_or(data) && blocks(receive),
+            Self::Alltoall { send, receive } => send.as_ref().is_none_or(blocks) && blocks(receive),
+            Self::Reduce { operands, .. }
+            | Self::Allreduce(operands)
+            | Self::Scan { operands, .. } => operands.is_plain(),
+            Self::ReduceScatter { .. } | Self::Neighbours { .. } => false,
+        }
+    }
+
+    /// [`Arguments::check_apart`]; and begins the operation if it is a short one, of which only the buffers have to live
+    /// on.
     ///
     /// # Errors
     /// `MPI_ERR_BUFFER`, no memory.
@@ -246,26 +272,40 @@ impl<A: Abi> Arguments<A> {
         target: Place<'_, A::Request>,
     ) -> Outcome<()> {
         let failure = |error| group.failure(error);
+        let pending = call.pending();
         // One claim for all of it.
         let mut claim = call.rank().enter();
-        let arguments = RankBox::<dyn Describe>::new(&mut claim, self, |it| it).map_err(failure)?;
+        let held = Held::new(call, &mut claim, group, self)?;
+        let described = held.arguments().call();
         // SAFETY: the arguments live in the request's state until the operation is complete, and nobody gives that back
         // before this call has returned, or at its end.
-        let begun = unsafe { coll::begin_claimed(&mut claim, group, &arguments.call()) };
-        let (started, left) = match begun.map_err(failure)? {
-            Some(begun) => begun,
-            None => {
+        let begun = unsafe { coll::begin_claimed(&mut claim, group, &described, held.record()) };
+        let (state, left) = match (begun.map_err(failure)?, held) {
+            (Some((Started::Again, left)), Held::Spare(spare)) => {
+                pending.spares.take_collective();
+                spare.operation().comm.set(comm);
+                let handle = dynamic(Kind::Request, spare.index);
+                target.write(A::Request::from_neutral(call.context(), handle));
+                drop(claim);
+                left.finish();
+                return Ok(());
+            }
+            (Some((Started::Small(small), left)), held) => {
+                let arguments = held.into_arguments(pending, &mut claim);
+                (State::Small(small, Some(arguments), comm), left)
+            }
+            (Some((Started::Request(request), left)), Held::Fresh(arguments, _)) => {
+                let operation = Operation::new(request, comm);
+                (State::Collective(operation, arguments), left)
+            }
+            (Some(_), _) => unreachable!("the record is the one that was given"),
+            (None, held) => {
+                let arguments = held.into_arguments(pending, &mut claim);
                 drop(claim);
                 // SAFETY: as above.
                 let started = unsafe { coll::start(group, &arguments.call()) };
                 let operation = Operation::new(started.map_err(failure)?, comm);
                 return publish(call, State::Collective(operation, arguments), target);
-            }
-        };
-        let state = match started {
-            Started::Small(small) => State::Small(small, Some(arguments), comm),
-            Started::Request(request) => {
-                State::Collective(Operation::new(request, comm), arguments)
             }
         };
         let published = publish_claimed(call, &mut claim, state, target);

@@ -13,7 +13,7 @@ use core::cell::{Cell, UnsafeCell};
 pub struct Pending {
     /// By index of their handle.
     pub requests: Slots<State>,
-    /// Of those, what waits for another receive.
+    /// Of those, what waits for another receive or collective.
     pub spares: Spares,
     /// By index of their handle.
     pub messages: Slots<MessageRef>,

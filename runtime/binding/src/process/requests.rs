@@ -36,7 +36,7 @@ impl Operation {
 }
 
 /// The arguments of a collective operation, whatever its ABI.
-pub trait Describe {
+pub trait Describe: Any {
     /// For the engine. What it refers to stays where it is as long as `self` does.
     fn call(&self) -> coll::Call<'_>;
 }

@@ -1,20 +1,53 @@
-//! Receives that are over, kept with their slot for the next ones.
+//! Receives and collectives that are over, kept with their slot for the next ones.
 //!
-//! A receive of a predefined type leaves nothing to be let go of. So the call that tells the program its outcome
-//! marks its request spent and keeps the slot here, which needs no claim, and the next receive takes both as they
-//! are: neither allocates or frees anything. A handle that a program has kept beyond its end leads to a spent request,
-//! which [`live`](crate::request::live) refuses like a vacant slot.
+//! A receive of a predefined type leaves nothing to be let go of, and neither does a collective of such types and a
+//! predefined operation. So the call that tells the program its outcome marks its request spent and keeps the slot
+//! here, which needs no claim, and the next one takes both as they are: neither allocates or frees anything. A handle
+//! that a program has kept beyond its end leads to a spent request, which [`live`](crate::request::live) refuses like a
+//! vacant slot.
 //!
 //! Threads of the rank alone come here: under the rank's claim, or without it if one thread is in calls at a time.
 
-use super::requests::{Operation, State};
+use super::requests::{Describe, Operation, State};
+use cohort_engine::RequestRef;
+use cohort_engine::rank_box::RankBox;
+use core::any::Any;
 use core::cell::Cell;
 use core::ptr::NonNull;
 
-/// Spares of a rank at most. What ends beyond them is freed.
+/// Receives of a rank at most. What ends beyond them is freed.
 const MOST: usize = 64;
 
-/// A request that is spent, and its slot.
+/// Collectives of a rank at most. Each keeps the place where its members met until it serves again.
+const MOST_COLLECTIVES: usize = 8;
+
+/// The last few of what was kept.
+struct Kept<T, const MOST: usize> {
+    places: [Cell<Option<T>>; MOST],
+    count: Cell<usize>,
+}
+
+impl<T: Copy, const MOST: usize> Kept<T, MOST> {
+    const fn empty() -> Self {
+        Self {
+            places: [const { Cell::new(None) }; MOST],
+            count: Cell::new(0),
+        }
+    }
+
+    /// The place for one more, if there is room.
+    #[inline(always)]
+    fn room(&self) -> Option<&Cell<Option<T>>> {
+        self.places.get(self.count.get())
+    }
+
+    #[inline(always)]
+    fn last(&self) -> Option<T> {
+        self.places.get(self.count.get().wrapping_sub(1))?.get()
+    }
+}
+
+/// A receive's request that is spent, and its slot.
 #[derive(Clone, Copy)]
 pub struct Spare {
     /// Of the slot.
@@ -33,10 +66,54 @@ impl Spare {
     }
 }
 
+/// A collective's request that is spent, and its slot, with room for arguments.
+#[derive(Clone, Copy)]
+pub struct SpareCollective {
+    /// Of the slot.
+    pub index: u32,
+    /// What is in the slot.
+    operation: NonNull<Operation>,
+    arguments: NonNull<RankBox<dyn Describe>>,
+}
+
+impl SpareCollective {
+    /// The request, and who hears of its failures.
+    #[inline]
+    #[must_use]
+    pub fn operation(&self) -> &Operation {
+        // SAFETY: as for receives.
+        unsafe { self.operation.as_ref() }
+    }
+
+    /// The arguments that were [put in](SpareCollective::describe).
+    #[inline]
+    #[must_use]
+    pub fn arguments(&self) -> &dyn Describe {
+        // SAFETY: as above.
+        unsafe { &**self.arguments.as_ref() }
+    }
+
+    /// Puts the next operation's arguments in.
+    ///
+    /// # Errors
+    /// The arguments, where those before are of another type: of another ABI's call.
+    pub fn describe<D: Describe>(&self, arguments: D) -> Result<(), D> {
+        // SAFETY: as above.
+        let room = unsafe { self.arguments.as_ref() };
+        let before: &dyn Any = &**room;
+        if !before.is::<D>() {
+            return Err(arguments);
+        }
+        // SAFETY: the operation before is over, so that nobody uses its arguments, which are of this type.
+        unsafe { room.set(arguments) };
+        Ok(())
+    }
+}
+
 /// The spares of a rank.
 pub struct Spares {
-    kept: [Cell<Option<Spare>>; MOST],
-    count: Cell<usize>,
+    receives: Kept<Spare, MOST>,
+    collectives: Kept<SpareCollective, MOST_COLLECTIVES>,
     /// Records that were made to be kept.
     made: Cell<usize>,
 }
@@ -44,11 +121,24 @@ pub struct Spares {
 impl Default for Spares {
     fn default() -> Self {
         Self {
-            kept: [const { Cell::new(None) }; MOST],
-            count: Cell::new(0),
+            receives: Kept::empty(),
+            collectives: Kept::empty(),
             made: Cell::new(0),
         }
     }
+}
+
+/// Keeps one more.
+#[inline(always)]
+fn keep<T: Copy, const MOST: usize>(kept: &Kept<T, MOST>, request: &RequestRef, spare: T) -> bool {
+    let Some(place) = kept.room() else {
+        return false;
+    };
+    debug_assert!(request.plain_success().is_some());
+    request.spend();
+    place.set(Some(spare));
+    kept.count.set(kept.count.get() + 1);
+    true
 }
 
 impl Spares {
@@ -57,19 +147,21 @@ impl Spares {
     #[inline(always)]
     #[must_use]
     pub fn keep(&self, index: u32, state: &State) -> bool {
-        let State::Once(operation) = state else {
-            return false;
-        };
-        let count = self.count.get();
-        let Some(place) = self.kept.get(count) else {
-            return false;
-        };
-        debug_assert!(operation.request.plain_success().is_some());
-        operation.request.spend();
-        let operation = NonNull::from(operation);
-        place.set(Some(Spare { index, operation }));
-        self.count.set(count + 1);
-        true
+        match state {
+            State::Once(it) => {
+                let operation = NonNull::from(it);
+                keep(&self.receives, &it.request, Spare { index, operation })
+            }
+            State::Collective(it, arguments) => {
+                let spare = SpareCollective {
+                    index,
+                    operation: NonNull::from(it),
+                    arguments: NonNull::from(arguments),
+                };
+                keep(&self.collectives, &it.request, spare)
+            }
+            _ => false,
+        }
     }
 
     /// Whether a record is to be made where one would do without, so that there is one to keep; counts it.
@@ -79,16 +171,31 @@ impl Spares {
         made < MOST
     }
 
-    /// One of them, which stays here until it is [taken](Spares::take).
+    /// One of the receives, which stays here until it is [taken](Spares::take).
     #[inline(always)]
     #[must_use]
     pub fn last(&self) -> Option<Spare> {
-        self.kept.get(self.count.get().wrapping_sub(1))?.get()
+        self.receives.last()
     }
 
     /// Takes the one that [`Spares::last`] gave.
     #[inline(always)]
     pub fn take(&self) {
-        self.count.set(self.count.get() - 1);
+        let count = &self.receives.count;
+        count.set(count.get() - 1);
+    }
+
+    /// One of the collectives, which stays here until it is [taken](Spares::take_collective).
+    #[inline]
+    #[must_use]
+    pub fn last_collective(&self) -> Option<SpareCollective> {
+        self.collectives.last()
+    }
+
+    /// Takes the one that [`Spares::last_collective`] gave.
+    #[inline]
+    pub fn take_collective(&self) {
+        let count = &self.collectives.count;
+        count.set(count.get() - 1);
     }
 }

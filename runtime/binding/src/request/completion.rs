@@ -145,7 +145,10 @@ pub fn live<'a, A: Abi>(call: &Call<'a, A>, handle: A::Request) -> Outcome<Optio
 /// Whether what a slot has is kept for another operation, so that no handle stands for it.
 #[inline]
 fn is_spent(state: &State) -> bool {
-    matches!(state, State::Once(operation) if operation.request.is_spent())
+    let (State::Once(operation) | State::Collective(operation, _)) = state else {
+        return false;
+    };
+    operation.request.is_spent()
 }
 
 impl Awaited for Live<'_> {
@@ -308,11 +311,13 @@ impl<'a> Live<'a> {
         finished
     }
 
-    /// The outcome of a receive that is over and may be kept for the next one.
+    /// The outcome of a receive or collective that is over and may be kept for the next one.
     #[inline]
     fn plain_success(&self) -> Option<Status> {
         match self.state {
-            State::Once(operation) => operation.request.plain_success().map(neutral_status),
+            State::Once(operation) | State::Collective(operation, _) => {
+                operation.request.plain_success().map(neutral_status)
+            }
             _ => None,
         }
     }

@@ -1,5 +1,5 @@
-//! The short way to the end of one request: a send that was over when its call returned, or a receive that leaves
-//! nothing to be let go of ([`Spares`](crate::process::spares::Spares)). It takes no claim. Whatever is not so,
+//! The short way to the end of one request: a send that was over when its call returned, or a receive or collective that
+//! leaves nothing to be let go of ([`Spares`](crate::process::spares::Spares)). It takes no claim. Whatever is not so,
 //! and all errors, take the long way (`completion.rs`), where nothing has happened yet.
 
 use crate::arguments::Call;
@@ -32,7 +32,7 @@ pub(super) fn end<A: Abi, const WAIT: bool>(
         status.write(&Status::EMPTY);
         return Some(true);
     };
-    let State::Once(operation) = state else {
+    let (State::Once(operation) | State::Collective(operation, _)) = state else {
         return None;
     };
     let operation = &operation.request;

@@ -13,13 +13,14 @@ use super::args::small::MEMBERS_MAX;
 use super::args::{Call, Form, Label};
 use super::inter::Intergroup;
 use super::members::{Extent, Group, LocalGroup};
+use super::schedule::Listed;
 use cohort_core::EngineError;
 use cohort_core::claim::Claim;
 use cohort_core::request::RequestRef;
 use operation::Operation;
 use post::post_claimed;
 pub(crate) use post::{AT_ONCE_MAX, Manner, Spot, finish, post};
-pub use post::{Helpers, Left, Short};
+pub use post::{Helpers, Left, Record, Short};
 pub use repeated::Repeated;
 use small::Begun;
 pub use small::Small;
@@ -30,6 +31,8 @@ use start::start_once;
 pub enum Started {
     /// Others may do it all.
     Request(RequestRef),
+    /// The same, with the [`Record::Spent`] that was given for it.
+    Again,
     /// One of a few bytes, which the member itself looks after.
     Small(Small),
 }
@@ -44,7 +47,7 @@ pub enum Started {
 pub unsafe fn begin(group: &Group<'_>, call: &Call<'_>) -> Result<Started, EngineError> {
     let mut claim = group.owner.rank().enter();
     // SAFETY: the caller's conditions.
-    let begun = unsafe { begin_claimed(&mut claim, group, call) };
+    let begun = unsafe { begin_claimed(&mut claim, group, call, Record::Fresh) };
     drop(claim);
     match begun? {
         Some((started, left)) => {
@@ -59,7 +62,7 @@ pub unsafe fn begin(group: &Group<'_>, call: &Call<'_>) -> Result<Started, Engin
 /// [`begin`] by the holder of the claim. `None`: nothing has begun, and [`start`] is to do it, without the claim.
 ///
 /// # Safety
-/// As for [`start`]; and a request is not released before what is left is done.
+/// As for [`start`]; and a request is not released, or spent, before what is left is done.
 ///
 /// # Errors
 /// As [`start`].
@@ -67,6 +70,7 @@ pub unsafe fn begin_claimed(
     claim: &mut Claim<'_>,
     group: &Group<'_>,
     call: &Call<'_>,
+    record: Record<'_>,
 ) -> Result<Option<(Started, Left)>, EngineError> {
     let Some(group) = in_rows(group) else {
         return Ok(None);
@@ -77,13 +81,18 @@ pub unsafe fn begin_claimed(
             Begun::Small(small) => return Ok(Some((Started::Small(small), Left::Nothing))),
             Begun::Large(row) => row,
         };
-        let (request, left) = post_claimed(claim, &Spot::Row(&row), call, Manner::ONCE)?;
+        let (request, left) = post_claimed(claim, &Spot::Row(&row), call, Manner::ONCE, record)?;
         // When all have come to the meeting, nobody takes the operation for a small one.
         if !left.is_of_last() {
             small::tell_small(&group, &row);
         }
         group.cursor().leave_behind();
-        Ok(Some((Started::Request(request), left)))
+        let started = match record {
+            Record::Spent(_) => Started::Again,
+            // Fresh, and this is its only reference.
+            _ => Started::Request(Listed::handle(request)),
+        };
+        Ok(Some((started, left)))
     }
 }
 

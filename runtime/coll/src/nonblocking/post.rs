@@ -8,7 +8,7 @@ use crate::args::{Call, Form};
 use crate::compare;
 use crate::fold::Runner;
 use crate::schedule::{
-    Listed, Membership, Operand, Part, Place, Row, Schedule, ScheduleRef, complete, enlist,
+    Calls, Listed, Membership, Operand, Part, Place, Row, Schedule, ScheduleRef, complete, enlist,
 };
 use cohort_base::sync::atomic::{AtomicBool, AtomicU32};
 use cohort_core::EngineError;
@@ -23,6 +23,9 @@ use core::ptr::NonNull;
 /// Nonblocking operations that move at most this many bytes in total are done by the last member to post,
 /// in its call.
 pub(crate) const AT_ONCE_MAX: u64 = 16 << 10;
+
+/// Operations that move at most this many bytes in total want one helper.
+const BRIEF_MAX: u64 = 512 << 10;
 
 /// Where an operation is posted.
 pub(crate) enum Spot<'a> {
@@ -85,6 +88,17 @@ impl Manner {
     };
 }
 
+/// The record of a member's request.
+#[derive(Clone, Copy, Debug)]
+pub enum Record<'a> {
+    /// A new one, which is freed when it is released.
+    Fresh,
+    /// A new one, of arguments that leave nothing to be let go of: it may be [spent](RequestRef::spend).
+    Plain,
+    /// One of the claimed rank's that was spent, of arguments as plain: it is pending again, and its handle as it was.
+    Spent(&'a RequestRef),
+}
+
 /// Posts the caller's part at its meeting.
 ///
 /// # Safety
@@ -101,16 +115,17 @@ pub(crate) unsafe fn post(
 ) -> Result<RequestRef, EngineError> {
     let mut claim = rank.enter();
     // SAFETY: the caller's promise.
-    let (request, left) = unsafe { post_claimed(&mut claim, spot, call, manner)? };
+    let (request, left) = unsafe { post_claimed(&mut claim, spot, call, manner, Record::Fresh)? };
     drop(claim);
     left.finish();
-    Ok(request)
+    // SAFETY: fresh, and this is its only reference.
+    Ok(unsafe { Listed::handle(request) })
 }
 
 /// [`post`] by the holder of the claim.
 ///
 /// # Safety
-/// As for [`post`]; and the request is not released before what is left is done.
+/// As for [`post`]; and the request is not released, or spent, before what is left is done.
 ///
 /// # Errors
 /// As [`post`].
@@ -119,7 +134,8 @@ pub(crate) unsafe fn post_claimed(
     spot: &Spot<'_>,
     call: &Call<'_>,
     manner: Manner,
-) -> Result<(RequestRef, Left), EngineError> {
+    record: Record<'_>,
+) -> Result<(NonNull<Listed>, Left), EngineError> {
     // SAFETY: the caller keeps what the arguments refer to until the request is complete,
     // and the schedule uses them until then.
     let call = unsafe { call.outliving() };
@@ -129,14 +145,25 @@ pub(crate) unsafe fn post_claimed(
         call.folder()?;
     }
     let rank = claim.rank().forever();
-    let request = Listed::make(claim).ok_or(EngineError::OutOfMemory)?;
-    // SAFETY: the caller's buffers; the fresh request is ours.
+    let request = match record {
+        Record::Fresh => Listed::make(claim, false),
+        Record::Plain => Listed::make(claim, true),
+        Record::Spent(spent) => NonNull::new(spent.as_ptr().cast()),
+    };
+    let request = request.ok_or(EngineError::OutOfMemory)?;
+    let is_again = matches!(record, Record::Spent(_));
+    // SAFETY: the caller's buffers; the request is ours, fresh or spent.
     let (operand, schedule) = unsafe {
         let Some(joined) = join(claim, spot, &call, moves_data) else {
-            Request::complete_quietly(request.as_ptr().cast(), Status::EMPTY);
-            Listed::handle(request).release(claim);
+            if !is_again {
+                Request::complete_quietly(request.as_ptr().cast(), Status::EMPTY);
+                Listed::handle(request).release(claim);
+            }
             return Err(EngineError::OutOfMemory);
         };
+        if is_again {
+            Listed::renew(claim, request);
+        }
         joined
     };
     let part = Part {
@@ -149,6 +176,10 @@ pub(crate) unsafe fn post_claimed(
         form: manner.form,
         disagreement: AtomicU32::new(0),
     };
+    let calls = match is_brief(&part, size) {
+        true => Calls::Nobody,
+        false => Calls::Thieves,
+    };
     let membership = Membership {
         schedule,
         member: me,
@@ -159,12 +190,22 @@ pub(crate) unsafe fn post_claimed(
         if schedule.as_ref().post(me, part) {
             open(claim, membership, size, manner)
         } else {
-            enlist(claim, request.as_ptr());
+            enlist(claim, request.as_ptr(), calls);
             Left::Nothing
         }
     };
-    // SAFETY: fresh, and this is its only reference.
-    Ok((unsafe { Listed::handle(request) }, opened))
+    Ok((request, opened))
+}
+
+/// Whether one helper is enough for the operation, as far as the member knows: then thieves look at the last member
+/// alone, whose expectation says that there is something to do, and leave the lines of the others where they are.
+fn is_brief(part: &Part, size: u32) -> bool {
+    let bytes = match &part.call {
+        Call::Bcast { buffer, .. } => u64::from(size - 1).saturating_mul(buffer.bytes()),
+        _ => u64::from(size).saturating_mul(part.weight.total),
+    };
+    // A member that neither gives nor knows the length has no weight.
+    (1..=BRIEF_MAX).contains(&bytes)
 }
 
 /// The member's operand, if it gives any data, and its meeting, with a reference. `None` when there is no memory.
@@ -261,7 +302,7 @@ unsafe fn open(claim: &mut Claim<'_>, membership: Membership, size: u32, manner:
         if is_small {
             return Left::All(Short(ScheduleRef::new(membership, Runner::Owner)));
         }
-        enlist(claim, request);
+        enlist(claim, request, Calls::Thieves);
         Left::Call(Helpers { membership, steps })
     }
 }

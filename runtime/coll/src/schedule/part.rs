@@ -103,6 +103,8 @@ pub(crate) type Pending = List<Listed, IN_SCHEDULES>;
 pub(crate) struct Listed {
     pub(crate) request: Request,
     pub(crate) is_listed: bool,
+    /// Whether the rank expects progress because of it.
+    pub(crate) is_expected: bool,
     /// The request's reference to its schedule.
     pub(crate) membership: Option<Membership>,
     pub(crate) links: Links<Self>,

@@ -28,17 +28,30 @@ pub(crate) fn is_pending(claim: &mut Claim<'_>) -> bool {
     !pending(claim).first().is_null()
 }
 
-/// Adds a request to the claimed rank's pending schedules.
+/// Who is to look at a request's schedule, besides those who look at its rank anyway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Calls {
+    /// Nobody: there is another member that thieves look at.
+    Nobody,
+    /// Thieves.
+    Thieves,
+}
+
+/// Adds a request to the claimed rank's pending schedules. Thieves that are awake hear of it at the end of the claim at
+/// the latest.
 ///
 /// # Safety
 /// It is the claimed rank's, has a membership, and is in no list.
-pub(crate) unsafe fn enlist(claim: &mut Claim<'_>, request: *mut Listed) {
+pub(crate) unsafe fn enlist(claim: &mut Claim<'_>, request: *mut Listed, calls: Calls) {
     // SAFETY: the caller's promise.
     unsafe {
         (*request).is_listed = true;
+        (*request).is_expected = calls == Calls::Thieves;
         pending(claim).push(request);
     }
-    claim.expect_more(TaskKind::Shm);
+    if calls == Calls::Thieves {
+        claim.expect_more_later(TaskKind::Shm);
+    }
 }
 
 /// Takes a request out of the claimed rank's pending schedules.
@@ -50,8 +63,10 @@ pub(crate) unsafe fn delist(claim: &mut Claim<'_>, request: *mut Listed) {
     unsafe {
         (*request).is_listed = false;
         pending(claim).remove(request);
+        if (*request).is_expected {
+            claim.expect_less(TaskKind::Shm);
+        }
     }
-    claim.expect_less(TaskKind::Shm);
 }
 
 /// Completes the requests of all members.
@@ -190,6 +205,9 @@ impl Piece for ScheduleRef {
     }
 }
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 /// What the requests of nonblocking collectives are.
 #[derive(Debug)]
 struct Scheduled;
@@ -246,18 +264,37 @@ impl RequestKind for Scheduled {
 }
 
 impl Listed {
-    /// A pending one; `None` when memory is short.
-    pub(crate) fn make(claim: &mut Claim<'_>) -> Option<NonNull<Self>> {
-        let block = claim.alloc(size_of::<Self>())?.cast::<Self>();
+    /// A pending one; `None` when memory is short. Whoever completes it and its owner share its first line alone.
+    pub(crate) fn make(claim: &mut Claim<'_>, is_plain: bool) -> Option<NonNull<Self>> {
+        let block = claim.alloc_aligned(size_of::<Self>(), LINE)?.cast::<Self>();
         let fresh = Self {
-            request: Request::new(claim.rank(), &Scheduled),
+            request: Request::new(claim.rank(), &Scheduled).plain(is_plain),
             is_listed: false,
+            is_expected: false,
             membership: None,
             links: Links::NONE,
         };
         // SAFETY: a fresh block of the right size and alignment.
         unsafe { block.write(fresh) };
         Some(block)
+    }
+
+    /// A spent one is pending again, in no list and of no schedule.
+    ///
+    /// # Safety
+    /// It is the claimed rank's, and spent.
+    pub(crate) unsafe fn renew(claim: &mut Claim<'_>, this: NonNull<Self>) {
+        let this = this.as_ptr();
+        // SAFETY: the caller's promise: it is complete, so nobody but holders of the claim uses it.
+        unsafe {
+            if (*this).is_listed {
+                delist(claim, this);
+            }
+            if let Some(membership) = (*this).membership.take() {
+                membership.end();
+            }
+            (*this).request.renew();
+        }
     }
 
     /// What the layers above hold of it.

@@ -20,6 +20,7 @@ fn is_complete(started: &Started) -> bool {
     match started {
         Started::Request(request) => request.is_complete(),
         Started::Small(small) => small.is_complete(),
+        Started::Again => unreachable!("no record was given"),
     }
 }
 
@@ -37,6 +38,7 @@ fn end(group: &Group<'_>, started: Started) -> i32 {
             small.release();
             error
         }
+        Started::Again => unreachable!("no record was given"),
     }
 }
 

@@ -138,6 +138,18 @@ impl<'rank> Claim<'rank> {
         }
     }
 
+    /// [`Claim::expect_more`] that others may see as late as the end of this claim: no barrier, and so no wait for the
+    /// line that thieves poll.
+    #[inline]
+    pub fn expect_more_later(&mut self, kind: TaskKind) {
+        let rank = self.rank;
+        let reasons = &mut self.state().reasons[kind.index()];
+        *reasons += 1;
+        if *reasons == 1 {
+            rank.expected().raise_later(kind);
+        }
+    }
+
     /// One reason less.
     #[inline]
     pub fn expect_less(&mut self, kind: TaskKind) {
