@@ -55,8 +55,8 @@ impl Availability {
         self.0[kind.index()].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// [`Availability::raise`] that is no barrier, by whoever alone raises and lowers this kind meanwhile: the holder of
-    /// the rank's claim.
+    /// [`Availability::raise`] that is no barrier, by whoever alone raises and lowers this kind meanwhile: the holder
+    /// of the rank's claim.
     #[inline]
     pub fn raise_later(&self, kind: TaskKind) {
         let counter = &self.0[kind.index()];

@@ -99,6 +99,8 @@ mod tests;
 mod write;
 
 #[cfg(not(loom))]
+pub use args::small::SMALL_MAX;
+#[cfg(not(loom))]
 pub use args::{Blocks, Call, Neighbour, Reduction, Scan};
 #[cfg(not(loom))]
 pub use blocking::{

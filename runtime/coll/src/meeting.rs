@@ -206,9 +206,20 @@ impl<P, W> Meeting<P, W> {
     /// The caller is `member`, which is below the size; each member posts once.
     #[must_use]
     pub(crate) unsafe fn post(&self, member: u32, part: P) -> bool {
+        // SAFETY: the caller's promise, and `room` is a part's.
+        unsafe { self.post_in_place(member, |room| room.write(part)) }
+    }
+
+    /// [`Meeting::post`] of a part that `write` puts where it is told to.
+    ///
+    /// # Safety
+    /// As for [`Meeting::post`]; `write` writes all of the part.
+    #[inline]
+    #[must_use]
+    pub(crate) unsafe fn post_in_place(&self, member: u32, write: impl FnOnce(*mut P)) -> bool {
         debug_assert!(member < self.size);
         // SAFETY: there is a part for each member; only this one writes it, before it arrives.
-        unsafe { self.parts.add(member as usize).write(part) };
+        write(unsafe { self.parts.add(member as usize) });
         self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.size
     }
 

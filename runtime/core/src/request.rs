@@ -13,7 +13,7 @@
 //! | `CANCELLED` | offered sends, posted receives | the owner withdrew it; a send's offer is still on its way | `WITHDRAWN`, `RELEASED` |
 //! | `WITHDRAWN` | offered sends | cancelled, and the offer was dropped by the receiver | end |
 //! | `RELEASED` | offered sends | cancelled and released; whoever drops the offer frees it | end |
-//! | `SPENT` | plain receives | the program has the outcome; the owner keeps the record | `PENDING`, `COMPLETE` |
+//! | `SPENT` | plain receives, plain collectives | the program has the outcome; the owner keeps the record | `PENDING`, `COMPLETE` |
 //!
 //! Whoever completes a request writes the status first and `COMPLETE` last (release), and does not
 //! touch the request again.
@@ -190,6 +190,13 @@ impl Request {
         matches!(self.state.load(Ordering::Relaxed), CANCELLED | RELEASED)
     }
 
+    /// Whether the operation is over, or withdrawn; what it wrote is then visible (acquire).
+    #[inline]
+    pub fn is_complete(&self) -> bool {
+        // Acquire pairs with the Release in `complete_quietly`.
+        !matches!(self.state.load(Ordering::Acquire), PENDING | MATCHED)
+    }
+
     /// Sender: withdraws an offered send, unless a receiver has taken it.
     pub fn withdraw(&self) -> bool {
         // Orders against `take_offer`: one of the two swaps fails.
@@ -314,8 +321,7 @@ impl RequestRef {
     #[inline]
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        // Acquire pairs with the Release in `complete_quietly`.
-        !matches!(self.get().state.load(Ordering::Acquire), PENDING | MATCHED)
+        self.get().is_complete()
     }
 
     /// The outcome of a complete request.

@@ -71,6 +71,12 @@ impl<A: Abi> Operands<A> {
         self.op.is_predefined() && self.result.datatype.is_static()
     }
 
+    /// Bytes of the operand.
+    #[inline]
+    pub fn bytes(&self) -> u64 {
+        self.result.bytes()
+    }
+
     /// Refuses in-place, which intercommunicators do not have.
     ///
     /// # Errors

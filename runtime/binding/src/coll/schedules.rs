@@ -196,7 +196,8 @@ impl<A: Abi> Arguments<A> {
         }
     }
 
-    /// Whether nothing is to be let go of with the arguments: types and operation are predefined, and there are no lists.
+    /// Whether nothing is to be let go of with the arguments: types and operation are predefined, and there are no
+    /// lists.
     #[inline]
     fn is_plain(&self) -> bool {
         let data = |it: &Data| it.datatype().is_static();
@@ -219,8 +220,8 @@ impl<A: Abi> Arguments<A> {
         }
     }
 
-    /// [`Arguments::check_apart`]; and begins the operation if it is a short one, of which only the buffers have to live
-    /// on.
+    /// [`Arguments::check_apart`]; and begins the operation if it is a short one, of which only the buffers have to
+    /// live on.
     ///
     /// # Errors
     /// `MPI_ERR_BUFFER`, no memory.
@@ -232,12 +233,24 @@ impl<A: Abi> Arguments<A> {
         small.map_err(|error| group.failure(error))
     }
 
-    /// Starts the operation and gives the program a handle of it.
+    /// Whether the operation may be one of a few bytes ([`Arguments::begin_plain`]).
+    #[inline]
+    fn may_be_short(&self) -> bool {
+        match self {
+            Self::Barrier => true,
+            Self::Bcast { buffer, .. } => buffer.bytes() <= coll::SMALL_MAX,
+            Self::Allreduce(operands) => operands.bytes() <= coll::SMALL_MAX,
+            _ => false,
+        }
+    }
+
+    /// Starts the operation and gives the program a handle of it. The arguments, or why there are none, are handed on
+    /// as they are: each move would read all of what was just written in pieces.
     ///
     /// # Errors
-    /// No memory, no handle.
+    /// Those of the arguments; no memory, no handle.
     fn start(
-        self,
+        checked: Outcome<Self>,
         call: &Call<'_, A>,
         comm: &Comm,
         handle: A::Comm,
@@ -246,12 +259,15 @@ impl<A: Abi> Arguments<A> {
         let comm_handle = handle.neutral();
         let Some(inter) = comm.inter() else {
             let group = comm.collective();
-            return match self.begin_plain(&group)? {
-                Some(small) => publish(call, State::Small(small, None, comm_handle), target),
-                None => self.start_in(call, &group, comm_handle, target),
-            };
+            if let Ok(arguments) = &checked
+                && arguments.may_be_short()
+                && let Some(small) = arguments.begin_plain(&group)?
+            {
+                return publish(call, State::Small(small, None, comm_handle), target);
+            }
+            return Self::start_in(checked?, call, &group, comm_handle, target);
         };
-        let arguments = RankBox::<dyn Describe>::new(&mut call.rank().enter(), self, |it| it);
+        let arguments = RankBox::<dyn Describe>::new(&mut call.rank().enter(), checked?, |it| it);
         let arguments = arguments.map_err(|error| inter.failure(error))?;
         // SAFETY: the arguments live in the request's state until the operation is complete.
         let started = unsafe { coll::start_between(&inter, &arguments.call()) };
@@ -263,7 +279,8 @@ impl<A: Abi> Arguments<A> {
     /// Starts the operation in one group, within which its arguments have to live until it is complete.
     ///
     /// # Errors
-    /// No memory, no handle.
+    /// `MPI_ERR_BUFFER`, no memory, no handle.
+    #[inline(always)]
     fn start_in(
         self,
         call: &Call<'_, A>,
@@ -277,6 +294,7 @@ impl<A: Abi> Arguments<A> {
         let mut claim = call.rank().enter();
         let held = Held::new(call, &mut claim, group, self)?;
         let described = held.arguments().call();
+        apart::described(group, &described)?;
         // SAFETY: the arguments live in the request's state until the operation is complete, and nobody gives that back
         // before this call has returned, or at its end.
         let begun = unsafe { coll::begin_claimed(&mut claim, group, &described, held.record()) };

@@ -85,7 +85,7 @@ impl SpareCollective {
         unsafe { self.operation.as_ref() }
     }
 
-    /// The arguments that were [put in](SpareCollective::describe).
+    /// The arguments: those of the operation before, or what was [put in](SpareCollective::describe).
     #[inline]
     #[must_use]
     pub fn arguments(&self) -> &dyn Describe {
@@ -93,20 +93,21 @@ impl SpareCollective {
         unsafe { &**self.arguments.as_ref() }
     }
 
-    /// Puts the next operation's arguments in.
-    ///
-    /// # Errors
-    /// The arguments, where those before are of another type: of another ABI's call.
-    pub fn describe<D: Describe>(&self, arguments: D) -> Result<(), D> {
-        // SAFETY: as above.
-        let room = unsafe { self.arguments.as_ref() };
-        let before: &dyn Any = &**room;
-        if !before.is::<D>() {
-            return Err(arguments);
-        }
-        // SAFETY: the operation before is over, so that nobody uses its arguments, which are of this type.
-        unsafe { room.set(arguments) };
-        Ok(())
+    /// Whether there is room for arguments of this type. Those of another ABI's call are of another.
+    #[inline]
+    #[must_use]
+    pub fn takes<D: Describe>(&self) -> bool {
+        let before: &dyn Any = self.arguments();
+        before.is::<D>()
+    }
+
+    /// Puts the next operation's arguments in, which it [takes](SpareCollective::takes). Those before are plain, so
+    /// nothing is to be done for them.
+    #[inline(always)]
+    pub fn describe<D: Describe>(&self, arguments: D) {
+        debug_assert!(self.takes::<D>());
+        // SAFETY: as above; the operation before is over, so that nobody uses its arguments, which are of this type.
+        unsafe { self.arguments.as_ref().set(arguments) };
     }
 }
 

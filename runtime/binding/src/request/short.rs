@@ -1,6 +1,6 @@
-//! The short way to the end of one request: a send that was over when its call returned, or a receive or collective that
-//! leaves nothing to be let go of ([`Spares`](crate::process::spares::Spares)). It takes no claim. Whatever is not so,
-//! and all errors, take the long way (`completion.rs`), where nothing has happened yet.
+//! The short way to the end of one request: a send that was over when its call returned, or a receive or collective
+//! that leaves nothing to be let go of ([`Spares`](crate::process::spares::Spares)). It takes no claim. Whatever is not
+//! so, and all errors, take the long way (`completion.rs`), where nothing has happened yet.
 
 use crate::arguments::Call;
 use crate::passed::StatusOut;

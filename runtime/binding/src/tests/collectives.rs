@@ -1,6 +1,7 @@
 //! Collectives and operations.
 
 use super::*;
+use alloc::vec::Vec;
 use cohort_abi::Constants;
 use core::ptr::{null, null_mut, without_provenance_mut};
 
@@ -179,5 +180,104 @@ fn nothing_can_be_exchanged() {
             mpi!(program, Allreduce, from, to, 0, int(), sum(), world()),
             0
         );
+    });
+}
+
+/// Elements of an operation that is a schedule.
+const LONG: c_int = 20_000;
+
+/// Starts the sum of `values` over all members, of elements of this type.
+fn start_sum(program: Program, values: &mut [c_int], count: c_int, datatype: Datatype) -> Request {
+    let mut request = null_request();
+    let buffer = values.as_mut_ptr().cast();
+    let (world, operation) = (world(), sum());
+    let code = mpi!(
+        program,
+        Iallreduce,
+        in_place(),
+        buffer,
+        count,
+        datatype,
+        operation,
+        world,
+        &mut request
+    );
+    assert_eq!(code, 0);
+    request
+}
+
+/// Starts a broadcast of `values` from rank 0, of elements of this type.
+fn start_bcast(
+    program: Program,
+    values: &mut [c_int],
+    count: c_int,
+    datatype: Datatype,
+) -> Request {
+    let mut request = null_request();
+    let buffer = values.as_mut_ptr().cast();
+    let code = mpi!(
+        program,
+        Ibcast,
+        buffer,
+        count,
+        datatype,
+        0,
+        world(),
+        &mut request
+    );
+    assert_eq!(code, 0);
+    request
+}
+
+#[test]
+fn records_of_collectives_serve_again_and_old_handles_stay_dead() {
+    run(3, |program| {
+        let mut pair = int();
+        assert_eq!(mpi!(program, Type_contiguous, 2, int(), &mut pair), 0);
+        assert_eq!(mpi!(program, Type_commit, &mut pair), 0);
+        let mut buffers = [const { Vec::new() }; 12];
+        for round in 0..40 {
+            // At times more than are kept, of predefined types and others.
+            let some = 1 + round % buffers.len();
+            let mut requests: Vec<Request> = (0..some)
+                .map(|at| {
+                    let values = &mut buffers[at];
+                    values.clear();
+                    values.resize(LONG as usize, (program.rank + 1) * (at + round) as c_int);
+                    match (at + round) % 4 {
+                        0 => start_bcast(program, values, LONG / 2, pair),
+                        1 => start_bcast(program, values, LONG, int()),
+                        _ => start_sum(program, values, LONG, int()),
+                    }
+                })
+                .collect();
+            let mut stale = requests[0];
+            if round % 2 == 0 {
+                let (count, list) = (some as c_int, requests.as_mut_ptr());
+                assert_eq!(mpi!(program, Waitall, count, list, null_mut()), 0);
+            }
+            for request in &mut requests {
+                let mut flag = 0;
+                while flag == 0 {
+                    assert_eq!(mpi!(program, Test, request, &mut flag, null_mut()), 0);
+                }
+                assert!(*request == null_request());
+            }
+            assert_eq!(
+                mpi!(program, Wait, &mut stale, null_mut()),
+                neutral::ERR_REQUEST
+            );
+            for (at, values) in buffers.iter().take(some).enumerate() {
+                let expected = match (at + round) % 4 {
+                    0 | 1 => at + round,
+                    _ => 6 * (at + round),
+                };
+                assert!(
+                    values.iter().all(|&it| it as usize == expected),
+                    "{round} {at}"
+                );
+            }
+        }
+        assert_eq!(mpi!(program, Type_free, &mut pair), 0);
     });
 }

@@ -140,9 +140,10 @@ impl<'a> Call<'a> {
     ///
     /// # Safety
     /// What they refer to lives as long as the operation uses them.
-    pub(crate) unsafe fn outliving(&self) -> Call<'static> {
+    #[inline]
+    pub(crate) unsafe fn outliving(&self) -> &Call<'static> {
         // SAFETY: the caller's promise; lifetimes alone differ.
-        unsafe { core::mem::transmute::<Call<'_>, Call<'static>>(*self) }
+        unsafe { core::mem::transmute::<&Call<'_>, &Call<'static>>(self) }
     }
 
     /// The arguments of a reducing operation.

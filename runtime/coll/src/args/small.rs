@@ -5,7 +5,7 @@ use cohort_datatype::Buffer;
 use cohort_datatype::op::{self, Kernel, Op, PredefinedOp};
 
 /// Bytes that a member of a small operation gives at most.
-pub(crate) const SMALL_MAX: u64 = {
+pub const SMALL_MAX: u64 = {
     assert!(crate::board::ROOM == crate::batch::ROOM);
     crate::board::ROOM as u64
 };

@@ -32,7 +32,7 @@ fn leave<P, W>(meeting: NonNull<Meeting<P, W>>, size: u32) -> u32 {
 mod models {
     use super::*;
     use loom::cell::UnsafeCell;
-    use loom::sync::Arc;
+    use loom::sync::{Arc, Mutex};
     use loom::thread;
 
     /// Two members' buffers, and the place where they meet.
@@ -131,6 +131,73 @@ mod models {
             let stolen = thief.join().expect("the thief ends");
             assert_eq!(first.0 + second.0 + stolen.0, 1);
             assert_eq!(first.1 + second.1 + stolen.1, 1);
+        });
+    }
+
+    /// A member's request, as `schedule/work.rs` has it: its reference to the meeting under the rank's claim.
+    struct Record {
+        state: AtomicU32,
+        membership: Mutex<Option<Made>>,
+    }
+
+    const PENDING: u32 = 0;
+    const COMPLETE: u32 = 1;
+    const SPENT: u32 = 2;
+
+    impl Record {
+        /// By the holder of the claim: gives the reference back, if nobody has; 1 if that frees the meeting.
+        fn give_back(membership: &mut Option<Made>) -> u32 {
+            membership
+                .take()
+                .map_or(0, |Made(meeting)| leave(meeting, 1))
+        }
+    }
+
+    /// The owner ends an operation without the claim and starts the next one with it, while a thief completes the
+    /// first, uses the part once more, and forgets it under the claim: the reference is given back once, after all
+    /// uses.
+    #[test]
+    fn a_record_that_is_spent_gives_its_reference_back_once() {
+        loom::model(|| {
+            let comm = Comm::new();
+            let meeting = join(&comm.first, 1);
+            // SAFETY: the record's reference, and the thief's; the only member comes once.
+            unsafe {
+                meeting.as_ref().retain();
+                assert!(meeting.as_ref().post(0, 0));
+                meeting.as_ref().open((), 1);
+            }
+            let record = Arc::new(Record {
+                state: AtomicU32::new(PENDING),
+                membership: Mutex::new(Some(Made(meeting))),
+            });
+            let (working, shared) = (Made(meeting), Arc::clone(&record));
+            let thief = thread::spawn(move || {
+                let Made(meeting) = { working };
+                // SAFETY: its own reference, until it leaves.
+                unsafe {
+                    assert!(meeting.as_ref().take(End::Back).is_some());
+                    assert!(meeting.as_ref().finish());
+                    shared.state.store(COMPLETE, Ordering::Release);
+                    assert_eq!(*meeting.as_ref().part_of(0), 0);
+                }
+                let freed = leave(meeting, 1);
+                let mut membership = shared.membership.lock().expect("the claim");
+                match shared.state.load(Ordering::Acquire) {
+                    PENDING => freed,
+                    _ => freed + Record::give_back(&mut membership),
+                }
+            });
+            while record.state.load(Ordering::Acquire) != COMPLETE {
+                thread::yield_now();
+            }
+            record.state.store(SPENT, Ordering::Relaxed);
+            let mut membership = record.membership.lock().expect("the claim");
+            let freed = Record::give_back(&mut membership);
+            record.state.store(PENDING, Ordering::Relaxed);
+            drop(membership);
+            let stolen = thief.join().expect("the thief ends");
+            assert_eq!(freed + stolen, 1);
         });
     }
 

@@ -94,19 +94,21 @@ fn blocks_weight(blocks: &Blocks<'_>, size: u32) -> Weight {
 /// # Safety
 /// The caller was told that it is the last to post.
 pub(super) unsafe fn make(schedule: &Schedule, size: u32) -> (Plan, u64) {
-    // SAFETY: the caller's promise.
-    if !unsafe { same_kind(schedule, size) } {
+    // SAFETY: the caller's promise, here and below.
+    let of = |member| unsafe { schedule.part_of(member) };
+    let call = &of(0).call;
+    let (kind, root, mut sum) = (discriminant(call), call.root(), of(0).weight);
+    let mut is_same = true;
+    for part in (1..size).map(of) {
+        sum.total = sum.total.saturating_add(part.weight.total);
+        sum.longest = sum.longest.max(part.weight.longest);
+        is_same &= discriminant(&part.call) == kind && part.call.root() == root;
+    }
+    // If they have not posted the same operation with the same root, all of them are to hear of it.
+    // SAFETY: as above.
+    if !is_same && !unsafe { compare::agree(schedule, size) } {
         return (nothing(size), 0);
     }
-    let mut sum = Weight::default();
-    for member in 0..size {
-        // SAFETY: the caller's promise.
-        let weight = unsafe { schedule.part_of(member) }.weight;
-        sum.total = sum.total.saturating_add(weight.total);
-        sum.longest = sum.longest.max(weight.longest);
-    }
-    // SAFETY: as above.
-    let call = &unsafe { schedule.part_of(0) }.call;
     let members = u64::from(size);
     let lanes = match call {
         Call::Barrier | Call::Reduce { .. } | Call::Allreduce { .. } | Call::Scan { .. } => 1,
@@ -134,35 +136,25 @@ pub(super) unsafe fn make(schedule: &Schedule, size: u32) -> (Plan, u64) {
             plan.piece = (bytes / element).max(1);
             plan.calls_user = matches!(reduction.op, Op::User(_));
             // SAFETY: as above.
-            plan.elements = unsafe { least_count(schedule, size) };
+            match unsafe { common_count(schedule, size) } {
+                Some(count) => plan.elements = count,
+                None => return (plan, 0),
+            }
             2 * members * bytes
         }
     };
-    // SAFETY: as above.
-    if call.reduction().is_some() && unsafe { !sizes_agree(schedule, size) } {
-        return (plan, 0);
-    }
     plan.cells = lanes * sum.longest.div_ceil(plan.piece);
     if plan.cells == 0 || sum.total == 0 {
         return (plan, 0);
     }
     // Of more bytes than that each step takes one cell: `sum` was added up without overflow, but may be huge.
     let cells_bytes = plan.cells.saturating_mul(step_bytes);
+    // Mostly so, and a division takes as long as the rest.
+    if cells_bytes / 2 < sum.total {
+        return (plan, plan.cells);
+    }
     plan.batch = (cells_bytes / sum.total).clamp(1, plan.cells);
     (plan, plan.cells.div_ceil(plan.batch))
-}
-
-/// Whether all members have posted the same operation, with the same root. If not, all of them are to hear of it.
-///
-/// # Safety
-/// As for [`make`].
-unsafe fn same_kind(schedule: &Schedule, size: u32) -> bool {
-    // SAFETY: the caller's promise.
-    let of = |member| unsafe { &schedule.part_of(member).call };
-    let first = (discriminant(of(0)), of(0).root());
-    let is_same = (1..size).all(|member| (discriminant(of(member)), of(member).root()) == first);
-    // SAFETY: as above.
-    is_same || unsafe { compare::agree(schedule, size) }
 }
 
 /// The plan of an operation that moves nothing.
@@ -195,37 +187,27 @@ unsafe fn most_sources(schedule: &Schedule, size: u32) -> u64 {
     counts.max().unwrap_or(0)
 }
 
-/// Whether the operands of a reducing operation are equally long, as MPI demands. If not, all members are to report
-/// truncation.
+/// The elements that every member of a reducing operation has: equally long operands may still be of different types.
+/// `None`: they are not equally long, as MPI demands, and all members are to report truncation.
 ///
 /// # Safety
 /// As for [`make`].
-unsafe fn sizes_agree(schedule: &Schedule, size: u32) -> bool {
+unsafe fn common_count(schedule: &Schedule, size: u32) -> Option<u64> {
     // SAFETY: the caller's promise.
     let part = |member| unsafe { schedule.part_of(member) };
-    let bytes = |member: u32| {
+    let sizes = |member: u32| {
         let reduction = part(member).call.reduction();
-        reduction.map_or(0, |it| it.result.bytes())
+        reduction.map_or((0, 0), |it| (it.result.bytes(), it.count()))
     };
-    let agree = (1..size).all(|member| bytes(member) == bytes(0));
+    let (bytes, mut least) = sizes(0);
+    let mut agree = true;
+    for (others, count) in (1..size).map(sizes) {
+        agree &= others == bytes;
+        least = least.min(count);
+    }
     if !agree {
         // Relaxed: published by the end of the operation.
         (0..size).for_each(|it| part(it).truncated.store(true, Ordering::Relaxed));
     }
-    agree
-}
-
-/// The elements that every member of a reducing operation has: equally long operands may still be of different types.
-///
-/// # Safety
-/// As for [`make`].
-unsafe fn least_count(schedule: &Schedule, size: u32) -> u64 {
-    let counts = (0..size).map(|member| {
-        // SAFETY: the caller's promise.
-        let part = unsafe { schedule.part_of(member) };
-        part.call
-            .reduction()
-            .map_or(0, |reduction| reduction.count())
-    });
-    counts.min().unwrap_or(0)
+    agree.then_some(least)
 }

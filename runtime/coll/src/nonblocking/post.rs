@@ -8,9 +8,9 @@ use crate::args::{Call, Form};
 use crate::compare;
 use crate::fold::Runner;
 use crate::schedule::{
-    Calls, Listed, Membership, Operand, Part, Place, Row, Schedule, ScheduleRef, complete, enlist,
+    Calls, Listed, Membership, Operand, Part, Place, Rest, Row, Schedule, ScheduleRef, Weight,
+    complete, enlist,
 };
-use cohort_base::sync::atomic::{AtomicBool, AtomicU32};
 use cohort_core::EngineError;
 use cohort_core::Owner;
 use cohort_core::claim::Claim;
@@ -154,7 +154,7 @@ pub(crate) unsafe fn post_claimed(
     let is_again = matches!(record, Record::Spent(_));
     // SAFETY: the caller's buffers; the request is ours, fresh or spent.
     let (operand, schedule) = unsafe {
-        let Some(joined) = join(claim, spot, &call, moves_data) else {
+        let Some(joined) = join(claim, spot, call, moves_data) else {
             if !is_again {
                 Request::complete_quietly(request.as_ptr().cast(), Status::EMPTY);
                 Listed::handle(request).release(claim);
@@ -166,17 +166,14 @@ pub(crate) unsafe fn post_claimed(
         }
         joined
     };
-    let part = Part {
-        call,
+    let rest = Rest {
         operand,
-        weight: plan::weight_of(&call, me, size),
+        weight: plan::weight_of(call, me, size),
         request: request.as_ptr(),
         rank,
-        truncated: AtomicBool::new(false),
         form: manner.form,
-        disagreement: AtomicU32::new(0),
     };
-    let calls = match is_brief(&part, size) {
+    let calls = match is_brief(call, rest.weight, size) {
         true => Calls::Nobody,
         false => Calls::Thieves,
     };
@@ -187,7 +184,10 @@ pub(crate) unsafe fn post_claimed(
     // SAFETY: the request has a reference to the schedule; the request is ours, pending, and in no list.
     let opened = unsafe {
         (*request.as_ptr()).membership = Some(membership);
-        if schedule.as_ref().post(me, part) {
+        if schedule
+            .as_ref()
+            .post_in_place(me, |room| Part::write(room, call, rest))
+        {
             open(claim, membership, size, manner)
         } else {
             enlist(claim, request.as_ptr(), calls);
@@ -199,10 +199,10 @@ pub(crate) unsafe fn post_claimed(
 
 /// Whether one helper is enough for the operation, as far as the member knows: then thieves look at the last member
 /// alone, whose expectation says that there is something to do, and leave the lines of the others where they are.
-fn is_brief(part: &Part, size: u32) -> bool {
-    let bytes = match &part.call {
+fn is_brief(call: &Call<'_>, weight: Weight, size: u32) -> bool {
+    let bytes = match call {
         Call::Bcast { buffer, .. } => u64::from(size - 1).saturating_mul(buffer.bytes()),
-        _ => u64::from(size).saturating_mul(part.weight.total),
+        _ => u64::from(size).saturating_mul(weight.total),
     };
     // A member that neither gives nor knows the length has no weight.
     (1..=BRIEF_MAX).contains(&bytes)
@@ -250,11 +250,11 @@ pub enum Left {
 #[derive(Debug)]
 pub struct Short(ScheduleRef);
 
-/// Helpers that an operation of so many steps wants.
+/// Sleeping workers that an operation wants.
 #[derive(Debug)]
 pub struct Helpers {
-    membership: Membership,
-    steps: u64,
+    rank: &'static Rank,
+    wanted: u64,
 }
 
 impl Left {
@@ -303,34 +303,47 @@ unsafe fn open(claim: &mut Claim<'_>, membership: Membership, size: u32, manner:
             return Left::All(Short(ScheduleRef::new(membership, Runner::Owner)));
         }
         enlist(claim, request, Calls::Thieves);
-        Left::Call(Helpers { membership, steps })
+        let rank = claim.rank().forever();
+        let wanted = steps.min(u64::from(rank.node().boot().cpus.max(1)));
+        let woken = wake_members(schedule, membership.member, wanted);
+        Left::Call(Helpers {
+            rank,
+            wanted: wanted - woken,
+        })
     }
 }
 
-impl Helpers {
-    /// Wakes members that wait, and then sleeping workers, as many as the node has CPUs for.
-    #[cold]
-    fn call(self) {
-        let Membership { schedule, member } = self.membership;
-        // SAFETY: the request that the membership is of is not released yet, and the schedule is open.
-        let schedule = unsafe { schedule.as_ref() };
-        let size = schedule.members() as u32;
-        // SAFETY: open.
-        let rank_of = |member| unsafe { schedule.part_of(member) }.rank;
-        let rank = rank_of(member);
-        let node = rank.node();
-        let mut wanted = self.steps.min(u64::from(node.boot().cpus.max(1)));
-        // The caller's own rank comes last: it does not sleep, but its polling thread may. The end of the claim was
-        // the barrier behind the posts.
-        for distance in 1..=size {
-            if wanted > 0 && rank_of((member + distance) % size).wake_after_barrier() {
-                rank.counters().count_wake();
-                wanted -= 1;
-            }
+/// Wakes members that wait, up to so many; says how many. Each finds the schedule in its own list, so it needs nobody's
+/// claim but its own.
+///
+/// # Safety
+/// The schedule is open, by the caller, who has a reference.
+unsafe fn wake_members(schedule: &Schedule, me: u32, wanted: u64) -> u64 {
+    // SAFETY: open.
+    let rank_of = |member| unsafe { schedule.part_of(member) }.rank;
+    let counters = rank_of(me).counters();
+    rank_of(me).node().barriers().light();
+    let mut woken = 0;
+    // The caller's own rank comes last: it does not sleep, but its polling thread may.
+    for member in (me + 1..schedule.members() as u32).chain(0..=me) {
+        if woken < wanted && rank_of(member).wake_after_barrier() {
+            counters.count_wake();
+            woken += 1;
         }
-        while wanted > 0 && node.wake_worker(rank.id()) {
-            rank.counters().count_wake();
-            wanted -= 1;
+    }
+    woken
+}
+
+impl Helpers {
+    /// Wakes sleeping workers, as many as the node has CPUs for besides the members that are awake. They look for the
+    /// schedule at the caller's rank, whose claim is free by now: its end was the barrier behind the posts.
+    fn call(self) {
+        let node = self.rank.node();
+        for _ in 0..self.wanted {
+            if !node.wake_worker(self.rank.id()) {
+                return;
+            }
+            self.rank.counters().count_wake();
         }
     }
 }

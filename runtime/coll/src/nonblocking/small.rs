@@ -181,7 +181,7 @@ unsafe fn post(group: &LocalGroup<'_>, row: Row, call: &Call<'_>, agreed: Agreed
     let entry = row.entry(me);
     // SAFETY: the caller's promise.
     unsafe {
-        let call = call.outliving();
+        let call = *call.outliving();
         let room = match call {
             Call::Bcast { buffer, .. } if !is_dense(&call) => Some(buffer),
             _ => None,

@@ -36,7 +36,7 @@ pub(crate) unsafe fn start_once(
     unsafe {
         match root_of(operation.rank, call, hierarchy) {
             Some(root) => {
-                let (place, call) = (hierarchy.place(group.me), call.outliving());
+                let (place, call) = (hierarchy.place(group.me), *call.outliving());
                 start_at_node(group.owner, &operation, &place, hierarchy, call, root)
             }
             None => operation.start(group.owner, call),
@@ -73,7 +73,7 @@ impl Operation {
         call: &Call<'_>,
     ) -> Result<RequestRef, EngineError> {
         // SAFETY: the caller's promise; the script uses them until then.
-        let call = unsafe { call.outliving() };
+        let call = unsafe { *call.outliving() };
         if let Some((map, chain)) = &self.meetings
             && let Some(root) = root_of(self.rank, &call, map)
         {

@@ -27,6 +27,36 @@ pub(crate) struct Part {
     pub(crate) disagreement: AtomicU32,
 }
 
+impl Part {
+    /// Writes a fresh part where it is to be, field by field: the arguments are long, and copied only once.
+    ///
+    /// # Safety
+    /// `room` is that of a part.
+    #[inline]
+    pub(crate) unsafe fn write(room: *mut Self, call: &Call<'static>, rest: Rest) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            (&raw mut (*room).call).write(*call);
+            (&raw mut (*room).operand).write(rest.operand);
+            (&raw mut (*room).weight).write(rest.weight);
+            (&raw mut (*room).request).write(rest.request);
+            (&raw mut (*room).rank).write(rest.rank);
+            (&raw mut (*room).truncated).write(AtomicBool::new(false));
+            (&raw mut (*room).form).write(rest.form);
+            (&raw mut (*room).disagreement).write(AtomicU32::new(0));
+        }
+    }
+}
+
+/// What a new part has besides arguments.
+pub(crate) struct Rest {
+    pub(crate) operand: Operand,
+    pub(crate) weight: Weight,
+    pub(crate) request: *mut Listed,
+    pub(crate) rank: &'static Rank,
+    pub(crate) form: Option<Form>,
+}
+
 // SAFETY: the addresses in a part lead to buffers that their owners leave to the runtime
 // until the operation is complete; user operations are called by their owner only.
 unsafe impl Send for Part {}

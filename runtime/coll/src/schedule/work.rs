@@ -187,6 +187,12 @@ fn find(claim: &mut Claim<'_>, runner: Runner) -> Option<ScheduleRef> {
                 let schedule = membership.schedule.as_ref();
                 if schedule.is_exhausted() {
                     delist(claim, request);
+                    // Then the owner, when it ends the request, finds nothing to do. Whoever has completed it needs no
+                    // reference of it, nor does the owner's call that has posted it, without the claim.
+                    if (*request).request.is_complete() {
+                        (*request).membership = None;
+                        membership.end();
+                    }
                 } else if let Some(plan) = schedule.pending()
                     && (runner == Runner::Owner || !plan.calls_user)
                 {

@@ -18,8 +18,8 @@ macro_rules! forms {
         ) -> Outcome<()> {
             let ($call, $comm) = (call, call.on_comm(comm)?);
             let request = call.output(request, "request")?;
-            let arguments: Arguments<A> = $check?;
-            arguments.start($call, $comm, comm, request)
+            let checked: Outcome<Arguments<A>> = $check;
+            Arguments::start(checked, $call, $comm, comm, request)
         }
 
         persistent_forms! {

@@ -20,23 +20,22 @@ pub(super) enum Held {
 }
 
 impl Held {
-    /// Keeps the arguments. By the holder of the rank's claim.
+    /// Keeps the arguments, which are moved once only: inlined by force. By the holder of the rank's claim.
     ///
     /// # Errors
     /// No memory.
+    #[inline(always)]
     pub(super) fn new<A: Abi>(
         call: &Call<'_, A>,
         claim: &mut Claim<'_>,
         group: &Group<'_>,
-        mut arguments: Arguments<A>,
+        arguments: Arguments<A>,
     ) -> Outcome<Self> {
         let is_plain = arguments.is_plain();
         let spare = call.pending().spares.last_collective();
-        if let Some(spare) = spare.filter(|_| is_plain) {
-            match spare.describe(arguments) {
-                Ok(()) => return Ok(Self::Spare(spare)),
-                Err(same) => arguments = same,
-            }
+        if let Some(spare) = spare.filter(|it| is_plain && it.takes::<Arguments<A>>()) {
+            spare.describe(arguments);
+            return Ok(Self::Spare(spare));
         }
         let record = match is_plain {
             true => Record::Plain,

@@ -4,7 +4,7 @@
 use super::super::inter;
 use super::super::parts::{BlockList, Typed, Varying, in_place};
 use super::{Arguments, Role};
-use crate::arguments::{Call, Comm, Outcome};
+use crate::arguments::{Call, Comm, Error, Outcome};
 use crate::data::Data;
 use crate::passed::{Array, Base, Buffer, Out};
 use cohort_abi::{Abi, Count};
@@ -103,7 +103,7 @@ forms! {
     "MPI_Ibarrier" "MPI_Barrier_init"
     ibarrier barrier_init
     <>()
-    = |_call, _comm| Ok::<_, i32>(Arguments::Barrier);
+    = |_call, _comm| Ok::<_, Error>(Arguments::Barrier);
 
     "MPI_Ibcast" "MPI_Bcast_init"
     ibcast bcast_init
