@@ -133,7 +133,7 @@ pub(crate) type Pending = List<Listed, IN_SCHEDULES>;
 pub(crate) struct Listed {
     pub(crate) request: Request,
     pub(crate) is_listed: bool,
-    /// Whether the rank expects progress because of it.
+    /// Whether thieves are to look at the rank because of it.
     pub(crate) is_expected: bool,
     /// The request's reference to its schedule.
     pub(crate) membership: Option<Membership>,

@@ -49,8 +49,9 @@ pub(crate) unsafe fn enlist(claim: &mut Claim<'_>, request: *mut Listed, calls: 
         (*request).is_expected = calls == Calls::Thieves;
         pending(claim).push(request);
     }
-    if calls == Calls::Thieves {
-        claim.expect_more_later(TaskKind::Shm);
+    match calls {
+        Calls::Nobody => claim.expect_unseen(TaskKind::Shm),
+        Calls::Thieves => claim.expect_more_later(TaskKind::Shm),
     }
 }
 
@@ -63,8 +64,9 @@ pub(crate) unsafe fn delist(claim: &mut Claim<'_>, request: *mut Listed) {
     unsafe {
         (*request).is_listed = false;
         pending(claim).remove(request);
-        if (*request).is_expected {
-            claim.expect_less(TaskKind::Shm);
+        match (*request).is_expected {
+            true => claim.expect_less(TaskKind::Shm),
+            false => claim.expect_less_unseen(TaskKind::Shm),
         }
     }
 }

@@ -161,6 +161,18 @@ impl<'rank> Claim<'rank> {
         }
     }
 
+    /// A reason for which thieves need not look at this rank, as they find at another one what is to be done.
+    #[inline]
+    pub fn expect_unseen(&mut self, kind: TaskKind) {
+        self.state().unseen[kind.index()] += 1;
+    }
+
+    /// One such reason less.
+    #[inline]
+    pub fn expect_less_unseen(&mut self, kind: TaskKind) {
+        self.state().unseen[kind.index()] -= 1;
+    }
+
     /// The first receive is posted: a reason that is not counted among those of [`Claim::expect_more`].
     #[inline]
     pub fn expect_receives(&mut self) {
@@ -176,7 +188,8 @@ impl<'rank> Claim<'rank> {
     /// Whether there is a reason but posted receives to expect progress of this kind.
     #[inline]
     pub fn expects(&mut self, kind: TaskKind) -> bool {
-        self.state().reasons[kind.index()] != 0
+        let state = self.state();
+        state.reasons[kind.index()] != 0 || state.unseen[kind.index()] != 0
     }
 }
 

@@ -132,6 +132,8 @@ pub type AtRelease = fn(Releasing<'_, '_>);
 struct State {
     /// Why this rank expects progress, by kind. Each subsystem counts what it waits for.
     reasons: [u32; TaskKind::COUNT],
+    /// The same, where thieves need not look at this rank.
+    unseen: [u32; TaskKind::COUNT],
     /// What to do when the claim is given back, if not simply that.
     at_release: Option<AtRelease>,
 }
@@ -141,6 +143,7 @@ impl State {
     const fn new() -> Self {
         Self {
             reasons: [0; TaskKind::COUNT],
+            unseen: [0; TaskKind::COUNT],
             at_release: None,
         }
     }
