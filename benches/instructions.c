@@ -221,6 +221,19 @@ static void iallreduce_8(void) {
     else begin_allreduce();
     end_both();
 }
+static void begin_reduce(int root) {
+    MPI_Ireduce(out, in, 1, MPI_LONG, MPI_SUM, root, MPI_COMM_WORLD, &request);
+}
+static void ireduce_8(void) {
+    if (rank == 0) COUNTED(begin_reduce(0));
+    else begin_reduce(0);
+    end_both();
+}
+static void ireduced_8(void) {
+    if (rank == 0) COUNTED(begin_reduce(1));
+    else begin_reduce(1);
+    end_both();
+}
 static void ibcast_8(void) {
     if (rank == 0) COUNTED(MPI_Ibcast(out, 1, MPI_LONG, 0, MPI_COMM_WORLD, &request));
     else MPI_Ibcast(out, 1, MPI_LONG, 0, MPI_COMM_WORLD, &request);
@@ -324,6 +337,8 @@ static const Call apart[] = {
     {"Reduce, root", reduce_8},
     {"Ibarrier", ibarrier},
     {"Ibcast", ibcast_8},
+    {"Ireduce, root", ireduce_8},
+    {"Ireduce, other", ireduced_8},
     {"Iallreduce", iallreduce_8},
     {"Wait, Iallreduce", wait_iallreduce},
     {"Ibcast, 64 KB", ibcast_64k},

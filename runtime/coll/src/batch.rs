@@ -30,6 +30,20 @@
 //! with nothing, for the others' sake, and fail. Where a root alone gives data, its word is a choice: a member that is
 //! large puts [`LARGE`] there before it goes to the meeting, the root its post, and both by a swap of 0. So either the
 //! root comes to the meeting too, or all take what it has posted.
+//!
+//! A sender of a small reduce leaves when it has posted, and comes to no meeting, where members wait that are large. So
+//! either they or it find that out, and one *stands in* for it there: comes with nothing, in its place.
+//!
+//! ```text
+//! sender                                  member that is large
+//! S1 entry.word = SMALL | ...             X1 comes to the meeting, own entry.word = LARGE | ...
+//! S2 fence                                X2 fence
+//! S3 a word with LARGE? stands in         X3 words of senders that have left? stands in
+//! ```
+//! * Of S3 and X3 at least one sees the other's word, whoever the member is, since the fences are between the stores
+//!   and the looks. Where both do, or several members, the one stands in that adds [`STOOD_IN`] to the sender's word.
+//! * There is a meeting for S3, since X1 makes it first. A member that chooses [`LARGE`] for a root's entry has not
+//!   come to the meeting yet: if there is none, the sender goes, and that member does X3 later.
 
 use cohort_base::sync::CacheLine;
 use cohort_base::sync::atomic::{AtomicU64, Ordering, fence};
@@ -46,6 +60,9 @@ pub(crate) const SMALL: u64 = 1;
 
 /// Mark of a word of a member that waits at the row's meeting.
 pub(crate) const LARGE: u64 = 2;
+
+/// Mark beside [`SMALL`] of a member that has left: somebody comes to the row's meeting in its place.
+pub(crate) const STOOD_IN: u64 = 4;
 
 /// What one member posts in one row: a cache line. All-zero memory is one of a member that has not come.
 #[repr(C, align(64))]
@@ -105,6 +122,13 @@ impl Entry {
     fn choose(&self, word: u64) -> bool {
         let swap = (self.word).compare_exchange(0, word, Ordering::AcqRel, Ordering::Acquire);
         swap.is_ok()
+    }
+
+    /// S3 and X3: whether the caller is the one that comes to the meeting in the place of the member, which has posted.
+    pub(crate) fn stand_in(&self) -> bool {
+        let word = self.word();
+        let swap = |to| (self.word).compare_exchange(word, to, Ordering::AcqRel, Ordering::Relaxed);
+        word & (SMALL | STOOD_IN) == SMALL && swap(word | STOOD_IN).is_ok()
     }
 
     /// A1: the word, or 0.

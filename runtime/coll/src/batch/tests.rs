@@ -77,6 +77,30 @@ mod models {
         });
     }
 
+    /// A sender that leaves and members that are large: one of them stands in for it.
+    #[test]
+    fn somebody_stands_in_for_a_sender_that_leaves() {
+        loom::model(|| {
+            let row = Row::new();
+            let large = [1, 2].map(|me| {
+                let row = Arc::clone(&row);
+                thread::spawn(move || {
+                    row.entries[me].mark(LARGE);
+                    fence(Ordering::SeqCst);
+                    row.entries[0].stand_in()
+                })
+            });
+            row.entries[0].mark(SMALL);
+            fence(Ordering::SeqCst);
+            let sees = row.entries.iter().any(|it| it.word() & LARGE != 0);
+            let mine = sees && row.entries[0].stand_in();
+            let theirs = large.map(|it| it.join().expect("a member ends"));
+            let all = theirs.into_iter().chain([mine]);
+            assert_eq!(all.filter(|&it| it).count(), 1);
+            assert_eq!(row.entries[0].word(), SMALL | STOOD_IN);
+        });
+    }
+
     /// Of members that post at the same time at least one sees all posts, and so wakes a sleeper.
     #[test]
     fn somebody_posts_last() {

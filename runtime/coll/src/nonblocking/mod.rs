@@ -1,5 +1,6 @@
 //! Nonblocking and persistent collectives, as their owners start them: schedules within a node, scripts among nodes.
 
+mod absent;
 mod exchange;
 mod operand;
 mod operation;
@@ -8,6 +9,7 @@ mod post;
 mod repeated;
 mod small;
 mod start;
+mod word;
 
 use super::args::small::MEMBERS_MAX;
 use super::args::{Call, Form, Label};
@@ -84,7 +86,7 @@ pub unsafe fn begin_claimed(
         let (request, left) = post_claimed(claim, &Spot::Row(&row), call, Manner::ONCE, record)?;
         // When all have come to the meeting, nobody takes the operation for a small one.
         if !left.is_of_last() {
-            small::tell_small(&group, &row);
+            absent::tell_small(&group, &row);
         }
         group.cursor().leave_behind();
         let started = match record {

@@ -3,7 +3,7 @@
 use super::exchange;
 use super::operand;
 use super::plan;
-use super::small::large_word;
+use super::word::large_word;
 use crate::args::{Call, Form};
 use crate::compare;
 use crate::fold::Runner;

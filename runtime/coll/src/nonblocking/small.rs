@@ -2,62 +2,29 @@
 //! result of it where it tests or waits. So one call of each member is enough for all others, and nothing is made for
 //! one operation alone.
 
-use super::plan;
+use super::absent;
+use super::word::{ROOT, bytes_in, kind_in, large_word, small_word};
+use crate::args::Call;
 use crate::args::small::{Agreed, Kind, copy_small, is_dense};
-use crate::args::{Call, Reduction};
-use crate::batch::{LARGE, SMALL, is_last};
+use crate::batch::{LARGE, SMALL, STOOD_IN, is_last};
 use crate::compare;
-use crate::fold::Runner;
 use crate::meeting::release;
 use crate::members::LocalGroup;
-use crate::schedule::{
-    Membership, Operand, Part, Row, RowOperation, Schedule, ScheduleRef, Weight, complete,
-};
+use crate::schedule::{Row, RowOperation, Schedule};
 use crate::spin::spin;
 use cohort_base::picture::{Fact, Told};
-use cohort_base::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use cohort_base::sync::atomic::{Ordering, fence};
 use cohort_core::EngineError;
 use cohort_core::claim::Claim;
 use cohort_core::message::Status;
-use cohort_core::wait;
-use cohort_datatype::op::Op;
 use cohort_datatype::{Buffer, types, unpack};
 use core::cell::Cell;
-use core::ptr::{NonNull, null_mut};
+use core::ptr::NonNull;
 
 /// A small operation under way, of which one member's request is. It is used by one thread of its rank at a time.
 #[derive(Debug)]
 #[must_use]
 pub struct Small(Row);
-
-/// Places of what a word says beside its mark.
-const KIND: u32 = 4;
-const BYTES: u32 = 8;
-const ROOT: u32 = 16;
-const OP: u32 = 32;
-
-/// The word of a member that waits at the row's meeting.
-pub(super) fn large_word(call: &Call<'_>) -> u64 {
-    LARGE | u64::from(compare::kind_of(call)) << KIND
-}
-
-fn small_word(call: &Call<'_>, agreed: &Agreed) -> u64 {
-    let op = agreed.op.map_or(0, |op| op as u32 & 0xffff);
-    SMALL
-        | u64::from(compare::kind_of(call)) << KIND
-        // A member may expect much more than a root that is small gives.
-        | agreed.bytes.min(0xff) << BYTES
-        | u64::from(agreed.root as u16) << ROOT
-        | u64::from(op) << OP
-}
-
-fn kind_in(word: u64) -> u8 {
-    (word >> KIND) as u8 & 0xf
-}
-
-fn bytes_in(word: u64) -> u64 {
-    (word >> BYTES) & 0xff
-}
 
 /// What a nonblocking operation may become in its member's row.
 pub(super) enum Begun {
@@ -83,7 +50,7 @@ pub(super) unsafe fn begin(
         Some(row) => row,
         None => first_row(group, claim)?,
     };
-    let agreed = Agreed::of(call).filter(|it| it.kind != Kind::Reduce);
+    let agreed = Agreed::of(call);
     // SAFETY: the caller's promise.
     let begun = unsafe {
         match (agreed, call) {
@@ -152,7 +119,7 @@ pub(super) unsafe fn begin_plain(
     group: &LocalGroup<'_>,
     call: &Call<'_>,
 ) -> Result<Option<Small>, EngineError> {
-    let agreed = Agreed::of(call).filter(|it| it.kind != Kind::Reduce && is_dense(call));
+    let agreed = Agreed::of(call).filter(|_| is_dense(call));
     let Some(agreed) = agreed else {
         return Ok(None);
     };
@@ -177,6 +144,7 @@ unsafe fn post(group: &LocalGroup<'_>, row: Row, call: &Call<'_>, agreed: Agreed
     let (me, word) = (group.me, small_word(call, &agreed));
     let gives = agreed.kind != Kind::Bcast || agreed.root == me;
     let is_root = agreed.kind == Kind::Bcast && gives;
+    let is_sender = agreed.kind == Kind::Reduce && agreed.root != me;
     let memory = agreed.memory(call);
     let entry = row.entry(me);
     // SAFETY: the caller's promise.
@@ -210,11 +178,17 @@ unsafe fn post(group: &LocalGroup<'_>, row: Row, call: &Call<'_>, agreed: Agreed
             rank: group.rank().forever(),
             seen: Cell::new(0),
             meeting: Cell::new(None),
-            outcome: Cell::new(is_root.then_some(Status::EMPTY)),
+            outcome: Cell::new((is_root || is_sender).then_some(Status::EMPTY)),
         });
     }
+    if is_sender {
+        if let Some(at) = absent::leave(group, &row, (agreed.root, word)) {
+            Small(row).leave_in_disagreement(at);
+        }
+        return true;
+    }
     // Who wakes whom: `crate::board`.
-    let wakes = match gives {
+    let wakes = match gives && agreed.kind != Kind::Reduce {
         true => is_root || row.size() == 2 || is_last(row.entries()),
         // Nobody waits for its word but those that have begun something else.
         false => {
@@ -226,26 +200,9 @@ unsafe fn post(group: &LocalGroup<'_>, row: Row, call: &Call<'_>, agreed: Agreed
         }
     };
     if wakes {
-        wake_others(group);
+        absent::wake_others(group);
     }
     true
-}
-
-/// After a member has come to the row's meeting: wakes those that have taken the operation for a small one.
-pub(super) fn tell_small(group: &LocalGroup<'_>, row: &Row) {
-    // The last to come sees the posts of all who sleep, as in `crate::board`.
-    fence(Ordering::SeqCst);
-    if row.entries().any(|it| it.word() & SMALL != 0) {
-        wake_others(group);
-    }
-}
-
-#[inline]
-fn wake_others(group: &LocalGroup<'_>) {
-    let others = group.members.iter().enumerate();
-    for (_, peer) in others.filter(|(it, _)| *it != group.me()) {
-        wait::wake(group.rank().node().rank(peer.index()));
-    }
 }
 
 impl Small {
@@ -308,7 +265,7 @@ impl Small {
         } else {
             let mut seen = operation.seen.get();
             while seen < row.size() {
-                let word = row.entry(seen).word();
+                let word = row.entry(seen).word() & !STOOD_IN;
                 if word != operation.word {
                     operation.seen.set(seen);
                     return word != 0 && self.look_closer(seen, word);
@@ -348,8 +305,25 @@ impl Small {
         if large && !self.come_with_nothing() {
             return false;
         }
+        operation.outcome.set(Some(self.disagreement(member, word)));
+        true
+    }
+
+    /// A sender of a reduce that finds something else in the row when it leaves hears of it.
+    #[cold]
+    fn leave_in_disagreement(&self, member: u32) {
+        let (row, operation) = (&self.0, self.operation());
+        absent::stand_in(row, row.me, operation.rank);
+        let word = row.entry(member).word();
+        operation.outcome.set(Some(self.disagreement(member, word)));
+    }
+
+    /// The outcome where another member says something else.
+    fn disagreement(&self, member: u32, word: u64) -> Status {
+        let (row, operation) = (&self.0, self.operation());
+        let same_kind = kind_in(word) == kind_in(operation.word);
         let is_length = same_kind && (word & LARGE != 0 || word >> ROOT == operation.word >> ROOT);
-        let status = match is_length {
+        match is_length {
             true => Status {
                 error: Status::TRUNCATE,
                 ..Status::EMPTY
@@ -363,9 +337,7 @@ impl Small {
                     ..Status::EMPTY
                 }
             }
-        };
-        operation.outcome.set(Some(status));
-        true
+        }
     }
 
     /// Takes what the root of a broadcast gives, more or less than the member expects.
@@ -396,18 +368,13 @@ impl Small {
     /// Comes to the row's meeting for the sake of those that wait there. `false`: there is none yet.
     fn come_with_nothing(&self) -> bool {
         let operation = self.operation();
-        let nothing = Buffer::new(null_mut(), 0, &types::MPI_BYTE);
-        let call = match (operation.agreed.kind, operation.agreed.op) {
-            (Kind::Bcast, _) => Call::Bcast {
-                buffer: nothing,
-                root: operation.agreed.root,
-            },
-            (_, Some(op)) => Call::Allreduce {
-                reduction: Reduction {
-                    input: None,
-                    result: nothing,
-                    op: Op::Predefined(op),
-                },
+        let Agreed { kind, root, op, .. } = operation.agreed;
+        let buffer = absent::NOTHING;
+        let call = match (kind, op) {
+            (Kind::Bcast, _) => Call::Bcast { buffer, root },
+            (Kind::Reduce, _) => absent::reduce_nothing(root),
+            (_, Some(_)) => Call::Allreduce {
+                reduction: absent::reduction_of_nothing(),
             },
             _ => Call::Barrier,
         };
@@ -454,35 +421,7 @@ impl Small {
 
     /// Comes to the row's meeting without a request. `None`: there is none yet.
     fn come(&self, call: Call<'static>) -> Option<NonNull<Schedule>> {
-        let (row, operation) = (&self.0, self.operation());
-        let schedule = row.meeting().existing()?;
-        let part = Part {
-            call,
-            operand: Operand::NONE,
-            weight: Weight::default(),
-            request: null_mut(),
-            rank: operation.rank,
-            truncated: AtomicBool::new(false),
-            form: None,
-            disagreement: AtomicU32::new(0),
-        };
-        let (member, size) = (row.me, row.size());
-        // SAFETY: the member's reference, which is given back later; it comes once.
-        unsafe {
-            let open = schedule.as_ref();
-            if open.post(member, part) {
-                let (plan, steps) = plan::make(open, size);
-                open.open(plan, steps);
-                match steps {
-                    0 => complete(open, size),
-                    _ => {
-                        let membership = Membership { schedule, member };
-                        ScheduleRef::new(membership, Runner::Owner).work(u32::MAX);
-                    }
-                }
-            }
-        }
-        Some(schedule)
+        absent::come(&self.0, self.0.me, self.operation().rank, call)
     }
 
     /// Tells how many are missing. It makes nothing complete: somebody else may ask while the owner sleeps.

@@ -285,7 +285,14 @@ fn members_that_disagree_are_told() {
                 thread::sleep(Duration::from_millis(2));
             }
             let started = begun(group, &call.call()).expect("a start");
-            assert_eq!(end(group, started), Status::NOT_SAME, "{one} and {other}");
+            let error = end(group, started);
+            // A sender of a small reduce does not wait for the others.
+            let is_sender = group.me != 1 && 2 == if group.me == 0 { one } else { other };
+            let has_left = is_sender && count == 1 && error == Status::SUCCESS;
+            assert!(
+                has_left || error == Status::NOT_SAME,
+                "{one} and {other}: {error}"
+            );
         }
         // Members of a broadcast that ends well for them hear of nothing.
         for (one, other) in [(0, 1), (1, 0)] {
@@ -310,5 +317,72 @@ fn members_that_disagree_are_told() {
         }
         let started = begun(group, &call).expect("a start");
         assert_eq!(end(group, started), Status::NOT_SAME);
+    });
+}
+
+/// A reduce of which some members give a few bytes and others many, or nothing at all: senders that have left keep
+/// nobody waiting, and who waits for anything hears of it.
+#[test]
+fn members_of_a_reduce_may_disagree() {
+    for wait in [WaitMode::Auto, WaitMode::Park] {
+        let settings = Settings {
+            wait,
+            ..Settings::DEFAULT
+        };
+        on_node(Node::for_test_with(3, settings), |group| {
+            let me = group.me as usize;
+            for number in 0..3 * 4 * 6 * 2 {
+                let (root, late) = (number % 3, number / 3 % 4);
+                // All but none or all of them are odd.
+                let is_odd = |member: usize| (1 + number / 12 % 6) >> member & 1 == 1;
+                let other_kind = [2, 3][number / 72];
+                let mut call = One::new(&mut Random::new(1), 0, me, 3);
+                (call.kind, call.root, call.count) = match is_odd(me) {
+                    true => (other_kind, root, 500),
+                    false => (2, root, 1),
+                };
+                call.given.resize(call.count, 1.0);
+                call.taken.resize(call.count, 0.0);
+                if me == late {
+                    thread::sleep(Duration::from_micros(300));
+                }
+                let started = begun(group, &call.call()).expect("a start");
+                let error = end(group, started);
+                let is_told = [Status::NOT_SAME, Status::TRUNCATE].contains(&error);
+                let is_sender = !is_odd(me) && me != root;
+                assert!(
+                    is_told || is_sender && error == Status::SUCCESS,
+                    "{number}: {error}"
+                );
+            }
+        });
+    }
+}
+
+/// Senders of a reduce may be ahead of its root, which gets each result.
+#[test]
+fn senders_of_a_reduce_run_ahead() {
+    on_node(Node::for_test(3), |group| {
+        let me = group.me as usize;
+        let mut all: Vec<_> = (0..100)
+            .map(|number| {
+                let mut one = One::new(&mut Random::new(1), number, me, 3);
+                (one.kind, one.root, one.count) = (2, 1, 2);
+                (one.given, one.taken) = (given(me, number, 2), vec![0.0; 2]);
+                one
+            })
+            .collect();
+        if me == 1 {
+            thread::sleep(Duration::from_millis(2));
+        }
+        for (number, one) in all.iter_mut().enumerate() {
+            let started = begun(group, &one.call()).expect("a start");
+            if me != 1 {
+                assert!(is_complete(&started), "a sender waits for nobody");
+            }
+            assert_eq!(end(group, started), Status::SUCCESS);
+            one.check(number, me, 3);
+        }
+        crate::barrier(group).expect("a barrier");
     });
 }

@@ -1,0 +1,156 @@
+//! Members that are not at a row's meeting: how they are woken, and who comes to it for them.
+//!
+//! A sender of a small reduce leaves when it has posted. If another member begins something larger in that row, it
+//! waits at the row's meeting, and somebody comes there with nothing in the sender's place ([`crate::batch`]).
+
+use super::plan;
+use super::word::{kind_in, root_in};
+use crate::args::{Call, Kind, Reduction};
+use crate::batch::{SMALL, STOOD_IN};
+use crate::fold::Runner;
+use crate::meeting::release;
+use crate::members::LocalGroup;
+use crate::schedule::{Membership, Operand, Part, Row, Schedule, ScheduleRef, Weight, complete};
+use cohort_base::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use cohort_core::rank::Rank;
+use cohort_core::wait;
+use cohort_datatype::op::{Op, PredefinedOp};
+use cohort_datatype::{Buffer, types};
+use core::ptr::{NonNull, null_mut};
+
+/// No data.
+pub(super) const NOTHING: Buffer<'static> = Buffer::new(null_mut(), 0, &types::MPI_BYTE);
+
+/// The arguments of who comes to a meeting for the sake of others alone.
+pub(super) fn reduction_of_nothing() -> Reduction<'static> {
+    Reduction {
+        input: None,
+        result: NOTHING,
+        op: Op::Predefined(PredefinedOp::Sum),
+    }
+}
+
+/// The same of a reduce.
+pub(super) fn reduce_nothing(root: u32) -> Call<'static> {
+    Call::Reduce {
+        reduction: reduction_of_nothing(),
+        root,
+    }
+}
+
+/// After a member has come to the row's meeting: wakes those that have taken the operation for a small one, and comes
+/// for those that have left.
+pub(super) fn tell_small(group: &LocalGroup<'_>, row: &Row) {
+    // X2; and the last to come sees the posts of all who sleep, as in `crate::board`.
+    fence(Ordering::SeqCst);
+    if row.entries().all(|it| it.word() & SMALL == 0) {
+        return;
+    }
+    wake_others(group);
+    for (member, peer) in group.members.iter().enumerate() {
+        let rank = group.rank().node().rank(peer.index()).forever();
+        stand_in(row, member as u32, rank);
+    }
+}
+
+/// Comes to the row's meeting in the place of a member that has left, or is about to, unless somebody else does.
+/// Nothing if the member stays, or there is no meeting.
+#[cold]
+pub(super) fn stand_in(row: &Row, member: u32, rank: &'static Rank) {
+    let word = row.entry(member).word();
+    let root = root_in(word);
+    let leaves = word & SMALL != 0 && kind_in(word) == Kind::Reduce as u8 && root != member;
+    if !leaves || row.meeting().existing().is_none() || !row.entry(member).stand_in() {
+        return;
+    }
+    if let Some(schedule) = come(row, member, rank, reduce_nothing(root)) {
+        // SAFETY: the member's reference, which nobody else gives back.
+        unsafe { release(schedule) };
+    }
+}
+
+/// A sender of a reduce has posted its word, and leaves: wakes the root if that was the last post. Where members have
+/// begun something else it wakes all, and returns which of them has.
+///
+/// Not inlined: the other operations have their registers for themselves.
+#[inline(never)]
+pub(super) fn leave(group: &LocalGroup<'_>, row: &Row, (root, word): (u32, u64)) -> Option<u32> {
+    // S2, and P3.
+    fence(Ordering::SeqCst);
+    let mut have_all_posted = true;
+    for (member, entry) in row.entries().enumerate() {
+        match entry.word() & !STOOD_IN {
+            0 => have_all_posted = false,
+            same if same == word => {}
+            _ => {
+                wake_others(group);
+                return Some(member as u32);
+            }
+        }
+    }
+    if have_all_posted {
+        let root = group.members[root as usize];
+        wait::wake(group.rank().node().rank(root.index()));
+    }
+    None
+}
+
+/// Wakes all other members.
+#[inline(always)]
+pub(super) fn wake_others(group: &LocalGroup<'_>) {
+    match group.members.len() {
+        2 => wait::wake(
+            group
+                .rank()
+                .node()
+                .rank(group.members[1 - group.me()].index()),
+        ),
+        _ => wake_many(group),
+    }
+}
+
+#[inline(never)]
+fn wake_many(group: &LocalGroup<'_>) {
+    let others = group.members.iter().enumerate();
+    for (_, peer) in others.filter(|(it, _)| *it != group.me()) {
+        wait::wake(group.rank().node().rank(peer.index()));
+    }
+}
+
+/// Comes to the row's meeting for a member, without a request; the member's reference is the caller's to give back.
+/// `None`: there is none yet.
+pub(super) fn come(
+    row: &Row,
+    member: u32,
+    rank: &'static Rank,
+    call: Call<'static>,
+) -> Option<NonNull<Schedule>> {
+    let schedule = row.meeting().existing()?;
+    let part = Part {
+        call,
+        operand: Operand::NONE,
+        weight: Weight::default(),
+        request: null_mut(),
+        rank,
+        truncated: AtomicBool::new(false),
+        form: None,
+        disagreement: AtomicU32::new(0),
+    };
+    let size = row.size();
+    // SAFETY: the member's reference, which is given back later; it comes once.
+    unsafe {
+        let open = schedule.as_ref();
+        if open.post(member, part) {
+            let (plan, steps) = plan::make(open, size);
+            open.open(plan, steps);
+            match steps {
+                0 => complete(open, size),
+                _ => {
+                    let membership = Membership { schedule, member };
+                    ScheduleRef::new(membership, Runner::Owner).work(u32::MAX);
+                }
+            }
+        }
+    }
+    Some(schedule)
+}

@@ -1,0 +1,39 @@
+//! What the word of a member's entry in a row says.
+
+use crate::args::Call;
+use crate::args::small::Agreed;
+use crate::batch::{LARGE, SMALL};
+use crate::compare;
+
+/// Places of what a word says beside its mark.
+const KIND: u32 = 4;
+const BYTES: u32 = 8;
+pub(super) const ROOT: u32 = 16;
+const OP: u32 = 32;
+
+/// The word of a member that waits at the row's meeting.
+pub(super) fn large_word(call: &Call<'_>) -> u64 {
+    LARGE | u64::from(compare::kind_of(call)) << KIND
+}
+
+pub(super) fn small_word(call: &Call<'_>, agreed: &Agreed) -> u64 {
+    let op = agreed.op.map_or(0, |op| op as u32 & 0xffff);
+    SMALL
+        | u64::from(compare::kind_of(call)) << KIND
+        // A member may expect much more than a root that is small gives.
+        | agreed.bytes.min(0xff) << BYTES
+        | u64::from(agreed.root as u16) << ROOT
+        | u64::from(op) << OP
+}
+
+pub(super) fn kind_in(word: u64) -> u8 {
+    (word >> KIND) as u8 & 0xf
+}
+
+pub(super) fn bytes_in(word: u64) -> u64 {
+    (word >> BYTES) & 0xff
+}
+
+pub(super) fn root_in(word: u64) -> u32 {
+    u32::from((word >> ROOT) as u16)
+}
