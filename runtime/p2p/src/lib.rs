@@ -11,6 +11,7 @@
 //! | `poll` | taking messages out of the rings |
 //! | [`matching`] | which message goes to which receive |
 //! | [`protocol`] | how bytes travel: inline in a ring, in a block, or straight between user buffers |
+//! | `kept` | blocks that carry messages again and again |
 //! | [`remote`] | messages between nodes |
 //!
 //! Under `--cfg loom` only the lock-free parts exist, for their models.
@@ -24,6 +25,7 @@ extern crate std;
 
 #[cfg(not(loom))]
 mod inbox;
+mod kept;
 #[cfg(not(loom))]
 mod kinds;
 #[cfg(not(loom))]

@@ -8,8 +8,8 @@
 //! * Posted receives of all shapes are in one table. A message looks for the first receive under
 //!   its key of each shape of which there are any; the oldest, by sequence number, gets it.
 //! * Unexpected messages are in a table by their whole envelope. Each shape with wildcards has a table
-//!   of its own, which the first receive or probe of that shape fills from the list in order of arrival,
-//!   and which is kept until the queue is empty. So each message is filed at most once per
+//!   of its own, which the first receive or probe of that shape that finds more than a few messages fills from the
+//!   list in order of arrival, and which is kept until the queue is empty. So each message is filed at most once per
 //!   shape, and programs without wildcards pay nothing.
 
 mod buckets;
@@ -116,6 +116,9 @@ impl Posted {
         }
     }
 }
+
+/// So few messages are looked through one by one for a want with wildcards, and not filed for it.
+const FEW: usize = 4;
 
 /// [`Links`] of the list in order of arrival; those below are of the table of a shape.
 const IN_ARRIVAL: u8 = SHAPES as u8;
@@ -253,6 +256,10 @@ impl Unexpected {
     /// [`Unexpected::find`] for a want with wildcards.
     fn find_wild(&mut self, want: &Want, heap: &Heap) -> *mut Stored {
         if self.indexed & want.shape.bit() == 0 {
+            if self.exact.count() <= FEW {
+                // SAFETY: elements of the list are valid.
+                return self.find_where(|it| unsafe { want.takes(&(*it).header.envelope()) });
+            }
             self.index(want.shape, heap);
         }
         with_table!(self, want.shape, table => table.find(&want.key()))

@@ -80,6 +80,8 @@ pub enum PayloadKind {
     Marked,
     /// A [`crate::protocol::Block`]: where the packed data is.
     Block,
+    /// The same, in a block that goes back to its sender at once (`kept.rs`).
+    Kept,
     /// A [`crate::protocol::types::Compared`]: the same, and of which types it is.
     Compared,
     /// A [`crate::protocol::Offer`]: where the sender's request is.
@@ -94,7 +96,7 @@ impl PayloadKind {
     pub(crate) fn is_eager(self) -> bool {
         matches!(
             self,
-            Self::Inline | Self::Marked | Self::Block | Self::Compared
+            Self::Inline | Self::Marked | Self::Block | Self::Kept | Self::Compared
         )
     }
 }

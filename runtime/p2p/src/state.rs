@@ -1,6 +1,7 @@
 //! What this subsystem keeps for a rank.
 
 use crate::inbox::{Inbox, Outbox};
+use crate::kept::Kept;
 use crate::matching::{Posted, Unexpected};
 use crate::operation::{IN_JOBS, IN_OFFERS, Job, Mends, Operation};
 use cohort_base::LocalRank;
@@ -27,6 +28,8 @@ pub struct State {
     pub(crate) receivers_waited_for: u32,
     /// Where the next poll of all rings begins.
     pub(crate) first_ring: u32,
+    /// Blocks that carry messages again and again.
+    pub(crate) kept: Kept,
     /// Messages that were noted for a timeline, modulo 2^32.
     pub(crate) noted: u32,
     /// `node.size()` outboxes.
@@ -43,6 +46,7 @@ impl State {
             offers: List::EMPTY,
             receivers_waited_for: 0,
             first_ring: 0,
+            kept: Kept::NONE,
             noted: 0,
             outboxes,
         }

@@ -1,5 +1,7 @@
 //! Eager messages: the data travels with the envelope, packed, and the send is complete at once.
 
+use crate::P2p;
+use crate::kept;
 use crate::outbox::{self, LONGEST};
 use crate::protocol::types::Compared;
 use crate::protocol::{Block, Mark, Payload, marked};
@@ -61,6 +63,14 @@ pub(crate) unsafe fn send_block(
     envelope: Envelope,
 ) -> Result<(), EngineError> {
     let bytes = buffer.bytes();
+    let heap = claim.heap();
+    if let Some(data) = claim.of::<P2p>().kept.take(heap, bytes) {
+        // SAFETY: the block is ours and has room; the caller's promise.
+        return unsafe {
+            datatype::pack(buffer, 0, data, bytes);
+            post_kept(claim, data, bytes, to, envelope)
+        };
+    }
     // An address of its own also for a message of no bytes: its ends are known by it.
     let block = claim
         .alloc(bytes.max(1) as usize)
@@ -116,6 +126,33 @@ unsafe fn post_block(
         let posted = outbox::post(claim, to, header, (&raw const payload).cast());
         if posted.is_err() {
             claim.free_local(block);
+        }
+        posted
+    }
+}
+
+/// Sends `bytes` packed bytes in a kept block, which is given back also in case of an error.
+///
+/// # Safety
+/// `data` came from [`kept::Kept::take`] and holds `bytes` bytes.
+unsafe fn post_kept(
+    claim: &mut Claim<'_>,
+    data: *mut u8,
+    bytes: u64,
+    to: LocalRank,
+    envelope: Envelope,
+) -> Result<(), EngineError> {
+    let payload = Block {
+        data,
+        bytes,
+        mark: Mark::sent(claim, bytes, to, envelope),
+    };
+    let header = Header::new(envelope, PayloadKind::Kept, size_of::<Block>());
+    // SAFETY: the payload is a plain value; a block that was not posted is still ours.
+    unsafe {
+        let posted = outbox::post(claim, to, header, (&raw const payload).cast());
+        if posted.is_err() {
+            kept::give_back(data);
         }
         posted
     }
@@ -195,7 +232,10 @@ unsafe fn receive_other(payload: Payload<'_>, buffer: Buffer<'_>) -> Status {
         datatype::unpack(buffer, 0, block.data, bytes);
         take_lines(block.data, bytes as usize);
         block.mark.came(block.bytes, header.envelope());
-        Heap::free(NonNull::new_unchecked(block.data));
+        match header.kind {
+            PayloadKind::Kept => kept::give_back(block.data),
+            _ => Heap::free(NonNull::new_unchecked(block.data)),
+        }
         let status = Status::delivered(header.envelope(), block.bytes, capacity);
         compared.map_or(status, |it| it.judge(status, buffer))
     }

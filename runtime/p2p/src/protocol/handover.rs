@@ -3,6 +3,7 @@
 use super::types::Compared;
 use super::{Block, Mark, Payload, eager, marked};
 use crate::P2p;
+use crate::kept;
 use crate::operation::{Job, JobRef, Mend, MendsOf, Offer, Operation, Side, copy_range};
 use crate::ring::PayloadKind;
 use cohort_alloc::Heap;
@@ -92,6 +93,25 @@ pub(crate) unsafe fn deliver_for_owner(
     }
 }
 
+/// The data of a message in a kept block, in a block of the claimed rank's heap; `None` when memory is short, and then
+/// nothing was done.
+///
+/// # Safety
+/// The message is in a kept block, and is not received otherwise.
+unsafe fn keep_copy(claim: &mut Claim<'_>, payload: &Payload<'_>) -> Option<NonNull<u8>> {
+    // SAFETY: the kind names the payload's type.
+    let kept = unsafe { payload.value::<Block>() };
+    let block = claim.alloc(kept.bytes.max(1) as usize)?;
+    // SAFETY: the caller's promise; the new block is as long.
+    unsafe {
+        let data = block.as_ptr();
+        data.copy_from_nonoverlapping(kept.data, kept.bytes as usize);
+        kept::give_back(kept.data);
+    }
+    kept.mark.came(kept.bytes, payload.header().envelope());
+    Some(block)
+}
+
 /// The data of an eager message in a block; `None` when memory is short.
 ///
 /// # Safety
@@ -107,6 +127,8 @@ unsafe fn keep(claim: &mut Claim<'_>, payload: &Payload<'_>) -> Option<Offer> {
             let block = match kind {
                 // SAFETY: as above.
                 PayloadKind::Marked => unsafe { marked::keep(claim, payload)? },
+                // SAFETY: as above; the message is not received otherwise.
+                PayloadKind::Kept => unsafe { keep_copy(claim, payload)? },
                 _ => {
                     let block = claim.alloc(usize::from(header.payload))?;
                     // SAFETY: the block has room for the payload.

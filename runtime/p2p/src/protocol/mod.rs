@@ -5,6 +5,7 @@
 //! | inline | up to [`crate::ring::PAYLOAD_MAX`] bytes | into the ring, out of it | [`eager`] |
 //! | marked | the same with a [`Mark`], with `COHORT_TRACE` | one more at either end | `marked` |
 //! | block | up to `COHORT_EAGER_MAX` | into a block of the sender's heap, out of it | [`eager`] |
+//! | kept block | the same, while one of the sender's few is free | into it, out of it | `kept.rs` |
 //! | block with its types | the same, with `COHORT_CHECK=members` | the same | `compared` |
 //! | offer | longer, and synchronous sends | one, from user buffer to user buffer | [`rendezvous`] |
 //! | job | offers of more than [`rendezvous::AT_ONCE_MAX`] bytes | the same one, by several ranks | `operation/job.rs` |
@@ -84,7 +85,7 @@ impl Mark {
 }
 
 /// Payload of a message whose packed data is in a block of the sender's heap. The
-/// receiver frees the block.
+/// receiver frees the block, or [gives it back](crate::kept) if the message's kind says so.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
@@ -155,7 +156,7 @@ impl Payload<'_> {
             match header.kind {
                 PayloadKind::Inline => u64::from(header.payload),
                 PayloadKind::Marked => u64::from(header.payload) - size_of::<Mark>() as u64,
-                PayloadKind::Block => self.value::<Block>().bytes,
+                PayloadKind::Block | PayloadKind::Kept => self.value::<Block>().bytes,
                 PayloadKind::Compared => self.value::<Compared>().block.bytes,
                 PayloadKind::Offer => self.value::<Offer>().bytes,
                 PayloadKind::Arrival => self.value::<Arrival>().bytes,
@@ -181,6 +182,7 @@ pub(crate) unsafe fn deliver(
             PayloadKind::Inline
             | PayloadKind::Marked
             | PayloadKind::Block
+            | PayloadKind::Kept
             | PayloadKind::Compared => {}
             PayloadKind::Offer => {
                 return rendezvous::receive(claim, payload.value(), envelope, request);

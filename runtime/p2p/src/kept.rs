@@ -1,0 +1,130 @@
+//! Blocks that a sender keeps for its messages of medium length, and uses again and again.
+//!
+//! A block of the heap goes back to it by way of lists that both ranks write, and when it is used again all others of
+//! its slab have been, so it has left the first-level caches. A kept block goes back by one store, and the one that was
+//! used last is used again. When all that a rank keeps are under way, its messages take blocks of the heap.
+//!
+//! # Protocol
+//! ```text
+//! holder of the sender's claim             whoever receives the message
+//! K1 is it free? (Acquire)
+//! K2 marks it as used
+//! K3 writes the data, sends the message    K4 reads the data
+//!                                          K5 marks it as free (Release)
+//! ```
+//! * Only K2 marks it as used, under the claim, so K1 and K2 need not be one step.
+//! * K5 is the receiver's last access, and pairs with K1: K3 comes after all of K4.
+//! * K2 comes before K5: the message's way from K3 to K4 orders them.
+//! * A message is received once, so there is one K5 for each K2.
+//!
+//! The mark shares a cache line with the first bytes of the data, which the next message writes anyway.
+
+use cohort_base::sync::atomic::{AtomicU32, Ordering};
+
+/// Whether a block carries a message.
+#[repr(C, align(16))]
+#[derive(Debug)]
+struct Mark(AtomicU32);
+
+impl Mark {
+    /// K1 and K2: takes the block, if it is free. By the holder of the sender's claim.
+    #[inline]
+    fn take(&self) -> bool {
+        let is_free = self.0.load(Ordering::Acquire) == 0;
+        if is_free {
+            self.0.store(1, Ordering::Relaxed);
+        }
+        is_free
+    }
+
+    /// K5: the message has been received.
+    #[inline]
+    fn give_back(&self) {
+        self.0.store(0, Ordering::Release);
+    }
+}
+
+#[cfg(not(loom))]
+pub(crate) use blocks::{Kept, give_back};
+
+#[cfg(not(loom))]
+mod blocks {
+    use super::{AtomicU32, Mark};
+    use cohort_alloc::Heap;
+    use core::ptr::null_mut;
+
+    /// Blocks that a rank keeps at most.
+    const BLOCKS: usize = 4;
+
+    /// Data of the longest message that a kept block carries.
+    const DATA: usize = 16 << 10;
+
+    /// A kept block.
+    #[repr(C)]
+    struct Block {
+        mark: Mark,
+        data: [u8; DATA],
+    }
+
+    /// What a rank keeps: made when they are first needed, never freed.
+    #[derive(Debug)]
+    pub(crate) struct Kept([*mut Block; BLOCKS]);
+
+    impl Kept {
+        /// No blocks yet.
+        pub(crate) const NONE: Self = Self([null_mut(); BLOCKS]);
+    }
+
+    impl Kept {
+        /// Room for a message of `bytes` bytes in a kept block, the first one that is free. `None`: none is, or the
+        /// message is too long. By the holder of the claim of the rank whose heap this is.
+        #[inline]
+        pub(crate) fn take(&mut self, heap: &Heap, bytes: u64) -> Option<*mut u8> {
+            if bytes > DATA as u64 {
+                return None;
+            }
+            for place in &mut self.0 {
+                if place.is_null() {
+                    *place = make(heap)?;
+                }
+                // SAFETY: kept blocks are never freed.
+                unsafe {
+                    if (**place).mark.take() {
+                        return Some((&raw mut (**place).data).cast());
+                    }
+                }
+            }
+            None
+        }
+    }
+
+    /// Makes a block, which is free; `None` when memory is short.
+    #[cold]
+    fn make(heap: &Heap) -> Option<*mut Block> {
+        // SAFETY: blocks are made under the claim, which allows the heap's use.
+        let block = unsafe { heap.alloc(size_of::<Block>(), 64)? };
+        let block = block.cast::<Block>().as_ptr();
+        // SAFETY: a fresh block that is large enough.
+        unsafe { (&raw mut (*block).mark).write(Mark(AtomicU32::new(0))) };
+        Some(block)
+    }
+
+    /// Gives a block back to its sender. From any task.
+    ///
+    /// # Safety
+    /// `data` came from [`Kept::take`], and nobody uses it any more.
+    #[inline]
+    pub(crate) unsafe fn give_back(data: *mut u8) {
+        // SAFETY: the caller's promise; kept blocks are never freed.
+        unsafe {
+            (*data
+                .byte_sub(core::mem::offset_of!(Block, data))
+                .cast::<Block>())
+            .mark
+            .give_back()
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests;

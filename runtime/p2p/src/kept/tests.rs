@@ -1,0 +1,63 @@
+use super::*;
+
+/// Under loom, which reports every unordered access.
+#[cfg(loom)]
+mod models {
+    use super::*;
+    use loom::cell::UnsafeCell;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    const MESSAGES: u32 = 3;
+
+    struct Way {
+        mark: Mark,
+        data: UnsafeCell<u32>,
+        /// Stands for the ring: messages sent.
+        sent: AtomicU32,
+    }
+
+    /// The data of a block that is used again is written after the one before has been read.
+    #[test]
+    fn a_block_is_free_when_it_is_used_again() {
+        loom::model(|| {
+            let way = Arc::new(Way {
+                mark: Mark(AtomicU32::new(0)),
+                data: UnsafeCell::new(0),
+                sent: AtomicU32::new(0),
+            });
+            let receiver = {
+                let way = Arc::clone(&way);
+                thread::spawn(move || {
+                    for number in 1..=MESSAGES {
+                        while way.sent.load(Ordering::Acquire) != number {
+                            thread::yield_now();
+                        }
+                        // SAFETY: loom checks that nobody writes the data meanwhile.
+                        assert_eq!(way.data.with(|data| unsafe { *data }), number);
+                        way.mark.give_back();
+                    }
+                })
+            };
+            for number in 1..=MESSAGES {
+                while !way.mark.take() {
+                    thread::yield_now();
+                }
+                // SAFETY: loom checks that nobody reads the data meanwhile.
+                way.data.with_mut(|data| unsafe { *data = number });
+                way.sent.store(number, Ordering::Release);
+            }
+            receiver.join().expect("the receiver ends");
+            assert!(way.mark.take());
+        });
+    }
+}
+
+#[cfg(not(loom))]
+#[test]
+fn a_block_is_taken_once_until_it_comes_back() {
+    let mark = Mark(AtomicU32::new(0));
+    assert!(mark.take() && !mark.take() && !mark.take());
+    mark.give_back();
+    assert!(mark.take() && !mark.take());
+}
