@@ -62,7 +62,9 @@ mod tell;
 mod want;
 
 #[cfg(not(loom))]
-pub use messages::{Received, irecv, isend, isend_owned, receive_or_start, recv, recv_into, send};
+pub use messages::{
+    Received, await_briefly, irecv, isend, isend_owned, receive_or_start, recv, recv_into, send,
+};
 #[cfg(not(loom))]
 pub use partitioned::Partitioned;
 #[cfg(not(loom))]

@@ -53,6 +53,12 @@ impl Posted {
         self.receives.count() == 0
     }
 
+    /// Number of receives.
+    #[inline]
+    pub(crate) fn count(&self) -> usize {
+        self.receives.count()
+    }
+
     /// Appends a receive.
     ///
     /// # Safety

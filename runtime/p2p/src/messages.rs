@@ -7,7 +7,7 @@ use crate::poll::{self, AtFront};
 use crate::protocol::{self, Payload, compared, eager, rendezvous};
 use crate::remote;
 use crate::ring::PayloadKind;
-use crate::state::{is_quiet, outbox_to, post_receive};
+use crate::state::{awaits_help, is_quiet, outbox_to, post_receive};
 use crate::tell::RoomFor;
 use cohort_base::sync::pause;
 use cohort_base::{LocalRank, Peer};
@@ -302,6 +302,35 @@ unsafe fn post_and_pull(claim: &mut Claim<'_>, request: *mut Operation, from: Op
         post_receive(claim, request);
         poll::pull_for(claim, from, request);
     }
+}
+
+/// Looks for the message of a receive that was started, in a call that waits for it alone: polls its sender's ring for
+/// a while, as a blocking receive does. Says whether the receive is complete. For the rank's own task.
+pub fn await_briefly(request: &RequestRef, from: Source) -> bool {
+    if request.is_complete() {
+        return true;
+    }
+    let (Some(receive), Some(peer)) = (Operation::of(request), sender_of(from)) else {
+        return false;
+    };
+    // SAFETY: the request is not released.
+    let rank = unsafe { receive.as_ref() }.request.owner();
+    if !rank.polls_directly() || rank.node().local(peer).is_none() {
+        return false;
+    }
+    let mut claim = rank.enter();
+    if claim.of::<P2p>().posted.count() != 1 || awaits_help(&mut claim) {
+        return false;
+    }
+    for _ in 0..DIRECT_POLLS {
+        // SAFETY: a receive of the claimed rank that is not released.
+        unsafe { poll::pull_for(&mut claim, Some(peer), receive.as_ptr()) };
+        if request.is_complete() {
+            return true;
+        }
+        pause();
+    }
+    false
 }
 
 /// The only sender whose messages fit, if there is only one.

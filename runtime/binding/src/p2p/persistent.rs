@@ -62,6 +62,13 @@ impl Plan for SendPlan {
 }
 
 impl Plan for ReceivePlan {
+    fn await_briefly(&self, begun: &RequestRef) -> bool {
+        match self.0.from {
+            Some(from) => cohort_engine::await_briefly(begun, from),
+            None => begun.is_complete(),
+        }
+    }
+
     fn begin(&self, process: &Process, comm: u32) -> Outcome<RequestRef> {
         let (message, rank) = (&self.0, process.objects.rank());
         let poster = Poster::of(rank, message.bytes(), || progress(process, comm));

@@ -27,6 +27,11 @@ pub trait Plan: Debug + 'static {
     fn sends(&self) -> Option<u64> {
         None
     }
+
+    /// Whether the operation that was begun is complete, in a call that waits for it alone: it may look for a moment.
+    fn await_briefly(&self, begun: &RequestRef) -> bool {
+        begun.is_complete()
+    }
 }
 
 /// A persistent operation.
@@ -64,6 +69,11 @@ impl<P: Plan> RequestKind for Persistent<P> {
     fn is_complete(&self) -> bool {
         let active = self.active.borrow();
         active.as_ref().is_none_or(|request| request.is_complete())
+    }
+
+    fn await_briefly(&self) -> bool {
+        let active = self.active.borrow();
+        (active.as_ref()).is_none_or(|begun| self.plan.await_briefly(begun))
     }
 
     /// Under the claim, as every look of a thread that waits.
