@@ -19,8 +19,8 @@ pub(crate) enum Kind {
     Huge { length: usize },
 }
 
-/// Begins every slab, run and huge mapping. It has a cache line of its own: tasks that free blocks write to it, and what
-/// follows it is written with each block that is allocated.
+/// Begins every slab, run and huge mapping. It has a cache line of its own: tasks that free blocks write to it, and
+/// what follows it is written with each block that is allocated.
 #[repr(C, align(64))]
 pub(crate) struct Header {
     /// Where its blocks return to; first, since the heap finds the header by it.
