@@ -1,8 +1,8 @@
 //! Names of endpoints whose memory is a file below `/dev/shm`, and the files that dead processes left there.
 //!
-//! A name is `cohort-NAMESPACE-PROCESS-RANDOM`. libfabric appends to it and removes the file when the endpoint closes;
-//! a process that was killed leaves it behind. The file's process is surely dead if none has its number in the namespace
-//! of process ids that the name says: a namespace's own number is free only when all of its processes are gone.
+//! A name is `cohort-NAMESPACE-PROCESS-RANDOM`. libfabric appends to it and removes the file when the endpoint
+//! closes; a process that was killed leaves it behind. The file's process is surely dead if none has its number in the
+//! namespace of process ids that the name says: a namespace's own number is free only when all its processes are gone.
 
 use crate::random;
 use std::ffi::CString;
