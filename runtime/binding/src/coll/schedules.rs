@@ -239,7 +239,9 @@ impl<A: Abi> Arguments<A> {
         match self {
             Self::Barrier => true,
             Self::Bcast { buffer, .. } => buffer.bytes() <= coll::SMALL_MAX,
-            Self::Allreduce(operands) => operands.bytes() <= coll::SMALL_MAX,
+            Self::Allreduce(operands) | Self::Reduce { operands, .. } => {
+                operands.bytes() <= coll::SMALL_MAX
+            }
             _ => false,
         }
     }
