@@ -11,11 +11,11 @@
 #include <errno.h>
 #include <malloc.h>
 #include <stdint.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { BYTES = 16 << 20, ROUNDS = 16, PAGES = BYTES / 4096 };
+#include "pages.h"
 
 static const char LIBRARY[] = "libcohort_malloc.so";
 
@@ -62,19 +62,6 @@ static void functions(void) {
     char *text = strdup("the C library's own allocation");
     CHECK(malloc_usable_size(text) >= strlen(text) + 1);
     free(text);
-}
-
-static long faults(void) {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return usage.ru_minflt;
-}
-
-static void use(void) {
-    char *block = malloc(BYTES);
-    CHECK(block != NULL);
-    for (size_t at = 0; at < BYTES; at += 4096) ((volatile char *)block)[at] = 1;
-    free(block);
 }
 
 // The second block may be taken elsewhere than the first one; soon there is no new page.

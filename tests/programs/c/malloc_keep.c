@@ -2,24 +2,9 @@
 // same pages. One of this size is otherwise mapped and unmapped each time.
 //# ranks: 2
 //# settings: COHORT_MALLOC=keep
-#include "check.h"
-#include <stdlib.h>
-#include <sys/resource.h>
 
 enum { BYTES = 48 << 20, ROUNDS = 4, PAGES = BYTES / 4096 };
-
-static long faults(void) {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return usage.ru_minflt;
-}
-
-static void use(void) {
-    char *block = malloc(BYTES);
-    CHECK(block != NULL);
-    for (size_t at = 0; at < BYTES; at += 4096) ((volatile char *)block)[at] = 1;
-    free(block);
-}
+#include "pages.h"
 
 int main(int argc, char **argv) {
     start(&argc, &argv);
