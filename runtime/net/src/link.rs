@@ -9,7 +9,8 @@
 //! and [`MESSAGE_COST`] of the pair's window of [`WINDOW`] bytes; the receiver gives the cost back when it
 //! has delivered the message, in the headers of its own packets or, when half a window has come together, in
 //! a packet of its own. A sender whose window is used up offers its messages instead: then the
-//! data stays with the sender, blocking sends wait, and the receiver's memory is bounded.
+//! data stays with the sender, blocking sends wait, and the receiver's memory is bounded. The receiver asks for the data
+//! of short offers when it keeps less than a window of messages that nobody has taken.
 
 use crate::receiver::hooks;
 use crate::wire::{Header, Kind};
@@ -18,7 +19,7 @@ use cohort_alloc::Heap;
 use cohort_base::{LocalRank, Peer, WorldRank};
 use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
-use cohort_core::list::{Linked, Links};
+use cohort_core::list::{Linked, Links, List};
 use cohort_fabric::{Refused, Sent, TOGETHER_MAX};
 use cohort_steal::TaskKind;
 use core::ffi::c_void;
@@ -53,6 +54,10 @@ pub struct Link {
     used: u64,
     /// Window of the peer that is to be given back.
     owed: u64,
+    /// Cost of the peer's messages that are kept here until receives take them.
+    pub kept: u64,
+    /// Its offers whose data is asked for when less is kept.
+    pub waiting: List<InWaiting, 0>,
     /// The peer has said goodbye: it may leave at any time.
     pub is_closed: bool,
     links: Links<Self>,
@@ -64,6 +69,22 @@ impl Linked<IN_BUSY> for Link {
     unsafe fn links(this: *mut Self) -> *mut Links<Self> {
         // SAFETY: the caller's promise.
         unsafe { &raw mut (*this).links }
+    }
+}
+
+/// An offer that waits for room: the beginning of what its receiver remembers of it.
+#[derive(Debug)]
+pub struct InWaiting(Links<Self>);
+
+impl InWaiting {
+    /// Of an offer that does not wait.
+    pub const NONE: Self = Self(Links::NONE);
+}
+
+impl Linked<0> for InWaiting {
+    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
+        // SAFETY: the caller's promise.
+        unsafe { &raw mut (*this).0 }
     }
 }
 
@@ -84,6 +105,8 @@ impl Link {
             in_flight: 0,
             used: 0,
             owed: 0,
+            kept: 0,
+            waiting: List::EMPTY,
             is_closed: false,
             links: Links::NONE,
             earlier: null_mut(),

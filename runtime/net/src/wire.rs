@@ -14,7 +14,7 @@ pub enum Kind {
     /// A message whose data follows. With [`SYNCHRONOUS`] the sender waits for `Done`.
     Eager = 1,
     /// A message whose data stays with the sender until it is wanted; with [`READABLE`] it lies in
-    /// `region`.
+    /// `region`. With [`SYNCHRONOUS`] it must not be wanted before a receive takes it.
     Offer,
     /// Receiver to sender: send the first `bytes` bytes of offer `id` as data for `receive`.
     Clear,
@@ -34,7 +34,7 @@ pub enum Kind {
     Window,
 }
 
-/// Flag of [`Kind::Eager`].
+/// Flag of [`Kind::Eager`] and [`Kind::Offer`].
 pub const SYNCHRONOUS: u8 = 1;
 /// Flag of [`Kind::Offer`].
 pub const READABLE: u8 = 2;

@@ -148,6 +148,18 @@ impl Payload<'_> {
         (self.header().kind == PayloadKind::Offer).then(|| unsafe { self.value() })
     }
 
+    /// Where the message from another node is that this one is.
+    ///
+    /// # Safety
+    /// The header's kind says that it is one.
+    unsafe fn arrival(&self) -> *mut Arrival {
+        match self {
+            // SAFETY: the caller's promise.
+            Self::Stored(stored) => unsafe { Arrival::of(*stored) },
+            Self::Ring(_) => unreachable!("rings have messages of this node"),
+        }
+    }
+
     /// Bytes of data of the message.
     pub(crate) fn bytes(&self) -> u64 {
         let header = self.header();
@@ -159,7 +171,7 @@ impl Payload<'_> {
                 PayloadKind::Block | PayloadKind::Kept => self.value::<Block>().bytes,
                 PayloadKind::Compared => self.value::<Compared>().block.bytes,
                 PayloadKind::Offer => self.value::<Offer>().bytes,
-                PayloadKind::Arrival => self.value::<Arrival>().bytes,
+                PayloadKind::Arrival => (*self.arrival()).bytes,
             }
         }
     }
@@ -188,7 +200,7 @@ pub(crate) unsafe fn deliver(
                 return rendezvous::receive(claim, payload.value(), envelope, request);
             }
             PayloadKind::Arrival => {
-                return remote::deliver(claim, payload.value(), envelope, request);
+                return remote::deliver(claim, &mut *payload.arrival(), envelope, request);
             }
         }
         if !claim.is_by_owner() {

@@ -4,11 +4,12 @@
 //! need nothing special. Events are handled in two steps, because a transport may not be called
 //! while it hands them out: packets change the state, then the network calls for what has come of it.
 
+mod arrival;
 mod receive;
 mod send;
 mod traced;
 
-pub(crate) use receive::{Arrival, deliver};
+pub(crate) use arrival::{Arrival, deliver};
 pub(crate) use send::{cancel, isend, isend_owned};
 
 use cohort_base::{LocalRank, Peer};
@@ -83,13 +84,13 @@ impl Receiver for Remote {
     fn packet(claim: &mut Claim<'_>, from: Peer, header: &Header, body: &[u8]) -> Option<u64> {
         match header.kind()? {
             Kind::Eager if body.len() as u64 == header.bytes => {
-                return Some(receive::arrive(claim, from, header, Some(body)));
+                return Some(arrival::arrive(claim, from, header, Some(body)));
             }
-            Kind::Offer => return Some(receive::arrive(claim, from, header, None)),
+            Kind::Offer => return Some(arrival::arrive(claim, from, header, None)),
             Kind::Data => return receive::data(claim, from, header, body),
             Kind::Clear => send::cleared(claim, from, header)?,
             Kind::Done => send::done(claim, from, header)?,
-            Kind::Retract => receive::retract(claim, from, header.id),
+            Kind::Retract => arrival::retract(claim, from, header.id),
             Kind::Retracted => send::retracted(claim, from, header)?,
             _ => return None,
         }

@@ -1,31 +1,28 @@
-//! Messages from remote peers.
+//! Data of offers on its way.
 //!
-//! A message that arrives is matched at once: with its data it is delivered or stored, as an offer it is taken
-//! or stored. The data of a taken offer is read straight into the receiver's buffer (through pieces
-//! that are unpacked if that is not one run of bytes), or asked for in packets.
+//! The data of a taken offer is read straight into the receiver's buffer (through pieces
+//! that are unpacked if that is not one run of bytes), or asked for in packets. Data that is asked for before a receive
+//! takes the message (`arrival.rs`) comes in packets into a block.
 
-use super::{Remote, traced};
-use crate::P2p;
-use crate::matching::Stored;
+use super::Remote;
+use super::arrival::{self, Arrival, Data};
 use crate::operation::Operation;
-use crate::ring::{self, PayloadKind};
-use crate::state::unpost_receive;
 use cohort_alloc::Heap;
 use cohort_base::{LocalRank, Peer};
 use cohort_core::claim::Claim;
 use cohort_core::list::{Linked, Links};
-use cohort_core::message::{Envelope, Status};
+use cohort_core::message::Status;
 use cohort_core::subsystem::{Mark, hooks};
 use cohort_datatype as datatype;
 use cohort_fabric::{Direction, Refused, Region, Transfer};
 use cohort_net::fail;
-use cohort_net::link::{answer, owe};
+use cohort_net::link::answer;
 use cohort_net::names::{self, Name, What};
-use cohort_net::wire::{Header, Kind, MATCHED, READABLE, SYNCHRONOUS};
-use cohort_net::{Net, READ, kick};
+use cohort_net::wire::{Header, Kind, READABLE};
+use cohort_net::{Net, READ};
 use cohort_steal::TaskKind;
 use core::mem::size_of;
-use core::ptr::{NonNull, null};
+use core::ptr::{NonNull, null_mut};
 
 /// Reads of one message that may be under way at a time.
 const READS_DEPTH: u32 = 4;
@@ -37,30 +34,17 @@ const PIECE_BYTES: u64 = 64 << 10;
 /// [`Links`] of the list of receives.
 pub(super) const IN_READING: u8 = 0;
 
-/// A message from a remote peer that waits to be delivered: the payload of a stored message.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Arrival {
-    peer: Peer,
-    /// Of the packet's header.
-    flags: u8,
-    /// Whether the data came with the message.
-    has_data: bool,
-    /// Whether `data` is a block of the heap that goes with this arrival.
-    is_stored: bool,
-    /// Of the packet's header.
-    message: u32,
-    pub(crate) bytes: u64,
-    id: u64,
-    region: Region,
-    data: *const u8,
-}
-
-/// A receive whose data is on its way.
+/// Data on its way.
 #[derive(Debug)]
 pub(crate) struct Inbound {
+    /// The receive; null while none has taken the message.
     request: *mut Operation,
+    /// Its status, if there is one.
     status: Status,
+    /// Where the data goes that was asked for before a receive took the message; else null.
+    block: *mut u8,
+    /// The message that no receive has taken, else null.
+    arrival: *mut Arrival,
     peer: Peer,
     /// By which the sender sends data in packets; 0 if it is read.
     name: Name,
@@ -101,171 +85,135 @@ struct Piece {
     is_packed: bool,
 }
 
-/// A message or an offer has arrived. Returns the bytes that were copied into a user's buffer.
-pub(super) fn arrive(
-    claim: &mut Claim<'_>,
-    peer: Peer,
-    packet: &Header,
-    data: Option<&[u8]>,
-) -> u64 {
-    let envelope = packet.envelope();
-    let mut arrival = Arrival {
-        peer,
-        flags: packet.flags,
-        has_data: data.is_some(),
-        is_stored: false,
-        message: packet.message,
-        bytes: packet.bytes,
-        id: packet.id,
-        region: packet.region,
-        data: data.map_or(null(), <[u8]>::as_ptr),
-    };
-    let request = claim.of::<P2p>().posted.find(&envelope);
-    if !request.is_null() {
-        // SAFETY: a posted request is valid and pending, and ours once it is out of the queue.
-        return unsafe {
-            unpost_receive(claim, request);
-            deliver(claim, arrival, envelope, request)
-        };
-    }
-    if store(claim, envelope, &mut arrival).is_none() {
-        fail::no_memory(claim.rank(), peer);
-    }
-    0
-}
-
-/// Stores an arrival that no posted receive takes, with a copy of its data.
-fn store(claim: &mut Claim<'_>, envelope: Envelope, arrival: &mut Arrival) -> Option<()> {
-    let bytes = if arrival.has_data {
-        arrival.bytes as usize
-    } else {
-        0
-    };
-    if bytes > 0 {
-        let block = claim.alloc(bytes)?;
-        // SAFETY: the data is the packet's, of this length; the block is fresh.
-        unsafe { block.as_ptr().copy_from_nonoverlapping(arrival.data, bytes) };
-        arrival.data = block.as_ptr();
-        arrival.is_stored = true;
-    }
-    let stored = Stored::make(claim, header(envelope))?;
-    let heap = claim.heap();
-    // SAFETY: the block has room for the payload, and is in no queue.
-    unsafe {
-        Stored::payload(stored.as_ptr())
-            .cast::<Arrival>()
-            .write(*arrival);
-        claim.of::<P2p>().unexpected.insert(stored.as_ptr(), heap);
-    }
-    Some(())
-}
-
-/// The header of a stored arrival.
-pub(crate) fn header(envelope: Envelope) -> ring::Header {
-    ring::Header::new(envelope, PayloadKind::Arrival, size_of::<Arrival>())
-}
-
-/// Delivers a matched arrival to a receive that is in no queue, or begins to. Returns the bytes that
-/// were copied already.
-///
-/// # Safety
-/// `request` is a pending receive of the claimed rank; the arrival was not delivered before.
-#[cold]
-pub(crate) unsafe fn deliver(
-    claim: &mut Claim<'_>,
-    arrival: Arrival,
-    envelope: Envelope,
-    request: *mut Operation,
-) -> u64 {
-    if arrival.message != 0 {
-        traced::matched(
-            claim,
-            arrival.peer,
-            envelope,
-            arrival.bytes,
-            arrival.message,
-        );
-    }
-    // SAFETY: the caller's promise.
-    let capacity = unsafe { (*request).buffer() }.bytes();
-    let status = Status::delivered(envelope, arrival.bytes, capacity);
-    let wanted = status.bytes as u64;
-    // SAFETY: the caller's promise; the data has `arrival.bytes` bytes.
-    let copied = unsafe {
-        if arrival.has_data {
-            datatype::unpack((*request).buffer(), 0, arrival.data, wanted);
-            drop_data(claim, &arrival);
-            if arrival.flags & SYNCHRONOUS != 0 {
-                answer(claim, arrival.peer, Header::new(Kind::Done, arrival.id));
-            }
-            Operation::complete(request, status);
-            wanted
-        } else if wanted == 0 {
-            answer(claim, arrival.peer, Header::new(Kind::Done, arrival.id));
-            Operation::complete(request, status);
-            0
-        } else {
-            fetch(claim, &arrival, request, status);
-            0
-        }
-    };
-    kick(claim);
-    copied
-}
-
-/// Frees the data that came with an arrival and notes that its cost is to be given back.
-fn drop_data(claim: &mut Claim<'_>, arrival: &Arrival) {
-    if arrival.is_stored
-        && let Some(block) = NonNull::new(arrival.data.cast_mut())
-    {
-        // SAFETY: `store` made it for this arrival, which is over.
-        unsafe { Heap::free(block) };
-    }
-    if arrival.has_data {
-        owe(claim, arrival.peer, arrival.bytes);
-    }
-}
-
 /// Begins to move the data of a taken offer.
 ///
 /// # Safety
 /// `request` is a pending receive of the claimed rank in no queue, with room for the data.
-unsafe fn fetch(claim: &mut Claim<'_>, arrival: &Arrival, request: *mut Operation, status: Status) {
-    let Some(block) = claim.alloc(size_of::<Inbound>()) else {
+pub(super) unsafe fn fetch(
+    claim: &mut Claim<'_>,
+    arrival: &Arrival,
+    request: *mut Operation,
+    status: Status,
+) {
+    let Some(inbound) = Inbound::make(claim, arrival, status.bytes as u64) else {
         fail::no_memory(claim.rank(), arrival.peer);
     };
-    let inbound = block.cast::<Inbound>();
-    let wanted = status.bytes as u64;
-    // SAFETY: a fresh block of the right size, in no list.
+    // SAFETY: fresh, in no list.
     unsafe {
-        inbound.write(Inbound {
-            request,
-            status,
-            peer: arrival.peer,
-            name: 0,
-            id: arrival.id,
-            region: arrival.region,
-            wanted,
-            next: 0,
-            done: 0,
-            pieces: 0,
-            mark: hooks::under_way(claim),
-            links: Links::NONE,
-        });
+        (*inbound.as_ptr()).request = request;
+        (*inbound.as_ptr()).status = status;
         if arrival.flags & READABLE != 0 {
             claim.of::<Remote>().reading.push(inbound.as_ptr());
-        } else {
-            let Ok(name) = names::name(claim, What::Receive, arrival.peer, inbound) else {
-                fail::no_memory(claim.rank(), arrival.peer);
-            };
-            (*inbound.as_ptr()).name = name;
-            let mut header = Header::new(Kind::Clear, arrival.id);
-            header.bytes = wanted;
-            header.receive = name;
-            answer(claim, arrival.peer, header);
+        } else if Inbound::ask(inbound, claim).is_none() {
+            fail::no_memory(claim.rank(), arrival.peer);
         }
     }
     claim.expect_more(TaskKind::Net);
+}
+
+/// Asks for the data of a message that no receive has taken. `None` without memory: nothing was done.
+///
+/// # Safety
+/// `arrival` is an offer of data that cannot be read, and stays where it is until it is taken ([`hand_over`]).
+pub(super) unsafe fn fetch_early(claim: &mut Claim<'_>, arrival: NonNull<Arrival>) -> Option<()> {
+    // SAFETY: the caller's promise; all that is used is fresh.
+    unsafe {
+        let bytes = arrival.as_ref().bytes;
+        let block = claim.alloc(bytes as usize)?;
+        let asked = Inbound::make(claim, arrival.as_ref(), bytes).and_then(|inbound| {
+            (*inbound.as_ptr()).block = block.as_ptr();
+            (*inbound.as_ptr()).arrival = arrival.as_ptr();
+            let asked = Inbound::ask(inbound, claim);
+            if asked.is_none() {
+                claim.free_local(inbound.cast());
+            }
+            asked.map(|()| inbound)
+        });
+        let Some(inbound) = asked else {
+            claim.free_local(block);
+            return None;
+        };
+        (*arrival.as_ptr()).data = Data::Coming(inbound);
+    }
+    claim.expect_more(TaskKind::Net);
+    Some(())
+}
+
+/// Gives a receive the message whose data is on its way into a block.
+///
+/// # Safety
+/// `inbound` is that of an arrival, which ends here; `request` is a pending receive of the claimed rank in no queue.
+pub(super) unsafe fn hand_over(inbound: NonNull<Inbound>, request: *mut Operation, status: Status) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        (*inbound.as_ptr()).request = request;
+        (*inbound.as_ptr()).status = status;
+        (*inbound.as_ptr()).arrival = null_mut();
+    }
+}
+
+impl Inbound {
+    /// One for so many bytes of an offer's data, with no place for them yet.
+    fn make(claim: &mut Claim<'_>, arrival: &Arrival, wanted: u64) -> Option<NonNull<Self>> {
+        let inbound = claim.alloc(size_of::<Self>())?.cast::<Self>();
+        // SAFETY: a fresh block of the right size.
+        unsafe {
+            inbound.write(Self {
+                request: null_mut(),
+                status: Status::EMPTY,
+                block: null_mut(),
+                arrival: null_mut(),
+                peer: arrival.peer,
+                name: 0,
+                id: arrival.id,
+                region: arrival.region,
+                wanted,
+                next: 0,
+                done: 0,
+                pieces: 0,
+                mark: hooks::under_way(claim),
+                links: Links::NONE,
+            });
+        }
+        Some(inbound)
+    }
+
+    /// Asks the sender for the data in packets. `None` without memory.
+    ///
+    /// # Safety
+    /// It is the claimed rank's, without a name.
+    unsafe fn ask(this: NonNull<Self>, claim: &mut Claim<'_>) -> Option<()> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let peer = this.as_ref().peer;
+            let name = names::name(claim, What::Receive, peer, this).ok()?;
+            (*this.as_ptr()).name = name;
+            let mut header = Header::new(Kind::Clear, this.as_ref().id);
+            header.bytes = this.as_ref().wanted;
+            header.receive = name;
+            answer(claim, peer, header);
+        }
+        Some(())
+    }
+
+    /// Stores data that came in a packet.
+    ///
+    /// # Safety
+    /// The data is within what is wanted, and the next after what is there.
+    unsafe fn take(&mut self, offset: u64, data: &[u8]) {
+        let length = data.len();
+        // SAFETY: the caller's promise; the block has room for all data, and a receive has a buffer.
+        unsafe {
+            if self.block.is_null() {
+                let buffer = (*self.request).buffer();
+                datatype::unpack(buffer, offset, data.as_ptr(), length as u64);
+            } else {
+                let into = self.block.add(offset as usize);
+                into.copy_from_nonoverlapping(data.as_ptr(), length);
+            }
+        }
+        self.done += length as u64;
+    }
 }
 
 /// Data that was asked for in packets. Returns the bytes copied; none if nobody has asked for these.
@@ -278,9 +226,7 @@ pub(super) fn data(claim: &mut Claim<'_>, peer: Peer, header: &Header, body: &[u
         if header.bytes != (*inbound).done || length > (*inbound).wanted - (*inbound).done {
             return None;
         }
-        let buffer = (*(*inbound).request).buffer();
-        datatype::unpack(buffer, header.bytes, body.as_ptr(), length);
-        (*inbound).done += length;
+        (*inbound).take(header.bytes, body);
         if (*inbound).done == (*inbound).wanted {
             complete(claim, inbound);
         }
@@ -424,42 +370,33 @@ pub(super) unsafe fn read_failed(claim: &mut Claim<'_>, token: u64, code: i32) -
     fail::broken(claim.rank(), peer, code)
 }
 
-/// Completes a receive that has all its data.
+/// All data has come: completes the receive, or leaves the data with the message.
 ///
 /// # Safety
 /// It is the claimed rank's and in no list.
 unsafe fn complete(claim: &mut Claim<'_>, inbound: *mut Inbound) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's promise; a message that no receive has taken stays where it is.
     unsafe {
-        Operation::complete((*inbound).request, (*inbound).status);
+        let Inbound {
+            request,
+            status,
+            block,
+            ..
+        } = *inbound;
+        if let Some(arrival) = (*inbound).arrival.as_mut() {
+            arrival.data = Data::Stored(block);
+        } else {
+            if let Some(block) = NonNull::new(block) {
+                let buffer = (*request).buffer();
+                datatype::unpack(buffer, 0, block.as_ptr(), status.bytes as u64);
+                Heap::free(block);
+                arrival::release(claim, (*inbound).peer, (*inbound).wanted);
+            }
+            Operation::complete(request, status);
+        }
         names::forget(claim, (*inbound).name);
         hooks::over(claim, (*inbound).mark);
         claim.free_local(NonNull::new_unchecked(inbound).cast());
     }
     claim.expect_less(TaskKind::Net);
-}
-
-/// A sender wants a message back: forgets it unless it is matched, and says which.
-pub(super) fn retract(claim: &mut Claim<'_>, peer: Peer, id: u64) {
-    let found = claim.of::<P2p>().unexpected.find_where(|stored| {
-        // SAFETY: elements of the queue are valid; the kind names the payload's type.
-        unsafe {
-            (*stored).header.kind == PayloadKind::Arrival && {
-                let arrival = &*Stored::payload(stored).cast::<Arrival>();
-                arrival.peer == peer && arrival.id == id
-            }
-        }
-    });
-    let mut reply = Header::new(Kind::Retracted, id);
-    match NonNull::new(found) {
-        // SAFETY: as above; it is ours once it is out of the queue.
-        Some(stored) => unsafe {
-            claim.of::<P2p>().unexpected.remove(found);
-            let arrival = Stored::payload(found).cast::<Arrival>().read();
-            claim.free_local(stored.cast());
-            drop_data(claim, &arrival);
-        },
-        None => reply.flags = MATCHED,
-    }
-    answer(claim, peer, reply);
 }

@@ -125,7 +125,7 @@ pub(crate) unsafe fn isend(
         let outbound = Outbound::make(claim, request.as_ptr(), to, data, buffer.bytes());
         let sent = match outbound {
             Some(outbound) if fits => send_eagerly(claim, link, buffer, envelope, outbound),
-            Some(outbound) => offer(claim, net, link, outbound, envelope),
+            Some(outbound) => offer(claim, net, link, outbound, envelope, mode),
             None => {
                 if fits {
                     link.as_mut().give_window(link::cost(buffer.bytes()));
@@ -191,7 +191,7 @@ unsafe fn send_block(
         }
         let outbound = Outbound::make(claim, null_mut(), to, block.as_ptr(), bytes)
             .ok_or(EngineError::OutOfMemory)?;
-        offer(claim, net, link, outbound, envelope)?;
+        offer(claim, net, link, outbound, envelope, SendMode::Standard)?;
         (*outbound).block = block.as_ptr();
     }
     Ok(())
@@ -270,19 +270,23 @@ unsafe fn offer(
     link: NonNull<Link>,
     outbound: *mut Outbound,
     envelope: Envelope,
+    mode: SendMode,
 ) -> Result<(), EngineError> {
     // SAFETY: the caller's promise.
     unsafe {
         let (endpoint, caller) = (claim.rank().id(), claim.caller());
         let (data, bytes) = ((*outbound).data, (*outbound).bytes);
         let mut header = traced::header(claim, Kind::Offer, envelope, bytes, (*outbound).name);
+        if mode == SendMode::Synchronous {
+            header.flags = SYNCHRONOUS;
+        }
         if !data.is_null() && net.limits.transfer > 0 && bytes > net.eager_max {
             // Memory that cannot be exposed travels in packets.
             let exposed = net
                 .transport
                 .expose(endpoint, caller, data.cast_mut(), bytes as usize);
             if let Ok(region) = exposed {
-                header.flags = READABLE;
+                header.flags |= READABLE;
                 header.region = region;
                 (*outbound).region = Some(region);
             }

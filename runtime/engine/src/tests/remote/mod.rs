@@ -1,6 +1,7 @@
 //! Messages between nodes that a made-up network joins: one property per test.
 
 mod messages;
+mod room;
 mod traffic;
 mod watching;
 

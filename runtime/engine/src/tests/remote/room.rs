@@ -1,0 +1,198 @@
+//! Short messages that no receive has taken: how many are kept, and which sends wait.
+
+use super::*;
+use crate::{improbe, imrecv};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::vec;
+
+/// Two nodes with one rank each.
+const PAIR: [&[WorldRank]; 2] = [&[0], &[1]];
+
+/// Messages of this length fill a window, and travel with their data.
+const LENGTH: usize = 4000;
+const FILL: i32 = (cohort_net::link::WINDOW / (LENGTH as u64 + 128)) as i32;
+
+/// Sends that wait for their ends, in an order that is not that of the receives. What is kept is less than a window
+/// whenever the receiver waits for a message that was not sent.
+#[test]
+fn sends_wait_for_receives_only_while_a_window_is_full() {
+    const TAGS: i32 = 20;
+    for options in networks() {
+        let ranks = Ranks::new(&PAIR, options, settings(Progress::Steal, WaitMode::Auto));
+        ranks.run(|rank| {
+            for round in 0..60 {
+                let length = |tag: i32| (((tag * 977 + round * 53) as usize) % LENGTH) & !0x3f;
+                for tag in 0..TAGS {
+                    let far = TAGS - 1 - tag;
+                    if rank.world_rank() == 0 {
+                        let data = pattern(length(far), far as usize);
+                        send_bytes(rank, 1, far, &data, SendMode::Standard);
+                    } else {
+                        let mut data = vec![0; length(tag)];
+                        let status = recv_bytes(rank, from(rank, 0), Tag::Is(tag), &mut data);
+                        assert_eq!(status.bytes as usize, length(tag));
+                        assert!(data == pattern(length(tag), tag as usize));
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Fills the window, so that what is sent next is offered; then has the receiver take some of it, and tells what came.
+fn beyond_the_window(
+    options: Options,
+    send: impl Fn(&Rank) + Sync,
+    receive: impl Fn(&Rank) + Sync,
+) {
+    let ranks = Ranks::new(&PAIR, options, Settings::DEFAULT);
+    let are_sent = AtomicBool::new(false);
+    ranks.run(|rank| {
+        let data = pattern(LENGTH, 0);
+        if rank.world_rank() == 0 {
+            for _ in 0..FILL {
+                assert!(start_send(rank, 1, 0, &data, SendMode::Standard).is_complete());
+            }
+            send(rank);
+            are_sent.store(true, Ordering::Release);
+            recv_bytes(rank, from(rank, 1), Tag::Is(9), &mut []);
+            return;
+        }
+        while !are_sent.load(Ordering::Acquire) {
+            wait::progress(owner(rank));
+        }
+        receive(rank);
+        send_bytes(rank, 0, 9, &[], SendMode::Standard);
+    });
+}
+
+/// Receives some of the messages that fill the window.
+fn drain(rank: &Rank, count: i32) {
+    for _ in 0..count {
+        let mut data = vec![0; LENGTH];
+        recv_bytes(rank, from(rank, 0), Tag::Is(0), &mut data);
+        assert!(data == pattern(LENGTH, 0));
+    }
+}
+
+#[test]
+fn what_came_early_is_received_probed_and_cut_like_any_message() {
+    for options in networks() {
+        let data: &'static [u8] = pattern(LENGTH, 3).leak();
+        let send = |rank: &Rank| {
+            for tag in 1..5 {
+                let length = [0, 100, LENGTH, LENGTH, LENGTH][tag as usize];
+                let request = start_send(rank, 1, tag, &data[..length], SendMode::Standard);
+                assert!(!request.is_complete(), "the window is full");
+                request.release(&mut rank.enter());
+            }
+        };
+        for turns in [0, 1, 1000] {
+            let receive = |rank: &Rank| {
+                drain(rank, 10);
+                // Nothing has come yet, some, or all.
+                for _ in 0..turns {
+                    wait::progress(owner(rank));
+                }
+                let (message, status) = loop {
+                    let found = improbe(&mut rank.enter(), from(rank, 0), CONTEXT, Tag::Is(2));
+                    if let Some(found) = found {
+                        break found;
+                    }
+                };
+                assert_eq!(status.bytes as usize, LENGTH);
+                let mut short = vec![0; 1000];
+                let cut = recv_bytes(rank, from(rank, 0), Tag::Is(3), &mut short);
+                assert_eq!((cut.bytes, cut.error), (1000, Status::TRUNCATE));
+                assert!(short == data[..1000]);
+                let mut whole = vec![0; LENGTH];
+                let room = Buffer::of_bytes(whole.as_mut_ptr(), LENGTH as u64);
+                // SAFETY: the data is kept until completion.
+                let request = unsafe { imrecv(&mut rank.enter(), message, room) };
+                finish(rank, request.expect("memory"));
+                assert!(whole == data);
+                let status = recv_bytes(rank, from(rank, 0), Tag::Is(1), &mut whole);
+                assert_eq!(status.bytes, 100);
+                let none = recv_bytes(rank, from(rank, 0), Tag::Is(4), &mut []);
+                assert_eq!((none.bytes, none.error), (0, Status::TRUNCATE));
+                drain(rank, FILL - 10);
+            };
+            beyond_the_window(options, send, receive);
+        }
+    }
+}
+
+#[test]
+fn a_synchronous_send_beyond_the_window_waits_for_its_receive() {
+    for options in networks() {
+        let data = pattern(100, 5);
+        let is_taken = AtomicBool::new(false);
+        let ranks = Ranks::new(&PAIR, options, Settings::DEFAULT);
+        ranks.run(|rank| {
+            if rank.world_rank() == 0 {
+                let fill = pattern(LENGTH, 0);
+                for _ in 0..FILL {
+                    let request = start_send(rank, 1, 0, &fill, SendMode::Standard);
+                    assert!(request.is_complete());
+                }
+                let waits = start_send(rank, 1, 1, &data, SendMode::Synchronous);
+                let is_kept = start_send(rank, 1, 2, &data, SendMode::Standard);
+                finish(rank, is_kept);
+                assert!(!waits.is_complete());
+                is_taken.store(true, Ordering::Release);
+                finish(rank, waits);
+                return;
+            }
+            drain(rank, FILL);
+            while !is_taken.load(Ordering::Acquire) {
+                wait::progress(owner(rank));
+            }
+            for tag in [2, 1] {
+                let mut received = vec![0; 100];
+                recv_bytes(rank, from(rank, 0), Tag::Is(tag), &mut received);
+                assert!(received == data);
+            }
+        });
+    }
+}
+
+/// A send is cancelled, or its message arrives; never both, and never neither.
+#[test]
+fn a_send_beyond_the_window_is_cancelled_or_arrives() {
+    for options in networks() {
+        for early in [false, true] {
+            let data: &'static [u8] = pattern(200, 6).leak();
+            let ranks = Ranks::new(&PAIR, options, Settings::DEFAULT);
+            ranks.run(|rank| {
+                if rank.world_rank() == 1 {
+                    let drained = if early { 10 } else { 0 };
+                    drain(rank, drained);
+                    let mut came = vec![0; 200];
+                    let last = recv_bytes(rank, from(rank, 0), Tag::Is(2), &mut came[..1]);
+                    let arrives = came[0] == 0;
+                    assert_eq!(last.bytes, 1);
+                    let found = improbe(&mut rank.enter(), from(rank, 0), CONTEXT, Tag::Is(1));
+                    assert_eq!(found.is_some(), arrives);
+                    if let Some((message, _)) = found {
+                        let room = Buffer::of_bytes(came.as_mut_ptr(), 200);
+                        // SAFETY: the data is kept until completion.
+                        let request = unsafe { imrecv(&mut rank.enter(), message, room) };
+                        finish(rank, request.expect("memory"));
+                        assert!(came == data);
+                    }
+                    drain(rank, FILL - drained);
+                    return;
+                }
+                let fill = pattern(LENGTH, 0);
+                for _ in 0..FILL {
+                    let request = start_send(rank, 1, 0, &fill, SendMode::Standard);
+                    assert!(request.is_complete());
+                }
+                let request = start_send(rank, 1, 1, data, SendMode::Standard);
+                request.cancel(&mut rank.enter());
+                let is_cancelled = finish(rank, request).cancelled;
+                send_bytes(rank, 1, 2, &[is_cancelled.into()], SendMode::Standard);
+            });
+        }
+    }
+}
