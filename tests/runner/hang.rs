@@ -117,6 +117,8 @@ pub fn trials() -> Vec<Trial> {
             shown,
         ),
         trial("hang/an exception in one rank of mpi4py".into(), exception),
+        trial("hang/lines of Python".into(), python_lines),
+        trial("hang/lines of Python in a crash".into(), python_crash),
     ];
     trials.push(trial("hang/crossed collectives".into(), || {
         let crossed = CROSSED.iter().chain(&CROSSED_BESIDE);
@@ -235,6 +237,38 @@ fn exception() -> Outcome {
         .run()?
         .expect_code(DEADLOCKED)?
         .expect_text("rank 1: MPI_Finalize")?
-        .expect_text("waits in MPI for a receive from 1, tag 3, MPI_COMM_WORLD of 3")
+        .expect_text("waits in MPI for a receive from 1, tag 3, MPI_COMM_WORLD of 3")?
+        .expect_text("in <module> at raises.py:8")
+        .map(drop)
+}
+
+/// `python_lines.py`, whose rank 1 computes for ever, or crashes.
+fn python(arguments: &[&str]) -> Result<Ended, String> {
+    let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
+    Program::new(place::built_file("pip-exec")?)
+        .args(["-n", "2", "--timeout", "3"])
+        .arg(python)
+        .arg(place::root().join("tests/programs/tools/python_lines.py"))
+        .args(arguments)
+        .seconds(60)
+        .run()
+}
+
+fn python_lines() -> Outcome {
+    let ended = python(&[])?.expect_text("rank 1: computes")?;
+    let ended = ended.expect_text("in wait at python_lines.py:10, called by main at")?;
+    let lines = [15, 16].map(|line| format!("in compute at python_lines.py:{line}, called by"));
+    match lines.iter().any(|line| ended.says(line)) {
+        true => Ok(()),
+        false => Err(ended.failure("expected the function that computes")),
+    }
+}
+
+fn python_crash() -> Outcome {
+    let ended = python(&["crash"])?.expect_text("(SIGSEGV), address 0x0")?;
+    ended
+        .expect_text(
+            "\n  Python: crash at python_lines.py:20\n  Python: main at python_lines.py:27\n",
+        )
         .map(drop)
 }

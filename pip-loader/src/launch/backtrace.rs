@@ -5,6 +5,8 @@
 //! name them. The rank may have died in the middle of anything, so nothing is dereferenced: the kernel copies, or
 //! refuses.
 
+pub mod python;
+
 use super::fault::read_words;
 use crate::task::crash::Registers;
 use addr2line::Loader;
@@ -15,6 +17,7 @@ use gimli::{
 use goblin::elf::Elf;
 use goblin::elf::program_header::PT_LOAD;
 use memmap2::Mmap;
+use python::Interpreter;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::fs::File;
@@ -35,10 +38,12 @@ const RETURN: usize = 16;
 pub fn lines(registers: &Registers) -> String {
     let mut code = Code::new();
     let (mut registers, mut text) = (*registers, String::new());
+    let mut interpreter = None;
     for frame in 0..FRAMES_MAX {
         // A return address is behind the call, which may be the last instruction of its function.
         let probe = registers[RETURN] - u64::from(frame > 0 && registers[RETURN] > 0);
         if let Some((file, address)) = code.at(probe) {
+            interpreter = interpreter.or_else(|| file.interpreter_at(probe, address));
             for line in file.describe(address) {
                 let _ = write!(text, "\n  {} {line}", if frame == 0 { "in" } else { "by" });
             }
@@ -50,6 +55,10 @@ pub fn lines(registers: &Registers) -> String {
         if !code.step(&mut registers, probe, frame == 0) {
             break;
         }
+    }
+    let frames = python::frames(interpreter.as_slice());
+    for line in frames.iter().flatten().take(SHOWN_MAX) {
+        let _ = write!(text, "\n  Python: {line}");
     }
     text
 }
@@ -72,25 +81,54 @@ const START: [&str; 2] = ["_start ", "__libc_start"];
 /// Most frames of the program that say where it is.
 const PLACES_MAX: usize = 3;
 
-/// Where in the program a task with these registers is: the innermost functions that are the program's own. Empty where
-/// nothing is known.
+/// Where in the program a task is.
+#[derive(Debug, Default)]
+pub struct Place {
+    /// The innermost functions that are the program's own. Empty where nothing is known.
+    functions: Vec<String>,
+    /// The Python that runs them.
+    pub interpreter: Option<Interpreter>,
+}
+
+/// Where in the program a task with these registers is.
 #[must_use]
-pub fn place(code: &mut Code, registers: &Registers) -> String {
-    let (mut registers, mut places) = (*registers, Vec::new());
+pub fn place(code: &mut Code, registers: &Registers) -> Place {
+    let (mut registers, mut place) = (*registers, Place::default());
     for frame in 0..FRAMES_MAX {
         let probe = registers[RETURN] - u64::from(frame > 0 && registers[RETURN] > 0);
         if let Some((file, address)) = code.at(probe)
             && !OURS.iter().any(|name| file.name.starts_with(name))
         {
-            let described = file.describe(address).into_iter();
-            places.extend(described.filter(|name| !START.iter().any(|it| name.starts_with(it))));
+            place.interpreter = file.interpreter_at(probe, address);
+            if place.interpreter.is_some() {
+                break;
+            }
+            if place.functions.len() < PLACES_MAX {
+                let described = file.describe(address).into_iter();
+                let own = described.filter(|name| !START.iter().any(|it| name.starts_with(it)));
+                place.functions.extend(own);
+            }
         }
-        if places.len() >= PLACES_MAX || !code.step(&mut registers, probe, frame == 0) {
+        if !code.step(&mut registers, probe, frame == 0) {
             break;
         }
     }
-    places.truncate(PLACES_MAX);
-    places.join(", called by ")
+    place
+}
+
+impl Place {
+    /// In words, with what its Python is in, if that is known.
+    #[must_use]
+    pub fn describe(mut self, python: &[String]) -> String {
+        if !python.is_empty() {
+            // Of a module that Python has called only functions with lines say something.
+            self.functions
+                .retain(|name| name.contains(" at ") && !name.starts_with("__pyx"));
+            self.functions.extend_from_slice(python);
+        }
+        self.functions.truncate(PLACES_MAX);
+        self.functions.join(", called by ")
+    }
 }
 
 /// Whether an address holds code, by the map of this address space.
@@ -117,6 +155,8 @@ struct Object {
     text: u64,
     /// The addresses of functions with a name.
     functions: Vec<Range<u64>>,
+    /// The functions of a Python.
+    interpreter: Option<Interpreter>,
     lines: Option<Loader>,
 }
 
@@ -213,6 +253,7 @@ impl Object {
         let functions = functions.map(|symbol| symbol.st_value..symbol.st_value + symbol.st_size);
         Some(Self {
             functions: functions.collect(),
+            interpreter: Interpreter::in_file(&elf),
             name: path.rsplit('/').next().unwrap_or_default().to_owned(),
             segments,
             frames,
@@ -220,6 +261,13 @@ impl Object {
             lines: Loader::new(path).ok(),
             bytes,
         })
+    }
+
+    /// The functions of the Python that this file is, if its own address `address` is mapped at `mapped`.
+    fn interpreter_at(&self, mapped: u64, address: u64) -> Option<Interpreter> {
+        let distance = mapped.wrapping_sub(address);
+        self.interpreter
+            .map(|functions| functions.moved_by(distance))
     }
 
     /// The file's own address of what is at an offset.

@@ -16,6 +16,7 @@ pub use place::let_go;
 pub use state::{Asked, RankState};
 pub use words::ranks;
 
+use super::backtrace::{Place, python};
 use place::Places;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -41,9 +42,16 @@ pub fn locate(ranks: &mut [RankState]) {
         let mut members = members.iter();
         found.extend(members.find_map(|rank| Some((rank.world, places.of(rank)?))));
     }
+    let interpreters = found
+        .iter()
+        .filter_map(|(_, place): &(u32, Place)| place.interpreter);
+    let frames = python::frames(&interpreters.collect::<Vec<_>>());
+    let mut frames = frames.into_iter();
     for (world, place) in found {
+        let python = place.interpreter.and_then(|_| frames.next());
+        let place = place.describe(&python.unwrap_or_default());
         let mut ranks = ranks.iter_mut();
-        if let Some(rank) = ranks.find(|rank| rank.world == world) {
+        if let Some(rank) = ranks.find(|rank| rank.world == world && !place.is_empty()) {
             rank.place = Some(place);
         }
     }

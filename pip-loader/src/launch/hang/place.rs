@@ -1,6 +1,6 @@
 //! Where in its program a rank is.
 
-use super::super::backtrace::{self, Code};
+use super::super::backtrace::{self, Code, Place};
 use super::state::RankState;
 use crate::task::crash::Registers;
 use nix::sys::ptrace;
@@ -31,15 +31,19 @@ impl Places {
         }
     }
 
-    /// The functions of its program in which a rank is.
-    pub fn of(&mut self, rank: &RankState) -> Option<String> {
+    /// The functions of its program in which a rank is. Those of its Python are known of its main thread only.
+    pub fn of(&mut self, rank: &RankState) -> Option<Place> {
         if Instant::now() >= self.until || rank.has_ended {
             return None;
         }
         let task = rank.wait().map_or(rank.pid, |wait| wait.thread);
         let registers = asleep(task).or_else(|| interrupted(task))?;
         let code = self.code.get_or_insert_with(Code::new);
-        Some(backtrace::place(code, &registers)).filter(|place| !place.is_empty())
+        let mut place = backtrace::place(code, &registers);
+        if task != rank.pid {
+            place.interpreter = None;
+        }
+        Some(place)
     }
 }
 
