@@ -9,8 +9,8 @@
 //! and [`MESSAGE_COST`] of the pair's window of [`WINDOW`] bytes; the receiver gives the cost back when it
 //! has delivered the message, in the headers of its own packets or, when half a window has come together, in
 //! a packet of its own. A sender whose window is used up offers its messages instead: then the
-//! data stays with the sender, blocking sends wait, and the receiver's memory is bounded. The receiver asks for the data
-//! of short offers when it keeps less than a window of messages that nobody has taken.
+//! data stays with the sender, blocking sends wait, and the receiver's memory is bounded. The receiver asks for the
+//! data of short offers when it keeps less than a window of messages that nobody has taken.
 
 use crate::receiver::hooks;
 use crate::wire::{Header, Kind};

@@ -5,13 +5,17 @@
 //! while it hands them out: packets change the state, then the network calls for what has come of it.
 
 mod arrival;
+mod deliver;
+mod early;
 mod receive;
 mod send;
 mod traced;
 
-pub(crate) use arrival::{Arrival, deliver};
+pub(crate) use arrival::Arrival;
+pub(crate) use deliver::deliver;
 pub(crate) use send::{cancel, isend, isend_owned};
 
+use arrival::{IN_READING, Inbound};
 use cohort_base::{LocalRank, Peer};
 use cohort_core::claim::Claim;
 use cohort_core::list::List;
@@ -22,7 +26,6 @@ use cohort_net::wire::{Header, Kind};
 use cohort_net::{Net, Receiver};
 use core::ffi::c_void;
 use core::ptr::NonNull;
-use receive::{IN_READING, Inbound};
 use send::{IN_SENDS, Outbound};
 
 /// Messages between nodes, as a part of the engine.
@@ -84,13 +87,13 @@ impl Receiver for Remote {
     fn packet(claim: &mut Claim<'_>, from: Peer, header: &Header, body: &[u8]) -> Option<u64> {
         match header.kind()? {
             Kind::Eager if body.len() as u64 == header.bytes => {
-                return Some(arrival::arrive(claim, from, header, Some(body)));
+                return Some(deliver::arrive(claim, from, header, Some(body)));
             }
-            Kind::Offer => return Some(arrival::arrive(claim, from, header, None)),
+            Kind::Offer => return Some(deliver::arrive(claim, from, header, None)),
             Kind::Data => return receive::data(claim, from, header, body),
             Kind::Clear => send::cleared(claim, from, header)?,
             Kind::Done => send::done(claim, from, header)?,
-            Kind::Retract => arrival::retract(claim, from, header.id),
+            Kind::Retract => deliver::retract(claim, from, header.id),
             Kind::Retracted => send::retracted(claim, from, header)?,
             _ => return None,
         }

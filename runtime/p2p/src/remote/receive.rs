@@ -2,22 +2,22 @@
 //!
 //! The data of a taken offer is read straight into the receiver's buffer (through pieces
 //! that are unpacked if that is not one run of bytes), or asked for in packets. Data that is asked for before a receive
-//! takes the message (`arrival.rs`) comes in packets into a block.
+//! takes the message (`early.rs`) comes in packets into a block.
 
 use super::Remote;
-use super::arrival::{self, Arrival, Data};
+use super::arrival::{Arrival, Data, Inbound};
+use super::early;
 use crate::operation::Operation;
 use cohort_alloc::Heap;
 use cohort_base::{LocalRank, Peer};
 use cohort_core::claim::Claim;
-use cohort_core::list::{Linked, Links};
 use cohort_core::message::Status;
-use cohort_core::subsystem::{Mark, hooks};
+use cohort_core::subsystem::hooks;
 use cohort_datatype as datatype;
-use cohort_fabric::{Direction, Refused, Region, Transfer};
+use cohort_fabric::{Direction, Refused, Transfer};
 use cohort_net::fail;
 use cohort_net::link::answer;
-use cohort_net::names::{self, Name, What};
+use cohort_net::names::{self, What};
 use cohort_net::wire::{Header, Kind, READABLE};
 use cohort_net::{Net, READ};
 use cohort_steal::TaskKind;
@@ -30,52 +30,6 @@ const READS_DEPTH: u32 = 4;
 /// Bytes of one read into the receiver's buffer, and of one that is unpacked afterwards.
 const READ_BYTES: u64 = 1 << 20;
 const PIECE_BYTES: u64 = 64 << 10;
-
-/// [`Links`] of the list of receives.
-pub(super) const IN_READING: u8 = 0;
-
-/// Data on its way.
-#[derive(Debug)]
-pub(crate) struct Inbound {
-    /// The receive; null while none has taken the message.
-    request: *mut Operation,
-    /// Its status, if there is one.
-    status: Status,
-    /// Where the data goes that was asked for before a receive took the message; else null.
-    block: *mut u8,
-    /// The message that no receive has taken, else null.
-    arrival: *mut Arrival,
-    peer: Peer,
-    /// By which the sender sends data in packets; 0 if it is read.
-    name: Name,
-    /// The sender's operation.
-    id: Name,
-    /// Where the sender's data lies; unused when it comes in packets.
-    region: Region,
-    wanted: u64,
-    /// Bytes that were asked for by reads, and bytes that are in the buffer.
-    next: u64,
-    done: u64,
-    /// Reads under way.
-    pieces: u32,
-    /// What the policy remembers of it.
-    mark: Mark,
-    links: Links<Self>,
-}
-
-impl Linked<IN_READING> for Inbound {
-    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { &raw mut (*this).links }
-    }
-}
-
-impl Inbound {
-    /// Whether no read is under way though data is to be read.
-    pub(super) fn waits_for_room(&self) -> bool {
-        self.pieces == 0 && self.next < self.wanted
-    }
-}
 
 /// One read under way; what is to be unpacked lies behind it.
 struct Piece {
@@ -111,34 +65,6 @@ pub(super) unsafe fn fetch(
     claim.expect_more(TaskKind::Net);
 }
 
-/// Asks for the data of a message that no receive has taken. `None` without memory: nothing was done.
-///
-/// # Safety
-/// `arrival` is an offer of data that cannot be read, and stays where it is until it is taken ([`hand_over`]).
-pub(super) unsafe fn fetch_early(claim: &mut Claim<'_>, arrival: NonNull<Arrival>) -> Option<()> {
-    // SAFETY: the caller's promise; all that is used is fresh.
-    unsafe {
-        let bytes = arrival.as_ref().bytes;
-        let block = claim.alloc(bytes as usize)?;
-        let asked = Inbound::make(claim, arrival.as_ref(), bytes).and_then(|inbound| {
-            (*inbound.as_ptr()).block = block.as_ptr();
-            (*inbound.as_ptr()).arrival = arrival.as_ptr();
-            let asked = Inbound::ask(inbound, claim);
-            if asked.is_none() {
-                claim.free_local(inbound.cast());
-            }
-            asked.map(|()| inbound)
-        });
-        let Some(inbound) = asked else {
-            claim.free_local(block);
-            return None;
-        };
-        (*arrival.as_ptr()).data = Data::Coming(inbound);
-    }
-    claim.expect_more(TaskKind::Net);
-    Some(())
-}
-
 /// Gives a receive the message whose data is on its way into a block.
 ///
 /// # Safety
@@ -149,70 +75,6 @@ pub(super) unsafe fn hand_over(inbound: NonNull<Inbound>, request: *mut Operatio
         (*inbound.as_ptr()).request = request;
         (*inbound.as_ptr()).status = status;
         (*inbound.as_ptr()).arrival = null_mut();
-    }
-}
-
-impl Inbound {
-    /// One for so many bytes of an offer's data, with no place for them yet.
-    fn make(claim: &mut Claim<'_>, arrival: &Arrival, wanted: u64) -> Option<NonNull<Self>> {
-        let inbound = claim.alloc(size_of::<Self>())?.cast::<Self>();
-        // SAFETY: a fresh block of the right size.
-        unsafe {
-            inbound.write(Self {
-                request: null_mut(),
-                status: Status::EMPTY,
-                block: null_mut(),
-                arrival: null_mut(),
-                peer: arrival.peer,
-                name: 0,
-                id: arrival.id,
-                region: arrival.region,
-                wanted,
-                next: 0,
-                done: 0,
-                pieces: 0,
-                mark: hooks::under_way(claim),
-                links: Links::NONE,
-            });
-        }
-        Some(inbound)
-    }
-
-    /// Asks the sender for the data in packets. `None` without memory.
-    ///
-    /// # Safety
-    /// It is the claimed rank's, without a name.
-    unsafe fn ask(this: NonNull<Self>, claim: &mut Claim<'_>) -> Option<()> {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let peer = this.as_ref().peer;
-            let name = names::name(claim, What::Receive, peer, this).ok()?;
-            (*this.as_ptr()).name = name;
-            let mut header = Header::new(Kind::Clear, this.as_ref().id);
-            header.bytes = this.as_ref().wanted;
-            header.receive = name;
-            answer(claim, peer, header);
-        }
-        Some(())
-    }
-
-    /// Stores data that came in a packet.
-    ///
-    /// # Safety
-    /// The data is within what is wanted, and the next after what is there.
-    unsafe fn take(&mut self, offset: u64, data: &[u8]) {
-        let length = data.len();
-        // SAFETY: the caller's promise; the block has room for all data, and a receive has a buffer.
-        unsafe {
-            if self.block.is_null() {
-                let buffer = (*self.request).buffer();
-                datatype::unpack(buffer, offset, data.as_ptr(), length as u64);
-            } else {
-                let into = self.block.add(offset as usize);
-                into.copy_from_nonoverlapping(data.as_ptr(), length);
-            }
-        }
-        self.done += length as u64;
     }
 }
 
@@ -390,7 +252,7 @@ unsafe fn complete(claim: &mut Claim<'_>, inbound: *mut Inbound) {
                 let buffer = (*request).buffer();
                 datatype::unpack(buffer, 0, block.as_ptr(), status.bytes as u64);
                 Heap::free(block);
-                arrival::release(claim, (*inbound).peer, (*inbound).wanted);
+                early::release(claim, (*inbound).peer, (*inbound).wanted);
             }
             Operation::complete(request, status);
         }
