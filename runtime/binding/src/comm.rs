@@ -216,7 +216,9 @@ pub fn split<A: Abi>(
     let comm = call.on_comm(comm)?;
     let target = call.output(target, "newcomm")?;
     if color < 0 && color != neutral::UNDEFINED {
-        return Err(neutral::ERR_ARG.into());
+        let what =
+            format_args!("the color is {color}, which is neither MPI_UNDEFINED nor 0 or more");
+        return Err(call.blame(neutral::ERR_ARG, what));
     }
     publish(call, comm.split(color, key)?, target)
 }

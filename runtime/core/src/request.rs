@@ -498,18 +498,28 @@ impl Rank {
     }
 }
 
-/// Frees the claimed rank's requests that were released early and are complete now.
+/// How many released requests a turn looks at. If it looked at all, `n` requests that wait long would take `n` steps of
+/// each turn.
+const LOOKS: usize = 16;
+
+/// Frees those of the claimed rank's requests that were released early and are complete now, as far as one turn looks.
 #[cold]
 fn free_released(_owner: Owner<'_>, claim: &mut Claim<'_>) {
-    let mut next = claim.of::<Requests>().released.first();
-    while let Some(request) = NonNull::new(next) {
-        // SAFETY: elements of the list are valid requests of this rank; the next one is
-        // taken before this one is freed.
+    let mut kept = null();
+    for _ in 0..LOOKS {
+        let first = claim.of::<Requests>().released.first();
+        let Some(request) = NonNull::new(first).filter(|_| !core::ptr::eq(first, kept)) else {
+            return;
+        };
+        // SAFETY: elements of the list are valid requests of this rank. One that is taken out is freed, or put back
+        // behind the others.
         unsafe {
-            next = claim.of::<Requests>().released.next(request.as_ptr());
+            claim.of::<Requests>().released.remove(first);
             if RequestRef(request).is_complete() {
-                claim.of::<Requests>().released.remove(request.as_ptr());
                 Request::free(request, claim);
+            } else {
+                claim.of::<Requests>().released.push(first);
+                kept = if kept.is_null() { first } else { kept };
             }
         }
     }

@@ -403,6 +403,45 @@ fn released_requests_go_on_and_are_freed() {
 }
 
 #[test]
+fn a_turn_looks_at_few_of_many_released_requests() {
+    const MANY: i32 = 400;
+    let node = Node::for_test(2);
+    let live = || node.rank(0).heap().stats().live_bytes;
+    let mut received = [0; 8];
+    for tag in 0..MANY {
+        let send = isend_bytes(node.rank(0), 1, tag, &[7; 8], SendMode::Synchronous);
+        send.release(&mut node.rank(0).enter());
+    }
+    // The ring holds fewer, so the sender moves the others there when there is room.
+    for _ in 0..MANY {
+        progress(owner(node.rank(0)));
+        iprobe(&mut node.rank(1).enter(), from(0), CONTEXT, Tag::Is(MANY));
+    }
+    // Those that were released last are complete first.
+    for half in [MANY / 2..MANY, 0..MANY / 2] {
+        for tag in half {
+            recv_bytes(node.rank(1), from(0), Tag::Is(tag), &mut received);
+        }
+        let mut freed = std::vec![];
+        for _ in 0..MANY / 4 {
+            let before = live();
+            progress(owner(node.rank(0)));
+            freed.push(before - live());
+        }
+        let all: u64 = freed.iter().sum();
+        let most = freed.iter().max().copied().unwrap_or(0);
+        assert!(
+            all > 0 && most * 5 < all,
+            "{most} of {all} bytes in one turn"
+        );
+    }
+    assert_eq!(
+        iprobe(&mut node.rank(1).enter(), from(0), CONTEXT, Tag::Any),
+        None
+    );
+}
+
+#[test]
 fn a_thief_receives_for_a_rank_that_computes() {
     let node = Node::for_test(2);
     let owner = node.rank(1);
