@@ -136,9 +136,7 @@ impl RequestKind for Partitioned {
 
     fn ready_now(&self, partition: u32) -> bool {
         match &self.side {
-            Side::Send(send) => {
-                self.is_active() && partition < send.partitions() && send.ready(partition).is_ok()
-            }
+            Side::Send(send) => self.is_active() && send.ready_now(partition),
             _ => false,
         }
     }
@@ -190,6 +188,20 @@ impl RequestKind for Partitioned {
     fn end(&self, _rank: &Rank) -> Rest {
         self.active.store(false, Ordering::Relaxed);
         Rest::Inactive
+    }
+
+    fn end_now(&self) -> Option<Status> {
+        let status = match &self.side {
+            _ if !self.is_active() => return None,
+            Side::Send(send) if send.is_complete() => Status::EMPTY,
+            Side::Receive(receive) if receive.is_complete() => neutral_status(&receive.status()),
+            _ => return None,
+        };
+        if status.error != neutral::SUCCESS {
+            return None;
+        }
+        self.active.store(false, Ordering::Relaxed);
+        Some(status)
     }
 
     fn release(self: Box<Self>, claim: &mut Claim<'_>) {
