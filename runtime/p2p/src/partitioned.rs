@@ -58,8 +58,6 @@ pub struct PartitionedSend {
     /// Rounds that were started.
     round: AtomicU32,
     marks: Marks,
-    /// Of one partition. The channel has no room for it: it fills two cache lines.
-    bytes: u64,
 }
 
 // SAFETY: the channel is made for several tasks; see the module page.
@@ -82,7 +80,6 @@ impl PartitionedSend {
         envelope: Envelope,
     ) -> Result<Self, EngineError> {
         require_local(claim, to)?;
-        let bytes = source.bytes();
         let channel = Channel::make(claim, source, envelope).ok_or(EngineError::OutOfMemory)?;
         let introduction = claim.alloc(size_of::<NonNull<Channel>>());
         let hello = Envelope {
@@ -113,7 +110,6 @@ impl PartitionedSend {
             channel,
             round: AtomicU32::new(0),
             marks: Marks::new(),
-            bytes,
         })
     }
 
@@ -142,7 +138,7 @@ impl PartitionedSend {
     ///
     /// # Panics
     /// If there is no such partition.
-    #[inline(always)]
+    #[inline]
     pub fn ready(&self, partition: u32) -> Result<(), AlreadyReady> {
         let (channel, round) = (self.channel(), self.round.load(Ordering::Relaxed));
         let several = channel.sender.threads_multiple();
@@ -152,7 +148,7 @@ impl PartitionedSend {
             return Ok(());
         }
         // SAFETY: we took the partition, which only an open round lets us.
-        let receiver = unsafe { channel.copy(partition, self.bytes) };
+        let receiver = unsafe { channel.copy(partition) };
         let sender = channel.sender;
         // At the end of the round another thread may free the request, and with it the channel.
         let all = (round, channel.source.partitions);
@@ -166,12 +162,6 @@ impl PartitionedSend {
             receiver.wake();
         }
         Ok(())
-    }
-
-    /// [`PartitionedSend::ready`] of any number. `false`: there is no such partition, or it is ready already.
-    #[must_use]
-    pub fn ready_now(&self, partition: u32) -> bool {
-        partition < self.channel().source.partitions && self.ready(partition).is_ok()
     }
 
     /// A partition was marked, and whoever opens the buffer copies it, or has done so.

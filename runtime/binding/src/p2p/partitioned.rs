@@ -136,7 +136,9 @@ impl RequestKind for Partitioned {
 
     fn ready_now(&self, partition: u32) -> bool {
         match &self.side {
-            Side::Send(send) => self.is_active() && send.ready_now(partition),
+            Side::Send(send) => {
+                self.is_active() && partition < send.partitions() && send.ready(partition).is_ok()
+            }
             _ => false,
         }
     }

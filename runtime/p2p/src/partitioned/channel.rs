@@ -67,18 +67,19 @@ impl Channel {
         unsafe { &*self.states.add(partition as usize) }
     }
 
-    /// Copies a partition of so many bytes that the caller has taken. Returns the receiver.
+    /// Copies a partition that the caller has taken. Returns the receiver.
     ///
     /// # Safety
     /// The receiver has opened the round, so its part is described.
     #[inline(always)]
-    pub(super) unsafe fn copy(&self, partition: u32, bytes: u64) -> &'static Rank {
+    pub(super) unsafe fn copy(&self, partition: u32) -> &'static Rank {
         // SAFETY: the caller's promise; nobody writes the description any more.
         let destination = unsafe { (*self.destination.get()).as_ref() };
         let Some(destination) = destination else {
             unreachable!("a round was opened without a buffer");
         };
         let receiver = destination.rank;
+        let bytes = self.source.bytes();
         let from = bytes * u64::from(partition);
         if destination.is_plain {
             let (target, source) = (&destination.data.first, &self.source.first);
@@ -113,7 +114,7 @@ impl Channel {
     /// As for [`Channel::copy`].
     pub(super) unsafe fn copy_for_sender(&self, partition: u32, round: u32) {
         // SAFETY: the caller's promise.
-        let receiver = unsafe { self.copy(partition, self.source.bytes()) };
+        let receiver = unsafe { self.copy(partition) };
         let (sender, state) = (self.sender, self.state(partition));
         // After the last copy either side may let go of the channel.
         if self.rounds.finish(state, round, self.source.partitions) {
