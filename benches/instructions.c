@@ -14,7 +14,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-enum { REPEATS = 15, MOST = 1 << 16, PARTS = 4, LONG = 8192, PAUSE_US = 300 };
+enum { REPEATS = 15, MOST = 1 << 16, PARTS = 4, LONG = 8192, WINDOW = 16, PAUSE_US = 300 };
 
 static int rank;
 static const char *wanted;
@@ -131,6 +131,25 @@ static void test_pending(void) {
     message_from_1();
     if (rank == 0) MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
+/* Windows: what a Waitall of so many costs. */
+static void wait_window(int messages, int sends) {
+    MPI_Request window[WINDOW];
+    for (int at = 0; at < messages; at++) {
+        if (rank == 0 && sends) MPI_Isend(out, 1, MPI_LONG, 1, 1, MPI_COMM_WORLD, &window[at]);
+        if (rank == 0 && !sends) MPI_Irecv(in, 1, MPI_LONG, 1, 1, MPI_COMM_WORLD, &window[at]);
+    }
+    if (rank == 0 && !sends) to_peer();
+    if (rank == 1 && !sends) from_peer();
+    for (int at = 0; at < messages && rank == 1; at++) {
+        if (sends) MPI_Recv(in, 1, MPI_LONG, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        else MPI_Send(out, 1, MPI_LONG, 0, 1, MPI_COMM_WORLD);
+    }
+    if (rank == 1 && !sends) to_peer();
+    if (rank == 0 && !sends) from_peer();
+    if (rank == 0) COUNTED(MPI_Waitall(messages, window, MPI_STATUSES_IGNORE));
+}
+static void waitall_sent(void) { wait_window(WINDOW, 1); }
+static void waitall_received(void) { wait_window(WINDOW, 0); }
 static void iprobe_nothing(void) {
     int flag = 0;
     if (rank == 0) COUNTED(MPI_Iprobe(1, 1, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE));
@@ -323,6 +342,8 @@ static const Call apart[] = {
     {"Irecv, there", irecv_there},
     {"Wait, sent", wait_sent},
     {"Wait, received", wait_received},
+    {"Waitall, 16 sent", waitall_sent},
+    {"Waitall, 16 received", waitall_received},
     {"Test, received", test_received},
     {"Test, pending", test_pending},
     {"Iprobe, nothing", iprobe_nothing},

@@ -108,11 +108,25 @@ impl<T> Slots<T> {
     /// Puts a value into a slot that was reserved.
     ///
     /// # Safety
-    /// `index` came from [`Slots::reserve`], and is filled once.
+    /// `index` came from [`Slots::reserve`] or was [vacated](Slots::vacate), and is filled once.
+    #[inline]
     pub unsafe fn fill(&self, index: u32, value: T) {
         if let Some(slot) = self.slot(index) {
             // SAFETY: the caller's promise: nobody else refers to the slot.
             unsafe { slot.get().write(Slot::Used(value)) };
+        }
+    }
+
+    /// Forgets the value of a slot, of which the caller has let go of all that it holds. The slot stays out of the list
+    /// of vacant ones until it is [filled](Slots::fill) again. It needs no claim.
+    ///
+    /// # Safety
+    /// The caller holds the handle, nobody uses the value any more, and no other thread uses the slot meanwhile.
+    #[inline(always)]
+    pub unsafe fn vacate(&self, index: u32) {
+        if let Some(slot) = self.slot(index) {
+            // SAFETY: the caller's promise. The value is forgotten where it is.
+            unsafe { slot.get().write(Slot::Vacant { next: NONE }) };
         }
     }
 
@@ -266,6 +280,32 @@ fn place(index: u32) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_vacated_slot_is_nobody_elses_until_it_is_filled() {
+        let slots = Slots::new();
+        let mut indexes = [0; 2];
+        // Without a rank there is no claim: the slots come into being as `reserve` makes them.
+        for place in &mut indexes {
+            *place = slots.unused().unwrap();
+        }
+        // SAFETY: one thread, and each slot is filled once.
+        unsafe {
+            slots.fill(indexes[0], 'a');
+            slots.fill(indexes[1], 'b');
+            assert_eq!(slots.get(indexes[0]), Some(&'a'));
+            slots.vacate(indexes[0]);
+            // What a program has kept of the handle leads to nothing.
+            assert_eq!(slots.get(indexes[0]), None);
+            assert_eq!(slots.first(indexes[0]), None);
+            // Nobody else gets the slot meanwhile.
+            assert_eq!(slots.vacant.get(), NONE);
+            assert_eq!(slots.unused(), Some(2));
+            slots.fill(indexes[0], 'c');
+            assert_eq!(slots.get(indexes[0]), Some(&'c'));
+            assert_eq!(slots.get(indexes[1]), Some(&'b'));
+        }
+    }
 
     #[test]
     fn every_index_has_its_own_place() {

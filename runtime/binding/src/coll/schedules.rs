@@ -177,6 +177,31 @@ impl<A: Abi> Describe for Arguments<A> {
     }
 }
 
+/// Gives the program a handle of an operation of a few bytes: in a slot that an earlier one has left, if there is one.
+///
+/// # Errors
+/// No handle.
+#[inline]
+fn publish_small<A: Abi>(
+    call: &Call<'_, A>,
+    small: coll::Small,
+    comm: u32,
+    target: Place<'_, A::Request>,
+) -> Outcome<()> {
+    let (pending, rank) = (call.pending(), call.rank());
+    let state = State::Small(small, None, comm);
+    let claim = rank.threads_multiple().then(|| rank.enter());
+    let Some(index) = pending.spares.take_slot() else {
+        drop(claim);
+        return publish(call, state, target);
+    };
+    // SAFETY: the slot was vacated, and is filled once.
+    unsafe { pending.requests.fill(index, state) };
+    let handle = dynamic(Kind::Request, index);
+    target.write(A::Request::from_neutral(call.context(), handle));
+    Ok(())
+}
+
 impl<A: Abi> Arguments<A> {
     /// Those of a member of the root's group, of an intercommunicator: it takes no part.
     const BESIDE: Self = Self::Gather {
@@ -265,7 +290,7 @@ impl<A: Abi> Arguments<A> {
                 && arguments.may_be_short()
                 && let Some(small) = arguments.begin_plain(&group)?
             {
-                return publish(call, State::Small(small, None, comm_handle), target);
+                return publish_small(call, small, comm_handle, target);
             }
             return Self::start_in(checked?, call, &group, comm_handle, target);
         };

@@ -5,9 +5,11 @@ use crate::data::Data;
 use crate::passed::Buffer;
 use cohort_abi::{Abi, Count, neutral};
 use cohort_engine::datatype::pack;
+use cohort_engine::matching::Want;
 use cohort_engine::offload::Poster;
 use cohort_engine::{
-    Claim, EngineError, Envelope, Owner, Peer, Received, RequestRef, SendMode, Source, Status, Tag,
+    Claim, EngineError, Envelope, LocalRank, Owner, Peer, Rank, Received, RequestRef, SendMode,
+    Source, Status, Tag, offload, short,
 };
 use cohort_object::blame;
 use cohort_object::hints::Assertion;
@@ -120,6 +122,27 @@ impl Outgoing {
         unsafe { cohort_engine::send(owner, buffer, to, self.envelope, mode) }
     }
 
+    /// The receiver, if it is a rank of this node and the message may be so short that its data goes into one cell of
+    /// the ring ([`Outgoing::send_now`]).
+    pub fn near(&self, rank: &Rank) -> Option<LocalRank> {
+        let to = rank.node().local(self.to?)?;
+        let is_short = self.bytes() <= short::LONGEST as u64 && self.data.datatype().is_dense();
+        is_short.then_some(to)
+    }
+
+    /// Sends to a rank that [is near](Outgoing::near), in the short way. `false`: nothing was done.
+    #[inline]
+    pub fn send_now(&self, rank: &Rank, to: LocalRank) -> bool {
+        let buffer = self.data.buffer();
+        let bytes = buffer.bytes();
+        if !rank.node().is_eager(bytes) || offload::may_leave(rank) {
+            return false;
+        }
+        let claim = &mut rank.enter();
+        // SAFETY: checked arguments of a call, for which MPI promises that the buffer is readable; it is one run.
+        unsafe { short::send(claim, buffer.base, bytes as usize, to, self.envelope) }
+    }
+
     /// Leaves the send to a dedicated worker; `None`: start it.
     #[inline]
     pub fn leave(&self, poster: &mut Poster<'_>, mode: SendMode) -> Option<RequestRef> {
@@ -229,6 +252,25 @@ impl Incoming {
         let asked = (from, self.context, self.tag);
         // SAFETY: checked arguments of a call, for which MPI promises that the buffer is writable.
         unsafe { cohort_engine::recv_into(owner, buffer, asked, status) }
+    }
+
+    /// Starts the receive with the spent record of an earlier one, in the short way. `false`: nothing was done.
+    #[inline]
+    pub fn start_again(&self, claim: &mut Claim<'_>, spent: &RequestRef) -> bool {
+        let (Some(Source::Rank { peer, comm_rank }), Tag::Is(tag)) = (self.from, self.tag) else {
+            return false;
+        };
+        let (rank, buffer, datatype) = (claim.rank(), self.data.buffer(), self.data.datatype());
+        let node = rank.node();
+        let is_short = node.is_eager(buffer.bytes()) && !offload::may_leave(rank);
+        let (true, Some(sender)) = (is_short && datatype.is_static(), node.local(peer)) else {
+            return false;
+        };
+        let want = Want::exact(self.context, comm_rank, tag);
+        let room = (buffer.base, buffer.count, datatype.clone());
+        // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request is
+        // complete; the record is of a receive like this one, and the caller's.
+        unsafe { short::receive(claim, spent, room, sender, want) }
     }
 
     /// Starts the receive.

@@ -192,6 +192,20 @@ impl RequestKind for Partitioned {
         Rest::Inactive
     }
 
+    fn end_now(&self) -> Option<Status> {
+        let status = match &self.side {
+            _ if !self.is_active() => return None,
+            Side::Send(send) if send.is_complete() => Status::EMPTY,
+            Side::Receive(receive) if receive.is_complete() => neutral_status(&receive.status()),
+            _ => return None,
+        };
+        if status.error != neutral::SUCCESS {
+            return None;
+        }
+        self.active.store(false, Ordering::Relaxed);
+        Some(status)
+    }
+
     fn release(self: Box<Self>, claim: &mut Claim<'_>) {
         match self.side {
             Side::Send(_) | Side::Nobody(..) => {}

@@ -11,7 +11,7 @@ use cohort_abi::{Abi, Count, Handle, neutral};
 use cohort_base::settings::Progress;
 use cohort_engine::offload::Poster;
 use cohort_engine::watch::{leave_behind, leave_send_behind};
-use cohort_engine::{RequestRef, SendMode, Status};
+use cohort_engine::{LocalRank, RequestRef, SendMode, Status};
 use core::ffi::c_int;
 
 /// A send that each start begins; [`SendMode::Buffered`] copies the data then.
@@ -21,11 +21,18 @@ struct SendPlan {
     mode: SendMode,
     /// Whose buffers a buffered send uses.
     owners: Owners,
+    /// Where the data goes if each start may take the short way.
+    near: Option<LocalRank>,
 }
 
 /// A receive that each start begins.
 #[derive(Debug)]
 struct ReceivePlan(Incoming);
+
+/// Whether messages that are sent so leave when their send starts, if they are short.
+fn is_short(mode: SendMode) -> bool {
+    matches!(mode, SendMode::Standard | SendMode::Ready)
+}
 
 /// The progress policy of a communicator; the program may have freed it meanwhile.
 fn progress(process: &Process, comm: u32) -> Progress {
@@ -40,8 +47,20 @@ impl Plan for SendPlan {
         self.message.to.map(|_| self.message.bytes())
     }
 
-    fn begin(&self, process: &Process, comm: u32) -> Outcome<RequestRef> {
+    /// Nothing that is sent leaves a record that serves again.
+    fn begin(
+        &self,
+        process: &Process,
+        comm: u32,
+        spent: Option<RequestRef>,
+    ) -> Outcome<RequestRef> {
+        debug_assert!(spent.is_none());
         let (message, rank) = (&self.message, process.objects.rank());
+        if let Some(to) = self.near
+            && message.send_now(rank, to)
+        {
+            return Ok(rank.sent());
+        }
         if matches!(self.mode, SendMode::Buffered) {
             let claim = &mut rank.enter();
             post_buffered(&process.pending, claim, self.owners, message)?;
@@ -69,8 +88,20 @@ impl Plan for ReceivePlan {
         }
     }
 
-    fn begin(&self, process: &Process, comm: u32) -> Outcome<RequestRef> {
+    fn begin(
+        &self,
+        process: &Process,
+        comm: u32,
+        spent: Option<RequestRef>,
+    ) -> Outcome<RequestRef> {
         let (message, rank) = (&self.0, process.objects.rank());
+        if let Some(spent) = spent {
+            let claim = &mut rank.enter();
+            if message.start_again(claim, &spent) {
+                return Ok(spent);
+            }
+            spent.release(claim);
+        }
         let poster = Poster::of(rank, message.bytes(), || progress(process, comm));
         if let Some(request) = poster.and_then(|mut poster| message.leave(&mut poster)) {
             return Ok(request);
@@ -95,9 +126,12 @@ macro_rules! sends {
         ) -> Outcome<()> {
             let communicator = call.on_comm(comm)?;
             let request = call.output(request, "request")?;
+            let (rank, mode) = (call.rank(), SendMode::$mode);
+            let message = Outgoing::check(call, communicator, buffer, to, tag)?;
             let plan = SendPlan {
-                message: Outgoing::check(call, communicator, buffer, to, tag)?,
-                mode: SendMode::$mode,
+                near: message.near(rank).filter(|_| is_short(mode)),
+                message,
+                mode,
                 owners: Owners::of(comm.neutral(), communicator),
             };
             publish_persistent(call, plan, comm.neutral(), request)

@@ -182,6 +182,13 @@ pub trait RequestKind: Any + fmt::Debug {
     /// Ends a complete operation whose status was taken. It may call the application.
     fn end(&self, rank: &Rank) -> Rest;
 
+    /// [`RequestKind::status`] and [`RequestKind::end`] of an operation that is complete, has succeeded, stays with its
+    /// handle, and needs neither the application nor the claim for that: it is inactive then. `None`: it is not so, and
+    /// nothing was done.
+    fn end_now(&self) -> Option<Status> {
+        None
+    }
+
     /// Gives back what the operation has of the engine, when its handle goes.
     fn release(self: Box<Self>, claim: &mut Claim<'_>);
 

@@ -6,11 +6,14 @@
 //! that a program has kept beyond its end leads to a spent request, which [`live`](crate::request::live) refuses like a
 //! vacant slot.
 //!
+//! A collective of a few bytes has no request, and its state goes when it is over. Its slot is kept here, vacant.
+//!
 //! Threads of the rank alone come here: under the rank's claim, or without it if one thread is in calls at a time.
 
 use super::requests::{Describe, Operation, State};
 use cohort_engine::RequestRef;
 use cohort_engine::rank_box::RankBox;
+use cohort_object::Slots;
 use core::any::Any;
 use core::cell::Cell;
 use core::ptr::NonNull;
@@ -20,6 +23,9 @@ const MOST: usize = 64;
 
 /// Collectives of a rank at most. Each keeps the place where its members met until it serves again.
 const MOST_COLLECTIVES: usize = 8;
+
+/// Vacant slots of collectives of a few bytes.
+const MOST_SLOTS: usize = 32;
 
 /// The last few of what was kept.
 struct Kept<T, const MOST: usize> {
@@ -115,6 +121,7 @@ impl SpareCollective {
 pub struct Spares {
     receives: Kept<Spare, MOST>,
     collectives: Kept<SpareCollective, MOST_COLLECTIVES>,
+    slots: Kept<u32, MOST_SLOTS>,
     /// Records that were made to be kept.
     made: Cell<usize>,
 }
@@ -124,6 +131,7 @@ impl Default for Spares {
         Self {
             receives: Kept::empty(),
             collectives: Kept::empty(),
+            slots: Kept::empty(),
             made: Cell::new(0),
         }
     }
@@ -163,6 +171,33 @@ impl Spares {
             }
             _ => false,
         }
+    }
+
+    /// Ends the collective of a few bytes in slot `index`, which has succeeded, and keeps the slot. `false`: there is
+    /// no room for that, or more is to be let go of; nothing was done.
+    #[inline(always)]
+    #[must_use]
+    pub fn keep_slot(&self, requests: &Slots<State>, index: u32, state: &State) -> bool {
+        let (State::Small(small, None, _), Some(place)) = (state, self.slots.room()) else {
+            return false;
+        };
+        // SAFETY: the program ends the operation, so that its handle goes, and no other thread uses the slot. Nothing
+        // else is in there that is to be let go of.
+        unsafe {
+            small.release_in_place();
+            requests.vacate(index);
+        }
+        place.set(Some(index));
+        self.slots.count.set(self.slots.count.get() + 1);
+        true
+    }
+
+    /// Takes a slot that was kept, to be filled.
+    #[inline(always)]
+    pub fn take_slot(&self) -> Option<u32> {
+        let index = self.slots.last()?;
+        self.slots.count.set(self.slots.count.get() - 1);
+        Some(index)
     }
 
     /// Whether a record is to be made where one would do without, so that there is one to keep; counts it.

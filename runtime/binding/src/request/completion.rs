@@ -31,6 +31,17 @@ pub struct Finished {
 }
 
 impl Finished {
+    /// An operation that has succeeded.
+    #[inline]
+    fn well(status: Status, freed: bool) -> Self {
+        let comm = neutral::handle::COMM_SELF;
+        Self {
+            status,
+            freed,
+            comm,
+        }
+    }
+
     /// The error of the operation as the error of the call.
     ///
     /// # Errors
@@ -158,6 +169,12 @@ impl Awaited for Live<'_> {
 }
 
 impl<'a> Live<'a> {
+    /// What a handle stands for whose slot was looked at.
+    #[inline]
+    pub(super) fn of(index: u32, state: &'a State) -> Self {
+        Self { index, state }
+    }
+
     /// What another request's kind keeps of an operation, to ask it; it has no slot of its own.
     pub(super) fn over(state: &'a State) -> Self {
         let index = SENT_INDEX;
@@ -284,6 +301,9 @@ impl<'a> Live<'a> {
         claim: &mut Option<Claim<'static>>,
     ) -> Finished {
         if let State::Other(kind) = self.state {
+            if let Some(status) = kind.end_now() {
+                return Finished::well(status, false);
+            }
             drop(claim.take());
             return self.finish_other(call, &**kind);
         }
@@ -291,13 +311,17 @@ impl<'a> Live<'a> {
             if call.rank().threads_multiple() {
                 claim.get_or_insert_with(|| call.rank().enter());
             }
-            if call.pending().spares.keep(self.index, self.state) {
-                let comm = neutral::handle::COMM_SELF;
-                return Finished {
-                    status,
-                    freed: true,
-                    comm,
-                };
+            let pending = call.pending();
+            let is_kept = match self.state {
+                State::Small(..) => {
+                    pending
+                        .spares
+                        .keep_slot(&pending.requests, self.index, self.state)
+                }
+                _ => pending.spares.keep(self.index, self.state),
+            };
+            if is_kept {
+                return Finished::well(status, true);
             }
         }
         let finished = Finished {
@@ -318,6 +342,7 @@ impl<'a> Live<'a> {
             State::Once(operation) | State::Collective(operation, _) => {
                 operation.request.plain_success().map(neutral_status)
             }
+            State::Small(small, None, _) => small.has_succeeded().then_some(Status::EMPTY),
             _ => None,
         }
     }

@@ -11,17 +11,19 @@ use cohort_abi::{Abi, Status, neutral};
 use cohort_base::picture::Fact;
 use cohort_engine::waits::Awaited;
 use cohort_engine::{Claim, Rank, RequestRef};
-use core::cell::RefCell;
+use core::cell::{Ref, RefCell};
 use core::ffi::c_int;
 use core::fmt::Debug;
 
 /// What each start of a persistent operation begins.
 pub trait Plan: Debug + 'static {
-    /// Begins the operation; `comm` is the neutral handle of its communicator.
+    /// Begins the operation; `comm` is the neutral handle of its communicator. `spent` is the record of the start
+    /// before, if it may serve again.
     ///
     /// # Errors
     /// `MPI_ERR_BUFFER`, no memory.
-    fn begin(&self, process: &Process, comm: u32) -> Outcome<RequestRef>;
+    fn begin(&self, process: &Process, comm: u32, spent: Option<RequestRef>)
+    -> Outcome<RequestRef>;
 
     /// Bytes of the message that each start sends, if it sends one.
     fn sends(&self) -> Option<u64> {
@@ -38,16 +40,24 @@ pub trait Plan: Debug + 'static {
 #[derive(Debug)]
 struct Persistent<P> {
     plan: P,
-    /// The operation under way, if it is started and not yet completed.
-    active: RefCell<Option<RequestRef>>,
+    /// The operation under way, if it is started and not yet completed; else the record of the last one, if that is
+    /// spent and may serve again.
+    latest: RefCell<Option<RequestRef>>,
     /// Neutral handle of the communicator.
     comm: u32,
 }
 
 impl<P> Persistent<P> {
+    /// The operation under way.
+    #[inline]
+    fn active(&self) -> Option<Ref<'_, RequestRef>> {
+        let latest = self.latest.borrow();
+        Ref::filter_map(latest, |it| it.as_ref().filter(|it| !it.is_spent())).ok()
+    }
+
     /// Makes the operation inactive; one that is under way goes on by itself.
     fn deactivate(&self, claim: &mut Claim<'_>) {
-        if let Some(request) = self.active.take() {
+        if let Some(request) = self.latest.take() {
             request.release(claim);
         }
     }
@@ -63,28 +73,28 @@ impl<P: Plan> RequestKind for Persistent<P> {
     }
 
     fn is_active(&self) -> bool {
-        self.active.borrow().is_some()
+        self.active().is_some()
     }
 
     fn is_complete(&self) -> bool {
-        let active = self.active.borrow();
-        active.as_ref().is_none_or(|request| request.is_complete())
+        // A spent one is.
+        let latest = self.latest.borrow();
+        latest.as_ref().is_none_or(|request| request.is_complete())
     }
 
     fn await_briefly(&self) -> bool {
-        let active = self.active.borrow();
-        (active.as_ref()).is_none_or(|begun| self.plan.await_briefly(begun))
+        (self.active()).is_none_or(|begun| self.plan.await_briefly(&begun))
     }
 
     /// Under the claim, as every look of a thread that waits.
     fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
-        if let Some(request) = &*self.active.borrow() {
-            request.tell(claim, tell);
+        if let Some(request) = self.active() {
+            (&*request).tell(claim, tell);
         }
     }
 
     fn status(&self) -> Status {
-        match &*self.active.borrow() {
+        match self.active() {
             Some(request) => neutral_status(&request.status()),
             None => Status::EMPTY,
         }
@@ -93,6 +103,18 @@ impl<P: Plan> RequestKind for Persistent<P> {
     fn end(&self, rank: &Rank) -> Rest {
         self.deactivate(&mut rank.enter());
         Rest::Inactive
+    }
+
+    fn end_now(&self) -> Option<Status> {
+        let mut latest = self.latest.borrow_mut();
+        let request = latest.as_ref()?;
+        if request.is_shared() {
+            *latest = None;
+            return Some(Status::EMPTY);
+        }
+        let status = neutral_status(request.plain_success()?);
+        request.spend();
+        Some(status)
     }
 
     fn release(self: Box<Self>, claim: &mut Claim<'_>) {
@@ -105,8 +127,7 @@ impl<P: Plan> RequestKind for Persistent<P> {
     }
 
     fn cancel(&self, rank: &Rank) -> Outcome<()> {
-        let active = self.active.borrow();
-        let request = active.as_ref().ok_or(neutral::ERR_REQUEST)?;
+        let request = self.active().ok_or(neutral::ERR_REQUEST)?;
         request.cancel(&mut rank.enter());
         Ok(())
     }
@@ -115,8 +136,9 @@ impl<P: Plan> RequestKind for Persistent<P> {
         if self.is_active() {
             return Err(neutral::ERR_REQUEST.into());
         }
-        let begun = self.plan.begin(process, self.comm)?;
-        self.active.replace(Some(begun));
+        let spent = self.latest.take();
+        let begun = self.plan.begin(process, self.comm, spent)?;
+        self.latest.replace(Some(begun));
         Ok(())
     }
 }
@@ -133,7 +155,7 @@ pub fn publish_persistent<A: Abi>(
 ) -> Outcome<()> {
     let operation = Persistent {
         plan,
-        active: RefCell::new(None),
+        latest: RefCell::new(None),
         comm,
     };
     publish_kind(call, operation, target)

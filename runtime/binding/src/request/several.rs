@@ -1,6 +1,7 @@
 //! What the calls on arrays of requests share.
 
 use super::completion::{Live, live};
+use super::short;
 use crate::arguments::{Call, Failure, Outcome, length};
 use crate::passed::{InOutArray, OutArray, Place, StatusArray, StatusOut};
 use cohort_abi::{Abi, Handle, Status, neutral};
@@ -32,7 +33,9 @@ impl<'c, A: Abi> Requests<'c, A> {
     /// `MPI_ERR_REQUEST`.
     pub fn over(call: &Call<'_, A>, handles: &'c [Cell<A::Request>]) -> Outcome<Self> {
         for handle in handles {
-            live(call, handle.get())?;
+            if !short::is_live(call, handle.get()) {
+                live(call, handle.get())?;
+            }
         }
         Ok(Self(handles))
     }
@@ -40,6 +43,20 @@ impl<'c, A: Abi> Requests<'c, A> {
     /// Number of handles.
     pub fn len(&self) -> usize {
         self.0.len()
+    }
+
+    /// Ends the first operations, as long as the short way does, and reports them. Returns how many entries that are.
+    pub fn end_first(&self, call: &Call<'_, A>, statuses: &StatusArray<'_, A>) -> usize {
+        for (entry, request) in self.0.iter().enumerate() {
+            match short::end_one_of(call, request) {
+                Some(status) => statuses.write(entry, &status),
+                None if request.get().neutral() == neutral::handle::REQUEST_NULL => {
+                    statuses.write_empty(entry);
+                }
+                None => return entry,
+            }
+        }
+        self.len()
     }
 
     /// The request at `entry`, unless its handle is `MPI_REQUEST_NULL`.
@@ -104,17 +121,18 @@ impl<'c, A: Abi> Requests<'c, A> {
     }
 }
 
-/// Ends all requests, which are complete.
+/// Ends all requests from entry `first` on, which are complete; those before were reported.
 ///
 /// # Errors
 /// `MPI_ERR_IN_STATUS`.
 pub fn report_all<A: Abi>(
     call: &Call<'_, A>,
     array: &Requests<'_, A>,
+    first: usize,
     statuses: StatusArray<'_, A>,
 ) -> Result<(), Failure> {
     let (mut first_failure, mut claim) = (None, None);
-    for entry in 0..array.len() {
+    for entry in first..array.len() {
         let Some(request) = array.active(call, entry) else {
             statuses.write_empty(entry);
             continue;

@@ -62,6 +62,9 @@ fn long_one<A: Abi, const WAIT: bool>(
     request: &Cell<A::Request>,
     status: StatusOut<'_, A>,
 ) -> Outcome<Option<Result<(), Failure>>> {
+    if let Some(is_over) = short::end_other::<A, WAIT>(call, request, status) {
+        return Ok(is_over.then_some(Ok(())));
+    }
     let Some(operation) = live(call, request.get())? else {
         status.write_empty();
         return Ok(Some(Ok(())));
@@ -107,11 +110,14 @@ pub fn test<A: Abi>(
     ended.unwrap_or(Ok(()))
 }
 
-/// Whether all operations are complete.
+/// Whether all operations from entry `first` on are complete.
 #[inline(always)]
-fn all<A: Abi, const WAIT: bool>(call: &Call<'_, A>, array: &Requests<'_, A>) -> bool {
+fn all<A: Abi, const WAIT: bool>(
+    call: &Call<'_, A>,
+    array: &Requests<'_, A>,
+    mut first: usize,
+) -> bool {
     // Everything before `first` is complete and stays so.
-    let mut first = 0;
     go_on::<WAIT>(call, array.awaited(call, false), || {
         first += array.complete_from(call, first);
         first == array.len()
@@ -127,8 +133,12 @@ pub fn waitall<A: Abi>(
     statuses: StatusArray<'_, A>,
 ) -> Result<(), Failure> {
     let array = Requests::check(call, count, requests)?;
-    all::<A, WAITS>(call, &array);
-    report_all(call, &array, statuses)
+    let first = array.end_first(call, &statuses);
+    if first == array.len() {
+        return Ok(());
+    }
+    all::<A, WAITS>(call, &array, first);
+    report_all(call, &array, first, statuses)
 }
 
 /// `MPI_Testall`.
@@ -142,10 +152,10 @@ pub fn testall<A: Abi>(
 ) -> Result<(), Failure> {
     let flag = call.output(flag, "flag")?;
     let array = Requests::check(call, count, requests)?;
-    let is_done = all::<A, TESTS>(call, &array);
+    let is_done = all::<A, TESTS>(call, &array, 0);
     flag.write(c_int::from(is_done));
     match is_done {
-        true => report_all(call, &array, statuses),
+        true => report_all(call, &array, 0, statuses),
         false => Ok(()),
     }
 }

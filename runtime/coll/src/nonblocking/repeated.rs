@@ -163,6 +163,19 @@ impl Repeated {
         }
     }
 
+    /// Ends a start that is complete and has no request: it has succeeded. `false`: it is not so, and nothing was done.
+    #[inline]
+    #[must_use]
+    pub fn end_now(&self) -> bool {
+        let mut active = self.active.borrow_mut();
+        let is_over = matches!(*active, Active::Exchange)
+            && self.exchange().is_some_and(Exchange::is_complete);
+        if is_over {
+            *active = Active::Nothing;
+        }
+        is_over
+    }
+
     /// Tells what a start that is under way waits for.
     pub fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
         match (&*self.active.borrow(), self.exchange()) {

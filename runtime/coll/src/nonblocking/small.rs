@@ -10,7 +10,7 @@ use crate::batch::{LARGE, SMALL, STOOD_IN, is_last};
 use crate::compare;
 use crate::meeting::release;
 use crate::members::LocalGroup;
-use crate::schedule::{Row, RowOperation, Schedule};
+use crate::schedule::{Row, RowOperation, RowOutcome, Schedule};
 use crate::spin::spin;
 use cohort_base::picture::{Fact, Told};
 use cohort_base::sync::atomic::{Ordering, fence};
@@ -178,7 +178,10 @@ unsafe fn post(group: &LocalGroup<'_>, row: Row, call: &Call<'_>, agreed: Agreed
             rank: group.rank().forever(),
             seen: Cell::new(0),
             meeting: Cell::new(None),
-            outcome: Cell::new((is_root || is_sender).then_some(Status::EMPTY)),
+            outcome: Cell::new(match is_root || is_sender {
+                true => RowOutcome::Success,
+                false => RowOutcome::Pending,
+            }),
         });
     }
     if is_sender {
@@ -216,7 +219,14 @@ impl Small {
     #[inline(never)]
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.operation().outcome.get().is_some() || self.look()
+        !matches!(self.operation().outcome.get(), RowOutcome::Pending) || self.look()
+    }
+
+    /// Whether the operation is complete, and has succeeded.
+    #[inline]
+    #[must_use]
+    pub fn has_succeeded(&self) -> bool {
+        matches!(self.operation().outcome.get(), RowOutcome::Success)
     }
 
     /// [`Small::is_complete`] of a call that waits: looks for a while.
@@ -231,14 +241,27 @@ impl Small {
     #[inline(never)]
     #[must_use]
     pub fn status(&self) -> Status {
-        self.operation().outcome.get().unwrap_or(Status::EMPTY)
+        match self.operation().outcome.get() {
+            RowOutcome::Failure(status) => status,
+            RowOutcome::Pending | RowOutcome::Success => Status::EMPTY,
+        }
     }
 
     /// Gives back what the request has. The operation is complete.
-    #[inline(never)]
     pub fn release(self) {
         // SAFETY: the request goes.
-        unsafe { self.0.end() };
+        unsafe { self.release_in_place() };
+    }
+
+    /// [`Small::release`] of one that stays where it is, as bytes that mean nothing.
+    ///
+    /// # Safety
+    /// Nobody uses it any more.
+    #[inline]
+    pub unsafe fn release_in_place(&self) {
+        let several = self.operation().rank.threads_multiple();
+        // SAFETY: the caller's promise.
+        unsafe { self.0.end(several) };
     }
 
     #[inline]
@@ -278,7 +301,7 @@ impl Small {
                 unsafe { operation.memory.fold(row.size(), bytes as usize, data) };
             }
         }
-        operation.outcome.set(Some(Status::EMPTY));
+        operation.outcome.set(RowOutcome::Success);
         true
     }
 
@@ -289,9 +312,8 @@ impl Small {
         let is_bcast = operation.agreed.kind == Kind::Bcast;
         let same_kind = kind_in(word) == kind_in(operation.word);
         if is_bcast && same_kind && word & SMALL != 0 && word >> ROOT == operation.word >> ROOT {
-            operation
-                .outcome
-                .set(Some(self.take_of_another_length(member, word)));
+            let taken = self.take_of_another_length(member, word);
+            operation.outcome.set(RowOutcome::of(taken));
             return true;
         }
         if is_bcast && same_kind && word & LARGE != 0 {
@@ -305,7 +327,8 @@ impl Small {
         if large && !self.come_with_nothing() {
             return false;
         }
-        operation.outcome.set(Some(self.disagreement(member, word)));
+        let differs = self.disagreement(member, word);
+        operation.outcome.set(RowOutcome::of(differs));
         true
     }
 
@@ -315,7 +338,8 @@ impl Small {
         let (row, operation) = (&self.0, self.operation());
         absent::stand_in(row, row.me, operation.rank);
         let word = row.entry(member).word();
-        operation.outcome.set(Some(self.disagreement(member, word)));
+        let differs = self.disagreement(member, word);
+        operation.outcome.set(RowOutcome::of(differs));
     }
 
     /// The outcome where another member says something else.
@@ -410,7 +434,7 @@ impl Small {
                 true => Status::TRUNCATE,
                 false => Status::SUCCESS,
             };
-            operation.outcome.set(Some(Status {
+            operation.outcome.set(RowOutcome::of(Status {
                 error,
                 ..Status::EMPTY
             }));

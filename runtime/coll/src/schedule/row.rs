@@ -51,7 +51,28 @@ pub(crate) struct Operation {
     pub(crate) seen: Cell<u32>,
     /// Where it waits for what others copy, if the members of a broadcast disagree about its length.
     pub(crate) meeting: Cell<Option<NonNull<Schedule>>>,
-    pub(crate) outcome: Cell<Option<Status>>,
+    pub(crate) outcome: Cell<Outcome>,
+}
+
+/// How a member's operation has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Outcome {
+    /// It is under way.
+    Pending,
+    /// With [`Status::EMPTY`], which is not written and read each time.
+    Success,
+    /// With an error.
+    Failure(Status),
+}
+
+impl Outcome {
+    /// That of an operation which has ended so.
+    pub(crate) fn of(status: Status) -> Self {
+        match status.error {
+            Status::SUCCESS => Self::Success,
+            _ => Self::Failure(status),
+        }
+    }
 }
 
 /// Where a member is in the chain of batches. All-zero memory is a beginning.
@@ -122,7 +143,7 @@ impl Cursor {
             let over = self.over.load(Ordering::Relaxed);
             self.over.store(0, Ordering::Relaxed);
             // SAFETY: the cursor has moved on, and these operations are over.
-            unsafe { count_events(before, me, 1 + over) };
+            unsafe { count_events(before, me, 1 + over, true) };
         }
         Some(Row {
             batch,
@@ -158,21 +179,30 @@ impl Cursor {
             let unused = ROWS as u32 - self.row.load(Ordering::Relaxed);
             let events = unused + self.over.load(Ordering::Relaxed) + 1;
             // SAFETY: these rows are not used, and the cursor is not any more.
-            unsafe { count_events(batch, me, events) };
+            unsafe { count_events(batch, me, events, true) };
         }
     }
 }
 
-/// Counts events of a member's.
+/// Counts events of a member's; `several`: other threads of its rank may do so at the same time. Nobody else does.
 ///
 /// # Safety
 /// They have come about, and the caller does not use the batch any more because of them.
-unsafe fn count_events(batch: NonNull<Batch>, me: u32, events: u32) {
+#[inline(always)]
+unsafe fn count_events(batch: NonNull<Batch>, me: u32, events: u32, several: bool) {
     // SAFETY: the member's reference is not given back before the last event.
     unsafe {
         let count = &batch.as_ref().part_of(me).rest().events;
-        // AcqRel: whoever gives the reference back does so after all that came before the other events.
-        if count.fetch_add(events, Ordering::AcqRel) + events == ROWS as u32 + 1 {
+        let sum = match several {
+            // AcqRel: whoever gives the reference back does so after all that came before the other events.
+            true => count.fetch_add(events, Ordering::AcqRel) + events,
+            false => {
+                let sum = count.load(Ordering::Relaxed) + events;
+                count.store(sum, Ordering::Relaxed);
+                sum
+            }
+        };
+        if sum == ROWS as u32 + 1 {
             release(batch);
         }
     }
@@ -241,14 +271,14 @@ impl Row {
         core::ptr::from_ref(self.entry(0)).addr() as u64
     }
 
-    /// The member's operation in this row is over.
+    /// The member's operation in this row is over; `several`: its rank has several threads in calls.
     ///
     /// # Safety
     /// Once, and the caller does not use the row any more.
     #[inline]
-    pub(crate) unsafe fn end(self) {
+    pub(crate) unsafe fn end(self, several: bool) {
         // SAFETY: the caller's promise.
-        unsafe { count_events(self.batch, self.me, 1) };
+        unsafe { count_events(self.batch, self.me, 1, several) };
     }
 
     /// The row's meeting, with a reference for the caller. `None` when there is no memory.

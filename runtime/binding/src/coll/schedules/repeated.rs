@@ -52,6 +52,10 @@ impl RequestKind for Repeated {
         Rest::Inactive
     }
 
+    fn end_now(&self) -> Option<Status> {
+        self.operation.end_now().then_some(Status::EMPTY)
+    }
+
     fn release(self: Box<Self>, claim: &mut Claim<'_>) {
         self.operation.end(|request| request.release(claim));
     }
