@@ -12,6 +12,7 @@
 //! | [`matching`] | which message goes to which receive |
 //! | [`protocol`] | how bytes travel: inline in a ring, in a block, or straight between user buffers |
 //! | `kept` | blocks that carry messages again and again |
+//! | `relay` | blocks through which long messages pass piece by piece |
 //! | [`remote`] | messages between nodes |
 //!
 //! Under `--cfg loom` only the lock-free parts exist, for their models.
@@ -48,6 +49,7 @@ pub mod probe;
 pub mod protocol;
 #[cfg(not(loom))]
 pub mod remote;
+mod relay;
 mod ring;
 mod rounds;
 #[cfg(not(loom))]
