@@ -22,9 +22,8 @@ impl RequestKind for Kind {
             if (*this).is_offered {
                 leave_offers(claim, this);
             }
-            if request.as_ref().is_complete() {
-                claim.of::<P2p>().sending.end(this);
-            }
+            let is_complete = request.as_ref().is_complete();
+            claim.of::<P2p>().sending.end(this, is_complete);
         }
     }
 

@@ -47,9 +47,9 @@ pub mod poll;
 pub mod probe;
 #[cfg(not(loom))]
 pub mod protocol;
+mod relay;
 #[cfg(not(loom))]
 pub mod remote;
-mod relay;
 mod ring;
 mod rounds;
 #[cfg(not(loom))]
@@ -66,6 +66,7 @@ mod want;
 #[cfg(not(loom))]
 pub use messages::{
     Received, await_briefly, irecv, isend, isend_owned, receive_or_start, recv, recv_into, send,
+    send_waiting,
 };
 #[cfg(not(loom))]
 pub use partitioned::Partitioned;

@@ -29,8 +29,8 @@
 use cohort_base::sync::CacheLine;
 use cohort_base::sync::atomic::{AtomicU64, Ordering};
 
-/// Blocks of a sender.
-const BLOCKS: u64 = 4;
+/// Blocks of a sender; fewer in a model, which has more to explore with each.
+const BLOCKS: u64 = if cfg!(loom) { 2 } else { 4 };
 
 /// How far the two sides are.
 #[repr(C)]
@@ -103,7 +103,7 @@ impl Pace {
 }
 
 #[cfg(not(loom))]
-pub(crate) use blocks::{LONGEST, Pieces, Relay, Sending, piece};
+pub(crate) use blocks::{LONGEST, Pieces, Relay, SHORTEST, Sending, piece};
 
 #[cfg(not(loom))]
 mod blocks {
@@ -116,9 +116,12 @@ mod blocks {
     /// Bytes of a piece, and of a block.
     const PIECE: usize = 16 << 10;
 
-    /// The longest message that is sent so. Of longer ones sender and receiver copy half each, and most of the lines
-    /// have left the caches anyway when the program comes to fill them again.
-    pub(crate) const LONGEST: u64 = 256 << 10;
+    /// The shortest message that is sent so: of one that fits in a block nothing would be under way at both sides.
+    pub(crate) const SHORTEST: u64 = PIECE as u64 + 1;
+
+    /// The longest message that is sent so. Of longer ones sender and receiver copy half each, and a good part of the
+    /// buffer has left the core's own cache when the program comes to fill it again.
+    pub(crate) const LONGEST: u64 = 512 << 10;
 
     /// How often the receiver looks for a piece before it takes the rest of the message itself: some 10 us, in which
     /// a sender that is in its call has filled several blocks.
@@ -136,7 +139,8 @@ mod blocks {
         #[cold]
         fn make(heap: &Heap) -> Option<NonNull<Self>> {
             // SAFETY: made under the claim, which allows the heap's use.
-            let relay = unsafe { heap.alloc(size_of::<Self>(), align_of::<Self>())? }.cast::<Self>();
+            let relay =
+                unsafe { heap.alloc(size_of::<Self>(), align_of::<Self>())? }.cast::<Self>();
             // SAFETY: a fresh block that is large enough; the blocks' content does not matter.
             unsafe { (&raw mut (*relay.as_ptr()).pace).write(Pace::new()) };
             Some(relay)
@@ -177,7 +181,13 @@ mod blocks {
 
         /// Gives the relay to a send of `bytes` bytes at `data`, whose offer has not been sent, and of which the rank
         /// waits for the end in the same call. Null: another one has it, or memory is short.
-        pub(crate) fn begin(&mut self, heap: &Heap, of: *mut Operation, data: *const u8, bytes: u64) -> *mut Relay {
+        pub(crate) fn begin(
+            &mut self,
+            heap: &Heap,
+            of: *mut Operation,
+            data: *const u8,
+            bytes: u64,
+        ) -> *mut Relay {
             if !self.of.is_null() {
                 return null_mut();
             }
@@ -194,11 +204,16 @@ mod blocks {
             self.relay
         }
 
-        /// The send is over: another one may have the relay.
+        /// The handle of a send goes. If it has the relay, another one may have it when the send is complete. Else the
+        /// call ended early, and the receiver may still look into the blocks: nobody fills them any more.
         #[inline]
-        pub(crate) fn end(&mut self, of: *mut Operation) {
-            if self.of == of {
-                self.of = null_mut();
+        pub(crate) fn end(&mut self, of: *mut Operation, is_complete: bool) {
+            if self.of != of {
+                return;
+            }
+            match is_complete {
+                true => self.of = null_mut(),
+                false => self.next = u64::MAX,
             }
         }
 

@@ -8,7 +8,7 @@ use super::eager::take_lines;
 use crate::P2p;
 use crate::messages::is_eager;
 use crate::operation::{Offer, Operation, Side, copy_guarded};
-use crate::relay::{LONGEST, Pieces, piece};
+use crate::relay::{LONGEST, Pieces, SHORTEST, piece};
 use cohort_core::claim::Claim;
 use cohort_core::message::SendMode;
 use cohort_core::rank::Rank;
@@ -20,7 +20,7 @@ use core::ptr::NonNull;
 /// Where ranks outnumber CPUs the sender's pieces would take the CPU of those that compute.
 #[inline]
 pub(crate) fn is_relayed(rank: &Rank, bytes: u64, mode: SendMode) -> bool {
-    bytes <= LONGEST
+    (SHORTEST..=LONGEST).contains(&bytes)
         && !is_eager(rank, bytes, mode)
         && !compared::is_short(rank, bytes, mode)
         && rank.polls_directly()
@@ -30,10 +30,17 @@ pub(crate) fn is_relayed(rank: &Rank, bytes: u64, mode: SendMode) -> bool {
 ///
 /// # Safety
 /// The rank waits for the end of the send in this call.
-pub(crate) unsafe fn begin(claim: &mut Claim<'_>, send: *mut Operation, buffer: Buffer<'_>) -> *mut crate::relay::Relay {
+pub(crate) unsafe fn begin(
+    claim: &mut Claim<'_>,
+    send: *mut Operation,
+    buffer: Buffer<'_>,
+) -> *mut crate::relay::Relay {
     let heap = claim.heap();
     match buffer.contiguous() {
-        Some(data) => claim.of::<P2p>().sending.begin(heap, send, data, buffer.bytes()),
+        Some(data) => claim
+            .of::<P2p>()
+            .sending
+            .begin(heap, send, data, buffer.bytes()),
         None => core::ptr::null_mut(),
     }
 }
