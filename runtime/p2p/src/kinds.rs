@@ -23,7 +23,7 @@ impl RequestKind for Kind {
                 leave_offers(claim, this);
             }
             let is_complete = request.as_ref().is_complete();
-            claim.of::<P2p>().sending.end(this, is_complete);
+            claim.of::<P2p>().sending.end(this.cast(), is_complete);
         }
     }
 

@@ -108,10 +108,9 @@ pub(crate) use blocks::{LONGEST, Pieces, Relay, SHORTEST, Sending, piece};
 #[cfg(not(loom))]
 mod blocks {
     use super::{BLOCKS, Pace};
-    use crate::operation::Operation;
     use cohort_alloc::Heap;
     use cohort_base::sync::pause;
-    use core::ptr::{NonNull, null_mut};
+    use core::ptr::{NonNull, null, null_mut};
 
     /// Bytes of a piece, and of a block.
     const PIECE: usize = 16 << 10;
@@ -160,8 +159,8 @@ mod blocks {
     #[derive(Debug)]
     pub(crate) struct Sending {
         relay: *mut Relay,
-        /// The send whose message has the relay, or null.
-        of: *mut Operation,
+        /// The record of the send whose message has the relay, or null.
+        of: *const (),
         data: *const u8,
         bytes: u64,
         first: u64,
@@ -172,8 +171,8 @@ mod blocks {
         /// No message yet.
         pub(crate) const NONE: Self = Self {
             relay: null_mut(),
-            of: null_mut(),
-            data: null_mut(),
+            of: null(),
+            data: null(),
             bytes: 0,
             first: 0,
             next: 0,
@@ -184,7 +183,7 @@ mod blocks {
         pub(crate) fn begin(
             &mut self,
             heap: &Heap,
-            of: *mut Operation,
+            of: *const (),
             data: *const u8,
             bytes: u64,
         ) -> *mut Relay {
@@ -207,12 +206,12 @@ mod blocks {
         /// The handle of a send goes. If it has the relay, another one may have it when the send is complete. Else the
         /// call ended early, and the receiver may still look into the blocks: nobody fills them any more.
         #[inline]
-        pub(crate) fn end(&mut self, of: *mut Operation, is_complete: bool) {
+        pub(crate) fn end(&mut self, of: *const (), is_complete: bool) {
             if self.of != of {
                 return;
             }
             match is_complete {
-                true => self.of = null_mut(),
+                true => self.of = null(),
                 false => self.next = u64::MAX,
             }
         }

@@ -6,14 +6,13 @@
 use super::compared;
 use super::eager::take_lines;
 use crate::P2p;
-use crate::messages::is_eager;
 use crate::operation::{Offer, Operation, Side, copy_guarded};
-use crate::relay::{LONGEST, Pieces, SHORTEST, piece};
+use crate::relay::{LONGEST, Pieces, Relay, SHORTEST, piece};
 use cohort_core::claim::Claim;
 use cohort_core::message::SendMode;
 use cohort_core::rank::Rank;
 use cohort_datatype::{self as datatype, Buffer};
-use core::ptr::NonNull;
+use core::ptr::{NonNull, null_mut};
 
 /// Whether a message is sent through a relay, where its sender waits for its end in the call that sends it.
 ///
@@ -21,7 +20,7 @@ use core::ptr::NonNull;
 #[inline]
 pub(crate) fn is_relayed(rank: &Rank, bytes: u64, mode: SendMode) -> bool {
     (SHORTEST..=LONGEST).contains(&bytes)
-        && !is_eager(rank, bytes, mode)
+        && (mode == SendMode::Synchronous || !rank.node().is_eager(bytes))
         && !compared::is_short(rank, bytes, mode)
         && rank.polls_directly()
 }
@@ -34,14 +33,14 @@ pub(crate) unsafe fn begin(
     claim: &mut Claim<'_>,
     send: *mut Operation,
     buffer: Buffer<'_>,
-) -> *mut crate::relay::Relay {
+) -> *mut Relay {
     let heap = claim.heap();
     match buffer.contiguous() {
         Some(data) => claim
             .of::<P2p>()
             .sending
-            .begin(heap, send, data, buffer.bytes()),
-        None => core::ptr::null_mut(),
+            .begin(heap, send.cast(), data, buffer.bytes()),
+        None => null_mut(),
     }
 }
 
@@ -57,7 +56,7 @@ pub(crate) fn fill(claim: &mut Claim<'_>) -> u64 {
 }
 
 /// Whether the holder of a claim takes the pieces of an offer from its relay.
-pub(crate) fn relay_of(claim: &Claim<'_>, offer: &Offer) -> Option<NonNull<crate::relay::Relay>> {
+pub(crate) fn relay_of(claim: &Claim<'_>, offer: &Offer) -> Option<NonNull<Relay>> {
     NonNull::new(offer.relay).filter(|_| claim.is_by_owner() && claim.rank().polls_directly())
 }
 
@@ -69,7 +68,7 @@ pub(crate) unsafe fn copy(
     claim: &mut Claim<'_>,
     offer: &Offer,
     receive: *mut Operation,
-    relay: NonNull<crate::relay::Relay>,
+    relay: NonNull<Relay>,
     bytes: u64,
 ) -> Result<(), Side> {
     // SAFETY: the caller's promise. Our own task writes to our own buffer, so that needs no guard.

@@ -72,7 +72,7 @@ mod models {
     /// itself. The sender waits for nobody but for the end.
     fn messages(pieces_of_first: u64) {
         let mut model = loom::model::Builder::new();
-        model.preemption_bound = Some(3);
+        model.preemption_bound = Some(2);
         model.check(move || {
             let way = Way::new();
             let receiver = {
