@@ -38,6 +38,24 @@ pub fn ticks() -> u64 {
     now_ns()
 }
 
+/// [`ticks`] when everything before it has ended, and before anything behind it begins: for times of single loads.
+#[inline]
+#[must_use]
+pub fn ordered_ticks() -> u64 {
+    // SAFETY: every x86-64 machine has the instruction, which only waits.
+    #[cfg(not(miri))]
+    unsafe {
+        core::arch::x86_64::_mm_lfence();
+    }
+    let now = ticks();
+    // SAFETY: as above.
+    #[cfg(not(miri))]
+    unsafe {
+        core::arch::x86_64::_mm_lfence();
+    }
+    now
+}
+
 /// How many ticks make so many microseconds.
 #[inline]
 #[must_use]

@@ -1,5 +1,6 @@
 //! What happens to the requests of point-to-point communication.
 
+use crate::P2p;
 use crate::operation::{Job, Kind, Operation, SLOT};
 use crate::remote;
 use crate::state::{leave_offers, unpost_receive};
@@ -21,6 +22,8 @@ impl RequestKind for Kind {
             if (*this).is_offered {
                 leave_offers(claim, this);
             }
+            let is_complete = request.as_ref().is_complete();
+            claim.of::<P2p>().sending.end(this.cast(), is_complete);
         }
     }
 

@@ -12,6 +12,7 @@
 //! | [`matching`] | which message goes to which receive |
 //! | [`protocol`] | how bytes travel: inline in a ring, in a block, or straight between user buffers |
 //! | `kept` | blocks that carry messages again and again |
+//! | `relay` | blocks through which long messages pass piece by piece |
 //! | [`remote`] | messages between nodes |
 //!
 //! Under `--cfg loom` only the lock-free parts exist, for their models.
@@ -46,6 +47,7 @@ pub mod poll;
 pub mod probe;
 #[cfg(not(loom))]
 pub mod protocol;
+mod relay;
 #[cfg(not(loom))]
 pub mod remote;
 mod ring;
@@ -64,6 +66,7 @@ mod want;
 #[cfg(not(loom))]
 pub use messages::{
     Received, await_briefly, irecv, isend, isend_owned, receive_or_start, recv, recv_into, send,
+    send_waiting,
 };
 #[cfg(not(loom))]
 pub use partitioned::Partitioned;

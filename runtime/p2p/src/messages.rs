@@ -4,6 +4,7 @@ use crate::P2p;
 use crate::matching::{Stored, Want};
 use crate::operation::{Kind, Operation};
 use crate::poll::{self, AtFront};
+use crate::protocol::relayed::is_relayed;
 use crate::protocol::{self, Payload, compared, eager, rendezvous};
 use crate::remote;
 use crate::ring::PayloadKind;
@@ -410,10 +411,34 @@ pub unsafe fn send(
             }
             return Ok(());
         }
-        let request = isend(&mut claim, buffer, to, envelope, mode)?;
+        let request = send_waiting(&mut claim, buffer, to, envelope, mode)?;
         finish(owner, claim, request);
     }
     Ok(())
+}
+
+/// [`isend`] by the rank's own task, in a call that waits until the send is complete.
+///
+/// # Errors
+/// # Safety
+/// As there, and as said.
+pub unsafe fn send_waiting(
+    claim: &mut Claim<'_>,
+    buffer: Buffer<'_>,
+    to: Peer,
+    envelope: Envelope,
+    mode: SendMode,
+) -> Result<RequestRef, EngineError> {
+    let rank = claim.rank();
+    // SAFETY: the caller's promise.
+    unsafe {
+        match rank.node().local(to) {
+            Some(to) if is_relayed(rank, buffer.bytes(), mode) => {
+                rendezvous::send_waiting(claim, buffer, to, envelope)
+            }
+            _ => isend(claim, buffer, to, envelope, mode),
+        }
+    }
 }
 
 /// Waits for a request and releases it.

@@ -4,6 +4,7 @@ use crate::inbox::{Inbox, Outbox};
 use crate::kept::Kept;
 use crate::matching::{Posted, Unexpected};
 use crate::operation::{IN_JOBS, IN_OFFERS, Job, Mends, Operation};
+use crate::relay::Sending;
 use cohort_base::LocalRank;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use cohort_core::claim::Claim;
@@ -30,6 +31,10 @@ pub struct State {
     pub(crate) first_ring: u32,
     /// Blocks that carry messages again and again.
     pub(crate) kept: Kept,
+    /// The long message that the rank is sending while it waits for its end.
+    pub(crate) sending: Sending,
+    /// Messages in a row that were offered with a relay and whose data the sender's program had written anew.
+    pub(crate) written: u32,
     /// Messages that were noted for a timeline, modulo 2^32.
     pub(crate) noted: u32,
     /// `node.size()` outboxes.
@@ -47,6 +52,8 @@ impl State {
             receivers_waited_for: 0,
             first_ring: 0,
             kept: Kept::NONE,
+            sending: Sending::NONE,
+            written: 0,
             noted: 0,
             outboxes,
         }

@@ -4,7 +4,7 @@ use crate::inbox::{Inbox, Outbox};
 use crate::operation::SLOT;
 use crate::outbox;
 use crate::poll;
-use crate::protocol::{handover, jobs};
+use crate::protocol::{handover, jobs, relayed};
 use crate::ring::Ring;
 use crate::state::{P2p, Shared, State};
 use cohort_base::LocalRank;
@@ -54,6 +54,9 @@ unsafe impl Subsystem for P2p {
 
     #[inline]
     fn turn(claim: &mut Claim<'_>, look: Look, turn: &mut Turn) {
+        if look == (Look::Own { waits: true }) {
+            turn.moved |= relayed::fill(claim) > 0;
+        }
         if look.is_within_node() {
             turn_within_node(claim, turn);
         }

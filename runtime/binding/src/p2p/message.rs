@@ -110,6 +110,20 @@ impl Outgoing {
 }
 
 impl Outgoing {
+    /// [`Outgoing::start`] of a standard send in a call that waits for its end.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn start_waiting(&self, claim: &mut Claim<'_>) -> Result<RequestRef, EngineError> {
+        let Some(to) = self.to else {
+            return RequestRef::completed(claim, Status::EMPTY).ok_or(EngineError::OutOfMemory);
+        };
+        let buffer = self.data.buffer();
+        // SAFETY: as in `start`; the caller waits.
+        unsafe { cohort_engine::send_waiting(claim, buffer, to, self.envelope, SendMode::Standard) }
+    }
+
     /// Sends, and returns when the buffer is the program's again.
     ///
     /// # Errors

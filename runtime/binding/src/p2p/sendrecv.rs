@@ -21,14 +21,15 @@ struct Both {
 /// Buffer, partner and tag of a send or a receive.
 type Half<A, C> = (Buffer<A, C>, c_int, c_int);
 
-/// Checks and starts the receive and the send. Without a buffer of its own the send has a copy of the
-/// receive's, because the receive writes there.
+/// Checks and starts the receive and the send, for whose ends the call waits or not. Without a buffer of its own the
+/// send has a copy of the receive's, because the receive writes there.
 #[inline(always)]
 fn start<A: Abi, C: Count>(
     call: &Call<'_, A>,
     communicator: &Comm,
     (send_buffer, to, send_tag): (Option<Buffer<A, C>>, c_int, c_int),
     (buffer, from, tag): Half<A, C>,
+    waits: bool,
 ) -> Outcome<Both> {
     let replace = send_buffer.is_none();
     let send_buffer = send_buffer.unwrap_or(buffer);
@@ -38,6 +39,7 @@ fn start<A: Abi, C: Count>(
     let send = match replace {
         // The copy is made before the receive can write.
         true => outgoing.start_copy(claim),
+        false if waits => outgoing.start_waiting(claim),
         false => outgoing.start(claim, SendMode::Standard),
     };
     let send = send.map_err(engine_error)?;
@@ -103,7 +105,7 @@ pub fn sendrecv<A: Abi, C: Count>(
 ) -> Outcome<()> {
     let communicator = call.on_comm(comm)?;
     let (send, receive) = ((Some(send_buffer), to, send_tag), (buffer, from, tag));
-    let both = start(call, communicator, send, receive)?;
+    let both = start(call, communicator, send, receive, true)?;
     finish(call, both, status)
 }
 
@@ -120,7 +122,7 @@ pub fn sendrecv_replace<A: Abi, C: Count>(
 ) -> Outcome<()> {
     let communicator = call.on_comm(comm)?;
     let (send, receive) = ((None, to, send_tag), (buffer, from, tag));
-    let both = start(call, communicator, send, receive)?;
+    let both = start(call, communicator, send, receive, true)?;
     finish(call, both, status)
 }
 
@@ -139,7 +141,7 @@ pub fn isendrecv<A: Abi, C: Count>(
     let communicator = call.on_comm(comm)?;
     let request = call.output(request, "request")?;
     let (send, receive) = ((Some(send_buffer), to, send_tag), (buffer, from, tag));
-    let both = start(call, communicator, send, receive)?;
+    let both = start(call, communicator, send, receive, false)?;
     publish(call, both, (comm, communicator), request)
 }
 
@@ -157,6 +159,6 @@ pub fn isendrecv_replace<A: Abi, C: Count>(
     let communicator = call.on_comm(comm)?;
     let request = call.output(request, "request")?;
     let (send, receive) = ((None, to, send_tag), (buffer, from, tag));
-    let both = start(call, communicator, send, receive)?;
+    let both = start(call, communicator, send, receive, false)?;
     publish(call, both, (comm, communicator), request)
 }

@@ -8,6 +8,7 @@ pub(crate) use job::{IN_JOBS, Job, JobRef, Mends, MendsOf};
 pub(crate) use mend::Mend;
 pub(crate) use side::Side;
 
+use crate::relay::Relay;
 use crate::want::Want;
 use cohort_alloc::Heap;
 use cohort_base::sync::atomic::AtomicPtr;
@@ -202,6 +203,8 @@ pub struct Offer {
     pub(crate) bytes: u64,
     /// The data if it is one run, else null: the request has the buffer.
     pub(crate) data: *const u8,
+    /// What the data passes through while the sender waits in its call, or null.
+    pub(crate) relay: *mut Relay,
 }
 
 /// Copies bytes `[from, to)` of the offered message into the buffer of `receive`.

@@ -249,7 +249,7 @@ unsafe fn receive_other(payload: Payload<'_>, buffer: Buffer<'_>) -> Status {
 ///
 /// # Safety
 /// The block has `bytes` bytes, and nobody reads them any more.
-unsafe fn take_lines(block: *mut u8, bytes: usize) {
+pub(super) unsafe fn take_lines(block: *mut u8, bytes: usize) {
     for offset in (0..bytes).step_by(size_of::<CacheLine<u8>>()) {
         // SAFETY: the caller's promise. Volatile, since the value does not matter.
         unsafe { block.add(offset).write_volatile(0) };

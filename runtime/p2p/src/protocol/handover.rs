@@ -148,5 +148,6 @@ unsafe fn keep(claim: &mut Claim<'_>, payload: &Payload<'_>) -> Option<Offer> {
         request: null_mut(),
         bytes: block.bytes,
         data: block.data,
+        relay: null_mut(),
     })
 }

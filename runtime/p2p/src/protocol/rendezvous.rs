@@ -9,7 +9,8 @@ use crate::noted::message;
 use crate::operation::{Kind, Offer, Operation, copy_guarded, copy_range};
 use crate::outbox;
 use crate::protocol::handover::leave_to_owner;
-use crate::protocol::{jobs, types};
+use crate::protocol::{jobs, relayed, types};
+use crate::relay::Relay;
 use crate::ring::{Header, PayloadKind};
 use crate::state::{join_offers, leave_offers};
 use cohort_base::trace;
@@ -19,7 +20,7 @@ use cohort_core::error::EngineError;
 use cohort_core::message::{Envelope, Status};
 use cohort_core::request::RequestRef;
 use cohort_datatype::Buffer;
-use core::ptr::null;
+use core::ptr::{NonNull, null, null_mut};
 
 /// Longest message that is copied at once under the receiver's claim; longer ones become a [`Job`].
 pub(crate) const AT_ONCE_MAX: u64 = 64 << 10;
@@ -37,15 +38,51 @@ pub(crate) unsafe fn send(
     let request = Operation::make(claim, &Kind::Offer, buffer, Want::NOTHING)
         .ok_or(EngineError::OutOfMemory)?;
     // SAFETY: the request is ours, pending and in no list; the caller's promise.
+    unsafe { offer_fresh(claim, request, to, envelope, null_mut()) }
+}
+
+/// [`send`] of a message whose end the rank waits for in the same call, on its own task. It passes through the rank's
+/// relay, if that is free.
+///
+/// # Safety
+/// As for [`send`], and as said.
+pub(crate) unsafe fn send_waiting(
+    claim: &mut Claim<'_>,
+    buffer: Buffer<'_>,
+    to: LocalRank,
+    envelope: Envelope,
+) -> Result<RequestRef, EngineError> {
+    let request = Operation::make(claim, &Kind::Offer, buffer, Want::NOTHING)
+        .ok_or(EngineError::OutOfMemory)?;
+    // SAFETY: as in `send`; the caller's promise.
     unsafe {
-        if let Err(error) = self::offer(claim, request.as_ptr(), to, envelope) {
+        let relay = relayed::begin(claim, request.as_ptr(), buffer);
+        let sent = offer_fresh(claim, request, to, envelope, relay)?;
+        relayed::fill(claim);
+        Ok(sent)
+    }
+}
+
+/// Offers the message of a send that was just made, and gives out its reference.
+///
+/// # Safety
+/// As for [`offer_through`].
+unsafe fn offer_fresh(
+    claim: &mut Claim<'_>,
+    request: NonNull<Operation>,
+    to: LocalRank,
+    envelope: Envelope,
+    relay: *mut Relay,
+) -> Result<RequestRef, EngineError> {
+    // SAFETY: the caller's promise; this is the only reference.
+    unsafe {
+        if let Err(error) = offer_through(claim, request.as_ptr(), to, envelope, relay) {
             Operation::complete_quietly(request.as_ptr(), Status::EMPTY);
             Operation::handle(request).release(claim);
             return Err(error);
         }
+        Ok(Operation::handle(request))
     }
-    // SAFETY: fresh, and this is its only reference.
-    Ok(unsafe { Operation::handle(request) })
 }
 
 /// Offers the message of a send request.
@@ -61,6 +98,21 @@ pub unsafe fn offer(
     to: LocalRank,
     envelope: Envelope,
 ) -> Result<(), EngineError> {
+    // SAFETY: the caller's promise.
+    unsafe { offer_through(claim, request, to, envelope, null_mut()) }
+}
+
+/// [`offer`], through a relay if that is not null.
+///
+/// # Safety
+/// As there; the relay is that of the send.
+unsafe fn offer_through(
+    claim: &mut Claim<'_>,
+    request: *mut Operation,
+    to: LocalRank,
+    envelope: Envelope,
+    relay: *mut Relay,
+) -> Result<(), EngineError> {
     // SAFETY: the caller's promise; the offer is a plain value.
     unsafe {
         let buffer = (*request).buffer();
@@ -68,6 +120,7 @@ pub unsafe fn offer(
             request,
             bytes: buffer.bytes(),
             data: buffer.contiguous().map_or(null(), <*mut u8>::cast_const),
+            relay,
         };
         let header = Header::new(envelope, PayloadKind::Offer, size_of::<Offer>());
         if let Some(ring) = claim.rank().trace() {
@@ -114,10 +167,15 @@ pub(crate) unsafe fn receive(
                 envelope,
             ));
         }
-        if bytes > AT_ONCE_MAX && jobs::start(claim, offer, receive, status) {
+        let relay = relayed::relay_of(claim, &offer);
+        if relay.is_none() && bytes > AT_ONCE_MAX && jobs::start(claim, offer, receive, status) {
             return 0;
         }
-        if let Err(side) = copy_guarded(&offer, receive, 0, bytes) {
+        let copied = match relay {
+            Some(relay) => relayed::copy(claim, &offer, receive, relay, bytes),
+            None => copy_guarded(&offer, receive, 0, bytes),
+        };
+        if let Err(side) = copied {
             if leave_to_owner(claim, offer, receive, status, side) {
                 return 0;
             }

@@ -1,0 +1,145 @@
+//! Long messages that pass through a [relay](crate::relay) while their sender waits in its call.
+//!
+//! They are offers that carry the address of the relay as well. The receiver's own task takes the pieces from there,
+//! and copies those itself that are late; a thief, or a progress thread, copies from the sender's buffer as ever.
+
+use super::compared;
+use super::eager::take_lines;
+use crate::P2p;
+use crate::operation::{Offer, Operation, Side, copy_guarded};
+use crate::relay::{LONGEST, Pieces, Relay, SHORTEST, piece};
+use cohort_base::clock;
+use cohort_core::claim::Claim;
+use cohort_core::guard::guarded;
+use cohort_core::message::SendMode;
+use cohort_core::rank::Rank;
+use cohort_datatype::{self as datatype, Buffer};
+use core::ptr::{NonNull, null_mut};
+
+/// Whether a message is sent through a relay, where its sender waits for its end in the call that sends it.
+///
+/// Where ranks outnumber CPUs the sender's pieces would take the CPU of those that compute.
+#[inline]
+pub(crate) fn is_relayed(rank: &Rank, bytes: u64, mode: SendMode) -> bool {
+    (SHORTEST..=LONGEST).contains(&bytes)
+        && (mode == SendMode::Synchronous || !rank.node().is_eager(bytes))
+        && !compared::is_short(rank, bytes, mode)
+        && rank.polls_directly()
+}
+
+/// Gives the claimed rank's relay to a send that was not offered yet, if its data is one run and nobody has it.
+///
+/// # Safety
+/// The rank waits for the end of the send in this call.
+pub(crate) unsafe fn begin(
+    claim: &mut Claim<'_>,
+    send: *mut Operation,
+    buffer: Buffer<'_>,
+) -> *mut Relay {
+    let heap = claim.heap();
+    match buffer.contiguous() {
+        Some(data) => claim
+            .of::<P2p>()
+            .sending
+            .begin(heap, send.cast(), data, buffer.bytes()),
+        None => null_mut(),
+    }
+}
+
+/// Fills blocks of the message that the claimed rank is sending, if there is one. Returns the bytes copied.
+#[inline]
+pub(crate) fn fill(claim: &mut Claim<'_>) -> u64 {
+    if !claim.of::<P2p>().sending.is_under_way() || !claim.is_by_owner() {
+        return 0;
+    }
+    // SAFETY: the rank's own task, in a call; the one that began the send waits for its end, and then the relay is
+    // nobody's any more.
+    unsafe { claim.of::<P2p>().sending.fill() }
+}
+
+/// The relay from which the holder of a claim takes the pieces of an offer, if it does.
+///
+/// # Safety
+/// As for [`copy_guarded`].
+pub(crate) unsafe fn relay_of(claim: &mut Claim<'_>, offer: &Offer) -> Option<NonNull<Relay>> {
+    let relay = NonNull::new(offer.relay)?;
+    if !claim.is_by_owner() || !claim.rank().polls_directly() {
+        return None;
+    }
+    let written = claim.of::<P2p>().written;
+    let is_known = written >= SURE && !written.is_multiple_of(SURE);
+    // SAFETY: the caller's promise; a fault is the copy's to tell.
+    let looks = || unsafe { guarded(|| is_written(offer.data, offer.bytes)) }.unwrap_or(false);
+    let is_written = is_known || looks();
+    claim.of::<P2p>().written = if is_written {
+        written.wrapping_add(1)
+    } else {
+        0
+    };
+    is_written.then_some(relay)
+}
+
+/// After so many messages in a row whose data was written anew, only one in so many is looked at: a look costs the
+/// sender two lines.
+const SURE: u32 = 8;
+
+/// How much longer two lines that another core has written take than two that this core has, in nanoseconds: half of
+/// what it is between close cores, and more than this core's own caches take.
+const FAR_NS: u64 = 50;
+
+/// Whether the sender's program has written to the data since this core read it, as far as two of its lines tell by
+/// the time that they take: then a single copy would make the sender wait for each line when it writes again. Data that
+/// is sent again as it was is in this core's caches, and one copy of it is quicker. A wrong guess costs time only.
+///
+/// # Safety
+/// There are `bytes` bytes at `data`, one at least; the program may write there meanwhile.
+#[inline(never)]
+unsafe fn is_written(data: *const u8, bytes: u64) -> bool {
+    let third = bytes as usize / 3;
+    let look = || {
+        let begin = clock::ordered_ticks();
+        // SAFETY: the caller's promise.
+        let first = unsafe { data.add(third).read_volatile() };
+        // Zero, but the second look needs the first, so that their times add up.
+        let nothing = core::hint::black_box(usize::from(first)) >> 8;
+        // SAFETY: as above.
+        unsafe { data.add(2 * third + nothing).read_volatile() };
+        clock::ordered_ticks() - begin
+    };
+    let (fetched, cached) = (look(), look());
+    fetched.saturating_sub(cached) > clock::ticks_per_us() * FAR_NS / 1000
+}
+
+/// Copies a message of which `bytes` are received.
+///
+/// # Safety
+/// As for [`copy_guarded`]; the relay is the offer's.
+pub(crate) unsafe fn copy(
+    claim: &mut Claim<'_>,
+    offer: &Offer,
+    receive: *mut Operation,
+    relay: NonNull<Relay>,
+    bytes: u64,
+) -> Result<(), Side> {
+    // SAFETY: the caller's promise. Our own task writes to our own buffer, so that needs no guard.
+    unsafe {
+        let mut pieces = Pieces::of(relay);
+        while pieces.from() < bytes {
+            let from = pieces.from();
+            let length = piece(from, bytes);
+            // The sender may wait for the rest of our own message in the same way.
+            let block = pieces.next(|| {
+                fill(claim);
+            });
+            match block {
+                Some(block) => {
+                    datatype::unpack((*receive).buffer(), from, block, length);
+                    take_lines(block, length as usize);
+                }
+                None => copy_guarded(offer, receive, from, from + length)?,
+            }
+            pieces.took();
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,335 @@
+//! Blocks through which the data of a long message passes, piece by piece, while its sender waits in its call.
+//!
+//! A single copy leaves the lines of the sender's buffer to both cores, and a program that fills the buffer again waits
+//! for each of them. Here the sender copies a piece into a block of its own, and the receiver copies it out and takes
+//! the block's lines, which are few and are used again and again. The program's buffer stays with its own core.
+//!
+//! The message is an offer as any other. So whoever receives it may copy any piece straight from the sender's buffer,
+//! at any time: it does so when the sender is late, and needs nothing of it. Nobody waits for anybody here.
+//!
+//! # Protocol
+//! Pieces are numbered through all messages of the sender. A message has the pieces from `first` on; piece `n` passes
+//! through block `n % BLOCKS`.
+//! ```text
+//! sender, in its call                          receiver, with the message
+//! F1 number <= taken + BLOCKS? (Acquire)       T1 number < filled? (Acquire)
+//! F2 writes the block                          T2 reads the block, writes to its lines
+//! F3 filled = number + 1 (Release)             T3 taken = number + 1 (Release)
+//! ```
+//! * The receiver chooses when it has the message. Until it asks for the relay, by storing `first + 1` in `asked`, the
+//!   sender fills the first piece only, so that it has not copied in vain. What F1 sees of `asked` decides how much it
+//!   fills, and nothing else: no order is needed.
+//! * `first` is stored before the offer is sent, which orders it, and is at least `filled` and `taken` of the messages
+//!   before. So T1 says yes only of what F3 has said in this message.
+//! * The sender leaves out pieces that it finds taken. At T1 of piece `n` the receiver has not taken `n`, so the sender
+//!   can not have left it out: if `filled` is beyond `n`, F2 has written it.
+//! * F2 of piece `n + BLOCKS` comes after T3 of `n` or of a later piece by F1, and so after T2 of `n`.
+//! * A piece that the receiver copies itself has no T1 and T2. The sender may fill its block meanwhile; nobody reads it
+//!   then, and the next F2 of that block is the sender's own.
+//! * The receiver's last access is before it completes the request, and the sender begins another message after it has
+//!   seen a request complete, or while none that knows the blocks was taken: one message at a time has them.
+
+use cohort_base::sync::CacheLine;
+use cohort_base::sync::atomic::{AtomicU64, Ordering};
+
+/// Blocks of a sender; fewer in a model, which has more to explore with each.
+const BLOCKS: u64 = if cfg!(loom) { 2 } else { 4 };
+
+/// How far the two sides are.
+#[repr(C)]
+#[derive(Debug)]
+struct Pace {
+    /// The sender's part.
+    sender: CacheLine<Filled>,
+    /// The receiver's part.
+    receiver: CacheLine<Taken>,
+}
+
+/// What the receiver writes and the sender reads.
+#[repr(C)]
+#[derive(Debug)]
+struct Taken {
+    /// Pieces before this one need no block any more.
+    taken: AtomicU64,
+    /// One more than the first piece of the message that is to pass through the blocks.
+    asked: AtomicU64,
+}
+
+/// What the sender writes and the receiver reads.
+#[repr(C)]
+#[derive(Debug)]
+struct Filled {
+    /// The first piece of the message.
+    first: AtomicU64,
+    /// Pieces before this one are in their blocks, or were taken without.
+    filled: AtomicU64,
+}
+
+impl Pace {
+    fn new() -> Self {
+        Self {
+            sender: CacheLine(Filled {
+                first: AtomicU64::new(0),
+                filled: AtomicU64::new(0),
+            }),
+            receiver: CacheLine(Taken {
+                taken: AtomicU64::new(0),
+                asked: AtomicU64::new(0),
+            }),
+        }
+    }
+
+    /// Sender: a message begins, of which nobody knows yet.
+    fn begin(&self, first: u64) {
+        // Relaxed: the offer's way orders it.
+        self.sender.first.store(first, Ordering::Relaxed);
+    }
+
+    /// Receiver: the first piece of the message.
+    fn first(&self) -> u64 {
+        self.sender.first.load(Ordering::Relaxed)
+    }
+
+    /// Receiver: the message that begins with this piece is to pass through the blocks.
+    fn ask(&self, first: u64) {
+        // Relaxed: it says how much is filled, not what is there.
+        self.receiver.asked.store(first + 1, Ordering::Relaxed);
+    }
+
+    /// F1: the piece to fill next, from `next` on, if there is a free block for it. Of the messages before `first` no
+    /// piece is on its way.
+    #[inline]
+    fn to_fill(&self, first: u64, next: u64) -> Option<u64> {
+        let taken = self.receiver.taken.load(Ordering::Acquire).max(first);
+        let is_asked = self.receiver.asked.load(Ordering::Relaxed) == first + 1;
+        let most = if is_asked { taken + BLOCKS } else { first + 1 };
+        let next = next.max(taken);
+        (next < most).then_some(next)
+    }
+
+    /// F3: a piece is in its block.
+    #[inline]
+    fn fill(&self, number: u64) {
+        self.sender.filled.store(number + 1, Ordering::Release);
+    }
+
+    /// T1: whether a piece, the next of the message, is in its block.
+    #[inline]
+    fn is_filled(&self, number: u64) -> bool {
+        number < self.sender.filled.load(Ordering::Acquire)
+    }
+
+    /// T3: a piece has been received, from its block or not.
+    #[inline]
+    fn take(&self, number: u64) {
+        self.receiver.taken.store(number + 1, Ordering::Release);
+    }
+}
+
+#[cfg(not(loom))]
+pub(crate) use blocks::{LONGEST, Pieces, Relay, SHORTEST, Sending, piece};
+
+#[cfg(not(loom))]
+mod blocks {
+    use super::{BLOCKS, Pace};
+    use cohort_alloc::Heap;
+    use cohort_base::sync::pause;
+    use core::ptr::{NonNull, null, null_mut};
+
+    /// Bytes of a piece, and of a block.
+    const PIECE: usize = 16 << 10;
+
+    /// The shortest message that is sent so: of one that fits in a block nothing would be under way at both sides.
+    pub(crate) const SHORTEST: u64 = PIECE as u64 + 1;
+
+    /// The longest message that is sent so. Of longer ones sender and receiver copy half each, and a good part of the
+    /// buffer has left the core's own cache when the program comes to fill it again: 512 KB gain a tenth at best.
+    pub(crate) const LONGEST: u64 = 256 << 10;
+
+    /// How often the receiver looks for a piece before it takes the rest of the message itself: some 10 us, in which
+    /// a sender that is in its call has filled several blocks.
+    const PATIENCE: u32 = 400;
+
+    /// What a sender and the receiver of its message share.
+    #[repr(C, align(64))]
+    pub(crate) struct Relay {
+        pace: Pace,
+        blocks: [[u8; PIECE]; BLOCKS as usize],
+    }
+
+    impl Relay {
+        /// Makes one; `None` when memory is short.
+        #[cold]
+        fn make(heap: &Heap) -> Option<NonNull<Self>> {
+            // SAFETY: made under the claim, which allows the heap's use.
+            let relay =
+                unsafe { heap.alloc(size_of::<Self>(), align_of::<Self>())? }.cast::<Self>();
+            // SAFETY: a fresh block that is large enough; the blocks' content does not matter.
+            unsafe { (&raw mut (*relay.as_ptr()).pace).write(Pace::new()) };
+            Some(relay)
+        }
+
+        /// The block of a piece.
+        ///
+        /// # Safety
+        /// `this` is valid.
+        unsafe fn block(this: *mut Self, number: u64) -> *mut u8 {
+            // SAFETY: the caller's promise; the index is below `BLOCKS`.
+            unsafe { (&raw mut (*this).blocks[(number % BLOCKS) as usize]).cast() }
+        }
+    }
+
+    /// A rank's relay, made when it is first needed and never freed, and the message that has it.
+    #[derive(Debug)]
+    pub(crate) struct Sending {
+        relay: *mut Relay,
+        /// The record of the send whose message has the relay, or null.
+        of: *const (),
+        data: *const u8,
+        bytes: u64,
+        first: u64,
+        next: u64,
+    }
+
+    impl Sending {
+        /// No message yet.
+        pub(crate) const NONE: Self = Self {
+            relay: null_mut(),
+            of: null(),
+            data: null(),
+            bytes: 0,
+            first: 0,
+            next: 0,
+        };
+
+        /// Gives the relay to a send of `bytes` bytes at `data`, whose offer has not been sent, and of which the rank
+        /// waits for the end in the same call. Null: another one has it, or memory is short.
+        pub(crate) fn begin(
+            &mut self,
+            heap: &Heap,
+            of: *const (),
+            data: *const u8,
+            bytes: u64,
+        ) -> *mut Relay {
+            if !self.of.is_null() {
+                return null_mut();
+            }
+            if self.relay.is_null() {
+                let Some(made) = Relay::make(heap) else {
+                    return null_mut();
+                };
+                self.relay = made.as_ptr();
+            }
+            self.first += self.bytes.div_ceil(PIECE as u64);
+            (self.of, self.data, self.bytes, self.next) = (of, data, bytes, self.first);
+            // SAFETY: relays are never freed.
+            unsafe { (*self.relay).pace.begin(self.first) };
+            self.relay
+        }
+
+        /// The handle of a send goes. If it has the relay, another one may have it when the send is complete. Else the
+        /// call ended early, and the receiver may still look into the blocks: nobody fills them any more.
+        #[inline]
+        pub(crate) fn end(&mut self, of: *const (), is_complete: bool) {
+            if self.of != of {
+                return;
+            }
+            match is_complete {
+                true => self.of = null(),
+                false => self.next = u64::MAX,
+            }
+        }
+
+        /// Whether a message has the relay.
+        #[inline]
+        pub(crate) fn is_under_way(&self) -> bool {
+            !self.of.is_null()
+        }
+
+        /// Fills the blocks that are free. Returns the bytes copied.
+        ///
+        /// # Safety
+        /// By the sender's own task, in the call that began the send; the message has not ended.
+        pub(crate) unsafe fn fill(&mut self) -> u64 {
+            let pieces = self.bytes.div_ceil(PIECE as u64);
+            let mut copied = 0;
+            // SAFETY: relays are never freed; by F1 nobody reads the block, and the sender's buffer is valid.
+            unsafe {
+                while self.next < self.first + pieces
+                    && let Some(number) = (*self.relay).pace.to_fill(self.first, self.next)
+                    && number < self.first + pieces
+                {
+                    let from = (number - self.first) * PIECE as u64;
+                    let length = (self.bytes - from).min(PIECE as u64);
+                    let block = Relay::block(self.relay, number);
+                    block.copy_from_nonoverlapping(self.data.add(from as usize), length as usize);
+                    (*self.relay).pace.fill(number);
+                    self.next = number + 1;
+                    copied += length;
+                }
+            }
+            copied
+        }
+    }
+
+    /// What the receiver of such a message has: where it is.
+    pub(crate) struct Pieces {
+        relay: NonNull<Relay>,
+        first: u64,
+        number: u64,
+        patience: u32,
+    }
+
+    impl Pieces {
+        /// The pieces of a message, of which none was received. Asks the sender for them.
+        ///
+        /// # Safety
+        /// The message was taken, its relay came from [`Sending::begin`], and its send is completed afterwards.
+        pub(crate) unsafe fn of(relay: NonNull<Relay>) -> Self {
+            // SAFETY: relays are never freed.
+            let first = unsafe { (*relay.as_ptr()).pace.first() };
+            // SAFETY: as above.
+            unsafe { (*relay.as_ptr()).pace.ask(first) };
+            Self {
+                relay,
+                first,
+                number: first,
+                patience: PATIENCE,
+            }
+        }
+
+        /// Where the next piece begins in the message.
+        pub(crate) fn from(&self) -> u64 {
+            (self.number - self.first) * PIECE as u64
+        }
+
+        /// The next piece in its block, when the sender has filled it; `None` if it is late, and then the caller
+        /// copies the piece itself. `meanwhile`: what the caller does while it looks for it.
+        pub(crate) fn next(&mut self, mut meanwhile: impl FnMut()) -> Option<*mut u8> {
+            // SAFETY: relays are never freed.
+            let pace = unsafe { &(*self.relay.as_ptr()).pace };
+            while !pace.is_filled(self.number) {
+                self.patience = self.patience.checked_sub(1)?;
+                meanwhile();
+                pause();
+            }
+            // SAFETY: as above.
+            Some(unsafe { Relay::block(self.relay.as_ptr(), self.number) })
+        }
+
+        /// The next piece has been received.
+        pub(crate) fn took(&mut self) {
+            // SAFETY: relays are never freed.
+            unsafe { (*self.relay.as_ptr()).pace.take(self.number) };
+            self.number += 1;
+        }
+    }
+
+    /// Bytes of the piece that begins at `from`, in a message of `bytes`.
+    pub(crate) fn piece(from: u64, bytes: u64) -> u64 {
+        (bytes - from).min(PIECE as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests;
