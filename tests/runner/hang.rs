@@ -267,8 +267,7 @@ fn python_lines() -> Outcome {
 fn python_crash() -> Outcome {
     let ended = python(&["crash"])?.expect_text("(SIGSEGV), address 0x0")?;
     ended
-        .expect_text(
-            "\n  Python: crash at python_lines.py:20\n  Python: main at python_lines.py:27\n",
-        )
+        .expect_text("\n  Python's main thread: crash at python_lines.py:20\n")?
+        .expect_text("\n  Python's main thread: main at python_lines.py:27\n")
         .map(drop)
 }

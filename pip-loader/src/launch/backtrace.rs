@@ -58,7 +58,7 @@ pub fn lines(registers: &Registers) -> String {
     }
     let frames = python::frames(interpreter.as_slice());
     for line in frames.iter().flatten().take(SHOWN_MAX) {
-        let _ = write!(text, "\n  Python: {line}");
+        let _ = write!(text, "\n  Python's main thread: {line}");
     }
     text
 }
