@@ -107,8 +107,8 @@ impl Heap {
         }
     }
 
-    /// Allocates `size` bytes (0 is served as 1) aligned to `align`, a power of two; the content is arbitrary. `None`: the
-    /// kernel has no memory.
+    /// Allocates `size` bytes (0 is served as 1) aligned to `align`, a power of two; the content is arbitrary.
+    /// `None`: the kernel has no memory.
     ///
     /// # Safety
     /// The caller holds the claim: nobody else is in a function of this heap that asks for it.

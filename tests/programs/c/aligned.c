@@ -4,6 +4,8 @@
 #include "check.h"
 #include <stdint.h>
 
+static MPI_Comm here; // of the ranks that share memory
+
 static MPI_Info hints(const char *align, const char *apart) {
     MPI_Info info;
     MPI_Info_create(&info);
@@ -24,42 +26,44 @@ static void blocks(MPI_Info info, long align) {
     }
 }
 
-// Each member writes its part of its own length, and its left neighbour's, with zeros there before.
-static void use(MPI_Win win, char *part, int bytes, int left_bytes) {
-    static char sent[100000], zeros[100000];
-    int left = (rank + size - 1) % size;
-    CHECK_EQ(memcmp(part, zeros, bytes), 0);
-    memset(sent, rank + 1, left_bytes);
-    MPI_Win_fence(0, win);
-    MPI_Put(sent, left_bytes, MPI_CHAR, left, 0, left_bytes, MPI_CHAR, win);
-    MPI_Win_fence(0, win);
-    for (int at = 0; at < bytes; at++) CHECK_EQ(part[at], (rank + 1) % size + 1);
-}
-
 static int bytes_of(int member) { return member == 1 ? 99999 : 24 * (member + 1); }
 
+// Each member writes its left neighbour's part, which has zeros before.
+static void use(MPI_Comm comm, MPI_Win win, char *part) {
+    static char sent[100000], zeros[100000];
+    int me, members;
+    MPI_Comm_rank(comm, &me);
+    MPI_Comm_size(comm, &members);
+    int left = (me + members - 1) % members;
+    CHECK_EQ(memcmp(part, zeros, bytes_of(me)), 0);
+    memset(sent, me + 1, bytes_of(left));
+    MPI_Win_fence(0, win);
+    MPI_Put(sent, bytes_of(left), MPI_CHAR, left, 0, bytes_of(left), MPI_CHAR, win);
+    MPI_Win_fence(0, win);
+    for (int at = 0; at < bytes_of(me); at++) CHECK_EQ(part[at], (me + 1) % members + 1);
+    MPI_Win_free(&win);
+}
+
 static void windows(MPI_Info info, MPI_Info apart, long align) {
-    int mine = bytes_of(rank), left = bytes_of((rank + size - 1) % size), unit;
+    int me, unit;
     char *part, *first;
     MPI_Aint bytes;
     MPI_Win win;
-    MPI_Win_allocate(mine, 1, info, MPI_COMM_WORLD, &part, &win);
+    MPI_Win_allocate(bytes_of(rank), 1, info, MPI_COMM_WORLD, &part, &win);
     check_place(part, align);
-    use(win, part, mine, left);
-    MPI_Win_free(&win);
+    use(MPI_COMM_WORLD, win, part);
 
-    MPI_Win_allocate_shared(mine, 1, apart, MPI_COMM_WORLD, &part, &win);
+    MPI_Comm_rank(here, &me);
+    MPI_Win_allocate_shared(bytes_of(me), 1, apart, here, &part, &win);
     check_place(part, align);
-    use(win, part, mine, left);
-    MPI_Win_free(&win);
+    use(here, win, part);
 
-    MPI_Win_allocate_shared(mine, 1, info, MPI_COMM_WORLD, &part, &win);
+    MPI_Win_allocate_shared(bytes_of(me), 1, info, here, &part, &win);
     MPI_Win_shared_query(win, 0, &bytes, &unit, &first);
     check_place(first, align);
-    for (int member = 0; member < rank; member++) first += bytes_of(member);
+    for (int member = 0; member < me; member++) first += bytes_of(member);
     CHECK(first == part);
-    use(win, part, mine, left);
-    MPI_Win_free(&win);
+    use(here, win, part);
 }
 
 static void mistakes(void) {
@@ -67,11 +71,12 @@ static void mistakes(void) {
     char *block;
     MPI_Win win;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(here, MPI_ERRORS_RETURN);
     for (int value = 0; value < 5; value++) {
         MPI_Info info = hints(values[value], "true");
         CHECK_EQ(class_of(MPI_Alloc_mem(64, info, &block)), MPI_ERR_INFO_VALUE);
         CHECK_EQ(class_of(MPI_Win_allocate(64, 1, info, MPI_COMM_WORLD, &block, &win)), MPI_ERR_INFO_VALUE);
-        CHECK_EQ(class_of(MPI_Win_allocate_shared(64, 1, info, MPI_COMM_WORLD, &block, &win)), MPI_ERR_INFO_VALUE);
+        CHECK_EQ(class_of(MPI_Win_allocate_shared(64, 1, info, here, &block, &win)), MPI_ERR_INFO_VALUE);
         MPI_Info_free(&info);
     }
     MPI_Info info = hints("4611686018427387904", "true"); // 2^62: more than there are addresses
@@ -83,6 +88,7 @@ static void mistakes(void) {
 
 int main(int argc, char **argv) {
     start(&argc, &argv);
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
     for (long align = 1; align <= 4 << 20; align *= 4) {
         char value[32];
         snprintf(value, sizeof value, "%ld", align);
@@ -93,5 +99,6 @@ int main(int argc, char **argv) {
         MPI_Info_free(&apart);
     }
     mistakes();
+    MPI_Comm_free(&here);
     return finish();
 }
