@@ -15,7 +15,7 @@ use slab::{Header, Kind, Slab, SlabState};
 /// Offset of a large block whose alignment does not ask for more.
 const LARGE_OFFSET: usize = 128;
 
-/// The largest alignment of any block.
+/// The largest alignment of a block in a slab's run. One that asks for more is a mapping of its own.
 const LARGE_ALIGN_MAX: usize = SLAB_SIZE / 2;
 
 /// The least block of zero bytes that is a mapping of its own.
@@ -107,9 +107,8 @@ impl Heap {
         }
     }
 
-    /// Allocates `size` bytes (0 is served as 1) aligned to `align`, a power of two of at most
-    /// 32 KB; the content is arbitrary. `None`: the kernel has no memory, or the alignment is
-    /// larger.
+    /// Allocates `size` bytes (0 is served as 1) aligned to `align`, a power of two; the content is arbitrary.
+    /// `None`: the kernel has no memory.
     ///
     /// # Safety
     /// The caller holds the claim: nobody else is in a function of this heap that asks for it.
@@ -161,7 +160,7 @@ impl Heap {
         align: usize,
         touched: Touched,
     ) -> Option<NonNull<u8>> {
-        if size >= MAPPED_LEAST && align <= LARGE_ALIGN_MAX {
+        if size >= MAPPED_LEAST {
             return self.map_huge(size, align, touched);
         }
         // SAFETY: the caller's promise.
@@ -347,7 +346,7 @@ impl Heap {
     #[cold]
     unsafe fn alloc_large(&self, size: usize, align: usize) -> Option<NonNull<u8>> {
         if align > LARGE_ALIGN_MAX {
-            return None;
+            return self.map_huge(size, align, Touched::All);
         }
         let offset = align.max(LARGE_OFFSET);
         let total = size.checked_add(offset)?;
@@ -371,18 +370,20 @@ impl Heap {
         Some(unsafe { start.add(offset) })
     }
 
-    /// A block that is a mapping of its own; its bytes are zero. `align` is at most [`LARGE_ALIGN_MAX`].
+    /// A block that is a mapping of its own; its bytes are zero. Its header is in the slab that begins the mapping.
     fn map_huge(&self, size: usize, align: usize, touched: Touched) -> Option<NonNull<u8>> {
-        let offset = align.max(LARGE_OFFSET);
+        let offset = align.clamp(LARGE_OFFSET, SLAB_SIZE);
         let length = size.checked_add(offset)?.checked_next_multiple_of(PAGE)?;
-        let start = if length < HUGE_LEAST || touched == Touched::Here {
-            map::map_aligned(length, SLAB_SIZE)?
+        let is_huge = length >= HUGE_LEAST && touched == Touched::All;
+        let start = if align > LARGE_ALIGN_MAX {
+            map::map_aligned_behind(offset, length, align)?
         } else {
-            let start = map::map_aligned(length, HUGE_PAGE)?;
+            map::map_aligned(length, if is_huge { HUGE_PAGE } else { SLAB_SIZE })?
+        };
+        if is_huge {
             // SAFETY: the mapping just made.
             unsafe { map::advise_huge(start, length) };
-            start
-        };
+        }
         self.huge.fetch_add(length as u64, Ordering::Relaxed);
         // SAFETY: a fresh mapping, aligned to a slab.
         unsafe { start.cast().write(Header::new(self, Kind::Huge { length })) };

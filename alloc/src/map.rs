@@ -4,11 +4,11 @@
 mod checked;
 
 #[cfg(miri)]
-pub(crate) use checked::{advise_huge, discard, map_aligned, unmap};
+pub(crate) use checked::{advise_huge, discard, map_aligned, map_aligned_behind, unmap};
 #[cfg(not(miri))]
 use core::sync::atomic::{AtomicUsize, Ordering};
 #[cfg(not(miri))]
-pub(crate) use kernel::{advise_huge, discard, map_aligned, unmap};
+pub(crate) use kernel::{advise_huge, discard, map_aligned, map_aligned_behind, unmap};
 
 /// What the kernel refused last, for messages.
 #[cfg(not(miri))]
@@ -38,6 +38,15 @@ mod kernel {
     /// Maps `length` bytes (a multiple of [`PAGE`]) of zeros at a multiple of `align`, a power of
     /// two of at least a page. Nothing is reserved: pages cost memory when they are written.
     pub(crate) fn map_aligned(length: usize, align: usize) -> Option<NonNull<u8>> {
+        map_aligned_behind(0, length, align)
+    }
+
+    /// [`map_aligned`], but the byte that `head` bytes (pages) lie before is at the multiple of `align`.
+    pub(crate) fn map_aligned_behind(
+        head: usize,
+        length: usize,
+        align: usize,
+    ) -> Option<NonNull<u8>> {
         let padded = length.checked_add(align - PAGE)?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
@@ -46,7 +55,7 @@ mod kernel {
             .inspect_err(|_| super::note_refusal(length))
             .ok()?
             .cast::<u8>();
-        let before = start.align_offset(align);
+        let before = start.wrapping_add(head).align_offset(align);
         let after = padded - before - length;
         let aligned = start.wrapping_add(before);
         // SAFETY: both ends lie in the mapping just made, outside what is handed out.

@@ -39,7 +39,8 @@ impl Header {
         }
     }
 
-    /// The header of a block.
+    /// The header of a block: where the slab of the byte before it begins. A block at the beginning of a slab, which
+    /// only its alignment can bring about, has it a slab before.
     ///
     /// # Safety
     /// `block` is a block of some heap.
@@ -47,7 +48,7 @@ impl Header {
     pub(crate) unsafe fn of(block: NonNull<u8>) -> NonNull<Self> {
         let address = block
             .as_ptr()
-            .map_addr(|address| address & !(SLAB_SIZE - 1));
+            .map_addr(|address| (address - 1) & !(SLAB_SIZE - 1));
         // SAFETY: blocks lie above the first 64 KB of the address space.
         unsafe { NonNull::new_unchecked(address.cast()) }
     }

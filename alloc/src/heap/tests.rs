@@ -120,7 +120,7 @@ fn what_cannot_be_served_is_refused() {
     let heap = Heap::new();
     // SAFETY: one thread allocates.
     unsafe {
-        assert_eq!(heap.alloc(1, 1 << 16), None);
+        assert_eq!(heap.alloc(1, 1 << 63), None);
         assert_eq!(heap.alloc(usize::MAX, 1), None);
         assert_eq!(heap.alloc(usize::MAX - (1 << 16), 1), None);
         assert_eq!(heap.alloc(1 << 60, 1), None);
@@ -284,6 +284,31 @@ proptest! {
             held.into_iter().for_each(|held| held.free_local(&heap));
         });
         assert_empty(&heap);
+    }
+}
+
+#[test]
+fn blocks_have_any_alignment() {
+    let heap = Heap::new();
+    for shift in 4..=24 {
+        let align = 1_usize << shift;
+        for size in [1, 4096, 70_000, MAPPED_LEAST, 3 << 20] {
+            // SAFETY: this thread alone allocates from the heap.
+            let blocks = unsafe { [heap.alloc(size, align), heap.alloc_zeroed(size, align)] };
+            for block in blocks {
+                let block = block.expect("memory");
+                assert!(
+                    block.addr().get().is_multiple_of(align),
+                    "{size} at {align}"
+                );
+                // SAFETY: they are ours, and as long as was asked for.
+                unsafe {
+                    assert!(Heap::usable_size(block) >= size, "{size} at {align}");
+                    block.write_bytes(0xff, size);
+                    Heap::free(block);
+                }
+            }
+        }
     }
 }
 

@@ -18,6 +18,14 @@ pub(crate) fn map_aligned(length: usize, align: usize) -> Option<NonNull<u8>> {
     NonNull::new(unsafe { alloc_zeroed(layout) })
 }
 
+/// As of the kernel.
+pub(crate) fn map_aligned_behind(head: usize, length: usize, align: usize) -> Option<NonNull<u8>> {
+    let start = map_aligned(length.checked_add(align)?, align)?;
+    let skipped = head.next_multiple_of(align) - head;
+    // SAFETY: less than `align`, which the block has beyond `length`.
+    Some(unsafe { start.add(skipped) })
+}
+
 /// Nothing: Miri has no pages.
 ///
 /// # Safety

@@ -4,7 +4,7 @@ use crate::arguments::{Call, Outcome};
 use crate::passed::{InOut, Out, Text, TextOut};
 use alloc::boxed::Box;
 use cohort_abi::{Abi, Handle, neutral};
-use cohort_object::Info;
+use cohort_object::{Info, alignment};
 use core::ffi::{c_char, c_int};
 
 /// The info object of a handle.
@@ -28,6 +28,18 @@ pub(crate) fn hints<A: Abi>(call: &Call<'_, A>, handle: A::Info) -> Outcome<Info
     let hints = given(call, handle)?;
     crate::progress::check_hints(call, &hints)?;
     Ok(hints)
+}
+
+/// The alignment that hints ask for ([`alignment::wanted`]), or an error that names the value.
+pub(crate) fn alignment<A: Abi>(call: &Call<'_, A>, hints: &Info) -> Outcome<usize> {
+    alignment::wanted(hints).map_err(|class| {
+        let value = hints.get(alignment::KEY).unwrap_or_default();
+        let what = format_args!(
+            "{} is \"{value}\", which is no power of two",
+            alignment::KEY
+        );
+        call.blame(class, what)
+    })
 }
 
 /// Sets a key of the info argument of a call, unless that is `MPI_INFO_NULL`.

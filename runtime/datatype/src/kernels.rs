@@ -1,13 +1,20 @@
 //! The innermost loops that move strided blocks to and from a contiguous stream.
 
 use crate::machine;
+use core::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_storeu_si256};
 use core::ptr::copy_nonoverlapping;
+
+#[cfg(test)]
+mod tests;
 
 /// Blocks up to this many bytes (in words of 8) are moved word by word instead of by a call.
 const WORDWISE_MAX: usize = 128;
 
+/// Runs of at least this many bytes may be moved in a way of our own; C libraries take no string instruction below.
+const LONG: usize = 2 << 10;
+
 /// Runs of at least this many bytes are moved in the way that is best for long ones on this machine.
-const LONG: usize = 16 << 10;
+const VERY_LONG: usize = 16 << 10;
 
 /// Moves one run of any length.
 ///
@@ -28,22 +35,74 @@ pub(super) unsafe fn move_run(from: *const u8, to: *mut u8, bytes: usize) {
 /// Moves a long run.
 ///
 /// The string instruction writes whole lines without reading them first, if the destination begins with a line. C
-/// libraries take it too, but not for each length: some versions go back to vectors where that is slower.
+/// libraries take it too, but not for each length: some versions go back to vectors where that is slower. Others take
+/// it where the destination is a few bytes ahead of the source in its page, and a processor that takes each load for
+/// one of the bytes just stored needs up to 17 times as long.
 ///
 /// # Safety
 /// As [`move_block`], for at least a line.
 #[inline(never)]
 unsafe fn move_long(from: *const u8, to: *mut u8, bytes: usize) {
-    let behind = to.addr().wrapping_sub(from.addr()) % PAGE;
-    if (1..NEAR_IN_PAGE).contains(&behind) || !machine::moves_strings_best() {
-        // SAFETY: the caller's conditions.
-        return unsafe { copy_nonoverlapping(from, to, bytes) };
+    let ahead = to.addr().wrapping_sub(from.addr()) % PAGE;
+    // SAFETY: the caller's conditions; a processor whose strings wait has the vectors.
+    unsafe {
+        if (1..JUST_AHEAD).contains(&ahead) && machine::strings_wait_for_stores() {
+            move_lines(from, to, bytes);
+        } else if bytes < VERY_LONG
+            || (1..NEAR_IN_PAGE).contains(&ahead)
+            || !machine::moves_strings_best()
+        {
+            copy_nonoverlapping(from, to, bytes);
+        } else {
+            move_strings(from, to, bytes);
+        }
     }
+}
+
+/// Moves a run by the string instruction, to a destination that begins with a line.
+///
+/// # Safety
+/// As [`move_block`], for at least a line.
+#[inline(always)]
+unsafe fn move_strings(from: *const u8, to: *mut u8, bytes: usize) {
     let head = to.align_offset(LINE);
-    // SAFETY: the caller's conditions; a line is less than a long run.
+    // SAFETY: the caller's conditions; a line is no longer than the run.
     unsafe {
         copy_nonoverlapping(from, to, LINE);
         machine::move_strings(from.add(head), to.add(head), bytes - head);
+    }
+}
+
+/// Moves a run line by line with vectors.
+///
+/// # Safety
+/// As [`move_block`], for at least a line; the processor knows AVX.
+#[target_feature(enable = "avx")]
+unsafe fn move_lines(from: *const u8, to: *mut u8, bytes: usize) {
+    let whole = bytes / LINE * LINE;
+    // SAFETY: the caller's conditions; part of the last line may have been moved before, to the same bytes.
+    unsafe {
+        for at in (0..whole).step_by(LINE) {
+            move_line(from.add(at), to.add(at));
+        }
+        move_line(from.add(bytes - LINE), to.add(bytes - LINE));
+    }
+}
+
+/// Moves a line, in the order of its bytes.
+///
+/// # Safety
+/// As [`move_block`] with a line.
+#[inline]
+#[target_feature(enable = "avx")]
+unsafe fn move_line(from: *const u8, to: *mut u8) {
+    let (from, to) = (from.cast::<__m256i>(), to.cast::<__m256i>());
+    // SAFETY: the caller's promise for both halves; these have no alignment.
+    unsafe {
+        let first = _mm256_loadu_si256(from);
+        let second = _mm256_loadu_si256(from.add(1));
+        _mm256_storeu_si256(to, first);
+        _mm256_storeu_si256(to.add(1), second);
     }
 }
 
@@ -53,6 +112,9 @@ const PAGE: usize = 4096;
 
 /// So far behind a byte that is stored, loads from the same place of another page wait for it.
 const NEAR_IN_PAGE: usize = 128;
+
+/// So far ahead of the source a destination makes the string instruction wait for each of its stores.
+const JUST_AHEAD: usize = 16;
 
 /// Moves one block; short lengths that occur in structs are moved without a call.
 ///
@@ -115,7 +177,7 @@ pub(super) unsafe fn move_strided(
             }
             _ => each(from, from_stride, to, to_stride, count, |from, to| {
                 // SAFETY: the caller's conditions for this block.
-                copy_nonoverlapping(from, to, block);
+                move_run(from, to, block);
             }),
         }
     }

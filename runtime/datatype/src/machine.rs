@@ -4,40 +4,69 @@ use core::arch::asm;
 use core::sync::atomic::{AtomicU8, Ordering};
 use raw_cpuid::CpuId;
 
-const UNKNOWN: u8 = 0;
-const NO: u8 = 1;
-const YES: u8 = 2;
+cpufeatures::new!(avx, "avx");
 
-/// Whether `rep movsb` is the fastest way to move a long run. Every task finds the same, so none orders it (Relaxed).
-static STRINGS: AtomicU8 = AtomicU8::new(UNKNOWN);
+/// Facts about the processor; none until they have been found.
+const KNOWN: u8 = 1;
+const STRINGS_ARE_BEST: u8 = 2;
+const STRINGS_WAIT: u8 = 4;
 
-/// AMD's number of the first family (Zen 5) on which it was found to be.
+/// What is known. Every task finds the same, so none orders it (Relaxed).
+static FACTS: AtomicU8 = AtomicU8::new(0);
+
+/// AMD's number of the first family (Zen 5) on which `rep movsb` was found to be the fastest way.
 const AMD_STRINGS: u8 = 0x1a;
+
+/// AMD's number of the first family (Zen 3) whose `rep movsb` waits for its own stores.
+const AMD_WAITS: u8 = 0x19;
+
+#[inline]
+fn is(fact: u8) -> bool {
+    let known = FACTS.load(Ordering::Relaxed);
+    let known = if known == 0 { find() } else { known };
+    known & fact != 0
+}
 
 /// Whether long runs are moved best by [`move_strings`].
 #[inline]
 pub(super) fn moves_strings_best() -> bool {
-    match STRINGS.load(Ordering::Relaxed) {
-        UNKNOWN => find(),
-        known => known == YES,
-    }
+    is(STRINGS_ARE_BEST)
+}
+
+/// Whether `rep movsb`, of C libraries too, takes many times as long if the destination is up to 15 bytes ahead of the
+/// source in its page. If so, the processor has the vectors of [`moves_by_vectors`].
+#[inline]
+pub(super) fn strings_wait_for_stores() -> bool {
+    is(STRINGS_WAIT)
+}
+
+/// Whether this machine has vectors of 256 bits (AVX).
+#[inline]
+pub(super) fn moves_by_vectors() -> bool {
+    avx::get()
 }
 
 #[cold]
-fn find() -> bool {
+fn find() -> u8 {
     let processor = CpuId::new();
     let is_amd = processor
         .get_vendor_info()
         .is_some_and(|vendor| vendor.as_str() == "AuthenticAMD");
-    let is_new = processor
+    let family = processor
         .get_feature_info()
-        .is_some_and(|features| features.family_id() >= AMD_STRINGS);
+        .map_or(0, |features| features.family_id());
     let has_strings = processor
         .get_extended_feature_info()
         .is_some_and(|features| features.has_rep_movsb_stosb());
-    let is_best = is_amd && is_new && has_strings;
-    STRINGS.store(if is_best { YES } else { NO }, Ordering::Relaxed);
-    is_best
+    let mut facts = KNOWN;
+    if is_amd && has_strings && family >= AMD_STRINGS {
+        facts |= STRINGS_ARE_BEST;
+    }
+    if is_amd && has_strings && family >= AMD_WAITS && moves_by_vectors() {
+        facts |= STRINGS_WAIT;
+    }
+    FACTS.store(facts, Ordering::Relaxed);
+    facts
 }
 
 /// Moves `bytes` bytes by the processor's instruction for strings.

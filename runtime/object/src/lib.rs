@@ -28,6 +28,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod alignment;
 pub mod attribute;
 pub mod comm;
 pub mod datatype;

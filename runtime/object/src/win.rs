@@ -4,6 +4,7 @@
 //! everybody has his end of the window. A window has a communicator of its own for these meetings, so that the
 //! program may free the one it was made from.
 
+use crate::alignment;
 use crate::attribute::Attributes;
 use crate::comm::Comm;
 use crate::errhandler::Errhandler;
@@ -114,7 +115,8 @@ impl Win {
     ///
     /// # Errors
     /// `MPI_ERR_COMM` for an intercommunicator, `MPI_ERR_RMA_SHARED` for a shared window of members that do not share
-    /// memory, `MPI_ERR_NO_MEM` at all members if one is short of memory.
+    /// memory, `MPI_ERR_NO_MEM` at all members if one is short of memory, `MPI_ERR_INFO_VALUE` for an alignment that is
+    /// none.
     pub fn make(comm: &Comm, flavor: Flavor, mut part: Part, hints: Info) -> Outcome<Self> {
         if comm.is_inter() {
             return Err(neutral::ERR_COMM.into());
@@ -124,9 +126,10 @@ impl Win {
         if flavor == Flavor::Shared && !comm.group().members().iter().all(is_here) {
             return Err(neutral::ERR_RMA_SHARED.into());
         }
+        let wanted = alignment::wanted(&hints)?;
         let (size, align) = match flavor {
-            Flavor::Allocate => (part.size, ALIGNMENT),
-            Flavor::Shared => (shared_size(comm, &mut part, &hints)?, PAGE),
+            Flavor::Allocate => (part.size, wanted.max(ALIGNMENT)),
+            Flavor::Shared => (shared_size(comm, &mut part, &hints)?, wanted.max(PAGE)),
             Flavor::Create | Flavor::Dynamic => (0, 1),
         };
         let block = (size > 0).then(|| allocate(comm, size, align)).flatten();
@@ -378,13 +381,19 @@ impl Offer {
     }
 }
 
-/// The bytes between the beginnings of two parts of a shared window.
+/// The bytes between the beginnings of two parts of a shared window. Parts that follow each other without a gap can not
+/// all be aligned: then the alignment that the program asks for is that of the first.
 fn stride(size: u64, hints: &Info) -> u64 {
-    match is_true(hints, "alloc_shared_noncontig") {
-        true if size >= MANY_PAGES => size.next_multiple_of(PAGE as u64),
-        true => size.next_multiple_of(APART),
-        false => size,
+    if !is_true(hints, "alloc_shared_noncontig") {
+        return size;
     }
+    let usual = if size >= MANY_PAGES {
+        PAGE as u64
+    } else {
+        APART
+    };
+    let wanted = alignment::wanted(hints).map_or(1, |align| align as u64);
+    size.next_multiple_of(usual.max(wanted))
 }
 
 /// Bytes that the caller allocates for a shared window: the first member all, the others nothing. Collective.

@@ -9,17 +9,22 @@ use core::ptr::NonNull;
 /// Alignment of memory that `MPI_Alloc_mem` gives: a cache line.
 const ALIGNMENT: usize = 64;
 
-/// `MPI_Alloc_mem`: from the rank's own heap.
+/// `MPI_Alloc_mem`: from the rank's own heap, at the alignment that the program asks for, if it does.
 pub fn alloc_mem<A: Abi>(
     call: &Call<'_, A>,
     size: isize,
-    _info: A::Info,
+    info: A::Info,
     base: Out<'_, *mut c_void>,
 ) -> Outcome<()> {
     let base = call.output(base, "baseptr")?;
     let size = usize::try_from(size).map_err(|_| neutral::ERR_ARG)?;
-    let block = call.rank().enter().alloc_aligned(size.max(1), ALIGNMENT);
-    let block = block.ok_or(neutral::ERR_NO_MEM)?;
+    let hints = crate::info::given(call, info)?;
+    let align = crate::info::alignment(call, &hints)?.max(ALIGNMENT);
+    let block = call.rank().enter().alloc_aligned(size.max(1), align);
+    let block = block.ok_or_else(|| {
+        let what = format_args!("no room for {size} bytes at a multiple of {align}");
+        call.blame(neutral::ERR_NO_MEM, what)
+    })?;
     base.write(block.as_ptr().cast());
     Ok(())
 }

@@ -40,6 +40,8 @@ fn publish<A: Abi>(
 ) -> Outcome<Part> {
     let target = output(target)?;
     let hints = crate::info::hints(call, hints)?;
+    // Before the members meet, so that all of them refuse.
+    crate::info::alignment(call, &hints)?;
     let win = Box::new(Win::make(comm, flavor, part, hints)?);
     let part = win.part();
     let handle = call.objects().add_win(win)?;
