@@ -48,8 +48,7 @@ pub fn parse(list: &OsStr) -> Result<Vec<Named>, Refusal> {
     };
     let mut hosts = Vec::new();
     for part in list.to_str().unwrap_or_default().split(',') {
-        let host = host(part).map_err(refuse)?;
-        add(&mut hosts, host).map_err(refuse)?;
+        add(&mut hosts, host(part).map_err(refuse)?);
     }
     Ok(hosts)
 }
@@ -74,7 +73,7 @@ pub fn read(path: &Path) -> Result<Vec<Named>, Refusal> {
                 named.slots = Some(count(slots).map_err(refuse)?);
             }
         }
-        add(&mut hosts, named).map_err(refuse)?;
+        add(&mut hosts, named);
     }
     match hosts.is_empty() {
         true => Err(refuse("it names none".into())),
@@ -83,7 +82,8 @@ pub fn read(path: &Path) -> Result<Vec<Named>, Refusal> {
 }
 
 fn count(text: &str) -> Result<usize, String> {
-    let count = text.parse().ok().filter(|&slots| slots > 0);
+    let count: Option<u32> = text.parse().ok().filter(|&slots| slots > 0);
+    let count = count.map(|slots| slots as usize);
     count.ok_or_else(|| format!("\"{text}\" is no number of ranks"))
 }
 
@@ -98,23 +98,25 @@ fn host(text: &str) -> Result<Named, String> {
     if name.is_empty() || name.starts_with('-') || !name.chars().all(letters) {
         return Err(format!("\"{name}\" is no name of a host"));
     }
+    if name.contains(':') && !(name.starts_with('[') && name.ends_with(']')) {
+        return Err(format!(
+            "\"{text}\" has several colons; an address of IPv6 stands in brackets ([fe80::1]:2)"
+        ));
+    }
     Ok(Named {
         name: name.to_owned(),
         slots: slots.map(count).transpose()?,
     })
 }
 
-/// Adds a host; one that is there already, and has no number of its own, takes one rank more.
-fn add(hosts: &mut Vec<Named>, new: Named) -> Result<(), String> {
+/// Adds a host; one that is there already takes as many ranks more, or one, as with other launchers.
+fn add(hosts: &mut Vec<Named>, new: Named) {
     let Some(old) = hosts.iter_mut().find(|host| host.name == new.name) else {
         hosts.push(new);
-        return Ok(());
+        return;
     };
-    if new.slots.is_some() {
-        return Err(format!("{} is named twice", new.name));
-    }
-    old.slots = Some(old.slots.unwrap_or(1) + 1);
-    Ok(())
+    let (before, more) = (old.slots.unwrap_or(1), new.slots.unwrap_or(1));
+    old.slots = Some(before.saturating_add(more));
 }
 
 /// How many ranks each host takes: its number, or that of `-ppn`. Where neither says anything, the ranks that are
@@ -200,7 +202,20 @@ mod tests {
                 ("[::1]", None)
             ]
         );
-        for wrong in ["", "a,,b", "a:0", "a:x", "a,a:2", "-x", "a;b", "a b"] {
+        for wrong in [
+            "",
+            "a,,b",
+            "a:0",
+            "a:x",
+            "-x",
+            "a;b",
+            "a b",
+            "a:4294967296",
+            "a:2:3",
+            "::1",
+            "[::1",
+            "]:[",
+        ] {
             let message = parse(OsStr::new(wrong)).unwrap_err().to_string();
             assert!(message.contains("a:4,b:4"), "{wrong}: {message}");
         }
@@ -211,12 +226,12 @@ mod tests {
         let path = std::env::temp_dir().join(format!("hosts-{}", std::process::id()));
         std::fs::write(
             &path,
-            "# all\na:2 binding=x\nb slots=3 max_slots=9\n\nc\nc\nc # pbs\n",
+            "# all\na:2 binding=x\nb slots=3 max_slots=9\n\nc\nc\nc # pbs\na:1\nb slots=2\n",
         )
         .expect("room");
         let hosts = read(&path).expect("valid");
         let found: Vec<_> = hosts.iter().map(|host| (&*host.name, host.slots)).collect();
-        assert_eq!(found, [("a", Some(2)), ("b", Some(3)), ("c", Some(3))]);
+        assert_eq!(found, [("a", Some(3)), ("b", Some(5)), ("c", Some(3))]);
         std::fs::write(&path, "# none\n").expect("room");
         assert!(read(&path).unwrap_err().to_string().contains("names none"));
         std::fs::remove_file(&path).expect("there");

@@ -4,11 +4,12 @@
 //! error handler, out of line. The body itself decides nothing about error handlers.
 
 use crate::context::{Listener, raise};
+use crate::foreign;
 use crate::passed::{Array, Base, In, InOut, Out, Place, Text};
 use crate::process::Process;
 use crate::process::pending::Pending;
 use alloc::vec::Vec;
-use cohort_abi::{Abi, Constants, Count, Handle, Integer, neutral};
+use cohort_abi::{Abi, Constants, Count, Handle, Integer, Kind, neutral};
 use cohort_engine::datatype::fortran::told;
 use cohort_engine::datatype::{TypeRef, predefined};
 use cohort_engine::{EngineError, Owner, Rank, reserve};
@@ -341,10 +342,13 @@ fn bad_comm<A: Abi>(call: &Call<'_, A>, handle: u32, class: Error) -> Error {
             call.blame(class, format_args!("{stage}"))
         }
         (_, neutral::handle::COMM_NULL) => call.blame(class, format_args!("it is MPI_COMM_NULL")),
-        _ => call.blame(
-            class,
-            format_args!("the handle {handle:#x} stands for no communicator"),
-        ),
+        _ => {
+            foreign::explain::<A>(call.rank(), Kind::Comm, handle);
+            call.blame(
+                class,
+                format_args!("the handle {handle:#x} stands for no communicator"),
+            )
+        }
     }
 }
 
@@ -364,10 +368,13 @@ fn bad_datatype<A: Abi>(call: &Call<'_, A>, handle: u32, class: Error) -> Error 
         neutral::handle::DATATYPE_NULL => {
             call.blame(class, format_args!("it is MPI_DATATYPE_NULL"))
         }
-        _ => call.blame(
-            class,
-            format_args!("the handle {handle:#x} stands for no datatype"),
-        ),
+        _ => {
+            foreign::explain::<A>(call.rank(), Kind::Datatype, handle);
+            call.blame(
+                class,
+                format_args!("the handle {handle:#x} stands for no datatype"),
+            )
+        }
     }
 }
 

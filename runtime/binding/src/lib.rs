@@ -31,6 +31,7 @@ mod data;
 pub mod datatype;
 pub mod environment;
 pub mod errhandler;
+mod foreign;
 mod generated {
     pub mod described;
     pub mod shims;

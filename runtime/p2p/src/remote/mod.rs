@@ -38,6 +38,7 @@ pub struct State {
     /// Sends by their stage.
     offered: List<Outbound, IN_SENDS>,
     streaming: List<Outbound, IN_SENDS>,
+    leaving: List<Outbound, IN_SENDS>,
     over: List<Outbound, IN_SENDS>,
     /// Receives that read their data.
     reading: List<Inbound, IN_READING>,
@@ -59,6 +60,7 @@ unsafe impl Subsystem for Remote {
         let state = State {
             offered: List::EMPTY,
             streaming: List::EMPTY,
+            leaving: List::EMPTY,
             over: List::EMPTY,
             reading: List::EMPTY,
         };
@@ -78,6 +80,7 @@ unsafe impl Subsystem for Remote {
     fn is_quiet(claim: &mut Claim<'_>) -> bool {
         let state = claim.of::<Self>();
         state.streaming.first().is_null()
+            && state.leaving.first().is_null()
             && state.over.first().is_null()
             && state.reading.first().is_null()
     }

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! Offered ──Done──────────────────────────► Over   (read by the receiver, or synchronous)
-//!    │ ────Clear──► Streaming ──all left───► Over
+//!    │ ────Clear──► Streaming ⇄ Leaving ───► Over   (all packets have left)
 //!    └ ────Retracted, not matched──────────► Over   (MPI_Cancel)
 //! ```
 //! What is over is completed after the poll that found it, because the region must be withdrawn before the
@@ -43,8 +43,10 @@ pub(super) const IN_SENDS: u8 = 0;
 enum Stage {
     /// The receiver has not answered.
     Offered,
-    /// The receiver takes the data in packets.
+    /// The receiver takes the data in packets, of which more may be lined up.
     Streaming,
+    /// All of these are lined up that may be for now. No turn looks at it before one of them has left.
+    Leaving,
     /// The data is with the receiver, or nobody wants it.
     Over,
 }
@@ -375,20 +377,22 @@ impl Outbound {
             match (*this.as_ptr()).stage {
                 Stage::Offered => state.offered.remove(this.as_ptr()),
                 Stage::Streaming => state.streaming.remove(this.as_ptr()),
+                Stage::Leaving => state.leaving.remove(this.as_ptr()),
                 Stage::Over => state.over.remove(this.as_ptr()),
             }
             (*this.as_ptr()).stage = stage;
             match stage {
                 Stage::Offered => state.offered.push(this.as_ptr()),
                 Stage::Streaming => state.streaming.push(this.as_ptr()),
+                Stage::Leaving => state.leaving.push(this.as_ptr()),
                 Stage::Over => state.over.push(this.as_ptr()),
             }
         }
     }
 
-    /// Whether all that the receiver wants has left.
-    fn is_sent(&self) -> bool {
-        self.stage == Stage::Streaming && self.next == self.wanted && self.packets == 0
+    /// Whether more packets may be lined up.
+    fn may_go_on(&self) -> bool {
+        self.next < self.wanted && self.packets < STREAM_DEPTH
     }
 }
 
@@ -454,27 +458,32 @@ pub(super) fn retracted(claim: &mut Claim<'_>, peer: Peer, header: &Header) -> O
 pub(super) unsafe fn packet_left(claim: &mut Claim<'_>, outbound: NonNull<Outbound>) {
     // SAFETY: the caller's promise.
     unsafe {
-        (*outbound.as_ptr()).packets -= 1;
-        if outbound.as_ref().is_sent() {
+        let this = outbound.as_ptr();
+        (*this).packets -= 1;
+        if (*this).next == (*this).wanted && (*this).packets == 0 {
             Outbound::enter(outbound, claim, Stage::Over);
+        } else if (*this).stage == Stage::Leaving && (*this).may_go_on() {
+            Outbound::enter(outbound, claim, Stage::Streaming);
         }
     }
 }
 
-/// Lines up data of the messages that receivers want in packets, a few of each at a time.
+/// Lines up data of the messages that receivers want in packets, a few of each at a time. A turn looks at those only of
+/// which there is something to line up: a hundred thousand may wait for their packets to leave.
 pub(super) fn stream(claim: &mut Claim<'_>, net: &Net) {
     let mut next = claim.of::<Remote>().streaming.first();
     while let Some(outbound) = NonNull::new(next) {
         // SAFETY: elements of the list are valid; the next one is taken first.
         unsafe {
             next = claim.of::<Remote>().streaming.next(next);
-            while outbound.as_ref().next < outbound.as_ref().wanted
-                && outbound.as_ref().packets < STREAM_DEPTH
-            {
+            while outbound.as_ref().may_go_on() {
                 // Without memory a later turn goes on.
                 if line_up_data(claim, net, outbound).is_err() {
                     break;
                 }
+            }
+            if outbound.as_ref().packets > 0 && !outbound.as_ref().may_go_on() {
+                Outbound::enter(outbound, claim, Stage::Leaving);
             }
         }
     }
