@@ -22,8 +22,6 @@ impl RequestKind for Kind {
             if (*this).is_offered {
                 leave_offers(claim, this);
             }
-            let is_complete = request.as_ref().is_complete();
-            claim.of::<P2p>().sending.end(this.cast(), is_complete);
         }
     }
 
@@ -61,10 +59,15 @@ impl RequestKind for Kind {
         tell(this.told(self, claim.rank().node(), true));
     }
 
-    unsafe fn end(&self, request: NonNull<Request>, _claim: &mut Claim<'_>) -> bool {
+    unsafe fn end(&self, request: NonNull<Request>, claim: &mut Claim<'_>) -> bool {
         let this = request.as_ptr().cast::<Operation>();
         // SAFETY: as above; nobody else uses it, unless its offer is on its way.
         unsafe {
+            if *self == Self::Offer {
+                let state = claim.of::<P2p>();
+                state.sending.end(request.as_ptr());
+                state.rewrites = (*this).found_written().unwrap_or(state.rewrites);
+            }
             if let Some(job) = NonNull::new(*(*this).job.get_mut()) {
                 Job::release(job);
             }

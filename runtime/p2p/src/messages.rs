@@ -4,7 +4,7 @@ use crate::P2p;
 use crate::matching::{Stored, Want};
 use crate::operation::{Kind, Operation};
 use crate::poll::{self, AtFront};
-use crate::protocol::relayed::is_relayed;
+use crate::protocol::relayed::{is_relayed, rewrites};
 use crate::protocol::{self, Payload, compared, eager, rendezvous};
 use crate::remote;
 use crate::ring::PayloadKind;
@@ -65,6 +65,9 @@ pub unsafe fn isend(
         if compared::is_short(claim.rank(), buffer.bytes(), mode) {
             compared::send(claim, buffer, to, envelope)?;
             return Ok(claim.rank().sent());
+        }
+        if rewrites(claim) && is_relayed(claim.rank(), buffer.bytes(), mode) {
+            return rendezvous::send_relayed(claim, buffer, to, envelope);
         }
         rendezvous::send(claim, buffer, to, envelope)
     }
@@ -434,7 +437,7 @@ pub unsafe fn send_waiting(
     unsafe {
         match rank.node().local(to) {
             Some(to) if is_relayed(rank, buffer.bytes(), mode) => {
-                rendezvous::send_waiting(claim, buffer, to, envelope)
+                rendezvous::send_relayed(claim, buffer, to, envelope)
             }
             _ => isend(claim, buffer, to, envelope, mode),
         }

@@ -4,6 +4,7 @@ use crate::inbox::{Inbox, Outbox};
 use crate::kept::Kept;
 use crate::matching::{Posted, Unexpected};
 use crate::operation::{IN_JOBS, IN_OFFERS, Job, Mends, Operation};
+use crate::protocol::relayed::Alike;
 use crate::relay::Sending;
 use cohort_base::LocalRank;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
@@ -31,10 +32,12 @@ pub struct State {
     pub(crate) first_ring: u32,
     /// Blocks that carry messages again and again.
     pub(crate) kept: Kept,
-    /// The long message that the rank is sending while it waits for its end.
+    /// Long messages of the rank that pass through blocks.
     pub(crate) sending: Sending,
-    /// Messages in a row that were offered with a relay and whose data the sender's program had written anew.
-    pub(crate) written: u32,
+    /// Whether the rank's program writes the data of its long messages anew, as their receivers have found.
+    pub(crate) rewrites: bool,
+    /// The last long messages for the rank.
+    pub(crate) alike: Alike,
     /// Messages that were noted for a timeline, modulo 2^32.
     pub(crate) noted: u32,
     /// `node.size()` outboxes.
@@ -53,7 +56,8 @@ impl State {
             first_ring: 0,
             kept: Kept::NONE,
             sending: Sending::NONE,
-            written: 0,
+            rewrites: false,
+            alike: Alike::NONE,
             noted: 0,
             outboxes,
         }

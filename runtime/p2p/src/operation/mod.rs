@@ -11,7 +11,7 @@ pub(crate) use side::Side;
 use crate::relay::Relay;
 use crate::want::Want;
 use cohort_alloc::Heap;
-use cohort_base::sync::atomic::AtomicPtr;
+use cohort_base::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 use cohort_core::claim::Claim;
 use cohort_core::guard::guarded;
 use cohort_core::list::{Linked, Links};
@@ -41,6 +41,18 @@ pub enum Kind {
     Remote,
 }
 
+/// What the receiver of a long message found out about its data.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Nothing: it did not look.
+    Nothing,
+    /// The program has sent it before, and has not written to it since.
+    AsItWas,
+    /// The program has written to it.
+    Written,
+}
+
 /// A send or a receive. Its request is the first field, so that the address of one is that of the other.
 #[repr(C, align(64))]
 #[derive(Debug)]
@@ -57,6 +69,8 @@ pub struct Operation {
     pub(crate) sequence: u64,
     /// The copy job of a matched rendezvous send: the sender's reference to it.
     pub(crate) job: AtomicPtr<Job>,
+    /// A [`Found`], for the sender.
+    found: AtomicU8,
     buffer: OwnedBuffer,
     posted_links: Links<Self>,
     offered_links: Links<Self>,
@@ -112,6 +126,7 @@ impl Operation {
             want,
             sequence: 0,
             job: AtomicPtr::new(null_mut()),
+            found: AtomicU8::new(Found::Nothing as u8),
             buffer,
             posted_links: Links::NONE,
             offered_links: Links::NONE,
@@ -157,6 +172,18 @@ impl Operation {
     #[inline]
     pub fn buffer(&self) -> Buffer<'_> {
         self.buffer.as_buffer()
+    }
+
+    /// Receiver: what it has found out about the data of a send that it has taken.
+    pub(crate) fn tell_sender(&self, found: Found) {
+        // Relaxed: a hint.
+        self.found.store(found as u8, Ordering::Relaxed);
+    }
+
+    /// Sender: whether the receiver has found the data written anew, if it has looked.
+    pub(crate) fn found_written(&self) -> Option<bool> {
+        let found = self.found.load(Ordering::Relaxed);
+        (found != Found::Nothing as u8).then_some(found == Found::Written as u8)
     }
 
     /// Receiver: drops the offer of a withdrawn send.

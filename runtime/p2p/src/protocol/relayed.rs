@@ -6,7 +6,7 @@
 use super::compared;
 use super::eager::take_lines;
 use crate::P2p;
-use crate::operation::{Offer, Operation, Side, copy_guarded};
+use crate::operation::{Found, Offer, Operation, Side, copy_guarded};
 use crate::relay::{LONGEST, Pieces, Relay, SHORTEST, piece};
 use cohort_base::clock;
 use cohort_core::claim::Claim;
@@ -16,7 +16,14 @@ use cohort_core::rank::Rank;
 use cohort_datatype::{self as datatype, Buffer};
 use core::ptr::{NonNull, null_mut};
 
-/// Whether a message is sent through a relay, where its sender waits for its end in the call that sends it.
+/// Whether the program of the claimed rank writes the data of its long messages anew, as far as receivers have found.
+#[inline]
+pub(crate) fn rewrites(claim: &mut Claim<'_>) -> bool {
+    claim.of::<P2p>().rewrites
+}
+
+/// Whether a message is sent through a relay, where its sender waits for its end in the call that sends it, or its
+/// program [writes](rewrites) its data anew.
 ///
 /// Where ranks outnumber CPUs the sender's pieces would take the CPU of those that compute.
 #[inline]
@@ -27,23 +34,23 @@ pub(crate) fn is_relayed(rank: &Rank, bytes: u64, mode: SendMode) -> bool {
         && rank.polls_directly()
 }
 
-/// Gives the claimed rank's relay to a send that was not offered yet, if its data is one run and nobody has it.
+/// Gives a relay of the claimed rank to a send that was not offered yet, if its data is one run and one is free.
 ///
 /// # Safety
-/// The rank waits for the end of the send in this call.
+/// The send was just made.
 pub(crate) unsafe fn begin(
     claim: &mut Claim<'_>,
     send: *mut Operation,
     buffer: Buffer<'_>,
 ) -> *mut Relay {
     let heap = claim.heap();
-    match buffer.contiguous() {
-        Some(data) => claim
-            .of::<P2p>()
-            .sending
-            .begin(heap, send.cast(), data, buffer.bytes()),
-        None => null_mut(),
-    }
+    let Some(data) = buffer.contiguous() else {
+        return null_mut();
+    };
+    let state = claim.of::<P2p>();
+    let data = (data.cast_const(), buffer.bytes());
+    // SAFETY: the record's end ends the message.
+    unsafe { (state.sending).begin(heap, send.cast(), data, state.rewrites) }
 }
 
 /// Fills blocks of the message that the claimed rank is sending, if there is one. Returns the bytes copied.
@@ -52,36 +59,60 @@ pub(crate) fn fill(claim: &mut Claim<'_>) -> u64 {
     if !claim.of::<P2p>().sending.is_under_way() || !claim.is_by_owner() {
         return 0;
     }
-    // SAFETY: the rank's own task, in a call; the one that began the send waits for its end, and then the relay is
-    // nobody's any more.
+    // SAFETY: the rank's own task; ranks whose threads call at a time give relays to no message.
     unsafe { claim.of::<P2p>().sending.fill() }
 }
 
-/// The relay from which the holder of a claim takes the pieces of an offer, if it does.
+/// The relay from which the holder of a claim takes the pieces of an offer, if it does. Leaves word for the sender
+/// whether its program writes its data anew.
 ///
 /// # Safety
 /// As for [`copy_guarded`].
 pub(crate) unsafe fn relay_of(claim: &mut Claim<'_>, offer: &Offer) -> Option<NonNull<Relay>> {
-    let relay = NonNull::new(offer.relay)?;
-    if !claim.is_by_owner() || !claim.rank().polls_directly() {
+    if offer.data.is_null()
+        || !(SHORTEST..=LONGEST).contains(&offer.bytes)
+        || !claim.is_by_owner()
+        || !claim.rank().polls_directly()
+    {
         return None;
     }
-    let written = claim.of::<P2p>().written;
-    let is_known = written >= SURE && !written.is_multiple_of(SURE);
+    let alike = claim.of::<P2p>().alike;
+    let is_known = alike.count >= SURE && !alike.count.is_multiple_of(SURE);
     // SAFETY: the caller's promise; a fault is the copy's to tell.
     let looks = || unsafe { guarded(|| is_written(offer.data, offer.bytes)) }.unwrap_or(false);
-    let is_written = is_known || looks();
-    claim.of::<P2p>().written = if is_written {
-        written.wrapping_add(1)
-    } else {
-        0
-    };
-    is_written.then_some(relay)
+    let is_written = if is_known { alike.written } else { looks() };
+    claim.of::<P2p>().alike = alike.and(is_written);
+    let found = [Found::AsItWas, Found::Written][usize::from(is_written)];
+    // SAFETY: a taken offer's request is valid until we complete it.
+    unsafe { (*offer.request).tell_sender(found) };
+    NonNull::new(offer.relay).filter(|_| is_written)
 }
 
-/// After so many messages in a row whose data was written anew, only one in so many is looked at: a look costs the
-/// sender two lines.
+/// After so many messages in a row of one kind only one in so many is looked at: a look costs the sender two lines.
 const SURE: u32 = 8;
+
+/// Messages in a row whose data was written anew, or was not.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alike {
+    written: bool,
+    count: u32,
+}
+
+impl Alike {
+    /// None yet.
+    pub(crate) const NONE: Self = Self {
+        written: false,
+        count: 0,
+    };
+
+    fn and(self, written: bool) -> Self {
+        let count = match self.written == written {
+            true => self.count.wrapping_add(1),
+            false => 1,
+        };
+        Self { written, count }
+    }
+}
 
 /// How much longer two lines that another core has written take than two that this core has, in nanoseconds: half of
 /// what it is between close cores, and more than this core's own caches take.
@@ -110,6 +141,9 @@ unsafe fn is_written(data: *const u8, bytes: u64) -> bool {
     fetched.saturating_sub(cached) > clock::ticks_per_us() * FAR_NS / 1000
 }
 
+/// A look for a piece whose sender is in no call counts as so many.
+const AWAY: u32 = 10;
+
 /// Copies a message of which `bytes` are received.
 ///
 /// # Safety
@@ -123,6 +157,7 @@ pub(crate) unsafe fn copy(
 ) -> Result<(), Side> {
     // SAFETY: the caller's promise. Our own task writes to our own buffer, so that needs no guard.
     unsafe {
+        let sender = (*offer.request).request.owner();
         let mut pieces = Pieces::of(relay);
         while pieces.from() < bytes {
             let from = pieces.from();
@@ -130,6 +165,10 @@ pub(crate) unsafe fn copy(
             // The sender may wait for the rest of our own message in the same way.
             let block = pieces.next(|| {
                 fill(claim);
+                match sender.is_claimed() {
+                    true => 1,
+                    false => AWAY,
+                }
             });
             match block {
                 Some(block) => {

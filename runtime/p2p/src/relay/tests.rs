@@ -37,7 +37,7 @@ mod models {
         /// Fills blocks from `next` on while there are free ones. Returns the next piece.
         fn fill(&self, first: u64, mut next: u64) -> u64 {
             while next < first + PIECES
-                && let Some(number) = self.pace.to_fill(first, next)
+                && let Some(number) = self.pace.to_fill(first, next, false)
                 && number < first + PIECES
             {
                 // SAFETY: loom checks that nobody reads the block meanwhile.
@@ -126,18 +126,18 @@ fn blocks_are_filled_as_far_as_they_are_free() {
     pace.begin(10);
     assert_eq!(pace.first(), 10);
     // Nobody has asked for more than the first.
-    assert_eq!(pace.to_fill(10, 10), Some(10));
-    assert_eq!(pace.to_fill(10, 11), None);
+    assert_eq!(pace.to_fill(10, 10, false), Some(10));
+    assert_eq!(pace.to_fill(10, 11, false), None);
     pace.ask(10);
     for number in 10..10 + BLOCKS {
         assert!(!pace.is_filled(number));
-        assert_eq!(pace.to_fill(10, number), Some(number));
+        assert_eq!(pace.to_fill(10, number, false), Some(number));
         pace.fill(number);
         assert!(pace.is_filled(number) && !pace.is_filled(number + 1));
     }
-    assert_eq!(pace.to_fill(10, 10 + BLOCKS), None);
+    assert_eq!(pace.to_fill(10, 10 + BLOCKS, false), None);
     pace.take(10);
-    assert_eq!(pace.to_fill(10, 10 + BLOCKS), Some(10 + BLOCKS));
+    assert_eq!(pace.to_fill(10, 10 + BLOCKS, false), Some(10 + BLOCKS));
 }
 
 #[cfg(not(loom))]
@@ -150,12 +150,12 @@ fn pieces_that_were_taken_without_a_block_are_left_out() {
     for number in 0..7 {
         pace.take(number);
     }
-    assert_eq!(pace.to_fill(0, 1), Some(7));
+    assert_eq!(pace.to_fill(0, 1, false), Some(7));
     // Another message after one of which a thief copied the rest: all blocks are free.
     pace.begin(20);
-    assert_eq!(pace.to_fill(20, 21), None);
+    assert_eq!(pace.to_fill(20, 21, false), None);
     pace.ask(20);
     assert!(!pace.is_filled(20));
-    assert_eq!(pace.to_fill(20, 20), Some(20));
-    assert_eq!(pace.to_fill(20, 20 + BLOCKS), None);
+    assert_eq!(pace.to_fill(20, 20, false), Some(20));
+    assert_eq!(pace.to_fill(20, 20 + BLOCKS, false), None);
 }
