@@ -1,7 +1,7 @@
 //! What happens to the requests of point-to-point communication.
 
 use crate::P2p;
-use crate::operation::{Job, Kind, Operation, SLOT};
+use crate::operation::{Found, Job, Kind, Operation, SLOT};
 use crate::remote;
 use crate::state::{leave_offers, unpost_receive};
 use cohort_base::picture::Fact;
@@ -66,7 +66,10 @@ impl RequestKind for Kind {
             if *self == Self::Offer {
                 let state = claim.of::<P2p>();
                 state.sending.end(request.as_ptr());
-                state.rewrites = (*this).found_written().unwrap_or(state.rewrites);
+                match (*this).found() {
+                    Found::Nothing => {}
+                    found => state.rewrites = found,
+                }
             }
             if let Some(job) = NonNull::new(*(*this).job.get_mut()) {
                 Job::release(job);

@@ -4,7 +4,7 @@ use crate::P2p;
 use crate::matching::{Stored, Want};
 use crate::operation::{Kind, Operation};
 use crate::poll::{self, AtFront};
-use crate::protocol::relayed::{is_relayed, rewrites};
+use crate::protocol::relayed::is_relayed;
 use crate::protocol::{self, Payload, compared, eager, rendezvous};
 use crate::remote;
 use crate::ring::PayloadKind;
@@ -66,7 +66,7 @@ pub unsafe fn isend(
             compared::send(claim, buffer, to, envelope)?;
             return Ok(claim.rank().sent());
         }
-        if rewrites(claim) && is_relayed(claim.rank(), buffer.bytes(), mode) {
+        if is_relayed(claim, buffer.bytes(), mode, false) {
             return rendezvous::send_relayed(claim, buffer, to, envelope);
         }
         rendezvous::send(claim, buffer, to, envelope)
@@ -436,7 +436,7 @@ pub unsafe fn send_waiting(
     // SAFETY: the caller's promise.
     unsafe {
         match rank.node().local(to) {
-            Some(to) if is_relayed(rank, buffer.bytes(), mode) => {
+            Some(to) if is_relayed(claim, buffer.bytes(), mode, true) => {
                 rendezvous::send_relayed(claim, buffer, to, envelope)
             }
             _ => isend(claim, buffer, to, envelope, mode),

@@ -143,9 +143,9 @@ mod blocks {
     /// The shortest message that is sent so: of one that fits in a block nothing would be under way at both sides.
     pub(crate) const SHORTEST: u64 = PIECE as u64 + 1;
 
-    /// The longest message that is sent so. Of longer ones sender and receiver copy half each, and a good part of the
-    /// buffer has left the core's own cache when the program comes to fill it again: 512 KB gain a tenth at best.
-    pub(crate) const LONGEST: u64 = 256 << 10;
+    /// The longest message that is sent so. Of longer ones sender and receiver copy half each, and most of the buffer has
+    /// left the core's own cache when the program comes to fill it again.
+    pub(crate) const LONGEST: u64 = 512 << 10;
 
     /// How often the receiver looks for a piece before it takes the rest of the message itself: some 10 us, in which
     /// a sender that is in its call has filled several blocks.
@@ -223,8 +223,9 @@ mod blocks {
             // complete above, and if it is now, only this task could tell the program.
             unsafe {
                 while self.next < end
-                    && let Some(number) =
-                        (*self.relay).pace.to_fill(self.first, self.next, self.ahead)
+                    && let Some(number) = (*self.relay)
+                        .pace
+                        .to_fill(self.first, self.next, self.ahead)
                     && number < end
                 {
                     let from = (number - self.first) * PIECE as u64;

@@ -3,7 +3,7 @@
 use crate::inbox::{Inbox, Outbox};
 use crate::kept::Kept;
 use crate::matching::{Posted, Unexpected};
-use crate::operation::{IN_JOBS, IN_OFFERS, Job, Mends, Operation};
+use crate::operation::{Found, IN_JOBS, IN_OFFERS, Job, Mends, Operation};
 use crate::protocol::relayed::Alike;
 use crate::relay::Sending;
 use cohort_base::LocalRank;
@@ -34,8 +34,8 @@ pub struct State {
     pub(crate) kept: Kept,
     /// Long messages of the rank that pass through blocks.
     pub(crate) sending: Sending,
-    /// Whether the rank's program writes the data of its long messages anew, as their receivers have found.
-    pub(crate) rewrites: bool,
+    /// What the last receiver that has looked has found out about the data of the rank's long messages.
+    pub(crate) rewrites: Found,
     /// The last long messages for the rank.
     pub(crate) alike: Alike,
     /// Messages that were noted for a timeline, modulo 2^32.
@@ -56,7 +56,7 @@ impl State {
             first_ring: 0,
             kept: Kept::NONE,
             sending: Sending::NONE,
-            rewrites: false,
+            rewrites: Found::Nothing,
             alike: Alike::NONE,
             noted: 0,
             outboxes,

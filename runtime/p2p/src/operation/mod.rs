@@ -180,10 +180,13 @@ impl Operation {
         self.found.store(found as u8, Ordering::Relaxed);
     }
 
-    /// Sender: whether the receiver has found the data written anew, if it has looked.
-    pub(crate) fn found_written(&self) -> Option<bool> {
-        let found = self.found.load(Ordering::Relaxed);
-        (found != Found::Nothing as u8).then_some(found == Found::Written as u8)
+    /// Sender: what the receiver has found out about the data.
+    pub(crate) fn found(&self) -> Found {
+        match self.found.load(Ordering::Relaxed) {
+            0 => Found::Nothing,
+            1 => Found::AsItWas,
+            _ => Found::Written,
+        }
     }
 
     /// Receiver: drops the offer of a withdrawn send.

@@ -12,23 +12,19 @@ use cohort_base::clock;
 use cohort_core::claim::Claim;
 use cohort_core::guard::guarded;
 use cohort_core::message::SendMode;
-use cohort_core::rank::Rank;
 use cohort_datatype::{self as datatype, Buffer};
 use core::ptr::{NonNull, null_mut};
 
-/// Whether the program of the claimed rank writes the data of its long messages anew, as far as receivers have found.
-#[inline]
-pub(crate) fn rewrites(claim: &mut Claim<'_>) -> bool {
-    claim.of::<P2p>().rewrites
-}
-
-/// Whether a message is sent through a relay, where its sender waits for its end in the call that sends it, or its
-/// program [writes](rewrites) its data anew.
+/// Whether a message is sent through a relay, by the claimed rank's own task: if it `waits` for its end in the call that
+/// sends it, or if its program writes the data of its long messages anew, as far as their receivers have found.
 ///
 /// Where ranks outnumber CPUs the sender's pieces would take the CPU of those that compute.
 #[inline]
-pub(crate) fn is_relayed(rank: &Rank, bytes: u64, mode: SendMode) -> bool {
+pub(crate) fn is_relayed(claim: &mut Claim<'_>, bytes: u64, mode: SendMode, waits: bool) -> bool {
+    let rank = claim.rank();
+    let found = claim.of::<P2p>().rewrites;
     (SHORTEST..=LONGEST).contains(&bytes)
+        && (waits || found == Found::Written)
         && (mode == SendMode::Synchronous || !rank.node().is_eager(bytes))
         && !compared::is_short(rank, bytes, mode)
         && rank.polls_directly()
@@ -50,7 +46,7 @@ pub(crate) unsafe fn begin(
     let state = claim.of::<P2p>();
     let data = (data.cast_const(), buffer.bytes());
     // SAFETY: the record's end ends the message.
-    unsafe { (state.sending).begin(heap, send.cast(), data, state.rewrites) }
+    unsafe { (state.sending).begin(heap, send.cast(), data, state.rewrites == Found::Written) }
 }
 
 /// Fills blocks of the message that the claimed rank is sending, if there is one. Returns the bytes copied.
@@ -79,38 +75,37 @@ pub(crate) unsafe fn relay_of(claim: &mut Claim<'_>, offer: &Offer) -> Option<No
     let alike = claim.of::<P2p>().alike;
     let is_known = alike.count >= SURE && !alike.count.is_multiple_of(SURE);
     // SAFETY: the caller's promise; a fault is the copy's to tell.
-    let looks = || unsafe { guarded(|| is_written(offer.data, offer.bytes)) }.unwrap_or(false);
-    let is_written = if is_known { alike.written } else { looks() };
-    claim.of::<P2p>().alike = alike.and(is_written);
-    let found = [Found::AsItWas, Found::Written][usize::from(is_written)];
+    let look = || unsafe { guarded(|| look_at(offer.data, offer.bytes)) }.unwrap_or(Found::AsItWas);
+    let found = if is_known { alike.found } else { look() };
+    claim.of::<P2p>().alike = alike.and(found);
     // SAFETY: a taken offer's request is valid until we complete it.
     unsafe { (*offer.request).tell_sender(found) };
-    NonNull::new(offer.relay).filter(|_| is_written)
+    NonNull::new(offer.relay).filter(|_| found == Found::Written)
 }
 
 /// After so many messages in a row of one kind only one in so many is looked at: a look costs the sender two lines.
 const SURE: u32 = 8;
 
-/// Messages in a row whose data was written anew, or was not.
+/// Messages in a row of which the same was found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Alike {
-    written: bool,
+    found: Found,
     count: u32,
 }
 
 impl Alike {
     /// None yet.
     pub(crate) const NONE: Self = Self {
-        written: false,
+        found: Found::Nothing,
         count: 0,
     };
 
-    fn and(self, written: bool) -> Self {
-        let count = match self.written == written {
+    fn and(self, found: Found) -> Self {
+        let count = match self.found == found {
             true => self.count.wrapping_add(1),
             false => 1,
         };
-        Self { written, count }
+        Self { found, count }
     }
 }
 
@@ -125,7 +120,7 @@ const FAR_NS: u64 = 50;
 /// # Safety
 /// There are `bytes` bytes at `data`, one at least; the program may write there meanwhile.
 #[inline(never)]
-unsafe fn is_written(data: *const u8, bytes: u64) -> bool {
+unsafe fn look_at(data: *const u8, bytes: u64) -> Found {
     let third = bytes as usize / 3;
     let look = || {
         let begin = clock::ordered_ticks();
@@ -138,7 +133,10 @@ unsafe fn is_written(data: *const u8, bytes: u64) -> bool {
         clock::ordered_ticks() - begin
     };
     let (fetched, cached) = (look(), look());
-    fetched.saturating_sub(cached) > clock::ticks_per_us() * FAR_NS / 1000
+    match fetched.saturating_sub(cached) > clock::ticks_per_us() * FAR_NS / 1000 {
+        true => Found::Written,
+        false => Found::AsItWas,
+    }
 }
 
 /// A look for a piece whose sender is in no call counts as so many.
