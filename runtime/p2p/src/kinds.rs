@@ -22,6 +22,9 @@ impl RequestKind for Kind {
             if (*this).is_offered {
                 leave_offers(claim, this);
             }
+            if *self == Self::Offer && !request.as_ref().is_complete() {
+                claim.of::<P2p>().sending.leave(request.as_ptr());
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! Blocks through which the data of a long message passes, piece by piece, while its sender waits in its call.
+//! Blocks through which the data of a long message passes, piece by piece, while its sender is in a call.
 //!
 //! A single copy leaves the lines of the sender's buffer to both cores, and a program that fills the buffer again waits
 //! for each of them. Here the sender copies a piece into a block of its own, and the receiver copies it out and takes
@@ -11,14 +11,14 @@
 //! Pieces are numbered through all messages of the sender. A message has the pieces from `first` on; piece `n` passes
 //! through block `n % BLOCKS`.
 //! ```text
-//! sender, in its call                          receiver, with the message
+//! sender, in a call                            receiver, with the message
 //! F1 number <= taken + BLOCKS? (Acquire)       T1 number < filled? (Acquire)
 //! F2 writes the block                          T2 reads the block, writes to its lines
 //! F3 filled = number + 1 (Release)             T3 taken = number + 1 (Release)
 //! ```
 //! * The receiver chooses when it has the message. Until it asks for the relay, by storing `first + 1` in `asked`, the
-//!   sender fills the first piece only, so that it has not copied in vain. What F1 sees of `asked` decides how much it
-//!   fills, and nothing else: no order is needed.
+//!   sender fills the first piece only, so that it has not copied in vain; or all blocks, if it expects to be asked.
+//!   What F1 sees of `asked` decides how much it fills, and nothing else: no order is needed.
 //! * `first` is stored before the offer is sent, which orders it, and is at least `filled` and `taken` of the messages
 //!   before. So T1 says yes only of what F3 has said in this message.
 //! * The sender leaves out pieces that it finds taken. At T1 of piece `n` the receiver has not taken `n`, so the sender
@@ -26,8 +26,11 @@
 //! * F2 of piece `n + BLOCKS` comes after T3 of `n` or of a later piece by F1, and so after T2 of `n`.
 //! * A piece that the receiver copies itself has no T1 and T2. The sender may fill its block meanwhile; nobody reads it
 //!   then, and the next F2 of that block is the sender's own.
-//! * The receiver's last access is before it completes the request, and the sender begins another message after it has
-//!   seen a request complete, or while none that knows the blocks was taken: one message at a time has them.
+//! * The receiver's last access is before it completes the request. Another message has the relay when the record of
+//!   the send goes: its owner has seen it complete, or has withdrawn it before anybody took it. So one message at a
+//!   time has the blocks. A rank has a few relays, for as many messages at a time.
+//! * The sender's task reads the buffer in F2 only while the program has the request, and after it has seen that
+//!   incomplete. Nobody but that task tells the program that the buffer is free again.
 
 use cohort_base::sync::CacheLine;
 use cohort_base::sync::atomic::{AtomicU64, Ordering};
@@ -143,8 +146,8 @@ mod blocks {
     /// The shortest message that is sent so: of one that fits in a block nothing would be under way at both sides.
     pub(crate) const SHORTEST: u64 = PIECE as u64 + 1;
 
-    /// The longest message that is sent so. Of longer ones sender and receiver copy half each, and most of the buffer has
-    /// left the core's own cache when the program comes to fill it again.
+    /// The longest message that is sent so. Of longer ones sender and receiver copy half each, and most of the buffer
+    /// has left the core's own cache when the program comes to fill it again.
     pub(crate) const LONGEST: u64 = 512 << 10;
 
     /// How often the receiver looks for a piece before it takes the rest of the message itself: some 10 us, in which
@@ -284,6 +287,14 @@ mod blocks {
             // SAFETY: relays are never freed.
             unsafe { (*slot.relay).pace.begin(slot.first) };
             slot.relay
+        }
+
+        /// The program gives up the handle of a send that is not complete: nobody reads the buffer for it any more.
+        #[cold]
+        pub(crate) fn leave(&mut self, of: *const Request) {
+            if let Some(slot) = self.slots.iter_mut().find(|slot| slot.of == of) {
+                slot.next = u64::MAX;
+            }
         }
 
         /// The record of a send goes, which is complete or withdrawn: another one may have its relay.

@@ -1,7 +1,7 @@
 // Messages of 8 KB to 1 MB keep their content and their order, whichever way their data takes: blocking, exchanged and
 // nonblocking sends, and synchronous ones, of buffers that are filled again as soon as they are free, to receives that
-// are posted before, after or too short, with and without gaps. Cancelled receives take nothing, and neither do receives
-// of cancelled sends. Several nonblocking and persistent sends are under way at a time, some with no request left.
+// are posted before, after or too short, with and without gaps. Cancelled receives take nothing, and nobody receives
+// cancelled sends. Several nonblocking and persistent sends are under way at a time, some with no request left.
 //# ranks: 2 3 4 6
 //# progress: none steal auto thread
 #include "check.h"

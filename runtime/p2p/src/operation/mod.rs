@@ -233,7 +233,7 @@ pub struct Offer {
     pub(crate) bytes: u64,
     /// The data if it is one run, else null: the request has the buffer.
     pub(crate) data: *const u8,
-    /// What the data passes through while the sender waits in its call, or null.
+    /// What the data passes through while the sender is in a call, or null.
     pub(crate) relay: *mut Relay,
 }
 

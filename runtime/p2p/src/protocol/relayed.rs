@@ -1,4 +1,7 @@
-//! Long messages that pass through a [relay](crate::relay) while their sender waits in its call.
+//! Long messages that pass through a [relay](crate::relay) while their sender is in a call.
+//!
+//! A sender whose receivers find that its program fills its buffers anew fills the first blocks of each long message in
+//! the call that sends it, and the others when it waits.
 //!
 //! They are offers that carry the address of the relay as well. The receiver's own task takes the pieces from there,
 //! and copies those itself that are late; a thief, or a progress thread, copies from the sender's buffer as ever.
@@ -15,8 +18,8 @@ use cohort_core::message::SendMode;
 use cohort_datatype::{self as datatype, Buffer};
 use core::ptr::{NonNull, null_mut};
 
-/// Whether a message is sent through a relay, by the claimed rank's own task: if it `waits` for its end in the call that
-/// sends it, or if its program writes the data of its long messages anew, as far as their receivers have found.
+/// Whether a message is sent through a relay, by the claimed rank's own task: if it `waits` for its end in the call
+/// that sends it, or if its program writes the data of its long messages anew, as far as their receivers have found.
 ///
 /// Where ranks outnumber CPUs the sender's pieces would take the CPU of those that compute.
 #[inline]
