@@ -1,7 +1,8 @@
 //! What happens to the requests of point-to-point communication.
 
 use crate::P2p;
-use crate::operation::{Found, Job, Kind, Operation, SLOT};
+use crate::found::Found;
+use crate::operation::{Job, Kind, Operation, SLOT};
 use crate::remote;
 use crate::state::{leave_offers, unpost_receive};
 use cohort_base::picture::Fact;

@@ -1,10 +1,10 @@
 //! What this subsystem keeps for a rank.
 
+use crate::found::{Alike, Found};
 use crate::inbox::{Inbox, Outbox};
 use crate::kept::Kept;
 use crate::matching::{Posted, Unexpected};
-use crate::operation::{Found, IN_JOBS, IN_OFFERS, Job, Mends, Operation};
-use crate::protocol::relayed::Alike;
+use crate::operation::{IN_JOBS, IN_OFFERS, Job, Mends, Operation};
 use crate::relay::Sending;
 use cohort_base::LocalRank;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};

@@ -8,6 +8,7 @@ pub(crate) use job::{IN_JOBS, Job, JobRef, Mends, MendsOf};
 pub(crate) use mend::Mend;
 pub(crate) use side::Side;
 
+use crate::found::Found;
 use crate::relay::Relay;
 use crate::want::Want;
 use cohort_alloc::Heap;
@@ -39,18 +40,6 @@ pub enum Kind {
     Offer,
     /// A send to another node.
     Remote,
-}
-
-/// What the receiver of a long message found out about its data.
-#[repr(u8)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// Nothing: it did not look.
-    Nothing,
-    /// The program has sent it before, and has not written to it since.
-    AsItWas,
-    /// The program has written to it.
-    Written,
 }
 
 /// A send or a receive. Its request is the first field, so that the address of one is that of the other.

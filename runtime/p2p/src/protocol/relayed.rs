@@ -9,7 +9,8 @@
 use super::compared;
 use super::eager::take_lines;
 use crate::P2p;
-use crate::operation::{Found, Offer, Operation, Side, copy_guarded};
+use crate::found::Found;
+use crate::operation::{Offer, Operation, Side, copy_guarded};
 use crate::relay::{LONGEST, Pieces, Relay, SHORTEST, piece};
 use cohort_base::clock;
 use cohort_core::claim::Claim;
@@ -76,40 +77,13 @@ pub(crate) unsafe fn relay_of(claim: &mut Claim<'_>, offer: &Offer) -> Option<No
         return None;
     }
     let alike = claim.of::<P2p>().alike;
-    let is_known = alike.count >= SURE && !alike.count.is_multiple_of(SURE);
     // SAFETY: the caller's promise; a fault is the copy's to tell.
     let look = || unsafe { guarded(|| look_at(offer.data, offer.bytes)) }.unwrap_or(Found::AsItWas);
-    let found = if is_known { alike.found } else { look() };
+    let found = alike.expected().unwrap_or_else(look);
     claim.of::<P2p>().alike = alike.and(found);
     // SAFETY: a taken offer's request is valid until we complete it.
     unsafe { (*offer.request).tell_sender(found) };
     NonNull::new(offer.relay).filter(|_| found == Found::Written)
-}
-
-/// After so many messages in a row of one kind only one in so many is looked at: a look costs the sender two lines.
-const SURE: u32 = 8;
-
-/// Messages in a row of which the same was found.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Alike {
-    found: Found,
-    count: u32,
-}
-
-impl Alike {
-    /// None yet.
-    pub(crate) const NONE: Self = Self {
-        found: Found::Nothing,
-        count: 0,
-    };
-
-    fn and(self, found: Found) -> Self {
-        let count = match self.found == found {
-            true => self.count.wrapping_add(1),
-            false => 1,
-        };
-        Self { found, count }
-    }
 }
 
 /// How much longer two lines that another core has written take than two that this core has, in nanoseconds: half of
