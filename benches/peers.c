@@ -50,6 +50,30 @@ static void filled(int bytes) {
     if (rank == 1) MPI_Send(out, bytes, MPI_CHAR, 0, 1, MPI_COMM_WORLD);
 }
 
+/* The receiver reads what has come as well, so it has all lines of the buffer. */
+static void filled_and_read(int bytes) {
+    static volatile long sum;
+    long words = 0;
+    filled(bytes);
+    for (int i = 0; i < bytes; i += 64) words += in[i];
+    sum += words;
+}
+
+/* Both fill and send at a time, as neighbours in a grid do. */
+static void exchanged(int bytes) {
+    MPI_Request requests[2];
+    memset(out, 5, (size_t)bytes);
+    MPI_Irecv(in, bytes, MPI_CHAR, 1 - rank, 1, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(out, bytes, MPI_CHAR, 1 - rank, 1, MPI_COMM_WORLD, &requests[1]);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+}
+
+static void sendrecv(int bytes) {
+    memset(out, 5, (size_t)bytes);
+    MPI_Sendrecv(out, bytes, MPI_CHAR, 1 - rank, 1, in, bytes, MPI_CHAR, 1 - rank, 1, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+}
+
 static void window(int bytes) {
     MPI_Request requests[WINDOW];
     for (int i = 0; i < WINDOW; i++) {
@@ -95,6 +119,8 @@ static void pair(void) {
         {"latency 64 KB", ping_pong, 64 << 10, 2000}, {"latency 1 MB", ping_pong, 1 << 20, 200},
         {"latency 4 MB", ping_pong, 4 << 20, 40},     {"4 KB, filled each time", filled, 4 << 10, 10000},
         {"64 KB, filled each time", filled, 64 << 10, 2000}, {"1 MB, filled each time", filled, 1 << 20, 200},
+        {"512 KB, filled and read", filled_and_read, 512 << 10, 300},
+        {"1 MB, filled and read", filled_and_read, 1 << 20, 200},
     };
     pin(rank);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -103,6 +129,10 @@ static void pair(void) {
         verify(sizes[i].bytes);
         print(sizes[i].name, both_ways / 2);
     }
+    print("64 KB, filled, Isend and Irecv", time_of(exchanged, 64 << 10, 2000));
+    verify(64 << 10);
+    print("64 KB, filled, Sendrecv", time_of(sendrecv, 64 << 10, 2000));
+    verify(64 << 10);
     print("rate 8 B (M/s)", WINDOW / time_of(window, 8, 1000));
     print("barrier, 2 ranks", time_of(barrier, 0, 20000));
     print("allreduce 8 B, 2 ranks", time_of(allreduce, 8, 20000));

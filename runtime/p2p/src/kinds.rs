@@ -1,6 +1,7 @@
 //! What happens to the requests of point-to-point communication.
 
 use crate::P2p;
+use crate::found::Found;
 use crate::operation::{Job, Kind, Operation, SLOT};
 use crate::remote;
 use crate::state::{leave_offers, unpost_receive};
@@ -22,8 +23,9 @@ impl RequestKind for Kind {
             if (*this).is_offered {
                 leave_offers(claim, this);
             }
-            let is_complete = request.as_ref().is_complete();
-            claim.of::<P2p>().sending.end(this.cast(), is_complete);
+            if *self == Self::Offer && !request.as_ref().is_complete() {
+                claim.of::<P2p>().sending.leave(request.as_ptr());
+            }
         }
     }
 
@@ -61,10 +63,18 @@ impl RequestKind for Kind {
         tell(this.told(self, claim.rank().node(), true));
     }
 
-    unsafe fn end(&self, request: NonNull<Request>, _claim: &mut Claim<'_>) -> bool {
+    unsafe fn end(&self, request: NonNull<Request>, claim: &mut Claim<'_>) -> bool {
         let this = request.as_ptr().cast::<Operation>();
         // SAFETY: as above; nobody else uses it, unless its offer is on its way.
         unsafe {
+            if *self == Self::Offer {
+                let state = claim.of::<P2p>();
+                state.sending.end(request.as_ptr());
+                match (*this).found() {
+                    Found::Nothing => {}
+                    found => state.rewrites = found,
+                }
+            }
             if let Some(job) = NonNull::new(*(*this).job.get_mut()) {
                 Job::release(job);
             }

@@ -25,6 +25,8 @@ extern crate alloc;
 extern crate std;
 
 #[cfg(not(loom))]
+mod found;
+#[cfg(not(loom))]
 mod inbox;
 mod kept;
 #[cfg(not(loom))]

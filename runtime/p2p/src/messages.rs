@@ -4,8 +4,7 @@ use crate::P2p;
 use crate::matching::{Stored, Want};
 use crate::operation::{Kind, Operation};
 use crate::poll::{self, AtFront};
-use crate::protocol::relayed::is_relayed;
-use crate::protocol::{self, Payload, compared, eager, rendezvous};
+use crate::protocol::{self, Payload, compared, eager, relayed, rendezvous};
 use crate::remote;
 use crate::ring::PayloadKind;
 use crate::state::{awaits_help, is_quiet, outbox_to, post_receive};
@@ -65,6 +64,9 @@ pub unsafe fn isend(
         if compared::is_short(claim.rank(), buffer.bytes(), mode) {
             compared::send(claim, buffer, to, envelope)?;
             return Ok(claim.rank().sent());
+        }
+        if relayed::is_relayed(claim, buffer.bytes(), mode, false) {
+            return rendezvous::send_relayed(claim, buffer, to, envelope);
         }
         rendezvous::send(claim, buffer, to, envelope)
     }
@@ -429,12 +431,11 @@ pub unsafe fn send_waiting(
     envelope: Envelope,
     mode: SendMode,
 ) -> Result<RequestRef, EngineError> {
-    let rank = claim.rank();
     // SAFETY: the caller's promise.
     unsafe {
-        match rank.node().local(to) {
-            Some(to) if is_relayed(rank, buffer.bytes(), mode) => {
-                rendezvous::send_waiting(claim, buffer, to, envelope)
+        match claim.rank().node().local(to) {
+            Some(to) if relayed::is_relayed(claim, buffer.bytes(), mode, true) => {
+                rendezvous::send_relayed(claim, buffer, to, envelope)
             }
             _ => isend(claim, buffer, to, envelope, mode),
         }

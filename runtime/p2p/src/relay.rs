@@ -1,4 +1,4 @@
-//! Blocks through which the data of a long message passes, piece by piece, while its sender waits in its call.
+//! Blocks through which the data of a long message passes, piece by piece, while its sender is in a call.
 //!
 //! A single copy leaves the lines of the sender's buffer to both cores, and a program that fills the buffer again waits
 //! for each of them. Here the sender copies a piece into a block of its own, and the receiver copies it out and takes
@@ -11,14 +11,14 @@
 //! Pieces are numbered through all messages of the sender. A message has the pieces from `first` on; piece `n` passes
 //! through block `n % BLOCKS`.
 //! ```text
-//! sender, in its call                          receiver, with the message
+//! sender, in a call                            receiver, with the message
 //! F1 number <= taken + BLOCKS? (Acquire)       T1 number < filled? (Acquire)
 //! F2 writes the block                          T2 reads the block, writes to its lines
 //! F3 filled = number + 1 (Release)             T3 taken = number + 1 (Release)
 //! ```
 //! * The receiver chooses when it has the message. Until it asks for the relay, by storing `first + 1` in `asked`, the
-//!   sender fills the first piece only, so that it has not copied in vain. What F1 sees of `asked` decides how much it
-//!   fills, and nothing else: no order is needed.
+//!   sender fills the first piece only, so that it has not copied in vain; or all blocks, if it expects to be asked.
+//!   What F1 sees of `asked` decides how much it fills, and nothing else: no order is needed.
 //! * `first` is stored before the offer is sent, which orders it, and is at least `filled` and `taken` of the messages
 //!   before. So T1 says yes only of what F3 has said in this message.
 //! * The sender leaves out pieces that it finds taken. At T1 of piece `n` the receiver has not taken `n`, so the sender
@@ -26,8 +26,11 @@
 //! * F2 of piece `n + BLOCKS` comes after T3 of `n` or of a later piece by F1, and so after T2 of `n`.
 //! * A piece that the receiver copies itself has no T1 and T2. The sender may fill its block meanwhile; nobody reads it
 //!   then, and the next F2 of that block is the sender's own.
-//! * The receiver's last access is before it completes the request, and the sender begins another message after it has
-//!   seen a request complete, or while none that knows the blocks was taken: one message at a time has them.
+//! * The receiver's last access is before it completes the request. Another message has the relay when the record of
+//!   the send goes: its owner has seen it complete, or has withdrawn it before anybody took it. So one message at a
+//!   time has the blocks. A rank has a few relays, for as many messages at a time.
+//! * The sender's task reads the buffer in F2 only while the program has the request, and after it has seen that
+//!   incomplete. Nobody but that task tells the program that the buffer is free again.
 
 use cohort_base::sync::CacheLine;
 use cohort_base::sync::atomic::{AtomicU64, Ordering};
@@ -97,11 +100,11 @@ impl Pace {
     }
 
     /// F1: the piece to fill next, from `next` on, if there is a free block for it. Of the messages before `first` no
-    /// piece is on its way.
+    /// piece is on its way. `ahead`: the sender does not wait until it is asked.
     #[inline]
-    fn to_fill(&self, first: u64, next: u64) -> Option<u64> {
+    fn to_fill(&self, first: u64, next: u64, ahead: bool) -> Option<u64> {
         let taken = self.receiver.taken.load(Ordering::Acquire).max(first);
-        let is_asked = self.receiver.asked.load(Ordering::Relaxed) == first + 1;
+        let is_asked = ahead || self.receiver.asked.load(Ordering::Relaxed) == first + 1;
         let most = if is_asked { taken + BLOCKS } else { first + 1 };
         let next = next.max(taken);
         (next < most).then_some(next)
@@ -134,6 +137,7 @@ mod blocks {
     use super::{BLOCKS, Pace};
     use cohort_alloc::Heap;
     use cohort_base::sync::pause;
+    use cohort_core::request::Request;
     use core::ptr::{NonNull, null, null_mut};
 
     /// Bytes of a piece, and of a block.
@@ -142,9 +146,9 @@ mod blocks {
     /// The shortest message that is sent so: of one that fits in a block nothing would be under way at both sides.
     pub(crate) const SHORTEST: u64 = PIECE as u64 + 1;
 
-    /// The longest message that is sent so. Of longer ones sender and receiver copy half each, and a good part of the
-    /// buffer has left the core's own cache when the program comes to fill it again: 512 KB gain a tenth at best.
-    pub(crate) const LONGEST: u64 = 256 << 10;
+    /// The longest message that is sent so. Of longer ones sender and receiver copy half each, and most of the buffer
+    /// has left the core's own cache when the program comes to fill it again.
+    pub(crate) const LONGEST: u64 = 512 << 10;
 
     /// How often the receiver looks for a piece before it takes the rest of the message itself: some 10 us, in which
     /// a sender that is in its call has filled several blocks.
@@ -179,85 +183,53 @@ mod blocks {
         }
     }
 
-    /// A rank's relay, made when it is first needed and never freed, and the message that has it.
+    /// Messages of a rank that pass through relays at a time: as many as a grid's neighbours in two dimensions.
+    const RELAYS: usize = 4;
+
+    /// A relay of a rank, made when it is first needed and never freed, and the message that has it.
     #[derive(Debug)]
-    pub(crate) struct Sending {
+    struct Slot {
         relay: *mut Relay,
-        /// The record of the send whose message has the relay, or null.
-        of: *const (),
+        /// The send whose message has the relay, or null.
+        of: *const Request,
         data: *const u8,
         bytes: u64,
         first: u64,
         next: u64,
+        /// Whether blocks are filled before the receiver asks for them.
+        ahead: bool,
     }
 
-    impl Sending {
-        /// No message yet.
-        pub(crate) const NONE: Self = Self {
+    impl Slot {
+        const NONE: Self = Self {
             relay: null_mut(),
             of: null(),
             data: null(),
             bytes: 0,
             first: 0,
             next: 0,
+            ahead: false,
         };
-
-        /// Gives the relay to a send of `bytes` bytes at `data`, whose offer has not been sent, and of which the rank
-        /// waits for the end in the same call. Null: another one has it, or memory is short.
-        pub(crate) fn begin(
-            &mut self,
-            heap: &Heap,
-            of: *const (),
-            data: *const u8,
-            bytes: u64,
-        ) -> *mut Relay {
-            if !self.of.is_null() {
-                return null_mut();
-            }
-            if self.relay.is_null() {
-                let Some(made) = Relay::make(heap) else {
-                    return null_mut();
-                };
-                self.relay = made.as_ptr();
-            }
-            self.first += self.bytes.div_ceil(PIECE as u64);
-            (self.of, self.data, self.bytes, self.next) = (of, data, bytes, self.first);
-            // SAFETY: relays are never freed.
-            unsafe { (*self.relay).pace.begin(self.first) };
-            self.relay
-        }
-
-        /// The handle of a send goes. If it has the relay, another one may have it when the send is complete. Else the
-        /// call ended early, and the receiver may still look into the blocks: nobody fills them any more.
-        #[inline]
-        pub(crate) fn end(&mut self, of: *const (), is_complete: bool) {
-            if self.of != of {
-                return;
-            }
-            match is_complete {
-                true => self.of = null(),
-                false => self.next = u64::MAX,
-            }
-        }
-
-        /// Whether a message has the relay.
-        #[inline]
-        pub(crate) fn is_under_way(&self) -> bool {
-            !self.of.is_null()
-        }
 
         /// Fills the blocks that are free. Returns the bytes copied.
         ///
         /// # Safety
-        /// By the sender's own task, in the call that began the send; the message has not ended.
-        pub(crate) unsafe fn fill(&mut self) -> u64 {
-            let pieces = self.bytes.div_ceil(PIECE as u64);
+        /// By the sender's own task; a message has the relay.
+        unsafe fn fill(&mut self) -> u64 {
+            let end = self.first + self.bytes.div_ceil(PIECE as u64);
+            // SAFETY: the slot goes before the record of its send does.
+            if self.next >= end || unsafe { (*self.of).is_complete() } {
+                return 0;
+            }
             let mut copied = 0;
-            // SAFETY: relays are never freed; by F1 nobody reads the block, and the sender's buffer is valid.
+            // SAFETY: relays are never freed; by F1 nobody reads the block. The buffer is valid: the send was not
+            // complete above, and if it is now, only this task could tell the program.
             unsafe {
-                while self.next < self.first + pieces
-                    && let Some(number) = (*self.relay).pace.to_fill(self.first, self.next)
-                    && number < self.first + pieces
+                while self.next < end
+                    && let Some(number) = (*self.relay)
+                        .pace
+                        .to_fill(self.first, self.next, self.ahead)
+                    && number < end
                 {
                     let from = (number - self.first) * PIECE as u64;
                     let length = (self.bytes - from).min(PIECE as u64);
@@ -269,6 +241,88 @@ mod blocks {
                 }
             }
             copied
+        }
+    }
+
+    /// The relays of a rank.
+    #[derive(Debug)]
+    pub(crate) struct Sending {
+        slots: [Slot; RELAYS],
+        /// Slots with a message.
+        count: u32,
+    }
+
+    impl Sending {
+        /// No message yet.
+        pub(crate) const NONE: Self = Self {
+            slots: [Slot::NONE; RELAYS],
+            count: 0,
+        };
+
+        /// Gives a relay to a send of `bytes` bytes at `data`, whose offer has not been sent. Null: all have messages,
+        /// or memory is short.
+        ///
+        /// # Safety
+        /// The record of the send is valid until [`Sending::end`].
+        pub(crate) unsafe fn begin(
+            &mut self,
+            heap: &Heap,
+            of: *const Request,
+            (data, bytes): (*const u8, u64),
+            ahead: bool,
+        ) -> *mut Relay {
+            let Some(slot) = self.slots.iter_mut().find(|slot| slot.of.is_null()) else {
+                return null_mut();
+            };
+            if slot.relay.is_null() {
+                let Some(made) = Relay::make(heap) else {
+                    return null_mut();
+                };
+                slot.relay = made.as_ptr();
+            }
+            slot.first += slot.bytes.div_ceil(PIECE as u64);
+            (slot.of, slot.data, slot.bytes) = (of, data, bytes);
+            (slot.next, slot.ahead) = (slot.first, ahead);
+            self.count += 1;
+            // SAFETY: relays are never freed.
+            unsafe { (*slot.relay).pace.begin(slot.first) };
+            slot.relay
+        }
+
+        /// The program gives up the handle of a send that is not complete: nobody reads the buffer for it any more.
+        #[cold]
+        pub(crate) fn leave(&mut self, of: *const Request) {
+            if let Some(slot) = self.slots.iter_mut().find(|slot| slot.of == of) {
+                slot.next = u64::MAX;
+            }
+        }
+
+        /// The record of a send goes, which is complete or withdrawn: another one may have its relay.
+        #[inline]
+        pub(crate) fn end(&mut self, of: *const Request) {
+            if self.count == 0 {
+                return;
+            }
+            if let Some(slot) = self.slots.iter_mut().find(|slot| slot.of == of) {
+                slot.of = null();
+                self.count -= 1;
+            }
+        }
+
+        /// Whether a message has a relay.
+        #[inline]
+        pub(crate) fn is_under_way(&self) -> bool {
+            self.count != 0
+        }
+
+        /// Fills the blocks that are free. Returns the bytes copied.
+        ///
+        /// # Safety
+        /// By the sender's own task, the only one of the rank that calls.
+        pub(crate) unsafe fn fill(&mut self) -> u64 {
+            let taken = self.slots.iter_mut().filter(|slot| !slot.of.is_null());
+            // SAFETY: the caller's promise.
+            taken.map(|slot| unsafe { slot.fill() }).sum()
         }
     }
 
@@ -305,12 +359,12 @@ mod blocks {
 
         /// The next piece in its block, when the sender has filled it; `None` if it is late, and then the caller
         /// copies the piece itself. `meanwhile`: what the caller does while it looks for it.
-        pub(crate) fn next(&mut self, mut meanwhile: impl FnMut()) -> Option<*mut u8> {
+        /// It says how much patience that takes.
+        pub(crate) fn next(&mut self, mut meanwhile: impl FnMut() -> u32) -> Option<*mut u8> {
             // SAFETY: relays are never freed.
             let pace = unsafe { &(*self.relay.as_ptr()).pace };
             while !pace.is_filled(self.number) {
-                self.patience = self.patience.checked_sub(1)?;
-                meanwhile();
+                self.patience = self.patience.checked_sub(meanwhile())?;
                 pause();
             }
             // SAFETY: as above.

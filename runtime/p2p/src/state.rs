@@ -1,5 +1,6 @@
 //! What this subsystem keeps for a rank.
 
+use crate::found::{Alike, Found};
 use crate::inbox::{Inbox, Outbox};
 use crate::kept::Kept;
 use crate::matching::{Posted, Unexpected};
@@ -31,10 +32,12 @@ pub struct State {
     pub(crate) first_ring: u32,
     /// Blocks that carry messages again and again.
     pub(crate) kept: Kept,
-    /// The long message that the rank is sending while it waits for its end.
+    /// Long messages of the rank that pass through blocks.
     pub(crate) sending: Sending,
-    /// Messages in a row that were offered with a relay and whose data the sender's program had written anew.
-    pub(crate) written: u32,
+    /// What the last receiver that has looked has found out about the data of the rank's long messages.
+    pub(crate) rewrites: Found,
+    /// The last long messages for the rank.
+    pub(crate) alike: Alike,
     /// Messages that were noted for a timeline, modulo 2^32.
     pub(crate) noted: u32,
     /// `node.size()` outboxes.
@@ -53,7 +56,8 @@ impl State {
             first_ring: 0,
             kept: Kept::NONE,
             sending: Sending::NONE,
-            written: 0,
+            rewrites: Found::Nothing,
+            alike: Alike::NONE,
             noted: 0,
             outboxes,
         }

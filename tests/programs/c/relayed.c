@@ -1,10 +1,11 @@
 // Messages of 8 KB to 1 MB keep their content and their order, whichever way their data takes: blocking, exchanged and
 // nonblocking sends, and synchronous ones, of buffers that are filled again as soon as they are free, to receives that
-// are posted before, after or too short, with and without gaps. Cancelled receives take nothing.
+// are posted before, after or too short, with and without gaps. Cancelled receives take nothing, and nobody receives
+// cancelled sends. Several nonblocking and persistent sends are under way at a time, some with no request left.
 //# ranks: 2 3 4 6
 //# progress: none steal auto thread
 #include "check.h"
-enum { LONGEST = 1 << 20, ROUNDS = 60, GUARD = 64 };
+enum { LONGEST = 1 << 20, ROUNDS = 100, GUARD = 64 };
 
 static unsigned state = 12345;
 
@@ -129,6 +130,118 @@ static void cut_off(int round, int length) {
     }
 }
 
+enum { FLOCK = 6, SHARE = LONGEST / FLOCK };
+
+/* How the sends of a flock are started. */
+enum way { ISEND, ISSEND, PERSISTENT, FREED, WAYS };
+
+static void start_send(enum way way, unsigned char *data, int length, int to, MPI_Request *request) {
+    switch (way) {
+    case ISSEND: MPI_Issend(data, length, MPI_BYTE, to, 7, MPI_COMM_WORLD, request); break;
+    case PERSISTENT:
+        MPI_Send_init(data, length, MPI_BYTE, to, 7, MPI_COMM_WORLD, request);
+        MPI_Start(request);
+        break;
+    default: MPI_Isend(data, length, MPI_BYTE, to, 7, MPI_COMM_WORLD, request);
+    }
+    if (way == FREED) MPI_Request_free(request);
+}
+
+/* Several messages from each rank to the next at a time, in order, three times over. Their buffers are filled again as
+ * soon as they are free: after the wait, or when the receiver has said so. Some receives come late, some
+ * take a matched message. */
+static void flock(int round, enum way way, int late) {
+    int next = (rank + 1) % size, last = (rank + size - 1) % size;
+    for (int time = 0; time < 3; time++) {
+        MPI_Request sends[FLOCK], receives[FLOCK];
+        int lengths[FLOCK];
+        for (int i = 0; i < FLOCK; i++) lengths[i] = 12000 + (int)draw(SHARE - 12000 - GUARD);
+        for (int i = 0; i < FLOCK && !late; i++)
+            MPI_Irecv(in + i * SHARE, SHARE, MPI_BYTE, last, 7, MPI_COMM_WORLD, &receives[i]);
+        for (int i = 0; i < FLOCK; i++) {
+            fill(out + i * SHARE, rank, round + i + time, lengths[i]);
+            start_send(way, out + i * SHARE, lengths[i], next, &sends[i]);
+        }
+        for (int i = 0; i < FLOCK && late; i++) {
+            MPI_Message message;
+            MPI_Status status;
+            int is_odd = i % 2 == 1;
+            if (is_odd) MPI_Mprobe(last, 7, MPI_COMM_WORLD, &message, &status);
+            if (is_odd) MPI_Imrecv(in + i * SHARE, SHARE, MPI_BYTE, &message, &receives[i]);
+            else MPI_Irecv(in + i * SHARE, SHARE, MPI_BYTE, last, 7, MPI_COMM_WORLD, &receives[i]);
+        }
+        MPI_Waitall(FLOCK, receives, MPI_STATUSES_IGNORE);
+        int done = 1;
+        MPI_Sendrecv(&done, 1, MPI_INT, last, 8, &done, 1, MPI_INT, next, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (way != FREED) MPI_Waitall(FLOCK, sends, MPI_STATUSES_IGNORE);
+        memset(out, 0, LONGEST);
+        for (int i = 0; i < FLOCK; i++) {
+            if (way == PERSISTENT) MPI_Request_free(&sends[i]);
+            verify(in + i * SHARE, last, round + i + time, lengths[i]);
+        }
+    }
+}
+
+/* A send that is done may be filled again at once, while its receiver is still behind. */
+static void one_by_one(int round, int length) {
+    int next = (rank + 1) % size, last = (rank + size - 1) % size;
+    for (int time = 0; time < 4; time++) {
+        MPI_Request sent, came;
+        MPI_Irecv(in, LONGEST, MPI_BYTE, last, 9, MPI_COMM_WORLD, &came);
+        fill(out, rank, round + time, length);
+        MPI_Isend(out, length, MPI_BYTE, next, 9, MPI_COMM_WORLD, &sent);
+        for (int is_sent = 0; !is_sent && time % 2 == 0;) MPI_Test(&sent, &is_sent, MPI_STATUS_IGNORE);
+        MPI_Wait(&sent, MPI_STATUS_IGNORE);
+        memset(out, 0, (size_t)length);
+        MPI_Wait(&came, MPI_STATUS_IGNORE);
+        verify(in, last, round + time, length);
+    }
+}
+
+/* Nobody receives a cancelled send, and the next ones have their blocks. */
+static void withdrawn(int round, int length) {
+    int next = (rank + 1) % size, last = (rank + size - 1) % size, is_cancelled;
+    MPI_Request sends[FLOCK], came;
+    MPI_Status status;
+    fill(out, rank, round, length);
+    for (int i = 0; i < FLOCK; i++) MPI_Issend(out, length, MPI_BYTE, next, 10, MPI_COMM_WORLD, &sends[i]);
+    for (int i = 0; i < FLOCK; i++) {
+        MPI_Cancel(&sends[i]);
+        MPI_Wait(&sends[i], &status);
+        MPI_Test_cancelled(&status, &is_cancelled);
+        CHECK(is_cancelled);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    memset(out, 0, (size_t)length);
+    fill(out, rank, round + 1, length);
+    MPI_Irecv(in, LONGEST, MPI_BYTE, last, 10, MPI_COMM_WORLD, &came);
+    MPI_Isend(out, length, MPI_BYTE, next, 10, MPI_COMM_WORLD, sends);
+    MPI_Wait(sends, MPI_STATUS_IGNORE);
+    memset(out, 0, (size_t)length);
+    MPI_Wait(&came, MPI_STATUS_IGNORE);
+    verify(in, last, round + 1, length);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* Between ranks 0 and 1: nonblocking sends to receives that are too short. */
+static void cut_off_later(int round, int length) {
+    int kept = 1 + (int)draw((unsigned)length - 1);
+    for (int time = 0; time < 3; time++) {
+        MPI_Request request;
+        if (rank == 0) {
+            fill(out, 0, round, length);
+            MPI_Isend(out, length, MPI_BYTE, 1, 11, MPI_COMM_WORLD, &request);
+            MPI_Wait(&request, MPI_STATUS_IGNORE);
+            memset(out, 0, (size_t)length);
+        } else if (rank == 1) {
+            MPI_Irecv(in, kept, MPI_BYTE, 0, 11, MPI_COMM_WORLD, &request);
+            CHECK_EQ(class_of(MPI_Wait(&request, MPI_STATUS_IGNORE)), MPI_ERR_TRUNCATE);
+            for (int i = kept; i < kept + GUARD; i++) CHECK_EQ(in[i], 0xa5);
+            memset(in, 0xa5, (size_t)kept);
+        }
+    }
+}
+
 int main(int argc, char **argv) {
     start(&argc, &argv);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -138,12 +251,16 @@ int main(int argc, char **argv) {
     memset(in, 0xa5, 2 * LONGEST + GUARD);
     for (int round = 0; round < ROUNDS; round++) {
         int length = draw_length();
-        switch (draw(6)) {
+        switch (draw(10)) {
         case 0: send_on(round, length, 0); break;
         case 1: send_on(round, length, 1); break;
         case 2: exchange(round, length); break;
         case 3: mixed(round, length); break;
         case 4: with_gaps(round, length); break;
+        case 5: flock(round, (enum way)draw(WAYS), (int)draw(2)); break;
+        case 6: one_by_one(round, length); break;
+        case 7: withdrawn(round, length); break;
+        case 8: cut_off_later(round, length); break;
         default: cut_off(round, length);
         }
     }

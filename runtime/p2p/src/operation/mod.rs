@@ -8,10 +8,11 @@ pub(crate) use job::{IN_JOBS, Job, JobRef, Mends, MendsOf};
 pub(crate) use mend::Mend;
 pub(crate) use side::Side;
 
+use crate::found::Found;
 use crate::relay::Relay;
 use crate::want::Want;
 use cohort_alloc::Heap;
-use cohort_base::sync::atomic::AtomicPtr;
+use cohort_base::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 use cohort_core::claim::Claim;
 use cohort_core::guard::guarded;
 use cohort_core::list::{Linked, Links};
@@ -57,6 +58,8 @@ pub struct Operation {
     pub(crate) sequence: u64,
     /// The copy job of a matched rendezvous send: the sender's reference to it.
     pub(crate) job: AtomicPtr<Job>,
+    /// A [`Found`], for the sender.
+    found: AtomicU8,
     buffer: OwnedBuffer,
     posted_links: Links<Self>,
     offered_links: Links<Self>,
@@ -112,6 +115,7 @@ impl Operation {
             want,
             sequence: 0,
             job: AtomicPtr::new(null_mut()),
+            found: AtomicU8::new(Found::Nothing as u8),
             buffer,
             posted_links: Links::NONE,
             offered_links: Links::NONE,
@@ -159,6 +163,21 @@ impl Operation {
         self.buffer.as_buffer()
     }
 
+    /// Receiver: what it has found out about the data of a send that it has taken.
+    pub(crate) fn tell_sender(&self, found: Found) {
+        // Relaxed: a hint.
+        self.found.store(found as u8, Ordering::Relaxed);
+    }
+
+    /// Sender: what the receiver has found out about the data.
+    pub(crate) fn found(&self) -> Found {
+        match self.found.load(Ordering::Relaxed) {
+            0 => Found::Nothing,
+            1 => Found::AsItWas,
+            _ => Found::Written,
+        }
+    }
+
     /// Receiver: drops the offer of a withdrawn send.
     ///
     /// # Safety
@@ -203,7 +222,7 @@ pub struct Offer {
     pub(crate) bytes: u64,
     /// The data if it is one run, else null: the request has the buffer.
     pub(crate) data: *const u8,
-    /// What the data passes through while the sender waits in its call, or null.
+    /// What the data passes through while the sender is in a call, or null.
     pub(crate) relay: *mut Relay,
 }
 

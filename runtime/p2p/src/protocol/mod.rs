@@ -8,7 +8,7 @@
 //! | kept block | the same, while one of the sender's few is free | into it, out of it | `kept.rs` |
 //! | block with its types | the same, with `COHORT_CHECK=members` | the same | `compared` |
 //! | offer | longer, and synchronous sends | one, from user buffer to user buffer | [`rendezvous`] |
-//! | relayed offer | offers of 16 to 256 K whose sender waits and whose data was written anew, where every rank has a CPU | two, piece by piece through a few blocks of the sender's | `relayed`, `relay.rs` |
+//! | relayed offer | offers of 16 to 512 K whose data was written anew, where every rank has a CPU | two, piece by piece through a few blocks of the sender's | `relayed`, `relay.rs` |
 //! | job | offers of more than [`rendezvous::AT_ONCE_MAX`] bytes | the same one, by several ranks | `operation/job.rs` |
 
 pub(crate) mod compared;

@@ -1,4 +1,7 @@
-//! Long messages that pass through a [relay](crate::relay) while their sender waits in its call.
+//! Long messages that pass through a [relay](crate::relay) while their sender is in a call.
+//!
+//! A sender whose receivers find that its program fills its buffers anew fills the first blocks of each long message in
+//! the call that sends it, and the others when it waits.
 //!
 //! They are offers that carry the address of the relay as well. The receiver's own task takes the pieces from there,
 //! and copies those itself that are late; a thief, or a progress thread, copies from the sender's buffer as ever.
@@ -6,44 +9,48 @@
 use super::compared;
 use super::eager::take_lines;
 use crate::P2p;
+use crate::found::Found;
 use crate::operation::{Offer, Operation, Side, copy_guarded};
 use crate::relay::{LONGEST, Pieces, Relay, SHORTEST, piece};
 use cohort_base::clock;
 use cohort_core::claim::Claim;
 use cohort_core::guard::guarded;
 use cohort_core::message::SendMode;
-use cohort_core::rank::Rank;
 use cohort_datatype::{self as datatype, Buffer};
 use core::ptr::{NonNull, null_mut};
 
-/// Whether a message is sent through a relay, where its sender waits for its end in the call that sends it.
+/// Whether a message is sent through a relay, by the claimed rank's own task: if it `waits` for its end in the call
+/// that sends it, or if its program writes the data of its long messages anew, as far as their receivers have found.
 ///
 /// Where ranks outnumber CPUs the sender's pieces would take the CPU of those that compute.
 #[inline]
-pub(crate) fn is_relayed(rank: &Rank, bytes: u64, mode: SendMode) -> bool {
+pub(crate) fn is_relayed(claim: &mut Claim<'_>, bytes: u64, mode: SendMode, waits: bool) -> bool {
+    let rank = claim.rank();
+    let found = claim.of::<P2p>().rewrites;
     (SHORTEST..=LONGEST).contains(&bytes)
+        && (waits || found == Found::Written)
         && (mode == SendMode::Synchronous || !rank.node().is_eager(bytes))
         && !compared::is_short(rank, bytes, mode)
         && rank.polls_directly()
 }
 
-/// Gives the claimed rank's relay to a send that was not offered yet, if its data is one run and nobody has it.
+/// Gives a relay of the claimed rank to a send that was not offered yet, if its data is one run and one is free.
 ///
 /// # Safety
-/// The rank waits for the end of the send in this call.
+/// The send was just made.
 pub(crate) unsafe fn begin(
     claim: &mut Claim<'_>,
     send: *mut Operation,
     buffer: Buffer<'_>,
 ) -> *mut Relay {
     let heap = claim.heap();
-    match buffer.contiguous() {
-        Some(data) => claim
-            .of::<P2p>()
-            .sending
-            .begin(heap, send.cast(), data, buffer.bytes()),
-        None => null_mut(),
-    }
+    let Some(data) = buffer.contiguous() else {
+        return null_mut();
+    };
+    let state = claim.of::<P2p>();
+    let data = (data.cast_const(), buffer.bytes());
+    // SAFETY: the record's end ends the message.
+    unsafe { (state.sending).begin(heap, send.cast(), data, state.rewrites == Found::Written) }
 }
 
 /// Fills blocks of the message that the claimed rank is sending, if there is one. Returns the bytes copied.
@@ -52,36 +59,32 @@ pub(crate) fn fill(claim: &mut Claim<'_>) -> u64 {
     if !claim.of::<P2p>().sending.is_under_way() || !claim.is_by_owner() {
         return 0;
     }
-    // SAFETY: the rank's own task, in a call; the one that began the send waits for its end, and then the relay is
-    // nobody's any more.
+    // SAFETY: the rank's own task; ranks whose threads call at a time give relays to no message.
     unsafe { claim.of::<P2p>().sending.fill() }
 }
 
-/// The relay from which the holder of a claim takes the pieces of an offer, if it does.
+/// The relay from which the holder of a claim takes the pieces of an offer, if it does. Leaves word for the sender
+/// whether its program writes its data anew.
 ///
 /// # Safety
 /// As for [`copy_guarded`].
 pub(crate) unsafe fn relay_of(claim: &mut Claim<'_>, offer: &Offer) -> Option<NonNull<Relay>> {
-    let relay = NonNull::new(offer.relay)?;
-    if !claim.is_by_owner() || !claim.rank().polls_directly() {
+    if offer.data.is_null()
+        || !(SHORTEST..=LONGEST).contains(&offer.bytes)
+        || !claim.is_by_owner()
+        || !claim.rank().polls_directly()
+    {
         return None;
     }
-    let written = claim.of::<P2p>().written;
-    let is_known = written >= SURE && !written.is_multiple_of(SURE);
+    let alike = claim.of::<P2p>().alike;
     // SAFETY: the caller's promise; a fault is the copy's to tell.
-    let looks = || unsafe { guarded(|| is_written(offer.data, offer.bytes)) }.unwrap_or(false);
-    let is_written = is_known || looks();
-    claim.of::<P2p>().written = if is_written {
-        written.wrapping_add(1)
-    } else {
-        0
-    };
-    is_written.then_some(relay)
+    let look = || unsafe { guarded(|| look_at(offer.data, offer.bytes)) }.unwrap_or(Found::AsItWas);
+    let found = alike.expected().unwrap_or_else(look);
+    claim.of::<P2p>().alike = alike.and(found);
+    // SAFETY: a taken offer's request is valid until we complete it.
+    unsafe { (*offer.request).tell_sender(found) };
+    NonNull::new(offer.relay).filter(|_| found == Found::Written)
 }
-
-/// After so many messages in a row whose data was written anew, only one in so many is looked at: a look costs the
-/// sender two lines.
-const SURE: u32 = 8;
 
 /// How much longer two lines that another core has written take than two that this core has, in nanoseconds: half of
 /// what it is between close cores, and more than this core's own caches take.
@@ -94,7 +97,7 @@ const FAR_NS: u64 = 50;
 /// # Safety
 /// There are `bytes` bytes at `data`, one at least; the program may write there meanwhile.
 #[inline(never)]
-unsafe fn is_written(data: *const u8, bytes: u64) -> bool {
+unsafe fn look_at(data: *const u8, bytes: u64) -> Found {
     let third = bytes as usize / 3;
     let look = || {
         let begin = clock::ordered_ticks();
@@ -107,8 +110,14 @@ unsafe fn is_written(data: *const u8, bytes: u64) -> bool {
         clock::ordered_ticks() - begin
     };
     let (fetched, cached) = (look(), look());
-    fetched.saturating_sub(cached) > clock::ticks_per_us() * FAR_NS / 1000
+    match fetched.saturating_sub(cached) > clock::ticks_per_us() * FAR_NS / 1000 {
+        true => Found::Written,
+        false => Found::AsItWas,
+    }
 }
+
+/// A look for a piece whose sender is in no call counts as so many.
+const AWAY: u32 = 10;
 
 /// Copies a message of which `bytes` are received.
 ///
@@ -123,6 +132,7 @@ pub(crate) unsafe fn copy(
 ) -> Result<(), Side> {
     // SAFETY: the caller's promise. Our own task writes to our own buffer, so that needs no guard.
     unsafe {
+        let sender = (*offer.request).request.owner();
         let mut pieces = Pieces::of(relay);
         while pieces.from() < bytes {
             let from = pieces.from();
@@ -130,6 +140,10 @@ pub(crate) unsafe fn copy(
             // The sender may wait for the rest of our own message in the same way.
             let block = pieces.next(|| {
                 fill(claim);
+                match sender.is_claimed() {
+                    true => 1,
+                    false => AWAY,
+                }
             });
             match block {
                 Some(block) => {

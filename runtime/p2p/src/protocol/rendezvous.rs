@@ -41,12 +41,11 @@ pub(crate) unsafe fn send(
     unsafe { offer_fresh(claim, request, to, envelope, null_mut()) }
 }
 
-/// [`send`] of a message whose end the rank waits for in the same call, on its own task. It passes through the rank's
-/// relay, if that is free.
+/// [`send`] by the rank's own task of a message that passes through a relay of the rank, if one is free.
 ///
 /// # Safety
-/// As for [`send`], and as said.
-pub(crate) unsafe fn send_waiting(
+/// As for [`send`].
+pub(crate) unsafe fn send_relayed(
     claim: &mut Claim<'_>,
     buffer: Buffer<'_>,
     to: LocalRank,

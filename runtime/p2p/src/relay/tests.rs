@@ -35,9 +35,9 @@ mod models {
         }
 
         /// Fills blocks from `next` on while there are free ones. Returns the next piece.
-        fn fill(&self, first: u64, mut next: u64) -> u64 {
+        fn fill(&self, first: u64, mut next: u64, ahead: bool) -> u64 {
             while next < first + PIECES
-                && let Some(number) = self.pace.to_fill(first, next)
+                && let Some(number) = self.pace.to_fill(first, next, ahead)
                 && number < first + PIECES
             {
                 // SAFETY: loom checks that nobody reads the block meanwhile.
@@ -70,8 +70,8 @@ mod models {
     }
 
     /// Two messages; the receiver leaves out the rest of the first, as one that is cut off, and copies what is late
-    /// itself. The sender waits for nobody but for the end.
-    fn messages(pieces_of_first: u64) {
+    /// itself. The sender waits for nobody but for the end. `ahead`: it fills blocks before it is asked.
+    fn messages(pieces_of_first: u64, ahead: bool) {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(2);
         model.check(move || {
@@ -94,7 +94,7 @@ mod models {
                 way.sent.store(message, Ordering::Release);
                 let mut next = first;
                 loop {
-                    next = way.fill(first, next);
+                    next = way.fill(first, next, ahead);
                     if way.complete.load(Ordering::Acquire) == message {
                         break;
                     }
@@ -108,14 +108,17 @@ mod models {
     /// No block is written while it is read, and none is taken for another piece.
     #[test]
     fn blocks_hold_the_pieces_that_are_taken() {
-        messages(PIECES);
+        messages(PIECES, false);
+        messages(PIECES, true);
     }
 
     /// A message of which nothing passed, or only a part was received, leaves nothing behind for the next one.
     #[test]
     fn what_was_left_of_a_message_is_not_taken_for_the_next() {
-        messages(0);
-        messages(1);
+        for ahead in [false, true] {
+            messages(0, ahead);
+            messages(1, ahead);
+        }
     }
 }
 
@@ -126,18 +129,19 @@ fn blocks_are_filled_as_far_as_they_are_free() {
     pace.begin(10);
     assert_eq!(pace.first(), 10);
     // Nobody has asked for more than the first.
-    assert_eq!(pace.to_fill(10, 10), Some(10));
-    assert_eq!(pace.to_fill(10, 11), None);
+    assert_eq!(pace.to_fill(10, 10, false), Some(10));
+    assert_eq!(pace.to_fill(10, 11, false), None);
+    assert_eq!(pace.to_fill(10, 11, true), Some(11));
     pace.ask(10);
     for number in 10..10 + BLOCKS {
         assert!(!pace.is_filled(number));
-        assert_eq!(pace.to_fill(10, number), Some(number));
+        assert_eq!(pace.to_fill(10, number, false), Some(number));
         pace.fill(number);
         assert!(pace.is_filled(number) && !pace.is_filled(number + 1));
     }
-    assert_eq!(pace.to_fill(10, 10 + BLOCKS), None);
+    assert_eq!(pace.to_fill(10, 10 + BLOCKS, false), None);
     pace.take(10);
-    assert_eq!(pace.to_fill(10, 10 + BLOCKS), Some(10 + BLOCKS));
+    assert_eq!(pace.to_fill(10, 10 + BLOCKS, false), Some(10 + BLOCKS));
 }
 
 #[cfg(not(loom))]
@@ -150,12 +154,12 @@ fn pieces_that_were_taken_without_a_block_are_left_out() {
     for number in 0..7 {
         pace.take(number);
     }
-    assert_eq!(pace.to_fill(0, 1), Some(7));
+    assert_eq!(pace.to_fill(0, 1, false), Some(7));
     // Another message after one of which a thief copied the rest: all blocks are free.
     pace.begin(20);
-    assert_eq!(pace.to_fill(20, 21), None);
+    assert_eq!(pace.to_fill(20, 21, false), None);
     pace.ask(20);
     assert!(!pace.is_filled(20));
-    assert_eq!(pace.to_fill(20, 20), Some(20));
-    assert_eq!(pace.to_fill(20, 20 + BLOCKS), None);
+    assert_eq!(pace.to_fill(20, 20, false), Some(20));
+    assert_eq!(pace.to_fill(20, 20 + BLOCKS, false), None);
 }

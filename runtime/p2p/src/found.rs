@@ -1,0 +1,46 @@
+//! What receivers find out about the data of long messages ([`crate::protocol::relayed`] looks and acts upon it).
+
+/// What the receiver of a long message found out about its data.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Nothing: it did not look.
+    Nothing,
+    /// The program has sent it before, and has not written to it since.
+    AsItWas,
+    /// The program has written to it.
+    Written,
+}
+
+/// After so many messages in a row of one kind only one in so many is looked at: a look costs the sender two lines.
+const SURE: u32 = 8;
+
+/// Messages in a row of which the same was found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alike {
+    found: Found,
+    count: u32,
+}
+
+impl Alike {
+    /// None yet.
+    pub(crate) const NONE: Self = Self {
+        found: Found::Nothing,
+        count: 0,
+    };
+
+    /// What the next message's data is taken for without a look, if it is.
+    pub(crate) fn expected(self) -> Option<Found> {
+        let is_known = self.count >= SURE && !self.count.is_multiple_of(SURE);
+        is_known.then_some(self.found)
+    }
+
+    /// With the next message.
+    pub(crate) fn and(self, found: Found) -> Self {
+        let count = match self.found == found {
+            true => self.count.wrapping_add(1),
+            false => 1,
+        };
+        Self { found, count }
+    }
+}
