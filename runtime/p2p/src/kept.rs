@@ -18,7 +18,7 @@
 //! * A message is received once, so there is one K5 for each K2.
 //!
 //! # Where the data lies
-//! As far from the beginning of a cache line as the bytes that the sender copies: else each vector of the copy is in two
+//! As far from the beginning of a cache line as the bytes that the sender copies: else each vector of a copy is in two
 //! lines, on one side or the other, which costs a message of 16 KB an eighth of its time. Most programs have their
 //! buffers alike at both ends, so the receiver's copy is as good. If there is room before it in its first line, as for
 //! what `malloc` gives, the mark is in there, which the next message writes anyway.
@@ -94,8 +94,8 @@ mod blocks {
     }
 
     impl Kept {
-        /// Room for a message of `bytes` bytes, copied from `from`, in a kept block, the first one that is free. `None`:
-        /// none is, or the message is too long. By the holder of the claim of the rank whose heap this is.
+        /// Room for a message of `bytes` bytes, copied from `from`, in a kept block, the first one that is free.
+        /// `None`: none is, or the message is too long. By the holder of the claim of the rank whose heap this is.
         #[inline]
         pub(crate) fn take(&mut self, heap: &Heap, bytes: u64, from: *const u8) -> Option<*mut u8> {
             if bytes > DATA as u64 {

@@ -68,7 +68,7 @@ pub unsafe fn begin(group: &Group<'_>, call: &Call<'_>) -> Result<Started, Engin
 /// [`start`] is to do it, without the claim.
 ///
 /// The results have places of their own, and what this calls is inlined: a result of several words is written in pieces
-/// and moved in wide words, which wait until the pieces have left the processor's store buffer, behind all else in there.
+/// and moved in wide words, which wait until the pieces have left the processor's store buffer, behind all else there.
 ///
 /// # Safety
 /// As for [`start`]; and a request is not released, or spent, before what is left is done.
