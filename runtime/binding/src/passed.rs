@@ -98,6 +98,12 @@ impl<T> Place<'_, T> {
         // SAFETY: as in `write`.
         unsafe { self.0.write(value) };
     }
+
+    /// For a part of the call that may leave the result to another.
+    #[inline]
+    pub fn lent(&mut self) -> Place<'_, T> {
+        Place(self.0, PhantomData)
+    }
 }
 
 /// A value that MPI reads and changes; it may be NULL.

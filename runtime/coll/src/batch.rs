@@ -114,7 +114,8 @@ impl Entry {
 
     /// Chooses a word with [`LARGE`] at the root's entry; `false` if the root has posted.
     pub(crate) fn choose_large(&self, word: u64) -> bool {
-        self.choose(word) || self.word() & LARGE != 0
+        // Mostly somebody has, and to look takes no locked instruction.
+        self.word() & LARGE != 0 || self.choose(word) || self.word() & LARGE != 0
     }
 
     /// Puts a word there if there is none.

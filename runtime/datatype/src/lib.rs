@@ -53,7 +53,7 @@ pub use predefined::{
 };
 pub use reference::TypeRef;
 pub use signature::{Digest, Signature};
-pub use transfer::{copy, pack, unpack, visit};
+pub use transfer::{copy, copy_bytes, pack, unpack, visit};
 
 use bounds::Bounds;
 use program::Placed;

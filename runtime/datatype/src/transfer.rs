@@ -69,6 +69,16 @@ pub unsafe fn unpack(layout: Buffer<'_>, offset: u64, input: *const u8, length: 
     end - offset
 }
 
+/// Copies `bytes` bytes, in the way that is best for so many on this machine.
+///
+/// # Safety
+/// `from` is readable and `to` writable for `bytes` bytes, and they do not overlap.
+#[inline]
+pub unsafe fn copy_bytes(from: *const u8, to: *mut u8, bytes: usize) {
+    // SAFETY: the caller's conditions.
+    unsafe { move_run(from, to, bytes) }
+}
+
 /// Copies bytes `[from, to)` of the packed stream of `source` to the same bytes of the packed
 /// stream of `destination`; the range is cut at the end of the shorter stream. Returns the
 /// bytes copied.

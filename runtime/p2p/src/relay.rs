@@ -138,6 +138,7 @@ mod blocks {
     use cohort_alloc::Heap;
     use cohort_base::sync::pause;
     use cohort_core::request::Request;
+    use cohort_datatype::copy_bytes;
     use core::ptr::{NonNull, null, null_mut};
 
     /// Bytes of a piece, and of a block.
@@ -234,7 +235,7 @@ mod blocks {
                     let from = (number - self.first) * PIECE as u64;
                     let length = (self.bytes - from).min(PIECE as u64);
                     let block = Relay::block(self.relay, number);
-                    block.copy_from_nonoverlapping(self.data.add(from as usize), length as usize);
+                    copy_bytes(self.data.add(from as usize), block, length as usize);
                     (*self.relay).pace.fill(number);
                     self.next = number + 1;
                     copied += length;

@@ -3,7 +3,6 @@
 
 #[macro_use]
 mod forms;
-mod held;
 mod moving;
 mod neighbour;
 mod reducing;
@@ -25,11 +24,10 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Handle, Kind, dynamic, neutral};
 use cohort_engine::coll::inter::Root;
-use cohort_engine::coll::{self, Group, Scan, Started};
+use cohort_engine::coll::{self, Group, Left, Record, Scan, Started};
 use cohort_engine::rank_box::RankBox;
 use cohort_object::topology::Neighbours;
 use core::ffi::c_int;
-use held::Held;
 use repeated::Repeated;
 
 /// The arguments of one collective operation at one member. In place is `None`.
@@ -181,7 +179,7 @@ impl<A: Abi> Describe for Arguments<A> {
 ///
 /// # Errors
 /// No handle.
-#[inline]
+#[inline(always)]
 fn publish_small<A: Abi>(
     call: &Call<'_, A>,
     small: coll::Small,
@@ -281,16 +279,22 @@ impl<A: Abi> Arguments<A> {
         call: &Call<'_, A>,
         comm: &Comm,
         handle: A::Comm,
-        target: Place<'_, A::Request>,
+        mut target: Place<'_, A::Request>,
     ) -> Outcome<()> {
         let comm_handle = handle.neutral();
         let Some(inter) = comm.inter() else {
             let group = comm.collective();
-            if let Ok(arguments) = &checked
-                && arguments.may_be_short()
-                && let Some(small) = arguments.begin_plain(&group)?
-            {
-                return publish_small(call, small, comm_handle, target);
+            if let Ok(arguments) = &checked {
+                if arguments.may_be_short()
+                    && let Some(small) = arguments.begin_plain(&group)?
+                {
+                    return publish_small(call, small, comm_handle, target);
+                }
+                if arguments.is_plain()
+                    && arguments.start_again(call, &group, comm_handle, target.lent())?
+                {
+                    return Ok(());
+                }
             }
             return Self::start_in(checked?, call, &group, comm_handle, target);
         };
@@ -303,11 +307,59 @@ impl<A: Abi> Arguments<A> {
         publish(call, State::Collective(operation, arguments), target)
     }
 
+    /// Starts the operation in one group with a record that is kept, in its slot. The arguments are
+    /// [plain](Arguments::is_plain): they refer to the program's buffers and to what lives for ever, so nothing of them
+    /// is kept. `false`: there is no such record, or the group has no rows; nothing has begun.
+    ///
+    /// # Errors
+    /// `MPI_ERR_BUFFER`, no memory, no handle.
+    #[inline(never)]
+    fn start_again(
+        &self,
+        call: &Call<'_, A>,
+        group: &Group<'_>,
+        comm: u32,
+        target: Place<'_, A::Request>,
+    ) -> Outcome<bool> {
+        let spares = &call.pending().spares;
+        // One claim for all of it.
+        let mut claim = call.rank().enter();
+        let Some(spare) = spares.last_collective() else {
+            return Ok(false);
+        };
+        let described = self.call();
+        apart::described(group, &described)?;
+        let record = Record::Spent(&spare.operation().request);
+        let (mut started, mut left) = (None, Left::Nothing);
+        let results = (&mut started, &mut left);
+        // SAFETY: buffers of this call, which stay until the operation is complete, and types that always do. Nobody
+        // releases the request before this call has returned.
+        let begun = unsafe { coll::begin_claimed(&mut claim, group, &described, record, results) };
+        begun.map_err(|error| group.failure(error))?;
+        match started {
+            Some(Started::Again) => {
+                spares.take_collective();
+                spare.operation().comm.set(comm);
+                let handle = dynamic(Kind::Request, spare.index);
+                target.write(A::Request::from_neutral(call.context(), handle));
+                drop(claim);
+                left.finish();
+                Ok(true)
+            }
+            Some(Started::Small(small)) => {
+                drop(claim);
+                publish_small(call, small, comm, target).map(|()| true)
+            }
+            Some(Started::Request(_)) => unreachable!("the record is the one that was given"),
+            None => Ok(false),
+        }
+    }
+
     /// Starts the operation in one group, within which its arguments have to live until it is complete.
     ///
     /// # Errors
     /// `MPI_ERR_BUFFER`, no memory, no handle.
-    #[inline(always)]
+    #[inline(never)]
     fn start_in(
         self,
         call: &Call<'_, A>,
@@ -316,36 +368,29 @@ impl<A: Abi> Arguments<A> {
         target: Place<'_, A::Request>,
     ) -> Outcome<()> {
         let failure = |error| group.failure(error);
-        let pending = call.pending();
+        let record = match self.is_plain() {
+            true => Record::Plain,
+            false => Record::Fresh,
+        };
         // One claim for all of it.
         let mut claim = call.rank().enter();
-        let held = Held::new(call, &mut claim, group, self)?;
-        let described = held.arguments().call();
+        let arguments = RankBox::<dyn Describe>::new(&mut claim, self, |it| it);
+        let arguments = arguments.map_err(failure)?;
+        let described = arguments.call();
         apart::described(group, &described)?;
+        let (mut started, mut left) = (None, Left::Nothing);
+        let results = (&mut started, &mut left);
         // SAFETY: the arguments live in the request's state until the operation is complete, and nobody gives that back
         // before this call has returned, or at its end.
-        let begun = unsafe { coll::begin_claimed(&mut claim, group, &described, held.record()) };
-        let (state, left) = match (begun.map_err(failure)?, held) {
-            (Some((Started::Again, left)), Held::Spare(spare)) => {
-                pending.spares.take_collective();
-                spare.operation().comm.set(comm);
-                let handle = dynamic(Kind::Request, spare.index);
-                target.write(A::Request::from_neutral(call.context(), handle));
-                drop(claim);
-                left.finish();
-                return Ok(());
+        let begun = unsafe { coll::begin_claimed(&mut claim, group, &described, record, results) };
+        begun.map_err(failure)?;
+        let state = match started {
+            Some(Started::Small(small)) => State::Small(small, Some(arguments), comm),
+            Some(Started::Request(request)) => {
+                State::Collective(Operation::new(request, comm), arguments)
             }
-            (Some((Started::Small(small), left)), held) => {
-                let arguments = held.into_arguments(pending, &mut claim);
-                (State::Small(small, Some(arguments), comm), left)
-            }
-            (Some((Started::Request(request), left)), Held::Fresh(arguments, _)) => {
-                let operation = Operation::new(request, comm);
-                (State::Collective(operation, arguments), left)
-            }
-            (Some(_), _) => unreachable!("the record is the one that was given"),
-            (None, held) => {
-                let arguments = held.into_arguments(pending, &mut claim);
+            Some(Started::Again) => unreachable!("no record was given"),
+            None => {
                 drop(claim);
                 // SAFETY: as above.
                 let started = unsafe { coll::start(group, &arguments.call()) };

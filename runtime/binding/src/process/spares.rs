@@ -10,11 +10,9 @@
 //!
 //! Threads of the rank alone come here: under the rank's claim, or without it if one thread is in calls at a time.
 
-use super::requests::{Describe, Operation, State};
+use super::requests::{Operation, State};
 use cohort_engine::RequestRef;
-use cohort_engine::rank_box::RankBox;
 use cohort_object::Slots;
-use core::any::Any;
 use core::cell::Cell;
 use core::ptr::NonNull;
 
@@ -53,7 +51,7 @@ impl<T: Copy, const MOST: usize> Kept<T, MOST> {
     }
 }
 
-/// A receive's request that is spent, and its slot.
+/// A request that is spent, and its slot.
 #[derive(Clone, Copy)]
 pub struct Spare {
     /// Of the slot.
@@ -72,55 +70,10 @@ impl Spare {
     }
 }
 
-/// A collective's request that is spent, and its slot, with room for arguments.
-#[derive(Clone, Copy)]
-pub struct SpareCollective {
-    /// Of the slot.
-    pub index: u32,
-    /// What is in the slot.
-    operation: NonNull<Operation>,
-    arguments: NonNull<RankBox<dyn Describe>>,
-}
-
-impl SpareCollective {
-    /// The request, and who hears of its failures.
-    #[inline]
-    #[must_use]
-    pub fn operation(&self) -> &Operation {
-        // SAFETY: as for receives.
-        unsafe { self.operation.as_ref() }
-    }
-
-    /// The arguments: those of the operation before, or what was [put in](SpareCollective::describe).
-    #[inline]
-    #[must_use]
-    pub fn arguments(&self) -> &dyn Describe {
-        // SAFETY: as above.
-        unsafe { &**self.arguments.as_ref() }
-    }
-
-    /// Whether there is room for arguments of this type. Those of another ABI's call are of another.
-    #[inline]
-    #[must_use]
-    pub fn takes<D: Describe>(&self) -> bool {
-        let before: &dyn Any = self.arguments();
-        before.is::<D>()
-    }
-
-    /// Puts the next operation's arguments in, which it [takes](SpareCollective::takes). Those before are plain, so
-    /// nothing is to be done for them.
-    #[inline(always)]
-    pub fn describe<D: Describe>(&self, arguments: D) {
-        debug_assert!(self.takes::<D>());
-        // SAFETY: as above; the operation before is over, so that nobody uses its arguments, which are of this type.
-        unsafe { self.arguments.as_ref().set(arguments) };
-    }
-}
-
 /// The spares of a rank.
 pub struct Spares {
     receives: Kept<Spare, MOST>,
-    collectives: Kept<SpareCollective, MOST_COLLECTIVES>,
+    collectives: Kept<Spare, MOST_COLLECTIVES>,
     slots: Kept<u32, MOST_SLOTS>,
     /// Records that were made to be kept.
     made: Cell<usize>,
@@ -161,13 +114,10 @@ impl Spares {
                 let operation = NonNull::from(it);
                 keep(&self.receives, &it.request, Spare { index, operation })
             }
-            State::Collective(it, arguments) => {
-                let spare = SpareCollective {
-                    index,
-                    operation: NonNull::from(it),
-                    arguments: NonNull::from(arguments),
-                };
-                keep(&self.collectives, &it.request, spare)
+            // Its arguments stay there too, and are not looked at again: they are plain, as are the next ones.
+            State::Collective(it, _) => {
+                let operation = NonNull::from(it);
+                keep(&self.collectives, &it.request, Spare { index, operation })
             }
             _ => false,
         }
@@ -224,7 +174,7 @@ impl Spares {
     /// One of the collectives, which stays here until it is [taken](Spares::take_collective).
     #[inline]
     #[must_use]
-    pub fn last_collective(&self) -> Option<SpareCollective> {
+    pub fn last_collective(&self) -> Option<Spare> {
         self.collectives.last()
     }
 

@@ -48,11 +48,14 @@ pub enum Started {
 /// As [`start`].
 pub unsafe fn begin(group: &Group<'_>, call: &Call<'_>) -> Result<Started, EngineError> {
     let mut claim = group.owner.rank().enter();
+    let (mut started, mut left) = (None, Left::Nothing);
+    let results = (&mut started, &mut left);
     // SAFETY: the caller's conditions.
-    let begun = unsafe { begin_claimed(&mut claim, group, call, Record::Fresh) };
+    let begun = unsafe { begin_claimed(&mut claim, group, call, Record::Fresh, results) };
     drop(claim);
-    match begun? {
-        Some((started, left)) => {
+    begun?;
+    match started {
+        Some(started) => {
             left.finish();
             Ok(started)
         }
@@ -61,7 +64,11 @@ pub unsafe fn begin(group: &Group<'_>, call: &Call<'_>) -> Result<Started, Engin
     }
 }
 
-/// [`begin`] by the holder of the claim. `None`: nothing has begun, and [`start`] is to do it, without the claim.
+/// [`begin`] by the holder of the claim, who finds in `results` what has begun and what is left to do. None has begun:
+/// [`start`] is to do it, without the claim.
+///
+/// The results have places of their own, and what this calls is inlined: a result of several words is written in pieces
+/// and moved in wide words, which wait until the pieces have left the processor's store buffer, behind all else there.
 ///
 /// # Safety
 /// As for [`start`]; and a request is not released, or spent, before what is left is done.
@@ -73,28 +80,33 @@ pub unsafe fn begin_claimed(
     group: &Group<'_>,
     call: &Call<'_>,
     record: Record<'_>,
-) -> Result<Option<(Started, Left)>, EngineError> {
+    (started, left): (&mut Option<Started>, &mut Left),
+) -> Result<(), EngineError> {
     let Some(group) = in_rows(group) else {
-        return Ok(None);
+        return Ok(());
     };
     // SAFETY: the caller's conditions.
     unsafe {
         let row = match small::begin(claim, &group, call)? {
-            Begun::Small(small) => return Ok(Some((Started::Small(small), Left::Nothing))),
+            Begun::Small(small) => {
+                *started = Some(Started::Small(small));
+                return Ok(());
+            }
             Begun::Large(row) => row,
         };
-        let (request, left) = post_claimed(claim, &Spot::Row(&row), call, Manner::ONCE, record)?;
+        let (request, rest) = post_claimed(claim, &Spot::Row(&row), call, Manner::ONCE, record)?;
+        *left = rest;
         // When all have come to the meeting, nobody takes the operation for a small one.
         if !left.is_of_last() {
             absent::tell_small(&group, &row);
         }
         group.cursor().leave_behind();
-        let started = match record {
+        *started = Some(match record {
             Record::Spent(_) => Started::Again,
             // Fresh, and this is its only reference.
             _ => Started::Request(Listed::handle(request)),
-        };
-        Ok(Some((started, left)))
+        });
+        Ok(())
     }
 }
 

@@ -19,35 +19,48 @@ use cohort_datatype::{Buffer, copy, pack};
 use core::ptr::null_mut;
 
 /// The operand of member `me` of `size`; copies it where that is needed. `None` when memory is
-/// short.
+/// short. Inlined by force, as [`super::begin_claimed`] says.
 ///
 /// # Safety
 /// The buffers of `call` are live.
+#[inline(always)]
 pub(super) unsafe fn posted(
     claim: &mut Claim<'_>,
     call: &Call<'_>,
     me: u32,
     size: u32,
 ) -> Option<Operand> {
+    let is_posted_as_it_is = match call {
+        Call::Alltoall { send, .. } => send.is_some(),
+        Call::Reduce { root, .. } => *root != me || me + 1 == size,
+        Call::ReduceScatter { .. } => false,
+        Call::Scan { kind, .. } => !matches!(kind, Scan::Exclusive),
+        _ => true,
+    };
+    if is_posted_as_it_is {
+        return Some(call.reduction().map_or(Operand::NONE, |reduction| Operand {
+            data: reduction.operand(),
+            block: null_mut(),
+        }));
+    }
+    // SAFETY: the caller's buffers.
+    unsafe { copied(claim, call, size) }
+}
+
+/// The operand of one of those that the table lists: a copy if it is in place.
+///
+/// # Safety
+/// The buffers of `call` are live.
+#[inline(never)]
+unsafe fn copied(claim: &mut Claim<'_>, call: &Call<'_>, size: u32) -> Option<Operand> {
     // SAFETY: the caller's buffers.
     unsafe {
-        match call {
-            Call::Alltoall {
-                send: None,
-                receive,
-            } => packed_blocks(claim, size, |member| receive.block(member)),
-            Call::Reduce { reduction, root } if *root == me && me + 1 < size => {
-                operand(claim, reduction)
+        match (call, call.reduction()) {
+            (Call::Alltoall { receive, .. }, _) => {
+                packed_blocks(claim, size, |member| receive.block(member))
             }
-            Call::ReduceScatter { reduction, .. }
-            | Call::Scan {
-                reduction,
-                kind: Scan::Exclusive,
-            } => operand(claim, reduction),
-            _ => Some(call.reduction().map_or(Operand::NONE, |reduction| Operand {
-                data: reduction.operand(),
-                block: null_mut(),
-            })),
+            (_, Some(reduction)) => operand(claim, reduction),
+            _ => Some(Operand::NONE),
         }
     }
 }

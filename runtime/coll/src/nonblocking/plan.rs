@@ -93,6 +93,7 @@ fn blocks_weight(blocks: &Blocks<'_>, size: u32) -> Weight {
 ///
 /// # Safety
 /// The caller was told that it is the last to post.
+#[inline(always)]
 pub(super) unsafe fn make(schedule: &Schedule, size: u32) -> (Plan, u64) {
     // SAFETY: the caller's promise, here and below.
     let of = |member| unsafe { schedule.part_of(member) };

@@ -122,13 +122,14 @@ pub(crate) unsafe fn post(
     Ok(unsafe { Listed::handle(request) })
 }
 
-/// [`post`] by the holder of the claim.
+/// [`post`] by the holder of the claim. Inlined by force, as [`super::begin_claimed`] says.
 ///
 /// # Safety
 /// As for [`post`]; and the request is not released, or spent, before what is left is done.
 ///
 /// # Errors
 /// As [`post`].
+#[inline(always)]
 pub(crate) unsafe fn post_claimed(
     claim: &mut Claim<'_>,
     spot: &Spot<'_>,
@@ -212,6 +213,7 @@ fn is_brief(call: &Call<'_>, weight: Weight, size: u32) -> bool {
 ///
 /// # Safety
 /// The buffers of `call` are live.
+#[inline(always)]
 unsafe fn join(
     claim: &mut Claim<'_>,
     spot: &Spot<'_>,
@@ -259,7 +261,7 @@ pub struct Helpers {
 
 impl Left {
     /// Does it. The caller has given its claim back since it posted.
-    pub fn finish(self) {
+    pub fn finish(&self) {
         match self {
             Self::Nothing | Self::Over => {}
             Self::All(Short(work)) => {
@@ -279,6 +281,7 @@ impl Left {
 ///
 /// # Safety
 /// The claimed rank is that member, and has just been told so.
+#[inline(always)]
 unsafe fn open(claim: &mut Claim<'_>, membership: Membership, size: u32, manner: Manner) -> Left {
     // SAFETY: the caller's promise.
     unsafe {
@@ -321,13 +324,14 @@ unsafe fn open(claim: &mut Claim<'_>, membership: Membership, size: u32, manner:
 unsafe fn wake_members(schedule: &Schedule, me: u32, wanted: u64) -> u64 {
     // SAFETY: open.
     let rank_of = |member| unsafe { schedule.part_of(member) }.rank;
-    let counters = rank_of(me).counters();
     rank_of(me).node().barriers().light();
-    let mut woken = 0;
+    let size = schedule.members() as u32;
+    let (mut woken, mut member) = (0, me);
     // The caller's own rank comes last: it does not sleep, but its polling thread may.
-    for member in (me + 1..schedule.members() as u32).chain(0..=me) {
+    for _ in 0..size {
+        member = if member + 1 < size { member + 1 } else { 0 };
         if woken < wanted && rank_of(member).wake_after_barrier() {
-            counters.count_wake();
+            rank_of(me).counters().count_wake();
             woken += 1;
         }
     }
@@ -337,7 +341,7 @@ unsafe fn wake_members(schedule: &Schedule, me: u32, wanted: u64) -> u64 {
 impl Helpers {
     /// Wakes sleeping workers, as many as the node has CPUs for besides the members that are awake. They look for the
     /// schedule at the caller's rank, whose claim is free by now: its end was the barrier behind the posts.
-    fn call(self) {
+    fn call(&self) {
         let node = self.rank.node();
         for _ in 0..self.wanted {
             if !node.wake_worker(self.rank.id()) {

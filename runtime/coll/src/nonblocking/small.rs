@@ -41,6 +41,7 @@ pub(super) enum Begun {
 ///
 /// # Errors
 /// No memory.
+#[inline(always)]
 pub(super) unsafe fn begin(
     claim: &mut Claim<'_>,
     group: &LocalGroup<'_>,

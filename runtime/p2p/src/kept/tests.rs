@@ -61,3 +61,33 @@ fn a_block_is_taken_once_until_it_comes_back() {
     mark.give_back();
     assert!(mark.take() && !mark.take());
 }
+
+#[cfg(not(loom))]
+#[test]
+fn data_lies_as_in_the_buffer_and_tells_its_block() {
+    use cohort_core::Node;
+    let rank = Node::for_test(1).rank(0);
+    let claim = rank.enter();
+    let mut kept = Kept::NONE;
+    for at in 0..200_usize {
+        let from = core::ptr::without_provenance(4096 + at);
+        let data = kept.take(claim.heap(), 16 << 10, from).expect("memory");
+        assert_eq!(data.addr() % 64, at % 64);
+        let other = kept.take(claim.heap(), 16 << 10, from).expect("memory");
+        assert!(data.addr().abs_diff(other.addr()) > 16 << 10);
+        // SAFETY: both were just taken, and hold nothing.
+        unsafe {
+            // The whole block is there, to its last byte.
+            data.write_bytes(1, 16 << 10);
+            give_back(data);
+            let again = kept.take(claim.heap(), 1, from).expect("memory");
+            assert_eq!(again, data);
+            give_back(again);
+            give_back(other);
+        }
+    }
+    assert!(
+        kept.take(claim.heap(), (16 << 10) + 1, core::ptr::null())
+            .is_none()
+    );
+}

@@ -1,7 +1,7 @@
 //! The data of both sides, and which partitions of the one are in those of the other.
 
 use cohort_core::rank::Rank;
-use cohort_datatype::{Buffer, OwnedBuffer};
+use cohort_datatype::{Buffer, OwnedBuffer, copy_bytes};
 
 /// One side's data: partitions of equal length, one after the other.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ pub(super) unsafe fn copy_plain(source: *const u8, target: *mut u8, (from, bytes
                 let value = source.cast::<u64>().read_unaligned();
                 target.cast::<u64>().write_unaligned(value);
             }
-            _ => target.copy_from_nonoverlapping(source, bytes),
+            _ => copy_bytes(source, target, bytes),
         }
     }
 }

@@ -64,7 +64,8 @@ pub(crate) unsafe fn send_block(
 ) -> Result<(), EngineError> {
     let bytes = buffer.bytes();
     let heap = claim.heap();
-    if let Some(data) = claim.of::<P2p>().kept.take(heap, bytes) {
+    let from = buffer.contiguous().unwrap_or(buffer.base);
+    if let Some(data) = claim.of::<P2p>().kept.take(heap, bytes, from) {
         // SAFETY: the block is ours and has room; the caller's promise.
         return unsafe {
             datatype::pack(buffer, 0, data, bytes);
@@ -253,5 +254,9 @@ pub(super) unsafe fn take_lines(block: *mut u8, bytes: usize) {
     for offset in (0..bytes).step_by(size_of::<CacheLine<u8>>()) {
         // SAFETY: the caller's promise. Volatile, since the value does not matter.
         unsafe { block.add(offset).write_volatile(0) };
+    }
+    if bytes > 0 {
+        // SAFETY: as above. It need not begin with a line, so it may end in one more.
+        unsafe { block.add(bytes - 1).write_volatile(0) };
     }
 }
