@@ -356,9 +356,21 @@ mod tests {
     use std::io::Read;
     use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
+    /// A pipe whose descriptors are among the first 512. Other tests may have opened all of these for a while.
+    fn low_pipe() -> (OwnedFd, OwnedFd) {
+        for _ in 0..1200 {
+            let (source, sink) = pipe2(OFlag::O_CLOEXEC).expect("descriptors");
+            if sink.as_raw_fd() < 512 {
+                return (source, sink);
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        panic!("no descriptor below 512 in a minute");
+    }
+
     /// How many descriptors a task has room for whose root has one far above those that the task needs.
     fn room(above: Option<u32>) -> u32 {
-        let (source, sink) = pipe2(OFlag::O_CLOEXEC).expect("descriptors");
+        let (source, sink) = low_pipe();
         let far = fcntl(sink.as_fd(), FcntlArg::F_DUPFD_CLOEXEC(900)).expect("a descriptor");
         // SAFETY: made just now.
         let far = unsafe { OwnedFd::from_raw_fd(far) };
