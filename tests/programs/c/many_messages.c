@@ -3,7 +3,7 @@
 //# ranks: 2
 //# timeout: 150
 #include "check.h"
-enum { FEW = 40000, MANY = 400000 };
+enum { FEW = 40000, MANY = 120000 };
 
 // Seconds for each of so many messages there and back.
 static double exchange(int count) {
