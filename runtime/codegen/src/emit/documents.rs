@@ -64,7 +64,8 @@ const PARTLY: [(&[&str], &str); 8] = [
             "Win_create_dynamic",
             "Win_set_info",
         ],
-        "hints other than `no_locks`, `alloc_shared_noncontig`, `cohort_progress` and those about the order of \
+        "hints other than `no_locks`, `alloc_shared_noncontig`, \
+         `mpi_minimum_memory_alignment`, `cohort_progress` and those about the order of \
          epochs are kept and change nothing",
     ),
     (
