@@ -9,6 +9,7 @@
 //! | [`messages`], [`probe`](mod@probe), [`partitioned`] | the calls of the layers above |
 //! | `outbox`, `ring`, `inbox` | the way from one rank to another: one ring for each pair |
 //! | `poll` | taking messages out of the rings |
+//! | `direct` | receives that poll for one message |
 //! | [`matching`] | which message goes to which receive |
 //! | [`protocol`] | how bytes travel: inline in a ring, in a block, or straight between user buffers |
 //! | `kept` | blocks that carry messages again and again |
@@ -24,6 +25,8 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+#[cfg(not(loom))]
+mod direct;
 #[cfg(not(loom))]
 mod found;
 #[cfg(not(loom))]
@@ -66,9 +69,10 @@ mod tell;
 mod want;
 
 #[cfg(not(loom))]
+pub use direct::{await_briefly, sender_of};
+#[cfg(not(loom))]
 pub use messages::{
-    Received, await_briefly, irecv, isend, isend_owned, receive_or_start, recv, recv_into, send,
-    send_waiting,
+    Received, irecv, isend, isend_owned, receive_or_start, recv, recv_into, send, send_waiting,
 };
 #[cfg(not(loom))]
 pub use partitioned::Partitioned;

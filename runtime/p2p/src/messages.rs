@@ -1,23 +1,22 @@
 //! Point-to-point communication (MPI-4.1, chapter 3).
 
 use crate::P2p;
+use crate::direct::{DIRECT_POLLS, receive_directly, sender_of};
 use crate::matching::{Stored, Want};
 use crate::operation::{Kind, Operation};
 use crate::poll::{self, AtFront};
 use crate::protocol::{self, Payload, compared, eager, relayed, rendezvous};
 use crate::remote;
-use crate::ring::PayloadKind;
-use crate::state::{awaits_help, is_quiet, outbox_to, post_receive};
+use crate::state::{is_quiet, outbox_to, post_receive};
 use crate::tell::RoomFor;
+use cohort_base::Peer;
 use cohort_base::sync::pause;
-use cohort_base::{LocalRank, Peer};
 use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
 use cohort_core::message::{Envelope, SendMode, Source, Status, Tag};
 use cohort_core::owner::Owner;
 use cohort_core::rank::Rank;
 use cohort_core::request::RequestRef;
-use cohort_core::subsystem::Need;
 use cohort_core::wait::until_claimed;
 use cohort_datatype::Buffer;
 use cohort_net::Net;
@@ -25,9 +24,6 @@ use core::ptr::NonNull;
 
 /// Messages that may wait for room to one receiver before a blocking send waits too.
 const WAITING_MAX: u32 = 1024;
-
-/// Polls of a blocking receive for its message alone, when every rank has a CPU.
-const DIRECT_POLLS: u32 = 400;
 
 /// Whether a message is sent without waiting for its receive.
 #[inline]
@@ -307,43 +303,6 @@ unsafe fn post_and_pull(claim: &mut Claim<'_>, request: *mut Operation, from: Op
     }
 }
 
-/// Looks for the message of a receive that was started, in a call that waits for it alone: polls its sender's ring for
-/// a while, as a blocking receive does. Says whether the receive is complete. For the rank's own task.
-pub fn await_briefly(request: &RequestRef, from: Source) -> bool {
-    if request.is_complete() {
-        return true;
-    }
-    let (Some(receive), Some(peer)) = (Operation::of(request), sender_of(from)) else {
-        return false;
-    };
-    // SAFETY: the request is not released.
-    let rank = unsafe { receive.as_ref() }.request.owner();
-    if !rank.polls_directly() || rank.node().local(peer).is_none() {
-        return false;
-    }
-    let mut claim = rank.enter();
-    if claim.of::<P2p>().posted.count() != 1 || awaits_help(&mut claim) {
-        return false;
-    }
-    for _ in 0..DIRECT_POLLS {
-        // SAFETY: a receive of the claimed rank that is not released.
-        unsafe { poll::pull_for(&mut claim, Some(peer), receive.as_ptr()) };
-        if request.is_complete() {
-            return true;
-        }
-        pause();
-    }
-    false
-}
-
-/// The only sender whose messages fit, if there is only one.
-pub fn sender_of(from: Source) -> Option<Peer> {
-    match from {
-        Source::Any => None,
-        Source::Rank { peer, .. } => Some(peer),
-    }
-}
-
 /// The oldest stored message that is wanted, taken for good and out of its queue.
 pub(crate) fn take_stored(claim: &mut Claim<'_>, want: &Want) -> Option<NonNull<Stored>> {
     let heap = claim.heap();
@@ -554,47 +513,4 @@ unsafe fn poll_any(
         }
     }
     Here::Absent
-}
-
-/// The fast path of a blocking receive: when nothing else could match, it polls the sender's ring
-/// for a while and delivers without a request. `None`: the long way is needed.
-///
-/// # Safety
-/// The buffer is writable.
-#[inline(always)]
-pub(crate) unsafe fn receive_directly(
-    claim: &mut Claim<'_>,
-    sender: LocalRank,
-    want: &Want,
-    buffer: Buffer<'_>,
-) -> Option<Status> {
-    let rank = claim.rank();
-    let state = claim.of::<P2p>();
-    if !state.posted.is_empty() || !state.unexpected.is_empty() || !is_quiet(claim) {
-        return None;
-    }
-    let ring = rank.shared::<P2p>().inbox.ring(sender)?;
-    let polls = if rank.polls_directly() {
-        DIRECT_POLLS
-    } else {
-        1
-    };
-    for _ in 0..polls {
-        // SAFETY: we hold the claim, so we are the consumer.
-        let Some(front) = (unsafe { ring.front() }) else {
-            pause();
-            continue;
-        };
-        let header = front.header;
-        if header.kind == PayloadKind::Offer || !want.takes(&header.envelope()) {
-            return None;
-        }
-        // SAFETY: the caller's promise; the message is no offer.
-        let status = unsafe { eager::receive(&Payload::Ring(&front), buffer) };
-        if front.pop() {
-            rank.node().rank(sender).notify(rank, Some(Need::Message));
-        }
-        return Some(status);
-    }
-    None
 }

@@ -6,6 +6,7 @@
 
 use crate::P2p;
 use crate::inbox::Waiting;
+use crate::ring::pieces::Coming;
 use crate::ring::{HEAD_PAYLOAD, Header, PayloadKind, Ring};
 use crate::state::outbox_to;
 use cohort_base::LocalRank;
@@ -85,6 +86,35 @@ pub unsafe fn send_short(
         rank.node().rank(to).notify(rank, None);
     }
     is_sent
+}
+
+/// Sends a message of one cell that its receiver may see while `fill` writes its data. `false`: nothing was done.
+///
+/// # Safety
+/// `payload` is readable for `header.payload` bytes, at most [`LONGEST`]; what it refers to stays valid until received.
+pub(crate) unsafe fn send_coming(
+    claim: &mut Claim<'_>,
+    to: LocalRank,
+    header: Header,
+    payload: *const u8,
+    fill: impl FnOnce(&Coming<'_>),
+) -> bool {
+    let outbox = outbox_to(claim, to);
+    // SAFETY: outboxes belong to the claim's holder, rings live as long as the node; the caller's promise.
+    let coming = unsafe {
+        match (*outbox).ring.as_ref() {
+            Some(ring) if (*outbox).first.is_null() => ring.begin(header, payload),
+            _ => None,
+        }
+    };
+    let Some(coming) = coming else {
+        return false;
+    };
+    fill(&coming);
+    coming.show();
+    let rank = claim.rank();
+    rank.node().rank(to).notify(rank, None);
+    true
 }
 
 /// A message is in the ring: counts and announces offers, which helpers look for.

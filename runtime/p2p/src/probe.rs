@@ -1,8 +1,9 @@
 //! Probes, and messages taken out of matching (MPI-4.1, 3.8).
 
 use crate::P2p;
+use crate::direct::sender_of;
 use crate::matching::{Stored, Want};
-use crate::messages::{deliver_stored, sender_of, take_stored};
+use crate::messages::{deliver_stored, take_stored};
 use crate::operation::{Kind, Operation};
 use crate::poll;
 use crate::protocol::Payload;

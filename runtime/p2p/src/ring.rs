@@ -28,6 +28,8 @@
 //! *A starving producer is told.* It raises `starving`, fences, and looks at `published` again;
 //! the consumer publishes, fences, and looks at `starving`. One of them sees the other.
 //!
+//! `pieces.rs` adds messages that their receiver sees while they are written.
+//!
 //! The producer is whoever holds the sending rank's claim, the consumer whoever holds the
 //! receiving rank's; the claims order the accesses of successive holders to `tail` and `head`.
 
@@ -255,8 +257,18 @@ impl Ring {
     /// As for [`Ring::push`]; the cells are free, and the rest is written; `length` is at most [`HEAD_PAYLOAD`].
     #[inline(always)]
     unsafe fn publish(&self, tail: u64, header: Header, payload: *const u8, length: usize) {
-        let slot = self.slot(tail);
-        slot.body.0.with_mut(|body| {
+        // SAFETY: the caller's promise.
+        unsafe { self.write_head(tail, header, payload, length) };
+        self.show(tail);
+    }
+
+    /// Writes the head cell of a message.
+    ///
+    /// # Safety
+    /// As for [`Ring::publish`].
+    #[inline(always)]
+    unsafe fn write_head(&self, tail: u64, header: Header, payload: *const u8, length: usize) {
+        self.slot(tail).body.0.with_mut(|body| {
             let body = body.cast::<u8>();
             // SAFETY: the caller's promise.
             unsafe {
@@ -264,8 +276,13 @@ impl Ring {
                 copy_short(payload, body.add(size_of::<Header>()), length);
             }
         });
+    }
+
+    /// The message at `tail` is complete (P3).
+    #[inline(always)]
+    fn show(&self, tail: u64) {
         // Release pairs with the Acquire in `front`.
-        slot.turn.store(lap(tail), Ordering::Release);
+        self.slot(tail).turn.store(lap(tail), Ordering::Release);
     }
 
     /// Whether `cells` cells at `tail` are free.
@@ -349,15 +366,25 @@ impl Ring {
         }
         // SAFETY: the turn says that the producer wrote a header, and does not touch the cell
         // before it was popped and published.
-        let header = slot
-            .body
-            .0
-            .with(|body| unsafe { body.cast::<Header>().read() });
+        let header = unsafe { self.header_at(head) };
         Some(Front {
             ring: self,
             head,
             header,
         })
+    }
+}
+
+impl Ring {
+    /// The header of the message whose first cell this is.
+    ///
+    /// # Safety
+    /// The caller is the consumer, and the cell's turn says that a header is there.
+    #[inline(always)]
+    unsafe fn header_at(&self, head: u64) -> Header {
+        let body = &self.slot(head).body.0;
+        // SAFETY: the caller's promise.
+        body.with(|body| unsafe { body.cast::<Header>().read() })
     }
 }
 
@@ -470,6 +497,8 @@ mod cell {
         }
     }
 }
+
+pub mod pieces;
 
 #[cfg(test)]
 mod tests;

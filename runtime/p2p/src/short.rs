@@ -6,7 +6,8 @@
 //! of an earlier receive of its rank ([`RequestRef::spend`]): it takes its message at once, or lines up.
 
 use crate::P2p;
-use crate::messages::{Here, receive_directly, receive_or_wait, take};
+use crate::direct::receive_directly;
+use crate::messages::{Here, receive_or_wait, take};
 use crate::operation::{Kind, Operation};
 pub use crate::outbox::{LONGEST, send_short as send};
 use crate::state::post_receive;

@@ -3,6 +3,7 @@
 use crate::P2p;
 use crate::kept;
 use crate::outbox::{self, LONGEST};
+use crate::protocol::pieces::{self, PIECES_FROM};
 use crate::protocol::types::Compared;
 use crate::protocol::{Block, Mark, Payload, marked};
 use crate::ring::{Header, PAYLOAD_MAX, PayloadKind};
@@ -67,10 +68,7 @@ pub(crate) unsafe fn send_block(
     let from = buffer.contiguous().unwrap_or(buffer.base);
     if let Some(data) = claim.of::<P2p>().kept.take(heap, bytes, from) {
         // SAFETY: the block is ours and has room; the caller's promise.
-        return unsafe {
-            datatype::pack(buffer, 0, data, bytes);
-            post_kept(claim, data, bytes, to, envelope)
-        };
+        return unsafe { send_kept(claim, buffer, data, to, envelope) };
     }
     // An address of its own also for a message of no bytes: its ends are known by it.
     let block = claim
@@ -132,25 +130,30 @@ unsafe fn post_block(
     }
 }
 
-/// Sends `bytes` packed bytes in a kept block, which is given back also in case of an error.
+/// [`send`] in a kept block, which is given back also in case of an error.
 ///
 /// # Safety
-/// `data` came from [`kept::Kept::take`] and holds `bytes` bytes.
-unsafe fn post_kept(
+/// As for [`send`]; `data` came from [`kept::Kept::take`] and has room for the message.
+unsafe fn send_kept(
     claim: &mut Claim<'_>,
+    buffer: Buffer<'_>,
     data: *mut u8,
-    bytes: u64,
     to: LocalRank,
     envelope: Envelope,
 ) -> Result<(), EngineError> {
+    let bytes = buffer.bytes();
     let payload = Block {
         data,
         bytes,
         mark: Mark::sent(claim, bytes, to, envelope),
     };
     let header = Header::new(envelope, PayloadKind::Kept, size_of::<Block>());
-    // SAFETY: the payload is a plain value; a block that was not posted is still ours.
+    // SAFETY: the payload is a plain value; a block that was not posted is still ours; the caller's promise.
     unsafe {
+        if bytes >= PIECES_FROM && pieces::send(claim, buffer, &payload, header, to) {
+            return Ok(());
+        }
+        datatype::pack(buffer, 0, data, bytes);
         let posted = outbox::post(claim, to, header, (&raw const payload).cast());
         if posted.is_err() {
             kept::give_back(data);
@@ -169,7 +172,7 @@ pub(crate) unsafe fn receive(payload: &Payload<'_>, buffer: Buffer<'_>) -> Statu
     unsafe {
         match payload.header().kind {
             PayloadKind::Inline => receive_inline(payload, buffer),
-            _ => receive_other(*payload, buffer),
+            _ => receive_other(*payload, buffer, 0),
         }
     }
 }
@@ -184,7 +187,7 @@ pub(crate) unsafe fn receive_into(payload: &Payload<'_>, buffer: Buffer<'_>, sta
     unsafe {
         match payload.header().kind {
             PayloadKind::Inline => *status = receive_inline(payload, buffer),
-            _ => *status = receive_other(*payload, buffer),
+            _ => *status = receive_other(*payload, buffer, 0),
         }
     }
 }
@@ -212,14 +215,15 @@ pub(crate) unsafe fn receive_inline(payload: &Payload<'_>, buffer: Buffer<'_>) -
     }
 }
 
-/// The same for a message that is not inline.
+/// The same for a message that is not inline, and of which `done` bytes are in the buffer, as
+/// [`pieces::receive_early`] says.
 ///
 /// # Safety
 /// As for [`receive`].
 ///
 /// By value: a reference would have the fast path write the payload's place to memory.
 #[inline(never)]
-unsafe fn receive_other(payload: Payload<'_>, buffer: Buffer<'_>) -> Status {
+pub(crate) unsafe fn receive_other(payload: Payload<'_>, buffer: Buffer<'_>, done: u64) -> Status {
     let header = payload.header();
     let capacity = buffer.bytes();
     // SAFETY: the caller's promise; the kind names the payload's type.
@@ -230,7 +234,7 @@ unsafe fn receive_other(payload: Payload<'_>, buffer: Buffer<'_>) -> Status {
         let compared = (header.kind == PayloadKind::Compared).then(|| payload.value::<Compared>());
         let block = compared.map_or_else(|| payload.value::<Block>(), |it| it.block);
         let bytes = block.bytes.min(capacity);
-        datatype::unpack(buffer, 0, block.data, bytes);
+        datatype::unpack(buffer, done, block.data.add(done as usize), bytes - done);
         take_lines(block.data, bytes as usize);
         block.mark.came(block.bytes, header.envelope());
         match header.kind {

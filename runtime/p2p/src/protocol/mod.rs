@@ -16,6 +16,7 @@ pub mod eager;
 pub(crate) mod handover;
 pub(crate) mod jobs;
 pub(crate) mod marked;
+pub(crate) mod pieces;
 pub(crate) mod relayed;
 pub mod rendezvous;
 pub(crate) mod types;

@@ -91,6 +91,67 @@ mod models {
         });
     }
 
+    /// A ring of which so many cells were used, each of the first lap.
+    fn ring_used(cells: u64) -> Arc<Ring> {
+        let ring = empty_ring();
+        for position in 0..cells {
+            // SAFETY: no other thread knows the ring.
+            unsafe {
+                assert!(ring.push(header(0, 1), [0].as_ptr()));
+                let front = ring.front().expect("a message");
+                let _ = front.pop();
+            }
+            assert!(position < CELLS);
+        }
+        ring
+    }
+
+    /// Pieces that are told of are there, in this lap and in the next one, and a message of pieces comes whole.
+    #[test]
+    fn pieces_are_seen_whole() {
+        model(|| {
+            let ring = ring_used(CELLS - 1);
+            let data: Arc<[[UnsafeCell<i32>; 2]; 2]> = Arc::new(core::array::from_fn(|_| {
+                core::array::from_fn(|_| UnsafeCell::new(0))
+            }));
+            let producer = {
+                let (ring, data) = (Arc::clone(&ring), Arc::clone(&data));
+                thread::spawn(move || {
+                    for (tag, pieces) in (1..).zip(data.iter()) {
+                        // SAFETY: this thread is the producer, and writes pieces before it tells of them.
+                        unsafe {
+                            let coming = ring.begin(header(tag, 1), [9].as_ptr());
+                            let coming = coming.expect("there is room");
+                            pieces[0].with_mut(|it| *it = tag);
+                            coming.tell(1);
+                            pieces[1].with_mut(|it| *it = tag);
+                            coming.show();
+                        }
+                    }
+                })
+            };
+            for (tag, pieces) in (1..).zip(data.iter()) {
+                // SAFETY: the pieces are there.
+                let seen = |piece: usize| unsafe { pieces[piece].with(|it| *it) };
+                loop {
+                    // SAFETY: this thread is the consumer.
+                    let (coming, front) = unsafe { (ring.coming(), ring.front()) };
+                    if let Some((coming, told)) = coming {
+                        assert_eq!((coming.header.tag, told, seen(0)), (tag, 1, tag));
+                    }
+                    if let Some(front) = front {
+                        assert_eq!(front.header.tag, tag);
+                        assert_eq!([seen(0), seen(1)], [tag; 2]);
+                        let _ = front.pop();
+                        break;
+                    }
+                    thread::yield_now();
+                }
+            }
+            producer.join().expect("the producer ends");
+        });
+    }
+
     /// A producer that finds no room either sees room when it starves, or is told.
     #[test]
     fn a_starving_producer_is_not_forgotten() {
@@ -173,6 +234,54 @@ mod threads {
                 pass(&ring, cells);
             }
         }
+    }
+
+    /// Sends a message that is told of piece by piece.
+    fn pass_pieces(ring: &Ring, tag: i32) {
+        let (sent, mut received) = ([7; 8], [0; 8]);
+        // SAFETY: this thread is the producer and the consumer.
+        unsafe {
+            let begun = ring.begin(header(tag, 8), sent.as_ptr());
+            let begun = begun.expect("there is room");
+            assert!(ring.coming().is_none() && ring.front().is_none());
+            for pieces in 1..=pieces::PIECES_MAX {
+                begun.tell(pieces);
+                let (coming, told) = ring.coming().expect("a message that is written");
+                assert_eq!((coming.header, told), (header(tag, 8), pieces));
+                coming.read(received.as_mut_ptr());
+                assert_eq!(sent, received);
+                assert!(
+                    ring.is_empty() && ring.front().is_none(),
+                    "it is not there yet"
+                );
+            }
+            begun.show();
+            assert!(ring.coming().is_none(), "it is complete");
+            assert_eq!(ring.front().expect("a message").header.tag, tag);
+            let _ = ring.front().expect("a message").pop();
+            assert!(ring.coming().is_none() && ring.front().is_none());
+        }
+    }
+
+    /// Counts of pieces are told from laps wherever these stand, also where their upper bits change.
+    #[test]
+    fn pieces_are_told_in_every_lap() {
+        for lap in [0, (1 << 29) - 2, (5 << 29) - 2, (1 << 32) - 2] {
+            let ring = ring_at(CELLS * lap);
+            for tag in 0..3 * CELLS as i32 {
+                pass_pieces(&ring, tag);
+                pass(&ring, 1);
+            }
+        }
+    }
+
+    /// What was begun and never shown is as if it had not been.
+    #[test]
+    fn a_message_that_was_given_up_leaves_nothing() {
+        let ring = empty_ring();
+        // SAFETY: this thread is the producer.
+        drop(unsafe { ring.begin(header(1, 8), [1; 8].as_ptr()) });
+        pass(&ring, 1);
     }
 
     fn bytes(length: usize, seed: usize) -> Vec<u8> {

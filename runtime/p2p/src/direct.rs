@@ -1,0 +1,110 @@
+//! Receives that wait for one message, and poll for it before they make or post a request.
+//!
+//! Whoever polls here holds its rank's claim, so nobody else takes messages out of its rings meanwhile. That allows it
+//! to copy what has [come of a message](crate::ring::pieces) that is still being written.
+
+use crate::P2p;
+use crate::matching::Want;
+use crate::operation::Operation;
+use crate::poll;
+use crate::protocol::{Payload, eager, pieces};
+use crate::ring::PayloadKind;
+use crate::state::{awaits_help, is_quiet};
+use cohort_base::sync::pause;
+use cohort_base::{LocalRank, Peer};
+use cohort_core::claim::Claim;
+use cohort_core::message::{Source, Status};
+use cohort_core::request::RequestRef;
+use cohort_core::subsystem::Need;
+use cohort_datatype::Buffer;
+
+/// Polls of a blocking receive for its message alone, when every rank has a CPU.
+pub(crate) const DIRECT_POLLS: u32 = 400;
+
+/// The fast path of a blocking receive: when nothing else could match, it polls the sender's ring
+/// for a while and delivers without a request. `None`: the long way is needed.
+///
+/// # Safety
+/// The buffer is writable.
+#[inline(always)]
+pub(crate) unsafe fn receive_directly(
+    claim: &mut Claim<'_>,
+    sender: LocalRank,
+    want: &Want,
+    buffer: Buffer<'_>,
+) -> Option<Status> {
+    let rank = claim.rank();
+    let state = claim.of::<P2p>();
+    if !state.posted.is_empty() || !state.unexpected.is_empty() || !is_quiet(claim) {
+        return None;
+    }
+    let ring = rank.shared::<P2p>().inbox.ring(sender)?;
+    let polls = if rank.polls_directly() {
+        DIRECT_POLLS
+    } else {
+        1
+    };
+    let mut early = 0;
+    for _ in 0..polls {
+        // SAFETY: we hold the claim, so we are the consumer; the buffer is writable.
+        let Some(front) = (unsafe { ring.front() }) else {
+            early = unsafe { pieces::receive_early(ring, want, &buffer, early) };
+            pause();
+            continue;
+        };
+        let header = front.header;
+        if header.kind == PayloadKind::Offer || !want.takes(&header.envelope()) {
+            return None;
+        }
+        let payload = Payload::Ring(&front);
+        // SAFETY: the caller's promise; the message is no offer, and it is the one that came early.
+        let status = unsafe {
+            match early {
+                0 => eager::receive(&payload, buffer),
+                _ => eager::receive_other(payload, buffer, early),
+            }
+        };
+        if front.pop() {
+            rank.node().rank(sender).notify(rank, Some(Need::Message));
+        }
+        return Some(status);
+    }
+    None
+}
+
+/// Looks for the message of a receive that was started, in a call that waits for it alone: polls its sender's ring for
+/// a while, as a blocking receive does. Says whether the receive is complete. For the rank's own task.
+pub fn await_briefly(request: &RequestRef, from: Source) -> bool {
+    if request.is_complete() {
+        return true;
+    }
+    let (Some(receive), Some(peer)) = (Operation::of(request), sender_of(from)) else {
+        return false;
+    };
+    // SAFETY: the request is not released.
+    let rank = unsafe { receive.as_ref() }.request.owner();
+    if !rank.polls_directly() || rank.node().local(peer).is_none() {
+        return false;
+    }
+    let mut claim = rank.enter();
+    if claim.of::<P2p>().posted.count() != 1 || awaits_help(&mut claim) {
+        return false;
+    }
+    for _ in 0..DIRECT_POLLS {
+        // SAFETY: a receive of the claimed rank that is not released.
+        unsafe { poll::pull_for(&mut claim, Some(peer), receive.as_ptr()) };
+        if request.is_complete() {
+            return true;
+        }
+        pause();
+    }
+    false
+}
+
+/// The only sender whose messages fit, if there is only one.
+pub fn sender_of(from: Source) -> Option<Peer> {
+    match from {
+        Source::Any => None,
+        Source::Rank { peer, .. } => Some(peer),
+    }
+}
