@@ -15,7 +15,7 @@ use super::Refusal;
 use super::ask::{Ask, Wanted};
 use super::host_list::{self, Host, Launcher, Named};
 use super::topology::Level;
-use cohort_base::settings::nearest;
+use cohort_base::settings::{TABLE, nearest};
 use cohort_manager::Place;
 use cohort_manager::wireup::Numbering;
 use std::ffi::{OsStr, OsString};
@@ -581,7 +581,19 @@ fn unknown(option: &str, name: &str) -> Refusal {
             };
             format!("; did you mean {dashes}{near}?")
         }
-        None => "; see pip-exec --help=all".to_owned(),
+        None => match setting_named(name) {
+            Some(setting) => {
+                format!("; set {setting} in the environment, or with -genv {setting} VALUE")
+            }
+            None => "; see pip-exec --help=all".to_owned(),
+        },
     };
     Refusal::new(format!("unknown option {option}{hint}"))
+}
+
+/// The setting of the environment that an option like `--progress` means.
+fn setting_named(name: &str) -> Option<&'static str> {
+    let name = name.to_uppercase().replace('-', "_");
+    let mut settings = TABLE.iter().map(|row| row.name);
+    settings.find(|setting| setting.strip_prefix("COHORT_") == Some(&name))
 }

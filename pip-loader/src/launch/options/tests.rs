@@ -71,6 +71,8 @@ fn refusals_name_what_is_valid() {
     assert!(refusal("-n").contains("needs a value"));
     assert!(refusal("--tiemout 3 p").contains("did you mean --timeout?"));
     assert!(refusal("-genvs A 1 p").contains("did you mean -genv?"));
+    assert!(refusal("--progress=none p").contains("set COHORT_PROGRESS in the environment"));
+    assert!(refusal("-eager-max 1K p").contains("-genv COHORT_EAGER_MAX VALUE"));
     let levels = "none, hwthread, core, l3cache, numa, socket, board, not \"l2\"";
     assert!(refusal("--bind-to l2 p").contains(levels));
     assert!(refusal("--map-by Core p").contains("core, l3cache, numa, socket, board, node"));
