@@ -1,6 +1,6 @@
 // Messages of 7 to 17 KB whose receiver waits while they are written come whole: with other tags before them, to
-// buffers that are too short, with gaps, from anybody, in bursts beyond the ring, and between threads. What stands behind a
-// message in its buffer stays as it is.
+// buffers that are too short, with gaps, from anybody, in bursts beyond the ring, and between threads. What stands
+// behind a message in its buffer stays as it is.
 //# ranks: 2 3
 //# progress: none steal thread
 #include "check.h"
