@@ -48,6 +48,7 @@ pub(crate) unsafe fn receive_directly(
     for _ in 0..polls {
         // SAFETY: we hold the claim, so we are the consumer; the buffer is writable.
         let Some(front) = (unsafe { ring.front() }) else {
+            // SAFETY: as above.
             early = unsafe { pieces::receive_early(ring, want, &buffer, early) };
             pause();
             continue;

@@ -64,9 +64,11 @@ pub(crate) unsafe fn receive_early(
     // SAFETY: the caller's promise.
     match unsafe { ring.coming() } {
         None => done,
-        Some((front, pieces)) => unsafe {
-            receive_pieces(Payload::Ring(&front), u64::from(pieces), want, buffer, done)
-        },
+        Some((front, pieces)) => {
+            let payload = Payload::Ring(&front);
+            // SAFETY: the caller's promise; the ring says how many pieces are there.
+            unsafe { receive_pieces(payload, u64::from(pieces), want, buffer, done) }
+        }
     }
 }
 
