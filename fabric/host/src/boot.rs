@@ -360,9 +360,12 @@ unsafe extern "C" fn dead_node(handle: *mut c_void, dead: *mut DeadNode) -> i32 
     1
 }
 
-unsafe extern "C" fn close(handle: *mut c_void) {
+unsafe extern "C" fn close(handle: *mut c_void, failed: i32) {
     // SAFETY: the handle came from `open` and is not used again.
-    drop(unsafe { Box::from_raw(handle.cast::<OpenNetwork>()) });
+    let mut open = unsafe { Box::from_raw(handle.cast::<OpenNetwork>()) };
+    if failed != 0 {
+        open.network.give_up();
+    }
 }
 
 #[cfg(test)]

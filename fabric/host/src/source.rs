@@ -89,6 +89,9 @@ pub trait NodeNetwork: Debug {
     /// The numbers `first..=last` of descriptors that ranks inherit, if they do.
     fn descriptors(&self) -> Option<(i32, i32)>;
 
+    /// The job has failed: nobody needs what was sent, so the end of this value waits no longer than a moment for it.
+    fn give_up(&mut self) {}
+
     /// The transport, for ranks.
     ///
     /// # Safety

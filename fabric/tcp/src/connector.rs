@@ -35,6 +35,9 @@ const MOVE_PERIOD: Duration = Duration::from_millis(1);
 /// How long to wait for a lock until its holder is taken for dead.
 const LOCK_TIME: Duration = Duration::from_secs(1);
 
+/// How long the last words of a job that has failed may take.
+const FAREWELL: Duration = Duration::from_millis(100);
+
 /// How long it goes on after it was asked.
 const MOVE_TIME: Duration = Duration::from_millis(50);
 
@@ -47,6 +50,8 @@ pub struct Connector {
     addresses: Vec<SocketAddr>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
+    /// How long last words may take: they wait for other nodes' ranks to read.
+    patience: Duration,
 }
 
 impl Connector {
@@ -68,6 +73,7 @@ impl Connector {
             listeners.push(Listener { socket, place });
         }
         Ok(Self {
+            patience: shared.node.job.timeout,
             shared,
             listeners,
             addresses,
@@ -119,12 +125,17 @@ impl Drop for Connector {
 }
 
 impl Connector {
+    /// The job has failed: whoever does not read at once need not hear the last words.
+    pub fn give_up(&mut self) {
+        self.patience = FAREWELL;
+    }
+
     /// Says the last words, and waits until they have arrived: a socket that is closed with something unread drops
     /// what it has not sent. A node that does not read keeps this one no longer than it may be silent. False if a
     /// rail's lock is not to be had: a rank was killed that had it, so there is nothing to say.
     fn take_leave(&self) -> bool {
         let caller = self.shared.root();
-        let until = Instant::now() + self.shared.node.job.timeout;
+        let until = Instant::now() + self.patience;
         loop {
             let mut has_arrived = true;
             for rail in &self.shared.rails {

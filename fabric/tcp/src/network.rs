@@ -415,6 +415,10 @@ impl NodeNetwork for TcpNetwork {
         self.shared.processes.inherited()
     }
 
+    fn give_up(&mut self) {
+        self.connector.give_up();
+    }
+
     unsafe fn record(&self) -> record::Network {
         // SAFETY: the caller's promise.
         record::Network::of(unsafe { &*std::ptr::from_ref(self) })

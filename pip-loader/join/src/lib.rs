@@ -214,7 +214,7 @@ extern "C" fn leave_at_exit() {
         && registered.rank.abort.load(Ordering::Acquire) == 0
     {
         // SAFETY: the one rank of this node uses MPI no more.
-        unsafe { registered.network.close() };
+        unsafe { registered.network.close(false) };
         if !registered.has_left {
             take_leave(registered.manager.as_mut(), registered.guardian.as_ref());
         }

@@ -192,13 +192,13 @@ impl Network {
         (found == 1).then_some(dead)
     }
 
-    /// Ends the network.
+    /// Ends the network. If the job has not failed, what was sent arrives first.
     ///
     /// # Safety
     /// Nobody uses [`Network::record`] any more: all ranks have ended.
-    pub unsafe fn close(self) {
+    pub unsafe fn close(self, has_failed: bool) {
         // SAFETY: an open handle, which this value was the only one to hold.
-        unsafe { (self.api.close)(self.handle) };
+        unsafe { (self.api.close)(self.handle, has_failed.into()) };
     }
 }
 

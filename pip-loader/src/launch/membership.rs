@@ -320,9 +320,14 @@ impl Membership {
     /// Tells the other nodes and the manager how this node's part has ended: a failure ends the whole job.
     /// Call when no rank runs.
     pub fn leave(&mut self, status: i32) {
+        let has_failed = status != 0;
+        if has_failed {
+            // Before the ends of this node's connections tell the others less.
+            self.tell(status);
+        }
         if let Some(network) = self.network.take() {
             // SAFETY: no rank runs, by the caller's word, and the root uses no network.
-            unsafe { network.close() };
+            unsafe { network.close(has_failed) };
         }
         self.tell(status);
         if status != 0 && self.line_is_down() {

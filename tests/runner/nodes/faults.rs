@@ -57,6 +57,8 @@ pub fn trials() -> Vec<Trial> {
             trials.push(trial(killed, move || killed_node(work, network)));
         }
         let suffix = network.suffix();
+        let name = format!("nodes/a job that fails waits for no reader{suffix}");
+        trials.push(trial(name, move || unread(network)));
         let of_silence: [(&str, Fault); 3] = [
             ("ranks that compute are not missed", computing),
             ("a node that is stopped is missed in time", |network| {
@@ -177,6 +179,20 @@ fn computing(network: Network) -> Outcome {
     }
     let (job, _sign) = computing_job(&hosts, "12")?;
     job.run()?.expect_code(0)?.expect_text("all came")?;
+    Ok(())
+}
+
+/// What a rank has sent to one that computes keeps nobody from ending when the job fails.
+fn unread(network: Network) -> Outcome {
+    let hosts = Hosts::new(2)?.over(network);
+    let source = place::root().join("tests/programs/tools/unread.c");
+    let name = format!("nodes-unread-{}", hosts.name());
+    let program = programs::compile_as(&name, &source, Abi::Mpi5, &[])?;
+    for (how, code) in [(None, 3), (Some("crash"), 128 + Signal::ABORT.as_raw())] {
+        // A third of the time for which a node may be silent.
+        let job = hosts.pip_exec("1")?.seconds(10);
+        job.arg(&program).args(how).run()?.expect_code(code)?;
+    }
     Ok(())
 }
 
