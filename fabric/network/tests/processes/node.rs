@@ -187,7 +187,7 @@ impl Node {
     /// Ends the network.
     pub fn close(self) {
         // SAFETY: the handle is not used again.
-        unsafe { (self.api.close)(self.handle) };
+        unsafe { (self.api.close)(self.handle, 0) };
     }
 }
 
