@@ -7,7 +7,7 @@
 use crate::P2p;
 use crate::inbox::Waiting;
 use crate::ring::pieces::Coming;
-use crate::ring::{HEAD_PAYLOAD, Header, PayloadKind, Ring};
+use crate::ring::{HEAD_PAYLOAD, Header, PayloadKind, Ring, SHORT};
 use crate::state::outbox_to;
 use cohort_base::LocalRank;
 use cohort_core::claim::Claim;
@@ -59,6 +59,15 @@ pub(crate) unsafe fn post(
 /// Bytes of the longest message that [`send_short`] takes.
 pub const LONGEST: usize = HEAD_PAYLOAD;
 
+/// What the sender of a short message does afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// It may send more at once: the call does not block.
+    More,
+    /// Nobody knows.
+    Anything,
+}
+
 /// Sends `bytes` bytes to a rank of this node, at most [`LONGEST`]. `false`: nothing was done.
 ///
 /// # Safety
@@ -70,16 +79,19 @@ pub unsafe fn send_short(
     bytes: usize,
     to: LocalRank,
     envelope: Envelope,
+    then: Then,
 ) -> bool {
     let outbox = outbox_to(claim, to);
     let header = Header::new(envelope, PayloadKind::Inline, bytes);
     // SAFETY: outboxes belong to the claim's holder, rings live as long as the node; the caller's promise for the data.
     let is_sent = unsafe {
-        (*outbox).first.is_null()
-            && (*outbox)
-                .ring
-                .as_ref()
-                .is_some_and(|ring| ring.push_one(header, data))
+        match (*outbox).ring.as_ref() {
+            Some(ring) if (*outbox).first.is_null() => match then {
+                Then::More if bytes <= SHORT => ring.push_half(header, data),
+                _ => ring.push_one(header, data),
+            },
+            _ => false,
+        }
     };
     if is_sent {
         let rank = claim.rank();

@@ -28,7 +28,7 @@
 //! *A starving producer is told.* It raises `starving`, fences, and looks at `published` again;
 //! the consumer publishes, fences, and looks at `starving`. One of them sees the other.
 //!
-//! `pieces.rs` adds messages that their receiver sees while they are written.
+//! `pieces.rs` adds messages that their receiver sees while they are written, `pairs.rs` two messages in a cell.
 //!
 //! The producer is whoever holds the sending rank's claim, the consumer whoever holds the
 //! receiving rank's; the claims order the accesses of successive holders to `tail` and `head`.
@@ -42,6 +42,8 @@ use core::mem::MaybeUninit;
 use cell::UnsafeCell;
 #[cfg(loom)]
 use loom::cell::UnsafeCell;
+pub use pairs::SHORT;
+use pairs::{FOLLOWS, HALF, Place};
 
 /// Cells of a ring.
 #[cfg(not(loom))]
@@ -66,8 +68,11 @@ const _: () = assert!(CELLS - PUBLISH_EVERY + 1 >= MESSAGE_CELLS);
 /// Bytes behind a cell's turn.
 const BODY: usize = 60;
 
+/// Bytes of a header.
+const HEADER: usize = size_of::<Header>();
+
 /// Bytes of payload in a head cell.
-pub const HEAD_PAYLOAD: usize = BODY - size_of::<Header>();
+pub const HEAD_PAYLOAD: usize = BODY - HEADER;
 
 /// The longest payload of one message.
 pub const PAYLOAD_MAX: usize = HEAD_PAYLOAD + (MESSAGE_CELLS as usize - 1) * BODY;
@@ -160,12 +165,41 @@ struct Body(UnsafeCell<[MaybeUninit<u8>; BODY]>);
 struct Slot {
     turn: AtomicU32,
     body: Body,
+    /// Elsewhere the second half of the cache line, which the body covers.
+    #[cfg(loom)]
+    second: (AtomicU32, Body),
+}
+
+impl Slot {
+    /// The body of a half, and where in it that begins.
+    #[inline(always)]
+    fn half(&self, is_second: bool) -> (&Body, usize) {
+        #[cfg(loom)]
+        if is_second {
+            return (&self.second.1, 0);
+        }
+        (&self.body, if is_second { HALF } else { 0 })
+    }
+
+    /// The turn of the second half. Nobody uses it while a message of more than half a cell is there.
+    #[inline(always)]
+    fn second_turn(&self) -> &AtomicU32 {
+        #[cfg(loom)]
+        return &self.second.0;
+        #[cfg(not(loom))]
+        self.body.0.with(|body| {
+            // SAFETY: inside the body, which is made of cells, and aligned as the slot is.
+            unsafe { &*body.cast::<u8>().add(HALF - size_of::<u32>()).cast() }
+        })
+    }
 }
 
 /// What only the producer touches.
 struct Producer {
     tail: UnsafeCell<u64>,
     seen: UnsafeCell<u64>,
+    /// The second half of the last cell is for the next message, if that is short.
+    is_open: UnsafeCell<bool>,
 }
 
 /// What the consumer writes.
@@ -173,6 +207,8 @@ struct Consumer {
     head: UnsafeCell<u64>,
     published: AtomicU64,
     starving: AtomicU32,
+    /// Only the first half of the cell at the head is read, and another message may follow there.
+    is_behind: UnsafeCell<bool>,
 }
 
 /// One ring. All-zero memory is an empty ring.
@@ -193,6 +229,10 @@ pub struct Front<'ring> {
     head: u64,
     /// Its header.
     pub header: Header,
+    /// It is in the second half of its cell.
+    is_second: bool,
+    /// Another one may follow in this cell.
+    may_follow: bool,
 }
 
 #[inline(always)]
@@ -219,15 +259,17 @@ impl Ring {
         debug_assert!(length <= PAYLOAD_MAX);
         // SAFETY: the caller is the producer.
         unsafe {
+            if cells == 1 {
+                return self.push_one(header, payload);
+            }
             let tail = self.producer.tail.with(|tail| *tail);
             if !self.has_room(tail, cells) {
                 return false;
             }
-            if cells > 1 {
-                self.write_rest(tail, payload, length);
-            }
-            self.publish(tail, header, payload, length.min(HEAD_PAYLOAD));
+            self.write_rest(tail, payload, length);
+            self.publish(tail, header, payload, HEAD_PAYLOAD);
             self.producer.tail.with_mut(|it| *it = tail + cells);
+            self.producer.is_open.with_mut(|it| *it = false);
         }
         true
     }
@@ -247,6 +289,7 @@ impl Ring {
             }
             self.publish(tail, header, payload, usize::from(header.payload));
             self.producer.tail.with_mut(|it| *it = tail + 1);
+            self.producer.is_open.with_mut(|it| *it = false);
         }
         true
     }
@@ -258,22 +301,30 @@ impl Ring {
     #[inline(always)]
     unsafe fn publish(&self, tail: u64, header: Header, payload: *const u8, length: usize) {
         // SAFETY: the caller's promise.
-        unsafe { self.write_head(tail, header, payload, length) };
+        unsafe { self.write_half(tail, false, header, payload, length) };
         self.show(tail);
     }
 
-    /// Writes the head cell of a message.
+    /// Writes the head cell of a message, or the second half of a cell.
     ///
     /// # Safety
-    /// As for [`Ring::publish`].
+    /// As for [`Ring::publish`]; or that half is free, and the message fits in it.
     #[inline(always)]
-    unsafe fn write_head(&self, tail: u64, header: Header, payload: *const u8, length: usize) {
-        self.slot(tail).body.0.with_mut(|body| {
-            let body = body.cast::<u8>();
+    unsafe fn write_half(
+        &self,
+        position: u64,
+        is_second: bool,
+        header: Header,
+        payload: *const u8,
+        length: usize,
+    ) {
+        let (body, from) = self.slot(position).half(is_second);
+        body.0.with_mut(|body| {
             // SAFETY: the caller's promise.
             unsafe {
+                let body = body.cast::<u8>().add(from);
                 body.cast::<Header>().write(header);
-                copy_short(payload, body.add(size_of::<Header>()), length);
+                copy_short(payload, body.add(HEADER), length);
             }
         });
     }
@@ -346,9 +397,14 @@ impl Ring {
     #[inline(always)]
     pub unsafe fn is_empty(&self) -> bool {
         // SAFETY: the caller is the consumer.
-        let head = unsafe { self.consumer.head.with(|head| *head) };
-        // Relaxed: who finds one looks at it by `front`.
-        self.slot(head).turn.load(Ordering::Relaxed) != lap(head)
+        unsafe {
+            if self.consumer.is_behind.with(|it| *it) {
+                return self.is_empty_behind();
+            }
+            let head = self.consumer.head.with(|head| *head);
+            // Relaxed: who finds one looks at it by `front`.
+            self.slot(head).turn.load(Ordering::Relaxed) != lap(head)
+        }
     }
 
     /// The oldest message, if there is one.
@@ -358,33 +414,50 @@ impl Ring {
     #[inline]
     pub unsafe fn front(&self) -> Option<Front<'_>> {
         // SAFETY: the caller is the consumer.
-        let head = unsafe { self.consumer.head.with(|head| *head) };
-        let slot = self.slot(head);
-        // Acquire pairs with the Release in `push`.
-        if slot.turn.load(Ordering::Acquire) != lap(head) {
+        unsafe {
+            match self.consumer.is_behind.with(|it| *it) {
+                true => self.front_behind(),
+                false => self.first(self.consumer.head.with(|head| *head)),
+            }
+        }
+    }
+
+    /// The message in this cell at the head, if it is there.
+    ///
+    /// # Safety
+    /// As for [`Ring::front`].
+    #[inline(always)]
+    unsafe fn first(&self, head: u64) -> Option<Front<'_>> {
+        // Acquire pairs with the Release in `show`.
+        if self.slot(head).turn.load(Ordering::Acquire) != lap(head) {
             return None;
         }
         // SAFETY: the turn says that the producer wrote a header, and does not touch the cell
         // before it was popped and published.
-        let header = unsafe { self.header_at(head) };
-        Some(Front {
-            ring: self,
-            head,
-            header,
-        })
+        Some(unsafe { self.front_at(head, false) })
     }
 }
 
 impl Ring {
-    /// The header of the message whose first cell this is.
+    /// The message whose first cell this is, or which is in the second half of it.
     ///
     /// # Safety
-    /// The caller is the consumer, and the cell's turn says that a header is there.
+    /// The caller is the consumer, and the turn says that a header is there.
     #[inline(always)]
-    unsafe fn header_at(&self, head: u64) -> Header {
-        let body = &self.slot(head).body.0;
+    unsafe fn front_at(&self, head: u64, is_second: bool) -> Front<'_> {
+        let (body, from) = self.slot(head).half(is_second);
         // SAFETY: the caller's promise.
-        body.with(|body| unsafe { body.cast::<Header>().read() })
+        let mut header =
+            (body.0).with(|body| unsafe { body.cast::<u8>().add(from).cast::<Header>().read() });
+        let may_follow = header.payload & FOLLOWS != 0;
+        header.payload &= !FOLLOWS;
+        Front {
+            ring: self,
+            head,
+            header,
+            is_second,
+            may_follow,
+        }
     }
 }
 
@@ -399,9 +472,10 @@ impl Front<'_> {
     pub unsafe fn read(&self, out: *mut u8) {
         let length = usize::from(self.header.payload);
         let head = length.min(HEAD_PAYLOAD);
-        self.ring.slot(self.head).body.0.with(|body| {
+        let (body, from) = self.ring.slot(self.head).half(self.is_second);
+        body.0.with(|body| {
             // SAFETY: the header's promise, and the caller's.
-            unsafe { copy_short(body.cast::<u8>().add(size_of::<Header>()), out, head) };
+            unsafe { copy_short(body.cast::<u8>().add(from + HEADER), out, head) };
         });
         if length > HEAD_PAYLOAD {
             // SAFETY: the caller's promise.
@@ -427,8 +501,17 @@ impl Front<'_> {
     #[must_use]
     pub fn pop(self) -> bool {
         let consumer = &*self.ring.consumer;
+        if self.may_follow || self.is_second {
+            // SAFETY: a `Front` is made by the consumer only.
+            consumer
+                .is_behind
+                .with_mut(|it| unsafe { *it = self.may_follow });
+            if self.may_follow {
+                return false;
+            }
+        }
         let head = self.head + self.header.cells();
-        // SAFETY: a `Front` is made by the consumer only.
+        // SAFETY: as above.
         consumer.head.with_mut(|it| unsafe { *it = head });
         // Relaxed: only the consumer writes it.
         if head - consumer.published.load(Ordering::Relaxed) < PUBLISH_EVERY {
@@ -498,6 +581,7 @@ mod cell {
     }
 }
 
+mod pairs;
 pub mod pieces;
 
 #[cfg(test)]

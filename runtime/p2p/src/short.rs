@@ -9,7 +9,7 @@ use crate::P2p;
 use crate::direct::receive_directly;
 use crate::messages::{Here, receive_or_wait, take};
 use crate::operation::{Kind, Operation};
-pub use crate::outbox::{LONGEST, send_short as send};
+pub use crate::outbox::{LONGEST, Then, send_short as send};
 use crate::state::post_receive;
 use crate::want::Want;
 use cohort_base::{LocalRank, Peer};

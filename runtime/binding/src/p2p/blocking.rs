@@ -8,6 +8,7 @@ use crate::passed::{Buffer, StatusOut};
 use crate::process::buffers::Owners;
 use crate::status::{failure_of, neutral_status};
 use cohort_abi::{Abi, Count, Handle, neutral};
+use cohort_engine::short::Then;
 use cohort_engine::{SendMode, Status};
 use core::ffi::c_int;
 
@@ -38,7 +39,7 @@ pub fn send<A: Abi, C: Count>(
     tag: c_int,
     comm: A::Comm,
 ) -> Outcome<()> {
-    match short::send(call, &buffer, (to, tag), comm) {
+    match short::send(call, &buffer, (to, tag), comm, Then::Anything) {
         true => Ok(()),
         false => long_send(call, buffer, to, tag, comm),
     }

@@ -154,7 +154,16 @@ impl Outgoing {
         }
         let claim = &mut rank.enter();
         // SAFETY: checked arguments of a call, for which MPI promises that the buffer is readable; it is one run.
-        unsafe { short::send(claim, buffer.base, bytes as usize, to, self.envelope) }
+        unsafe {
+            short::send(
+                claim,
+                buffer.base,
+                bytes as usize,
+                to,
+                self.envelope,
+                short::Then::More,
+            )
+        }
     }
 
     /// Leaves the send to a dedicated worker; `None`: start it.

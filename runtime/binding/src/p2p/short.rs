@@ -73,6 +73,7 @@ pub(super) fn send<A: Abi, C: Count>(
     buffer: &Buffer<A, C>,
     (to, tag): (c_int, c_int),
     comm: A::Comm,
+    then: short::Then,
 ) -> bool {
     let Some(near) = Near::of(call, buffer, (to, tag), comm) else {
         return false;
@@ -88,7 +89,7 @@ pub(super) fn send<A: Abi, C: Count>(
     };
     let claim = &mut call.rank().enter();
     // SAFETY: the arguments of a call, for which MPI promises that the buffer is readable.
-    unsafe { short::send(claim, near.base, bytes, near.peer, envelope) }
+    unsafe { short::send(claim, near.base, bytes, near.peer, envelope, then) }
 }
 
 /// `MPI_Isend`; says whether it was done.
@@ -101,7 +102,7 @@ pub(super) fn isend<A: Abi, C: Count>(
     request: &Out<'_, A::Request>,
 ) -> bool {
     let is_direct = !request.is_null() && !offload::may_leave(call.rank());
-    if !is_direct || !send(call, buffer, place, comm) {
+    if !is_direct || !send(call, buffer, place, comm, short::Then::More) {
         return false;
     }
     request.write(A::Request::from_neutral(call.context(), SENT));

@@ -2,7 +2,7 @@
 
 use crate::P2p;
 use crate::kept;
-use crate::outbox::{self, LONGEST};
+use crate::outbox::{self, LONGEST, Then};
 use crate::protocol::pieces::{self, PIECES_FROM};
 use crate::protocol::types::Compared;
 use crate::protocol::{Block, Mark, Payload, marked};
@@ -38,7 +38,8 @@ pub unsafe fn send(
     unsafe {
         match buffer.contiguous() {
             Some(data)
-                if bytes <= LONGEST && outbox::send_short(claim, data, bytes, to, envelope) =>
+                if bytes <= LONGEST
+                    && outbox::send_short(claim, data, bytes, to, envelope, Then::Anything) =>
             {
                 Ok(())
             }

@@ -23,7 +23,7 @@
 //! * *No stale count*: the turn was the lap before, complete, and two laps in a row differ in their lowest bit.
 //! * *The front stays*: the consumer holds the receiver's claim from L1 to C3, so no other message becomes the front.
 
-use super::{Front, Header, Ring, lap};
+use super::{Front, Header, Place, Ring, lap};
 use cohort_base::sync::atomic::Ordering;
 
 /// Bits of a turn that count pieces.
@@ -34,6 +34,17 @@ const SHIFT: u32 = u32::BITS - COUNT_BITS;
 
 /// Pieces that can be told before the last one.
 pub const PIECES_MAX: u32 = (1 << COUNT_BITS) - 1;
+
+/// Whether a turn is of this lap: its message is there, or pieces of it are.
+#[inline(always)]
+pub(super) fn is_of(turn: u32, lap: u32) -> bool {
+    is_count(turn ^ lap)
+}
+
+#[inline(always)]
+fn is_count(mixed: u32) -> bool {
+    mixed << COUNT_BITS == 0
+}
 
 /// A message of one cell that is being written. Nobody sees it before [`Coming::tell`], or if it is dropped before.
 #[must_use]
@@ -55,7 +66,7 @@ impl Ring {
             if !self.has_room(tail, 1) {
                 return None;
             }
-            self.write_head(tail, header, payload, usize::from(header.payload));
+            self.write_half(tail, false, header, payload, usize::from(header.payload));
             Some(Coming { ring: self, tail })
         }
     }
@@ -68,19 +79,16 @@ impl Ring {
     #[inline(always)]
     pub unsafe fn coming(&self) -> Option<(Front<'_>, u32)> {
         // SAFETY: the caller is the consumer.
-        let head = unsafe { self.consumer.head.with(|head| *head) };
+        let Place::First(head) = (unsafe { self.place() }) else {
+            return None;
+        };
         // Acquire pairs with the Release in `tell`.
         let mixed = self.slot(head).turn.load(Ordering::Acquire) ^ lap(head);
-        if mixed == 0 || mixed << COUNT_BITS != 0 {
+        if mixed == 0 || !is_count(mixed) {
             return None;
         }
         // SAFETY: a count says that the producer wrote a header, and does not touch the cell before it is popped.
-        let header = unsafe { self.header_at(head) };
-        let front = Front {
-            ring: self,
-            head,
-            header,
-        };
+        let front = unsafe { self.front_at(head, false) };
         Some((front, mixed >> SHIFT))
     }
 }
@@ -102,8 +110,11 @@ impl Coming<'_> {
     #[inline]
     pub fn show(self) {
         self.ring.show(self.tail);
-        let tail = &self.ring.producer.tail;
+        let producer = &*self.ring.producer;
         // SAFETY: what was begun belongs to the producer.
-        tail.with_mut(|it| unsafe { *it = self.tail + 1 });
+        unsafe {
+            producer.tail.with_mut(|it| *it = self.tail + 1);
+            producer.is_open.with_mut(|it| *it = false);
+        }
     }
 }

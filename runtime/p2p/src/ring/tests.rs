@@ -27,15 +27,21 @@ mod models {
             producer: CacheLine(Producer {
                 tail: UnsafeCell::new(0),
                 seen: UnsafeCell::new(0),
+                is_open: UnsafeCell::new(false),
             }),
             consumer: CacheLine(Consumer {
                 head: UnsafeCell::new(0),
                 published: AtomicU64::new(0),
                 starving: AtomicU32::new(0),
+                is_behind: UnsafeCell::new(false),
             }),
             slots: core::array::from_fn(|_| Slot {
                 turn: AtomicU32::new(0),
                 body: Body(UnsafeCell::new([MaybeUninit::new(0); BODY])),
+                second: (
+                    AtomicU32::new(0),
+                    Body(UnsafeCell::new([MaybeUninit::new(0); BODY])),
+                ),
             }),
         })
     }
@@ -48,47 +54,63 @@ mod models {
     /// Messages of one and two cells go around the ring, in order and whole.
     #[test]
     fn messages_arrive_whole_and_in_order() {
+        model(|| pass(empty_ring(), 4, |tag| payload(tag, 1 + tag as usize % 2)));
+    }
+
+    /// So do short ones that share cells: the second has one of its own, and leaves half of the first one's empty.
+    #[test]
+    fn messages_that_share_cells_arrive_whole_and_in_order() {
         model(|| {
-            let ring = empty_ring();
-            let producer = {
-                let ring = Arc::clone(&ring);
-                thread::spawn(move || {
-                    for tag in 1..=4 {
-                        let data = payload(tag, 1 + tag as usize % 2);
-                        let (header, data) = (header(tag, data.len()), &data);
-                        // SAFETY: this thread is the producer.
-                        let push = || unsafe {
-                            match data.len() <= HEAD_PAYLOAD {
-                                true => ring.push_one(header, data.as_ptr()),
-                                false => ring.push(header, data.as_ptr()),
-                            }
-                        };
-                        while !push() {
-                            thread::yield_now();
-                        }
-                    }
-                })
-            };
-            for tag in 1..=4 {
-                let front = loop {
-                    // SAFETY: this thread is the consumer.
-                    let (is_empty, front) = unsafe { (ring.is_empty(), ring.front()) };
-                    match front {
-                        Some(front) => break front,
-                        None => assert!(is_empty, "what was seen does not go away"),
-                    }
-                    thread::yield_now();
-                };
-                let expected = payload(tag, 1 + tag as usize % 2);
-                assert_eq!(front.header, header(tag, expected.len()));
-                let mut data = std::vec![0; expected.len()];
-                // SAFETY: the buffer has the payload's length.
-                unsafe { front.read(data.as_mut_ptr()) };
-                assert_eq!(data, expected);
-                let _ = front.pop();
-            }
-            producer.join().expect("the producer ends");
+            pass(ring_used(CELLS - 1), 5, |tag| match tag {
+                2 => payload(tag, 1),
+                _ => std::vec![tag as u8],
+            });
         });
+    }
+
+    /// Sends messages with the tags from 1 on through a ring.
+    fn pass(ring: Arc<Ring>, last: i32, payload: fn(i32) -> std::vec::Vec<u8>) {
+        let producer = {
+            let ring = Arc::clone(&ring);
+            thread::spawn(move || {
+                for tag in 1..=last {
+                    let data = payload(tag);
+                    let (header, data) = (header(tag, data.len()), &data);
+                    // SAFETY: this thread is the producer.
+                    let push = || unsafe {
+                        match data.len() {
+                            length if length <= SHORT => ring.push_half(header, data.as_ptr()),
+                            length if length <= HEAD_PAYLOAD => {
+                                ring.push_one(header, data.as_ptr())
+                            }
+                            _ => ring.push(header, data.as_ptr()),
+                        }
+                    };
+                    while !push() {
+                        thread::yield_now();
+                    }
+                }
+            })
+        };
+        for tag in 1..=last {
+            let front = loop {
+                // SAFETY: this thread is the consumer.
+                let (is_empty, front) = unsafe { (ring.is_empty(), ring.front()) };
+                match front {
+                    Some(front) => break front,
+                    None => assert!(is_empty, "what was seen does not go away"),
+                }
+                thread::yield_now();
+            };
+            let expected = payload(tag);
+            assert_eq!(front.header, header(tag, expected.len()));
+            let mut data = std::vec![0; expected.len()];
+            // SAFETY: the buffer has the payload's length.
+            unsafe { front.read(data.as_mut_ptr()) };
+            assert_eq!(data, expected);
+            let _ = front.pop();
+        }
+        producer.join().expect("the producer ends");
     }
 
     /// A ring of which so many cells were used, each of the first lap.
@@ -327,6 +349,91 @@ mod threads {
             assert_eq!(told, 1, "a starving producer is told once");
             assert!(ring.push(header(0, PAYLOAD_MAX), bytes(PAYLOAD_MAX, 0).as_ptr()));
         }
+    }
+
+    /// Short messages share cells, so more of them fit than there are cells.
+    #[test]
+    fn short_messages_share_cells() {
+        let ring = empty_ring();
+        // SAFETY: this thread is the producer and the consumer.
+        unsafe {
+            let data = [7; SHORT];
+            let sent =
+                (0..).take_while(|&tag| ring.push_half(header(tag, data.len()), data.as_ptr()));
+            assert_eq!(sent.count() as u64, 2 * CELLS);
+            for tag in 0..2 * CELLS as i32 {
+                let mut received = [0; SHORT];
+                let front = ring.front().expect("a message");
+                assert_eq!(front.header, header(tag, data.len()));
+                front.read(received.as_mut_ptr());
+                assert_eq!(received, data);
+                let _ = front.pop();
+            }
+            assert!(ring.is_empty() && ring.front().is_none());
+        }
+    }
+
+    /// Behind a short message that is read, pieces of a long one are seen too.
+    #[test]
+    fn pieces_are_told_behind_a_short_message() {
+        let ring = empty_ring();
+        for tag in 0..2 * CELLS as i32 {
+            // SAFETY: this thread is the producer and the consumer.
+            unsafe {
+                assert!(ring.push_half(header(tag, 1), [1].as_ptr()));
+                let _ = ring.front().expect("a message").pop();
+            }
+            pass_pieces(&ring, tag);
+        }
+    }
+
+    /// Whatever lengths come in whatever order, and whatever longer messages have left where short ones look.
+    #[test]
+    fn short_and_long_messages_take_turns() {
+        const STEPS: u32 = if cfg!(miri) { 2000 } else { 200_000 };
+        let (ring, mut sent) = (empty_ring(), std::collections::VecDeque::new());
+        let (mut random, mut paired) = (1_u64, 0);
+        for step in 0..STEPS {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            let length = match random >> 60 {
+                0 => 13 + (random >> 40) as usize % 120,
+                _ => (random >> 40) as usize % 13,
+            };
+            // Sometimes the producer is ahead for long, and sometimes the consumer waits.
+            let pushes = (random >> 32) % 8 < if step / 300 % 2 == 0 { 6 } else { 3 };
+            // SAFETY: this thread is the producer and the consumer.
+            unsafe {
+                if pushes {
+                    let tail = ring.producer.tail.with(|it| *it);
+                    // Bytes that look like turns.
+                    let data = lap(tail + CELLS).to_le_bytes().repeat(34);
+                    let header = header(step as i32, length);
+                    let is_sent = match length {
+                        ..=SHORT if random >> 50 & 7 != 0 => ring.push_half(header, data.as_ptr()),
+                        _ => ring.push(header, data.as_ptr()),
+                    };
+                    if is_sent {
+                        paired += u32::from(ring.producer.tail.with(|it| *it) == tail);
+                        sent.push_back((header, data));
+                    }
+                    continue;
+                }
+                assert_eq!(ring.is_empty(), sent.is_empty());
+                let Some(front) = ring.front() else {
+                    assert!(sent.is_empty());
+                    continue;
+                };
+                let (header, data) = sent.pop_front().expect("a message that was sent");
+                assert_eq!(front.header, header);
+                let mut received = std::vec![0; usize::from(header.payload)];
+                front.read(received.as_mut_ptr());
+                assert_eq!(received, data[..received.len()]);
+                let _ = front.pop();
+            }
+        }
+        assert!(paired > STEPS / 100, "{paired} of {STEPS} steps");
     }
 
     #[test]
