@@ -6,8 +6,9 @@
 
 use crate::P2p;
 use crate::inbox::Waiting;
+use crate::ring::pairs::SHORT;
 use crate::ring::pieces::Coming;
-use crate::ring::{HEAD_PAYLOAD, Header, PayloadKind, Ring, SHORT};
+use crate::ring::{HEAD_PAYLOAD, Header, PayloadKind, Ring};
 use crate::state::outbox_to;
 use cohort_base::LocalRank;
 use cohort_core::claim::Claim;

@@ -42,7 +42,6 @@ use core::mem::MaybeUninit;
 use cell::UnsafeCell;
 #[cfg(loom)]
 use loom::cell::UnsafeCell;
-pub use pairs::SHORT;
 use pairs::{FOLLOWS, HALF, Place};
 
 /// Cells of a ring.
@@ -238,6 +237,15 @@ pub struct Front<'ring> {
 #[inline(always)]
 const fn lap(position: u64) -> u32 {
     ((position / CELLS) as u32).wrapping_add(1)
+}
+
+/// Upper bits of a turn, which count pieces of a message that is not complete (`pieces.rs`).
+const COUNT_BITS: u32 = 3;
+
+/// Whether a turn is of this lap: its message is there, or pieces of it are.
+#[inline(always)]
+fn is_of(turn: u32, lap: u32) -> bool {
+    (turn ^ lap) << COUNT_BITS == 0
 }
 
 impl Ring {
@@ -581,7 +589,7 @@ mod cell {
     }
 }
 
-mod pairs;
+pub mod pairs;
 pub mod pieces;
 
 #[cfg(test)]

@@ -28,7 +28,7 @@
 //! * *No stall*: the cell at the head, whose first half is read, is one more that is not published. An empty ring still
 //!   has room for `MESSAGE_CELLS`.
 
-use super::{Front, HEADER, Header, Ring, lap, pieces};
+use super::{Front, HEADER, Header, Ring, is_of, lap};
 use cohort_base::sync::atomic::Ordering;
 
 /// In `Header::payload`, of a cell only: a second message may follow in this cell.
@@ -145,7 +145,7 @@ impl Ring {
         }
         // Acquire pairs with the Release of the next message.
         let next = self.slot(head + 1).turn.load(Ordering::Acquire);
-        if !pieces::is_of(next, lap(head + 1)) {
+        if !is_of(next, lap(head + 1)) {
             return Place::Nowhere;
         }
         if is_there() {

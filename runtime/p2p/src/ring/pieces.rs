@@ -23,28 +23,14 @@
 //! * *No stale count*: the turn was the lap before, complete, and two laps in a row differ in their lowest bit.
 //! * *The front stays*: the consumer holds the receiver's claim from L1 to C3, so no other message becomes the front.
 
-use super::{Front, Header, Place, Ring, lap};
+use super::{COUNT_BITS, Front, Header, Place, Ring, is_of, lap};
 use cohort_base::sync::atomic::Ordering;
-
-/// Bits of a turn that count pieces.
-const COUNT_BITS: u32 = 3;
 
 /// How far up they are.
 const SHIFT: u32 = u32::BITS - COUNT_BITS;
 
 /// Pieces that can be told before the last one.
 pub const PIECES_MAX: u32 = (1 << COUNT_BITS) - 1;
-
-/// Whether a turn is of this lap: its message is there, or pieces of it are.
-#[inline(always)]
-pub(super) fn is_of(turn: u32, lap: u32) -> bool {
-    is_count(turn ^ lap)
-}
-
-#[inline(always)]
-fn is_count(mixed: u32) -> bool {
-    mixed << COUNT_BITS == 0
-}
 
 /// A message of one cell that is being written. Nobody sees it before [`Coming::tell`], or if it is dropped before.
 #[must_use]
@@ -83,8 +69,9 @@ impl Ring {
             return None;
         };
         // Acquire pairs with the Release in `tell`.
-        let mixed = self.slot(head).turn.load(Ordering::Acquire) ^ lap(head);
-        if mixed == 0 || !is_count(mixed) {
+        let turn = self.slot(head).turn.load(Ordering::Acquire);
+        let mixed = turn ^ lap(head);
+        if mixed == 0 || !is_of(turn, lap(head)) {
             return None;
         }
         // SAFETY: a count says that the producer wrote a header, and does not touch the cell before it is popped.

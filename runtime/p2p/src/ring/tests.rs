@@ -1,4 +1,5 @@
 use super::*;
+use pairs::SHORT;
 
 fn header(tag: i32, payload: usize) -> Header {
     let envelope = Envelope {
