@@ -1,12 +1,15 @@
 /* The least that a message between two cores can cost: one cache line that goes back and forth
- * between two pinned threads. Prints half a round trip as `latency 8 B MICROSECONDS`. */
+ * between two pinned threads. Prints half a round trip as `latency 8 B MICROSECONDS`, the least of
+ * some batches: 25, or as many as the argument says. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
-enum { TURNS = 200000, BATCHES = 25 };
+enum { TURNS = 200000 };
+static unsigned batches = 25;
 static _Alignas(128) atomic_uint ping;
 static _Alignas(128) atomic_uint pong;
 
@@ -20,7 +23,7 @@ static void pin(int core) {
 static void *answer(void *unused) {
     (void)unused;
     pin(1);
-    for (unsigned i = 1; i <= TURNS * BATCHES; i++) {
+    for (unsigned i = 1; i <= TURNS * batches; i++) {
         while (atomic_load_explicit(&ping, memory_order_acquire) != i) continue;
         atomic_store_explicit(&pong, i, memory_order_release);
     }
@@ -33,12 +36,13 @@ static double now_us(void) {
     return t.tv_sec * 1e6 + t.tv_nsec * 1e-3;
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     pthread_t other;
     double best = 1e9;
+    if (argc > 1) batches = (unsigned)atoi(argv[1]);
     pin(0);
     if (pthread_create(&other, NULL, answer, NULL) != 0) return 1;
-    for (unsigned batch = 0; batch < BATCHES; batch++) {
+    for (unsigned batch = 0; batch < batches; batch++) {
         double begin = now_us();
         for (unsigned i = 1; i <= TURNS; i++) {
             atomic_store_explicit(&ping, batch * TURNS + i, memory_order_release);

@@ -11,14 +11,17 @@ while both sleep and the other rank of each is idle.
 """
 
 import argparse
+import collections
+import functools
 import pathlib
 import statistics
 import tempfile
 
 from common import HERE, run, table
+from distance import Distance
 from hosts import Hosts
 from network import on_two_nodes
-from peers import Peer, cell, peers
+from peers import Peer, cell, lines, peers
 
 RANKS = (2, 8, 16)
 OVERLAPS = ((3, "sleep", "1"), (2, "work", "1"), (2, "work", "2"))
@@ -26,19 +29,20 @@ TWO_NODES = "2 x 2"
 OVERLAP_OF_NODES = ("sleep", "1", "nodes")
 
 
-def sample(peer, ranks, mode, samples, given_up):
-    """Runs a mode in each setting of a peer; keeps what it prints, by setting and name."""
+def sample(peer, ranks, mode, samples, given_up, distance=None):
+    """Runs a mode in each setting of a peer; keeps what it prints, by distance between the CPUs (None without
+    `distance`), MPI, name and setting."""
     for number, (options, env) in enumerate(peer.settings):
         if (number, ranks, *mode) in given_up:
             continue
         command = [*peer.launcher, *options, "-n", ranks, peer.program, *mode]
-        output = run(command, {**peer.env, **env}, 40)
+        start = functools.partial(run, command, {**peer.env, **env}, 40)
+        output, place = distance.during(start) if distance else (start(), None)
         if output is None:
             given_up.add((number, ranks, *mode))
-        for line in (output or "").splitlines():
-            name, _, value = line.rpartition(" ")
-            values = samples.setdefault((ranks, *mode, name), {})
-            values.setdefault(number, []).append(float(value))
+        for name, value in lines(output):
+            values = samples[place][peer.name].setdefault((ranks, *mode, name), {})
+            values.setdefault(number, []).append(value)
 
 
 def best(samples, key):
@@ -60,16 +64,19 @@ def hidden(samples, overlap, name):
     return "{:.0f} % of {:.3g}".format(*max(found)) if found else "-"
 
 
-def blocking_table(everyone, samples, mode):
+def blocking_table(everyone, samples, mode, at=""):
+    """Times beside each other; `at` names the distance between the CPUs."""
     ours, others = everyone[0], everyone[1:]
     names = [key[-1] for key in samples[ours.name] if key[:-1] == mode]
     rows = []
+    if not names:
+        return
     for name in names:
         key = (*mode, name)
         mine = best(samples[ours.name], key)
         theirs = [cell(best(samples[peer.name], key), mine) for peer in others]
         rows.append([name, f"{mine:.3g}", *theirs])
-    print(f"\n{mode[0]} ranks, microseconds; in brackets ours over theirs.\n")
+    print(f"\n{mode[0]} ranks{at}, microseconds; in brackets ours over theirs.\n")
     table(["", ours.name, *(peer.name for peer in others)], rows)
     rows = []
     for name in (name for name in names if name.endswith(" bound")):
@@ -80,11 +87,12 @@ def blocking_table(everyone, samples, mode):
         times = [best(samples[peer.name], key) for peer in everyone]
         rows.append([key[-1], f"{bound:.3g}", *(f"{it / bound:.2f}" if it else "-" for it in times)])
     if rows:
-        print("\nThe memory's time, and each over that.\n")
+        print(f"\n{mode[0]} ranks{at}, the memory's time, and each over that.\n")
         table(["", "memory", *(peer.name for peer in everyone)], rows)
 
 
-def overlap_table(everyone, samples, overlaps):
+def overlap_table(everyone, samples, overlaps, at=""):
+    """How much of nonblocking collectives computation hides; `at` names the distance between the CPUs."""
     rows = []
     for overlap in overlaps:
         for operation in ("iallreduce", "ialltoall", "ibcast", "iallgather"):
@@ -92,7 +100,7 @@ def overlap_table(everyone, samples, overlaps):
                 name = f"{operation} {size}"
                 shares = [hidden(samples[peer.name], overlap, name) for peer in everyone]
                 rows.append([f"{name}, {overlap[1]} x{overlap[2]}", *shares])
-    print("\nShare of the pure latency that is hidden, and that latency in microseconds.\n")
+    print(f"\nShare of the pure latency that is hidden{at}, and that latency in microseconds.\n")
     table(["", *(peer.name for peer in everyone)], rows)
     for ranks, *kind in overlaps:
         key = (ranks, "overlap", *kind, "hand-over")
@@ -108,9 +116,9 @@ def sample_nodes(everyone, rounds, mode):
     given_up = {peer.name: set() for _, peer in everyone}
     for _ in range(rounds):
         for ranks, peer in everyone:
-            mine = {}
+            mine = {None: {peer.name: {}}}
             sample(peer, ranks, mode, mine, given_up[peer.name])
-            for (_, *key), values in mine.items():
+            for (_, *key), values in mine[None][peer.name].items():
                 kept = samples[peer.name].setdefault((TWO_NODES, *key), {})
                 for number, found in values.items():
                     kept.setdefault(number, []).extend(found)
@@ -133,6 +141,16 @@ def between_nodes(built, folder, rounds, kind):
         overlap_table(peers_only, samples, [(TWO_NODES, *OVERLAP_OF_NODES)])
 
 
+def print_tables(everyone, samples, only, ranks, kind, at):
+    """The tables of what was measured at one distance."""
+    modes = [(count, kind) for count in ranks if only in (None, "table")]
+    modes += [(count, ("small",)) for count in ranks if only in (None, "small")]
+    for count, mode in modes:
+        blocking_table(everyone, samples, (count, *mode), at)
+    if only in (None, "overlap"):
+        overlap_table(everyone, samples, OVERLAPS, at)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--built", type=pathlib.Path, required=True)
@@ -142,8 +160,8 @@ def main():
     parser.add_argument("--operation", help="the only row of the first table: bcast, ...")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        everyone = peers(options.built, folder, HERE / "collectives.c")
-        samples = {peer.name: {} for peer in everyone}
+        everyone, distance = peers(options.built, folder, HERE / "collectives.c"), Distance(folder)
+        samples = collections.defaultdict(lambda: {peer.name: {} for peer in everyone})
         given_up = {peer.name: set() for peer in everyone}
         kind = ("table", options.operation) if options.operation else ("table",)
         modes = [(ranks, kind) for ranks in options.ranks if options.only in (None, "table")]
@@ -154,15 +172,10 @@ def main():
         for _ in range(options.rounds):
             for ranks, mode in modes:
                 for peer in everyone:
-                    sample(peer, ranks, mode, samples[peer.name], given_up[peer.name])
-        if options.only in (None, "table"):
-            for ranks in options.ranks:
-                blocking_table(everyone, samples, (ranks, *kind))
-        if options.only in (None, "small"):
-            for ranks in options.ranks:
-                blocking_table(everyone, samples, (ranks, "small"))
-        if options.only in (None, "overlap"):
-            overlap_table(everyone, samples, OVERLAPS)
+                    sample(peer, ranks, mode, samples, given_up[peer.name], distance)
+        for place in distance.comparable(lambda place: [len(samples[place][peer.name]) for peer in everyone]):
+            at = f" while a raw cache line takes {distance.line(place):.3f} us"
+            print_tables(everyone, samples[place], options.only, options.ranks, kind, at)
         if options.only in (None, "nodes"):
             between_nodes(options.built, folder, options.rounds, kind)
 

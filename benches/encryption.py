@@ -17,7 +17,7 @@ MODE = "pair 20"
 
 
 def best(peer, name):
-    values = peer.samples[name][0]
+    values = peer.samples[None][name][0]
     return max(values) if name.startswith("rate") else min(values)
 
 
@@ -37,7 +37,7 @@ def main():
             for peer in (plain, encrypted):
                 peer.measure([(1, MODE)])
     rows = []
-    for name in plain.samples:
+    for name in plain.samples[None]:
         both = best(plain, name), best(encrypted, name)
         rows.append([name, *(f"{value:.3g}" for value in both), f"{both[1] / both[0]:.2f}x"])
     print("\nMicroseconds (the rate: millions per second).\n")

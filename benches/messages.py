@@ -10,7 +10,8 @@ import pathlib
 import tempfile
 
 from common import HERE
-from peers import compare, peers
+from distance import Distance
+from peers import compare_all, peers
 
 MODES = ["kinds", "parts", "matching", "threads 1", "threads 2", "threads 8"]
 
@@ -22,12 +23,12 @@ def main():
     parser.add_argument("--modes", nargs="*", default=MODES, choices=MODES)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        everyone = peers(options.built, folder, HERE / "messages.c")
+        everyone, distance = peers(options.built, folder, HERE / "messages.c"), Distance(folder)
         for _ in range(options.rounds):
             for peer in everyone:
-                peer.measure([(2, mode) for mode in options.modes])
-    print("\nIn brackets ours over theirs: below 1 is better, for rates above 1.\n")
-    compare(everyone)
+                peer.measure([(2, mode) for mode in options.modes], distance)
+    print("\nIn brackets ours over theirs: below 1 is better, for rates above 1.")
+    compare_all(everyone, distance)
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def main():
                 peer.measure([(ranks, MODE)])
     (_, ours), others = everyone[0], [peer for _, peer in everyone[1:]]
     rows = []
-    for name in ours.samples:
+    for name in ours.samples[None]:
         mine = ours.best(name)
         rows.append([name, f"{mine:.3g}", *(cell(peer.best(name), mine) for peer in others)])
     print("\nMicroseconds (the rate: millions per second); in brackets ours over theirs.\n")

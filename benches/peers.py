@@ -2,16 +2,21 @@
 
 Every MPI runs `peers.c` in each of its good settings, in turn, several rounds; per line the
 table takes each setting's median and each MPI's best setting. Ratios are ours over the peer's
-(below 1 is better; for the rate above 1).
+(below 1 is better; for the rate above 1). CPUs that were near each other in some of the runs and
+far in others make a table for each distance (`distance.py`).
 """
 
 import argparse
+import collections
+import functools
 import os
 import pathlib
 import statistics
+import sys
 import tempfile
 
 from common import HERE, build, cache, run, table
+from distance import Distance
 
 CROWD = 16
 POSIX = {
@@ -21,29 +26,31 @@ POSIX = {
 
 
 class Peer:
-    """One MPI: how to start a program with it, in each of its settings."""
+    """One MPI: how to start a program with it, in each of its settings, and what that measured. Samples are kept by
+    the distance between the CPUs (None when nobody asks for it), name and setting."""
 
     def __init__(self, name, program, launcher, settings, env=None):
         self.name, self.program, self.launcher = name, program, launcher
-        self.settings, self.env, self.samples = settings, env or {}, {}
+        self.settings, self.env = settings, env or {}
+        self.samples = collections.defaultdict(dict)
         self.given_up = set()  # (setting, mode) that failed once: a collapse takes its whole limit
 
-    def measure(self, modes=((2, "pair"), (CROWD, "crowd"))):
+    def measure(self, modes=((2, "pair"), (CROWD, "crowd")), distance=None):
         for number, (options, env) in enumerate(self.settings):
             for ranks, mode in modes:
                 if (number, mode) in self.given_up:
                     continue
                 command = [*self.launcher, *options, "-n", ranks, self.program, *mode.split()]
-                output = run(command, {**self.env, **env}, 30)
+                start = functools.partial(run, command, {**self.env, **env}, 30)
+                output, place = distance.during(start) if distance else (start(), None)
                 if output is None:
                     self.given_up.add((number, mode))
-                for line in (output or "").splitlines():
-                    name, _, value = line.rpartition(" ")
-                    self.samples.setdefault(name, {}).setdefault(number, []).append(float(value))
+                for name, value in lines(output):
+                    self.samples[place].setdefault(name, {}).setdefault(number, []).append(value)
 
-    def best(self, name):
+    def best(self, name, place=None):
         """Median of the best setting; None when no run gave a value."""
-        medians = [statistics.median(values) for values in self.samples.get(name, {}).values()]
+        medians = [statistics.median(values) for values in self.samples[place].get(name, {}).values()]
         if not medians:
             return None
         return max(medians) if name.startswith("rate") else min(medians)
@@ -80,22 +87,49 @@ def cell(value, ours):
     return f"{value:.3g} ({ours / value:.2f}x)"
 
 
-def compare(everyone):
+def compare(everyone, place=None):
     """Prints what the peers have measured, a line for each name that any of them gave."""
     ours, others = everyone[0], everyone[1:]
     rows = []
-    for name in {name: None for peer in everyone for name in peer.samples}:
-        mine = ours.best(name)
+    for name in {name: None for peer in everyone for name in peer.samples[place]}:
+        mine = ours.best(name, place)
         shown = "-" if mine is None else f"{mine:.3g}"
-        rows.append([name, shown, *(cell(peer.best(name), mine) for peer in others)])
+        rows.append([name, shown, *(cell(peer.best(name, place), mine) for peer in others)])
     table(["", ours.name, *(peer.name for peer in others)], rows)
 
 
-def floors(program):
-    """Name and microseconds of each line that a program without MPI prints."""
-    for line in (run([program]) or "").splitlines():
+def compare_all(everyone, distance, after=None):
+    """A table for each distance at which we and somebody else were measured, that of the most samples first. `after`
+    is told the distance behind its table."""
+    def count(peer, place):
+        return sum(len(values) for settings in peer.samples[place].values() for values in settings.values())
+
+    places = distance.comparable(lambda place: [count(peer, place) for peer in everyone])
+    if not places:
+        print("the CPUs moved too often: no two MPIs ran at one distance; ask for more rounds", file=sys.stderr)
+    for place in places:
+        print(f"\nWhile a raw cache line takes {distance.line(place):.3f} us from core to core:\n")
+        compare(everyone, place)
+        if after:
+            after(place)
+
+
+def lines(output):
+    """Name and microseconds of each line that a program has printed."""
+    for line in (output or "").splitlines():
         name, _, value = line.rpartition(" ")
         yield name, float(value)
+
+
+def print_limits(ours, distance, place, copies):
+    """Our messages beside what the hardware needs for them."""
+    floor, mine = distance.line(place), ours.best("latency 8 B", place)
+    if mine is not None:
+        print(f"\nOur 8 B message takes {mine / floor:.2f} raw cache lines.")
+    for name, values in copies.items():
+        limit, mine = statistics.median(values), ours.best(name, place)
+        ratio = "" if mine is None else f"; our message takes {mine / limit:.2f} of that"
+        print(f"Two cores copy {name.removeprefix('latency ')} in {limit:.1f} us{ratio}.")
 
 
 def main():
@@ -103,27 +137,18 @@ def main():
     parser.add_argument("--built", type=pathlib.Path, required=True)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    raw, copies = [], {}
+    copies = collections.defaultdict(dict)
     with tempfile.TemporaryDirectory() as folder:
-        line = build("cc", HERE / "cacheline.c", f"{folder}/cacheline", "-pthread")
         limit = build("cc", HERE / "copies.c", f"{folder}/copies", "-pthread")
-        everyone = peers(options.built, folder)
+        everyone, distance = peers(options.built, folder), Distance(folder)
         for _ in range(options.rounds):
-            for name, value in floors(limit):
-                copies.setdefault(name, []).append(value)
+            output, place = distance.during(lambda: run([limit]))
+            for name, value in lines(output):
+                copies[place].setdefault(name, []).append(value)
             for peer in everyone:
-                raw.extend(float(text.split()[-1]) for text in (run([line]) or "").splitlines())
-                peer.measure()
-    print("\nMicroseconds (the rate: millions per second); in brackets ours over theirs.\n")
-    compare(everyone)
-    if raw:
-        floor, mine = min(raw), everyone[0].best("latency 8 B")
-        ratio = "" if mine is None else f"; our 8 B message takes {mine / floor:.2f} of them"
-        print(f"\nA raw cache line takes {floor:.3f} us from core to core{ratio}.")
-    for name, values in copies.items():
-        floor, mine = statistics.median(values), everyone[0].best(name)
-        ratio = "" if mine is None else f"; our message takes {mine / floor:.2f} of that"
-        print(f"Two cores copy {name.removeprefix('latency ')} in {floor:.1f} us{ratio}.")
+                peer.measure(distance=distance)
+    print("\nMicroseconds (the rate: millions per second); in brackets ours over theirs.")
+    compare_all(everyone, distance, lambda place: print_limits(everyone[0], distance, place, copies[place]))
 
 
 if __name__ == "__main__":

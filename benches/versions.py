@@ -2,7 +2,7 @@
 
 Both run the programs of `make peers`, `make messages`, `make windows` and `make collectives` in turn, several
 rounds, the order changing each time. Each line has the median of both and the ratio new over old: below 1 is
-better, for rates above 1.
+better, for rates above 1. A line is told for each distance between the CPUs (`distance.py`).
 """
 
 import argparse
@@ -11,6 +11,7 @@ import statistics
 import tempfile
 
 from common import HERE, build, run, table
+from distance import Distance
 
 PROGRAMS = {
     "peers": [(2, "pair"), (16, "crowd")],
@@ -20,13 +21,15 @@ PROGRAMS = {
 }
 
 
-def measure(launcher, program, ranks, mode, samples):
-    """Adds the values of one run to the samples, by name of the line."""
-    output = run([launcher, "-n", ranks, program, *mode.split()], None, 120)
+def measure(launcher, program, ranks, mode, samples, distance):
+    """Adds the values of one run to the samples, by name of the line and distance between the CPUs."""
+    output, place = distance.during(lambda: run([launcher, "-n", ranks, program, *mode.split()], None, 120))
+    if place is None:
+        return
     for line in (output or "").splitlines():
         name, _, value = line.rpartition(" ")
         try:
-            samples.setdefault(name, []).append(float(value))
+            samples.setdefault((name, place), []).append(float(value))
         except ValueError:
             continue
 
@@ -41,6 +44,7 @@ def main():
     launchers = {"old": options.old / "pip-exec", "new": options.built / "pip-exec"}
     ratios = []
     with tempfile.TemporaryDirectory() as folder:
+        distance = Distance(folder)
         for source in options.only:
             program = build(options.built / "mpicc", HERE / f"{source}.c", f"{folder}/{source}", "-pthread", "-lm")
             for ranks, mode in PROGRAMS[source]:
@@ -48,18 +52,19 @@ def main():
                 for number in range(options.rounds):
                     order = ["old", "new"] if number % 2 == 0 else ["new", "old"]
                     for which in order:
-                        measure(launchers[which], program, ranks, mode, samples[which])
+                        measure(launchers[which], program, ranks, mode, samples[which], distance)
                 rows = []
-                for name in samples["old"]:
-                    if name not in samples["new"]:
+                for name, place in sorted(samples["old"], key=lambda key: key[1]):
+                    if (name, place) not in samples["new"]:
                         continue
-                    old, new = (statistics.median(samples[which][name]) for which in ("old", "new"))
+                    old, new = (statistics.median(samples[which][name, place]) for which in ("old", "new"))
                     ratio = new / old if old else float("nan")
-                    rows.append([name, f"{old:.3g}", f"{new:.3g}", f"{ratio:.2f}"])
+                    line = f"{distance.line(place):.3f}"
+                    rows.append([name, line, f"{old:.3g}", f"{new:.3g}", f"{ratio:.2f}"])
                     if not name.startswith("rate"):
                         ratios.append(ratio)
                 print()
-                table([f"{source}, {ranks} ranks, {mode}", "old", "new", "new / old"], rows)
+                table([f"{source}, {ranks} ranks, {mode}", "raw line", "old", "new", "new / old"], rows)
     if ratios:
         quartiles = statistics.quantiles(ratios, n=4)
         print(f"\nMedian of all {len(ratios)} ratios that are times: {quartiles[1]:.3f}, "

@@ -12,15 +12,10 @@ import statistics
 import tempfile
 
 from common import HERE, build, cache, run, table
-from peers import compare, peers
+from distance import Distance
+from peers import compare_all, lines, peers
 
 POLICIES = ("steal", "none", "thread", "ghost", "signal", "helper")
-
-
-def lines(output):
-    for line in (output or "").splitlines():
-        name, _, value = line.rpartition(" ")
-        yield name, float(value)
 
 
 def gather(launches, rounds):
@@ -72,12 +67,12 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        everyone = peers(options.built, folder, HERE / "windows.c")
+        everyone, distance = peers(options.built, folder, HERE / "windows.c"), Distance(folder)
         for _ in range(options.rounds):
             for peer in everyone:
-                peer.measure([(2, "pair")])
-        print("\nMicroseconds (rates: GB/s); in brackets ours over theirs.\n")
-        compare(everyone)
+                peer.measure([(2, "pair")], distance)
+        print("\nMicroseconds (rates: GB/s); in brackets ours over theirs.")
+        compare_all(everyone, distance)
         print("\nMilliseconds, and the part of them that is hidden behind the target's sleep in percent.\n")
         hidden(options.built, everyone[0].program, options.rounds)
         multiplication(options.built, folder, options.rounds, 2)
