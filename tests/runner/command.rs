@@ -1,52 +1,17 @@
 //! Runs a command with a time limit and looks for tasks that it left behind.
 
-use crate::place;
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
-use std::cell::Cell;
+use crate::{event, place, trials};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
+};
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::Read;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, mpsc};
+use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// Trials that measure time hold this for writing, all others for reading.
-static MACHINE: RwLock<()> = RwLock::new(());
-
-thread_local! {
-    /// Whether a command of this thread runs: one that runs beside it has the machine already, and must not wait for
-    /// one that wants it alone, which waits for the first.
-    static HAS_MACHINE: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Has the machine for one command, alone or with others.
-struct Turn {
-    _alone: Option<RwLockWriteGuard<'static, ()>>,
-    _shared: Option<RwLockReadGuard<'static, ()>>,
-    is_first: bool,
-}
-
-impl Turn {
-    fn take(alone: bool) -> Self {
-        let is_first = !HAS_MACHINE.replace(true);
-        let (for_one, for_many) = (is_first && alone, is_first && !alone);
-        Self {
-            _alone: for_one.then(|| MACHINE.write().unwrap_or_else(PoisonError::into_inner)),
-            _shared: for_many.then(|| MACHINE.read().unwrap_or_else(PoisonError::into_inner)),
-            is_first,
-        }
-    }
-}
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        if self.is_first {
-            HAS_MACHINE.set(false);
-        }
-    }
-}
 
 /// How long tasks may outlive the command that started them.
 const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
@@ -60,8 +25,6 @@ pub struct Ended {
     pub stdout: String,
     /// Standard error, invalid UTF-8 replaced.
     pub stderr: String,
-    /// From start to the end of the command.
-    pub elapsed: Duration,
 }
 
 impl Ended {
@@ -115,7 +78,6 @@ impl Ended {
 pub struct Program {
     command: Command,
     seconds: u64,
-    alone: bool,
 }
 
 impl Program {
@@ -134,7 +96,6 @@ impl Program {
         Self {
             command,
             seconds: 60,
-            alone: false,
         }
     }
 
@@ -188,13 +149,6 @@ impl Program {
         self
     }
 
-    /// Runs while no other trial runs a command.
-    #[must_use]
-    pub fn alone(mut self, alone: bool) -> Self {
-        self.alone = alone;
-        self
-    }
-
     /// Runs the command.
     ///
     /// # Errors
@@ -209,7 +163,6 @@ impl Program {
     /// # Errors
     /// As [`Program::run`].
     pub fn run_with(mut self, meddle: impl FnOnce(u32)) -> Result<Ended, String> {
-        let _turn = Turn::take(self.alone);
         let line = format!("{:?}", self.command);
         self.command
             .stdin(Stdio::null())
@@ -225,6 +178,8 @@ impl Program {
         let (stdout, stderr) = (drain(child.stdout.take()), drain(child.stderr.take()));
         meddle(child.id());
         let status = wait(&mut child, start + Duration::from_secs(self.seconds));
+        trials::add_cpu(status.map_or(Duration::ZERO, |(_, cpu)| cpu));
+        let status = status.map(|(status, _)| status);
         let elapsed = start.elapsed();
         let leftover = status.is_some() && outlives(group);
         let _ = kill_process_group(group, Signal::KILL);
@@ -242,10 +197,10 @@ impl Program {
             status,
             stdout: read(stdout),
             stderr: read(stderr),
-            elapsed,
         };
         if elapsed >= Duration::from_secs(self.seconds) {
-            return Err(ended.failure(&format!("no end within {} s", self.seconds)));
+            let reason = trials::late(format!("no end within {} s", self.seconds));
+            return Err(ended.failure(&reason));
         }
         if leftover {
             return Err(ended.failure("the command ended, but tasks of it live on"));
@@ -254,17 +209,29 @@ impl Program {
     }
 }
 
-/// The child's status, or None when `deadline` passes first.
-fn wait(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
+/// The child's status with the time that it and what it waited for computed, or None when `deadline` passes first.
+fn wait(child: &mut Child, deadline: Instant) -> Option<(ExitStatus, Duration)> {
     let mut pause = Duration::from_micros(500);
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
     while Instant::now() < deadline {
-        if let Ok(Some(status)) = child.try_wait() {
-            return Some(status);
+        if let Ok(Some(_)) = waitid(WaitId::Pid(Pid::from_child(child)), options) {
+            let cpu = computed(child.id());
+            return child.wait().ok().map(|status| (status, cpu));
         }
-        thread::sleep(pause);
+        event::pass(pause);
         pause = (pause * 2).min(Duration::from_millis(10));
     }
     None
+}
+
+/// What a process that has ended, and those that it waited for, have computed.
+fn computed(pid: u32) -> Duration {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let after_name = text.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    // utime, stime, cutime and cstime are the fields 14 to 17; the name is the second.
+    let ticks = after_name.split(' ').skip(11).take(4);
+    let ticks: u64 = ticks.filter_map(|field| field.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second())
 }
 
 /// Whether the process group has members after the grace time.
@@ -274,7 +241,7 @@ fn outlives(group: Pid) -> bool {
         if Instant::now() >= deadline {
             return true;
         }
-        thread::sleep(Duration::from_millis(10));
+        event::pass(Duration::from_millis(10));
     }
     false
 }

@@ -3,8 +3,8 @@
 
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
+use crate::trials::Trial;
 use crate::{Outcome, place, programs, trial};
-use libtest_mimic::Trial;
 use std::path::PathBuf;
 
 /// The trials of this module.

@@ -2,14 +2,10 @@
 
 use crate::command::Program;
 use crate::directives::Abi;
-use crate::{Outcome, place, programs, trial};
-use libtest_mimic::Trial;
+use crate::trials::Trial;
+use crate::{Outcome, event, place, programs, trial};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// How long to wait for what must come.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
@@ -67,15 +63,11 @@ fn look(launcher: &Path, job: u32) -> Outcome {
 
 /// The picture of the job, once rank 1 waits.
 fn picture(launcher: &Path, job: u32) -> Result<String, String> {
-    let begun = Instant::now();
-    loop {
-        let picture = output(Command::new(launcher).args(["--inspect", &job.to_string()]));
-        match picture {
-            Ok(text) if text.contains("rank 1: MPI_Recv from 0, tag 42") => return Ok(text),
-            _ if begun.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(20)),
-            other => return Err(format!("{other:?}")),
-        }
-    }
+    event::found("rank 1 in MPI_Recv", || {
+        // The job may not have begun.
+        let picture = output(Command::new(launcher).args(["--inspect", &job.to_string()])).ok();
+        Ok(picture.filter(|text| text.contains("rank 1: MPI_Recv from 0, tag 42")))
+    })
 }
 
 /// What gdb prints with our script.
@@ -96,16 +88,14 @@ fn strace(process: u32) -> Result<String, String> {
         .arg(&calls);
     strace.stdin(Stdio::null()).stderr(Stdio::null());
     let mut strace = strace.spawn().map_err(|error| format!("strace: {error}"))?;
-    let begun = Instant::now();
-    let mut text = String::new();
-    while !text.contains("access(") && begun.elapsed() < PATIENCE {
-        std::thread::sleep(Duration::from_millis(20));
-        text = std::fs::read_to_string(&calls).unwrap_or_default();
-    }
+    let text = event::found("calls that strace shows", || {
+        let text = std::fs::read_to_string(&calls).unwrap_or_default();
+        Ok(text.contains("access(").then_some(text))
+    });
     // The kernel lets the process go on then.
     let _ = strace.kill();
     let _ = strace.wait();
-    Ok(text)
+    text
 }
 
 fn expect(text: &str, what: &str, wanted: &[&str]) -> Outcome {

@@ -9,8 +9,8 @@ mod sharing;
 
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
+use crate::trials::Trial;
 use crate::{Outcome, place, programs, trial};
-use libtest_mimic::Trial;
 use std::path::{Path, PathBuf};
 
 /// What each rank of two prints when they are one world.

@@ -2,8 +2,8 @@
 //! library, with MPICH's over our C library, and under MPICH, which judges.
 
 use crate::command::{Ended, Program};
+use crate::trials::Trial;
 use crate::{Outcome, place, trial};
-use libtest_mimic::Trial;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 

@@ -2,8 +2,8 @@
 
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
-use crate::{Outcome, place, programs, trial};
-use libtest_mimic::Trial;
+use crate::trials::Trial;
+use crate::{Outcome, event, place, programs, trial};
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
 
@@ -208,7 +208,7 @@ fn shown() -> Outcome {
         };
         // The program takes more than a second; a look too early, or too late, shows something else.
         for _ in 0..8 {
-            std::thread::sleep(Duration::from_millis(150));
+            event::pass(Duration::from_millis(150));
             seen += u32::from(kill_process(root, Signal::QUIT).is_ok());
         }
     })?;

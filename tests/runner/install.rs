@@ -5,8 +5,8 @@ mod packages;
 mod shells;
 
 use crate::command::{Ended, Program};
+use crate::trials::Trial;
 use crate::{Outcome, place, trial};
-use libtest_mimic::Trial;
 use std::path::{Path, PathBuf};
 
 /// Where compilers and tools of the system are.

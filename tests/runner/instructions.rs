@@ -5,8 +5,8 @@
 
 use crate::command::Program;
 use crate::directives::Abi;
+use crate::trials::Trial;
 use crate::{Outcome, place, programs, trial};
-use libtest_mimic::Trial;
 use std::collections::BTreeMap;
 
 /// Runs, at most, until all counts are within their budgets.

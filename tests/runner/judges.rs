@@ -2,8 +2,8 @@
 //! runs all of it, beside MPICH.
 
 use crate::command::Program;
+use crate::trials::Trial;
 use crate::{Outcome, place, trial};
-use libtest_mimic::Trial;
 
 /// Groups of the short list, and the item of `tools/cache.sh` that brings their programs.
 const GROUPS: [(&str, &str); 7] = [

@@ -3,8 +3,8 @@
 use crate::command::Program;
 use crate::directives::Abi;
 use crate::tidy::text;
+use crate::trials::Trial;
 use crate::{Outcome, place, programs, trial};
-use libtest_mimic::Trial;
 use std::collections::BTreeSet;
 
 /// Variables that are none of a user's: the launcher's word to itself, and what its build is told.

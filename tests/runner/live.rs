@@ -2,14 +2,10 @@
 
 use crate::command::Program;
 use crate::directives::Abi;
-use crate::{Outcome, place, programs, trial};
-use libtest_mimic::Trial;
+use crate::trials::Trial;
+use crate::{Outcome, event, place, programs, trial};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// How long to wait for what must come.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
@@ -122,20 +118,6 @@ fn output(command: &mut Command) -> Result<String, String> {
     }
 }
 
-/// Looks again until there is something.
-fn eventually<T>(mut look: impl FnMut() -> Result<Option<T>, String>) -> Result<T, String> {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = look()? {
-            return Ok(found);
-        }
-        if Instant::now() >= until {
-            return Err("it did not come".into());
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
 impl Job {
     fn pid(&self) -> String {
         self.pid.to_string()
@@ -146,7 +128,7 @@ impl Job {
     }
 
     fn is_listed(&self) -> Result<(), String> {
-        let listed = eventually(|| {
+        let listed = event::found("what is to be seen", || {
             let list = self.ask(&["--ps"])?;
             let mut lines = list.lines().map(str::trim_start);
             let line = lines.find(|line| line.starts_with(&format!("{} ", self.pid)));
@@ -190,7 +172,7 @@ impl Job {
                     .all(|row| row.number(6) > 0.0 && row.number(7) > 0.0)
         };
         // The machine may be busy: not every interval has a bit of everything.
-        eventually(|| {
+        event::found("what is to be seen", || {
             let words = ["--top", &self.pid(), "--delay", "0.5", "--times", "2"];
             let table = self.ask(&words)?;
             Ok(known(&rows(&table)).then_some(()))
@@ -242,7 +224,7 @@ impl Job {
         screen.press("s")?;
         screen.shows(&["sort (mpi)"])?;
         // Behind those of greater share.
-        eventually(|| {
+        event::found("what is to be seen", || {
             let ranks: Vec<String> = rows(&screen.text()?)
                 .iter()
                 .map(|row| row.cells[0].clone())
@@ -253,7 +235,9 @@ impl Job {
         screen.press("computes")?;
         screen.press("Enter")?;
         screen.shows(&["rows with \"computes\""])?;
-        eventually(|| Ok((rows(&screen.text()?).len() == 1).then_some(())))?;
+        event::found("what is to be seen", || {
+            Ok((rows(&screen.text()?).len() == 1).then_some(()))
+        })?;
         screen.press("Enter")?;
         screen.shows(&["RANK 0", "time in MPI", "wake-ups/s of others"])?;
         screen.press("q")?;
@@ -310,7 +294,7 @@ impl Screen {
     /// Waits for a screen with all of these.
     fn shows(&self, parts: &[&str]) -> Result<(), String> {
         let mut last = String::new();
-        let seen = eventually(|| {
+        let seen = event::found("what is to be seen", || {
             last = self.text()?;
             Ok(parts.iter().all(|part| last.contains(part)).then_some(()))
         });
@@ -341,7 +325,7 @@ fn killed() -> Outcome {
         let mut lines = list.lines().map(str::trim_start);
         Ok::<bool, String>(lines.any(|line| line.starts_with(&format!("{} ", job.pid))))
     };
-    let came = eventually(|| Ok(is_listed()?.then_some(())));
+    let came = event::found("what is to be seen", || Ok(is_listed()?.then_some(())));
     let _ = child.kill();
     let _ = child.wait();
     came?;

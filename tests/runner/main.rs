@@ -5,7 +5,8 @@
 //!
 //! | prefix      | what runs                                                    | module        |
 //! |-------------|--------------------------------------------------------------|---------------|
-//! | `tidy/`     | checks of the tree and of the built libraries                | [`tidy`]      |
+//! | `tidy/`     | checks of the tree, which need no build                      | [`tidy`]      |
+//! | `built/`    | checks of the built libraries                                | [`tidy`]      |
 //! | `c/`        | `tests/programs/c/*.c` by their `//#` directives             | [`programs`]  |
 //! | `judges/`   | real Fortran programs, by `tests/judges`                     | [`judges`]    |
 //! | `reach/`    | Debian's programs for Open MPI, by `tests/reach`             | [`reach`]     |
@@ -28,10 +29,13 @@
 mod binaries;
 mod command;
 mod containers;
+mod costs;
+mod cover;
 mod debuggers;
 mod directives;
 mod dropin;
 mod ends;
+mod event;
 mod faults;
 mod fortran;
 mod hang;
@@ -46,28 +50,27 @@ mod openmpi;
 mod place;
 mod profiling;
 mod programs;
+mod queue;
 mod reach;
 mod readme;
+mod slice;
 mod soak;
 mod stats;
 mod tidy;
 mod trace;
+mod trials;
 
-use libtest_mimic::{Arguments, Trial};
+use libtest_mimic::Arguments;
 use std::process::ExitCode;
-
-/// Result of a trial: the error is the text shown to the person who reads the log.
-type Outcome = Result<(), String>;
+use trials::{Outcome, Trial};
 
 /// A named trial.
-fn trial(name: String, body: impl FnOnce() -> Outcome + Send + 'static) -> Trial {
-    Trial::test(name, move || body().map_err(Into::into))
+fn trial(name: String, body: impl Fn() -> Outcome + Send + Sync + 'static) -> Trial {
+    Trial::new(name, body)
 }
 
 fn main() -> ExitCode {
-    let mut arguments = Arguments::from_args();
-    // Programs with timings in them must not share the machine with many others.
-    arguments.test_threads.get_or_insert(2);
+    let arguments = Arguments::from_args();
     let mut trials = tidy::trials();
     trials.extend(programs::trials());
     trials.extend(fortran::trials());
@@ -92,5 +95,7 @@ fn main() -> ExitCode {
     trials.extend(soak::trials());
     trials.extend(stats::trials());
     trials.extend(mpi4py::trials());
-    libtest_mimic::run(&arguments, trials).exit_code()
+    let code = queue::run(&arguments, trials);
+    nodes::remove_free();
+    code
 }

@@ -2,8 +2,8 @@
 
 use crate::command::Program;
 use crate::nodes::{Hosts, Network};
+use crate::trials::Trial;
 use crate::{Outcome, place, trial};
-use libtest_mimic::Trial;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -14,6 +14,8 @@ use std::sync::Arc;
 struct Suite {
     /// Rank counts that every group runs with, under mpi4py's wheel (MPICH ABI).
     ranks: Vec<u32>,
+    /// Further ones, in the long list.
+    long_ranks: Vec<u32>,
     /// The same under an mpi4py that our compiler wrapper built (MPI-5 ABI).
     own_ranks: Vec<u32>,
     /// The same under mpi4py's wheel with Open MPI's ABI.
@@ -41,6 +43,9 @@ struct Group {
     /// Whether it also runs on several nodes.
     #[serde(default)]
     across_nodes: bool,
+    /// Whether it takes so long that only one and two ranks of the wheel run each time.
+    #[serde(default)]
+    heavy: bool,
     /// Further runs, with other policies.
     #[serde(default)]
     also: Vec<Also>,
@@ -122,6 +127,9 @@ impl Skip {
     }
 }
 
+/// With how many ranks further policies run each time; more are in the long list.
+const POLICY_RANKS_MAX: u32 = 3;
+
 /// How a group is started.
 struct Start {
     launcher: Program,
@@ -134,21 +142,27 @@ struct Start {
 pub fn trials() -> Vec<Trial> {
     let suite = match read() {
         Ok(suite) => Arc::new(suite),
-        Err(error) => return vec![trial("mpi4py/layout".into(), || Err(error))],
+        Err(error) => return vec![trial("mpi4py/layout".into(), move || Err(error.clone()))],
     };
     let layout = Arc::clone(&suite);
     let mut trials = vec![trial("mpi4py/layout".into(), move || layout.check())];
     for index in 0..suite.group.len() {
-        let wheel = suite.ranks.iter().map(|&ranks| (Build::Wheel, ranks));
-        let own = suite.own_ranks.iter().map(|&ranks| (Build::Own, ranks));
-        let openmpi = suite.openmpi_ranks.iter();
-        let openmpi = openmpi.map(|&ranks| (Build::OpenMpi, ranks));
-        for (build, ranks) in wheel.chain(own).chain(openmpi) {
+        let with = |build, ranks: &[u32], long| -> Vec<(Build, u32, bool)> {
+            ranks.iter().map(|&ranks| (build, ranks, long)).collect()
+        };
+        let runs = [
+            with(Build::Wheel, &suite.ranks, false),
+            with(Build::Wheel, &suite.long_ranks, true),
+            with(Build::Own, &suite.own_ranks, false),
+            with(Build::OpenMpi, &suite.openmpi_ranks, false),
+        ];
+        let heavy = suite.group[index].heavy;
+        for (build, ranks, long) in runs.concat() {
+            let long = long || heavy && build != Build::Wheel;
             let suite = Arc::clone(&suite);
             let name = format!("{}/{}/{ranks}", build.title(), suite.group[index].name);
-            trials.push(trial(name, move || {
-                suite.run_on_one(build, &suite.group[index], ranks, None)
-            }));
+            let run = move || suite.run_on_one(build, &suite.group[index], ranks, None);
+            trials.push(trial(name, run).long(long));
         }
         let also = match place::progress() {
             Some(_) => Vec::new(),
@@ -158,10 +172,12 @@ pub fn trials() -> Vec<Trial> {
             let suite = Arc::clone(&suite);
             let (group, build) = (&suite.group[index].name, also.build.title());
             let name = format!("{build}/{group}/{} {}", also.ranks, also.progress);
-            trials.push(trial(name, move || {
+            let long = also.ranks > POLICY_RANKS_MAX;
+            let run = move || {
                 let group = &suite.group[index];
                 suite.run_on_one(also.build, group, also.ranks, Some(&also.progress))
-            }));
+            };
+            trials.push(trial(name, run).long(long));
         }
         if suite.group[index].across_nodes {
             trials.extend(suite.trials_on_several(index));
@@ -240,16 +256,17 @@ impl Suite {
         let libfabric = self.nodes_libfabric.iter();
         let libfabric = libfabric.map(over(Network::Libfabric));
         let psm2 = self.nodes_psm2.iter().map(over(Network::Psm2));
-        let run = |(network, each): (Network, Vec<u32>)| {
+        let run = |(number, (network, each)): (usize, (Network, Vec<u32>))| {
             let suite = Arc::clone(self);
             let counts: Vec<String> = each.iter().map(u32::to_string).collect();
-            let (group, counts) = (&self.group[index].name, counts.join("+"));
-            let name = format!("nodes/mpi4py/{group}/{counts}{}", network.suffix());
-            trial(name, move || {
-                suite.run_on_several(&suite.group[index], &each, network)
-            })
+            let (group, counts) = (&self.group[index], counts.join("+"));
+            let name = format!("nodes/mpi4py/{}/{counts}{}", group.name, network.suffix());
+            let long = group.heavy || number > 0;
+            let run = move || suite.run_on_several(&suite.group[index], &each, network);
+            trial(name, run).long(long)
         };
-        default.chain(libfabric).chain(psm2).map(run).collect()
+        let all = default.chain(libfabric).chain(psm2);
+        all.enumerate().map(run).collect()
     }
 
     fn run_on_several(&self, group: &Group, each: &[u32], network: Network) -> Outcome {

@@ -15,8 +15,8 @@ mod rails;
 mod strangers;
 mod wires;
 
-pub use hosts::{Hosts, Network};
-use libtest_mimic::Trial;
+use crate::trials::Trial;
+pub use hosts::{Hosts, Network, remove_free};
 
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {

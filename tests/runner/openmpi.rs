@@ -2,8 +2,8 @@
 //! Fortran library of its ABI; and a program in C++ that names Open MPI's C++ library.
 
 use crate::command::{Ended, Program};
+use crate::trials::Trial;
 use crate::{Outcome, place, trial};
-use libtest_mimic::Trial;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 

@@ -1,5 +1,6 @@
 //! Where things lie: the tree, the built binaries, the cache of third-party software.
 
+pub use crate::trials::scratch;
 use std::env;
 use std::path::{Path, PathBuf};
 
@@ -64,12 +65,7 @@ pub fn cached(path: &str, item: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Folder for compiled test programs; made when it is not there.
-///
-/// # Errors
-/// When it cannot be made.
-pub fn scratch() -> Result<PathBuf, String> {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("programs");
-    std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-    Ok(path)
+/// What cargo gives tests for files.
+pub fn temporary() -> &'static Path {
+    Path::new(env!("CARGO_TARGET_TMPDIR"))
 }

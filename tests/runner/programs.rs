@@ -2,8 +2,8 @@
 
 use crate::command::{Ended, Program};
 use crate::directives::{Abi, Directives};
-use crate::{Outcome, directives, place, trial};
-use libtest_mimic::Trial;
+use crate::trials::Trial;
+use crate::{Outcome, cover, directives, place, trial};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
@@ -26,12 +26,15 @@ struct Variant {
 
 /// One trial per program and variant.
 pub fn trials() -> Vec<Trial> {
-    let mut trials = vec![trial("c/directives are read".into(), directives::check)];
+    let mut trials = vec![
+        trial("c/directives are read".into(), directives::check),
+        trial("c/pairs of values are covered".into(), cover::check),
+    ];
     for path in sources() {
         let name = stem(&path);
         match Directives::read(&path) {
             Ok(directives) => trials.extend(variant_trials(&name, path, directives)),
-            Err(error) => trials.push(trial(format!("c/{name}"), move || Err(error))),
+            Err(error) => trials.push(trial(format!("c/{name}"), move || Err(error.clone()))),
         }
     }
     trials
@@ -74,7 +77,7 @@ static MADE: LazyLock<Mutex<HashMap<PathBuf, Arc<Made>>>> = LazyLock::new(Mutex:
 /// # Errors
 /// As [`compile`]; when the name is that of another program.
 pub fn compile_as(name: &str, source: &Path, abi: Abi, libs: &[String]) -> Result<PathBuf, String> {
-    let output = place::scratch()?.join(format!("{name}.{abi}"));
+    let output = folder()?.join(format!("{name}.{abi}"));
     let made = {
         let mut all = MADE.lock().unwrap_or_else(PoisonError::into_inner);
         let made = all.entry(output.clone()).or_insert_with(|| {
@@ -97,6 +100,13 @@ pub fn compile_as(name: &str, source: &Path, abi: Abi, libs: &[String]) -> Resul
         .result
         .get_or_init(|| build(&output, source, abi, libs));
     result.clone().map(|()| output)
+}
+
+/// Folder of the executables that trials share.
+fn folder() -> Result<PathBuf, String> {
+    let path = place::temporary().join("programs");
+    std::fs::create_dir_all(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(path)
 }
 
 fn build(output: &Path, source: &Path, abi: Abi, libs: &[String]) -> Result<(), String> {
@@ -150,6 +160,7 @@ pub fn stem(path: &Path) -> String {
         .into_owned()
 }
 
+/// One trial per variant. Those of a pairwise cover run each time, the others belong to the long list.
 fn variant_trials(name: &str, path: PathBuf, directives: Directives) -> Vec<Trial> {
     let mut variants = Vec::new();
     for &abi in &directives.abis {
@@ -167,12 +178,19 @@ fn variant_trials(name: &str, path: PathBuf, directives: Directives) -> Vec<Tria
             }
         }
     }
+    let is_covered = cover::pairwise(&[
+        directives.abis.len(),
+        directives.ranks.len(),
+        directives.progress.len(),
+        directives.wait.len(),
+    ]);
+    let alone = directives.alone;
     let source = Arc::new(Source {
         path,
         directives,
         reference: Mutex::default(),
     });
-    let run = |variant: Variant| {
+    let run = |(variant, is_covered): (Variant, bool)| {
         let source = Arc::clone(&source);
         let Variant {
             ranks,
@@ -181,9 +199,10 @@ fn variant_trials(name: &str, path: PathBuf, directives: Directives) -> Vec<Tria
             wait,
         } = &variant;
         let title = format!("c/{name}/{abi}-{ranks}-{progress}-{wait}");
-        trial(title, move || source.check(&variant))
+        let trial = trial(title, move || source.check(&variant));
+        trial.alone(alone).long(!is_covered)
     };
-    variants.into_iter().map(run).collect()
+    variants.into_iter().zip(is_covered).map(run).collect()
 }
 
 impl Source {
@@ -203,7 +222,6 @@ impl Source {
             .arg(self.executable(variant.abi)?)
             .args(&directives.args)
             .seconds(directives.seconds)
-            .alone(directives.alone)
             .run()?;
         let ended = as_promised(ended, directives)?;
         if directives.differential {

@@ -2,8 +2,8 @@
 //! runs all of them.
 
 use crate::command::Program;
+use crate::trials::Trial;
 use crate::{Outcome, place, trial};
-use libtest_mimic::Trial;
 
 /// The short list.
 const NAMES: [&str; 4] = ["hpcc", "iqtree", "lammps", "mpi4py"];

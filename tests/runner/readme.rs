@@ -2,8 +2,8 @@
 
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
+use crate::trials::Trial;
 use crate::{Outcome, place, programs, trial};
-use libtest_mimic::Trial;
 
 /// The trials of this module. Commands that it shows and other trials run: mpi4py's `helloworld`
 /// (`binaries/`), `--hosts` and the process managers (`nodes/`), a program without `pip-exec`

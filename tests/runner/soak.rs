@@ -1,13 +1,13 @@
-//! Random MPI programs whose every byte is checked, for two minutes; `make soak` runs them for longer.
+//! Random MPI programs whose every byte is checked, for half a minute; `make soak` runs them for longer.
 
 use crate::command::Program;
+use crate::trials::Trial;
 use crate::{Outcome, place, trial};
-use libtest_mimic::Trial;
 
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
     vec![
-        trial("soak/two minutes".into(), two_minutes),
+        trial("soak/half a minute".into(), half_a_minute),
         trial(
             "soak/a folder that is no build is named".into(),
             without_build,
@@ -30,12 +30,12 @@ fn without_build() -> Outcome {
 }
 
 /// A failure is shrunk before it is told, which takes its time.
-fn two_minutes() -> Outcome {
+fn half_a_minute() -> Outcome {
     let built = place::built_file("pip-exec")?;
     let folder = built.parent().ok_or("pip-exec lies nowhere")?;
     Program::new("python3")
         .arg(place::root().join("tests/soak/soak.py"))
-        .args(["--minutes", "2", "--seed", "1", "--built"])
+        .args(["--minutes", "0.5", "--seed", "1", "--built"])
         .arg(folder)
         .seconds(1500)
         .run()?

@@ -2,8 +2,8 @@
 
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
+use crate::trials::Trial;
 use crate::{Outcome, place, programs, trial};
-use libtest_mimic::Trial;
 use serde_json::Value;
 use std::path::PathBuf;
 

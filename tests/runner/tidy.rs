@@ -9,37 +9,20 @@ mod modules;
 mod node;
 mod pages;
 mod seatless;
+mod sleeps;
 pub mod text;
 
+use crate::trials::Trial;
 use crate::{Outcome, trial};
-use libtest_mimic::Trial;
 
 /// A name, and what it stands for.
 type Check = (&'static str, fn() -> Outcome);
 
-/// All checks.
-const CHECKS: [Check; 26] = [
-    (
-        "node image has no thread-local storage",
-        image::no_thread_local,
-    ),
-    ("node image asks libc for mem* only", image::few_undefined),
-    (
-        "calls of the TCP network use no thread-local data",
-        seatless::no_thread_data,
-    ),
+/// Checks of what git knows: these need no build, and `tools/pre-commit` runs them.
+const TREE: [Check; 21] = [
     (
         "thread-local data of a sample is seen",
         seatless::uses_are_seen,
-    ),
-    ("node image links as promised", node::links_as_promised),
-    (
-        "node image opens its own records only",
-        node::opens_its_own_records_only,
-    ),
-    (
-        "facades export MPI_ and PMPI_ names alike",
-        image::twin_names,
     ),
     ("dependencies point down", layers::point_down),
     ("stealable crates are no_std", layers::stealable_no_std),
@@ -75,14 +58,40 @@ const CHECKS: [Check; 26] = [
     ),
     ("packages name both licenses", layers::licensed),
     ("scripts parse", text::scripts_parse),
+    ("trials wait for events", sleeps::check),
+];
+
+/// Checks of what `make build` has made.
+const BUILT: [Check; 6] = [
+    (
+        "node image has no thread-local storage",
+        image::no_thread_local,
+    ),
+    ("node image asks libc for mem* only", image::few_undefined),
+    (
+        "calls of the TCP network use no thread-local data",
+        seatless::no_thread_data,
+    ),
+    ("node image links as promised", node::links_as_promised),
+    (
+        "node image opens its own records only",
+        node::opens_its_own_records_only,
+    ),
+    (
+        "facades export MPI_ and PMPI_ names alike",
+        image::twin_names,
+    ),
 ];
 
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
-    CHECKS
-        .into_iter()
-        .map(|(name, check)| trial(format!("tidy/{name}"), check))
-        .collect()
+    let of = |prefix: &'static str, checks: &[Check]| -> Vec<Trial> {
+        let trial = |&(name, check): &Check| trial(format!("{prefix}/{name}"), check);
+        checks.iter().map(trial).collect()
+    };
+    let mut trials = of("tidy", &TREE);
+    trials.extend(of("built", &BUILT));
+    trials
 }
 
 /// The outcome of a check that found these.

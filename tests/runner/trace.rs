@@ -6,12 +6,11 @@ mod reader;
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
 use crate::nodes::Hosts;
-use crate::{Outcome, place, programs, trial};
-use libtest_mimic::Trial;
+use crate::trials::Trial;
+use crate::{Outcome, event, place, programs, trial};
 use reader::{Timeline, read};
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
@@ -236,6 +235,7 @@ fn timeout() -> Outcome {
 /// Nobody can write the timeline any more; no empty file is left.
 fn killed_launcher() -> Outcome {
     let file = file("killed_launcher")?;
+    let mut started = Ok(());
     let ended = Program::new(place::built_file("pip-exec")?)
         .args(["-n", "2", "-genv", "COHORT_TRACE"])
         .arg(&file)
@@ -248,15 +248,11 @@ fn killed_launcher() -> Outcome {
                 let children = std::fs::read_to_string(&path).unwrap_or_default();
                 children.split_whitespace().count() >= 2
             };
-            for _ in 0..2000 {
-                if has_ranks() {
-                    break;
-                }
-                std::thread::sleep(Duration::from_millis(5));
-            }
+            started = event::until("ranks", has_ranks);
             let root = Pid::from_raw(root.cast_signed()).expect("a process");
             let _ = kill_process(root, Signal::KILL);
         })?;
+    started?;
     let ended = ended.expect_text("pip-exec: killed before it could write ")?;
     match file.exists() {
         true => Err(ended.failure("an empty file is left")),

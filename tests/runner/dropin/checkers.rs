@@ -4,8 +4,8 @@
 use super::{one_world, two};
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
+use crate::trials::Trial;
 use crate::{Outcome, place, programs, trial};
-use libtest_mimic::Trial;
 use std::path::PathBuf;
 
 /// A checker that the compiler builds in.

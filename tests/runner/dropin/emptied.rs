@@ -1,10 +1,9 @@
 //! Programs whose environment was emptied before they start: they find their job nevertheless.
 
 use super::{one_world, two, with_rpath};
+use crate::trials::Trial;
 use crate::{Outcome, place, trial};
-use libtest_mimic::Trial;
 use std::path::PathBuf;
-use std::sync::OnceLock;
 
 /// What ranks do that become such a program, which is `$0`, or start it.
 const JOIN: [&str; 4] = [
@@ -40,14 +39,10 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// `world.c`, which finds our library though no variable leads there. Made once: trials run at the same time.
+/// `world.c`, which finds our library though no variable leads there.
 fn world() -> Result<PathBuf, String> {
-    static WORLD: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let make = || {
-        let library = place::built_file("libmpi.so.12")?;
-        with_rpath("world.c", "world-emptied", &library, &[])
-    };
-    WORLD.get_or_init(make).clone()
+    let library = place::built_file("libmpi.so.12")?;
+    with_rpath("world.c", "world-emptied", &library, &[])
 }
 
 fn joins(script: &str) -> Outcome {

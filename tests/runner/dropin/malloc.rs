@@ -4,8 +4,8 @@
 
 use super::{WORLD, one_world, two};
 use crate::command::{Ended, Program};
+use crate::trials::Trial;
 use crate::{Outcome, place, trial};
-use libtest_mimic::Trial;
 use std::path::PathBuf;
 
 /// What is asked for.

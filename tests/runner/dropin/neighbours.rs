@@ -3,10 +3,9 @@
 use super::{one_world, two};
 use crate::command::Ended;
 use crate::directives::Abi;
+use crate::trials::Trial;
 use crate::{Outcome, place, programs, trial};
-use libtest_mimic::Trial;
 use std::path::PathBuf;
-use std::sync::Mutex;
 
 /// Allocators that people preload.
 const ALLOCATORS: [&str; 3] = [
@@ -54,18 +53,11 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// A program of `tests/programs/tools`; compiled once, since trials run at the same time.
+/// A program of `tests/programs/tools`.
 fn compiled(name: &str, options: &[&str]) -> Result<PathBuf, String> {
-    static MADE: Mutex<Vec<(String, PathBuf)>> = Mutex::new(Vec::new());
-    let mut made = MADE.lock().map_err(|error| error.to_string())?;
-    if let Some((_, path)) = made.iter().find(|(of, _)| of == name) {
-        return Ok(path.clone());
-    }
     let source = place::root().join(format!("tests/programs/tools/{name}.c"));
     let options: Vec<String> = options.iter().map(|&option| option.into()).collect();
-    let path = programs::compile_as(name, &source, Abi::Mpich, &options)?;
-    made.push((name.into(), path.clone()));
-    Ok(path)
+    programs::compile(&source, Abi::Mpich, &options)
 }
 
 /// One world, and not a word more.

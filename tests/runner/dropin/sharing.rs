@@ -3,8 +3,8 @@
 use super::{MPI4PY, one_world, two, world, write_program};
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
+use crate::trials::Trial;
 use crate::{Outcome, place, programs, trial};
-use libtest_mimic::Trial;
 use std::path::PathBuf;
 
 /// How the line begins that says that ranks share no memory, after the name of a wrapper.

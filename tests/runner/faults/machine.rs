@@ -1,13 +1,12 @@
 //! What a machine does to a job that runs on it: CPUs that go away, clocks that are others.
 
-use super::places::{program, sign, until_under_way};
+use super::places::{program, sign};
 use super::ranks_of;
 use crate::command::Program;
-use crate::{Outcome, place, trial};
-use libtest_mimic::Trial;
+use crate::trials::Trial;
+use crate::{Outcome, event, place, trial};
 use rustix::process::Pid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use std::thread::sleep;
 use std::time::Duration;
 
 /// Calls of the system, what they fail with, and which of the first 40 are tried: one in so many.
@@ -65,24 +64,22 @@ fn fewer_cpus(policy: &'static str) -> Outcome {
     one.set(first);
     let job = Program::new(place::built_file("pip-exec")?).args(["-n", "4"]);
     let job = job.arg(program).arg("collective").arg(&sign).arg("3000");
-    let mut is_under_way = false;
+    let mut started = Ok(());
     let ended = job
         .env("COHORT_PROGRESS", policy)
         .seconds(100)
         .run_with(|root| {
-            is_under_way = until_under_way(&sign);
+            started = event::under_way(&sign);
             for cpus in [&one, &all, &one] {
                 for task in tasks_of(root) {
                     // It may have ended.
                     let _ = sched_setaffinity(Some(task), cpus);
                 }
-                sleep(Duration::from_millis(100));
+                event::pass(Duration::from_millis(100));
             }
         })?;
-    match is_under_way {
-        true => ended.expect_code(0)?.expect_text("passed").map(drop),
-        false => Err(ended.failure("the job did not start")),
-    }
+    started.map_err(|problem| ended.failure(&problem))?;
+    ended.expect_code(0)?.expect_text("passed").map(drop)
 }
 
 /// A container that has been restored elsewhere has clocks of its own (time namespaces), which begin anywhere.

@@ -5,8 +5,8 @@
 
 use crate::command::Program;
 use crate::directives::Abi;
+use crate::trials::Trial;
 use crate::{Outcome, place, programs, trial};
-use libtest_mimic::Trial;
 
 /// Kinds of calls that return `MPI_ERR_NO_MEM`, or do without.
 const RETURNING: [&str; 7] = [

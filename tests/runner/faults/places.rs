@@ -3,15 +3,13 @@
 use super::ranks_of;
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
-use crate::{Outcome, place, programs, trial};
-use libtest_mimic::Trial;
+use crate::trials::Trial;
+use crate::{Outcome, event, place, programs, trial};
 use rustix::process::{Pid, Signal, kill_process};
-use std::path::{Path, PathBuf};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// From a blow to the end of the job.
-const PROMPT: Duration = Duration::from_secs(5);
 
 /// Where ranks are when one of them is struck, as `places.c` calls it, and in words.
 const PLACES: [(&str, &str); 8] = [
@@ -138,26 +136,15 @@ fn strike(place: &'static str, blow: Blow) -> Outcome {
         }
         _ => part(job.args(["-n", "4"]), place),
     };
-    let (mut begin, mut problem, mut ranks) = (Instant::now(), None, Vec::new());
+    let (mut started, mut ranks) = (Ok(()), Vec::new());
     let ended = job.seconds(40).run_with(|root| {
-        if !until_under_way(&sign) {
-            problem = Some("the job did not start");
-        }
-        // Those that wait for the struck one have come as far as they come.
-        sleep(Duration::from_millis(50));
+        started = event::under_way(&sign);
+        // Those that wait for the struck one come further meanwhile.
+        event::pass(Duration::from_millis(50));
         ranks = ranks_of(root);
-        begin = Instant::now();
         hit(root, &ranks, blow);
     })?;
-    if let Some(problem) = problem {
-        return Err(ended.failure(problem));
-    }
-    if begin.elapsed() > PROMPT {
-        return Err(ended.failure(&format!(
-            "the job ended {:?} after the blow",
-            begin.elapsed()
-        )));
-    }
+    started.map_err(|problem| ended.failure(&problem))?;
     if let Some(rank) = ranks.into_iter().find(|&rank| is_running(rank)) {
         let _ = kill_process(rank, Signal::KILL);
         return Err(ended.failure(&format!("{rank:?} lives on")));
@@ -174,7 +161,7 @@ fn hit(root: u32, ranks: &[Pid], blow: Blow) {
         }
         Blow::Rank(signals) => {
             for (number, &signal) in signals.iter().enumerate() {
-                sleep(Duration::from_millis(100 * number as u64));
+                event::pass(Duration::from_millis(100 * number as u64));
                 if let Some(&rank) = ranks.get(1) {
                     let _ = kill_process(rank, signal);
                 }
@@ -209,18 +196,6 @@ fn is_running(pid: Pid) -> bool {
     std::fs::read_to_string(path).is_ok_and(|stat| !stat.contains(") Z "))
 }
 
-/// Waits for that file.
-pub fn until_under_way(sign: &Path) -> bool {
-    let end = Instant::now() + Duration::from_secs(30);
-    while !sign.exists() {
-        if Instant::now() > end {
-            return false;
-        }
-        sleep(Duration::from_millis(5));
-    }
-    true
-}
-
 /// A thousand signals a second for each rank, whose handlers return into system calls that they have cut short.
 fn interrupted(place: &str) -> Outcome {
     let job = Program::new(place::built_file("pip-exec")?).args(["-n", "3"]);
@@ -246,7 +221,7 @@ fn limited((option, value, ending, said): Limit) -> Outcome {
     let ended = Program::new("bash").args(["-c", &line]).seconds(30).run()?;
     let ended = ended.expect_text(said)?;
     let is_well = ended.code() == 0;
-    match is_well == (ending == Ending::Well) && (is_well || ended.elapsed < PROMPT) {
+    match is_well == (ending == Ending::Well) {
         true => Ok(()),
         false => Err(ended.failure(&format!("expected that it is {ending:?}"))),
     }

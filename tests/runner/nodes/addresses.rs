@@ -2,8 +2,8 @@
 
 use super::hosts::{Hosts, Network, namespaces_work};
 use crate::directives::Abi;
+use crate::trials::Trial;
 use crate::{Outcome, place, programs, trial};
-use libtest_mimic::Trial;
 use std::path::PathBuf;
 
 /// The trials of this module.

@@ -3,13 +3,12 @@
 
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
-use crate::{Outcome, place, programs, trial};
-use libtest_mimic::Trial;
+use crate::trials::Trial;
+use crate::{Outcome, event, place, programs, trial};
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
 
 /// Lines of each rank: more than pipes hold.
 const LINES: usize = 5000;
@@ -274,18 +273,6 @@ fn launchers(word: &Path) -> Vec<Pid> {
     processes.filter_map(Pid::from_raw).collect()
 }
 
-/// Waits until a condition holds; `false` if it does not within a minute.
-fn eventually(mut condition: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !condition() {
-        if Instant::now() > deadline {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    true
-}
-
 fn killed_node(launcher: Launcher) -> Outcome {
     let source = place::root().join("tests/programs/tools/busy.c");
     let sign = scratch("busy")?;
@@ -295,7 +282,7 @@ fn killed_node(launcher: Launcher) -> Outcome {
     let mut started = false;
     let job = job.arg(program).arg("message").arg(&sign);
     let ended = job.seconds(100).run_with(|_| {
-        started = eventually(|| sign.exists()) && launchers(&sign).len() == 2;
+        started = event::under_way(&sign).is_ok() && launchers(&sign).len() == 2;
         if let Some(&launcher) = launchers(&sign).last() {
             let _ = kill_process(launcher, Signal::KILL);
         }
@@ -313,8 +300,8 @@ fn expect_failure(ended: &Ended, started: bool, sign: &Path) -> Outcome {
         Err(ended.failure("expected a failure"))
     } else if !words.iter().any(|word| ended.says(word)) {
         Err(ended.failure("nobody says why"))
-    } else if !eventually(|| processes(sign).is_empty()) {
-        Err(ended.failure("processes live on"))
+    } else if let Err(late) = event::until("all processes to end", || processes(sign).is_empty()) {
+        Err(ended.failure(&late))
     } else {
         Ok(())
     }
@@ -338,7 +325,7 @@ fn batch() -> Outcome {
     // A minute, and the signal almost as long before its end; Slurm looks every half minute.
     let words = ["--time=1", "--signal=USR1@59"];
     let job = cluster.submit(&words, &script, &output)?;
-    let ended = eventually(|| read(&output).contains("ended"));
+    let ended = event::until("the job's end", || read(&output).contains("ended")).is_ok();
     let text = read(&output);
     if !ended {
         let _ = cluster.command("scancel").arg(&job).run();
@@ -361,9 +348,9 @@ fn cancelled() -> Outcome {
     let (sign, output) = (scratch("sign")?, scratch("output")?);
     let script = batch_script(&format!("{} 10 {}", program.display(), sign.display()))?;
     let job = cluster.submit(&["--time=1"], &script, &output)?;
-    let started = eventually(|| sign.exists());
+    let started = event::under_way(&sign).is_ok();
     cluster.command("scancel").arg(&job).run()?.expect_code(0)?;
-    let is_over = eventually(|| processes(&sign).is_empty());
+    let is_over = event::until("all processes to end", || processes(&sign).is_empty()).is_ok();
     let text = read(&output);
     for file in [sign, output, script] {
         let _ = std::fs::remove_file(file);

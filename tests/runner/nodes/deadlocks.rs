@@ -7,8 +7,8 @@ use super::wires::{Wire, wires_work};
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
 use crate::hang::{CROSSED, crossed_ends};
-use crate::{Outcome, place, programs, trial};
-use libtest_mimic::Trial;
+use crate::trials::Trial;
+use crate::{Outcome, event, place, programs, trial};
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
 
@@ -182,7 +182,7 @@ fn stop(hosts: &Hosts, is_whole: bool) -> Result<(), String> {
             // It may have ended meanwhile.
             let _ = kill_process(pid, signal);
         }
-        std::thread::sleep(Duration::from_secs(2));
+        event::pass(Duration::from_secs(2));
     }
     Ok(())
 }

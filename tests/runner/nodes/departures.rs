@@ -3,15 +3,10 @@
 use super::hosts::{Hosts, namespaces_work};
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
-use crate::{Outcome, place, programs, trial};
-use libtest_mimic::Trial;
+use crate::trials::Trial;
+use crate::{Outcome, event, place, programs, trial};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
-
-/// From a manager's death to the end of what it has started.
-const PROMPT: Duration = Duration::from_secs(5);
 
 /// What the manager starts.
 #[derive(Clone, Copy)]
@@ -108,18 +103,6 @@ fn is_running(pid: Pid) -> bool {
     test_kill_process(pid).is_ok() && !stat.contains(") Z ")
 }
 
-/// Waits until a condition holds; `false` if it does not in time.
-fn within(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
-    let end = Instant::now() + limit;
-    while !condition() {
-        if Instant::now() > end {
-            return false;
-        }
-        sleep(Duration::from_millis(10));
-    }
-    true
-}
-
 /// Kills these processes, and waits for the end of those: what is wrong. All are stopped first: a proxy of Hydra's that
 /// outlives `mpiexec` by a moment kills its clients itself, before they can say anything.
 fn kill_and_wait(managers: &[Pid], others: &[Pid]) -> Option<String> {
@@ -128,9 +111,8 @@ fn kill_and_wait(managers: &[Pid], others: &[Pid]) -> Option<String> {
             let _ = kill_process(manager, signal);
         }
     }
-    if within(PROMPT, || !others.iter().any(|&pid| is_running(pid))) {
-        return None;
-    }
+    let gone = || !others.iter().any(|&pid| is_running(pid));
+    let late = event::until("the others to end", gone).err()?;
     let left: Vec<Pid> = others
         .iter()
         .copied()
@@ -139,7 +121,7 @@ fn kill_and_wait(managers: &[Pid], others: &[Pid]) -> Option<String> {
     for &pid in &left {
         let _ = kill_process(pid, Signal::KILL);
     }
-    Some(format!("{left:?} live on"))
+    Some(format!("{late}: {left:?} live on"))
 }
 
 /// A job of ranks that wait for ever, on this host, loses its manager. The clients write to a file: what their manager
@@ -178,8 +160,8 @@ fn killed(manager: Program, clients: Clients, name: &str) -> Outcome {
 
 /// Kills the manager `root` and its proxies when the job is under way.
 fn lose(root: u32, sign: &Path) -> Option<String> {
-    if !within(Duration::from_secs(30), || sign.exists()) {
-        return Some("the job did not start".to_owned());
+    if let Err(problem) = event::under_way(sign) {
+        return Some(problem);
     }
     let all: Vec<Pid> = Pid::from_raw(root.cast_signed())
         .into_iter()
@@ -212,8 +194,8 @@ fn on_hosts() -> Outcome {
     let mut problem = None;
     let job = hosts.pip_exec("2")?.arg(&program).arg("never").arg(&sign);
     let ended = job.seconds(90).run_with(|_| {
-        if !within(Duration::from_secs(60), || sign.exists()) {
-            problem = Some("the job did not start".to_owned());
+        problem = event::under_way(&sign).err();
+        if problem.is_some() {
             return;
         }
         let all = (0..2)

@@ -3,8 +3,8 @@
 use super::hosts::{Hosts, namespaces_work};
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
+use crate::trials::Trial;
 use crate::{Outcome, place, programs, trial};
-use libtest_mimic::Trial;
 
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {

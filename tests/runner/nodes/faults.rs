@@ -1,14 +1,13 @@
 //! What happens to a job when a node, or its network, is gone.
 
 use super::hosts::{Hosts, Network, namespaces_work};
-use crate::command::Program;
+use crate::command::{Ended, Program};
 use crate::directives::Abi;
-use crate::{Outcome, place, programs, trial};
-use libtest_mimic::Trial;
+use crate::trials::Trial;
+use crate::{Outcome, event, place, programs, trial};
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What the ranks, one on each of two hosts, are doing when it happens.
 #[derive(Clone, Copy)]
@@ -82,8 +81,8 @@ pub fn trials() -> Vec<Trial> {
 
 impl Work {
     /// The job, and the file that it makes when it is under way.
-    fn job(self, hosts: &Hosts) -> Result<(Program, Option<PathBuf>), String> {
-        let job = hosts.pip_exec("1")?;
+    fn job(self, hosts: &Hosts, said: &Said) -> Result<(Program, Option<PathBuf>), String> {
+        let job = hosts.pip_exec_after(&said.words(), "1")?;
         let Self::Busy(call) = self else {
             let job = job.env("COHORT_NET_TIMEOUT", TIMEOUT);
             return Ok((job.args(["--no-mpi", "sleep", "100"]), None));
@@ -97,11 +96,13 @@ impl Work {
 }
 
 /// Waits until the ranks are at it.
-fn until_under_way(hosts: &Hosts, sign: Option<&Path>) -> bool {
-    eventually(|| match sign {
-        Some(sign) => sign.exists(),
-        None => (0..2).all(|host| running(hosts, host, "sleep")),
-    })
+fn under_way(hosts: &Hosts, sign: Option<&Path>) -> Result<(), String> {
+    match sign {
+        Some(sign) => event::under_way(sign),
+        None => event::until("ranks on both hosts", || {
+            (0..2).all(|host| running(hosts, host, "sleep"))
+        }),
+    }
 }
 
 /// The `pip-exec` processes on a host.
@@ -114,42 +115,29 @@ fn launchers(hosts: &Hosts, host: u32) -> Vec<Pid> {
     processes.filter_map(Pid::from_raw).collect()
 }
 
-/// Waits until a condition holds; `false` if it does not within a minute.
-fn eventually(mut condition: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !condition() {
-        if Instant::now() > deadline {
-            return false;
-        }
-        sleep(Duration::from_millis(20));
-    }
-    true
-}
-
 fn link_down(work: Work, network: Network) -> Outcome {
     if !namespaces_work() {
         return Ok(());
     }
     let hosts = Hosts::new(2)?.over(network);
-    let (job, sign) = work.job(&hosts)?;
+    let said = Said::of(&hosts)?;
+    let (job, sign) = work.job(&hosts, &said)?;
     let mut problem = None;
     let ended = job.seconds(150).run_with(|mpiexec| {
-        if !until_under_way(&hosts, sign.as_deref()) {
-            problem = Some("the job did not start".to_owned());
-        }
+        problem = under_way(&hosts, sign.as_deref()).err();
         problem = problem.take().or(hosts.set_link(1, "down").err());
-        if !eventually(|| (0..2).all(|host| launchers(&hosts, host).is_empty())) {
-            problem = Some("pip-exec runs on".to_owned());
-        }
+        let gone = || (0..2).all(|host| launchers(&hosts, host).is_empty());
+        problem = problem
+            .take()
+            .or(event::until("the launchers to end", gone).err());
         // Hydra waits for its own daemon on the host that is gone.
-        sleep(Duration::from_millis(500));
         if let Some(mpiexec) = Pid::from_raw(mpiexec.cast_signed()) {
             let _ = kill_process(mpiexec, Signal::KILL);
         }
     })?;
     match problem {
         Some(problem) => Err(ended.failure(&problem)),
-        None => ended.expect_text("node 1").map(drop),
+        None => said.expect("node 1", &ended),
     }
 }
 
@@ -158,12 +146,13 @@ const TIMEOUT: &str = "3";
 
 /// Ranks, one on each of two hosts, that compute for so many seconds while messages are on their way, and what they
 /// make when they begin.
-fn computing_job(hosts: &Hosts, seconds: &str) -> Result<(Program, PathBuf), String> {
+fn computing_job(hosts: &Hosts, said: &Said, seconds: &str) -> Result<(Program, PathBuf), String> {
     let source = place::root().join("tests/programs/tools/computing.c");
     let sign = hosts.file("computing")?;
     let name = format!("nodes-computing-{}", hosts.name());
     let program = programs::compile_as(&name, &source, Abi::Mpi5, &[])?;
-    let job = hosts.pip_exec("1")?.env("COHORT_NET_TIMEOUT", TIMEOUT);
+    let job = hosts.pip_exec_after(&said.words(), "1")?;
+    let job = job.env("COHORT_NET_TIMEOUT", TIMEOUT);
     Ok((job.arg(program).arg(&sign).arg(seconds), sign))
 }
 
@@ -177,9 +166,11 @@ fn computing(network: Network) -> Outcome {
             limited.expect_code(0)?;
         }
     }
-    let (job, _sign) = computing_job(&hosts, "12")?;
-    job.run()?.expect_code(0)?.expect_text("all came")?;
-    Ok(())
+    let said = Said::of(&hosts)?;
+    let (job, _sign) = computing_job(&hosts, &said, "12")?;
+    let ended = job.run()?;
+    let ended = ended.expect_code(0)?;
+    ended.expect_text("all came").map(drop)
 }
 
 /// What a rank has sent to one that computes keeps nobody from ending when the job fails.
@@ -216,17 +207,16 @@ fn frozen(network: Network) -> Outcome {
         return Ok(());
     }
     let hosts = Hosts::new(2)?.over(network);
-    let (job, sign) = computing_job(&hosts, "7")?;
+    let said = Said::of(&hosts)?;
+    let (job, sign) = computing_job(&hosts, &said, "7")?;
     let mut problem = None;
     let ended = job.seconds(90).run_with(|_| {
-        if !until_under_way(&hosts, Some(&sign)) {
-            problem = Some("the job did not start".to_owned());
-        }
+        problem = event::under_way(&sign).err();
         for (to_send, seconds) in [(Signal::STOP, 5), (Signal::CONT, 0)] {
             for host in 0..2 {
                 problem = problem.take().or(signal(&hosts, host, to_send).err());
             }
-            sleep(Duration::from_secs(seconds));
+            event::pass(Duration::from_secs(seconds));
         }
     })?;
     match problem {
@@ -241,18 +231,17 @@ fn silent_node(network: Network, silence: fn(&Hosts) -> Result<(), String>) -> O
         return Ok(());
     }
     let hosts = Hosts::new(2)?.over(network);
-    let (job, sign) = computing_job(&hosts, "100")?;
+    let said = Said::of(&hosts)?;
+    let (job, sign) = computing_job(&hosts, &said, "100")?;
     let mut problem = None;
     let ended = job.seconds(90).run_with(|mpiexec| {
-        if !until_under_way(&hosts, Some(&sign)) {
-            problem = Some("the job did not start".to_owned());
-        }
+        problem = event::under_way(&sign).err();
         problem = problem.take().or(silence(&hosts).err());
-        if !eventually(|| launchers(&hosts, 0).is_empty()) {
-            problem = Some("pip-exec runs on".to_owned());
-        }
+        let gone = || launchers(&hosts, 0).is_empty();
+        problem = problem
+            .take()
+            .or(event::until("the launcher to end", gone).err());
         // Hydra waits for its own daemon on the silent host.
-        sleep(Duration::from_millis(500));
         let others = hosts.processes(1);
         for process in others.into_iter().chain([mpiexec.cast_signed()]) {
             if let Some(process) = Pid::from_raw(process) {
@@ -263,8 +252,8 @@ fn silent_node(network: Network, silence: fn(&Hosts) -> Result<(), String>) -> O
     match problem {
         Some(problem) => Err(ended.failure(&problem)),
         None => {
-            let ended = ended.expect_text("node 1 (")?;
-            ended.expect_text("has not answered for").map(drop)
+            said.expect("node 1 (", &ended)?;
+            said.expect("has not answered for", &ended)
         }
     }
 }
@@ -282,17 +271,16 @@ fn killed_node(work: Work, network: Network) -> Outcome {
         return Ok(());
     }
     let hosts = Hosts::new(2)?.over(network);
-    let (job, sign) = work.job(&hosts)?;
-    let mut started = false;
+    let said = Said::of(&hosts)?;
+    let (job, sign) = work.job(&hosts, &said)?;
+    let mut started = Ok(());
     let ended = job.seconds(100).run_with(|_| {
-        started = until_under_way(&hosts, sign.as_deref());
+        started = under_way(&hosts, sign.as_deref());
         for launcher in launchers(&hosts, 1) {
             let _ = kill_process(launcher, Signal::KILL);
         }
     })?;
-    if !started {
-        return Err(ended.failure("the job did not start"));
-    }
+    started.map_err(|problem| ended.failure(&problem))?;
     if ended.code() == 0 {
         return Err(ended.failure("expected a failure"));
     }
@@ -303,6 +291,31 @@ fn killed_node(work: Work, network: Network) -> Outcome {
         false if sign.is_none() => Ok(()),
         // So it may ranks, which give the launchers time to speak; then it names the host itself.
         false if ended.says(&format!("RUNNING AT {}", hosts.address(1))) => Ok(()),
-        false => ended.expect_text("node 1").map(drop),
+        false => said.expect("node 1", &ended),
+    }
+}
+
+/// What launchers say, in a file: the manager may be killed, or kill itself, before it has passed all of it on.
+struct Said(PathBuf);
+
+impl Said {
+    fn of(hosts: &Hosts) -> Result<Self, String> {
+        hosts.file("said").map(Self)
+    }
+
+    /// What comes before a launcher.
+    fn words(&self) -> [String; 4] {
+        let line = format!("exec \"$@\" 2>>'{}'", self.0.display());
+        ["sh", "-c", &line, "sh"].map(str::to_owned)
+    }
+
+    fn expect(&self, text: &str, ended: &Ended) -> Outcome {
+        let said = std::fs::read_to_string(&self.0).unwrap_or_default();
+        match said.contains(text) {
+            true => Ok(()),
+            false => {
+                Err(ended.failure(&format!("expected {text:?} in what launchers said: {said}")))
+            }
+        }
     }
 }

@@ -3,16 +3,16 @@
 //! interface, which share everything; trials that need more say so and pass.
 
 use crate::command::Program;
-use crate::place;
+use crate::{event, place};
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::net::TcpListener;
 use std::ops::RangeInclusive;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// First letters of the names of our namespaces; the runner's process id follows.
 const PREFIX: &str = "cohort";
@@ -45,12 +45,22 @@ impl Network {
     }
 }
 
-/// Hosts, removed with the value: processes first, then namespaces.
+/// Namespaces that make up hosts.
 #[derive(Debug)]
-pub struct Hosts {
-    /// Name of the group; namespaces are called `NAME-0`, ... and `NAME-s`, where the bridge is.
+struct Group {
+    /// Namespaces are called `NAME-0`, ... and `NAME-s`, where the bridge is.
     name: String,
     count: u32,
+}
+
+/// Groups that nobody has: as good as new.
+static FREE: Mutex<Vec<Group>> = Mutex::new(Vec::new());
+
+/// Hosts. What runs there is killed with the value; their namespaces serve other trials, unless this one changed them.
+#[derive(Debug)]
+pub struct Hosts {
+    group: Group,
+    is_changed: AtomicBool,
     launcher: PathBuf,
     network: Network,
 }
@@ -76,32 +86,20 @@ pub fn namespaces_work() -> bool {
     })
 }
 
-impl Hosts {
-    /// Makes hosts that reach each other.
-    ///
-    /// # Errors
-    /// What the system refused.
-    pub fn new(count: u32) -> Result<Self, String> {
+impl Group {
+    fn new(count: u32) -> Result<Self, String> {
         static GROUPS: AtomicU32 = AtomicU32::new(0);
         let group = GROUPS.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{}-{group}", std::process::id());
-        let this = Self {
-            launcher: place::scratch()?.join(format!("{name}.sh")),
-            name,
-            count,
-            network: Network::Default,
-        };
+        let this = Self { name, count };
         if namespaces_work() {
             this.make_namespaces()?;
         }
-        this.write_launcher()?;
         Ok(this)
     }
 
-    /// The same, for jobs that talk through this network.
-    pub fn over(mut self, network: Network) -> Self {
-        self.network = network;
-        self
+    fn namespace(&self, suffix: &str) -> String {
+        format!("{}-{suffix}", self.name)
     }
 
     fn make_namespaces(&self) -> Result<(), String> {
@@ -117,7 +115,7 @@ impl Hosts {
                 "netns", &bridge,
             ])?;
             ip(&["-n", &bridge, "link", "set", &port, "master", "br0", "up"])?;
-            let address = format!("{}/24", self.address(host));
+            let address = format!("{}/24", address_of(host));
             ip(&["-n", &own, "address", "add", &address, "dev", "eth0"])?;
             ip(&["-n", &own, "link", "set", "lo", "up"])?;
             ip(&["-n", &own, "link", "set", "eth0", "up"])?;
@@ -129,18 +127,77 @@ impl Hosts {
     /// before that, libfabric would choose the loopback interface.
     fn wait_for_link(&self, host: u32, device: &str) -> Result<(), String> {
         let own = self.namespace(&host.to_string());
-        let end = Instant::now() + Duration::from_secs(20);
-        while Instant::now() < end {
+        event::found(&format!("a carrier of {device} of {own}"), || {
             let shown = Command::new("ip")
                 .args(["-n", &own, "-o", "link", "show", "dev", device])
                 .output()
                 .map_err(|error| format!("ip: {error}"))?;
-            if String::from_utf8_lossy(&shown.stdout).contains("state UP") {
-                return Ok(());
-            }
-            std::thread::sleep(Duration::from_millis(10));
+            let is_up = String::from_utf8_lossy(&shown.stdout).contains("state UP");
+            Ok(is_up.then_some(()))
+        })
+    }
+
+    /// Kills what runs there; whether nothing is left.
+    fn is_quiet(&self) -> bool {
+        (0..self.count).all(|host| {
+            let left = || pids(&self.namespace(&host.to_string()));
+            kill(&left());
+            event::until("processes of a host to end", || left().is_empty()).is_ok()
+        })
+    }
+}
+
+/// Removes the namespaces that trials have left for others.
+pub fn remove_free() {
+    let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+    for group in free.drain(..) {
+        if namespaces_work() {
+            remove(&group.name);
         }
-        Err(format!("{device} of {own} gets no carrier"))
+    }
+}
+
+/// Address of a host.
+fn address_of(host: u32) -> String {
+    match namespaces_work() {
+        true => format!("10.77.0.{}", host + 1),
+        false => format!("127.0.0.{}", host + 1),
+    }
+}
+
+impl Hosts {
+    /// Makes hosts that reach each other.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub fn new(count: u32) -> Result<Self, String> {
+        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = free.iter().position(|group| group.count == count);
+        let kept = kept.map(|index| free.swap_remove(index));
+        drop(free);
+        let group = match kept {
+            Some(group) => group,
+            None => Group::new(count)?,
+        };
+        let this = Self {
+            launcher: place::scratch()?.join(format!("{}.sh", group.name)),
+            group,
+            is_changed: AtomicBool::new(false),
+            network: Network::Default,
+        };
+        this.write_launcher()?;
+        Ok(this)
+    }
+
+    /// Nobody else gets these hosts: they are not as they were.
+    pub fn change(&self) {
+        self.is_changed.store(true, Ordering::Relaxed);
+    }
+
+    /// The same, for jobs that talk through this network.
+    pub fn over(mut self, network: Network) -> Self {
+        self.network = network;
+        self
     }
 
     /// What Hydra takes for `ssh`: enters the host's namespace.
@@ -148,7 +205,7 @@ impl Hosts {
         let enter = match namespaces_work() {
             true => format!(
                 "nsenter --net=/run/netns/{}-$((${{host##*.}} - 1)) ",
-                self.name
+                self.group.name
             ),
             false => String::new(),
         };
@@ -177,7 +234,7 @@ impl Hosts {
 
     /// A name that no other group of hosts has.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.group.name
     }
 
     /// Where a file of this group's may be made.
@@ -185,23 +242,25 @@ impl Hosts {
     /// # Errors
     /// There is no folder for it.
     pub fn file(&self, name: &str) -> Result<PathBuf, String> {
-        Ok(place::scratch()?.join(format!("{}.{name}", self.name)))
+        Ok(place::scratch()?.join(format!("{}.{name}", self.group.name)))
     }
 
     fn namespace(&self, suffix: &str) -> String {
-        format!("{}-{suffix}", self.name)
+        self.group.namespace(suffix)
     }
 
     /// Address of a host.
     pub fn address(&self, host: u32) -> String {
-        match namespaces_work() {
-            true => format!("10.77.0.{}", host + 1),
-            false => format!("127.0.0.{}", host + 1),
-        }
+        address_of(host)
     }
 
-    /// A command on a host.
+    /// A command on a host, which may change it.
     pub fn program(&self, host: u32, path: impl AsRef<std::ffi::OsStr>) -> Program {
+        self.change();
+        self.enter(host, path)
+    }
+
+    fn enter(&self, host: u32, path: impl AsRef<std::ffi::OsStr>) -> Program {
         match namespaces_work() {
             true => Program::new("nsenter")
                 .arg(format!(
@@ -219,8 +278,10 @@ impl Hosts {
     /// # Errors
     /// It has not been fetched.
     pub fn mpiexec(&self, each: u32) -> Result<Program, String> {
-        let addresses: Vec<String> = (0..self.count).map(|host| self.address(host)).collect();
-        let (each, all) = (each.to_string(), (each * self.count).to_string());
+        let addresses: Vec<String> = (0..self.group.count)
+            .map(|host| self.address(host))
+            .collect();
+        let (each, all) = (each.to_string(), (each * self.group.count).to_string());
         let mpiexec = place::cached("mpich-venv/bin/mpiexec.hydra", "mpich")?;
         let interface = match namespaces_work() {
             true => "eth0",
@@ -229,9 +290,9 @@ impl Hosts {
         let launcher = match self.network {
             Network::Psm2 => {
                 let script = place::root().join("tools/with-psm2.sh");
-                self.program(0, script).arg(mpiexec)
+                self.enter(0, script).arg(mpiexec)
             }
-            _ => self.program(0, mpiexec),
+            _ => self.enter(0, mpiexec),
         };
         Ok(launcher
             .args(["-iface", interface, "-launcher", "ssh", "-launcher-exec"])
@@ -272,7 +333,8 @@ impl Hosts {
     /// # Errors
     /// What the system refused.
     pub fn add_inner_bridges(&self, name: &str, address: &str) -> Result<(), String> {
-        for host in 0..self.count {
+        self.change();
+        for host in 0..self.group.count {
             let own = self.namespace(&host.to_string());
             let make = |words: &[&str]| ip(&[&["-n", own.as_str()], words].concat());
             make(&["link", "add", name, "type", "bridge"])?;
@@ -285,7 +347,7 @@ impl Hosts {
                 make(&["link", "set", device, "up"])?;
             }
         }
-        (0..self.count).try_for_each(|host| self.wait_for_link(host, name))
+        (0..self.group.count).try_for_each(|host| self.group.wait_for_link(host, name))
     }
 
     /// Joins the first two hosts by another pair of interfaces, `eth1`, too.
@@ -293,6 +355,7 @@ impl Hosts {
     /// # Errors
     /// What the system refused.
     pub fn add_second_network(&self) -> Result<(), String> {
+        self.change();
         let [first, second] = [0, 1].map(|host| self.namespace(&host.to_string()));
         ip(&[
             "link", "add", "eth1", "netns", &first, "type", "veth", "peer", "name", "eth1",
@@ -302,7 +365,7 @@ impl Hosts {
             ip(&["-n", own, "address", "add", address, "dev", "eth1"])?;
             ip(&["-n", own, "link", "set", "eth1", "up"])?;
         }
-        (0..2).try_for_each(|host| self.wait_for_link(host, "eth1"))
+        (0..2).try_for_each(|host| self.group.wait_for_link(host, "eth1"))
     }
 
     /// Bytes that have left an interface of a host.
@@ -331,6 +394,7 @@ impl Hosts {
         host: u32,
         mut ports: RangeInclusive<u16>,
     ) -> Result<Vec<TcpListener>, String> {
+        self.change();
         let address = self.address(host);
         let namespace = format!("/run/netns/{}", self.namespace(&host.to_string()));
         let listen = || {
@@ -355,6 +419,7 @@ impl Hosts {
     /// # Errors
     /// What the system refused.
     pub fn set_link(&self, host: u32, state: &str) -> Result<(), String> {
+        self.change();
         let own = self.namespace(&host.to_string());
         ip(&["-n", &own, "link", "set", "eth0", state])
     }
@@ -364,6 +429,7 @@ impl Hosts {
     /// # Errors
     /// What the system refused.
     pub fn disturb(&self, host: u32, how: &[&str]) -> Result<(), String> {
+        self.change();
         let own = self.namespace(&host.to_string());
         let words = ["-n", &own, "qdisc", "add", "dev", "eth0", "root", "netem"];
         command("tc", words.iter().chain(how))
@@ -374,6 +440,7 @@ impl Hosts {
     /// # Errors
     /// What the system refused.
     pub fn cut_second_network(&self) -> Result<(), String> {
+        self.change();
         let own = self.namespace("0");
         // Nobody has this address.
         let nobody = ["10.78.0.2", "lladdr", "02:00:00:00:00:99"];
@@ -389,10 +456,17 @@ impl Hosts {
 
 impl Drop for Hosts {
     fn drop(&mut self) {
-        if namespaces_work() {
-            remove(&self.name);
+        if !namespaces_work() {
+            return;
         }
-        let _ = std::fs::remove_file(&self.launcher);
+        if self.is_changed.load(Ordering::Relaxed) || !self.group.is_quiet() {
+            remove(&self.group.name);
+            return;
+        }
+        let Group { name, count } = &self.group;
+        let (name, count) = (name.clone(), *count);
+        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        free.push(Group { name, count });
     }
 }
 
@@ -403,13 +477,15 @@ fn remove(group: &str) {
             .strip_prefix(group)
             .is_some_and(|rest| rest.starts_with('-'))
         {
-            for pid in pids(&name) {
-                if let Some(pid) = rustix::process::Pid::from_raw(pid) {
-                    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
-                }
-            }
+            kill(&pids(&name));
             let _ = ip(&["netns", "del", &name]);
         }
+    }
+}
+
+fn kill(pids: &[i32]) {
+    for pid in pids.iter().filter_map(|&pid| Pid::from_raw(pid)) {
+        let _ = kill_process(pid, Signal::KILL);
     }
 }
 

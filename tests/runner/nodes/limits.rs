@@ -2,8 +2,8 @@
 
 use super::hosts::{Hosts, Network};
 use crate::directives::Abi;
+use crate::trials::Trial;
 use crate::{Outcome, place, programs, trial};
-use libtest_mimic::Trial;
 
 /// A crowd of ranks.
 #[derive(Clone, Copy)]
@@ -40,7 +40,12 @@ const LIBFABRIC: Crowd = Crowd {
 
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
-    let run = |(name, crowd): (&str, Crowd)| trial(format!("nodes/{name}"), move || crowd.run());
+    let run = |(name, crowd): (&str, Crowd)| {
+        // Hundreds of processes leave others no time.
+        let long = crowd.ranks >= 128;
+        let trial = trial(format!("nodes/{name}"), move || crowd.run());
+        trial.alone(true).long(long)
+    };
     let crowds = over_sockets().into_iter().chain(over_libfabric());
     crowds.map(run).collect()
 }
@@ -145,8 +150,7 @@ impl Crowd {
         let (variable, value) = self.variable;
         let job = hosts.pip_exec_after(&limited, &self.ranks.to_string())?;
         let job = job.arg(program).env(variable, value);
-        // Hundreds of processes leave others no time.
-        let ended = job.seconds(240).alone(true).run()?.expect_code(0)?;
+        let ended = job.seconds(240).run()?.expect_code(0)?;
         let all = self.nodes * self.ranks;
         let expected = format!("{all} ranks, {} files: 0 wrong bytes", self.files);
         let ended = ended.expect_text(&expected)?;

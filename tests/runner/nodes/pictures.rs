@@ -4,14 +4,10 @@
 use super::hosts::{Hosts, namespaces_work};
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
-use crate::{Outcome, place, programs, trial};
-use libtest_mimic::Trial;
+use crate::trials::Trial;
+use crate::{Outcome, event, place, programs, trial};
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
-
-/// How long to wait for what must come.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
@@ -52,17 +48,12 @@ fn over() -> Outcome {
 
 /// The launcher of a host, when the job runs there.
 pub fn launcher(hosts: &Hosts, host: u32) -> Result<Pid, String> {
-    let until = Instant::now() + PATIENCE;
-    while Instant::now() < until {
+    event::found(&format!("a job on host {host}"), || {
         let listed = ask(hosts, host, &["--ps"])?;
         let mut lines = listed.lines().skip(1);
         let pid = lines.find_map(|line| line.split_whitespace().next()?.parse().ok());
-        if let Some(pid) = pid.and_then(Pid::from_raw) {
-            return Ok(pid);
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    Err(format!("no job runs on host {host}"))
+        Ok(pid.and_then(Pid::from_raw))
+    })
 }
 
 /// What `pip-exec` says on a host.
@@ -74,32 +65,25 @@ fn ask(hosts: &Hosts, host: u32, words: &[&str]) -> Result<String, String> {
 
 /// Asks until the picture has all of these.
 fn shows(hosts: &Hosts, pid: Pid, parts: &[&str]) -> Result<(), String> {
-    let until = Instant::now() + PATIENCE;
     let pid = pid.as_raw_nonzero().to_string();
-    loop {
-        let picture = ask(hosts, 0, &["--inspect", &pid])?;
-        if parts.iter().all(|part| picture.contains(part)) {
-            return Ok(());
-        }
-        if Instant::now() >= until {
-            return Err(format!("expected {parts:?}, this is the last:\n{picture}"));
-        }
-    }
+    comes(parts, || ask(hosts, 0, &["--inspect", &pid]))
 }
 
 /// Asks for a table until it has all of these.
 fn table(hosts: &Hosts, pid: Pid, parts: &[&str]) -> Result<(), String> {
-    let until = Instant::now() + PATIENCE;
     let top = format!("--top={}", pid.as_raw_nonzero());
-    loop {
-        let table = ask(hosts, 0, &[&top, "--delay", "0.2", "--times", "1"])?;
-        if parts.iter().all(|part| table.contains(part)) {
-            return Ok(());
-        }
-        if Instant::now() >= until {
-            return Err(format!("expected {parts:?}, this is the last:\n{table}"));
-        }
-    }
+    let words = [&top, "--delay", "0.2", "--times", "1"];
+    comes(parts, || ask(hosts, 0, &words))
+}
+
+/// Asks until the answer has all of these.
+fn comes(parts: &[&str], ask: impl Fn() -> Result<String, String>) -> Result<(), String> {
+    let mut last = String::new();
+    let came = event::until("the answer", || {
+        last = ask().unwrap_or_else(|error| error);
+        parts.iter().all(|part| last.contains(part))
+    });
+    came.map_err(|late| format!("{late}: expected {parts:?}, this is the last:\n{last}"))
 }
 
 /// The picture by `--inspect`, while a node does not answer, by SIGQUIT, and before SIGTERM ends the job.

@@ -4,8 +4,8 @@
 use super::hosts::{Hosts, Network, namespaces_work};
 use crate::command::Program;
 use crate::directives::{Abi, Directives};
-use crate::{Outcome, place, programs, trial};
-use libtest_mimic::Trial;
+use crate::trials::Trial;
+use crate::{Outcome, place, programs, slice, trial};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -152,14 +152,18 @@ fn program_trials(source: &Path, directives: &Directives, ranks: &'static str) -
         ways.extend(ways.first().cloned().map(|way| Way { progress, ..way }));
     }
     ways.extend(through_libfabric);
-    let run = |way: Way| {
+    // The way that a program takes in any case, and one of the others.
+    let other = 1 + slice::hash(&programs::stem(source)) as usize % (ways.len() - 1).max(1);
+    let run = |(index, way): (usize, Way)| {
         let (source, directives) = (source.to_owned(), directives.clone());
+        let alone = directives.alone;
         let name = way.name_of(&programs::stem(&source));
-        trial(format!("nodes/c/{name}"), move || {
+        let trial = trial(format!("nodes/c/{name}"), move || {
             program(&source, &directives, ranks, &way)
-        })
+        });
+        trial.alone(alone).long(index != 0 && index != other)
     };
-    ways.into_iter().map(run).collect()
+    ways.into_iter().enumerate().map(run).collect()
 }
 
 impl Way {
@@ -181,18 +185,9 @@ fn layout(directives: &Directives) -> Option<&'static str> {
     layouts.into_iter().find(fitting).map(|(_, each)| each)
 }
 
-fn compiled(source: &Path, directives: &Directives, way: &Way) -> Result<PathBuf, String> {
-    let abi = directives.abis.first().copied().unwrap_or(Abi::Mpi5);
-    // Launchers pass it through a shell.
-    let name = way.name_of(&programs::stem(source));
-    let name = name.replace(
-        |letter: char| !letter.is_alphanumeric() && letter != '_',
-        "-",
-    );
-    programs::compile_as(&format!("nodes-{name}"), source, abi, &directives.libs)
-}
-
 fn program(source: &Path, directives: &Directives, ranks: &str, way: &Way) -> Outcome {
+    let abi = directives.abis.first().copied().unwrap_or(Abi::Mpi5);
+    let executable = programs::compile(source, abi, &directives.libs)?;
     let hosts = Hosts::new(2)?.over(way.network);
     let mut job = hosts.pip_exec(ranks)?;
     if let Some(progress) = way.progress {
@@ -201,10 +196,9 @@ fn program(source: &Path, directives: &Directives, ranks: &str, way: &Way) -> Ou
     let ended = job
         .env("COHORT_NET_NOTIFY", &way.notify)
         .envs(&directives.settings)
-        .arg(compiled(source, directives, way)?)
+        .arg(executable)
         .args(&directives.args)
         .seconds(directives.seconds * 2)
-        .alone(directives.alone)
         .run()?;
     programs::as_promised(ended, directives).map(drop)
 }

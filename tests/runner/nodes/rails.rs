@@ -3,8 +3,8 @@
 use super::hosts::{Hosts, namespaces_work};
 use crate::command::Program;
 use crate::directives::Abi;
+use crate::trials::Trial;
 use crate::{Outcome, place, programs, trial};
-use libtest_mimic::Trial;
 
 /// Of the 5 MB that each rank of `secrets.c` has read in pieces of 1 MiB, what takes each of two ways. Its packets,
 /// 10 MB, take one of them.

@@ -2,8 +2,8 @@
 
 use super::hosts::{Hosts, namespaces_work};
 use crate::command::{Ended, Program};
+use crate::trials::Trial;
 use crate::{Outcome, place, trial};
-use libtest_mimic::Trial;
 
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
@@ -16,6 +16,7 @@ pub fn trials() -> Vec<Trial> {
 /// Two nodes, while the third host's strangers come; what `strangers.py` does then.
 fn flood(then: &str) -> Result<Ended, String> {
     let hosts = Hosts::new(3)?;
+    hosts.change();
     let script = place::root().join("tests/programs/python/strangers.py");
     let mut job = Program::new("python3")
         .arg(script)

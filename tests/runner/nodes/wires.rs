@@ -3,8 +3,8 @@
 
 use super::hosts::{Hosts, Network, namespaces_work};
 use crate::directives::Abi;
-use crate::{Outcome, place, programs, trial};
-use libtest_mimic::Trial;
+use crate::trials::Trial;
+use crate::{Outcome, event, place, programs, trial};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -49,6 +49,7 @@ impl Wire {
     /// # Errors
     /// What the system refused.
     pub fn between(hosts: &Hosts, faults: &[&str]) -> Result<Self, String> {
+        hosts.change();
         let ends = [0, 1].map(|host| format!("{}-{host}", hosts.name()));
         let mut wire = Command::new("python3")
             .arg(place::root().join("tests/programs/tools/wire.py"))
@@ -82,7 +83,7 @@ impl Wire {
     pub fn stall(&self, time: Duration) {
         let pid = Pid::from_child(&self.0);
         let _ = kill_process(pid, Signal::STOP);
-        std::thread::sleep(time);
+        event::pass(time);
         let _ = kill_process(pid, Signal::CONT);
     }
 }

@@ -56,7 +56,7 @@ pub fn named_checks_exist() -> Outcome {
     let mut complaints = Vec::new();
     for (path, page) in text::sources(&["md"])? {
         for name in page.split('`').filter(|name| name.starts_with(CHECKS)) {
-            if !trials.iter().any(|trial| trial.name().starts_with(name)) {
+            if !trials.iter().any(|trial| trial.name.starts_with(name)) {
                 let page = text::relative(&path).display();
                 complaints.push(format!("{page} names {name}, which is no trial"));
             }
