@@ -113,7 +113,7 @@ SUITES := judges slurm mpich fortran mpi4py mpi4py-src mpi4py-abi netpipe codes 
 suites: build
 	tools/cache.sh $(SUITES)
 	tools/install-names.sh $(BUILT)
-	cargo test -p cohort-tests --test runner -- "$(FILTER)"
+	cargo test -p cohort-tests --test runner -- $(if $(FILTER),"$(FILTER)")
 
 # What one wants while one works: unit tests and programs, one ABI and one policy each, no network.
 quick: build

@@ -19,14 +19,18 @@ enum Long {
 
 /// The trials that the arguments take, and what to say of the others.
 pub fn choose(trials: Vec<Trial>, arguments: &Arguments) -> (Vec<Trial>, String) {
-    let (long, said) = match arguments.filter {
+    let filter = arguments
+        .filter
+        .as_ref()
+        .filter(|filter| !filter.is_empty());
+    let (long, said) = match filter {
         Some(_) => (
             Long::All,
             "a filter takes those of the long list too".into(),
         ),
         None => long(),
     };
-    let is_named = |name: &str| match (&arguments.filter, arguments.exact) {
+    let is_named = |name: &str| match (filter, arguments.exact) {
         (None, _) => true,
         (Some(filter), true) => name == filter,
         (Some(filter), false) => name.contains(filter.as_str()),

@@ -9,8 +9,6 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// From a blow to the end of the job.
-
 /// Where ranks are when one of them is struck, as `places.c` calls it, and in words.
 const PLACES: [(&str, &str); 8] = [
     ("eager", "short messages"),
