@@ -82,7 +82,12 @@ run: build
 	@echo
 	@tools/run-heat.sh $(BUILT)/pip-exec $(TARGET)/examples/heat
 
-test: build unit loom fuzz suites
+test:
+	@for step in build unit loom fuzz suites; do \
+	    begun=$$SECONDS; \
+	    $(MAKE) --no-print-directory $$step; \
+	    echo "took: make $$step $$((SECONDS - begun)) s"; \
+	done
 
 # Some unit tests look at the built facades, and at the Forum's list of procedures.
 unit: build

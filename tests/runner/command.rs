@@ -1,6 +1,6 @@
 //! Runs a command with a time limit and looks for tasks that it left behind.
 
-use crate::{event, place, trials};
+use crate::{event, place, remains, trials};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
 };
@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long tasks may outlive the command that started them.
-const LEFTOVER_GRACE: Duration = Duration::from_secs(2);
+const LEFTOVER_GRACE: Duration = Duration::from_secs(10);
 
 /// A command that has ended.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Ended {
             self.code()
         );
         for (name, stream) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
-            let _ = write!(text, "\n  {name}:\n{}", tail(stream, 60));
+            let _ = write!(text, "\n  {name}:\n{}", tail(stream, 300));
         }
         text
     }
@@ -181,7 +181,10 @@ impl Program {
         trials::add_cpu(status.map_or(Duration::ZERO, |(_, cpu)| cpu));
         let status = status.map(|(status, _)| status);
         let elapsed = start.elapsed();
-        let leftover = status.is_some() && outlives(group);
+        let leftover = match status {
+            Some(_) => outlives(group),
+            None => Some(remains::look(group)),
+        };
         let _ = kill_process_group(group, Signal::KILL);
         let status = match status {
             Some(status) => status,
@@ -200,10 +203,12 @@ impl Program {
         };
         if elapsed >= Duration::from_secs(self.seconds) {
             let reason = trials::late(format!("no end within {} s", self.seconds));
-            return Err(ended.failure(&reason));
+            return Err(ended.failure(&reason) + &leftover.unwrap_or_default());
         }
-        if leftover {
-            return Err(ended.failure("the command ended, but tasks of it live on"));
+        if let Some(tasks) = leftover {
+            return Err(ended.failure(&format!(
+                "the command ended, but tasks of it live on:{tasks}"
+            )));
         }
         Ok(ended)
     }
@@ -227,27 +232,26 @@ fn wait(child: &mut Child, deadline: Instant) -> Option<(ExitStatus, Duration)> 
 /// What a process that has ended, and those that it waited for, have computed.
 fn computed(pid: u32) -> Duration {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let after_name = text.rsplit_once(") ").map_or("", |(_, rest)| rest);
     // utime, stime, cutime and cstime are the fields 14 to 17; the name is the second.
-    let ticks = after_name.split(' ').skip(11).take(4);
+    let ticks = remains::after_name(&text).split(' ').skip(11).take(4);
     let ticks: u64 = ticks.filter_map(|field| field.parse::<u64>().ok()).sum();
     Duration::from_millis(ticks * 1000 / rustix::param::clock_ticks_per_second())
 }
 
-/// Whether the process group has members after the grace time.
-fn outlives(group: Pid) -> bool {
+/// The members of a process group that are left after the grace time, a line each.
+fn outlives(group: Pid) -> Option<String> {
     let deadline = Instant::now() + LEFTOVER_GRACE;
-    while test_kill_process_group(group).is_ok() {
+    while test_kill_process_group(group).is_ok() && remains::lives(group) {
         if Instant::now() >= deadline {
-            return true;
+            return Some(remains::list(group));
         }
         event::pass(Duration::from_millis(10));
     }
-    false
+    None
 }
 
 /// Reads a pipe to its end on a thread of its own, so that the writer never blocks.
-fn drain(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
+pub fn drain(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -260,7 +264,7 @@ fn drain(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
 }
 
 /// The last `lines` lines, indented.
-fn tail(text: &str, lines: usize) -> String {
+pub fn tail(text: &str, lines: usize) -> String {
     let all: Vec<&str> = text.lines().collect();
     let skipped = all.len().saturating_sub(lines);
     let head = if skipped > 0 {

@@ -39,6 +39,19 @@ pub fn until(what: &str, mut condition: impl FnMut() -> bool) -> Result<(), Stri
     found(what, || Ok(condition().then_some(())))
 }
 
+/// Asks until the answer has all of these.
+///
+/// # Errors
+/// It did not come in time, which makes the trial late; with the last answer.
+pub fn says(parts: &[&str], ask: impl Fn() -> Result<String, String>) -> Result<(), String> {
+    let mut last = String::new();
+    let came = until("the answer", || {
+        last = ask().unwrap_or_else(|error| error);
+        parts.iter().all(|part| last.contains(part))
+    });
+    came.map_err(|late| format!("{late}: expected {parts:?}, this is the last:\n{last}"))
+}
+
 /// Waits for a file that says that a job is under way.
 ///
 /// # Errors

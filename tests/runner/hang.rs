@@ -243,29 +243,39 @@ fn exception() -> Outcome {
 }
 
 /// `python_lines.py`, whose rank 1 computes for ever, or crashes.
-fn python(arguments: &[&str]) -> Result<Ended, String> {
+fn python() -> Result<Program, String> {
     let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
-    Program::new(place::built_file("pip-exec")?)
-        .args(["-n", "2", "--timeout", "3"])
-        .arg(python)
-        .arg(place::root().join("tests/programs/tools/python_lines.py"))
-        .args(arguments)
-        .seconds(60)
-        .run()
+    let program = Program::new(place::built_file("pip-exec")?).args(["-n", "2"]);
+    let script = place::root().join("tests/programs/tools/python_lines.py");
+    Ok(program.arg(python).arg(script).seconds(100))
 }
 
 fn python_lines() -> Outcome {
-    let ended = python(&[])?.expect_text("rank 1: computes")?;
-    let ended = ended.expect_text("in wait at python_lines.py:10, called by main at")?;
-    let lines = [15, 16].map(|line| format!("in compute at python_lines.py:{line}, called by"));
-    match lines.iter().any(|line| ended.says(line)) {
-        true => Ok(()),
-        false => Err(ended.failure("expected the function that computes")),
-    }
+    // Lines 15 and 16 are those that compute.
+    let parts = [
+        "rank 1: computes",
+        "in wait at python_lines.py:10, called by main at",
+        "in compute at python_lines.py:1",
+    ];
+    let mut shown = Ok(());
+    let ended = python()?.run_with(|launcher| {
+        shown = event::says(&parts, || {
+            let ask = Program::new(place::built_file("pip-exec")?);
+            let ask = ask.args(["--inspect", &launcher.to_string()]);
+            Ok(ask.run()?.stdout)
+        });
+        if let Some(launcher) = Pid::from_raw(launcher.cast_signed()) {
+            let _ = kill_process(launcher, Signal::TERM);
+        }
+    })?;
+    shown.map_err(|error| ended.failure(&error))
 }
 
 fn python_crash() -> Outcome {
-    let ended = python(&["crash"])?.expect_text("(SIGSEGV), address 0x0")?;
+    let ended = python()?
+        .arg("crash")
+        .run()?
+        .expect_text("(SIGSEGV), address 0x0")?;
     ended
         .expect_text("\n  Python's main thread: crash at python_lines.py:20\n")?
         .expect_text("\n  Python's main thread: main at python_lines.py:27\n")

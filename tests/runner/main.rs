@@ -41,6 +41,7 @@ mod fortran;
 mod hang;
 mod install;
 mod instructions;
+mod itself;
 mod judges;
 mod listed;
 mod live;
@@ -53,6 +54,7 @@ mod programs;
 mod queue;
 mod reach;
 mod readme;
+mod remains;
 mod slice;
 mod soak;
 mod stats;
@@ -95,6 +97,7 @@ fn main() -> ExitCode {
     trials.extend(soak::trials());
     trials.extend(stats::trials());
     trials.extend(mpi4py::trials());
+    trials.extend(itself::trials());
     let code = queue::run(&arguments, trials);
     nodes::remove_free();
     code

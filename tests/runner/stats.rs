@@ -138,7 +138,7 @@ fn unfinished() -> Outcome {
     Program::new(place::built_file("pip-exec")?)
         .env("COHORT_STATS", format!("json:{}", file.display()))
         .env("COHORT_DEADLOCK", "off")
-        .args(["--timeout", "2", "-n", "4"])
+        .args(["--timeout", "8", "-n", "4"])
         .arg(program)
         .arg("missing_rank")
         .run()?

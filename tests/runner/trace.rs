@@ -223,7 +223,7 @@ fn ended_within_a_call(how: &str, code: i32) -> Outcome {
 fn timeout() -> Outcome {
     let file = file("timeout")?;
     Program::new(place::built_file("pip-exec")?)
-        .args(["--timeout", "1", "-n", "2", "-genv", "COHORT_TRACE"])
+        .args(["--timeout", "4", "-n", "2", "-genv", "COHORT_TRACE"])
         .arg(&file)
         .arg(program()?)
         .arg("stay")

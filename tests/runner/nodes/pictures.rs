@@ -33,7 +33,7 @@ fn expect_one(ended: Ended, headline: &str) -> Result<Ended, String> {
 
 fn over() -> Outcome {
     let hosts = Hosts::new(2)?;
-    let job = hosts.pip_exec("2")?.args(["--timeout", "6"]);
+    let job = hosts.pip_exec("2")?.args(["--timeout", "12"]);
     let job = job.arg(hangs()?).arg("wrong_tag").seconds(60);
     let ended = job.env("COHORT_DEADLOCK", "off").run()?.expect_code(124)?;
     let ended = expect_one(ended, "what the ranks did when the time was over:")?;
@@ -66,24 +66,14 @@ fn ask(hosts: &Hosts, host: u32, words: &[&str]) -> Result<String, String> {
 /// Asks until the picture has all of these.
 fn shows(hosts: &Hosts, pid: Pid, parts: &[&str]) -> Result<(), String> {
     let pid = pid.as_raw_nonzero().to_string();
-    comes(parts, || ask(hosts, 0, &["--inspect", &pid]))
+    event::says(parts, || ask(hosts, 0, &["--inspect", &pid]))
 }
 
 /// Asks for a table until it has all of these.
 fn table(hosts: &Hosts, pid: Pid, parts: &[&str]) -> Result<(), String> {
     let top = format!("--top={}", pid.as_raw_nonzero());
     let words = [&top, "--delay", "0.2", "--times", "1"];
-    comes(parts, || ask(hosts, 0, &words))
-}
-
-/// Asks until the answer has all of these.
-fn comes(parts: &[&str], ask: impl Fn() -> Result<String, String>) -> Result<(), String> {
-    let mut last = String::new();
-    let came = event::until("the answer", || {
-        last = ask().unwrap_or_else(|error| error);
-        parts.iter().all(|part| last.contains(part))
-    });
-    came.map_err(|late| format!("{late}: expected {parts:?}, this is the last:\n{last}"))
+    event::says(parts, || ask(hosts, 0, &words))
 }
 
 /// The picture by `--inspect`, while a node does not answer, by SIGQUIT, and before SIGTERM ends the job.
