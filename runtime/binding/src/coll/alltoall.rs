@@ -1,6 +1,6 @@
 //! `MPI_Alltoall`, `MPI_Alltoallv` and `MPI_Alltoallw` (MPI-4.1 section 6.8).
 
-use super::parts::{Typed, Varying, in_place};
+use super::parts::{Parts, Typed, Varying, in_place};
 use super::{apart, inter, run};
 use crate::arguments::{Call, Outcome};
 use crate::data::Data;
@@ -67,7 +67,11 @@ pub fn alltoallv<A: Abi, C: Count>(
     if let Some(inter) = comm.inter() {
         return inter::alltoall(&inter, send, &receive);
     }
-    run::alltoall(&comm.collective(), send.as_ref(), &receive)
+    let group = comm.collective();
+    if let Some(send) = &send {
+        apart::blocks(&group, &send.blocks(), &receive.blocks())?;
+    }
+    run::alltoall(&group, send.as_ref(), &receive)
 }
 
 /// `MPI_Alltoallw`.
@@ -106,5 +110,9 @@ pub fn alltoallw<A: Abi, C: Count>(
     if let Some(inter) = comm.inter() {
         return inter::alltoall(&inter, send, &receive);
     }
-    run::alltoall(&comm.collective(), send.as_ref(), &receive)
+    let group = comm.collective();
+    if let Some(send) = &send {
+        apart::blocks(&group, &send.blocks(), &receive.blocks())?;
+    }
+    run::alltoall(&group, send.as_ref(), &receive)
 }

@@ -1,6 +1,7 @@
 //! Neighbourhood collectives (MPI-4.1 section 8.6): each member exchanges messages with its
 //! neighbours of the communicator's topology.
 
+use super::apart;
 use super::parts::{Members, Parts, Typed, Varying};
 use crate::arguments::{Call, Comm, Outcome, output};
 use crate::data::Data;
@@ -153,14 +154,20 @@ fn run<'a, A: Abi>(
     }
 }
 
-/// Compares the arguments of all members, if that is asked for and the call blocks: blocks to send, whether all
-/// destinations get the first one, and blocks to receive.
-fn compare<A: Abi>(
+/// Refuses buffers that overlap, and compares the arguments of all members, if that is asked for and the call blocks:
+/// blocks to send, whether all destinations get the first one, and blocks to receive.
+fn inspect<A: Abi>(
     comm: &Comm,
     all: &Neighbours,
     (send, to_all, receive): (Blocks<'_>, bool, Blocks<'_>),
     ending: &Ending<'_, A>,
 ) -> Outcome<()> {
+    let group = comm.collective();
+    apart::neighbours(
+        &group,
+        (&send, &all.destinations, to_all),
+        (&receive, &all.sources),
+    )?;
     if matches!(ending, Ending::Request(..)) {
         return Ok(());
     }
@@ -172,8 +179,7 @@ fn compare<A: Abi>(
         receive,
     };
     // SAFETY: checked arguments of this call.
-    unsafe { coll::compare(&comm.collective(), &call) }
-        .map_err(|error| comm.collective().failure(error))
+    unsafe { coll::compare(&group, &call) }.map_err(|error| group.failure(error))
 }
 
 /// Sends all of `send` to every destination and receives a part from every source.
@@ -184,7 +190,7 @@ fn gather<A: Abi>(
     receive: &impl Parts,
     ending: Ending<'_, A>,
 ) -> Outcome<()> {
-    compare(comm, all, (send.blocks(), true, receive.blocks()), &ending)?;
+    inspect(comm, all, (send.blocks(), true, receive.blocks()), &ending)?;
     let outgoing = outgoing(comm, all, |_| send.buffer());
     run((call, comm), ending, outgoing, incoming(comm, all, receive))
 }
@@ -197,7 +203,7 @@ fn exchange<A: Abi, P: Parts>(
     receive: &P,
     ending: Ending<'_, A>,
 ) -> Outcome<()> {
-    compare(comm, all, (send.blocks(), false, receive.blocks()), &ending)?;
+    inspect(comm, all, (send.blocks(), false, receive.blocks()), &ending)?;
     let outgoing = outgoing(comm, all, |number| send.part(number));
     run((call, comm), ending, outgoing, incoming(comm, all, receive))
 }

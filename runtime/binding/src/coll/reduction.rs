@@ -81,7 +81,8 @@ pub fn scan<A: Abi, C: Count>(
     only_intra(comm)?;
     let group = comm.collective();
     let operands = Operands::check(call, send_buffer, buffer, op, Role::Both)?;
-    apart::scanned(&group, &operands.reduction(), Scan::Inclusive)?;
+    let reduction = operands.reduction();
+    apart::operands(&group, &reduction, reduction.result.count)?;
     run::scan(&group, &operands, Scan::Inclusive)
 }
 
@@ -97,7 +98,8 @@ pub fn exscan<A: Abi, C: Count>(
     only_intra(comm)?;
     let group = comm.collective();
     let operands = Operands::check(call, send_buffer, buffer, op, Role::Both)?;
-    apart::scanned(&group, &operands.reduction(), Scan::Exclusive)?;
+    let reduction = operands.reduction();
+    apart::operands(&group, &reduction, reduction.result.count)?;
     run::scan(&group, &operands, Scan::Exclusive)
 }
 
