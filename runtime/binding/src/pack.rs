@@ -24,9 +24,8 @@ struct Packed {
 }
 
 impl Packed {
-    /// Checks that `data` fits into a packed buffer of `size` bytes at its current position.
-    fn check<I: Integer>(buffer: Base, size: I, position: &Cell<I>, data: &Data) -> Outcome<Self> {
-        let bytes = size_of(data.datatype(), data.buffer().count as i64)?;
+    /// Checks that `bytes` bytes fit into a packed buffer of `size` bytes at its current position.
+    fn check<I: Integer>(buffer: Base, size: I, position: &Cell<I>, bytes: i64) -> Outcome<Self> {
         let (size, position) = (size.to_i64(), position.get().to_i64());
         if size < 0 || position < 0 || position > size {
             return Err(neutral::ERR_ARG.into());
@@ -75,6 +74,11 @@ impl Packed {
     }
 }
 
+/// Bytes that some data packs to.
+fn bytes_of(data: &Data) -> Outcome<i64> {
+    size_of(data.datatype(), data.buffer().count as i64)
+}
+
 /// Bytes that `elements` elements pack to.
 fn size_of(datatype: &TypeRef, elements: i64) -> Outcome<i64> {
     datatype
@@ -95,7 +99,7 @@ pub fn pack<A: Abi, C: Count>(
     call.on_comm(comm)?;
     let position = call.inout(position, "position")?;
     let data = Data::check(call, input)?;
-    let target = Packed::check(buffer, size, position, &data)?;
+    let target = Packed::check(buffer, size, position, bytes_of(&data)?)?;
     target.fill(&data);
     target.advance(position)
 }
@@ -112,7 +116,7 @@ pub fn unpack<A: Abi, C: Count>(
     call.on_comm(comm)?;
     let position = call.inout(position, "position")?;
     let data = Data::check(call, target)?;
-    let source = Packed::check(buffer, size, position, &data)?;
+    let source = Packed::check(buffer, size, position, bytes_of(&data)?)?;
     source.empty(&data);
     source.advance(position)
 }

@@ -23,6 +23,10 @@ pub enum Basic {
     I64,
     /// 64-bit unsigned integer.
     U64,
+    /// C `long`: a 64-bit integer but in `external32` ([`Basic::plain`]).
+    Long,
+    /// C `unsigned long`.
+    UnsignedLong,
     /// 128-bit signed integer (Fortran `INTEGER*16`).
     I128,
     /// IEEE half precision (Fortran `REAL*2`).
@@ -92,6 +96,17 @@ pub enum Basic {
 }
 
 impl Basic {
+    /// What it is in memory, and for matching and reductions: other representations alone tell the two apart.
+    #[must_use]
+    #[inline]
+    pub const fn plain(self) -> Self {
+        match self {
+            Self::Long => Self::I64,
+            Self::UnsignedLong => Self::U64,
+            other => other,
+        }
+    }
+
     /// Bytes of data in one element, without padding (`MPI_Type_size`).
     #[must_use]
     pub const fn size(self) -> i64 {
@@ -107,6 +122,7 @@ impl Basic {
             Self::I32 | Self::U32 | Self::F32 | Self::C16 | Self::Logical4 | Self::Wchar => 4,
             Self::ShortInt => 6,
             Self::I64 | Self::U64 | Self::F64 | Self::C32 | Self::Logical8 => 8,
+            Self::Long | Self::UnsignedLong => 8,
             Self::Aint | Self::Offset | Self::Count => 8,
             Self::FloatInt | Self::TwoInt | Self::TwoReal => 8,
             Self::DoubleInt | Self::LongInt => 12,
@@ -154,6 +170,8 @@ impl Basic {
                 | Self::U32
                 | Self::I64
                 | Self::U64
+                | Self::Long
+                | Self::UnsignedLong
                 | Self::Aint
                 | Self::Offset
                 | Self::Count

@@ -85,11 +85,11 @@ types! {
     MPI_PACKED = PACKED, Packed;
     MPI_SHORT = SHORT, I16;
     MPI_INT = INT, I32;
-    MPI_LONG = LONG, I64;
+    MPI_LONG = LONG, Long;
     MPI_LONG_LONG = LONG_LONG, I64, "MPI_LONG_LONG_INT";
     MPI_UNSIGNED_SHORT = UNSIGNED_SHORT, U16;
     MPI_UNSIGNED = UNSIGNED, U32;
-    MPI_UNSIGNED_LONG = UNSIGNED_LONG, U64;
+    MPI_UNSIGNED_LONG = UNSIGNED_LONG, UnsignedLong;
     MPI_UNSIGNED_LONG_LONG = UNSIGNED_LONG_LONG, U64;
     MPI_FLOAT = FLOAT, F32;
     MPI_C_FLOAT_COMPLEX = C_FLOAT_COMPLEX, C32, "MPI_C_COMPLEX";
@@ -201,6 +201,7 @@ static DENSE: [Dense; 256] = {
         let (handle, basic) = CLASSES[at];
         if basic.size() == basic.extent() {
             let size = basic.size() as u8;
+            let basic = basic.plain();
             types[(handle - HANDLE_PAGE) as usize] = Dense { size, basic };
         }
         at += 1;

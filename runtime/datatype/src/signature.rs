@@ -94,19 +94,19 @@ impl Signature {
         self.elements
     }
 
-    /// The one class of all elements, if there is one.
+    /// The one class of all elements, if there is one; a [plain](Basic::plain) one.
     #[inline]
     #[must_use]
     pub fn uniform(&self) -> Option<Basic> {
         match &self.kind {
-            Kind::Run(basic, count) => (*count != 0).then_some(*basic),
+            Kind::Run(basic, count) => (*count != 0).then_some(basic.plain()),
             kind => Self::uniform_of(kind),
         }
     }
 
     fn uniform_of(kind: &Kind) -> Option<Basic> {
         match kind {
-            Kind::Run(basic, count) => (*count != 0).then_some(*basic),
+            Kind::Run(basic, count) => (*count != 0).then_some(basic.plain()),
             Kind::Repeat(unit) => unit.uniform(),
             Kind::Sequence(parts) => {
                 let first = parts.first()?.uniform()?;
@@ -124,7 +124,7 @@ impl Signature {
         match &self.kind {
             Kind::Run(basic, count) => match basic.pair() {
                 Some((first, second)) => Digest::of(first).and(Digest::of(second)),
-                None => Digest::of(*basic),
+                None => Digest::of(basic.plain()),
             }
             .repeat(*count),
             Kind::Repeat(unit) => unit.digest().repeat(self.bytes / unit.bytes),
@@ -147,7 +147,7 @@ impl Signature {
                     let pairs = Digest::of(first).and(Digest::of(second));
                     (pairs.repeat(elements / 2)).and(Digest::of(first).repeat(elements % 2))
                 }
-                None => Digest::of(*basic).repeat(elements),
+                None => Digest::of(basic.plain()).repeat(elements),
             },
             Kind::Repeat(unit) => {
                 let (whole, rest) = (elements / unit.elements, elements % unit.elements);

@@ -28,11 +28,7 @@ const CHAPTERS: [(&str, &[&str]); 4] = [
 
 /// Procedures that do less than the standard says, and what is missing. The forms with large counts
 /// follow by themselves.
-const PARTLY: [(&[&str], &str); 8] = [
-    (
-        &["Pack_external", "Unpack_external", "Pack_external_size"],
-        "`MPI_WCHAR` has no `external32` form here",
-    ),
+const PARTLY: [(&[&str], &str); 7] = [
     (
         &["Cart_map", "Graph_map"],
         "only members on the caller's own node are moved closer to each other",
