@@ -8,6 +8,7 @@ mod check;
 mod collectives;
 mod deadlock;
 mod debug;
+mod handles;
 mod memory;
 pub mod network;
 mod progress;
@@ -87,6 +88,8 @@ pub struct Settings {
     pub ghosts: u32,
     /// `COHORT_OFFLOAD_MIN`, bytes: `ghost` posts messages of at least this length.
     pub offload_min: usize,
+    /// `COHORT_HANDLES_MAX`.
+    pub handles_max: u32,
     /// `COHORT_HELPERS`: dedicated workers of the `helper` policies.
     pub helpers: u32,
     /// `COHORT_GHOST_TOPO`.
@@ -131,6 +134,7 @@ impl Settings {
         },
         ghosts: 1,
         offload_min: 32 << 10,
+        handles_max: handles::MOST,
         helpers: 1,
         worker_placement: WorkerPlacement::Machine,
         thread_pin: ThreadPin::Rank,
@@ -246,6 +250,7 @@ pub static TABLE: &[Row] = &[
             choose(v, &choices).map(|x| s.worker_placement = x)
         },
     },
+    handles::ROW,
     Row {
         name: "COHORT_HELPERS",
         values: "a count, 1 to 64",

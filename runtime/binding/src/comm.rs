@@ -10,7 +10,7 @@ use cohort_abi::{Abi, Constants, Handle, neutral};
 use cohort_engine::coll;
 use cohort_object::Info;
 use cohort_object::hints::MEMORY_KINDS;
-use cohort_object::policy;
+use cohort_object::{Room, policy};
 use core::ffi::c_int;
 use duplicate::publish_duplicate;
 use neutral::handle::{COMM_NULL, COMM_SELF, COMM_WORLD};
@@ -28,18 +28,16 @@ pub(crate) fn publish<A: Abi>(
     target: Place<'_, A::Comm>,
 ) -> Outcome<()> {
     let handle = match comm {
-        Some(comm) => {
-            // Only now: other members may have room, and took part with this one.
-            if let Err(error) = call.objects().room_for_comm() {
-                comm.release();
-                return Err(error);
-            }
-            call.objects().add_comm(Box::new(comm))?
-        }
+        Some(comm) => call.objects().add_comm(Box::new(comm))?,
         None => COMM_NULL,
     };
     target.write(A::Comm::from_neutral(call.context(), handle));
     Ok(())
+}
+
+/// Whether the caller has room for a communicator more, for the members of a new one.
+pub(crate) fn room<A: Abi>(call: &Call<'_, A>) -> Room {
+    call.objects().room_for_comm()
 }
 
 macro_rules! answers {
@@ -104,7 +102,11 @@ pub fn dup<A: Abi>(call: &Call<'_, A>, comm: A::Comm, target: Out<'_, A::Comm>) 
     let object = call.on_comm(comm)?;
     let target = call.output(target, "newcomm")?;
     target.preset(A::Comm::from_neutral(call.context(), COMM_NULL));
-    publish(call, Some(object.duplicate(comm.neutral())?), target)
+    publish(
+        call,
+        Some(object.duplicate(comm.neutral(), room(call))?),
+        target,
+    )
 }
 
 /// `MPI_Comm_dup_with_info`.
@@ -118,7 +120,7 @@ pub fn dup_with_info<A: Abi>(
     let target = call.output(target, "newcomm")?;
     target.preset(A::Comm::from_neutral(call.context(), COMM_NULL));
     let hints = crate::info::hints(call, info)?;
-    let copy = object.duplicate(comm.neutral())?;
+    let copy = object.duplicate(comm.neutral(), room(call))?;
     take_hints(&copy, &hints)?;
     publish(call, Some(copy), target)
 }
@@ -134,9 +136,8 @@ fn duplicate_at_once<A: Abi>(
 ) -> Outcome<()> {
     let target = call.output(target, "newcomm")?;
     target.preset(A::Comm::from_neutral(call.context(), COMM_NULL));
-    call.objects().room_for_comm()?;
     let request = call.output(request, "request")?;
-    let (copy, numbering) = comm.duplicate_at_once(handle.neutral())?;
+    let (copy, numbering) = comm.duplicate_at_once(handle.neutral(), room(call))?;
     if let Some(hints) = hints {
         take_hints(&copy, &hints)?;
     }
@@ -146,7 +147,7 @@ fn duplicate_at_once<A: Abi>(
     publish_duplicate(call, handle.neutral(), copy, numbering, request)
 }
 
-/// `MPI_Comm_idup`: within a node it completes at once.
+/// `MPI_Comm_idup`.
 pub fn idup<A: Abi>(
     call: &Call<'_, A>,
     comm: A::Comm,
@@ -180,7 +181,7 @@ pub fn create<A: Abi>(
     let comm = call.on_comm(comm)?;
     let target = call.output(target, "newcomm")?;
     let group = call.objects().group(group.neutral())?;
-    publish(call, comm.create(&group)?, target)
+    publish(call, comm.create(&group, room(call))?, target)
 }
 
 /// `MPI_Comm_create_group`. Callers outside of the group get `MPI_COMM_NULL`.
@@ -199,7 +200,7 @@ pub fn create_group<A: Abi>(
     }
     let group = call.objects().group(group.neutral())?;
     let made = match group.me() {
-        Some(_) => Some(comm.create_group(&group, tag)?),
+        Some(_) => Some(comm.create_group(&group, tag, room(call))?),
         None => None,
     };
     publish(call, made, target)
@@ -220,7 +221,7 @@ pub fn split<A: Abi>(
             format_args!("the color is {color}, which is neither MPI_UNDEFINED nor 0 or more");
         return Err(call.blame(neutral::ERR_ARG, what));
     }
-    publish(call, comm.split(color, key)?, target)
+    publish(call, comm.split(color, key, room(call))?, target)
 }
 
 /// Deletes a communicator's attributes and ends its life.

@@ -179,7 +179,7 @@ pub fn group_from_pset<A: Abi>(
     group::publish(call, found, target)
 }
 
-/// `MPI_Comm_create_from_group`. Waits for nobody within a node (`cohort_object::rendezvous`).
+/// `MPI_Comm_create_from_group`.
 pub fn comm_from_group<A: Abi>(
     call: &Call<'_, A>,
     members: A::Group,
@@ -195,7 +195,8 @@ pub fn comm_from_group<A: Abi>(
     let hints = info::hints(call, hints)?;
     let made = match members.me() {
         Some(_) => {
-            let made = Comm::from_group(call.rank(), &members, tag, errhandler)?;
+            let room = crate::comm::room(call);
+            let made = Comm::from_group(call.rank(), &members, tag, errhandler, room)?;
             take_hints(&made, &hints)?;
             Some(made)
         }

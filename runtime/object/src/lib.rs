@@ -17,6 +17,7 @@
 //! | [`session`] | sessions and process sets |
 //! | [`topology`] | grids and graphs, and who takes which place |
 //! | [`rendezvous`] | how members agree on a new communicator's number without waiting |
+//! | [`room`] | how all members fail when one has no handle left |
 //! | [`error`] | error classes, codes and their texts |
 //! | [`info`] | info objects |
 //! | [`hints`] | hints of communicators, kinds of memory |
@@ -41,6 +42,7 @@ pub mod info;
 pub mod objects;
 pub mod policy;
 pub mod rendezvous;
+pub mod room;
 pub mod session;
 pub mod slots;
 #[cfg(test)]
@@ -58,6 +60,7 @@ pub use group::Group;
 pub use hints::Hints;
 pub use info::Info;
 pub use objects::Objects;
+pub use room::Room;
 pub use session::Session;
 pub use slots::Slots;
 pub use topology::Topology;

@@ -9,6 +9,7 @@ use crate::failure::has_memory;
 use crate::group::Group;
 use crate::hints::{self, MEMORY_KINDS};
 use crate::info::Info;
+use crate::room::Room;
 use crate::session::Session;
 use crate::slots::Slots;
 use crate::win::Win;
@@ -26,19 +27,8 @@ use cohort_engine::rma::Window;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use spin::{Mutex, Once};
 
-/// Communicators that a rank may have at a time, besides the predefined ones. A program that forgets to free them
-/// hears of it after seconds, and before memory is short.
-pub const COMMS_MAX: u32 = 1 << 15;
-
 /// Windows of a rank that short calls find in one step.
 const WINDOWS: usize = 64;
-
-/// The error of a program that has as many communicators as it may.
-#[cold]
-fn too_many_comms() -> Error {
-    let what = format_args!("a rank may have {COMMS_MAX} communicators at a time: free some");
-    Error::new(neutral::ERR_OTHER, what)
-}
 
 /// Communicators that exist from initialisation to finalisation.
 struct Builtin {
@@ -55,6 +45,8 @@ pub struct Objects {
     comms: Slots<Box<Comm>>,
     /// Communicators in `comms`.
     comm_count: AtomicU32,
+    /// Windows in `wins`.
+    win_count: AtomicU32,
     groups: Slots<Group>,
     datatypes: Slots<Box<Datatype>>,
     errhandlers: Slots<Arc<UserErrhandler>>,
@@ -80,9 +72,17 @@ pub struct Objects {
     pub file_errhandler: Mutex<Errhandler>,
 }
 
+/// The error when a kind of object has an object for each of its handles.
+#[cold]
+fn no_index(kind: &str) -> Error {
+    let what = format_args!("no {kind} handle is left ({INDEX_MAX}): free some");
+    Error::new(neutral::ERR_NO_MEM, what)
+}
+
 macro_rules! kinds {
-    ($($field:ident $type:ty, $kind:ident, $error:ident, $add:ident, $get:ident, $remove:ident;)*) => {
+    ($($field:ident $type:ty, $kind:ident, $error:ident, [$($add:ident)?], $get:ident, $remove:ident;)*) => {
         impl Objects {$(
+            $(
             /// Keeps an object and returns its handle.
             ///
             /// # Errors
@@ -90,8 +90,9 @@ macro_rules! kinds {
             pub fn $add(&self, object: $type) -> Outcome<u32> {
                 has_memory()?;
                 let index = self.$field.insert(&mut self.rank.enter(), object);
-                index.map(|index| dynamic(Kind::$kind, index)).ok_or_else(|| neutral::ERR_NO_MEM.into())
+                index.map(|index| dynamic(Kind::$kind, index)).ok_or_else(|| no_index(stringify!($kind)))
             }
+            )?
 
             /// The object of a dynamic handle.
             ///
@@ -123,23 +124,26 @@ macro_rules! kinds {
 }
 
 kinds! {
-    comms Box<Comm>, Comm, ERR_COMM, insert_comm, dynamic_comm, take_comm;
-    groups Group, Group, ERR_GROUP, add_group, dynamic_group, remove_group;
-    errhandlers Arc<UserErrhandler>, Errhandler, ERR_ERRHANDLER, add_errhandler, errhandler, remove_errhandler;
-    keyvals Arc<Keyval>, Keyval, ERR_KEYVAL, insert_keyval, any_keyval, remove_keyval;
-    infos Box<Info>, Info, ERR_INFO, add_info, info, remove_info;
-    sessions Box<Session>, Session, ERR_SESSION, add_session, session, remove_session;
-    wins Box<Win>, Win, ERR_WIN, insert_win, win, take_win;
+    comms Box<Comm>, Comm, ERR_COMM, [], dynamic_comm, take_comm;
+    groups Group, Group, ERR_GROUP, [add_group], dynamic_group, remove_group;
+    errhandlers Arc<UserErrhandler>, Errhandler, ERR_ERRHANDLER, [add_errhandler], errhandler, remove_errhandler;
+    keyvals Arc<Keyval>, Keyval, ERR_KEYVAL, [insert_keyval], any_keyval, remove_keyval;
+    infos Box<Info>, Info, ERR_INFO, [add_info], info, remove_info;
+    sessions Box<Session>, Session, ERR_SESSION, [add_session], session, remove_session;
+    wins Box<Win>, Win, ERR_WIN, [], win, take_win;
 }
 
 impl Objects {
-    /// Keeps a window and returns its handle.
+    /// Keeps a window and returns its handle. The caller has seen that there [is
+    /// room](Self::room_for_win), and the other members have heard so.
     ///
     /// # Errors
-    /// `MPI_ERR_NO_MEM`, also when no index is left.
+    /// `MPI_ERR_OTHER` when another thread has taken the last index.
     pub fn add_win(&self, win: Box<Win>) -> Outcome<u32> {
         let window = core::ptr::from_ref(&*win.window).cast_mut();
-        let handle = self.insert_win(win)?;
+        let index = self.wins.insert(&mut self.rank.enter(), win);
+        let handle = dynamic(Kind::Win, index.ok_or(neutral::ERR_OTHER)?);
+        self.win_count.fetch_add(1, Ordering::Relaxed);
         if let Some(place) = self.windows.get((handle & INDEX_MAX) as usize) {
             // Release pairs with the Acquire in `window`.
             place.store(window, Ordering::Release);
@@ -153,6 +157,7 @@ impl Objects {
     /// `MPI_ERR_WIN`
     pub fn remove_win(&self, handle: u32) -> Outcome<Box<Win>> {
         let win = self.take_win(handle)?;
+        self.win_count.fetch_sub(1, Ordering::Relaxed);
         if let Some(place) = self.windows.get((handle & INDEX_MAX) as usize) {
             place.store(core::ptr::null_mut(), Ordering::Relaxed);
         }
@@ -202,6 +207,7 @@ impl Objects {
             live: AtomicPtr::new(core::ptr::null_mut()),
             comms: Slots::new(),
             comm_count: AtomicU32::new(0),
+            win_count: AtomicU32::new(0),
             groups: Slots::new(),
             datatypes: Slots::new(),
             errhandlers: Slots::new(),
@@ -349,26 +355,39 @@ impl Objects {
         }
     }
 
-    /// Whether there is room for one communicator more.
-    ///
-    /// # Errors
-    /// `MPI_ERR_OTHER` when the program has made [`COMMS_MAX`] and freed none of them.
-    pub fn room_for_comm(&self) -> Outcome<()> {
-        match self.comm_count.load(Ordering::Relaxed) < COMMS_MAX {
-            true => Ok(()),
-            false => Err(too_many_comms()),
+    /// Whether there is room for one communicator more, besides the predefined ones.
+    pub fn room_for_comm(&self) -> Room {
+        self.room(&self.comms, &self.comm_count)
+    }
+
+    /// Whether there is room for one window more.
+    pub fn room_for_win(&self) -> Room {
+        self.room(&self.wins, &self.win_count)
+    }
+
+    fn room<T>(&self, slots: &Slots<T>, count: &AtomicU32) -> Room {
+        let most = self.rank.node().settings().handles_max;
+        let is_full = count.load(Ordering::Relaxed) >= most;
+        match is_full || !slots.has_room(&mut self.rank.enter()) {
+            true => Room::NoHandle,
+            false if has_memory().is_err() => Room::NoMemory,
+            false => Room::There,
         }
     }
 
     /// Keeps a communicator and returns its handle. The caller has seen that there [is
-    /// room](Self::room_for_comm).
+    /// room](Self::room_for_comm), and the other members have heard so.
     ///
     /// # Errors
-    /// `MPI_ERR_NO_MEM` when no index is left.
+    /// `MPI_ERR_OTHER` when another thread has taken the last index.
     pub fn add_comm(&self, comm: Box<Comm>) -> Outcome<u32> {
-        let handle = self.insert_comm(comm)?;
+        let index = self.comms.try_insert(&mut self.rank.enter(), comm);
+        let index = index.map_err(|comm| {
+            comm.release();
+            Error::from(neutral::ERR_OTHER)
+        })?;
         self.comm_count.fetch_add(1, Ordering::Relaxed);
-        Ok(handle)
+        Ok(dynamic(Kind::Comm, index))
     }
 
     /// Takes the communicator of a dynamic handle out.
@@ -448,7 +467,7 @@ impl Objects {
         let handle = index.map(|index| index + FIRST_DYNAMIC_DATATYPE_INDEX);
         match handle.filter(|&index| index <= INDEX_MAX) {
             Some(index) => Ok(dynamic(Kind::Datatype, index)),
-            None => Err(neutral::ERR_NO_MEM.into()),
+            None => Err(no_index("Datatype")),
         }
     }
 

@@ -1,14 +1,14 @@
-//! How processes agree on a communicator's number without waiting for each other.
+//! How processes agree on a communicator's number without a parent that is one group.
 //!
 //! The node image is one for all ranks of the node, so its statics are shared: the first process
 //! that makes a communicator draws the number from the node and leaves it here; each other
-//! member takes it when it comes. Nobody waits, so that nonblocking constructors complete at
-//! once, and calls that have no parent communicator (`MPI_Comm_create_from_group`) need none.
+//! member takes it when it comes ([`number`]). Calls that have no parent communicator
+//! (`MPI_Comm_create_from_group`) need none.
 //!
 //! Between nodes the first member draws the number. Constructors that block pass it on along a tree, in a context that
-//! programs do not use ([`number`]). That of a nonblocking duplicate is broadcast by the parent, and on its way until
-//! the request of the duplicate is complete ([`Agreement::by_broadcast`]); an intercommunicator has no such broadcast,
-//! so there the member that comes first in `MPI_COMM_WORLD` tells all others ([`begin`]).
+//! programs do not use. The number of a nonblocking duplicate is that of the parent's first member, and comes with
+//! what all members say: whether one of them has failed or has no room ([`Agreement::by_vote`]). An intercommunicator
+//! has no such member, so there the one that comes first in `MPI_COMM_WORLD` tells all others ([`begin`]).
 //!
 //! MPI demands that the members call in the same order where calls could be mistaken for each
 //! other (MPI-4.1, 7.4.2: same communicator; same group and same string), so the n-th call of
@@ -25,7 +25,10 @@ use cohort_abi::neutral;
 use cohort_base::Peer;
 use cohort_base::lock::FutexLock;
 use cohort_engine::coll;
-use cohort_engine::datatype::{Buffer, predefined};
+use cohort_engine::coll::Reduction;
+use cohort_engine::coll::inter::Intergroup;
+use cohort_engine::datatype::op::{Op, PredefinedOp};
+use cohort_engine::datatype::{Buffer, predefined, types};
 use cohort_engine::{Claim, Envelope, Node, Owner, Rank, RequestRef, SendMode, Source, Tag};
 use cohort_engine::{irecv, isend, recv, send};
 use core::ptr::NonNull;
@@ -231,15 +234,17 @@ fn begin_across_nodes(
 #[derive(Debug)]
 pub struct Agreement {
     node: &'static Node,
-    /// The number, and what it is checked by: a box that messages read or write.
-    told: NonNull<[u32; 2]>,
+    /// The number and what it is checked by, or what members say, and behind them what this one says: a box that
+    /// messages read or write.
+    told: NonNull<[u32; 4]>,
     check: u32,
     messages: Vec<RequestRef>,
 }
 
 impl Agreement {
     fn new(node: &'static Node, told: [u32; 2], check: u32) -> Self {
-        let told = NonNull::from(Box::leak(Box::new(told)));
+        let [first, second] = told;
+        let told = NonNull::from(Box::leak(Box::new([first, second, first, second])));
         Self {
             node,
             told,
@@ -248,17 +253,47 @@ impl Agreement {
         }
     }
 
-    /// Begins to agree on the number that the first of a group has drawn, if it has. Collective.
+    /// Begins to learn the largest of what the members of a group say, for each of two words. Collective.
     ///
     /// # Errors
     /// `MPI_ERR_NO_MEM`.
-    pub(crate) fn by_broadcast(group: &coll::Group<'_>, drawn: Option<u32>) -> Outcome<Self> {
-        let mut agreement = Self::new(group.rank().forever().node(), [drawn.unwrap_or(0), 0], 0);
-        let buffer = Buffer::of_bytes(agreement.told.as_ptr().cast(), 4);
-        // SAFETY: the numbers live until the message is complete.
-        let request = unsafe { coll::start(group, &coll::Call::Bcast { buffer, root: 0 }) }?;
+    pub(crate) fn by_vote(group: &coll::Group<'_>, mine: [u32; 2]) -> Outcome<Self> {
+        let mut agreement = Self::new(group.rank().forever().node(), mine, 0);
+        // SAFETY: the words live until the message is complete.
+        let request = unsafe { coll::start(group, &agreement.vote()) }?;
         agreement.messages.push(request);
         Ok(agreement)
+    }
+
+    /// The same of what the members of the other group of an intercommunicator say. Collective.
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM`.
+    pub(crate) fn by_vote_of_others(inter: &Intergroup<'_>, mine: [u32; 2]) -> Outcome<Self> {
+        let mut agreement = Self::new(inter.local.rank().forever().node(), mine, 0);
+        // SAFETY: as above.
+        let request = unsafe { coll::start_between(inter, &agreement.vote()) }?;
+        agreement.messages.push(request);
+        Ok(agreement)
+    }
+
+    /// The reduction of a vote, from the last two words into the first.
+    fn vote(&self) -> coll::Call<'static> {
+        let words = self.told.as_ptr().cast::<u32>();
+        coll::Call::Allreduce {
+            reduction: Reduction {
+                input: Some(words.wrapping_add(2).cast_const().cast()),
+                result: Buffer::new(words.cast(), 2, &types::MPI_INT32_T),
+                op: Op::Predefined(PredefinedOp::Max),
+            },
+        }
+    }
+
+    /// What was told, once it is complete.
+    pub(crate) fn words(&self) -> [u32; 2] {
+        // SAFETY: the box of this agreement; its messages are complete.
+        let [first, second, ..] = unsafe { self.told.read() };
+        [first, second]
     }
 
     /// Whether the number is there and was told to everybody.
@@ -273,8 +308,7 @@ impl Agreement {
     /// `MPI_ERR_INTERN` when two occasions of different members cannot be told apart, `MPI_ERR_OTHER` when no
     /// number was left.
     pub fn number(&self) -> Outcome<u32> {
-        // SAFETY: the box of this agreement; its messages are complete.
-        checked(unsafe { self.told.read() }, self.check, self.node)
+        checked(self.words(), self.check, self.node)
     }
 
     /// Frees an agreement that is complete.
@@ -286,7 +320,7 @@ impl Agreement {
     }
 
     /// Lets go of the messages; those under way still use the box, which stays.
-    fn abandon(self, claim: &mut Claim<'_>) {
+    pub(crate) fn abandon(self, claim: &mut Claim<'_>) {
         for message in self.messages {
             message.release(claim);
         }

@@ -5,6 +5,7 @@
 //! the same request). Taking and giving back slots happens under the rank's [`Claim`].
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use cohort_abi::INDEX_MAX;
 use cohort_engine::Claim;
 use core::cell::{Cell, UnsafeCell};
@@ -79,6 +80,17 @@ impl<T> Slots<T> {
             slot.get().write(Slot::Used(value));
         }
         Ok(index)
+    }
+
+    /// Whether one value more can be kept.
+    pub fn has_room(&self, _claim: &mut Claim<'_>) -> bool {
+        if self.vacant.get() != NONE {
+            return true;
+        }
+        // A fresh slot is vacant, and its list ends with it.
+        let fresh = self.unused();
+        self.vacant.set(fresh.unwrap_or(NONE));
+        fresh.is_some()
     }
 
     /// Takes vacant slots out, to be filled later without the claim ([`Slots::fill`]). Returns how many.
@@ -243,9 +255,12 @@ impl<T> Slots<T> {
         }
         let (chunk, offset) = place(index);
         if offset == 0 {
-            let slots: Box<[UnsafeCell<Slot<T>>]> = (0..FIRST_CHUNK << chunk)
-                .map(|_| UnsafeCell::new(Slot::Vacant { next: NONE }))
-                .collect();
+            let length = FIRST_CHUNK << chunk;
+            let mut slots: Vec<UnsafeCell<Slot<T>>> = Vec::new();
+            slots.try_reserve_exact(length as usize).ok()?;
+            let vacant = || UnsafeCell::new(Slot::Vacant { next: NONE });
+            slots.extend((0..length).map(|_| vacant()));
+            let slots = slots.into_boxed_slice();
             // Paired with the acquire load in `slot`.
             self.chunks[chunk].store(Box::into_raw(slots).cast(), Ordering::Release);
         }

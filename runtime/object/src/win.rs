@@ -12,6 +12,7 @@ use crate::group::Group;
 use crate::info::Info;
 use crate::policy::{self, OwnPolicy};
 use crate::rendezvous::exhausted;
+use crate::room::Room;
 use crate::{Error, Outcome};
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -106,7 +107,8 @@ pub struct Facts {
 struct Offer {
     /// A number for the window; that of the first member counts.
     number: u32,
-    has_failed: bool,
+    /// What the caller lacks.
+    room: Room,
     part: Part,
 }
 
@@ -115,9 +117,15 @@ impl Win {
     ///
     /// # Errors
     /// `MPI_ERR_COMM` for an intercommunicator, `MPI_ERR_RMA_SHARED` for a shared window of members that do not share
-    /// memory, `MPI_ERR_NO_MEM` at all members if one is short of memory, `MPI_ERR_INFO_VALUE` for an alignment that is
-    /// none.
-    pub fn make(comm: &Comm, flavor: Flavor, mut part: Part, hints: Info) -> Outcome<Self> {
+    /// memory, at all members `MPI_ERR_NO_MEM` if one is short of memory and `MPI_ERR_OTHER` if one has no handle left,
+    /// `MPI_ERR_INFO_VALUE` for an alignment that is none.
+    pub fn make(
+        comm: &Comm,
+        flavor: Flavor,
+        mut part: Part,
+        hints: Info,
+        room: Room,
+    ) -> Outcome<Self> {
         if comm.is_inter() {
             return Err(neutral::ERR_COMM.into());
         }
@@ -132,19 +140,15 @@ impl Win {
             Flavor::Shared => (shared_size(comm, &mut part, &hints)?, wanted.max(PAGE)),
             Flavor::Create | Flavor::Dynamic => (0, 1),
         };
-        let block = (size > 0).then(|| allocate(comm, size, align)).flatten();
-        let has_failed = size > 0 && block.is_none();
+        let (block, room) = allocated(comm, size, align, room);
         if let Some(block) = block {
             part.base = block.as_ptr().expose_provenance();
         }
-        let offer = Offer {
-            number: (comm.me() == 0)
-                .then(|| rank.node().next_context())
-                .flatten()
-                .unwrap_or(0),
-            has_failed,
-            part,
+        let number = match comm.me() {
+            0 => rank.node().next_context().unwrap_or(0),
+            _ => 0,
         };
+        let offer = Offer { number, room, part };
         let opened = coll::view(&comm.collective(), offer.words(), |offers| {
             Self::open(comm, flavor, offers, &hints)
         });
@@ -200,9 +204,8 @@ impl Win {
         if number == 0 {
             return Err(exhausted(rank.node()));
         }
-        if offers.iter().any(|words| Offer::of(words).has_failed) {
-            return Err(neutral::ERR_NO_MEM.into());
-        }
+        let lacks = offers.iter().map(|words| Offer::of(words).room).max();
+        lacks.map_or(Ok(()), |lacks| lacks.of_all(rank, "window"))?;
         let own = Comm::new(rank, number, comm.group().clone(), Errhandler::Return);
         let parts = || {
             let mut parts: Box<[Part]> = offers.iter().map(|words| Offer::of(words).part).collect();
@@ -323,6 +326,17 @@ fn with_defaults(hints: Info) -> Info {
     hints
 }
 
+/// So much memory, and what the caller lacks when it has asked for it.
+fn allocated(comm: &Comm, size: u64, align: usize, room: Room) -> (Option<NonNull<u8>>, Room) {
+    if size == 0 {
+        return (None, room);
+    }
+    match allocate(comm, size, align) {
+        Some(block) => (Some(block), room),
+        None => (None, room.max(Room::NoMemory)),
+    }
+}
+
 /// Zeroed memory of the caller's heap.
 fn allocate(comm: &Comm, size: u64, align: usize) -> Option<NonNull<u8>> {
     let size = usize::try_from(size).ok()?;
@@ -355,7 +369,7 @@ impl Offer {
         ];
         [
             self.number.cast_signed(),
-            i32::from(self.has_failed),
+            self.room.word(),
             base[0],
             base[1],
             size[0],
@@ -371,7 +385,7 @@ impl Offer {
         };
         Self {
             number: words[0].cast_unsigned(),
-            has_failed: words[1] != 0,
+            room: Room::of_word(words[1]),
             part: Part {
                 base: whole(words[2], words[3]) as usize,
                 size: whole(words[4], words[5]),
@@ -401,7 +415,7 @@ fn shared_size(comm: &Comm, part: &mut Part, hints: &Info) -> Outcome<u64> {
     part.base = 0;
     let offer = Offer {
         number: 0,
-        has_failed: false,
+        room: Room::There,
         part: Part {
             size: stride(part.size, hints),
             ..*part

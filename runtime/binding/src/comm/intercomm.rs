@@ -1,6 +1,6 @@
 //! Intercommunicators (MPI-4.1 section 7.6).
 
-use super::publish;
+use super::{publish, room};
 use crate::arguments::{Call, Comm, Outcome, only_intra};
 use crate::passed::{Out, Text};
 use crate::progress::take_hints;
@@ -83,7 +83,11 @@ pub fn create<A: Abi>(
             })
         }
     };
-    publish(call, Some(local.connect(local_leader, bridge)?), target)
+    publish(
+        call,
+        Some(local.connect(local_leader, bridge, room(call))?),
+        target,
+    )
 }
 
 /// The string of a communicator made from groups.
@@ -140,7 +144,7 @@ pub fn create_from_groups<A: Abi>(
     }
     let other = other.as_ref().map(|(group, leader)| (group, *leader));
     let own = (&local, local_leader);
-    let made = Comm::connect_groups(call.rank(), own, other, tag, errhandler)?;
+    let made = Comm::connect_groups(call.rank(), own, other, tag, errhandler, room(call))?;
     take_hints(&made, &hints)?;
     publish(call, Some(made), target)
 }
@@ -155,5 +159,5 @@ pub fn merge<A: Abi>(
     let comm = call.on_comm(comm)?;
     let target = call.output(target, "newintracomm")?;
     only_inter(call, comm)?;
-    publish(call, Some(comm.merge(high != 0)?), target)
+    publish(call, Some(comm.merge(high != 0, room(call))?), target)
 }

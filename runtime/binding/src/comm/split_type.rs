@@ -71,12 +71,13 @@ fn split<A: Abi>(
     key: c_int,
     hints: A::Info,
 ) -> Outcome<Option<Comm>> {
+    let room = super::room(call);
     let level_wanted = match *split {
-        Split::Set(0) => return comm.split(0, key),
-        Split::Set(_) => return comm.split(comm.me() as i32, key),
+        Split::Set(0) => return comm.split(0, key, room),
+        Split::Set(_) => return comm.split(comm.me() as i32, key, room),
         Split::Site(level_wanted) => level_wanted,
     };
-    let Some((made, level)) = comm.split_by_site(level_wanted, key)? else {
+    let Some((made, level)) = comm.split_by_site(level_wanted, key, room)? else {
         return Ok(None);
     };
     if level_wanted == SplitLevel::Narrower {

@@ -2,7 +2,7 @@
 
 use super::{give, integers, member, not_a, room_for};
 use crate::arguments::{Call, Comm, Outcome, length, only_intra};
-use crate::comm::publish;
+use crate::comm::{publish, room};
 use crate::passed::{Array, Out, OutArray};
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Handle, neutral};
@@ -56,7 +56,11 @@ pub fn cart_create<A: Abi>(
         neutral::handle::COMM_NULL,
     ));
     let cart = described(call, comm, dimensions, extents, periods)?;
-    publish(call, comm.with_cart(cart, reorder != 0)?, target)
+    publish(
+        call,
+        comm.with_cart(cart, reorder != 0, room(call))?,
+        target,
+    )
 }
 
 /// Whether a grid has an extent of 0, and no negative one: there is no place in it for anybody.
@@ -195,5 +199,5 @@ pub fn cart_sub<A: Abi>(
     let cart = cart(call, comm)?;
     let remain = integers(remain, cart.dims().len())?;
     let remain: Vec<bool> = remain.into_iter().map(|keep| keep != 0).collect();
-    publish(call, comm.cart_sub(cart, &remain)?, target)
+    publish(call, comm.cart_sub(cart, &remain, room(call))?, target)
 }

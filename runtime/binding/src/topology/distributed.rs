@@ -2,7 +2,7 @@
 
 use super::{give, integers, not_a};
 use crate::arguments::{Call, Comm, Outcome, length, only_intra};
-use crate::comm::publish;
+use crate::comm::{publish, room};
 use crate::info;
 use crate::passed::{Array, Out, OutArray};
 use crate::progress::take_hints;
@@ -97,7 +97,7 @@ pub fn dist_graph_create_adjacent<A: Abi>(
         destinations,
         destination_weights: destination_weights.unwrap_or_default(),
     };
-    let made = comm.with_adjacent(graph, reorder != 0)?;
+    let made = comm.with_adjacent(graph, reorder != 0, room(call))?;
     if let Some(made) = &made {
         take_hints(made, &hints)?;
     }
@@ -143,7 +143,7 @@ pub fn dist_graph_create<A: Abi>(
             weight: weights.as_ref().map_or(0, |weights| weights[index]),
         })
         .collect();
-    let made = comm.with_edges(&edges, weights.is_some(), reorder != 0)?;
+    let made = comm.with_edges(&edges, weights.is_some(), reorder != 0, room(call))?;
     if let Some(made) = &made {
         take_hints(made, &hints)?;
     }

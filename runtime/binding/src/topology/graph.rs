@@ -2,7 +2,7 @@
 
 use super::{give, integers, member, not_a, room_for};
 use crate::arguments::{Call, Comm, Outcome, length, only_intra};
-use crate::comm::publish;
+use crate::comm::{publish, room};
 use crate::passed::{Array, Out, OutArray};
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_object::topology::{Graph, Topology};
@@ -62,7 +62,11 @@ pub fn graph_create<A: Abi>(
         ));
         return Ok(());
     }
-    publish(call, comm.with_graph(graph, reorder != 0)?, target)
+    publish(
+        call,
+        comm.with_graph(graph, reorder != 0, room(call))?,
+        target,
+    )
 }
 
 /// `MPI_Graph_map`.

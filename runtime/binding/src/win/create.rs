@@ -42,7 +42,13 @@ fn publish<A: Abi>(
     let hints = crate::info::hints(call, hints)?;
     // Before the members meet, so that all of them refuse.
     crate::info::alignment(call, &hints)?;
-    let win = Box::new(Win::make(comm, flavor, part, hints)?);
+    let win = Box::new(Win::make(
+        comm,
+        flavor,
+        part,
+        hints,
+        call.objects().room_for_win(),
+    )?);
     let part = win.part();
     let handle = call.objects().add_win(win)?;
     target.write(A::Win::from_neutral(call.context(), handle));

@@ -1,13 +1,15 @@
 //! The calls that make communicators from others or from groups (MPI 7.4.2).
 
 use super::{Comm, Members};
-use crate::Outcome;
 use crate::errhandler::Errhandler;
 use crate::group::Group;
 use crate::rendezvous::{self, Agreement, Occasion, Telling, exhausted};
+use crate::room::Room;
+use crate::{Error, Outcome};
 use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::Peer;
+use cohort_engine::coll::inter::Intergroup;
 use cohort_engine::coll::{self, Roster};
 use cohort_engine::{Claim, Rank};
 
@@ -16,9 +18,9 @@ impl Comm {
     ///
     /// # Errors
     /// A copy callback's. The members then agree that there is no duplicate.
-    pub fn duplicate(&self, handle: u32) -> Outcome<Self> {
+    pub fn duplicate(&self, handle: u32, room: Room) -> Outcome<Self> {
         let attributes = self.attributes.copied(handle);
-        let numbers = self.numbers(attributes.is_err());
+        let numbers = self.numbers(attributes.is_err(), room);
         // The callback's error before that of those who only hear of it.
         let (attributes, numbers) = (attributes?, numbers?);
         Ok(Self {
@@ -31,29 +33,47 @@ impl Comm {
     /// members. The duplicate may be used once its numbering is over.
     ///
     /// # Errors
-    /// A copy callback's. Other members may then have a duplicate that they cannot use.
-    pub fn duplicate_at_once(&self, handle: u32) -> Outcome<(Self, Numbering)> {
+    /// A copy callback's, or what `room` lacks. The other members hear of it when the numbering is over.
+    pub fn duplicate_at_once(&self, handle: u32, room: Room) -> Outcome<(Self, Numbering)> {
+        let attributes = self.attributes.copied(handle);
+        let said = said(attributes.is_err(), room);
+        let numbering = match self.inter() {
+            Some(inter) => self.number_between(&inter, said)?,
+            None => {
+                let number = if self.me == 0 { self.draw() } else { Some(0) };
+                let said = number.map_or(SHORT, |_| said);
+                let vote = [number.unwrap_or(0), said.cast_unsigned()];
+                Numbering::Within(Agreement::by_vote(&self.collective(), vote)?)
+            }
+        };
+        let failure = match attributes {
+            Ok(attributes) if said == 0 => {
+                let mut copy = self.alike(self.number(), self.local_number());
+                copy.attributes = attributes;
+                return Ok((copy, numbering));
+            }
+            Ok(_) => self.refused(said),
+            Err(error) => error,
+        };
+        numbering.abandon(&mut self.rank.enter());
+        Err(failure)
+    }
+
+    /// Begins to agree on the numbers of a nonblocking duplicate of an intercommunicator.
+    fn number_between(&self, inter: &Intergroup<'_>, said: i32) -> Outcome<Numbering> {
         let begin = |parent, members: &Group| {
             rendezvous::begin(self.rank, Occasion::Duplicate { parent }, members.members())
         };
-        // First of all, so that a failing callback does not upset the order of later calls.
-        let numbering = match self.is_inter {
-            true => {
-                let everyone = self.group.union(self.rank.peer(), &self.peers);
-                Numbering {
-                    number: begin(self.number(), &everyone)?,
-                    local: Some(begin(self.local_number(), &self.group)?),
-                }
-            }
-            false => Numbering {
-                number: self.begin_numbering()?,
-                local: None,
-            },
-        };
-        let attributes = self.attributes.copied(handle)?;
-        let mut copy = self.alike(self.number(), self.local_number());
-        copy.attributes = attributes;
-        Ok((copy, numbering))
+        let everyone = self.group.union(self.rank.peer(), &self.peers);
+        let vote = [0, said.cast_unsigned()];
+        Ok(Numbering::Between {
+            number: begin(self.number(), &everyone)?,
+            local: begin(self.local_number(), &self.group)?,
+            votes: [
+                Agreement::by_vote(&inter.local, vote)?,
+                Agreement::by_vote_of_others(inter, vote)?,
+            ],
+        })
     }
 
     /// A communicator with the same groups and topology; `local` is used for intercommunicators only.
@@ -70,7 +90,7 @@ impl Comm {
     }
 
     /// `MPI_Comm_create_from_group`: no parent, only a group, of which `rank` is a member, and
-    /// a string that tells concurrent calls apart. Waits for nobody within a node.
+    /// a string that tells concurrent calls apart.
     ///
     /// # Errors
     /// Of [`rendezvous::number`].
@@ -79,13 +99,14 @@ impl Comm {
         group: &Group,
         tag: &str,
         errhandler: Errhandler,
+        room: Room,
     ) -> Outcome<Self> {
         let occasion = Occasion::FromGroup {
             tag: tag.into(),
             members: group.roster().list(),
         };
         let number = rendezvous::number(rank, occasion, group.members())?;
-        Ok(Self::new(rank, number, group.clone(), errhandler))
+        Self::new(rank, number, group.clone(), errhandler).if_all_have(room)
     }
 
     /// `MPI_Comm_create`; collective. `None` for callers that are not in their `group`, and when one side of
@@ -93,17 +114,17 @@ impl Comm {
     ///
     /// # Errors
     /// `MPI_ERR_GROUP` unless the group is a part of this communicator's (own) group.
-    pub fn create(&self, group: &Group) -> Outcome<Option<Self>> {
+    pub fn create(&self, group: &Group, room: Room) -> Outcome<Option<Self>> {
         let inside = group.is_part_of(&self.group);
         let made = match self.is_inter {
             true => {
                 let me = group.me().filter(|_| inside);
                 let color = me.map_or(neutral::UNDEFINED, |_| 0);
-                self.split(color, me.unwrap_or(0) as i32)?
+                self.split(color, me.unwrap_or(0) as i32, room)?
             }
             // Members may give groups that are disjoint. These may all use one number.
             false => {
-                let numbers = self.numbers(false)?;
+                let numbers = self.numbers(false, room.if_needed(group.me().is_some()))?;
                 let make = |_| {
                     let group = group.clone().with_session(self.group.session());
                     Self::new(self.rank, numbers.number, group, self.inherited())
@@ -123,7 +144,7 @@ impl Comm {
     ///
     /// # Errors
     /// `MPI_ERR_GROUP` unless the group is a part of this communicator's.
-    pub fn create_group(&self, group: &Group, tag: i32) -> Outcome<Self> {
+    pub fn create_group(&self, group: &Group, tag: i32, room: Room) -> Outcome<Self> {
         if !group.is_part_of(&self.group) {
             return Err(neutral::ERR_GROUP.into());
         }
@@ -139,12 +160,9 @@ impl Comm {
         let [number] = message.pass_on([drawn.unwrap_or(0)], me, group.members(), rank_here)?;
         match number {
             0 => Err(exhausted(self.rank.node())),
-            number => Ok(Self::new(
-                self.rank,
-                number,
-                group.clone(),
-                self.inherited(),
-            )),
+            number => {
+                Self::new(self.rank, number, group.clone(), self.inherited()).if_all_have(room)
+            }
         }
     }
 
@@ -153,9 +171,9 @@ impl Comm {
     ///
     /// # Errors
     /// Of the collectives inside.
-    pub fn split(&self, color: i32, key: i32) -> Outcome<Option<Self>> {
+    pub fn split(&self, color: i32, key: i32, room: Room) -> Outcome<Option<Self>> {
         // Groups of different colors have no common member, and may all use the same numbers.
-        let numbers = self.numbers(false)?;
+        let numbers = self.numbers(false, room.if_needed(color != neutral::UNDEFINED))?;
         if self.is_inter {
             let (ours, theirs) = self.meet([color, key])?;
             return Ok(self.part(&ours, &theirs, &numbers));
@@ -205,18 +223,17 @@ impl Comm {
     }
 
     /// Fresh numbers for a communicator that is made from this one, the same for all members. `failed` says that the
-    /// caller cannot make it. Collective.
+    /// caller cannot make it, `room` what it has. Collective.
     ///
     /// # Errors
-    /// `MPI_ERR_OTHER` when somebody failed, or a leader's node has no number left.
-    pub(super) fn numbers(&self, failed: bool) -> Outcome<Numbers> {
-        const SHORT: i32 = 2;
-        let mut mine = [i32::from(failed), 0, 0];
+    /// `MPI_ERR_OTHER` when somebody failed or has no handle left, or a leader's node no number; `MPI_ERR_NO_MEM`.
+    pub(super) fn numbers(&self, failed: bool, room: Room) -> Outcome<Numbers> {
+        let mut mine = [said(failed, room), 0, 0];
         if self.me == 0 {
             let local = if self.is_inter { self.draw() } else { Some(0) };
             match self.draw().zip(local) {
                 Some((number, local)) => mine[1..].copy_from_slice(&[number as i32, local as i32]),
-                None => mine[0] |= SHORT,
+                None => mine[0] = SHORT,
             }
         }
         let (ours, theirs) = self.largest(mine)?;
@@ -226,27 +243,56 @@ impl Comm {
                 number: ours[1].max(theirs[1]) as u32,
                 local: ours[2] as u32,
             }),
-            failed if failed & SHORT != 0 => Err(exhausted(self.rank.node())),
-            _ => Err(neutral::ERR_OTHER.into()),
+            said => Err(self.refused(said)),
         }
     }
 
-    /// Begins to agree on the number of a nonblocking duplicate, unless this is an intercommunicator.
-    fn begin_numbering(&self) -> Outcome<Agreement> {
-        let members = self.group.members();
-        let is_here = |&member: &Peer| self.rank.node().local(member).is_some();
-        if members.iter().all(is_here) {
-            let parent = self.number();
-            return rendezvous::begin(self.rank, Occasion::Duplicate { parent }, members);
+    /// This new communicator, if all its members have room for it; collective over them. Otherwise it ends.
+    ///
+    /// # Errors
+    /// Of [`Room::of_all`], at all members.
+    pub(super) fn if_all_have(self, room: Room) -> Outcome<Self> {
+        let told = self.largest([room.word()]);
+        let lacks = told.and_then(|([ours], theirs)| {
+            let [theirs] = theirs.unwrap_or_default();
+            Room::of_word(ours.max(theirs)).of_all(self.rank(), "communicator")
+        });
+        match lacks {
+            Ok(()) => Ok(self),
+            Err(error) => {
+                self.release();
+                Err(error)
+            }
         }
-        let number = if self.me == 0 { self.draw() } else { None };
-        Agreement::by_broadcast(&self.collective(), number)
+    }
+
+    /// The error when this is the largest of what the members have [said].
+    fn refused(&self, said: i32) -> Error {
+        match said {
+            SHORT => exhausted(self.rank.node()),
+            FAILED => neutral::ERR_OTHER.into(),
+            word => {
+                let lacks = Room::of_word(word).of_all(self.rank, "communicator");
+                lacks.err().unwrap_or_else(|| neutral::ERR_INTERN.into())
+            }
+        }
     }
 
     /// A fresh number for a communicator, while this node has any.
     pub(super) fn draw(&self) -> Option<u32> {
         self.rank.node().next_context()
     }
+}
+
+/// What a member says that cannot take part: a callback has failed.
+const FAILED: i32 = 8;
+
+/// The same: its node has no number left.
+const SHORT: i32 = 9;
+
+/// What a member says: that it has failed, what it lacks, or 0.
+fn said(failed: bool, room: Room) -> i32 {
+    if failed { FAILED } else { room.word() }
 }
 
 /// The numbers of a new communicator.
@@ -258,38 +304,84 @@ pub(super) struct Numbers {
 
 /// The numbers of a nonblocking duplicate, which are on their way.
 #[derive(Debug)]
-pub struct Numbering {
-    number: Agreement,
-    /// That of the own group of an intercommunicator.
-    local: Option<Agreement>,
+pub enum Numbering {
+    /// Of one group: its number, and what its members say.
+    Within(Agreement),
+    /// Of an intercommunicator.
+    Between {
+        /// That of messages between the groups.
+        number: Agreement,
+        /// That of the own group.
+        local: Agreement,
+        /// What the members of the own group and of the other one say.
+        votes: [Agreement; 2],
+    },
 }
 
 impl Numbering {
     /// Whether the numbers are there.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.number.is_complete() && self.local.as_ref().is_none_or(Agreement::is_complete)
+        match self {
+            Self::Within(vote) => vote.is_complete(),
+            Self::Between {
+                number,
+                local,
+                votes,
+            } => {
+                let votes_are = votes.iter().all(Agreement::is_complete);
+                number.is_complete() && local.is_complete() && votes_are
+            }
+        }
     }
 
     /// Gives the duplicate its numbers, which are there.
     ///
     /// # Errors
-    /// Of [`Agreement::number`].
+    /// What another member lacks; of [`Agreement::number`].
     pub fn settle(&self, duplicate: &Comm) -> Outcome<()> {
-        let number = self.number.number()?;
-        let local = match &self.local {
-            Some(local) => local.number()?,
-            None => number,
+        let agreed = |said: u32| match said {
+            0 => Ok(()),
+            said => Err(duplicate.refused(said.cast_signed())),
         };
-        duplicate.renumber(number, local);
+        match self {
+            Self::Within(vote) => {
+                let [number, said] = vote.words();
+                agreed(said)?;
+                duplicate.renumber(number, number);
+            }
+            Self::Between {
+                number,
+                local,
+                votes,
+            } => {
+                for vote in votes {
+                    agreed(vote.words()[1])?;
+                }
+                duplicate.renumber(number.number()?, local.number()?);
+            }
+        }
         Ok(())
     }
 
     /// Frees numbers that are there.
     pub fn release(self, claim: &mut Claim<'_>) {
-        self.number.release(claim);
-        if let Some(local) = self.local {
-            local.release(claim);
+        self.each(|agreement| agreement.release(claim));
+    }
+
+    /// Lets go of numbers that may be on their way.
+    fn abandon(self, claim: &mut Claim<'_>) {
+        self.each(|agreement| agreement.abandon(claim));
+    }
+
+    fn each(self, mut end: impl FnMut(Agreement)) {
+        match self {
+            Self::Within(vote) => end(vote),
+            Self::Between {
+                number,
+                local,
+                votes,
+            } => [number, local].into_iter().chain(votes).for_each(end),
         }
     }
 }

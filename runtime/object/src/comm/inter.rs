@@ -6,6 +6,7 @@ use crate::Outcome;
 use crate::errhandler::Errhandler;
 use crate::group::Group;
 use crate::rendezvous::{self, Occasion, exhausted};
+use crate::room::Room;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -38,7 +39,7 @@ impl Comm {
     /// # Errors
     /// `MPI_ERR_RANK` for a remote leader that the bridge does not have, `MPI_ERR_COMM` when the
     /// groups have a member in common.
-    pub fn connect(&self, leader: u32, bridge: Option<Bridge<'_>>) -> Outcome<Self> {
+    pub fn connect(&self, leader: u32, bridge: Option<Bridge<'_>>, room: Room) -> Outcome<Self> {
         let (mut numbers, mut theirs) = ([0; 2], Ok(Vec::new()));
         if let Some(bridge) = bridge {
             let drawn = || self.draw().map_or(0, |number| number as i32);
@@ -85,7 +86,7 @@ impl Comm {
             self.group.clone(),
             self.inherited(),
         );
-        Ok(Self::between(local, number, remote))
+        Self::between(local, number, remote).if_all_have(room)
     }
 
     /// Broadcasts integers of member `from`.
@@ -116,8 +117,9 @@ impl Comm {
         remote: Option<(&Group, u32)>,
         tag: &str,
         errhandler: Errhandler,
+        room: Room,
     ) -> Outcome<Self> {
-        let local = Self::from_group(rank, group, tag, errhandler)?;
+        let local = Self::from_group(rank, group, tag, errhandler, Room::There)?;
         let mut theirs = Vec::new();
         let mut number = Ok(0);
         if let Some((remote, remote_leader)) = remote {
@@ -150,23 +152,24 @@ impl Comm {
             return Err(neutral::ERR_GROUP.into());
         }
         // The local communicator becomes the intercommunicator's own group.
-        Ok(Self {
+        let made = Self {
             number: AtomicU32::new(told as u32),
             peers: remote,
             is_inter: true,
             ..local
-        })
+        };
+        made.if_all_have(room)
     }
 
     /// `MPI_Intercomm_merge`; collective over both groups, each of which says whether it wants to come last.
     ///
     /// # Errors
     /// `MPI_ERR_COMM` if this is no intercommunicator.
-    pub fn merge(&self, high: bool) -> Outcome<Self> {
+    pub fn merge(&self, high: bool, room: Room) -> Outcome<Self> {
         if !self.is_inter {
             return Err(neutral::ERR_COMM.into());
         }
-        let numbers = self.numbers(false)?;
+        let numbers = self.numbers(false, room)?;
         // As the first member of each group wishes.
         let wish = i32::from(high && self.me == 0);
         let ([our_wish], their_wish) = self.largest([wish])?;

@@ -3,6 +3,7 @@
 use super::exchange::Lists;
 use super::{Comm, Members};
 use crate::Outcome;
+use crate::room::Room;
 use crate::topology::placement::{Site, assign, graph_order, grid_order, shares};
 use crate::topology::{Cart, Distributed, Graph, Topology};
 use alloc::sync::Arc;
@@ -43,20 +44,20 @@ impl Comm {
     ///
     /// # Errors
     /// Of the collectives inside.
-    pub fn with_cart(&self, cart: Cart, reorder: bool) -> Outcome<Option<Self>> {
+    pub fn with_cart(&self, cart: Cart, reorder: bool, room: Room) -> Outcome<Option<Self>> {
         let sites = self.sites(reorder)?;
         let assigned = cart_places(&cart, sites.as_deref());
-        self.placed(&assigned, Topology::Cart(cart))
+        self.placed(&assigned, Topology::Cart(cart), room)
     }
 
     /// `MPI_Graph_create`; collective. `None` for members without a node.
     ///
     /// # Errors
     /// Of the collectives inside.
-    pub fn with_graph(&self, graph: Graph, reorder: bool) -> Outcome<Option<Self>> {
+    pub fn with_graph(&self, graph: Graph, reorder: bool, room: Room) -> Outcome<Option<Self>> {
         let sites = self.sites(reorder)?;
         let assigned = graph_places(&graph, sites.as_deref());
-        self.placed(&assigned, Topology::Graph(graph))
+        self.placed(&assigned, Topology::Graph(graph), room)
     }
 
     /// `MPI_Cart_map`: the caller's place, if the processes were reordered.
@@ -76,9 +77,9 @@ impl Comm {
     ///
     /// # Errors
     /// Of the collectives inside.
-    pub fn cart_sub(&self, cart: &Cart, remain: &[bool]) -> Outcome<Option<Self>> {
+    pub fn cart_sub(&self, cart: &Cart, remain: &[bool], room: Room) -> Outcome<Option<Self>> {
         let (part, color, key) = cart.sub(remain, self.me);
-        let made = self.split(color as i32, key as i32)?;
+        let made = self.split(color as i32, key as i32, room)?;
         Ok(made.map(|made| made.shaped(Topology::Cart(part))))
     }
 
@@ -86,9 +87,14 @@ impl Comm {
     ///
     /// # Errors
     /// Of the collectives inside.
-    pub fn with_adjacent(&self, mine: Distributed, reorder: bool) -> Outcome<Option<Self>> {
+    pub fn with_adjacent(
+        &self,
+        mine: Distributed,
+        reorder: bool,
+        room: Room,
+    ) -> Outcome<Option<Self>> {
         let Some(sites) = self.sites(reorder)? else {
-            return self.in_place(mine).map(Some);
+            return self.in_place(mine, room).map(Some);
         };
         // With other ranks members get each other's edges.
         let lists = self.allgather_lists(&packed(&mine))?;
@@ -97,7 +103,7 @@ impl Comm {
         let assigned = nodes_placed(&graphs, &sites);
         let place = self.place(&assigned).ok_or(neutral::ERR_INTERN)?;
         let graph = graphs.swap_remove(place as usize);
-        self.placed(&assigned, Topology::Distributed(graph))
+        self.placed(&assigned, Topology::Distributed(graph), room)
     }
 
     /// `MPI_Dist_graph_create`; collective. Any member may name any edge.
@@ -109,6 +115,7 @@ impl Comm {
         edges: &[Edge],
         weighted: bool,
         reorder: bool,
+        room: Room,
     ) -> Outcome<Option<Self>> {
         let words = |edge: &Edge| [edge.source, edge.destination, edge.weight];
         let list: Vec<i32> = edges.iter().flat_map(words).collect();
@@ -117,14 +124,14 @@ impl Comm {
             let me = self.me as usize;
             let mut mine = graphs_of(named(&lists), me..me + 1).swap_remove(0);
             mine.set_weighted(weighted);
-            return self.in_place(mine).map(Some);
+            return self.in_place(mine, room).map(Some);
         };
         let mut graphs = graphs_of(named(&lists), 0..self.size() as usize);
         let assigned = nodes_placed(&graphs, &sites);
         let place = self.place(&assigned).ok_or(neutral::ERR_INTERN)?;
         let mut graph = graphs.swap_remove(place as usize);
         graph.set_weighted(weighted);
-        self.placed(&assigned, Topology::Distributed(graph))
+        self.placed(&assigned, Topology::Distributed(graph), room)
     }
 
     /// The part of the communicator that shares hardware with the caller; collective. `level` counts the
@@ -138,6 +145,7 @@ impl Comm {
         &self,
         level_wanted: SplitLevel,
         key: i32,
+        room: Room,
     ) -> Outcome<Option<(Self, usize)>> {
         let mine = site(self.rank);
         let detail = self.rank.place().map_or(1, |_| mine.len());
@@ -177,7 +185,8 @@ impl Comm {
             (level, color)
         };
         let (level, color) = coll::view(&self.collective(), said, find)?;
-        let made = self.split(color.map_or(neutral::UNDEFINED, |it| it as i32), key)?;
+        let color = color.map_or(neutral::UNDEFINED, |it| it as i32);
+        let made = self.split(color, key, room)?;
         Ok(made.zip(level))
     }
 
@@ -207,8 +216,8 @@ impl Comm {
     }
 
     /// The communicator of the same members with the same ranks, of which the caller has these edges. Collective.
-    fn in_place(&self, mine: Distributed) -> Outcome<Self> {
-        let numbers = self.numbers(false)?;
+    fn in_place(&self, mine: Distributed, room: Room) -> Outcome<Self> {
+        let numbers = self.numbers(false, room)?;
         let group = self.group.clone();
         let made = Self::new(self.rank, numbers.number, group, self.inherited());
         Ok(made.shaped(Topology::Distributed(mine)))
@@ -223,10 +232,11 @@ impl Comm {
     }
 
     /// The communicator of the members that have a place, ranked by it. Collective.
-    fn placed(&self, assigned: &[usize], topology: Topology) -> Outcome<Option<Self>> {
-        let numbers = self.numbers(false)?;
+    fn placed(&self, assigned: &[usize], topology: Topology, room: Room) -> Outcome<Option<Self>> {
+        let place = self.place(assigned);
+        let numbers = self.numbers(false, room.if_needed(place.is_some()))?;
         let members = self.group.members();
-        let made = self.place(assigned).map(|me| {
+        let made = place.map(|me| {
             let members = Members {
                 me,
                 first: members[assigned[0]],

@@ -3,6 +3,7 @@
 use super::{group_of, is_even, members, on_nodes, roll_call};
 use crate::comm::Comm;
 use crate::errhandler::Errhandler;
+use crate::room::Room;
 use cohort_abi::neutral;
 use cohort_engine::wait::{WaitKind, until};
 use std::vec;
@@ -30,10 +31,12 @@ fn duplicates_have_the_members_of_the_parent() {
         |_| {},
         |world| {
             let all: Vec<i32> = (0..7).collect();
-            let first = world.duplicate(0).expect("a duplicate");
-            let second = first.duplicate(0).expect("a duplicate");
+            let first = world.duplicate(0, Room::There).expect("a duplicate");
+            let second = first.duplicate(0, Room::There).expect("a duplicate");
             check(&second, &all);
-            let (third, numbering) = first.duplicate_at_once(0).expect("a duplicate");
+            let (third, numbering) = first
+                .duplicate_at_once(0, Room::There)
+                .expect("a duplicate");
             until(world.owner(), WaitKind::Request, || numbering.is_complete());
             numbering.settle(&third).expect("a number");
             numbering.release(&mut world.rank().enter());
@@ -53,18 +56,21 @@ fn parts_with_one_number_do_not_meet() {
         |world| {
             let me = world.me() as i32;
             for _ in 0..20 {
-                let part = world.split(me % 2, -me).expect("a part").expect("a color");
+                let part = world
+                    .split(me % 2, -me, Room::There)
+                    .expect("a part")
+                    .expect("a color");
                 let expected = if me % 2 == 0 {
                     vec![6, 4, 2, 0]
                 } else {
                     vec![5, 3, 1]
                 };
-                let own = part.duplicate(0).expect("a duplicate");
+                let own = part.duplicate(0, Room::There).expect("a duplicate");
                 check(&own, &expected);
                 check(&part, &expected);
             }
             let color = if me < 5 { 3 } else { neutral::UNDEFINED };
-            match world.split(color, 0).expect("a part") {
+            match world.split(color, 0, Room::There).expect("a part") {
                 Some(part) => check(&part, &[0, 1, 2, 3, 4]),
                 None => assert!(me >= 5),
             }
@@ -80,7 +86,9 @@ fn disjoint_groups_become_communicators_in_one_call() {
         |world| {
             let (even, odd) = (vec![6, 0, 2, 4], vec![5, 1]);
             let mine = if is_even(world.rank()) { &even } else { &odd };
-            let made = world.create(&group_of(world, mine)).expect("groups of it");
+            let made = world
+                .create(&group_of(world, mine), Room::There)
+                .expect("groups of it");
             match made {
                 Some(made) => check(&made, mine),
                 None => assert_eq!(world.me(), 3),
@@ -101,10 +109,18 @@ fn groups_become_communicators_without_the_others() {
             }
             let group = group_of(world, &ranks);
             for turn in 0..5 {
-                let made = world.create_group(&group, turn).expect("a communicator");
+                let made = world
+                    .create_group(&group, turn, Room::There)
+                    .expect("a communicator");
                 check(&made, &ranks);
             }
-            let from_group = Comm::from_group(world.rank(), &group, "some", Errhandler::Return);
+            let from_group = Comm::from_group(
+                world.rank(),
+                &group,
+                "some",
+                Errhandler::Return,
+                Room::There,
+            );
             check(&from_group.expect("a communicator"), &ranks);
         },
     );
@@ -116,10 +132,13 @@ fn the_ranks_of_a_node_share_one_list() {
         &NODES,
         |_| {},
         |world| {
-            let copy = world.duplicate(0).expect("a duplicate");
+            let copy = world.duplicate(0, Room::There).expect("a duplicate");
             let address = copy.group().members().as_ptr();
             assert_eq!(address, world.group().members().as_ptr());
-            let part = world.split(0, 0).expect("a part").expect("a color");
+            let part = world
+                .split(0, 0, Room::There)
+                .expect("a part")
+                .expect("a color");
             let address = part.group().members().as_ptr().addr() as i64;
             let told = part
                 .allgather([address as i32, (address >> 32) as i32])

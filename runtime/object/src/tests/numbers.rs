@@ -5,6 +5,7 @@ use crate::Outcome;
 use crate::comm::Comm;
 use crate::errhandler::Errhandler;
 use crate::info::Info;
+use crate::room::Room;
 use crate::win::{Flavor, Win};
 use cohort_abi::neutral;
 use cohort_engine::rma::Part;
@@ -24,7 +25,7 @@ fn window(comm: &Comm) -> Outcome<Win> {
         size: 0,
         unit: 1,
     };
-    Win::make(comm, Flavor::Dynamic, part, Info::default())
+    Win::make(comm, Flavor::Dynamic, part, Info::default(), Room::There)
 }
 
 #[test]
@@ -38,25 +39,30 @@ fn all_members_learn_that_no_number_is_left() {
     on_nodes(&NODES, short, |world| {
         let rank = world.rank();
         let copies: Vec<Comm> = (0..2)
-            .map(|_| world.duplicate(0).expect("a number is left"))
+            .map(|_| world.duplicate(0, Room::There).expect("a number is left"))
             .collect();
-        let last = world.split(0, 0).expect("a number is left");
+        let last = world.split(0, 0, Room::There).expect("a number is left");
         let last = last.expect("a color");
         assert_eq!(roll_call(&last), [0, 1, 2, 3]);
-        assert_exhausted(world.duplicate(0));
-        assert_exhausted(world.split(0, 0));
-        assert_exhausted(world.create(world.group()));
-        assert_exhausted(world.create_group(world.group(), 3));
-        let from_group = Comm::from_group(rank, world.group(), "tag", Errhandler::Return);
+        assert_exhausted(world.duplicate(0, Room::There));
+        assert_exhausted(world.split(0, 0, Room::There));
+        assert_exhausted(world.create(world.group(), Room::There));
+        assert_exhausted(world.create_group(world.group(), 3, Room::There));
+        let from_group =
+            Comm::from_group(rank, world.group(), "tag", Errhandler::Return, Room::There);
         assert_exhausted(from_group);
         assert_exhausted(window(world));
-        let (copy, numbering) = world.duplicate_at_once(0).expect("it fails later");
+        let (copy, numbering) = world
+            .duplicate_at_once(0, Room::There)
+            .expect("it fails later");
         until(world.owner(), WaitKind::Request, || numbering.is_complete());
         assert_exhausted(numbering.settle(&copy));
         numbering.release(&mut rank.enter());
         // A number of the other node's is as good.
         let others_first = group_of(world, &[1, 0, 2, 3]);
-        let made = world.create_group(&others_first, 4).expect("a number");
+        let made = world
+            .create_group(&others_first, 4, Room::There)
+            .expect("a number");
         assert_eq!(roll_call(&made), [1, 0, 2, 3]);
         // The communicators that there are work as before.
         for comm in copies.iter().chain([&last, &made]) {
