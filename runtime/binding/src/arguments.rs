@@ -3,7 +3,7 @@
 //! A function's body returns an error class; the wrappers here turn it into a call of the right
 //! error handler, out of line. The body itself decides nothing about error handlers.
 
-use crate::context::{Listener, raise};
+use crate::context::{Listener, raise, tell};
 use crate::foreign;
 use crate::passed::{Array, Base, In, InOut, Out, Place, Text};
 use crate::process::Process;
@@ -13,7 +13,7 @@ use cohort_abi::{Abi, Constants, Count, Handle, Integer, Kind, neutral};
 use cohort_engine::datatype::fortran::told;
 use cohort_engine::datatype::{TypeRef, predefined};
 use cohort_engine::{EngineError, Owner, Rank, reserve};
-use cohort_object::{Datatype, Objects, Session, Win, blame};
+use cohort_object::{Datatype, Errhandler, Objects, Session, Win, blame};
 use core::cell::Cell;
 use core::ffi::{CStr, c_void};
 use core::fmt;
@@ -81,6 +81,24 @@ impl<'a, A: Abi> Call<'a, A> {
     /// The call is for `MPI_FILE_NULL`, whose error handler hears when it fails.
     pub fn on_file(&self) {
         self.listener.set(Listener::File);
+    }
+
+    /// Has the error handler that the call was given, and no other, hear that it has failed: that of the object which
+    /// it would have made.
+    ///
+    /// # Errors
+    /// The error.
+    pub fn heard_by(
+        &self,
+        function: &'static str,
+        (listener, handler): (Listener, &Errhandler),
+        outcome: Outcome<()>,
+    ) -> Outcome<()> {
+        if let Err(error) = &outcome {
+            tell(self.process, function, (listener, handler), error);
+            self.listener.set(Listener::Told);
+        }
+        outcome
     }
 
     /// The calling process.

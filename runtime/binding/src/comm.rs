@@ -236,7 +236,7 @@ fn discard<A: Abi>(
         let what = format_args!("MPI_COMM_WORLD and MPI_COMM_SELF last until MPI_Finalize");
         return Err(call.blame(neutral::ERR_COMM, what));
     }
-    let object = call.objects().comm(handle)?;
+    let object = call.on_comm(comm.get())?;
     before(object)?;
     object.attributes.delete_all(handle)?;
     crate::p2p::forget_buffer(call, handle);

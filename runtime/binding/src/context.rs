@@ -5,12 +5,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, INDEX_MAX, Kind, dynamic, neutral};
 use cohort_base::Peer;
-use cohort_base::text::FixedText;
+use cohort_base::text::{FixedText, complain};
 use cohort_engine::{lifecycle, reserve};
 use cohort_object::Error;
 use cohort_object::errhandler::Errhandler;
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 /// Who hears of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub enum Listener {
     File,
     /// The window with this neutral handle, or as `Process` if there is none.
     Win(u32),
+    /// The error handler that the call was given, which has heard.
+    Told,
     /// Calls that have none of these: `MPI_COMM_SELF` (MPI-4.1, 9.3), or `MPI_COMM_WORLD` as long as the program
     /// has set no handler there; outside of initialisation and finalisation the initial error handler.
     Process,
@@ -56,6 +58,7 @@ impl Listener {
                 let win = objects.win(handle).ok();
                 win.map(|win| win.errhandler.lock().clone())
             }
+            Self::Told => Some(Errhandler::Return),
             Self::Process => None,
         };
         match found {
@@ -82,7 +85,7 @@ impl Listener {
         match self {
             Self::Comm(object) | Self::Session(object) | Self::Win(object) => object,
             Self::File => neutral::handle::FILE_NULL,
-            Self::Process => neutral::handle::COMM_SELF,
+            Self::Told | Self::Process => neutral::handle::COMM_SELF,
         }
     }
 
@@ -120,6 +123,18 @@ pub fn raise<A: Abi>(
     error: &Error,
 ) -> c_int {
     let (listener, handler) = listener.resolve(process);
+    tell(process, function, (listener, &handler), error);
+    A::error_out(error.code())
+}
+
+/// Runs an error handler for an error in the MPI function `function`; returns if it does.
+#[cold]
+pub fn tell(
+    process: &Process,
+    function: &'static str,
+    (listener, handler): (Listener, &Errhandler),
+    error: &Error,
+) {
     let why = match error.code() {
         neutral::ERR_NO_MEM => FixedText::<200>::of(format_args!("{}", reserve::why())),
         _ => FixedText::new(),
@@ -133,8 +148,7 @@ pub fn raise<A: Abi>(
         listener,
         detail,
     };
-    handle_error(process, &site, &handler, error.code());
-    A::error_out(error.code())
+    handle_error(process, &site, handler, error.code());
 }
 
 /// Where an error happened.
@@ -169,7 +183,7 @@ fn die(process: &Process, site: &Site<'_>, is_fatal: bool, code: i32) -> ! {
         Listener::Session(_) => "a session".into(),
         Listener::File => "MPI_FILE_NULL".into(),
         Listener::Win(win) => win_name(process, win),
-        Listener::Process => String::new(),
+        Listener::Told | Listener::Process => String::new(),
     };
     let on = if place.is_empty() { "" } else { " on " };
     let class = objects
@@ -216,6 +230,25 @@ fn win_name(process: &Process, win: u32) -> String {
     }
 }
 
+/// Whether a process of the node has said that there are no files.
+static IS_SAID: AtomicBool = AtomicBool::new(false);
+
+/// Who hears that this function is not implemented. Files have an error handler of their own, which by default lets the
+/// program go on, and many programs do not look: so that is said once on a node.
+fn listener_of(process: &Process, name: &str) -> Listener {
+    if !name.starts_with("MPI_File_") {
+        return Listener::Process;
+    }
+    // Relaxed: nothing else is told by it.
+    if !IS_SAID.swap(true, Ordering::Relaxed) {
+        let rank = process.objects.rank().world_rank();
+        complain(format_args!(
+            "cohort: rank {rank}: {name} is not implemented, nor is anything else of files: an error is returned\n"
+        ));
+    }
+    Listener::File
+}
+
 /// What a function that is not implemented does: it raises `MPI_ERR_UNSUPPORTED_OPERATION`.
 ///
 /// # Safety
@@ -225,5 +258,5 @@ pub unsafe fn unsupported<A: Abi>(caller: *const c_void, name: &'static str) -> 
     // SAFETY: the condition of this function is the same.
     let process = unsafe { Process::of(caller) };
     let error = Error::from(neutral::ERR_UNSUPPORTED_OPERATION);
-    raise::<A>(process, name, Listener::Process, &error)
+    raise::<A>(process, name, listener_of(process, name), &error)
 }

@@ -35,9 +35,20 @@ pub fn init<A: Abi>(
     handle: A::Errhandler,
     target: Out<'_, A::Session>,
 ) -> Outcome<()> {
+    let handler = errhandler::of_handle(call, handle, ErrhandlerOwner::Session)?;
+    let listener = Listener::Session(neutral::handle::SESSION_NULL);
+    let begun = begin(call, hints, handler.clone(), target);
+    call.heard_by("MPI_Session_init", (listener, &handler), begun)
+}
+
+fn begin<A: Abi>(
+    call: &Call<'_, A>,
+    hints: A::Info,
+    errhandler: Errhandler,
+    target: Out<'_, A::Session>,
+) -> Outcome<()> {
     let process = call.process();
     let target = call.output(target, "session")?;
-    let errhandler = errhandler::of_handle(call, handle, ErrhandlerOwner::Session)?;
     let hints = info::given(call, hints)?;
     let level = hints.get(THREAD_LEVEL);
     let level = level.as_deref().unwrap_or("MPI_THREAD_MULTIPLE");
@@ -188,10 +199,22 @@ pub fn comm_from_group<A: Abi>(
     handle: A::Errhandler,
     target: Out<'_, A::Comm>,
 ) -> Outcome<()> {
+    let handler = errhandler::of_handle(call, handle, ErrhandlerOwner::Comm)?;
+    let listener = Listener::Comm(neutral::handle::COMM_NULL);
+    let made = from_group(call, (members, tag), hints, handler.clone(), target);
+    call.heard_by("MPI_Comm_create_from_group", (listener, &handler), made)
+}
+
+fn from_group<A: Abi>(
+    call: &Call<'_, A>,
+    (members, tag): (A::Group, Text<'_>),
+    hints: A::Info,
+    errhandler: Errhandler,
+    target: Out<'_, A::Comm>,
+) -> Outcome<()> {
     let target = call.output(target, "newcomm")?;
     let tag = intercomm::string_tag(call, tag)?;
     let members = call.objects().group(members.neutral())?;
-    let errhandler = errhandler::of_handle(call, handle, ErrhandlerOwner::Comm)?;
     let hints = info::hints(call, hints)?;
     let made = match members.me() {
         Some(_) => {

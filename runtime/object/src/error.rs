@@ -184,7 +184,7 @@ texts! {
     ERR_FILE "invalid file handle";
     ERR_INFO_KEY "info key empty or too long";
     ERR_INFO_NOKEY "no such info key";
-    ERR_INFO_VALUE "info value too long";
+    ERR_INFO_VALUE "invalid info value";
     ERR_INFO "invalid info object";
     ERR_IO "input/output error";
     ERR_KEYVAL "invalid attribute key";

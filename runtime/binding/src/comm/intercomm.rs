@@ -2,6 +2,7 @@
 
 use super::{publish, room};
 use crate::arguments::{Call, Comm, Outcome, only_intra};
+use crate::context::Listener;
 use crate::passed::{Out, Text};
 use crate::progress::take_hints;
 use crate::{errhandler, group, info};
@@ -9,7 +10,7 @@ use cohort_abi::{Abi, Constants, Handle, neutral};
 use cohort_object::Group;
 use cohort_object::blame;
 use cohort_object::comm::Bridge;
-use cohort_object::errhandler::ErrhandlerOwner;
+use cohort_object::errhandler::{Errhandler, ErrhandlerOwner};
 use core::ffi::c_int;
 
 /// Refuses an intracommunicator.
@@ -125,11 +126,27 @@ pub fn create_from_groups<A: Abi>(
     handle: A::Errhandler,
     target: Out<'_, A::Comm>,
 ) -> Outcome<()> {
+    let handler = errhandler::of_handle(call, handle, ErrhandlerOwner::Comm)?;
+    let listener = Listener::Comm(neutral::handle::COMM_NULL);
+    let groups = [(local, local_leader), (remote, remote_leader)];
+    let made = from_groups(call, groups, tag, hints, handler.clone(), target);
+    let function = "MPI_Intercomm_create_from_groups";
+    call.heard_by(function, (listener, &handler), made)
+}
+
+/// The same for two groups with their leaders: the own one, and the other one.
+fn from_groups<A: Abi>(
+    call: &Call<'_, A>,
+    [(local, local_leader), (remote, remote_leader)]: [(A::Group, c_int); 2],
+    tag: Text<'_>,
+    hints: A::Info,
+    errhandler: Errhandler,
+    target: Out<'_, A::Comm>,
+) -> Outcome<()> {
     let target = call.output(target, "newintercomm")?;
     let tag = string_tag(call, tag)?;
     let local = call.objects().group(local.neutral())?;
     let local_leader = leader_of(call, &local, local_leader)?;
-    let errhandler = errhandler::of_handle(call, handle, ErrhandlerOwner::Comm)?;
     let hints = info::hints(call, hints)?;
     let me = local.me().ok_or_else(|| {
         let what = format_args!("the caller is not in the local group");
