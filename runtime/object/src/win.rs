@@ -144,10 +144,8 @@ impl Win {
         if let Some(block) = block {
             part.base = block.as_ptr().expose_provenance();
         }
-        let number = match comm.me() {
-            0 => rank.node().next_context().unwrap_or(0),
-            _ => 0,
-        };
+        let drawn = (comm.me() == 0).then(|| rank.node().next_context());
+        let number = drawn.flatten().unwrap_or(0);
         let offer = Offer { number, room, part };
         let opened = coll::view(&comm.collective(), offer.words(), |offers| {
             Self::open(comm, flavor, offers, &hints)
@@ -343,9 +341,16 @@ fn allocate(comm: &Comm, size: u64, align: usize) -> Option<NonNull<u8>> {
     comm.rank().enter().alloc_zeroed(size, align)
 }
 
+/// The longest part of a window whose pages are there from the start. Pages of longer ones come as they are used first:
+/// programs make windows of many gigabytes of which they use little.
+const TOUCHED_MOST: u64 = 2 << 20;
+
 /// Touches each page of the caller's part, of zeros that nobody else has heard of: the kernel takes memory from the
-/// NUMA node of the task that touches it first.
+/// NUMA node of the task that touches it first, and no operation meets a page that is not there.
 fn touch(part: &Part) {
+    if part.size > TOUCHED_MOST {
+        return;
+    }
     let end = part.base.saturating_add(part.size as usize);
     let mut at = part.base;
     while at < end {
