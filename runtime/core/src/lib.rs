@@ -50,6 +50,8 @@ mod live;
 pub mod memory;
 pub mod message;
 #[cfg(not(loom))]
+pub mod pace;
+#[cfg(not(loom))]
 mod peers;
 #[cfg(not(loom))]
 pub mod policies;
@@ -71,7 +73,6 @@ pub mod subsystem;
 pub mod threads;
 #[cfg(not(loom))]
 pub mod turn;
-#[cfg(not(loom))]
 pub mod wait;
 #[cfg(not(loom))]
 mod work;

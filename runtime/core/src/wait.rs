@@ -44,7 +44,7 @@ pub const UNSURE_SLEEP: Duration = Duration::from_millis(1);
 const LOOP_US: u64 = 5;
 
 /// How long such a loop sleeps in each of its calls while nobody yields ([`YieldPolicy`]).
-const NAP: Duration = Duration::from_micros(100);
+pub(crate) const NAP: Duration = Duration::from_micros(100);
 
 /// Pieces of work that a nonblocking call does.
 const PIECES_PER_PROGRESS: u32 = 8;
@@ -381,11 +381,18 @@ fn last_look(
 /// One turn of progress that never waits (for `MPI_Test`, `MPI_Iprobe`); says whether anything may have come of it. The
 /// caller does not hold the rank's claim.
 pub fn progress(owner: Owner<'_>) -> bool {
+    let is_fruitful = turn_of(owner);
+    if !is_fruitful {
+        fruitless(owner.rank());
+    }
+    is_fruitful
+}
+
+/// [`progress`] without what a loop of such calls does when it finds nothing.
+pub(crate) fn turn_of(owner: Owner<'_>) -> bool {
     let rank = owner.rank();
     let mut claim = rank.enter();
     if hooks::is_idle(&mut claim) {
-        drop(claim);
-        fruitless(rank);
         return false;
     }
     let mut turn = Turn::default();
@@ -395,28 +402,35 @@ pub fn progress(owner: Owner<'_>) -> bool {
         run(rank, &work, PIECES_PER_PROGRESS);
         return true;
     }
-    let is_fruitful = turn.moved || turn.flows;
-    if !is_fruitful {
-        fruitless(rank);
-    }
-    is_fruitful
+    turn.moved || turn.flows
+}
+
+/// Whether a rank whose call found nothing gives its CPU to others at times. Ends the rank if the job has ended.
+pub(crate) fn gives_way(rank: &Rank) -> bool {
+    abort::leave_if_told(rank);
+    let node = rank.node();
+    node.settings().wait != WaitMode::Spin && (node.is_crowded() || rank.threads_multiple())
+}
+
+/// Sleeps for so long while nobody yields. What comes meanwhile ends the nap; what came just before it, and what no
+/// message tells, waits for its end.
+pub(crate) fn nap(rank: &Rank, limit: Duration) {
+    let node = rank.node();
+    let ticket = rank.park().prepare(node.barriers());
+    rank.park().sleep(ticket, Some(limit));
+    hand_over(node);
 }
 
 /// A nonblocking call found nothing. In a loop of such calls the program waits, so where ranks
 /// or their threads outnumber CPUs it gives its CPU to those it waits for.
 fn fruitless(rank: &Rank) {
-    abort::leave_if_told(rank);
-    let node = rank.node();
-    if node.settings().wait == WaitMode::Spin || !(node.is_crowded() || rank.threads_multiple()) {
+    if !gives_way(rank) {
         return;
     }
     let last = rank.last_fruitless();
     let is_loop = ticks().wrapping_sub(last.load(Ordering::Relaxed)) < ticks_of_us(LOOP_US);
-    if is_loop && node.yield_policy().give_way().is_none() {
-        // What comes meanwhile ends the nap; what came just before it, and what no message tells, waits for its end.
-        let ticket = rank.park().prepare(node.barriers());
-        rank.park().sleep(ticket, Some(NAP));
-        hand_over(node);
+    if is_loop && rank.node().yield_policy().give_way().is_none() {
+        nap(rank, NAP);
     }
     last.store(ticks(), Ordering::Relaxed);
 }

@@ -364,7 +364,12 @@ impl Window {
     #[cold]
     fn have_turn(&self, owner: Owner<'_>) {
         self.calls_left.store(CALLS_PER_TURN, Ordering::Relaxed);
-        cohort_core::wait::progress(owner);
+        self.turn(owner);
+    }
+
+    /// A turn of progress in a call that waits for nothing.
+    pub fn turn(&self, owner: Owner<'_>) {
+        self.pace.turn(owner);
     }
 }
 

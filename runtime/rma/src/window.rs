@@ -14,6 +14,7 @@ use cohort_base::sync::atomic::AtomicU32;
 use cohort_core::claim::Claim;
 use cohort_core::list::{Linked, Links, List};
 use cohort_core::owner::Owner;
+use cohort_core::pace::Pace;
 use cohort_core::rank::Rank;
 use cohort_core::request::RequestRef;
 use cohort_datatype as datatype;
@@ -43,6 +44,8 @@ pub struct Window {
     shared: &'static WinShared,
     /// Calls that wait for nothing until the next turn of progress. Counted by the owner's tasks, roughly.
     pub(super) calls_left: AtomicU32,
+    /// How a loop of such calls gives the CPU away.
+    pub(super) pace: Pace,
     pub(super) short: Short,
     pub(super) state: UnsafeCell<State>,
     waiting_links: UnsafeCell<Links<Self>>,
@@ -167,6 +170,7 @@ impl Window {
             me: me.expect("only members open a window") as u32,
             shared,
             calls_left: AtomicU32::new(CALLS_PER_TURN),
+            pace: Pace::default(),
             short: Short::new(shared),
             state: UnsafeCell::new(State::new(plan.members.len(), reorder)),
             waiting_links: UnsafeCell::new(Links::NONE),

@@ -299,9 +299,9 @@ flushes_of_all! {
 /// `MPI_Win_sync`: the two copies of the window are one, so only the order of memory accesses is at stake.
 #[inline(always)]
 pub fn sync<A: Abi>(call: &Call<'_, A>, win: A::Win) -> Outcome<()> {
-    call.on_win(win)?;
+    let win = call.on_win(win)?;
     memory_fence(Ordering::SeqCst);
     // A program may wait in a loop for what others store, and they may need this process's CPU.
-    cohort_engine::wait::progress(call.owner());
+    win.window.turn(call.owner());
     Ok(())
 }
