@@ -6,6 +6,9 @@ use std::ffi::OsStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
+/// What stands between two programs where a process manager would take a `:` for its own.
+pub const NEXT: &str = "--pip-exec-next";
+
 /// A host of `--hosts`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {

@@ -2,13 +2,18 @@
 //! This module only makes its command line; the manager does the rest.
 
 use super::Refusal;
-use super::host_list::{Host, Launcher, too_few};
+use super::host_list::{Host, Launcher, NEXT, too_few};
 use super::options::Options;
+use super::signals::{Came, Signals};
 use cohort_manager::wireup::Numbering;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use std::ffi::{OsStr, OsString};
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
+use std::{fmt, io};
 
 impl Launcher {
     /// Every one, in the order in which they are looked for outside of a Slurm allocation.
@@ -59,8 +64,7 @@ impl Launcher {
     }
 }
 
-/// Replaces this process by a process manager's that starts the job on its hosts, or prints the
-/// command line (`--dry-run`) and returns.
+/// Has a process manager start the job on its hosts, and gives its status; or prints the command line (`--dry-run`).
 ///
 /// # Errors
 /// The job does not fit on the hosts, or no process manager is installed.
@@ -70,7 +74,8 @@ pub fn run(options: &Options, hosts: &[Host]) -> Result<i32, Refusal> {
         None if std::env::var_os("SLURM_JOB_ID").is_some() => {
             find(&[Launcher::Srun, Launcher::Hydra, Launcher::Prterun])?
         }
-        None => find(&Launcher::ALL)?,
+        None if has_slurm() => find(&Launcher::ALL)?,
+        None => find(&[Launcher::Hydra, Launcher::Prterun])?,
     };
     let own = std::env::current_exe()
         .map_err(|error| Refusal::new(format!("cannot find pip-exec's own folder: {error}")))?;
@@ -81,8 +86,67 @@ pub fn run(options: &Options, hosts: &[Host]) -> Result<i32, Refusal> {
         return Ok(0);
     }
     super::voice::advise(format_args!("starting the job with {}", path.display()));
-    let error = Command::new(&path).args(words).exec();
-    Err(Refusal::new(format!("{}: {error}", path.display())))
+    let error = |error: &dyn fmt::Display| Refusal::new(format!("{}: {error}", path.display()));
+    let signals = Signals::block()?;
+    let original = *signals.original();
+    let mut command = Command::new(&path);
+    // SAFETY: only a call that is safe there; the manager gets the mask that this process had.
+    unsafe { command.pre_exec(move || original.thread_set_mask().map_err(Into::into)) };
+    let mut manager = command.args(words).spawn().map_err(|it| error(&it))?;
+    let (status, signal) = wait(&mut manager, &signals).map_err(|it| error(&it))?;
+    if status != 0 && !signal {
+        super::voice::advise(format_args!(
+            "{} ended with status {status}. If the job did not start: --launcher hydra, srun or prterun chooses \
+             another process manager, and --dry-run shows its command line",
+            path.display()
+        ));
+    }
+    Ok(status)
+}
+
+/// Waits for the end of a process manager, which gets the signals of this process; its status, and whether one that
+/// ends it was among them.
+fn wait(manager: &mut Child, signals: &Signals) -> io::Result<(i32, bool)> {
+    let mut is_ended = false;
+    loop {
+        let mut source = [PollFd::new(signals.descriptor(), PollFlags::POLLIN)];
+        // An interrupted wait is followed by another look.
+        let _ = poll(&mut source, PollTimeout::NONE);
+        while let Some(came) = signals.next() {
+            let signal = match came {
+                Came::Child => continue,
+                Came::Forward(signal) => signal,
+                Came::Show => Signal::SIGQUIT,
+                Came::End(signal) => {
+                    is_ended = true;
+                    Signal::try_from(signal).unwrap_or(Signal::SIGTERM)
+                }
+            };
+            // The process is this one's child, which has not been waited for.
+            let _ = kill(Pid::from_raw(manager.id() as i32), signal);
+            if signal == Signal::SIGTSTP {
+                signals.stop();
+            }
+        }
+        if let Some(status) = manager.try_wait()? {
+            let killed = status.signal().map(|signal| 128 + signal);
+            return Ok((status.code().or(killed).unwrap_or(1), is_ended));
+        }
+    }
+}
+
+/// Where Slurm's commands look for its configuration, if no variable says so.
+const SLURM_FILES: [&str; 3] = [
+    "/etc/slurm/slurm.conf",
+    "/etc/slurm-llnl/slurm.conf",
+    "/run/slurm/conf/slurm.conf",
+];
+
+/// Whether Slurm can start anything from here: its commands are installed on many machines that are in no cluster.
+fn has_slurm() -> bool {
+    let variables = ["SLURM_CONF", "SLURM_CONF_SERVER"];
+    let is_set = |name: &&str| std::env::var_os(name).is_some();
+    variables.iter().any(is_set) || SLURM_FILES.iter().any(|file| Path::new(file).exists())
 }
 
 fn find(launchers: &[Launcher]) -> Result<(Launcher, PathBuf), Refusal> {
@@ -100,7 +164,7 @@ fn find(launchers: &[Launcher]) -> Result<(Launcher, PathBuf), Refusal> {
             .collect();
         Refusal::new(format!(
             "--hosts needs a process manager, and PATH has no {} (Debian: apt install mpich, or \
-             slurm-client in a cluster that runs Slurm)",
+             slurm-client in a cluster that runs Slurm; srun is taken where its slurm.conf is)",
             names.join(", ")
         ))
     })
@@ -139,7 +203,7 @@ fn command_line(
     words.extend(options.typed.iter().cloned());
     for (index, (section, counts)) in options.sections.iter().zip(&shares).enumerate() {
         if index > 0 {
-            words.push(":".into());
+            words.push(NEXT.into());
         }
         let counts: Vec<String> = used.iter().map(|&host| counts[host].to_string()).collect();
         words.extend(["-n".into(), counts.join(",").into()]);
@@ -264,7 +328,7 @@ mod tests {
         );
         assert!(words.expect("fits").ends_with(
             "--timeout 5 --map-by numa --bind-to l3cache -genv X 1 -n 3,0 -wdir HERE -- ./m \
-             : -n 1,4 -wdir HERE -- ./w"
+             --pip-exec-next -n 1,4 -wdir HERE -- ./w"
         ));
         let dealt = distribute(&hosts("a:4,b:1,c:4"), &[3, 3], Numbering::Cyclic).expect("fits");
         assert_eq!(dealt, [[1, 1, 1], [2, 0, 1]]);

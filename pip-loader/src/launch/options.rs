@@ -410,7 +410,7 @@ fn parse_sections(
     arguments: &[OsString],
     options: &mut Options,
 ) -> Result<Option<String>, Refusal> {
-    for words in arguments.split(|word| word == ":") {
+    for words in arguments.split(|word| word == ":" || word == host_list::NEXT) {
         match parse_section(words, options)? {
             Parsed::Section(section) => options.sections.push(section),
             Parsed::Print(text) => return Ok(Some(text)),

