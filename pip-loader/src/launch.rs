@@ -47,6 +47,7 @@ mod topology;
 mod trace;
 mod voice;
 
+pub use limits::check_own_stack;
 pub use options::{Options, Request, Section};
 
 use cohort_manager::watch::{Limit, START_TIMEOUT};

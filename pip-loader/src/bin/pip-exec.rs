@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    pip_loader::launch::check_own_stack();
     // The network library, if it is loaded, hears of descriptors through these.
     cohort_interpose::keep();
     let status = pip_loader::launch::run(std::env::args_os().skip(1).collect());

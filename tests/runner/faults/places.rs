@@ -50,7 +50,7 @@ enum Ending {
     Refused,
 }
 
-const LIMITS: [Limit; 8] = [
+const LIMITS: [Limit; 10] = [
     ("-n", "64", Ending::Well, "passed"),
     (
         "-n",
@@ -71,6 +71,8 @@ const LIMITS: [Limit; 8] = [
         "pip-exec: cannot start rank 0: Cannot allocate memory",
     ),
     ("-s", "256", Ending::Well, "passed"),
+    ("-s", "32", Ending::Refused, "ulimit -s 8192"),
+    ("-s", "16", Ending::Refused, "ulimit -s 8192"),
     ("-f", "0", Ending::Well, "passed"),
     ("-l", "0", Ending::Well, "passed"),
     ("-c", "0", Ending::Well, "passed"),
