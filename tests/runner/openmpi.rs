@@ -4,8 +4,8 @@
 use crate::command::{Ended, Program};
 use crate::trials::Trial;
 use crate::{Outcome, place, trial};
-use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 
 /// Programs of both ABIs, and of Open MPI's only. (Its 4.1 lacks the MPI-4 procedures of the others.)
 const PROGRAMS: [&str; 6] = [
@@ -36,6 +36,11 @@ pub fn trials() -> Vec<Trial> {
         trial("openmpi/fortran/beside MPICH's".into(), mixed),
         trial("openmpi/fortran/singleton".into(), singleton),
         trial("openmpi/c++ without its C++ library".into(), cxx),
+        trial("openmpi/c++ bindings".into(), bindings),
+        trial(
+            "openmpi/variables are as large, and written".into(),
+            variables,
+        ),
         trial(
             "openmpi/fortran/an error names procedure and argument".into(),
             error_text,
@@ -143,6 +148,66 @@ fn cxx() -> Outcome {
     match ended.stdout.as_str() {
         "sum 1\nsum 1\n" => Ok(()),
         _ => Err(ended.failure("expected the sum of both ranks")),
+    }
+}
+
+/// A program with the C++ bindings of Open MPI 4, and the library that they are in.
+fn bindings() -> Outcome {
+    let program = place::scratch()?.join("openmpi_bindings");
+    let system = place::cached(FOLDER, ITEM)?.display().to_string();
+    let compiler = Program::new("g++")
+        .arg(format!("-I{system}/openmpi/include"))
+        .args(["-O1", "-o"])
+        .arg(&program)
+        .arg(place::root().join("tests/programs/tools/openmpi_bindings.cpp"))
+        .arg(format!("-L{system}"))
+        .arg("-Wl,--no-as-needed,--unresolved-symbols=ignore-in-shared-libs")
+        .args(["-l:libmpi_cxx.so.40", "-l:libmpi.so.40"]);
+    compiler.seconds(120).run()?.expect_code(0)?;
+    for how in ["init", "thread"] {
+        let run = launched(&["-n", "2"])?.arg(&program).arg(how);
+        let ended = run.env("LD_LIBRARY_PATH", &system).run()?.expect_code(0)?;
+        let mut lines: Vec<&str> = ended.stdout.lines().collect();
+        lines.sort_unstable();
+        if lines != ["rank 0: sum 1, half 1", "rank 1: sum 1, half 1"] {
+            return Err(ended.failure("expected what both ranks have"));
+        }
+    }
+    Ok(())
+}
+
+/// Sizes of a library's variables, and whether a program may write them.
+fn variables_of(library: &Path) -> Result<BTreeMap<String, (u64, bool)>, String> {
+    let bytes =
+        std::fs::read(library).map_err(|error| format!("{}: {error}", library.display()))?;
+    let elf = goblin::elf::Elf::parse(&bytes).map_err(|error| error.to_string())?;
+    let is_variable = |kind| kind == goblin::elf::sym::STT_OBJECT;
+    let defined = elf.dynsyms.iter();
+    let defined = defined.filter(|it| it.st_shndx != 0 && is_variable(it.st_type()));
+    Ok(defined
+        .filter_map(|it| {
+            let section = elf.section_headers.get(it.st_shndx)?;
+            let name = elf.dynstrtab.get_at(it.st_name)?.to_owned();
+            Some((name, (it.st_size, section.is_writable())))
+        })
+        .collect())
+}
+
+/// Each variable that we have of Open MPI's is as large as its, since programs may hold copies, and may be written
+/// where its may: its own libraries do so.
+fn variables() -> Outcome {
+    let ours = variables_of(&place::built_file("libmpi.so.40")?)?;
+    let theirs = place::cached("openmpi-venv/lib/libmpi.so.40", "openmpi")?;
+    let theirs = variables_of(&theirs)?;
+    let common = ours.iter().filter(|(name, _)| theirs.contains_key(*name));
+    let differ = common.clone().filter(|&(name, own)| theirs[name] != *own);
+    let differ: Vec<_> = differ.collect();
+    if !differ.is_empty() {
+        return Err(format!("size and whether it may be written: {differ:?}"));
+    }
+    match common.count() {
+        110.. => Ok(()),
+        few => Err(format!("only {few} variables have the names of Open MPI's")),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use cohort_abi::{Constants, OpenMpi, neutral};
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::AtomicPtr;
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64};
 
 /// A pointer variable that programs read.
 type Pointer = AtomicPtr<c_void>;
@@ -111,15 +111,15 @@ gpu_support! {
 
 /// A list of Open MPI's own that its C++ library names and only its inner functions read.
 #[unsafe(no_mangle)]
-pub static ompi_registered_datareps: [u64; 8] = [0; 8];
+pub static ompi_registered_datareps: [AtomicU64; 8] = [const { AtomicU64::new(0) }; 8];
 
 /// As [`ompi_registered_datareps`]: Open MPI's table of error codes.
 #[unsafe(no_mangle)]
-pub static ompi_errcodes_intern: [u64; 15] = [0; 15];
+pub static ompi_errcodes_intern: [AtomicU64; 15] = [const { AtomicU64::new(0) }; 15];
 
 /// As [`ompi_registered_datareps`]: how many of them there are.
 #[unsafe(no_mangle)]
-pub static ompi_errcode_intern_lastused: c_int = 0;
+pub static ompi_errcode_intern_lastused: AtomicI32 = AtomicI32::new(0);
 
 macro_rules! inner_functions {
     ($($name:ident)*) => {$(

@@ -7,6 +7,7 @@
 use crate::handle::{Handle, Kind};
 use crate::status::{Status, StatusLayout};
 use crate::{Abi, Caller, Constants, OpenMpi};
+use core::cell::UnsafeCell;
 use core::ffi::{c_int, c_void};
 use core::ptr::{null, null_mut};
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -21,12 +22,16 @@ struct Head {
     fortran: c_int,
 }
 
-/// A predefined object, as large as Open MPI's.
+/// A predefined object, as large as Open MPI's, and in memory that may be written as its are: Open MPI's C++ library
+/// does so. What is read of it is written by nobody.
 #[repr(C, align(32))]
 #[derive(Debug)]
 pub struct Object<const SIZE: usize> {
-    bytes: [u8; SIZE],
+    bytes: UnsafeCell<[u8; SIZE]>,
 }
+
+// SAFETY: no reference to the bytes is ever made.
+unsafe impl<const SIZE: usize> Sync for Object<SIZE> {}
 
 impl<const SIZE: usize> Object<SIZE> {
     /// The object of a neutral handle and a handle of Fortran.
@@ -39,7 +44,9 @@ impl<const SIZE: usize> Object<SIZE> {
             bytes[4 + at] = fortran[at];
             at += 1;
         }
-        Self { bytes }
+        Self {
+            bytes: UnsafeCell::new(bytes),
+        }
     }
 }
 
