@@ -4,7 +4,7 @@ use super::exchange::Lists;
 use super::{Comm, Members};
 use crate::Outcome;
 use crate::room::Room;
-use crate::topology::placement::{Site, assign, graph_order, grid_order, shares};
+use crate::topology::placement::{Site, assign_nearer, graph_order, grid_order, shares};
 use crate::topology::{Cart, Distributed, Graph, Topology};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -302,16 +302,36 @@ fn differing(sites: Vec<Site>) -> Option<Vec<Site>> {
 
 fn cart_places(cart: &Cart, sites: Option<&[Site]>) -> Vec<usize> {
     match sites {
-        Some(sites) => assign(&grid_order(cart, &shares(sites)), sites),
+        Some(sites) => {
+            let order = grid_order(cart, &shares(sites));
+            assign_nearer(&order, sites, edges_of_grid(cart))
+        }
         None => (0..cart.cells() as usize).collect(),
     }
 }
 
 fn graph_places(graph: &Graph, sites: Option<&[Site]>) -> Vec<usize> {
     match sites {
-        Some(sites) => assign(&graph_order(graph), sites),
+        Some(sites) => assign_nearer(&graph_order(graph), sites, edges_of(graph)),
         None => (0..graph.index().len()).collect(),
     }
+}
+
+/// The edges of a graph, by places.
+fn edges_of(graph: &Graph) -> impl Iterator<Item = (usize, usize)> + Clone + '_ {
+    (0..graph.index().len()).flat_map(|node| {
+        let neighbours = graph.neighbours(node).iter();
+        neighbours.map(move |&other| (node, other as usize))
+    })
+}
+
+/// The edges of a grid: from each cell to the next one in each direction.
+fn edges_of_grid(cart: &Cart) -> impl Iterator<Item = (usize, usize)> + Clone + '_ {
+    (0..cart.cells()).flat_map(move |cell| {
+        let directions = 0..cart.dims().len();
+        let next = directions.filter_map(move |direction| cart.beside(cell, direction, 1));
+        next.map(move |other| (cell as usize, other as usize))
+    })
 }
 
 /// Places for the nodes of a distributed graph that is known as a whole.
@@ -322,7 +342,7 @@ fn nodes_placed(graphs: &[Distributed], sites: &[Site]) -> Vec<usize> {
         index.push(edges.len() as i32);
     }
     match Graph::new(index, edges, graphs.len() as u32) {
-        Ok(graph) => assign(&graph_order(&graph), sites),
+        Ok(graph) => assign_nearer(&graph_order(&graph), sites, edges_of(&graph)),
         Err(_) => (0..graphs.len()).collect(),
     }
 }

@@ -36,6 +36,32 @@ pub fn assign(order: &Order, sites: &[Site]) -> Vec<usize> {
     assigned
 }
 
+/// How far the processes of neighbouring places are from each other, all edges together: each narrower part of the
+/// machine that two do not share counts a fraction of a wider one.
+fn distance(edges: impl Iterator<Item = (usize, usize)>, sites: &[Site], at: &[usize]) -> u64 {
+    let far = |(one, other): (usize, usize)| {
+        let (one, other) = (&sites[at[one]], &sites[at[other]]);
+        let differs = one.iter().zip(other).position(|(one, other)| one != other);
+        differs.map_or(0, |part| 1 << (4 * (one.len() - part)))
+    };
+    edges.map(far).sum()
+}
+
+/// [`assign`] for a topology with these edges between places, unless that brings no neighbours nearer to each other:
+/// then the processes stay as they are.
+pub fn assign_nearer(
+    order: &Order,
+    sites: &[Site],
+    edges: impl Iterator<Item = (usize, usize)> + Clone,
+) -> Vec<usize> {
+    let assigned = assign(order, sites);
+    let as_they_are: Vec<usize> = (0..order.len()).collect();
+    match distance(edges.clone(), sites, &assigned) < distance(edges, sites, &as_they_are) {
+        true => assigned,
+        false => as_they_are,
+    }
+}
+
 /// How many processes share each part of the machine, from the narrowest part with more than
 /// one process to wider ones; a part counts only if all such parts hold equally many.
 #[must_use]

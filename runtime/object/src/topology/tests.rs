@@ -1,6 +1,6 @@
 //! Grids, graphs and their placement.
 
-use super::placement::{assign, graph_order, grid_order, shares};
+use super::placement::{assign, assign_nearer, graph_order, grid_order, shares};
 use super::{Cart, Graph, Neighbour};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -118,6 +118,24 @@ fn unequal_shares_and_odd_grids_still_give_everyone_one_place() {
     let mut placed = assign(&grid_order(&cart, &shares(&sites)), &sites);
     placed.sort_unstable();
     assert!(placed.into_iter().eq(0..6));
+}
+
+#[test]
+fn processes_stay_as_they_are_unless_neighbours_come_nearer() {
+    // A ring of four.
+    let ring = Graph::new(vec![2, 4, 6, 8], vec![1, 3, 0, 2, 1, 3, 0, 2], 4).expect("a ring");
+    let edges = || (0..4).flat_map(|node| [(node, (node + 1) % 4), ((node + 1) % 4, node)]);
+    let order = graph_order(&ring);
+    let on = |nodes: [u32; 4]| nodes.map(|node| [node, 0, 0, 0]);
+    for nodes in [[0, 0, 1, 1], [0, 0, 0, 1], [0, 0, 0, 0], [1, 1, 0, 0]] {
+        let placed = assign_nearer(&order, &on(nodes), edges());
+        assert_eq!(placed, [0, 1, 2, 3], "{nodes:?}");
+    }
+    // Dealt round robin, each edge leaves a node; two of them do with two neighbours on each.
+    let sites = on([0, 1, 0, 1]);
+    let placed = assign_nearer(&order, &sites, edges());
+    let leaves = |&(one, other): &(usize, usize)| sites[placed[one]] != sites[placed[other]];
+    assert_eq!(edges().filter(leaves).count(), 4);
 }
 
 #[test]
