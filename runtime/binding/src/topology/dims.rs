@@ -9,25 +9,35 @@ use core::ffi::c_int;
 
 /// The smallest number whose `power`-th power is at least `value`.
 fn root(value: c_int, power: usize) -> c_int {
-    let reaches = |base: &c_int| {
+    let reaches = |base: c_int| {
         let product = (0..power).try_fold(1_i64, |product, _| {
-            Some(product * i64::from(*base)).filter(|&product| product < i64::from(value))
+            Some(product * i64::from(base)).filter(|&product| product < i64::from(value))
         });
         product.is_none()
     };
-    (1..=value).find(reaches).unwrap_or(value)
+    let (mut small, mut large) = (0, value);
+    while large - small > 1 {
+        let middle = small + (large - small) / 2;
+        match reaches(middle) {
+            true => large = middle,
+            false => small = middle,
+        }
+    }
+    large
 }
 
-/// Splits `nodes` into `count` factors, each as small as the next larger divisor allows. They need not be the most
-/// equal.
-fn nearly_equal(nodes: c_int, count: usize) -> Vec<c_int> {
+/// Splits `nodes`, which has these divisors, into `count` factors, each as small as the next larger divisor allows.
+/// They need not be the most equal.
+fn nearly_equal(nodes: c_int, count: usize, divisors: &[c_int]) -> Vec<c_int> {
     let mut rest = nodes;
     let mut factors: Vec<c_int> = (1..=count)
         .rev()
         .map(|left| {
             let least = root(rest, left);
-            let divisor = divisors(rest).into_iter().find(|&factor| factor >= least);
-            let factor = divisor.unwrap_or(rest);
+            let large = divisors.partition_point(|&divisor| divisor < least);
+            let mut fitting = divisors[large..].iter();
+            let factor = fitting.find(|&&factor| rest % factor == 0);
+            let factor = factor.copied().unwrap_or(rest);
             rest /= factor;
             factor
         })
@@ -38,12 +48,30 @@ fn nearly_equal(nodes: c_int, count: usize) -> Vec<c_int> {
 
 /// All divisors, in order.
 fn divisors(value: c_int) -> Vec<c_int> {
-    let to_root = || (1..).take_while(|&low| low <= value / low);
-    let low = to_root().filter(|low| value % low == 0);
-    let mut all: Vec<c_int> = low.collect();
-    let high: Vec<c_int> = all.iter().rev().map(|low| value / low).collect();
-    all.extend(high.into_iter().filter(|high| high > &(value / high)));
+    let (mut all, mut rest, mut prime) = (alloc::vec![1], value, 2);
+    while prime <= rest / prime {
+        rest = without(rest, prime, &mut all);
+        prime += if prime == 2 { 1 } else { 2 };
+    }
+    // No smaller number has divided what is left.
+    if rest > 1 {
+        without(rest, rest, &mut all);
+    }
+    all.sort_unstable();
     all
+}
+
+/// Takes a prime out of a number, as often as it is there, and adds the divisors that have it.
+fn without(number: c_int, prime: c_int, divisors: &mut Vec<c_int>) -> c_int {
+    let (known, mut power, mut rest) = (divisors.len(), 1, number);
+    while rest % prime == 0 {
+        rest /= prime;
+        power *= prime;
+        for at in 0..known {
+            divisors.push(divisors[at] * power);
+        }
+    }
+    rest
 }
 
 /// The search for the factors whose largest and smallest differ least.
@@ -88,13 +116,13 @@ impl Search {
 
 /// Splits `nodes` into `count` factors as equal as divisors allow, the largest first.
 fn balance(nodes: c_int, count: usize) -> Vec<c_int> {
-    let best = nearly_equal(nodes, count);
+    let mut divisors = divisors(nodes);
+    let best = nearly_equal(nodes, count, &divisors);
     if count < 2 || Search::difference(&best) == 0 {
         return best;
     }
     // One factor is the root or less, so none of a better choice is larger than the root and the difference.
     let most = root(nodes, count).saturating_add(Search::difference(&best));
-    let mut divisors = divisors(nodes);
     divisors.retain(|&divisor| divisor <= most);
     divisors.reverse();
     let mut search = Search {
@@ -161,6 +189,25 @@ pub fn dims_create<A: Abi>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn divisors_and_roots_are_those_that_trying_all_finds() {
+        for value in 1..3000 {
+            let all: Vec<c_int> = (1..=value).filter(|it| value % it == 0).collect();
+            assert_eq!(divisors(value), all, "{value}");
+            for power in 1..5 {
+                let least = (1..=value).find(|it| i64::from(*it).pow(power) >= value.into());
+                assert_eq!(Some(root(value, power as usize)), least, "{value}, {power}");
+            }
+        }
+        assert_eq!(divisors(c_int::MAX), [1, c_int::MAX]);
+        // A product of two primes near the root of the largest number.
+        assert_eq!(
+            divisors(46_337 * 46_327),
+            [1, 46_327, 46_337, 46_337 * 46_327]
+        );
+        assert_eq!(root(c_int::MAX, 2), 46_341);
+    }
 
     #[test]
     fn factors_differ_as_little_as_they_can() {
