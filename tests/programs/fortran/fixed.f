@@ -12,6 +12,11 @@ C     mpif.h in fixed form, with what MPI-3 removed.
       DO I = 1, 8
         DATA(I) = 100*RANK + I
       END DO
+C     Combiners that are gone too: no type has them.
+      IF (MPI_COMBINER_HVECTOR_INTEGER.EQ.MPI_COMBINER_HVECTOR .OR.
+     &    MPI_COMBINER_HINDEXED_INTEGER.EQ.MPI_COMBINER_HINDEXED .OR.
+     &    MPI_COMBINER_STRUCT_INTEGER.EQ.MPI_COMBINER_STRUCT)
+     &  CALL FAIL('COMBINER')
 C     A stride and displacements of 32 bits.
       CALL MPI_TYPE_HVECTOR(2, 1, 16, MPI_INTEGER, T, IERR)
       CALL MPI_TYPE_COMMIT(T, IERR)
