@@ -18,8 +18,21 @@ static void bounds(MPI_Datatype type, MPI_Aint lb, MPI_Aint extent) {
     CHECK_EQ(its_extent, extent);
 }
 
+/* What they say of themselves, as MPICH has it. */
+static void said(MPI_Datatype type, const char *name) {
+    char its_name[MPI_MAX_OBJECT_NAME];
+    int length, bytes = -1;
+    MPI_Type_get_name(type, its_name, &length);
+    CHECK(strcmp(its_name, name) == 0);
+    MPI_Type_size(type, &bytes);
+    CHECK_EQ(bytes, 0);
+    bounds(type, 0, 0);
+}
+
 int main(int argc, char **argv) {
     start(&argc, &argv);
+    said(MPI_LB, "MPI_LB");
+    said(MPI_UB, "MPI_UB");
     const int ones[3] = {1, 1, 1}, none[3] = {0, 1, 0};
     const MPI_Aint places[3] = {-8, 0, 20}, outer[2] = {0, 40};
     MPI_Datatype both = made(3, ones, places, (MPI_Datatype[]){MPI_LB, MPI_INT, MPI_UB});

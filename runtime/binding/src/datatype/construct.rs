@@ -180,7 +180,7 @@ pub fn struct_<A: Abi, C: Count>(
 }
 
 /// Which bound of a struct a handle stands for: 0 for `MPI_LB`, 1 for `MPI_UB`.
-fn bound<A: Abi>(handle: A::Datatype) -> Option<usize> {
+pub(super) fn bound<A: Abi>(handle: A::Datatype) -> Option<usize> {
     A::BOUNDS?.iter().position(|&it| it == handle.to_int())
 }
 

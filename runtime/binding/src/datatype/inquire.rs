@@ -1,9 +1,12 @@
 //! Sizes, extents and addresses (MPI-4.1 section 5.1).
 
+use super::construct::bound;
 use crate::arguments::{Call, Outcome, known, output};
 use crate::passed::{Base, Out};
 use cohort_abi::{Abi, Handle, Integer, neutral};
-use cohort_engine::datatype::{Type, predefined, value_index};
+use cohort_engine::datatype::{
+    CountForm, Type, TypeRef, contiguous, predefined, types, value_index,
+};
 
 /// Stores a number, or `MPI_UNDEFINED` where it does not fit (MPI-4.1, 5.1.5).
 fn store<I: Integer>(target: Out<'_, I>, value: i64) -> Outcome<()> {
@@ -11,6 +14,15 @@ fn store<I: Integer>(target: Out<'_, I>, value: i64) -> Outcome<()> {
     let value = I::from_i64(value).or_else(|| I::from_i64(i64::from(neutral::UNDEFINED)));
     target.write(value.ok_or(neutral::ERR_INTERN)?);
     Ok(())
+}
+
+/// The datatype of a handle; one of no bytes for `MPI_LB` and `MPI_UB`, where the ABI still has them.
+fn asked_about<A: Abi>(call: &Call<'_, A>, datatype: A::Datatype) -> Outcome<TypeRef> {
+    if bound::<A>(datatype).is_none() {
+        return call.datatype(datatype);
+    }
+    let byte = types::MPI_BYTE.to_ref();
+    contiguous(0, &byte, CountForm::Int).map_err(|_| neutral::ERR_INTERN.into())
 }
 
 /// Stores two numbers that a datatype says of itself.
@@ -21,7 +33,7 @@ fn pair<A: Abi, I: Integer>(
     second: Out<'_, I>,
     get: impl FnOnce(&Type) -> (i64, i64),
 ) -> Outcome<()> {
-    let values = get(&*call.datatype(datatype)?);
+    let values = get(&*asked_about(call, datatype)?);
     store(first, values.0)?;
     store(second, values.1)
 }
@@ -33,7 +45,7 @@ fn single<A: Abi, I: Integer>(
     target: Out<'_, I>,
     get: impl FnOnce(&Type) -> i64,
 ) -> Outcome<()> {
-    store(target, get(&*call.datatype(datatype)?))
+    store(target, get(&*asked_about(call, datatype)?))
 }
 
 /// The same, or `MPI_UNDEFINED` for a type that the program's Fortran lacks (MPI-5.0, 20.4).

@@ -1,5 +1,6 @@
 //! Committing and naming datatypes (MPI-4.1 sections 5.1.9 and 7.8).
 
+use super::construct::bound;
 use crate::arguments::{Call, Outcome};
 use crate::passed::{InOut, Out, Text, TextOut};
 use cohort_abi::{Abi, Constants, Handle, neutral};
@@ -44,6 +45,8 @@ pub fn get_name<A: Abi>(
     }
     let length = call.output(length, "resultlen")?;
     let text = match datatype.neutral() {
+        _ if bound::<A>(datatype) == Some(0) => "MPI_LB".into(),
+        _ if bound::<A>(datatype) == Some(1) => "MPI_UB".into(),
         neutral::handle::DATATYPE_NULL => "MPI_DATATYPE_NULL".into(),
         handle => call.objects().datatype(handle)?.name(),
     };
