@@ -256,6 +256,46 @@ fn programs_may_save_what_they_have_when_their_time_is_over() {
     );
 }
 
+/// Ranks that write for longer than they may have after a failure, when pip-exec gets SIGTERM; what they said.
+fn after_sigterm(words: &[&str], variable: Option<(&str, &str)>) -> support::Outcome {
+    let folder = Folder::new("grace");
+    let script = format!(
+        "trap 'sleep 0.6; echo saved; exit 0' TERM; : > {}/$$; while true; do sleep 0.01; done",
+        folder.path().display()
+    );
+    let words = [words, &["-n", "2", "sh", "-c", &script]].concat();
+    let begin = Instant::now();
+    let child = start(pip_exec(words).envs(variable));
+    let ready = || std::fs::read_dir(folder.path()).is_ok_and(|files| files.count() == 2);
+    eventually("both ranks have their handlers", ready);
+    send(child.id() as i32, libc::SIGTERM);
+    finish(child, begin)
+}
+
+#[test]
+fn programs_may_save_what_they_have_after_sigterm() {
+    let outcome = after_sigterm(&[], None);
+    let said = (outcome.status, &*outcome.output);
+    assert_eq!(said, (143, "saved\nsaved\n"), "{outcome:?}");
+}
+
+#[test]
+fn the_time_for_that_is_what_the_user_says() {
+    for (words, variable) in [
+        (&["--grace", "0"][..], None),
+        (&[], Some(("COHORT_GRACE", "0.1"))),
+    ] {
+        let outcome = after_sigterm(words, variable);
+        let said = (outcome.status, &*outcome.output);
+        assert_eq!(said, (143, ""), "{outcome:?}");
+    }
+    let refused = run_command(&mut pip_exec(["--grace", "x", "true"]), b"");
+    assert!(
+        refused.status == 2 && refused.error.contains("0 to 86400"),
+        "{refused:?}"
+    );
+}
+
 #[test]
 fn a_killed_rank_ends_the_job() {
     let child = start(&mut pip_exec(["-n", "4", "sleep", "60"]));

@@ -73,6 +73,8 @@ pub struct Job<'a> {
     since: SystemTime,
     control: Control,
     watch: Watch,
+    /// How long the ranks may take to end when somebody ends the job, if the user says so.
+    grace: Option<Duration>,
     /// What other nodes are asked.
     wide: Wide,
     /// Notices that the job cannot go on.
@@ -125,6 +127,7 @@ impl<'a> Job<'a> {
             since: SystemTime::now(),
             control: Control::default(),
             watch: Watch::new(),
+            grace: end::grace(&job.environment),
             wide: Wide::default(),
             deadlock: hang::Watch::of(&job.environment),
             counters: job.counters && !job.isolated,
@@ -526,7 +529,7 @@ impl<'a> Job<'a> {
                 what: "what the ranks did when the time was over",
                 if_waiting: false,
                 status: TIMED_OUT,
-                grace: SAVE_TIME,
+                grace: self.grace.unwrap_or(SAVE_TIME),
             });
         }
     }

@@ -5,8 +5,8 @@
 pub fn version() -> String {
     format!(
         "pip-exec (Cohort) {}, commit {}\n\
-         ABIs: MPICH (libmpi.so.12, libmpich.so.12), MPI-5 (libmpi_abi.so.1),\n\
-         \x20     Open MPI (libmpi.so.40, C)\n\
+         ABIs: MPICH (libmpi.so.12, libmpich.so.12; C, C++, Fortran), MPI-5 (libmpi_abi.so.1; C, C++),\n\
+         \x20     Open MPI (libmpi.so.40; C, C++, Fortran)\n\
          networks: shared address space, libfabric, TCP\n",
         env!("CARGO_PKG_VERSION"),
         option_env!("COHORT_COMMIT").unwrap_or("unknown"),

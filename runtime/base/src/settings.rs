@@ -8,6 +8,7 @@ mod check;
 mod collectives;
 mod deadlock;
 mod debug;
+mod grace;
 mod handles;
 mod memory;
 pub mod network;
@@ -18,6 +19,7 @@ mod trace;
 pub use collectives::{Algorithm, Algorithms, ReduceOrder};
 pub use deadlock::{DEADLOCK, DEADLOCK_AFTER, Deadlock};
 pub use debug::{DEBUG, debug_parts};
+pub use grace::{GRACE, GRACE_DEFAULT, grace};
 pub use memory::{JEMALLOC, KEEP, MALLOC, MEMORY_KINDS};
 pub use network::NetNotify;
 pub use progress::{Progress, SignalIntervals, SignalSource, ThreadPin, WorkerPlacement};
@@ -250,6 +252,7 @@ pub static TABLE: &[Row] = &[
             choose(v, &choices).map(|x| s.worker_placement = x)
         },
     },
+    grace::ROW,
     handles::ROW,
     Row {
         name: "COHORT_HELPERS",
@@ -486,10 +489,10 @@ impl fmt::Display for Invalid {
         }
         write!(
             f,
-            "environment variable {given} is not a setting of Cohort; did you mean {}? Settings:",
+            "environment variable {given} is not a setting of Cohort; did you mean {}? (pip-exec --help=settings \
+             lists all)",
             row.name
-        )?;
-        TABLE.iter().try_for_each(|row| write!(f, " {}", row.name))
+        )
     }
 }
 

@@ -137,6 +137,7 @@ pub fn tell(
 ) {
     let why = match error.code() {
         neutral::ERR_NO_MEM => FixedText::<200>::of(format_args!("{}", reserve::why())),
+        neutral::ERR_UNSUPPORTED_OPERATION => FixedText::of(format_args!("{MISSING}")),
         _ => FixedText::new(),
     };
     let detail = match error.detail() {
@@ -171,6 +172,12 @@ pub fn handle_error(process: &Process, site: &Site<'_>, handler: &Errhandler, co
     }
 }
 
+/// Where to read of what is not implemented.
+const MISSING: &str = "README and docs/functions.md of Cohort say what is";
+
+/// A rank of this node has said so.
+static MISSED: AtomicBool = AtomicBool::new(false);
+
 /// Ends the job, or the processes that the object of the error belongs to, after a line that says why.
 fn die(process: &Process, site: &Site<'_>, is_fatal: bool, code: i32) -> ! {
     let handler = match is_fatal {
@@ -198,6 +205,10 @@ fn die(process: &Process, site: &Site<'_>, is_fatal: bool, code: i32) -> ! {
         if site.detail.is_empty() { "" } else { ": " },
         site.detail,
     ));
+    // All ranks are likely to call it, and each would say the same.
+    let is_said =
+        code == neutral::ERR_UNSUPPORTED_OPERATION && MISSED.swap(true, Ordering::Relaxed);
+    let line = if is_said { FixedText::new() } else { line };
     // An exit status has eight bits, and 0 would mean success.
     let (rank, status) = (objects.rank(), class.clamp(1, 255));
     if is_fatal {

@@ -30,7 +30,9 @@ pub fn abort_members(rank: &Rank, members: &[Peer], code: i32, text: &str) -> ! 
     if node.boot().nodes > 1 || members.len() >= node.size() as usize {
         abort(rank, code, text);
     }
-    say(node.boot().report_fd(), format_args!("{text}\n"));
+    if !text.is_empty() {
+        say(node.boot().report_fd(), format_args!("{text}\n"));
+    }
     let word = RankBoot::encode_departure(code);
     let others = members.iter().filter_map(|&peer| node.local(peer));
     for other in others.filter(|&other| other != rank.id()) {

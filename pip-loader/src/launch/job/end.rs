@@ -1,8 +1,11 @@
 //! How a rank ends, what status that gives the job, and the end of what it leaves behind.
 
+use cohort_base::settings;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
+use std::ffi::CString;
+use std::time::Duration;
 
 /// How a rank ended.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +34,15 @@ pub(super) fn exit_status(code: i32) -> i32 {
         0 if code != 0 => 1,
         status => status,
     }
+}
+
+/// How long ranks may take to end when somebody ends the job, if the environment says so.
+pub(super) fn grace(environment: &[CString]) -> Option<Duration> {
+    let mut entries = environment.iter().rev();
+    entries.find_map(|entry| {
+        let value = entry.to_str().ok()?.strip_prefix(settings::GRACE)?;
+        settings::grace(value.strip_prefix('=')?)
+    })
 }
 
 /// Kills what the ranks' forked processes left behind.

@@ -14,6 +14,7 @@ use super::super::hang::{self, RankState, carry};
 use super::super::monitor::inquiry::{Id, Parts, What};
 use super::super::voice;
 use super::{GRACE, Job};
+use cohort_base::settings::GRACE_DEFAULT;
 use nix::sys::signal::Signal;
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -139,11 +140,17 @@ impl Job<'_> {
             self.kill_alive(Signal::SIGKILL);
             return self.begin_shutdown(status.unwrap_or(128 + signal));
         }
+        // Who sends SIGINT sits before the job, and sends it again.
+        let grace = if signal == libc::SIGINT {
+            GRACE
+        } else {
+            GRACE_DEFAULT
+        };
         self.end_with_picture(Ending {
             what: "what the ranks did",
             if_waiting: true,
             status: 128 + signal,
-            grace: GRACE,
+            grace: self.grace.unwrap_or(grace),
         });
     }
 

@@ -4,6 +4,7 @@ use super::values::{self, Unit};
 use super::{Print, Reader, Words};
 use crate::launch::Refusal;
 use crate::launch::host_list;
+use cohort_base::settings::MEMORY_KINDS;
 use cohort_manager::wireup::Numbering;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -87,6 +88,19 @@ pub fn map_by(reader: &mut Reader<'_, '_>) -> Done {
     options.cores = map.cores.or(options.cores);
     options.oversubscribe = map.oversubscribe.or(options.oversubscribe);
     Ok(())
+}
+
+/// `-memory-alloc-kinds`.
+pub fn memory_kinds(reader: &mut Reader<'_, '_>) -> Done {
+    let kinds = reader.words.value(reader.option);
+    let pair = kinds.map(|kinds| (MEMORY_KINDS.into(), kinds));
+    push(&mut reader.options.environment, pair)
+}
+
+/// `--grace`.
+pub fn grace(reader: &mut Reader<'_, '_>) -> Done {
+    let pair = values::grace(&reader.words.value(reader.option)?);
+    push(&mut reader.options.environment, pair)
 }
 
 /// `-x`.

@@ -3,13 +3,14 @@
 mod running;
 
 use super::readers::{
-    Done, add_hosts, exported, map_by, names, output_folder, print, push, set, some, words,
+    Done, add_hosts, exported, grace, map_by, memory_kinds, names, output_folder, print, push, set,
+    some, words,
 };
 use super::values::{self, Page, Unit};
 use super::{Inherit, Input, Print, Reader, Shell};
 use crate::launch::host_list::{self, Launcher};
 use crate::launch::text;
-use cohort_base::settings::{MEMORY_KINDS, Progress};
+use cohort_base::settings::Progress;
 use cohort_manager::wireup::Numbering;
 pub use running::RUNNING;
 
@@ -246,14 +247,14 @@ pub static MORE: &[Row] = &[
         "KINDS",
         Job,
         "kinds of memory that the programs pass to MPI (MPI 4.1, 11.5)",
-        |r| {
-            push(
-                &mut r.options.environment,
-                r.words
-                    .value(r.option)
-                    .map(|kinds| (MEMORY_KINDS.into(), kinds)),
-            )
-        },
+        memory_kinds,
+    ),
+    row(
+        "--grace",
+        "SECONDS",
+        Job,
+        "how long ranks may take to end when pip-exec gets SIGTERM (default 30): COHORT_GRACE",
+        grace,
     ),
     row(
         "--own-sessions",

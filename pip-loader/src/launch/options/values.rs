@@ -3,6 +3,7 @@
 use super::{Bind, Place, Words};
 use crate::launch::Refusal;
 use crate::launch::topology::Level;
+use cohort_base::settings;
 use cohort_manager::wireup::RANKS_MAX;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -102,6 +103,17 @@ pub fn timeout(value: &OsStr) -> Result<Duration, Refusal> {
                 "--timeout {seconds}: it takes seconds, more than 0"
             ))
         })
+}
+
+/// The value of `--grace`, as the variable that says the same.
+pub fn grace(value: &OsStr) -> Result<(OsString, OsString), Refusal> {
+    match value.to_str().and_then(settings::grace) {
+        Some(_) => Ok((settings::GRACE.into(), value.to_owned())),
+        None => Err(Refusal::new(format!(
+            "--grace {}: it takes seconds, 0 to 86400",
+            value.to_string_lossy()
+        ))),
+    }
 }
 
 /// A number; `what` says which are valid.

@@ -41,9 +41,11 @@ fn values_are_read() {
 fn a_misspelt_name_gets_the_nearest_one() {
     let message = read(&["COHORT_PROGRES=steal"]).unwrap_err().to_string();
     assert!(
-        message.contains("did you mean COHORT_PROGRESS?"),
+        message.contains("did you mean COHORT_PROGRESS?") && message.contains("--help=settings"),
         "{message}"
     );
+    // One guess, and not all names behind it.
+    assert_eq!(message.matches("COHORT_").count(), 2, "{message}");
 }
 
 #[test]
