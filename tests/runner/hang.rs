@@ -237,6 +237,8 @@ fn exception() -> Outcome {
         .run()?
         .expect_code(DEADLOCKED)?
         .expect_text("rank 1: MPI_Finalize")?
+        .expect_text("an exception that nobody caught")?
+        .expect_text("python -m mpi4py")?
         .expect_text("waits in MPI for a receive from 1, tag 3, MPI_COMM_WORLD of 3")?
         .expect_text("in <module> at raises.py:8")
         .map(drop)

@@ -55,7 +55,17 @@ pub fn locate(ranks: &mut [RankState]) {
             rank.place = Some(place);
         }
     }
+    for rank in ranks.iter_mut().filter(|rank| rank.is_at_end()) {
+        let name = std::fs::read_to_string(format!("/proc/{}/comm", rank.pid));
+        if name.is_ok_and(|name| name.starts_with("python")) {
+            rank.place = Some(PYTHON_END.to_owned());
+        }
+    }
 }
+
+/// Where a Python program is whose end calls `MPI_Finalize`.
+const PYTHON_END: &str = "the end of its Python program: if that was an exception that nobody caught, the others wait \
+                          in vain, and python -m mpi4py PROGRAM would have ended the job";
 
 /// The picture of ranks, of one node or of several.
 #[must_use]

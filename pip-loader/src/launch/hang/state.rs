@@ -120,6 +120,13 @@ impl RankState {
         }
     }
 
+    /// Whether it is in `MPI_Finalize`, in which it waits for others.
+    #[must_use]
+    pub fn is_at_end(&self) -> bool {
+        let mut needs = self.waits.iter().flat_map(|wait| &wait.needs);
+        !self.has_ended && needs.any(|need| need.told == Told::End)
+    }
+
     /// What it waits for, if one of its threads does.
     #[must_use]
     pub fn wait(&self) -> Option<&Wait> {
