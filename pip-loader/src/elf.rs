@@ -15,7 +15,7 @@ use core::ops::Range;
 use goblin::elf::dynamic::{DT_NEEDED, DT_NULL, DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB};
 use goblin::elf::header::{self, EI_CLASS, EI_DATA, Header};
 use goblin::elf::program_header::{
-    PF_R, PF_W, PF_X, PT_DYNAMIC, PT_GNU_STACK, PT_INTERP, PT_LOAD, PT_PHDR, PT_TLS, ProgramHeader,
+    PF_R, PF_W, PF_X, PT_DYNAMIC, PT_INTERP, PT_LOAD, PT_PHDR, PT_TLS, ProgramHeader,
 };
 use goblin::elf64::header::SIZEOF_EHDR;
 
@@ -75,8 +75,6 @@ pub struct LoadPlan {
     pub sanitizer: Option<&'static str>,
     /// Bytes of thread-local data.
     pub thread_local: u64,
-    /// Asks for an executable stack.
-    pub executable_stack: bool,
     /// `ET_EXEC`: linked to fixed addresses, of which an address space has only one set.
     pub fixed_address: bool,
 }
@@ -194,7 +192,6 @@ pub fn parse(file: &[u8]) -> Result<LoadPlan, ElfError> {
     for program_header in &headers {
         match program_header.p_type {
             PT_INTERP => plan.interpreter = Some(interpreter(file, program_header)?),
-            PT_GNU_STACK => plan.executable_stack = program_header.p_flags & PF_X != 0,
             PT_TLS => plan.thread_local = program_header.p_memsz.min(ADDRESS_LIMIT),
             PT_DYNAMIC => read_dynamic(file, program_header, &mut plan)?,
             _ => {}

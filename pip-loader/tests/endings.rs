@@ -85,12 +85,12 @@ fn a_fault_is_described() {
         (
             "stack",
             139,
-            "in memory of: rank 1's stack guard (stack overflow)",
+            "in memory of: rank 1's stack guard (stack overflow; COHORT_STACKSIZE sets the size)",
         ),
         (
             "frame",
             139,
-            "in memory of: rank 1's stack guard (stack overflow)",
+            "in memory of: rank 1's stack guard (stack overflow; COHORT_STACKSIZE sets the size)",
         ),
         ("program", 139, "in memory of: rank 1's program"),
         ("library", 139, "in memory of: rank 1's library libc.so"),

@@ -35,7 +35,6 @@ fn files_that_cannot_be_ranks() {
         "no-linker",
         &["-Wl,--dynamic-linker=/nonexistent/ld.so"],
     );
-    folder.compile("identity.c", "execstack", &["-z", "execstack"]);
     folder.file("bits32", &edited(4, 1));
     folder.file("foreign", &edited(18, 183));
     folder.file("truncated", &original[..300]);
@@ -56,7 +55,6 @@ fn files_that_cannot_be_ranks() {
             "no-linker",
             "its dynamic linker /nonexistent/ld.so cannot be used: it does not exist",
         ),
-        ("execstack", "executable stack"),
         ("bits32", "32-bit"),
         ("windows", "ends in a carriage return"),
         ("foreign", "made for AARCH64, not x86-64"),

@@ -104,7 +104,9 @@ impl MemoryMap<'_> {
         let overflows = self.is_overflow(rank, address, crash.stack_pointer() as usize);
         let fault = match (signal, address) {
             (libc::SIGSEGV, 0..NULL_END) => " (null pointer)",
-            (libc::SIGSEGV, _) if overflows && !place.ends_with(')') => " (stack overflow)",
+            (libc::SIGSEGV, _) if overflows && !place.ends_with(')') => {
+                " (stack overflow; COHORT_STACKSIZE sets the size)"
+            }
             (libc::SIGBUS, _) => " (behind the end of a mapped file, or not aligned)",
             (libc::SIGILL, _) => " (no instruction of this CPU)",
             (libc::SIGFPE, _) => " (division by zero, or overflow)",
@@ -179,7 +181,9 @@ impl MemoryMap<'_> {
                 Some(format!("rank {}'s stack", self.numbers[rank]))
             } else if self.stacks.guard(rank).contains(&address) {
                 let number = self.numbers[rank];
-                Some(format!("rank {number}'s stack guard (stack overflow)"))
+                Some(format!(
+                    "rank {number}'s stack guard (stack overflow; COHORT_STACKSIZE sets the size)"
+                ))
             } else {
                 None
             }

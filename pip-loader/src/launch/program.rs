@@ -102,10 +102,6 @@ fn resolve_at_depth(name: &OsStr, search: Search<'_>, depth: usize) -> Result<Pr
             &"it is statically linked (it names no dynamic linker), and a rank needs a libc of its \
               own; link it without -static or -static-pie",
         )),
-        Ok(plan) if plan.executable_stack => Err(Refusal::to_run(
-            &found,
-            &"it asks for an executable stack; link it with -z noexecstack",
-        )),
         Ok(plan) => {
             let whole = Program {
                 file,

@@ -10,9 +10,10 @@ use std::os::unix::ffi::OsStrExt;
 /// Inaccessible bytes on either side of a stack: stops an overflow, and keeps the
 /// kernel from merging the stack with a neighbour, whose bounds glibc would then
 /// report as the stack's. It is larger than most frames, so that one which does not fit touches
-/// the guard and not the stack of another rank. Where address space is limited (`ulimit -v`) it
-/// is small.
-const GUARDS: [usize; 2] = [64 << 20, 16 * PAGE as usize];
+/// the guard and not the stack of another rank. The first is room besides, into which the stack of a program grows that
+/// raises its limit at run time (`setrlimit`; the MPI library sees to it). Where address space is limited (`ulimit -v`)
+/// it is small.
+const GUARDS: [usize; 3] = [4 << 30, 64 << 20, 16 * PAGE as usize];
 
 /// The stacks of all ranks: one reservation, so that finding room costs one system
 /// call and each stack two map entries.
@@ -39,16 +40,12 @@ impl StackArea {
                 continue;
             };
             let flags = libc::MAP_NORESERVE | libc::MAP_STACK;
-            found = reserve(len, libc::PROT_NONE, flags).map(|start| (start, len, guard));
+            found = reserve(len, libc::PROT_NONE, flags).map(|start| (start, guard));
             if found.is_ok() {
                 break;
             }
         }
-        let (start, len, guard) = found?;
-        // Older kernels give huge pages to MAP_STACK memory, 2 MiB for each rank's few
-        // KiB. A kernel without huge pages refuses the advice, which is as good.
-        // SAFETY: the advice changes no content; the range was mapped just now.
-        let _ = unsafe { libc::madvise(start.cast(), len, libc::MADV_NOHUGEPAGE) };
+        let (start, guard) = found?;
         Ok(Self {
             start: start as usize,
             stack_size,
@@ -88,13 +85,21 @@ impl StackArea {
     pub fn open(&self, index: usize) -> io::Result<Range<usize>> {
         let range = self.range(index);
         let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // It never grows by itself, as the guard is in its way. But the dynamic linker makes a stack executable, for
+        // programs that ask for that, by a call which works for such memory only.
+        let kind = libc::MAP_FIXED | libc::MAP_GROWSDOWN | libc::MAP_STACK | libc::MAP_NORESERVE;
+        let kind = kind | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let start = range.start as *mut libc::c_void;
         // SAFETY: the range belongs to this reservation and nobody uses it yet.
-        let result = unsafe { libc::mprotect(range.start as *mut _, range.len(), protection) };
-        if result == 0 {
-            Ok(range)
-        } else {
-            Err(io::Error::last_os_error())
+        let result = unsafe { libc::mmap(start, range.len(), protection, kind, -1, 0) };
+        if result == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
         }
+        // Older kernels give huge pages to MAP_STACK memory, 2 MiB for each rank's few
+        // KiB. A kernel without huge pages refuses the advice, which is as good.
+        // SAFETY: the advice changes no content; the range was mapped just now.
+        let _ = unsafe { libc::madvise(start, range.len(), libc::MADV_NOHUGEPAGE) };
+        Ok(range)
     }
 }
 

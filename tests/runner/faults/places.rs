@@ -68,7 +68,7 @@ const LIMITS: [Limit; 10] = [
         "-d",
         "1000",
         Ending::Refused,
-        "pip-exec: cannot start rank 0: Cannot allocate memory",
+        "pip-exec: ulimit -d (RLIMIT_DATA) is 0 MiB for all 4 ranks",
     ),
     ("-s", "256", Ending::Well, "passed"),
     ("-s", "32", Ending::Refused, "ulimit -s 8192"),
