@@ -14,6 +14,7 @@
 //! | `binaries/` | unmodified third-party binaries                              | [`binaries`]  |
 //! | `dropin/`   | what people type for other MPIs, beside other MPIs          | [`dropin`]    |
 //! | `ends/`     | how ranks end that are many                                  | [`ends`]      |
+//! | `output/`   | what ranks print                                             | [`output`]    |
 //! | `containers/` | what containers take away                                  | [`containers`] |
 //! | `tools/`    | profiling tools between a program and MPI; what MPI_T lists  | [`profiling`], [`listed`], [`debuggers`] |
 //! | `trace/`    | timelines: calls, messages, stolen work, killed jobs           | [`trace`]     |
@@ -48,6 +49,7 @@ mod live;
 mod mpi4py;
 mod nodes;
 mod openmpi;
+mod output;
 mod place;
 mod profiling;
 mod programs;
@@ -84,6 +86,7 @@ fn main() -> ExitCode {
     trials.extend(binaries::trials());
     trials.extend(dropin::trials());
     trials.extend(ends::trials());
+    trials.extend(output::trials());
     trials.extend(containers::trials());
     trials.extend(profiling::trials());
     trials.extend(debuggers::trials());

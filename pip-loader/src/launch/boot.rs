@@ -4,7 +4,7 @@ use super::Refusal;
 use super::membership::Membership;
 use super::topology::Topology;
 use cohort_base::boot::{
-    AUDIT_LIBRARY, MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen, RankBoot, Rest,
+    AUDIT_LIBRARY, Hook, MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen, RankBoot, Rest,
     VERSION,
 };
 use cohort_base::live::RankSample;
@@ -82,6 +82,7 @@ fn record(rank: usize, facts: &RankFacts, leaver: *const c_char) -> RankBoot {
         on_finalized: None,
         leaver: if facts.is_linked { leaver } else { ptr::null() },
         leaves: AtomicBool::new(false),
+        last_words: Hook::none(),
         api: ptr::null(),
         node: ptr::null_mut(),
     }

@@ -6,6 +6,7 @@ use cohort_base::boot::{AUDIT_LIBRARY, MALLOC_LIBRARY};
 use cohort_manager::is_managers;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -23,6 +24,10 @@ const VALGRIND: &str = "--run-libc-freeres=no";
 /// A setting of the dynamic linker: how much room for thread-local data it keeps.
 const ROOM: &str = "glibc.rtld.optional_static_tls=";
 
+/// By this gfortran's library writes lines as they end, as it does on a terminal. Whoever fails ends all other ranks,
+/// and what they hold back would be lost.
+const WHOLE_LINES: &str = "GFORTRAN_UNBUFFERED_PRECONNECTED";
+
 /// What every rank finds in its environment that inherits this of ours.
 pub fn of_ranks(options: &Options, inherit: &Inherit, job: &str) -> Environment {
     let is_passed_on = |name: &OsString| {
@@ -32,6 +37,11 @@ pub fn of_ranks(options: &Options, inherit: &Inherit, job: &str) -> Environment 
     };
     let inherited = std::env::vars_os().filter(|(name, _)| is_passed_on(name));
     let mut common: Environment = inherited.collect();
+    if !std::io::stdout().is_terminal() {
+        common
+            .entry(WHOLE_LINES.into())
+            .or_insert_with(|| "y".into());
+    }
     common.extend(options.environment.iter().cloned());
     common.extend([(guardian::VARIABLE.into(), job.into())]);
     common

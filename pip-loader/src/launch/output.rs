@@ -94,6 +94,18 @@ pub fn may_tear(stream: BorrowedFd<'_>) -> bool {
     kind.is_ok_and(|kind| [libc::S_IFIFO, libc::S_IFSOCK, libc::S_IFREG].contains(&kind))
 }
 
+/// Whether this stream of the root's is a device that may refuse what is written, which programs do not look at.
+pub fn may_refuse(stream: BorrowedFd<'_>) -> bool {
+    nix::sys::stat::fstat(stream).is_ok_and(|stat| {
+        stat.st_mode & libc::S_IFMT == libc::S_IFCHR
+            && stat.st_rdev != NULL_DEVICE
+            && !nix::unistd::isatty(stream).unwrap_or(false)
+    })
+}
+
+/// `/dev/null`.
+const NULL_DEVICE: libc::dev_t = libc::makedev(1, 3);
+
 /// Whether nobody reads the root's standard output any more.
 pub fn is_unread() -> bool {
     let stdout = io::stdout();

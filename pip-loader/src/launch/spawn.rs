@@ -256,6 +256,7 @@ impl Spawner {
         self.lent.extend((!plan.has_parted()).then_some(lent));
         self.started += 1;
         Ok(StartedRank {
+            last_words: &record.last_words,
             pid,
             plan,
             crash: &self.records[rank],

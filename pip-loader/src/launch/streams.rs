@@ -2,7 +2,7 @@
 
 use super::input::Feeder;
 use super::options::{Input, Output};
-use super::output::{Forwarder, may_tear};
+use super::output::{Forwarder, may_refuse, may_tear};
 use super::prefix::{Facts, Prefix, Stream};
 use super::prepare::Prepared;
 use super::{Refusal, limits};
@@ -61,7 +61,9 @@ impl Streams {
         let output = std::mem::take(&mut job.output);
         let marked = output.label || output.tag || output.timestamp || output.pattern.is_some();
         let asked = marked || output.copies || job.input == Input::All;
-        let whole_lines = ranks > 1 && may_tear(io::stdout().as_fd());
+        let output_of_root = io::stdout();
+        let output_of_root = output_of_root.as_fd();
+        let whole_lines = (ranks > 1 && may_tear(output_of_root)) || may_refuse(output_of_root);
         let needed = 4 * ranks as u64 + OWN_FILES;
         // What wrappers execute hands over its descriptors.
         let wanted = if job.wrapper.is_some() { 2 } else { 1 } * needed;

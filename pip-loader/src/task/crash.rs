@@ -5,9 +5,11 @@
 //! action take its course, so the rank dies as it would have died. A program that
 //! installs its own handler replaces ours and nothing is lost but the address.
 //! The handler runs with whatever thread pointer the rank has: it makes raw system calls
-//! and touches nothing but the records.
+//! and touches nothing but the records. What an MPI library of the rank has left for this moment
+//! ([`Hook`]) comes once the signal is noted: should it fault in turn, the kernel ends the rank.
 
 use super::arch;
+use cohort_base::boot::Hook;
 use core::mem::offset_of;
 use core::ptr;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -60,6 +62,8 @@ pub struct CrashRecord {
     code: AtomicI32,
     address: AtomicU64,
     registers: [AtomicU64; 17],
+    /// What the rank still has to say, once it runs.
+    last_words: AtomicPtr<Hook>,
 }
 
 /// A consistent copy of a [`CrashRecord`].
@@ -91,7 +95,9 @@ impl Crash {
 
 impl CrashRecord {
     /// Ties the record to a task. Called by the task itself.
-    pub fn claim(&self, pid: i32) {
+    pub fn claim(&self, pid: i32, last_words: &'static Hook) {
+        let last_words = ptr::from_ref(last_words).cast_mut();
+        self.last_words.store(last_words, Ordering::Relaxed);
         self.pid.store(pid, Ordering::Release);
     }
 
@@ -218,6 +224,11 @@ unsafe extern "C" fn on_fault(
                 Ordering::Relaxed,
             );
             record.signal.store(signal, Ordering::Release);
+            // SAFETY: `claim` gave a record that stays; its order was that of the pid.
+            if let Some(last_words) = unsafe { record.last_words.load(Ordering::Relaxed).as_ref() }
+            {
+                last_words.call();
+            }
             tell_root();
         }
     }

@@ -4,6 +4,7 @@ use super::arch::{self, own};
 use super::crash::{CrashRecord, FAULTS, HANDLER_STACK, KernelAction, MASK_BYTES};
 use super::exec::ExecArguments;
 use super::inherit::{self, Inherited};
+use cohort_base::boot::Hook;
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::io;
 
@@ -47,6 +48,8 @@ pub struct StartPlan {
     pub crash: &'static CrashRecord,
     /// Where it writes its pid.
     pub pid: &'static AtomicI32,
+    /// What a fault handler calls last.
+    pub last_words: &'static Hook,
     /// What failed, if something did: see [`StartPlan::failure`].
     pub failed: AtomicU64,
 }
@@ -160,7 +163,7 @@ unsafe extern "C" fn run(argument: *const ()) -> ! {
 
 fn follow_root(plan: &StartPlan) -> isize {
     let pid = own(libc::SYS_getpid, [0; 5]) as i32;
-    plan.crash.claim(pid);
+    plan.crash.claim(pid, plan.last_words);
     plan.pid.store(pid, Ordering::Release);
     let death = libc::SIGKILL as usize;
     let result = own(
@@ -396,6 +399,7 @@ mod tests {
             name: [0; 16],
             crash: Box::leak(Box::default()),
             pid: Box::leak(Box::default()),
+            last_words: Box::leak(Box::default()),
             failed: AtomicU64::new(0),
         }));
         let (all, mut before) = (SigSet::all(), SigSet::empty());

@@ -24,7 +24,7 @@ pub const AT_COHORT: u64 = 0x434f_484f_5254; // "COHORT"
 pub const MAGIC: u64 = 0x3154_524f_484f_4350;
 
 /// Raised whenever the layout of a record changes.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// File name of the node image, which lies beside the facades.
 pub const NODE_IMAGE: &str = "libcohort_node.so";
@@ -170,6 +170,38 @@ pub struct RankBoot {
     pub leaver: *const c_char,
     /// An MPI library of the rank sees to that.
     pub leaves: AtomicBool,
+    /// Writes what the rank's C library holds back of its standard output; set by an MPI library of the rank.
+    pub last_words: Hook,
+}
+
+/// A function that a library of a rank leaves for those who end the rank, or none. It runs with the rank's C library,
+/// on a task of the rank, and waits for nobody.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub struct Hook(AtomicPtr<c_void>);
+
+impl Hook {
+    /// None yet.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self(AtomicPtr::new(core::ptr::null_mut()))
+    }
+
+    /// Leaves this function.
+    pub fn leave(&self, function: extern "C" fn()) {
+        // Release pairs with the Acquire in `call`: what the function uses is older.
+        self.0.store(function as *mut c_void, Ordering::Release);
+    }
+
+    /// Calls it, if there is one.
+    pub fn call(&self) {
+        let function = self.0.load(Ordering::Acquire);
+        if !function.is_null() {
+            // SAFETY: only `leave` stores here, and the libraries of ranks are never unloaded.
+            let function: extern "C" fn() = unsafe { core::mem::transmute(function) };
+            function();
+        }
+    }
 }
 
 impl RankBoot {

@@ -13,6 +13,8 @@ pub fn abort(rank: &Rank, code: i32, text: &str) -> ! {
     if !text.is_empty() {
         say(rank.node().boot().report_fd(), format_args!("{text}\n"));
     }
+    // Before the launcher is told, which ends all other ranks.
+    rank.boot().last_words.call();
     let word = RankBoot::encode_abort(code);
     rank.boot().abort.store(word, Ordering::Release);
     arch::exit_group(code)
@@ -70,5 +72,6 @@ fn depart(rank: &Rank, code: i32) -> ! {
     // Thieves find the claim taken for ever: nothing of this rank is to be moved on.
     core::mem::forget(rank.enter());
     rank.mark_done();
+    rank.boot().last_words.call();
     arch::exit_group(code)
 }

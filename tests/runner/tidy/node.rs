@@ -2,7 +2,8 @@
 
 use crate::{Outcome, place};
 use cohort_base::boot::{
-    AbiId, Lifecycle, MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen, RankBoot, VERSION,
+    AbiId, Hook, Lifecycle, MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen, RankBoot,
+    VERSION,
 };
 use goblin::elf::Elf;
 use goblin::elf::dynamic::{DF_1_NODELETE, DF_1_NOW, DT_FLAGS_1};
@@ -122,6 +123,7 @@ fn records() -> (*mut NodeBoot, *mut RankBoot) {
         on_finalized: None,
         leaver: std::ptr::null(),
         leaves: AtomicBool::new(false),
+        last_words: Hook::none(),
         api: null(),
         node: null_mut(),
     }));

@@ -11,6 +11,7 @@ mod leave;
 mod libc;
 mod refusal;
 mod singleton;
+mod streams;
 
 use cohort_abi::openmpi::Objects;
 use cohort_abi::{Abi, Table};
@@ -52,7 +53,7 @@ impl<A: Abi> Attachment<A> {
     /// is impossible. `after_fork` must call [`Attachment::refuse_after_fork`] of this attachment; `objects` is
     /// what `Abi::context` finds, `None` for an ABI whose context is nothing.
     pub fn attach(&self, after_fork: extern "C" fn(), objects: Option<&'static Objects>) {
-        let boot = match rank_boot() {
+        let (boot, is_started) = match rank_boot() {
             Some(boot) if boot.magic != MAGIC || boot.version != VERSION => fail(
                 1,
                 format_args!(
@@ -69,7 +70,7 @@ impl<A: Abi> Attachment<A> {
                      option out"
                 ),
             ),
-            Some(boot) => boot,
+            Some(boot) => (boot, true),
             None => singleton::open(),
         };
         // SAFETY: the loader, or `singleton::open`, stored the node image's API before now.
@@ -90,6 +91,9 @@ impl<A: Abi> Attachment<A> {
         // SAFETY: registers a plain function; the library is linked never to be unloaded.
         unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
         leave::prepare(boot);
+        if is_started {
+            streams::prepare(boot);
+        }
     }
 
     /// Makes every MPI function end the process with a message: this is the child of a fork,

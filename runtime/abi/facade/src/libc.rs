@@ -19,12 +19,27 @@ pub struct DlInfo {
 #[repr(C)]
 pub struct SignalSet([c_ulong; 16]);
 
+/// `FILE`
+#[repr(C)]
+pub struct Stream([u8; 0]);
+
+/// `_IOLBF`
+pub const LINE_BUFFERED: c_int = 1;
+
 /// `RTLD_NOW`; `RTLD_LOCAL` is 0.
 pub const RTLD_NOW: c_int = 2;
 
 #[link(name = "c")]
 unsafe extern "C" {
     pub static environ: *const *const c_char;
+    pub static stdout: *mut Stream;
+    pub fn setvbuf(stream: *mut Stream, buffer: *mut c_char, mode: c_int, size: usize) -> c_int;
+    pub fn ftrylockfile(stream: *mut Stream) -> c_int;
+    pub fn funlockfile(stream: *mut Stream);
+    pub fn fflush_unlocked(stream: *mut Stream) -> c_int;
+    pub fn ferror_unlocked(stream: *mut Stream) -> c_int;
+    pub fn fileno_unlocked(stream: *mut Stream) -> c_int;
+    pub fn getenv(name: *const c_char) -> *const c_char;
     pub fn getauxval(kind: c_ulong) -> c_ulong;
     pub fn dladdr(address: *const c_void, info: *mut DlInfo) -> c_int;
     pub fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void;

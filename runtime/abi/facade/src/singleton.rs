@@ -3,7 +3,7 @@
 
 use crate::{descent, fail, libc};
 use cohort_base::boot::{
-    DESCENDANT, JOIN_LIBRARY, Lifecycle, MAGIC, MANAGER_VARIABLES, NODE_IMAGE, NODE_JOIN,
+    DESCENDANT, Hook, JOIN_LIBRARY, Lifecycle, MAGIC, MANAGER_VARIABLES, NODE_IMAGE, NODE_JOIN,
     NODE_OPEN, NodeBoot, NodeJoin, NodeOpen, RankBoot, VERSION,
 };
 use cohort_base::settings::Settings;
@@ -34,6 +34,7 @@ static RANK: Once<RankBoot> = Once(UnsafeCell::new(RankBoot {
     on_finalized: None,
     leaver: core::ptr::null(),
     leaves: AtomicBool::new(false),
+    last_words: Hook::none(),
     api: core::ptr::null(),
     node: null_mut(),
 }));
@@ -64,8 +65,9 @@ const PATH_MAX: usize = 4096;
 const FOLDERS: [&str; 2] = ["", "cohort/"];
 
 /// Loads the node image that belongs to this library and opens a node with one rank.
-/// Ends the process with a message if that is impossible.
-pub fn open() -> &'static RankBoot {
+/// Ends the process with a message if that is impossible. Also says whether somebody has started the program as one of
+/// several.
+pub fn open() -> (&'static RankBoot, bool) {
     check_environment();
     // SAFETY: the node image exports this name with this type.
     let open: NodeOpen = unsafe { core::mem::transmute(load(NODE_IMAGE, NODE_OPEN)) };
@@ -73,7 +75,8 @@ pub fn open() -> &'static RankBoot {
     let (rank, node) = unsafe { (&mut *RANK.0.get(), &mut *NODE.0.get()) };
     *rank.pid.get_mut() = rustix::process::getpid().as_raw_nonzero().get();
     node.cpus = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count());
-    if environment().any(is_managers) || descent::leads_to_launcher() {
+    let is_started = environment().any(is_managers) || descent::leads_to_launcher();
+    if is_started {
         // SAFETY: the join library exports this name with this type.
         let join: NodeJoin = unsafe { core::mem::transmute(load(JOIN_LIBRARY, NODE_JOIN)) };
         // SAFETY: both records are complete, and nobody else uses them before this function returns.
@@ -101,7 +104,7 @@ pub fn open() -> &'static RankBoot {
     }
     rank.api = api;
     rank.node = handle;
-    rank
+    (rank, is_started)
 }
 
 /// Ends the process if a `COHORT_*` variable has no valid name or value.

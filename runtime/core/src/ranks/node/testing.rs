@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use cohort_base::WorldRank;
-use cohort_base::boot::{MAGIC, NodeBoot, RankBoot, RankLocation, VERSION};
+use cohort_base::boot::{Hook, MAGIC, NodeBoot, RankBoot, RankLocation, VERSION};
 use cohort_base::settings::Settings;
 use cohort_base::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use cohort_fabric::Transport;
@@ -101,6 +101,7 @@ fn rank_boot(rank: u32, world_rank: u32) -> RankBoot {
         on_finalized: None,
         leaver: core::ptr::null(),
         leaves: AtomicBool::new(false),
+        last_words: Hook::none(),
         api: null(),
         node: null_mut(),
     }

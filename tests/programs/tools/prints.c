@@ -1,0 +1,76 @@
+/* What a rank has printed when it, or another rank, ends the job: `prints HOW [SIGN]`, on 2 ranks or more. */
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The compiler does not know that. */
+static char *volatile nowhere = (char *)16;
+
+static int is(const char *how, const char *wanted)
+{
+    return strcmp(how, wanted) == 0;
+}
+
+/* Whether a line is under way, too, when rank 0 ends so. */
+static void end(const char *how)
+{
+    static char buffer[1 << 20];
+    if (is(how, "full"))
+        setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
+    printf("whole\nbegun");
+    if (is(how, "abort") || is(how, "full"))
+        MPI_Abort(MPI_COMM_WORLD, 3);
+    if (is(how, "error"))
+        MPI_Send(buffer, 1, MPI_INT, 99, 0, MPI_COMM_WORLD);
+    if (is(how, "segv"))
+        *(volatile int *)nowhere = 1;
+    if (is(how, "raise"))
+        raise(SIGSEGV);
+    if (is(how, "cabort"))
+        abort();
+    if (is(how, "locked")) {
+        /* As if another call of this thread were on its way. */
+        flockfile(stdout);
+        MPI_Abort(MPI_COMM_WORLD, 3);
+    }
+    if (is(how, "exit"))
+        exit(3);
+    if (is(how, "return"))
+        _Exit((fflush(stdout), 0));
+}
+
+int main(int argc, char **argv)
+{
+    int rank;
+    const char *how = argv[1];
+    if (is(how, "chosen"))
+        setvbuf(stdout, NULL, _IOFBF, 1 << 16);
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (is(how, "chosen") || is(how, "habit"))
+        printf("lines %d\n", __flbf(stdout) != 0);
+    else if (is(how, "many"))
+        for (long line = 0; line < atol(argv[2]); line++)
+            printf("rank %d prints line %ld\n", rank, line);
+    else
+        printf("rank %d: before\n", rank);
+    if (is(how, "wait"))
+        while (access(argv[2], F_OK) != 0)
+            usleep(1000);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (is(how, "missing")) {
+        MPI_Comm child;
+        MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &child, MPI_ERRCODES_IGNORE);
+    }
+    if (is(how, "term"))
+        pause();
+    if (rank == 0)
+        end(how);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Finalize();
+    return 0;
+}

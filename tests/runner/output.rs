@@ -1,0 +1,188 @@
+//! What ranks print comes when it is printed, and whoever ends a job loses none of it.
+
+use crate::command::{Ended, Program};
+use crate::directives::Abi;
+use crate::event;
+use crate::trials::Trial;
+use crate::{Outcome, fortran, place, programs, trial};
+use rustix::process::{Pid, Signal, kill_process};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// How rank 0 ends, the status of the job, and whether the line that it has begun comes too.
+const ENDS: [(&str, i32, bool); 9] = [
+    ("abort", 3, true),
+    ("full", 3, true),
+    ("locked", 3, true),
+    ("error", 6, true),
+    ("segv", 139, true),
+    ("raise", 139, true),
+    ("cabort", 134, true),
+    ("exit", 3, true),
+    ("return", 1, true),
+];
+
+/// The trials of this module.
+pub fn trials() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for (how, status, begun) in ENDS {
+        for isolated in [false, true] {
+            let name = if isolated {
+                " in spaces of their own"
+            } else {
+                ""
+            };
+            let name = format!("output/nothing is lost by {how}{name}");
+            trials.push(trial(name, move || ends(how, status, begun, isolated)));
+        }
+    }
+    type Body = fn() -> Outcome;
+    let named: [(&str, Body); 7] = [
+        ("nothing is lost by SIGTERM", terminated),
+        ("nothing is lost of Fortran's", fortrans),
+        ("lines come as they are printed", as_printed),
+        ("the program and its user choose otherwise", chosen),
+        ("what is not implemented is said once", missing),
+        ("a device that is full", full_device),
+        ("a file that is full", full_file),
+    ];
+    let named = named.map(|(name, body)| trial(format!("output/{name}"), body));
+    trials.extend(named);
+    trials
+}
+
+fn program() -> Result<PathBuf, String> {
+    let source = place::root().join("tests/programs/tools/prints.c");
+    programs::compile(&source, Abi::Mpi5, &[])
+}
+
+/// A job of so many ranks, with further options.
+fn job(ranks: &str, options: &[&str]) -> Result<Program, String> {
+    let pip_exec = Program::new(place::built_file("pip-exec")?);
+    Ok(pip_exec.args(["-n", ranks]).args(options).arg(program()?))
+}
+
+/// The lines of both ranks have come.
+fn before(ended: Ended) -> Result<Ended, String> {
+    ended
+        .expect_text("rank 0: before\n")?
+        .expect_text("rank 1: before\n")
+}
+
+fn ends(how: &str, status: i32, begun: bool, isolated: bool) -> Outcome {
+    let options: &[&str] = if isolated { &["--isolate"] } else { &[] };
+    let ended = before(job("2", options)?.arg(how).run()?)?.expect_text("whole\n")?;
+    // A fault of a rank in a space of its own is the kernel's matter, and a line is what comes then.
+    let is_fault = ["segv", "raise", "cabort"].contains(&how);
+    let ended = match begun && !(isolated && is_fault) {
+        true => ended.expect_text("begun")?,
+        false => ended,
+    };
+    match how {
+        "error" if ended.code() != 0 => Ok(()),
+        _ => ended.expect_code(status).map(drop),
+    }
+}
+
+/// A shell that runs the job with its output in this file.
+fn into_file(job: &str, words: &[&str], file: &std::path::Path) -> Result<Program, String> {
+    let script = format!("exec \"$0\" {job} \"$@\" > \"$FILE\"");
+    let shell = Program::new("sh").args(["-c", &script]).env("FILE", file);
+    Ok(shell
+        .arg(place::built_file("pip-exec")?)
+        .arg(program()?)
+        .args(words))
+}
+
+fn has_come(file: &std::path::Path, lines: &[&str]) -> bool {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    lines.iter().all(|line| text.contains(line))
+}
+
+const BOTH: [&str; 2] = ["rank 0: before\n", "rank 1: before\n"];
+
+/// The lines have come before the job is told to end.
+fn terminated() -> Outcome {
+    let file = place::scratch()?.join("output");
+    let mut come = Ok(());
+    let ended = into_file("-n 2", &["term"], &file)?.run_with(|pid| {
+        come = event::until("the lines", || has_come(&file, &BOTH));
+        let pid = Pid::from_raw(pid as i32);
+        pid.map(|pid| kill_process(pid, Signal::TERM));
+    })?;
+    come?;
+    ended.expect_code(143).map(drop)
+}
+
+fn fortrans() -> Outcome {
+    let job = Program::new(place::built_file("pip-exec")?).args(["-n", "2"]);
+    let ended = job.arg(fortran::ours("last_words.f90")?).run()?;
+    before(ended)?.expect_code(3).map(drop)
+}
+
+/// Whether to a file or a pipe, of one rank or two: the ranks go on when their lines have been seen.
+fn as_printed() -> Outcome {
+    for (job, lines) in [
+        ("-n 1", &BOTH[..1]),
+        ("-n 2", &BOTH),
+        ("--isolate -n 2", &BOTH),
+    ] {
+        let folder = place::scratch()?;
+        let (file, sign) = (folder.join("output"), folder.join("sign"));
+        let _ = std::fs::remove_file(&sign);
+        let _ = std::fs::remove_file(&file);
+        let words: [OsString; 2] = ["wait".into(), sign.clone().into()];
+        let shell = into_file(job, &[], &file)?.args(words);
+        let mut come = Ok(());
+        let ended = shell.run_with(|_| {
+            come = event::until("the lines", || has_come(&file, lines));
+            let _ = std::fs::write(&sign, "");
+        })?;
+        come?;
+        ended.expect_code(0)?;
+    }
+    Ok(())
+}
+
+fn chosen() -> Outcome {
+    let says = |ended: Ended, lines: i32| {
+        ended
+            .expect_code(0)?
+            .expect_text(&format!("lines {lines}\n"))
+    };
+    says(job("2", &[])?.arg("habit").run()?, 1)?;
+    says(job("2", &[])?.arg("chosen").run()?, 0)?;
+    says(job("2", &["stdbuf", "-o", "4096"])?.arg("habit").run()?, 0)?;
+    // A program by itself has the C library's habits.
+    says(Program::new(program()?).arg("habit").run()?, 0).map(drop)
+}
+
+/// Every rank calls it.
+fn missing() -> Outcome {
+    let ended = job("4", &[])?.arg("missing").run()?;
+    match ended.stderr.matches("not implemented").count() {
+        1 => ended.expect_text("docs/functions.md").map(drop),
+        count => Err(ended.failure(&format!("it is said {count} times"))),
+    }
+}
+
+/// Whoever wrote: a rank that has the device to itself, and ranks whose lines pass through pip-exec.
+fn full_device() -> Outcome {
+    for job in ["-n 1", "-n 2", "--isolate -n 2", "-n 1 --no-mpi echo text"] {
+        let ended = into_file(job, &["habit"], "/dev/full".as_ref())?.run()?;
+        ended.expect_code(1)?.expect_text("lost")?;
+    }
+    Ok(())
+}
+
+/// A rank that writes to the file itself.
+fn full_file() -> Outcome {
+    let file = place::scratch()?.join("output");
+    let script = "ulimit -f 1; trap '' XFSZ; exec \"$0\" -n 1 \"$1\" many 1000 > \"$2\"";
+    let shell = Program::new("sh").args(["-c", script]);
+    let shell = shell.arg(place::built_file("pip-exec")?).arg(program()?);
+    let ended = shell.arg(file).run()?.expect_code(1)?;
+    ended
+        .expect_text("some of what the program printed is lost")
+        .map(drop)
+}
