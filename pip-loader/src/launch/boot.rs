@@ -3,10 +3,12 @@
 use super::Refusal;
 use super::membership::Membership;
 use super::topology::Topology;
+use crate::image;
 use cohort_base::boot::{
     AUDIT_LIBRARY, Hook, MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen, RankBoot, Rest,
     VERSION,
 };
+use cohort_base::claims::Claims;
 use cohort_base::live::RankSample;
 use cohort_base::picture::Fact;
 use cohort_base::trace::Ring;
@@ -66,7 +68,12 @@ pub struct RankFacts {
 }
 
 /// The record of a rank, the `rank`-th of its node, as it is before the node image is opened.
-fn record(rank: usize, facts: &RankFacts, leaver: *const c_char) -> RankBoot {
+fn record(
+    rank: usize,
+    facts: &RankFacts,
+    leaver: *const c_char,
+    claims: *const Claims,
+) -> RankBoot {
     RankBoot {
         magic: MAGIC,
         version: VERSION,
@@ -83,9 +90,18 @@ fn record(rank: usize, facts: &RankFacts, leaver: *const c_char) -> RankBoot {
         leaver: if facts.is_linked { leaver } else { ptr::null() },
         leaves: AtomicBool::new(false),
         last_words: Hook::none(),
+        claims,
         api: ptr::null(),
         node: ptr::null_mut(),
     }
+}
+
+/// Room for what ranks map at addresses of their choice, or NULL if there is none: then nobody looks.
+fn claims() -> *const Claims {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // Zeros are a valid value.
+    image::reserve(size_of::<Claims>(), protection, libc::MAP_NORESERVE)
+        .map_or(ptr::null(), |place| place.cast_const().cast())
 }
 
 /// From so many ranks of an address space on, the kernel's walk over their map entries when one of them ends takes
@@ -140,7 +156,8 @@ impl Node {
     ) -> Result<Self, Refusal> {
         let count = facts.len() as u32;
         let leaver = leaver(folder.filter(|_| facts.len() >= MANY));
-        let record = |(rank, facts)| record(rank, facts, leaver);
+        let claims = claims();
+        let record = |(rank, facts)| record(rank, facts, leaver, claims);
         let ranks: &'static mut [RankBoot] =
             Box::leak(facts.iter().enumerate().map(record).collect());
         let records = ranks.as_mut_ptr();

@@ -12,6 +12,8 @@ use cohort_facade::Attachment;
 /// The rank this copy of the library serves.
 static ATTACHMENT: Attachment<Mpich> = Attachment::new();
 
+cohort_facade::own_names!();
+
 #[used]
 #[unsafe(link_section = ".init_array")]
 static CONSTRUCTOR: extern "C" fn() = attach;

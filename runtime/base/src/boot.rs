@@ -7,6 +7,7 @@
 //!
 //! All of it stays mapped, at the same address, until the last rank has ended.
 
+use crate::claims::Claims;
 use crate::live::LiveApi;
 use crate::picture::Hear;
 use crate::trace::Ring;
@@ -170,6 +171,8 @@ pub struct RankBoot {
     pub leaver: *const c_char,
     /// An MPI library of the rank sees to that.
     pub leaves: AtomicBool,
+    /// NULL, or what ranks of this address space have mapped at addresses of their choice.
+    pub claims: *const Claims,
     /// Writes what the rank's C library holds back of its standard output; set by an MPI library of the rank.
     pub last_words: Hook,
 }

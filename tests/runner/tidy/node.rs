@@ -124,6 +124,7 @@ fn records() -> (*mut NodeBoot, *mut RankBoot) {
         leaver: std::ptr::null(),
         leaves: AtomicBool::new(false),
         last_words: Hook::none(),
+        claims: std::ptr::null(),
         api: null(),
         node: null_mut(),
     }));

@@ -7,10 +7,15 @@
 #![no_std]
 
 mod descent;
+pub mod itself;
 mod leave;
 mod libc;
+pub mod limit;
+pub mod memory;
+mod names;
 mod refusal;
 mod singleton;
+pub mod stack;
 mod streams;
 
 use cohort_abi::openmpi::Objects;

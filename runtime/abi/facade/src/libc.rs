@@ -1,5 +1,6 @@
 //! The C library functions that a facade uses, on the task of its own rank.
 
+use crate::limit::Limit;
 use core::ffi::{c_char, c_int, c_ulong, c_void};
 
 /// What `dladdr` says about an address.
@@ -39,6 +40,8 @@ unsafe extern "C" {
     pub fn fflush_unlocked(stream: *mut Stream) -> c_int;
     pub fn ferror_unlocked(stream: *mut Stream) -> c_int;
     pub fn fileno_unlocked(stream: *mut Stream) -> c_int;
+    pub fn prlimit64(process: c_int, resource: c_int, new: *const Limit, old: *mut Limit) -> c_int;
+    pub fn __errno_location() -> *mut c_int;
     pub fn getenv(name: *const c_char) -> *const c_char;
     pub fn getauxval(kind: c_ulong) -> c_ulong;
     pub fn dladdr(address: *const c_void, info: *mut DlInfo) -> c_int;

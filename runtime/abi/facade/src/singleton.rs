@@ -35,6 +35,7 @@ static RANK: Once<RankBoot> = Once(UnsafeCell::new(RankBoot {
     leaver: core::ptr::null(),
     leaves: AtomicBool::new(false),
     last_words: Hook::none(),
+    claims: core::ptr::null(),
     api: core::ptr::null(),
     node: null_mut(),
 }));

@@ -102,6 +102,7 @@ fn rank_boot(rank: u32, world_rank: u32) -> RankBoot {
         leaver: core::ptr::null(),
         leaves: AtomicBool::new(false),
         last_words: Hook::none(),
+        claims: core::ptr::null(),
         api: null(),
         node: null_mut(),
     }

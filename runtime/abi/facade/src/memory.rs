@@ -1,0 +1,311 @@
+//! What a process has for itself and ranks of an address space do not: addresses of their own choice, a break.
+//!
+//! These functions take the place of the C library's for a program that is linked to an MPI library, and for all that
+//! it loads: the linker looks for names in the program's libraries in their order, of which the C library is the last.
+//! What the C library calls within itself stays as it is; so do programs that open MPI later. Allocators call these
+//! functions from their own start, so that nothing here allocates or takes a lock.
+
+use crate::{fail, is_own, libc, rank_boot};
+use cohort_base::boot::RankBoot;
+use cohort_base::text::complain;
+use core::ffi::{CStr, c_int, c_long, c_void};
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use rustix::io::Errno;
+use rustix::mm;
+
+/// `MAP_FIXED` and `MAP_FIXED_NOREPLACE`.
+const FIXED: c_int = linux_raw_sys::general::MAP_FIXED as c_int;
+const NO_REPLACE: c_int = linux_raw_sys::general::MAP_FIXED_NOREPLACE as c_int;
+
+/// Length of a page.
+const PAGE: usize = 4096;
+
+/// What a break may grow to, if there is so much.
+const BREAK_MAX: usize = 64 << 30;
+
+/// What it must be able to grow to.
+const BREAK_MIN: usize = 64 << 20;
+
+/// The address of `MAP_FAILED`, and what `sbrk` returns for an error.
+const FAILED: usize = usize::MAX;
+
+/// The record of this rank, if it shares its address space: not that of a process that it has forked.
+pub fn shared() -> Option<&'static RankBoot> {
+    rank_boot().filter(|boot| !boot.claims.is_null() && is_own(boot))
+}
+
+/// # Safety
+/// As `mmap(2)`.
+unsafe fn map(arguments: [usize; 6]) -> Result<usize, Errno> {
+    let [address, length, protection, flags, descriptor, offset] = arguments;
+    let result: isize;
+    // SAFETY: the caller's promise; the kernel changes these registers only.
+    unsafe {
+        core::arch::asm!(
+            "syscall",
+            inlateout("rax") linux_raw_sys::general::__NR_mmap as usize as isize => result,
+            in("rdi") address, in("rsi") length, in("rdx") protection,
+            in("r10") flags, in("r8") descriptor, in("r9") offset,
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack),
+        );
+    }
+    match result {
+        -4095..=-1 => Err(Errno::from_raw_os_error(-result as i32)),
+        address => Ok(address as usize),
+    }
+}
+
+/// The result as the C library gives it.
+fn given(result: Result<usize, Errno>) -> usize {
+    result.unwrap_or_else(|error| {
+        // SAFETY: the place of this thread's error number.
+        unsafe { *libc::__errno_location() = error.raw_os_error() };
+        FAILED
+    })
+}
+
+/// `mmap(2)`, which never takes memory of another rank without a word.
+///
+/// # Safety
+/// As `mmap(2)`.
+pub unsafe extern "C" fn mmap(
+    address: *mut c_void,
+    length: usize,
+    protection: c_int,
+    flags: c_int,
+    descriptor: c_int,
+    offset: c_long,
+) -> *mut c_void {
+    let with = |flags: c_int| {
+        let descriptor = descriptor as isize as usize;
+        let flags = flags as usize;
+        let protection = protection as usize;
+        [
+            address.addr(),
+            length,
+            protection,
+            flags,
+            descriptor,
+            offset as usize,
+        ]
+    };
+    let boot = match flags & (FIXED | NO_REPLACE) {
+        0 => None,
+        _ => shared(),
+    };
+    let result = match boot {
+        // SAFETY: the caller's promise.
+        None => unsafe { map(with(flags)) },
+        // SAFETY: the same.
+        Some(boot) => unsafe { map_here(boot, with, flags) },
+    };
+    ptr::with_exposed_provenance_mut(given(result))
+}
+
+/// The same by another name.
+///
+/// # Safety
+/// As `mmap(2)`.
+pub unsafe extern "C" fn mmap64(
+    address: *mut c_void,
+    length: usize,
+    protection: c_int,
+    flags: c_int,
+    descriptor: c_int,
+    offset: c_long,
+) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    unsafe { mmap(address, length, protection, flags, descriptor, offset) }
+}
+
+/// Maps at this very address, unless another rank has mapped there.
+///
+/// # Safety
+/// As `mmap(2)`.
+unsafe fn map_here(
+    boot: &RankBoot,
+    with: impl Fn(c_int) -> [usize; 6],
+    flags: c_int,
+) -> Result<usize, Errno> {
+    let [start, length, ..] = with(flags);
+    let end = start.saturating_add(length.next_multiple_of(PAGE));
+    // SAFETY: not NULL, and it stays.
+    let (claims, rank) = (unsafe { &*boot.claims }, boot.local_rank);
+    let open = match claims.covers(rank, start, end) {
+        true => None,
+        false => claims.begin(rank, start, end),
+    };
+    let Some(open) = open else {
+        // SAFETY: the caller's promise.
+        return unsafe { map(with(flags)) };
+    };
+    // SAFETY: takes nobody's memory.
+    let mut result = unsafe { map(with(flags | FIXED | NO_REPLACE)) };
+    if let Ok(elsewhere) = result
+        && elsewhere != start
+    {
+        // A kernel before 4.17 does not know the flag.
+        // SAFETY: mapped just now.
+        let _ = unsafe { mm::munmap(ptr::with_exposed_provenance_mut(elsewhere), length) };
+        result = Err(Errno::EXIST);
+    }
+    if result == Err(Errno::EXIST) {
+        if let Some(other) = claims.other(rank, start, end) {
+            claims.settle(open, false);
+            return Err(refuse(boot, other, start, flags & NO_REPLACE == 0));
+        }
+        claims.settle(open, false);
+        if flags & NO_REPLACE == 0 {
+            // It is the rank's own: a part of what the kernel has given it, or of its program. That nobody else
+            // chooses. SAFETY: the caller's promise.
+            result = unsafe { map(with(flags)) };
+        }
+        return result;
+    }
+    claims.settle(open, result.is_ok());
+    result
+}
+
+/// Says whose memory it is and what helps; ends a rank that would have taken it.
+fn refuse(boot: &RankBoot, other: u32, address: usize, ends: bool) -> Errno {
+    static IS_SAID: AtomicBool = AtomicBool::new(false);
+    let here = boot.world_rank;
+    // The other one is of the same node.
+    // SAFETY: the records of a node lie behind each other.
+    let other = unsafe {
+        let first = ptr::from_ref(boot).sub(boot.local_rank as usize);
+        (*first.add(other as usize)).world_rank
+    };
+    let flag = if ends {
+        "MAP_FIXED"
+    } else {
+        "MAP_FIXED_NOREPLACE"
+    };
+    let why = format_args!(
+        "rank {here} maps memory at the fixed address {address:#x} (mmap with {flag}), where rank {other} has mapped \
+         already: the ranks share an address space; pip-exec --isolate gives each one of its own"
+    );
+    if ends {
+        fail(2, why);
+    }
+    if !IS_SAID.swap(true, Ordering::Relaxed) {
+        complain(format_args!("cohort: {why}\n"));
+    }
+    Errno::EXIST
+}
+
+/// `munmap(2)`
+///
+/// # Safety
+/// As `munmap(2)`.
+pub unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
+    if let Some(boot) = shared() {
+        // Before: another rank may get this memory at once.
+        let start = address.addr();
+        let end = start.saturating_add(length.next_multiple_of(PAGE));
+        // SAFETY: not NULL, and it stays.
+        unsafe { &*boot.claims }.give_up(boot.local_rank, start, end);
+    }
+    // SAFETY: the caller's promise.
+    let result = unsafe { mm::munmap(address, length) };
+    given(result.map(|()| 0)) as c_int
+}
+
+/// The break of a rank that shares its address space: what it begins with, ends with now, may grow to, and has used.
+static BREAK: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
+
+/// A function of the C library's that one of these has taken the place of.
+fn original(name: &CStr) -> *mut c_void {
+    // SAFETY: asks for the next function of that name.
+    unsafe { libc::dlsym(ptr::without_provenance_mut(FAILED), name.as_ptr()) }
+}
+
+/// Reserves room for a break, and gives its beginning.
+fn reserve() -> Option<usize> {
+    let [begin, end, limit, used] = &BREAK;
+    if begin.load(Ordering::Relaxed) == 0 {
+        let mut room = BREAK_MAX;
+        let place = loop {
+            let flags = mm::MapFlags::PRIVATE | mm::MapFlags::NORESERVE;
+            // SAFETY: new memory, at no particular address.
+            match unsafe {
+                mm::mmap_anonymous(ptr::null_mut(), room, mm::ProtFlags::empty(), flags)
+            } {
+                Ok(place) => break place.expose_provenance(),
+                Err(_) if room > BREAK_MIN => room /= 2,
+                Err(_) => return None,
+            }
+        };
+        limit.store(place + room, Ordering::Relaxed);
+        end.store(place, Ordering::Relaxed);
+        used.store(place, Ordering::Relaxed);
+        begin.store(place, Ordering::Relaxed);
+    }
+    Some(begin.load(Ordering::Relaxed))
+}
+
+/// Moves the end of the break.
+fn move_to(wanted: usize) -> bool {
+    let Some(begin) = reserve() else {
+        return false;
+    };
+    let [_, end, limit, used] = &BREAK;
+    if !(begin..=limit.load(Ordering::Relaxed)).contains(&wanted) {
+        return false;
+    }
+    let wanted_page = wanted.next_multiple_of(PAGE);
+    let used_page = used.load(Ordering::Relaxed);
+    if wanted_page > used_page {
+        let protection = mm::MprotectFlags::READ | mm::MprotectFlags::WRITE;
+        let place = ptr::with_exposed_provenance_mut(used_page);
+        // SAFETY: of the reservation, and not used yet.
+        if unsafe { mm::mprotect(place, wanted_page - used_page, protection) }.is_err() {
+            return false;
+        }
+        used.store(wanted_page, Ordering::Relaxed);
+    } else if wanted_page < used_page {
+        // It comes back with zeros, as a break does.
+        let place = ptr::with_exposed_provenance_mut(wanted_page);
+        // SAFETY: the program has given it back.
+        let _ = unsafe { mm::madvise(place, used_page - wanted_page, mm::Advice::LinuxDontNeed) };
+    }
+    end.store(wanted, Ordering::Relaxed);
+    true
+}
+
+/// `sbrk(3)`, with a break for each rank: the kernel's is one for the address space.
+///
+/// # Safety
+/// As `sbrk(3)`.
+pub unsafe extern "C" fn sbrk(increment: isize) -> *mut c_void {
+    if shared().is_none() {
+        let theirs = original(c"sbrk");
+        // SAFETY: the C library's function of this type.
+        let theirs: unsafe extern "C" fn(isize) -> *mut c_void =
+            unsafe { core::mem::transmute(theirs) };
+        // SAFETY: the caller's promise.
+        return unsafe { theirs(increment) };
+    }
+    let before = reserve().map(|_| BREAK[1].load(Ordering::Relaxed));
+    let result = before.filter(|before| move_to(before.wrapping_add_signed(increment)));
+    ptr::with_exposed_provenance_mut(given(result.ok_or(Errno::NOMEM)))
+}
+
+/// `brk(2)`
+///
+/// # Safety
+/// As `brk(2)`.
+pub unsafe extern "C" fn brk(end: *mut c_void) -> c_int {
+    if shared().is_none() {
+        let theirs = original(c"brk");
+        // SAFETY: the C library's function of this type.
+        let theirs: unsafe extern "C" fn(*mut c_void) -> c_int =
+            unsafe { core::mem::transmute(theirs) };
+        // SAFETY: the caller's promise.
+        return unsafe { theirs(end) };
+    }
+    let result = move_to(end.addr()).then_some(0).ok_or(Errno::NOMEM);
+    given(result) as c_int
+}

@@ -1,0 +1,113 @@
+//! The names under which a facade exports what takes the place of the C library's functions.
+
+/// Exports them; once in each library that programs are linked to.
+#[macro_export]
+macro_rules! own_names {
+    () => {
+        /// # Safety
+        /// That of the C library's function.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn mmap(
+            address: *mut ::core::ffi::c_void,
+            length: usize,
+            protection: ::core::ffi::c_int,
+            flags: ::core::ffi::c_int,
+            descriptor: ::core::ffi::c_int,
+            offset: ::core::ffi::c_long,
+        ) -> *mut ::core::ffi::c_void {
+            // SAFETY: the caller's promise.
+            unsafe { $crate::memory::mmap(address, length, protection, flags, descriptor, offset) }
+        }
+
+        /// # Safety
+        /// That of the C library's function.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn mmap64(
+            address: *mut ::core::ffi::c_void,
+            length: usize,
+            protection: ::core::ffi::c_int,
+            flags: ::core::ffi::c_int,
+            descriptor: ::core::ffi::c_int,
+            offset: ::core::ffi::c_long,
+        ) -> *mut ::core::ffi::c_void {
+            // SAFETY: the caller's promise.
+            unsafe {
+                $crate::memory::mmap64(address, length, protection, flags, descriptor, offset)
+            }
+        }
+
+        /// # Safety
+        /// That of the C library's function.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn munmap(
+            address: *mut ::core::ffi::c_void,
+            length: usize,
+        ) -> ::core::ffi::c_int {
+            // SAFETY: the caller's promise.
+            unsafe { $crate::memory::munmap(address, length) }
+        }
+
+        /// # Safety
+        /// That of the C library's function.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn sbrk(increment: isize) -> *mut ::core::ffi::c_void {
+            // SAFETY: the caller's promise.
+            unsafe { $crate::memory::sbrk(increment) }
+        }
+
+        /// # Safety
+        /// That of the C library's function.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn brk(end: *mut ::core::ffi::c_void) -> ::core::ffi::c_int {
+            // SAFETY: the caller's promise.
+            unsafe { $crate::memory::brk(end) }
+        }
+
+        /// # Safety
+        /// That of the C library's function.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn readlink(
+            path: *const ::core::ffi::c_char,
+            buffer: *mut ::core::ffi::c_char,
+            size: usize,
+        ) -> isize {
+            // SAFETY: the caller's promise.
+            unsafe { $crate::itself::readlink(path, buffer, size) }
+        }
+
+        /// # Safety
+        /// That of the C library's function.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn readlinkat(
+            folder: ::core::ffi::c_int,
+            path: *const ::core::ffi::c_char,
+            buffer: *mut ::core::ffi::c_char,
+            size: usize,
+        ) -> isize {
+            // SAFETY: the caller's promise.
+            unsafe { $crate::itself::readlinkat(folder, path, buffer, size) }
+        }
+
+        /// # Safety
+        /// That of the C library's function.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn setrlimit(
+            resource: ::core::ffi::c_int,
+            limit: *const $crate::limit::Limit,
+        ) -> ::core::ffi::c_int {
+            // SAFETY: the caller's promise.
+            unsafe { $crate::stack::setrlimit(resource, limit) }
+        }
+
+        /// # Safety
+        /// That of the C library's function.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn setrlimit64(
+            resource: ::core::ffi::c_int,
+            limit: *const $crate::limit::Limit,
+        ) -> ::core::ffi::c_int {
+            // SAFETY: the caller's promise.
+            unsafe { $crate::stack::setrlimit64(resource, limit) }
+        }
+    };
+}

@@ -1,0 +1,83 @@
+//! A stack that grows when its limit does. Of a process of its own the kernel lets the stack grow up to the limit of
+//! the moment; that of a rank which shares its address space is as long as the limit was when the rank began. Programs
+//! raise it at run time, and then have large arrays there. The guard below the stack has room for that.
+
+use crate::itself::{Lines, mapping};
+use crate::limit::Limit;
+use crate::{libc, memory};
+use core::ffi::c_int;
+use core::ptr;
+use rustix::mm::{self, MapFlags, ProtFlags};
+
+/// `RLIMIT_STACK`
+const STACK: c_int = 3;
+
+/// `AT_RANDOM`: bytes at the top of the stack.
+const ON_THE_STACK: u64 = 25;
+
+/// What is left of the guard.
+const GUARD: u64 = 64 << 20;
+
+/// `MAP_GROWSDOWN`
+const GROWS_DOWN: MapFlags = MapFlags::from_bits_retain(linux_raw_sys::general::MAP_GROWSDOWN);
+
+/// `setrlimit(2)`
+///
+/// # Safety
+/// As `setrlimit(2)`.
+pub unsafe extern "C" fn setrlimit(resource: c_int, limit: *const Limit) -> c_int {
+    // SAFETY: the caller's promise.
+    let result = unsafe { libc::prlimit64(0, resource, limit, ptr::null_mut()) };
+    if result == 0 && resource == STACK && memory::shared().is_some() {
+        // SAFETY: the kernel has read it.
+        grow(unsafe { (*limit).soft });
+    }
+    result
+}
+
+/// The same by another name.
+///
+/// # Safety
+/// As `setrlimit(2)`.
+pub unsafe extern "C" fn setrlimit64(resource: c_int, limit: *const Limit) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { setrlimit(resource, limit) }
+}
+
+/// Makes the stack of the rank's first thread so long, as far as there is room.
+fn grow(wanted: u64) -> Option<()> {
+    // SAFETY: no condition.
+    let inside = unsafe { libc::getauxval(ON_THE_STACK) };
+    let mut lines = Lines::of_maps()?;
+    let mut guard = 0..0;
+    let stack = loop {
+        let (range, kind) = mapping(lines.take()?)?;
+        if range.contains(&inside) {
+            break range;
+        }
+        guard = if kind.starts_with(b"---p") {
+            range
+        } else {
+            0..0
+        };
+    };
+    let lowest = guard.start.checked_add(GUARD)?;
+    let start = stack.end.saturating_sub(wanted).max(lowest) & !0xfff;
+    if guard.end != stack.start || start >= stack.start {
+        return None;
+    }
+    let place = ptr::with_exposed_provenance_mut(start as usize);
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE | MapFlags::STACK;
+    // SAFETY: the upper part of this stack's own guard, in which nothing lies.
+    unsafe {
+        mm::mmap_anonymous(
+            place,
+            (stack.start - start) as usize,
+            protection,
+            flags | GROWS_DOWN,
+        )
+    }
+    .ok()?;
+    Some(())
+}

@@ -1,0 +1,58 @@
+/* A rank maps memory at an address of its own choice that no other rank has: what it does in a process of its own
+ * works, and stays its own. Two ranks that choose the same address are told: tests/runner/spaces.rs. */
+//# ranks: 2 4
+//# abi: mpich mpi5 openmpi
+#define _GNU_SOURCE
+#include "check.h"
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define MIB (1UL << 20)
+
+static const int usual = MAP_PRIVATE | MAP_ANONYMOUS;
+
+static char *map(char *at, size_t length, int flags)
+{
+    return mmap(at, length, PROT_READ | PROT_WRITE, usual | flags, -1, 0);
+}
+
+int main(int argc, char **argv)
+{
+    start(&argc, &argv);
+    char *at = (char *)0x210000000000 + (size_t)rank * (64 * MIB);
+
+    /* Where nobody is. */
+    CHECK(map(at, 2 * MIB, MAP_FIXED) == at);
+    memset(at, rank + 1, 2 * MIB);
+    /* Over its own, and again behind it. */
+    CHECK(map(at + MIB, 2 * MIB, MAP_FIXED) == at + MIB);
+    CHECK(at[MIB] == 0 && at[0] == rank + 1);
+    /* Not over its own, if the program does not want that. */
+    CHECK(map(at, MIB, MAP_FIXED_NOREPLACE) == MAP_FAILED && errno == EEXIST);
+    /* Given back, it is free. */
+    CHECK(munmap(at, 3 * MIB) == 0);
+    CHECK(map(at, MIB, MAP_FIXED_NOREPLACE) == at);
+    CHECK(munmap(at, MIB) == 0);
+
+    /* Parts of a reservation, as collectors have them. */
+    char *room = mmap(NULL, 16 * MIB, PROT_NONE, usual | MAP_NORESERVE, -1, 0);
+    CHECK(room != MAP_FAILED);
+    for (int part = 0; part < 16; part += 2)
+        CHECK(map(room + part * MIB, MIB, MAP_FIXED) == room + part * MIB);
+    memset(room + 2 * MIB, rank, MIB);
+    CHECK(munmap(room, 16 * MIB) == 0);
+
+    /* One rank after the other has the same address. */
+    char *common = (char *)0x220000000000;
+    for (int turn = 0; turn < size; turn++) {
+        if (turn == rank) {
+            CHECK(map(common, MIB, MAP_FIXED) == common);
+            common[5] = 1;
+            CHECK(munmap(common, MIB) == 0);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    CHECK(mmap(NULL, 0, PROT_READ, usual, -1, 0) == MAP_FAILED && errno == EINVAL);
+    return finish();
+}
