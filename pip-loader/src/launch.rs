@@ -20,6 +20,7 @@ mod host_list;
 mod hosts;
 mod info;
 mod input;
+mod itself;
 mod job;
 mod libraries;
 mod limits;
@@ -47,6 +48,7 @@ mod topology;
 mod trace;
 mod voice;
 
+pub use itself::become_program;
 pub use limits::check_own_stack;
 pub use options::{Options, Request, Section};
 

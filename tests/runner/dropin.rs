@@ -1,6 +1,7 @@
 //! Commands that people type for other MPIs, and environments with other MPIs in them: the ranks are one world, or a
 //! message says why not.
 
+mod again;
 mod checkers;
 mod emptied;
 mod malloc;
@@ -104,6 +105,7 @@ pub fn trials() -> Vec<Trial> {
     ];
     let named = named.map(|(name, body)| trial(format!("dropin/{name}"), body));
     trials.extend(named);
+    trials.extend(again::trials());
     trials.extend(checkers::trials());
     trials.extend(emptied::trials());
     trials.extend(malloc::trials());

@@ -106,11 +106,12 @@ impl Server {
     }
 
     /// Takes the process `pid` for the client of this rank, if no other has spoken as it or come before, or the one
-    /// that had come has ended with a goodbye: a script may start one program after the other.
+    /// that had come has ended with a goodbye: a script may start one program after the other. Or it is the same
+    /// process, `task` if that was given a connection, whose program has executed another one.
     ///
     /// # Errors
     /// The process that has the rank; 0 if that is the client who was given a connection.
-    pub fn admit(&mut self, rank: u32, pid: i32) -> Result<Guest<'_>, i32> {
+    pub fn admit(&mut self, rank: u32, pid: i32, task: i32) -> Result<Guest<'_>, i32> {
         let world = self.world;
         let ranks = self.ranks.iter().zip(&mut self.links);
         let link = ranks
@@ -120,11 +121,12 @@ impl Server {
         let Some(link) = link else {
             return Err(0);
         };
-        if !link.is_free() {
+        if !link.is_free() && !link.was_left_by(pid, task) {
             return Err(link.guest.unwrap_or(0));
         }
         link.guest = Some(pid);
         link.stage = Stage::Silent;
+        link.waiting = false;
         link.begun.clear();
         Ok(Guest { link, world })
     }
@@ -293,6 +295,11 @@ impl Link {
         }
     }
 
+    /// Whether this process has been the client with a program that is not there any more: its connection is closed.
+    fn was_left_by(&self, pid: i32, task: i32) -> bool {
+        !self.open && self.guest.unwrap_or(task) == pid
+    }
+
     /// Whether the client has said goodbye and ended.
     fn has_left(&self) -> bool {
         self.stage == Stage::Finalized && !self.open
@@ -362,7 +369,7 @@ mod tests {
         for pid in [100, 200] {
             let (stream, end) = UnixStream::pair().expect("descriptors");
             stream.set_nonblocking(true).expect("a socket");
-            let guest = server.admit(0, pid).expect("the place is free");
+            let guest = server.admit(0, pid, 1).expect("the place is free");
             guest.speaks_through(stream);
             assert_eq!(server.admit(0, pid + 1).err(), Some(pid), "has not spoken");
             let mut client = &end;

@@ -1,8 +1,8 @@
 //! The environment of ranks.
 
 use super::options::{Inherit, Options};
-use super::{guardian, places};
-use cohort_base::boot::{AUDIT_LIBRARY, MALLOC_LIBRARY};
+use super::{guardian, itself, places};
+use cohort_base::boot::{AUDIT_LIBRARY, LATER, MALLOC_LIBRARY};
 use cohort_manager::is_managers;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// Thread-local data that libraries may have which are opened later, as glibc has it, and what a few libraries have
 /// that we did not find.
-const LATER: u64 = 4096;
+const OPENED_LATER: u64 = 4096;
 
 /// Variables and their values.
 pub type Environment = BTreeMap<OsString, OsString>;
@@ -70,7 +70,7 @@ pub fn of_starters(
         (Some(audit), _) => {
             put_first(&mut environment, "LD_AUDIT", audit.as_os_str(), ":");
             // An audited linker decides how much thread-local data it has room for before it knows what it will load.
-            let room = thread_local.saturating_mul(2).saturating_add(LATER);
+            let room = thread_local.saturating_mul(2).saturating_add(OPENED_LATER);
             let room = format!("{ROOM}{room}");
             put_first(&mut environment, "GLIBC_TUNABLES", OsStr::new(&room), ":");
             put_first(&mut environment, "VALGRIND_OPTS", OsStr::new(VALGRIND), " ");
@@ -81,6 +81,30 @@ pub fn of_starters(
         (None, None) => {}
     }
     environment
+}
+
+/// The environment of a rank that shares its address space with others and runs this file. What is linked to our MPI
+/// does without what starters have, but what it executes has it.
+pub fn of_mapped(
+    environment: &Environment,
+    starters: &Environment,
+    is_linked: bool,
+    file: &Path,
+) -> Environment {
+    let mut mapped = environment.clone();
+    for (name, value) in starters {
+        let is_new = environment.get(name) != Some(value);
+        let name = match is_linked {
+            true if is_new && name != "VALGRIND_OPTS" => {
+                [OsStr::new(LATER), name.as_os_str()].into_iter().collect()
+            }
+            true => continue,
+            false => name.clone(),
+        };
+        mapped.insert(name, value.clone());
+    }
+    mapped.insert(itself::PROGRAM.into(), file.into());
+    mapped
 }
 
 /// The environment of what the kernel executes, by which its linker loads this library before all others.

@@ -15,6 +15,8 @@ pub struct Guests {
     wrapper: Option<OsString>,
     /// Why ranks could not share one nevertheless.
     reason: Option<String>,
+    /// A rank has left the address space that all shared, by executing another program; whether it had used no MPI.
+    left: Option<bool>,
 }
 
 /// Who came to the door.
@@ -32,6 +34,7 @@ impl Guests {
         Self {
             wrapper,
             reason: None,
+            left: None,
         }
     }
 
@@ -62,9 +65,14 @@ impl Guests {
                 continue;
             }
             came.asked = true;
+            let is_task = visitor.pid == pid_of(local);
+            if spawner.server.is_none() && is_task && self.has_left(spawner, local) {
+                spawner.serve_left();
+            }
             let Some(server) = &mut spawner.server else {
                 let lifecycle = &spawner.node.ranks[local].lifecycle;
-                let answer = match lifecycle.load(Ordering::Acquire) == Lifecycle::Fresh as u32 {
+                let is_fresh = lifecycle.load(Ordering::Acquire) == Lifecycle::Fresh as u32;
+                let answer = match is_fresh || is_task {
                     true => Answer::Outside,
                     false => Answer::Alone,
                 };
@@ -72,7 +80,7 @@ impl Guests {
                 continue;
             };
             let own = server.stage(local) != Stage::Silent;
-            match server.admit(rank, visitor.pid) {
+            match server.admit(rank, visitor.pid, pid_of(local)) {
                 Ok(guest) => {
                     let world = guest.world();
                     guest.speaks_through(visitor.answer(rank, Answer::Joins(world)));
@@ -86,6 +94,45 @@ impl Guests {
             }
         }
         came
+    }
+
+    /// Whether a rank whose task has executed another program may have its place in a job of address spaces of their
+    /// own: it was not in the middle of MPI, and all other ranks can still come.
+    fn has_left(&mut self, spawner: &Spawner, local: usize) -> bool {
+        let stage = |rank: usize| spawner.node.ranks[rank].lifecycle.load(Ordering::Acquire);
+        let may = spawner.has_all_ranks() && stage(local) != Lifecycle::Initialized as u32;
+        if may {
+            self.left = Some(stage(local) == Lifecycle::Fresh as u32);
+            // It has nothing to do with that.
+            self.wrapper = None;
+            voice::advise(format_args!(
+                "rank {} has executed another MPI program, so ranks share no address space any more, and the network \
+                 joins them",
+                spawner.numbers[local]
+            ));
+        }
+        may
+    }
+
+    /// A rank of this node that uses MPI in the program that it was started with, while another one has executed a
+    /// program before it used MPI, and the number of such a one: they never meet.
+    pub fn apart(&self, spawner: &Spawner) -> Option<(u32, u32)> {
+        let server = spawner
+            .server
+            .as_ref()
+            .filter(|_| self.left == Some(true))?;
+        let stage = |rank: usize| spawner.node.ranks[rank].lifecycle.load(Ordering::Acquire);
+        let mut ranks = 0..spawner.numbers.len();
+        let here = ranks
+            .clone()
+            .find(|&rank| stage(rank) != Lifecycle::Fresh as u32)?;
+        let left = ranks.find(|&rank| server.stage(rank) != Stage::Silent)?;
+        Some((spawner.numbers[here], spawner.numbers[left]))
+    }
+
+    /// Whether ranks are about to leave the address space that they shared.
+    pub fn is_leaving(&self) -> bool {
+        self.left.is_some()
     }
 
     /// Says, once, why ranks do not share an address space, and what would let them.

@@ -280,6 +280,8 @@ impl<'a> Job<'a> {
                     .chain(patience)
                     .chain(self.wide.until());
                 let times = times.chain(self.membership.monitor().until());
+                let apart = self.guests.is_leaving().then(|| Instant::now() + GRACE);
+                let times = times.chain(apart);
                 let asked = self.control.until().into_iter().chain(self.watch.until());
                 let stuck = self.deadlock.as_ref().filter(|_| self.may_deadlock());
                 let stuck = stuck.map(hang::Watch::next);
@@ -450,10 +452,9 @@ impl<'a> Job<'a> {
     /// Whether a rank's end leaves others waiting.
     fn is_initialized(&self, rank: usize) -> bool {
         let lifecycle = &self.spawner.node.ranks[rank].lifecycle;
-        match &self.spawner.server {
-            Some(server) => server.stage(rank) == Stage::Joined,
-            None => lifecycle.load(Ordering::Acquire) == Lifecycle::Initialized as u32,
-        }
+        let server = self.spawner.server.as_ref();
+        server.is_some_and(|server| server.stage(rank) == Stage::Joined)
+            || lifecycle.load(Ordering::Acquire) == Lifecycle::Initialized as u32
     }
 
     /// A rank of this node in words.

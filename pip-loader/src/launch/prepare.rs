@@ -388,7 +388,7 @@ impl Context<'_> {
         let entries = map_entries(&program, &linker, &dependencies);
         let folders = self.folders(&dependencies, library_path);
         let arguments = self.arguments(&program, section, &linker, &folders);
-        let mapped = if uses_mpi { environment } else { &starters };
+        let mapped = environment::of_mapped(environment, &starters, uses_mpi, &program.file);
         let direct = is_auditable && !is_stub;
         let prepared = PreparedProgram {
             ranks: 0,
@@ -397,7 +397,7 @@ impl Context<'_> {
             fixed_address: program.plan.fixed_address,
             sanitizer: dependencies.sanitizer,
             own_malloc,
-            strings: strings(&arguments, mapped, linker.path())?,
+            strings: strings(&arguments, &mapped, linker.path())?,
             executed: direct
                 .then(|| executed_strings(&program, section, executed, dependencies.sanitizer))
                 .transpose()?,

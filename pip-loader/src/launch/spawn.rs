@@ -179,6 +179,20 @@ impl Spawner {
         })
     }
 
+    /// Whether the ranks of the job are those of this node, as its own server has them.
+    pub fn has_all_ranks(&self) -> bool {
+        self.world_size == self.numbers.len()
+    }
+
+    /// Becomes the process manager of ranks that have left their common address space.
+    pub fn serve_left(&mut self) {
+        let numbers = self.numbers.clone();
+        let applications = self.node.ranks.iter().map(|rank| rank.app_number);
+        let server = Server::new(numbers, applications.collect(), self.world_size as u32);
+        // Without descriptors they are refused. Nobody has the ranks' ends: all come through the door.
+        self.server = server.ok().map(|(server, _)| server);
+    }
+
     /// Lets debuggers find the ranks. Call when all have been started.
     pub fn publish(&self, ranks: &[StartedRank]) {
         let entry = |(rank, memory): (&StartedRank, &RankMemory)| DebugRank {
@@ -242,6 +256,7 @@ impl Spawner {
             name: task_name(program.name.as_bytes()),
             crash: &self.records[rank],
             pid: &record.pid,
+            last_words: &record.last_words,
             failed: AtomicU64::new(0),
         }));
         // SAFETY: image, stack and handler stack were made for this rank and are never
@@ -256,7 +271,6 @@ impl Spawner {
         self.lent.extend((!plan.has_parted()).then_some(lent));
         self.started += 1;
         Ok(StartedRank {
-            last_words: &record.last_words,
             pid,
             plan,
             crash: &self.records[rank],

@@ -51,6 +51,10 @@ pub const MALLOC_LIBRARY: &str = "libcohort_malloc.so";
 /// it descends: `ADDRESS/RANK`, where `ADDRESS` is the abstract name of a socket of `pip-exec`.
 pub const DESCENDANT: &str = "PIP_EXEC_RANK";
 
+/// How the names of variables begin that are in a rank's environment under the rest of their names once the rank's
+/// linker is through: they are for what the rank executes.
+pub const LATER: &str = "PIP_EXEC_LATER_";
+
 /// How the socket's name begins in [`DESCENDANT`] if programs that wrappers execute are to offer themselves to the job
 /// before their code runs.
 pub const GATHERING: &str = "cohort-gathers-";

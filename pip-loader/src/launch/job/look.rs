@@ -3,7 +3,7 @@
 use super::super::hang::proof::{self, Rests, Said};
 use super::super::hang::{self, Asked, RankState};
 use super::super::spawn::StartedRank;
-use super::super::{DEADLOCKED, say};
+use super::super::{DEADLOCKED, REFUSED, say};
 use super::{Ending, GRACE, Job};
 use cohort_base::boot::Rest;
 use cohort_base::settings::Deadlock;
@@ -142,6 +142,15 @@ impl Job<'_> {
         let Some(server) = &self.spawner.server else {
             return;
         };
+        if let Some((here, left)) = self.guests.apart(&self.spawner)
+            && self.shutdown.is_none()
+        {
+            say(format_args!(
+                "rank {left} has executed another program before it called MPI_Init, and rank {here} has not: they are \
+                 no job together; let all ranks do so, or none"
+            ));
+            return self.begin_shutdown(REFUSED);
+        }
         if let (Some((rank, pid)), None) = (server.lost_guest(), &self.lost)
             && !self.alive.contains_key(&pid)
         {

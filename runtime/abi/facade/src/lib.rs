@@ -8,6 +8,7 @@
 
 mod descent;
 pub mod itself;
+mod later;
 mod leave;
 mod libc;
 pub mod limit;
@@ -98,6 +99,7 @@ impl<A: Abi> Attachment<A> {
         leave::prepare(boot);
         if is_started {
             streams::prepare(boot);
+            later::settle();
         }
     }
 

@@ -40,6 +40,8 @@ unsafe extern "C" {
     pub fn fflush_unlocked(stream: *mut Stream) -> c_int;
     pub fn ferror_unlocked(stream: *mut Stream) -> c_int;
     pub fn fileno_unlocked(stream: *mut Stream) -> c_int;
+    pub fn setenv(name: *const c_char, value: *const c_char, overwrite: c_int) -> c_int;
+    pub fn unsetenv(name: *const c_char) -> c_int;
     pub fn prlimit64(process: c_int, resource: c_int, new: *const Limit, old: *mut Limit) -> c_int;
     pub fn __errno_location() -> *mut c_int;
     pub fn getenv(name: *const c_char) -> *const c_char;
