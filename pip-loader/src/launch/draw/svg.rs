@@ -167,11 +167,11 @@ fn draw_at(timeline: &Timeline, rows: &[Row<'_>], pixels: usize) -> String {
     );
     legend(&mut out);
     whole.draw(&mut out, rows);
-    axis(&mut out, whole.span, (TOP, bottom), whole.span.0);
+    axis(&mut out, whole.span, (TOP, bottom));
     if let Some((zoom, count)) = zoom {
         enlarge(&mut out, &whole, (&zoom, count), bottom);
         zoom.draw(&mut out, rows);
-        axis(&mut out, zoom.span, (zoom.top, last), whole.span.0);
+        axis(&mut out, zoom.span, (zoom.top, last));
     }
     out + "</svg>\n"
 }
@@ -187,7 +187,8 @@ fn enlarge(out: &mut String, whole: &Panel, (zoom, count): (&Panel, usize), bott
             "<rect class=\"z\" x=\"{x:.1}\" y=\"{top}\" width=\"{width:.1}\" height=\"{high}\"/>"
         ),
     );
-    let (low, upper) = (zoom.top - 4, bottom + 3);
+    // Above the words.
+    let (low, upper) = (zoom.top - 28, bottom + 3);
     put(
         out,
         format_args!(
@@ -200,9 +201,10 @@ fn enlarge(out: &mut String, whole: &Panel, (zoom, count): (&Panel, usize), bott
         out,
         format_args!(
             "<text x=\"10\" y=\"{}\" font-size=\"14\" stroke=\"#fff\" stroke-width=\"5\" paint-order=\"stroke\">\
-             {} of it enlarged {:.0} times: {count} {} of stolen work</text>\n",
+             {} of it, from {} on, enlarged {:.0} times: {count} {} of stolen work</text>\n",
             zoom.top - 12,
             time(to - from),
+            time(from - whole.span.0),
             (whole.span.1 - whole.span.0) / (to - from),
             if count == 1 { "piece" } else { "pieces" }
         ),
@@ -334,8 +336,8 @@ fn arrows(out: &mut String, rows: &[Row<'_>], panel: &Panel) {
     out.push('\n');
 }
 
-/// Lines at round times, counted from `origin`.
-fn axis(out: &mut String, (from, to): (f64, f64), (top, bottom): (usize, usize), origin: f64) {
+/// Lines at round times, counted from the panel's beginning, in one unit.
+fn axis(out: &mut String, (from, to): (f64, f64), (top, bottom): (usize, usize)) {
     let least = (to - from) / 10.0;
     let power = 10_f64.powf(least.log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
@@ -343,9 +345,10 @@ fn axis(out: &mut String, (from, to): (f64, f64), (top, bottom): (usize, usize),
         .into_iter()
         .find(|&step| step >= least)
         .unwrap_or(least);
-    let mut at = ((from - origin) / step).ceil() * step;
-    while at <= to - origin {
-        let x = LEFT as f64 + (at + origin - from) / (to - from) * WIDTH as f64;
+    let unit = unit(to - from);
+    let mut at = 0.0;
+    while at <= to - from {
+        let x = LEFT as f64 + at / (to - from) * WIDTH as f64;
         put(
             out,
             format_args!(
@@ -353,7 +356,7 @@ fn axis(out: &mut String, (from, to): (f64, f64), (top, bottom): (usize, usize),
                  <text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
                 bottom + 4,
                 bottom + 18,
-                time(at)
+                time_in(at, unit)
             ),
         );
         at += step;
@@ -362,17 +365,23 @@ fn axis(out: &mut String, (from, to): (f64, f64), (top, bottom): (usize, usize),
 
 /// A time in words.
 fn time(ns: f64) -> String {
-    let (value, unit) = match ns {
-        ns if ns >= 1e9 => (ns / 1e9, "s"),
-        ns if ns >= 1e6 => (ns / 1e6, "ms"),
-        ns if ns >= 1e3 => (ns / 1e3, "µs"),
-        ns => (ns, "ns"),
-    };
-    let text = format!("{value:.3}");
-    format!(
-        "{} {unit}",
-        text.trim_end_matches('0').trim_end_matches('.')
-    )
+    time_in(ns, unit(ns))
+}
+
+/// The unit for times of about this length, and its nanoseconds.
+fn unit(ns: f64) -> (f64, &'static str) {
+    match ns {
+        ns if ns >= 1e9 => (1e9, "s"),
+        ns if ns >= 1e6 => (1e6, "ms"),
+        ns if ns >= 1e3 => (1e3, "µs"),
+        _ => (1.0, "ns"),
+    }
+}
+
+fn time_in(ns: f64, (length, unit): (f64, &str)) -> String {
+    let text = format!("{:.3}", ns / length);
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    format!("{text} {unit}")
 }
 
 fn escaped(text: &str) -> String {

@@ -82,3 +82,18 @@ fn times_are_in_units_that_people_read() {
     assert_eq!(time(20_000.0), "20 µs");
     assert_eq!(time(3e9), "3 s");
 }
+
+#[test]
+fn an_axis_begins_with_its_panel_and_has_one_unit() {
+    let mut out = String::new();
+    // A tenth of a millisecond, late in a long run.
+    axis(&mut out, (8.805e9, 8.805_1e9), (0, 100));
+    let labels: Vec<&str> = out
+        .split("</text>")
+        .filter_map(|text| Some(text.rsplit_once('>')?.1))
+        .filter(|label| !label.trim().is_empty())
+        .collect();
+    assert_eq!(labels.first(), Some(&"0 µs"), "{labels:?}");
+    assert_eq!(labels.last(), Some(&"100 µs"), "{labels:?}");
+    assert_eq!(labels.len(), 11);
+}
