@@ -191,12 +191,15 @@ fn run_node(options: &Options) -> Result<i32, Refusal> {
     if let Ok(job) = &prepared {
         job.files().for_each(|file| guardian.name_file(file));
     }
-    let status = match prepared.and_then(|job| job::Job::start(job, signals, &mut membership)) {
+    let finish = match prepared.and_then(|job| job::Job::start(job, signals, &mut membership)) {
         Ok(job) => job.wait(),
-        Err(refusal) => refuse(&refusal),
+        Err(refusal) => monitor::Finish {
+            status: refuse(&refusal),
+            is_cut: true,
+        },
     };
-    membership.leave(status);
-    Ok(status)
+    membership.leave(finish);
+    Ok(finish.status)
 }
 
 /// How long the nodes of a job may take to come together.

@@ -1,5 +1,6 @@
 //! Jobs of several nodes: process managers, programs and suites across nodes, addresses, and the network's faults.
 
+mod aborts;
 mod addresses;
 mod clusters;
 mod deadlocks;
@@ -21,6 +22,7 @@ pub use hosts::{Hosts, Network, remove_free};
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
     let mut trials = managers::trials();
+    trials.extend(aborts::trials());
     trials.extend(addresses::trials());
     trials.extend(clusters::trials());
     trials.extend(deadlocks::trials());

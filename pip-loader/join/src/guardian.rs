@@ -18,7 +18,7 @@ use std::ffi::{c_int, c_long, c_short};
 use std::io::{Cursor, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 /// A rank's end closes its connections before it shows; milliseconds after which they are not its.
 const END_SHOWS_MS: c_int = 500;
@@ -35,6 +35,9 @@ struct Shared {
     lifecycle: AtomicU32,
     /// 1 when the rank has taken leave of its manager itself.
     left: AtomicU32,
+    /// 1 when the rank has called `MPI_Abort`, and its code.
+    aborted: AtomicU32,
+    code: AtomicI32,
 }
 
 /// The rank's end of what it shares with its guardian.
@@ -80,6 +83,12 @@ impl Guardian {
     pub fn leaves(&self) {
         self.shared.left.store(1, Ordering::Release);
     }
+
+    /// The rank has called `MPI_Abort`, and has said why. Release: pairs with the guardian's acquire.
+    pub fn aborts(&self, code: i32) {
+        self.shared.code.store(code, Ordering::Relaxed);
+        self.shared.aborted.store(1, Ordering::Release);
+    }
 }
 
 /// A page that a copy of this process shares with it.
@@ -94,7 +103,7 @@ fn share() -> Option<&'static Shared> {
     if page == libc::MAP_FAILED {
         return None;
     }
-    // SAFETY: zeros are values of both atomics, and the page is never unmapped.
+    // SAFETY: zeros are values of all atomics, and the page is never unmapped.
     Some(unsafe { &*page.cast::<Shared>() })
 }
 
@@ -168,7 +177,8 @@ impl Watch<'_> {
         let status = self.status();
         let is_within =
             self.shared.lifecycle.load(Ordering::Acquire) == Lifecycle::Initialized as u32;
-        if !is_within {
+        let aborted = self.shared.aborted.load(Ordering::Acquire) != 0;
+        if !is_within && !aborted {
             if self.shared.left.load(Ordering::Acquire) == 0
                 && let Some(parting) = self.parting
             {
@@ -178,13 +188,17 @@ impl Watch<'_> {
             return;
         }
         // A rank that ends with another status has said why, or its manager does.
-        if matches!(status, None | Some(0)) {
+        if matches!(status, None | Some(0)) && !aborted {
             self.say("ended without calling MPI_Finalize");
         }
         if let Some(parting) = self.parting {
-            let code = match status.map(|status| (status & 0x7f, (status >> 8) & 0xff)) {
+            let code = match status
+                .filter(|_| !aborted)
+                .map(|status| (status & 0x7f, (status >> 8) & 0xff))
+            {
                 Some((0, code @ 1..)) => code,
                 Some((signal @ 1.., _)) => 128 + signal,
+                _ if aborted => self.shared.code.load(Ordering::Relaxed).cast_unsigned(),
                 _ => 1,
             };
             // Managers that are told to end a job do not pass on what is still in their pipes.

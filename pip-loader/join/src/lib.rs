@@ -20,6 +20,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// Not the program's own allocator: tools that look for leaks would find what lives as long as the program.
 #[global_allocator]
@@ -28,6 +29,9 @@ static HEAP: SharedHeap = unsafe { SharedHeap::new() };
 
 /// Exit status of a program that cannot join.
 const REFUSED: c_int = 2;
+
+/// What a manager gets to pass on a rank's last words before it is told to end the job.
+const OUTPUT_TIME: Duration = Duration::from_millis(300);
 
 /// What has to be done when the program ends.
 struct AtExit {
@@ -150,6 +154,7 @@ fn join(node: &mut NodeBoot, rank: &mut RankBoot) -> Result<Option<Joined>, Fail
     if guardian.is_none() || manager.parting().is_none() {
         rank.on_finalized = Some(leave_early);
     }
+    rank.on_aborted = Some(tell_abort);
     Ok(Some(Joined {
         manager,
         network,
@@ -188,6 +193,27 @@ extern "C" fn leave_early() {
     {
         registered.has_left = true;
         take_leave(registered.manager.as_mut(), registered.guardian.as_ref());
+    }
+}
+
+/// Tells whoever has to end the others: a status of 0 would look like a good end. The guardian does so where it can,
+/// when the rank's last words have left.
+extern "C" fn tell_abort(code: c_int) {
+    let Ok(mut registered) = AT_EXIT.try_lock() else {
+        return;
+    };
+    if let Some(registered) = registered.as_mut()
+        && registered.process == std::process::id()
+    {
+        match &registered.guardian {
+            Some(guardian) if registered.manager.parting().is_some() => guardian.aborts(code),
+            Some(guardian) => {
+                guardian.aborts(code);
+                std::thread::sleep(OUTPUT_TIME);
+                registered.manager.abort(code & 0xff, "MPI_Abort");
+            }
+            None => registered.manager.abort(code, "MPI_Abort"),
+        }
     }
 }
 

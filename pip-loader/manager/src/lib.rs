@@ -142,6 +142,12 @@ pub trait Manager {
         None
     }
 
+    /// Whether the job's status is that of its processes if all of them end by themselves, and another one if this
+    /// manager ends some of them.
+    fn heeds_statuses(&self) -> bool {
+        false
+    }
+
     /// Asks what [`Manager::abort`] asks, for any thread; `None` if it has no descriptor left.
     fn aborter(&self) -> Option<watch::Aborter>;
 

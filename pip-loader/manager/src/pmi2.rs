@@ -121,6 +121,11 @@ impl<S: Read + Write + AsFd> Manager for Client<S> {
         Parting::new(counted("cmd=finalize;"), counted(abort))
     }
 
+    /// Slurm kills processes of a job that aborts which would have ended a moment later, and their status is 137.
+    fn heeds_statuses(&self) -> bool {
+        true
+    }
+
     fn aborter(&self) -> Option<Aborter> {
         let mut stream = File::from(self.stream.as_fd().try_clone_to_owned().ok()?);
         Some(Box::new(move |code, reason| {

@@ -87,6 +87,7 @@ fn record(
         touched: AtomicU32::new(0),
         witness: std::ptr::null(),
         on_finalized: None,
+        on_aborted: None,
         leaver: if facts.is_linked { leaver } else { ptr::null() },
         leaves: AtomicBool::new(false),
         last_words: Hook::none(),

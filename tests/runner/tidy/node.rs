@@ -121,6 +121,7 @@ fn records() -> (*mut NodeBoot, *mut RankBoot) {
         touched: AtomicU32::new(0),
         witness: std::ptr::null(),
         on_finalized: None,
+        on_aborted: None,
         leaver: std::ptr::null(),
         leaves: AtomicBool::new(false),
         last_words: Hook::none(),

@@ -125,7 +125,7 @@ impl Monitor {
                 self.pass(&frame, Some(from));
                 self.inquiries.over.push(id);
             }
-            Frame::Status(_) => {}
+            Frame::Finish(_) | Frame::Settled => {}
         }
     }
 
@@ -136,7 +136,8 @@ impl Monitor {
             inquiry.open.retain(|&open| open != node);
         }
         // Those behind it ended before.
-        if let NodeEvent::Ended(_, 0) = event
+        if let NodeEvent::Ended(_, finish) = event
+            && !finish.ends_job()
             && node > self.own
         {
             let mut ended = vec![node];
@@ -167,7 +168,7 @@ impl Monitor {
     /// Sends a frame to all neighbours but the one that it came from; says who these are.
     fn pass(&mut self, frame: &Frame, from: Option<u32>) -> Vec<u32> {
         let peers = self.peers.iter_mut();
-        let others = peers.filter(|peer| peer.open && Some(peer.node) != from);
+        let others = peers.filter(|peer| peer.is_at_work() && Some(peer.node) != from);
         let sent = others.map(|peer| {
             peer.send(frame);
             peer.node
@@ -188,7 +189,7 @@ impl Monitor {
                 None => self.inquiries.answered.push((id.number, parts)),
                 Some(back) => {
                     let mut peers = self.peers.iter_mut();
-                    if let Some(peer) = peers.find(|peer| peer.open && peer.node == back) {
+                    if let Some(peer) = peers.find(|peer| peer.is_at_work() && peer.node == back) {
                         peer.send(&Frame::Answer(id, parts));
                     }
                 }

@@ -1,14 +1,15 @@
 //! What two launchers tell each other on their connection.
 //!
-//! A frame is its kind, the length of its body (little-endian, 32 bits), and the body. The last frame of a node is its
-//! status.
+//! A frame is its kind, the length of its body (little-endian, 32 bits), and the body. The last frame of a node says
+//! how it has ended; if that ends the job, another one follows when nothing runs behind it any more.
 
-use super::NodeEvent;
-use nix::poll::PollFlags;
+use super::{Finish, NodeEvent};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{setsockopt, sockopt};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 /// Looks at a silent host's connection until it counts as gone.
 const PROBES: u32 = 4;
@@ -71,14 +72,16 @@ pub type Parts = Vec<(u32, Vec<u8>)>;
 /// What a launcher says to another one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// How its node has ended; nothing follows.
-    Status(i32),
+    /// How its node has ended; nothing follows but [`Frame::Settled`].
+    Finish(Finish),
     /// A question to its node and to all behind it, and how many milliseconds they have.
     Question(Id, What, u32),
     /// What those nodes said.
     Answer(Id, Parts),
     /// Whoever asked has what it wanted, and has shown it.
     Over(Id),
+    /// The job ends before its time, and no rank runs on the nodes behind this one any more.
+    Settled,
 }
 
 /// A connection with another launcher.
@@ -89,14 +92,17 @@ pub struct Peer {
     received: Vec<u8>,
     outbox: Vec<u8>,
     pub open: bool,
+    /// It has said how it has ended.
+    has_finished: bool,
 }
 
 impl Frame {
     fn encode(&self) -> Vec<u8> {
         let mut body = Vec::new();
         let kind = match self {
-            Self::Status(status) => {
-                body.extend(status.to_le_bytes());
+            Self::Finish(finish) => {
+                body.extend(finish.status.to_le_bytes());
+                body.extend(u32::from(finish.is_cut).to_le_bytes());
                 1
             }
             Self::Question(id, what, limit) => {
@@ -122,6 +128,7 @@ impl Frame {
                 }
                 4
             }
+            Self::Settled => 5,
         };
         let mut bytes = Vec::with_capacity(HEAD + body.len());
         bytes.push(kind);
@@ -151,7 +158,10 @@ impl Frame {
     fn decode(kind: u8, mut body: &[u8]) -> Option<Self> {
         let body = &mut body;
         let frame = match kind {
-            1 => Self::Status(word(body)?.cast_signed()),
+            1 => Self::Finish(Finish {
+                status: word(body)?.cast_signed(),
+                is_cut: word(body)? != 0,
+            }),
             2 => Self::Question(id(body)?, What::of(word(body)?)?, word(body)?),
             3 => {
                 let (id, mut parts) = (id(body)?, Parts::new());
@@ -164,6 +174,7 @@ impl Frame {
                 Self::Answer(id, parts)
             }
             4 => Self::Over(id(body)?),
+            5 => Self::Settled,
             _ => return None,
         };
         body.is_empty().then_some(frame)
@@ -198,7 +209,13 @@ impl Peer {
             received: Vec::new(),
             outbox: Vec::new(),
             open: true,
+            has_finished: false,
         })
+    }
+
+    /// Whether it has neither ended nor been lost.
+    pub fn is_at_work(&self) -> bool {
+        self.open && !self.has_finished
     }
 
     /// What to poll for.
@@ -227,9 +244,27 @@ impl Peer {
         }
     }
 
+    /// Waits until nothing runs behind it, or it has gone; whether that was before `until`.
+    pub fn await_settled(&mut self, until: Instant) -> bool {
+        let _ = self.stream.set_nonblocking(true);
+        loop {
+            let mut frames = Vec::new();
+            let mut is_over = !self.open;
+            while self.open && self.take(&mut frames).is_some() {}
+            is_over |= !self.open || frames.contains(&Frame::Settled);
+            let left = until.saturating_duration_since(Instant::now());
+            if is_over || left.is_zero() {
+                return is_over;
+            }
+            let mut sources = [PollFd::new(self.stream.as_fd(), PollFlags::POLLIN)];
+            let left = u16::try_from(left.as_millis() + 1).unwrap_or(u16::MAX);
+            let _ = poll(&mut sources, PollTimeout::from(left));
+        }
+    }
+
     /// The last words, behind what still waits.
-    pub fn say_goodbye(&mut self, status: i32) {
-        self.outbox.extend(Frame::Status(status).encode());
+    pub fn say_goodbye(&mut self, words: &Frame) {
+        self.outbox.extend(words.encode());
         // Whoever is gone needs not to be told.
         let _ = self.stream.set_nonblocking(false);
         let _ = self.stream.set_write_timeout(Some(GOODBYE_TIME));
@@ -242,9 +277,10 @@ impl Peer {
         let end = self.read();
         loop {
             match Frame::take(&mut self.received) {
-                Ok(Some(Frame::Status(status))) => {
-                    self.open = false;
-                    return Some(NodeEvent::Ended(self.node, status));
+                Ok(Some(Frame::Finish(finish))) => {
+                    self.has_finished = true;
+                    self.open = finish.ends_job();
+                    return Some(NodeEvent::Ended(self.node, finish));
                 }
                 Ok(Some(frame)) => frames.push(frame),
                 Ok(None) => break,
@@ -293,7 +329,11 @@ mod tests {
             Frame::Question(id, What::Ranks, 1500),
             Frame::Answer(id, vec![(1, b"abc".to_vec()), (4, Vec::new())]),
             Frame::Over(id),
-            Frame::Status(-7),
+            Frame::Finish(Finish {
+                status: -7,
+                is_cut: true,
+            }),
+            Frame::Settled,
         ];
         let bytes: Vec<u8> = frames.iter().flat_map(Frame::encode).collect();
         let (mut received, mut taken) = (Vec::new(), Vec::new());

@@ -76,6 +76,14 @@ impl Manager for Table {
     }
 }
 
+/// The end of a node with this status; 0 is a good one.
+fn finish(status: i32) -> Finish {
+    Finish {
+        status,
+        is_cut: status != 0,
+    }
+}
+
 /// The monitors of a job of so many nodes, all of them connected.
 fn nodes(count: u32) -> Vec<Monitor> {
     let values = Arc::default();
@@ -117,24 +125,54 @@ fn next(monitor: &mut Monitor) -> NodeEvent {
 }
 
 #[test]
+fn a_job_that_is_cut_settles_when_no_node_runs() {
+    let mut all = nodes(35);
+    for monitor in &mut all {
+        monitor.send_finish(finish(3));
+    }
+    let running = all.remove(34);
+    let limit = Duration::from_millis(100);
+    assert!(
+        !all[1].settle(limit) && !all[0].settle(limit),
+        "node 34 may run"
+    );
+    drop(running);
+    let settled: Vec<_> = all
+        .into_iter()
+        .map(|mut monitor| std::thread::spawn(move || monitor.settle(Duration::from_secs(60))))
+        .collect();
+    for thread in settled {
+        assert!(thread.join().expect("no panic"));
+    }
+}
+
+#[test]
 fn ends_are_told_failures_and_losses_apart() {
     let mut all = nodes(3);
     let mut others = all.split_off(1);
     let first = &mut all[0];
-    others[0].send_status(0);
+    others[0].send_finish(finish(0));
     eventually(|| {
         assert_eq!(first.events(), []);
         first.peers.len() == 1
     });
-    others[1].send_status(7);
-    assert_eq!(next(first), NodeEvent::Ended(2, 7));
+    others[1].send_finish(finish(7));
+    assert_eq!(next(first), NodeEvent::Ended(2, finish(7)));
     assert!(!first.is_needed());
+
+    let mut all = nodes(2);
+    let abort = Finish {
+        status: 0,
+        is_cut: true,
+    };
+    all[1].send_finish(abort);
+    assert_eq!(next(&mut all[0]), NodeEvent::Ended(1, abort));
 
     let mut all = nodes(3);
     drop(all.pop());
     assert_eq!(next(&mut all[0]), NodeEvent::Lost(2));
-    all[0].send_status(1);
-    assert_eq!(next(&mut all[1]), NodeEvent::Ended(0, 1));
+    all[0].send_finish(finish(1));
+    assert_eq!(next(&mut all[1]), NodeEvent::Ended(0, finish(1)));
 }
 
 #[test]
@@ -165,9 +203,9 @@ fn nodes_form_a_tree() {
     assert!(all[1].is_needed() && !all[2].is_needed());
     drop(all.pop());
     assert_eq!(next(&mut all[1]), NodeEvent::Lost(34));
-    all[1].send_status(1);
-    assert_eq!(next(&mut all[0]), NodeEvent::Ended(1, 1));
-    assert_eq!(next(&mut all[33]), NodeEvent::Ended(1, 1));
+    all[1].send_finish(finish(1));
+    assert_eq!(next(&mut all[0]), NodeEvent::Ended(1, finish(1)));
+    assert_eq!(next(&mut all[33]), NodeEvent::Ended(1, finish(1)));
 }
 
 /// Lets all nodes but `silent` answer with their numbers until the question of the first is answered.
@@ -219,7 +257,7 @@ fn a_question_reaches_all_nodes_and_waits_for_none() {
     // One that has ended is not missed.
     let ended = all.pop().expect("node 34");
     let mut ended = ended;
-    ended.send_status(0);
+    ended.send_finish(finish(0));
     eventually(|| {
         assert_eq!(all[1].events(), []);
         all[1].peers.len() == 2

@@ -32,6 +32,7 @@ static RANK: Once<RankBoot> = Once(UnsafeCell::new(RankBoot {
     touched: AtomicU32::new(0),
     witness: core::ptr::null(),
     on_finalized: None,
+    on_aborted: None,
     leaver: core::ptr::null(),
     leaves: AtomicBool::new(false),
     last_words: Hook::none(),

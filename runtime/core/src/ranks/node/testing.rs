@@ -99,6 +99,7 @@ fn rank_boot(rank: u32, world_rank: u32) -> RankBoot {
         touched: AtomicU32::new(0),
         witness: core::ptr::null(),
         on_finalized: None,
+        on_aborted: None,
         leaver: core::ptr::null(),
         leaves: AtomicBool::new(false),
         last_words: Hook::none(),
