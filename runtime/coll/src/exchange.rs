@@ -120,7 +120,10 @@ impl Channel<'_> {
 /// The end of every exchange.
 fn finish(owner: Owner<'_>, requests: Vec<RequestRef>) -> Result<(), EngineError> {
     let messages = requests.into_iter();
-    wait_for(owner, messages.map(|request| Message::new(request, 0)))
+    wait_for(
+        owner,
+        messages.map(|request| Message::new(request, 0, false)),
+    )
 }
 
 /// Waits for messages under way, and releases them.

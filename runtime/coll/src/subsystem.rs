@@ -3,13 +3,20 @@
 use super::Coll;
 use super::memory::free_ended_scripts;
 use super::schedule::{self, Pending};
-use super::script::{self, Scripts};
+use super::script::{self, Calls, Scripts};
 use cohort_base::LocalRank;
 use cohort_core::claim::Claim;
 use cohort_core::memory::{Cursor, Plan};
 use cohort_core::node::Node;
 use cohort_core::subsystem::Subsystem;
 use cohort_core::{Look, Owner, Turn, Work};
+
+/// What others than the claim's holder may touch.
+#[derive(Debug)]
+pub struct Shared {
+    /// What they tell the rank of its scripts.
+    pub(crate) calls: Calls,
+}
 
 /// What the subsystem keeps for a rank, under its claim.
 #[derive(Debug)]
@@ -24,7 +31,7 @@ pub struct State {
 unsafe impl Subsystem for Coll {
     const SLOT: usize = 2;
     type Node = ();
-    type Shared = ();
+    type Shared = Shared;
     type State = State;
     type Tables = ();
 
@@ -32,12 +39,13 @@ unsafe impl Subsystem for Coll {
 
     fn node(_node: &'static Node, _tables: &mut ()) {}
 
-    fn rank(_node: &'static Node, _id: LocalRank, _tables: &mut ()) -> ((), State) {
+    fn rank(_node: &'static Node, _id: LocalRank, _tables: &mut ()) -> (Shared, State) {
         let state = State {
             schedules: Pending::EMPTY,
             scripts: Scripts::EMPTY,
         };
-        ((), state)
+        let calls = Calls::new();
+        (Shared { calls }, state)
     }
 
     fn end(owner: Owner<'static>) {

@@ -19,7 +19,15 @@ impl<T> Links<T> {
         previous: null_mut(),
     };
 
-    /// The element behind this one, or null.
+    /// Of an element in no list, which keeps an address there meanwhile.
+    pub const fn keeping(address: *mut T) -> Self {
+        Self {
+            next: address,
+            previous: null_mut(),
+        }
+    }
+
+    /// The element behind this one, or null; or what [`Links::keeping`] was given.
     pub fn next(&self) -> *mut T {
         self.next
     }

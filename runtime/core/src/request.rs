@@ -18,6 +18,8 @@
 //! Whoever completes a request writes the status first and `COMPLETE` last (release), and does not
 //! touch the request again.
 
+mod watch;
+
 use crate::list::{Linked, Links, List};
 use crate::memory::{Cursor, Plan};
 use crate::message::Status;
@@ -30,7 +32,8 @@ use cohort_base::picture::{Fact, Told};
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use core::cell::UnsafeCell;
 use core::fmt;
-use core::ptr::{NonNull, null};
+use core::ptr::{NonNull, null, null_mut};
+pub use watch::{Line, Watch};
 
 const PENDING: u32 = 0;
 const MATCHED: u32 = 1;
@@ -98,6 +101,8 @@ pub struct Request {
     state: AtomicU32,
     /// Whether nothing is to be let go of with it once it is complete, so that its record serves again as it is.
     is_plain: bool,
+    /// Whether `links` keeps a [`Watch`]. Under the owner's claim; set only if whoever completes the request has that.
+    is_watched: bool,
     kind: &'static dyn RequestKind,
     status: UnsafeCell<Status>,
     owner: *const Rank,
@@ -123,6 +128,7 @@ impl Request {
         Self {
             state: AtomicU32::new(state),
             is_plain: false,
+            is_watched: false,
             kind,
             status: UnsafeCell::new(Status::EMPTY),
             owner,
@@ -237,7 +243,14 @@ impl Request {
         // SAFETY: the caller's promise; the owner outlives its requests.
         unsafe {
             let owner = &*(*this).owner;
+            let watch = match (*this).is_watched {
+                true => (*this).links.next().cast::<Watch>(),
+                false => null_mut(),
+            };
             Self::complete_quietly(this, status);
+            if !watch.is_null() {
+                Watch::hear(watch);
+            }
             if !owner.wake() {
                 owner.announce();
             }
@@ -381,6 +394,24 @@ impl RequestRef {
     pub fn cancel(&self, claim: &mut Claim<'_>) {
         // SAFETY: the request is not released, and of this kind.
         unsafe { self.get().kind.cancel(self.0, claim) };
+    }
+
+    /// Has a watch told when the request is complete, unless it is.
+    ///
+    /// # Safety
+    /// The request is the claimed rank's, and whoever completes it has the rank's claim. The watch stays until then,
+    /// and the request is not released before.
+    pub unsafe fn watch(&self, _claim: &mut Claim<'_>, watch: *mut Watch) {
+        if self.is_complete() {
+            return;
+        }
+        let request = self.0.as_ptr();
+        // SAFETY: only the claim's holder touches either field, and it is in no list.
+        unsafe {
+            (*request).links = Links::keeping(watch.cast());
+            (*request).is_watched = true;
+            (*watch).add();
+        }
     }
 
     /// Gives the request back. One that is not complete goes on and is freed

@@ -1,11 +1,12 @@
 //! The beginning of scripts that go on after the call that starts them.
 
 use super::operation::Operation;
+use crate::Coll;
 use crate::args::Call;
 use crate::members::{Group, Hierarchy, NodeMap};
 use crate::memory::{begin_script, free_ended_scripts, reserve};
 use crate::script::node_meeting::{NodeMeetingRef, Part, Place, Plan, Posted};
-use crate::script::{Running, Script};
+use crate::script::{Running, Script, ScriptRef};
 use crate::write::{ScriptBuilder, folds_by_node, partners};
 use crate::write::{write, write_between, write_for_node};
 use alloc::vec::Vec;
@@ -18,6 +19,7 @@ use cohort_core::rank::Rank;
 use cohort_core::request::{Request, RequestRef};
 use cohort_datatype::op::Op;
 use cohort_net as net;
+use core::ptr::null_mut;
 
 /// Starts the caller's next operation among nodes, which is not persistent.
 ///
@@ -104,7 +106,7 @@ fn start(owner: Owner<'_>, script: Script<'static>) -> Result<RequestRef, Engine
     connect(&mut claim, script.receivers());
     let is_private = script.calls_user();
     let script = (Some(script), messages);
-    let running = Running::new(script, None, request.as_ptr(), is_private);
+    let running = Running::new(script, None, request.as_ptr(), is_private, rank.forever());
     let script = begin_script(owner, &mut claim, running);
     drop(claim);
     script.work(u32::MAX);
@@ -157,7 +159,7 @@ unsafe fn start_at_node(
         let leader = |node: usize| operation.members[map.members(node)[0] as usize];
         connect(&mut claim, partners.into_iter().map(leader));
         let nothing_yet = (None, Vec::new());
-        let running = Running::new(nothing_yet, Some(meeting), request.as_ptr(), false);
+        let running = Running::new(nothing_yet, Some(meeting), request.as_ptr(), false, rank);
         begin_script(owner, &mut claim, running)
     });
     drop(claim);
@@ -165,14 +167,20 @@ unsafe fn start_at_node(
         call,
         request: request.as_ptr(),
         rank,
+        script: script.as_ref().map_or(null_mut(), ScriptRef::call),
     });
     // SAFETY: our cursor keeps the meeting. Each member comes to it once; the last one opens it.
     unsafe {
         let meeting = joined.as_ref();
         if meeting.post(place.me, part) {
-            let leader = meeting.part_of(0).posted.rank;
+            let Posted {
+                rank: leader,
+                script: call,
+                ..
+            } = meeting.part_of(0).posted;
             let endpoint = operation.endpoint(leader, map.local_members()[0]);
             let prepared = write_for_node(meeting, map, root, endpoint);
+            leader.shared::<Coll>().calls.call(call);
             meeting.open(Plan::new(prepared), 1);
             if script.is_none() {
                 leader.announce();

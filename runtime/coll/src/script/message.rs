@@ -3,19 +3,30 @@
 use cohort_core::EngineError;
 use cohort_core::claim::Claim;
 use cohort_core::message::Status;
-use cohort_core::request::RequestRef;
+use cohort_core::request::{RequestRef, Watch};
 
 /// A message under way.
 pub(crate) struct Message {
     request: RequestRef,
     /// Bytes that are to come.
     least: u64,
+    /// The other end is on another node.
+    is_remote: bool,
 }
 
 impl Message {
     /// One that is shorter than `least` bytes is an error.
-    pub(crate) fn new(request: RequestRef, least: u64) -> Self {
-        Self { request, least }
+    pub(crate) fn new(request: RequestRef, least: u64, is_remote: bool) -> Self {
+        Self {
+            request,
+            least,
+            is_remote,
+        }
+    }
+
+    /// Whether the other end is on another node.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.is_remote
     }
 
     /// Its request.
@@ -48,4 +59,26 @@ impl Message {
             _ => Ok(()),
         }
     }
+}
+
+/// Has a watch told when all these messages are complete. `false`: it cannot be told of all of them, or they are.
+///
+/// # Safety
+/// They are the claimed rank's, and so is the watch, which waits for nothing. Both stay until the messages
+/// are complete.
+pub(crate) unsafe fn watch_all(
+    messages: &[Message],
+    claim: &mut Claim<'_>,
+    watch: *mut Watch,
+) -> bool {
+    let mut open = messages.iter().filter(|it| !it.is_complete());
+    if !open.all(Message::is_remote) {
+        return false;
+    }
+    for message in messages {
+        // SAFETY: the caller's promise; who completes an operation with another node has the claim.
+        unsafe { message.request.watch(claim, watch) };
+    }
+    // SAFETY: the caller's promise.
+    unsafe { (*watch).is_waiting() }
 }

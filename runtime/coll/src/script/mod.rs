@@ -10,11 +10,13 @@
 //!
 //! All of this is for any task; `memory.rs` of the folder above makes and frees scripts.
 
+mod calls;
 mod message;
 pub(crate) mod node_meeting;
 mod running;
 mod steps;
 
+pub(crate) use calls::Calls;
 pub(crate) use message::Message;
 pub(crate) use running::{Running, ScriptRef, Scripts, is_under_way, next, next_private, scripts};
 pub(crate) use steps::{Endpoint, LANES, MemberList, Script, Step};

@@ -29,6 +29,7 @@
 //! alike; no length does. A user's operation is called by each member for itself, and so is what
 //! `COHORT_REDUCE_ORDER=ranks` asks for: then each member has a script of its own.
 
+use super::calls::Call as ScriptCall;
 use super::message::Message;
 use super::steps::Script;
 use crate::args::Call;
@@ -65,6 +66,8 @@ pub(crate) struct Posted {
     pub(crate) call: Call<'static>,
     pub(crate) request: *mut Request,
     pub(crate) rank: &'static Rank,
+    /// By what the leader's script is called when all have come; null of the others.
+    pub(crate) script: *mut ScriptCall,
 }
 
 // SAFETY: the addresses in a part lead to buffers that their owners leave to the runtime until the operation is

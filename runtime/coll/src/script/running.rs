@@ -23,12 +23,21 @@
 //! They are started in the name of whoever holds the claim ([`Claim::caller`]): a thief calls the network as itself.
 //! What it may not send waits in line for a turn of somebody who may.
 //!
+//! # Many at a time
+//! A program may have thousands of scripts under way, of which most wait. So those that wait are in no list that
+//! anybody walks. A script whose messages come from other nodes is told of the last one by a [`Watch`], because
+//! whoever completes one has the rank's claim. A script whose members meet is *called* by the one that opens the
+//! meeting, from a stack (`calls.rs`) that needs no claim: it is called before the meeting is open, so whoever finds
+//! the meeting open finds the call too. Both are put back into the list under the claim, before anybody looks there.
+//! Those that wait for messages within the node stay in the list.
+//!
 //! # Memory
 //! All that a script needs is reserved when it starts; messages and requests come from the rank's heap, under its
 //! claim. The owner's next call frees a script that is over (`memory.rs`): it is memory of the node, whose lock
 //! the code below a handler may hold.
 
-use super::message::Message;
+use super::calls::Call;
+use super::message::{self, Message};
 use super::node_meeting::{NodeMeetingRef, note};
 use super::steps::{PIECE, Script, Step};
 use crate::Coll;
@@ -42,12 +51,13 @@ use cohort_core::claim::{Claim, Releasing};
 use cohort_core::list::{Linked, Links, List};
 use cohort_core::message::Status;
 use cohort_core::rank::Rank;
-use cohort_core::request::Request;
+use cohort_core::request::{Request, Watch};
 use cohort_core::subsystem::{Mark, hooks};
 use cohort_core::{EngineError, Owner, Piece};
 use cohort_steal::TaskKind;
 use core::cell::Cell;
 use core::fmt;
+use core::mem::offset_of;
 use core::ptr::null_mut;
 
 /// Messages that are started in the time of one piece.
@@ -59,7 +69,10 @@ const IN_SCRIPTS: u8 = 0;
 /// The scripts of a rank.
 #[derive(Debug)]
 pub(crate) struct Scripts {
+    /// Those that can go on, are taken, or have to be asked.
     under_way: List<Running, IN_SCRIPTS>,
+    /// How many wait elsewhere.
+    apart: usize,
     /// Those that are over, which the owner frees.
     ended: List<Running, IN_SCRIPTS>,
 }
@@ -68,6 +81,7 @@ impl Scripts {
     /// None.
     pub(crate) const EMPTY: Self = Self {
         under_way: List::EMPTY,
+        apart: 0,
         ended: List::EMPTY,
     };
 
@@ -97,17 +111,75 @@ pub(crate) fn scripts<'a>(claim: &'a mut Claim<'_>) -> &'a mut Scripts {
 /// Whether the claimed rank has scripts under way.
 #[inline]
 pub(crate) fn is_under_way(claim: &mut Claim<'_>) -> bool {
-    !scripts(claim).under_way.first().is_null()
+    let scripts = scripts(claim);
+    scripts.apart > 0 || !scripts.under_way.first().is_null()
+}
+
+/// Puts those scripts back into the list of the claimed rank that have been called, or whose messages are complete.
+#[inline]
+fn put_back(claim: &mut Claim<'_>) {
+    if scripts(claim).apart > 0 {
+        put_all_back(claim);
+    }
+}
+
+fn put_all_back(claim: &mut Claim<'_>) {
+    let calls = &claim.rank().forever().shared::<Coll>().calls;
+    loop {
+        let watch = calls.heard.pop(claim);
+        if watch.is_null() {
+            break;
+        }
+        // SAFETY: watches are the first fields of scripts.
+        unsafe { put_one_back(claim, watch.cast()) };
+    }
+    take_calls(claim);
+}
+
+/// Takes the calls of those whose members have come. Whoever takes a script's steps does so before the script may end.
+fn take_calls(claim: &mut Claim<'_>) {
+    let calls = &claim.rank().forever().shared::<Coll>().calls;
+    calls.take(|call| {
+        // SAFETY: calls are fields of scripts of this rank, which are under way.
+        unsafe {
+            let running = call.byte_sub(offset_of!(Running, call)).cast::<Running>();
+            (*running).is_called = true;
+            put_one_back(claim, running);
+        }
+    });
+}
+
+/// Puts a script back into the list, unless it is there.
+///
+/// # Safety
+/// It is one of the claimed rank's under way.
+unsafe fn put_one_back(claim: &mut Claim<'_>, running: *mut Running) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if (*running).is_apart {
+            (*running).is_apart = false;
+            scripts(claim).apart -= 1;
+            scripts(claim).under_way.push(running);
+        }
+    }
 }
 
 /// A script under way.
+#[repr(C)]
 pub(crate) struct Running {
+    /// The first field, so that its address is the script's.
+    watch: Watch,
     /// Of whoever has taken it, and, while nobody has, of the claim's holder.
     progress: Progress,
     /// Whether a task is at it. Set under the claim.
     is_taken: AtomicBool,
     /// Whether only the owner may go on with it.
     is_private: bool,
+    /// It is in no list. Under the claim, as the next one.
+    is_apart: bool,
+    /// Its call has been taken.
+    is_called: bool,
+    call: Call,
     mark: Mark,
     links: Links<Self>,
 }
@@ -194,6 +266,7 @@ fn take(claim: &mut Claim<'_>, private: bool) -> Option<ScriptRef> {
 
 /// A script of the claimed rank that can go on and is not taken, or null.
 fn ready(claim: &mut Claim<'_>, private: bool) -> *mut Running {
+    put_back(claim);
     // SAFETY: elements of the list are valid.
     scripts(claim)
         .under_way
@@ -259,7 +332,7 @@ impl ScriptRef {
             match progress.look(&mut claim, &mut pieces) {
                 Look::Data => {}
                 Look::Cut => break,
-                Look::Waits => self.put_down(),
+                Look::Waits => self.wait(&mut claim),
                 Look::Over => self.finish(&mut claim),
             }
         }
@@ -271,6 +344,34 @@ impl ScriptRef {
             Runner::Owner => Some(self.rank.enter()),
             Runner::Anybody => self.rank.try_steal(self.caller),
         }
+    }
+
+    /// By what the script is called. It is ours.
+    pub(crate) fn call(&self) -> *mut Call {
+        // SAFETY: a field of the script, which is ours.
+        unsafe { &raw mut (*self.running.get()).call }
+    }
+
+    /// Lets others take it when what it waits for has come.
+    fn wait(&self, claim: &mut Claim<'_>) {
+        let running = self.running.get();
+        // SAFETY: it is ours, in the list, and the claim is held.
+        unsafe {
+            let is_told = match (*running).progress.script {
+                None => !(*running).is_called,
+                Some(_) => {
+                    let watch = &raw mut (*running).watch;
+                    message::watch_all(&(*running).progress.messages, claim, watch)
+                }
+            };
+            if is_told {
+                let scripts = scripts(claim);
+                scripts.under_way.remove(running);
+                scripts.apart += 1;
+                (*running).is_apart = true;
+            }
+        }
+        self.put_down();
     }
 
     /// Lets others take it.
@@ -332,8 +433,13 @@ impl Running {
         meeting: Option<NodeMeetingRef>,
         request: *mut Request,
         is_private: bool,
+        rank: &'static Rank,
     ) -> Self {
         Self {
+            watch: Watch::new(&rank.shared::<Coll>().calls.heard),
+            is_apart: false,
+            is_called: false,
+            call: Call::new(),
             progress: Progress {
                 script,
                 meeting,
@@ -438,6 +544,7 @@ impl Progress {
             let Some(written) = self.meeting.as_ref().and_then(NodeMeetingRef::take) else {
                 return Look::Waits;
             };
+            take_calls(claim);
             if written.outcome == Err(EngineError::OutOfMemory) {
                 shortage::end(claim.rank());
             }

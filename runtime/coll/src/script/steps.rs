@@ -120,6 +120,14 @@ impl<'a> Script<'a> {
             ..
         } = self.endpoint;
         let mut least = 0;
+        let other = match *step {
+            Step::Send { to, .. } => members[to],
+            Step::Receive { from, .. } => members[from],
+            Step::Wait | Step::Copy { .. } | Step::Fold { .. } => {
+                unreachable!("a step that is no message")
+            }
+        };
+        let is_remote = claim.rank().node().local(other).is_none();
         // SAFETY: the caller's promise.
         let request = unsafe {
             match *step {
@@ -151,7 +159,7 @@ impl<'a> Script<'a> {
                 }
             }
         };
-        request.map(|request| Message::new(request, least))
+        request.map(|request| Message::new(request, least, is_remote))
     }
 
     /// `right = left op right`.
