@@ -12,7 +12,12 @@
 //!
 //! No task of a rank ever comes here, and nothing blocks but the wait for what comes next. Strangers cannot do much:
 //! of connections that have not shown the job's cookie there are at most [`STRANGERS_MAX`], each for at most
-//! [`STRANGER_TIME`] and with the memory of one message.
+//! [`STRANGER_TIME`] and with the memory of one message. One more takes the place of the oldest, if that has had
+//! [`GUARANTEED`]; until then it waits in the system's queue. Of those that have shown it each node has one at most,
+//! and no stranger pushes them out.
+//!
+//! A firewall may let connections through in one direction only. So a question says as well as an answer that its node
+//! lives, and a node whose system takes no connection at all is not missed; one line says so.
 
 mod line;
 mod message;
@@ -38,14 +43,14 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use worker::Worker;
 
-/// Connections of others, all together.
-const GUESTS_MAX: usize = 256;
-
 /// Connections that have not shown the job's cookie.
 const STRANGERS_MAX: usize = 64;
 
 /// How long such a connection may last.
 const STRANGER_TIME: Duration = Duration::from_secs(5);
+
+/// How long it lasts even if others wait.
+const GUARANTEED: Duration = Duration::from_millis(20);
 
 /// What the thread shares with others.
 #[derive(Debug)]

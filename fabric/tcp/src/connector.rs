@@ -9,6 +9,7 @@
 
 mod congestion;
 mod meeting;
+mod silence;
 
 use crate::caller::Caller;
 use crate::cipher::Cipher;
@@ -174,10 +175,11 @@ impl Connector {
 fn run(shared: &Shared, mut meetings: Meetings, stop: &AtomicBool) {
     let mut moves_until: Option<Instant> = None;
     let mut desks: Vec<OwnedFd> = Vec::new();
+    let mut looks = silence::Looks::new(shared.node.job.timeout);
     loop {
         let limit = match moves_until {
             Some(_) => Some(MOVE_PERIOD),
-            None => meetings.time_left(),
+            None => Some(looks.limit(meetings.time_left())),
         };
         let ready = sleep(shared, &desks, &meetings, limit);
         if stop.load(Ordering::Acquire) {
@@ -196,6 +198,7 @@ fn run(shared: &Shared, mut meetings: Meetings, stop: &AtomicBool) {
         }
         meetings.serve(&ready.meetings);
         let now = Instant::now();
+        looks.take(shared, now);
         let is_asked = shared.requests.once.swap(false, Ordering::AcqRel);
         if is_asked {
             meetings.connect_wanted();
@@ -316,6 +319,7 @@ fn set_up(socket: BorrowedFd<'_>, timeout: Duration) {
         );
     }
     cohort_fabric_host::descriptors::hooks::set_timeouts(socket.as_raw_fd(), timeout);
+    silence::try_often(socket, timeout);
 }
 
 impl Shared {

@@ -13,7 +13,7 @@ use crate::caller::Caller;
 use crate::cipher::Cipher;
 use crate::frame::{HEAD, Head, Kind};
 use crate::node::Node;
-use crate::stream::Stream;
+use crate::stream::{Silence, Stream};
 use cohort_base::combine::Combining;
 use cohort_base::lock::FutexGuard;
 use cohort_fabric::{Packet, Refused, Sent, TOGETHER_MAX};
@@ -23,6 +23,7 @@ use cohort_fabric_host::packet::Way;
 use libc::c_int;
 use operations::Operations;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 /// Bytes that are read ahead.
 const COMMON: usize = 128 << 10;
@@ -344,6 +345,17 @@ impl Held<'_> {
             has_arrived &= stream.has_left || stream.has_said_bye && stream.has_arrived();
         }
         has_arrived
+    }
+
+    /// The nodes that have not acknowledged what was sent to them, with the root's descriptors of the sockets.
+    pub fn silent(&mut self, now: Instant) -> Vec<(u32, c_int, Silence)> {
+        let streams = self.state.streams.iter_mut().flatten();
+        let silent = streams.filter_map(|stream| {
+            let silence = stream.silence(now)?;
+            let socket = stream.socket.as_ref()?.number_of_root();
+            Some((stream.node, socket, silence))
+        });
+        silent.collect()
     }
 
     /// The root's descriptor of one of the sockets, by what it is called.

@@ -4,6 +4,7 @@
 //! `COHORT_NET_ENCRYPT=1` what it writes and reads are records ([`crate::cipher`]).
 
 mod sealed;
+mod silence;
 
 use crate::caller::Caller;
 use crate::cipher::Cipher;
@@ -12,7 +13,10 @@ use cohort_fabric_host::handles::Handle;
 use cohort_fabric_host::mail::{Delivery, Ticket};
 use cohort_fabric_host::seat::system_call;
 use libc::c_int;
+use silence::Acknowledgements;
+pub use silence::Silence;
 use std::collections::VecDeque;
+use std::time::Instant;
 
 /// Bytes of one system call. Shorter calls cost more; with longer ones others wait longer for the rail.
 const CALL_MAX: usize = 256 << 10;
@@ -155,6 +159,7 @@ pub struct Stream {
     /// and then its end; see [`Stream::is_cut_off_here`].
     pub write_error: Option<i32>,
     queue: VecDeque<Segment>,
+    acknowledgements: Acknowledgements,
     /// Makes and opens records, if the connection is encrypted.
     cipher: Option<Box<Cipher>>,
 }
@@ -178,6 +183,7 @@ impl Stream {
             body: None,
             write_error: None,
             queue: VecDeque::new(),
+            acknowledgements: Acknowledgements::default(),
             cipher: None,
         }
     }
@@ -250,6 +256,12 @@ impl Stream {
             let is_broken = libc::poll(&raw mut entry, 1, 0) > 0;
             is_broken || libc::ioctl(number, libc::TIOCOUTQ, &raw mut unsent) != 0 || unsent == 0
         }
+    }
+
+    /// What the other system has not acknowledged, if something waits for that. By the root.
+    pub fn silence(&mut self, now: Instant) -> Option<Silence> {
+        let number = self.socket.as_ref()?.number_of_root();
+        self.acknowledgements.look(number, now)
     }
 
     /// Writes whole frames, of which what must wait is copied.

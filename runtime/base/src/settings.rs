@@ -22,7 +22,9 @@ pub use debug::{DEBUG, debug_parts};
 pub use grace::{GRACE, GRACE_DEFAULT, grace};
 pub use memory::{JEMALLOC, KEEP, MALLOC, MEMORY_KINDS};
 pub use network::NetNotify;
-pub use progress::{Progress, SignalIntervals, SignalSource, ThreadPin, WorkerPlacement};
+pub use progress::{
+    Locality, Priority, Progress, SignalIntervals, SignalSource, ThreadPin, WorkerPlacement,
+};
 pub use stats::{ReportForm, STATS, Stats, report};
 pub use trace::{TRACE, TRACE_EVENTS, TRACE_EVENTS_DEFAULT, trace_events};
 
@@ -31,28 +33,6 @@ use core::fmt;
 
 /// How the name of every setting begins.
 const PREFIX: &str = "COHORT_";
-
-/// How far from itself a worker looks for victims (`COHORT_STEAL_LOCALITY`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Locality {
-    /// Ranks bound to the same physical core.
-    Core,
-    /// Ranks that share the last-level cache.
-    L3,
-    /// Ranks of the same NUMA node.
-    Numa,
-    /// Every rank of the node, nearer ones first.
-    Machine,
-}
-
-/// Order in which a worker tries a victim's tasks (`COHORT_STEAL_PRIORITY`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Priority {
-    /// Network before shared memory: the cheaper task first.
-    NetShm,
-    /// Shared memory before network.
-    ShmNet,
-}
 
 /// How a rank waits (`COHORT_WAIT`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

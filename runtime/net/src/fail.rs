@@ -16,7 +16,7 @@ const TIME_OF_LAUNCHERS: rustix::thread::Timespec = rustix::thread::Timespec {
     tv_nsec: 400_000_000,
 };
 
-/// A number of the system's, with words where the cause lies on this node and can be named.
+/// A number of the system's, with words where there are some that say more.
 struct Reason(i32);
 
 impl fmt::Display for Reason {
@@ -28,6 +28,14 @@ impl fmt::Display for Reason {
             ),
             Errno::FAULT => formatter.write_str(
                 ": memory that was given to MPI cannot be read or written, or is there no more",
+            ),
+            Errno::TIMEDOUT => formatter.write_str(
+                ": it has not answered for as long as COHORT_NET_TIMEOUT allows",
+            ),
+            Errno::CONNRESET | Errno::PIPE => formatter.write_str(": its connection has ended"),
+            Errno::CONNREFUSED => formatter.write_str(": its host takes no connections for it"),
+            Errno::NETUNREACH | Errno::HOSTUNREACH => formatter.write_str(
+                ": no way leads to its host, see COHORT_NET_INTERFACE",
             ),
             _ => Ok(()),
         }

@@ -3,6 +3,10 @@
 Takes the place of their `eth0` by interfaces of its own (TAP) with the same addresses, says "ready", and passes frames
 on until it is killed. Faults, in percent of all frames: lost, doubled, swapped (later than its followers), broken (one
 bit is another). `delay` is in milliseconds; `rate` in KB/s, with frames lost beyond a queue of 64, as a switch has it.
+
+And what firewalls do, without a word: `cut=KB` passes nothing more of a TCP connection that has carried so much,
+`closed=1` no beginning of one that leads to the second end (0: the first; 2: to either), and to a port from
+47000 to 47099.
 """
 
 import ctypes
@@ -74,10 +78,32 @@ class Direction:
         return max(0.0, self.frames[0][0] - time.monotonic()) if self.frames else 1.0
 
 
+class Firewall:
+    """Which frames it drops."""
+
+    def __init__(self, faults):
+        self.cut, self.closed, self.carried = faults.get("cut"), faults.get("closed"), {}
+
+    def drops(self, frame, end):
+        if frame[12:14] != b"\x08\x00" or frame[23] != 6:
+            return False
+        start = 14 + (frame[14] & 15) * 4
+        port = frame[start + 2] << 8 | frame[start + 3]
+        begins = frame[start + 13] & 0x12 == 2 and 47000 <= port < 47100
+        if begins and self.closed in (end, 2):
+            return True
+        if self.cut is None:
+            return False
+        ends = frozenset((frame[26:30] + frame[start : start + 2], frame[30:34] + frame[start + 2 : start + 4]))
+        self.carried[ends] = self.carried.get(ends, 0) + len(frame)
+        return self.carried[ends] > self.cut * 1000
+
+
 def main():
     faults = {name: float(value) for name, value in (word.split("=") for word in sys.argv[3:])}
     ends = [tap(namespace) for namespace in sys.argv[1:3]]
     ways = {ends[0]: Direction(ends[1]), ends[1]: Direction(ends[0])}
+    firewall = Firewall(faults)
     print("ready", flush=True)
     while True:
         wait = min(way.give() for way in ways.values())
@@ -87,6 +113,8 @@ def main():
                     frame = os.read(end, 65536)
                 except BlockingIOError:
                     break
+                if firewall.drops(frame, 1 - ends.index(end)):
+                    continue
                 ways[end].take(frame, faults, lambda name: random.random() * 100 < faults.get(name, 0))
 
 

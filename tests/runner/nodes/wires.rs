@@ -2,6 +2,7 @@
 //! (`wire.py`), as not every kernel has netem.
 
 use super::hosts::{Hosts, Network, namespaces_work};
+use crate::command::Program;
 use crate::directives::Abi;
 use crate::trials::Trial;
 use crate::{Outcome, event, place, programs, trial};
@@ -24,6 +25,9 @@ const WIRES: [(&str, &[&str], bool); 6] = [
     ),
 ];
 
+/// Where `wire.py` lets no connections through; it does not know the managers' own ports.
+const PORTS: &str = "47000-47099";
+
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
@@ -37,6 +41,26 @@ pub fn trials() -> Vec<Trial> {
             trials.push(trial(name, move || traffic(network, faults)));
         }
     }
+    for encrypts in ["0", "1"] {
+        let name = "nodes/a connection whose packets are dropped ends the job";
+        trials.push(trial(
+            format!("{name}, COHORT_NET_ENCRYPT={encrypts}"),
+            move || cut(encrypts),
+        ));
+    }
+    trials.push(trial(
+        "nodes/a receiver that computes is no connection whose packets are dropped".into(),
+        computes,
+    ));
+    for (end, ranks) in [("0", "2"), ("1", "1"), ("1", "2")] {
+        let name =
+            format!("nodes/node {end} takes no connections from outside, {ranks} ranks each");
+        trials.push(trial(name, move || one_direction(end, ranks)));
+    }
+    trials.push(trial(
+        "nodes/no node takes connections from outside".into(),
+        no_direction,
+    ));
     trials
 }
 
@@ -107,4 +131,79 @@ fn traffic(network: Network, faults: &[&str]) -> Outcome {
     let program = programs::compile_as(&name, &source, Abi::Mpi5, &[])?;
     let job = hosts.pip_exec("2")?.arg(program).seconds(120);
     job.run()?.expect_code(0)?.expect_text("passed").map(drop)
+}
+
+/// A job of one rank on each host that sends long messages both ways.
+fn exchange(hosts: &Hosts) -> Result<Program, String> {
+    let source = place::root().join("tests/programs/tools/exchange.c");
+    let program = programs::compile(&source, Abi::Mpi5, &[])?;
+    Ok(hosts
+        .pip_exec("1")?
+        .arg(program)
+        .env("COHORT_NET_TIMEOUT", "3"))
+}
+
+/// Both sides have something that is not acknowledged, and the nodes answer each other elsewhere.
+fn cut(encrypts: &str) -> Outcome {
+    if !wires_work() {
+        return Ok(());
+    }
+    let hosts = Hosts::new(2)?;
+    let _wire = Wire::between(&hosts, &["cut=50000"])?;
+    let job = exchange(&hosts)?.env("COHORT_NET_ENCRYPT", encrypts);
+    let ended = job.seconds(60).run()?.expect_code(1)?;
+    let ended = ended.expect_text("bytes have not been acknowledged for")?;
+    ended
+        .expect_text("10.77.0.1:")?
+        .expect_text("10.77.0.2:")
+        .map(drop)
+}
+
+/// A receiver without room answers the system's questions for as long as it computes.
+fn computes() -> Outcome {
+    if !wires_work() {
+        return Ok(());
+    }
+    let hosts = Hosts::new(2)?;
+    let _wire = Wire::between(&hosts, &[])?;
+    let job = exchange(&hosts)?.env("COHORT_PROGRESS", "none").arg("12");
+    let ended = job.seconds(60).run()?.expect_code(0)?;
+    match ended.says("acknowledged") {
+        true => Err(ended.failure("expected no complaint")),
+        false => ended.expect_text("passed").map(drop),
+    }
+}
+
+/// Connections lead out of a node, and not into it: whoever can calls the other.
+fn one_direction(end: &str, ranks: &str) -> Outcome {
+    if !wires_work() {
+        return Ok(());
+    }
+    let hosts = Hosts::new(2)?;
+    let _wire = Wire::between(&hosts, &[&format!("closed={end}")])?;
+    let program = programs::compile(&programs::source("sendrecv.c"), Abi::Mpi5, &[])?;
+    let job = hosts
+        .pip_exec(ranks)?
+        .arg(program)
+        .env("COHORT_NET_PORTS", PORTS);
+    let ended = job.seconds(60).run()?.expect_code(0)?;
+    ended.expect_text("passed").map(drop)
+}
+
+/// It is said soon, and the job does not wait for ever.
+fn no_direction() -> Outcome {
+    if !wires_work() {
+        return Ok(());
+    }
+    let hosts = Hosts::new(2)?;
+    let _wire = Wire::between(&hosts, &["closed=2"])?;
+    let job = exchange(&hosts)?
+        .env("COHORT_NET_TIMEOUT", "6")
+        .env("COHORT_NET_PORTS", PORTS);
+    let ended = job.seconds(60).run()?.expect_code(1)?;
+    ended
+        .expect_text("still no connection from 10.77.0.")?
+        .expect_text("no connection in 6 s from 10.77.0.")?
+        .expect_text("firewall")
+        .map(drop)
 }

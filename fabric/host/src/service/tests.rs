@@ -4,6 +4,7 @@ use crate::watch::Watch;
 use cohort_base::boot::RankLocation;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
+use std::os::fd::AsRawFd;
 use std::time::Instant;
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -187,15 +188,25 @@ fn ask(stream: &mut TcpStream, cookie: u64) -> bool {
 
 #[test]
 fn strangers_take_little_and_keep_nobody_out() {
-    let (first, _second) = pair(LONG);
+    let other = TcpListener::bind((HERE, 0)).unwrap();
+    let mut first = Node::new(0, LONG);
     let address = first.service.address();
+    first.start([address, other.local_addr().unwrap()]);
     let mut early = TcpStream::connect(address).unwrap();
     assert!(ask(&mut early, first.job.cookie));
     let idle: Vec<TcpStream> = (0..3 * STRANGERS_MAX)
         .map(|_| TcpStream::connect(address).unwrap())
         .collect();
     let mut late = TcpStream::connect(address).unwrap();
-    assert!(ask(&mut late, first.job.cookie) && ask(&mut early, first.job.cookie));
+    assert!(
+        ask(&mut early, first.job.cookie),
+        "no stranger pushes it out"
+    );
+    assert!(ask(&mut late, first.job.cookie));
+    assert!(
+        !ask(&mut early, first.job.cookie),
+        "a node has one connection"
+    );
     let mut wrong = TcpStream::connect(address).unwrap();
     assert!(!ask(&mut wrong, first.job.cookie + 1));
     let mut rubbish = TcpStream::connect(address).unwrap();
@@ -207,4 +218,68 @@ fn strangers_take_little_and_keep_nobody_out() {
         assert!(!matches!(stream.read(&mut [0]), Ok(1..)));
     }
     assert_eq!(first.service.next_dead(), None);
+}
+
+#[test]
+fn who_asks_lives_though_it_cannot_be_asked() {
+    // Its system answers no connection: the queue of a listener that takes nobody is full.
+    let timeout = Duration::from_millis(600);
+    let mut node = Node::new(0, timeout);
+    let deaf = TcpListener::bind((HERE, 0)).unwrap();
+    // SAFETY: an open socket.
+    unsafe { libc::listen(deaf.as_raw_fd(), 0) };
+    let full: Vec<_> = (0..3)
+        .map(|_| TcpStream::connect_timeout(&deaf.local_addr().unwrap(), timeout / 4))
+        .collect();
+    node.start([node.service.address(), deaf.local_addr().unwrap()]);
+    assert_eq!(node.dead(3 * timeout), None, "never reached");
+    let mut asks = TcpStream::connect(node.service.address()).unwrap();
+    let end = Instant::now() + 3 * timeout;
+    while Instant::now() < end {
+        assert!(ask(&mut asks, node.job.cookie));
+        std::thread::sleep(timeout / 6);
+    }
+    assert_eq!(node.service.next_dead(), None);
+    // It stops.
+    let dead = node.dead(LONG).unwrap();
+    assert_eq!((dead.node, dead.code), (1, libc::ETIMEDOUT));
+    drop(full);
+}
+
+#[test]
+fn a_thousand_nodes_call_one_at_the_same_time() {
+    const NODES: u32 = 1000;
+    let home = |node| RankLocation {
+        node,
+        local_rank: 0,
+    };
+    let mut root = Node::new(0, LONG);
+    root.job = Arc::new(Job::new(0, [3, 4], LONG, (0..NODES).map(home).collect()));
+    let address = root.service.address();
+    let addresses = vec![address; NODES as usize];
+    let (job, waker) = (Arc::clone(&root.job), root.watch.waker());
+    root.service.start(job, waker, addresses).unwrap();
+    let call = |node| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let question = Message {
+            kind: Kind::Ask,
+            from: node,
+            to: 0,
+            number: 5,
+        };
+        let question = question.bytes(root.job.cookie);
+        stream.write_all(&question).unwrap();
+        (stream, question)
+    };
+    let mut callers: Vec<_> = (1..NODES).map(call).collect();
+    // Twice: nobody was pushed out by those that came later.
+    for round in 0..2 {
+        for (stream, question) in &mut callers {
+            if round == 1 {
+                stream.write_all(&*question).unwrap();
+            }
+            stream.set_read_timeout(Some(LONG)).unwrap();
+            stream.read_exact(&mut [0; LENGTH]).unwrap();
+        }
+    }
 }

@@ -4,7 +4,7 @@ use super::line::{FLAGS, Line};
 use super::message::{Kind, Message};
 use super::pulse::{Patience, Pulse, Verdict};
 use super::roster::{Roster, WINDOW};
-use super::{GUESTS_MAX, STRANGER_TIME, STRANGERS_MAX, Shared};
+use super::{GUARANTEED, STRANGER_TIME, STRANGERS_MAX, Shared};
 use crate::job::Job;
 use crate::watch::Waker;
 use cohort_fabric::WorldRank;
@@ -48,6 +48,10 @@ struct Watched {
     is_kept: bool,
     /// Whether it is the next of the ring: its death is this node's to report.
     is_next: bool,
+    /// Its system has taken a connection.
+    is_reached: bool,
+    /// It was said that its system takes none.
+    is_told: bool,
 }
 
 /// What the thread has.
@@ -125,8 +129,13 @@ impl Worker {
         self.leave();
     }
 
-    /// Tells who asks this node that its silence will mean nothing.
+    /// Tells who asks this node, and whom it asks, that its silence will mean nothing.
     fn leave(&self) {
+        for (&node, watched) in &self.watched {
+            if let Some(line) = &watched.line {
+                let _ = line.send(&self.message(Kind::Leaving, node, 0));
+            }
+        }
         for guest in &self.guests {
             if let Some(node) = guest.node {
                 // Who is gone need not know.
@@ -225,18 +234,20 @@ impl Worker {
         if line.is_connecting()? {
             return Ok(());
         }
+        watched.is_reached = true;
         line.send(&self.message(Kind::Ask, node, self.questions))
     }
 
     /// Reports nodes that are dead.
     fn judge(&mut self, now: Instant) {
         let verdict = |(&node, watched): (&u32, &Watched)| {
-            let is_missed = self.misses_all || watched.pulse.is_met();
+            let is_missed = watched.pulse.is_met() || self.misses_all && watched.is_reached;
             let verdict = watched.pulse.verdict(now, self.patience(watched))?;
             let verdict = is_missed.then_some(verdict)?;
             Some((node, verdict))
         };
         let dead: Vec<(u32, Verdict)> = self.watched.iter().filter_map(verdict).collect();
+        self.tell_unreached(now);
         for (node, Verdict { code, silent }) in dead {
             self.forget(node);
             for (rank, home) in self.job.homes.iter().enumerate() {
@@ -247,6 +258,27 @@ impl Worker {
             self.waker.interrupt();
             let silent = silent.as_millis() as u64;
             self.shared.report(DeadNode { node, code, silent });
+        }
+    }
+
+    /// Says of which nodes nobody would notice the silence here. Messages may reach them all the same, and their own
+    /// questions say that they live.
+    fn tell_unreached(&mut self, now: Instant) {
+        if !self.misses_all {
+            return;
+        }
+        let own = self.job.node;
+        for (node, watched) in &mut self.watched {
+            let is_met = watched.is_reached || watched.pulse.is_met();
+            let is_silent = watched.pulse.verdict(now, self.patience).is_some();
+            if is_silent && !is_met && !std::mem::replace(&mut watched.is_told, true) {
+                let address = self.addresses[*node as usize];
+                eprintln!(
+                    "cohort: node {own} cannot ask node {node} at {address} whether it lives, perhaps because a \
+                     firewall between them lets no connection through (COHORT_NET_PORTS): node {own} \
+                     will not notice if it stops"
+                );
+            }
         }
     }
 
@@ -264,6 +296,7 @@ impl Worker {
         let strangers = self.guests.iter().filter(|guest| guest.node.is_none());
         let ends = strangers.map(|guest| guest.since + STRANGER_TIME);
         let times = watched.chain(ends).chain([self.rotate]);
+        let times = times.chain(self.full_until());
         // What is due has been done.
         let times = times.filter(|&time| time > now);
         times.min().unwrap_or(now + self.patience.period)
@@ -275,9 +308,13 @@ impl Worker {
             .watched
             .values()
             .filter_map(|watched| watched.line.as_ref());
+        let listens = match self.full_until() {
+            None => PollFlags::IN,
+            Some(_) => PollFlags::empty(),
+        };
         let mut entries = vec![
             PollFd::new(&self.shared.bell, PollFlags::IN),
-            PollFd::new(&self.listener, PollFlags::IN),
+            PollFd::new(&self.listener, listens),
         ];
         entries.extend(self.guests.iter().map(|guest| guest.line.entry()));
         entries.extend(lines.map(Line::entry));
@@ -306,16 +343,41 @@ impl Worker {
         for node in nodes {
             self.hear(node, now);
         }
-        let mut kept = Vec::with_capacity(self.guests.len());
-        for (mut guest, &ready) in std::mem::take(&mut self.guests).into_iter().zip(guests) {
-            if !ready || self.answer(&mut guest).is_ok() {
+        self.hear_guests(guests, now);
+        if rest[0] {
+            self.accept(now);
+        }
+    }
+
+    /// Answers guests. Who asks lives, also if this node cannot ask it: a firewall may let through one direction only.
+    fn hear_guests(&mut self, ready: &[bool], now: Instant) {
+        let mut kept: Vec<Guest> = Vec::with_capacity(self.guests.len());
+        for (mut guest, &ready) in std::mem::take(&mut self.guests).into_iter().zip(ready) {
+            let was_known = guest.node.is_some();
+            let answered = match ready {
+                true => self.answer(&mut guest),
+                false => Ok(true),
+            };
+            if let (Some(node), true) = (guest.node, ready) {
+                match answered {
+                    Ok(true) => {
+                        if let Some(watched) = self.watched.get_mut(&node) {
+                            watched.pulse.answer(now);
+                        }
+                    }
+                    Ok(false) => self.forget(node),
+                    Err(_) => {}
+                }
+                if !was_known {
+                    // Whatever it had before is lost.
+                    kept.retain(|other| other.node != Some(node));
+                }
+            }
+            if answered == Ok(true) {
                 kept.push(guest);
             }
         }
         self.guests = kept;
-        if rest[0] {
-            self.accept(now);
-        }
     }
 
     /// Takes in what a watched node says.
@@ -350,6 +412,7 @@ impl Worker {
         if line.is_connecting()? {
             return Ok(true);
         }
+        watched.is_reached = true;
         if was_connecting && let Some(number) = watched.asked {
             line.send(&self.message(Kind::Ask, node, number))?;
         }
@@ -373,46 +436,61 @@ impl Worker {
         Ok(true)
     }
 
-    /// Answers a guest.
-    fn answer(&self, guest: &mut Guest) -> Result<(), Errno> {
+    /// Answers a guest; false if its node takes leave.
+    fn answer(&self, guest: &mut Guest) -> Result<bool, Errno> {
         while let Some(bytes) = guest.line.receive()? {
             let message = Message::read(&bytes, self.job.cookie).ok_or(Errno::PROTO)?;
             let is_ours = message.to == self.job.node
-                && message.kind == Kind::Ask
+                && matches!(message.kind, Kind::Ask | Kind::Leaving)
                 && (message.from as usize) < self.addresses.len();
             if !is_ours {
                 return Err(Errno::PROTO);
             }
             guest.node = Some(message.from);
+            if message.kind == Kind::Leaving {
+                return Ok(false);
+            }
             let answer = self.message(Kind::Answer, message.from, message.number);
             guest.line.send(&answer)?;
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Takes in new connections; the oldest ones make room.
+    /// The oldest stranger, if there are as many as there may be.
+    fn oldest_of_full(&self) -> Option<usize> {
+        let is_stranger = |guest: &Guest| guest.node.is_none();
+        let count = self.guests.iter().filter(|guest| is_stranger(guest));
+        let is_full = count.count() >= STRANGERS_MAX;
+        let oldest = self.guests.iter().position(is_stranger);
+        oldest.filter(|_| is_full)
+    }
+
+    /// Until when nobody else may come: strangers have their time, and then the oldest goes.
+    fn full_until(&self) -> Option<Instant> {
+        let until = self.guests[self.oldest_of_full()?].since + GUARANTEED;
+        (Instant::now() < until).then_some(until)
+    }
+
+    /// Takes in new connections; the oldest strangers make room.
     fn accept(&mut self, now: Instant) {
         for _ in 0..ACCEPTS {
+            if self.full_until().is_some() {
+                return;
+            }
             let socket = match accept_with(&self.listener, FLAGS) {
                 Ok(socket) => socket,
                 Err(Errno::MFILE | Errno::NFILE) => {
-                    // The oldest one's descriptor is for the next. Without any, there may be one soon.
-                    match self.guests.is_empty() {
-                        true => std::thread::sleep(SHORTAGE),
-                        false => drop(self.guests.remove(0)),
+                    // The oldest stranger's descriptor is for the next. Without any, there may be one soon.
+                    match self.guests.iter().position(|guest| guest.node.is_none()) {
+                        None => std::thread::sleep(SHORTAGE),
+                        Some(oldest) => drop(self.guests.remove(oldest)),
                     }
                     return;
                 }
                 Err(_) => return,
             };
-            let is_stranger = |guest: &Guest| guest.node.is_none();
-            let strangers = self.guests.iter().filter(|guest| is_stranger(guest));
-            let leaves = match strangers.count() >= STRANGERS_MAX {
-                true => self.guests.iter().position(is_stranger),
-                false => (self.guests.len() >= GUESTS_MAX).then_some(0),
-            };
-            if let Some(index) = leaves {
-                self.guests.remove(index);
+            if let Some(oldest) = self.oldest_of_full() {
+                self.guests.remove(oldest);
             }
             self.guests.push(Guest {
                 line: Line::accepted(socket),
@@ -431,6 +509,8 @@ impl Watched {
             asked: None,
             is_kept: false,
             is_next: false,
+            is_reached: false,
+            is_told: false,
         }
     }
 }

@@ -1,33 +1,42 @@
 //! How two nodes come by a connection.
 //!
 //! Either may connect; the other proves it and is proven by it ([`cohort_proof`]), and then says with one
-//! byte whether the connection is taken. Two nodes that connect at the same time would have two: so a node that is
-//! connecting itself refuses the other's as *crossed* if its own number is the lower one, and otherwise gives its
-//! own up.
+//! byte whether the connection is taken. Two nodes that connect at the same time would have two: so a node whose own
+//! attempt is *established*, which means that the other system has answered, refuses the other's as *crossed* if its
+//! own number is the lower one, and otherwise gives its own up.
 //!
-//! | own attempt under way | connected | the other's number is | the other's connection is |
+//! | own attempt established | connected | the other's number is | the other's connection is |
 //! |---|---|---|---|
-//! | no | no | | taken |
+//! | no | no | | taken, an own attempt is given up |
 //! | yes | no | lower | taken, the own attempt is given up |
 //! | yes | no | higher | crossed |
 //! | | yes | | crossed |
 //!
-//! So at most one is taken. If both connect, that of the lower node stays: nobody refuses it, since the higher node
-//! takes it unless it is connected, and then by this very rule with the lower one. Who was told that it crossed waits
-//! for the other's; an attempt that fails is made again until the time of `COHORT_NET_TIMEOUT` is over.
+//! So at most one is taken: nobody proves an attempt before it is established, so one that is given up before has not
+//! been taken by the other. If both are established, that of the lower node stays: nobody refuses it, since the higher
+//! node takes it unless it is connected, and then by this very rule with the lower one. Who was told that it crossed
+//! waits for the other's; an attempt that fails is made again until the time of `COHORT_NET_TIMEOUT` is over. A
+//! firewall that drops what comes from outside leaves one of the two directions, and that is enough. [`complaint`] has
+//! what is said where none works.
 //!
 //! # Strangers
-//! A listener holds at most [`STRANGERS_MAX`] connections that are not proven, for at most [`PROOF_TIME`], and reads no
-//! more than the words of the proof. One more takes the place of the oldest; a node that was pushed out so tries again.
+//! A node holds at most [`STRANGERS_MAX`] connections that are not proven, for at most [`PROOF_TIME`], and reads no
+//! more than the words of the proof. One more takes the place of the oldest, if that has had [`GUARANTEED`]; until then
+//! it waits in the system's queue. A node of the job says its words at once, so a thousand that call one at
+//! the same time
+//! come one after the other. One that was pushed out all the same tries again. What is proven nobody pushes out.
+
+mod complaint;
+mod talk;
 
 use super::{new_socket, set_up};
-use crate::cipher::{Cipher, record_length};
+use crate::cipher::Cipher;
 use crate::pairs::{self, Pair, Place};
 use crate::shared::Shared;
 use crate::{last_code, random};
 use cohort_fabric_host::endpoint::RejectedPackets;
 use cohort_fabric_host::{address, packet};
-use cohort_proof::{Handshake, Nonce, Purpose, Secret, Side};
+use cohort_proof::{Handshake, Nonce, Purpose, Secret};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -42,6 +51,9 @@ const STRANGERS_MAX: usize = 64;
 
 /// How long a proof may take.
 const PROOF_TIME: Duration = Duration::from_secs(5);
+
+/// How long a connection is kept even if others wait.
+const GUARANTEED: Duration = Duration::from_millis(20);
 
 /// Pauses between attempts to connect: the first, and the longest.
 const RETRY_MIN: Duration = Duration::from_millis(10);
@@ -62,7 +74,10 @@ type Way = (u32, u32);
 struct Meeting {
     socket: OwnedFd,
     handshake: Handshake,
+    since: Instant,
     deadline: Instant,
+    /// The other system has answered.
+    is_established: bool,
     /// Where it leads, if this node has begun it.
     to: Option<Way>,
     /// What it says after the proof is encrypted; none before the proof, or at all.
@@ -91,6 +106,8 @@ struct Attempt {
     /// When to connect; none while a meeting is under way.
     next: Option<Instant>,
     code: i32,
+    /// It was said that nothing comes of it.
+    is_told: bool,
 }
 
 /// All that is on its way to be a connection.
@@ -150,7 +167,7 @@ impl Meetings {
 
     /// What to wait for: the listeners, then each meeting.
     pub fn descriptors(&self) -> impl Iterator<Item = (BorrowedFd<'_>, i16)> {
-        let listens = match self.rests_until {
+        let listens = match self.rests_until.or_else(|| self.full_until()) {
             None => libc::POLLIN,
             Some(_) => 0,
         };
@@ -168,7 +185,9 @@ impl Meetings {
     pub fn time_left(&self) -> Option<Duration> {
         let deadlines = self.meetings.iter().map(|meeting| meeting.deadline);
         let attempts = self.attempts.values().filter_map(|attempt| attempt.next);
-        let first = deadlines.chain(attempts).chain(self.rests_until).min()?;
+        let rests = self.rests_until.into_iter().chain(self.full_until());
+        let times = deadlines.chain(attempts).chain(rests);
+        let first = times.chain(self.complains_at()).min()?;
         Some(first.saturating_duration_since(Instant::now()))
     }
 
@@ -179,6 +198,13 @@ impl Meetings {
         let all = std::mem::take(&mut self.meetings);
         for (index, mut meeting) in all.into_iter().enumerate() {
             let is_ready = meetings.get(index).copied().unwrap_or(false);
+            if meeting
+                .to
+                .is_some_and(|way| !self.attempts.contains_key(&way))
+            {
+                // The other's connection was taken meanwhile.
+                continue;
+            }
             let step = match is_ready {
                 true => meeting.go_on(self.shared.encrypts),
                 false => Step::Waits,
@@ -197,6 +223,7 @@ impl Meetings {
                 self.accept(index);
             }
         }
+        self.complain_in_time(now);
         self.try_again(now);
     }
 
@@ -236,8 +263,8 @@ impl Meetings {
         let is_known = (rail as usize) < self.shared.rails.len()
             && (node as usize) < self.addresses.len()
             && node != own;
-        let attempt = self.attempts.get(&way);
-        let is_connecting = attempt.is_some_and(|attempt| attempt.next.is_none());
+        let mut meetings = self.meetings.iter();
+        let is_connecting = meetings.any(|it| it.to == Some(way) && it.is_established);
         let is_taken = is_known
             && self.shared.node.job.node_death(node).is_none()
             && !self.shared.is_connected(way)
@@ -256,6 +283,9 @@ impl Meetings {
     fn accept(&mut self, listener: usize) {
         // A bound for one turn; the rest waits in the system's queue.
         for _ in 0..STRANGERS_MAX {
+            if !self.make_room() {
+                return;
+            }
             let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
             let none = std::ptr::null_mut();
             // SAFETY: the address is not asked for.
@@ -277,11 +307,13 @@ impl Meetings {
             let Ok(nonce) = nonce() else { return };
             let own = self.shared.node.job.node;
             let handshake = Handshake::accept(self.secret.clone(), SERVICE, own, nonce);
-            self.make_room();
+            let now = Instant::now();
             self.meetings.push(Meeting {
                 socket,
                 handshake,
-                deadline: Instant::now() + PROOF_TIME,
+                since: now,
+                deadline: now + PROOF_TIME,
+                is_established: true,
                 to: None,
                 cipher: None,
                 verdict: Vec::new(),
@@ -289,15 +321,30 @@ impl Meetings {
         }
     }
 
-    /// Gives up the oldest stranger if there are too many.
-    fn make_room(&mut self) {
+    /// Whether one more stranger may come; the oldest goes for that if it has had its time.
+    fn make_room(&mut self) -> bool {
+        match self.oldest_of_full() {
+            None => true,
+            Some(oldest) if Instant::now() >= self.meetings[oldest].since + GUARANTEED => {
+                self.meetings.remove(oldest);
+                true
+            }
+            Some(_) => false,
+        }
+    }
+
+    /// The oldest stranger, if there are as many as there may be.
+    fn oldest_of_full(&self) -> Option<usize> {
         let is_stranger = |meeting: &Meeting| meeting.to.is_none();
         let count = self.meetings.iter().filter(|one| is_stranger(one)).count();
-        if count >= STRANGERS_MAX
-            && let Some(oldest) = self.meetings.iter().position(is_stranger)
-        {
-            self.meetings.remove(oldest);
-        }
+        let oldest = self.meetings.iter().position(is_stranger);
+        oldest.filter(|_| count >= STRANGERS_MAX)
+    }
+
+    /// Until when nobody else may come.
+    fn full_until(&self) -> Option<Instant> {
+        let until = self.meetings[self.oldest_of_full()?].since + GUARANTEED;
+        (Instant::now() < until).then_some(until)
     }
 
     /// Begins to connect with the nodes that packets wait for.
@@ -317,7 +364,8 @@ impl Meetings {
                     pause: RETRY_MIN,
                     count: 0,
                     next: Some(now),
-                    code: 0,
+                    code: libc::ETIMEDOUT,
+                    is_told: false,
                 };
                 self.attempts
                     .entry((rail as u32, node))
@@ -351,9 +399,12 @@ impl Meetings {
             return;
         };
         let now = Instant::now();
-        attempt.code = code;
+        if code != IS_CROSSED {
+            attempt.code = code;
+        }
         if now - attempt.since > self.shared.node.job.timeout {
             let code = attempt.code;
+            self.give_up(way);
             self.attempts.remove(&way);
             self.shared.node.lose(way.1, code);
             self.shared.interrupt(self.shared.processes.root());
@@ -366,25 +417,6 @@ impl Meetings {
             attempt.count += 1;
             self.complain(way, count, code);
         }
-    }
-
-    /// Says once that a pair of addresses does not join two nodes, if there is another.
-    #[cold]
-    fn complain(&mut self, way: Way, count: u32, code: i32) {
-        let (failed, next) = (self.pair(way, count), self.pair(way, count + 1));
-        let (Some((Some(from), to)), false) = (failed, self.has_complained || failed == next)
-        else {
-            return;
-        };
-        self.has_complained = true;
-        let error = std::io::Error::from_raw_os_error(code);
-        eprintln!(
-            "cohort: node {}: no connection from {from} to {} of node {} ({error}); rails take others, and \
-             COHORT_NET_INTERFACE chooses one",
-            self.shared.node.job.node,
-            to.ip(),
-            way.1
-        );
     }
 
     /// The addresses that an attempt joins.
@@ -436,111 +468,17 @@ impl Meetings {
             to: node,
             lane: rail,
         };
+        let now = Instant::now();
         Ok(Meeting {
             socket,
             handshake: Handshake::connect(self.secret.clone(), purpose, nonce()?),
-            deadline: Instant::now() + time,
+            since: now,
+            deadline: now + time,
+            is_established: false,
             to: Some(way),
             cipher: None,
             verdict: Vec::new(),
         })
-    }
-}
-
-impl Meeting {
-    /// Moves it on as far as it goes.
-    fn go_on(&mut self, encrypts: bool) -> Step {
-        loop {
-            let output = self.handshake.output();
-            if !output.is_empty() {
-                match rustix::net::send(&self.socket, output, rustix::net::SendFlags::NOSIGNAL) {
-                    Ok(sent) => self.handshake.sent(sent),
-                    Err(code) => return waits_or_over(code),
-                }
-                continue;
-            }
-            let wanted = self.handshake.wanted();
-            if wanted == 0 {
-                return self.proven(encrypts);
-            }
-            let mut bytes = [0; 256];
-            let room = wanted.min(bytes.len());
-            match rustix::io::read(&self.socket, &mut bytes[..room]) {
-                Ok(0) => return Step::Over(libc::ECONNRESET),
-                Ok(count) => {
-                    if self.handshake.receive(&bytes[..count]).is_err() {
-                        return Step::Over(libc::EPROTO);
-                    }
-                }
-                Err(code) => return waits_or_over(code),
-            }
-        }
-    }
-
-    /// Nothing is left to prove.
-    fn proven(&mut self, encrypts: bool) -> Step {
-        let Some(proven) = self.handshake.proven() else {
-            return Step::Over(libc::EPROTO);
-        };
-        if encrypts && self.cipher.is_none() {
-            let side = match self.to {
-                Some(_) => Side::Initiator,
-                None => Side::Acceptor,
-            };
-            self.cipher = Some(Box::new(Cipher::new(&proven.keys, side)));
-        }
-        match self.to {
-            Some(way) => self.hear(way),
-            None => Step::Asked((proven.purpose.lane, proven.purpose.from)),
-        }
-    }
-
-    /// Says the last word. False if the connection takes it no more.
-    fn say(&mut self, verdict: u8) -> bool {
-        let verdict = [verdict];
-        // So little fits into the buffer of a fresh connection.
-        let is_written = |bytes: &[u8]| rustix::io::write(&self.socket, bytes) == Ok(bytes.len());
-        let Some(cipher) = &mut self.cipher else {
-            return is_written(&verdict);
-        };
-        cipher.sealer.seal(std::iter::once(&verdict[..]));
-        let is_said = is_written(cipher.sealer.unsent());
-        cipher.sealer.clear();
-        is_said
-    }
-
-    /// Hears the other's last word.
-    fn hear(&mut self, way: Way) -> Step {
-        let length = match self.cipher {
-            Some(_) => record_length(1),
-            None => 1,
-        };
-        let mut bytes = [0; record_length(1)];
-        let missing = length - self.verdict.len();
-        match rustix::io::read(&self.socket, &mut bytes[..missing]) {
-            Ok(0) => return Step::Over(libc::ECONNRESET),
-            Ok(count) => self.verdict.extend_from_slice(&bytes[..count]),
-            Err(code) => return waits_or_over(code),
-        }
-        if self.verdict.len() < length {
-            return Step::Waits;
-        }
-        let is_genuine = match &mut self.cipher {
-            Some(cipher) => cipher.opener.open(&mut self.verdict) == Ok(1),
-            None => true,
-        };
-        match is_genuine {
-            true => Step::Told(way, self.verdict[0] == TAKEN),
-            false => Step::Over(libc::EPROTO),
-        }
-    }
-}
-
-fn waits_or_over(code: rustix::io::Errno) -> Step {
-    use rustix::io::Errno;
-    match code {
-        Errno::AGAIN | Errno::INTR | Errno::NOTCONN => Step::Waits,
-        code => Step::Over(code.raw_os_error()),
     }
 }
 

@@ -125,3 +125,25 @@ pub struct SignalIntervals {
     /// `COHORT_SIGNAL_MAX_TURNS`: turns after the latest receive; 0 is no limit.
     pub max_turns: u32,
 }
+
+/// How far from itself a worker looks for victims (`COHORT_STEAL_LOCALITY`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Locality {
+    /// Ranks bound to the same physical core.
+    Core,
+    /// Ranks that share the last-level cache.
+    L3,
+    /// Ranks of the same NUMA node.
+    Numa,
+    /// Every rank of the node, nearer ones first.
+    Machine,
+}
+
+/// Order in which a worker tries a victim's tasks (`COHORT_STEAL_PRIORITY`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Priority {
+    /// Network before shared memory: the cheaper task first.
+    NetShm,
+    /// Shared memory before network.
+    ShmNet,
+}
