@@ -371,16 +371,28 @@ mod tests {
             stream.set_nonblocking(true).expect("a socket");
             let guest = server.admit(0, pid, 1).expect("the place is free");
             guest.speaks_through(stream);
-            assert_eq!(server.admit(0, pid + 1).err(), Some(pid), "has not spoken");
+            assert_eq!(
+                server.admit(0, pid + 1, 1).err(),
+                Some(pid),
+                "has not spoken"
+            );
             let mut client = &end;
             let mut say = |text: &str, server: &mut Server| {
                 client.write_all(text.as_bytes()).expect("room");
                 server.serve(None).expect("PMI");
             };
             say("cmd=init pmi_version=1 pmi_subversion=1\n", &mut server);
-            assert_eq!(server.admit(0, pid + 1).err(), Some(pid), "is within MPI");
+            assert_eq!(
+                server.admit(0, pid + 1, 1).err(),
+                Some(pid),
+                "is within MPI"
+            );
             say("cmd=finalize\n", &mut server);
-            assert_eq!(server.admit(0, pid + 1).err(), Some(pid), "has not ended");
+            assert_eq!(
+                server.admit(0, pid + 1, 1).err(),
+                Some(pid),
+                "has not ended"
+            );
         }
     }
 

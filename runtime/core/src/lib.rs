@@ -73,6 +73,7 @@ pub mod subsystem;
 pub mod threads;
 #[cfg(not(loom))]
 pub mod turn;
+#[cfg(not(loom))]
 pub mod wait;
 #[cfg(not(loom))]
 mod work;
