@@ -23,7 +23,7 @@ use core::ffi::{c_char, c_void};
 pub const MAGIC: u64 = 0x3151_4552_4843_4f43;
 
 /// Raised whenever the layout of the records changes.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// File name of the network library (crate `cohort-network`), which lies beside the node image.
 pub const LIBRARY: &str = "libcohort_network.so";
@@ -74,6 +74,8 @@ pub struct Request {
     /// Name of the network interface to use, or an address of it (`COHORT_NET_INTERFACE`), or NULL or
     /// `auto` for the provider's choice.
     pub interface: *const c_char,
+    /// Congestion control of TCP's connections (`COHORT_NET_CONGESTION`), or NULL or `auto` for the transport's choice.
+    pub congestion: *const c_char,
     /// First and last port that may listen (`COHORT_NET_PORTS`); zeros for any.
     pub ports: [u16; 2],
     /// Connections between two nodes, for transports that share them (`COHORT_NET_RAILS`).

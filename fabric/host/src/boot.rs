@@ -87,6 +87,7 @@ unsafe fn try_to_open(
             Wanted {
                 provider: optional(request.provider),
                 interface: optional(request.interface),
+                congestion: optional(request.congestion),
                 ports: Ports::between(request.ports),
                 encrypts: request.encrypt != 0,
                 rails: request.rails.max(1) as usize,
@@ -100,6 +101,7 @@ unsafe fn try_to_open(
     let setup = Setup {
         job: &job,
         own_ranks: &own_ranks,
+        congestion: wanted.congestion.as_deref(),
         ports: wanted.ports,
         rails: wanted.rails,
         endpoints: NonZeroUsize::new(request.endpoints as usize),

@@ -16,6 +16,8 @@ pub struct Wanted {
     pub provider: Option<String>,
     /// The interface, by its name or an address of it (`COHORT_NET_INTERFACE`).
     pub interface: Option<String>,
+    /// Congestion control of TCP's connections (`COHORT_NET_CONGESTION`).
+    pub congestion: Option<String>,
     /// The ports that may listen (`COHORT_NET_PORTS`).
     pub ports: Ports,
     /// Whether what travels between nodes is encrypted (`COHORT_NET_ENCRYPT`).
@@ -31,6 +33,8 @@ pub struct Setup<'a> {
     pub job: &'a Arc<Job>,
     /// World ranks of this node, in the order of their local ranks.
     pub own_ranks: &'a [WorldRank],
+    /// Congestion control that the user wants, for transports that have connections of TCP: `system`, or its name.
+    pub congestion: Option<&'a str>,
     /// The ports that may listen.
     pub ports: Ports,
     /// Connections between two nodes (`COHORT_NET_RAILS`), for transports that share them.

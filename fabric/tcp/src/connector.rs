@@ -7,12 +7,12 @@
 //!
 //! All sockets are opened here, by the root, and closed here; others use copies.
 
-mod congestion;
 mod meeting;
 mod silence;
 
 use crate::caller::Caller;
 use crate::cipher::Cipher;
+use crate::congestion::Congestion;
 use crate::interface::Interfaces;
 use crate::rail::{Held, Rail};
 use crate::shared::Shared;
@@ -69,7 +69,7 @@ impl Connector {
             addresses.push(listener.local_addr().map_err(failed)?);
             // SAFETY: open, and nobody else's from now on.
             let socket = unsafe { OwnedFd::from_raw_fd(listener.into_raw_fd()) };
-            congestion::send_unpaced(socket.as_fd());
+            shared.congestion.set(socket.as_fd());
             let place = interface.place();
             listeners.push(Listener { socket, place });
         }
@@ -294,13 +294,13 @@ fn report_shortage(process: i32) {
 }
 
 /// A socket for connections; none if there is none to be had.
-fn new_socket(family: c_int) -> Option<OwnedFd> {
+fn new_socket(family: c_int, congestion: &Congestion) -> Option<OwnedFd> {
     let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
     // SAFETY: no condition; a new descriptor.
     unsafe {
         let socket = libc::socket(family, kind, 0);
         let socket = (socket >= 0).then(|| OwnedFd::from_raw_fd(socket))?;
-        congestion::send_unpaced(socket.as_fd());
+        congestion.set(socket.as_fd());
         Some(socket)
     }
 }

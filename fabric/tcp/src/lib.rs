@@ -12,10 +12,12 @@
 //! | `shared` | what ranks' tasks and the connector share |
 //! | `caller` | who makes a call, and how it uses the sockets |
 //! | `connector` | the root's thread that makes connections |
+//! | `congestion` | which congestion control connections have |
 //! | `interface`, `pairs` | which addresses of this host are used, and which of another node they reach |
 
 mod caller;
 mod cipher;
+mod congestion;
 mod connector;
 mod frame;
 pub mod interface;

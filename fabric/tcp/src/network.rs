@@ -1,6 +1,7 @@
 //! The node's network over TCP, as the engine sees it.
 
 use crate::caller::{Caller, Requests};
+use crate::congestion::Congestion;
 use crate::connector::Connector;
 use crate::interface::Interfaces;
 use crate::node::Node;
@@ -56,6 +57,7 @@ impl TcpNetwork {
     /// A text that says which step failed and why.
     pub fn open(interfaces: &Interfaces, setup: &Setup<'_>) -> Result<Self, String> {
         let rails = setup.rails;
+        let congestion = Congestion::wanted(setup.congestion)?;
         let failed = |what: &str, code: i32| {
             let error = std::io::Error::from_raw_os_error(code);
             format!("cannot {what}: {error}")
@@ -92,6 +94,7 @@ impl TcpNetwork {
             bell,
             requests: Requests::default(),
             defers: setup.defers,
+            congestion,
             encrypts: setup.encrypts,
         });
         let connector = Connector::open(interfaces, Arc::clone(&shared))?;

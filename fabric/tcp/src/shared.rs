@@ -1,6 +1,7 @@
 //! What ranks' tasks and the connector share.
 
 use crate::caller::{Caller, Requests};
+use crate::congestion::Congestion;
 use crate::node::Node;
 use crate::rail::Rail;
 use cohort_fabric::{LocalRank, WorldRank};
@@ -28,6 +29,8 @@ pub struct Shared {
     pub requests: Requests,
     /// What thieves have for the system is left to the connector.
     pub defers: bool,
+    /// Congestion control of connections.
+    pub congestion: Congestion,
     /// Connections are encrypted.
     pub encrypts: bool,
 }

@@ -19,6 +19,8 @@ pub struct NetworkSettings {
     pub provider: Option<CString>,
     /// `COHORT_NET_INTERFACE`.
     pub interface: Option<CString>,
+    /// `COHORT_NET_CONGESTION`.
+    pub congestion: Option<CString>,
     /// `COHORT_NET_NOTIFY=defer`.
     pub defer: bool,
     /// `COHORT_NET_TIMEOUT`, seconds.
@@ -43,6 +45,7 @@ impl NetworkSettings {
         Self {
             provider: text("COHORT_NET_PROVIDER"),
             interface: text("COHORT_NET_INTERFACE"),
+            congestion: text(network::CONGESTION),
             defer: variable("COHORT_NET_NOTIFY").as_deref() == Some("defer"),
             timeout: variable(network::TIMEOUT)
                 .and_then(|value| network::timeout(&value))
@@ -110,6 +113,7 @@ impl Network {
             homes: world.homes.as_ptr(),
             provider: text(&settings.provider),
             interface: text(&settings.interface),
+            congestion: text(&settings.congestion),
             ports: settings.ports,
             rails: settings.rails,
             encrypt: settings.encrypt.into(),

@@ -254,6 +254,7 @@ pub static TABLE: &[Row] = &[
                 .map(|n| s.net_eager_max = n)
         },
     },
+    network::CONGESTION_ROW,
     network::ENCRYPT_ROW,
     network::ENDPOINTS_ROW,
     network::INTERFACE_ROW,

@@ -1,4 +1,4 @@
-//! Where the nodes of a job listen: ports and interfaces.
+//! Where the nodes of a job listen, ports and interfaces, and how their connections share a link.
 
 use super::hosts::{Hosts, Network, namespaces_work};
 use crate::directives::Abi;
@@ -8,7 +8,10 @@ use std::path::PathBuf;
 
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
-    let mut trials = vec![trial("nodes/ports that are all in use".into(), used_ports)];
+    let mut trials = vec![
+        trial("nodes/ports that are all in use".into(), used_ports),
+        trial("nodes/congestion control is chosen".into(), congestion),
+    ];
     for network in [Network::Default, Network::Libfabric] {
         let name = format!("nodes/a bridge for containers{}", network.suffix());
         trials.push(trial(name, move || bridge_for_containers(network)));
@@ -52,6 +55,23 @@ fn used_ports() -> Outcome {
     }
     let text = "all ports of COHORT_NET_PORTS=45100-45109 are in use";
     ended.expect_text(text).map(drop)
+}
+
+/// What the system has is taken, and what it has not is refused with what there is.
+fn congestion() -> Outcome {
+    let hosts = Hosts::new(2)?;
+    let ring = programs::compile_as("nodes-ring", &programs::source("ring.c"), Abi::Mpi5, &[])?;
+    for name in ["reno", "system"] {
+        let job = hosts.pip_exec("1")?.env("COHORT_NET_CONGESTION", name);
+        job.arg(&ring).run()?.expect_code(0)?;
+    }
+    let job = hosts.pip_exec("1")?.env("COHORT_NET_CONGESTION", "vegan");
+    let ended = job.arg(&ring).run()?;
+    if ended.code() == 0 {
+        return Err(ended.failure("expected a failure"));
+    }
+    let ended = ended.expect_text("COHORT_NET_CONGESTION=vegan")?;
+    ended.expect_text("allowed here: reno").map(drop)
 }
 
 /// Hosts have a bridge whose address is the same on all of them, and leads nowhere.

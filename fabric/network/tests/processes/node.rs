@@ -78,6 +78,7 @@ impl Node {
             homes: homes.as_ptr(),
             provider: provider.as_ptr(),
             interface: c"127.0.0.1".as_ptr(),
+            congestion: std::ptr::null(),
             ports: [0, 0],
             rails: 1,
             encrypt: u32::from(std::env::var_os("TEST_ENCRYPT").is_some()),

@@ -435,7 +435,7 @@ impl Meetings {
             SocketAddr::V4(_) => libc::AF_INET,
             SocketAddr::V6(_) => libc::AF_INET6,
         };
-        let socket = new_socket(family).ok_or_else(last_code)?;
+        let socket = new_socket(family, &self.shared.congestion).ok_or_else(last_code)?;
         set_up(socket.as_fd(), timeout);
         if let Some(from) = from {
             let from = address::bytes(SocketAddr::new(from, 0));

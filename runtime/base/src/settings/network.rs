@@ -32,6 +32,17 @@ pub const RAILS_DEFAULT: u32 = 1;
 /// Name of the variable that says whether connections between nodes are encrypted.
 pub const ENCRYPT: &str = "COHORT_NET_ENCRYPT";
 
+/// Name of the variable that says which congestion control connections have.
+pub const CONGESTION: &str = "COHORT_NET_CONGESTION";
+
+pub(super) const CONGESTION_ROW: Row = Row {
+    name: CONGESTION,
+    values: "auto, system, or an algorithm of the system's: cubic, reno, bbr, ...",
+    default: "auto",
+    help: "TCP without libfabric: congestion control; auto is the system's, but for BBR",
+    set: |_, v| (is_name(v) && v.len() < 16).then_some(()),
+};
+
 pub(super) const ENCRYPT_ROW: Row = Row {
     name: ENCRYPT,
     values: "on, off (or 1, 0)",
