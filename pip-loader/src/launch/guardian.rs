@@ -25,6 +25,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -73,6 +74,7 @@ impl Guardian {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let moment = since.unwrap_or_default().as_nanos();
         let job = format!("{}.{moment}", std::process::id());
+        KILLED_BEFORE.store(kills_for_memory(), Ordering::Relaxed);
         // SAFETY: the caller's promise.
         let connection = unsafe { part(&job) }.ok();
         if connection.is_some() {
@@ -140,7 +142,6 @@ fn guard(mut connection: UnixStream, job: &str) {
     let _ = nix::sys::prctl::set_name(c"cohort-guardian");
     let _ = std::env::set_current_dir("/");
     keep_only(&[connection.as_raw_fd(), libc::STDERR_FILENO]);
-    let before = kills_for_memory();
     let Some(files) = hear(&mut connection) else {
         return;
     };
@@ -148,7 +149,7 @@ fn guard(mut connection: UnixStream, job: &str) {
         // Whoever reads it may be gone too.
         let _ = writeln!(io::stderr(), "{text}");
     };
-    if kills_for_memory() > before {
+    if memory_has_run_out() {
         say(OUT_OF_MEMORY);
     }
     for file in files.iter().filter(|file| is_empty(file)) {
@@ -198,6 +199,14 @@ fn hear(connection: &mut UnixStream) -> Option<Vec<PathBuf>> {
 /// Whether it is a file with nothing in it.
 fn is_empty(file: &Path) -> bool {
     std::fs::symlink_metadata(file).is_ok_and(|it| it.is_file() && it.len() == 0)
+}
+
+/// How many it was when the guardian started.
+static KILLED_BEFORE: AtomicU64 = AtomicU64::new(0);
+
+/// Whether the kernel has killed a process of this machine for lack of memory since the guardian started.
+pub fn memory_has_run_out() -> bool {
+    kills_for_memory() > KILLED_BEFORE.load(Ordering::Relaxed)
 }
 
 /// How many processes the kernel has killed for lack of memory, on the whole machine.

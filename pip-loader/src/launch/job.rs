@@ -12,6 +12,7 @@ use super::adopt::Gathering;
 use super::backtrace;
 use super::control::Control;
 use super::fault::MemoryMap;
+use super::guardian;
 use super::guests::Guests;
 use super::hang;
 use super::membership::Membership;
@@ -41,6 +42,10 @@ const GRACE: Duration = Duration::from_millis(250);
 
 /// The same when the time of `--timeout` is over: programs may save what they have.
 const SAVE_TIME: Duration = Duration::from_secs(5);
+
+/// What is said of a rank with an address space of its own that the kernel kills for memory.
+const OUT_OF_MEMORY: &str = "; memory has run out since the job began. Run fewer ranks, or allow more memory \
+     (docker run -m, --mem of a batch system, resources.limits.memory)";
 
 /// Status of a job whose output nobody reads any more, as of any program in a pipe.
 const UNREAD: i32 = 128 + libc::SIGPIPE;
@@ -493,6 +498,9 @@ impl<'a> Job<'a> {
         let map = self.memory_map();
         let pid = self.ranks[rank].pid;
         let what = map.describe_signal(rank, pid, signal, crash.as_ref(), touched);
+        if signal == libc::SIGKILL && guardian::memory_has_run_out() {
+            return what + OUT_OF_MEMORY;
+        }
         let lines = crash.map(|crash| backtrace::lines(&crash.registers));
         what + &lines.unwrap_or_default()
     }
