@@ -62,6 +62,7 @@ mod batch;
 #[cfg(not(loom))]
 mod blocking;
 mod board;
+mod called;
 #[cfg(not(loom))]
 mod compare;
 #[cfg(not(loom))]

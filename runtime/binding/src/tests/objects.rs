@@ -86,13 +86,13 @@ fn a_nonblocking_duplicate_waits_for_nobody() {
         }
         let code = mpi!(program, Comm_idup, world(), &mut copy, &mut request);
         assert_eq!(code, neutral::SUCCESS);
+        if program.rank == 0 {
+            mpi!(program, Send, buffer.cast_const(), 1, int(), 1, 0, world());
+        }
         assert_eq!(
             mpi!(program, Wait, &mut request, &mut status()),
             neutral::SUCCESS
         );
-        if program.rank == 0 {
-            mpi!(program, Send, buffer.cast_const(), 1, int(), 1, 0, world());
-        }
         assert_eq!(sum_of_ranks(program, copy), 1);
         assert_eq!(mpi!(program, Comm_free, &mut copy), neutral::SUCCESS);
     });

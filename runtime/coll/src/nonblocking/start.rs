@@ -180,7 +180,7 @@ unsafe fn start_at_node(
             } = meeting.part_of(0).posted;
             let endpoint = operation.endpoint(leader, map.local_members()[0]);
             let prepared = write_for_node(meeting, map, root, endpoint);
-            leader.shared::<Coll>().calls.call(call);
+            leader.shared::<Coll>().calls.met.call(call);
             meeting.open(Plan::new(prepared), 1);
             if script.is_none() {
                 leader.announce();

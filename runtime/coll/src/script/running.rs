@@ -139,7 +139,7 @@ fn put_all_back(claim: &mut Claim<'_>) {
 /// Takes the calls of those whose members have come. Whoever takes a script's steps does so before the script may end.
 fn take_calls(claim: &mut Claim<'_>) {
     let calls = &claim.rank().forever().shared::<Coll>().calls;
-    calls.take(|call| {
+    calls.met.take(|call| {
         // SAFETY: calls are fields of scripts of this rank, which are under way.
         unsafe {
             let running = call.byte_sub(offset_of!(Running, call)).cast::<Running>();
