@@ -13,6 +13,7 @@
 //! | module | what it holds | who runs it |
 //! |---|---|---|
 //! | `meeting`, `board`, `batch` | where members meet without waiting for each other | any task |
+//! | `called` | who tells a rank that one of its scripts may go on | any task |
 //! | `fold` | an operation on elements, and the order of operands | any task (a user's operation: its owner) |
 //! | `args` | a call's arguments as plain values: [`Call`], [`Blocks`], [`Reduction`] | any task |
 //! | `data` | copies of what they describe | any task |

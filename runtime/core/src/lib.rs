@@ -9,7 +9,7 @@
 //! | [`node`], [`rank`] | who is there |
 //! | [`claim`], [`owner`] | the two rights to act for a rank: of whoever took it, and of its own task |
 //! | [`subsystem`] | what a subsystem is, and how the engine joins them |
-//! | [`turn`], [`steal`], [`wait`] | the progress loop: what a rank, or a thief for it, does, and how a rank waits |
+//! | [`turn`], [`steal`], [`wait`], [`pace`] | the progress loop: what a rank, or a thief for it, does; how a rank waits |
 //! | [`request`] | operations that are under way |
 //! | [`message`], [`error`] | what calls take and give |
 //! | [`waits`] | what ranks wait for, for whoever asks why a job hangs |
