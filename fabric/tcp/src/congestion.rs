@@ -6,12 +6,17 @@
 //! one of these use what systems take otherwise. On links that lose a part of all packets BBR is the better one: there
 //! the user says so (`COHORT_NET_CONGESTION`).
 
-use rustix::fd::{AsFd, BorrowedFd};
-use rustix::net::sockopt::{set_tcp_congestion, tcp_congestion};
+use libc::{IPPROTO_TCP, TCP_CONGESTION};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd};
+use rustix::io::Errno;
+use rustix::net::sockopt::set_tcp_congestion;
 use rustix::net::{AddressFamily, SocketType, ipproto, socket};
 
 /// Beginning of the names of algorithms that pace.
-const PACES: &str = "bbr";
+const PACES: &[u8] = b"bbr";
+
+/// Longest name, with the system's zero.
+const NAME_MAX: usize = 16;
 
 /// What replaces them: the first that the system lets the process use. The last one every system has.
 const UNPACED: [&str; 2] = ["cubic", "reno"];
@@ -62,16 +67,25 @@ impl Congestion {
         match self {
             Self::System => Ok(()),
             Self::Named(name) => set_tcp_congestion(socket, name),
-            Self::Unpaced if !tcp_congestion(socket)?.starts_with(PACES) => Ok(()),
+            Self::Unpaced if !name(socket).starts_with(PACES) => Ok(()),
             Self::Unpaced => {
                 let mut tried = UNPACED.iter();
-                match tried.any(|name| set_tcp_congestion(socket, name).is_ok()) {
-                    true => Ok(()),
-                    false => Err(rustix::io::Errno::NOENT),
-                }
+                let found = tried.any(|name| set_tcp_congestion(socket, name).is_ok());
+                found.then_some(()).ok_or(Errno::NOENT)
             }
         }
     }
+}
+
+/// What the socket uses. rustix's function needs an allocator, which the libraries that programs are linked to lack;
+/// and all crates of a build get one rustix.
+fn name(socket: BorrowedFd<'_>) -> [u8; NAME_MAX] {
+    let mut name = [0; NAME_MAX];
+    let mut length = NAME_MAX as u32;
+    let (place, socket) = (name.as_mut_ptr().cast(), socket.as_raw_fd());
+    // SAFETY: room of the size that is passed. If the call fails the name stays empty.
+    unsafe { libc::getsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, place, &raw mut length) };
+    name
 }
 
 /// The names that the system lets processes use.
@@ -85,15 +99,16 @@ fn allowed() -> String {
 mod tests {
     use super::*;
     use std::net::{TcpListener, TcpStream};
-    use std::os::fd::AsRawFd;
 
-    fn of(socket: &impl AsRawFd) -> BorrowedFd<'_> {
+    fn of(socket: &impl std::os::fd::AsRawFd) -> BorrowedFd<'_> {
         // SAFETY: open as long as the socket is borrowed.
         unsafe { BorrowedFd::borrow_raw(socket.as_raw_fd()) }
     }
 
-    fn shown(socket: &impl AsRawFd) -> String {
-        tcp_congestion(of(socket)).unwrap()
+    fn shown(socket: &impl std::os::fd::AsRawFd) -> String {
+        let name = name(of(socket));
+        let end = name.iter().position(|&byte| byte == 0).unwrap();
+        String::from_utf8(name[..end].to_vec()).unwrap()
     }
 
     #[test]
