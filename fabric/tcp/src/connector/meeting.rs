@@ -22,9 +22,8 @@
 //! # Strangers
 //! A node holds at most [`STRANGERS_MAX`] connections that are not proven, for at most [`PROOF_TIME`], and reads no
 //! more than the words of the proof. One more takes the place of the oldest, if that has had [`GUARANTEED`]; until then
-//! it waits in the system's queue. A node of the job says its words at once, so a thousand that call one at
-//! the same time
-//! come one after the other. One that was pushed out all the same tries again. What is proven nobody pushes out.
+//! it waits in the system's queue. A node of the job says its words at once, so a thousand that call one at the same
+//! time come one after the other. One that was pushed out all the same tries again. What is proven nobody pushes out.
 
 mod complaint;
 mod talk;
@@ -105,6 +104,8 @@ struct Attempt {
     count: u32,
     /// When to connect; none while a meeting is under way.
     next: Option<Instant>,
+    /// The other system has answered that meeting.
+    is_established: bool,
     code: i32,
     /// It was said that nothing comes of it.
     is_told: bool,
@@ -198,10 +199,8 @@ impl Meetings {
         let all = std::mem::take(&mut self.meetings);
         for (index, mut meeting) in all.into_iter().enumerate() {
             let is_ready = meetings.get(index).copied().unwrap_or(false);
-            if meeting
-                .to
-                .is_some_and(|way| !self.attempts.contains_key(&way))
-            {
+            let attempt = meeting.to.map(|way| self.attempts.get_mut(&way));
+            if matches!(attempt, Some(None)) {
                 // The other's connection was taken meanwhile.
                 continue;
             }
@@ -209,6 +208,9 @@ impl Meetings {
                 true => meeting.go_on(self.shared.encrypts),
                 false => Step::Waits,
             };
+            if let Some(Some(attempt)) = attempt {
+                attempt.is_established |= meeting.is_established;
+            }
             let step = match step {
                 Step::Waits if now >= meeting.deadline => Step::Over(libc::ETIMEDOUT),
                 step => step,
@@ -263,8 +265,9 @@ impl Meetings {
         let is_known = (rail as usize) < self.shared.rails.len()
             && (node as usize) < self.addresses.len()
             && node != own;
-        let mut meetings = self.meetings.iter();
-        let is_connecting = meetings.any(|it| it.to == Some(way) && it.is_established);
+        // Meetings are taken one by one out of their list meanwhile, attempts stay.
+        let attempt = self.attempts.get(&way);
+        let is_connecting = attempt.is_some_and(|it| it.next.is_none() && it.is_established);
         let is_taken = is_known
             && self.shared.node.job.node_death(node).is_none()
             && !self.shared.is_connected(way)
@@ -364,6 +367,7 @@ impl Meetings {
                     pause: RETRY_MIN,
                     count: 0,
                     next: Some(now),
+                    is_established: false,
                     code: libc::ETIMEDOUT,
                     is_told: false,
                 };
@@ -384,7 +388,7 @@ impl Meetings {
             match self.connect(way) {
                 Ok(meeting) => {
                     if let Some(attempt) = self.attempts.get_mut(&way) {
-                        attempt.next = None;
+                        (attempt.next, attempt.is_established) = (None, false);
                     }
                     self.meetings.push(meeting);
                 }

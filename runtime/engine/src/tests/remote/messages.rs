@@ -379,8 +379,8 @@ fn a_lost_peer_ends_the_job_with_its_name() {
         let message = message
             .downcast_ref::<std::string::String>()
             .expect("a text");
-        let expected =
-            "cohort: rank 1 on node 0: rank 2 on node 1 is lost (error 110 of the network)";
+        let expected = "cohort: rank 1 on node 0: rank 2 on node 1 is lost (error 110 of the network: it has not \
+                        answered for as long as COHORT_NET_TIMEOUT allows)";
         assert_eq!(message, expected);
     }
 }
