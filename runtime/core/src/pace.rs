@@ -22,21 +22,12 @@ const PATIENCE_US: u64 = 5;
 const PART: u64 = 3;
 
 /// What is known of the loop that a program may be in. Of the owner's tasks: hints, so all accesses are Relaxed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Pace {
     /// When the last call was over, in ticks.
     last: AtomicU64,
     /// Not before this time is the CPU given away.
     next: AtomicU64,
-}
-
-impl Default for Pace {
-    fn default() -> Self {
-        Self {
-            last: AtomicU64::new(0),
-            next: AtomicU64::new(0),
-        }
-    }
 }
 
 impl Pace {

@@ -44,16 +44,19 @@ unsafe fn link(
     buffer: *mut c_char,
     size: usize,
 ) -> isize {
-    // SAFETY: the caller's promise.
-    let (path, buffer) = unsafe {
-        let buffer = core::slice::from_raw_parts_mut(buffer.cast::<u8>(), size);
-        (CStr::from_ptr(path), buffer)
+    let result = match (size, path.is_null() || buffer.is_null()) {
+        (0, _) => Err(Errno::INVAL),
+        (_, true) => Err(Errno::FAULT),
+        _ => {
+            // SAFETY: the caller's promise; neither is NULL.
+            let (path, buffer) = unsafe {
+                let buffer = core::slice::from_raw_parts_mut(buffer.cast::<u8>(), size);
+                (CStr::from_ptr(path), buffer)
+            };
+            let own = is_itself(path).then(|| program(buffer)).flatten();
+            own.map_or_else(|| readlinkat_raw(folder, path, &mut buffer[..]), Ok)
+        }
     };
-    let own = match is_itself(path) {
-        true => program(buffer),
-        false => None,
-    };
-    let result = own.map_or_else(|| readlinkat_raw(folder, path, &mut buffer[..]), Ok);
     match result {
         Ok(length) => length as isize,
         Err(error) => {

@@ -104,22 +104,6 @@ pub unsafe extern "C" fn mmap(
     ptr::with_exposed_provenance_mut(given(result))
 }
 
-/// The same by another name.
-///
-/// # Safety
-/// As `mmap(2)`.
-pub unsafe extern "C" fn mmap64(
-    address: *mut c_void,
-    length: usize,
-    protection: c_int,
-    flags: c_int,
-    descriptor: c_int,
-    offset: c_long,
-) -> *mut c_void {
-    // SAFETY: the caller's promise.
-    unsafe { mmap(address, length, protection, flags, descriptor, offset) }
-}
-
 /// Maps at this very address, unless another rank has mapped there.
 ///
 /// # Safety

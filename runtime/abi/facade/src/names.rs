@@ -31,9 +31,7 @@ macro_rules! own_names {
             offset: ::core::ffi::c_long,
         ) -> *mut ::core::ffi::c_void {
             // SAFETY: the caller's promise.
-            unsafe {
-                $crate::memory::mmap64(address, length, protection, flags, descriptor, offset)
-            }
+            unsafe { $crate::memory::mmap(address, length, protection, flags, descriptor, offset) }
         }
 
         /// # Safety
@@ -107,7 +105,7 @@ macro_rules! own_names {
             limit: *const $crate::limit::Limit,
         ) -> ::core::ffi::c_int {
             // SAFETY: the caller's promise.
-            unsafe { $crate::stack::setrlimit64(resource, limit) }
+            unsafe { $crate::stack::setrlimit(resource, limit) }
         }
     };
 }

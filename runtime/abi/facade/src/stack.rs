@@ -35,15 +35,6 @@ pub unsafe extern "C" fn setrlimit(resource: c_int, limit: *const Limit) -> c_in
     result
 }
 
-/// The same by another name.
-///
-/// # Safety
-/// As `setrlimit(2)`.
-pub unsafe extern "C" fn setrlimit64(resource: c_int, limit: *const Limit) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { setrlimit(resource, limit) }
-}
-
 /// Makes the stack of the rank's first thread so long, as far as there is room.
 fn grow(wanted: u64) -> Option<()> {
     // SAFETY: no condition.
