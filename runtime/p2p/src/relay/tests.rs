@@ -69,9 +69,10 @@ mod models {
         }
     }
 
-    /// Two messages; the receiver leaves out the rest of the first, as one that is cut off, and copies what is late
-    /// itself. The sender waits for nobody but for the end. `ahead`: it fills blocks before it is asked.
-    fn messages(pieces_of_first: u64, ahead: bool) {
+    /// Two messages, of which so many pieces are received: the receiver leaves out the rest, as of one that is cut off,
+    /// and copies what is late itself. The sender waits for nobody but for the end. `ahead`: it fills blocks before it
+    /// is asked.
+    fn messages(received: [u64; 2], ahead: bool) {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(2);
         model.check(move || {
@@ -79,7 +80,7 @@ mod models {
             let receiver = {
                 let way = Arc::clone(&way);
                 thread::spawn(move || {
-                    for (message, count) in [(1, pieces_of_first), (2, PIECES)] {
+                    for (message, count) in (1..).zip(received) {
                         while way.sent.load(Ordering::Acquire) != message {
                             thread::yield_now();
                         }
@@ -108,16 +109,17 @@ mod models {
     /// No block is written while it is read, and none is taken for another piece.
     #[test]
     fn blocks_hold_the_pieces_that_are_taken() {
-        messages(PIECES, false);
-        messages(PIECES, true);
+        // Of the second message one piece: it begins behind the first, with a block that was used.
+        messages([PIECES, 1], false);
+        messages([PIECES, 1], true);
     }
 
     /// A message of which nothing passed, or only a part was received, leaves nothing behind for the next one.
     #[test]
     fn what_was_left_of_a_message_is_not_taken_for_the_next() {
         for ahead in [false, true] {
-            messages(0, ahead);
-            messages(1, ahead);
+            messages([0, PIECES], ahead);
+            messages([1, PIECES], ahead);
         }
     }
 }
