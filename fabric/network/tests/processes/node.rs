@@ -40,6 +40,8 @@ pub struct Settings {
     pub job: [u64; 2],
     pub shared: bool,
     pub notify: Notify,
+    /// Seconds after which a silent peer is given up.
+    pub timeout: u32,
 }
 
 impl Default for Settings {
@@ -48,6 +50,7 @@ impl Default for Settings {
             job: [0x1234_5678_9abc_def0, 0x0fed_cba9_8765_4321],
             shared: false,
             notify: Notify::Mirror,
+            timeout: 30,
         }
     }
 }
@@ -73,7 +76,7 @@ impl Node {
             world_ranks: nodes * ranks,
             shared_address_space: u32::from(settings.shared),
             notify: settings.notify as u32,
-            timeout: 30,
+            timeout: settings.timeout,
             job: settings.job,
             homes: homes.as_ptr(),
             provider: provider.as_ptr(),

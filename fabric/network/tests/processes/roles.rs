@@ -228,6 +228,7 @@ fn lazy() {
         let (_, header) = packets(&seen).next().unwrap();
         let word = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().unwrap());
         let (key, address) = (word(0), word(8));
+        let expected = pattern(3, LENGTH);
         for _ in 0..30 {
             let mut memory = vec![0_u8; LENGTH];
             seen.clear();
@@ -245,7 +246,7 @@ fn lazy() {
                 unsafe { node.network.transfer(0, 0, transfer) }.unwrap();
             }
             sleep_until(&node, &mut seen, |seen| seen.len() == LENGTH / PIECE);
-            assert!(memory == pattern(3, LENGTH), "not what is there");
+            assert!(memory == expected, "not what is there");
         }
         node.send(0, 1, b"read", &[], PACKET, &mut seen);
         node.farewell(0, &[1], &mut seen);
@@ -491,6 +492,8 @@ fn stranger() {
     let mut settings = Settings::default();
     if place()[0] == 2 {
         settings.job[1] ^= 1;
+        // Nobody takes its farewell.
+        settings.timeout = 2;
     }
     let node = Node::join(settings);
     let mut seen = Vec::new();
