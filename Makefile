@@ -19,8 +19,8 @@ WORKSPACE := --workspace --exclude cohort-tests --exclude cohort-malloc
 PLAIN := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG=0 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 LOOM := -p cohort-base -p cohort-alloc -p cohort-steal -p cohort-core -p cohort-p2p -p cohort-rma -p cohort-coll
 
-.PHONY: help build run test quick test-long test-slowest test-costs unit unit-cached loom miri fuzz suites soak
-.PHONY: flaky managers policies lint system
+.PHONY: help build run test test-unit test-models quick test-long test-slowest test-costs unit unit-cached loom
+.PHONY: miri fuzz suites soak flaky managers policies lint system
 .PHONY: bench overlap peers instructions versions network encryption messages nodes collectives windows memory papers
 .PHONY: epochs apps results results-names judges reach cold scale install uninstall portable tarball deb wheel
 
@@ -82,12 +82,23 @@ run: build
 	@echo
 	@tools/run-heat.sh $(BUILT)/pip-exec $(TARGET)/examples/heat
 
+# A step, and how long it took.
+timed = begun=$$SECONDS; $(MAKE) --no-print-directory $(1); echo "took: make $(1) $$((SECONDS - begun)) s"
+
+# Unit tests leave CPUs idle, and so do models.
 test:
-	@for step in build unit loom fuzz suites; do \
-	    begun=$$SECONDS; \
-	    $(MAKE) --no-print-directory $$step; \
-	    echo "took: make $$step $$((SECONDS - begun)) s"; \
-	done
+	@$(call timed,build)
+	@status=0; $(MAKE) --no-print-directory test-models & models=$$!; \
+	$(MAKE) --no-print-directory test-unit || status=$$?; \
+	wait $$models || status=$$?; exit $$status
+	@$(call timed,suites)
+
+test-unit:
+	@$(call timed,unit)
+
+test-models:
+	@$(call timed,loom)
+	@$(call timed,fuzz)
 
 # Some unit tests look at the built facades, and at the Forum's list of procedures.
 unit: build
