@@ -43,9 +43,12 @@ struct Group {
     /// Whether it also runs on several nodes.
     #[serde(default)]
     across_nodes: bool,
-    /// Whether it takes so long that only one and two ranks of the wheel run each time.
+    /// Whether it takes so long that only one and two ranks of the wheel with the default policy run each time.
     #[serde(default)]
     heavy: bool,
+    /// Whether all of its runs belong to the long list.
+    #[serde(default)]
+    seldom: bool,
     /// Further runs, with other policies.
     #[serde(default)]
     also: Vec<Also>,
@@ -156,9 +159,9 @@ pub fn trials() -> Vec<Trial> {
             with(Build::Own, &suite.own_ranks, false),
             with(Build::OpenMpi, &suite.openmpi_ranks, false),
         ];
-        let heavy = suite.group[index].heavy;
+        let Group { heavy, seldom, .. } = suite.group[index];
         for (build, ranks, long) in runs.concat() {
-            let long = long || heavy && build != Build::Wheel;
+            let long = seldom || long || heavy && build != Build::Wheel;
             let suite = Arc::clone(&suite);
             let name = format!("{}/{}/{ranks}", build.title(), suite.group[index].name);
             let run = move || suite.run_on_one(build, &suite.group[index], ranks, None);
@@ -172,7 +175,7 @@ pub fn trials() -> Vec<Trial> {
             let suite = Arc::clone(&suite);
             let (group, build) = (&suite.group[index].name, also.build.title());
             let name = format!("{build}/{group}/{} {}", also.ranks, also.progress);
-            let long = also.ranks > POLICY_RANKS_MAX;
+            let long = seldom || heavy || also.ranks > POLICY_RANKS_MAX;
             let run = move || {
                 let group = &suite.group[index];
                 suite.run_on_one(also.build, group, also.ranks, Some(&also.progress))

@@ -74,7 +74,7 @@ pub fn run(arguments: &Arguments, mut trials: Vec<Trial>) -> ExitCode {
         waiting: Mutex::new(waiting.into()),
         report: Mutex::default(),
     };
-    queue.work(arguments.test_threads.unwrap_or(2));
+    queue.work(arguments.test_threads.unwrap_or_else(at_once));
     for queued in alone {
         queue.try_once(queued);
     }
@@ -85,6 +85,11 @@ pub fn run(arguments: &Arguments, mut trials: Vec<Trial>) -> ExitCode {
     let report = queue.report.into_inner();
     let report = report.unwrap_or_else(PoisonError::into_inner);
     report.close(costs, filtered, begun.elapsed())
+}
+
+/// How many trials that compute run at once: one more than there are CPUs, since they all wait now and then.
+fn at_once() -> usize {
+    std::thread::available_parallelism().map_or(2, |cpus| cpus.get() + 1)
 }
 
 impl Queue {

@@ -41,8 +41,13 @@ const LIBFABRIC: Crowd = Crowd {
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
     let run = |(name, crowd): (&str, Crowd)| {
-        // Hundreds of processes leave others no time.
-        let long = crowd.ranks >= 128;
+        // Hundreds of processes leave others no time, and libfabric takes twice as much of it.
+        let few = if matches!(crowd.network, Network::Libfabric) {
+            64
+        } else {
+            112
+        };
+        let long = crowd.nodes * crowd.ranks > few;
         let trial = trial(format!("nodes/{name}"), move || crowd.run());
         trial.alone(true).long(long)
     };
