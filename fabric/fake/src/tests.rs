@@ -1,5 +1,5 @@
 use crate::{Job, Node, Options};
-use cohort_fabric::record::{Linked, Network};
+use cohort_fabric::record::{self, Network};
 use cohort_fabric::{
     Budget, Direction, Event, Packet, Refused, Region, Sent, Token, Transfer, Transport, WorldRank,
 };
@@ -13,7 +13,7 @@ enum Seen {
     Lost(u32, i32),
 }
 
-fn poll(network: &impl Transport, endpoint: u32) -> Vec<Seen> {
+fn poll(network: &dyn Transport, endpoint: u32) -> Vec<Seen> {
     let mut seen = vec![];
     network.poll(endpoint, endpoint, Budget::events(1000), &mut |event| {
         seen.push(match event {
@@ -27,7 +27,7 @@ fn poll(network: &impl Transport, endpoint: u32) -> Vec<Seen> {
 }
 
 fn send(
-    network: &impl Transport,
+    network: &dyn Transport,
     from: u32,
     to: u32,
     body: &[u8],
@@ -49,37 +49,47 @@ fn two(options: Options) -> (Job, Node, Node) {
 }
 
 #[test]
-fn packets_arrive_in_order_through_the_record_of_functions() {
+fn packets_arrive_in_order_across_the_border() {
     let (_job, near, far) = two(Options::default());
-    let near = Network::of(Box::leak(Box::new(near)));
-    let far = Network::of(Box::leak(Box::new(far)));
-    let (near, far) = (Linked::new(&near), Linked::new(&far));
+    let across = |node: Node| {
+        let record = Network::of(Box::leak(Box::new(node)));
+        // SAFETY: a record of this build, whose transport is never unmade.
+        unsafe { record::open((&raw const record).cast()) }.unwrap()
+    };
+    let (near, far) = (across(near), across(far));
     assert_eq!(near.limits().packet, 4096);
     assert_eq!(near.limits().transfer, 1 << 20);
     let long = vec![7; 4000];
-    assert_eq!(send(&near, 1, 1, b"first", 1), Ok(Sent::Done));
-    assert_eq!(send(&near, 1, 1, &long, 2), Ok(Sent::Pending));
-    assert_eq!(poll(&near, 1), []);
+    assert_eq!(send(near, 1, 1, b"first", 1), Ok(Sent::Done));
+    assert_eq!(send(near, 1, 1, &long, 2), Ok(Sent::Pending));
+    assert_eq!(poll(near, 1), []);
     let expected = [
         Seen::Packet(2, b"headfirst".to_vec()),
         Seen::Packet(2, [b"head", &long[..]].concat()),
     ];
-    assert_eq!(poll(&far, 0), expected);
-    assert_eq!(poll(&near, 1), [Seen::Completed(2)]);
+    assert_eq!(poll(far, 0), expected);
+    assert_eq!(poll(near, 1), [Seen::Completed(2)]);
 }
 
 #[test]
-fn records_of_other_versions_are_not_taken() {
+fn records_of_other_builds_are_not_taken() {
     // SAFETY: NULL, and a word that is no magic number.
     unsafe {
-        assert!(Linked::open(std::ptr::null()).is_none());
+        assert!(record::open(std::ptr::null()).is_none());
         let other = [5_u64; 20];
-        assert!(Linked::open(other.as_ptr().cast()).is_none());
+        assert!(record::open(other.as_ptr().cast()).is_none());
     }
     let (_job, near, _far) = two(Options::default());
     let record = Network::of(Box::leak(Box::new(near)));
-    // SAFETY: a record of this version.
-    assert!(unsafe { Linked::open((&raw const record).cast()) }.is_some());
+    // SAFETY: a record of this build, and one whose first two words differ from it by a bit.
+    unsafe {
+        assert!(record::open((&raw const record).cast()).is_some());
+        for word in 0..2 {
+            let mut other = record;
+            *(&raw mut other).cast::<u64>().add(word) ^= 1;
+            assert!(record::open((&raw const other).cast()).is_none());
+        }
+    }
 }
 
 #[test]

@@ -25,7 +25,7 @@ use cohort_base::text::{FixedText, complain, say};
 use cohort_binding::{observed, table};
 use cohort_engine::Node;
 use cohort_fabric::Transport;
-use cohort_fabric::record::Linked;
+use cohort_fabric::record;
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::AtomicPtr;
 use rustix::process::{Signal, getpid, kill_process};
@@ -102,8 +102,9 @@ unsafe fn network(boot: &NodeBoot) -> Result<Option<&'static dyn Transport>, NoN
         return Ok(None);
     }
     // SAFETY: the caller's contract.
-    let linked = unsafe { Linked::open(boot.network) }.ok_or(NoNetwork)?;
-    Ok(Some(Box::leak(Box::new(linked))))
+    unsafe { record::open(boot.network) }
+        .map(Some)
+        .ok_or(NoNetwork)
 }
 
 /// Whether the node has ranks, and all their records are of this version.

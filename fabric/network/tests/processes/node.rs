@@ -2,7 +2,7 @@
 
 use cohort_base::boot::RankLocation;
 use cohort_fabric::boot::{Addresses, Api, MAGIC, Notify, Problem, Request, VERSION};
-use cohort_fabric::record::Linked;
+use cohort_fabric::record;
 use cohort_fabric::{Budget, Event, Packet, Refused, Sent, Transport};
 use cohort_network::cohort_fabric_open;
 use std::ffi::{CString, c_void};
@@ -22,7 +22,7 @@ pub struct Node {
     pub number: u32,
     pub nodes: u32,
     pub ranks: u32,
-    pub network: Linked<'static>,
+    pub network: &'static dyn Transport,
     pub api: &'static Api,
     pub handle: *mut c_void,
 }
@@ -115,7 +115,7 @@ impl Node {
                 .collect();
             let result = (api.connect)(handle, list.as_ptr(), nodes, &mut problem);
             assert_eq!(result, 0, "{}", problem.get());
-            let network = Linked::open((api.network)(handle).cast()).unwrap();
+            let network = record::open((api.network)(handle).cast()).unwrap();
             Self {
                 number,
                 nodes,
