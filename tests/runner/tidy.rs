@@ -1,5 +1,6 @@
 //! Checks of the tree (layers, modules, sizes, words, pages, commits) and of the built node image.
 
+mod assembly;
 mod exceptions;
 mod functions;
 mod history;
@@ -19,7 +20,7 @@ use crate::{Outcome, trial};
 type Check = (&'static str, fn() -> Outcome);
 
 /// Checks of what git knows: these need no build, and `tools/pre-commit` runs them.
-const TREE: [Check; 21] = [
+const TREE: [Check; 22] = [
     (
         "thread-local data of a sample is seen",
         seatless::uses_are_seen,
@@ -59,6 +60,7 @@ const TREE: [Check; 21] = [
     ("packages name both licenses", layers::licensed),
     ("scripts parse", text::scripts_parse),
     ("trials wait for events", sleeps::check),
+    ("assembly is in modules for it", assembly::check),
 ];
 
 /// Checks of what `make build` has made.

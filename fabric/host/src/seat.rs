@@ -18,9 +18,9 @@
 //! A process that is the one rank of its node calls with its own FS base: it has no seats, but a
 //! mask of signals is not needed either.
 
+use cohort_arch::{set_thread_base, thread_base, thread_block};
 use libc::c_long;
 use linux_raw_sys::general::ARCH_SET_FS;
-use std::arch::asm;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
@@ -133,19 +133,17 @@ impl Seats {
 
     fn base(&self) -> u64 {
         if !self.instructions {
-            return self_pointer();
+            return thread_block() as u64;
         }
-        let base: u64;
         // SAFETY: the kernel allows the instruction.
-        unsafe { asm!("rdfsbase {}", out(reg) base, options(nomem, nostack, preserves_flags)) };
-        base
+        unsafe { thread_base() as u64 }
     }
 
     fn set_base(&self, base: u64) {
         if self.instructions {
             // SAFETY: the kernel allows the instruction; the base belongs to a parked thread of this
             // namespace or to the caller, so code that uses it finds thread-local data of its own kind.
-            unsafe { asm!("wrfsbase {}", in(reg) base, options(nostack, preserves_flags)) };
+            unsafe { set_thread_base(base as usize) };
         } else {
             // SAFETY: as above.
             unsafe { system_call(libc::SYS_arch_prctl, [ARCH_SET_FS.into(), base, 0, 0]) };
@@ -169,20 +167,12 @@ fn sit(shared: &Shared, index: usize, touch_thread_local: fn()) {
     touch_thread_local();
     shared.seats[index]
         .base
-        .store(self_pointer(), Ordering::Relaxed);
+        .store(thread_block() as u64, Ordering::Relaxed);
     // Release pairs with the Acquire of `park`: the base is stored.
     shared.ready.fetch_add(1, Ordering::Release);
     while !shared.closing.load(Ordering::Acquire) {
         std::thread::park();
     }
-}
-
-/// The FS base of the calling thread, as its C library has stored it.
-fn self_pointer() -> u64 {
-    let base: u64;
-    // SAFETY: the first word of the thread-local area is its own address, by the ABI.
-    unsafe { asm!("mov {}, fs:[0]", out(reg) base, options(nostack, readonly, preserves_flags)) };
-    base
 }
 
 /// Takes a free seat. Acquire pairs with the Release of its former user: its use of the
@@ -271,22 +261,9 @@ fn instructions_allowed() -> bool {
 /// # Safety
 /// As the call demands.
 pub unsafe fn system_call(number: c_long, arguments: [u64; 4]) -> i64 {
-    let result: i64;
-    // SAFETY: the kernel changes rax, rcx and r11 only; the rest is the caller's promise.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") number => result,
-            in("rdi") arguments[0],
-            in("rsi") arguments[1],
-            in("rdx") arguments[2],
-            in("r10") arguments[3],
-            lateout("rcx") _,
-            lateout("r11") _,
-            options(nostack),
-        );
-    }
-    result
+    let [first, second, third, fourth] = arguments.map(|argument| argument as usize);
+    // SAFETY: the caller's promise.
+    unsafe { cohort_arch::system_call(number as u32, [first, second, third, fourth, 0, 0]) as i64 }
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! The system calls that the library makes.
 
-use core::arch::asm;
 use linux_raw_sys::general as numbers;
 use linux_raw_sys::general::{__NR_exit_group, __NR_getpid, __NR_write};
 
@@ -11,23 +10,8 @@ const STANDARD_ERROR: usize = 2;
 /// # Safety
 /// As the call demands.
 unsafe fn call(number: u32, [first, second, third, fourth, fifth]: [usize; 5]) -> isize {
-    let result;
-    // SAFETY: the caller's promise; the kernel changes no register but these.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") number as isize => result,
-            in("rdi") first,
-            in("rsi") second,
-            in("rdx") third,
-            in("r10") fourth,
-            in("r8") fifth,
-            lateout("rcx") _,
-            lateout("r11") _,
-            options(nostack),
-        );
-    }
-    result
+    // SAFETY: the caller's promise.
+    unsafe { cohort_arch::system_call(number, [first, second, third, fourth, fifth, 0]) }
 }
 
 /// This process.

@@ -20,6 +20,7 @@
 #![no_std]
 #![no_builtins]
 
+mod arch;
 mod kernel;
 mod linker;
 mod names;
@@ -206,36 +207,4 @@ fn panic(_information: &core::panic::PanicInfo<'_>) -> ! {
     kernel::exit(134)
 }
 
-// Nothing here unwinds, but the precompiled core library names the unwinder's function.
-core::arch::global_asm!(
-    ".section .text.rust_eh_personality",
-    ".globl rust_eh_personality",
-    ".hidden rust_eh_personality",
-    "rust_eh_personality: .long 0",
-    ".previous",
-);
-
-// What the kernel executes of this file for ranks that end (`RankBoot::leaver`): a process that ends with the status
-// that its first argument tells in two letters from `a` on. Its stack begins with the number of arguments and their
-// addresses. Without a first argument the status is 0.
-core::arch::global_asm!(
-    ".section .text.cohort_leave,\"ax\",@progbits",
-    ".globl cohort_leave",
-    ".hidden cohort_leave",
-    "cohort_leave:",
-    "xor edi, edi",
-    "cmp qword ptr [rsp], 2",
-    "jb 2f",
-    "mov rsi, [rsp + 16]",
-    "movzx edi, byte ptr [rsi]",
-    "sub edi, 97",
-    "shl edi, 4",
-    "movzx eax, byte ptr [rsi + 1]",
-    "sub eax, 97",
-    "or edi, eax",
-    "2: mov eax, {exit_group}",
-    "syscall",
-    "ud2",
-    ".previous",
-    exit_group = const linux_raw_sys::general::__NR_exit_group,
-);
+cohort_arch::no_unwinder!();

@@ -168,11 +168,4 @@ fn panic(_information: &core::panic::PanicInfo<'_>) -> ! {
     unsafe { libc::abort() }
 }
 
-// Nothing here unwinds, but the precompiled core library names the unwinder's function.
-core::arch::global_asm!(
-    ".section .text.rust_eh_personality",
-    ".globl rust_eh_personality",
-    ".hidden rust_eh_personality",
-    "rust_eh_personality: .long 0",
-    ".previous",
-);
+cohort_arch::no_unwinder!();

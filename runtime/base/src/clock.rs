@@ -31,8 +31,7 @@ static TICKS_PER_US: AtomicU64 = AtomicU64::new(0);
 #[must_use]
 pub fn ticks() -> u64 {
     #[cfg(not(miri))]
-    // SAFETY: every x86-64 machine has the instruction.
-    return unsafe { core::arch::x86_64::_rdtsc() };
+    return cohort_arch::time_stamp();
     // Miri does not know it.
     #[cfg(miri)]
     now_ns()
@@ -42,17 +41,11 @@ pub fn ticks() -> u64 {
 #[inline]
 #[must_use]
 pub fn ordered_ticks() -> u64 {
-    // SAFETY: every x86-64 machine has the instruction, which only waits.
     #[cfg(not(miri))]
-    unsafe {
-        core::arch::x86_64::_mm_lfence();
-    }
+    cohort_arch::order_time_stamp();
     let now = ticks();
-    // SAFETY: as above.
     #[cfg(not(miri))]
-    unsafe {
-        core::arch::x86_64::_mm_lfence();
-    }
+    cohort_arch::order_time_stamp();
     now
 }
 

@@ -202,13 +202,7 @@ pub const PROGRESS: u64 = 2;
 pub fn thread() -> u64 {
     #[cfg(all(not(miri), not(loom)))]
     {
-        let block: u64;
-        // SAFETY: reads the first word of the block, which is its own address by the ABI of x86-64; tasks of ranks run
-        // after their C library has made it.
-        unsafe {
-            core::arch::asm!("mov {}, fs:0", out(reg) block, options(nostack, readonly, preserves_flags));
-        }
-        block
+        cohort_arch::thread_block() as u64
     }
     #[cfg(any(miri, loom))]
     0

@@ -5,8 +5,8 @@
 //! came, so that an ABI's table costs 7 KB of code, and nothing at all while nobody looks: a facade calls what
 //! `NodeApi::attach` gave it, and that is the plain table then.
 
+mod arch;
 mod communicators;
-mod entry;
 pub mod live;
 mod statistics;
 mod traced;
@@ -19,12 +19,12 @@ use crate::process::observers::{Consumer, Observed, Observers};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
+use arch::Frame;
 use cohort_abi::{Abi, Mpi5, Mpich, OpenMpi, Table};
 use cohort_base::clock::ticks;
 use cohort_base::settings::{Settings, Stats};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, Ordering};
-use entry::Frame;
 use spin::Once;
 use traced::Traced;
 
@@ -85,7 +85,7 @@ fn observed_table(place: usize) -> *const c_void {
         let mut entries = *tables.plain();
         for (number, call) in calls::all().iter().enumerate() {
             if call.is_observed {
-                entries[number] = entry::of(place * CALLS + number);
+                entries[number] = arch::of(place * CALLS + number);
             }
         }
         Box::new(Entries(entries))

@@ -56,14 +56,9 @@ pub unsafe fn write_nothing(byte: *mut u8) {
 
 /// Ends the calling process.
 pub fn exit_group(code: i32) -> ! {
-    // SAFETY: the call does not return.
-    unsafe {
-        asm!(
-            "syscall",
-            in("rax") SYS_EXIT_GROUP,
-            in("rdi") i64::from(code),
-            options(noreturn, nostack)
-        )
+    loop {
+        // SAFETY: the call does not return.
+        unsafe { system_call(SYS_EXIT_GROUP, [code as u64, 0, 0, 0]) };
     }
 }
 
@@ -145,20 +140,14 @@ pub fn blocks_signal(signal: u32) -> bool {
 /// Sets the mask of blocked signals and returns the one before.
 fn change_signals(mask: u64) -> u64 {
     let mut before = 0_u64;
+    let arguments = [
+        SIG_SETMASK,
+        (&raw const mask).addr() as u64,
+        (&raw mut before).addr() as u64,
+        size_of::<u64>() as u64,
+    ];
     // SAFETY: both masks are valid for the call; it does not fail with valid arguments.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") SYS_RT_SIGPROCMASK => _,
-            in("rdi") SIG_SETMASK,
-            in("rsi") &raw const mask,
-            in("rdx") &raw mut before,
-            in("r10") size_of::<u64>(),
-            lateout("rcx") _,
-            lateout("r11") _,
-            options(nostack)
-        );
-    }
+    unsafe { system_call(SYS_RT_SIGPROCMASK, arguments) };
     before
 }
 
@@ -382,21 +371,8 @@ pub fn wait_again(rip: u64) -> Option<u64> {
 /// # Safety
 /// The arguments are what the system call expects; a fifth one is the size of a mask of signals.
 unsafe fn system_call(number: u64, arguments: [u64; 4]) -> i64 {
-    let result: i64;
-    // SAFETY: the caller's promise; the kernel changes rax, rcx and r11 only.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") number => result,
-            in("rdi") arguments[0],
-            in("rsi") arguments[1],
-            in("rdx") arguments[2],
-            in("r10") arguments[3],
-            in("r8") MASK_BYTES,
-            lateout("rcx") _,
-            lateout("r11") _,
-            options(nostack)
-        );
-    }
-    result
+    let [first, second, third, fourth] = arguments.map(|argument| argument as usize);
+    let arguments = [first, second, third, fourth, MASK_BYTES as usize, 0];
+    // SAFETY: the caller's promise.
+    unsafe { cohort_arch::system_call(number as u32, arguments) as i64 }
 }

@@ -15,33 +15,33 @@ macro_rules! engine {
             use $crate::{Claim, Look, Node, Owner, Rank, Turn, Work};
 
             // The functions are for this image only.
-            core::arch::global_asm!(
-                ".hidden cohort_engine_measure",
-                ".hidden cohort_engine_furnish",
-                ".hidden cohort_engine_begin",
-                ".hidden cohort_engine_end",
-                ".hidden cohort_engine_turn",
-                ".hidden cohort_engine_own_work",
-                ".hidden cohort_engine_test",
-                ".hidden cohort_engine_is_idle",
-                ".hidden cohort_engine_is_stalled",
-                ".hidden cohort_engine_awaits_help",
-                ".hidden cohort_engine_is_quiet",
-                ".hidden cohort_engine_claimed",
-                ".hidden cohort_engine_wait_begins",
-                ".hidden cohort_engine_wait_goes_on",
-                ".hidden cohort_engine_wait_ends",
-                ".hidden cohort_engine_woken",
-                ".hidden cohort_engine_sleep",
-                ".hidden cohort_engine_hand_over",
-                ".hidden cohort_engine_help",
-                ".hidden cohort_engine_wake_dedicated",
-                ".hidden cohort_engine_offered",
-                ".hidden cohort_engine_left_behind",
-                ".hidden cohort_engine_under_way",
-                ".hidden cohort_engine_met",
-                ".hidden cohort_engine_over"
-            );
+            $crate::hidden! {
+                "cohort_engine_measure"
+                "cohort_engine_furnish"
+                "cohort_engine_begin"
+                "cohort_engine_end"
+                "cohort_engine_turn"
+                "cohort_engine_own_work"
+                "cohort_engine_test"
+                "cohort_engine_is_idle"
+                "cohort_engine_is_stalled"
+                "cohort_engine_awaits_help"
+                "cohort_engine_is_quiet"
+                "cohort_engine_claimed"
+                "cohort_engine_wait_begins"
+                "cohort_engine_wait_goes_on"
+                "cohort_engine_wait_ends"
+                "cohort_engine_woken"
+                "cohort_engine_sleep"
+                "cohort_engine_hand_over"
+                "cohort_engine_help"
+                "cohort_engine_wake_dedicated"
+                "cohort_engine_offered"
+                "cohort_engine_left_behind"
+                "cohort_engine_under_way"
+                "cohort_engine_met"
+                "cohort_engine_over"
+            }
 
             const _: () = assert!(are_distinct(&[$(<$subsystem as Subsystem>::SLOT,)* Requests::SLOT]));
 

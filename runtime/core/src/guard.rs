@@ -25,17 +25,18 @@
 //! *The program's handler.* It may be set at any time, over ours. G1 finds that and puts a stub in front, which calls
 //! it for all other faults with the same flags. The program may install what it found there before: that is a stub too,
 //! with what was behind it. A look costs a system call, so a thread takes its last one for granted for [`TRUST_US`].
-//! *Signals.* No thread that copies blocks SIGSEGV ([`arch::block_signals`], [`arch::SignalAction`]).
+//! *Signals.* No thread that copies blocks SIGSEGV ([`machine::block_signals`], [`SignalAction`]).
 
-use crate::arch::{self, SignalAction};
+use crate::arch::{self as machine, SignalAction};
 use cohort_base::clock::{ticks, ticks_of_us};
 use cohort_base::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use core::arch::naked_asm;
 use core::ffi::c_void;
 use core::mem::{MaybeUninit, offset_of};
 use linux_raw_sys::general as linux;
 use rustix::process::{Pid, getpid};
 use rustix::thread::gettid;
+
+mod arch;
 
 /// Threads that are in a guarded copy at the same time; further ones copy without a guard.
 const SLOTS: usize = 256;
@@ -160,7 +161,7 @@ pub unsafe fn guarded<R, F: FnOnce() -> R + Copy>(copy: F) -> Result<R, Fault> {
     };
     // SAFETY: the function takes this argument; the caller's promise for what it runs.
     let kind = unsafe {
-        enter(
+        arch::enter(
             run::<R, F>,
             (&raw mut call).cast(),
             &raw const slot.stack as *mut u64,
@@ -229,68 +230,11 @@ impl Slot {
     }
 }
 
-/// G2 to G4: calls `run(argument)` with the stack pointer in `*stack`. Returns 0, or what [`on_fault`] says.
-#[unsafe(naked)]
-unsafe extern "C" fn enter(
-    run: unsafe extern "C" fn(*mut c_void),
-    argument: *mut c_void,
-    stack: *mut u64,
-) -> u64 {
-    naked_asm!(
-        "push rbp",
-        "push rbx",
-        "push r12",
-        "push r13",
-        "push r14",
-        "push r15",
-        "push rdx",
-        "mov [rdx], rsp",
-        "mov rax, rdi",
-        "mov rdi, rsi",
-        "call rax",
-        "xor eax, eax",
-        "jmp {leave}",
-        leave = sym leave,
-    )
-}
-
-/// The end of [`enter`], with its stack pointer and its result.
-#[unsafe(naked)]
-unsafe extern "C" fn leave() {
-    naked_asm!(
-        "pop rdx",
-        "mov qword ptr [rdx], 0",
-        "pop r15",
-        "pop r14",
-        "pop r13",
-        "pop r12",
-        "pop rbx",
-        "pop rbp",
-        "ret",
-    )
-}
-
-/// The handlers that the kernel calls, [`STUB_BYTES`] each from the first multiple of that on. The address that each
-/// one's call leaves tells which it was.
-#[unsafe(naked)]
-unsafe extern "C" fn stubs() {
-    naked_asm!(
-        ".balign {bytes}, 0x90",
-        ".rept {count}",
-        "call 2f",
-        ".balign {bytes}, 0xcc",
-        ".endr",
-        "2:",
-        "pop rcx",
-        "jmp {on_fault}",
-        bytes = const STUB_BYTES,
-        count = const STUBS,
-        on_fault = sym on_fault,
-    )
-}
-
 fn stub(index: usize) -> usize {
-    (stubs as *const ()).addr().next_multiple_of(STUB_BYTES) + index * STUB_BYTES
+    (arch::stubs as *const ())
+        .addr()
+        .next_multiple_of(STUB_BYTES)
+        + index * STUB_BYTES
 }
 
 fn is_stub(handler: usize) -> bool {
@@ -299,7 +243,7 @@ fn is_stub(handler: usize) -> bool {
 
 /// G1: `false` if there is no stub left, or another thread is about the same.
 fn come_first() -> bool {
-    let Some(found) = arch::signal_action(linux::SIGSEGV, None) else {
+    let Some(found) = machine::signal_action(linux::SIGSEGV, None) else {
         return false;
     };
     if is_stub(found.handler_address()) {
@@ -309,13 +253,13 @@ fn come_first() -> bool {
         return false;
     };
     let ours = found.replaced_by(stub(index));
-    let Some(before) = arch::signal_action(linux::SIGSEGV, Some(&ours)) else {
+    let Some(before) = machine::signal_action(linux::SIGSEGV, Some(&ours)) else {
         return false;
     };
     if before.handler_address() == found.handler_address() || is_stub(before.handler_address()) {
         return true;
     }
-    arch::signal_action(linux::SIGSEGV, Some(&before));
+    machine::signal_action(linux::SIGSEGV, Some(&before));
     false
 }
 
@@ -371,7 +315,7 @@ unsafe extern "C" fn on_fault(
             _ => Fault::Unknown,
         } as u64;
         state.rsp = stack;
-        state.rip = (leave as *const ()).addr() as u64;
+        state.rip = (arch::leave as *const ()).addr() as u64;
         state.flags &= !DIRECTION_FLAG;
         return;
     }
@@ -394,7 +338,7 @@ unsafe fn go_on(
     let handler = link.handler.load(Ordering::Relaxed);
     let is_function = handler > HANDLER_IGNORE;
     if !is_function || link.flags.load(Ordering::Relaxed) & RESET != 0 {
-        arch::signal_action(signal, Some(&SignalAction::DEFAULT));
+        machine::signal_action(signal, Some(&SignalAction::DEFAULT));
     }
     if is_function {
         // SAFETY: the kernel would have called this function with these arguments.
@@ -407,7 +351,7 @@ unsafe fn go_on(
         // Nothing faults again, so the default action needs the signal once more.
         let (process, thread) = (getpid(), gettid());
         let number = |pid: Pid| pid.as_raw_nonzero().get() as u32;
-        arch::signal_thread(number(process), number(thread), signal, information.cast());
+        machine::signal_thread(number(process), number(thread), signal, information.cast());
     }
 }
 

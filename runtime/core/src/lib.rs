@@ -31,6 +31,8 @@ extern crate std;
 mod abort;
 #[cfg(not(loom))]
 pub mod arch;
+#[doc(hidden)]
+pub use cohort_arch::hidden;
 #[cfg(not(loom))]
 mod backoff;
 #[cfg(not(loom))]

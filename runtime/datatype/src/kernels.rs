@@ -1,7 +1,6 @@
 //! The innermost loops that move strided blocks to and from a contiguous stream.
 
-use crate::machine;
-use core::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_storeu_si256};
+use crate::arch::{self, LINE};
 use core::ptr::copy_nonoverlapping;
 
 #[cfg(test)]
@@ -46,11 +45,11 @@ unsafe fn move_long(from: *const u8, to: *mut u8, bytes: usize) {
     let ahead = to.addr().wrapping_sub(from.addr()) % PAGE;
     // SAFETY: the caller's conditions; a processor whose strings wait has the vectors.
     unsafe {
-        if (1..JUST_AHEAD).contains(&ahead) && machine::strings_wait_for_stores() {
-            move_lines(from, to, bytes);
+        if (1..JUST_AHEAD).contains(&ahead) && arch::strings_wait_for_stores() {
+            arch::move_lines(from, to, bytes);
         } else if bytes < VERY_LONG
             || (1..NEAR_IN_PAGE).contains(&ahead)
-            || !machine::moves_strings_best()
+            || !arch::moves_strings_best()
         {
             copy_nonoverlapping(from, to, bytes);
         } else {
@@ -69,45 +68,11 @@ unsafe fn move_strings(from: *const u8, to: *mut u8, bytes: usize) {
     // SAFETY: the caller's conditions; a line is no longer than the run.
     unsafe {
         copy_nonoverlapping(from, to, LINE);
-        machine::move_strings(from.add(head), to.add(head), bytes - head);
+        arch::move_strings(from.add(head), to.add(head), bytes - head);
     }
 }
 
-/// Moves a run line by line with vectors.
-///
-/// # Safety
-/// As [`move_block`], for at least a line; the processor knows AVX.
-#[target_feature(enable = "avx")]
-unsafe fn move_lines(from: *const u8, to: *mut u8, bytes: usize) {
-    let whole = bytes / LINE * LINE;
-    // SAFETY: the caller's conditions; part of the last line may have been moved before, to the same bytes.
-    unsafe {
-        for at in (0..whole).step_by(LINE) {
-            move_line(from.add(at), to.add(at));
-        }
-        move_line(from.add(bytes - LINE), to.add(bytes - LINE));
-    }
-}
-
-/// Moves a line, in the order of its bytes.
-///
-/// # Safety
-/// As [`move_block`] with a line.
-#[inline]
-#[target_feature(enable = "avx")]
-unsafe fn move_line(from: *const u8, to: *mut u8) {
-    let (from, to) = (from.cast::<__m256i>(), to.cast::<__m256i>());
-    // SAFETY: the caller's promise for both halves; these have no alignment.
-    unsafe {
-        let first = _mm256_loadu_si256(from);
-        let second = _mm256_loadu_si256(from.add(1));
-        _mm256_storeu_si256(to, first);
-        _mm256_storeu_si256(to.add(1), second);
-    }
-}
-
-/// Bytes of a cache line, and of a page.
-const LINE: usize = 64;
+/// Bytes of a page.
 const PAGE: usize = 4096;
 
 /// So far behind a byte that is stored, loads from the same place of another page wait for it.

@@ -20,6 +20,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod arch;
 mod arrays;
 mod basic;
 mod bounds;
@@ -29,7 +30,6 @@ mod contents;
 mod description;
 pub mod fortran;
 mod kernels;
-mod machine;
 pub mod op;
 mod predefined;
 mod program;

@@ -3,8 +3,9 @@
 #![allow(non_upper_case_globals)]
 
 use crate::A;
-use crate::common::{Block, address, blocks};
+use crate::common::{Block, blocks};
 use cohort_abi::Constants;
+use cohort_arch::linked_address;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
@@ -35,8 +36,8 @@ blocks! {
 #[inline]
 pub fn buffer(buffer: *const c_void) -> *const c_void {
     let sentinel = match buffer.addr() {
-        address if address == address!(mpi_fortran_bottom_) => A::BOTTOM,
-        address if address == address!(mpi_fortran_in_place_) => A::IN_PLACE,
+        address if address == linked_address!(mpi_fortran_bottom_) => A::BOTTOM,
+        address if address == linked_address!(mpi_fortran_in_place_) => A::IN_PLACE,
         _ => return buffer,
     };
     core::ptr::without_provenance(sentinel)
@@ -47,7 +48,7 @@ macro_rules! comparisons {
         #[doc = concat!("Whether an argument is `", stringify!($constant), "`.")]
         #[inline]
         pub fn $name<T>(argument: *const T) -> bool {
-            argument.addr() == address!($block)
+            argument.addr() == linked_address!($block)
         }
     )*};
 }
@@ -76,8 +77,8 @@ unsafe extern "C" {
 
 /// Tells C where Fortran's `MPI_STATUS_IGNORE` and `MPI_STATUSES_IGNORE` are (MPI 19.3.5).
 extern "C" fn tell_c() {
-    let one = address!(mpi_fortran_status_ignore_);
-    let several = address!(mpi_fortran_statuses_ignore_);
+    let one = linked_address!(mpi_fortran_status_ignore_);
+    let several = linked_address!(mpi_fortran_statuses_ignore_);
     // SAFETY: variables of the C library.
     let variables = unsafe {
         [

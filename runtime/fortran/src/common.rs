@@ -29,20 +29,3 @@ macro_rules! blocks {
     )*};
 }
 pub(crate) use blocks;
-
-/// The address of a block that the program's objects use.
-macro_rules! address {
-    ($block:ident) => {{
-        let address: usize;
-        // SAFETY: reads the entry of the global offset table, which the dynamic linker has filled.
-        unsafe {
-            core::arch::asm!(
-                concat!("mov {}, qword ptr [rip + ", stringify!($block), "@GOTPCREL]"),
-                out(reg) address,
-                options(pure, readonly, nostack, preserves_flags),
-            );
-        }
-        address
-    }};
-}
-pub(crate) use address;

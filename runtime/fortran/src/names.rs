@@ -7,7 +7,7 @@ macro_rules! names {
         #[unsafe(naked)]
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name() {
-            core::arch::naked_asm!("jmp {}", sym $function)
+            cohort_arch::jump!($function)
         }
     )*};
 }

@@ -3,8 +3,9 @@
 #![allow(non_upper_case_globals)]
 
 use crate::A;
-use crate::common::{Block, address, blocks};
+use crate::common::{Block, blocks};
 use cohort_abi::Constants;
+use cohort_arch::linked_address;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
@@ -50,14 +51,14 @@ const INTEGER: usize = size_of::<c_int>();
 /// A choice buffer for C.
 #[inline]
 pub fn buffer(buffer: *const c_void) -> *const c_void {
-    let bottom = address!(mpipriv1_);
+    let bottom = linked_address!(mpipriv1_);
     let sentinel = match buffer.addr() {
         address if address == bottom => A::BOTTOM,
         address if address == bottom + INTEGER => A::IN_PLACE,
-        address if address == address!(mpifcmba_) => A::BUFFER_AUTOMATIC,
-        address if address == address!(MPIR_F08_MPI_BOTTOM) => A::BOTTOM,
-        address if address == address!(MPIR_F08_MPI_IN_PLACE) => A::IN_PLACE,
-        address if address == address!(MPIR_F08_MPI_BUFFER_AUTOMATIC) => A::BUFFER_AUTOMATIC,
+        address if address == linked_address!(mpifcmba_) => A::BUFFER_AUTOMATIC,
+        address if address == linked_address!(MPIR_F08_MPI_BOTTOM) => A::BOTTOM,
+        address if address == linked_address!(MPIR_F08_MPI_IN_PLACE) => A::IN_PLACE,
+        address if address == linked_address!(MPIR_F08_MPI_BUFFER_AUTOMATIC) => A::BUFFER_AUTOMATIC,
         _ => return buffer,
     };
     core::ptr::without_provenance(sentinel)
@@ -66,45 +67,45 @@ pub fn buffer(buffer: *const c_void) -> *const c_void {
 /// Whether an argument is `MPI_STATUS_IGNORE`.
 #[inline]
 pub fn is_status_ignore(argument: *const c_int) -> bool {
-    argument.addr() == address!(mpipriv1_) + 2 * INTEGER
-        || argument.addr() == address!(MPIR_F08_MPI_STATUS_IGNORE_OBJ)
+    argument.addr() == linked_address!(mpipriv1_) + 2 * INTEGER
+        || argument.addr() == linked_address!(MPIR_F08_MPI_STATUS_IGNORE_OBJ)
 }
 
 /// Whether an argument is `MPI_STATUSES_IGNORE`.
 #[inline]
 pub fn is_statuses_ignore(argument: *const c_int) -> bool {
-    argument.addr() == address!(mpipriv2_)
-        || argument.addr() == address!(MPIR_F08_MPI_STATUSES_IGNORE_OBJ)
+    argument.addr() == linked_address!(mpipriv2_)
+        || argument.addr() == linked_address!(MPIR_F08_MPI_STATUSES_IGNORE_OBJ)
 }
 
 /// Whether an argument is `MPI_ERRCODES_IGNORE`.
 pub fn is_errcodes_ignore(argument: *const c_int) -> bool {
-    argument.addr() == address!(mpipriv2_) + STATUS * INTEGER
-        || argument.addr() == address!(__mpi_f08_link_constants_MOD_mpi_errcodes_ignore)
+    argument.addr() == linked_address!(mpipriv2_) + STATUS * INTEGER
+        || argument.addr() == linked_address!(__mpi_f08_link_constants_MOD_mpi_errcodes_ignore)
 }
 
 /// Whether an argument is `MPI_ARGVS_NULL`.
 pub fn is_argvs_null<T>(argument: *const T) -> bool {
-    argument.addr() == address!(mpiprivc_)
-        || argument.addr() == address!(__mpi_f08_link_constants_MOD_mpi_argvs_null)
+    argument.addr() == linked_address!(mpiprivc_)
+        || argument.addr() == linked_address!(__mpi_f08_link_constants_MOD_mpi_argvs_null)
 }
 
 /// Whether an argument is `MPI_ARGV_NULL`.
 pub fn is_argv_null<T>(argument: *const T) -> bool {
-    argument.addr() == address!(mpiprivc_) + 1
-        || argument.addr() == address!(__mpi_f08_link_constants_MOD_mpi_argv_null)
+    argument.addr() == linked_address!(mpiprivc_) + 1
+        || argument.addr() == linked_address!(__mpi_f08_link_constants_MOD_mpi_argv_null)
 }
 
 /// Whether an argument is `MPI_UNWEIGHTED`.
 pub fn is_unweighted(argument: *const c_int) -> bool {
-    argument.addr() == address!(mpifcmb5_)
-        || argument.addr() == address!(__mpi_f08_link_constants_MOD_mpi_unweighted)
+    argument.addr() == linked_address!(mpifcmb5_)
+        || argument.addr() == linked_address!(__mpi_f08_link_constants_MOD_mpi_unweighted)
 }
 
 /// Whether an argument is `MPI_WEIGHTS_EMPTY`.
 pub fn is_weights_empty(argument: *const c_int) -> bool {
-    argument.addr() == address!(mpifcmb9_)
-        || argument.addr() == address!(__mpi_f08_link_constants_MOD_mpi_weights_empty)
+    argument.addr() == linked_address!(mpifcmb9_)
+        || argument.addr() == linked_address!(__mpi_f08_link_constants_MOD_mpi_weights_empty)
 }
 
 unsafe extern "C" {
@@ -123,7 +124,10 @@ pub fn weights_of_c() -> [*mut c_int; 2] {
 
 /// Tells C where Fortran's `MPI_STATUS_IGNORE` and `MPI_STATUSES_IGNORE` are (MPI 19.3.5).
 extern "C" fn tell_c() {
-    let ignore = [address!(mpipriv1_) + 2 * INTEGER, address!(mpipriv2_)];
+    let ignore = [
+        linked_address!(mpipriv1_) + 2 * INTEGER,
+        linked_address!(mpipriv2_),
+    ];
     // SAFETY: variables of the C library.
     let variables = unsafe { [&MPI_F_STATUS_IGNORE, &MPI_F_STATUSES_IGNORE] };
     for (variable, address) in variables.into_iter().zip(ignore) {

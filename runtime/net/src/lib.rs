@@ -35,6 +35,8 @@ mod table;
 pub mod watch;
 pub mod wire;
 
+#[doc(hidden)]
+pub use cohort_arch::hidden;
 pub use note::{Note, post_note, room_of_notes};
 pub use receiver::{Receiver, hooks};
 #[doc(hidden)]

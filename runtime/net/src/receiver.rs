@@ -100,13 +100,13 @@ macro_rules! receivers {
             use $crate::{Net, Receiver};
 
             // The functions are for this image only.
-            core::arch::global_asm!(
-                ".hidden cohort_net_packet",
-                ".hidden cohort_net_packet_left",
-                ".hidden cohort_net_read_ended",
-                ".hidden cohort_net_line_up",
-                ".hidden cohort_net_complete"
-            );
+            $crate::hidden! {
+                "cohort_net_packet"
+                "cohort_net_packet_left"
+                "cohort_net_read_ended"
+                "cohort_net_line_up"
+                "cohort_net_complete"
+            }
 
             #[unsafe(no_mangle)]
             fn cohort_net_packet(

@@ -8,12 +8,9 @@
 //! calls no libc function but the mem family. `tests/` reads the built file to make sure.
 #![no_std]
 
-extern crate alloc;
-
 mod live;
 mod symbols;
 
-use alloc::boxed::Box;
 use cohort_abi::{Mpi5, Mpich, OpenMpi, Table};
 use cohort_alloc::{SharedHeap, reserve};
 use cohort_base::boot::{

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// Crates from the bottom up; a crate may use those of the lines above its own.
-const LAYERS: [&[&str]; 14] = [
+const LAYERS: [&[&str]; 15] = [
+    &["cohort-arch"],
     &["cohort-base"],
     &["cohort-abi"],
     &[
@@ -54,7 +55,8 @@ const LOADER: &str = "pip-loader";
 const VIEWER: &str = "cohort-top";
 
 /// Crates that hold these.
-const BELOW_LOADER: [&str; 5] = [
+const BELOW_LOADER: [&str; 6] = [
+    "cohort-arch",
     "cohort-base",
     "cohort-fabric",
     "cohort-interpose",
@@ -63,7 +65,8 @@ const BELOW_LOADER: [&str; 5] = [
 ];
 
 /// Crates whose code may run on any task of the node.
-const STEALABLE: [&str; 12] = [
+const STEALABLE: [&str; 13] = [
+    "cohort-arch",
     "cohort-base",
     "cohort-alloc",
     "cohort-datatype",

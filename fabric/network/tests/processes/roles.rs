@@ -3,7 +3,7 @@
 use crate::node::{Node, Seen, Settings, place};
 use crate::tasks;
 use cohort_fabric::boot::Notify;
-use cohort_fabric::{Direction, Packet, Refused, Region, Transfer, Transport};
+use cohort_fabric::{Direction, Packet, Refused, Region, Transfer};
 use std::time::{Duration, Instant};
 
 /// Plays the role of this name to its end.

@@ -1,5 +1,6 @@
 //! A task as `pip-exec` makes them: it shares memory with this process, and nothing else.
 
+use cohort_arch::system_call;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Stack of a task.
@@ -44,9 +45,8 @@ extern "C" fn run(start: *mut libc::c_void) -> i32 {
     let start = unsafe { &*start.cast::<Start<'static>>() };
     (start.work)();
     // SAFETY: ends the task alone; by instruction, as the C library's function is not for tasks of others.
-    unsafe {
-        std::arch::asm!("syscall", in("rax") libc::SYS_exit_group, in("rdi") 0, options(noreturn));
-    }
+    unsafe { system_call(libc::SYS_exit_group as u32, [0; 6]) };
+    0
 }
 
 impl Task {
@@ -76,11 +76,7 @@ pub fn wait_for_done(counter: &AtomicU32, value: u32) {
 /// Lets another task run.
 pub fn give_way() {
     // SAFETY: no condition.
-    unsafe {
-        let mut result = libc::SYS_sched_yield;
-        std::arch::asm!("syscall", inout("rax") result, out("rcx") _, out("r11") _);
-        let _ = result;
-    }
+    unsafe { system_call(libc::SYS_sched_yield as u32, [0; 6]) };
 }
 
 /// Forbids `pidfd_getfd` to the calling task, as a sandbox does. True if that has worked.
@@ -125,12 +121,7 @@ pub fn forbid_taking_descriptors() -> bool {
 
 /// `prctl`, by instruction.
 fn control(arguments: [i64; 3]) -> i64 {
-    let mut result = libc::SYS_prctl;
+    let [first, second, third] = arguments.map(|argument| argument as usize);
     // SAFETY: the callers pass what the system reads during the call only.
-    unsafe {
-        std::arch::asm!("syscall", inout("rax") result, in("rdi") arguments[0],
-            in("rsi") arguments[1], in("rdx") arguments[2], in("r10") 0, in("r8") 0,
-            out("rcx") _, out("r11") _);
-    }
-    result
+    unsafe { system_call(libc::SYS_prctl as u32, [first, second, third, 0, 0, 0]) as i64 }
 }

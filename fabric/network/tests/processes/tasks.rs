@@ -6,7 +6,7 @@ use crate::node::{Node, Seen, Settings};
 use crate::roles::{Shared, packets};
 use crate::task;
 use cohort_fabric::boot::Notify;
-use cohort_fabric::{Budget, Event, Packet, Refused, Transport};
+use cohort_fabric::{Budget, Event, Packet, Refused};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 

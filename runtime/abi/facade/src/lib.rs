@@ -144,12 +144,4 @@ fn panic(information: &core::panic::PanicInfo<'_>) -> ! {
     fail(134, format_args!("{information}"))
 }
 
-// The precompiled core library names the unwinder's personality function, though nothing here
-// unwinds. Defined in assembly so that it is not exported; zeros, as it is never called.
-core::arch::global_asm!(
-    ".section .text.rust_eh_personality",
-    ".globl rust_eh_personality",
-    ".hidden rust_eh_personality",
-    "rust_eh_personality: .long 0",
-    ".previous",
-);
+cohort_arch::no_unwinder!();

@@ -38,19 +38,8 @@ pub fn shared() -> Option<&'static RankBoot> {
 /// # Safety
 /// As `mmap(2)`.
 unsafe fn map(arguments: [usize; 6]) -> Result<usize, Errno> {
-    let [address, length, protection, flags, descriptor, offset] = arguments;
-    let result: isize;
-    // SAFETY: the caller's promise; the kernel changes these registers only.
-    unsafe {
-        core::arch::asm!(
-            "syscall",
-            inlateout("rax") linux_raw_sys::general::__NR_mmap as usize as isize => result,
-            in("rdi") address, in("rsi") length, in("rdx") protection,
-            in("r10") flags, in("r8") descriptor, in("r9") offset,
-            lateout("rcx") _, lateout("r11") _,
-            options(nostack),
-        );
-    }
+    // SAFETY: the caller's promise.
+    let result = unsafe { cohort_arch::system_call(linux_raw_sys::general::__NR_mmap, arguments) };
     match result {
         -4095..=-1 => Err(Errno::from_raw_os_error(-result as i32)),
         address => Ok(address as usize),

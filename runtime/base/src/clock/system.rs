@@ -5,7 +5,6 @@
 //! there dies. So the first reading asks whether something is mapped there, and if nothing is, all readings are system
 //! calls.
 
-use core::arch::asm;
 use core::sync::atomic::{AtomicU8, Ordering};
 use linux_raw_sys::auxvec::AT_SYSINFO_EHDR;
 use linux_raw_sys::general::{__NR_clock_gettime, __NR_mincore, __NR_prctl};
@@ -84,28 +83,13 @@ fn read_by_call(clock: ClockId) -> Timespec {
     now
 }
 
-/// Makes a system call.
+/// Makes a system call. `prctl` reads two more arguments.
 ///
 /// # Safety
 /// As the call demands.
 unsafe fn call(number: u32, first: usize, second: usize, third: usize) -> isize {
-    let result;
-    // SAFETY: the caller's promise; the kernel changes no register but these. `prctl` reads two more arguments.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") number as isize => result,
-            in("rdi") first,
-            in("rsi") second,
-            in("rdx") third,
-            in("r10") 0,
-            in("r8") 0,
-            lateout("rcx") _,
-            lateout("r11") _,
-            options(nostack),
-        );
-    }
-    result
+    // SAFETY: the caller's promise.
+    unsafe { cohort_arch::system_call(number, [first, second, third, 0, 0, 0]) }
 }
 
 #[cfg(all(test, not(loom), not(miri)))]

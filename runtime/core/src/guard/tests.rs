@@ -84,7 +84,7 @@ fn a_handler_of_the_program_gets_what_no_guard_waits_for() {
     let (own, foreign) = (pages(), pages());
     OPENED.store(own, Ordering::Relaxed);
     let action = SignalAction::new(open as *const c_void);
-    let before = arch::signal_action(linux::SIGSEGV, Some(&action)).expect("set");
+    let before = machine::signal_action(linux::SIGSEGV, Some(&action)).expect("set");
     forget_looks();
     protect(foreign, MprotectFlags::empty());
     protect(own, MprotectFlags::empty());
@@ -95,8 +95,8 @@ fn a_handler_of_the_program_gets_what_no_guard_waits_for() {
     assert_eq!(copy(own, to.as_mut_ptr(), PAGE), Ok(()));
     protect(own, MprotectFlags::READ);
     // SAFETY: the handler makes it writable.
-    unsafe { arch::write_nothing(own) };
+    unsafe { machine::write_nothing(own) };
     assert_eq!(copy(to.as_ptr(), own, PAGE), Ok(()));
-    arch::signal_action(linux::SIGSEGV, Some(&before));
+    machine::signal_action(linux::SIGSEGV, Some(&before));
     forget_looks();
 }

@@ -66,11 +66,11 @@ fn runs_arrive_whole() {
 
 #[test]
 fn runs_arrive_whole_line_by_line() {
-    if !machine::moves_by_vectors() {
+    if !arch::moves_by_vectors() {
         return;
     }
     // SAFETY: `moves` keeps the conditions. The processor has AVX.
-    moves(|from, to, bytes| unsafe { move_lines(from, to, bytes) });
+    moves(|from, to, bytes| unsafe { arch::move_lines(from, to, bytes) });
 }
 
 #[cfg(not(miri))]

@@ -1,9 +1,9 @@
 //! One loop per operation and machine type.
 
 use super::wide::{self, Operation, each};
-use super::x87::Extended;
 use super::{Kernel, PredefinedOp};
 use crate::Basic;
+use crate::arch::long_double::Extended;
 use crate::kernels::move_run;
 
 struct Max;

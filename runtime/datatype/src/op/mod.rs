@@ -1,8 +1,8 @@
 //! Reduction operations: `inout[i] = input[i] op inout[i]`.
 //!
 //! A predefined operation on a predefined type resolves once to a [`Kernel`], a tight loop
-//! over elements of one machine type (`kernels.rs`); `long double` goes through the x87 unit
-//! (`x87.rs`). Kernels may run on any task. User operations run only where [`reduce`] is
+//! over elements of one machine type (`kernels.rs`); `long double` goes through the unit
+//! (`arch/long_double.rs`). Kernels may run on any task. User operations run only where [`reduce`] is
 //! called, which collectives do on the owner's own task.
 //!
 //! | class | operations |
@@ -22,7 +22,6 @@ mod kernels;
 #[cfg(test)]
 mod tests;
 mod wide;
-mod x87;
 
 use crate::{Basic, Type};
 

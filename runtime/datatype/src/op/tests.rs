@@ -1,7 +1,7 @@
 //! Every operation on every class it takes, against plain arithmetic.
 
-use super::x87::Extended;
 use super::*;
+use crate::arch::long_double::Extended;
 use crate::{TypeRef, predefined, predefined_all};
 use std::vec::Vec;
 

@@ -3,7 +3,7 @@
 //! The loop is the same as for few elements, compiled once more for each width. It makes the same additions and
 //! products in the same order, and none is contracted, so results are the same bit for bit whatever the machine.
 
-use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+use cohort_arch::prefetch;
 use core::mem::MaybeUninit;
 
 /// Elements that the loop for every machine does as fast.
@@ -105,11 +105,8 @@ unsafe fn ahead<T: Copy, O: Operation<T>>(
         while count >= block {
             for line in 0..BLOCK / LINE {
                 let at = AHEAD + line * LINE;
-                // SAFETY: a prefetch accesses nothing.
-                unsafe {
-                    _mm_prefetch::<_MM_HINT_T0>(input.wrapping_add(at).cast());
-                    _mm_prefetch::<_MM_HINT_T0>(inout.wrapping_add(at).cast());
-                }
+                prefetch(input.wrapping_add(at));
+                prefetch(inout.wrapping_add(at));
             }
             // SAFETY: the caller's promise: so many elements are left.
             unsafe {

@@ -1,8 +1,14 @@
-//! What the machine's processor does best.
+//! What depends on the machine: x86-64. What its processor moves best, and C's `long double`.
 
 use core::arch::asm;
+use core::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_storeu_si256};
 use core::sync::atomic::{AtomicU8, Ordering};
 use raw_cpuid::CpuId;
+
+pub(super) mod long_double;
+
+/// Bytes of a cache line.
+pub(super) const LINE: usize = 64;
 
 cpufeatures::new!(avx, "avx");
 
@@ -84,5 +90,38 @@ pub(super) unsafe fn move_strings(from: *const u8, to: *mut u8, bytes: usize) {
             inout("rdi") to => _,
             options(nostack, preserves_flags),
         );
+    }
+}
+
+/// Moves a run line by line with vectors.
+///
+/// # Safety
+/// As `copy_nonoverlapping`, for at least a line; the processor knows AVX.
+#[target_feature(enable = "avx")]
+pub(super) unsafe fn move_lines(from: *const u8, to: *mut u8, bytes: usize) {
+    let whole = bytes / LINE * LINE;
+    // SAFETY: the caller's conditions; part of the last line may have been moved before, to the same bytes.
+    unsafe {
+        for at in (0..whole).step_by(LINE) {
+            move_line(from.add(at), to.add(at));
+        }
+        move_line(from.add(bytes - LINE), to.add(bytes - LINE));
+    }
+}
+
+/// Moves a line, in the order of its bytes.
+///
+/// # Safety
+/// As `copy_nonoverlapping` with a line.
+#[inline]
+#[target_feature(enable = "avx")]
+unsafe fn move_line(from: *const u8, to: *mut u8) {
+    let (from, to) = (from.cast::<__m256i>(), to.cast::<__m256i>());
+    // SAFETY: the caller's promise for both halves; these have no alignment.
+    unsafe {
+        let first = _mm256_loadu_si256(from);
+        let second = _mm256_loadu_si256(from.add(1));
+        _mm256_storeu_si256(to, first);
+        _mm256_storeu_si256(to.add(1), second);
     }
 }

@@ -10,7 +10,7 @@ use core::ops::{Add, Mul, Sub};
 /// One `long double`; the last six bytes are padding.
 #[repr(C, align(16))]
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Extended([u8; 16]);
+pub(crate) struct Extended([u8; 16]);
 
 macro_rules! arithmetic {
     ($trait:ident, $function:ident, $instruction:literal) => {
@@ -88,7 +88,7 @@ impl PartialEq for Extended {
 #[cfg(test)]
 impl Extended {
     /// Converts exactly.
-    pub(super) fn from_f64(value: f64) -> Self {
+    pub(crate) fn from_f64(value: f64) -> Self {
         let mut result = Self([0; 16]);
         // SAFETY: loads 8 bytes and stores 10 of live values; the register stack stays empty.
         unsafe {
@@ -106,7 +106,7 @@ impl Extended {
     }
 
     /// Rounds to double precision.
-    pub(super) fn to_f64(self) -> f64 {
+    pub(crate) fn to_f64(self) -> f64 {
         let mut result = 0.0;
         // SAFETY: loads 10 bytes and stores 8 of live values; the register stack stays empty.
         unsafe {

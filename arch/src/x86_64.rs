@@ -1,0 +1,136 @@
+//! x86-64.
+
+use core::arch::asm;
+use core::arch::x86_64::{_MM_HINT_T0, _mm_lfence, _mm_prefetch, _rdtsc};
+
+/// Makes a system call and returns what the kernel does: an error as a negative number. Stores no `errno`.
+///
+/// # Safety
+/// As the call demands.
+#[inline]
+pub unsafe fn system_call(number: u32, arguments: [usize; 6]) -> isize {
+    let result;
+    // SAFETY: the caller's promise; the kernel changes rax, rcx and r11 only.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => result,
+            in("rdi") arguments[0],
+            in("rsi") arguments[1],
+            in("rdx") arguments[2],
+            in("r10") arguments[3],
+            in("r8") arguments[4],
+            in("r9") arguments[5],
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    result
+}
+
+/// The address of the calling thread's block of thread-local data, as its C library has stored it there. For threads
+/// whose C library has made one.
+#[inline]
+#[must_use]
+pub fn thread_block() -> usize {
+    let address;
+    // SAFETY: the first word of the block is its own address, by the ABI.
+    unsafe {
+        asm!("mov {}, fs:0", out(reg) address, options(nostack, readonly, preserves_flags));
+    }
+    address
+}
+
+/// The register that leads to the calling thread's thread-local data.
+///
+/// # Safety
+/// The kernel allows the instruction (`HWCAP2_FSGSBASE`).
+#[inline]
+#[must_use]
+pub unsafe fn thread_base() -> usize {
+    let base;
+    // SAFETY: the caller's promise.
+    unsafe { asm!("rdfsbase {}", out(reg) base, options(nomem, nostack, preserves_flags)) };
+    base
+}
+
+/// Sets the register of [`thread_base`].
+///
+/// # Safety
+/// The kernel allows the instruction; what runs until it is set back finds thread-local data of its own kind there.
+#[inline]
+pub unsafe fn set_thread_base(base: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { asm!("wrfsbase {}", in(reg) base, options(nostack, preserves_flags)) };
+}
+
+/// A counter of a constant rate, the same on all CPUs.
+#[inline]
+#[must_use]
+pub fn time_stamp() -> u64 {
+    // SAFETY: every machine of this kind has the instruction.
+    unsafe { _rdtsc() }
+}
+
+/// Has [`time_stamp`] wait for what is before it, and what is behind it wait.
+#[inline]
+pub fn order_time_stamp() {
+    // SAFETY: every machine of this kind has the instruction, which only waits.
+    unsafe { _mm_lfence() };
+}
+
+/// Asks for the cache line at an address, which may be any.
+#[inline]
+pub fn prefetch(address: *const u8) {
+    // SAFETY: accesses nothing.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
+}
+
+/// The body of a naked function that goes on at another one.
+#[macro_export]
+macro_rules! jump {
+    ($function:path) => {
+        core::arch::naked_asm!("jmp {}", sym $function)
+    };
+}
+
+/// The address of a symbol as the dynamic linker has found it, which may be another object's.
+#[macro_export]
+macro_rules! linked_address {
+    ($symbol:ident) => {{
+        let address: usize;
+        // SAFETY: reads the entry of the global offset table, which the dynamic linker has filled.
+        unsafe {
+            core::arch::asm!(
+                concat!("mov {}, qword ptr [rip + ", stringify!($symbol), "@GOTPCREL]"),
+                out(reg) address,
+                options(pure, readonly, nostack, preserves_flags),
+            );
+        }
+        address
+    }};
+}
+
+/// Defines `strlen` within an image without a C library: what `CStr::from_ptr` calls, and what the compiler puts in
+/// place of loops that count.
+#[macro_export]
+macro_rules! string_length {
+    () => {
+        core::arch::global_asm!(
+            ".section .text.strlen,\"ax\",@progbits",
+            ".globl strlen",
+            ".hidden strlen",
+            ".type strlen,@function",
+            "strlen:",
+            "xor eax, eax",
+            "2: cmp byte ptr [rdi + rax], 0",
+            "je 3f",
+            "inc rax",
+            "jmp 2b",
+            "3: ret",
+            ".size strlen, . - strlen",
+            ".previous",
+        );
+    };
+}
