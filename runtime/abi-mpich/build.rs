@@ -1,8 +1,13 @@
-//! Gives the library its name, keeps it loaded for the life of the process (it registers
+//! Writes the C functions, gives the library its name, keeps it loaded for the life of the process (it registers
 //! functions with the C library), and refuses symbols that nobody defines.
+
+use cohort_codegen::emit::exports;
 
 fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libmpi.so.12");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete,-z,defs");
-    println!("cargo::rerun-if-changed=build.rs");
+    cohort_codegen::write(
+        "exports.rs",
+        &exports::exports(&cohort_codegen::api(), "Mpich"),
+    );
 }

@@ -1,8 +1,17 @@
-//! Gives the library its name, keeps it loaded for the life of the process (it registers
+//! Writes the C functions, gives the library its name, keeps it loaded for the life of the process (it registers
 //! functions with the C library), and refuses symbols that nobody defines.
+
+use cohort_codegen::emit::{exports, objects};
 
 fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libmpi.so.40");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete,-z,defs");
-    println!("cargo::rerun-if-changed=build.rs");
+    cohort_codegen::write(
+        "exports.rs",
+        &exports::exports(&cohort_codegen::api(), "OpenMpi"),
+    );
+    cohort_codegen::write(
+        "objects.rs",
+        &objects::objects(&cohort_codegen::constants()),
+    );
 }

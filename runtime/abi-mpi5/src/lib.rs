@@ -1,8 +1,13 @@
 //! `libmpi_abi.so.1`: the C functions of the MPI-5 ABI, one rank's way into the node image.
 #![no_std]
 
+/// What the build script writes.
 mod generated {
-    pub mod exports;
+    /// The C functions of this facade: each calls its entry of the table.
+    #[allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]
+    pub mod exports {
+        include!(concat!(env!("OUT_DIR"), "/exports.rs"));
+    }
 }
 
 use cohort_abi::Mpi5;

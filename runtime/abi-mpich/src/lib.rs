@@ -2,8 +2,13 @@
 #![no_std]
 
 mod data;
+/// What the build script writes.
 mod generated {
-    pub mod exports;
+    /// The C functions of this facade: each calls its entry of the table.
+    #[allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]
+    pub mod exports {
+        include!(concat!(env!("OUT_DIR"), "/exports.rs"));
+    }
 }
 
 use cohort_abi::Mpich;

@@ -2,9 +2,19 @@
 #![no_std]
 
 mod data;
+/// What the build script writes.
 mod generated {
-    pub mod exports;
-    pub mod objects;
+    /// The C functions of this facade: each calls its entry of the table.
+    #[allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]
+    pub mod exports {
+        include!(concat!(env!("OUT_DIR"), "/exports.rs"));
+    }
+
+    /// The predefined objects of Open MPI's ABI.
+    #[allow(non_upper_case_globals)]
+    pub mod objects {
+        include!(concat!(env!("OUT_DIR"), "/objects.rs"));
+    }
 }
 
 use cohort_abi::OpenMpi;

@@ -20,12 +20,27 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-/// Files that `cohort-codegen` writes.
+/// What the build script writes.
 mod generated {
-    pub mod callback;
-    pub mod constants;
-    pub mod neutral;
-    pub mod table;
+    /// Types of the functions that programs hand to MPI.
+    pub mod callback {
+        include!(concat!(env!("OUT_DIR"), "/callback.rs"));
+    }
+
+    /// Integer constants of each ABI, to and from neutral ones.
+    pub mod constants {
+        include!(concat!(env!("OUT_DIR"), "/constants.rs"));
+    }
+
+    /// Every constant of the standard as the runtime represents it: the MPI-5 ABI's value.
+    pub mod neutral {
+        include!(concat!(env!("OUT_DIR"), "/neutral.rs"));
+    }
+
+    /// The table through which a facade calls the runtime.
+    pub mod table {
+        include!(concat!(env!("OUT_DIR"), "/table.rs"));
+    }
 }
 
 pub use caller::Caller;

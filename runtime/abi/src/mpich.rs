@@ -11,7 +11,10 @@ use crate::{Abi, Caller, Constants, Mpich};
 use core::ffi::{c_int, c_void};
 use handles as predefined;
 
-pub(crate) mod handles;
+/// Predefined handles, to and from neutral ones.
+pub(crate) mod handles {
+    include!(concat!(env!("OUT_DIR"), "/mpich_handles.rs"));
+}
 
 macro_rules! handles {
     ($($name:ident $input:ident $output:ident;)*) => {$(

@@ -1,6 +1,6 @@
 //! What an observed call is: its name, its parameters, and what its arguments say.
 //!
-//! The arguments are the words that C passed. `generated/described.rs` names each and says of which [`Kind`] it is;
+//! The arguments are the words that C passed. `generated::described` names each and says of which [`Kind`] it is;
 //! [`Words`] turns an ABI's handles and constants into neutral ones.
 
 mod words;
@@ -43,7 +43,7 @@ impl Kind {
     /// How many there are.
     const COUNT: usize = Self::Other as usize + 1;
 
-    /// The kind with this letter in `generated/described.rs`.
+    /// The kind with this letter in `generated::described`.
     const fn of_letter(letter: u8) -> Self {
         match letter {
             b'b' => Self::Buffer,

@@ -2,7 +2,7 @@
 //!
 //! A function decodes its handles and constants by the [`Abi`](cohort_abi::Abi) it is generic
 //! over, checks its arguments, and calls the object layer or the engine with neutral values.
-//! It is safe: C calls a generated function (`generated/shims.rs`), which turns the raw arguments
+//! It is safe: C calls a generated function (`generated::shims`), which turns the raw arguments
 //! into the types of `passed`, by the direction and the length that the standard gives each parameter.
 //! `functions.table` says which function implements which procedure, and the compiler checks
 //! the signatures. Procedures without a line get [`unsupported`].
@@ -32,10 +32,24 @@ pub mod datatype;
 pub mod environment;
 pub mod errhandler;
 mod foreign;
+/// What the build script writes.
 mod generated {
-    pub mod described;
-    pub mod shims;
-    pub mod wiring;
+    /// What the entries of the function table are called and take, for `crate::calls`.
+    pub mod described {
+        include!(concat!(env!("OUT_DIR"), "/described.rs"));
+    }
+
+    /// The functions that C sees: they take over MPI's promises about the arguments and enter the functions of this
+    /// crate.
+    #[allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]
+    pub mod shims {
+        include!(concat!(env!("OUT_DIR"), "/shims.rs"));
+    }
+
+    /// The function table of an ABI.
+    pub mod wiring {
+        include!(concat!(env!("OUT_DIR"), "/wiring.rs"));
+    }
 }
 pub mod group;
 pub mod info;

@@ -1,6 +1,6 @@
 //! What a C program passes with a call, as types.
 //!
-//! The functions that C sees are generated (`generated/shims.rs`). They turn each raw argument into one of these
+//! The functions that C sees are generated (`generated::shims`). They turn each raw argument into one of these
 //! types, by the direction and length that the standard gives the parameter. Their constructors are `unsafe`:
 //! they take over MPI's promise about the argument (MPI-4.1, 2.3), and only the generated functions call them.
 //! What comes after is safe: NULL and the ABI's sentinels are looked for before a pointer is followed, and a

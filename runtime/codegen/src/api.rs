@@ -1,7 +1,6 @@
-//! The standard's procedures, read from the Forum's `apis.json`, `removed.table` and `extensions.table`.
+//! The standard's procedures, read from `standard.table`, `removed.table`, `extensions.table` and `support.table`.
 
 use crate::ctype::{Base, Type};
-use serde_json::Value;
 use std::collections::HashMap;
 
 /// A parameter of a C procedure.
@@ -32,17 +31,6 @@ pub enum Direction {
     Out,
     /// It reads and writes.
     InOut,
-}
-
-impl Direction {
-    /// The word of the Forum's file.
-    fn parse(word: &str) -> Self {
-        match word {
-            "out" => Self::Out,
-            "inout" => Self::InOut,
-            _ => Self::In,
-        }
-    }
 }
 
 /// One C procedure or callback type, in its small or its large-count form.
@@ -95,19 +83,21 @@ pub struct Api {
 /// C types of a kind: the small form, and the large form when it differs.
 type Kinds = HashMap<String, (String, Option<String>)>;
 
-/// The texts of the tables beside `apis.json`.
+/// The texts of the tables.
 #[derive(Debug)]
-pub struct Tables {
+pub struct Tables<'text> {
+    /// `standard.table`: what the Forum's machine-readable interface has for C.
+    pub standard: &'text str,
     /// `kinds.table`: the C types of the standard's kinds.
-    pub kinds: String,
+    pub kinds: &'text str,
     /// `removed.table`: what MPI-3 removed.
-    pub removed: String,
+    pub removed: &'text str,
     /// `extensions.table`: what is no part of the standard.
-    pub extensions: String,
+    pub extensions: &'text str,
     /// `support.table`: what Fortran libraries call beside the standard (`MPII_...`).
-    pub support: String,
-    /// `corrections.table`: types that the Forum's file has wrong.
-    pub corrections: String,
+    pub support: &'text str,
+    /// `corrections.table`: types that the Forum's interface has wrong.
+    pub corrections: &'text str,
 }
 
 impl Api {
@@ -115,57 +105,48 @@ impl Api {
     ///
     /// # Errors
     /// A text that says which entry is not understood.
-    pub fn read(apis: &str, tables: &Tables) -> Result<Self, String> {
-        let Tables {
-            kinds,
-            removed,
-            extensions,
-            support,
-            corrections,
-        } = tables;
-        let kinds = read_kinds(kinds)?;
-        let json: Value = serde_json::from_str(apis).map_err(|e| format!("apis.json: {e}"))?;
-        let entries = json.as_object().ok_or("apis.json: not an object")?;
+    pub fn read(tables: &Tables<'_>) -> Result<Self, String> {
+        let kinds = read_kinds(tables.kinds)?;
         let (mut procedures, mut callbacks) = (Vec::new(), Vec::new());
-        for entry in entries.values() {
-            let attributes = &entry["attributes"];
-            if attributes["c_expressible"] != true || !attributes["predefined_function"].is_null() {
+        for line in crate::table_lines(tables.standard) {
+            let entry = Entry::parse(line)?;
+            let small = entry.procedure(&kinds, false)?;
+            if entry.flags.contains(&"callback") {
+                callbacks.push(small);
                 continue;
             }
-            if attributes["callback"] == true {
-                callbacks.push(procedure(entry, &kinds, false)?);
-                continue;
-            }
-            procedures.push(procedure(entry, &kinds, false)?);
-            if has_large_form(entry) {
-                procedures.push(procedure(entry, &kinds, true)?);
+            procedures.push(small);
+            if entry.has_large_form() {
+                procedures.push(entry.procedure(&kinds, true)?);
             }
         }
-        for line in crate::table_lines(removed) {
-            let procedure = listed_procedure(line, &kinds)?;
+        for line in crate::table_lines(tables.removed) {
             procedures.push(Procedure {
                 removed: true,
-                fortran: true,
-                ..procedure
+                f08: false,
+                ..Entry::parse(line)?.procedure(&kinds, false)?
             });
         }
-        for line in crate::table_lines(extensions) {
-            let procedure = listed_procedure(line, &kinds)?;
+        for line in crate::table_lines(tables.extensions) {
+            let procedure = Entry::parse(line)?.procedure(&kinds, false)?;
             procedures.push(Procedure {
                 name: format!("X_{}", procedure.name),
                 extension: true,
+                fortran: false,
+                f08: false,
                 ..procedure
             });
         }
-        for line in crate::table_lines(support) {
-            let procedure = listed_procedure(line, &kinds)?;
+        for line in crate::table_lines(tables.support) {
             procedures.push(Procedure {
                 extension: true,
                 support: true,
-                ..procedure
+                fortran: false,
+                f08: false,
+                ..Entry::parse(line)?.procedure(&kinds, false)?
             });
         }
-        for line in crate::table_lines(corrections) {
+        for line in crate::table_lines(tables.corrections) {
             correct(&mut procedures, line).ok_or(format!("corrections.table: {line}"))?;
         }
         procedures.sort_by(|a, b| a.name.cmp(&b.name));
@@ -197,46 +178,122 @@ fn read_kinds(table: &str) -> Result<Kinds, String> {
         .collect()
 }
 
-fn parameters_of(entry: &Value) -> &[Value] {
-    entry["parameters"].as_array().map_or(&[], Vec::as_slice)
+/// A line of `standard.table` or its like.
+struct Entry<'line> {
+    name: &'line str,
+    /// `callback`, `c`, `f90`, `no_ierror`.
+    flags: Vec<&'line str>,
+    parameters: Vec<Listed<'line>>,
+    /// The kind of what it returns.
+    returns: &'line str,
 }
 
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
+/// A parameter in such a line: `KIND(function):declarator:direction:flag...`.
+struct Listed<'line> {
+    kind: &'line str,
+    /// The type of a user's function.
+    function: &'line str,
+    /// As in C, without its type: `*buf`, `array[]`.
+    declarator: &'line str,
+    direction: &'line str,
+    /// `const`, `large`, `asynchronous`, `no_intent`, `no_f90`.
+    flags: Vec<&'line str>,
 }
 
-fn has_large_form(entry: &Value) -> bool {
-    parameters_of(entry)
-        .iter()
-        .any(|p| text(&p["kind"]).starts_with("POLY"))
+impl<'line> Entry<'line> {
+    fn parse(line: &'line str) -> Result<Self, String> {
+        let wrong = |word: &str| format!("tables: `{word}` in {line}");
+        let (head, returns) = line.split_once(" -> ").unwrap_or((line, "ERROR_CODE"));
+        let mut words = head.split_whitespace();
+        let mut first = words.next().ok_or_else(|| wrong(""))?.split(':');
+        let name = first.next().ok_or_else(|| wrong(""))?;
+        let flags: Vec<&str> = first.collect();
+        let known = ["callback", "c", "f90", "no_ierror"];
+        if let Some(flag) = flags.iter().find(|flag| !known.contains(*flag)) {
+            return Err(wrong(flag));
+        }
+        Ok(Self {
+            name,
+            flags,
+            parameters: words
+                .map(|word| Listed::parse(word).ok_or_else(|| wrong(word)))
+                .collect::<Result<_, String>>()?,
+            returns,
+        })
+    }
+
+    fn has_large_form(&self) -> bool {
+        self.parameters.iter().any(|p| p.kind.starts_with("POLY"))
+    }
+
+    fn procedure(&self, kinds: &Kinds, large: bool) -> Result<Procedure, String> {
+        let unknown = |kind: &str| format!("tables: {}: unknown kind {kind}", self.name);
+        let has = |flag: &str| self.flags.contains(&flag);
+        Ok(Procedure {
+            name: format!("{}{}", self.name, if large { "_c" } else { "" }),
+            returns: base(kinds, self.returns, "", large).ok_or_else(|| unknown(self.returns))?,
+            parameters: self
+                .parameters
+                .iter()
+                .filter(|p| large || !p.flags.contains(&"large"))
+                .map(|p| p.parameter(kinds, large).ok_or_else(|| unknown(p.kind)))
+                .collect::<Result<_, String>>()?,
+            large,
+            removed: false,
+            extension: false,
+            poly: self.has_large_form(),
+            fortran: !large && !has("c"),
+            f08: !has("c") && !has("f90"),
+            ierror: !has("no_ierror"),
+            support: false,
+        })
+    }
 }
 
-fn procedure(entry: &Value, kinds: &Kinds, large: bool) -> Result<Procedure, String> {
-    let full = text(&entry["name"]);
-    let name = full
-        .strip_prefix("MPI_")
-        .ok_or(format!("{full}: not an MPI name"))?;
-    let returns = base(kinds, text(&entry["return_kind"]), "", large)
-        .ok_or(format!("{full}: unknown return kind"))?;
-    let parameters = parameters_of(entry)
-        .iter()
-        .filter(|p| !text(&p["suppress"]).contains("c_parameter"))
-        .filter(|p| large || p["large_only"] != true)
-        .map(|p| parameter(p, kinds, large).ok_or(format!("{full}: unknown kind {}", p["kind"])))
-        .collect::<Result<_, String>>()?;
-    Ok(Procedure {
-        name: format!("{name}{}", if large { "_c" } else { "" }),
-        returns,
-        parameters,
-        large,
-        removed: false,
-        extension: false,
-        poly: has_large_form(entry),
-        fortran: !large && entry["attributes"]["f90_expressible"] == true,
-        f08: entry["attributes"]["f08_expressible"] == true,
-        ierror: parameters_of(entry).iter().any(|p| p["name"] == "ierror"),
-        support: false,
-    })
+impl<'line> Listed<'line> {
+    fn parse(word: &'line str) -> Option<Self> {
+        let mut fields = word.split(':');
+        let first = fields.next()?;
+        let (kind, function) = first
+            .strip_suffix(')')
+            .and_then(|kind| kind.split_once('('))
+            .unwrap_or((first, ""));
+        let (declarator, direction) = (fields.next()?, fields.next()?);
+        let flags: Vec<&str> = fields.collect();
+        let known = ["const", "large", "asynchronous", "no_intent", "no_f90"];
+        let is_known = flags.iter().all(|flag| known.contains(flag));
+        (is_known && ["in", "out", "inout"].contains(&direction)).then_some(Self {
+            kind,
+            function,
+            declarator,
+            direction,
+            flags,
+        })
+    }
+
+    fn parameter(&self, kinds: &Kinds, large: bool) -> Option<Parameter> {
+        let has = |flag: &str| self.flags.contains(&flag);
+        let start = self.declarator.trim_start_matches('*');
+        let name = start.split('[').next()?;
+        Some(Parameter {
+            name: name.to_owned(),
+            ty: Type {
+                base: base(kinds, self.kind, self.function, large)?,
+                constant: has("const"),
+                pointers: self.declarator.len() - start.len(),
+                array: start[name.len()..].to_owned(),
+            },
+            kind: self.kind.to_owned(),
+            direction: match self.direction {
+                "out" => Direction::Out,
+                "inout" => Direction::InOut,
+                _ => Direction::In,
+            },
+            fortran: !has("no_f90"),
+            asynchronous: has("asynchronous"),
+            intent: !has("no_intent"),
+        })
+    }
 }
 
 fn base(kinds: &Kinds, kind: &str, function: &str, large: bool) -> Option<Base> {
@@ -262,82 +319,6 @@ fn base(kinds: &Kinds, kind: &str, function: &str, large: bool) -> Option<Base> 
     }
 }
 
-fn parameter(p: &Value, kinds: &Kinds, large: bool) -> Option<Parameter> {
-    Some(Parameter {
-        name: text(&p["name"]).to_owned(),
-        ty: Type {
-            base: base(kinds, text(&p["kind"]), text(&p["func_type"]), large)?,
-            constant: p["constant"] == true,
-            pointers: pointers(p),
-            array: array(p),
-        },
-        kind: text(&p["kind"]).to_owned(),
-        direction: Direction::parse(text(&p["param_direction"])),
-        fortran: !text(&p["suppress"]).contains("f90_parameter"),
-        asynchronous: p["asynchronous"] == true,
-        intent: !text(&p["suppress"]).contains("f08_intent"),
-    })
-}
-
-/// Kinds that C passes by address whatever their direction.
-const ADDRESSES: &[&str] = &[
-    "BUFFER",
-    "C_BUFFER",
-    "C_BUFFER2",
-    "C_BUFFER3",
-    "C_BUFFER4",
-    "STRING",
-    "EXTRA_STATE",
-    "EXTRA_STATE2",
-    "ATTRIBUTE_VAL",
-    "STATUS",
-    "ATTRIBUTE_VAL_10",
-    "STRING_ARRAY",
-    "FUNCTION",
-    "FUNCTION_SMALL",
-    "POLYFUNCTION",
-    "TOOL_MPI_OBJ",
-    "F08_STATUS",
-    "F90_STATUS",
-];
-
-/// Number of `*`, by the rules of the Forum's own renderer.
-fn pointers(p: &Value) -> usize {
-    let kind = text(&p["kind"]);
-    let pointer = p["pointer"].as_bool();
-    let output = matches!(text(&p["param_direction"]), "inout" | "out");
-    match kind {
-        _ if pointer == Some(false) => 0,
-        "STRING_2DARRAY" => 2,
-        "ARGUMENT_LIST" => 3,
-        "STRING" if p["length"] == "*" && pointer != Some(true) => 0,
-        _ if ADDRESSES.contains(&kind) => 1,
-        _ if (output || pointer == Some(true)) && p["length"].is_null() => 1,
-        _ => 0,
-    }
-}
-
-/// The array suffix, by the same rules.
-fn array(p: &Value) -> String {
-    let kind = text(&p["kind"]);
-    let length = &p["length"];
-    let pointer = p["pointer"] == true;
-    if let Some(dimensions) = length.as_array() {
-        return format!("[][{}]", dimensions.get(1).map_or("", text));
-    }
-    let is_array = match kind {
-        "C_BUFFER4" => false,
-        "STRING_ARRAY" | "STRING_2DARRAY" => true,
-        "STRING" => length == "*" && !pointer,
-        _ => !length.is_null() && !pointer,
-    };
-    if is_array {
-        "[]".to_owned()
-    } else {
-        String::new()
-    }
-}
-
 /// Applies one line of `corrections.table`; `None` if it does not fit.
 fn correct(procedures: &mut [Procedure], line: &str) -> Option<()> {
     let mut words = line.split_whitespace();
@@ -358,41 +339,4 @@ fn correct(procedures: &mut [Procedure], line: &str) -> Option<()> {
         array: array.to_owned(),
     };
     Some(())
-}
-
-/// A procedure of `removed.table` or `extensions.table`.
-fn listed_procedure(line: &str, kinds: &Kinds) -> Result<Procedure, String> {
-    let mut words = line.split_whitespace();
-    let name = words.next().unwrap_or_default();
-    let parameters = words
-        .map(|word| {
-            let fields: Vec<&str> = word.split(':').collect();
-            let (kind, function) = fields[0]
-                .strip_suffix(')')
-                .and_then(|kind| kind.split_once('('))
-                .unwrap_or((fields[0], ""));
-            let value = serde_json::json!({
-                "kind": kind,
-                "func_type": function,
-                "name": fields.get(1),
-                "param_direction": fields.get(2),
-                "length": fields.get(3),
-                "constant": fields.get(3).is_some() && fields.get(2) == Some(&"in"),
-            });
-            parameter(&value, kinds, false).ok_or(format!("tables: {name}: {word}"))
-        })
-        .collect::<Result<_, String>>()?;
-    Ok(Procedure {
-        name: name.to_owned(),
-        returns: Base::Int("int".to_owned()),
-        parameters,
-        large: false,
-        removed: false,
-        extension: false,
-        poly: false,
-        fortran: false,
-        f08: false,
-        ierror: true,
-        support: false,
-    })
 }

@@ -1,5 +1,8 @@
 //! Names and prototypes of the bindings, generated.
 //!
+//! Build scripts call this: what it writes lies in their `OUT_DIR` and nowhere in the tree. The data are the tables of
+//! this crate, which are part of it, so a build script runs again when one of them changes.
+//!
 //! Semantics are never generated: `runtime/binding/functions.table` says which generic
 //! Rust function stands behind which C name, the compiler checks the signature, and
 //! everything without a line there becomes a function that reports
@@ -10,18 +13,7 @@ pub mod constants;
 pub mod ctype;
 pub mod emit;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-
-/// A generated file.
-#[derive(Debug)]
-pub struct Output {
-    /// Path below the repository's root.
-    pub path: &'static str,
-    /// Contents.
-    pub text: String,
-}
 
 /// Lines of a table that are neither empty nor comments.
 pub fn table_lines(table: &str) -> impl Iterator<Item = &str> {
@@ -31,65 +23,69 @@ pub fn table_lines(table: &str) -> impl Iterator<Item = &str> {
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// Generates everything from the tables below `root` and the Forum's interface in `apis`.
+/// The procedures of MPI and what is beside them.
+///
+/// # Panics
+/// If a table has a line that is not understood.
+#[must_use]
+pub fn api() -> api::Api {
+    let tables = api::Tables {
+        standard: include_str!("../standard.table"),
+        kinds: include_str!("../kinds.table"),
+        removed: include_str!("../removed.table"),
+        extensions: include_str!("../extensions.table"),
+        support: include_str!("../support.table"),
+        corrections: include_str!("../corrections.table"),
+    };
+    understood(api::Api::read(&tables))
+}
+
+/// The constants of MPI.
+///
+/// # Panics
+/// If the table has a line that is not understood.
+#[must_use]
+pub fn constants() -> Vec<constants::Constant> {
+    understood(constants::read(include_str!("../constants.table")))
+}
+
+/// What was read or made of tables; a build script has nobody else to tell.
+///
+/// # Panics
+/// If a table has a line that is not understood.
+pub fn understood<T>(result: Result<T, String>) -> T {
+    result.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// For build scripts: writes a file for `include!`, and has cargo run the script again if it or a table changes, and
+/// for no other file of its crate.
+///
+/// # Panics
+/// If cargo's folder cannot be written to.
+pub fn write(name: &str, text: &str) {
+    println!("cargo::rerun-if-changed=build.rs");
+    let folder = std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
+    let path = PathBuf::from(folder).join(name);
+    std::fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}
+
+/// A generated file that is checked in.
+#[derive(Debug)]
+pub struct Output {
+    /// Path below the repository's root.
+    pub path: &'static str,
+    /// Contents.
+    pub text: String,
+}
+
+/// Generates what is checked in.
 ///
 /// # Errors
-/// What could not be read or understood, for the user.
-pub fn generate(root: &Path, apis: &Path) -> Result<Vec<Output>, String> {
-    let own = |name: &str| read(&root.join("runtime/codegen").join(name));
-    let api = read_api(root, apis)?;
-    let constants = constants::read(&own("constants.table")?)?;
-    let functions = read(&root.join("runtime/binding/functions.table"))?;
-    let wiring = emit::wiring::Wiring::read(&functions, &api)?;
-    let mut outputs = vec![
-        rust(
-            "runtime/abi/src/generated/table.rs",
-            emit::table::table(&api),
-        )?,
-        rust(
-            "runtime/abi/src/generated/callback.rs",
-            emit::table::callbacks(&api),
-        )?,
-        rust(
-            "runtime/abi/src/generated/neutral.rs",
-            emit::codec::neutral(&constants),
-        )?,
-        rust(
-            "runtime/abi/src/generated/constants.rs",
-            emit::codec::constants(&constants),
-        )?,
-        rust(
-            "runtime/abi/src/mpich/handles.rs",
-            emit::codec::mpich_handles(&constants),
-        )?,
-        rust(
-            "runtime/binding/src/generated/wiring.rs",
-            wiring.rust(&api)?,
-        )?,
-        rust(
-            "runtime/binding/src/generated/shims.rs",
-            emit::shims::shims(&api, &wiring)?,
-        )?,
-        rust(
-            "runtime/binding/src/generated/described.rs",
-            emit::described::described(&api, &wiring),
-        )?,
-        rust(
-            "runtime/abi-mpich/src/generated/exports.rs",
-            emit::exports::exports(&api, "Mpich"),
-        )?,
-        rust(
-            "runtime/abi-mpi5/src/generated/exports.rs",
-            emit::exports::exports(&api, "Mpi5"),
-        )?,
-        rust(
-            "runtime/abi-openmpi/src/generated/exports.rs",
-            emit::exports::exports(&api, "OpenMpi"),
-        )?,
-        rust(
-            "runtime/abi-openmpi/src/generated/objects.rs",
-            emit::objects::objects(&constants),
-        )?,
+/// What `functions`, the text of `functions.table`, has wrong.
+pub fn generate(functions: &str) -> Result<Vec<Output>, String> {
+    let (api, constants) = (api(), constants());
+    let wiring = emit::wiring::Wiring::read(functions, &api)?;
+    Ok(vec![
         Output {
             path: "include/mpi.h",
             text: emit::header::header(&api, &constants),
@@ -98,84 +94,19 @@ pub fn generate(root: &Path, apis: &Path) -> Result<Vec<Output>, String> {
             path: "docs/functions.md",
             text: emit::documents::functions(&api, &wiring)?,
         },
-    ];
-    outputs.extend(fortran(&api, &constants)?);
-    Ok(outputs)
-}
-
-/// What Fortran has.
-fn fortran(api: &api::Api, constants: &[constants::Constant]) -> Result<[Output; 7], String> {
-    Ok([
-        rust(
-            "runtime/fortran/src/generated/c.rs",
-            emit::fortran::c_procedures(api),
-        )?,
-        rust(
-            "runtime/fortran/src/generated/procedures.rs",
-            emit::fortran::procedures(api)?,
-        )?,
-        rust(
-            "runtime/fortran/src/generated/f08.rs",
-            emit::f08::procedures(api)?,
-        )?,
-        rust(
-            "runtime/fortran-openmpi/src/generated/names.rs",
-            emit::openmpi_fortran::names(api, constants)?,
-        )?,
         Output {
             path: "include/mpi_f08.f90",
-            text: emit::f08_module::modules(api, constants),
+            text: emit::f08_module::modules(&api, &constants),
         },
         Output {
             path: "include/mpif.h",
-            text: emit::mpif::header(constants),
+            text: emit::mpif::header(&constants),
         },
         Output {
             path: "include/mpi.f90",
-            text: emit::mpif::module(api, constants),
+            text: emit::mpif::module(&api, &constants),
         },
     ])
-}
-
-/// A generated file in Rust.
-fn rust(path: &'static str, text: String) -> Result<Output, String> {
-    let banner = "// Generated by cohort-codegen; do not edit.\n";
-    Ok(Output {
-        path,
-        text: format(&format!("{banner}{text}"))?,
-    })
-}
-
-/// Reads the interface: the Forum's `apis.json`, and the tables below `root`.
-///
-/// # Errors
-/// What could not be read or understood, for the user.
-pub fn read_api(root: &Path, apis: &Path) -> Result<api::Api, String> {
-    let own = |name: &str| read(&root.join("runtime/codegen").join(name));
-    let tables = api::Tables {
-        kinds: own("kinds.table")?,
-        removed: own("removed.table")?,
-        extensions: own("extensions.table")?,
-        support: own("support.table")?,
-        corrections: own("corrections.table")?,
-    };
-    api::Api::read(&read(apis)?, &tables)
-}
-
-/// Writes the outputs that differ; returns their paths.
-///
-/// # Errors
-/// The path that could not be written.
-pub fn write(root: &Path, outputs: &[Output]) -> Result<Vec<&'static str>, String> {
-    let stale = stale(root, outputs);
-    for output in outputs.iter().filter(|output| stale.contains(&output.path)) {
-        let path = root.join(output.path);
-        let parent = path.parent().map_or(PathBuf::new(), Path::to_owned);
-        std::fs::create_dir_all(parent)
-            .and_then(|()| std::fs::write(&path, &output.text))
-            .map_err(|e| format!("{}: {e}", path.display()))?;
-    }
-    Ok(stale)
 }
 
 /// Paths of the outputs whose file is absent or different.
@@ -186,31 +117,4 @@ pub fn stale(root: &Path, outputs: &[Output]) -> Vec<&'static str> {
         .filter(|o| std::fs::read_to_string(root.join(o.path)).ok().as_deref() != Some(&*o.text))
         .map(|output| output.path)
         .collect()
-}
-
-fn read(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
-}
-
-/// Runs rustfmt, so that generated files obey the same test as written ones.
-fn format(text: &str) -> Result<String, String> {
-    let failed = |e: std::io::Error| format!("rustfmt: {e}");
-    let mut child = Command::new("rustfmt")
-        .args(["--edition", "2024"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
-    let mut stdin = child.stdin.take().ok_or("rustfmt: no standard input")?;
-    let text = text.to_owned();
-    let writer = std::thread::spawn(move || stdin.write_all(text.as_bytes()));
-    let output = child.wait_with_output().map_err(failed)?;
-    let written = writer
-        .join()
-        .map_err(|_| "rustfmt: writer failed".to_owned())?;
-    written.map_err(failed)?;
-    if !output.status.success() {
-        return Err("rustfmt refused generated code".to_owned());
-    }
-    String::from_utf8(output.stdout).map_err(|e| format!("rustfmt: {e}"))
 }

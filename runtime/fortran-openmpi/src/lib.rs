@@ -21,14 +21,26 @@ mod attributes;
 mod callbacks;
 #[path = "../../fortran/src/common.rs"]
 mod common;
+/// What the build script writes.
 mod generated {
+    /// The C procedures, which the dynamic linker finds as it does for a program.
+    #[allow(missing_docs)]
     #[allow(dead_code, reason = "Open MPI has no large counts in Fortran")]
-    #[path = "../../../fortran/src/generated/c.rs"]
-    pub mod c;
-    #[path = "../../../fortran/src/generated/procedures.rs"]
-    pub mod procedures;
+    pub mod c {
+        include!(concat!(env!("OUT_DIR"), "/c.rs"));
+    }
 
-    pub mod names;
+    /// What Open MPI's Fortran libraries export beside the procedures of `mpif.h`.
+    #[allow(missing_docs, non_upper_case_globals, clippy::missing_safety_doc)]
+    pub mod names {
+        include!(concat!(env!("OUT_DIR"), "/names.rs"));
+    }
+
+    /// The Fortran procedures: each calls the C procedure of its name.
+    #[allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]
+    pub mod procedures {
+        include!(concat!(env!("OUT_DIR"), "/procedures.rs"));
+    }
 }
 #[path = "../../fortran/src/handles.rs"]
 mod handles;

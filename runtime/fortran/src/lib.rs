@@ -17,10 +17,25 @@ mod callbacks;
 mod common;
 mod descriptor;
 mod extents;
+/// What the build script writes.
 mod generated {
-    pub mod c;
-    pub mod f08;
-    pub mod procedures;
+    /// The C procedures, which the dynamic linker finds as it does for a program.
+    #[allow(missing_docs)]
+    pub mod c {
+        include!(concat!(env!("OUT_DIR"), "/c.rs"));
+    }
+
+    /// The procedures of `mpi_f08`.
+    #[allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]
+    pub mod f08 {
+        include!(concat!(env!("OUT_DIR"), "/f08.rs"));
+    }
+
+    /// The Fortran procedures: each calls the C procedure of its name.
+    #[allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]
+    pub mod procedures {
+        include!(concat!(env!("OUT_DIR"), "/procedures.rs"));
+    }
 }
 mod handles;
 mod held;

@@ -8,7 +8,8 @@ use std::process::Command;
 /// Crates from the bottom up; a crate may use those of the lines above its own.
 const LAYERS: [&[&str]; 15] = [
     &["cohort-arch"],
-    &["cohort-base"],
+    // What build scripts call lies below what they build.
+    &["cohort-base", "cohort-codegen"],
     &["cohort-abi"],
     &[
         "cohort-alloc",
@@ -45,7 +46,7 @@ const LAYERS: [&[&str]; 15] = [
         "cohort-openmpi-cxx",
     ],
     &["cohort-node"],
-    &["cohort-codegen", "cohort-tests"],
+    &["cohort-tests"],
 ];
 
 /// The loader lies beside the layers: it sees boot records, settings and process managers.

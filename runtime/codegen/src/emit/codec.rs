@@ -1,4 +1,4 @@
-//! `runtime/abi/src/generated/{neutral,constants}.rs` and `runtime/abi/src/mpich/handles.rs`.
+//! `{neutral,constants}.rs` and `mpich_handles.rs`.
 
 use crate::constants::{Column, Constant, Value};
 use std::collections::BTreeSet;
@@ -81,9 +81,7 @@ const PLAIN: &[(&str, &str)] = &[
 /// The constants in the runtime's own values, which are those of the MPI-5 ABI.
 #[must_use]
 pub fn neutral(constants: &[Constant]) -> String {
-    let mut out = String::from(
-        "//! Every constant of the standard as the runtime represents it: the MPI-5 ABI's value.\n",
-    );
+    let mut out = String::new();
     for constant in constants.iter().filter(|c| !skipped_in_neutral(c)) {
         if let Some(value) = constant.mpi5() {
             let _ = writeln!(
@@ -115,8 +113,7 @@ fn skipped_in_neutral(constant: &Constant) -> bool {
 #[must_use]
 pub fn constants(constants: &[Constant]) -> String {
     let mut out = String::from(
-        "//! Integer constants of each ABI, to and from neutral ones.\n\n\
-         use crate::{Mpi5, Mpich, OpenMpi, neutral};\nuse core::ffi::c_int;\n\n\
+        "use crate::{Mpi5, Mpich, OpenMpi, neutral};\nuse core::ffi::c_int;\n\n\
          /// What an ABI chose for the constants of the standard.\n\
          ///\n\
          /// The `_in` functions give [`neutral::INVALID`] for a value that the ABI does not define;\n\
@@ -269,10 +266,7 @@ fn bits(out: &mut String, input: bool, members: &[&Constant], column: Column) {
 /// The predefined handles of the MPICH ABI.
 #[must_use]
 pub fn mpich_handles(constants: &[Constant]) -> String {
-    let mut out = String::from(
-        "//! Predefined handles of the MPICH ABI, to and from neutral ones.\n\n\
-         use crate::neutral::handle;\n",
-    );
+    let mut out = String::from("use crate::neutral::handle;\n");
     let kinds: BTreeSet<&str> = constants.iter().filter_map(Constant::handle).collect();
     for kind in kinds.into_iter().filter(|kind| *kind != "datatype") {
         let members: Vec<(String, i64)> = constants

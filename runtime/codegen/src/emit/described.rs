@@ -1,4 +1,4 @@
-//! `runtime/binding/src/generated/described.rs`: what each entry of the function table is called and takes, as text
+//! `described.rs`: what each entry of the function table is called and takes, as text
 //! that is read once a job is observed. Text has no relocations and takes a tenth of the memory of records.
 
 use super::wiring::{Style, Wiring};
@@ -13,8 +13,7 @@ const WIDTH: usize = 110;
 #[must_use]
 pub fn described(api: &Api, wiring: &Wiring) -> String {
     let mut out = format!(
-        "//! What the entries of the function table are called and take, for `crate::calls`.\n\n\
-         /// Entries of the table.\npub const CALLS: usize = {};\n\n\
+        "/// Entries of the table.\npub const CALLS: usize = {};\n\n\
          /// A line per entry: its C name, behind a `-` if nobody observes it, and its parameters.\n\
          pub static TEXT: &str = \"\\\n",
         api.procedures.len()

@@ -1,4 +1,4 @@
-//! `runtime/abi-*/src/generated/exports.rs`: the C symbols of a facade.
+//! `exports.rs`: the C symbols of a facade.
 
 use super::{rust_arguments, rust_parameters, rust_return};
 use crate::api::{Api, Procedure};
@@ -8,9 +8,7 @@ use std::fmt::Write;
 #[must_use]
 pub fn exports(api: &Api, abi: &str) -> String {
     let mut out = format!(
-        "//! The C functions of this facade: each calls its entry of the table.\n\
-         #![allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]\n\n\
-         use crate::ATTACHMENT;\n\
+        "use crate::ATTACHMENT;\n\
          use cohort_abi::{{Abi, {abi} as A, callback}};\n\
          use core::ffi::{{c_char, c_int, c_void}};\n"
     );

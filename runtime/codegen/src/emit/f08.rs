@@ -1,4 +1,4 @@
-//! `runtime/fortran/src/generated/f08.rs`: the Fortran procedures of `use mpi_f08`.
+//! `f08.rs`: the Fortran procedures of `use mpi_f08`.
 //!
 //! A procedure without choice buffers is the function of `mpif.h` and `use mpi` under another name, since handles and
 //! statuses of derived types are passed as INTEGERs are. One with choice buffers gets descriptors, and calls that
@@ -47,9 +47,7 @@ enum Treatment {
 /// A parameter of a kind that has no rule.
 pub fn procedures(api: &Api) -> Result<String, String> {
     let mut out = String::from(
-        "//! The procedures of `mpi_f08`.\n\
-         #![allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]\n\n\
-         use crate::arguments::Ierror;\n\
+        "use crate::arguments::Ierror;\n\
          use crate::descriptor::{Choice, Copied, start};\n\
          use crate::generated::c;\n\
          use crate::handles::{Handles, handle, length};\n\

@@ -1,4 +1,4 @@
-//! `runtime/fortran/src/generated/procedures.rs`: the Fortran procedures of `mpif.h` and `use mpi`.
+//! `procedures.rs`: the Fortran procedures of `mpif.h` and `use mpi`.
 //!
 //! Each is a function with Fortran's arguments that calls the C function. What an argument becomes depends on its
 //! kind alone; procedures whose arguments need more are hand-written and listed in [`WRITTEN`].
@@ -136,13 +136,11 @@ pub(super) struct Passed {
     after: String,
 }
 
-/// `runtime/fortran/src/generated/c.rs`: the C procedures that the others call.
+/// `c.rs`: the C procedures that the others call.
 #[must_use]
 pub fn c_procedures(api: &Api) -> String {
     let mut out = String::from(
-        "//! The C procedures, which the dynamic linker finds as it does for a program.\n\
-         #![allow(missing_docs)]\n\n\
-         use crate::A;\n\
+        "use crate::A;\n\
          use cohort_abi::{Abi, callback};\n\
          use core::ffi::{c_char, c_int, c_void};\n\n\
          unsafe extern \"C\" {\n",
@@ -165,9 +163,7 @@ pub fn c_procedures(api: &Api) -> String {
 /// A parameter of a kind that has no rule here.
 pub fn procedures(api: &Api) -> Result<String, String> {
     let mut out = String::from(
-        "//! The Fortran procedures: each calls the C procedure of its name.\n\
-         #![allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]\n\n\
-         use crate::arguments::Ierror;\n\
+        "use crate::arguments::Ierror;\n\
          use crate::generated::c;\n\
          use crate::handles::{Handles, handle, length};\n\
          use crate::text::{Room, Text};\n\

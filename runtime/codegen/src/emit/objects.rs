@@ -1,4 +1,4 @@
-//! `runtime/abi-openmpi/src/generated/objects.rs`: the variables whose addresses are handles in Open MPI's ABI.
+//! `objects.rs`: the variables whose addresses are handles in Open MPI's ABI.
 
 use crate::constants::Constant;
 use std::fmt::Write;
@@ -28,8 +28,7 @@ fn size(kind: &str) -> usize {
 #[must_use]
 pub fn objects(constants: &[Constant]) -> String {
     let mut out = String::from(
-        "//! The predefined objects of Open MPI's ABI.\n#![allow(non_upper_case_globals)]\n\n\
-         use cohort_abi::neutral::handle;\nuse cohort_abi::openmpi::{Object, Objects};\n",
+        "use cohort_abi::neutral::handle;\nuse cohort_abi::openmpi::{Object, Objects};\n",
     );
     let mut define = |kind: &str, name: &str, neutral: &str, fortran: i32| {
         let _ = writeln!(

@@ -1,4 +1,4 @@
-//! `runtime/fortran-openmpi/src/generated/names.rs`: what Open MPI's Fortran libraries export beside the procedures of
+//! `names.rs`: what Open MPI's Fortran libraries export beside the procedures of
 //! `mpif.h`: those of `use mpi_f08`, inner names, and the constants of the modules.
 
 use super::exports::is_persistent_collective;
@@ -48,9 +48,7 @@ const REMOVED: [(&str, i32); 5] = [
 /// A parameter of a kind that has no rule.
 pub fn names(api: &Api, constants: &[Constant]) -> Result<String, String> {
     let mut out = String::from(
-        "//! What Open MPI's Fortran libraries export beside the procedures of `mpif.h`.\n\
-         #![allow(missing_docs, non_upper_case_globals, clippy::missing_safety_doc)]\n\n\
-         use crate::arguments::Ierror;\n\
+        "use crate::arguments::Ierror;\n\
          use crate::generated::{c, procedures};\n\
          use crate::handles::handle;\n\
          use crate::names;\n\

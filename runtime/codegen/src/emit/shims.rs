@@ -1,4 +1,4 @@
-//! `runtime/binding/src/generated/shims.rs`: the functions that C sees, which turn raw arguments into the types of
+//! `shims.rs`: the functions that C sees, which turn raw arguments into the types of
 //! `runtime/binding/src/passed.rs`.
 
 use super::wiring::{Style, Wiring};
@@ -13,9 +13,7 @@ use std::fmt::Write;
 /// A parameter that no type of `passed.rs` fits.
 pub fn shims(api: &Api, wiring: &Wiring) -> Result<String, String> {
     let mut out = String::from(
-        "//! The functions that C sees: they take over MPI's promises about the arguments and enter the\n\
-         //! functions of this crate.\n#![allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]\n\n\
-         use crate::arguments::enter;\nuse crate::passed::*;\nuse cohort_abi::{Abi, callback};\n\
+        "use crate::arguments::enter;\nuse crate::passed::*;\nuse cohort_abi::{Abi, callback};\n\
          use core::ffi::{c_char, c_int, c_void};\n",
     );
     for procedure in &api.procedures {

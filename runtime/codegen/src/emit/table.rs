@@ -1,4 +1,4 @@
-//! `runtime/abi/src/generated/{table,callback}.rs`.
+//! `{table,callback}.rs`.
 
 use super::{rust_parameters, rust_return};
 use crate::api::{Api, Procedure};
@@ -9,8 +9,7 @@ use std::fmt::Write;
 #[must_use]
 pub fn table(api: &Api) -> String {
     let mut out = String::from(
-        "//! The table through which a facade calls the runtime.\n\n\
-         use crate::{Abi, callback};\n\
+        "use crate::{Abi, callback};\n\
          use core::ffi::{c_char, c_int, c_void};\n\n\
          /// One entry for every C procedure of the standard. The first argument of each is the\n\
          /// calling rank, as `NodeApi::attach` returned it.\n\
@@ -33,10 +32,7 @@ pub fn table(api: &Api) -> String {
 /// The types of user functions.
 #[must_use]
 pub fn callbacks(api: &Api) -> String {
-    let mut out = String::from(
-        "//! Types of the functions that programs hand to MPI.\n\n\
-         use crate::Abi;\nuse core::ffi::{c_int, c_void};\n",
-    );
+    let mut out = String::from("use crate::Abi;\nuse core::ffi::{c_int, c_void};\n");
     for callback in &api.callbacks {
         let parameters: Vec<String> = callback
             .parameters

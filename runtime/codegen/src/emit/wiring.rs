@@ -1,4 +1,4 @@
-//! `runtime/binding/src/generated/wiring.rs`, from `runtime/binding/functions.table`.
+//! `wiring.rs`, from `runtime/binding/functions.table`.
 
 use super::rust_return;
 use crate::api::{Api, Procedure};
@@ -86,8 +86,7 @@ impl Wiring {
     /// A procedure that returns no error code and has no implementation.
     pub fn rust(&self, api: &Api) -> Result<String, String> {
         let mut out = String::from(
-            "//! The function table of an ABI.\n\n\
-             use cohort_abi::{Abi, Table};\n\n\
+            "use cohort_abi::{Abi, Table};\n\n\
              /// The functions that stand behind the C names of ABI `A`.\n\
              #[must_use]\npub const fn table<A: Abi>() -> Table<A> {\nTable {\n",
         );

@@ -55,13 +55,12 @@ fn given(variable: &str, what: &str) -> PathBuf {
 
 /// The interface as the generator sees it.
 pub fn api() -> cohort_codegen::api::Api {
-    cohort_codegen::read_api(&root(), &apis()).expect("readable interface")
+    cohort_codegen::api()
 }
 
 /// The constants as the generator sees them.
 pub fn constants() -> Vec<cohort_codegen::constants::Constant> {
-    let table = read(&root().join("runtime/codegen/constants.table"));
-    cohort_codegen::constants::read(&table).expect("readable constants")
+    cohort_codegen::constants()
 }
 
 pub fn read(path: &Path) -> String {
