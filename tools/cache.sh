@@ -225,7 +225,7 @@ mpi4py_abi() {
     root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P)
     compiler=${TEST_COHORT_LIBRARIES:-$root/target/release}/mpicc
     [ -x "$compiler" ] || fail "$compiler is missing: run \`make build\`"
-    stamp="$mpi4py_pin $(sha256sum <"$root/include/mpi.h")"
+    stamp="$mpi4py_pin $(sha256sum <"$(dirname "$compiler")/include/mpi.h")"
     if [ "$(cat "$venv/stamp" 2>/dev/null)" = "$stamp" ] && holds "$venv" "$mpi4py_pin" "$numpy_pin"; then
         return 0
     fi

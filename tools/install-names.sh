@@ -3,8 +3,8 @@
 #
 #   tools/install-names.sh TARGETDIR      for example target/release
 #
-# Makes links to the MPI libraries and to pip-exec, writes the compiler wrappers, and compiles the modules `mpi` and
-# `mpi_f08` if gfortran is there.
+# Makes links to the MPI libraries and to pip-exec, writes the headers and the compiler wrappers, and compiles the
+# modules `mpi` and `mpi_f08` if gfortran is there.
 set -eu
 
 if [ $# -ne 1 ] || [ ! -d "$1" ]; then
@@ -13,7 +13,6 @@ if [ $# -ne 1 ] || [ ! -d "$1" ]; then
 fi
 target=$1
 tools=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)
-include=$(dirname -- "$tools")/include
 
 name() {
     if [ ! -e "$target/$1" ]; then
@@ -54,9 +53,13 @@ done
 name pip-exec mpiexec
 name pip-exec mpirun
 
+if [ ! -x "$target/cohort-codegen" ]; then
+    echo "$0: $target/cohort-codegen is missing; build it first" >&2
+    exit 1
+fi
 rm -rf "$target/include"
 mkdir "$target/include"
-cp "$include/mpi.h" "$include/mpif.h" "$include/mpi.f90" "$include/mpi_f08.f90" "$target/include/"
+"$target/cohort-codegen" headers "$target/include"
 
 wrapper() {
     # Not through a link that an earlier build may have left.
@@ -74,8 +77,8 @@ ln -sf mpicxx "$target/mpic++"
 # With mpif.h a program may pass arguments of several types to one procedure, which gfortran 10 and later refuse.
 mismatch=
 if command -v gfortran >/dev/null; then
-    gfortran -J"$target/include" -fsyntax-only "$include/mpi.f90"
-    gfortran -J"$target/include" -fsyntax-only "$include/mpi_f08.f90"
+    gfortran -J"$target/include" -fsyntax-only "$target/include/mpi.f90"
+    gfortran -J"$target/include" -fsyntax-only "$target/include/mpi_f08.f90"
     [ "$(gfortran -dumpversion | cut -d. -f1)" -lt 10 ] || mismatch='-fallow-argument-mismatch'
 fi
 wrapper mpifort gfortran -fc MPICH_FC MPICH \

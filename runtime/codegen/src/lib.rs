@@ -1,7 +1,8 @@
 //! Names and prototypes of the bindings, generated.
 //!
-//! Build scripts call this: what it writes lies in their `OUT_DIR` and nowhere in the tree. The data are the tables of
-//! this crate, which are part of it, so a build script runs again when one of them changes.
+//! Build scripts call this: what it writes lies in their `OUT_DIR` and nowhere in the tree. `tools/install-names.sh`
+//! calls the program of the same name for the headers. The data are the tables of this crate, which are part of it, so
+//! a build script runs again when one of them changes.
 //!
 //! Semantics are never generated: `runtime/binding/functions.table` says which generic
 //! Rust function stands behind which C name, the compiler checks the signature, and
@@ -13,7 +14,7 @@ pub mod constants;
 pub mod ctype;
 pub mod emit;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Lines of a table that are neither empty nor comments.
 pub fn table_lines(table: &str) -> impl Iterator<Item = &str> {
@@ -69,52 +70,23 @@ pub fn write(name: &str, text: &str) {
     std::fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
-/// A generated file that is checked in.
-#[derive(Debug)]
-pub struct Output {
-    /// Path below the repository's root.
-    pub path: &'static str,
-    /// Contents.
-    pub text: String,
+/// The headers and the sources of the Fortran modules that programs are compiled with: name and text.
+#[must_use]
+pub fn headers() -> [(&'static str, String); 4] {
+    let (api, constants) = (api(), constants());
+    [
+        ("mpi.h", emit::header::header(&api, &constants)),
+        ("mpif.h", emit::mpif::header(&constants)),
+        ("mpi.f90", emit::mpif::module(&api, &constants)),
+        ("mpi_f08.f90", emit::f08_module::modules(&api, &constants)),
+    ]
 }
 
-/// Generates what is checked in.
+/// The text of `docs/functions.md`, from that of `functions.table`.
 ///
 /// # Errors
-/// What `functions`, the text of `functions.table`, has wrong.
-pub fn generate(functions: &str) -> Result<Vec<Output>, String> {
-    let (api, constants) = (api(), constants());
-    let wiring = emit::wiring::Wiring::read(functions, &api)?;
-    Ok(vec![
-        Output {
-            path: "include/mpi.h",
-            text: emit::header::header(&api, &constants),
-        },
-        Output {
-            path: "docs/functions.md",
-            text: emit::documents::functions(&api, &wiring)?,
-        },
-        Output {
-            path: "include/mpi_f08.f90",
-            text: emit::f08_module::modules(&api, &constants),
-        },
-        Output {
-            path: "include/mpif.h",
-            text: emit::mpif::header(&constants),
-        },
-        Output {
-            path: "include/mpi.f90",
-            text: emit::mpif::module(&api, &constants),
-        },
-    ])
-}
-
-/// Paths of the outputs whose file is absent or different.
-#[must_use]
-pub fn stale(root: &Path, outputs: &[Output]) -> Vec<&'static str> {
-    outputs
-        .iter()
-        .filter(|o| std::fs::read_to_string(root.join(o.path)).ok().as_deref() != Some(&*o.text))
-        .map(|output| output.path)
-        .collect()
+/// What the table has wrong.
+pub fn functions(table: &str) -> Result<String, String> {
+    let api = api();
+    emit::documents::functions(&api, &emit::wiring::Wiring::read(table, &api)?)
 }

@@ -1,7 +1,11 @@
-//! `cohort-codegen [ROOT]`: writes the generated files that are checked in.
+//! Writes what a build leaves beside its libraries, and the page of what is missing.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
+
+const USAGE: &str = "usage: cohort-codegen headers FOLDER | functions
+  headers FOLDER   writes mpi.h, mpif.h and the sources of the modules mpi and mpi_f08
+  functions        prints docs/functions.md";
 
 fn main() -> ExitCode {
     match run() {
@@ -14,11 +18,20 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<(), String> {
-    let root = PathBuf::from(std::env::args().nth(1).unwrap_or(".".into()));
-    let outputs = cohort_codegen::generate(include_str!("../../binding/functions.table"))?;
-    for output in outputs {
-        let path = root.join(output.path);
-        std::fs::write(&path, &output.text).map_err(|e| format!("{}: {e}", path.display()))?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["headers", folder] => {
+            for (name, text) in cohort_codegen::headers() {
+                let path = Path::new(folder).join(name);
+                std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
+            }
+        }
+        ["functions"] => {
+            let table = include_str!("../../binding/functions.table");
+            print!("{}", cohort_codegen::functions(table)?);
+        }
+        _ => return Err(USAGE.to_owned()),
     }
     Ok(())
 }

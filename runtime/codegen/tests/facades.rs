@@ -255,7 +255,7 @@ fn profiling_names_can_be_interposed() {
         int main(void) { MPI_Send(0, 0, MPI_INT, 0, 0, MPI_COMM_SELF); return calls != 1; }\n";
     std::fs::write(&source, text).expect("written");
     let program = directory.join("tool").to_str().unwrap().to_owned();
-    let include = format!("-I{}", common::root().join("include").display());
+    let include = format!("-I{}", common::include("interposed").display());
     let rpath = format!("-Wl,-rpath,{}", directory.display());
     let files = [
         source.to_str().unwrap(),

@@ -62,7 +62,7 @@ fn mpi5_values_are_those_of_the_abi_header_and_of_ours() {
     });
     compile("mpi5_constants", &text, &common::mpich_include());
     let text = assertions("mpi.h", Constant::mpi5);
-    compile("own_constants", &text, &common::root().join("include"));
+    compile("own_constants", &text, &common::include("own_constants"));
 }
 
 /// Our prototypes do not contradict those of another implementation of the MPI-5 ABI: both
@@ -78,13 +78,13 @@ fn prototypes_agree_with_the_abi_header() {
         .collect();
     assert!(prototypes.len() > 600, "{}", prototypes.len());
     let text = format!("#include \"mpi.h\"\n{}\n", prototypes.join("\n"));
-    compile("prototypes", &text, &common::root().join("include"));
+    compile("prototypes", &text, &common::include("prototypes"));
 }
 
 /// The procedures that both facades export have the prototypes of MPICH's `mpi.h` too, with that ABI's types.
 #[test]
 fn prototypes_agree_with_the_header_of_mpich() {
-    let own = common::read(&common::root().join("include/mpi.h"));
+    let own = common::read(&common::include("mpich_prototypes").join("mpi.h"));
     let prototype = |line: &str| {
         let (result, rest) = line.split_once(' ')?;
         let (name, parameters) = rest.split_once('(')?;
@@ -106,7 +106,7 @@ fn the_header_compiles_without_warnings_as_c_and_cxx() {
                 MPI_Init(&argc, &argv);\n\
                 MPI_Wait(&request, MPI_STATUS_IGNORE);\n\
                 return MPI_Finalize();\n}\n";
-    let include = format!("-I{}", common::root().join("include").display());
+    let include = format!("-I{}", common::include("header").display());
     let warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"];
     let modes = [
         ("cc", "-std=c99", "a.c"),

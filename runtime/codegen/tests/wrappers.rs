@@ -19,6 +19,8 @@ fn build_directory(name: &str) -> PathBuf {
         std::fs::copy(common::libraries().join(file), target.join(file)).expect("copied facade");
     }
     common::stand_in(&target);
+    let generator = common::libraries().join("cohort-codegen");
+    std::fs::copy(generator, target.join("cohort-codegen")).expect("copied generator");
     // Names of it are made, and nobody calls them.
     std::fs::write(target.join("pip-exec"), "").expect("written");
     let script = common::root().join("tools/install-names.sh");

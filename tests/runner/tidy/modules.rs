@@ -156,8 +156,8 @@ impl Tree {
         Some(within.into_iter().find(defines).unwrap_or(from))
     }
 
-    /// The ancestors of a module, itself first. Folders of generated files are no modules of their
-    /// own: what is in them belongs to what is beside them.
+    /// The ancestors of a module, itself first. Modules that build scripts write lie in one
+    /// called `generated`, which is none of its own: what is in it belongs to what is beside it.
     fn line(&self, module: usize) -> Vec<usize> {
         std::iter::successors(Some(module), |&module| self.modules[module].parent)
             .filter(|&module| self.modules[module].name != "generated")

@@ -1,4 +1,4 @@
-//! `include/mpi_f08.f90`: the module `mpi_f08`.
+//! `mpi_f08.f90`: the module `mpi_f08`.
 //!
 //! Its parts are called after MPICH's modules, and so are the symbols that programs call.
 

@@ -1,4 +1,4 @@
-//! `include/mpi.h`: the MPI-5 ABI for C and C++.
+//! `mpi.h`: the MPI-5 ABI for C and C++.
 
 use crate::api::{Api, Procedure};
 use crate::constants::{Constant, Value};

@@ -1,4 +1,4 @@
-//! `include/mpif.h` and `include/mpi.f90`: the MPICH ABI for Fortran programs.
+//! `mpif.h` and `mpi.f90`: the MPICH ABI for Fortran programs.
 
 use super::fortran::is_external;
 use crate::api::{Api, Parameter, Procedure};
@@ -75,7 +75,7 @@ pub(super) fn number(constant: &Constant, value: i64) -> Option<(&'static str, i
     })
 }
 
-/// `include/mpif.h`: constants of the MPICH ABI, and the types of functions.
+/// `mpif.h`: constants of the MPICH ABI, and the types of functions.
 #[must_use]
 pub fn mpif(constants: &[Constant]) -> String {
     let mut out = format!("{TOP}{COMMON}");
@@ -148,7 +148,7 @@ pub fn header(constants: &[Constant]) -> String {
     format!("{}{FUNCTIONS}", mpif(constants))
 }
 
-/// `include/mpi.f90`: the module `mpi`, whose procedures take choice buffers of any type and rank.
+/// `mpi.f90`: the module `mpi`, whose procedures take choice buffers of any type and rank.
 #[must_use]
 pub fn module(api: &Api, constants: &[Constant]) -> String {
     let mut out = String::from("module mpi\n  implicit none\n  public\n");

@@ -63,6 +63,15 @@ pub fn constants() -> Vec<cohort_codegen::constants::Constant> {
     cohort_codegen::constants()
 }
 
+/// A folder for one test with the headers that a build leaves.
+pub fn include(name: &str) -> PathBuf {
+    let folder = scratch(&format!("{name}_include"));
+    for (file, text) in cohort_codegen::headers() {
+        std::fs::write(folder.join(file), text).expect("written");
+    }
+    folder
+}
+
 pub fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
