@@ -26,6 +26,7 @@ const TREE: [Check; 22] = [
         seatless::uses_are_seen,
     ),
     ("dependencies point down", layers::point_down),
+    ("folders point down", layers::folders_point_down),
     ("stealable crates are no_std", layers::stealable_no_std),
     ("crates for any task use no allocator", layers::no_allocator),
     ("modules form no cycles", modules::without_cycles),

@@ -2,7 +2,7 @@
 
 use crate::{Outcome, place};
 use serde::Deserialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Crates from the bottom up; a crate may use those of the lines above its own.
@@ -47,6 +47,15 @@ const LAYERS: [&[&str]; 15] = [
     ],
     &["cohort-node"],
     &["cohort-tests"],
+];
+
+/// The folders at the top from the bottom up; those of a line do not know each other.
+const FOLDERS: [&[&str]; 5] = [
+    &["base"],
+    &["alloc", "steal"],
+    &["fabric"],
+    &["runtime", "pip-loader"],
+    &["tests"],
 ];
 
 /// The loader lies beside the layers: it sees boot records, settings and process managers.
@@ -195,6 +204,36 @@ pub fn point_down() -> Outcome {
     } else {
         Err(wrong.join("\n"))
     }
+}
+
+/// Every dependency between folders at the top points to a lower one.
+pub fn folders_point_down() -> Outcome {
+    let height = |name: &str| FOLDERS.iter().position(|line| line.contains(&name));
+    let mut wrong = Vec::new();
+    for package in packages()? {
+        let own = folder(Path::new(&package.manifest_path));
+        for dependency in &package.dependencies {
+            let Some(path) = &dependency.path else {
+                continue;
+            };
+            let other = folder(&Path::new(path).join("Cargo.toml"));
+            let is_below = height(&other) < height(&own) && height(&other).is_some();
+            let is_test = dependency.kind.as_deref() == Some("dev");
+            if other != own && !is_below && !is_test {
+                wrong.push(format!("{} in {own} uses {other}", package.name));
+            }
+        }
+    }
+    super::outcome(wrong)
+}
+
+/// The folder at the top of the tree that has this file.
+fn folder(path: &Path) -> String {
+    let own = path.strip_prefix(place::root()).unwrap_or(path);
+    let first = own.components().next();
+    first.map_or(String::new(), |it| {
+        it.as_os_str().to_string_lossy().into_owned()
+    })
 }
 
 /// Stealable crates say `no_std`.

@@ -160,7 +160,7 @@ fn messages_are_told_apart_where_members_are_compared() {
 
 #[test]
 fn the_tuning_page_has_every_setting() {
-    let page = include_str!("../../../../docs/TUNING.md");
+    let page = include_str!("../../../docs/TUNING.md");
     for row in TABLE {
         let line = std::format!("| `{}` | {} | {} |", row.name, row.values, row.default);
         assert!(page.contains(&line), "docs/TUNING.md lacks the row {line}");
@@ -189,7 +189,7 @@ fn policies_have_their_places() {
 /// The page's table of policies has the rows of ours, in their order.
 #[test]
 fn the_page_of_policies_has_every_policy() {
-    let page = include_str!("../../../../docs/policies.md");
+    let page = include_str!("../../../docs/policies.md");
     let mut rows = page
         .lines()
         .filter(|line| line.starts_with("| `"))
