@@ -72,6 +72,16 @@ impl<T: Linked<PLACE>, const PLACE: u8> List<T, PLACE> {
         unsafe { (*T::links(element)).next }
     }
 
+    /// The element before `element`, or null.
+    ///
+    /// # Safety
+    /// `element` is in this list.
+    #[inline]
+    pub unsafe fn previous(&self, element: *mut T) -> *mut T {
+        // SAFETY: elements of the list are valid.
+        unsafe { (*T::links(element)).previous }
+    }
+
     /// Appends `element`.
     ///
     /// # Safety

@@ -122,6 +122,7 @@ pub(crate) unsafe fn deliver(
                 0
             }
             Data::Offered | Data::Waiting => {
+                let near = early::near(claim, arrival);
                 early::withdraw(claim, arrival);
                 if wanted == 0 {
                     answer(claim, arrival.peer, Header::new(Kind::Done, arrival.id));
@@ -129,6 +130,7 @@ pub(crate) unsafe fn deliver(
                 } else {
                     receive::fetch(claim, arrival, request, status);
                 }
+                early::ask_near(claim, arrival.peer, near);
                 0
             }
         }

@@ -196,3 +196,73 @@ fn a_send_beyond_the_window_is_cancelled_or_arrives() {
         }
     }
 }
+
+/// A receive that takes an offer beyond the window asks for offers next to it, a bounded number of them, in one go: the
+/// sends that this ends are counted.
+#[test]
+fn a_receive_beyond_the_window_asks_for_its_neighbours_too() {
+    const COUNT: i32 = 300;
+    // Bytes of each, those that are received first, and how many sends are over then.
+    let cases: [(usize, &[i32], usize); 5] = [
+        (64, &[COUNT - 1], 1 + 64),
+        (64, &[0], 1 + 64),
+        (64, &[150], 1 + 64),
+        // 16 of them are 64 KB.
+        (LENGTH, &[150], 1 + 16),
+        // No more than a quarter of the window altogether: 63 and those that were received.
+        (LENGTH, &[20, 60, 100, 140, 180, 220], 6 + 63),
+    ];
+    for options in networks() {
+        for (length, first, expected) in cases {
+            let data = move |tag: i32| pattern(length, tag as usize);
+            let all: &'static [Vec<u8>] = (0..COUNT).map(data).collect::<Vec<_>>().leak();
+            let fill: &'static [u8] = pattern(LENGTH, 0).leak();
+            let send = |rank: &Rank| {
+                for _ in 0..FILL {
+                    let request = start_send(rank, 1, COUNT, fill, SendMode::Standard);
+                    assert!(request.is_complete());
+                }
+                let start = |tag| start_send(rank, 1, tag, &all[tag as usize], SendMode::Standard);
+                let requests: Vec<_> = (0..COUNT).map(start).collect();
+                send_bytes(rank, 1, COUNT + 1, &[], SendMode::Synchronous);
+                recv_bytes(rank, from(rank, 1), Tag::Is(0), &mut []);
+                // The receiver has asked for all that it will ask for; the data may still be on its way.
+                let over = || requests.iter().filter(|it| it.is_complete()).count();
+                for _ in 0..100_000 {
+                    if over() == expected {
+                        break;
+                    }
+                    wait::progress(owner(rank));
+                }
+                assert_eq!(over(), expected, "{length} bytes, {first:?}");
+                send_bytes(rank, 1, COUNT + 2, &[], SendMode::Standard);
+                requests.into_iter().for_each(|request| {
+                    finish(rank, request);
+                });
+            };
+            let receive = |rank: &Rank| {
+                let take = |tag: i32| {
+                    let mut came = vec![0; length];
+                    recv_bytes(rank, from(rank, 0), Tag::Is(tag), &mut came);
+                    assert!(came == all[tag as usize]);
+                };
+                recv_bytes(rank, from(rank, 0), Tag::Is(COUNT + 1), &mut []);
+                first.iter().for_each(|&tag| take(tag));
+                send_bytes(rank, 0, 0, &[], SendMode::Standard);
+                recv_bytes(rank, from(rank, 0), Tag::Is(COUNT + 2), &mut []);
+                let rest = (0..COUNT).rev().filter(|tag| !first.contains(tag));
+                rest.for_each(take);
+                for _ in 0..FILL {
+                    let mut came = vec![0; LENGTH];
+                    recv_bytes(rank, from(rank, 0), Tag::Is(COUNT), &mut came);
+                    assert!(came == fill);
+                }
+            };
+            let ranks = Ranks::new(&PAIR, options, Settings::DEFAULT);
+            ranks.run(|rank| match rank.world_rank() {
+                0 => send(rank),
+                _ => receive(rank),
+            });
+        }
+    }
+}
