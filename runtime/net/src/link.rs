@@ -10,7 +10,8 @@
 //! has delivered the message, in the headers of its own packets or, when half a window has come together, in
 //! a packet of its own. A sender whose window is used up offers its messages instead: then the
 //! data stays with the sender, blocking sends wait, and the receiver's memory is bounded. The receiver asks for the
-//! data of short offers when it keeps less than a window of messages that nobody has taken.
+//! data of short offers when it keeps less than a window of messages that nobody has taken. Offers that it has not
+//! answered are bounded too (`p2p/src/remote/offers.rs`).
 
 use crate::receiver::hooks;
 use crate::wire::{Header, Kind};
@@ -52,6 +53,10 @@ pub struct Link {
     pub in_flight: u32,
     /// The part of the window that is in use.
     used: u64,
+    /// Offers that the peer has not answered.
+    pub offered: u32,
+    /// Messages that are not offered before it has answered others, or asks for them.
+    held: u32,
     /// Window of the peer that is to be given back.
     owed: u64,
     /// Cost of the peer's messages that are kept here until receives take them.
@@ -104,6 +109,8 @@ impl Link {
             queued: 0,
             in_flight: 0,
             used: 0,
+            offered: 0,
+            held: 0,
             owed: 0,
             kept: 0,
             waiting: List::EMPTY,
@@ -125,6 +132,28 @@ impl Link {
             self.used += cost(bytes);
         }
         fits
+    }
+
+    /// A message is not offered for now. Until none is held so, the window counts as used up: no message with its data
+    /// may overtake one.
+    pub fn hold(&mut self) {
+        if self.held == 0 {
+            self.used += WINDOW;
+        }
+        self.held += 1;
+    }
+
+    /// Undoes one [`Link::hold`].
+    pub fn release(&mut self) {
+        self.held -= 1;
+        if self.held == 0 {
+            self.used = self.used.saturating_sub(WINDOW);
+        }
+    }
+
+    /// Whether messages are held.
+    pub fn holds(&self) -> bool {
+        self.held > 0
     }
 
     /// Undoes [`Link::take_window`]: the message was not sent, or the peer has delivered it.

@@ -32,6 +32,10 @@ pub enum Kind {
     Goodbye,
     /// For a window (`rma/remote.rs`): its number is the context, `flags` says what it is.
     Window,
+    /// Sender to receiver: more messages of the envelope's context and source are there, which are not offered yet.
+    Held,
+    /// Receiver to sender: offer more of the context's, since one of them may be wanted.
+    More,
 }
 
 /// Flag of [`Kind::Eager`] and [`Kind::Offer`].
@@ -106,9 +110,13 @@ impl Header {
 
     /// What the packet is for; `None` for a number that no build of this version sends.
     pub fn kind(&self) -> Option<Kind> {
-        use Kind::{Clear, Credit, Data, Done, Eager, Goodbye, Offer, Retract, Retracted, Window};
+        use Kind::{
+            Clear, Credit, Data, Done, Eager, Goodbye, Held, More, Offer, Retract, Retracted,
+            Window,
+        };
         [
-            Eager, Offer, Clear, Data, Done, Retract, Retracted, Credit, Goodbye, Window,
+            Eager, Offer, Clear, Data, Done, Retract, Retracted, Credit, Goodbye, Window, Held,
+            More,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == self.kind)

@@ -7,6 +7,7 @@ use crate::messages::{deliver_stored, take_stored};
 use crate::operation::{Kind, Operation};
 use crate::poll;
 use crate::protocol::Payload;
+use crate::remote;
 use crate::tell::Probed;
 use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
@@ -46,6 +47,9 @@ fn find(claim: &mut Claim<'_>, from: Source, want: &Want) -> Option<NonNull<Stor
         found = find_stored(claim, want);
         found.is_some()
     });
+    if found.is_none() && want.may_be_remote() {
+        remote::want(claim, want);
+    }
     found
 }
 

@@ -10,7 +10,7 @@ use crate::direct::receive_directly;
 use crate::messages::{Here, receive_or_wait, take};
 use crate::operation::{Kind, Operation};
 pub use crate::outbox::{LONGEST, Then, send_short as send};
-use crate::state::post_receive;
+use crate::remote::post_receive;
 use crate::want::Want;
 use cohort_base::{LocalRank, Peer};
 use cohort_core::claim::Claim;

@@ -132,7 +132,7 @@ pub(crate) fn outbox_to(claim: &mut Claim<'_>, to: LocalRank) -> *mut Outbox {
     unsafe { claim.of::<P2p>().outboxes.add(to as usize) }
 }
 
-/// Appends a receive to the posted queue.
+/// Appends a receive to the posted queue; [`crate::remote::post_receive`] also asks senders who hold messages.
 ///
 /// # Safety
 /// As for [`Posted::insert`].

@@ -153,6 +153,12 @@ impl Want {
         self.may_be_remote
     }
 
+    /// Whether a message of this context and source is wanted, whatever its tag.
+    pub(crate) fn may_take_from(&self, context: u32, source: i32) -> bool {
+        let is_any = self.shape.0 & Shape::ANY_SOURCE.0 != 0;
+        self.envelope.context == context && (is_any || self.envelope.source == source)
+    }
+
     /// Whether a message with this envelope is wanted.
     #[inline]
     pub fn takes(&self, message: &Envelope) -> bool {

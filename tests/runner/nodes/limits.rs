@@ -1,4 +1,5 @@
-//! Many ranks and few descriptors: what a node opens grows with the nodes, not with the pairs of ranks.
+//! What there may be many of: ranks with few descriptors, where what a node opens grows with the nodes and not with the
+//! pairs of ranks, and messages that nobody receives.
 
 use super::hosts::{Hosts, Network};
 use crate::directives::Abi;
@@ -52,7 +53,21 @@ pub fn trials() -> Vec<Trial> {
         trial.alone(true).long(long)
     };
     let crowds = over_sockets().into_iter().chain(over_libfabric());
-    crowds.map(run).collect()
+    let mut trials: Vec<Trial> = crowds.map(run).collect();
+    trials.push(trial(
+        "nodes/messages that nobody receives take bounded memory".into(),
+        flood,
+    ));
+    trials
+}
+
+/// 200,000 messages whose records alone took 40 MB.
+fn flood() -> Outcome {
+    let source = place::root().join("tests/programs/tools/flood.c");
+    let program = programs::compile(&source, Abi::Mpi5, &[])?;
+    let job = Hosts::new(2)?.pip_exec("1")?.arg(program);
+    let ended = job.args(["200000", "16"]).run()?;
+    ended.expect_code(0)?.expect_text("passed").map(drop)
 }
 
 fn over_sockets() -> [(&'static str, Crowd); 5] {

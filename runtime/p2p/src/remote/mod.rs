@@ -7,13 +7,18 @@
 mod arrival;
 mod deliver;
 mod early;
+mod held;
+mod offers;
+mod outbound;
 mod receive;
 mod send;
 mod traced;
 
 pub(crate) use arrival::Arrival;
 pub(crate) use deliver::deliver;
-pub(crate) use send::{cancel, isend, isend_owned};
+pub(crate) use held::{post_receive, want};
+pub(crate) use offers::cancel;
+pub(crate) use send::{isend, isend_owned};
 
 use arrival::{IN_READING, Inbound};
 use cohort_base::{LocalRank, Peer};
@@ -26,7 +31,9 @@ use cohort_net::wire::{Header, Kind};
 use cohort_net::{Net, Receiver};
 use core::ffi::c_void;
 use core::ptr::NonNull;
-use send::{IN_SENDS, Outbound};
+use held::Held;
+use offers::Queue;
+use outbound::{IN_SENDS, Outbound};
 
 /// Messages between nodes, as a part of the engine.
 #[derive(Debug)]
@@ -40,6 +47,10 @@ pub struct State {
     streaming: List<Outbound, IN_SENDS>,
     leaving: List<Outbound, IN_SENDS>,
     over: List<Outbound, IN_SENDS>,
+    /// Sends that are not offered for now.
+    queues: List<Queue, 0>,
+    /// Peers that have such sends for this rank.
+    held: List<Held, 0>,
     /// Receives that read their data.
     reading: List<Inbound, IN_READING>,
 }
@@ -62,6 +73,8 @@ unsafe impl Subsystem for Remote {
             streaming: List::EMPTY,
             leaving: List::EMPTY,
             over: List::EMPTY,
+            queues: List::EMPTY,
+            held: List::EMPTY,
             reading: List::EMPTY,
         };
         ((), state)
@@ -98,6 +111,8 @@ impl Receiver for Remote {
             Kind::Done => send::done(claim, from, header)?,
             Kind::Retract => deliver::retract(claim, from, header.id),
             Kind::Retracted => send::retracted(claim, from, header)?,
+            Kind::Held => held::told(claim, from, header)?,
+            Kind::More => offers::wanted(claim, from, header),
             _ => return None,
         }
         Some(0)
@@ -119,8 +134,9 @@ impl Receiver for Remote {
     }
 
     fn line_up(claim: &mut Claim<'_>, net: &Net, caller: LocalRank) -> u32 {
+        let offered = offers::release(claim, net);
         send::stream(claim, net);
-        receive::read_more(claim, net, caller)
+        offered + receive::read_more(claim, net, caller)
     }
 
     fn complete(claim: &mut Claim<'_>, net: &Net, caller: LocalRank) -> u32 {

@@ -4,14 +4,11 @@
 //! keeps an [`Outbound`] until the receiver has matched the offer and either read the data out of
 //! the sender's memory (one run of bytes, and a network that can), or asked for it in packets.
 //!
-//! ```text
-//! Offered ──Done──────────────────────────► Over   (read by the receiver, or synchronous)
-//!    │ ────Clear──► Streaming ⇄ Leaving ───► Over   (all packets have left)
-//!    └ ────Retracted, not matched──────────► Over   (MPI_Cancel)
-//! ```
 //! What is over is completed after the poll that found it, because the region must be withdrawn before the
 //! program may have its buffer back, and handlers of events must not call the transport.
 
+use super::offers::offer;
+use super::outbound::{Outbound, Stage};
 use super::{Remote, traced};
 use crate::matching::Want;
 use crate::operation::{self, Operation};
@@ -19,74 +16,16 @@ use cohort_alloc::Heap;
 use cohort_base::{LocalRank, Peer};
 use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
-use cohort_core::list::{Linked, Links};
 use cohort_core::message::{Envelope, SendMode, Status};
 use cohort_core::request::RequestRef;
-use cohort_core::subsystem::{Mark, hooks};
+use cohort_core::subsystem::hooks;
 use cohort_datatype::{self as datatype, Buffer};
-use cohort_fabric::Region;
 use cohort_net::link::{self, Link, Outgoing, line_up, link_to};
-use cohort_net::names::{self, Name, What};
-use cohort_net::wire::{Header, Kind, MATCHED, READABLE, SYNCHRONOUS};
+use cohort_net::names::{self, What};
+use cohort_net::wire::{Header, Kind, MATCHED, SYNCHRONOUS};
 use cohort_net::{Net, kick};
 use cohort_steal::TaskKind;
-use core::mem::size_of;
 use core::ptr::{NonNull, null_mut};
-
-/// Data packets of one message that may be on their way at a time.
-const STREAM_DEPTH: u32 = 8;
-
-/// [`Links`] of the lists of sends.
-pub(super) const IN_SENDS: u8 = 0;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// The receiver has not answered.
-    Offered,
-    /// The receiver takes the data in packets, of which more may be lined up.
-    Streaming,
-    /// All of these are lined up that may be for now. No turn looks at it before one of them has left.
-    Leaving,
-    /// The data is with the receiver, or nobody wants it.
-    Over,
-}
-
-/// A send that waits for its receiver. In the list that its stage names.
-#[derive(Debug)]
-pub(crate) struct Outbound {
-    /// Null when nobody waits for the send.
-    request: *mut Operation,
-    peer: Peer,
-    stage: Stage,
-    /// Whether the receiver has been asked to forget the offer and has not answered.
-    is_retracted: bool,
-    is_cancelled: bool,
-    region: Option<Region>,
-    /// The data if it is one run, else null: the request has the buffer.
-    data: *const u8,
-    /// A block of the heap that holds the data, if it is the engine's.
-    block: *mut u8,
-    bytes: u64,
-    /// By which the receiver answers.
-    name: Name,
-    /// The receiver's operation.
-    receive: Name,
-    /// The part of the data that the receiver wants, and how much of it was lined up.
-    wanted: u64,
-    next: u64,
-    /// Packets that have not left.
-    packets: u32,
-    /// What the policy remembers of it.
-    mark: Mark,
-    links: Links<Self>,
-}
-
-impl Linked<IN_SENDS> for Outbound {
-    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { &raw mut (*this).links }
-    }
-}
 
 /// Starts a send; the way of [`crate::isend`] to a remote peer.
 ///
@@ -262,140 +201,6 @@ unsafe fn send_eagerly(
     }
 }
 
-/// Lines up an offer; on failure the send is unmade.
-///
-/// # Safety
-/// Link and `outbound` are the claimed rank's; the data stays readable until the send is over.
-unsafe fn offer(
-    claim: &mut Claim<'_>,
-    net: &Net,
-    link: NonNull<Link>,
-    outbound: *mut Outbound,
-    envelope: Envelope,
-    mode: SendMode,
-) -> Result<(), EngineError> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let (endpoint, caller) = (claim.rank().id(), claim.caller());
-        let (data, bytes) = ((*outbound).data, (*outbound).bytes);
-        let mut header = traced::header(claim, Kind::Offer, envelope, bytes, (*outbound).name);
-        if mode == SendMode::Synchronous {
-            header.flags = SYNCHRONOUS;
-        }
-        if !data.is_null() && net.limits.transfer > 0 && bytes > net.eager_max {
-            // Memory that cannot be exposed travels in packets.
-            let exposed = net
-                .transport
-                .expose(endpoint, caller, data.cast_mut(), bytes as usize);
-            if let Ok(region) = exposed {
-                header.flags |= READABLE;
-                header.region = region;
-                (*outbound).region = Some(region);
-            }
-        }
-        match Outgoing::with_room(claim, header, 0) {
-            Ok((packet, _)) => {
-                line_up(claim, link, packet);
-                (*outbound).mark = hooks::under_way(claim);
-                Ok(())
-            }
-            Err(error) => {
-                if let Some(region) = (*outbound).region {
-                    net.transport.withdraw(endpoint, caller, region);
-                }
-                Outbound::unmake(NonNull::new_unchecked(outbound), claim);
-                Err(error)
-            }
-        }
-    }
-}
-
-impl Outbound {
-    /// A send that is offered.
-    fn make(
-        claim: &mut Claim<'_>,
-        request: *mut Operation,
-        peer: Peer,
-        data: *const u8,
-        bytes: u64,
-    ) -> Option<*mut Self> {
-        let block = claim.alloc(size_of::<Self>())?.cast::<Self>();
-        let Ok(name) = names::name(claim, What::Send, peer, block) else {
-            // SAFETY: the block is fresh.
-            unsafe { claim.free_local(block.cast()) };
-            return None;
-        };
-        let outbound = Self {
-            request,
-            name,
-            peer,
-            stage: Stage::Offered,
-            is_retracted: false,
-            is_cancelled: false,
-            region: None,
-            data,
-            block: null_mut(),
-            bytes,
-            receive: 0,
-            wanted: 0,
-            next: 0,
-            packets: 0,
-            mark: Mark::NONE,
-            links: Links::NONE,
-        };
-        // SAFETY: a fresh block of the right size, in no list.
-        unsafe {
-            block.write(outbound);
-            claim.of::<Remote>().offered.push(block.as_ptr());
-        }
-        claim.expect_more(TaskKind::Net);
-        Some(block.as_ptr())
-    }
-
-    /// Forgets a send that was never offered.
-    ///
-    /// # Safety
-    /// It is the claimed rank's, and nobody has heard of it.
-    unsafe fn unmake(this: NonNull<Self>, claim: &mut Claim<'_>) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            claim.of::<Remote>().offered.remove(this.as_ptr());
-            names::forget(claim, this.as_ref().name);
-            claim.free_local(this.cast());
-        }
-        claim.expect_less(TaskKind::Net);
-    }
-
-    /// Moves a send to another stage, and so to another list.
-    ///
-    /// # Safety
-    /// It is the claimed rank's and in the list of its stage.
-    unsafe fn enter(this: NonNull<Self>, claim: &mut Claim<'_>, stage: Stage) {
-        let state = claim.of::<Remote>();
-        // SAFETY: the caller's promise.
-        unsafe {
-            match (*this.as_ptr()).stage {
-                Stage::Offered => state.offered.remove(this.as_ptr()),
-                Stage::Streaming => state.streaming.remove(this.as_ptr()),
-                Stage::Leaving => state.leaving.remove(this.as_ptr()),
-                Stage::Over => state.over.remove(this.as_ptr()),
-            }
-            (*this.as_ptr()).stage = stage;
-            match stage {
-                Stage::Offered => state.offered.push(this.as_ptr()),
-                Stage::Streaming => state.streaming.push(this.as_ptr()),
-                Stage::Leaving => state.leaving.push(this.as_ptr()),
-                Stage::Over => state.over.push(this.as_ptr()),
-            }
-        }
-    }
-
-    /// Whether more packets may be lined up.
-    fn may_go_on(&self) -> bool {
-        self.next < self.wanted && self.packets < STREAM_DEPTH
-    }
-}
-
 /// The send that a receiver answers.
 fn named(claim: &mut Claim<'_>, peer: Peer, header: &Header) -> Option<NonNull<Outbound>> {
     names::find(claim, What::Send, peer, header.id)
@@ -560,23 +365,4 @@ pub(super) fn complete_over(claim: &mut Claim<'_>, net: &Net, caller: LocalRank)
         }
     }
     completed
-}
-
-/// Asks the receiver to forget a send (`MPI_Cancel`), unless it has answered already.
-pub(crate) fn cancel(claim: &mut Claim<'_>, request: *mut Operation) {
-    let offered = &claim.of::<Remote>().offered;
-    // SAFETY: elements of the list are valid.
-    let found = offered.find(|outbound| unsafe { (*outbound).request == request });
-    if found.is_null() {
-        return;
-    }
-    // SAFETY: as above.
-    unsafe {
-        if !(*found).is_retracted {
-            (*found).is_retracted = true;
-            let header = Header::new(Kind::Retract, (*found).name);
-            link::answer(claim, (*found).peer, header);
-        }
-    }
-    kick(claim);
 }

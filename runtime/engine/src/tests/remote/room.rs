@@ -1,7 +1,7 @@
 //! Short messages that no receive has taken: how many are kept, and which sends wait.
 
 use super::*;
-use crate::{improbe, imrecv};
+use crate::{improbe, imrecv, probe};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::vec;
 
@@ -264,5 +264,69 @@ fn a_receive_beyond_the_window_asks_for_its_neighbours_too() {
                 _ => receive(rank),
             });
         }
+    }
+}
+
+/// More messages than a sender offers at a time: in order, by a wildcard, the last one first, and taken back.
+#[test]
+fn sends_that_are_held_arrive_in_order_and_are_cancelled() {
+    const COUNT: i32 = 13_000;
+    for options in networks() {
+        let is_sent = AtomicBool::new(false);
+        let ranks = Ranks::new(&PAIR, options, Settings::DEFAULT);
+        ranks.run(|rank| {
+            for round in 0..4 {
+                if rank.world_rank() == 0 {
+                    let values: Vec<[u8; 4]> = (0..COUNT).map(i32::to_ne_bytes).collect();
+                    // The last one is another's: it is taken back, and nobody has heard of it.
+                    let start = |tag: i32| {
+                        let value = &values[tag as usize];
+                        start_send(rank, 1, tag, value, SendMode::Standard)
+                    };
+                    let requests: Vec<_> = (0..COUNT - 1).map(start).collect();
+                    if round == 3 {
+                        let last = start(COUNT - 1);
+                        last.cancel(&mut rank.enter());
+                        assert!(finish(rank, last).cancelled);
+                    }
+                    is_sent.store(true, Ordering::Release);
+                    requests.into_iter().for_each(|request| {
+                        finish(rank, request);
+                    });
+                    recv_bytes(rank, from(rank, 1), Tag::Is(0), &mut []);
+                    continue;
+                }
+                let mut value = [0; 4];
+                let mut take = |source, tag, expected: i32| {
+                    recv_bytes(rank, source, tag, &mut value);
+                    assert_eq!(i32::from_ne_bytes(value), expected);
+                };
+                while !is_sent.swap(false, Ordering::AcqRel) {
+                    wait::progress(owner(rank));
+                }
+                let sender = from(rank, 0);
+                match round {
+                    0 => (0..COUNT - 1).for_each(|tag| take(Source::Any, Tag::Any, tag)),
+                    1 => (0..COUNT - 1)
+                        .rev()
+                        .for_each(|tag| take(sender, Tag::Is(tag), tag)),
+                    2 => {
+                        let last = Tag::Is(COUNT - 2);
+                        let found = probe(owner(rank), sender, CONTEXT, last);
+                        assert_eq!(found.bytes, 4);
+                        (0..COUNT - 1).for_each(|tag| take(sender, Tag::Any, tag));
+                    }
+                    _ => {
+                        (0..COUNT - 1).for_each(|tag| take(Source::Any, Tag::Is(tag), tag));
+                        let any = (Source::Any, CONTEXT, Tag::Any);
+                        for _ in 0..1000 {
+                            let found = improbe(&mut rank.enter(), any.0, any.1, any.2);
+                            assert!(found.is_none());
+                        }
+                    }
+                }
+                send_bytes(rank, 0, 0, &[], SendMode::Standard);
+            }
+        });
     }
 }
