@@ -56,51 +56,12 @@ impl TcpNetwork {
     /// # Errors
     /// A text that says which step failed and why.
     pub fn open(interfaces: &Interfaces, setup: &Setup<'_>) -> Result<Self, String> {
-        let rails = setup.rails;
-        let congestion = Congestion::wanted(setup.congestion)?;
-        let failed = |what: &str, code: i32| {
-            let error = std::io::Error::from_raw_os_error(code);
-            format!("cannot {what}: {error}")
-        };
-        let ranks = setup.own_ranks.len();
-        let tasks = if setup.is_shared { ranks } else { 0 };
-        let system = |code: rustix::io::Errno| failed("share descriptors", code.raw_os_error());
-        let processes = Processes::open(tasks).map_err(system)?;
-        let counter =
-            || event_counter().ok_or_else(|| failed("make an event counter", crate::last_code()));
-        let set = || epoll_set().ok_or_else(|| failed("make an epoll set", crate::last_code()));
-        let share = |descriptor| processes.share(descriptor).map_err(system);
-        let mut opened = Vec::with_capacity(rails);
-        for _ in 0..rails {
-            opened.push(Rail::new(setup.job.nodes(), share(set()?)?, share(set()?)?));
-        }
-        let watch = Watch::open(2 * rails).map_err(|error| format!("cannot sleep: {error}"))?;
-        let waker = watch
-            .try_clone()
-            .map_err(|error| format!("cannot sleep: {error}"))?;
-        let (waker, bell) = (share(waker)?, share(counter()?)?);
-        let mut seed = [0; 4];
-        crate::random(&mut seed).map_err(|code| failed("get random numbers", code))?;
-        let shared = Arc::new(Shared {
-            node: Node::new(
-                Arc::clone(setup.job),
-                setup.own_ranks,
-                u32::from_ne_bytes(seed),
-            ),
-            rails: opened,
-            processes,
-            watch,
-            waker,
-            bell,
-            requests: Requests::default(),
-            defers: setup.defers,
-            congestion,
-            encrypts: setup.encrypts,
-        });
+        let shared = share(setup)?;
         let connector = Connector::open(interfaces, Arc::clone(&shared))?;
+        let calls = (0..=shared.processes.root()).map(|_| Calls::default());
         Ok(Self {
+            calls: calls.collect(),
             shared,
-            calls: (0..=tasks).map(|_| Calls::default()).collect(),
             connector,
             turn: AtomicU32::new(0),
         })
@@ -426,6 +387,54 @@ impl NodeNetwork for TcpNetwork {
         // SAFETY: the caller's promise.
         record::Network::of(unsafe { &*std::ptr::from_ref(self) })
     }
+}
+
+/// What the tasks of a node share, without a connection.
+///
+/// # Errors
+/// A text that says which step failed and why.
+pub fn share(setup: &Setup<'_>) -> Result<Arc<Shared>, String> {
+    let rails = setup.rails;
+    let congestion = Congestion::wanted(setup.congestion)?;
+    let failed = |what: &str, code: i32| {
+        let error = std::io::Error::from_raw_os_error(code);
+        format!("cannot {what}: {error}")
+    };
+    let ranks = setup.own_ranks.len();
+    let tasks = if setup.is_shared { ranks } else { 0 };
+    let system = |code: rustix::io::Errno| failed("share descriptors", code.raw_os_error());
+    let processes = Processes::open(tasks).map_err(system)?;
+    let counter =
+        || event_counter().ok_or_else(|| failed("make an event counter", crate::last_code()));
+    let set = || epoll_set().ok_or_else(|| failed("make an epoll set", crate::last_code()));
+    let share = |descriptor| processes.share(descriptor).map_err(system);
+    let mut opened = Vec::with_capacity(rails);
+    for _ in 0..rails {
+        opened.push(Rail::new(setup.job.nodes(), share(set()?)?, share(set()?)?));
+    }
+    let watch = Watch::open(2 * rails).map_err(|error| format!("cannot sleep: {error}"))?;
+    let waker = watch
+        .try_clone()
+        .map_err(|error| format!("cannot sleep: {error}"))?;
+    let (waker, bell) = (share(waker)?, share(counter()?)?);
+    let mut seed = [0; 4];
+    crate::random(&mut seed).map_err(|code| failed("get random numbers", code))?;
+    Ok(Arc::new(Shared {
+        node: Node::new(
+            Arc::clone(setup.job),
+            setup.own_ranks,
+            u32::from_ne_bytes(seed),
+        ),
+        rails: opened,
+        processes,
+        watch,
+        waker,
+        bell,
+        requests: Requests::default(),
+        defers: setup.defers,
+        congestion,
+        encrypts: setup.encrypts,
+    }))
 }
 
 fn event_counter() -> Option<OwnedFd> {

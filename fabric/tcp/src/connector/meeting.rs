@@ -27,6 +27,8 @@
 
 mod complaint;
 mod talk;
+#[cfg(test)]
+mod tests;
 
 use super::{new_socket, set_up};
 use crate::cipher::Cipher;
