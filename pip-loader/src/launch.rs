@@ -9,6 +9,7 @@ pub mod ask;
 mod backtrace;
 mod binding;
 mod boot;
+mod caption;
 pub mod control;
 mod draw;
 mod environment;

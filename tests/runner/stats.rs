@@ -22,6 +22,11 @@ pub fn trials() -> Vec<Trial> {
 }
 
 fn run(abi: Abi, stats: &str) -> Result<Ended, String> {
+    run_with(abi, stats, &[])
+}
+
+/// With these arguments for the program, which does not look at them.
+fn run_with(abi: Abi, stats: &str, arguments: &[&str]) -> Result<Ended, String> {
     let source = place::root().join("tests/programs/tools/stages.c");
     // The compilers of other MPIs have no functions of ours.
     let library = match abi {
@@ -39,6 +44,7 @@ fn run(abi: Abi, stats: &str) -> Result<Ended, String> {
         .env("COHORT_STATS", stats)
         .args(["-n", "2"])
         .arg(program)
+        .args(arguments)
         .seconds(60)
         .run()
 }
@@ -179,12 +185,65 @@ fn text() -> Outcome {
 
 fn page() -> Outcome {
     let file = file("stages.html")?;
-    run(Abi::Mpi5, &format!("html:{}", file.display()))?.expect_code(0)?;
+    let words = ["a <b>", "</script>", "it's"];
+    run_with(Abi::Mpi5, &format!("html:{}", file.display()), &words)?.expect_code(0)?;
     let text = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
     let is_whole = text.starts_with("<!DOCTYPE html>") && text.trim_end().ends_with("</html>");
-    match is_whole && text.contains("\"schema\":\"cohort-stats-1\"") {
+    if !is_whole || !text.contains("\"schema\":\"cohort-stats-1\"") {
+        return Err(format!("no page: {text}"));
+    }
+    // The numbers are one line of its script, and nothing in them ends that.
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("const data = ")?.strip_suffix(';'));
+    let data: Value = serde_json::from_str(line.ok_or("no numbers")?)
+        .map_err(|error| format!("numbers: {error}"))?;
+    let job = &data["job"];
+    expect("program", &job["program"], &"stages.mpi5".into())?;
+    expect("ranks", &job["ranks"], &2.into())?;
+    let words = |name: &str| job[name].as_str().unwrap_or_default().to_owned();
+    let command = words("command");
+    let (began, ended) = ("pip-exec -n 2 ", " 'a <b>' '</script>' 'it'\\''s'");
+    if !command.contains(began) || !command.ends_with(ended) {
+        return Err(format!("the command is {command}"));
+    }
+    place_and_time(job)?;
+    for shown in [
+        "job.program",
+        "job.command",
+        "job.started",
+        "job.hosts",
+        "job.version",
+    ] {
+        if !text.contains(shown) {
+            return Err(format!("the page does not show {shown}"));
+        }
+    }
+    match text.matches("</script>").count() {
+        1 => Ok(()),
+        other => Err(format!("{other} ends of scripts")),
+    }
+}
+
+/// A job says where and when it was: on this host, and by a time like `2026-11-25 10:00:00 +0100`.
+pub fn place_and_time(job: &Value) -> Outcome {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
+    let host = host.map_err(|error| error.to_string())?;
+    expect("host", &job["hosts"][0][0], &host.trim().into())?;
+    let started = job["started"].as_str().unwrap_or_default();
+    let form: String = started
+        .chars()
+        .map(|letter| if letter.is_ascii_digit() { '9' } else { letter })
+        .collect();
+    if form.replace('-', "+") != "9999+99+99 99:99:99 +9999" {
+        return Err(format!("started: {started}"));
+    }
+    match job["version"]
+        .as_str()
+        .is_some_and(|it| it.starts_with("Cohort "))
+    {
         true => Ok(()),
-        false => Err(format!("no page: {text}")),
+        false => Err(format!("version: {}", job["version"])),
     }
 }
 

@@ -273,7 +273,13 @@ fn unwritable() -> Outcome {
 /// What is drawn is short, and has a row for each rank.
 fn picture() -> Outcome {
     let file = file("picture")?;
-    traced(&file, "3", "messages", &[])?.expect_code(0)?;
+    let name = file.display().to_string();
+    Program::new(place::built_file("pip-exec")?)
+        .args(["-n", "3", "-genv", "COHORT_TRACE", &name])
+        .arg(program()?)
+        .args(["messages", "x<&"])
+        .run()?
+        .expect_code(0)?;
     for ending in ["svg", "html"] {
         let picture = file.with_extension(ending);
         Program::new(place::built_file("pip-exec")?)
@@ -288,7 +294,20 @@ fn picture() -> Outcome {
         {
             return Err(format!("{} bytes of {}", drawn.len(), picture.display()));
         }
+        for words in [
+            ">traced.mpich: 3 ranks, ",
+            "pip-exec -n ",
+            "'x&lt;&amp;'",
+            "; Cohort ",
+        ] {
+            if !drawn.contains(words) {
+                return Err(format!("{words:?} is not in {}", picture.display()));
+            }
+        }
     }
+    let text = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
+    let text: serde_json::Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    crate::stats::place_and_time(&text["otherData"]["job"])?;
     let none = Program::new(place::built_file("pip-exec")?)
         .args(["--draw", "/dev/null"])
         .run()?;

@@ -2,6 +2,7 @@
 //! This module only makes its command line; the manager does the rest.
 
 use super::Refusal;
+use super::caption::quoted;
 use super::host_list::{Host, Launcher, NEXT, too_few};
 use super::options::Options;
 use super::signals::{Came, Signals};
@@ -9,7 +10,7 @@ use cohort_manager::wireup::Numbering;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -249,22 +250,12 @@ fn distribute(
     Ok(shares)
 }
 
-/// A word as a shell would have to read it.
-fn quoted(word: &OsStr) -> String {
-    let text = word.to_string_lossy();
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_=:,./+@%[]".contains(letter);
-    if !text.is_empty() && text.chars().all(plain) {
-        text.into_owned()
-    } else {
-        format!("'{}'", text.replace('\'', "'\\''"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::host_list;
     use super::super::options::{Request, parse as parse_options};
     use super::*;
+    use std::ffi::OsStr;
 
     fn hosts(text: &str) -> Vec<Host> {
         let named = host_list::parse(OsStr::new(text)).expect("valid");

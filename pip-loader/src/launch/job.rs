@@ -211,9 +211,10 @@ impl<'a> Job<'a> {
             kill_orphans();
         }
         self.spawner.node.report();
-        let mut lost = self.write_timeline();
+        let caption = self.caption();
+        let mut lost = self.write_timeline(&caption);
         if let Some(stats) = &self.stats {
-            lost |= stats.make(&self.spawner.node);
+            lost |= stats.make(&self.spawner.node, &caption);
         }
         if self.counters && !self.ranks.is_empty() {
             memory::report(&self.memory_map());

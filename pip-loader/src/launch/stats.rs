@@ -8,6 +8,7 @@ mod text;
 mod units;
 
 use super::boot::Node;
+use super::caption::Caption;
 use super::{Refusal, say};
 use cohort_base::settings::{ReportForm, STATS, report};
 use data::Job;
@@ -59,8 +60,9 @@ impl Wanted {
         (self.form != ReportForm::Text).then_some(&*self.file)
     }
 
-    /// Makes the report when all ranks of the node have ended. Whether it is lost, which is said.
-    pub fn make(&self, node: &Node) -> bool {
+    /// Makes the report when all ranks of the node have ended; `caption` is what the job was. Whether it is lost, which
+    /// is said.
+    pub fn make(&self, node: &Node, caption: &Caption) -> bool {
         let Some(json) = node.statistics() else {
             return false;
         };
@@ -73,8 +75,8 @@ impl Wanted {
         };
         let written = match self.form {
             ReportForm::Text => std::io::stderr().write_all(text::report(&job).as_bytes()),
-            ReportForm::Json => fs::write(&self.file, with_advice(&json, &job)),
-            ReportForm::Html => fs::write(&self.file, page::page(&with_advice(&json, &job))),
+            ReportForm::Json => fs::write(&self.file, with_job(&json, &job, caption)),
+            ReportForm::Html => fs::write(&self.file, page::page(&with_job(&json, &job, caption))),
         };
         match written {
             Ok(()) => false,
@@ -98,12 +100,13 @@ fn of_node(name: &Path, node: u32, nodes: u32) -> PathBuf {
     }
 }
 
-/// What the node image said, and the advice that follows from it.
-fn with_advice(json: &str, job: &Job) -> String {
+/// What the node image said, what the job was, and the advice that follows.
+fn with_job(json: &str, job: &Job, caption: &Caption) -> String {
     let Ok(mut value) = serde_json::from_str::<serde_json::Value>(json) else {
         return json.to_owned();
     };
     value["advice"] = advice::advice(job).into();
+    value["job"] = serde_json::to_value(caption).unwrap_or_default();
     format!("{value}\n")
 }
 

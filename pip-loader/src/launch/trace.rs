@@ -15,7 +15,7 @@ mod scale;
 mod timeline;
 
 use super::voice::{advise, say};
-use super::{Refusal, environment::Environment};
+use super::{Refusal, caption::Caption, environment::Environment};
 use cohort_base::clock;
 use cohort_base::clock::system::{self, ClockId};
 use cohort_base::settings::{TRACE, TRACE_EVENTS, TRACE_EVENTS_DEFAULT, trace_events};
@@ -199,13 +199,13 @@ impl Recorder {
 
     /// Writes the file, or sends to the first node what has been noted; `numbers` are the ranks' in the job, and
     /// `hosts` says the nodes' names. No rank runs any more. `has_failed`: the process manager will hear of a failure.
-    /// Whether the timeline is lost, or a part of it for want of room, which is said.
+    /// `caption`: what the job was. Whether the timeline is lost, or a part of it for want of room, which is said.
     pub fn write(
         self,
         numbers: &[u32],
         hosts: impl Fn(u32) -> String,
         line: Option<Line>,
-        has_failed: bool,
+        (has_failed, caption): (bool, &Caption),
     ) -> bool {
         let place = self.target.place;
         let mut own = Record::of(self.rings, numbers, [self.begin, Clocks::read()]);
@@ -223,7 +223,7 @@ impl Recorder {
                         "{TRACE}: node {} writes a file of its own, as it does not reach node 0: {error}",
                         place.index
                     ));
-                    self.target.write(vec![own], &[], &hosts)
+                    self.target.write(vec![own], &[], (&hosts, caption))
                 }
             },
             Some(Line::First(hub)) => {
@@ -232,9 +232,9 @@ impl Recorder {
                 all[1..].sort_by_key(|record| record.node);
                 let is_there = |node: &u32| all.iter().any(|record| record.node == *node);
                 let missing: Vec<u32> = (0..place.count).filter(|node| !is_there(node)).collect();
-                self.target.write(all, &missing, &hosts)
+                self.target.write(all, &missing, (&hosts, caption))
             }
-            None => self.target.write(vec![own], &[], &hosts),
+            None => self.target.write(vec![own], &[], (&hosts, caption)),
         }
     }
 }
@@ -250,7 +250,12 @@ fn report(own: &mut Record, reporter: &mut Reporter) -> io::Result<()> {
 
 impl Target {
     /// Whether the file is lost or not complete, which is said.
-    fn write(self, records: Vec<Record>, missing: &[u32], hosts: impl Fn(u32) -> String) -> bool {
+    fn write(
+        self,
+        records: Vec<Record>,
+        missing: &[u32],
+        (hosts, caption): (impl Fn(u32) -> String, &Caption),
+    ) -> bool {
         let Self {
             name,
             path,
@@ -271,6 +276,7 @@ impl Target {
             nodes: place.count,
             host: &hosts(place.index),
             missing,
+            caption,
         };
         tell_of_losses(&timeline, events);
         for &node in missing {

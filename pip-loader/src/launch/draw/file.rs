@@ -1,5 +1,6 @@
 //! Reads a timeline that a job has written.
 
+use crate::launch::caption::Caption;
 use serde::Deserialize;
 use std::collections::HashMap;
 
@@ -37,6 +38,8 @@ pub struct Timeline {
     pub tracks: Vec<Track>,
     /// Events that rings had no room for.
     pub lost: u64,
+    /// What the job was, as the first file says it.
+    pub caption: Caption,
     /// When the first node started, in nanoseconds since 1970.
     start: Option<u64>,
 }
@@ -50,6 +53,8 @@ struct Head {
 #[derive(Deserialize)]
 struct About {
     start_ns: String,
+    #[serde(default)]
+    job: Caption,
     ranks: Vec<RankFacts>,
 }
 
@@ -91,6 +96,9 @@ impl Timeline {
         let head: Head = serde_json::from_str(&format!("{head}{EVENTS}]}}"))
             .map_err(|error| format!("{}: {error}", none()))?;
         let start: u64 = head.about.start_ns.parse().map_err(|_| none())?;
+        if self.start.is_none() {
+            self.caption = head.about.job;
+        }
         let first = *self.start.get_or_insert(start);
         // Nodes that started later have their time shifted; the first one given is the measure.
         let shift = start as f64 - first as f64;

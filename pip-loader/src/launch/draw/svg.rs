@@ -3,16 +3,25 @@
 use super::file::{Timeline, Track};
 use super::states::{State, at_pixels, runs};
 use super::zoom::busiest;
+use crate::launch::caption::Caption;
 use std::fmt::Write;
 
 /// Pixels from left to right in which time passes, and those beside it.
 const WIDTH: usize = 1000;
 const LEFT: usize = 130;
 const RIGHT: usize = 20;
-const TOP: usize = 74;
+
+/// Pixels above the rows: of a title and a legend, of each line about the job, and of an axis that lies above.
+const HEAD: usize = 74;
+const LINE: usize = 16;
+const AXIS: usize = 20;
 
 /// Pixels between the whole and what is enlarged.
-const BETWEEN: usize = 64;
+const BETWEEN: usize = 56;
+
+/// Letters of a line about the job, and lines of its command at most: the file has all of it.
+const LETTERS: usize = 150;
+const COMMAND_LINES: usize = 12;
 
 /// The picture is not longer, if it can be helped: bytes.
 const LONGEST: usize = 180_000;
@@ -127,8 +136,12 @@ impl Panel {
 
 fn draw_at(timeline: &Timeline, rows: &[Row<'_>], pixels: usize) -> String {
     let step = height(rows.len());
+    let about = about(&timeline.caption);
+    let zoom = busiest(timeline);
+    // The lines to what is enlarged begin below the rows, where no label may be then.
+    let axis_above = if zoom.is_some() { AXIS } else { 0 };
     let whole = Panel {
-        top: TOP,
+        top: HEAD + about.len() * LINE + axis_above,
         step,
         span: timeline.span(),
         pixels,
@@ -137,8 +150,8 @@ fn draw_at(timeline: &Timeline, rows: &[Row<'_>], pixels: usize) -> String {
             _ => State::Unknown,
         },
     };
-    let bottom = TOP + rows.len() * step;
-    let zoom = busiest(timeline).map(|(span, count)| {
+    let bottom = whole.top + rows.len() * step;
+    let zoom = zoom.map(|(span, count)| {
         let top = bottom + BETWEEN;
         (Panel { top, span, ..whole }, count)
     });
@@ -165,13 +178,21 @@ fn draw_at(timeline: &Timeline, rows: &[Row<'_>], pixels: usize) -> String {
         &mut out,
         format_args!("<text x=\"10\" y=\"20\" font-size=\"14\">{title}</text>\n"),
     );
-    legend(&mut out);
+    for (line, y) in about.iter().zip((20 + LINE..).step_by(LINE)) {
+        let line = escaped(line);
+        put(
+            &mut out,
+            format_args!("<text x=\"10\" y=\"{y}\">{line}</text>\n"),
+        );
+    }
+    legend(&mut out, about.len() * LINE);
     whole.draw(&mut out, rows);
-    axis(&mut out, whole.span, (TOP, bottom));
+    let is_below = zoom.is_none();
+    axis(&mut out, whole.span, (whole.top, bottom), is_below);
     if let Some((zoom, count)) = zoom {
         enlarge(&mut out, &whole, (&zoom, count), bottom);
         zoom.draw(&mut out, rows);
-        axis(&mut out, zoom.span, (zoom.top, last));
+        axis(&mut out, zoom.span, (zoom.top, last), true);
     }
     out + "</svg>\n"
 }
@@ -225,17 +246,55 @@ fn title(timeline: &Timeline, rows: &[Row<'_>], (from, to): (f64, f64)) -> Strin
         0 => String::new(),
         lost => format!("; the oldest {lost} events are missing"),
     };
-    format!("{ranks} ranks, {}{lost}", time(to - from))
+    let program = match timeline.caption.program.as_str() {
+        "" => String::new(),
+        name => format!("{}: ", escaped(name)),
+    };
+    format!("{program}{ranks} ranks, {}{lost}", time(to - from))
 }
 
-fn legend(out: &mut String) {
+/// The lines about the job: its command, and where and when it was.
+fn about(caption: &Caption) -> Vec<String> {
+    let mut lines = folded(&caption.command);
+    if lines.len() > COMMAND_LINES {
+        let rest: usize = lines
+            .drain(COMMAND_LINES..)
+            .map(|line| line.chars().count())
+            .sum();
+        lines.push(format!("... and {rest} more letters"));
+    }
+    lines.extend(Some(caption.place_and_time()).filter(|line| !line.is_empty()));
+    lines
+}
+
+/// A text in lines, which end between words where they can.
+fn folded(text: &str) -> Vec<String> {
+    let (mut lines, mut line) = (Vec::new(), String::new());
+    for word in text.split_inclusive(' ') {
+        let mut letters: Vec<char> = word.chars().collect();
+        if line.chars().count() + letters.len() > LETTERS && !line.is_empty() {
+            lines.push(std::mem::take(&mut line));
+        }
+        while letters.len() > LETTERS {
+            lines.push(letters.drain(..LETTERS).collect());
+        }
+        line.extend(letters);
+    }
+    lines.extend(Some(line).filter(|line| !line.is_empty()));
+    lines
+}
+
+/// So many pixels below its place without lines about the job.
+fn legend(out: &mut String, below: usize) {
     let mut x = 10;
+    let (box_top, baseline, second) = (32 + below, 42 + below, 60 + below);
     for state in State::SHOWN {
         put(
             out,
             format_args!(
-                "<rect class=\"{}\" x=\"{x}\" y=\"32\" width=\"16\" height=\"12\" stroke=\"#555\" stroke-width=\".5\"/>\
-                 <text x=\"{}\" y=\"42\">{}</text>\n",
+                "<rect class=\"{}\" x=\"{x}\" y=\"{box_top}\" width=\"16\" height=\"12\" stroke=\"#555\" \
+                 stroke-width=\".5\"/>\
+                 <text x=\"{}\" y=\"{baseline}\">{}</text>\n",
                 letter(state),
                 x + 21,
                 words(state)
@@ -243,8 +302,13 @@ fn legend(out: &mut String) {
         );
         x += 44 + 7 * words(state).len();
     }
-    *out += "<text x=\"10\" y=\"60\" fill=\"#444\">The strip at the bottom of a row: others did the rank's \
-             communication. Lines lead from who worked to whom it was for.</text>\n";
+    put(
+        out,
+        format_args!(
+            "<text x=\"10\" y=\"{second}\" fill=\"#444\">The strip at the bottom of a row: others did the rank's \
+             communication. Lines lead from who worked to whom it was for.</text>\n"
+        ),
+    );
 }
 
 fn draw_row(out: &mut String, row: &Row<'_>, y: usize, panel: &Panel) {
@@ -336,8 +400,12 @@ fn arrows(out: &mut String, rows: &[Row<'_>], panel: &Panel) {
     out.push('\n');
 }
 
-/// Lines at round times, counted from the panel's beginning, in one unit.
-fn axis(out: &mut String, (from, to): (f64, f64), (top, bottom): (usize, usize)) {
+/// Lines at round times, counted from the panel's beginning, in one unit, with labels below or above the panel.
+fn axis(out: &mut String, (from, to): (f64, f64), (top, bottom): (usize, usize), is_below: bool) {
+    let (first, last, baseline) = match is_below {
+        true => (top, bottom + 4, bottom + 18),
+        false => (top - 5, bottom, top - 8),
+    };
     let least = (to - from) / 10.0;
     let power = 10_f64.powf(least.log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
@@ -352,10 +420,8 @@ fn axis(out: &mut String, (from, to): (f64, f64), (top, bottom): (usize, usize))
         put(
             out,
             format_args!(
-                "<path class=\"g\" d=\"M{x:.1} {top}V{}\"/>\
-                 <text x=\"{x:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
-                bottom + 4,
-                bottom + 18,
+                "<path class=\"g\" d=\"M{x:.1} {first}V{last}\"/>\
+                 <text x=\"{x:.1}\" y=\"{baseline}\" text-anchor=\"middle\">{}</text>\n",
                 time_in(at, unit)
             ),
         );
@@ -384,8 +450,20 @@ fn time_in(ns: f64, (length, unit): (f64, &str)) -> String {
     format!("{text} {unit}")
 }
 
+/// A text within an element of XML or HTML. Letters that XML does not allow are replaced.
 fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;")
+    let mut safe = String::new();
+    for letter in text.chars() {
+        match letter {
+            '&' => safe += "&amp;",
+            '<' => safe += "&lt;",
+            '>' => safe += "&gt;",
+            '\u{fffe}' | '\u{ffff}' => safe.push('\u{fffd}'),
+            letter if letter.is_control() => safe.push('\u{fffd}'),
+            letter => safe.push(letter),
+        }
+    }
+    safe
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! node that writes the file, which `otherData` names.
 
 use super::timeline::{Fact, Piece, RankLine, Timeline, Track};
+use crate::launch::caption::Caption;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -19,6 +20,8 @@ pub struct About<'a> {
     pub host: &'a str,
     /// Nodes that should be in the file and are not.
     pub missing: &'a [u32],
+    /// What the job was.
+    pub caption: &'a Caption,
 }
 
 /// Writes a file.
@@ -75,6 +78,7 @@ fn write_about(out: &mut impl Write, timeline: &Timeline, about: &About<'_>) -> 
         quoted(about.host),
         timeline.start
     )?;
+    writeln!(out, "\"job\":{},", serde_json::to_string(about.caption)?)?;
     let clocks = timeline.nodes.iter().map(|it| {
         format!(
             "{{\"node\":{},\"host\":{},\"offset_ns\":{},\"drift_ppb\":{},\"error_ns\":{}}}",

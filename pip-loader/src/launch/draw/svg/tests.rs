@@ -87,7 +87,7 @@ fn times_are_in_units_that_people_read() {
 fn an_axis_begins_with_its_panel_and_has_one_unit() {
     let mut out = String::new();
     // A tenth of a millisecond, late in a long run.
-    axis(&mut out, (8.805e9, 8.805_1e9), (0, 100));
+    axis(&mut out, (8.805e9, 8.805_1e9), (0, 100), true);
     let labels: Vec<&str> = out
         .split("</text>")
         .filter_map(|text| Some(text.rsplit_once('>')?.1))
@@ -96,4 +96,75 @@ fn an_axis_begins_with_its_panel_and_has_one_unit() {
     assert_eq!(labels.first(), Some(&"0 µs"), "{labels:?}");
     assert_eq!(labels.last(), Some(&"100 µs"), "{labels:?}");
     assert_eq!(labels.len(), 11);
+}
+
+#[test]
+fn a_picture_says_what_job_it_shows_and_nothing_in_its_words_is_markup() {
+    let job = r#""job":{"program":"a<b>","command":"pip-exec -n 3 './a<b>' '&amp;' $'\\033'",
+        "started":"2026-11-25 10:00:00 +0100","ranks":3,"hosts":[["here",2],["there",1]],"version":"Cohort 1"},"#;
+    let text = text(3, 40).replacen("{\"node\":0,", &format!("{{\"node\":0,{job}"), 1);
+    let picture = drawn(&text);
+    for words in [
+        ">a&lt;b&gt;: 3 ranks, ",
+        ">pip-exec -n 3 './a&lt;b&gt;' '&amp;amp;' $'\\033'</text>",
+        ">on 2 nodes: here (2), there (1); 2026-11-25 10:00:00 +0100; Cohort 1</text>",
+    ] {
+        assert!(picture.contains(words), "{words} is not in {picture}");
+    }
+    assert_eq!(escaped("a\u{1}\u{ffff}"), "a\u{fffd}\u{fffd}");
+}
+
+#[test]
+fn a_long_command_takes_several_lines() {
+    assert_eq!(folded("a bc"), ["a bc"]);
+    let long = format!("pip-exec {} {}", "x".repeat(400), "y ".repeat(2000));
+    let lines = folded(&long);
+    assert_eq!(lines.concat(), long);
+    assert!(lines.iter().all(|line| line.chars().count() <= LETTERS));
+    let caption = Caption {
+        command: long,
+        ..Caption::default()
+    };
+    let shown = about(&caption);
+    assert_eq!(shown.len(), COMMAND_LINES + 1);
+    assert!(shown[COMMAND_LINES].ends_with(" more letters"));
+}
+
+/// Where a picture has an element of this class or tag: the numbers of its coordinates.
+fn numbers(element: &str) -> Vec<f64> {
+    let digits = |letter: char| !letter.is_ascii_digit() && letter != '.';
+    element
+        .split(digits)
+        .filter_map(|it| it.parse().ok())
+        .collect()
+}
+
+#[test]
+fn lines_to_what_is_enlarged_cross_no_words() {
+    // Long work of one rank, and within it a few short pieces that others do.
+    let about = r#"{"otherData":{"node":0,"start_ns":"5","ranks":[{"lost":0}]},"#;
+    let mut text = format!("{about}\n\"traceEvents\":[\n");
+    text += "{\"ph\":\"M\",\"pid\":1,\"tid\":1,\"name\":\"thread_name\",\"args\":{\"name\":\"rank 0\"}},\n";
+    for (category, begin, length) in [("mpi", 0, 10_000), ("steal", 700, 5), ("steal", 8000, 5)] {
+        text += &format!(
+            "{{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":{begin},\"dur\":{length},\"cat\":\"{category}\",\
+             \"name\":\"x\"}},\n"
+        );
+    }
+    let picture = drawn(&text);
+    let (_, lines) = picture
+        .split_once("<path class=\"z\" d=\"")
+        .expect("enlarged");
+    let lines = numbers(lines.split_once('"').expect("ends").0);
+    let (upper, lower) = (lines[1], lines[3]);
+    assert!(upper < lower, "{lines:?}");
+    // From the tops of letters to what hangs below.
+    for word in picture.split("<text ").skip(1) {
+        let baseline = word.split_once("y=\"").expect("a place").1;
+        let y = numbers(baseline.split_once('"').expect("ends").0)[0];
+        assert!(
+            y + 4.0 <= upper || y - 14.0 >= lower,
+            "{y} in {upper}..{lower}: {word}"
+        );
+    }
 }
