@@ -154,10 +154,8 @@ impl<'a> Job<'a> {
             let _refused_anyway = this.wait();
             let way_out = match error.kind() {
                 // Of `clone`; memory that is short has another number.
-                std::io::ErrorKind::WouldBlock => {
-                    ": a limit of processes is reached (ulimit -u, docker run --pids-limit)"
-                }
-                _ => "",
+                std::io::ErrorKind::WouldBlock => super::limits::way_out_of_again(),
+                _ => String::new(),
             };
             return Err(Refusal::new(format!(
                 "cannot start {what}: {error}{way_out}"

@@ -111,18 +111,59 @@ pub fn warn_of_shared_limits(ranks: usize) {
     }
 }
 
+/// Bytes in words.
+fn size(bytes: u64) -> String {
+    match bytes >> 20 {
+        0 => format!("{} KiB", bytes >> 10),
+        mib => format!("{mib} MiB"),
+    }
+}
+
+/// What to look at when a thread or a task was refused with `EAGAIN`: the C library says so too when there is no memory
+/// for the thread's stack.
+#[must_use]
+pub fn way_out_of_again() -> String {
+    let limits = SHARED.iter().filter_map(|shared| {
+        let (soft, _) = getrlimit(shared.resource).ok()?;
+        let Shared { name, option, .. } = shared;
+        (soft != RLIM_INFINITY).then(|| format!("{option} ({name}) is {}", size(soft)))
+    });
+    let limits: Vec<String> = limits.collect();
+    match (has_room_for_a_stack(), limits.is_empty()) {
+        (true, _) => {
+            ": a limit of processes is reached (ulimit -u, docker run --pids-limit)".to_owned()
+        }
+        (false, true) => ": there is no memory for the stack of a thread".to_owned(),
+        (false, false) => format!(
+            ": there is no memory for the stack of a thread, since {}",
+            limits.join(" and ")
+        ),
+    }
+}
+
+/// Whether the stack of another thread of ours can be mapped.
+fn has_room_for_a_stack() -> bool {
+    const STACK: usize = (2 << 20) + 4096;
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK;
+    // SAFETY: a new mapping at an address of the kernel's choice, which nobody has when it goes.
+    unsafe {
+        let place = libc::mmap(std::ptr::null_mut(), STACK, protection, flags, -1, 0);
+        place != libc::MAP_FAILED && libc::munmap(place, STACK) == 0
+    }
+}
+
 impl Shared {
     fn warning(&self, limit: u64, ranks: u64) -> Option<String> {
         if ranks < 2 || limit == RLIM_INFINITY || limit / ranks >= self.scarce {
             return None;
         }
-        let mib = |bytes: u64| bytes >> 20;
         let Self { name, option, .. } = self;
         Some(format!(
-            "{option} ({name}) is {} MiB for all {ranks} ranks of this node together, which share an address space: \
-             {} MiB for each; if it was meant for one rank, raise it {ranks} times, or run with --isolate",
-            mib(limit),
-            mib(limit / ranks),
+            "{option} ({name}) is {} for all {ranks} ranks of this node together, which share an address space: \
+             {} for each; if it was meant for one rank, raise it {ranks} times, or run with --isolate",
+            size(limit),
+            size(limit / ranks),
         ))
     }
 }
@@ -268,6 +309,9 @@ mod tests {
         let warning = space.warning(4 << 30, 16).expect("little");
         assert!(warning.starts_with("ulimit -v (RLIMIT_AS) is 4096 MiB for all 16 ranks"));
         assert!(warning.contains(": 256 MiB for each; if it was meant for one rank, raise it 16"));
+        let warning = SHARED[1].warning(1000 << 10, 2).expect("scarce");
+        assert!(warning.starts_with("ulimit -d (RLIMIT_DATA) is 1000 KiB for all 2 ranks"));
+        assert!(warning.contains(": 500 KiB for each;"));
         assert_eq!(space.warning(16 << 30, 16), None);
         assert_eq!(space.warning(RLIM_INFINITY, 16), None);
         assert_eq!(data.warning(1, 1), None);

@@ -40,7 +40,16 @@ const MPICH_EXTRA: [&str; 20] = [
 
 /// Calls of the C library that a rank may not make as a program by itself does (`facade/src/memory.rs`, `limit.rs`,
 /// `names.rs`).
-const OF_LIBC: [&str; 9] = [
+const OF_LIBC: [&str; 18] = [
+    "__readlink_chk",
+    "__readlinkat_chk",
+    "fopen",
+    "fopen64",
+    "open",
+    "open64",
+    "openat",
+    "openat64",
+    "prctl",
     "brk",
     "mmap",
     "mmap64",

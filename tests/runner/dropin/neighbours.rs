@@ -1,7 +1,7 @@
 //! What lives in a rank's process beside MPI: allocators that are preloaded, OpenMP, processes of Python's.
 
 use super::{one_world, two};
-use crate::command::Ended;
+use crate::command::{Ended, Program};
 use crate::directives::Abi;
 use crate::trials::Trial;
 use crate::{Outcome, place, programs, trial};
@@ -48,6 +48,8 @@ pub fn trials() -> Vec<Trial> {
     }
     let name = "dropin/neighbours/an isolated rank is its program to the kernel";
     trials.push(trial(name.into(), executed));
+    let name = "dropin/neighbours/what a rank sets for all is told once";
+    trials.push(trial(name.into(), sets));
     let name = "dropin/neighbours/a pool of mpi4py that cannot spawn ends";
     trials.push(trial(name.into(), pool));
     trials
@@ -132,4 +134,51 @@ fn executed() -> Outcome {
     let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
     let run = two()?.arg("--isolate").arg(python).args(["-c", text]);
     run.run()?.expect_code(0).map(drop)
+}
+
+/// A rank that changes what the kernel keeps with the address space is told so once, each setting, and gets it.
+fn sets() -> Outcome {
+    let program = compiled("sets", &[])?;
+    let run = |options: &[&str], arguments: &[&str]| {
+        let pip_exec = Program::new(place::built_file("pip-exec")?).directory(&place::scratch()?);
+        pip_exec
+            .args(options.iter().copied().chain(["-n", "2"]))
+            .arg(&program)
+            .args(arguments)
+            .run()?
+            .expect_code(0)?
+            .expect_text("passed")
+    };
+    let told = |ended: &Ended, words: &str| {
+        let is_it = |line: &&str| line.starts_with("cohort: rank 1 ") && line.contains(words);
+        ended.stderr.lines().filter(is_it).count()
+    };
+    for arguments in [["0", "self"], ["1", "self"], ["2", "self"]] {
+        // Without the second word it is the file of `/proc/self`.
+        let alone = &arguments[..1];
+        for arguments in [&arguments[..], alone] {
+            let ended = run(&[], arguments)?;
+            for words in [
+                "sets PR_SET_DUMPABLE to 0 (prctl), which holds for all ranks of the node",
+                "sets PR_SET_THP_DISABLE to 1 (prctl), which holds for all ranks of the node",
+                "writes to its oom_score_adj, which holds for all ranks of the node",
+            ] {
+                if told(&ended, words) != 1 {
+                    return Err(ended.failure(&format!("not once: {words}")));
+                }
+            }
+            if told(&ended, "pip-exec --isolate") != 3 {
+                return Err(ended.failure("not three lines"));
+            }
+        }
+    }
+    let ended = run(&[], &[])?;
+    if told(&ended, "oom_score_adj") != 0 {
+        return Err(ended.failure("said of what was not done"));
+    }
+    let ended = run(&["--isolate"], &["0"])?;
+    match told(&ended, "holds for all") {
+        0 => Ok(()),
+        _ => Err(ended.failure("said of an address space of its own")),
+    }
 }

@@ -68,7 +68,7 @@ const LIMITS: [Limit; 10] = [
         "-d",
         "1000",
         Ending::Refused,
-        "pip-exec: ulimit -d (RLIMIT_DATA) is 0 MiB for all 4 ranks",
+        ": there is no memory for the stack of a thread, since ulimit -d (RLIMIT_DATA) is 1000 KiB",
     ),
     ("-s", "256", Ending::Well, "passed"),
     ("-s", "32", Ending::Refused, "ulimit -s 8192"),

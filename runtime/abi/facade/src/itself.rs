@@ -22,6 +22,45 @@ pub unsafe extern "C" fn readlink(path: *const c_char, buffer: *mut c_char, size
     unsafe { link(CWD, path, buffer, size) }
 }
 
+/// `readlink` as compilers call it that check lengths (`_FORTIFY_SOURCE`): `room` is what the buffer has.
+///
+/// # Safety
+/// As `readlink(2)`.
+pub unsafe extern "C" fn readlink_checked(
+    path: *const c_char,
+    buffer: *mut c_char,
+    size: usize,
+    room: usize,
+) -> isize {
+    check(size, room);
+    // SAFETY: the caller's promise.
+    unsafe { readlink(path, buffer, size) }
+}
+
+/// The same of `readlinkat`.
+///
+/// # Safety
+/// As `readlinkat(2)`.
+pub unsafe extern "C" fn readlinkat_checked(
+    folder: c_int,
+    path: *const c_char,
+    buffer: *mut c_char,
+    size: usize,
+    room: usize,
+) -> isize {
+    check(size, room);
+    // SAFETY: the caller's promise.
+    unsafe { readlinkat(folder, path, buffer, size) }
+}
+
+/// Ends the program as the C library does if a buffer is shorter than it says.
+fn check(size: usize, room: usize) {
+    if size > room {
+        // SAFETY: no condition.
+        unsafe { libc::__chk_fail() }
+    }
+}
+
 /// `readlinkat(2)`
 ///
 /// # Safety
@@ -69,10 +108,15 @@ unsafe fn link(
 
 /// Whether this names the file of the calling process.
 fn is_itself(path: &CStr) -> bool {
+    is_of_itself(path, b"/exe")
+}
+
+/// Whether this names that file of `/proc` of the calling process.
+pub fn is_of_itself(path: &CStr, file: &[u8]) -> bool {
     let Some(process) = path.to_bytes().strip_prefix(b"/proc/") else {
         return false;
     };
-    let Some(process) = process.strip_suffix(b"/exe") else {
+    let Some(process) = process.strip_suffix(file) else {
         return false;
     };
     let own = rustix::process::getpid().as_raw_nonzero();

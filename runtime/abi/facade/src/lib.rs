@@ -16,6 +16,7 @@ pub mod memory;
 mod names;
 mod refusal;
 mod singleton;
+pub mod space;
 pub mod stack;
 mod streams;
 

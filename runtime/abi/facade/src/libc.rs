@@ -56,6 +56,7 @@ unsafe extern "C" {
         child: Option<extern "C" fn()>,
     ) -> c_int;
     pub fn _exit(status: c_int) -> !;
+    pub fn __chk_fail() -> !;
     pub fn on_exit(handler: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
     pub fn fcloseall() -> c_int;
     pub fn sigfillset(set: *mut SignalSet) -> c_int;

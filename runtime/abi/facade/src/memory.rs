@@ -39,15 +39,24 @@ pub fn shared() -> Option<&'static RankBoot> {
 /// As `mmap(2)`.
 unsafe fn map(arguments: [usize; 6]) -> Result<usize, Errno> {
     // SAFETY: the caller's promise.
-    let result = unsafe { cohort_arch::system_call(linux_raw_sys::general::__NR_mmap, arguments) };
+    unsafe { call(linux_raw_sys::general::__NR_mmap, arguments) }
+}
+
+/// A system call.
+///
+/// # Safety
+/// That of the call.
+pub unsafe fn call(number: u32, arguments: [usize; 6]) -> Result<usize, Errno> {
+    // SAFETY: the caller's promise.
+    let result = unsafe { cohort_arch::system_call(number, arguments) };
     match result {
         -4095..=-1 => Err(Errno::from_raw_os_error(-result as i32)),
-        address => Ok(address as usize),
+        result => Ok(result as usize),
     }
 }
 
 /// The result as the C library gives it.
-fn given(result: Result<usize, Errno>) -> usize {
+pub fn given(result: Result<usize, Errno>) -> usize {
     result.unwrap_or_else(|error| {
         // SAFETY: the place of this thread's error number.
         unsafe { *libc::__errno_location() = error.raw_os_error() };
@@ -190,7 +199,7 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
 static BREAK: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];
 
 /// A function of the C library's that one of these has taken the place of.
-fn original(name: &CStr) -> *mut c_void {
+pub fn original(name: &CStr) -> *mut c_void {
     // SAFETY: asks for the next function of that name.
     unsafe { libc::dlsym(ptr::without_provenance_mut(FAILED), name.as_ptr()) }
 }

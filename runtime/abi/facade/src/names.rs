@@ -107,5 +107,118 @@ macro_rules! own_names {
             // SAFETY: the caller's promise.
             unsafe { $crate::stack::setrlimit(resource, limit) }
         }
+
+        /// # Safety
+        /// That of the C library's function.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn __readlink_chk(
+            path: *const ::core::ffi::c_char,
+            buffer: *mut ::core::ffi::c_char,
+            size: usize,
+            room: usize,
+        ) -> isize {
+            // SAFETY: the caller's promise.
+            unsafe { $crate::itself::readlink_checked(path, buffer, size, room) }
+        }
+
+        /// # Safety
+        /// That of the C library's function.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn __readlinkat_chk(
+            folder: ::core::ffi::c_int,
+            path: *const ::core::ffi::c_char,
+            buffer: *mut ::core::ffi::c_char,
+            size: usize,
+            room: usize,
+        ) -> isize {
+            // SAFETY: the caller's promise.
+            unsafe { $crate::itself::readlinkat_checked(folder, path, buffer, size, room) }
+        }
+
+        /// # Safety
+        /// That of the C library's function.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn prctl(
+            option: ::core::ffi::c_int,
+            first: usize,
+            second: usize,
+            third: usize,
+            fourth: usize,
+        ) -> ::core::ffi::c_int {
+            // SAFETY: the caller's promise.
+            unsafe { $crate::space::prctl(option, [first, second, third, fourth]) }
+        }
+
+        /// # Safety
+        /// That of the C library's function.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn open(
+            path: *const ::core::ffi::c_char,
+            flags: ::core::ffi::c_int,
+            mode: ::core::ffi::c_uint,
+        ) -> ::core::ffi::c_int {
+            // SAFETY: the caller's promise.
+            unsafe { $crate::space::open(path, flags, mode) }
+        }
+
+        /// # Safety
+        /// That of the C library's function.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn open64(
+            path: *const ::core::ffi::c_char,
+            flags: ::core::ffi::c_int,
+            mode: ::core::ffi::c_uint,
+        ) -> ::core::ffi::c_int {
+            // SAFETY: the caller's promise.
+            unsafe { $crate::space::open(path, flags, mode) }
+        }
+
+        /// # Safety
+        /// That of the C library's function.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn openat(
+            folder: ::core::ffi::c_int,
+            path: *const ::core::ffi::c_char,
+            flags: ::core::ffi::c_int,
+            mode: ::core::ffi::c_uint,
+        ) -> ::core::ffi::c_int {
+            // SAFETY: the caller's promise.
+            unsafe { $crate::space::openat(folder, path, flags, mode) }
+        }
+
+        /// # Safety
+        /// That of the C library's function.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn openat64(
+            folder: ::core::ffi::c_int,
+            path: *const ::core::ffi::c_char,
+            flags: ::core::ffi::c_int,
+            mode: ::core::ffi::c_uint,
+        ) -> ::core::ffi::c_int {
+            // SAFETY: the caller's promise.
+            unsafe { $crate::space::openat(folder, path, flags, mode) }
+        }
+
+        /// # Safety
+        /// That of the C library's function.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn fopen(
+            path: *const ::core::ffi::c_char,
+            mode: *const ::core::ffi::c_char,
+        ) -> *mut ::core::ffi::c_void {
+            // SAFETY: the caller's promise.
+            unsafe { $crate::space::fopen(path, mode) }
+        }
+
+        /// # Safety
+        /// That of the C library's function.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn fopen64(
+            path: *const ::core::ffi::c_char,
+            mode: *const ::core::ffi::c_char,
+        ) -> *mut ::core::ffi::c_void {
+            // SAFETY: the caller's promise.
+            unsafe { $crate::space::fopen(path, mode) }
+        }
     };
 }

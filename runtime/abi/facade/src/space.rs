@@ -1,0 +1,191 @@
+//! What the kernel keeps with an address space, not with a process: a rank that changes it changes it for all ranks of
+//! the node. It gets what it asks for, and is told once what that means for the others.
+//!
+//! `prctl` is asked for its settings. `oom_score_adj` is a file, so its opening for writing is seen. Whose calls
+//! come here is as for [`memory`](crate::memory); direct system calls go past.
+
+use crate::{itself, memory};
+use cohort_base::boot::RankBoot;
+use cohort_base::text::complain;
+use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use core::fmt;
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use linux_raw_sys::general::{__NR_prctl, O_ACCMODE, O_RDONLY};
+use linux_raw_sys::prctl::{
+    PR_GET_DUMPABLE, PR_GET_MDWE, PR_GET_THP_DISABLE, PR_SET_DUMPABLE, PR_SET_MDWE,
+    PR_SET_THP_DISABLE,
+};
+
+/// What is set, what asks for it, its name, and what it means for the others.
+struct Setting {
+    set: u32,
+    get: u32,
+    name: &'static str,
+    meaning: &'static str,
+    is_said: AtomicBool,
+}
+
+static SETTINGS: [Setting; 3] = [
+    Setting {
+        set: PR_SET_DUMPABLE,
+        get: PR_GET_DUMPABLE,
+        name: "PR_SET_DUMPABLE",
+        meaning: "0 means no core dumps, no debuggers, and files of /proc that root has",
+        is_said: AtomicBool::new(false),
+    },
+    Setting {
+        set: PR_SET_THP_DISABLE,
+        get: PR_GET_THP_DISABLE,
+        name: "PR_SET_THP_DISABLE",
+        meaning: "1 means no transparent huge pages",
+        is_said: AtomicBool::new(false),
+    },
+    Setting {
+        set: PR_SET_MDWE,
+        get: PR_GET_MDWE,
+        name: "PR_SET_MDWE",
+        meaning: "it stays, and with it no code is made at run time, nor a stack executable",
+        is_said: AtomicBool::new(false),
+    },
+];
+
+/// `oom_score_adj` has been opened for writing, and that was said.
+static IS_OOM_SAID: AtomicBool = AtomicBool::new(false);
+
+/// Says once what a rank sets for all.
+fn tell(boot: &RankBoot, is_said: &AtomicBool, does: fmt::Arguments<'_>, meaning: &str) {
+    if !is_said.swap(true, Ordering::Relaxed) {
+        complain(format_args!(
+            "cohort: rank {} {does}, which holds for all ranks of the node, as they share an address space \
+             ({meaning}); pip-exec --isolate gives each one of its own\n",
+            boot.world_rank
+        ));
+    }
+}
+
+/// `prctl(2)`. Variable arguments are passed as others are.
+///
+/// # Safety
+/// As `prctl(2)`.
+pub unsafe fn prctl(option: c_int, arguments: [usize; 4]) -> c_int {
+    let call = |option: u32, [first, second, third, fourth]: [usize; 4]| {
+        // SAFETY: the caller's promise, or no condition.
+        unsafe {
+            memory::call(
+                __NR_prctl,
+                [option as usize, first, second, third, fourth, 0],
+            )
+        }
+    };
+    let option = option.cast_unsigned();
+    let setting = SETTINGS.iter().find(|setting| setting.set == option);
+    let watched = setting.and_then(|setting| {
+        let boot = memory::shared()?;
+        Some((setting, boot, call(setting.get, [0; 4])))
+    });
+    let result = call(option, arguments);
+    if let (Some((setting, boot, before)), Ok(_)) = (watched, result)
+        && let (Ok(before), Ok(now)) = (before, call(setting.get, [0; 4]))
+        && before != now
+    {
+        let Setting { name, meaning, .. } = setting;
+        let does = format_args!("sets {name} to {now} (prctl)");
+        tell(boot, &setting.is_said, does, meaning);
+    }
+    memory::given(result) as c_int
+}
+
+/// Says so if a rank opens what changes how soon the kernel kills it when memory is short.
+///
+/// # Safety
+/// The path is NULL or a string.
+unsafe fn look(path: *const c_char, is_written: bool) {
+    if !is_written || path.is_null() || IS_OOM_SAID.load(Ordering::Relaxed) {
+        return;
+    }
+    // SAFETY: the caller's promise; not NULL.
+    let path = unsafe { CStr::from_ptr(path) };
+    let is_it =
+        itself::is_of_itself(path, b"/oom_score_adj") || itself::is_of_itself(path, b"/oom_adj");
+    if let Some(boot) = is_it.then(memory::shared).flatten() {
+        let does = format_args!("writes to its oom_score_adj");
+        let meaning = "the kernel weighs their memory, and kills them, together";
+        tell(boot, &IS_OOM_SAID, does, meaning);
+    }
+}
+
+/// A function of the C library's that is looked up once.
+struct Original(AtomicPtr<c_void>, &'static CStr);
+
+impl Original {
+    const fn new(name: &'static CStr) -> Self {
+        Self(AtomicPtr::new(null_mut()), name)
+    }
+
+    fn get(&self) -> *mut c_void {
+        let mut found = self.0.load(Ordering::Relaxed);
+        if found.is_null() {
+            found = memory::original(self.1);
+            self.0.store(found, Ordering::Relaxed);
+        }
+        found
+    }
+}
+
+type Open = unsafe extern "C" fn(*const c_char, c_int, ...) -> c_int;
+type OpenAt = unsafe extern "C" fn(c_int, *const c_char, c_int, ...) -> c_int;
+type OpenStream = unsafe extern "C" fn(*const c_char, *const c_char) -> *mut c_void;
+
+const fn is_written(flags: c_int) -> bool {
+    flags.cast_unsigned() & O_ACCMODE != O_RDONLY
+}
+
+/// `open(2)`: of descriptors of any length, as all are here.
+///
+/// # Safety
+/// As `open(2)`.
+pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
+    static THEIRS: Original = Original::new(c"open64");
+    // SAFETY: the caller's promise; the C library's function of this type.
+    unsafe {
+        look(path, is_written(flags));
+        let theirs: Open = core::mem::transmute(THEIRS.get());
+        theirs(path, flags, mode)
+    }
+}
+
+/// `openat(2)`
+///
+/// # Safety
+/// As `openat(2)`.
+pub unsafe extern "C" fn openat(
+    folder: c_int,
+    path: *const c_char,
+    flags: c_int,
+    mode: c_uint,
+) -> c_int {
+    static THEIRS: Original = Original::new(c"openat64");
+    // SAFETY: the caller's promise; the C library's function of this type.
+    unsafe {
+        look(path, is_written(flags));
+        let theirs: OpenAt = core::mem::transmute(THEIRS.get());
+        theirs(folder, path, flags, mode)
+    }
+}
+
+/// `fopen(3)`
+///
+/// # Safety
+/// As `fopen(3)`.
+pub unsafe extern "C" fn fopen(path: *const c_char, mode: *const c_char) -> *mut c_void {
+    static THEIRS: Original = Original::new(c"fopen64");
+    // SAFETY: the caller's promise; the C library's function of this type.
+    unsafe {
+        let reads = mode.is_null() || CStr::from_ptr(mode).to_bytes().first() == Some(&b'r');
+        let both = !mode.is_null() && CStr::from_ptr(mode).to_bytes().contains(&b'+');
+        look(path, !reads || both);
+        let theirs: OpenStream = core::mem::transmute(THEIRS.get());
+        theirs(path, mode)
+    }
+}
