@@ -2,8 +2,9 @@
 //! library, with MPICH's over our C library, and under MPICH, which judges.
 
 use crate::command::{Ended, Program};
+use crate::directives::Abi;
 use crate::trials::Trial;
-use crate::{Outcome, place, trial};
+use crate::{Outcome, place, programs, trial};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -44,6 +45,7 @@ pub fn trials() -> Vec<Trial> {
             another_compiler,
         ),
         trial("fortran/descriptors of flang".into(), descriptors),
+        trial("fortran/internal procedures".into(), internal),
     ];
     for ranks in [2, 4] {
         for name in JUDGED.into_iter().chain(OURS) {
@@ -58,6 +60,52 @@ pub fn trials() -> Vec<Trial> {
         }
     }
     trials
+}
+
+/// Internal procedures that are passed on run on the stack: in a program, in a library that a program is linked to,
+/// and in one that it opens before or after it has enlarged its stack.
+fn internal() -> Outcome {
+    let (name, folder) = ("internal.F90", folder("internal", "gfortran")?);
+    let library = folder.join("librow.so");
+    Program::new("gfortran")
+        .args(["-O1", "-DLIBRARY", "-fPIC", "-shared", "-J"])
+        .arg(&folder)
+        .arg("-o")
+        .arg(&library)
+        .arg(source(name))
+        .seconds(120)
+        .run()?
+        .expect_code(0)?;
+    let library = library.display().to_string();
+    let opens = |name: &str, options: &[&str]| {
+        let source = place::root().join("tests/programs/tools/opens_nested.c");
+        let options = [&["-pthread", "-Wno-pedantic"], options].concat();
+        let options: Vec<String> = options.into_iter().map(str::to_owned).collect();
+        programs::compile_as(name, &source, Abi::Mpich, &options)
+    };
+    let opened = opens("opens_nested", &[])?;
+    let linked = opens("linked_nested", &["-DLINKED", &library])?;
+    let nested = opens("own_nested", &["-DNESTED", "-z", "execstack"])?;
+    let jobs: [(PathBuf, &[&str]); 5] = [
+        (ours(name)?, &[]),
+        (linked, &[]),
+        (nested, &[]),
+        (opened.clone(), &[&library, "early"]),
+        (opened, &[&library, "late"]),
+    ];
+    for (program, arguments) in jobs {
+        for options in [&["-n", "2"][..], &["--isolate", "-n", "2"]] {
+            Program::new(place::built_file("pip-exec")?)
+                .args(options)
+                .arg(&program)
+                .args(arguments)
+                .seconds(60)
+                .run()?
+                .expect_code(0)?
+                .expect_text("passed")?;
+        }
+    }
+    Ok(())
 }
 
 fn source(name: &str) -> PathBuf {

@@ -40,25 +40,31 @@ fn grow(wanted: u64) -> Option<()> {
     // SAFETY: no condition.
     let inside = unsafe { libc::getauxval(ON_THE_STACK) };
     let mut lines = Lines::of_maps()?;
-    let mut guard = 0..0;
-    let stack = loop {
+    // The linker makes the lower part executable where nested functions of GCC run on the stack: it has two parts then.
+    let (mut guard, mut stack, mut is_executable) = (0..0, 0..0, false);
+    loop {
         let (range, kind) = mapping(lines.take()?)?;
-        if range.contains(&inside) {
-            break range;
+        if kind.starts_with(b"---p") {
+            (guard, stack) = (range, 0..0);
+            continue;
         }
-        guard = if kind.starts_with(b"---p") {
-            range
-        } else {
-            0..0
-        };
-    };
+        if range.start != stack.end {
+            // What lies alone, or begins behind a guard.
+            (stack, is_executable) = (range.start..range.start, kind.starts_with(b"rwx"));
+        }
+        stack.end = range.end;
+        if range.contains(&inside) {
+            break;
+        }
+    }
     let lowest = guard.start.checked_add(GUARD)?;
     let start = stack.end.saturating_sub(wanted).max(lowest) & !0xfff;
     if guard.end != stack.start || start >= stack.start {
         return None;
     }
     let place = ptr::with_exposed_provenance_mut(start as usize);
-    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    let mut protection = ProtFlags::READ | ProtFlags::WRITE;
+    protection.set(ProtFlags::EXEC, is_executable);
     let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE | MapFlags::STACK;
     // SAFETY: the upper part of this stack's own guard, in which nothing lies.
     unsafe {
