@@ -7,6 +7,7 @@
 
 use crate::{fail, is_own, libc, rank_boot};
 use cohort_base::boot::RankBoot;
+use cohort_base::claims::{Answer, Verdict};
 use cohort_base::text::complain;
 use core::ffi::{CStr, c_int, c_long, c_void};
 use core::ptr;
@@ -115,39 +116,36 @@ unsafe fn map_here(
     let end = start.saturating_add(length.next_multiple_of(PAGE));
     // SAFETY: not NULL, and it stays.
     let (claims, rank) = (unsafe { &*boot.claims }, boot.local_rank);
-    let open = match claims.covers(rank, start, end) {
-        true => None,
-        false => claims.begin(rank, start, end),
-    };
-    let Some(open) = open else {
+    if claims.covers(rank, start, end) {
         // SAFETY: the caller's promise.
         return unsafe { map(with(flags)) };
-    };
-    // SAFETY: takes nobody's memory.
-    let mut result = unsafe { map(with(flags | FIXED | NO_REPLACE)) };
-    if let Ok(elsewhere) = result
-        && elsewhere != start
-    {
-        // A kernel before 4.17 does not know the flag.
-        // SAFETY: mapped just now.
-        let _ = unsafe { mm::munmap(ptr::with_exposed_provenance_mut(elsewhere), length) };
-        result = Err(Errno::EXIST);
     }
-    if result == Err(Errno::EXIST) {
-        if let Some(other) = claims.other(rank, start, end) {
-            claims.settle(open, false);
-            return Err(refuse(boot, other, start, flags & NO_REPLACE == 0));
+    let mut result = Err(Errno::EXIST);
+    let verdict = claims.map(rank, (start, end), || {
+        // SAFETY: takes nobody's memory.
+        result = unsafe { map(with(flags | FIXED | NO_REPLACE)) };
+        if let Ok(elsewhere) = result
+            && elsewhere != start
+        {
+            // A kernel before 4.17 does not know the flag.
+            let place = ptr::with_exposed_provenance_mut(elsewhere);
+            // SAFETY: mapped just now.
+            let _ = unsafe { mm::munmap(place, length) };
+            result = Err(Errno::EXIST);
         }
-        claims.settle(open, false);
-        if flags & NO_REPLACE == 0 {
-            // It is the rank's own: a part of what the kernel has given it, or of its program. That nobody else
-            // chooses. SAFETY: the caller's promise.
-            result = unsafe { map(with(flags)) };
+        match result {
+            Ok(_) => Answer::Mapped,
+            Err(Errno::EXIST) => Answer::Taken,
+            Err(_) => Answer::Failed,
         }
-        return result;
+    });
+    match verdict {
+        Verdict::Of(other) => Err(refuse(boot, other, start, flags & NO_REPLACE == 0)),
+        // It is the rank's own: a part of what the kernel has given it, or of its program. That nobody else chooses.
+        // SAFETY: the caller's promise.
+        Verdict::Unnoted if flags & NO_REPLACE == 0 => unsafe { map(with(flags)) },
+        Verdict::Unnoted | Verdict::Answered => result,
     }
-    claims.settle(open, result.is_ok());
-    result
 }
 
 /// Says whose memory it is and what helps; ends a rank that would have taken it.
@@ -183,15 +181,22 @@ fn refuse(boot: &RankBoot, other: u32, address: usize, ends: bool) -> Errno {
 /// # Safety
 /// As `munmap(2)`.
 pub unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
-    if let Some(boot) = shared() {
-        // Before: another rank may get this memory at once.
-        let start = address.addr();
-        let end = start.saturating_add(length.next_multiple_of(PAGE));
-        // SAFETY: not NULL, and it stays.
-        unsafe { &*boot.claims }.give_up(boot.local_rank, start, end);
-    }
     // SAFETY: the caller's promise.
-    let result = unsafe { mm::munmap(address, length) };
+    let unmap = || unsafe { mm::munmap(address, length) };
+    let mut result = Ok(());
+    match shared() {
+        Some(boot) => {
+            let start = address.addr();
+            let end = start.saturating_add(length.next_multiple_of(PAGE));
+            // SAFETY: not NULL, and it stays.
+            let claims = unsafe { &*boot.claims };
+            claims.unmap(boot.local_rank, (start, end), || {
+                result = unmap();
+                result.is_ok()
+            });
+        }
+        None => result = unmap(),
+    }
     given(result.map(|()| 0)) as c_int
 }
 
