@@ -27,6 +27,10 @@ pub fn trials() -> Vec<Trial> {
         ),
         trial("faults/--timeout ends the job".into(), expired_job),
         trial(
+            "faults/MPIEXEC_TIMEOUT ends the job".into(),
+            expired_by_variable,
+        ),
+        trial(
             "faults/a segmentation fault names rank and address".into(),
             crashed_rank,
         ),
@@ -105,6 +109,25 @@ fn expired_job() -> Outcome {
         0 => Err(ended.failure("expected a failure")),
         _ => Ok(()),
     }
+}
+
+/// The variable by which MPICH's users say the same; 0 is no limit.
+fn expired_by_variable() -> Outcome {
+    let mut run = Program::new(place::built_file("pip-exec")?);
+    run = run.args(["-n", "2"]).arg(stuck()?).arg("wait").seconds(20);
+    let ended = run.env("MPIEXEC_TIMEOUT", "1").run()?;
+    ended
+        .expect_code(124)?
+        .expect_text("ended after 1 seconds")?;
+    let mut run = Program::new(place::built_file("pip-exec")?);
+    run = run.args(["-n", "2", "true"]).env("MPIEXEC_TIMEOUT", "0");
+    run.run()?.expect_code(0)?;
+    let mut run = Program::new(place::built_file("pip-exec")?);
+    run = run.args(["-n", "2", "true"]).env("MPIEXEC_TIMEOUT", "1h");
+    let refused = run.run()?.expect_code(2)?;
+    refused
+        .expect_text("MPIEXEC_TIMEOUT=1h: it takes whole seconds")
+        .map(drop)
 }
 
 fn crashed_rank() -> Outcome {

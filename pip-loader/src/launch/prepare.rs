@@ -205,7 +205,7 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
         output: options.output.clone(),
         input: options.input,
         report: options.report,
-        timeout: options.timeout,
+        timeout: options.time_limit()?,
     })
 }
 

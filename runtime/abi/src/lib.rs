@@ -115,6 +115,8 @@ pub trait Abi: Constants + Copy + Send + Sync + 'static {
     const DUP_FN: Option<usize>;
     /// `MPI_LB` and `MPI_UB`, which MPI-3 removed, where the ABI still has them.
     const BOUNDS: Option<[core::ffi::c_int; 2]> = None;
+    /// MPICH's `MPIX_COMM_TYPE_NEIGHBORHOOD`, where the ABI has it.
+    const NEIGHBORHOOD: Option<core::ffi::c_int> = None;
 
     /// Whether programs tell what their Fortran is like (MPI-5.0 section 20.4.1): the library has none of its own.
     const TELLS_FORTRAN: bool = false;

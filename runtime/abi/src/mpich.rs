@@ -214,6 +214,7 @@ impl Abi for Mpich {
     const VERSION: (i32, i32) = (-1, -1);
     const DUP_FN: Option<usize> = None;
     const BOUNDS: Option<[c_int; 2]> = Some([0x4c00_0010, 0x4c00_0011]);
+    const NEIGHBORHOOD: Option<c_int> = Some(5);
 
     /// The predefined keyvals are odd in C, and one more in Fortran.
     fn fortran_keyval(number: c_int) -> c_int {

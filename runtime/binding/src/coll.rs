@@ -2,6 +2,7 @@
 
 mod alltoall;
 mod apart;
+mod equal;
 mod gather;
 mod inter;
 mod neighbour;

@@ -271,3 +271,19 @@ pub unsafe fn unsupported<A: Abi>(caller: *const c_void, name: &'static str) -> 
     let error = Error::from(neutral::ERR_UNSUPPORTED_OPERATION);
     raise::<A>(process, name, listener_of(process, name), &error)
 }
+
+/// The same for a function of another library whose result is no error code: any result would be a wrong answer, so the
+/// job ends.
+///
+/// # Safety
+/// As [`unsupported`].
+#[cold]
+pub unsafe fn unsupported_value<A: Abi>(caller: *const c_void, name: &'static str) -> c_int {
+    // SAFETY: the condition of this function is the same.
+    let rank = unsafe { Process::of(caller) }.objects.rank();
+    let line = FixedText::<256>::of(format_args!(
+        "cohort: rank {}: {name} is not implemented, and what it returns cannot say so; {MISSING}",
+        rank.world_rank(),
+    ));
+    lifecycle::abort(rank, 1, line.as_str())
+}

@@ -72,6 +72,6 @@ pub mod tool;
 pub mod topology;
 pub mod win;
 
-pub use context::unsupported;
+pub use context::{unsupported, unsupported_value};
 pub use generated::wiring::*;
 pub use process::attach;

@@ -38,6 +38,11 @@ impl<A: Abi> BoundOp<A> {
         Ok(Self(Bound::User(UserCall { function, datatype })))
     }
 
+    /// One of MPI's own.
+    pub fn predefined(op: PredefinedOp) -> Self {
+        Self(Bound::Predefined(op))
+    }
+
     /// Whether it is one of MPI's own.
     #[inline]
     pub fn is_predefined(&self) -> bool {
@@ -217,6 +222,7 @@ pub fn commutative<A: Abi>(call: &Call<'_, A>, op: A::Op, commutes: Out<'_, c_in
     let commutes = call.output(commutes, "commute")?;
     let answer = match PredefinedOp::from_handle(op.neutral()) {
         Some(op) => op.commutative(),
+        None if op.neutral() == neutral::handle::MPIX_EQUAL => true,
         None => user(call, op.neutral())?.commutes,
     };
     commutes.write(c_int::from(answer));

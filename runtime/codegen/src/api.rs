@@ -56,8 +56,13 @@ pub struct Procedure {
     pub f08: bool,
     /// Whether it has an `ierror` in Fortran.
     pub ierror: bool,
-    /// Whether it is there for Fortran libraries only (`MPII_...`), and in no header of ours.
+    /// Whether it is there for Fortran libraries only (`MPII_...`), or for programs that another library's header
+    /// made, and in no header of ours.
     pub support: bool,
+    /// The ABIs whose facades have it, if not all do.
+    pub facades: Option<Vec<String>>,
+    /// Whether what it returns is no error code.
+    pub value: bool,
 }
 
 impl Procedure {
@@ -68,6 +73,13 @@ impl Procedure {
             true => format!("MPI{}", self.name),
             false => format!("MPI_{}", self.name),
         }
+    }
+
+    /// Whether the facade of this ABI (`Mpich`, `Mpi5`, `OpenMpi`) has it.
+    #[must_use]
+    pub fn is_in(&self, abi: &str) -> bool {
+        let facades = self.facades.as_ref();
+        facades.is_none_or(|facades| facades.iter().any(|name| name == abi))
     }
 }
 
@@ -96,6 +108,8 @@ pub struct Tables<'text> {
     pub extensions: &'text str,
     /// `support.table`: what Fortran libraries call beside the standard (`MPII_...`).
     pub support: &'text str,
+    /// `foreign.table`: what other libraries have beside the standard.
+    pub foreign: &'text str,
     /// `corrections.table`: types that the Forum's interface has wrong.
     pub corrections: &'text str,
 }
@@ -145,6 +159,9 @@ impl Api {
                 f08: false,
                 ..Entry::parse(line)?.procedure(&kinds, false)?
             });
+        }
+        for line in crate::table_lines(tables.foreign) {
+            procedures.push(foreign_procedure(line, &kinds)?);
         }
         for line in crate::table_lines(tables.corrections) {
             correct(&mut procedures, line).ok_or(format!("corrections.table: {line}"))?;
@@ -246,6 +263,8 @@ impl<'line> Entry<'line> {
             f08: !has("c") && !has("f90"),
             ierror: !has("no_ierror"),
             support: false,
+            facades: None,
+            value: false,
         })
     }
 }
@@ -339,4 +358,23 @@ fn correct(procedures: &mut [Procedure], line: &str) -> Option<()> {
         array: array.to_owned(),
     };
     Some(())
+}
+
+/// A procedure of `foreign.table`.
+fn foreign_procedure(line: &str, kinds: &Kinds) -> Result<Procedure, String> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let (name, facades, value) = match words[..] {
+        [name, facades] => (name, facades, false),
+        [name, facades, "value"] => (name, facades, true),
+        _ => return Err(format!("foreign.table: {line}")),
+    };
+    Ok(Procedure {
+        extension: true,
+        support: true,
+        fortran: false,
+        f08: false,
+        facades: Some(facades.split(',').map(str::to_owned).collect()),
+        value,
+        ..Entry::parse(name)?.procedure(kinds, false)?
+    })
 }

@@ -36,6 +36,7 @@ pub fn api() -> api::Api {
         removed: include_str!("../removed.table"),
         extensions: include_str!("../extensions.table"),
         support: include_str!("../support.table"),
+        foreign: include_str!("../foreign.table"),
         corrections: include_str!("../corrections.table"),
     };
     understood(api::Api::read(&tables))

@@ -6,20 +6,11 @@ use cohort_codegen::constants::{Column, Constant};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Open MPI's own additions that we do not have.
-const NOT_OURS: [&str; 5] = [
-    "MPIX_Comm_ack_failed",
-    "MPIX_Comm_get_failed",
-    "MPIX_Comm_iagree",
-    "MPIX_Comm_is_revoked",
-    "MPI_Session_set_info",
-];
-
 /// Whether C programs call this. Upper-case names are those of Fortran's functions.
 fn is_of_c(name: &str) -> bool {
     let own = name.strip_prefix('P').unwrap_or(name);
     let is_upper = own.bytes().all(|byte| !byte.is_ascii_lowercase());
-    (own.starts_with("MPI_") || own.starts_with("MPIX_")) && !is_upper && !NOT_OURS.contains(&own)
+    (own.starts_with("MPI_") || own.starts_with("MPIX_")) && !is_upper
 }
 
 fn gcc(name: &str, text: &str, option: &str) -> String {

@@ -82,12 +82,13 @@ type Free = unsafe extern "C" fn(*mut isize, *mut c_int);
 /// Extra state, whether complete, error.
 type Cancel = unsafe extern "C" fn(*mut isize, *mut c_int, *mut c_int);
 
-/// A generalized request's functions, and the value that they get.
+/// A generalized request's functions, and the variable that they get, which is the program's own: what one function
+/// writes there the program sees, as with other libraries.
 struct Generalized {
     query: Query,
     free: Free,
     cancel: Cancel,
-    extra_state: isize,
+    extra_state: *mut isize,
 }
 
 unsafe extern "C" fn query(state: *mut c_void, status: *mut <A as Abi>::Status) -> c_int {
@@ -95,7 +96,7 @@ unsafe extern "C" fn query(state: *mut c_void, status: *mut <A as Abi>::Status) 
     // SAFETY: the record of `grequest_start`, not freed yet, and a status of C's, which is Fortran's.
     unsafe {
         let request = &mut *state.cast::<Generalized>();
-        (request.query)(&mut request.extra_state, status.cast(), &mut error);
+        (request.query)(request.extra_state, status.cast(), &mut error);
     }
     error
 }
@@ -104,8 +105,8 @@ unsafe extern "C" fn free(state: *mut c_void) -> c_int {
     let mut error = 0;
     // SAFETY: the record of `grequest_start`; MPI calls this once, last.
     unsafe {
-        let mut request = Box::from_raw(state.cast::<Generalized>());
-        (request.free)(&mut request.extra_state, &mut error);
+        let request = Box::from_raw(state.cast::<Generalized>());
+        (request.free)(request.extra_state, &mut error);
     }
     error
 }
@@ -115,7 +116,7 @@ unsafe extern "C" fn cancel(state: *mut c_void, complete: c_int) -> c_int {
     // SAFETY: the record of `grequest_start`, not freed yet.
     unsafe {
         let request = &mut *state.cast::<Generalized>();
-        (request.cancel)(&mut request.extra_state, &mut complete, &mut error);
+        (request.cancel)(request.extra_state, &mut complete, &mut error);
     }
     error
 }
@@ -125,7 +126,7 @@ pub unsafe extern "C" fn grequest_start(
     query_fn: Query,
     free_fn: Free,
     cancel_fn: Cancel,
-    extra_state: *const isize,
+    extra_state: *mut isize,
     request: *mut c_int,
     ierror: Ierror,
 ) {
@@ -135,7 +136,7 @@ pub unsafe extern "C" fn grequest_start(
             query: query_fn,
             free: free_fn,
             cancel: cancel_fn,
-            extra_state: *extra_state,
+            extra_state,
         }));
         let mut made: Request = handle(*request);
         let code = c::MPI_Grequest_start(

@@ -3,6 +3,8 @@ module functions
   use mpi
   implicit none
   integer :: copies = 0, deletions = 0, handled = 0, queries = 0, frees = 0, cancels = 0
+  ! What the functions of a request get: a variable that others may read.
+  integer(kind=MPI_ADDRESS_KIND) :: state
 contains
   subroutine copy(object, keyval, extra, value, copied, flag, ierror)
     integer :: object, keyval, ierror
@@ -162,17 +164,19 @@ program callbacks
   call MPI_Errhandler_free(errhandler, ierr)
 
   ! Generalized requests.
-  extra = 100
-  call MPI_Grequest_start(query, release, cancel, extra, request, ierr)
+  state = 100
+  call MPI_Grequest_start(query, release, cancel, state, request, ierr)
   call MPI_Cancel(request, ierr)
   call expect(cancels == 100, 'cancel function')
   call MPI_Test(request, flag, status, ierr)
   call expect(.not. flag, 'not complete')
+  ! The functions get the variable itself.
+  state = 1000
   call MPI_Grequest_complete(request, ierr)
   call MPI_Wait(request, status, ierr)
   call MPI_Get_count(status, MPI_INTEGER, n, ierr)
   call expect(n == 5 .and. status(MPI_SOURCE) == 11 .and. status(MPI_TAG) == 12, 'query function')
-  call expect(queries >= 100 .and. frees == 100, 'free function')
+  call expect(queries >= 1000 .and. frees == 1000, 'free function')
   call MPI_Finalize(ierr)
   print '(a,i0)', 'done ', rank
 contains

@@ -65,6 +65,12 @@ impl<A: Abi> Operands<A> {
         })
     }
 
+    /// Those of a call of ours for the program.
+    pub fn made(input: *const u8, result: OwnedBuffer, op: BoundOp<A>) -> Self {
+        let input = Some(input);
+        Self { input, result, op }
+    }
+
     /// Whether type and operation are predefined.
     #[inline]
     pub fn is_plain(&self) -> bool {

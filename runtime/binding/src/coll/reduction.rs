@@ -1,5 +1,6 @@
 //! Collectives that reduce (MPI-4.1 sections 6.9 to 6.11).
 
+use super::equal::{self, Listeners};
 use super::operands::{Operands, Role};
 use super::parts::root;
 use super::{apart, inter, run};
@@ -23,7 +24,13 @@ pub fn allreduce<A: Abi, C: Count>(
     comm: A::Comm,
 ) -> Outcome<()> {
     let comm = call.on_comm(comm)?;
-    let operands = Operands::check(call, send_buffer, buffer, op, Role::Both)?;
+    let operands = match Operands::check(call, send_buffer, buffer, op, Role::Both) {
+        Ok(operands) => operands,
+        Err(why) => {
+            let buffers = (send_buffer, buffer);
+            return equal::instead(call, buffers, op, comm, Listeners::All, why);
+        }
+    };
     if let Some(inter) = comm.inter() {
         operands.out_of_place()?;
         return run::allreduce_between(&inter, &operands);
@@ -61,7 +68,13 @@ pub fn reduce<A: Abi, C: Count>(
     } else {
         Role::Contributor
     };
-    let operands = Operands::check(call, send_buffer, buffer, op, role)?;
+    let operands = match Operands::check(call, send_buffer, buffer, op, role) {
+        Ok(operands) => operands,
+        Err(why) => {
+            let buffers = (send_buffer, buffer);
+            return equal::instead(call, buffers, op, comm, Listeners::Root(at), why);
+        }
+    };
     if role == Role::Both {
         let reduction = operands.reduction();
         apart::operands(&group, &reduction, reduction.result.count)?;

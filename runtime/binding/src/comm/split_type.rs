@@ -10,12 +10,16 @@ use cohort_object::Info;
 use cohort_object::comm::SplitLevel;
 use cohort_object::session::PROCESS_SETS;
 use core::ffi::c_int;
+use rustix::fs::{Mode, OFlags};
 
 /// Info key that names a kind of hardware.
 const RESOURCE_KEY: &str = "mpi_hw_resource_type";
 
 /// Info key that names a process set, for `MPI_COMM_TYPE_RESOURCE_GUIDED`.
 const SET_KEY: &str = "mpi_pset_name";
+
+/// Info key that names a directory, for MPICH's `MPIX_COMM_TYPE_NEIGHBORHOOD`.
+const DIRECTORY_KEY: &str = "nbhd_common_dirname";
 
 /// Kinds of hardware, from the widest to the narrowest, with all their names; the first is the one
 /// that unguided splits report.
@@ -49,6 +53,19 @@ fn guided(hints: &Info, sets: bool) -> Split {
     Split::Site(level.map_or(SplitLevel::Nothing, |level| SplitLevel::Level(level + 1)))
 }
 
+/// MPICH's split by neighbourhood. Members that see one directory are those of a node, and nobody else: whether others
+/// have it over a network is not looked at. Of other neighbourhoods nothing is known, which gives no communicator.
+fn neighborhood(hints: &Info) -> Split {
+    let sees = hints.get(DIRECTORY_KEY).is_some_and(|name| {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        rustix::fs::open(&*name, flags, Mode::empty()).is_ok()
+    });
+    Split::Site(match sees {
+        true => SplitLevel::Level(1),
+        false => SplitLevel::Nothing,
+    })
+}
+
 /// What the caller asks for.
 fn asked<A: Abi>(call: &Call<'_, A>, split_type: c_int, hints: &Info) -> Outcome<Split> {
     match A::split_type_in(split_type) {
@@ -57,6 +74,7 @@ fn asked<A: Abi>(call: &Call<'_, A>, split_type: c_int, hints: &Info) -> Outcome
         neutral::COMM_TYPE_HW_GUIDED => Ok(guided(hints, false)),
         neutral::COMM_TYPE_RESOURCE_GUIDED => Ok(guided(hints, true)),
         neutral::COMM_TYPE_HW_UNGUIDED => Ok(Split::Site(SplitLevel::Narrower)),
+        _ if A::NEIGHBORHOOD == Some(split_type) => Ok(neighborhood(hints)),
         _ => {
             let what = format_args!("the split type is {split_type}");
             Err(call.blame(neutral::ERR_ARG, what))

@@ -12,7 +12,7 @@ pub fn exports(api: &Api, abi: &str) -> String {
          use cohort_abi::{{Abi, {abi} as A, callback}};\n\
          use core::ffi::{{c_char, c_int, c_void}};\n"
     );
-    for procedure in &api.procedures {
+    for procedure in api.procedures.iter().filter(|p| p.is_in(abi)) {
         let (parameters, arguments) = (rust_parameters(procedure), rust_arguments(procedure));
         let comma = if arguments.is_empty() { "" } else { ", " };
         let c_name = procedure.c_name();

@@ -123,10 +123,14 @@ fn stub(procedure: &Procedure) -> Result<String, String> {
         .filter(|p| p.ty.base != Base::Varargs)
         .map(|p| format!(", _{}: {}", p.name, p.ty.rust()))
         .collect();
+    let report = match procedure.value {
+        true => "unsupported_value",
+        false => "unsupported",
+    };
     Ok(format!(
         "\npub unsafe extern \"C\" fn {name}<A: Abi>(caller: *const c_void{parameters}){} {{\n\
          // SAFETY: `caller` is the calling rank, by the contract of the table.\n\
-         unsafe {{ crate::unsupported::<A>(caller, \"{}\") }}\n}}\n",
+         unsafe {{ crate::{report}::<A>(caller, \"{}\") }}\n}}\n",
         rust_return(procedure),
         procedure.c_name(),
     ))

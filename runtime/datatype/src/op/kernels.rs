@@ -1,5 +1,6 @@
 //! One loop per operation and machine type.
 
+use super::half::Half;
 use super::wide::{self, Operation, each};
 use super::{Kernel, PredefinedOp};
 use crate::Basic;
@@ -92,7 +93,7 @@ macro_rules! floats {
         }
     )* };
 }
-floats! { f32 f64 Extended }
+floats! { f32 f64 Extended Half }
 
 /// A C or Fortran complex number.
 #[repr(C)]
@@ -113,7 +114,7 @@ macro_rules! complexes {
         }
     )* };
 }
-complexes! { f32 f64 Extended }
+complexes! { f32 f64 Extended Half }
 
 /// A value and where it was found, laid out as C lays out the struct.
 #[repr(C)]
@@ -178,9 +179,11 @@ pub(super) fn find(op: PredefinedOp, basic: Basic) -> Option<Kernel> {
         Basic::I64 | Basic::Long | Basic::Aint | Basic::Offset | Basic::Count => integer::<i64>(op),
         Basic::U64 | Basic::UnsignedLong => integer::<u64>(op),
         Basic::I128 => integer::<i128>(op),
+        Basic::F16 => float::<Half>(op),
         Basic::F32 => float::<f32>(op),
         Basic::F64 => float::<f64>(op),
         Basic::F80 => float::<Extended>(op),
+        Basic::C16 => sum_or_product::<Complex<Half>>(op),
         Basic::C32 => sum_or_product::<Complex<f32>>(op),
         Basic::C64 => sum_or_product::<Complex<f64>>(op),
         Basic::C80 => sum_or_product::<Complex<Extended>>(op),
@@ -200,7 +203,7 @@ pub(super) fn find(op: PredefinedOp, basic: Basic) -> Option<Kernel> {
         Basic::LongDoubleInt => located::<Extended, i32>(op),
         Basic::TwoReal => located::<f32, f32>(op),
         Basic::TwoDouble => located::<f64, f64>(op),
-        Basic::F16 | Basic::F128 | Basic::C16 | Basic::C128 | Basic::Wchar | Basic::Packed => None,
+        Basic::F128 | Basic::C128 | Basic::Wchar | Basic::Packed => None,
     }
 }
 

@@ -8,16 +8,17 @@
 //! | class | operations |
 //! |---|---|
 //! | integers, characters, `MPI_Aint`, `MPI_Offset`, `MPI_Count` | all but the LOC ones |
-//! | `float`, `double`, `long double` | MAX MIN SUM PROD |
+//! | half precision, `float`, `double`, `long double` | MAX MIN SUM PROD |
 //! | complex | SUM PROD |
 //! | `bool`, Fortran `LOGICAL` | LAND LOR LXOR |
 //! | `MPI_BYTE` | BAND BOR BXOR |
 //! | pair types | MAXLOC MINLOC |
 //! | every type | REPLACE NO_OP |
 //!
-//! Half and quadruple precision (`MPI_REAL2`, `MPI_REAL16` and their complex types) can be
-//! moved but not reduced. `MPI_CHAR` counts as an integer, as other implementations have it.
+//! Quadruple precision (`MPI_REAL16` and its complex type) can be moved but not reduced.
+//! `MPI_CHAR` counts as an integer, as other implementations have it.
 
+mod half;
 mod kernels;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! Every operation on every class it takes, against plain arithmetic.
 
+use super::half::Half;
 use super::*;
 use crate::arch::long_double::Extended;
 use crate::{TypeRef, predefined, predefined_all};
@@ -229,5 +230,40 @@ fn many_are_as_one() {
         let many = run(op, name, &input, &inout);
         let one = |at: usize| run(op, name, &input[at..=at], &inout[at..=at])[0];
         assert!((0..count).all(|at| many[at].map(f64::to_bits) == one(at).map(f64::to_bits)));
+    }
+}
+
+/// Every half is its own nearest one, and values between two go to the nearer, of equal ones to the even.
+#[test]
+fn halves() {
+    for bits in 0..=u16::MAX {
+        let half = Half(bits);
+        let is_number = bits & 0x7fff <= 0x7c00;
+        assert_eq!(half.to_f32().is_nan(), !is_number, "{bits:x}");
+        let back = Half::nearest(half.to_f32());
+        assert!(!is_number || back.0 == bits, "{bits:x} {:x}", back.0);
+        // The middle between this one and the next; beyond the largest, infinity.
+        if bits & 0x7fff < 0x7bff {
+            let next = Half(bits + 1).to_f32();
+            let middle = (half.to_f32() + next) / 2.0;
+            let even = bits + (bits & 1);
+            assert_eq!(Half::nearest(middle).0, even, "{bits:x}");
+            let above = f32::from_bits(middle.to_bits() + 1);
+            assert_eq!(Half::nearest(above).0, bits + 1, "{bits:x}");
+        }
+    }
+    assert_eq!(Half::nearest(65519.9).0, 0x7bff);
+    assert_eq!(Half::nearest(65520.0).0, 0x7c00);
+    assert_eq!(Half::nearest(-1e30).0, 0xfc00);
+    assert_eq!(Half::nearest(0.0).0, 0);
+    let (a, b) = ([0x3e00_u16, 0x2e66], [0x4000_u16, 0x2e66]);
+    for (op, expected) in [
+        (PredefinedOp::Sum, [0x4300, 0x3266]),
+        (PredefinedOp::Prod, [0x4200, 0x211e]),
+        (PredefinedOp::Max, [0x4000, 0x2e66]),
+        (PredefinedOp::Min, [0x3e00, 0x2e66]),
+    ] {
+        assert_eq!(run(op, "MPI_REAL2", &a, &b), expected, "{op:?}");
+        assert_eq!(run(op, "MPIX_C_FLOAT16", &a, &b), expected, "{op:?}");
     }
 }

@@ -1,0 +1,85 @@
+//! `MPIX_EQUAL` of MPICH: whether all members have the same data.
+//!
+//! As there, it is for `MPI_Reduce` and `MPI_Allreduce` in one group, of any datatype, and the result is one `int`: 1
+//! if the data of all is the same bit for bit, else 0. It is no operation on elements, so no other call takes it.
+
+use super::operands::Operands;
+use super::parts::in_place;
+use super::run;
+use crate::arguments::{Call, Comm, Outcome};
+use crate::data::Data;
+use crate::op::BoundOp;
+use crate::passed::{Base, Buffer};
+use alloc::vec;
+use cohort_abi::{Abi, Count, Handle, neutral};
+use cohort_engine::datatype::{self, OwnedBuffer, predefined};
+use cohort_engine::op::PredefinedOp;
+use cohort_object::Error;
+use core::ffi::c_int;
+
+/// Who gets the answer.
+pub enum Listeners {
+    /// Everyone.
+    All,
+    /// This member.
+    Root(u32),
+}
+
+/// The reduction whose operation is [`neutral::handle::MPIX_EQUAL`], which the usual way refused with `refusal`; with
+/// any other operation that is the answer.
+#[cold]
+pub fn instead<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    (send_buffer, buffer): (Base, Buffer<A, C>),
+    op: A::Op,
+    comm: &Comm,
+    listeners: Listeners,
+    refusal: Error,
+) -> Outcome<()> {
+    if op.neutral() != neutral::handle::MPIX_EQUAL || comm.inter().is_some() {
+        return Err(refusal);
+    }
+    let from = match in_place::<A>(send_buffer) {
+        true => buffer.base,
+        false => send_buffer,
+    };
+    let data = Data::check(call, buffer.at(from))?;
+    let bytes = data.bytes() as usize;
+    let mut bits = vec![0_u8; bytes.checked_mul(2).ok_or(neutral::ERR_COUNT)?];
+    let (plain, inverted) = bits.split_at_mut(bytes);
+    // SAFETY: a checked argument of this call, and room for all of it.
+    unsafe { datatype::pack(data.buffer(), 0, plain.as_mut_ptr(), bytes as u64) };
+    for (to, from) in inverted.iter_mut().zip(&*plain) {
+        *to = !from;
+    }
+    let group = comm.collective();
+    let hears = match listeners {
+        Listeners::All => true,
+        Listeners::Root(root) => root == group.me,
+    };
+    let result = buffer.base.as_ptr().cast::<c_int>();
+    if hears && (result.is_null() || in_place::<A>(buffer.base)) {
+        return Err(neutral::ERR_BUFFER.into());
+    }
+    // All have the same bit where all have it set, or all have it clear.
+    let mut all = vec![0_u8; bits.len()];
+    let datatype = predefined(neutral::handle::BYTE).ok_or(neutral::ERR_INTERN)?;
+    let target = OwnedBuffer::new(all.as_mut_ptr(), bits.len() as u64, datatype);
+    let op = BoundOp::predefined(PredefinedOp::BitAnd);
+    let operands = Operands::<A>::made(bits.as_ptr(), target, op);
+    match listeners {
+        Listeners::All => run::allreduce(&group, &operands)?,
+        Listeners::Root(root) => run::reduce(&group, &operands, root)?,
+    }
+    drop(operands);
+    if hears {
+        let (set, clear) = all.split_at(bytes);
+        let same = set
+            .iter()
+            .zip(clear)
+            .all(|(set, clear)| set | clear == 0xff);
+        // SAFETY: the receive buffer of this call, not NULL, which the program gives for one `int`.
+        unsafe { result.write_unaligned(c_int::from(same)) };
+    }
+    Ok(())
+}
