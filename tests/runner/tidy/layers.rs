@@ -50,7 +50,8 @@ const LAYERS: [&[&str]; 15] = [
 ];
 
 /// The folders at the top from the bottom up; those of a line do not know each other.
-const FOLDERS: [&[&str]; 5] = [
+const FOLDERS: [&[&str]; 6] = [
+    &["arch"],
     &["base"],
     &["alloc", "steal"],
     &["fabric"],
