@@ -197,6 +197,7 @@ fn run_node(options: &Options) -> Result<i32, Refusal> {
         Err(refusal) => monitor::Finish {
             status: refuse(&refusal),
             is_cut: true,
+            cause: None,
         },
     };
     membership.leave(finish);

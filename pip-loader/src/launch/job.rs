@@ -223,7 +223,12 @@ impl<'a> Job<'a> {
             0 => i32::from(lost || forwarder.is_some_and(Forwarder::has_lost)),
             status => status,
         };
-        Finish { status, is_cut }
+        let cause = None;
+        Finish {
+            status,
+            is_cut,
+            cause,
+        }
     }
 
     /// Ends the job when another node has.
@@ -380,6 +385,9 @@ impl<'a> Job<'a> {
                 }
                 Came::Show => self.show("what the ranks do"),
                 Came::End(signal) => {
+                    if self.shutdown.is_none() {
+                        self.membership.note_signal(signal);
+                    }
                     self.end_by_signal(signal);
                 }
             }

@@ -1,7 +1,7 @@
 //! This node's part in a job: the process manager that started it, the other nodes, and
 //! the network that joins them.
 
-use super::monitor::{Finish, Monitor, NodeEvent};
+use super::monitor::{Cause, Finish, Monitor, NodeEvent};
 use super::trace::line::{Hub, Line, Reporter};
 use super::{Refusal, say};
 use cohort_base::boot::{DESCENDANT, RankLocation};
@@ -11,6 +11,7 @@ use cohort_manager::watch::{Limit, Watch};
 use cohort_manager::wireup::{NodeInfo, Numbering, World, exchange, fetch, publish};
 use cohort_manager::{Failure, Manager, Place};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::Signal;
 use std::ffi::c_void;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -32,6 +33,8 @@ pub struct Membership {
     timeline: Option<Line>,
     /// Whether the neighbours know how this node has ended.
     has_told: bool,
+    /// What from outside has ended the job first, at this node or another.
+    cause: Option<Cause>,
     /// Ends this process when a wait takes too long, as long as no rank runs.
     watch: Option<Watch>,
 }
@@ -66,6 +69,7 @@ impl Membership {
             monitor: Monitor::default(),
             timeline: None,
             has_told: false,
+            cause: None,
             watch,
         })
     }
@@ -239,8 +243,11 @@ impl Membership {
 
     /// Says that the process manager is gone, if it is. While ranks run it never leaves first: this node says goodbye
     /// after their end. Nobody else would end them.
-    pub fn lost_manager(&self) -> bool {
+    pub fn lost_manager(&mut self) -> bool {
         let gone = self.line_is_down();
+        if gone {
+            self.note(None);
+        }
         if gone && let Some(manager) = &self.manager {
             let Place { index, count } = self.world.place;
             let host = self.world.host(index);
@@ -250,6 +257,48 @@ impl Membership {
             ));
         }
         gone
+    }
+
+    /// The launcher has got a signal that ends the job. The first node says so, if it may come from the process
+    /// manager; who presses Ctrl-C knows.
+    pub fn note_signal(&mut self, signal: i32) {
+        let place = self.world.place;
+        let is_first = self.cause.is_none() && place.index == 0 && place.count > 1;
+        self.note(Some(signal));
+        if is_first && signal != libc::SIGINT {
+            let host = self.world.host(0);
+            say(format_args!(
+                "pip-exec of node 0 ({host}) got {}; the job ends",
+                name_of_signal(signal)
+            ));
+        }
+    }
+
+    fn note(&mut self, signal: Option<i32>) {
+        let node = self.world.place.index;
+        self.cause.get_or_insert(Cause { node, signal });
+    }
+
+    /// Says what has ended the job at another node, if this is the first one, and its own launcher goes on. What the
+    /// other has said may not have come through.
+    fn say_cause(&mut self, cause: Cause) {
+        if self.cause.is_some() {
+            return;
+        }
+        self.cause = Some(cause);
+        if self.world.place.index != 0 || cause.node >= self.world.place.count {
+            return;
+        }
+        let (node, host) = (cause.node, self.world.host(cause.node));
+        match cause.signal {
+            Some(signal) => say(format_args!(
+                "pip-exec of node {node} ({host}) got {}; the job ends",
+                name_of_signal(signal)
+            )),
+            None => say(format_args!(
+                "the process manager of node {node} ({host}) is gone; the job ends"
+            )),
+        }
     }
 
     fn line_is_down(&self) -> bool {
@@ -299,7 +348,9 @@ impl Membership {
             match event {
                 NodeEvent::Lost(node) => self.say_gone(*node),
                 NodeEvent::Silent(node) => self.say_silent(*node, self.monitor.silence().into()),
-                NodeEvent::Ended(..) => {}
+                NodeEvent::Ended(_, finish) => {
+                    finish.cause.into_iter().for_each(|it| self.say_cause(it));
+                }
             }
         }
         let failure = events.first().map(|event| match event {
@@ -317,7 +368,8 @@ impl Membership {
     /// Tells the neighbours how this node's part has ended, if they do not know. No rank runs.
     pub fn tell(&mut self, finish: Finish) {
         if !std::mem::replace(&mut self.has_told, true) {
-            self.monitor.send_finish(finish);
+            let cause = finish.cause.or(self.cause);
+            self.monitor.send_finish(Finish { cause, ..finish });
         }
     }
 
@@ -362,6 +414,12 @@ impl Membership {
             say(format_args!("{failure}"));
         }
     }
+}
+
+/// A signal in words.
+fn name_of_signal(signal: i32) -> String {
+    let name = Signal::try_from(signal).map(Signal::as_str);
+    name.map_or_else(|_| format!("signal {signal}"), str::to_owned)
 }
 
 fn begin_watch(limit: Option<Limit>) -> Result<Watch, Refusal> {

@@ -56,6 +56,18 @@ pub struct Finish {
     pub status: i32,
     /// It was ended before its time. Not the same as a bad status: `MPI_Abort` may ask for 0.
     pub is_cut: bool,
+    /// What came from outside of the job and ended it; none that its node can be relied on to have said.
+    pub cause: Option<Cause>,
+}
+
+/// Something from outside that ends a job at one of its nodes. What that node says of it may be lost: who carries its
+/// words is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cause {
+    /// Where.
+    pub node: u32,
+    /// What its launcher got; none if its process manager is gone.
+    pub signal: Option<i32>,
 }
 
 impl Finish {

@@ -35,6 +35,14 @@ pub fn trials() -> Vec<Trial> {
             "nodes/a node whose pip-exec was killed is missed".into(),
             || killed_node(Work::Nothing, Network::Default),
         ),
+        trial(
+            "nodes/the first node says that another one's pip-exec got a signal".into(),
+            signalled,
+        ),
+        trial(
+            "nodes/the first node says whose process manager was killed".into(),
+            unmanaged,
+        ),
     ];
     for (call, work) in calls {
         let network = Network::Psm2;
@@ -138,6 +146,79 @@ fn link_down(work: Work, network: Network) -> Outcome {
     match problem {
         Some(problem) => Err(ended.failure(&problem)),
         None => said.expect("node 1", &ended),
+    }
+}
+
+/// A job whose ranks only wait, and whose launchers write what they say into a file of each node.
+fn waiting(hosts: &Hosts) -> Result<(Program, PathBuf), String> {
+    let said = hosts.file("said")?;
+    let line = format!("exec \"$@\" 2>>'{}'.$PMI_RANK", said.display());
+    let words = ["sh", "-c", &line, "sh"].map(str::to_owned);
+    let job = hosts.pip_exec_after(&words, "1")?;
+    let first = said.with_extension("said.0");
+    Ok((job.args(["--no-mpi", "sleep", "100"]), first))
+}
+
+/// What the second node's launcher says does not count: who carries it may be gone.
+fn expect_of_first(first: &Path, text: &str, ended: &Ended) -> Outcome {
+    let said = std::fs::read_to_string(first).unwrap_or_default();
+    match said.contains(text) {
+        true => Ok(()),
+        false => Err(ended.failure(&format!("expected {text:?} of the first node: {said}"))),
+    }
+}
+
+fn signalled() -> Outcome {
+    if !namespaces_work() {
+        return Ok(());
+    }
+    for (signal, name) in [(Signal::TERM, "SIGTERM"), (Signal::HUP, "SIGHUP")] {
+        let hosts = Hosts::new(2)?;
+        let (job, first) = waiting(&hosts)?;
+        let mut problem = None;
+        let ended = job.seconds(60).run_with(|_| {
+            problem = under_way(&hosts, None).err();
+            for launcher in launchers(&hosts, 1) {
+                let _ = kill_process(launcher, signal);
+            }
+        })?;
+        if let Some(problem) = problem {
+            return Err(ended.failure(&problem));
+        }
+        let ended = ended.expect_code(128 + signal.as_raw())?;
+        expect_of_first(&first, &format!("got {name}; the job ends"), &ended)?;
+        expect_of_first(&first, "pip-exec of node 1", &ended)?;
+        std::fs::remove_file(&first).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// Hydra ends itself at once when its proxy is gone, with a status of its own.
+fn unmanaged() -> Outcome {
+    if !namespaces_work() {
+        return Ok(());
+    }
+    let hosts = Hosts::new(2)?;
+    let (job, first) = waiting(&hosts)?;
+    let mut problem = None;
+    let ended = job.seconds(60).run_with(|_| {
+        problem = under_way(&hosts, None).err();
+        for pid in hosts.processes(1) {
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            if name.trim_end() == "hydra_pmi_proxy"
+                && let Some(pid) = Pid::from_raw(pid)
+            {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+        }
+        let gone = || (0..2).all(|host| launchers(&hosts, host).is_empty());
+        let ends = event::until("the launchers to end", gone);
+        problem = problem.take().or(ends.err());
+    })?;
+    match problem {
+        Some(problem) => Err(ended.failure(&problem)),
+        None if ended.code() == 0 => Err(ended.failure("a status other than 0 was expected")),
+        None => expect_of_first(&first, "the process manager of node ", &ended),
     }
 }
 

@@ -17,6 +17,7 @@ impl Job<'_> {
             self.membership.tell(Finish {
                 status,
                 is_cut: true,
+                cause: None,
             });
         }
         let line = self.membership.take_timeline();

@@ -3,7 +3,7 @@
 //! A frame is its kind, the length of its body (little-endian, 32 bits), and the body. The last frame of a node says
 //! how it has ended; if that ends the job, another one follows when nothing runs behind it any more.
 
-use super::{Finish, NodeEvent};
+use super::{Cause, Finish, NodeEvent};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{setsockopt, sockopt};
 use std::io::{ErrorKind, Read, Write};
@@ -103,6 +103,10 @@ impl Frame {
             Self::Finish(finish) => {
                 body.extend(finish.status.to_le_bytes());
                 body.extend(u32::from(finish.is_cut).to_le_bytes());
+                if let Some(Cause { node, signal }) = finish.cause {
+                    body.extend(node.to_le_bytes());
+                    body.extend(signal.unwrap_or(0).to_le_bytes());
+                }
                 1
             }
             Self::Question(id, what, limit) => {
@@ -161,6 +165,10 @@ impl Frame {
             1 => Self::Finish(Finish {
                 status: word(body)?.cast_signed(),
                 is_cut: word(body)? != 0,
+                cause: match body.is_empty() {
+                    true => None,
+                    false => Some(cause(body)?),
+                },
             }),
             2 => Self::Question(id(body)?, What::of(word(body)?)?, word(body)?),
             3 => {
@@ -185,6 +193,12 @@ fn word(body: &mut &[u8]) -> Option<u32> {
     let (word, rest) = body.split_first_chunk()?;
     *body = rest;
     Some(u32::from_le_bytes(*word))
+}
+
+fn cause(body: &mut &[u8]) -> Option<Cause> {
+    let (node, signal) = (word(body)?, word(body)?.cast_signed());
+    let signal = (signal != 0).then_some(signal);
+    Some(Cause { node, signal })
 }
 
 fn id(body: &mut &[u8]) -> Option<Id> {
@@ -332,6 +346,15 @@ mod tests {
             Frame::Finish(Finish {
                 status: -7,
                 is_cut: true,
+                cause: None,
+            }),
+            Frame::Finish(Finish {
+                status: 1,
+                is_cut: true,
+                cause: Some(Cause {
+                    node: 5,
+                    signal: None,
+                }),
             }),
             Frame::Settled,
         ];
@@ -346,6 +369,7 @@ mod tests {
             &[9, 0, 0, 0, 0][..],
             &[1, 255, 255, 255, 255],
             &[1, 2, 0, 0, 0, 1, 1],
+            &[1, 10, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 7, 7],
         ] {
             assert!(Frame::take(&mut nonsense.to_vec()).is_err(), "{nonsense:?}");
         }

@@ -81,6 +81,7 @@ fn finish(status: i32) -> Finish {
     Finish {
         status,
         is_cut: status != 0,
+        cause: None,
     }
 }
 
@@ -164,6 +165,7 @@ fn ends_are_told_failures_and_losses_apart() {
     let abort = Finish {
         status: 0,
         is_cut: true,
+        cause: None,
     };
     all[1].send_finish(abort);
     assert_eq!(next(&mut all[0]), NodeEvent::Ended(1, abort));
