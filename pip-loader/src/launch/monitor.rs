@@ -19,7 +19,7 @@ use cohort_manager::network::NetworkSettings;
 use cohort_manager::wireup::{World, fetch, publish};
 use cohort_manager::{Failure, Manager, Place};
 use cohort_proof::Purpose;
-use door::{Door, knock};
+use door::{ADVICE, Door, knock};
 use inquiry::Inquiries;
 use interfaces::Interfaces;
 use line::{Frame, Peer};
@@ -166,15 +166,16 @@ impl Monitor {
             to: parent,
             lane: 0,
         };
-        let connected = knock(addresses, &world.secret(), purpose, until).and_then(|stream| {
+        let who = format!("node {parent} ({})", world.host(parent));
+        let stream = knock(addresses, &world.secret(), purpose, (&who, until));
+        let connected = stream.and_then(|stream| {
             Peer::new(stream, parent, self.silence).map_err(|error| error.to_string())
         });
         match connected {
             Ok(peer) => self.peers.push(peer),
             Err(problem) => say(format_args!(
-                "node {} cannot reach node {parent} ({}): {problem}; the end of a node may go unnoticed",
-                self.own,
-                world.host(parent)
+                "node {} cannot reach {who}: {problem}; the end of a node may go unnoticed. {ADVICE}",
+                self.own
             )),
         }
     }

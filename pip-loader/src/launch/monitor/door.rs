@@ -290,8 +290,12 @@ fn is_exhaustion(error: &io::Error) -> bool {
     )
 }
 
+/// What to look at when nodes do not reach each other.
+pub const ADVICE: &str = "Is that the right network, and does a firewall between them let connections through? \
+     COHORT_NET_INTERFACE chooses the network, COHORT_NET_PORTS the ports";
+
 /// Connects with a node that listens at one of these addresses; both prove themselves. Tries again
-/// until then, unless all addresses refuse.
+/// until then, unless all addresses refuse. Says `who` cannot be reached when the first tries have come to nothing.
 ///
 /// # Errors
 /// Nobody could be reached: why, in words.
@@ -299,8 +303,10 @@ pub fn knock(
     addresses: &[SocketAddr],
     secret: &Secret,
     purpose: Purpose,
-    until: Instant,
+    (who, until): (&str, Instant),
 ) -> Result<TcpStream, String> {
+    let mut is_told = false;
+    let begun = Instant::now();
     let mut problem = "it does not say where it listens".to_owned();
     let mut refusals = 0;
     while refusals < REFUSALS * addresses.len() as u32 {
@@ -321,6 +327,14 @@ pub fn knock(
                     ];
                     refusals += u32::from(!patient.contains(&error.kind()));
                     problem = format!("{address}: {error}");
+                    if !is_told && begun.elapsed() >= CONNECT_TIME {
+                        is_told = true;
+                        let left = until.saturating_duration_since(Instant::now()).as_secs();
+                        say(format_args!(
+                            "node {} does not reach {who} at {problem}; it goes on trying for {left} s. {ADVICE}",
+                            purpose.from
+                        ));
+                    }
                 }
             }
         }

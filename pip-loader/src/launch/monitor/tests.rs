@@ -286,7 +286,7 @@ fn knocks(address: SocketAddr, from: u32) -> std::thread::JoinHandle<Result<TcpS
         lane: 0,
     };
     let until = Instant::now() + Duration::from_secs(60);
-    std::thread::spawn(move || knock(&[address], &secret, purpose, until))
+    std::thread::spawn(move || knock(&[address], &secret, purpose, ("a node", until)))
 }
 
 /// Lets the door work until it has admitted somebody.
@@ -332,7 +332,7 @@ fn strangers_are_refused() {
         };
         let guessed = cohort_proof::Secret::new(b"a guess");
         let until = Instant::now() + Duration::from_millis(200);
-        std::thread::spawn(move || knock(&[address], &guessed, purpose, until))
+        std::thread::spawn(move || knock(&[address], &guessed, purpose, ("a node", until)))
     };
     let node = knocks(address, 1);
     assert_eq!(admit(&mut door), 1);

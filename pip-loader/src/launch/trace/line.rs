@@ -259,7 +259,9 @@ impl Reporter {
             lane: 0,
         };
         let until = Instant::now() + MEET_TIME;
-        let connected = knock(&decode(addresses), &world.secret(), purpose, until);
+        let who = format!("node 0 ({})", world.host(0));
+        let place = (&*who, until);
+        let connected = knock(&decode(addresses), &world.secret(), purpose, place);
         let asked = connected.and_then(|mut stream| {
             let point = prepare(&stream).and_then(|()| ask(&mut stream));
             let point = point.map_err(|error| error.to_string())?;
