@@ -287,7 +287,7 @@ fn wrapped(words: &[&str], line: bool) -> Outcome {
     let said = ended
         .stderr
         .lines()
-        .filter(|line| line.contains("started without"));
+        .filter(|line| line.contains(", or by `exec` in a shell script, ranks share memory"));
     match said.count() == usize::from(line) {
         true => Ok(()),
         false => Err(ended.failure("expected the line about memory once, or never")),
@@ -332,7 +332,17 @@ fn script() -> Outcome {
     let script = place::scratch()?.join("starts-world.sh");
     let text = format!("#!/bin/sh\ncd /\n{}\n", world()?.display());
     write_program(&script, &text)?;
-    one_world(two()?.arg(script).run()?).map(drop)
+    let advice = "by `exec` in a shell script, ranks share memory";
+    one_world(two()?.arg(script).run()?)?.expect_text(advice)?;
+    // What the line advises.
+    let script = place::scratch()?.join("becomes-world.sh");
+    let text = format!("#!/bin/sh\ncd /\nexec {}\n", world()?.display());
+    write_program(&script, &text)?;
+    let ended = one_world(two()?.arg(script).run()?)?;
+    match ended.says(advice) {
+        false => Ok(()),
+        true => Err(ended.failure("the ranks share no memory")),
+    }
 }
 
 /// Writes an executable file; a child process does, lest another's child holds it open for writing.

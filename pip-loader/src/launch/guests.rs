@@ -143,7 +143,8 @@ impl Guests {
             let reason = reason.map_or(String::new(), |reason| format!(" ({reason})"));
             voice::advise(format_args!(
                 "{wrapper} is not linked to MPI, so each rank is what {wrapper} starts, a process of its own{reason}, \
-                 and the network joins them; started without {wrapper}, ranks share memory"
+                 and the network joins them; started without {wrapper}, or by `exec` in a shell script, ranks share \
+                 memory"
             ));
         }
     }
