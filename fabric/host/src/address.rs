@@ -9,7 +9,7 @@ use crate::source::AddressCount;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 const MAGIC: [u8; 4] = *b"CNet";
-const VERSION: u16 = 5;
+const VERSION: u16 = 6;
 const HEADER: usize = 64;
 /// Where the service's address lies in it.
 const SERVICE: usize = 36;

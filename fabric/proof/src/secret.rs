@@ -188,6 +188,28 @@ pub struct Keys {
     pub to_initiator: Key,
 }
 
+impl Keys {
+    /// Keys that take what these are derived from, and `parts` besides: what both ends agreed on later.
+    #[must_use]
+    pub fn with(&self, parts: &[&[u8]]) -> Self {
+        let joined = |key: &Key| {
+            let mut hasher = blake3::Hasher::new_keyed(&blake3::derive_key(
+                "Cohort 2026-11-25 keys of an agreement",
+                &key.0,
+            ));
+            for part in parts {
+                hasher.update(&(part.len() as u64).to_le_bytes());
+                hasher.update(part);
+            }
+            Key(*hasher.finalize().as_bytes())
+        };
+        Self {
+            to_acceptor: joined(&self.to_acceptor),
+            to_initiator: joined(&self.to_initiator),
+        }
+    }
+}
+
 /// A key of one direction of one connection.
 #[derive(Clone)]
 pub struct Key([u8; 32]);

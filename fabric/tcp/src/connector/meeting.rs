@@ -31,6 +31,7 @@ mod talk;
 mod tests;
 
 use super::{new_socket, set_up};
+use crate::agreement::Agreement;
 use crate::cipher::Cipher;
 use crate::pairs::{self, Pair, Place};
 use crate::shared::Shared;
@@ -81,7 +82,11 @@ struct Meeting {
     is_established: bool,
     /// Where it leads, if this node has begun it.
     to: Option<Way>,
-    /// What it says after the proof is encrypted; none before the proof, or at all.
+    /// This end's part of what the keys are made of; none before the proof, or once the keys are there.
+    agreement: Option<Agreement>,
+    /// What has come of the other end's part.
+    other_part: Vec<u8>,
+    /// What it says from here on is encrypted; none before the keys are there, or at all.
     cipher: Option<Box<Cipher>>,
     /// What has come of the acceptor's last word.
     verdict: Vec<u8>,
@@ -320,6 +325,8 @@ impl Meetings {
                 deadline: now + PROOF_TIME,
                 is_established: true,
                 to: None,
+                agreement: None,
+                other_part: Vec::new(),
                 cipher: None,
                 verdict: Vec::new(),
             });
@@ -482,6 +489,8 @@ impl Meetings {
             deadline: now + time,
             is_established: false,
             to: Some(way),
+            agreement: None,
+            other_part: Vec::new(),
             cipher: None,
             verdict: Vec::new(),
         })

@@ -1,6 +1,7 @@
 //! What is said on a connection until it is proven and taken.
 
 use super::{Meeting, Step, TAKEN, Way};
+use crate::agreement::{Agreement, PUBLIC};
 use crate::cipher::{Cipher, record_length};
 use cohort_proof::Side;
 
@@ -39,20 +40,53 @@ impl Meeting {
 
     /// Nothing is left to prove.
     fn proven(&mut self, encrypts: bool) -> Step {
+        if encrypts
+            && self.cipher.is_none()
+            && let Err(step) = self.agree()
+        {
+            return step;
+        }
         let Some(proven) = self.handshake.proven() else {
             return Step::Over(libc::EPROTO);
         };
-        if encrypts && self.cipher.is_none() {
-            let side = match self.to {
-                Some(_) => Side::Initiator,
-                None => Side::Acceptor,
-            };
-            self.cipher = Some(Box::new(Cipher::new(&proven.keys, side)));
-        }
         match self.to {
             Some(way) => self.hear(way),
             None => Step::Asked((proven.purpose.lane, proven.purpose.from)),
         }
+    }
+
+    /// Agrees on keys with the other end; what to do until then.
+    fn agree(&mut self) -> Result<(), Step> {
+        let broken = || Step::Over(libc::EPROTO);
+        if self.agreement.is_none() {
+            let agreement = Agreement::begin().ok_or_else(broken)?;
+            // So little fits into the buffer of a fresh connection.
+            let flags = rustix::net::SendFlags::NOSIGNAL;
+            match rustix::net::send(&self.socket, agreement.public(), flags) {
+                Ok(PUBLIC) => self.agreement = Some(agreement),
+                Ok(_) => return Err(broken()),
+                Err(code) => return Err(waits_or_over(code)),
+            }
+        }
+        let mut bytes = [0; PUBLIC];
+        let missing = PUBLIC - self.other_part.len();
+        match rustix::io::read(&self.socket, &mut bytes[..missing]) {
+            Ok(0) => return Err(Step::Over(libc::ECONNRESET)),
+            Ok(count) => self.other_part.extend_from_slice(&bytes[..count]),
+            Err(code) => return Err(waits_or_over(code)),
+        }
+        let Ok(other) = <[u8; PUBLIC]>::try_from(&self.other_part[..]) else {
+            return Err(Step::Waits);
+        };
+        let side = match self.to {
+            Some(_) => Side::Initiator,
+            None => Side::Acceptor,
+        };
+        let own = self.agreement.take().ok_or_else(broken)?;
+        let proven = self.handshake.proven().ok_or_else(broken)?;
+        let keys = own.keys(&other, &proven.keys, side).ok_or_else(broken)?;
+        self.cipher = Some(Box::new(Cipher::new(&keys, side)));
+        Ok(())
     }
 
     /// Says the last word. False if the connection takes it no more.
