@@ -5,11 +5,11 @@
 //! ```
 //!
 //! The bytes of the stream are cut into records wherever a call ends; frames know nothing of them. The cipher is
-//! AES-256-GCM, and the length is authenticated with the bytes. Each direction of each connection has a key of its own,
-//! on which both ends agree when they have proven themselves ([`crate::agreement`]). The nonce is the record's number in
-//! its direction, which does not travel. So a record that was changed, left out, repeated, moved, or sent back to who wrote
-//! it does not open, and nothing that comes after it is looked at. After [`KEY_RECORDS`] records the next key takes the
-//! place of a key, long before the cipher's limits for one key are near.
+//! AES-256-GCM, and the length is authenticated with the bytes. Each direction of each connection has a key of its
+//! own, on which both ends agree when they have proven themselves ([`crate::agreement`]). The nonce is the record's
+//! number in its direction, which does not travel. So a record that was changed, left out, repeated, moved, or sent
+//! back to who wrote it does not open, and nothing that comes after it is looked at. After [`KEY_RECORDS`] records the
+//! next key takes the place of a key, long before the cipher's limits for one key are near.
 //!
 //! Nothing of a record is used before all of it is found genuine.
 
