@@ -4,7 +4,7 @@
 
 use cohort_abi::{Constants, Mpich, neutral};
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::AtomicPtr;
+use core::sync::atomic::{AtomicI32, AtomicPtr};
 
 /// A pointer variable that programs read, and that Fortran bindings may set.
 type Pointer = AtomicPtr<c_void>;
@@ -13,9 +13,9 @@ const fn pointer(value: usize) -> Pointer {
     AtomicPtr::new(core::ptr::without_provenance_mut(value))
 }
 
-/// A Fortran 2008 status that stands for "no status".
+/// A Fortran 2008 status that stands for "no status"; programs may write there.
 #[repr(transparent)]
-pub struct NoStatus([c_int; <Mpich as Constants>::F_STATUS_SIZE]);
+pub struct NoStatus([AtomicI32; <Mpich as Constants>::F_STATUS_SIZE]);
 
 /// `MPI_UNWEIGHTED`, a variable in this ABI.
 #[unsafe(no_mangle)]
@@ -40,12 +40,12 @@ pub static MPI_F_STATUSES_IGNORE: Pointer = pointer(0);
 /// What `MPI_F08_STATUS_IGNORE` points to.
 #[unsafe(no_mangle)]
 pub static MPIR_F08_MPI_STATUS_IGNORE_OBJ: NoStatus =
-    NoStatus([0; <Mpich as Constants>::F_STATUS_SIZE]);
+    NoStatus([const { AtomicI32::new(0) }; <Mpich as Constants>::F_STATUS_SIZE]);
 
 /// What `MPI_F08_STATUSES_IGNORE` points to.
 #[unsafe(no_mangle)]
 pub static MPIR_F08_MPI_STATUSES_IGNORE_OBJ: NoStatus =
-    NoStatus([0; <Mpich as Constants>::F_STATUS_SIZE]);
+    NoStatus([const { AtomicI32::new(0) }; <Mpich as Constants>::F_STATUS_SIZE]);
 
 /// `MPI_F08_STATUS_IGNORE`.
 #[unsafe(no_mangle)]

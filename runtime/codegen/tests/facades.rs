@@ -350,3 +350,19 @@ fn functions_of_mpich_are_there() {
         assert!(missing.is_empty(), "{missing:?}");
     }
 }
+
+/// Programs of the MPICH ABI hold copies of its variables, and may write where they can in MPICH's own library.
+#[test]
+fn variables_of_mpich_are_as_long_and_as_writable() {
+    let own = common::symbols(&common::libraries().join("libmpi_mpich.so"));
+    let theirs = common::symbols(&common::mpich_include().join("../lib/libmpi.so.12"));
+    let mut compared = 0;
+    for (name, (kind, size)) in &theirs {
+        if let (false, Some(own)) = ("TW".contains(*kind), own.get(name)) {
+            let theirs = (common::is_writable(*kind), size);
+            assert_eq!((common::is_writable(own.0), &own.1), theirs, "{name}");
+            compared += 1;
+        }
+    }
+    assert!(compared >= 9, "{compared}");
+}

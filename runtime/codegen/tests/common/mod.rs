@@ -1,6 +1,7 @@
 //! What the tests are given: paths in environment variables, so that nothing is skipped unseen.
 #![allow(dead_code)]
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -145,4 +146,25 @@ pub fn stand_in(directory: &Path) {
         "cc",
         &[&["-shared", "-fPIC", "-O1", "-w"], &files[..]].concat(),
     );
+}
+
+/// Names, kinds (those of `nm`) and sizes of what a library exports.
+pub fn symbols(library: &Path) -> BTreeMap<String, (char, u64)> {
+    let path = library.to_str().expect("UTF-8");
+    let listed = run("nm", &["-D", "-S", "--defined-only", path]).stdout;
+    let listed = String::from_utf8(listed).expect("text");
+    let read = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [_, size, kind, name] = words[..] else {
+            return None;
+        };
+        let size = u64::from_str_radix(size, 16).ok()?;
+        Some((name.to_owned(), (kind.chars().next()?, size)))
+    };
+    listed.lines().filter_map(read).collect()
+}
+
+/// Whether a variable of this kind is in memory that may be written.
+pub fn is_writable(kind: char) -> bool {
+    "BDGS".contains(kind)
 }
