@@ -13,6 +13,7 @@
 //! | [`lock`] | a futex lock and a value that is made once, for what owners of several ranks share |
 //! | [`picture`] | what the node image tells the loader of a rank that waits |
 //! | [`settings`] | every `COHORT_*` environment variable: name, default, valid values |
+//! | [`signals`] | which signals the calling thread blocks |
 //! | [`sync`] | atomics (replaceable by loom), the light/heavy barrier pair, futex, pause |
 //! | [`text`] | formatting without an allocator: a fixed buffer and a writer to a descriptor |
 //! | [`trace`] | rings of events, which become a timeline |
@@ -28,6 +29,7 @@ pub mod lock;
 mod peer;
 pub mod picture;
 pub mod settings;
+pub mod signals;
 pub mod sync;
 pub mod text;
 pub mod trace;

@@ -1,10 +1,6 @@
 //! Opens a network whose ranks share endpoints.
 
 use crate::address;
-use crate::descriptors::hooks::{self, run_call};
-use crate::descriptors::mailbox::Mailbox;
-use crate::descriptors::table::DescriptorTable;
-use crate::descriptors::{Descriptors, can_be_taken};
 use crate::endpoint::{Endpoint, Place};
 use crate::job::Job;
 use crate::keeper::Keeper;
@@ -13,6 +9,10 @@ use crate::peers::Peers;
 use crate::seat::{SEATS_MAX, Seats};
 use crate::source::{AddressCount, NodeNetwork, ServicePlace, Setup, Source};
 use crate::watch::{Waker, Watch};
+use cohort_descriptors::hooks::{self, run_call};
+use cohort_descriptors::mailbox::Mailbox;
+use cohort_descriptors::table::DescriptorTable;
+use cohort_descriptors::{Descriptors, can_be_taken};
 use cohort_fabric::{WorldRank, record};
 use std::net::IpAddr;
 use std::num::NonZeroUsize;

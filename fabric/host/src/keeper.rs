@@ -4,7 +4,7 @@
 //! that the other node takes for this one's.
 
 use crate::network::Network;
-use crate::seat::{block_signals, restore_signals};
+use cohort_base::signals::Signals;
 use std::io::Result;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,7 +35,7 @@ impl Keeper {
         let is_stopping = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&is_stopping);
         // Signals are for the process's own threads.
-        let mask = block_signals();
+        let mask = Signals::ALL.block();
         let thread = std::thread::Builder::new()
             .name("cohort-keeper".into())
             .stack_size(128 << 10)
@@ -48,7 +48,7 @@ impl Keeper {
                     }
                 }
             });
-        restore_signals(mask);
+        mask.restore();
         let thread = thread?;
         network.set_keeper(thread.thread().clone());
         Ok(Self {

@@ -17,7 +17,6 @@
 //! | `packet`, `address` | what travels, and its checks |
 //! | `job` | what all endpoints of a node share about the job |
 //! | `seat` | how a task with another C library calls this one |
-//! | `descriptors` | descriptors that tasks with tables of their own share |
 //! | `handles` | descriptors of the root's that every process uses under a number of its own |
 //! | `keeper` | a thread that takes copies of new descriptors |
 //! | `watch` | the sleep of a node that waits for the network |
@@ -25,7 +24,6 @@
 
 pub mod address;
 pub mod boot;
-pub mod descriptors;
 pub mod endpoint;
 pub mod endpoints;
 pub mod handles;

@@ -5,9 +5,6 @@
 //! goes to the engine, the rest into mail ([`crate::mail`]). So a rank that finds the lock taken when it looks has
 //! nothing to do.
 
-use crate::descriptors::Descriptors;
-use crate::descriptors::hooks::run_call;
-use crate::descriptors::table::DescriptorTable;
 use crate::endpoint::Endpoint;
 use crate::job::Job;
 use crate::mail::{Delivery, Mail, Ticket};
@@ -16,6 +13,9 @@ use crate::peers::serves;
 use crate::seat::Seats;
 use crate::watch::{Waker, Watch};
 use cohort_base::lock::FutexLock;
+use cohort_descriptors::Descriptors;
+use cohort_descriptors::hooks::run_call;
+use cohort_descriptors::table::DescriptorTable;
 use cohort_fabric::{
     Budget, Event, Limits, LocalRank, Packet, Polled, Refused, Region, Sent, Token, Transfer,
     Transport, WorldRank,

@@ -19,6 +19,7 @@
 //! mask of signals is not needed either.
 
 use cohort_arch::{set_thread_base, thread_base, thread_block};
+use cohort_base::signals::Signals;
 use libc::c_long;
 use linux_raw_sys::general::ARCH_SET_FS;
 use std::sync::Arc;
@@ -84,7 +85,7 @@ impl Seats {
             instructions: instructions_allowed(),
         };
         // New threads inherit the mask: the root's signals are for its main thread.
-        let mask = block_signals();
+        let mask = Signals::ALL.block();
         for index in 0..count {
             let shared = Arc::clone(&shared);
             let thread = std::thread::Builder::new()
@@ -94,12 +95,12 @@ impl Seats {
             match thread {
                 Ok(thread) => this.threads.push(thread),
                 Err(error) => {
-                    restore_signals(mask);
+                    mask.restore();
                     return Err(error);
                 }
             }
         }
-        restore_signals(mask);
+        mask.restore();
         while shared.ready.load(Ordering::Acquire) < count as u32 {
             std::thread::yield_now();
         }
@@ -116,7 +117,7 @@ impl Seats {
                 taken: None,
             };
         }
-        let mask = block_signals();
+        let mask = Signals::ALL.block();
         let index = find(seats, preferred);
         let own_base = self.base();
         // Relaxed: stored before the seats were handed out.
@@ -201,7 +202,7 @@ fn find(seats: &[Seat], preferred: usize) -> usize {
 struct Taken {
     index: usize,
     own_base: u64,
-    mask: u64,
+    mask: Signals,
 }
 
 /// A seat in use: until it is dropped, the calling task may call C code of the root's namespace, and no
@@ -219,34 +220,8 @@ impl Drop for Borrowed<'_> {
             let seat = &self.seats.shared.seats[taken.index];
             // Release pairs with the Acquire of `find`.
             seat.taken.store(false, Ordering::Release);
-            restore_signals(taken.mask);
+            taken.mask.restore();
         }
-    }
-}
-
-/// Blocks all signals of the calling thread; returns the former mask.
-pub fn block_signals() -> u64 {
-    let all = u64::MAX;
-    let mut former = 0_u64;
-    // SAFETY: two masks of the size that is passed. No handler sees the difference.
-    unsafe {
-        let arguments = [
-            libc::SIG_SETMASK as u64,
-            (&raw const all) as u64,
-            (&raw mut former) as u64,
-            8,
-        ];
-        system_call(libc::SYS_rt_sigprocmask, arguments);
-    }
-    former
-}
-
-/// Sets the signal mask of the calling thread.
-pub fn restore_signals(mask: u64) {
-    // SAFETY: a mask of the size that is passed; the former one is not asked for.
-    unsafe {
-        let arguments = [libc::SIG_SETMASK as u64, (&raw const mask) as u64, 0, 8];
-        system_call(libc::SYS_rt_sigprocmask, arguments);
     }
 }
 

@@ -27,9 +27,9 @@ mod worker;
 
 use crate::job::Job;
 use crate::ports::Ports;
-use crate::seat::{block_signals, restore_signals};
 use crate::source::ServicePlace;
 use crate::watch::Waker;
+use cohort_base::signals::Signals;
 use cohort_fabric::boot::DeadNode;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -148,12 +148,12 @@ impl Service {
         let shared = Arc::clone(&self.shared);
         let misses_all = self.is_way_of_messages;
         // Signals are for the process's own threads.
-        let mask = block_signals();
+        let mask = Signals::ALL.block();
         let thread = std::thread::Builder::new()
             .name("cohort-service".into())
             .stack_size(128 << 10)
             .spawn(move || Worker::new(job, waker, shared, listener, addresses, misses_all).run());
-        restore_signals(mask);
+        mask.restore();
         self.thread = Some(thread?);
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! `tests/programs/tools/psm2_limits.c` shows what is said of PSM2 without Cohort.
 
 use crate::names;
-use cohort_fabric_host::descriptors::hooks;
+use cohort_descriptors::hooks;
 use std::ffi::CString;
 
 /// What is done otherwise with a provider.

@@ -16,9 +16,9 @@ use crate::congestion::Congestion;
 use crate::interface::Interfaces;
 use crate::rail::{Held, Rail};
 use crate::shared::Shared;
+use cohort_base::signals::Signals;
 use cohort_fabric_host::handles;
 use cohort_fabric_host::mail::Delivery;
-use cohort_fabric_host::seat::{block_signals, restore_signals};
 use cohort_fabric_host::watch::Watch;
 use libc::c_int;
 use meeting::{Listener, Meetings};
@@ -101,12 +101,12 @@ impl Connector {
         let meetings = Meetings::new(Arc::clone(&self.shared), listeners, addresses);
         let (shared, stop) = (Arc::clone(&self.shared), Arc::clone(&self.stop));
         // Signals are for the process's own threads.
-        let mask = block_signals();
+        let mask = Signals::ALL.block();
         let thread = std::thread::Builder::new()
             .name("cohort-connector".into())
             .stack_size(256 << 10)
             .spawn(move || run(&shared, meetings, &stop));
-        restore_signals(mask);
+        mask.restore();
         self.thread = Some(thread.map_err(|error| format!("cannot make a thread: {error}"))?);
         Ok(())
     }
@@ -318,7 +318,7 @@ fn set_up(socket: BorrowedFd<'_>, timeout: Duration) {
             size_of::<c_int>() as u32,
         );
     }
-    cohort_fabric_host::descriptors::hooks::set_timeouts(socket.as_raw_fd(), timeout);
+    cohort_descriptors::hooks::set_timeouts(socket.as_raw_fd(), timeout);
     silence::try_often(socket, timeout);
 }
 

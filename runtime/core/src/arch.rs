@@ -1,5 +1,6 @@
 //! What depends on the machine: x86-64 Linux.
 
+use cohort_base::signals::Signals;
 use core::arch::asm;
 use core::ffi::c_void;
 use core::mem::offset_of;
@@ -8,7 +9,6 @@ use linux_raw_sys::general as linux;
 
 /// System call numbers.
 const SYS_RT_SIGACTION: u64 = linux::__NR_rt_sigaction as u64;
-const SYS_RT_SIGPROCMASK: u64 = linux::__NR_rt_sigprocmask as u64;
 const SYS_RT_SIGRETURN: u64 = linux::__NR_rt_sigreturn as u64;
 const SYS_PSELECT6: u64 = linux::__NR_pselect6 as u64;
 const SYS_PPOLL: u64 = linux::__NR_ppoll as u64;
@@ -30,9 +30,6 @@ const REPEATED_BYTES: u64 = 5;
 
 /// A clock that does not jump.
 pub const CLOCK_MONOTONIC: u64 = linux::CLOCK_MONOTONIC as u64;
-
-/// How `rt_sigprocmask` changes the mask.
-const SIG_SETMASK: u64 = linux::SIG_SETMASK as u64;
 
 /// A thread of the caller's process, as far as the kernel is concerned, which clears and wakes a
 /// word when it ends. It has no thread-local data of its own, so it may run stealable code only.
@@ -107,50 +104,6 @@ pub unsafe fn start_thread(
     result
 }
 
-/// A set of blocked signals.
-pub struct Signals(u64);
-
-/// All signals but that of a fault, which a [guard](crate::guard) waits for. Where it is blocked, the kernel kills.
-const ALL_BUT_FAULTS: u64 = !(1 << (linux::SIGSEGV - 1));
-
-/// Blocks all signals of the calling thread but that of a fault and returns what was blocked before.
-pub fn block_signals() -> Signals {
-    Signals(change_signals(ALL_BUT_FAULTS))
-}
-
-/// Undoes [`block_signals`].
-pub fn restore_signals(before: Signals) {
-    change_signals(before.0);
-}
-
-/// Whether the calling thread blocks this signal.
-pub fn blocks_signal(signal: u32) -> bool {
-    let mut blocked = 0_u64;
-    let arguments = [
-        0,
-        0,
-        (&raw mut blocked).addr() as u64,
-        size_of::<u64>() as u64,
-    ];
-    // SAFETY: the mask is valid for the call, which changes nothing.
-    unsafe { system_call(SYS_RT_SIGPROCMASK, arguments) };
-    blocked & (1 << (signal - 1)) != 0
-}
-
-/// Sets the mask of blocked signals and returns the one before.
-fn change_signals(mask: u64) -> u64 {
-    let mut before = 0_u64;
-    let arguments = [
-        SIG_SETMASK,
-        (&raw const mask).addr() as u64,
-        (&raw mut before).addr() as u64,
-        size_of::<u64>() as u64,
-    ];
-    // SAFETY: both masks are valid for the call; it does not fail with valid arguments.
-    unsafe { system_call(SYS_RT_SIGPROCMASK, arguments) };
-    before
-}
-
 /// Flags of [`SignalAction`].
 const ACTION_FLAGS: u64 = (linux::SA_SIGINFO | linux::SA_RESTORER | linux::SA_RESTART) as u64;
 
@@ -189,7 +142,7 @@ impl SignalAction {
             handler,
             flags: ACTION_FLAGS,
             restorer: return_from_signal as *const c_void,
-            blocked: ALL_BUT_FAULTS,
+            blocked: Signals::ALL_BUT_FAULTS.0,
         }
     }
 

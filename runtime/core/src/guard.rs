@@ -25,7 +25,7 @@
 //! *The program's handler.* It may be set at any time, over ours. G1 finds that and puts a stub in front, which calls
 //! it for all other faults with the same flags. The program may install what it found there before: that is a stub too,
 //! with what was behind it. A look costs a system call, so a thread takes its last one for granted for [`TRUST_US`].
-//! *Signals.* No thread that copies blocks SIGSEGV ([`machine::block_signals`], [`SignalAction`]).
+//! *Signals.* No thread that copies blocks SIGSEGV ([`Signals`](cohort_base::signals::Signals), [`SignalAction`]).
 
 use crate::arch::{self as machine, SignalAction};
 use cohort_base::clock::{ticks, ticks_of_us};

@@ -3,6 +3,7 @@
 //! The node image has no libc to make a pthread with, and needs none, since stealable code uses no
 //! thread-local data. All signals are blocked in it, so that handlers of the application never run on it.
 
+use cohort_base::signals::Signals;
 use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use cohort_core::arch;
 use core::ffi::c_void;
@@ -59,7 +60,7 @@ impl KernelThread {
         };
         self.stop.store(false, Ordering::Relaxed);
         won();
-        let signals = arch::block_signals();
+        let signals = Signals::ALL_BUT_FAULTS.block();
         // SAFETY: the stack is fresh, and unmapped in `stop` only after the thread has ended; the
         // caller's promise.
         let started = unsafe {
@@ -67,7 +68,7 @@ impl KernelThread {
             let argument = from_ref(argument).cast();
             arch::start_thread(end, self.alive.as_ptr(), entry, argument)
         };
-        arch::restore_signals(signals);
+        signals.restore();
         if started < 0 {
             self.alive.store(0, Ordering::Release);
         }

@@ -37,11 +37,11 @@ use crate::parts::OfRank as _;
 use crate::timer::{self, Context, Information};
 use cohort_base::clock::{ticks, ticks_of_us};
 use cohort_base::settings::SignalSource;
+use cohort_base::signals::Signals;
 use cohort_base::sync::atomic::{Ordering, fence};
 use cohort_base::sync::pause;
 use cohort_base::trace::{self, Event, Kind, NOBODY};
 use cohort_core::Work;
-use cohort_core::arch;
 use cohort_core::claim::Claim;
 use cohort_core::rank::Rank;
 use cohort_core::turn;
@@ -75,7 +75,7 @@ impl Interrupter {
     /// does not block it.
     pub(crate) fn reaches_this_thread(&self) -> bool {
         let signal = self.signal.load(Ordering::Relaxed);
-        signal != 0 && timer::is_handled(signal, handle) && !arch::blocks_signal(signal)
+        signal != 0 && timer::is_handled(signal, handle) && !Signals::blocked().has(signal)
     }
 
     /// A sender has offered this rank a message: interrupts the thread that left a receive behind,

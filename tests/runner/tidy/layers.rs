@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Crates from the bottom up; a crate may use those of the lines above its own.
-const LAYERS: [&[&str]; 15] = [
+const LAYERS: [&[&str]; 16] = [
     &["cohort-arch"],
     // What build scripts call lies below what they build.
     &["cohort-base", "cohort-codegen"],
@@ -21,10 +21,11 @@ const LAYERS: [&[&str]; 15] = [
     &[
         "cohort-fabric-fake",
         "cohort-interpose",
-        "cohort-fabric-host",
+        "cohort-descriptors",
         "cohort-core",
         "cohort-manager",
     ],
+    &["cohort-fabric-host"],
     &["cohort-net", "cohort-fabric-ofi", "cohort-fabric-tcp"],
     &["cohort-p2p", "cohort-rma", "cohort-network"],
     &["cohort-coll", "cohort-progress"],

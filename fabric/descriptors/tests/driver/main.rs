@@ -3,9 +3,9 @@
 //! The device is a pseudo-terminal in raw mode: what is written to it comes out at its other end, so the test sees
 //! what the driver was handed, in which order and how often.
 
-use cohort_fabric_host::descriptors::Descriptors;
-use cohort_fabric_host::descriptors::hooks::{register, run_call};
-use cohort_fabric_host::descriptors::table::DescriptorTable;
+use cohort_descriptors::Descriptors;
+use cohort_descriptors::hooks::{register, run_call};
+use cohort_descriptors::table::DescriptorTable;
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::fs::File;
 use std::io::Read;

@@ -4,9 +4,10 @@
 //! caller sits on one. Functions that touch it are not inlined, as the compiler may keep its
 //! address while the FS base changes.
 
-use super::Descriptors;
-use super::numbers::lifted;
-use super::table::DescriptorTable;
+use crate::Descriptors;
+use crate::numbers::lifted;
+use crate::table::DescriptorTable;
+use cohort_base::signals::Signals;
 use cohort_fabric::interpose::{Action, Hooks, Kind, REGISTER, Register, VERSION};
 use libc::{c_int, c_void};
 use rustix::io::Errno;
@@ -202,7 +203,7 @@ pub fn appear_as_another_process() -> std::io::Result<()> {
 /// a thread of it, which sleeps until the root ends.
 fn own_number() -> std::io::Result<i32> {
     let (send, receive) = std::sync::mpsc::channel();
-    let mask = crate::seat::block_signals();
+    let mask = Signals::ALL.block();
     let thread = std::thread::Builder::new()
         .name("cohort-identity".into())
         .stack_size(STACK)
@@ -215,7 +216,7 @@ fn own_number() -> std::io::Result<i32> {
                 std::thread::park();
             }
         });
-    crate::seat::restore_signals(mask);
+    mask.restore();
     thread?;
     receive.recv().map_err(std::io::Error::other)
 }

@@ -209,7 +209,7 @@ impl Placeholder {
         // SAFETY: it lies there.
         let own = unsafe { BorrowedFd::borrow_raw(self.number) };
         if !self.is_home() || lifted(|| replace(own, number)).is_err() {
-            super::close(number);
+            crate::close(number);
         }
     }
 }
@@ -357,7 +357,7 @@ mod tests {
         place(programs, number, Some(&placeholder)).unwrap();
         assert_eq!(place(ours, number, Some(&placeholder)), Err(Errno::EXIST));
         assert_eq!(Identity::of(number), Identity::of(programs.as_raw_fd()));
-        super::super::close(number);
+        crate::close(number);
         place(ours, number, Some(&placeholder)).unwrap();
         assert_eq!(Identity::of(number), Identity::of(ours.as_raw_fd()));
     }
@@ -367,7 +367,7 @@ mod tests {
         let (numbers, placeholder) = some();
         assert!(placeholder.is_home());
         let (first, last) = numbers.range();
-        (first..=last).for_each(super::super::close);
+        (first..=last).for_each(crate::close);
         assert!(!placeholder.is_home());
         let other = File::open("/dev/zero").unwrap();
         // SAFETY: open as long as the file.

@@ -1,9 +1,9 @@
 //! What a library sees that opens a descriptor in a call of the network, when there is no number for it, or the program
 //! has as many files as it may. In a process of its own, as numbers and limits are the process's.
 
-use cohort_fabric_host::descriptors::Descriptors;
-use cohort_fabric_host::descriptors::hooks::{register, run_call};
-use cohort_fabric_host::descriptors::table::DescriptorTable;
+use cohort_descriptors::Descriptors;
+use cohort_descriptors::hooks::{register, run_call};
+use cohort_descriptors::table::DescriptorTable;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! The descriptors of one endpoint, and who holds them.
 
-use super::mailbox::Mailbox;
-use super::numbers::{Identity, place};
-use super::{Descriptors, Mirrored, close};
+use crate::mailbox::Mailbox;
+use crate::numbers::{Identity, place};
+use crate::{Descriptors, Mirrored, close};
 use cohort_fabric::interpose::{Action, Kind};
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
