@@ -2,6 +2,7 @@
 
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
+use crate::nodes::Hosts;
 use crate::trials::Trial;
 use crate::{Outcome, place, programs, trial};
 use std::path::PathBuf;
@@ -46,6 +47,18 @@ pub fn trials() -> Vec<Trial> {
     ];
     let named = named.map(|(name, body)| trial(format!("dropin/again {name}"), body));
     trials.extend(named);
+    let over_nodes = WAYS.map(|(how, _)| {
+        trial(format!("nodes/again {how} is refused"), move || {
+            on_nodes(how)
+        })
+    });
+    trials.extend(over_nodes);
+    let alone = || {
+        let hosts = Hosts::new(2)?;
+        let job = hosts.pip_exec("1")?.arg("--isolate");
+        one_world(job.arg(program()?).arg("before"), 1)
+    };
+    trials.push(trial("nodes/again before --isolate".into(), alone));
     trials
 }
 
@@ -88,6 +101,13 @@ fn middle() -> Outcome {
 fn half() -> Outcome {
     let ended = job(&[])?.arg(program()?).arg("half").run()?;
     refused(ended, "no job together")
+}
+
+/// What ranks of several nodes execute has no way into the job's network any more.
+fn on_nodes(how: &str) -> Outcome {
+    let hosts = Hosts::new(2)?;
+    let ended = hosts.pip_exec("1")?.arg(program()?).arg(how).run()?;
+    refused(ended, "descends from rank")
 }
 
 fn python() -> Outcome {
