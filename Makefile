@@ -284,15 +284,17 @@ windows: build
 	python3 benches/windows.py --built $(BUILT)
 
 # The development profile, because its procedural macros are those that unit tests build too; but the one crate that
-# compiles a large library in C is built once only, with that of `make build`. Models are code that only loom's
-# configuration compiles; the fuzzer is a workspace of its own. What is quick and fails most often comes first.
+# compiles a large library in C is built once only, with that of `make build`, and beside the others, as most of it is
+# a script that asks what the machine has. Models are code that only loom's configuration compiles; the fuzzer is a
+# workspace of its own. What is quick and fails most often comes first.
 lint:
 	tools/cache.sh system lint
 	@cargo fmt --all --check || { echo "lint: cargo fmt --all mends it"; exit 1; }
 	@cargo fmt --manifest-path fuzz/Cargo.toml --check || \
 	    { echo "lint: cargo fmt --manifest-path fuzz/Cargo.toml mends it"; exit 1; }
 	cargo test -q -p cohort-tests --test runner -- tidy/
-	cargo clippy $(WORKSPACE) --all-targets -- -D warnings
-	cargo clippy -p cohort-tests --all-targets -- -D warnings
-	cargo clippy --release -p cohort-malloc -- -D warnings
+	@cargo clippy --release -p cohort-malloc -- -D warnings & malloc=$$!; status=0; \
+	cargo clippy $(WORKSPACE) --all-targets -- -D warnings || status=$$?; \
+	cargo clippy -p cohort-tests --all-targets -- -D warnings || status=$$?; \
+	wait $$malloc || status=$$?; exit $$status
 	RUSTFLAGS="--cfg loom" cargo clippy --target-dir $(TARGET)/loom $(LOOM) --lib --profile test -- -D warnings
