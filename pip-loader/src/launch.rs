@@ -9,7 +9,6 @@ pub mod ask;
 mod backtrace;
 mod binding;
 mod boot;
-mod caption;
 pub mod control;
 mod draw;
 mod environment;
@@ -47,50 +46,14 @@ mod streams;
 mod text;
 mod topology;
 mod trace;
-mod voice;
 
 pub use itself::become_program;
 pub use limits::check_own_stack;
 pub use options::{Options, Request, Section};
 
 use cohort_manager::watch::{Limit, START_TIMEOUT};
+use pip_ground::{Refusal, refuse, say, show, voice};
 use std::ffi::{OsStr, OsString};
-use std::fmt;
-use std::io::Write;
-use std::path::Path;
-use voice::say;
-
-/// Exit status for a command line or a program that was refused.
-pub const REFUSED: i32 = 2;
-
-/// Exit status of a job that ran out of time, as `timeout(1)` has it.
-pub const TIMED_OUT: i32 = 124;
-
-/// Exit status of a job that could not go on and was ended for that, the number of `EDEADLK`.
-pub const DEADLOCKED: i32 = 35;
-
-/// Why a job did not start; `Display` is the message for the user.
-#[derive(Debug)]
-pub struct Refusal(String);
-
-impl Refusal {
-    fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
-    }
-
-    /// For a program's file that cannot be run.
-    fn to_run(file: &Path, reason: &dyn fmt::Display) -> Self {
-        Self(format!("cannot run {}: {reason}", file.display()))
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Refusal {}
 
 /// Runs `pip-exec` with these arguments (without the program's own name) and returns
 /// its exit status.
@@ -151,30 +114,6 @@ fn tell(options: &Options) {
     }
 }
 
-/// Prints what an option asks for instead of a job.
-fn show(page: Result<String, Refusal>) -> i32 {
-    match page {
-        Ok(page) => print(&page).map_or_else(|refusal| refuse(&refusal), |_| 0),
-        Err(refusal) => refuse(&refusal),
-    }
-}
-
-/// Writes to standard output; whether somebody reads on.
-fn print(text: &str) -> Result<bool, Refusal> {
-    let mut output = std::io::stdout();
-    let written = output
-        .write_all(text.as_bytes())
-        .and_then(|()| output.flush());
-    match written {
-        Ok(()) => Ok(true),
-        // A reader that went away has read enough.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(Refusal::new(format!(
-            "cannot write to standard output: {error}"
-        ))),
-    }
-}
-
 /// Runs this node's part of a job. Signals are blocked before anything else, so that threads
 /// which a manager's or the network's library starts leave them to the root.
 fn run_node(options: &Options) -> Result<i32, Refusal> {
@@ -218,9 +157,4 @@ fn start_limit(options: &Options) -> Limit {
         },
         _ => limit,
     }
-}
-
-fn refuse(refusal: &Refusal) -> i32 {
-    say(format_args!("{refusal}"));
-    REFUSED
 }

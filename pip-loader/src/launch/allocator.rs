@@ -1,10 +1,12 @@
 //! Whose `malloc` ranks have (`COHORT_MALLOC`).
 
-use super::environment::{Environment, put_first};
+use super::boot;
+use super::environment::put_first;
 use super::libraries::Dependencies;
-use super::{Refusal, boot, voice};
 use cohort_base::boot::MALLOC_LIBRARY;
 use cohort_base::settings::{JEMALLOC, KEEP, MALLOC};
+use pip_ground::Environment;
+use pip_ground::{Refusal, voice};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 

@@ -4,10 +4,10 @@
 //! that core: the core itself, or all CPUs that share its cache, NUMA node or socket. With `PE=N` it is dealt N
 //! cores of one unit of `--map-by`. Nodes of one job on the same machine take its cores one after the other.
 
-use super::Refusal;
 use super::options::{Bind, Options, Section};
 use super::topology::{Cpu, Level, Topology};
 use cohort_manager::Place;
+use pip_ground::Refusal;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Where one rank runs.

@@ -1,6 +1,5 @@
 //! The boot records and the node image.
 
-use super::Refusal;
 use super::membership::Membership;
 use super::topology::Topology;
 use crate::image;
@@ -12,6 +11,7 @@ use cohort_base::claims::Claims;
 use cohort_base::live::RankSample;
 use cohort_base::picture::Fact;
 use cohort_base::trace::Ring;
+use pip_ground::Refusal;
 use std::ffi::{CStr, CString, OsStr, c_char, c_void};
 use std::fs::File;
 use std::io::Read;

@@ -16,10 +16,10 @@ pub mod top;
 pub mod wire;
 
 use crate::launch::ask::{Ask, Wanted};
-use crate::launch::{Refusal, say, show};
 use nix::poll::{PollFd, PollFlags};
 use nix::sys::socket::{getsockopt, sockopt};
 use nix::unistd::Uid;
+use pip_ground::{Refusal, say, show};
 use std::io::{self, ErrorKind, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;

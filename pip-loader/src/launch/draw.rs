@@ -5,8 +5,8 @@ mod states;
 mod svg;
 mod zoom;
 
-use super::Refusal;
 use file::Timeline;
+use pip_ground::Refusal;
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -4,7 +4,7 @@ use super::options::{Inherit, Options};
 use super::{guardian, itself, places};
 use cohort_base::boot::{AUDIT_LIBRARY, LATER, MALLOC_LIBRARY};
 use cohort_manager::is_managers;
-use std::collections::BTreeMap;
+use pip_ground::Environment;
 use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
@@ -13,9 +13,6 @@ use std::path::{Path, PathBuf};
 /// Thread-local data that libraries may have which are opened later, as glibc has it, and what a few libraries have
 /// that we did not find.
 const OPENED_LATER: u64 = 4096;
-
-/// Variables and their values.
-pub type Environment = BTreeMap<OsString, OsString>;
 
 /// A setting for Valgrind: what it has the C library free at the end comes partly from the linker's own allocator if
 /// the linker is audited, and it would report that.

@@ -1,10 +1,10 @@
 //! Programs that ranks start in address spaces of their own: which of them are ranks, and what their end means.
 
 use super::spawn::Spawner;
-use super::voice;
 use cohort_base::boot::Lifecycle;
 use cohort_manager::door::{self, Answer, Visitor};
 use cohort_manager::server::Stage;
+use pip_ground::voice;
 use std::ffi::{OsStr, OsString};
 use std::sync::atomic::Ordering;
 

@@ -1,7 +1,7 @@
 //! What `--hosts` and `--launcher` name.
 
-use super::Refusal;
 use nix::ifaddrs::getifaddrs;
+use pip_ground::Refusal;
 use std::ffi::OsStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;

@@ -1,8 +1,6 @@
 //! `--hosts`: one `pip-exec` on each of several hosts, by the process manager that is installed.
 //! This module only makes its command line; the manager does the rest.
 
-use super::Refusal;
-use super::caption::quoted;
 use super::host_list::{Host, Launcher, NEXT, too_few};
 use super::options::Options;
 use super::signals::{Came, Signals};
@@ -10,6 +8,8 @@ use cohort_manager::wireup::Numbering;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use pip_ground::Refusal;
+use pip_ground::caption::quoted;
 use std::ffi::OsString;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -86,7 +86,7 @@ pub fn run(options: &Options, hosts: &[Host]) -> Result<i32, Refusal> {
         println!("{} {}", quoted(path.as_os_str()), line.join(" "));
         return Ok(0);
     }
-    super::voice::advise(format_args!("starting the job with {}", path.display()));
+    pip_ground::voice::advise(format_args!("starting the job with {}", path.display()));
     let error = |error: &dyn fmt::Display| Refusal::new(format!("{}: {error}", path.display()));
     let signals = Signals::block()?;
     let original = *signals.original();
@@ -96,7 +96,7 @@ pub fn run(options: &Options, hosts: &[Host]) -> Result<i32, Refusal> {
     let mut manager = command.args(words).spawn().map_err(|it| error(&it))?;
     let (status, signal) = wait(&mut manager, &signals).map_err(|it| error(&it))?;
     if status != 0 && !signal {
-        super::voice::advise(format_args!(
+        pip_ground::voice::advise(format_args!(
             "{} ended with status {status}. If the job did not start: --launcher hydra, srun or prterun chooses \
              another process manager, and --dry-run shows its command line",
             path.display()

@@ -3,10 +3,10 @@
 //! A thread reads it and writes each part to the pipe of every rank, one after the other. A rank that reads none of it
 //! holds up the others once its pipe is full, which a line says. The thread ends with the input, or with the root.
 
-use super::voice::advise;
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::pipe2;
+use pip_ground::voice::advise;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};

@@ -20,11 +20,11 @@ pub fn become_program(mut arguments: impl Iterator<Item = OsString>) {
         return;
     }
     let error = Command::new(&program).arg0(name).args(arguments).exec();
-    super::say(format_args!(
+    pip_ground::say(format_args!(
         "cannot execute {}: {error}",
         program.display()
     ));
-    std::process::exit(super::REFUSED);
+    std::process::exit(pip_ground::REFUSED);
 }
 
 /// The name by which the kernel has found this program.

@@ -23,7 +23,7 @@ use super::output::{self, Forwarder};
 use super::prepare::{Prepared, PreparedProgram};
 use super::signals::{Came, Signals};
 use super::spawn::{Spawner, StartedRank};
-use super::{Refusal, TIMED_OUT, say, stats};
+use super::stats;
 use crate::task::start::SETUP_FAILED;
 use cohort_base::boot::{Lifecycle, RankBoot};
 use cohort_manager::server::Stage;
@@ -31,6 +31,7 @@ use end::{End, exit_status, kill_orphans};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use pip_ground::{Refusal, TIMED_OUT, say};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
@@ -150,7 +151,7 @@ impl<'a> Job<'a> {
         let forwards = forwards.map_err(|error| ("passing on their output".to_owned(), error));
         if let Err((what, error)) = started.and(forwards) {
             this.kill_alive(Signal::SIGKILL);
-            this.begin_shutdown(super::REFUSED);
+            this.begin_shutdown(pip_ground::REFUSED);
             let _refused_anyway = this.wait();
             let way_out = match error.kind() {
                 // Of `clone`; memory that is short has another number.

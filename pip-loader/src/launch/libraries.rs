@@ -4,11 +4,11 @@
 //! This follows the dynamic linker's search order closely enough for both purposes; the
 //! linker itself decides what is loaded.
 
-use super::environment::Environment;
 use super::limits;
 use crate::elf::{self, LoadPlan};
 use crate::image;
 use cohort_base::libraries::{COMPANIONS, OTHERS};
+use pip_ground::Environment;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;

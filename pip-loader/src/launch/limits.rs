@@ -1,7 +1,7 @@
 //! Limits of the system that a job must not meet halfway.
 
-use super::{Refusal, say};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
+use pip_ground::{Refusal, say};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
@@ -22,7 +22,7 @@ pub fn check_own_stack() {
         // SAFETY: a text that stays; neither call needs much of a stack.
         unsafe {
             libc::write(libc::STDERR_FILENO, words.as_ptr().cast(), words.len());
-            libc::_exit(super::REFUSED);
+            libc::_exit(pip_ground::REFUSED);
         }
     }
 }

@@ -3,7 +3,6 @@
 
 use super::monitor::{Cause, Finish, Monitor, NodeEvent};
 use super::trace::line::{Hub, Line, Reporter};
-use super::{Refusal, say};
 use cohort_base::boot::{DESCENDANT, RankLocation};
 use cohort_manager::network::{Network, NetworkSettings};
 use cohort_manager::server::Server;
@@ -12,6 +11,7 @@ use cohort_manager::wireup::{NodeInfo, Numbering, World, exchange, fetch, publis
 use cohort_manager::{Failure, Manager, Place};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
+use pip_ground::{Refusal, say};
 use std::ffi::c_void;
 use std::os::fd::BorrowedFd;
 use std::path::Path;

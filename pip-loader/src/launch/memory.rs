@@ -7,7 +7,7 @@
 //! has ended.
 
 use super::fault::{MemoryMap, Part};
-use super::say;
+use pip_ground::say;
 use std::fs;
 use std::ops::Range;
 

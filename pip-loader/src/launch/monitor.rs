@@ -14,7 +14,6 @@ pub mod inquiry;
 pub mod interfaces;
 mod line;
 
-use super::say;
 use cohort_manager::network::NetworkSettings;
 use cohort_manager::wireup::{World, fetch, publish};
 use cohort_manager::{Failure, Manager, Place};
@@ -24,6 +23,7 @@ use inquiry::Inquiries;
 use interfaces::Interfaces;
 use line::{Frame, Peer};
 use nix::poll::PollFd;
+use pip_ground::say;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::os::fd::AsFd;

@@ -5,13 +5,14 @@
 //! user, cgroup, namespace, session, personality; descriptors, children) is found too: then the program has to stay
 //! where it is.
 
-use super::environment::{Environment, PREFIXED, is_ours, take_first};
+use super::environment::{PREFIXED, is_ours, take_first};
 use super::options::Section;
 use super::{guardian, places, python, rmpi};
 use crate::task::crash::FAULTS;
 use crate::task::inherit::{Inherited, SCHEDULING_WORDS, THIS_PROCESS};
 use cohort_base::boot::DESCENDANT;
 use cohort_manager::door::{Executed, Visitor};
+use pip_ground::Environment;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};

@@ -10,7 +10,7 @@
 //! time limits and its managers.
 
 use super::prefix::{Prefix, Stream};
-use super::say;
+use pip_ground::say;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -400,7 +400,7 @@ fn write_to(stream: Stream, bytes: &[u8]) -> Result<(), Errno> {
     match stream {
         Stream::Output => write_all(io::stdout().as_fd(), bytes),
         Stream::Error => {
-            let _alone = super::voice::alone();
+            let _alone = pip_ground::voice::alone();
             write_all(io::stderr().as_fd(), bytes)
         }
     }

@@ -1,10 +1,10 @@
 //! `--topology`: the machine as a tree, with the ranks of a job beside what they are bound to.
 
-use super::Refusal;
 use super::binding::{self, Binding, ranges};
 use super::options::Options;
 use super::topology::{self, Cpu, Level, System, Topology};
 use cohort_manager::Place;
+use pip_ground::Refusal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 

@@ -1,8 +1,9 @@
 //! From the name of a program to the file that a rank's dynamic linker loads.
 
-use super::{Refusal, python};
+use super::python;
 use crate::elf::{self, LoadPlan};
 use crate::image;
+use pip_ground::Refusal;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;

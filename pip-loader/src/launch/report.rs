@@ -2,7 +2,7 @@
 
 use super::binding::{Binding, ranges};
 use super::options::Report;
-use super::say;
+use pip_ground::say;
 use std::path::Path;
 
 /// A job that is about to start on this node.

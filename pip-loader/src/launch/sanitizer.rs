@@ -2,8 +2,9 @@
 //!
 //! They keep their notes at fixed addresses, those of all memory, so an address space has room for one of them.
 
-use super::environment::{Environment, put_first};
-use super::voice;
+use super::environment::put_first;
+use pip_ground::Environment;
+use pip_ground::voice;
 use std::ffi::OsStr;
 use std::path::Path;
 

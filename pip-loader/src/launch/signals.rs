@@ -1,9 +1,9 @@
 //! The signals of `pip-exec`: those that end a job, and those that are meant for the program.
 
-use super::Refusal;
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, raise, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use pip_ground::Refusal;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// What is meant for the program: managers and batch systems send these to whom they have started, which is the root.

@@ -8,10 +8,10 @@ mod text;
 mod units;
 
 use super::boot::Node;
-use super::caption::Caption;
-use super::{Refusal, say};
 use cohort_base::settings::{ReportForm, STATS, report};
 use data::Job;
+use pip_ground::caption::Caption;
+use pip_ground::{Refusal, say};
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};

@@ -1,11 +1,12 @@
 //! The ranks' standard input, output and error: which are the root's own, which pass through it, and which are files.
 
 use super::input::Feeder;
+use super::limits;
 use super::options::{Input, Output};
 use super::output::{Forwarder, may_refuse, may_tear};
 use super::prefix::{Facts, Prefix, Stream};
 use super::prepare::Prepared;
-use super::{Refusal, limits};
+use pip_ground::Refusal;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;

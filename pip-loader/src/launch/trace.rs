@@ -14,14 +14,14 @@ mod record;
 mod scale;
 mod timeline;
 
-use super::voice::{advise, say};
-use super::{Refusal, caption::Caption, environment::Environment};
 use cohort_base::clock;
 use cohort_base::clock::system::{self, ClockId};
 use cohort_base::settings::{TRACE, TRACE_EVENTS, TRACE_EVENTS_DEFAULT, trace_events};
 use cohort_base::trace::{Ring, Slot};
 use cohort_manager::Place;
 use line::{Line, Reporter};
+use pip_ground::voice::{advise, say};
+use pip_ground::{Environment, Refusal, caption::Caption};
 use record::Record;
 use std::ffi::OsStr;
 use std::fs::File;

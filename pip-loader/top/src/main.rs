@@ -6,7 +6,7 @@ mod keys;
 mod screen;
 
 use app::{App, Reaction};
-use pip_loader::launch::Refusal;
+use pip_ground::Refusal;
 use pip_loader::launch::ask::{Sort, Wanted};
 use pip_loader::launch::control::top::Watched;
 use ratatui::Terminal;

@@ -60,13 +60,14 @@ const FOLDERS: [&[&str]; 6] = [
     &["tests"],
 ];
 
-/// The loader lies beside the layers: it sees boot records, settings and process managers.
-const LOADER: &str = "pip-loader";
+/// The loader's crates from the bottom up. They lie beside the layers: they see boot records, settings and process
+/// managers, and those of the lines above their own.
+const LOADER: [&[&str]; 2] = [&["pip-ground"], &["pip-loader"]];
 
-/// What the loader executes to show a job on the screen.
+/// What the loader executes to show a job on the screen. It sees the loader's crates alone.
 const VIEWER: &str = "cohort-top";
 
-/// Crates that hold these.
+/// What the loader's crates see of the others.
 const BELOW_LOADER: [&str; 6] = [
     "cohort-arch",
     "cohort-base",
@@ -178,14 +179,20 @@ pub fn point_down() -> Outcome {
         let ours = package.dependencies.iter().filter(|dependency| {
             dependency.path.is_some() && dependency.kind.as_deref() != Some("dev")
         });
-        if package.name == LOADER {
-            let extra = ours.filter(|dependency| !BELOW_LOADER.contains(&dependency.name.as_str()));
-            wrong.extend(extra.map(|dependency| format!("{LOADER} sees {}", dependency.name)));
-            continue;
-        }
-        if package.name == VIEWER {
-            let extra = ours.filter(|dependency| dependency.name != LOADER);
-            wrong.extend(extra.map(|dependency| format!("{VIEWER} sees {}", dependency.name)));
+        let floor = |name: &str| LOADER.iter().position(|floor| floor.contains(&name));
+        let own_floor = match package.name == VIEWER {
+            true => Some(LOADER.len()),
+            false => floor(&package.name),
+        };
+        if let Some(own_floor) = own_floor {
+            let may = |name: &str| match floor(name) {
+                Some(other) => other < own_floor,
+                None => package.name != VIEWER && BELOW_LOADER.contains(&name),
+            };
+            let extra = ours.filter(|dependency| !may(&dependency.name));
+            wrong.extend(
+                extra.map(|dependency| format!("{} sees {}", package.name, dependency.name)),
+            );
             continue;
         }
         let Some(own) = layer(&package.name) else {

@@ -2,8 +2,8 @@
 
 use super::wire::{ANSWER_MAX, Frame, Kind, Record};
 use super::{NAME, is_own_user, peer};
-use crate::launch::Refusal;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
+use pip_ground::Refusal;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;

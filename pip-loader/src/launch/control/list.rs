@@ -2,7 +2,7 @@
 
 use super::client::{self, Described};
 use super::wire::Record;
-use crate::launch::Refusal;
+use pip_ground::Refusal;
 use std::fmt::Write;
 
 /// The table.

@@ -5,7 +5,7 @@ use super::sample::{NodeSample, RankRow, Stage};
 use super::wire::{Kind, Record};
 use super::{client, list};
 use crate::launch::ask::{Sort, Wanted};
-use crate::launch::{Refusal, print};
+use pip_ground::{Refusal, print};
 use std::fmt::Write as _;
 use std::time::Instant;
 

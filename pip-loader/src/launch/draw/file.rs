@@ -1,6 +1,6 @@
 //! Reads a timeline that a job has written.
 
-use crate::launch::caption::Caption;
+use pip_ground::caption::Caption;
 use serde::Deserialize;
 use std::collections::HashMap;
 

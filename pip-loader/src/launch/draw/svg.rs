@@ -3,7 +3,7 @@
 use super::file::{Timeline, Track};
 use super::states::{State, at_pixels, runs};
 use super::zoom::busiest;
-use crate::launch::caption::Caption;
+use pip_ground::caption::Caption;
 use std::fmt::Write;
 
 /// Pixels from left to right in which time passes, and those beside it.

@@ -5,11 +5,11 @@ use super::super::guests::Came;
 use super::super::outcome;
 use super::super::signals::Blocked;
 use super::super::spawn::Spawner;
-use super::super::{REFUSED, say};
 use super::Job;
 use super::end::End;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use pip_ground::{REFUSED, say};
 
 impl Job<'_> {
     /// Keeps programs that offer themselves until all ranks have come. Nobody waits any more when one has gone on.

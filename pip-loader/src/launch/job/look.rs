@@ -3,10 +3,10 @@
 use super::super::hang::proof::{self, Rests, Said};
 use super::super::hang::{self, Asked, RankState};
 use super::super::spawn::StartedRank;
-use super::super::{DEADLOCKED, REFUSED, say};
 use super::{Ending, GRACE, Job};
 use cohort_base::boot::Rest;
 use cohort_base::settings::Deadlock;
+use pip_ground::{DEADLOCKED, REFUSED, say};
 use std::time::Instant;
 
 impl Job<'_> {

@@ -7,12 +7,12 @@
 //! tries again ([`knock`]). It may be sent away while its last words are still on their way, so the door
 //! has the last word: one byte, [`ADMITTED`], without which nobody is inside.
 
-use super::super::say;
 use cohort_manager::random;
 use cohort_proof::{Handshake, Purpose, REPLY, Secret};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{Backlog, listen, setsockopt, sockopt};
+use pip_ground::say;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;

@@ -2,7 +2,7 @@
 //! the way out where the job would not do what was asked.
 
 use super::Words;
-use crate::launch::Refusal;
+use pip_ground::Refusal;
 
 /// Such options: names without dashes, and how many words follow them.
 struct Rows {

@@ -2,10 +2,10 @@
 
 use super::values::{self, Unit};
 use super::{Print, Reader, Words};
-use crate::launch::Refusal;
 use crate::launch::host_list;
 use cohort_base::settings::MEMORY_KINDS;
 use cohort_manager::wireup::Numbering;
+use pip_ground::Refusal;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 

@@ -1,10 +1,10 @@
 //! Reads the values of options.
 
 use super::{Bind, Place, Words};
-use crate::launch::Refusal;
 use crate::launch::topology::Level;
 use cohort_base::settings;
 use cohort_manager::wireup::RANKS_MAX;
+use pip_ground::Refusal;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;

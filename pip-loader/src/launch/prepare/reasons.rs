@@ -1,7 +1,8 @@
 //! Why ranks get an address space each.
 
 use super::PreparedProgram;
-use crate::launch::{allocator, python, sanitizer, voice};
+use crate::launch::{allocator, python, sanitizer};
+use pip_ground::voice;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 

@@ -1,10 +1,12 @@
 //! Arguments and environments of programs, as the kernel and their own start-up code take them.
 
-use crate::launch::environment::{Environment, entries};
+use crate::launch::environment::entries;
 use crate::launch::options::Section;
 use crate::launch::program::Program;
-use crate::launch::{Refusal, sanitizer};
+use crate::launch::sanitizer;
 use crate::task::stack::Strings;
+use pip_ground::Environment;
+use pip_ground::Refusal;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 

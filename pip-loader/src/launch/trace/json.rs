@@ -5,7 +5,7 @@
 //! node that writes the file, which `otherData` names.
 
 use super::timeline::{Fact, Piece, RankLine, Timeline, Track};
-use crate::launch::caption::Caption;
+use pip_ground::caption::Caption;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 

@@ -3,8 +3,8 @@
 use super::super::readers::{set, some};
 use super::super::values;
 use super::{Row, Scope, row};
-use crate::launch::Refusal;
 use crate::launch::ask::{Ask, Sort, Wanted};
+use pip_ground::Refusal;
 use std::ffi::OsStr;
 use std::time::Duration;
 
