@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pip_loader::elf::{exported_symbol, parse};
+use pip_load::elf::{exported_symbol, parse};
 
 fuzz_target!(|file: &[u8]| {
     let _ = parse(file);

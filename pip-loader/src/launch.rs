@@ -8,7 +8,6 @@ mod allocator;
 pub mod ask;
 mod backtrace;
 mod binding;
-mod boot;
 pub mod control;
 mod draw;
 mod environment;

@@ -1,16 +1,6 @@
 //! The loader: N programs, one address space.
 //!
-//! | module | stage | what it knows |
-//! |---|---|---|
-//! | [`elf`] | read | bytes in, [`elf::LoadPlan`] out; no system call |
-//! | [`image`] | map | a plan becomes a mapping, once per rank |
-//! | [`task`] | start | stack, auxiliary vector, `clone(CLONE_VM)`, crash records |
-//! | [`launch`] | run | options, refusals, placement, the job's end: the body of `pip-exec` |
-//!
-//! Each uses only those above it. None knows MPI; rank and node image meet the loader
-//! in [`cohort_base::boot`] alone. The protocol is in `docs/loading.md`.
+//! [`launch`] is the body of `pip-exec`: options, refusals, placement, the job's end. What it stands on are
+//! crates of their own: `pip-ground` (refusals, what it says) and `pip-load` (reads, maps, starts).
 
-pub mod elf;
-pub mod image;
 pub mod launch;
-pub mod task;

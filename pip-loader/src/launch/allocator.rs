@@ -1,12 +1,12 @@
 //! Whose `malloc` ranks have (`COHORT_MALLOC`).
 
-use super::boot;
 use super::environment::put_first;
 use super::libraries::Dependencies;
 use cohort_base::boot::MALLOC_LIBRARY;
 use cohort_base::settings::{JEMALLOC, KEEP, MALLOC};
 use pip_ground::Environment;
 use pip_ground::{Refusal, voice};
+use pip_load::boot;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 

@@ -8,7 +8,6 @@
 pub mod python;
 
 use super::fault::read_words;
-use crate::task::crash::Registers;
 use addr2line::Loader;
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, LittleEndian, Register, RegisterRule, UnwindContext,
@@ -17,6 +16,7 @@ use gimli::{
 use goblin::elf::Elf;
 use goblin::elf::program_header::PT_LOAD;
 use memmap2::Mmap;
+use pip_load::task::crash::Registers;
 use python::Interpreter;
 use std::collections::HashMap;
 use std::fmt::Write;

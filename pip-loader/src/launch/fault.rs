@@ -1,15 +1,15 @@
 //! Whose memory an address is. Ranks share the root's address space, and their memory
 //! stays mapped after they died, so the root can look at what they left.
 
-use crate::image::Image;
-use crate::task::crash::Crash;
-use crate::task::stack::StackArea;
 use cohort_base::boot::{MALLOC_LIBRARY, Touched};
 use goblin::container::{Container, Ctx, Endian};
 use goblin::elf::header::header64::SIZEOF_EHDR;
 use goblin::elf::program_header::PT_LOAD;
 use goblin::elf::program_header::program_header64::SIZEOF_PHDR;
 use goblin::elf::{Elf, ProgramHeader};
+use pip_load::image::Image;
+use pip_load::task::crash::Crash;
+use pip_load::task::stack::StackArea;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::IoSliceMut;

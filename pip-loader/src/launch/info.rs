@@ -1,10 +1,11 @@
 //! `--info`, and the parts of it that `COHORT_DEBUG` shows when a job starts.
 
 use super::options::Options;
-use super::{boot, libraries, limits, picture, text};
+use super::{libraries, limits, picture, text};
 use cohort_base::boot::NODE_IMAGE;
 use cohort_base::settings::{DEBUG, Settings, TABLE, debug_parts};
 use pip_ground::Refusal;
+use pip_load::boot;
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fmt::Write;

@@ -5,10 +5,10 @@
 //! linker itself decides what is loaded.
 
 use super::limits;
-use crate::elf::{self, LoadPlan};
-use crate::image;
 use cohort_base::libraries::{COMPANIONS, OTHERS};
 use pip_ground::Environment;
+use pip_load::elf::{self, LoadPlan};
+use pip_load::image;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;

@@ -8,11 +8,11 @@
 use super::environment::{PREFIXED, is_ours, take_first};
 use super::options::Section;
 use super::{guardian, places, python, rmpi};
-use crate::task::crash::FAULTS;
-use crate::task::inherit::{Inherited, SCHEDULING_WORDS, THIS_PROCESS};
 use cohort_base::boot::DESCENDANT;
 use cohort_manager::door::{Executed, Visitor};
 use pip_ground::Environment;
+use pip_load::task::crash::FAULTS;
+use pip_load::task::inherit::{Inherited, SCHEDULING_WORDS, THIS_PROCESS};
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};

@@ -11,8 +11,7 @@ use super::outcome::Outcome;
 use super::program::{self, Program, Search};
 use super::topology::Topology;
 use super::trace;
-use super::{allocator, boot, libraries, limits, stats};
-use crate::image::{OpenError, Template};
+use super::{allocator, libraries, limits, stats};
 use cohort_base::boot::AUDIT_LIBRARY;
 use cohort_base::settings::{STATS, Settings, Stats};
 use cohort_manager::Place;
@@ -20,6 +19,8 @@ use cohort_manager::network::NetworkSettings;
 use cohort_manager::wireup::Numbering;
 use pip_ground::Environment;
 use pip_ground::Refusal;
+use pip_load::boot;
+use pip_load::image::{OpenError, Template};
 use std::collections::HashMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
@@ -29,7 +30,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use crate::task::stack::Strings;
+use pip_load::task::stack::Strings;
 use reasons::Reasons;
 use words::{executed_strings, strings, wrapper_strings};
 

@@ -1,9 +1,9 @@
 //! From the name of a program to the file that a rank's dynamic linker loads.
 
 use super::python;
-use crate::elf::{self, LoadPlan};
-use crate::image;
 use pip_ground::Refusal;
+use pip_load::elf::{self, LoadPlan};
+use pip_load::image;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;

@@ -1,8 +1,8 @@
 //! Pythons that cannot be mapped twice, and those that hide behind a script.
 
-use crate::elf::{self, LoadPlan};
-use crate::image;
 use pip_ground::Refusal;
+use pip_load::elf::{self, LoadPlan};
+use pip_load::image;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;

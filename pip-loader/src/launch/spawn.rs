@@ -1,7 +1,6 @@
 //! Starts the ranks of a prepared job.
 
 use super::binding::{self, Binding};
-use super::boot::{Node, RankFacts};
 use super::fault::RankMemory;
 use super::limits;
 use super::membership::Membership;
@@ -10,13 +9,8 @@ use super::places::{self, PlaceOfRank};
 use super::prepare::{Prepared, PreparedProgram};
 use super::report::{Started, report};
 use super::streams::{self, Opened, Streams};
+use super::topology::Topology;
 use super::trace::{Recorder, Target};
-use crate::task::crash::{self, CrashRecord, HANDLER_STACK};
-use crate::task::debug::{self, DebugRank};
-use crate::task::exec::ExecArguments;
-use crate::task::stack::{self, Extra, InheritedAuxiliary, StackArea};
-use crate::task::start::{self, Program, StartPlan};
-use crate::{image, task};
 use cohort_base::boot::AT_COHORT;
 use cohort_manager::door::Door;
 use cohort_manager::server::Server;
@@ -26,6 +20,13 @@ use nix::sys::signal::SigSet;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use pip_ground::Refusal;
+use pip_load::boot::{Node, RankFacts, Surroundings};
+use pip_load::task::crash::{self, CrashRecord, HANDLER_STACK};
+use pip_load::task::debug::{self, DebugRank};
+use pip_load::task::exec::ExecArguments;
+use pip_load::task::stack::{self, Extra, InheritedAuxiliary, StackArea};
+use pip_load::task::start::{self, Program, StartPlan};
+use pip_load::{image, task};
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -142,14 +143,11 @@ impl Spawner {
         let door = open_door(job, membership)?;
         let (server, connections) = serve_isolated(job, &facts, world.homes.len())?;
         let trace = begin_trace(job, count)?;
-        let node = Node::open(
-            shared.as_deref(),
-            &facts,
-            std::mem::take(&mut job.environment),
-            &job.topology,
-            membership,
-            trace.as_ref().map_or(ptr::null(), Recorder::rings),
-        )?;
+        let environment = std::mem::take(&mut job.environment);
+        let around = surroundings(&job.topology, membership);
+        let rings = trace.as_ref().map_or(ptr::null(), Recorder::rings);
+        // SAFETY: what the membership and the recorder point to is never freed.
+        let node = unsafe { Node::open(shared.as_deref(), &facts, environment, around, rings) }?;
         let (streams, former) = Streams::new(job, count, world.place.index, &kept)?;
         limits.extend(former.map(|limit| limit_entry(libc::RLIMIT_NOFILE, limit)));
         tell(job, &numbers, bindings.as_deref(), world);
@@ -417,6 +415,21 @@ fn serve_isolated(
 
 fn refuse(what: &str, error: &io::Error) -> Refusal {
     Refusal::new(format!("{what}: {error}"))
+}
+
+/// What the node image is told of this machine and of the job.
+fn surroundings(topology: &Topology, membership: &Membership) -> Surroundings {
+    let world = membership.world();
+    let (homes, network) = membership.records();
+    Surroundings {
+        places: topology.cpus.iter().map(|cpu| cpu.place).collect(),
+        cpus: world.cpus(topology.capacity),
+        node: world.place.index,
+        nodes: world.place.count,
+        world_ranks: world.homes.len() as u32,
+        homes,
+        network,
+    }
 }
 
 /// What the ranks are told of themselves; their programs' numbers begin with `first`.

@@ -7,11 +7,11 @@ mod page;
 mod text;
 mod units;
 
-use super::boot::Node;
 use cohort_base::settings::{ReportForm, STATS, report};
 use data::Job;
 use pip_ground::caption::Caption;
 use pip_ground::{Refusal, say};
+use pip_load::boot::Node;
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};

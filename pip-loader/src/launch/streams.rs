@@ -17,7 +17,7 @@ use std::path::Path;
 const OWN_FILES: u64 = 64;
 
 /// Descriptors from this one on are the root's ends of its pipes, in a job of so many ranks that it matters: a rank
-/// does not copy them ([`StartPlan::above`](crate::task::start::StartPlan::above)).
+/// does not copy them ([`StartPlan::above`](pip_load::task::start::StartPlan::above)).
 const OWN_ENDS: u32 = 512;
 
 /// What ranks read that get no input.

@@ -2,11 +2,11 @@
 
 use super::super::backtrace::{self, Code, Place};
 use super::state::RankState;
-use crate::task::crash::Registers;
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
+use pip_load::task::crash::Registers;
 use std::time::{Duration, Instant};
 
 /// DWARF's numbers of the stack pointer and of the instruction.

@@ -1,8 +1,8 @@
 //! What is known of a rank.
 
-use super::super::boot::Node;
 use cohort_base::boot::Lifecycle;
 use cohort_base::picture::{Fact, Told};
+use pip_load::boot::Node;
 use std::time::Duration;
 
 /// One thread's wait.

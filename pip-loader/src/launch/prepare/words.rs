@@ -4,9 +4,9 @@ use crate::launch::environment::entries;
 use crate::launch::options::Section;
 use crate::launch::program::Program;
 use crate::launch::sanitizer;
-use crate::task::stack::Strings;
 use pip_ground::Environment;
 use pip_ground::Refusal;
+use pip_load::task::stack::Strings;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 

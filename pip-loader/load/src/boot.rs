@@ -1,11 +1,9 @@
 //! The boot records and the node image.
 
-use super::membership::Membership;
-use super::topology::Topology;
 use crate::image;
 use cohort_base::boot::{
-    AUDIT_LIBRARY, Hook, MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen, RankBoot, Rest,
-    VERSION,
+    AUDIT_LIBRARY, CpuLocation, Hook, MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen,
+    RankBoot, RankLocation, Rest, VERSION,
 };
 use cohort_base::claims::Claims;
 use cohort_base::live::RankSample;
@@ -65,6 +63,25 @@ pub struct RankFacts {
     pub cpu: i32,
     /// Its program is linked to an MPI library.
     pub is_linked: bool,
+}
+
+/// What a node image learns of its machine and of the job.
+#[derive(Debug)]
+pub struct Surroundings {
+    /// Where its usable CPUs are.
+    pub places: Vec<CpuLocation>,
+    /// How many CPUs this node has for itself.
+    pub cpus: u32,
+    /// The number of this node.
+    pub node: u32,
+    /// How many nodes the job has.
+    pub nodes: u32,
+    /// How many ranks the job has.
+    pub world_ranks: u32,
+    /// Where all ranks live, as in [`NodeBoot`]: never freed, or NULL for a job of one node.
+    pub homes: *const RankLocation,
+    /// The network, as in [`NodeBoot`]: never freed, or NULL for a job of one node.
+    pub network: *const c_void,
 }
 
 /// The record of a rank, the `rank`-th of its node, as it is before the node image is opened.
@@ -147,12 +164,14 @@ impl Node {
     ///
     /// # Errors
     /// The image cannot be loaded or refuses the records.
-    pub fn open(
+    ///
+    /// # Safety
+    /// What `trace` and the pointers of `around` lead to is as [`NodeBoot`] wants it, and is never freed.
+    pub unsafe fn open(
         folder: Option<&Path>,
         facts: &[RankFacts],
         environment: Vec<CString>,
-        topology: &Topology,
-        membership: &Membership,
+        around: Surroundings,
         trace: *const Ring,
     ) -> Result<Self, Refusal> {
         let count = facts.len() as u32;
@@ -168,25 +187,22 @@ impl Node {
             node: ptr::null_mut(),
         };
         if let Some(folder) = folder {
-            let places: Vec<_> = topology.cpus.iter().map(|cpu| cpu.place).collect();
-            let places: &'static [_] = places.leak();
-            let world = membership.world();
-            let (homes, network) = membership.records();
+            let places: &'static [_] = around.places.leak();
             let boot = Box::leak(Box::new(NodeBoot {
                 magic: MAGIC,
                 version: VERSION,
                 node_ranks: count,
-                world_ranks: world.homes.len() as u32,
-                cpus: world.cpus(topology.capacity),
+                world_ranks: around.world_ranks,
+                cpus: around.cpus,
                 environment: list_of(environment),
                 ranks: records,
                 places: places.as_ptr(),
                 places_len: places.len() as u32,
                 report_fd: libc::STDERR_FILENO,
-                node: world.place.index,
-                nodes: world.place.count,
-                homes,
-                network,
+                node: around.node,
+                nodes: around.nodes,
+                homes: around.homes,
+                network: around.network,
                 trace,
             }));
             this.open_image(&folder.join(NODE_IMAGE), boot)?;

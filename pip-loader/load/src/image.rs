@@ -169,7 +169,7 @@ fn protection(segment: &Segment) -> i32 {
 
 /// Private anonymous memory where the kernel finds room. `flags` may add to
 /// `MAP_PRIVATE | MAP_ANONYMOUS`.
-pub(crate) fn reserve(len: usize, protection: i32, flags: i32) -> io::Result<*mut u8> {
+pub fn reserve(len: usize, protection: i32, flags: i32) -> io::Result<*mut u8> {
     let flags = flags & !(libc::MAP_FIXED | libc::MAP_FIXED_NOREPLACE);
     let flags = flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
     // SAFETY: without MAP_FIXED a mapping replaces no memory.
