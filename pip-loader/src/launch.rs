@@ -25,7 +25,6 @@ mod libraries;
 mod limits;
 mod membership;
 mod memory;
-mod monitor;
 mod options;
 mod outcome;
 mod output;
@@ -52,6 +51,7 @@ pub use options::{Options, Request, Section};
 
 use cohort_manager::watch::{Limit, START_TIMEOUT};
 use pip_ground::{Refusal, refuse, say, show, voice};
+use pip_monitor::Finish;
 use std::ffi::{OsStr, OsString};
 
 /// Runs `pip-exec` with these arguments (without the program's own name) and returns
@@ -132,7 +132,7 @@ fn run_node(options: &Options) -> Result<i32, Refusal> {
     }
     let finish = match prepared.and_then(|job| job::Job::start(job, signals, &mut membership)) {
         Ok(job) => job.wait(),
-        Err(refusal) => monitor::Finish {
+        Err(refusal) => Finish {
             status: refuse(&refusal),
             is_cut: true,
             cause: None,

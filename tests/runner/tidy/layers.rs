@@ -62,7 +62,11 @@ const FOLDERS: [&[&str]; 6] = [
 
 /// The loader's crates from the bottom up. They lie beside the layers: they see boot records, settings and process
 /// managers, and those of the lines above their own.
-const LOADER: [&[&str]; 3] = [&["pip-ground"], &["pip-load"], &["pip-loader"]];
+const LOADER: [&[&str]; 3] = [
+    &["pip-ground"],
+    &["pip-load", "pip-monitor"],
+    &["pip-loader"],
+];
 
 /// What the loader executes to show a job on the screen. It sees the loader's crates alone.
 const VIEWER: &str = "cohort-top";

@@ -1,8 +1,8 @@
 //! The end of a job's timeline, and what is said of the job in its reports.
 
 use super::Job;
-use crate::launch::monitor::Finish;
 use pip_ground::caption::Caption;
+use pip_monitor::Finish;
 use std::time::UNIX_EPOCH;
 
 impl Job<'_> {

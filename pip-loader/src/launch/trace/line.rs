@@ -9,7 +9,6 @@
 //!
 //! The first node answers by a thread for each connection, which sleeps meanwhile, and exists only with `COHORT_TRACE`.
 
-use crate::launch::monitor::{decode, door, encode, interfaces};
 use cohort_base::clock::ticks;
 use cohort_base::settings::TRACE;
 use cohort_manager::wireup::World;
@@ -17,6 +16,7 @@ use cohort_proof::Purpose;
 use door::{Door, knock};
 use interfaces::Interfaces;
 use pip_ground::say;
+use pip_monitor::{decode, door, encode, interfaces};
 use std::collections::HashSet;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
