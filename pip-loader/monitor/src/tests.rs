@@ -449,7 +449,7 @@ fn a_lack_of_descriptors_is_survived() {
     }
     // The limit is that of a whole process.
     let own = std::env::current_exe().expect("known");
-    let name = "launch::monitor::tests::a_lack_of_descriptors_is_survived";
+    let name = "tests::a_lack_of_descriptors_is_survived";
     let mut child = std::process::Command::new(own);
     let ended = child.args(["--exact", name]).env(CHILD, "1").output();
     let ended = ended.expect("started");
