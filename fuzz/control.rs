@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pip_loader::launch::control::wire::{Frame, REQUEST_MAX, Record};
+use pip_insight::control::wire::{Frame, REQUEST_MAX, Record};
 
 fuzz_target!(|bytes: &[u8]| {
     let mut received = bytes.to_vec();

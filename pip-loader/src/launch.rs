@@ -5,16 +5,10 @@
 
 mod adopt;
 mod allocator;
-pub mod ask;
-mod backtrace;
 mod binding;
-pub mod control;
-mod draw;
 mod environment;
-mod fault;
 mod guardian;
 mod guests;
-mod hang;
 mod host_list;
 mod hosts;
 mod info;
@@ -24,7 +18,6 @@ mod job;
 mod libraries;
 mod limits;
 mod membership;
-mod memory;
 mod options;
 mod outcome;
 mod output;
@@ -39,11 +32,9 @@ mod rmpi;
 mod sanitizer;
 mod signals;
 mod spawn;
-mod stats;
 mod streams;
 mod text;
 mod topology;
-mod trace;
 
 pub use itself::become_program;
 pub use limits::check_own_stack;
@@ -51,6 +42,7 @@ pub use options::{Options, Request, Section};
 
 use cohort_manager::watch::{Limit, START_TIMEOUT};
 use pip_ground::{Refusal, refuse, say, show, voice};
+use pip_insight::{control, draw};
 use pip_monitor::Finish;
 use std::ffi::{OsStr, OsString};
 

@@ -1,7 +1,6 @@
 //! This node's part in a job: the process manager that started it, the other nodes, and
 //! the network that joins them.
 
-use super::trace::line::{Hub, Line, Reporter};
 use cohort_base::boot::{DESCENDANT, RankLocation};
 use cohort_manager::network::{Network, NetworkSettings};
 use cohort_manager::server::Server;
@@ -11,6 +10,7 @@ use cohort_manager::{Failure, Manager, Place};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use pip_ground::{Refusal, say};
+use pip_insight::trace::line::{Hub, Line, Reporter};
 use pip_monitor::{Cause, Finish, Monitor, NodeEvent};
 use std::ffi::c_void;
 use std::os::fd::BorrowedFd;

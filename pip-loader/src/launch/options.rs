@@ -11,13 +11,13 @@ mod table;
 mod tests;
 mod values;
 
-use super::ask::{Ask, Wanted};
 use super::host_list::{self, Host, Launcher, Named};
 use super::topology::Level;
 use cohort_base::settings::{TABLE, nearest};
 use cohort_manager::Place;
 use cohort_manager::wireup::Numbering;
 use pip_ground::Refusal;
+use pip_insight::ask::{Ask, Wanted};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,7 +1,6 @@
 //! Starts the ranks of a prepared job.
 
 use super::binding::{self, Binding};
-use super::fault::RankMemory;
 use super::limits;
 use super::membership::Membership;
 use super::outcome::Adoption;
@@ -10,7 +9,6 @@ use super::prepare::{Prepared, PreparedProgram};
 use super::report::{Started, report};
 use super::streams::{self, Opened, Streams};
 use super::topology::Topology;
-use super::trace::{Recorder, Target};
 use cohort_base::boot::AT_COHORT;
 use cohort_manager::door::Door;
 use cohort_manager::server::Server;
@@ -20,6 +18,8 @@ use nix::sys::signal::SigSet;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use pip_ground::Refusal;
+use pip_insight::fault::RankMemory;
+use pip_insight::trace::{Recorder, Target};
 use pip_load::boot::{Node, RankFacts, Surroundings};
 use pip_load::task::crash::{self, CrashRecord, HANDLER_STACK};
 use pip_load::task::debug::{self, DebugRank};

@@ -1,7 +1,7 @@
 //! What the user has chosen to see, and what the keys do.
 
-use pip_loader::launch::ask::Sort;
-use pip_loader::launch::control::top::{Row, View};
+use pip_insight::ask::Sort;
+use pip_insight::control::top::{Row, View};
 use ratatui::termion::event::Key;
 
 /// Longest filter.

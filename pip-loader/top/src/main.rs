@@ -7,8 +7,8 @@ mod screen;
 
 use app::{App, Reaction};
 use pip_ground::Refusal;
-use pip_loader::launch::ask::{Sort, Wanted};
-use pip_loader::launch::control::top::Watched;
+use pip_insight::ask::{Sort, Wanted};
+use pip_insight::control::top::Watched;
 use ratatui::Terminal;
 use ratatui::backend::TermionBackend;
 use ratatui::termion::raw::IntoRawMode;

@@ -1,7 +1,7 @@
 //! How the screen looks.
 
 use crate::app::App;
-use pip_loader::launch::control::top::{self, Row};
+use pip_insight::control::top::{self, Row};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -95,8 +95,8 @@ fn keys(app: &App) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pip_loader::launch::ask::Sort;
-    use pip_loader::launch::control::top::View;
+    use pip_insight::ask::Sort;
+    use pip_insight::control::top::View;
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
     use ratatui::termion::event::Key;

@@ -62,9 +62,10 @@ const FOLDERS: [&[&str]; 6] = [
 
 /// The loader's crates from the bottom up. They lie beside the layers: they see boot records, settings and process
 /// managers, and those of the lines above their own.
-const LOADER: [&[&str]; 3] = [
+const LOADER: [&[&str]; 4] = [
     &["pip-ground"],
     &["pip-load", "pip-monitor"],
+    &["pip-insight"],
     &["pip-loader"],
 ];
 

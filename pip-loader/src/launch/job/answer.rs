@@ -1,9 +1,9 @@
 //! What the job tells those who ask at its control socket.
 
-use super::super::control::sample::Stage;
-use super::super::control::wire::{Kind, Record};
 use super::Job;
 use nix::sys::resource::{UsageWho, getrusage};
+use pip_insight::control::sample::Stage;
+use pip_insight::control::wire::{Kind, Record};
 use std::fmt::Write;
 use std::time::UNIX_EPOCH;
 

@@ -1,12 +1,12 @@
 //! What the ranks of a running job do.
 
-use super::super::hang::proof::{self, Rests, Said};
-use super::super::hang::{self, Asked, RankState};
 use super::super::spawn::StartedRank;
 use super::{Ending, GRACE, Job};
 use cohort_base::boot::Rest;
 use cohort_base::settings::Deadlock;
 use pip_ground::{DEADLOCKED, REFUSED, say};
+use pip_insight::hang::proof::{self, Rests, Said};
+use pip_insight::hang::{self, Asked, RankState};
 use std::time::Instant;
 
 impl Job<'_> {

@@ -3,11 +3,11 @@
 //! How much of its time a rank spends in MPI follows from many looks: each tells whether it sleeps in MPI, or whether
 //! a task holds its claim. A rank that nobody watches is not looked at.
 
-use super::super::control::sample::{NodeSample, RankRow, Stage};
 use super::Job;
 use super::answer::Process;
 use cohort_base::boot::Lifecycle;
 use cohort_base::live::{ASLEEP, CLAIMED};
+use pip_insight::control::sample::{NodeSample, RankRow, Stage};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 

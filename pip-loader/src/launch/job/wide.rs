@@ -7,14 +7,14 @@
 //! ([`What::Ending`]), and the one with the lowest number shows the picture; who has been asked by another one shows
 //! none. The others end their ranks when they hear that it has been shown, or when the time for that is over.
 
-use super::super::control::sample::NodeSample;
-use super::super::control::wire::Kind;
-use super::super::hang::proof::Said;
-use super::super::hang::{self, RankState, carry};
 use super::{GRACE, Job};
 use cohort_base::settings::GRACE_DEFAULT;
 use nix::sys::signal::Signal;
 use pip_ground::voice;
+use pip_insight::control::sample::NodeSample;
+use pip_insight::control::wire::Kind;
+use pip_insight::hang::proof::Said;
+use pip_insight::hang::{self, RankState, carry};
 use pip_monitor::inquiry::{Id, Parts, What};
 use std::collections::BTreeSet;
 use std::fmt::Write;

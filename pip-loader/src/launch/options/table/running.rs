@@ -3,8 +3,8 @@
 use super::super::readers::{set, some};
 use super::super::values;
 use super::{Row, Scope, row};
-use crate::launch::ask::{Ask, Sort, Wanted};
 use pip_ground::Refusal;
+use pip_insight::ask::{Ask, Sort, Wanted};
 use std::ffi::OsStr;
 use std::time::Duration;
 

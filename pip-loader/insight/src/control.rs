@@ -15,7 +15,7 @@ pub mod sample;
 pub mod top;
 pub mod wire;
 
-use crate::launch::ask::{Ask, Wanted};
+use crate::ask::{Ask, Wanted};
 use nix::poll::{PollFd, PollFlags};
 use nix::sys::socket::{getsockopt, sockopt};
 use nix::unistd::Uid;
@@ -256,7 +256,7 @@ impl Client {
 }
 
 /// Asks the jobs of this user that run, and shows what they say; the status to exit with.
-pub(super) fn run(ask: Ask) -> i32 {
+pub fn run(ask: Ask) -> i32 {
     match ask {
         Ask::Jobs => show(list::page()),
         Ask::Inspect(pid) => show(client::ask(Some(pid), Kind::Picture)),

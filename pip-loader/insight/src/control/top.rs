@@ -4,7 +4,7 @@ use super::client::Job;
 use super::sample::{NodeSample, RankRow, Stage};
 use super::wire::{Kind, Record};
 use super::{client, list};
-use crate::launch::ask::{Sort, Wanted};
+use crate::ask::{Sort, Wanted};
 use pip_ground::{Refusal, print};
 use std::fmt::Write as _;
 use std::time::Instant;

@@ -339,7 +339,7 @@ fn ask(stream: &mut TcpStream) -> io::Result<Point> {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use super::*;
     use std::net::TcpListener;
 
