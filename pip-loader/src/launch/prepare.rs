@@ -16,12 +16,11 @@ use cohort_base::settings::{STATS, Settings, Stats};
 use cohort_manager::Place;
 use cohort_manager::network::NetworkSettings;
 use cohort_manager::wireup::Numbering;
-use pip_ground::Environment;
-use pip_ground::Refusal;
-use pip_insight::stats;
-use pip_insight::trace;
+use pip_ground::{Environment, Refusal};
+use pip_insight::{stats, trace};
 use pip_load::boot;
 use pip_load::image::{OpenError, Template};
+use pip_load::task::stack::Strings;
 use std::collections::HashMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
@@ -31,7 +30,6 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
-use pip_load::task::stack::Strings;
 use reasons::Reasons;
 use words::{executed_strings, strings, wrapper_strings};
 

@@ -3,8 +3,7 @@
 //! They keep their notes at fixed addresses, those of all memory, so an address space has room for one of them.
 
 use super::environment::put_first;
-use pip_ground::Environment;
-use pip_ground::voice;
+use pip_ground::{Environment, voice};
 use std::ffi::OsStr;
 use std::path::Path;
 
