@@ -36,7 +36,8 @@ impl Data {
     /// The data that was checked by [`Data::elements`].
     #[inline(always)]
     pub fn of(base: Base, (count, datatype): (u64, TypeRef)) -> Self {
-        Self(OwnedBuffer::new(base.as_ptr().cast(), count, datatype))
+        // SAFETY: the buffer of a call, of which MPI promises what a buffer needs ([`Base::new`]).
+        Self(unsafe { OwnedBuffer::new(base.as_ptr().cast(), count, datatype) })
     }
 
     /// Both at once.
@@ -55,7 +56,7 @@ impl Data {
     /// `MPI_ERR_TYPE`.
     pub fn unused<A: Abi>(call: &Call<'_, A>, datatype: A::Datatype) -> Outcome<Self> {
         let datatype = call.committed(datatype)?;
-        Ok(Self(OwnedBuffer::new(core::ptr::null_mut(), 0, datatype)))
+        Ok(Self(OwnedBuffer::empty(datatype)))
     }
 
     /// As the engine takes it.
@@ -75,7 +76,7 @@ impl Data {
     #[inline]
     #[must_use]
     pub fn datatype(&self) -> &TypeRef {
-        &self.0.datatype
+        &self.0.datatype()
     }
 
     /// Bytes of data.
@@ -89,6 +90,7 @@ impl Data {
     #[inline]
     #[must_use]
     pub fn blocks(&self) -> Blocks<'_> {
-        Blocks::Equal(self.buffer())
+        // SAFETY: the buffer of a collective call, which by MPI's promise has such a block for each member.
+        unsafe { Blocks::equal(self.buffer()) }
     }
 }

@@ -76,7 +76,7 @@ impl Packed {
 
 /// Bytes that some data packs to.
 fn bytes_of(data: &Data) -> Outcome<i64> {
-    size_of(data.datatype(), data.buffer().count as i64)
+    size_of(data.datatype(), data.buffer().count() as i64)
 }
 
 /// Bytes that `elements` elements pack to.

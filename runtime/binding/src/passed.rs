@@ -429,7 +429,8 @@ impl TextOut<'_> {
 }
 
 /// Where the program's data begins, or a sentinel of the ABI. MPI's promise is that there is as much data as the
-/// other arguments say, and that it stays until the operation is complete.
+/// other arguments say, and that the operation may use it until it is complete, as
+/// [`datatype::Buffer::new`](cohort_engine::datatype::Buffer::new) says.
 #[derive(Clone, Copy, Debug)]
 pub struct Base(*mut c_void);
 

@@ -194,9 +194,7 @@ fn receive<A: Abi, C: Count>(
         .remove(claim, index)
         .ok_or(neutral::ERR_REQUEST)?;
     message.set(null);
-    // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request is
-    // complete; the message was in the table, so nobody has received it.
-    let started = unsafe { cohort_engine::imrecv(claim, matched, data.buffer()) };
+    let started = cohort_engine::imrecv(claim, matched, data.buffer());
     started.map_err(engine_error)
 }
 

@@ -5,23 +5,17 @@ use cohort_datatype::{Buffer, Type, copy, unpack};
 use core::ops::Range;
 
 /// Copies all of `source` into `destination`.
-///
-/// # Safety
-/// Both describe live buffers of the caller's collective call.
-pub(crate) unsafe fn copy_whole(
-    destination: Buffer<'_>,
-    source: Buffer<'_>,
-) -> Result<(), EngineError> {
+pub(crate) fn copy_whole(destination: Buffer<'_>, source: Buffer<'_>) -> Result<(), EngineError> {
     let bytes = source.bytes();
     let is_word = bytes == 8
         && destination.bytes() == 8
-        && source.datatype.is_dense()
-        && destination.datatype.is_dense();
-    // SAFETY: the caller's conditions: elements of a dense type begin at their address, and have no gaps.
+        && source.datatype().is_dense()
+        && destination.datatype().is_dense();
+    // SAFETY: elements of a dense type begin at their address, and have no gaps.
     unsafe {
         if is_word {
-            let word = source.base.cast::<u64>().read_unaligned();
-            destination.base.cast::<u64>().write_unaligned(word);
+            let word = source.base().cast::<u64>().read_unaligned();
+            destination.base().cast::<u64>().write_unaligned(word);
             return Ok(());
         }
         copy_piece(destination, source, 0..bytes);
@@ -30,29 +24,20 @@ pub(crate) unsafe fn copy_whole(
 }
 
 /// Copies these bytes of `source`, as far as there is room for them. Returns how many that were.
-///
-/// # Safety
-/// Of [`copy_whole`].
-pub(crate) unsafe fn copy_piece(
-    destination: Buffer<'_>,
-    source: Buffer<'_>,
-    range: Range<u64>,
-) -> u64 {
+pub(crate) fn copy_piece(destination: Buffer<'_>, source: Buffer<'_>, range: Range<u64>) -> u64 {
     // Types may be relative to MPI_BOTTOM, so equal addresses alone say nothing.
-    let same =
-        source.base == destination.base && core::ptr::eq(source.datatype, destination.datatype);
+    let same = source.base() == destination.base()
+        && core::ptr::eq(source.datatype(), destination.datatype());
     if same {
         return 0;
     }
-    // SAFETY: the caller's conditions. MPI forbids buffers that overlap, except a block that
-    // is its own source, which needs no copy.
-    unsafe { copy(destination, source, range.start, range.end) }
+    copy(destination, source, range.start, range.end)
 }
 
 /// Unpacks the inline entry that `from` posted, from byte `offset` on.
 ///
 /// # Safety
-/// `data` holds `offset + bytes` bytes, and `destination` is a live buffer.
+/// `data` holds `offset + bytes` bytes.
 pub(crate) unsafe fn unpack_inline(
     destination: Buffer<'_>,
     data: *const u8,

@@ -55,31 +55,24 @@ pub struct Channel<'a> {
 impl Channel<'_> {
     /// Sends and receives all of these, and waits until that is done.
     ///
-    /// # Safety
-    /// The buffers are live and hold or take their elements.
-    ///
     /// # Errors
     /// [`EngineError::Truncated`] when a message is longer than its room, after everything else
     /// was done; [`EngineError::OutOfMemory`], when some messages may be missing.
-    pub unsafe fn exchange<'d>(
+    pub fn exchange<'d>(
         &self,
         outgoing: impl IntoIterator<Item = Outgoing<'d>>,
         incoming: impl IntoIterator<Item = Incoming<'d>>,
     ) -> Result<(), EngineError> {
         let mut requests = Vec::new();
-        // SAFETY: the caller's promise.
-        let started = unsafe { self.start(outgoing, incoming, &mut requests) };
+        let started = self.start(outgoing, incoming, &mut requests);
         started.and(finish(self.owner, requests))
     }
 
     /// Starts all of these, receives first, and adds their requests to `requests`.
     ///
-    /// # Safety
-    /// As [`Channel::exchange`], until the requests are complete.
-    ///
     /// # Errors
     /// [`EngineError::OutOfMemory`]; what was started before goes on.
-    pub unsafe fn start<'d>(
+    pub fn start<'d>(
         &self,
         outgoing: impl IntoIterator<Item = Outgoing<'d>>,
         incoming: impl IntoIterator<Item = Incoming<'d>>,
@@ -99,8 +92,7 @@ impl Channel<'_> {
                 comm_rank: message.member as i32,
             };
             let tag = Tag::Is(message.tag);
-            // SAFETY: the caller's promise.
-            keep(unsafe { irecv(claim, message.data, from, self.context, tag)? })?;
+            keep(irecv(claim, message.data, from, self.context, tag)?)?;
         }
         for message in outgoing {
             let claim = &mut self.owner.rank().enter();
@@ -110,8 +102,7 @@ impl Channel<'_> {
                 tag: message.tag,
             };
             let (to, mode) = (message.to, SendMode::Standard);
-            // SAFETY: the caller's promise.
-            keep(unsafe { isend(claim, message.data, to, envelope, mode)? })?;
+            keep(isend(claim, message.data, to, envelope, mode)?)?;
         }
         Ok(())
     }

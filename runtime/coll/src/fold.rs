@@ -78,8 +78,13 @@ impl<'a> Folder<'a> {
         unsafe { op.call(left, right, count, self.datatype) };
     }
 
-    pub(crate) fn buffer(&self, base: *const u8, count: u64) -> Buffer<'a> {
-        Buffer::new(base.cast_mut(), count, self.datatype)
+    /// So many elements.
+    ///
+    /// # Safety
+    /// As for [`Buffer::new`].
+    pub(crate) unsafe fn buffer(&self, base: *const u8, count: u64) -> Buffer<'a> {
+        // SAFETY: the caller's memory.
+        unsafe { Buffer::new(base.cast_mut(), count, self.datatype) }
     }
 
     /// Address of element `index`.
@@ -91,11 +96,11 @@ impl<'a> Folder<'a> {
     /// Copies `count` elements.
     ///
     /// # Safety
-    /// Both are live buffers that do not overlap.
+    /// Both have so many elements, and do not overlap.
     pub(crate) unsafe fn copy(&self, from: *const u8, to: *mut u8, count: u64) {
-        let (from, to) = (self.buffer(from, count), self.buffer(to, count));
         // SAFETY: the caller's conditions.
-        unsafe { copy(to, from, 0, u64::MAX) };
+        let (from, to) = unsafe { (self.buffer(from, count), self.buffer(to, count)) };
+        copy(to, from, 0, u64::MAX);
     }
 
     /// The loop of a predefined operation.
@@ -178,7 +183,7 @@ impl<'a> Folder<'a> {
 
     /// The bytes of `count` elements.
     pub(crate) fn bytes_of(&self, count: u64) -> u64 {
-        self.buffer(core::ptr::null(), count).bytes()
+        self.datatype.size() as u64 * count
     }
 }
 

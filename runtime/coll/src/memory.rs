@@ -72,12 +72,9 @@ pub(crate) struct Packed {
 impl Packed {
     /// The blocks for all members but `me`, whose block is empty here.
     ///
-    /// # Safety
-    /// The blocks are live, readable buffers.
-    ///
     /// # Errors
     /// [`EngineError::OutOfMemory`].
-    pub(crate) unsafe fn of_others(
+    pub(crate) fn of_others(
         blocks: &Blocks<'_>,
         me: usize,
         size: usize,
@@ -96,7 +93,7 @@ impl Packed {
         let mut data: Vec<u8> = reserve(total as usize)?;
         for (member, (&at, &bytes)) in displacements.iter().zip(&counts).enumerate() {
             let block = blocks.block(member);
-            // SAFETY: the blocks are the caller's, and their sum is reserved.
+            // SAFETY: the sum of the blocks is reserved.
             unsafe { pack(block, 0, data.as_mut_ptr().add(at as usize), bytes as u64) };
         }
         // SAFETY: the blocks filled all of it.
@@ -110,12 +107,9 @@ impl Packed {
 
     /// The copies.
     pub(crate) fn blocks(&self) -> Blocks<'_> {
-        Blocks::Varying {
-            base: self.data.as_ptr().cast_mut(),
-            counts: &self.counts,
-            displacements: &self.displacements,
-            datatype: &types::MPI_BYTE,
-        }
+        let (base, lengths) = (self.data.as_ptr().cast_mut(), &self.counts);
+        // SAFETY: the copies lie in memory of this value's own, and are only read.
+        unsafe { Blocks::varying(base, (lengths, &self.displacements), &types::MPI_BYTE) }
     }
 
     /// Their memory.

@@ -340,7 +340,8 @@ proptest! {
         let (from, to) = range(touched.len(), from, to);
         let wanted = &touched[from as usize..to as usize];
         let mut memory = Memory::around(&touched, noise);
-        let layout = Buffer::new(memory.base(), count, &made);
+        // SAFETY: the test's own memory, which stays until the operation is over.
+        let layout = unsafe { Buffer::new(memory.base(), count, &made) };
         prop_assert_eq!(layout.bytes(), touched.len() as u64);
 
         let mut packed = vec![0; wanted.len()];
@@ -376,10 +377,11 @@ proptest! {
         for index in from as usize..to as usize {
             reference.set(written[index], source_memory.at(read[index]));
         }
-        let source = Buffer::new(source_memory.base(), counts.0, &source);
-        let destination = Buffer::new(memory.base(), counts.1, &destination);
-        // SAFETY: both memories hold all bytes of their layouts.
-        let done = unsafe { copy(destination, source, from, to) };
+        // SAFETY: the test's own memory, which stays until the operation is over.
+        let source = unsafe { Buffer::new(source_memory.base(), counts.0, &source) };
+        // SAFETY: the test's own memory, which stays until the operation is over.
+        let destination = unsafe { Buffer::new(memory.base(), counts.1, &destination) };
+        let done = copy(destination, source, from, to);
         prop_assert_eq!(done, to - from);
         prop_assert_eq!(memory.bytes, reference.bytes);
     }
@@ -411,10 +413,11 @@ fn long_runs() {
     let input: Vec<u8> = (0..ROOM).map(|at| (at * 31 % 251) as u8).collect();
     for (from, to) in [(0, 0), (0, 1), (5, 0), (63, 64), (100, 4001), (4090, 4095)] {
         let mut room = std::vec![0xee_u8; ROOM];
-        let source = Buffer::of_bytes(input[from..].as_ptr().cast_mut(), BYTES as u64);
-        let destination = Buffer::of_bytes(room[to..].as_mut_ptr(), BYTES as u64);
-        // SAFETY: both lie inside the vectors.
-        unsafe { copy(destination, source, 0, BYTES as u64) };
+        // SAFETY: the test's own memory, which stays until the operation is over.
+        let source = unsafe { Buffer::of_bytes(input[from..].as_ptr().cast_mut(), BYTES as u64) };
+        // SAFETY: the test's own memory, which stays until the operation is over.
+        let destination = unsafe { Buffer::of_bytes(room[to..].as_mut_ptr(), BYTES as u64) };
+        copy(destination, source, 0, BYTES as u64);
         assert!(room[to..to + BYTES] == input[from..from + BYTES]);
         assert!(
             room[..to]

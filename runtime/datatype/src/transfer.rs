@@ -30,14 +30,14 @@ const ROWS_BYTES: u64 = 8 << 10;
 /// is cut at the stream's end. Returns the bytes packed.
 ///
 /// # Safety
-/// The layout's data is readable, `out` is writable for `length` bytes, and they do not overlap.
+/// `out` is writable for `length` bytes, and no part of the layout's data.
 #[inline]
 pub unsafe fn pack(layout: Buffer<'_>, offset: u64, out: *mut u8, length: u64) -> u64 {
     let end = layout.bytes().min(offset.saturating_add(length));
     if end <= offset {
         return 0;
     }
-    // SAFETY: the caller's conditions; [offset, end) lies inside the stream and `out`.
+    // SAFETY: the layout's data is valid, being a buffer's, and so is `out`; [offset, end) lies inside both.
     unsafe {
         match layout.contiguous() {
             Some(data) => move_run(data.add(offset as usize), out, (end - offset) as usize),
@@ -51,15 +51,14 @@ pub unsafe fn pack(layout: Buffer<'_>, offset: u64, out: *mut u8, length: u64) -
 /// packed stream; the range is cut at the stream's end. Returns the bytes unpacked.
 ///
 /// # Safety
-/// The layout's data is writable, `input` is readable for `length` bytes, and they do not
-/// overlap.
+/// `input` is readable for `length` bytes, and no part of the layout's data.
 #[inline]
 pub unsafe fn unpack(layout: Buffer<'_>, offset: u64, input: *const u8, length: u64) -> u64 {
     let end = layout.bytes().min(offset.saturating_add(length));
     if end <= offset {
         return 0;
     }
-    // SAFETY: the caller's conditions; [offset, end) lies inside the stream and `input`.
+    // SAFETY: the layout's data is valid, being a buffer's, and so is `input`; [offset, end) lies inside both.
     unsafe {
         match layout.contiguous() {
             Some(data) => move_run(input, data.add(offset as usize), (end - offset) as usize),
@@ -82,17 +81,14 @@ pub unsafe fn copy_bytes(from: *const u8, to: *mut u8, bytes: usize) {
 /// Copies bytes `[from, to)` of the packed stream of `source` to the same bytes of the packed
 /// stream of `destination`; the range is cut at the end of the shorter stream. Returns the
 /// bytes copied.
-///
-/// # Safety
-/// The source's data is readable, the destination's writable, and they do not overlap.
 #[inline]
-pub unsafe fn copy(destination: Buffer<'_>, source: Buffer<'_>, from: u64, to: u64) -> u64 {
+pub fn copy(destination: Buffer<'_>, source: Buffer<'_>, from: u64, to: u64) -> u64 {
     let to = to.min(source.bytes()).min(destination.bytes());
     if to <= from {
         return 0;
     }
     let length = to - from;
-    // SAFETY: the caller's conditions; the range lies inside both streams.
+    // SAFETY: both buffers' data is valid and does not overlap; the range lies inside both streams.
     unsafe {
         match (source.contiguous(), destination.contiguous()) {
             (Some(data), Some(room)) => move_run(
@@ -109,16 +105,16 @@ pub unsafe fn copy(destination: Buffer<'_>, source: Buffer<'_>, from: u64, to: u
 /// [`copy`] where one of the buffers, or both, have gaps.
 ///
 /// # Safety
-/// As [`copy`], with the range inside both streams.
+/// The range lies inside both streams.
 unsafe fn copy_layouts(destination: Buffer<'_>, source: Buffer<'_>, from: u64, to: u64) {
     let length = to - from;
-    // SAFETY: the caller's conditions.
+    // SAFETY: the range lies inside both streams; one buffer's data is no part of the other's.
     unsafe {
         if let Some(data) = source.contiguous() {
             unpack(destination, from, data.add(from as usize), length);
         } else if let Some(data) = destination.contiguous() {
             pack(source, from, data.add(from as usize), length);
-        } else if typical_run(&source.datatype.placed.node) >= DIRECT_RUN {
+        } else if typical_run(&source.datatype().placed.node) >= DIRECT_RUN {
             walk(
                 source,
                 from,
@@ -135,14 +131,14 @@ unsafe fn copy_layouts(destination: Buffer<'_>, source: Buffer<'_>, from: u64, t
 }
 
 /// # Safety
-/// As [`copy`], with the range inside both streams.
+/// The range lies inside both streams.
 unsafe fn copy_by_bounce(destination: Buffer<'_>, source: Buffer<'_>, from: u64, to: u64) {
     let mut bounce = MaybeUninit::<[u8; BOUNCE]>::uninit();
     let bounce = bounce.as_mut_ptr().cast::<u8>();
     let mut at = from;
     while at < to {
         let length = (to - at).min(BOUNCE as u64);
-        // SAFETY: the caller's conditions; the bounce holds BOUNCE bytes.
+        // SAFETY: the bounce holds BOUNCE bytes, and is no part of a buffer.
         unsafe {
             pack(source, at, bounce, length);
             unpack(destination, at, bounce, length);
@@ -320,13 +316,13 @@ impl Sink for Direct<'_> {
 /// # Safety
 /// The range lies inside the stream; the rest as the sink demands.
 unsafe fn walk<S: Sink>(layout: Buffer<'_>, from: u64, to: u64, sink: &mut S) {
-    let placed = &layout.datatype.placed;
-    let memory = layout.base.wrapping_offset(placed.disp as isize);
-    let (extent, node) = (layout.datatype.extent(), &placed.node);
+    let placed = &layout.datatype().placed;
+    let memory = layout.base().wrapping_offset(placed.disp as isize);
+    let (extent, node) = (layout.datatype().extent(), &placed.node);
     // SAFETY: the caller's conditions; `count` elements at distance `extent` are the layout.
     unsafe {
         match node.kind {
-            _ if layout.count == 1 => walk_node(node, memory, from, to, sink),
+            _ if layout.count() == 1 => walk_node(node, memory, from, to, sink),
             Kind::Run => walk_vector(memory, extent, node.size, from, to, sink),
             Kind::Vector {
                 count,

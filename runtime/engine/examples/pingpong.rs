@@ -60,23 +60,21 @@ fn message_half(rank: &Rank, bytes: &mut [u8], datatype: &TypeRef, rounds: u32) 
         peer,
         comm_rank: other as i32,
     };
-    let data = Buffer::new(bytes.as_mut_ptr(), bytes.len() as u64, datatype);
+    // SAFETY: the test's own memory, which stays until the operation is over.
+    let data = unsafe { Buffer::new(bytes.as_mut_ptr(), bytes.len() as u64, datatype) };
     for _ in 0..rounds {
         for sends in [rank.id() == 0, rank.id() == 1] {
-            // SAFETY: the buffer is the slice.
-            unsafe {
-                if sends {
-                    send(
-                        Owner::for_test(rank),
-                        data,
-                        peer,
-                        envelope,
-                        SendMode::Standard,
-                    )
-                    .expect("memory");
-                } else {
-                    recv(Owner::for_test(rank), data, source, 2, Tag::Is(1)).expect("memory");
-                }
+            if sends {
+                send(
+                    Owner::for_test(rank),
+                    data,
+                    peer,
+                    envelope,
+                    SendMode::Standard,
+                )
+                .expect("memory");
+            } else {
+                recv(Owner::for_test(rank), data, source, 2, Tag::Is(1)).expect("memory");
             }
         }
     }

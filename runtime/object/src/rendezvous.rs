@@ -140,15 +140,16 @@ impl Telling<'_> {
         name: impl Fn(Peer) -> i32,
     ) -> Outcome<[u32; N]> {
         let (me, size) = (me as usize, members.len());
-        let data = Buffer::of_bytes(words.as_mut_ptr().cast(), size_of_val(&words) as u64);
+        // SAFETY: the words outlive the calls below.
+        let data =
+            unsafe { Buffer::of_bytes(words.as_mut_ptr().cast(), size_of_val(&words) as u64) };
         let mut bit = size.next_power_of_two();
         if me != 0 {
             bit = me & me.wrapping_neg();
             let peer = members[me - bit];
             let comm_rank = name(peer);
             let from = Source::Rank { peer, comm_rank };
-            // SAFETY: the words outlive the blocking call.
-            unsafe { recv(self.owner, data, from, self.context, Tag::Is(self.tag)) }
+            recv(self.owner, data, from, self.context, Tag::Is(self.tag))
                 .map_err(|_| neutral::ERR_NO_MEM)?;
         }
         let envelope = Envelope {
@@ -159,8 +160,7 @@ impl Telling<'_> {
         while bit > 1 {
             bit /= 2;
             if let Some(&to) = members.get(me + bit) {
-                // SAFETY: as above.
-                unsafe { send(self.owner, data, to, envelope, SendMode::Standard) }
+                send(self.owner, data, to, envelope, SendMode::Standard)
                     .map_err(|_| neutral::ERR_NO_MEM)?;
             }
         }
@@ -200,9 +200,9 @@ fn begin_across_nodes(
             peer: first,
             comm_rank: node.world_rank(first) as i32,
         };
-        let room = Buffer::new(agreement.told.as_ptr().cast(), 2, &integer);
-        // SAFETY: the room lives until the message is complete.
-        let request = unsafe { irecv(claim, room, from, CONTEXT, Tag::Is(tag)) };
+        // SAFETY: the box of this agreement, which stays until its messages are complete.
+        let room = unsafe { Buffer::new(agreement.told.as_ptr().cast(), 2, &integer) };
+        let request = irecv(claim, room, from, CONTEXT, Tag::Is(tag));
         let request = request.map_err(|_| neutral::ERR_NO_MEM)?;
         agreement.messages.push(request);
         return Ok(agreement);
@@ -215,10 +215,10 @@ fn begin_across_nodes(
         tag,
     };
     for &member in members.iter().filter(|&&member| member != me) {
-        let data = Buffer::new(agreement.told.as_ptr().cast(), 2, &integer);
+        // SAFETY: the box of this agreement, which stays until its messages are complete.
+        let data = unsafe { Buffer::new(agreement.told.as_ptr().cast(), 2, &integer) };
         let mode = SendMode::Standard;
-        // SAFETY: the numbers live until the message is complete.
-        match unsafe { isend(claim, data, member, envelope, mode) } {
+        match isend(claim, data, member, envelope, mode) {
             Ok(request) => agreement.messages.push(request),
             Err(_) => {
                 agreement.abandon(claim);
@@ -280,13 +280,14 @@ impl Agreement {
     /// The reduction of a vote, from the last two words into the first.
     fn vote(&self) -> coll::Call<'static> {
         let words = self.told.as_ptr().cast::<u32>();
-        coll::Call::Allreduce {
-            reduction: Reduction {
-                input: Some(words.wrapping_add(2).cast_const().cast()),
-                result: Buffer::new(words.cast(), 2, &types::MPI_INT32_T),
-                op: Op::Predefined(PredefinedOp::Max),
-            },
-        }
+        let input = words.wrapping_add(2).cast_const().cast();
+        let op = Op::Predefined(PredefinedOp::Max);
+        // SAFETY: the box of this agreement, which stays until its messages are complete.
+        let reduction = unsafe {
+            let result = Buffer::new(words.cast(), 2, &types::MPI_INT32_T);
+            Reduction::new(Some(input), result, op)
+        };
+        coll::Call::Allreduce { reduction }
     }
 
     /// What was told, once it is complete.

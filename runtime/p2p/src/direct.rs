@@ -23,11 +23,8 @@ pub(crate) const DIRECT_POLLS: u32 = 400;
 
 /// The fast path of a blocking receive: when nothing else could match, it polls the sender's ring
 /// for a while and delivers without a request. `None`: the long way is needed.
-///
-/// # Safety
-/// The buffer is writable.
 #[inline(always)]
-pub(crate) unsafe fn receive_directly(
+pub(crate) fn receive_directly(
     claim: &mut Claim<'_>,
     sender: LocalRank,
     want: &Want,
@@ -46,7 +43,7 @@ pub(crate) unsafe fn receive_directly(
     };
     let mut early = 0;
     for _ in 0..polls {
-        // SAFETY: we hold the claim, so we are the consumer; the buffer is writable.
+        // SAFETY: we hold the claim, so we are the consumer.
         let Some(front) = (unsafe { ring.front() }) else {
             // SAFETY: as above.
             early = unsafe { pieces::receive_early(ring, want, &buffer, early) };
@@ -58,7 +55,7 @@ pub(crate) unsafe fn receive_directly(
             return None;
         }
         let payload = Payload::Ring(&front);
-        // SAFETY: the caller's promise; the message is no offer, and it is the one that came early.
+        // SAFETY: the message is no offer and is popped below, and it is the one that came early.
         let status = unsafe {
             match early {
                 0 => eager::receive(&payload, buffer),

@@ -36,10 +36,7 @@ pub fn is_eager(rank: &Rank, bytes: u64, mode: SendMode) -> bool {
 ///
 /// # Errors
 /// [`EngineError::OutOfMemory`]; nothing was sent then.
-///
-/// # Safety
-/// The buffer holds its elements, which stay readable until the request is complete.
-pub unsafe fn isend(
+pub fn isend(
     claim: &mut Claim<'_>,
     buffer: Buffer<'_>,
     to: Peer,
@@ -49,24 +46,20 @@ pub unsafe fn isend(
     let node = claim.rank().node();
     let Some(to) = node.local(to) else {
         let net = Net::of(node).ok_or(EngineError::Unsupported)?;
-        // SAFETY: the caller's promise.
-        return unsafe { remote::isend(claim, net, buffer, to, envelope, mode) };
+        return remote::isend(claim, net, buffer, to, envelope, mode);
     };
-    // SAFETY: the caller's promise.
-    unsafe {
-        if is_eager(claim.rank(), buffer.bytes(), mode) {
-            eager::send(claim, buffer, to, envelope)?;
-            return Ok(claim.rank().sent());
-        }
-        if compared::is_short(claim.rank(), buffer.bytes(), mode) {
-            compared::send(claim, buffer, to, envelope)?;
-            return Ok(claim.rank().sent());
-        }
-        if relayed::is_relayed(claim, buffer.bytes(), mode, false) {
-            return rendezvous::send_relayed(claim, buffer, to, envelope);
-        }
-        rendezvous::send(claim, buffer, to, envelope)
+    if is_eager(claim.rank(), buffer.bytes(), mode) {
+        eager::send(claim, buffer, to, envelope)?;
+        return Ok(claim.rank().sent());
     }
+    if compared::is_short(claim.rank(), buffer.bytes(), mode) {
+        compared::send(claim, buffer, to, envelope)?;
+        return Ok(claim.rank().sent());
+    }
+    if relayed::is_relayed(claim, buffer.bytes(), mode, false) {
+        return rendezvous::send_relayed(claim, buffer, to, envelope);
+    }
+    rendezvous::send(claim, buffer, to, envelope)
 }
 
 /// Starts a send of `bytes` packed bytes in a block of the rank's heap (`claim.alloc`), which the
@@ -100,10 +93,7 @@ pub unsafe fn isend_owned(
 ///
 /// # Errors
 /// [`EngineError::OutOfMemory`]; nothing was posted then.
-///
-/// # Safety
-/// The buffer takes its elements, and is not touched until the request is complete.
-pub unsafe fn irecv(
+pub fn irecv(
     claim: &mut Claim<'_>,
     buffer: Buffer<'_>,
     from: Source,
@@ -137,11 +127,8 @@ pub enum Received {
 ///
 /// # Errors
 /// [`EngineError::OutOfMemory`]; nothing was received then.
-///
-/// # Safety
-/// As for [`irecv`].
 #[inline]
-pub unsafe fn receive_or_start(
+pub fn receive_or_start(
     claim: &mut Claim<'_>,
     buffer: &Buffer<'_>,
     (from, context, tag): (Source, u32, Tag),
@@ -149,22 +136,18 @@ pub unsafe fn receive_or_start(
 ) -> Result<Received, EngineError> {
     let want = Want::new(claim.rank().node(), from, context, tag);
     let sender = sender_of(from);
-    // SAFETY: the caller's promise.
-    unsafe {
-        match take(claim, buffer, sender, &want, status) {
-            Here::Taken => Ok(Received::Now),
-            here => start_after(claim, buffer, sender, want, here).map(Received::Later),
-        }
+    match take(claim, buffer, sender, &want, status) {
+        Here::Taken => Ok(Received::Now),
+        here => start_after(claim, buffer, sender, want, here).map(Received::Later),
     }
 }
 
 /// Starts a receive for which [`take`] has found `here`.
 ///
 /// # Errors
-/// # Safety
 /// As for [`irecv`].
 #[inline(always)]
-unsafe fn start_after(
+fn start_after(
     claim: &mut Claim<'_>,
     buffer: &Buffer<'_>,
     sender: Option<Peer>,
@@ -200,11 +183,8 @@ pub(crate) enum Here {
 
 /// Takes the message that is wanted, if it is here with its data: stored, or at the front of a ring of `from`, or of
 /// anybody.
-///
-/// # Safety
-/// As for [`irecv`].
 #[inline(always)]
-pub(crate) unsafe fn take(
+pub(crate) fn take(
     claim: &mut Claim<'_>,
     buffer: &Buffer<'_>,
     from: Option<Peer>,
@@ -213,24 +193,19 @@ pub(crate) unsafe fn take(
 ) -> Here {
     let heap = claim.heap();
     let found = claim.of::<P2p>().unexpected.find(want, heap);
-    // SAFETY: the caller's promise; elements of the queue are valid, and what is due is no offer.
-    unsafe {
-        if let Some(stored) = NonNull::new(found) {
-            return match receive_stored(claim, stored, buffer, status) {
-                true => Here::Taken,
-                false => Here::Stored,
-            };
-        }
-        take_due(claim, buffer, from, want, status)
+    if let Some(stored) = NonNull::new(found) {
+        // SAFETY: it was found in the queue.
+        return match unsafe { receive_stored(claim, stored, buffer, status) } {
+            true => Here::Taken,
+            false => Here::Stored,
+        };
     }
+    take_due(claim, buffer, from, want, status)
 }
 
 /// [`take`] of what is not stored.
-///
-/// # Safety
-/// As there.
 #[inline(always)]
-unsafe fn take_due(
+fn take_due(
     claim: &mut Claim<'_>,
     buffer: &Buffer<'_>,
     from: Option<Peer>,
@@ -239,7 +214,7 @@ unsafe fn take_due(
 ) -> Here {
     match poll::due(claim, from, want) {
         AtFront::Due(due) => {
-            // SAFETY: the caller's promise; what is due is no offer.
+            // SAFETY: what is due is no offer, and is popped below.
             unsafe { eager::receive_into(&due.payload(), *buffer, status) };
             due.pop(claim.rank());
             Here::Taken
@@ -253,7 +228,7 @@ unsafe fn take_due(
 /// and nothing was done.
 ///
 /// # Safety
-/// As for [`irecv`]; `stored` is in the queue.
+/// `stored` is in the queue.
 unsafe fn receive_stored(
     claim: &mut Claim<'_>,
     stored: NonNull<Stored>,
@@ -264,7 +239,7 @@ unsafe fn receive_stored(
     if !payload.header().kind.is_eager() {
         return false;
     }
-    // SAFETY: the caller's promise; nobody else knows the message once it is out of the queue.
+    // SAFETY: the message is in the queue, and eager; nobody else knows it once it is out of the queue.
     unsafe {
         claim.of::<P2p>().unexpected.remove(stored.as_ptr());
         eager::receive_into(&payload, *buffer, status);
@@ -340,11 +315,8 @@ pub(crate) unsafe fn deliver_stored(
 ///
 /// # Errors
 /// [`EngineError::OutOfMemory`]; nothing was sent then.
-///
-/// # Safety
-/// As [`isend`], until this returns.
 #[inline]
-pub unsafe fn send(
+pub fn send(
     owner: Owner<'_>,
     buffer: Buffer<'_>,
     to: Peer,
@@ -353,7 +325,7 @@ pub unsafe fn send(
 ) -> Result<(), EngineError> {
     let rank = owner.rank();
     let mut claim = rank.enter();
-    // SAFETY: the caller's promise.
+    // SAFETY: the outbox is ours under the claim.
     unsafe {
         if let Some(to) = rank.node().local(to)
             && is_eager(rank, buffer.bytes(), mode)
@@ -382,23 +354,19 @@ pub unsafe fn send(
 /// [`isend`] by the rank's own task, in a call that waits until the send is complete.
 ///
 /// # Errors
-/// # Safety
 /// As there, and as said.
-pub unsafe fn send_waiting(
+pub fn send_waiting(
     claim: &mut Claim<'_>,
     buffer: Buffer<'_>,
     to: Peer,
     envelope: Envelope,
     mode: SendMode,
 ) -> Result<RequestRef, EngineError> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match claim.rank().node().local(to) {
-            Some(to) if relayed::is_relayed(claim, buffer.bytes(), mode, true) => {
-                rendezvous::send_relayed(claim, buffer, to, envelope)
-            }
-            _ => isend(claim, buffer, to, envelope, mode),
+    match claim.rank().node().local(to) {
+        Some(to) if relayed::is_relayed(claim, buffer.bytes(), mode, true) => {
+            rendezvous::send_relayed(claim, buffer, to, envelope)
         }
+        _ => isend(claim, buffer, to, envelope, mode),
     }
 }
 
@@ -415,11 +383,8 @@ fn finish<'rank>(owner: Owner<'rank>, claim: Claim<'rank>, request: RequestRef) 
 ///
 /// # Errors
 /// [`EngineError::OutOfMemory`]; nothing was received then.
-///
-/// # Safety
-/// As [`irecv`], until this returns.
 #[inline]
-pub unsafe fn recv(
+pub fn recv(
     owner: Owner<'_>,
     buffer: Buffer<'_>,
     from: Source,
@@ -427,17 +392,15 @@ pub unsafe fn recv(
     tag: Tag,
 ) -> Result<Status, EngineError> {
     let mut status = Status::EMPTY;
-    // SAFETY: the caller's promise.
-    unsafe { recv_into(owner, buffer, (from, context, tag), &mut status) }.map(|()| status)
+    recv_into(owner, buffer, (from, context, tag), &mut status).map(|()| status)
 }
 
 /// [`recv`] with the status where it is read.
 ///
 /// # Errors
-/// # Safety
 /// As there.
 #[inline]
-pub unsafe fn recv_into(
+pub fn recv_into(
     owner: Owner<'_>,
     buffer: Buffer<'_>,
     (from, context, tag): (Source, u32, Tag),
@@ -445,28 +408,24 @@ pub unsafe fn recv_into(
 ) -> Result<(), EngineError> {
     let rank = owner.rank();
     let mut claim = rank.enter();
-    // SAFETY: the caller's promise.
-    unsafe {
-        if let Source::Rank { peer, .. } = from
-            && let Some(sender) = rank.node().local(peer)
-        {
-            let want = Want::new(rank.node(), from, context, tag);
-            if let Some(received) = receive_directly(&mut claim, sender, &want, buffer) {
-                *status = received;
-                return Ok(());
-            }
+    if let Source::Rank { peer, .. } = from
+        && let Some(sender) = rank.node().local(peer)
+    {
+        let want = Want::new(rank.node(), from, context, tag);
+        if let Some(received) = receive_directly(&mut claim, sender, &want, buffer) {
+            *status = received;
+            return Ok(());
         }
-        receive_or_wait(owner, claim, &buffer, (from, context, tag), status)
     }
+    receive_or_wait(owner, claim, &buffer, (from, context, tag), status)
 }
 
 /// The rest of [`recv_into`], when the message has not come as directly as the call looked for it.
 ///
 /// # Errors
-/// # Safety
 /// As there.
 #[inline(never)]
-pub(crate) unsafe fn receive_or_wait<'rank>(
+pub(crate) fn receive_or_wait<'rank>(
     owner: Owner<'rank>,
     mut claim: Claim<'rank>,
     buffer: &Buffer<'_>,
@@ -476,39 +435,27 @@ pub(crate) unsafe fn receive_or_wait<'rank>(
     let (from, context, tag) = asked;
     let want = Want::new(claim.rank().node(), from, context, tag);
     let sender = sender_of(from);
-    // SAFETY: the caller's promise.
-    unsafe {
-        let mut here = take(&mut claim, buffer, sender, &want, status);
-        if here == Here::Absent && sender.is_none() {
-            here = poll_any(&mut claim, buffer, &want, status);
-        }
-        if here != Here::Taken {
-            let request = start_after(&mut claim, buffer, sender, want, here)?;
-            *status = finish(owner, claim, request);
-        }
+    let mut here = take(&mut claim, buffer, sender, &want, status);
+    if here == Here::Absent && sender.is_none() {
+        here = poll_any(&mut claim, buffer, &want, status);
+    }
+    if here != Here::Taken {
+        let request = start_after(&mut claim, buffer, sender, want, here)?;
+        *status = finish(owner, claim, request);
     }
     Ok(())
 }
 
 /// The fast path of a blocking receive from any source for which nothing is here: polls all rings for a while, as
 /// [`receive_directly`] polls one.
-///
-/// # Safety
-/// The buffer is writable.
-unsafe fn poll_any(
-    claim: &mut Claim<'_>,
-    buffer: &Buffer<'_>,
-    want: &Want,
-    status: &mut Status,
-) -> Here {
+fn poll_any(claim: &mut Claim<'_>, buffer: &Buffer<'_>, want: &Want, status: &mut Status) -> Here {
     let rank = claim.rank();
     if !rank.polls_directly() || want.may_be_remote() || !is_quiet(claim) {
         return Here::Absent;
     }
     let count = rank.shared::<P2p>().inbox.count();
     for _ in 0..DIRECT_POLLS / count.max(1) {
-        // SAFETY: the caller's promise. Nothing is stored meanwhile: that takes a turn.
-        match unsafe { take_due(claim, buffer, None, want, status) } {
+        match take_due(claim, buffer, None, want, status) {
             Here::Absent => pause(),
             here => return here,
         }

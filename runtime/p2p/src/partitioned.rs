@@ -70,10 +70,7 @@ impl PartitionedSend {
     ///
     /// # Errors
     /// [`EngineError::Unsupported`] for a receiver on another node, [`EngineError::OutOfMemory`].
-    ///
-    /// # Safety
-    /// The data stays readable while a round is under way.
-    pub unsafe fn new(
+    pub fn new(
         claim: &mut Claim<'_>,
         source: Partitions,
         to: Peer,
@@ -355,12 +352,9 @@ impl PartitionedReceive {
     /// # Errors
     /// [`EngineError::Unsupported`] for a sender on another node, [`EngineError::OutOfMemory`].
     ///
-    /// # Safety
-    /// The buffer is the engine's while a round is under way.
-    ///
     /// # Panics
     /// If `from` is a wildcard.
-    pub unsafe fn new(
+    pub fn new(
         claim: &mut Claim<'_>,
         data: Partitions,
         from: Source,

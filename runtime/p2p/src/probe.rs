@@ -147,10 +147,7 @@ pub fn mprobe(owner: Owner<'_>, from: Source, context: u32, tag: Tag) -> (Messag
 ///
 /// # Errors
 /// [`EngineError::OutOfMemory`]; the message was not received then.
-///
-/// # Safety
-/// The buffer as for [`crate::irecv`].
-pub unsafe fn imrecv(
+pub fn imrecv(
     claim: &mut Claim<'_>,
     message: MessageRef,
     buffer: Buffer<'_>,

@@ -18,19 +18,18 @@ use cohort_core::error::EngineError;
 use cohort_core::message::{Envelope, Source, Status, Tag};
 use cohort_core::owner::Owner;
 use cohort_core::request::RequestRef;
-use cohort_datatype::{Buffer, OwnedBuffer, TypeRef};
+use cohort_datatype::{Buffer, OwnedBuffer};
 
 /// Receives what one rank of this node sends with a tag, with a spent record of the claimed rank, which is then
 /// complete or pending. `false`: nothing was done, and the record is spent as before.
 ///
 /// # Safety
-/// The buffer takes its elements, and is not touched until the request is complete. `spent` is the record of a
-/// receive, and nobody else uses it.
+/// `spent` is the record of a receive, and nobody else uses it.
 #[inline(always)]
 pub unsafe fn receive(
     claim: &mut Claim<'_>,
     spent: &RequestRef,
-    (base, count, datatype): (*mut u8, u64, TypeRef),
+    buffer: OwnedBuffer,
     sender: LocalRank,
     want: Want,
 ) -> bool {
@@ -43,9 +42,7 @@ pub unsafe fn receive(
     let this = spent.as_ptr().cast::<Operation>();
     if !is_ring_empty || !claim.of::<P2p>().unexpected.is_empty() {
         let mut status = Status::EMPTY;
-        let buffer = Buffer::new(base, count, &datatype);
-        // SAFETY: the caller's promise.
-        match unsafe { take_here(claim, &buffer, sender, &want, &mut status) } {
+        match take_here(claim, &buffer.as_buffer(), sender, &want, &mut status) {
             // SAFETY: spent, so that nobody else works on it; its owner does not wait.
             Here::Taken => unsafe {
                 Operation::complete_quietly(this, status);
@@ -55,8 +52,7 @@ pub unsafe fn receive(
             Here::Stored | Here::Unclear => return false,
         }
     }
-    let buffer = OwnedBuffer::new(base, count, datatype);
-    // SAFETY: the caller's promise; a spent record is in no queue.
+    // SAFETY: the record is a receive's, and nobody else's; being spent it is in no queue.
     unsafe {
         Operation::renew(this, buffer, want);
         post_receive(claim, this);
@@ -83,53 +79,42 @@ pub fn ended(claim: &mut Claim<'_>, status: Status) -> Option<RequestRef> {
 }
 
 /// [`take`] of what one rank of the node sends.
-///
-/// # Safety
-/// As there.
 #[inline(never)]
-unsafe fn take_here(
+fn take_here(
     claim: &mut Claim<'_>,
     buffer: &Buffer<'_>,
     sender: LocalRank,
     want: &Want,
     status: &mut Status,
 ) -> Here {
-    // SAFETY: the caller's promise.
-    unsafe { take(claim, buffer, Some(Peer::local(sender)), want, status) }
+    take(claim, buffer, Some(Peer::local(sender)), want, status)
 }
 
 /// [`crate::recv`] of what one rank of this node sends with a tag.
 ///
 /// # Errors
 /// As there.
-///
-/// # Safety
-/// As there.
 #[inline(always)]
-pub unsafe fn recv(
+pub fn recv(
     owner: Owner<'_>,
     buffer: Buffer<'_>,
     sender: LocalRank,
     want: Want,
 ) -> Result<Status, EngineError> {
     let mut claim = owner.rank().enter();
-    // SAFETY: the caller's promise.
-    unsafe {
-        if let Some(status) = receive_directly(&mut claim, sender, &want, buffer) {
-            return Ok(status);
-        }
-        let mut status = Status::EMPTY;
-        recv_later(owner, claim, &buffer, (sender, &want), &mut status).map(|()| status)
+    if let Some(status) = receive_directly(&mut claim, sender, &want, buffer) {
+        return Ok(status);
     }
+    let mut status = Status::EMPTY;
+    recv_later(owner, claim, &buffer, (sender, &want), &mut status).map(|()| status)
 }
 
 /// [`recv`] of what has not come as directly as the call looked for it.
 ///
 /// # Errors
-/// # Safety
 /// As there.
 #[inline(never)]
-unsafe fn recv_later<'rank>(
+fn recv_later<'rank>(
     owner: Owner<'rank>,
     mut claim: Claim<'rank>,
     buffer: &Buffer<'_>,
@@ -141,15 +126,12 @@ unsafe fn recv_later<'rank>(
         source,
         tag,
     } = want.envelope;
-    // SAFETY: the caller's promise.
-    unsafe {
-        if take_here(&mut claim, buffer, sender, want, status) == Here::Taken {
-            return Ok(());
-        }
-        let from = Source::Rank {
-            peer: Peer::local(sender),
-            comm_rank: source,
-        };
-        receive_or_wait(owner, claim, buffer, (from, context, Tag::Is(tag)), status)
+    if take_here(&mut claim, buffer, sender, want, status) == Here::Taken {
+        return Ok(());
     }
+    let from = Source::Rank {
+        peer: Peer::local(sender),
+        comm_rank: source,
+    };
+    receive_or_wait(owner, claim, buffer, (from, context, Tag::Is(tag)), status)
 }

@@ -13,9 +13,9 @@ use cohort_p2p::{irecv, isend};
 /// Posts a receive from anybody and leaves it behind. The buffer lives until the request is complete.
 pub(crate) fn receive(rank: &Rank, tag: i32, buffer: &mut [u8]) -> RequestRef {
     let mut claim = rank.enter();
-    let buffer = Buffer::of_bytes(buffer.as_mut_ptr(), buffer.len() as u64);
-    // SAFETY: the caller's promise.
-    let request = unsafe {
+    // SAFETY: the test's own memory, which stays until the operation is over.
+    let buffer = unsafe { Buffer::of_bytes(buffer.as_mut_ptr(), buffer.len() as u64) };
+    let request = {
         let tag = Tag::Is(tag);
         irecv(&mut claim, buffer, Source::Any, 0, tag)
     };
@@ -28,14 +28,14 @@ pub(crate) fn receive(rank: &Rank, tag: i32, buffer: &mut [u8]) -> RequestRef {
 pub(crate) fn send(rank: &Rank, to: LocalRank, tag: i32, data: &[u8]) -> RequestRef {
     let mut claim = rank.enter();
     let to = rank.node().rank(to).peer();
-    let data = Buffer::of_bytes(data.as_ptr().cast_mut(), data.len() as u64);
+    // SAFETY: the test's own memory, which stays until the operation is over.
+    let data = unsafe { Buffer::of_bytes(data.as_ptr().cast_mut(), data.len() as u64) };
     let envelope = Envelope {
         context: 0,
         source: rank.id() as i32,
         tag,
     };
-    // SAFETY: the caller's promise.
-    let request = unsafe {
+    let request = {
         let mode = SendMode::Standard;
         isend(&mut claim, data, to, envelope, mode)
     };

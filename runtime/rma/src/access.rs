@@ -37,8 +37,8 @@ impl Window {
     /// [`RmaError::NoAccess`], [`RmaError::OutOfRange`], and what is wrong with the arguments.
     ///
     /// # Safety
-    /// The origin's buffers are valid, and left to the runtime until the operation is complete; the
-    /// target's elements are memory that the target gave to the window.
+    /// What is compared with, if anything, stays readable until the operation is complete. The target's
+    /// elements are memory that the target gave to the window.
     pub unsafe fn access(
         &self,
         owner: Owner<'_>,

@@ -261,7 +261,8 @@ impl Element {
     const ZERO: Self = Self([0; ELEMENT_MAX]);
 
     fn buffer<'a>(&mut self, datatype: &'a Type) -> Buffer<'a> {
-        Buffer::new(self.0.as_mut_ptr(), 1, datatype)
+        // SAFETY: the element has room for any predefined type, and outlives the copy that the buffer is made for.
+        unsafe { Buffer::new(self.0.as_mut_ptr(), 1, datatype) }
     }
 }
 

@@ -67,7 +67,8 @@ impl<'a> Operation<'a> {
     /// The target's elements, at this address.
     #[inline]
     pub(super) fn target_at(&self, base: *mut u8) -> Buffer<'a> {
-        Buffer::new(base, self.count, self.datatype)
+        // SAFETY: memory that the target gave to the window, as `Window::access` asks for.
+        unsafe { Buffer::new(base, self.count, self.datatype) }
     }
 
     /// The operation on elements at `base`.
@@ -115,8 +116,8 @@ impl<'a> Operation<'a> {
             return Err(RmaError::BadOp);
         }
         let agrees = |datatype: &Type| datatype.size() == 0 || datatype.basic() == Some(class);
-        let origin_agrees = op == PredefinedOp::NoOp || agrees(self.origin.datatype);
-        let result_agrees = self.result.is_none_or(|result| agrees(result.datatype));
+        let origin_agrees = op == PredefinedOp::NoOp || agrees(self.origin.datatype());
+        let result_agrees = self.result.is_none_or(|result| agrees(result.datatype()));
         match origin_agrees && result_agrees {
             true => Ok(()),
             false => Err(RmaError::BadType),
@@ -149,7 +150,7 @@ impl Resolved<'_> {
 
     /// The class of the target's elements.
     pub(super) fn class(self) -> Basic {
-        self.target.datatype.basic().unwrap_or(Basic::Byte)
+        self.target.datatype().basic().unwrap_or(Basic::Byte)
     }
 
     /// A position in the packed stream at most `bytes` behind `from`, between two elements.
@@ -169,8 +170,8 @@ impl Resolved<'_> {
     /// others at the target; `None` if there are none.
     ///
     /// # Safety
-    /// The buffers and the target's elements are the program's promise. For what [`Action::accumulates`] the
-    /// claim of the origin's rank is held.
+    /// The target's elements are memory of the window, and what is compared with is readable. For what
+    /// [`Action::accumulates`] the claim of the origin's rank is held.
     #[inline]
     pub(super) unsafe fn run(self, from: u64, to: u64, turns: Option<&Turns>) {
         // SAFETY: the caller's promise.
@@ -185,8 +186,8 @@ impl Resolved<'_> {
                 Action::Accumulate(op) => self.accumulate(op, from, to, turns),
                 Action::CompareAndSwap => {
                     if let Some(result) = self.result {
-                        let (value, size) = (self.origin.base, self.class().size() as usize);
-                        let (memory, old) = (self.target.base, result.base);
+                        let (value, size) = (self.origin.base(), self.class().size() as usize);
+                        let (memory, old) = (self.target.base(), result.base());
                         element::compare_and_swap(memory, self.compare, value, old, size, turns);
                     }
                 }

@@ -203,7 +203,7 @@ impl PiecePlan {
             if resolved.action == Action::CompareAndSwap {
                 let size = self.piece.length as usize;
                 operands.copy_from_nonoverlapping(resolved.compare, size);
-                let value = resolved.origin.base;
+                let value = resolved.origin.base();
                 operands.add(size).copy_from_nonoverlapping(value, size);
             } else if self.operands > 0 {
                 datatype::pack(resolved.origin, self.from, operands, self.piece.length);

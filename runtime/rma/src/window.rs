@@ -285,7 +285,7 @@ impl Window {
         target: u32,
         elements: datatype::Buffer<'_>,
     ) -> Result<(), RmaError> {
-        let (datatype, count) = (elements.datatype, elements.count);
+        let (datatype, count) = (elements.datatype(), elements.count());
         let Some(home) = self.shared.home(target) else {
             return Ok(());
         };
@@ -293,7 +293,7 @@ impl Window {
             return Ok(());
         }
         // `resolve` has seen that nothing overflows.
-        let base = (elements.base.addr() as i64).wrapping_add(datatype.true_lb());
+        let base = (elements.base().addr() as i64).wrapping_add(datatype.true_lb());
         let last = datatype.extent().wrapping_mul(count as i64 - 1);
         let from = base.wrapping_add(last.min(0)).cast_unsigned();
         let to = base.wrapping_add(last.max(0));

@@ -31,12 +31,13 @@ pub fn buffers(sent: Buffer<'_>, received: Buffer<'_>) -> Outcome<()> {
 #[cold]
 fn with_holes(sent: Buffer<'_>, received: Buffer<'_>) -> Outcome<()> {
     let (bytes, room) = (sent.bytes(), received.bytes());
-    let is_same = sent.base == received.base && core::ptr::eq(sent.datatype, received.datatype);
+    let is_same =
+        sent.base() == received.base() && core::ptr::eq(sent.datatype(), received.datatype());
     match bytes > 0 && room > 0 && is_same {
         true => Err(overlap(
-            sent.base.addr() as u64,
+            sent.base().addr() as u64,
             bytes,
-            received.base.addr() as u64,
+            received.base().addr() as u64,
             room,
         )),
         false => Ok(()),
@@ -68,17 +69,10 @@ pub fn from_blocks(group: &Group<'_>, own: Buffer<'_>, blocks: &Blocks<'_>) -> O
         return Ok(());
     }
     let members = group.world.len();
-    match *blocks {
-        Blocks::Equal(block) => buffers(own, all_of(block, members)),
-        _ => (0..members).try_for_each(|member| buffers(own, blocks.block(member))),
+    match blocks.several(0..members) {
+        Some(all) => buffers(own, all),
+        None => (0..members).try_for_each(|member| buffers(own, blocks.block(member))),
     }
-}
-
-/// Equal blocks, of which this is the first, as one buffer.
-#[inline]
-fn all_of(block: Buffer<'_>, members: usize) -> Buffer<'_> {
-    let count = block.count.saturating_mul(members as u64);
-    Buffer::new(block.base, count, block.datatype)
 }
 
 /// Refuses blocks to send that overlap blocks to receive.
@@ -88,8 +82,8 @@ fn all_of(block: Buffer<'_>, members: usize) -> Buffer<'_> {
 #[inline]
 pub fn blocks(group: &Group<'_>, sent: &Blocks<'_>, received: &Blocks<'_>) -> Outcome<()> {
     let members = group.world.len();
-    match *sent {
-        Blocks::Equal(block) => from_blocks(group, all_of(block, members), received),
+    match sent.several(0..members) {
+        Some(all) => from_blocks(group, all, received),
         _ if checks(group) => lists(
             &Side(sent, members, |_| true),
             &Side(received, members, |_| true),
@@ -191,11 +185,11 @@ fn sorted(mut all: Vec<(Run, bool)>) -> Outcome<()> {
 /// `MPI_ERR_BUFFER`.
 #[inline]
 pub fn operands(group: &Group<'_>, reduction: &Reduction<'_>, received: u64) -> Outcome<()> {
-    let result = reduction.result;
-    match reduction.input {
-        Some(input) if checks(group) => {
-            let operand = Buffer::new(input.cast_mut(), result.count, result.datatype);
-            buffers(operand, Buffer::new(result.base, received, result.datatype))
+    match reduction.input() {
+        Some(operand) if checks(group) => {
+            let result = reduction.result();
+            // SAFETY: nobody reads or writes it here; only addresses are compared.
+            buffers(operand, unsafe { result.part(0, received) })
         }
         _ => Ok(()),
     }
@@ -235,12 +229,12 @@ pub fn described(group: &Group<'_>, call: &Call<'_>) -> Outcome<()> {
             receive,
         } => blocks(group, send, receive),
         Call::Reduce { reduction, root } if *root == group.me => {
-            operands(group, reduction, reduction.result.count)
+            operands(group, reduction, reduction.result().count())
         }
         // Also at the first member of an exclusive scan, which gets no result: if it went on alone, it would wait for
         // members that have an error.
         Call::Allreduce { reduction } | Call::Scan { reduction, .. } => {
-            operands(group, reduction, reduction.result.count)
+            operands(group, reduction, reduction.result().count())
         }
         Call::ReduceScatter { reduction, counts } => scattered(group, reduction, counts),
         Call::Neighbours {

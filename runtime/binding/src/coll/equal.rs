@@ -64,9 +64,12 @@ pub fn instead<A: Abi, C: Count>(
     // All have the same bit where all have it set, or all have it clear.
     let mut all = vec![0_u8; bits.len()];
     let datatype = predefined(neutral::handle::BYTE).ok_or(neutral::ERR_INTERN)?;
-    let target = OwnedBuffer::new(all.as_mut_ptr(), bits.len() as u64, datatype);
     let op = BoundOp::predefined(PredefinedOp::BitAnd);
-    let operands = Operands::<A>::made(bits.as_ptr(), target, op);
+    // SAFETY: both vectors are as long, and outlive the operands.
+    let operands = unsafe {
+        let target = OwnedBuffer::new(all.as_mut_ptr(), bits.len() as u64, datatype);
+        Operands::<A>::made(bits.as_ptr(), target, op)
+    };
     match listeners {
         Listeners::All => run::allreduce(&group, &operands)?,
         Listeners::Root(root) => run::reduce(&group, &operands, root)?,

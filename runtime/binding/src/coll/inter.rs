@@ -119,9 +119,7 @@ fn exchange<'d>(
     outgoing: impl IntoIterator<Item = Outgoing<'d>>,
     incoming: impl IntoIterator<Item = Incoming<'d>>,
 ) -> Result<(), EngineError> {
-    // SAFETY: the messages are parts of checked arguments of a call, for which MPI promises that the buffers
-    // are there.
-    unsafe { inter.channel.exchange(outgoing, incoming) }
+    inter.channel.exchange(outgoing, incoming)
 }
 
 /// Intercommunicators have no in-place form (MPI 6.2.2).

@@ -141,12 +141,10 @@ fn run<'a, A: Abi>(
     let channel = comm.channel();
     let failure = |error| comm.collective().failure(error);
     match ending {
-        // SAFETY: checked arguments of a call, for which MPI promises that the buffers are there.
-        Ending::Wait => unsafe { channel.exchange(outgoing, incoming) }.map_err(failure),
+        Ending::Wait => channel.exchange(outgoing, incoming).map_err(failure),
         Ending::Request(handle, target) => {
             let mut requests = Vec::new();
-            // SAFETY: checked arguments of a call, whose buffers are there until the request is complete.
-            let started = unsafe { channel.start(outgoing, incoming, &mut requests) };
+            let started = channel.start(outgoing, incoming, &mut requests);
             started.map_err(failure)?;
             let comm = handle.neutral();
             publish_kind(call, Messages { requests, comm }, target)
@@ -178,8 +176,7 @@ fn inspect<A: Abi>(
         to_all,
         receive,
     };
-    // SAFETY: checked arguments of this call.
-    unsafe { coll::compare(&group, &call) }.map_err(|error| group.failure(error))
+    coll::compare(&group, &call).map_err(|error| group.failure(error))
 }
 
 /// Sends all of `send` to every destination and receives a part from every source.

@@ -60,13 +60,17 @@ impl<A: Abi> Operands<A> {
         let base = buffer.base.as_ptr().cast();
         Ok(Self {
             input,
-            result: OwnedBuffer::new(base, elements.cast_unsigned(), datatype),
+            // SAFETY: the buffer of a call, of which MPI promises what a buffer needs ([`Base::new`]).
+            result: unsafe { OwnedBuffer::new(base, elements.cast_unsigned(), datatype) },
             op,
         })
     }
 
     /// Those of a call of ours for the program.
-    pub fn made(input: *const u8, result: OwnedBuffer, op: BoundOp<A>) -> Self {
+    ///
+    /// # Safety
+    /// As for [`Reduction::new`].
+    pub unsafe fn made(input: *const u8, result: OwnedBuffer, op: BoundOp<A>) -> Self {
         let input = Some(input);
         Self { input, result, op }
     }
@@ -74,7 +78,7 @@ impl<A: Abi> Operands<A> {
     /// Whether type and operation are predefined.
     #[inline]
     pub fn is_plain(&self) -> bool {
-        self.op.is_predefined() && self.result.datatype.is_static()
+        self.op.is_predefined() && self.result.datatype().is_static()
     }
 
     /// Bytes of the operand.
@@ -97,10 +101,7 @@ impl<A: Abi> Operands<A> {
     /// For the engine.
     #[inline]
     pub fn reduction(&self) -> Reduction<'_> {
-        Reduction {
-            input: self.input,
-            result: self.result.as_buffer(),
-            op: self.op.as_op(),
-        }
+        // SAFETY: the operand is a buffer of the call, too, as long as the result.
+        unsafe { Reduction::new(self.input, self.result.as_buffer(), self.op.as_op()) }
     }
 }

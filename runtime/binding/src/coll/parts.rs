@@ -125,12 +125,9 @@ impl Varying {
 
 impl Parts for Varying {
     fn blocks(&self) -> Blocks<'_> {
-        Blocks::Varying {
-            base: self.base,
-            counts: &self.counts,
-            displacements: &self.displacements,
-            datatype: &self.datatype,
-        }
+        let lengths = (&*self.counts, &*self.displacements);
+        // SAFETY: the checked buffer of a call, which by MPI's promise has these blocks.
+        unsafe { Blocks::varying(self.base, lengths, &self.datatype) }
     }
 }
 
@@ -193,12 +190,9 @@ impl Typed {
 
 impl Parts for Typed {
     fn blocks(&self) -> Blocks<'_> {
-        Blocks::Typed {
-            base: self.base,
-            counts: &self.counts,
-            displacements: &self.displacements,
-            datatypes: &self.datatypes,
-        }
+        let lengths = (&*self.counts, &*self.displacements);
+        // SAFETY: the checked buffer of a call, which by MPI's promise has these blocks.
+        unsafe { Blocks::typed(self.base, lengths, &self.datatypes) }
     }
 }
 

@@ -36,7 +36,7 @@ pub fn allreduce<A: Abi, C: Count>(
         return run::allreduce_between(&inter, &operands);
     }
     let (group, reduction) = (comm.collective(), operands.reduction());
-    apart::operands(&group, &reduction, reduction.result.count)?;
+    apart::operands(&group, &reduction, reduction.result().count())?;
     run::allreduce(&group, &operands)
 }
 
@@ -77,7 +77,7 @@ pub fn reduce<A: Abi, C: Count>(
     };
     if role == Role::Both {
         let reduction = operands.reduction();
-        apart::operands(&group, &reduction, reduction.result.count)?;
+        apart::operands(&group, &reduction, reduction.result().count())?;
     }
     run::reduce(&group, &operands, at)
 }
@@ -95,7 +95,7 @@ pub fn scan<A: Abi, C: Count>(
     let group = comm.collective();
     let operands = Operands::check(call, send_buffer, buffer, op, Role::Both)?;
     let reduction = operands.reduction();
-    apart::operands(&group, &reduction, reduction.result.count)?;
+    apart::operands(&group, &reduction, reduction.result().count())?;
     run::scan(&group, &operands, Scan::Inclusive)
 }
 
@@ -112,7 +112,7 @@ pub fn exscan<A: Abi, C: Count>(
     let group = comm.collective();
     let operands = Operands::check(call, send_buffer, buffer, op, Role::Both)?;
     let reduction = operands.reduction();
-    apart::operands(&group, &reduction, reduction.result.count)?;
+    apart::operands(&group, &reduction, reduction.result().count())?;
     run::scan(&group, &operands, Scan::Exclusive)
 }
 
@@ -185,7 +185,15 @@ pub fn reduce_local<A: Abi, C: Count>(
         apart::buffers(from, to)?;
     }
     // SAFETY: both buffers are checked arguments of this call.
-    let known = unsafe { op::reduce(op.as_op(), from.base, to.base, to.count, input.datatype()) };
+    let known = unsafe {
+        op::reduce(
+            op.as_op(),
+            from.base(),
+            to.base(),
+            to.count(),
+            input.datatype(),
+        )
+    };
     if known {
         Ok(())
     } else {

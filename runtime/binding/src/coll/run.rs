@@ -19,8 +19,7 @@ macro_rules! runs {
         /// What the engine says: `MPI_ERR_TRUNCATE`, `MPI_ERR_OP`, `MPI_ERR_NO_MEM`.
         #[inline]
         pub fn $name<$($generic: $bound),*>($on: &$object $(, $argument: $type)*) -> Outcome<()> {
-            // SAFETY: the buffers are those of a call of the program, checked; see the page of this module.
-            unsafe { $run }.map_err(|error| $on.failure(error))
+            $run.map_err(|error| $on.failure(error))
         }
     )*};
 }

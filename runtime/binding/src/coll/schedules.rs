@@ -427,8 +427,7 @@ impl<A: Abi> Arguments<A> {
             Some(inter) => coll::Repeated::open_between(&inter),
             None => {
                 let group = comm.collective();
-                // SAFETY: checked arguments of this call.
-                let compared = unsafe { coll::compare_persistent(&group, &self.call()) };
+                let compared = coll::compare_persistent(&group, &self.call());
                 compared
                     .and_then(|()| coll::Repeated::open(&group))
                     .map_err(|error| group.failure(error))?

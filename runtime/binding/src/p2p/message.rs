@@ -103,9 +103,7 @@ impl Outgoing {
             return RequestRef::completed(claim, Status::EMPTY).ok_or(EngineError::OutOfMemory);
         };
         let buffer = self.data.buffer();
-        // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request
-        // is complete.
-        unsafe { cohort_engine::isend(claim, buffer, to, self.envelope, mode) }
+        cohort_engine::isend(claim, buffer, to, self.envelope, mode)
     }
 }
 
@@ -120,8 +118,7 @@ impl Outgoing {
             return RequestRef::completed(claim, Status::EMPTY).ok_or(EngineError::OutOfMemory);
         };
         let buffer = self.data.buffer();
-        // SAFETY: as in `start`; the caller waits.
-        unsafe { cohort_engine::send_waiting(claim, buffer, to, self.envelope, SendMode::Standard) }
+        cohort_engine::send_waiting(claim, buffer, to, self.envelope, SendMode::Standard)
     }
 
     /// Sends, and returns when the buffer is the program's again.
@@ -132,8 +129,7 @@ impl Outgoing {
     pub fn send(&self, owner: Owner<'_>, mode: SendMode) -> Result<(), EngineError> {
         let Some(to) = self.to else { return Ok(()) };
         let buffer = self.data.buffer();
-        // SAFETY: checked arguments of a call, for which MPI promises that the buffer is readable.
-        unsafe { cohort_engine::send(owner, buffer, to, self.envelope, mode) }
+        cohort_engine::send(owner, buffer, to, self.envelope, mode)
     }
 
     /// The receiver, if it is a rank of this node and the message may be so short that its data goes into one cell of
@@ -157,7 +153,7 @@ impl Outgoing {
         unsafe {
             short::send(
                 claim,
-                buffer.base,
+                buffer.base(),
                 bytes as usize,
                 to,
                 self.envelope,
@@ -256,9 +252,7 @@ impl Incoming {
         };
         let buffer = self.data.buffer();
         let asked = (from, self.context, self.tag);
-        // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request
-        // is complete.
-        unsafe { cohort_engine::receive_or_start(claim, &buffer, asked, status) }
+        cohort_engine::receive_or_start(claim, &buffer, asked, status)
     }
 
     /// Receives, and returns when the message is there and its status written.
@@ -273,8 +267,7 @@ impl Incoming {
         };
         let buffer = self.data.buffer();
         let asked = (from, self.context, self.tag);
-        // SAFETY: checked arguments of a call, for which MPI promises that the buffer is writable.
-        unsafe { cohort_engine::recv_into(owner, buffer, asked, status) }
+        cohort_engine::recv_into(owner, buffer, asked, status)
     }
 
     /// Starts the receive with the spent record of an earlier one, in the short way. `false`: nothing was done.
@@ -290,10 +283,8 @@ impl Incoming {
             return false;
         };
         let want = Want::exact(self.context, comm_rank, tag);
-        let room = (buffer.base, buffer.count, datatype.clone());
-        // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request is
-        // complete; the record is of a receive like this one, and the caller's.
-        unsafe { short::receive(claim, spent, room, sender, want) }
+        // SAFETY: the record is of a receive like this one, and the caller's.
+        unsafe { short::receive(claim, spent, buffer.to_owned(), sender, want) }
     }
 
     /// Starts the receive.
@@ -307,9 +298,7 @@ impl Incoming {
         };
         let buffer = self.data.buffer();
         let (context, tag) = (self.context, self.tag);
-        // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request
-        // is complete.
-        unsafe { cohort_engine::irecv(claim, buffer, from, context, tag) }
+        cohort_engine::irecv(claim, buffer, from, context, tag)
     }
 }
 

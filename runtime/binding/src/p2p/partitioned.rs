@@ -234,10 +234,8 @@ fn cut<A: Abi>(call: &Call<'_, A>, partitions: c_int, data: Data) -> Outcome<Par
         let what = format_args!("the number of partitions is not positive");
         call.blame(neutral::ERR_ARG, what)
     })?;
-    Ok(Partitions {
-        first: data.into_owned(),
-        partitions,
-    })
+    // SAFETY: the checked buffer of a call, which by MPI's promise has so many partitions.
+    Ok(unsafe { Partitions::new(data.into_owned(), partitions) })
 }
 
 /// Gives the program a handle of an inactive operation.
@@ -280,17 +278,13 @@ pub fn psend_init<A: Abi>(
     let data = cut(call, partitions, message.data().clone())?;
     let mut claim = call.rank().enter();
     let side = match message.to {
-        None => Side::Nobody(data.partitions, Status::EMPTY),
+        None => Side::Nobody(data.count(), Status::EMPTY),
         Some(to) if call.rank().node().local(to).is_none() => {
-            // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the
-            // request is freed.
-            let send = unsafe { AwaySend::new(&mut claim, data, to, message.envelope) };
+            let send = AwaySend::new(&mut claim, data, to, message.envelope);
             Side::SendAway(send.map_err(engine_error)?)
         }
         Some(to) => {
-            // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the
-            // request is freed.
-            let send = unsafe { PartitionedSend::new(&mut claim, data, to, message.envelope) };
+            let send = PartitionedSend::new(&mut claim, data, to, message.envelope);
             Side::Send(send.map_err(engine_error)?)
         }
     };
@@ -326,22 +320,17 @@ pub fn precv_init<A: Abi>(
     };
     let mut claim = call.rank().enter();
     let side = match message.from {
-        None => Side::Nobody(data.partitions, neutral_status(&FROM_NOBODY)),
+        None => Side::Nobody(data.count(), neutral_status(&FROM_NOBODY)),
         Some(Source::Any) => {
             let what = format_args!("it is MPI_ANY_SOURCE");
             return Err(call.blame(neutral::ERR_RANK, what));
         }
         Some(from @ Source::Rank { peer, .. }) if call.rank().node().local(peer).is_none() => {
-            // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the
-            // request is freed.
-            let receive = unsafe { AwayReceive::new(&mut claim, data, from, message.context, tag) };
+            let receive = AwayReceive::new(&mut claim, data, from, message.context, tag);
             Side::ReceiveAway(receive.map_err(engine_error)?)
         }
         Some(from) => {
-            // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the
-            // request is freed.
-            let receive =
-                unsafe { PartitionedReceive::new(&mut claim, data, from, message.context, tag) };
+            let receive = PartitionedReceive::new(&mut claim, data, from, message.context, tag);
             Side::Receive(receive.map_err(engine_error)?)
         }
     };

@@ -119,10 +119,10 @@ pub(super) fn recv<A: Abi, C: Count>(
 ) -> Option<Result<Status, Error>> {
     let near = Near::of(call, buffer, place, comm)?;
     let datatype = predefined(buffer.datatype.neutral())?;
-    let buffer = datatype::Buffer::new(near.base, near.count, &datatype);
+    // SAFETY: the buffer of a call, of which MPI promises what a buffer needs.
+    let buffer = unsafe { datatype::Buffer::new(near.base, near.count, &datatype) };
     let want = near.want(place);
-    // SAFETY: the arguments of a call, for which MPI promises that the buffer is writable.
-    let received = unsafe { short::recv(call.owner(), buffer, near.peer, want) };
+    let received = short::recv(call.owner(), buffer, near.peer, want);
     Some(received.map_err(crate::arguments::engine_error))
 }
 
@@ -156,11 +156,12 @@ fn start<A: Abi, C: Count>(
     let spare = spares.last()?;
     let want = near.want(place);
     let (base, count) = (near.base, near.count);
-    // SAFETY: the arguments of a call, for which MPI promises that the buffer stays until the request is complete;
-    // a spare is the record of a receive that nobody uses.
+    // SAFETY: the buffer of a call, of which MPI promises what a buffer needs; a spare is the record of a receive that
+    // nobody uses.
     let is_begun = unsafe {
         let request = &spare.operation().request;
-        short::receive(claim, request, (base, count, datatype), near.peer, want)
+        let buffer = datatype::OwnedBuffer::new(base, count, datatype);
+        short::receive(claim, request, buffer, near.peer, want)
     };
     if !is_begun {
         return None;

@@ -230,7 +230,7 @@ pub fn pack<A: Abi, C: Count>(
     check_name(representation)?;
     let position = call.inout(position, "position")?;
     let data = Data::check(call, input)?;
-    let bytes = size_there(data.datatype(), data.buffer().count as i64)?;
+    let bytes = size_there(data.datatype(), data.buffer().count() as i64)?;
     let mut target = Packed::check(buffer, size, position, bytes)?;
     let mut packed = room(&data)?;
     // SAFETY: checked arguments of a call: the data is there, and its packed form fits.
@@ -257,7 +257,7 @@ pub fn unpack<A: Abi, C: Count>(
     check_name(representation)?;
     let position = call.inout(position, "position")?;
     let data = Data::check(call, output)?;
-    let bytes = size_there(data.datatype(), data.buffer().count as i64)?;
+    let bytes = size_there(data.datatype(), data.buffer().count() as i64)?;
     let mut source = Packed::check(buffer, size, position, bytes)?;
     let mut packed = room(&data)?;
     let length = packed.len() as u64;

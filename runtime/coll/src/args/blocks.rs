@@ -3,77 +3,140 @@
 use cohort_datatype::{Buffer, Type, TypeRef};
 use core::ops::Range;
 
-/// A buffer with one block for each member of a communicator.
+/// A buffer with one block for each member of a communicator. As with a [`Buffer`], who makes one promises that it may
+/// be used.
 #[derive(Clone, Copy)]
-pub enum Blocks<'a> {
-    /// Blocks of equal length one after the other (`MPI_Gather`).
-    Equal(
-        /// The first block.
-        Buffer<'a>,
-    ),
+pub struct Blocks<'a>(Layout<'a>);
+
+/// Where the blocks are.
+#[derive(Clone, Copy)]
+pub(crate) enum Layout<'a> {
+    /// Blocks of equal length one after the other (`MPI_Gather`): the first one.
+    Equal(Buffer<'a>),
     /// Blocks of any length anywhere (`MPI_Gatherv`).
     Varying {
-        /// The buffer's address.
         base: *mut u8,
-        /// Elements of each member's block.
         counts: &'a [i64],
-        /// Displacement of each block, in extents of the type.
         displacements: &'a [i64],
-        /// The elements' type.
         datatype: &'a Type,
     },
     /// Blocks of any length and type anywhere (`MPI_Alltoallw`).
     Typed {
-        /// The buffer's address.
         base: *mut u8,
-        /// Elements of each member's block.
         counts: &'a [i64],
-        /// Displacement of each block, in bytes.
         displacements: &'a [i64],
-        /// The type of each block.
         datatypes: &'a [TypeRef],
     },
 }
 
 impl<'a> Blocks<'a> {
+    /// Blocks of equal length one after the other, of which this is the first.
+    ///
+    /// # Safety
+    /// What [`Buffer::new`] asks for holds of the block of each member.
+    #[inline]
+    #[must_use]
+    pub unsafe fn equal(first: Buffer<'a>) -> Self {
+        Self(Layout::Equal(first))
+    }
+
+    /// Blocks of any length anywhere: so many elements of one type for each member, at displacements from `base` in
+    /// extents of the type.
+    ///
+    /// # Safety
+    /// What [`Buffer::new`] asks for holds of the block of each member.
+    #[inline]
+    #[must_use]
+    pub unsafe fn varying(
+        base: *mut u8,
+        (counts, displacements): (&'a [i64], &'a [i64]),
+        datatype: &'a Type,
+    ) -> Self {
+        Self(Layout::Varying {
+            base,
+            counts,
+            displacements,
+            datatype,
+        })
+    }
+
+    /// Blocks of any length and type anywhere: so many elements of each member's type, at displacements from `base` in
+    /// bytes.
+    ///
+    /// # Safety
+    /// What [`Buffer::new`] asks for holds of the block of each member.
+    #[inline]
+    #[must_use]
+    pub unsafe fn typed(
+        base: *mut u8,
+        (counts, displacements): (&'a [i64], &'a [i64]),
+        datatypes: &'a [TypeRef],
+    ) -> Self {
+        Self(Layout::Typed {
+            base,
+            counts,
+            displacements,
+            datatypes,
+        })
+    }
+
+    /// Where they are.
+    #[inline]
+    pub(crate) fn layout(&self) -> Layout<'a> {
+        self.0
+    }
+
     /// The block of `member`.
     #[must_use]
     pub fn block(&self, member: usize) -> Buffer<'a> {
         let at = |base: *mut u8, bytes: i64| base.wrapping_offset(bytes as isize);
-        match *self {
-            Self::Equal(first) => first.part(member as u64 * first.count, first.count),
-            Self::Varying {
+        match self.0 {
+            // SAFETY: each member's block is there, by [`Blocks::equal`].
+            Layout::Equal(first) => unsafe {
+                first.part(member as u64 * first.count(), first.count())
+            },
+            Layout::Varying {
                 base,
                 counts,
                 displacements,
                 datatype,
             } => {
                 let bytes = displacements[member].wrapping_mul(datatype.extent());
-                Buffer::new(at(base, bytes), counts[member] as u64, datatype)
+                // SAFETY: each member's block is there, by [`Blocks::varying`].
+                unsafe { Buffer::new(at(base, bytes), counts[member] as u64, datatype) }
             }
-            Self::Typed {
+            Layout::Typed {
                 base,
                 counts,
                 displacements,
                 datatypes,
             } => {
                 let start = at(base, displacements[member]);
-                Buffer::new(start, counts[member] as u64, &datatypes[member])
+                // SAFETY: each member's block is there, by [`Blocks::typed`].
+                unsafe { Buffer::new(start, counts[member] as u64, &datatypes[member]) }
             }
         }
     }
 
     /// Whether all blocks are of one buffer, in the order of their members and without gaps.
     pub(crate) fn are_equal(&self) -> bool {
-        matches!(self, Self::Equal(_))
+        matches!(self.0, Layout::Equal(_))
     }
 
     /// The blocks of consecutive members as one buffer, if they are.
-    pub(crate) fn several(&self, members: Range<usize>) -> Option<Buffer<'a>> {
-        match *self {
-            Self::Equal(first) => {
+    #[must_use]
+    pub fn several(&self, members: Range<usize>) -> Option<Buffer<'a>> {
+        match self.0 {
+            Layout::Equal(first) => {
                 let count = (members.end - members.start) as u64;
-                Some(first.part(members.start as u64 * first.count, count * first.count))
+                // SAFETY: the members' blocks are there, by [`Blocks::equal`].
+                let all = unsafe {
+                    first.part(
+                        members.start as u64 * first.count(),
+                        first.count().saturating_mul(count),
+                    )
+                };
+                Some(all)
             }
             _ => None,
         }
@@ -81,8 +144,8 @@ impl<'a> Blocks<'a> {
 
     /// The bytes that the blocks of `members` members pack to, when all are equally long.
     pub(crate) fn equal_bytes(&self, members: usize) -> Option<u64> {
-        match self {
-            Self::Equal(first) => first.bytes().checked_mul(members as u64),
+        match self.0 {
+            Layout::Equal(first) => first.bytes().checked_mul(members as u64),
             _ => None,
         }
     }

@@ -9,6 +9,7 @@ mod reduction;
 pub(crate) mod small;
 
 pub use blocks::Blocks;
+pub(crate) use blocks::Layout;
 pub(crate) use form::Form;
 pub(crate) use kind::Kind;
 pub(crate) use label::Label;

@@ -64,7 +64,7 @@ impl Agreed {
         match (*call, call.reduction()) {
             (Call::Bcast { buffer, .. }, _) => Memory::of(&buffer, None),
             (_, Some(it)) => Memory {
-                operand: it.operand(),
+                operand: it.operand().base(),
                 ..Memory::of(
                     &it.result,
                     self.op.and_then(|op| op::kernel(op, it.datatype())),
@@ -91,7 +91,7 @@ fn operand_of(reduction: &Reduction<'_>) -> Option<(u64, PredefinedOp)> {
 #[inline]
 pub(crate) fn is_dense(call: &Call<'_>) -> bool {
     match call {
-        Call::Bcast { buffer, .. } => buffer.datatype.is_dense(),
+        Call::Bcast { buffer, .. } => buffer.datatype().is_dense(),
         _ => true,
     }
 }
@@ -115,9 +115,9 @@ impl Memory {
 
     fn of(buffer: &Buffer<'_>, kernel: Option<Kernel>) -> Self {
         Self {
-            operand: buffer.base,
-            result: buffer.base,
-            count: buffer.count as usize,
+            operand: buffer.base(),
+            result: buffer.base(),
+            count: buffer.count() as usize,
             kernel,
         }
     }

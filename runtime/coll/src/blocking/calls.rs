@@ -10,75 +10,49 @@ use cohort_datatype::Buffer;
 
 /// Runs an operation and waits for its end.
 ///
-/// # Safety
-/// The buffers are live, as the operation's own function says.
-///
 /// # Errors
 /// Those of the operation's own function.
-pub unsafe fn run(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
-    // SAFETY: the caller's conditions.
-    unsafe { run_as(group, call, Form::Blocking) }
+pub fn run(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
+    run_as(group, call, Form::Blocking)
 }
 
 /// [`run`] in this form.
-///
-/// # Safety
-/// As [`run`].
-unsafe fn run_as(group: &Group<'_>, call: &Call<'_>, form: Form) -> Result<(), EngineError> {
+fn run_as(group: &Group<'_>, call: &Call<'_>, form: Form) -> Result<(), EngineError> {
     let label = Label::of(call, form);
-    // SAFETY: the caller's conditions.
-    unsafe {
-        match group.extent(label) {
-            Extent::OneNode(group) => local::run_any(&group, call),
-            Extent::Compared(group) => compared(&group, call, form),
-            Extent::Nodes(hierarchy) => nodes::run(&Caller { group, label }, hierarchy, call),
-        }
+    match group.extent(label) {
+        Extent::OneNode(group) => local::run_any(&group, call),
+        Extent::Compared(group) => compared(&group, call, form),
+        Extent::Nodes(hierarchy) => nodes::run(&Caller { group, label }, hierarchy, call),
     }
 }
 
 /// [`run`] in the operations' own functions, each of which keeps its own case of it.
-///
-/// # Safety
-/// As [`run`].
 #[inline(always)]
-unsafe fn dispatch(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
+fn dispatch(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
     let label = Label::of(call, Form::Blocking);
-    // SAFETY: the caller's conditions.
-    unsafe {
-        match group.extent(label) {
-            Extent::OneNode(group) => local::run(&group, call),
-            Extent::Compared(group) => compared(&group, call, Form::Blocking),
-            Extent::Nodes(hierarchy) => nodes::run(&Caller { group, label }, hierarchy, call),
-        }
+    match group.extent(label) {
+        Extent::OneNode(group) => local::run(&group, call),
+        Extent::Compared(group) => compared(&group, call, Form::Blocking),
+        Extent::Nodes(hierarchy) => nodes::run(&Caller { group, label }, hierarchy, call),
     }
 }
 
 /// An operation within a node whose members' arguments are compared first.
-///
-/// # Safety
-/// As [`run`].
 #[cold]
 #[inline(never)]
-unsafe fn compared(group: &LocalGroup<'_>, call: &Call<'_>, form: Form) -> Result<(), EngineError> {
-    // SAFETY: the caller's conditions.
-    unsafe {
-        meet(group, call, form)?;
-        local::run_any(group, call)
-    }
+fn compared(group: &LocalGroup<'_>, call: &Call<'_>, form: Form) -> Result<(), EngineError> {
+    meet(group, call, form)?;
+    local::run_any(group, call)
 }
 
 /// Compares the members' arguments of an operation that the caller does itself, if the members of the group do so.
 /// Collective. Only members of one node do.
 ///
-/// # Safety
-/// As [`run`].
-///
 /// # Errors
 /// [`EngineError::Disagreement`].
-pub unsafe fn compare(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
+pub fn compare(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
     match group.extent(Label::NONE) {
-        // SAFETY: the caller's conditions.
-        Extent::Compared(group) => unsafe { meet(&group, call, Form::Blocking) },
+        Extent::Compared(group) => meet(&group, call, Form::Blocking),
         _ => Ok(()),
     }
 }
@@ -86,15 +60,11 @@ pub unsafe fn compare(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineEr
 /// Compares the members' arguments of a persistent operation that is made, if the members of the group do so; among
 /// nodes not those of neighbours. Collective.
 ///
-/// # Safety
-/// As [`run`].
-///
 /// # Errors
 /// [`EngineError::Disagreement`], no memory.
-pub unsafe fn compare_persistent(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
+pub fn compare_persistent(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
     match group.extent(Label::NONE) {
-        // SAFETY: the caller's conditions.
-        Extent::Compared(group) => unsafe { meet(&group, call, Form::Persistent) },
+        Extent::Compared(group) => meet(&group, call, Form::Persistent),
         Extent::Nodes(hierarchy)
             if group.rank().node().settings().check_members
                 && !matches!(call, Call::Neighbours { .. }) =>
@@ -107,14 +77,10 @@ pub unsafe fn compare_persistent(group: &Group<'_>, call: &Call<'_>) -> Result<(
 
 /// [`run`] as a part of a call that makes or frees an object.
 ///
-/// # Safety
-/// As [`run`].
-///
 /// # Errors
 /// As [`run`].
-pub unsafe fn run_within(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
-    // SAFETY: the caller's conditions.
-    unsafe { run_as(group, call, Form::Internal) }
+pub fn run_within(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
+    run_as(group, call, Form::Internal)
 }
 
 /// A barrier as a part of a call that makes or frees an object.
@@ -122,8 +88,7 @@ pub unsafe fn run_within(group: &Group<'_>, call: &Call<'_>) -> Result<(), Engin
 /// # Errors
 /// As [`barrier`].
 pub fn barrier_within(group: &Group<'_>) -> Result<(), EngineError> {
-    // SAFETY: no buffers.
-    unsafe { run_within(group, &Call::Barrier) }
+    run_within(group, &Call::Barrier)
 }
 
 /// `MPI_Barrier`.
@@ -132,33 +97,25 @@ pub fn barrier_within(group: &Group<'_>) -> Result<(), EngineError> {
 /// No memory.
 #[inline]
 pub fn barrier(group: &Group<'_>) -> Result<(), EngineError> {
-    // SAFETY: no buffers.
-    unsafe { dispatch(group, &Call::Barrier) }
+    dispatch(group, &Call::Barrier)
 }
 
 /// `MPI_Bcast` of `buffer` from member `root`.
 ///
-/// # Safety
-/// `buffer` is a live buffer, writable at members other than the root.
-///
 /// # Errors
 /// [`EngineError::Truncated`] when the root sends more than `buffer` holds.
 #[inline]
-pub unsafe fn bcast(group: &Group<'_>, buffer: Buffer<'_>, root: u32) -> Result<(), EngineError> {
-    // SAFETY: the caller's conditions.
-    unsafe { dispatch(group, &Call::Bcast { buffer, root }) }
+pub fn bcast(group: &Group<'_>, buffer: Buffer<'_>, root: u32) -> Result<(), EngineError> {
+    dispatch(group, &Call::Bcast { buffer, root })
 }
 
 /// `MPI_Gather` and `MPI_Gatherv` to member `root`.
 ///
 /// `send` is `None` for in-place (at the root only); `receive` is used at the root only.
 ///
-/// # Safety
-/// The buffers are live; those of `receive` writable.
-///
 /// # Errors
 /// [`EngineError::Truncated`] at the root.
-pub unsafe fn gather(
+pub fn gather(
     group: &Group<'_>,
     send: Option<Buffer<'_>>,
     receive: Option<Blocks<'_>>,
@@ -169,20 +126,16 @@ pub unsafe fn gather(
         receive,
         root,
     };
-    // SAFETY: the caller's conditions.
-    unsafe { dispatch(group, &call) }
+    dispatch(group, &call)
 }
 
 /// `MPI_Scatter` and `MPI_Scatterv` from member `root`.
 ///
 /// `send` is used at the root only; `receive` is `None` for in-place (at the root only).
 ///
-/// # Safety
-/// The buffers are live; that of `receive` writable.
-///
 /// # Errors
 /// [`EngineError::Truncated`] when the root sends more than `receive` holds.
-pub unsafe fn scatter(
+pub fn scatter(
     group: &Group<'_>,
     send: Option<Blocks<'_>>,
     receive: Option<Buffer<'_>>,
@@ -193,24 +146,19 @@ pub unsafe fn scatter(
         receive,
         root,
     };
-    // SAFETY: the caller's conditions.
-    unsafe { dispatch(group, &call) }
+    dispatch(group, &call)
 }
 
 /// `MPI_Allgather` and `MPI_Allgatherv`; `send` is `None` for in-place.
 ///
-/// # Safety
-/// The buffers are live; those of `receive` writable.
-///
 /// # Errors
 /// [`EngineError::Truncated`] when a member sends more than its block of `receive` holds.
-pub unsafe fn allgather(
+pub fn allgather(
     group: &Group<'_>,
     send: Option<Buffer<'_>>,
     receive: Blocks<'_>,
 ) -> Result<(), EngineError> {
-    // SAFETY: the caller's conditions.
-    unsafe { dispatch(group, &Call::Allgather { send, receive }) }
+    dispatch(group, &Call::Allgather { send, receive })
 }
 
 /// Calls `read` with what each member says, by rank. The members of a node may look at one table, so it is read in the
@@ -230,78 +178,59 @@ pub fn view<const N: usize, R>(
     let mut all = reserve(group.size())?;
     all.resize(group.size(), [0; N]);
     let bytes = size_of::<[i32; N]>() as u64;
-    let send = Buffer::of_bytes(mine.as_mut_ptr().cast(), bytes);
-    let receive = Blocks::Equal(Buffer::of_bytes(all.as_mut_ptr().cast(), bytes));
+    // SAFETY: `mine` is the caller's, and outlives the call.
+    let send = unsafe { Buffer::of_bytes(mine.as_mut_ptr().cast(), bytes) };
+    // SAFETY: `all` has room for each member's words, and outlives the call.
+    let receive = unsafe { Blocks::equal(Buffer::of_bytes(all.as_mut_ptr().cast(), bytes)) };
     let call = Call::Allgather {
         send: Some(send),
         receive,
     };
-    // SAFETY: both outlive the call; there are so many words of each member.
-    unsafe { run_within(group, &call)? };
+    run_within(group, &call)?;
     Ok(read(&all))
 }
 
 /// `MPI_Alltoall`, `MPI_Alltoallv` and `MPI_Alltoallw`; `send` is `None` for in-place.
 ///
-/// # Safety
-/// The buffers are live; those of `receive` writable.
-///
 /// # Errors
 /// [`EngineError::Truncated`] when a member sends more than its block of `receive` holds,
 /// [`EngineError::OutOfMemory`] in place.
-pub unsafe fn alltoall(
+pub fn alltoall(
     group: &Group<'_>,
     send: Option<Blocks<'_>>,
     receive: Blocks<'_>,
 ) -> Result<(), EngineError> {
-    // SAFETY: the caller's conditions.
-    unsafe { dispatch(group, &Call::Alltoall { send, receive }) }
+    dispatch(group, &Call::Alltoall { send, receive })
 }
 
 /// `MPI_Reduce` to member `root`; `output` is used at the root only.
 ///
-/// # Safety
-/// The buffers are live and hold `count` elements.
-///
 /// # Errors
 /// [`EngineError::Unsupported`] operation for the type, [`EngineError::Truncated`] at members that find that they
 /// disagree about the size, or no memory.
-pub unsafe fn reduce(
-    group: &Group<'_>,
-    call: &Reduction<'_>,
-    root: u32,
-) -> Result<(), EngineError> {
+pub fn reduce(group: &Group<'_>, call: &Reduction<'_>, root: u32) -> Result<(), EngineError> {
     let reduction = *call;
-    // SAFETY: the caller's conditions.
-    unsafe { dispatch(group, &Call::Reduce { reduction, root }) }
+    dispatch(group, &Call::Reduce { reduction, root })
 }
 
 /// `MPI_Allreduce`.
 ///
-/// # Safety
-/// As [`reduce`].
-///
 /// # Errors
 /// As [`reduce`].
 #[inline]
-pub unsafe fn allreduce(group: &Group<'_>, call: &Reduction<'_>) -> Result<(), EngineError> {
-    // SAFETY: the caller's conditions.
-    unsafe {
-        match group.extent(Label::ALLREDUCE) {
-            Extent::OneNode(group) => local::allreduce(&group, call),
-            Extent::Compared(group) => {
-                let reduction = *call;
-                compared(&group, &Call::Allreduce { reduction }, Form::Blocking)
-            }
-            Extent::Nodes(hierarchy) => allreduce_among_nodes(group, hierarchy, call),
+pub fn allreduce(group: &Group<'_>, call: &Reduction<'_>) -> Result<(), EngineError> {
+    match group.extent(Label::ALLREDUCE) {
+        Extent::OneNode(group) => local::allreduce(&group, call),
+        Extent::Compared(group) => {
+            let reduction = *call;
+            compared(&group, &Call::Allreduce { reduction }, Form::Blocking)
         }
+        Extent::Nodes(hierarchy) => allreduce_among_nodes(group, hierarchy, call),
     }
 }
 
-/// # Safety
-/// As [`allreduce`].
 #[inline(never)]
-unsafe fn allreduce_among_nodes(
+fn allreduce_among_nodes(
     group: &Group<'_>,
     hierarchy: &Hierarchy,
     call: &Reduction<'_>,
@@ -309,38 +238,28 @@ unsafe fn allreduce_among_nodes(
     let reduction = *call;
     let label = Label::ALLREDUCE;
     let caller = Caller { group, label };
-    // SAFETY: the caller's conditions.
-    unsafe { nodes::run(&caller, hierarchy, &Call::Allreduce { reduction }) }
+    nodes::run(&caller, hierarchy, &Call::Allreduce { reduction })
 }
 
 /// `MPI_Reduce_scatter` (and `_block`): member *i* gets `counts[i]` elements of the result.
 /// `call.count` is ignored.
 ///
-/// # Safety
-/// The operand holds the sum of `counts`, the output this member's count of elements (in
-/// place: the sum).
-///
 /// # Errors
 /// As [`reduce`].
-pub unsafe fn reduce_scatter(
+pub fn reduce_scatter(
     group: &Group<'_>,
     call: &Reduction<'_>,
     counts: &[i64],
 ) -> Result<(), EngineError> {
     let reduction = call.of(counts.iter().sum::<i64>() as u64);
-    // SAFETY: the caller's conditions.
-    unsafe { dispatch(group, &Call::ReduceScatter { reduction, counts }) }
+    dispatch(group, &Call::ReduceScatter { reduction, counts })
 }
 
 /// `MPI_Scan` and `MPI_Exscan`.
 ///
-/// # Safety
-/// As [`reduce`].
-///
 /// # Errors
 /// As [`reduce`].
-pub unsafe fn scan(group: &Group<'_>, call: &Reduction<'_>, kind: Scan) -> Result<(), EngineError> {
+pub fn scan(group: &Group<'_>, call: &Reduction<'_>, kind: Scan) -> Result<(), EngineError> {
     let reduction = *call;
-    // SAFETY: the caller's conditions.
-    unsafe { dispatch(group, &Call::Scan { reduction, kind }) }
+    dispatch(group, &Call::Scan { reduction, kind })
 }

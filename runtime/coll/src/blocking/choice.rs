@@ -111,11 +111,8 @@ fn agree_to_meet_once(group: &LocalGroup<'_>, call: &Call<'_>) -> Option<Movers>
 /// Runs an operation as a schedule, if that is chosen; a broadcast chooses in its round. `None`: not chosen. Where the
 /// operation is known at compile time, this is a look at one setting, and the description that `call` makes is
 /// written to memory only where there is something to agree on.
-///
-/// # Safety
-/// As for the operation's own function.
 #[inline(always)]
-pub(crate) unsafe fn scheduled<'a>(
+pub(crate) fn scheduled<'a>(
     group: &LocalGroup<'_>,
     call: impl Fn() -> Call<'a>,
 ) -> Option<Result<(), EngineError>> {
@@ -127,18 +124,14 @@ pub(crate) unsafe fn scheduled<'a>(
         Algorithm::Schedule => Some(Movers::Everyone),
         Algorithm::Auto => by_itself(group, &call),
     };
-    // SAFETY: the caller's promise.
-    chosen.map(|movers| unsafe { run_schedule(group, &call(), movers) })
+    chosen.map(|movers| run_schedule(group, &call(), movers))
 }
 
 /// Runs an operation as a schedule.
 ///
-/// # Safety
-/// As for the operation's own function.
-///
 /// # Errors
 /// Those of the operation's own function.
-pub(crate) unsafe fn run_schedule(
+pub(crate) fn run_schedule(
     group: &LocalGroup<'_>,
     call: &Call<'_>,
     movers: Movers,
@@ -151,7 +144,7 @@ pub(crate) unsafe fn run_schedule(
         alone,
         ..Manner::ONCE
     };
-    // SAFETY: the caller's buffers, which live to the end of this call.
+    // SAFETY: what the call refers to lives to the end of this call.
     let request = unsafe {
         post(
             group.rank().forever(),

@@ -46,8 +46,7 @@ impl Lent<'_> {
         let mut ended = false;
         while let Some((piece, room)) = self.pieces.take(end) {
             let range = piece * PIECE..self.buffer.bytes().min((piece + 1) * PIECE);
-            // SAFETY: the caller's promise; the piece is ours.
-            unsafe { copy_piece(room.0, self.buffer, range) };
+            copy_piece(room.0, self.buffer, range);
             ended |= self.pieces.finish();
         }
         ended
@@ -64,7 +63,7 @@ impl Round<'_> {
     /// Lends `buffer` to `reader` and copies with it, until it has completed the round.
     ///
     /// # Safety
-    /// `buffer` is a live, readable buffer, and long enough to be lent.
+    /// The buffer is long enough to be lent.
     pub(crate) unsafe fn lend(self, buffer: &Buffer<'_>, reader: usize) {
         let lent = Lent {
             buffer: *buffer,
@@ -104,8 +103,8 @@ impl Round<'_> {
         }
         // SAFETY: only the lifetime differs: the caller stays until nobody copies any more. It alone opens, once.
         unsafe {
-            let datatype = &*core::ptr::from_ref(room.datatype);
-            let room = Room(Buffer::new(room.base, room.count, datatype));
+            let datatype = &*core::ptr::from_ref(room.datatype());
+            let room = Room(Buffer::new(room.base(), room.count(), datatype));
             let pieces = lent.buffer.bytes().div_ceil(PIECE);
             lent.pieces.open(room, pieces);
         }
@@ -115,7 +114,7 @@ impl Round<'_> {
     /// Receives what `member` has posted with [`Round::post_copied`], or lends.
     ///
     /// # Safety
-    /// `member` has done so in this round; `room` is a live, writable buffer.
+    /// `member` has done so in this round.
     ///
     /// # Errors
     /// [`EngineError::Truncated`].

@@ -55,7 +55,8 @@ impl Folder<'_> {
         if count == 0 {
             return Ok(());
         }
-        let target = self.buffer(output, count);
+        // SAFETY: the output has the range's length.
+        let target = unsafe { self.buffer(output, count) };
         let scratch = match self.datatype().is_dense() {
             true => None,
             false => Some(Scratch::new(self, count)?),
@@ -220,7 +221,7 @@ pub(crate) fn in_blocks(
     mut work: impl FnMut(&[Addresses], Range<u64>),
 ) -> Result<(), EngineError> {
     let own = Addresses {
-        operand: call.operand(),
+        operand: call.operand().base(),
         output,
         bytes: folder.bytes_of(call.count()),
     };

@@ -1,8 +1,8 @@
 //! What members of a node post of their buffers, and how others receive it.
 
 use super::round::{Posted, Round};
-use crate::args::Blocks;
 use crate::args::small::copy_small;
+use crate::args::{Blocks, Layout};
 use crate::data::{copy_whole, unpack_inline};
 use crate::members::{COPY_MAX, Entry, INLINE};
 use cohort_core::EngineError;
@@ -11,48 +11,32 @@ use cohort_datatype::{Buffer, pack};
 impl Round<'_> {
     /// Posts the data of `buffer` if it is small, else the buffer's address. Returns whether
     /// others will read the caller's memory.
-    ///
-    /// # Safety
-    /// `buffer` is a live, readable buffer.
-    pub(crate) unsafe fn post_buffer(&self, buffer: &Buffer<'_>) -> bool {
-        // SAFETY: the caller's promise.
-        let (entry, exposed) = unsafe { self.entry_with(buffer) };
+    pub(crate) fn post_buffer(&self, buffer: &Buffer<'_>) -> bool {
+        let (entry, exposed) = self.entry_with(buffer);
         self.publish(entry);
         exposed
     }
 
     /// [`Round::post_buffer`] of a member that need not wait for others: up to [`COPY_MAX`] bytes
     /// are copied, so that it can leave.
-    ///
-    /// # Safety
-    /// As [`Round::post_buffer`].
-    pub(crate) unsafe fn post_copied(&self, buffer: &Buffer<'_>) -> bool {
-        // SAFETY: the caller's promise.
-        let (entry, exposed) = unsafe { self.copied_entry(buffer) };
+    pub(crate) fn post_copied(&self, buffer: &Buffer<'_>) -> bool {
+        let (entry, exposed) = self.copied_entry(buffer);
         self.publish(entry);
         exposed
     }
 
     /// [`Round::post_copied`] of a root; `None`: another member has chosen a schedule instead.
-    ///
-    /// # Safety
-    /// As [`Round::post_buffer`].
-    pub(crate) unsafe fn post_copied_unless_scheduled(&self, buffer: &Buffer<'_>) -> Option<bool> {
-        // SAFETY: the caller's promise.
-        let (entry, exposed) = unsafe { self.copied_entry(buffer) };
+    pub(crate) fn post_copied_unless_scheduled(&self, buffer: &Buffer<'_>) -> Option<bool> {
+        let (entry, exposed) = self.copied_entry(buffer);
         self.publish_as_choice(entry).then_some(exposed)
     }
 
     /// Posts the data of `buffer`, at most [`COPY_MAX`] bytes.
     ///
-    /// # Safety
-    /// As [`Round::post_buffer`].
-    ///
     /// # Errors
     /// No memory; nothing is posted.
-    pub(crate) unsafe fn post_data(&self, buffer: &Buffer<'_>) -> Result<(), EngineError> {
-        // SAFETY: the caller's promise.
-        let (entry, exposed) = unsafe { self.copied_entry(buffer) };
+    pub(crate) fn post_data(&self, buffer: &Buffer<'_>) -> Result<(), EngineError> {
+        let (entry, exposed) = self.copied_entry(buffer);
         if exposed {
             return Err(EngineError::OutOfMemory);
         }
@@ -60,26 +44,21 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// # Safety
-    /// As [`Round::post_buffer`].
-    unsafe fn copied_entry(&self, buffer: &Buffer<'_>) -> (&Entry, bool) {
+    fn copied_entry(&self, buffer: &Buffer<'_>) -> (&Entry, bool) {
         let bytes = buffer.bytes();
         let fill = |out| {
-            // SAFETY: the caller's promise; the side buffer has room.
+            // SAFETY: the entry, or the side buffer, has room.
             unsafe { pack(*buffer, 0, out, bytes) };
         };
         let beside = || self.side_buffer(bytes, fill);
         let goes_beside = (INLINE + 1..=COPY_MAX).contains(&(bytes as usize));
         match goes_beside.then(beside).flatten() {
             Some(entry) => (entry, false),
-            // SAFETY: the caller's promise.
-            None => unsafe { self.entry_with(buffer) },
+            None => self.entry_with(buffer),
         }
     }
 
-    /// # Safety
-    /// As [`Round::post_buffer`].
-    unsafe fn entry_with(&self, buffer: &Buffer<'_>) -> (&Entry, bool) {
+    fn entry_with(&self, buffer: &Buffer<'_>) -> (&Entry, bool) {
         let bytes = buffer.bytes();
         if bytes as usize > INLINE {
             return (self.address(buffer), true);
@@ -94,7 +73,7 @@ impl Round<'_> {
     /// Receives what `member` posted with [`Round::post_buffer`].
     ///
     /// # Safety
-    /// `member` has posted so in this round; `destination` is a live, writable buffer.
+    /// `member` has posted so in this round.
     pub(crate) unsafe fn receive_buffer(
         &self,
         member: usize,
@@ -103,27 +82,23 @@ impl Round<'_> {
         match self.posted(member) {
             // SAFETY: the entry holds that many bytes.
             Posted::Inline { data, bytes } => unsafe { unpack_inline(destination, data, 0, bytes) },
-            // SAFETY: the member's buffer is live until we complete.
-            Posted::Address(buffer) => unsafe { copy_whole(destination, *buffer) },
+            Posted::Address(buffer) => copy_whole(destination, *buffer),
         }
     }
 
     /// Posts the blocks for all members: their data if equal and in total no more than an entry holds, or than
     /// `copied_most` (at most what a side buffer holds), else their address. Returns whether others will read the
     /// caller's memory.
-    ///
-    /// # Safety
-    /// The blocks are live, readable buffers.
-    pub(crate) unsafe fn post_blocks(&self, blocks: &Blocks<'_>, copied_most: usize) -> bool {
+    pub(crate) fn post_blocks(&self, blocks: &Blocks<'_>, copied_most: usize) -> bool {
         let size = self.members();
         let total = blocks.equal_bytes(size).unwrap_or(u64::MAX);
         let fill = |out: *mut u8| {
-            if let Blocks::Equal(first) = blocks
-                && first.datatype.is_dense()
+            if let Layout::Equal(first) = blocks.layout()
+                && first.datatype().is_dense()
             {
                 // They follow each other as they are.
-                // SAFETY: the caller's promise; there is room for the total.
-                return unsafe { copy_small(first.base, out, total as usize) };
+                // SAFETY: the blocks are one run; there is room for the total.
+                return unsafe { copy_small(first.base(), out, total as usize) };
             }
             let block = total / size as u64;
             for member in 0..size {
@@ -144,7 +119,7 @@ impl Round<'_> {
     /// Receives the caller's block of what `member` posted with [`Round::post_blocks`].
     ///
     /// # Safety
-    /// `member` has posted so in this round; `destination` is a live, writable buffer.
+    /// `member` has posted so in this round.
     ///
     /// # Errors
     /// [`EngineError::Truncated`].
@@ -160,10 +135,7 @@ impl Round<'_> {
                 // SAFETY: the entry holds a block for each member.
                 unsafe { unpack_inline(destination, data, me as u64 * block, block) }
             }
-            // SAFETY: the member's blocks are live until we complete.
-            Posted::Address(blocks) => unsafe {
-                copy_whole(destination, Blocks::block(blocks, me))
-            },
+            Posted::Address(blocks) => copy_whole(destination, Blocks::block(blocks, me)),
         }
     }
 }

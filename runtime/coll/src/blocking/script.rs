@@ -33,13 +33,10 @@ pub(crate) fn builder<'a>(group: &Caller<'a>, folder: Option<Folder<'a>>) -> Scr
 
 /// Runs all steps and waits for their end.
 ///
-/// # Safety
-/// The buffers are live, and written by nobody else.
-///
 /// # Errors
 /// [`EngineError::Truncated`] when a message was longer than its room, after everything else was done;
 /// [`EngineError::OutOfMemory`], when some messages may be missing.
-pub(crate) unsafe fn run(owner: Owner<'_>, script: ScriptBuilder<'_>) -> Result<(), EngineError> {
+pub(crate) fn run(owner: Owner<'_>, script: ScriptBuilder<'_>) -> Result<(), EngineError> {
     let script = script.done();
     let rank = owner.rank();
     let mut outcome = Ok(());
@@ -50,8 +47,7 @@ pub(crate) unsafe fn run(owner: Owner<'_>, script: ScriptBuilder<'_>) -> Result<
         .steps
         .chunk_by(|one, next| is_message(one) && is_message(next))
     {
-        // SAFETY: the caller's promise.
-        let done = unsafe {
+        let done = {
             match &steps[0] {
                 Step::Send { .. } | Step::Receive { .. } => messages
                     .try_reserve(steps.len())
@@ -67,8 +63,9 @@ pub(crate) unsafe fn run(owner: Owner<'_>, script: ScriptBuilder<'_>) -> Result<
                     }),
                 Step::Wait => wait_for(owner, messages.drain(..)),
                 Step::Copy { from, to, .. } => copy_whole(*to, *from),
-                Step::Fold { left, right, count } => {
-                    script.combine(*left, *right, *count, Runner::Owner);
+                Step::Fold { left, right } => {
+                    // SAFETY: this is a call of the owner's.
+                    unsafe { script.combine(*left, *right, Runner::Owner) };
                     Ok(())
                 }
             }
@@ -84,17 +81,11 @@ pub(crate) unsafe fn run(owner: Owner<'_>, script: ScriptBuilder<'_>) -> Result<
 
 /// Writes and runs an operation in which each member sends and receives for itself.
 ///
-/// # Safety
-/// As [`run`], of the buffers that `call` names.
-///
 /// # Errors
 /// As [`run`].
-pub(crate) unsafe fn run_alone(group: &Caller<'_>, call: &Call<'_>) -> Result<(), EngineError> {
+pub(crate) fn run_alone(group: &Caller<'_>, call: &Call<'_>) -> Result<(), EngineError> {
     let folder = call.folder()?;
     let mut script = builder(group, folder);
-    // SAFETY: the caller's promise.
-    unsafe {
-        write(&mut script, call, folder.as_ref())?;
-        run(group.owner, script)
-    }
+    write(&mut script, call, folder.as_ref())?;
+    run(group.owner, script)
 }

@@ -26,9 +26,9 @@ impl Amount {
 
     /// That of a buffer.
     pub(super) fn of(buffer: &Buffer<'_>) -> Self {
-        let signature = buffer.datatype.signature();
-        let Digest { elements, hash, .. } = signature.digest().repeat(buffer.count);
-        let named = named_like(buffer.datatype);
+        let signature = buffer.datatype().signature();
+        let Digest { elements, hash, .. } = signature.digest().repeat(buffer.count());
+        let named = named_like(buffer.datatype());
         let (handle, size) = named.map_or((0, 1), |it| (it.handle(), it.size().unsigned_abs()));
         let count = buffer.bytes() / size;
         Self {

@@ -2,7 +2,7 @@
 
 use super::amount::Amount;
 use super::lanes;
-use crate::args::{Blocks, Call, Form, Kind};
+use crate::args::{Blocks, Call, Form, Kind, Layout};
 use cohort_datatype::op::{Op, PredefinedOp};
 use core::fmt;
 
@@ -37,11 +37,11 @@ pub(super) struct Said {
 const ANY_BLOCKS: u8 = 0;
 
 fn form_of(blocks: Option<&Blocks<'_>>) -> u8 {
-    match blocks {
+    match blocks.map(Blocks::layout) {
         None => ANY_BLOCKS,
-        Some(Blocks::Equal(_)) => 1,
-        Some(Blocks::Varying { .. }) => 2,
-        Some(Blocks::Typed { .. }) => 3,
+        Some(Layout::Equal(_)) => 1,
+        Some(Layout::Varying { .. }) => 2,
+        Some(Layout::Typed { .. }) => 3,
     }
 }
 

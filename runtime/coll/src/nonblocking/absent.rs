@@ -14,18 +14,15 @@ use crate::schedule::{Membership, Operand, Part, Row, Schedule, ScheduleRef, Wei
 use cohort_base::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use cohort_core::rank::Rank;
 use cohort_core::wait;
+use cohort_datatype::Buffer;
 use cohort_datatype::op::{Op, PredefinedOp};
-use cohort_datatype::{Buffer, types};
 use core::ptr::{NonNull, null_mut};
-
-/// No data.
-pub(super) const NOTHING: Buffer<'static> = Buffer::new(null_mut(), 0, &types::MPI_BYTE);
 
 /// The arguments of who comes to a meeting for the sake of others alone.
 pub(super) fn reduction_of_nothing() -> Reduction<'static> {
     Reduction {
         input: None,
-        result: NOTHING,
+        result: Buffer::EMPTY,
         op: Op::Predefined(PredefinedOp::Sum),
     }
 }

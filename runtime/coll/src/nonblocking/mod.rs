@@ -145,8 +145,7 @@ fn in_rows<'a>(group: &Group<'a>) -> Option<LocalGroup<'a>> {
 /// Begins an operation that meets the others of this function at this member, and has a request.
 ///
 /// # Safety
-/// All that `call` refers to, and the buffers, live until the request is complete; the request is not
-/// released before.
+/// All that `call` refers to lives until the request is complete; the request is not released before.
 ///
 /// # Errors
 /// No memory, or a predefined operation that does not take the type; then the member has not taken part.
@@ -194,23 +193,16 @@ pub unsafe fn start_between(
 
 /// Compares the members' arguments of an operation that does not begin yet, and waits for that. Collective.
 ///
-/// # Safety
-/// What `call` refers to is live.
-///
 /// # Errors
 /// [`EngineError::Disagreement`], no memory.
 #[cold]
-pub(crate) unsafe fn meet(
-    group: &LocalGroup<'_>,
-    call: &Call<'_>,
-    form: Form,
-) -> Result<(), EngineError> {
+pub(crate) fn meet(group: &LocalGroup<'_>, call: &Call<'_>, form: Form) -> Result<(), EngineError> {
     let rank = group.rank().forever();
     let manner = Manner {
         form: Some(form),
         ..Manner::ONCE
     };
-    // SAFETY: the caller's promise, until the end of this call.
+    // SAFETY: what the call refers to lives to the end of this call, which waits for the request.
     let request = unsafe { post(rank, &Spot::Next(&group.place()), call, manner)? };
     finish(group.owner, request)
 }

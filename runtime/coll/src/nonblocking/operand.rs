@@ -20,11 +20,8 @@ use core::ptr::null_mut;
 
 /// The operand of member `me` of `size`; copies it where that is needed. `None` when memory is
 /// short. Inlined by force, as [`super::begin_claimed`] says.
-///
-/// # Safety
-/// The buffers of `call` are live.
 #[inline(always)]
-pub(super) unsafe fn posted(
+pub(super) fn posted(
     claim: &mut Claim<'_>,
     call: &Call<'_>,
     me: u32,
@@ -39,37 +36,27 @@ pub(super) unsafe fn posted(
     };
     if is_posted_as_it_is {
         return Some(call.reduction().map_or(Operand::NONE, |reduction| Operand {
-            data: reduction.operand(),
+            data: reduction.operand().base(),
             block: null_mut(),
         }));
     }
-    // SAFETY: the caller's buffers.
-    unsafe { copied(claim, call, size) }
+    copied(claim, call, size)
 }
 
 /// The operand of one of those that the table lists: a copy if it is in place.
-///
-/// # Safety
-/// The buffers of `call` are live.
 #[inline(never)]
-unsafe fn copied(claim: &mut Claim<'_>, call: &Call<'_>, size: u32) -> Option<Operand> {
-    // SAFETY: the caller's buffers.
-    unsafe {
-        match (call, call.reduction()) {
-            (Call::Alltoall { receive, .. }, _) => {
-                packed_blocks(claim, size, |member| receive.block(member))
-            }
-            (_, Some(reduction)) => operand(claim, reduction),
-            _ => Some(Operand::NONE),
+fn copied(claim: &mut Claim<'_>, call: &Call<'_>, size: u32) -> Option<Operand> {
+    match (call, call.reduction()) {
+        (Call::Alltoall { receive, .. }, _) => {
+            packed_blocks(claim, size, |member| receive.block(member))
         }
+        (_, Some(reduction)) => operand(claim, reduction),
+        _ => Some(Operand::NONE),
     }
 }
 
 /// The operand of a reducing operation, or a copy of it if it is in place.
-///
-/// # Safety
-/// The operand is a live buffer.
-unsafe fn operand(claim: &mut Claim<'_>, reduction: &Reduction<'_>) -> Option<Operand> {
+fn operand(claim: &mut Claim<'_>, reduction: &Reduction<'_>) -> Option<Operand> {
     if let Some(data) = reduction.input {
         return Some(Operand {
             data,
@@ -81,8 +68,8 @@ unsafe fn operand(claim: &mut Claim<'_>, reduction: &Reduction<'_>) -> Option<Op
     let bytes = bytes as usize;
     let block = claim.alloc(bytes.max(1))?;
     let data = block.as_ptr().wrapping_offset(-low as isize);
-    let from = Buffer::new(reduction.output(), count, datatype);
-    // SAFETY: the caller's buffer; the block spans all elements.
+    let from = reduction.result;
+    // SAFETY: the block spans all elements.
     unsafe {
         if !datatype.is_dense() {
             // Operations may read the gaps between elements.
@@ -97,10 +84,7 @@ unsafe fn operand(claim: &mut Claim<'_>, reduction: &Reduction<'_>) -> Option<Op
 }
 
 /// Packs a block for each member one behind the other.
-///
-/// # Safety
-/// The blocks are live buffers.
-unsafe fn packed_blocks<'a>(
+fn packed_blocks<'a>(
     claim: &mut Claim<'_>,
     size: u32,
     buffer: impl Fn(usize) -> Buffer<'a>,

@@ -4,7 +4,7 @@
 //! *pieces* of a lane. Cells are numbered piece by piece, so that those that read the same part of a
 //! buffer follow each other. A step is a run of cells; what lies beyond the end of its lane is empty.
 
-use crate::args::{Blocks, Call};
+use crate::args::{Blocks, Call, Layout};
 use crate::compare;
 use crate::schedule::{Plan, Schedule, Weight};
 use cohort_base::sync::atomic::Ordering;
@@ -77,7 +77,7 @@ fn equal(lanes: u64, bytes: u64) -> Weight {
 }
 
 fn blocks_weight(blocks: &Blocks<'_>, size: u32) -> Weight {
-    if let Blocks::Equal(first) = blocks {
+    if let Layout::Equal(first) = blocks.layout() {
         return equal(u64::from(size), first.bytes());
     }
     (0..size as usize).fold(Weight::default(), |sum, member| {

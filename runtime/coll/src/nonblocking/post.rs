@@ -102,8 +102,7 @@ pub enum Record<'a> {
 /// Posts the caller's part at its meeting.
 ///
 /// # Safety
-/// All that `call` refers to, and the buffers, live until the request is complete; the request is not
-/// released before.
+/// All that `call` refers to lives until the request is complete; the request is not released before.
 ///
 /// # Errors
 /// No memory, or a predefined operation that does not take the type; then the member has not taken part.
@@ -210,17 +209,14 @@ fn is_brief(call: &Call<'_>, weight: Weight, size: u32) -> bool {
 }
 
 /// The member's operand, if it gives any data, and its meeting, with a reference. `None` when there is no memory.
-///
-/// # Safety
-/// The buffers of `call` are live.
 #[inline(always)]
-unsafe fn join(
+fn join(
     claim: &mut Claim<'_>,
     spot: &Spot<'_>,
     call: &Call<'_>,
     moves_data: bool,
 ) -> Option<(Operand, NonNull<Schedule>)> {
-    // SAFETY: the caller's buffers; nobody has heard of the operand.
+    // SAFETY: nobody has heard of the operand.
     unsafe {
         let operand = match moves_data {
             true => operand::posted(claim, call, spot.me(), spot.size())?,

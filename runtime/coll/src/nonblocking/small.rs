@@ -17,7 +17,7 @@ use cohort_base::sync::atomic::{Ordering, fence};
 use cohort_core::EngineError;
 use cohort_core::claim::Claim;
 use cohort_core::message::Status;
-use cohort_datatype::{Buffer, types, unpack};
+use cohort_datatype::{Buffer, unpack};
 use core::cell::Cell;
 use core::ptr::NonNull;
 
@@ -394,7 +394,7 @@ impl Small {
     fn come_with_nothing(&self) -> bool {
         let operation = self.operation();
         let Agreed { kind, root, op, .. } = operation.agreed;
-        let buffer = absent::NOTHING;
+        let buffer = Buffer::EMPTY;
         let call = match (kind, op) {
             (Kind::Bcast, _) => Call::Bcast { buffer, root },
             (Kind::Reduce, _) => absent::reduce_nothing(root),
@@ -415,7 +415,9 @@ impl Small {
     fn take_at_meeting(&self) -> bool {
         let operation = self.operation();
         let (base, bytes) = (operation.memory.result, operation.agreed.bytes);
-        let buffer = (operation.room).unwrap_or(Buffer::new(base, bytes, &types::MPI_BYTE));
+        // SAFETY: the room of the operation's own buffer, which is one run.
+        let run = unsafe { Buffer::of_bytes(base, bytes) };
+        let buffer = operation.room.unwrap_or(run);
         let call = Call::Bcast {
             buffer,
             root: operation.agreed.root,

@@ -65,7 +65,7 @@ impl Operation {
     /// Starts an operation; the one before at this place is complete.
     ///
     /// # Safety
-    /// All that `call` refers to, and the buffers, live until the request is complete.
+    /// All that `call` refers to lives until the request is complete.
     ///
     /// # Errors
     /// No memory, or a predefined operation that does not take the type; then the member has not taken part.
@@ -86,8 +86,7 @@ impl Operation {
         let mut script = ScriptBuilder::new(self.endpoint(self.rank, self.me), folder);
         match &self.sides {
             Some(sides) => write_between(&mut script, &call, sides, folder)?,
-            // SAFETY: the caller's promise.
-            None => unsafe { write(&mut script, &call, folder.as_ref())? },
+            None => write(&mut script, &call, folder.as_ref())?,
         }
         start(owner, script.done())
     }

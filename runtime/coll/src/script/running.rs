@@ -491,7 +491,7 @@ impl Progress {
     /// Copies and folds up to the next step that takes the claim, at most so many pieces. Returns the bytes.
     ///
     /// # Safety
-    /// The buffers are live, and written by nobody else; a user's operation is called on a task of its owner.
+    /// The runner tells the truth.
     unsafe fn move_data(&mut self, pieces: &mut u32, runner: Runner) -> u64 {
         let mut bytes = 0;
         let Some(script) = &self.script else {
@@ -512,11 +512,11 @@ impl Progress {
                         self.done = end;
                         (end == from.bytes()).then(|| (fits(end, to), reports_to))
                     }
-                    Some(&Step::Fold { left, right, count }) => {
+                    Some(&Step::Fold { left, right }) => {
                         let before = self.done;
-                        self.done = script.combine_piece(left, right, count, before, runner);
+                        self.done = script.combine_piece(left, right, before, runner);
                         bytes += script.bytes_of(self.done - before);
-                        (self.done == count).then_some((Ok(()), None))
+                        (self.done == right.count()).then_some((Ok(()), None))
                     }
                     _ => return bytes,
                 }
@@ -563,8 +563,7 @@ impl Progress {
                     if *pieces == 0 {
                         return Look::Cut;
                     }
-                    // SAFETY: the buffers are live until the request is complete.
-                    let message = unsafe { script.begin(claim, step) };
+                    let message = script.begin(claim, step);
                     match message {
                         // There is room for all messages of a stage.
                         Ok(message) => self.messages.push(message),

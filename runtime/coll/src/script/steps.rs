@@ -45,12 +45,8 @@ pub(crate) enum Step<'a> {
         /// The member of the node that is told when it does not fit; without one the script's own is.
         reports_to: Option<u32>,
     },
-    /// `right = left op right`, this many elements.
-    Fold {
-        left: *const u8,
-        right: *mut u8,
-        count: u64,
-    },
+    /// `right = left op right`, which are equally long.
+    Fold { left: Buffer<'a>, right: Buffer<'a> },
 }
 
 /// Who sends and receives the messages of a script, and how others tell them from those of other scripts.
@@ -102,12 +98,9 @@ impl<'a> Script<'a> {
 
     /// Starts the message of a step.
     ///
-    /// # Safety
-    /// As [`Script::run`]; the step is a message, and the claim is that of the script's rank.
-    ///
     /// # Errors
     /// [`EngineError::OutOfMemory`]; nothing was started then.
-    pub(crate) unsafe fn begin(
+    pub(crate) fn begin(
         &self,
         claim: &mut Claim<'_>,
         step: &Step<'_>,
@@ -128,54 +121,45 @@ impl<'a> Script<'a> {
             }
         };
         let is_remote = claim.rank().node().local(other).is_none();
-        // SAFETY: the caller's promise.
-        let request = unsafe {
-            match *step {
-                Step::Send { to, lane, data } => {
-                    let envelope = Envelope {
-                        context,
-                        source: me as i32,
-                        tag: tag - (lane % LANES) as i32,
-                    };
-                    let (to, mode) = (members[to], SendMode::Standard);
-                    isend(claim, data, to, envelope, mode)
-                }
-                Step::Receive {
-                    from,
-                    lane,
-                    into,
-                    least: bytes,
-                } => {
-                    least = bytes;
-                    let source = Source::Rank {
-                        peer: members[from],
-                        comm_rank: from as i32,
-                    };
-                    let tag = Tag::Is(tag - (lane % LANES) as i32);
-                    irecv(claim, into, source, context, tag)
-                }
-                Step::Wait | Step::Copy { .. } | Step::Fold { .. } => {
-                    unreachable!("a step that is no message")
-                }
+        let request = match *step {
+            Step::Send { to, lane, data } => {
+                let envelope = Envelope {
+                    context,
+                    source: me as i32,
+                    tag: tag - (lane % LANES) as i32,
+                };
+                let (to, mode) = (members[to], SendMode::Standard);
+                isend(claim, data, to, envelope, mode)
+            }
+            Step::Receive {
+                from,
+                lane,
+                into,
+                least: bytes,
+            } => {
+                least = bytes;
+                let source = Source::Rank {
+                    peer: members[from],
+                    comm_rank: from as i32,
+                };
+                let tag = Tag::Is(tag - (lane % LANES) as i32);
+                irecv(claim, into, source, context, tag)
+            }
+            Step::Wait | Step::Copy { .. } | Step::Fold { .. } => {
+                unreachable!("a step that is no message")
             }
         };
         request.map(|request| Message::new(request, least, is_remote))
     }
 
-    /// `right = left op right`.
+    /// `right = left op right`, two buffers of a step that folds.
     ///
     /// # Safety
-    /// As [`Folder::combine`].
-    pub(crate) unsafe fn combine(
-        &self,
-        left: *const u8,
-        right: *mut u8,
-        count: u64,
-        runner: Runner,
-    ) {
+    /// The runner tells the truth.
+    pub(crate) unsafe fn combine(&self, left: Buffer<'_>, right: Buffer<'_>, runner: Runner) {
         if let Some(folder) = &self.folder {
-            // SAFETY: the caller's promise.
-            unsafe { folder.combine(left, right, count, runner) };
+            // SAFETY: both have as many elements, as [`Step::Fold`] says; the runner tells the truth.
+            unsafe { folder.combine(left.base(), right.base(), right.count(), runner) };
         }
     }
 
@@ -186,18 +170,17 @@ impl<'a> Script<'a> {
     /// As [`Script::combine`].
     pub(crate) unsafe fn combine_piece(
         &self,
-        left: *const u8,
-        right: *mut u8,
-        count: u64,
+        left: Buffer<'_>,
+        right: Buffer<'_>,
         done: u64,
         runner: Runner,
     ) -> u64 {
         let Some(folder) = &self.folder else {
-            return count;
+            return right.count();
         };
-        let end = folder.piece(PIECE).saturating_add(done).min(count);
-        let (left, right) = (folder.at(left, done), folder.at(right, done));
-        // SAFETY: the caller's promise.
+        let end = folder.piece(PIECE).saturating_add(done).min(right.count());
+        let (left, right) = (folder.at(left.base(), done), folder.at(right.base(), done));
+        // SAFETY: both have as many elements; the runner tells the truth.
         unsafe { folder.combine(left, right, end - done, runner) };
         end
     }

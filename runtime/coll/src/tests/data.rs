@@ -74,7 +74,8 @@ impl Ints {
 
     pub(super) fn buffer(&mut self) -> Buffer<'_> {
         let base = self.base();
-        Buffer::new(base, self.count, &self.datatype)
+        // SAFETY: the test's own memory, which stays until the operation is over.
+        unsafe { Buffer::new(base, self.count, &self.datatype) }
     }
 
     /// The packed content.

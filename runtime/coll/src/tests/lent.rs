@@ -34,12 +34,14 @@ fn long_blocks_come_whole_whoever_is_late() {
         for round in 0..12 {
             be_late(group.me, round);
             let (root, mut send) = (round % 2, given(me, round));
-            let send = Buffer::new(send.as_mut_ptr().cast(), COUNT as u64, &datatype);
+            // SAFETY: the test's own memory, which stays until the operation is over.
+            let send = unsafe { Buffer::new(send.as_mut_ptr().cast(), COUNT as u64, &datatype) };
             let mut all = vec![-1; 2 * COUNT];
-            let blocks = Buffer::new(all.as_mut_ptr().cast(), COUNT as u64, &datatype);
-            let receive = (me == root).then_some(Blocks::Equal(blocks));
-            // SAFETY: the buffers of this call.
-            let result = unsafe { gather(group, Some(send), receive, root as u32) };
+            // SAFETY: the test's own memory, which stays until the operation is over.
+            let blocks = unsafe { Buffer::new(all.as_mut_ptr().cast(), COUNT as u64, &datatype) };
+            // SAFETY: the test's own memory, which stays until the operation is over.
+            let receive = (me == root).then_some(unsafe { Blocks::equal(blocks) });
+            let result = gather(group, Some(send), receive, root as u32);
             assert!(result.is_ok());
             if me == root {
                 let whole = [given(0, round), given(1, round)].concat();
@@ -56,12 +58,14 @@ fn a_long_block_without_room_fails_at_the_root_alone() {
         let room = COUNT / 2;
         let mut send = given(me, 0);
         let count = if me == 0 { room } else { COUNT };
-        let send = Buffer::new(send.as_mut_ptr().cast(), count as u64, &datatype);
+        // SAFETY: the test's own memory, which stays until the operation is over.
+        let send = unsafe { Buffer::new(send.as_mut_ptr().cast(), count as u64, &datatype) };
         let mut all = vec![-1; 2 * room + 1];
-        let blocks = Buffer::new(all.as_mut_ptr().cast(), room as u64, &datatype);
-        let receive = (me == 0).then_some(Blocks::Equal(blocks));
-        // SAFETY: the buffers of this call.
-        let result = unsafe { gather(group, Some(send), receive, 0) };
+        // SAFETY: the test's own memory, which stays until the operation is over.
+        let blocks = unsafe { Buffer::new(all.as_mut_ptr().cast(), room as u64, &datatype) };
+        // SAFETY: the test's own memory, which stays until the operation is over.
+        let receive = (me == 0).then_some(unsafe { Blocks::equal(blocks) });
+        let result = gather(group, Some(send), receive, 0);
         if me == 0 {
             assert!(matches!(result, Err(EngineError::Truncated { .. })));
             assert_eq!(all[room..2 * room], given(1, 0)[..room]);

@@ -24,12 +24,14 @@ fn values(member: usize, round: usize, count: usize) -> Vec<i32> {
 }
 
 fn buffer_of<'a>(ints: &mut [i32], datatype: &'a TypeRef) -> Buffer<'a> {
-    Buffer::new(ints.as_mut_ptr().cast(), ints.len() as u64, datatype)
+    // SAFETY: the test's own memory, which stays until the operation is over.
+    unsafe { Buffer::new(ints.as_mut_ptr().cast(), ints.len() as u64, datatype) }
 }
 
 fn blocks<'a>(ints: &mut [i32], members: usize, datatype: &'a TypeRef) -> Blocks<'a> {
     let count = (ints.len() / members) as u64;
-    Blocks::Equal(Buffer::new(ints.as_mut_ptr().cast(), count, datatype))
+    // SAFETY: the test's own memory, which stays until the operation is over.
+    unsafe { Blocks::equal(Buffer::new(ints.as_mut_ptr().cast(), count, datatype)) }
 }
 
 /// One collective, chosen by numbers that are the same at all members.

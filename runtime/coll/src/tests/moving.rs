@@ -43,8 +43,7 @@ fn broadcasts() {
                     true => Ints::filled(datatype, count, &sent),
                     false => Ints::empty(datatype, count),
                 };
-                // SAFETY: a live buffer.
-                unsafe { bcast(group, buffer.buffer(), root) }.expect("bcast");
+                bcast(group, buffer.buffer(), root).expect("bcast");
                 assert_eq!(buffer.ints(), sent, "round {round}");
             }
         });
@@ -67,8 +66,7 @@ fn whoever_posts_a_copy_leaves_before_others_come() {
             while group.me == 1 && left.load(Ordering::SeqCst) < round {
                 std::thread::yield_now();
             }
-            // SAFETY: a live buffer.
-            unsafe { bcast(group, buffer.buffer(), 0) }.expect("bcast");
+            bcast(group, buffer.buffer(), 0).expect("bcast");
             left.fetch_max(round, Ordering::SeqCst);
         }
         assert_eq!(buffer.ints(), sent);
@@ -102,12 +100,8 @@ impl Varying {
             displacements,
             ..
         } = self;
-        Blocks::Varying {
-            base,
-            counts,
-            displacements,
-            datatype,
-        }
+        // SAFETY: the test's own memory, which stays until the operation is over.
+        unsafe { Blocks::varying(base, (counts, displacements), datatype) }
     }
 }
 
@@ -141,8 +135,7 @@ fn gathers_and_scatters_of_varying_blocks() {
                 let mut all = Ints::empty(there, shape.total);
                 let base = all.base();
                 let blocks = (group.me == root).then(|| shape.blocks(base, there));
-                // SAFETY: live buffers.
-                unsafe { gather(group, Some(own.buffer()), blocks, root) }.expect("gather");
+                gather(group, Some(own.buffer()), blocks, root).expect("gather");
                 if group.me == root {
                     for member in 0..size as usize {
                         let length = 3 * shape.counts[member] as usize;
@@ -151,8 +144,7 @@ fn gathers_and_scatters_of_varying_blocks() {
                     }
                 }
                 let mut back = Ints::empty(here, count);
-                // SAFETY: live buffers.
-                unsafe { scatter(group, blocks, Some(back.buffer()), root) }.expect("scatter");
+                scatter(group, blocks, Some(back.buffer()), root).expect("scatter");
                 assert_eq!(back.ints(), own.ints());
             }
         });
@@ -169,7 +161,8 @@ fn equal_blocks_in_place() {
             let expected: Vec<_> = (0..size)
                 .flat_map(|member| message(member, 0, count as usize, 0))
                 .collect();
-            let blocks = |base| Blocks::Equal(Buffer::new(base, count, datatype));
+            // SAFETY: the test's own memory, which stays until the operation is over.
+            let blocks = |base| unsafe { Blocks::equal(Buffer::new(base, count, datatype)) };
             for root in 0..size {
                 // A gather to the root's own place, and back.
                 let mut all = Ints::empty(datatype, total);
@@ -196,8 +189,7 @@ fn equal_blocks_in_place() {
             all[me * count as usize..][..count as usize].copy_from_slice(&own);
             let mut all = Ints::filled(datatype, total, &all);
             let base = all.base();
-            // SAFETY: live buffers.
-            unsafe { allgather(group, None, blocks(base)) }.expect("allgather");
+            allgather(group, None, blocks(base)).expect("allgather");
             assert_eq!(all.ints(), expected);
         });
     }
@@ -218,9 +210,7 @@ fn allgathers_of_varying_blocks() {
                 let mut own = Ints::filled(here, count, &message(me, 0, 2 * count as usize, round));
                 let mut all = Ints::empty(there, shape.total);
                 let base = all.base();
-                // SAFETY: live buffers.
-                unsafe { allgather(group, Some(own.buffer()), shape.blocks(base, there)) }
-                    .expect("allgather");
+                allgather(group, Some(own.buffer()), shape.blocks(base, there)).expect("allgather");
                 for member in 0..size as usize {
                     let length = 2 * shape.counts[member] as usize;
                     let block = block_of(&mut all, &shape, there, member);
@@ -260,12 +250,9 @@ fn alltoalls_equal_varying_and_in_place() {
                 let mut send = Ints::filled(datatype, shape.total, &content);
                 let mut receive = Ints::empty(datatype, shape.total);
                 let (from, to) = (send.base(), receive.base());
-                // SAFETY: live buffers.
-                unsafe {
-                    let blocks = Some(shape.blocks(from, datatype));
-                    alltoall(group, blocks, shape.blocks(to, datatype)).expect("alltoall");
-                    alltoall(group, None, shape.blocks(from, datatype)).expect("in place");
-                }
+                let blocks = Some(shape.blocks(from, datatype));
+                alltoall(group, blocks, shape.blocks(to, datatype)).expect("alltoall");
+                alltoall(group, None, shape.blocks(from, datatype)).expect("in place");
                 for member in members.clone() {
                     let expected = message(member, me, lengths[me][member] as usize, round);
                     assert_eq!(block_of(&mut receive, &shape, datatype, member), expected);
@@ -289,10 +276,9 @@ fn equal_alltoall(group: &crate::Group<'_>, count: u64, datatype: &TypeRef, roun
         .collect();
     let mut send = Ints::filled(datatype, count * size as u64, &sent);
     let mut receive = Ints::empty(datatype, count * size as u64);
-    let blocks = |base| Blocks::Equal(Buffer::new(base, count, datatype));
-    // SAFETY: live buffers.
-    unsafe { alltoall(group, Some(blocks(send.base())), blocks(receive.base())) }
-        .expect("alltoall");
+    // SAFETY: the test's own memory, which stays until the operation is over.
+    let blocks = |base| unsafe { Blocks::equal(Buffer::new(base, count, datatype)) };
+    alltoall(group, Some(blocks(send.base())), blocks(receive.base())).expect("alltoall");
     assert_eq!(receive.ints(), expected);
 }
 
@@ -306,20 +292,17 @@ fn typed_blocks() {
         // Strided pieces of 2 ints, 12 bytes apart inside, 40 bytes from each other.
         let mut receive = vec![0_i32; 30];
         let (datatypes, strided) = (vec![layouts[0].clone(); 3], vec![layouts[1].clone(); 3]);
-        let send = Blocks::Typed {
-            base: send.base(),
-            counts: &[1; 3],
-            displacements: &[0, 8, 16],
-            datatypes: &datatypes,
+        // SAFETY: the test's own memory, which stays until the operation is over.
+        let send = unsafe { Blocks::typed(send.base(), (&[1; 3], &[0, 8, 16]), &datatypes) };
+        // SAFETY: the test's own memory, which stays until the operation is over.
+        let blocks = unsafe {
+            Blocks::typed(
+                receive.as_mut_ptr().cast(),
+                (&[1; 3], &[0, 40, 80]),
+                &strided,
+            )
         };
-        let blocks = Blocks::Typed {
-            base: receive.as_mut_ptr().cast(),
-            counts: &[1; 3],
-            displacements: &[0, 40, 80],
-            datatypes: &strided,
-        };
-        // SAFETY: live buffers.
-        unsafe { alltoall(group, Some(send), blocks) }.expect("alltoallw");
+        alltoall(group, Some(send), blocks).expect("alltoallw");
         for from in 0..3 {
             let expected = message(from, me, 2, 0);
             assert_eq!([receive[from * 10], receive[from * 10 + 3]], expected[..]);
@@ -335,8 +318,7 @@ fn a_longer_message_is_cut_and_reported() {
             let sent = message(0, 0, count as usize, 0);
             let mine = if group.me == 0 { count } else { count - 1 };
             let mut buffer = Ints::filled(datatype, mine, &sent[..mine as usize]);
-            // SAFETY: a live buffer.
-            let result = unsafe { bcast(group, buffer.buffer(), 0) };
+            let result = bcast(group, buffer.buffer(), 0);
             let expected = match group.me {
                 0 => Ok(()),
                 _ => Err(EngineError::Truncated {

@@ -36,7 +36,8 @@ fn fold(members: core::ops::Range<usize>, count: u64, round: usize) -> Vec<f64> 
 fn doubles<'a>(input: Option<&[f64]>, output: &mut [f64], datatype: &'a TypeRef) -> Reduction<'a> {
     Reduction {
         input: input.map(|input| input.as_ptr().cast()),
-        result: Buffer::new(output.as_mut_ptr().cast(), output.len() as u64, datatype),
+        // SAFETY: the test's own memory, which stays until the operation is over.
+        result: unsafe { Buffer::new(output.as_mut_ptr().cast(), output.len() as u64, datatype) },
         op: Op::Predefined(PredefinedOp::Sum),
     }
 }
@@ -57,24 +58,21 @@ fn all_kinds(group: &Group<'_>, round: usize, count: u64, root: u32) {
         let input = (!in_place).then_some(&input[..]);
 
         let mut output = prepare();
-        // SAFETY: live buffers, here and below.
-        unsafe { allreduce(group, &doubles(input, &mut output, datatype)) }.expect("allreduce");
+        allreduce(group, &doubles(input, &mut output, datatype)).expect("allreduce");
         assert_eq!(output, total, "allreduce {in_place} {count}");
 
         let mut output = prepare();
         let at_root = group.me == root;
         let own = operand(me, count, round);
         let operand = if at_root { input } else { Some(&own[..]) };
-        // SAFETY: as above.
-        unsafe { reduce(group, &doubles(operand, &mut output, datatype), root) }.expect("reduce");
+        reduce(group, &doubles(operand, &mut output, datatype), root).expect("reduce");
         if at_root {
             assert_eq!(output, total, "reduce {in_place} {count}");
         }
 
         let mut output = prepare();
         let call = doubles(input, &mut output, datatype);
-        // SAFETY: as above.
-        unsafe { scan(group, &call, Scan::Inclusive) }.expect("scan");
+        scan(group, &call, Scan::Inclusive).expect("scan");
         assert_eq!(
             output,
             fold(0..me + 1, count, round),
@@ -83,8 +81,7 @@ fn all_kinds(group: &Group<'_>, round: usize, count: u64, root: u32) {
 
         let mut output = prepare();
         let call = doubles(input, &mut output, datatype);
-        // SAFETY: as above.
-        unsafe { scan(group, &call, Scan::Exclusive) }.expect("exscan");
+        scan(group, &call, Scan::Exclusive).expect("exscan");
         if me > 0 {
             assert_eq!(
                 output,
@@ -124,12 +121,10 @@ fn reduce_scatters() {
                 let mut input = operand(me, total, round);
                 let mut output = vec![f64::NAN; mine];
                 let call = doubles(Some(&input), &mut output, datatype);
-                // SAFETY: live buffers, here and below.
-                unsafe { reduce_scatter(group, &call, &counts) }.expect("reduce_scatter");
+                reduce_scatter(group, &call, &counts).expect("reduce_scatter");
                 assert_eq!(output, expected);
                 let call = doubles(None, &mut input, datatype);
-                // SAFETY: as above.
-                unsafe { reduce_scatter(group, &call, &counts) }.expect("in place");
+                reduce_scatter(group, &call, &counts).expect("in place");
                 assert_eq!(&input[..mine], expected);
             }
         });
@@ -155,8 +150,10 @@ impl UserOp for Compose {
     unsafe fn call(&self, input: *const u8, inout: *mut u8, count: u64, datatype: &Type) {
         let (mut left, mut right) = ([0_i32; 2], [0_i32; 2]);
         for index in 0..count {
-            let from = Buffer::new(input.cast_mut(), count, datatype);
-            let to = Buffer::new(inout, count, datatype);
+            // SAFETY: the test's own memory, which stays until the operation is over.
+            let from = unsafe { Buffer::new(input.cast_mut(), count, datatype) };
+            // SAFETY: the test's own memory, which stays until the operation is over.
+            let to = unsafe { Buffer::new(inout, count, datatype) };
             // SAFETY: the caller's buffers hold `count` elements of 8 bytes.
             unsafe {
                 pack(from, index * 8, left.as_mut_ptr().cast(), 8);
@@ -203,14 +200,13 @@ fn user_operations_in_rank_order_on_any_layout() {
                 let (from, to) = (input.base(), output.base());
                 let call = |input: Option<*const u8>, output| Reduction {
                     input,
-                    result: Buffer::new(output, count, datatype),
+                    // SAFETY: the test's own memory, which stays until the operation is over.
+                    result: unsafe { Buffer::new(output, count, datatype) },
                     op: Op::User(&Compose),
                 };
-                // SAFETY: live buffers, here and below.
-                unsafe { allreduce(group, &call(Some(from), to)) }.expect("allreduce");
+                allreduce(group, &call(Some(from), to)).expect("allreduce");
                 assert_eq!(output.ints(), composed(0..size, count));
-                // SAFETY: as above.
-                unsafe { scan(group, &call(Some(from), to), Scan::Inclusive) }.expect("scan");
+                scan(group, &call(Some(from), to), Scan::Inclusive).expect("scan");
                 assert_eq!(output.ints(), composed(0..me + 1, count));
                 let root = count as u32 % size as u32;
                 let (operand, result) = if group.me == root {
@@ -218,8 +214,7 @@ fn user_operations_in_rank_order_on_any_layout() {
                 } else {
                     (Some(from.cast_const()), to)
                 };
-                // SAFETY: as above.
-                unsafe { reduce(group, &call(operand, result), root) }.expect("reduce");
+                reduce(group, &call(operand, result), root).expect("reduce");
                 if group.me == root {
                     assert_eq!(input.ints(), composed(0..size, count));
                 }
@@ -234,8 +229,7 @@ fn an_unsuitable_operation_is_refused() {
         let (mut value, datatype) = ([1.0], int());
         let mut call = doubles(None, &mut value, &datatype);
         call.op = Op::Predefined(PredefinedOp::MaxLoc);
-        // SAFETY: a live buffer.
-        let result = unsafe { allreduce(group, &call) };
+        let result = allreduce(group, &call);
         assert_eq!(result, Err(EngineError::Unsupported));
     });
 }

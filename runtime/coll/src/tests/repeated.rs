@@ -50,7 +50,8 @@ fn take_part(group: &Group<'_>) {
     let (mut sent, mut reduced, mut operand, mut all) = ([0.0; 2], [0.0; 2], [0.0; 2], [0.0; 2]);
     let (sent_at, reduced_at): (*mut [f64; 2], *mut [f64; 2]) = (&raw mut sent, &raw mut reduced);
     let (operand_at, all_at): (*mut [f64; 2], *mut [f64; 2]) = (&raw mut operand, &raw mut all);
-    let buffer = |base: *mut [f64; 2]| Buffer::new(base.cast(), 2, &datatype);
+    // SAFETY: the test's own memory, which stays until the operation is over.
+    let buffer = |base: *mut [f64; 2]| unsafe { Buffer::new(base.cast(), 2, &datatype) };
     let call = |which: usize| match which {
         0 => Call::Barrier,
         1 => Call::Bcast {
@@ -127,7 +128,8 @@ fn members_that_are_not_alike_go_on_with_schedules() {
         let mut data = [1.0_f64, 2.0, 3.0];
         let count = 1 + u64::from(group.me);
         for _ in 0..3 {
-            let buffer = Buffer::new(data.as_mut_ptr().cast(), count, &datatype);
+            // SAFETY: the test's own memory, which stays until the operation is over.
+            let buffer = unsafe { Buffer::new(data.as_mut_ptr().cast(), count, &datatype) };
             // SAFETY: live buffers.
             unsafe { operation.start(group.owner, || Call::Bcast { buffer, root: 1 }) }
                 .expect("a start");

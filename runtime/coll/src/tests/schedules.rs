@@ -106,19 +106,24 @@ impl Trial {
     }
 
     fn buffer(&self, base: *const f64, member: usize) -> Buffer<'_> {
-        Buffer::new(
-            base.cast_mut().cast(),
-            self.counts[member] as u64,
-            &self.datatype,
-        )
+        // SAFETY: the test's own memory, which stays until the operation is over.
+        unsafe {
+            Buffer::new(
+                base.cast_mut().cast(),
+                self.counts[member] as u64,
+                &self.datatype,
+            )
+        }
     }
 
     fn blocks(&self, base: *const f64) -> Blocks<'_> {
-        Blocks::Varying {
-            base: base.cast_mut().cast(),
-            counts: &self.counts,
-            displacements: &self.displacements,
-            datatype: &self.datatype,
+        // SAFETY: the test's own memory, which stays until the operation is over.
+        unsafe {
+            Blocks::varying(
+                base.cast_mut().cast(),
+                (&self.counts, &self.displacements),
+                &self.datatype,
+            )
         }
     }
 
@@ -130,7 +135,8 @@ impl Trial {
         let outside = !self.in_place;
         let reduction = |may_be_in_place: bool, count: u64| Reduction {
             input: (outside || !may_be_in_place).then_some(send.cast()),
-            result: Buffer::new(receive.cast_mut().cast(), count, &self.datatype),
+            // SAFETY: the test's own memory, which stays until the operation is over.
+            result: unsafe { Buffer::new(receive.cast_mut().cast(), count, &self.datatype) },
             op: match self.by_user {
                 true => Op::User(&Crooked),
                 false => Op::Predefined(PredefinedOp::Sum),
@@ -139,7 +145,8 @@ impl Trial {
         match self.kind {
             0 => Call::Barrier,
             1 => Call::Bcast {
-                buffer: Buffer::new(receive.cast_mut().cast(), first, &self.datatype),
+                // SAFETY: the test's own memory, which stays until the operation is over.
+                buffer: unsafe { Buffer::new(receive.cast_mut().cast(), first, &self.datatype) },
                 root,
             },
             2 => Call::Gather {
@@ -158,11 +165,14 @@ impl Trial {
             },
             5 => {
                 let equal = |base: *const f64| {
-                    Blocks::Equal(Buffer::new(
-                        base.cast_mut().cast(),
-                        self.counts.iter().copied().min().unwrap_or(0) as u64,
-                        &self.datatype,
-                    ))
+                    // SAFETY: the test's own memory, which stays until the operation is over.
+                    unsafe {
+                        Blocks::equal(Buffer::new(
+                            base.cast_mut().cast(),
+                            self.counts.iter().copied().min().unwrap_or(0) as u64,
+                            &self.datatype,
+                        ))
+                    }
                 };
                 Call::Alltoall {
                     send: outside.then(|| equal(send)),
@@ -220,8 +230,7 @@ fn end(group: &Group<'_>, operation: &Repeated) {
 /// What the blocking form gives for the operation of `seed`.
 fn reference(group: &Group<'_>, seed: u64) -> Vec<u64> {
     let trial = Trial::new(seed, group.me, group.world.len() as u32);
-    // SAFETY: live buffers.
-    unsafe { run(group, &trial.call(group.me)) }.expect("blocking");
+    run(group, &trial.call(group.me)).expect("blocking");
     trial.result(group.me)
 }
 
@@ -301,8 +310,7 @@ fn among_nodes_too_several_at_once_and_persistent_ones_in_any_order() {
                 let expected: Vec<_> = seeds
                     .map(|seed| {
                         let trial = new(seed);
-                        // SAFETY: as above.
-                        unsafe { run(group, &trial.call(me)) }.expect("blocking");
+                        run(group, &trial.call(me)).expect("blocking");
                         trial.result(me)
                     })
                     .collect();
@@ -408,7 +416,8 @@ fn a_waiting_rank_finishes_what_others_posted() {
             let call = Call::Allreduce {
                 reduction: Reduction {
                     input: Some(input.as_ptr().cast()),
-                    result: Buffer::new(output.as_mut_ptr().cast(), 200_000, &datatype),
+                    // SAFETY: the test's own memory, which stays until the operation is over.
+                    result: unsafe { Buffer::new(output.as_mut_ptr().cast(), 200_000, &datatype) },
                     op: Op::Predefined(PredefinedOp::Sum),
                 },
             };
@@ -465,7 +474,8 @@ fn a_users_operation_runs_on_members_only() {
         let call = Call::Allreduce {
             reduction: Reduction {
                 input: None,
-                result: Buffer::new(data.as_mut_ptr().cast(), 100_000, &datatype),
+                // SAFETY: the test's own memory, which stays until the operation is over.
+                result: unsafe { Buffer::new(data.as_mut_ptr().cast(), 100_000, &datatype) },
                 op: Op::User(&op),
             },
         };

@@ -84,11 +84,14 @@ impl One {
     }
 
     fn call(&mut self) -> Call<'_> {
-        let result = Buffer::new(
-            self.taken.as_mut_ptr().cast(),
-            self.count as u64,
-            &self.datatype,
-        );
+        // SAFETY: the test's own memory, which stays until the operation is over.
+        let result = unsafe {
+            Buffer::new(
+                self.taken.as_mut_ptr().cast(),
+                self.count as u64,
+                &self.datatype,
+            )
+        };
         let reduction = Reduction {
             input: Some(self.given.as_ptr().cast()),
             result,

@@ -49,12 +49,12 @@ fn equal_blocks_of_many_nodes() {
                 let (here, there) = (&layouts[(me + round) % 3], &layouts[round / 3 % 3]);
                 let mut own = Ints::filled(here, count, &message(me, 0, 2 * count as usize, round));
                 let mut all = Ints::empty(there, count * size as u64);
-                let first = cohort_datatype::Buffer::new(all.base(), count, there);
-                let (receive, mut send) = (Blocks::Equal(first), Some(own.buffer()));
+                // SAFETY: the test's own memory, which stays until the operation is over.
+                let first = unsafe { cohort_datatype::Buffer::new(all.base(), count, there) };
+                // SAFETY: the test's own memory, which stays until the operation is over.
+                let (receive, mut send) = (unsafe { Blocks::equal(first) }, Some(own.buffer()));
                 if round % 2 == 1 {
-                    // SAFETY: both are live.
-                    unsafe { crate::data::copy_whole(receive.block(me), own.buffer()) }
-                        .expect("as long");
+                    crate::data::copy_whole(receive.block(me), own.buffer()).expect("as long");
                     send = None;
                 }
                 let call = Call::Allgather { send, receive };

@@ -76,17 +76,22 @@ impl Trial {
     fn call(&mut self) -> Call<'_> {
         let (send, receive) = (self.send.as_mut_ptr(), self.receive.as_mut_ptr());
         let (datatype, count) = (&self.datatype, self.count as u64);
-        let blocks = |base: *mut i32| Blocks::Equal(Buffer::new(base.cast(), count, datatype));
+        // SAFETY: the test's own memory, which stays until the operation is over.
+        let blocks =
+            |base: *mut i32| unsafe { Blocks::equal(Buffer::new(base.cast(), count, datatype)) };
         let reduction = Reduction {
             input: Some(send.cast_const().cast()),
-            result: Buffer::new(receive.cast(), count, datatype),
+            // SAFETY: the test's own memory, which stays until the operation is over.
+            result: unsafe { Buffer::new(receive.cast(), count, datatype) },
             op: Op::Predefined(PredefinedOp::Sum),
         };
-        let own = Some(Buffer::new(send.cast(), count, datatype));
+        // SAFETY: the test's own memory, which stays until the operation is over.
+        let own = Some(unsafe { Buffer::new(send.cast(), count, datatype) });
         match self.kind {
             0 => Call::Barrier,
             1 => Call::Bcast {
-                buffer: Buffer::new(receive.cast(), count, datatype),
+                // SAFETY: the test's own memory, which stays until the operation is over.
+                buffer: unsafe { Buffer::new(receive.cast(), count, datatype) },
                 root: 0,
             },
             2 => Call::Allreduce { reduction },

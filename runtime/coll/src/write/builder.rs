@@ -168,19 +168,26 @@ impl<'a> ScriptBuilder<'a> {
         });
     }
 
-    /// `right = left op right`, `count` elements.
-    pub(crate) fn fold(&mut self, left: *const u8, right: *mut u8, count: u64) {
-        self.0.steps.push(Step::Fold { left, right, count });
+    /// `right = left op right`, as many elements as both have.
+    pub(crate) fn fold(&mut self, left: Buffer<'a>, right: Buffer<'a>) {
+        let count = left.count().min(right.count());
+        let (left, right) = (left.within(0..count), right.within(0..count));
+        self.0.steps.push(Step::Fold { left, right });
     }
 
     /// A buffer for `count` elements of the folder's type, kept to the script's end.
     ///
     /// # Errors
     /// [`EngineError::OutOfMemory`].
-    pub(crate) fn room(&mut self, folder: &Folder<'a>, count: u64) -> Result<*mut u8, EngineError> {
+    pub(crate) fn room(
+        &mut self,
+        folder: &Folder<'a>,
+        count: u64,
+    ) -> Result<Buffer<'a>, EngineError> {
         let scratch = Scratch::new(folder, count)?;
         let base = scratch.base;
         self.0.scratch.push(scratch.into_memory());
-        Ok(base)
+        // SAFETY: the script keeps the memory, which has room for so many, and nobody else uses it.
+        Ok(unsafe { folder.buffer(base, count) })
     }
 }

@@ -11,18 +11,14 @@ use cohort_core::EngineError;
 
 /// Writes the steps of an operation in which each member sends and receives for itself; of a reducing one with its
 /// folder.
-///
-/// # Safety
-/// The buffers that `call` names are live.
-pub(crate) unsafe fn write<'a>(
+pub(crate) fn write<'a>(
     script: &mut ScriptBuilder<'a>,
     call: &Call<'a>,
     folder: Option<&Folder<'a>>,
 ) -> Result<(), EngineError> {
     match folder {
         Some(folder) => write_fold(script, call, folder),
-        // SAFETY: the caller's promise.
-        None => unsafe { write_moves(script, call) },
+        None => write_moves(script, call),
     }
 }
 
@@ -96,13 +92,7 @@ fn write_fold<'a>(
 }
 
 /// [`write`] for operations that only move data.
-///
-/// # Safety
-/// As [`write`].
-unsafe fn write_moves<'a>(
-    script: &mut ScriptBuilder<'a>,
-    call: &Call<'a>,
-) -> Result<(), EngineError> {
+fn write_moves<'a>(script: &mut ScriptBuilder<'a>, call: &Call<'a>) -> Result<(), EngineError> {
     let (me, _) = script.place();
     match *call {
         Call::Gather {
@@ -127,8 +117,7 @@ unsafe fn write_moves<'a>(
                 script.copy(send.block(me), receive.block(me));
                 alltoall(script, send, receive);
             }
-            // SAFETY: the receive blocks hold what this member sends.
-            None => unsafe { alltoall_in_place(script, &receive)? },
+            None => alltoall_in_place(script, &receive)?,
         },
         Call::Neighbours {
             sources,

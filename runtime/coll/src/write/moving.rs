@@ -65,7 +65,8 @@ fn broadcast_by_chain<'a>(
             base
         }
     };
-    let whole = Buffer::of_bytes(base, bytes);
+    // SAFETY: one run, the buffer's, or a copy that the script keeps.
+    let whole = unsafe { Buffer::of_bytes(base, bytes) };
     let is_packed = buffer.contiguous().is_none();
     if is_packed && place == 0 {
         script.copy(buffer, whole);
@@ -73,8 +74,7 @@ fn broadcast_by_chain<'a>(
     let neighbour = |place: usize| group.at((place + root) % size);
     let mut ready: Option<Buffer<'a>> = None;
     for start in (0..bytes).step_by(PIECE as usize) {
-        let at = base.wrapping_add(start as usize);
-        let piece = Buffer::of_bytes(at, PIECE.min(bytes - start));
+        let piece = whole.within(start..bytes.min(start + PIECE));
         if place > 0 {
             script.receive(neighbour(place - 1), piece);
         }
@@ -179,25 +179,24 @@ pub(crate) fn alltoall<'a>(script: &mut ScriptBuilder<'a>, send: Blocks<'a>, rec
 
 /// Steps of an all-to-all in place: what is sent is packed first.
 ///
-/// # Safety
-/// The blocks are live.
-///
 /// # Errors
 /// [`EngineError::OutOfMemory`].
-pub(crate) unsafe fn alltoall_in_place<'a>(
+pub(crate) fn alltoall_in_place<'a>(
     script: &mut ScriptBuilder<'a>,
     blocks: &Blocks<'a>,
 ) -> Result<(), EngineError> {
     let (me, size) = script.place();
     let others = || (1..size).map(|distance| (me + distance) % size);
-    // SAFETY: the caller's promise; the copy is kept with the script.
-    let packed = unsafe { Packed::of_others(blocks, me, size)? };
+    let packed = Packed::of_others(blocks, me, size)?;
     for member in others() {
         script.receive(member, blocks.block(member));
     }
     for member in others() {
-        let Buffer { base, count, .. } = packed.blocks().block(member);
-        script.send(member, Buffer::of_bytes(base, count));
+        let block = packed.blocks().block(member);
+        // SAFETY: packed bytes, which the script keeps.
+        script.send(member, unsafe {
+            Buffer::of_bytes(block.base(), block.count())
+        });
     }
     script.keep(packed.into_memory());
     Ok(())

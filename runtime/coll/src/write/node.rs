@@ -110,7 +110,7 @@ impl Posts<'_> {
         if let (Some(folder), Some(own)) = (folder, call.reduction_mut()) {
             // For the other nodes the leader's operand is that of all members here.
             let operand = self.fold(script, folder, own, outcome)?;
-            own.input = Some(operand);
+            own.input = Some(operand.base());
         }
         match (call, folder) {
             (Call::Allgather { receive, .. }, _) if group.size <= DIRECT_MOST => {
@@ -134,7 +134,7 @@ impl Posts<'_> {
             Call::Bcast { buffer, .. } => buffer,
             Call::Allreduce { reduction } => {
                 script.wait();
-                elements(&reduction, reduction.output())
+                reduction.result
             }
             _ => return,
         };
@@ -142,7 +142,7 @@ impl Posts<'_> {
             match self.at(place).call {
                 Call::Bcast { buffer, .. } => script.copy_for(place, result, buffer),
                 Call::Allreduce { reduction } => {
-                    script.copy_for(place, result, elements(&reduction, reduction.output()));
+                    script.copy_for(place, result, reduction.result);
                 }
                 _ => {}
             }
@@ -158,15 +158,13 @@ impl Posts<'_> {
         mut call: Reduction<'static>,
         counts: &[i64],
     ) -> Result<(), EngineError> {
-        call.result.base = script.room(folder, call.count())?;
+        call.result = script.room(folder, call.count())?;
         reduce_scatter_of_nodes(script, (self.map, group), folder, &call, counts)?;
         for place in self.places() {
             let member = self.member(place);
-            let Range { start, end } = elements_of(counts, member..member + 1);
-            let result = folder.buffer(folder.at(call.output(), start), end - start);
+            let result = (call.result).within(elements_of(counts, member..member + 1));
             if let Call::ReduceScatter { reduction, counts } = self.at(place).call {
-                let count = counts[member] as u64;
-                let into = Buffer::new(reduction.output(), count, reduction.datatype());
+                let into = reduction.of(counts[member] as u64).result;
                 script.copy_for(place, result, into);
             }
         }
@@ -181,12 +179,12 @@ impl Posts<'_> {
         folder: &Folder<'static>,
         own: &Reduction<'static>,
         outcome: &mut Result<(), EngineError>,
-    ) -> Result<*const u8, EngineError> {
+    ) -> Result<Buffer<'static>, EngineError> {
         let count = own.count();
         let mut operands = reserve(self.places().len())?;
         for place in self.places() {
             if let Some(reduction) = self.at(place).call.reduction() {
-                operands.push(elements(reduction, reduction.operand()));
+                operands.push(reduction.operand());
             }
         }
         let bytes = folder.bytes_of(count);
@@ -198,9 +196,9 @@ impl Posts<'_> {
             return Ok(own.operand());
         };
         let sum = script.room(folder, count)?;
-        script.copy(*last, folder.buffer(sum, count));
+        script.copy(*last, sum);
         for operand in rest.iter().rev() {
-            script.fold(operand.base, sum, count);
+            script.fold(*operand, sum);
         }
         Ok(sum)
     }
@@ -263,7 +261,7 @@ impl Posts<'_> {
         for place in self.places() {
             let into = region.block(group.me, place);
             if let Some((block, _)) = self.block(place)
-                && block.base != into.base
+                && block.base() != into.base()
             {
                 script.copy_for(place, block, into);
             }
@@ -291,9 +289,4 @@ impl Posts<'_> {
             _ => None,
         }
     }
-}
-
-/// Elements of a member's, as many as it says.
-fn elements(reduction: &Reduction<'static>, base: *const u8) -> Buffer<'static> {
-    Buffer::new(base.cast_mut(), reduction.count(), reduction.datatype())
 }

@@ -19,9 +19,8 @@ use cohort_base::settings::ReduceOrder;
 use cohort_core::EngineError;
 use cohort_core::rank::Rank;
 use cohort_datatype::op::{Op, element_class};
-use cohort_datatype::{Basic, Type};
+use cohort_datatype::{Basic, Buffer, Type};
 use core::ops::Range;
-use core::ptr::null;
 
 /// The least bytes of a part of an operand that is worth messages of its own.
 const SHARE_LEAST: u64 = 8 << 10;
@@ -52,13 +51,12 @@ fn is_grouped_by_rank(rank: &Rank, op: Op<'_>, datatype: &Type) -> bool {
         && !(matches!(op, Op::Predefined(_)) && is_exact())
 }
 
-/// Operands of the members of a group, each of so many elements; `operand` is the caller's.
+/// Operands of the members of a group, each of as many elements as `operand`, the caller's.
 #[derive(Clone, Copy)]
 pub(crate) struct Operands<'g, 'a> {
     pub(crate) group: Subgroup<'g>,
     pub(crate) folder: &'g Folder<'a>,
-    pub(crate) operand: *const u8,
-    pub(crate) count: u64,
+    pub(crate) operand: Buffer<'a>,
 }
 
 impl<'g, 'a> Operands<'g, 'a> {
@@ -68,13 +66,12 @@ impl<'g, 'a> Operands<'g, 'a> {
             group,
             folder,
             operand: call.operand(),
-            count: call.count(),
         }
     }
 
     /// Steps that fold everybody's operands at the first of a group. Returns where the result is there; elsewhere that
     /// memory is of no use.
-    fn fold_at_first(self, script: &mut ScriptBuilder<'a>) -> Result<*mut u8, EngineError> {
+    fn fold_at_first(self, script: &mut ScriptBuilder<'a>) -> Result<Buffer<'a>, EngineError> {
         match is_grouped_by_rank(script.rank(), self.folder.op(), self.folder.datatype()) {
             true => self.fold_linear(script),
             false => self.fold_binomial(script),
@@ -88,14 +85,13 @@ impl<'g, 'a> Operands<'g, 'a> {
     pub(crate) fn fold_linear(
         self,
         script: &mut ScriptBuilder<'a>,
-    ) -> Result<*mut u8, EngineError> {
+    ) -> Result<Buffer<'a>, EngineError> {
         let Self {
             group,
             folder,
-            operand,
-            count,
+            operand: own,
         } = self;
-        let own = folder.buffer(operand, count);
+        let count = own.count();
         let sum = script.room(folder, count)?;
         if group.me != 0 {
             script.send(group.at(0), own);
@@ -104,10 +100,10 @@ impl<'g, 'a> Operands<'g, 'a> {
         }
         let last = group.size - 1;
         if last == 0 {
-            script.copy(own, folder.buffer(sum, count));
+            script.copy(own, sum);
             return Ok(sum);
         }
-        script.receive_operand(group.at(last), folder.buffer(sum, count));
+        script.receive_operand(group.at(last), sum);
         let window = (WINDOW / own.bytes().max(1)).clamp(1, group.size as u64) as usize;
         let mut rooms = Vec::new();
         for _ in 0..window.min(last - 1) {
@@ -118,34 +114,33 @@ impl<'g, 'a> Operands<'g, 'a> {
             let places = missing.saturating_sub(window).max(1)..missing;
             missing = places.start;
             for (place, &room) in places.clone().rev().zip(&rooms) {
-                script.receive_operand(group.at(place), folder.buffer(room, count));
+                script.receive_operand(group.at(place), room);
             }
             script.wait();
             for (_, &room) in places.zip(&rooms) {
-                script.fold(room, sum, count);
+                script.fold(room, sum);
             }
         }
         script.wait();
-        script.fold(operand, sum, count);
+        script.fold(own, sum);
         Ok(sum)
     }
 
     /// [`Operands::fold_at_first`] along a binomial tree of neighbours.
-    fn fold_binomial(self, script: &mut ScriptBuilder<'a>) -> Result<*mut u8, EngineError> {
+    fn fold_binomial(self, script: &mut ScriptBuilder<'a>) -> Result<Buffer<'a>, EngineError> {
         let Self {
             group,
             folder,
             operand,
-            count,
         } = self;
-        let Subgroup { me, size, .. } = group;
+        let (Subgroup { me, size, .. }, count) = (group, operand.count());
         let mut sum = script.room(folder, count)?;
-        script.copy(folder.buffer(operand, count), folder.buffer(sum, count));
+        script.copy(operand, sum);
         let mut other = None;
         let mut distance = 1;
         while distance < size {
             if me & distance != 0 {
-                script.send(group.at(me - distance), folder.buffer(sum, count));
+                script.send(group.at(me - distance), sum);
                 script.wait();
                 break;
             }
@@ -154,9 +149,9 @@ impl<'g, 'a> Operands<'g, 'a> {
                     Some(room) => room,
                     None => script.room(folder, count)?,
                 };
-                script.receive_operand(group.at(me + distance), folder.buffer(theirs, count));
+                script.receive_operand(group.at(me + distance), theirs);
                 script.wait();
-                script.fold(sum, theirs, count);
+                script.fold(sum, theirs);
                 other = Some(sum);
                 sum = theirs;
             }
@@ -173,51 +168,43 @@ impl<'g, 'a> Operands<'g, 'a> {
         script: &mut ScriptBuilder<'a>,
         shares: impl Fn(usize) -> Range<u64>,
         is_preceded: bool,
-    ) -> Result<*mut u8, EngineError> {
+    ) -> Result<Buffer<'a>, EngineError> {
         let Self {
             group,
             folder,
             operand,
-            ..
         } = self;
         let Subgroup { me, size, .. } = group;
-        let length = |share: &Range<u64>| share.end - share.start;
-        let mine = shares(me);
-        let (own, count) = (folder.at(operand, mine.start), length(&mine));
+        let own = operand.within(shares(me));
         let mut operands = reserve(size)?;
         for place in 0..size {
             let is_kept = place == me && me + 1 < size;
             operands.push(match is_kept {
                 true => own,
-                false => script.room(folder, count)?,
+                false => script.room(folder, own.count())?,
             });
         }
         if me + 1 == size {
             // Operands are folded into the last one. First, so that all messages start at once.
-            script.copy(
-                folder.buffer(own, count),
-                folder.buffer(operands[me], count),
-            );
+            script.copy(own, operands[me]);
         }
-        let nothing = folder.buffer(null(), 0);
+        let nothing = Buffer::EMPTY;
         let others = || (0..size).filter(|&place| place != me);
         for place in others().filter(|_| is_preceded) {
             script.receive(group.at(place), nothing);
             script.send(group.at(place), nothing);
         }
         for place in others() {
-            script.receive_operand(group.at(place), folder.buffer(operands[place], count));
+            script.receive_operand(group.at(place), operands[place]);
         }
         for distance in 1..size {
             let place = (me + distance) % size;
-            let theirs = shares(place);
-            let part = folder.buffer(folder.at(operand, theirs.start), length(&theirs));
-            script.send(group.at(place), part);
+            script.send(group.at(place), operand.within(shares(place)));
         }
         script.wait();
         let sum = operands[size - 1];
         for &operand in operands[..size - 1].iter().rev() {
-            script.fold(operand, sum, count);
+            script.fold(operand, sum);
         }
         Ok(sum)
     }
@@ -228,30 +215,27 @@ impl<'g, 'a> Operands<'g, 'a> {
         self,
         script: &mut ScriptBuilder<'a>,
         shares: impl Fn(usize) -> Range<u64>,
-    ) -> Result<*mut u8, EngineError> {
+    ) -> Result<Buffer<'a>, EngineError> {
         let Self {
             group,
             folder,
-            count,
-            ..
+            operand,
         } = self;
-        if folds_in_shares(group, folder, count) {
+        if folds_in_shares(group, folder, operand.count()) {
             return self.fold_share(script, shares, false);
         }
         let sum = self.fold_at_first(script)?;
-        let Range { start, end } = shares(group.me);
+        let mine = shares(group.me);
         if group.me != 0 {
-            let room = script.room(folder, end - start)?;
-            script.receive_operand(group.at(0), folder.buffer(room, end - start));
+            let room = script.room(folder, mine.end - mine.start)?;
+            script.receive_operand(group.at(0), room);
             script.wait();
             return Ok(room);
         }
         for place in 1..group.size {
-            let Range { start, end } = shares(place);
-            let part = folder.buffer(folder.at(sum, start), end - start);
-            script.send(group.at(place), part);
+            script.send(group.at(place), sum.within(shares(place)));
         }
-        Ok(folder.at(sum, start))
+        Ok(sum.within(mine))
     }
 }
 
@@ -271,10 +255,7 @@ pub(crate) fn reduce<'a>(
         return reduce_in_shares(script, group, folder, call, Some(root));
     }
     let sum = Operands::of(group, folder, call).fold_at_first(script)?;
-    let (sum, output) = (
-        folder.buffer(sum, count),
-        folder.buffer(call.output(), count),
-    );
+    let output = call.result;
     match (group.me, root) {
         (0, 0) => script.copy(sum, output),
         (0, _) => script.send(group.at(root), sum),
@@ -301,10 +282,10 @@ pub(crate) fn allreduce<'a>(
     if folds_in_shares(group, folder, call.count()) {
         return reduce_in_shares(script, group, folder, call, None);
     }
-    let output = folder.buffer(call.output(), call.count());
+    let output = call.result;
     let sum = Operands::of(group, folder, call).fold_at_first(script)?;
     if group.me == 0 {
-        script.copy(folder.buffer(sum, call.count()), output);
+        script.copy(sum, output);
     }
     broadcast(script, group, output, 0)
 }
@@ -324,10 +305,7 @@ fn fold_everywhere<'a>(
 ) -> Result<(), EngineError> {
     let count = call.count();
     let sum = Operands::of(group, folder, call).fold_share(script, |_| 0..count, true)?;
-    script.copy(
-        folder.buffer(sum, count),
-        folder.buffer(call.output(), count),
-    );
+    script.copy(sum, call.result);
     Ok(())
 }
 
@@ -354,12 +332,7 @@ fn reduce_in_shares<'a>(
     let Subgroup { me, size, .. } = group;
     let shares = |place| share(call.count(), place, size);
     let sum = Operands::of(group, folder, call).fold_share(script, shares, false)?;
-    let result = |place| {
-        let Range { start, end } = shares(place);
-        folder.buffer(folder.at(call.output(), start), end - start)
-    };
-    let mine = shares(me);
-    let sum = folder.buffer(sum, mine.end - mine.start);
+    let result = |place| call.result.within(shares(place));
     let others = || (1..size).map(|distance| (me + distance) % size);
     if root.is_none_or(|root| root == me) {
         script.copy(sum, result(me));
@@ -400,10 +373,7 @@ pub(crate) fn reduce_scatter<'a>(
     let shares = |place: usize| starts[place]..starts[place + 1];
     let result = Operands::of(group, folder, &call.of(starts[group.size]))
         .fold_and_scatter(script, shares)?;
-    script.copy(
-        folder.buffer(result, count),
-        folder.buffer(call.output(), count),
-    );
+    script.copy(result, call.result.within(0..count));
     Ok(())
 }
 
@@ -430,13 +400,9 @@ pub(crate) fn reduce_scatter_of_nodes<'a>(
         let first = members[0] as usize;
         starts[first]..starts[first + members.len()]
     };
-    let Range { start, end } = shares(group.me);
+    let mine = shares(group.me);
     let result = Operands::of(group, folder, call).fold_and_scatter(script, shares)?;
-    let mine = folder.at(call.output(), start);
-    script.copy(
-        folder.buffer(result, end - start),
-        folder.buffer(mine, end - start),
-    );
+    script.copy(result, call.result.within(mine));
     Ok(())
 }
 
@@ -465,23 +431,22 @@ fn scan_linear<'a>(
     kind: Scan,
 ) -> Result<(), EngineError> {
     let (me, size) = script.place();
-    let buffer = |base: *mut u8| folder.buffer(base, call.count());
     let (so_far, before) = (
         script.room(folder, call.count())?,
         script.room(folder, call.count())?,
     );
-    script.copy(folder.buffer(call.operand(), call.count()), buffer(so_far));
+    script.copy(call.operand(), so_far);
     if me > 0 {
-        script.receive_operand(me - 1, buffer(before));
+        script.receive_operand(me - 1, before);
         script.wait();
-        script.fold(before, so_far, call.count());
+        script.fold(before, so_far);
     }
     if me + 1 < size {
-        script.send(me + 1, buffer(so_far));
+        script.send(me + 1, so_far);
     }
     match kind {
-        Scan::Inclusive => script.copy(buffer(so_far), buffer(call.output())),
-        Scan::Exclusive if me > 0 => script.copy(buffer(before), buffer(call.output())),
+        Scan::Inclusive => script.copy(so_far, call.result),
+        Scan::Exclusive if me > 0 => script.copy(before, call.result),
         Scan::Exclusive => {}
     }
     Ok(())
@@ -497,30 +462,29 @@ fn scan_by_doubling<'a>(
 ) -> Result<(), EngineError> {
     let (me, size) = script.place();
     let count = call.count();
-    let buffer = |base: *mut u8| folder.buffer(base, count);
     // The fold of the operands from some member up to this one, and what comes before it.
     let so_far = script.room(folder, count)?;
     let before = script.room(folder, count)?;
-    script.copy(folder.buffer(call.operand(), count), buffer(so_far));
+    script.copy(call.operand(), so_far);
     if kind == Scan::Inclusive {
-        script.copy(buffer(so_far), buffer(call.output()));
+        script.copy(so_far, call.result);
     }
     let mut has_output = kind == Scan::Inclusive;
     let mut distance = 1;
     while distance < size {
         if me + distance < size {
-            script.send(me + distance, buffer(so_far));
+            script.send(me + distance, so_far);
         }
         if me >= distance {
-            script.receive_operand(me - distance, buffer(before));
+            script.receive_operand(me - distance, before);
         }
         script.wait();
         if me >= distance {
-            script.fold(before, so_far, count);
+            script.fold(before, so_far);
             if has_output {
-                script.fold(before, call.output(), count);
+                script.fold(before, call.result);
             } else {
-                script.copy(buffer(before), buffer(call.output()));
+                script.copy(before, call.result);
                 has_output = true;
             }
         }

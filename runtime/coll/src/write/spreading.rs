@@ -145,7 +145,8 @@ impl Region {
     fn bytes(&self, members: Range<usize>) -> Buffer<'static> {
         let Range { start, end } = members;
         let (start, end) = (self.offsets[start], self.offsets[end]);
-        Buffer::of_bytes(self.base.wrapping_add(start as usize), end - start)
+        // SAFETY: part of the region, which is a buffer of the call or kept by the script.
+        unsafe { Buffer::of_bytes(self.base.wrapping_add(start as usize), end - start) }
     }
 
     /// The blocks of consecutive places.

@@ -109,31 +109,25 @@ fn write_fold(
     let Sides { ours, theirs } = sides;
     match call {
         Call::Reduce { reduction, root } if *root as usize == me => {
-            script.receive(
-                theirs.start,
-                folder.buffer(reduction.output(), reduction.count()),
-            );
+            script.receive(theirs.start, reduction.result);
         }
         Call::Reduce { reduction, root } if theirs.contains(&(*root as usize)) => {
-            if let Some(sum) = fold_at_leader(script, ours, folder, reduction, reduction.count())? {
-                script.send(*root as usize, folder.buffer(sum, reduction.count()));
+            if let Some(sum) = fold_at_leader(script, ours, folder, reduction)? {
+                script.send(*root as usize, sum);
             }
         }
         Call::Reduce { .. } => {}
         Call::Allreduce { reduction } => {
-            let count = reduction.count();
             // Behind the fold, whose wait is for all messages before it.
-            if let Some(sum) = fold_at_leader(script, ours, folder, reduction, count)? {
-                let sum = folder.buffer(sum, count);
+            if let Some(sum) = fold_at_leader(script, ours, folder, reduction)? {
                 theirs.clone().for_each(|it| script.send(it, sum));
             }
-            script.receive(theirs.start, folder.buffer(reduction.output(), count));
+            script.receive(theirs.start, reduction.result);
         }
         Call::ReduceScatter { reduction, counts } => {
-            let mine = counts[me - ours.start] as u64;
-            let output = folder.buffer(reduction.output(), mine);
-            let total: i64 = counts.iter().sum();
-            let sum = fold_at_leader(script, ours, folder, reduction, total as u64)?;
+            let output = reduction.of(counts[me - ours.start] as u64).result;
+            let reduction = reduction.of(counts.iter().sum::<i64>() as u64);
+            let sum = fold_at_leader(script, ours, folder, &reduction)?;
             match sum {
                 Some(sum) => scatter_theirs(script, sides, folder, sum, counts, output)?,
                 None => script.receive(ours.start, output),
@@ -149,23 +143,20 @@ fn scatter_theirs(
     script: &mut ScriptBuilder<'static>,
     Sides { ours, theirs }: &Sides,
     folder: &Folder<'static>,
-    sum: *mut u8,
+    sum: Buffer<'static>,
     counts: &[i64],
     output: Buffer<'static>,
 ) -> Result<(), EngineError> {
-    let total = counts.iter().sum::<i64>() as u64;
-    let received = script.room(folder, total)?;
-    script.receive(theirs.start, folder.buffer(received, total));
-    script.send(theirs.start, folder.buffer(sum, total));
+    let received = script.room(folder, sum.count())?;
+    script.receive(theirs.start, received);
+    script.send(theirs.start, sum);
     script.wait();
-    script.copy(folder.buffer(received, counts[0] as u64), output);
+    script.copy(received.within(0..counts[0] as u64), output);
     let mut start = counts[0] as u64;
     for (member, &count) in ours.clone().zip(counts).skip(1) {
-        script.send(
-            member,
-            folder.buffer(folder.at(received, start), count as u64),
-        );
-        start += count as u64;
+        let end = start + count as u64;
+        script.send(member, received.within(start..end));
+        start = end;
     }
     Ok(())
 }
@@ -176,8 +167,7 @@ fn fold_at_leader(
     ours: &Range<usize>,
     folder: &Folder<'static>,
     call: &Reduction<'static>,
-    count: u64,
-) -> Result<Option<*mut u8>, EngineError> {
+) -> Result<Option<Buffer<'static>>, EngineError> {
     let (me, _) = script.place();
     let members: Vec<usize> = ours.clone().collect();
     let group = Subgroup::of(&members, me - ours.start);
@@ -185,7 +175,6 @@ fn fold_at_leader(
         group,
         folder,
         operand: call.operand(),
-        count,
     };
     let sum = operands.fold_linear(script)?;
     Ok((me == ours.start).then_some(sum))

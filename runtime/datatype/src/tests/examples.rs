@@ -219,7 +219,8 @@ fn darray_pieces_tile_the_array() {
                 darray(6, rank, &sizes, distributions, &grid, order, &int(), FORM).expect("valid");
             assert_eq!((piece.lb(), piece.extent()), (0, 63 * 4));
             let mark = vec![1_u8 + rank as u8; piece.size() as usize];
-            let layout = Buffer::new(owners.as_mut_ptr(), 1, &piece);
+            // SAFETY: the test's own memory, which stays until the operation is over.
+            let layout = unsafe { Buffer::new(owners.as_mut_ptr(), 1, &piece) };
             // SAFETY: the array holds the whole extent.
             let done = unsafe { unpack(layout, 0, mark.as_ptr(), mark.len() as u64) };
             assert_eq!(done, mark.len() as u64);

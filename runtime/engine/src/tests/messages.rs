@@ -216,22 +216,20 @@ fn strided_types_on_both_sides() {
     let mut target = std::vec![-1_i32; 20_000];
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let data = Buffer::new(source.as_ptr().cast_mut().cast(), 1, &sparse);
-            // SAFETY: the type covers the vector.
-            unsafe {
-                send(
-                    owner(node.rank(0)),
-                    data,
-                    Peer::local(1),
-                    envelope(0, 0),
-                    SendMode::Standard,
-                )
-            }
+            // SAFETY: the test's own memory, which stays until the operation is over.
+            let data = unsafe { Buffer::new(source.as_ptr().cast_mut().cast(), 1, &sparse) };
+            send(
+                owner(node.rank(0)),
+                data,
+                Peer::local(1),
+                envelope(0, 0),
+                SendMode::Standard,
+            )
             .expect("memory");
         });
-        let data = Buffer::new(target.as_mut_ptr().cast(), 10_000, &pairs);
-        // SAFETY: the type covers the vector.
-        let status = unsafe { recv(owner(node.rank(1)), data, from(0), CONTEXT, Tag::Any) };
+        // SAFETY: the test's own memory, which stays until the operation is over.
+        let data = unsafe { Buffer::new(target.as_mut_ptr().cast(), 10_000, &pairs) };
+        let status = recv(owner(node.rank(1)), data, from(0), CONTEXT, Tag::Any);
         assert_eq!(status.expect("memory").bytes, 80_000);
     });
     assert!(

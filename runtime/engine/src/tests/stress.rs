@@ -158,7 +158,8 @@ impl Player {
             (dense, message.length as u64, byte())
         };
         let to = Peer::local(message.to);
-        let buffer = Buffer::new(data.as_ptr().cast_mut(), count, &datatype);
+        // SAFETY: the test's own memory, which stays until the operation is over.
+        let buffer = unsafe { Buffer::new(data.as_ptr().cast_mut(), count, &datatype) };
         let poster = Poster::of(self.rank, message.length as u64, || self.rank.progress());
         // SAFETY: the data is kept until the request is complete.
         let request = unsafe {
@@ -191,7 +192,8 @@ impl Player {
             (std::vec![0; LENGTH_MAX], LENGTH_MAX as u64, byte())
         };
         let context = self.context();
-        let buffer = Buffer::new(memory.as_mut_ptr(), count, &datatype);
+        // SAFETY: the test's own memory, which stays until the operation is over.
+        let buffer = unsafe { Buffer::new(memory.as_mut_ptr(), count, &datatype) };
         let poster = Poster::of(self.rank, LENGTH_MAX as u64, || self.rank.progress());
         // SAFETY: the memory is kept until the request is complete.
         let request = unsafe {

@@ -94,11 +94,9 @@ impl Player<'_> {
         if self.short(action, (origin, result), (target, cell), count) {
             return;
         }
-        let elements = |base: *mut u64| Buffer {
-            base: base.cast(),
-            count: count as u64,
-            datatype: &self.datatype,
-        };
+        // SAFETY: the test's own memory, which stays until the operation is over.
+        let elements =
+            |base: *mut u64| unsafe { Buffer::new(base.cast(), count as u64, &self.datatype) };
         let operation = Operation {
             action,
             origin: elements(origin),
@@ -472,11 +470,8 @@ fn only_targets_late_for_transfer_call() {
         let window = Window::open(owner(rank), &plan, Reorder::default());
         meet.wait();
         let (datatype, mut value) = (predefined(U64).expect("a type"), 7_u64);
-        let elements = Buffer {
-            base: (&raw mut value).cast(),
-            count: 1,
-            datatype: &datatype,
-        };
+        // SAFETY: the test's own memory, which stays until the operation is over.
+        let elements = unsafe { Buffer::new((&raw mut value).cast(), 1, &datatype) };
         let put = Operation {
             action: Action::Put,
             origin: elements,

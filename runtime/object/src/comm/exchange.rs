@@ -46,15 +46,13 @@ impl Comm {
         let mut theirs = vec![[0; N]; inter.remote.len()];
         let table = |table: &mut ByRank<N>| {
             let count = (table.len() * N) as u64;
-            Buffer::new(table.as_mut_ptr().cast(), count, &integer)
+            // SAFETY: such a table, both of which outlive the calls below.
+            unsafe { Buffer::new(table.as_mut_ptr().cast(), count, &integer) }
         };
         let (out, into) = (table(&mut ours), table(&mut theirs));
-        // SAFETY: both tables outlive the calls and have these elements.
-        unsafe {
-            inter.leaders_swap(out, into)?;
-            let (buffer, root) = (into, 0);
-            coll::run_within(&inter.local, &Call::Bcast { buffer, root })?;
-        }
+        inter.leaders_swap(out, into)?;
+        let (buffer, root) = (into, 0);
+        coll::run_within(&inter.local, &Call::Bcast { buffer, root })?;
         Ok((ours, theirs))
     }
 
@@ -67,25 +65,25 @@ impl Comm {
         let integer = integer()?;
         let mut ours = [0; N];
         let buffer =
-            |list: &mut [i32; N]| Buffer::new(list.as_mut_ptr().cast(), N as u64, &integer);
-        let reduction = Reduction {
-            input: Some(mine.as_mut_ptr().cast_const().cast()),
-            result: buffer(&mut ours),
-            op: Op::Predefined(PredefinedOp::Max),
-        };
-        // SAFETY: both lists outlive the call.
-        unsafe { coll::run_within(&self.collective(), &Call::Allreduce { reduction }) }?;
+            // SAFETY: such a list, all of which outlive the calls below.
+            |list: &mut [i32; N]| unsafe {
+                Buffer::new(list.as_mut_ptr().cast(), N as u64, &integer)
+            };
+        let (input, op) = (
+            mine.as_mut_ptr().cast_const().cast(),
+            Op::Predefined(PredefinedOp::Max),
+        );
+        // SAFETY: both lists are as long, and outlive the call.
+        let reduction = unsafe { Reduction::new(Some(input), buffer(&mut ours), op) };
+        coll::run_within(&self.collective(), &Call::Allreduce { reduction })?;
         let Some(inter) = self.inter() else {
             return Ok((ours, None));
         };
         let mut theirs = [0; N];
         let (out, into) = (buffer(&mut ours), buffer(&mut theirs));
-        // SAFETY: as above.
-        unsafe {
-            inter.leaders_swap(out, into)?;
-            let (buffer, root) = (into, 0);
-            coll::run_within(&inter.local, &Call::Bcast { buffer, root })?;
-        }
+        inter.leaders_swap(out, into)?;
+        let (buffer, root) = (into, 0);
+        coll::run_within(&inter.local, &Call::Bcast { buffer, root })?;
         Ok((ours, Some(theirs)))
     }
 
@@ -93,18 +91,19 @@ impl Comm {
     pub(crate) fn allgather<const N: usize>(&self, mut mine: [i32; N]) -> Outcome<ByRank<N>> {
         let mut all = vec![[0; N]; self.size() as usize];
         let integer = integer()?;
-        let send = Buffer::new(mine.as_mut_ptr().cast(), N as u64, &integer);
-        let receive = Blocks::Equal(Buffer::new(all.as_mut_ptr().cast(), N as u64, &integer));
-        // SAFETY: `mine` has N integers, `all` N for each member.
-        unsafe {
-            coll::run_within(
-                &self.collective(),
-                &Call::Allgather {
-                    send: Some(send),
-                    receive,
-                },
-            )
-        }?;
+        // SAFETY: `mine` has N integers, `all` N for each member, and both outlive the call.
+        let (send, receive) = unsafe {
+            let send = Buffer::new(mine.as_mut_ptr().cast(), N as u64, &integer);
+            let first = Buffer::new(all.as_mut_ptr().cast(), N as u64, &integer);
+            (send, Blocks::equal(first))
+        };
+        coll::run_within(
+            &self.collective(),
+            &Call::Allgather {
+                send: Some(send),
+                receive,
+            },
+        )?;
         Ok(all)
     }
 
@@ -117,23 +116,21 @@ impl Comm {
         let mut all = vec![0_i32; counts.iter().sum::<i64>() as usize];
         let integer = integer()?;
         let base = mine.as_ptr().cast_mut().cast();
-        let send = Buffer::new(base, mine.len() as u64, &integer);
-        let receive = Blocks::Varying {
-            base: all.as_mut_ptr().cast(),
-            counts: &counts,
-            displacements: &starts,
-            datatype: &integer,
-        };
-        // SAFETY: `mine` is only read; `all` has room for everyone's list.
-        unsafe {
-            coll::run_within(
-                &self.collective(),
-                &Call::Allgather {
-                    send: Some(send),
-                    receive,
-                },
+        // SAFETY: `mine` is only read; `all` has room for everyone's list; both outlive the call.
+        let (send, receive) = unsafe {
+            let send = Buffer::new(base, mine.len() as u64, &integer);
+            (
+                send,
+                Blocks::varying(all.as_mut_ptr().cast(), (&counts, &starts), &integer),
             )
-        }?;
+        };
+        coll::run_within(
+            &self.collective(),
+            &Call::Allgather {
+                send: Some(send),
+                receive,
+            },
+        )?;
         Ok(Lists { counts, all })
     }
 }

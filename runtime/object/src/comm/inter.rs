@@ -92,17 +92,15 @@ impl Comm {
     /// Broadcasts integers of member `from`.
     fn tell(&self, list: &mut [i32], from: u32) -> Outcome<()> {
         let integer = integer()?;
-        let list = Buffer::new(list.as_mut_ptr().cast(), list.len() as u64, &integer);
-        // SAFETY: the list outlives the call; all members know its length.
-        unsafe {
-            coll::run_within(
-                &self.collective(),
-                &Call::Bcast {
-                    buffer: list,
-                    root: from,
-                },
-            )
-        }?;
+        // SAFETY: the list is borrowed until the call returns.
+        let list = unsafe { Buffer::new(list.as_mut_ptr().cast(), list.len() as u64, &integer) };
+        coll::run_within(
+            &self.collective(),
+            &Call::Bcast {
+                buffer: list,
+                root: from,
+            },
+        )?;
         Ok(())
     }
 
@@ -211,7 +209,8 @@ impl Bridge<'_> {
             .ok_or(neutral::ERR_RANK)?;
         let integer = integer()?;
         let elements =
-            |list: &mut [i32]| Buffer::new(list.as_mut_ptr().cast(), list.len() as u64, &integer);
+            // SAFETY: such a list, all of which outlive the exchange.
+            |list: &mut [i32]| unsafe { Buffer::new(list.as_mut_ptr().cast(), list.len() as u64, &integer) };
         let (channel, tag) = (self.comm.channel(), self.tag);
         let outgoing = |list: &mut [i32]| Outgoing {
             to: peer,
@@ -226,12 +225,9 @@ impl Bridge<'_> {
         };
         let mut length = [0];
         let mut our_length = [ours.len() as i32];
-        // SAFETY: the lists outlive the calls.
-        unsafe {
-            channel.exchange([outgoing(&mut our_length)], [incoming(&mut length)])?;
-            let mut theirs = vec![0; length[0] as usize];
-            channel.exchange([outgoing(ours)], [incoming(&mut theirs)])?;
-            Ok(theirs)
-        }
+        channel.exchange([outgoing(&mut our_length)], [incoming(&mut length)])?;
+        let mut theirs = vec![0; length[0] as usize];
+        channel.exchange([outgoing(ours)], [incoming(&mut theirs)])?;
+        Ok(theirs)
     }
 }

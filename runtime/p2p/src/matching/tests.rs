@@ -6,14 +6,10 @@ use crate::state::{post_receive, unpost_receive};
 use cohort_base::Peer;
 use cohort_core::message::{Source, Tag};
 use cohort_core::node::Node;
-use cohort_datatype::{Buffer, predefined};
-use core::ptr::null_mut;
+use cohort_datatype::Buffer;
 use std::vec::Vec;
 
 const CONTEXT: u32 = 6;
-
-/// `MPI_BYTE`.
-const BYTE: u32 = 0x247;
 
 fn envelope(source: i32, tag: i32) -> Envelope {
     Envelope {
@@ -37,12 +33,7 @@ fn want(source: Option<i32>, tag: Option<i32>) -> Want {
 }
 
 fn post(claim: &mut Claim<'_>, want: Want) -> *mut Operation {
-    let buffer = Buffer {
-        base: null_mut(),
-        count: 0,
-        datatype: &predefined(BYTE).expect("a type"),
-    };
-    let request = Operation::make(claim, &Kind::Receive, buffer, want);
+    let request = Operation::make(claim, &Kind::Receive, Buffer::EMPTY, want);
     let request = request.expect("memory").as_ptr();
     // SAFETY: a fresh request.
     unsafe { post_receive(claim, request) };

@@ -106,7 +106,7 @@ impl Operation {
     #[inline]
     pub fn new(owner: &Rank, kind: &'static Kind, buffer: Buffer<'_>, want: Want) -> Self {
         let buffer = buffer.to_owned();
-        let is_plain = *kind == Kind::Receive && buffer.datatype.is_static();
+        let is_plain = *kind == Kind::Receive && buffer.datatype().is_static();
         Self {
             request: Request::new(owner, kind).plain(is_plain),
             is_posted: false,
@@ -138,7 +138,7 @@ impl Operation {
     /// is predefined.
     #[inline(always)]
     pub(crate) unsafe fn renew(this: *mut Self, buffer: OwnedBuffer, want: Want) {
-        debug_assert!(buffer.datatype.is_static());
+        debug_assert!(buffer.datatype().is_static());
         // SAFETY: the caller's promise. The type before was predefined too, so no reference is lost.
         unsafe {
             (&raw mut (*this).buffer).write(buffer);
@@ -256,5 +256,5 @@ pub(crate) unsafe fn copy_guarded(
     // SAFETY: the caller's promise; the function only copies.
     let copied = unsafe { guarded(|| copy_range(offer, receive, from, to)) };
     // SAFETY: the caller's promise.
-    copied.map_err(|fault| Side::of(fault, unsafe { (*receive).buffer().base }))
+    copied.map_err(|fault| Side::of(fault, unsafe { (*receive).buffer().base() }))
 }

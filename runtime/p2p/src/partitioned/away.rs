@@ -115,10 +115,7 @@ impl AwaySend {
     ///
     /// # Errors
     /// [`EngineError::OutOfMemory`].
-    ///
-    /// # Safety
-    /// The data stays readable while a round is under way.
-    pub unsafe fn new(
+    pub fn new(
         claim: &mut Claim<'_>,
         data: Partitions,
         to: Peer,
@@ -189,8 +186,7 @@ impl AwaySend {
             ..self.envelope
         };
         let mode = SendMode::Standard;
-        // SAFETY: the data is readable until the round is over, and so until the message is complete.
-        let sent = unsafe { isend(claim, data, self.to, envelope, mode) };
+        let sent = isend(claim, data, self.to, envelope, mode);
         message.set(sent.map_err(|_| NotReady::OutOfMemory)?);
         Ok(())
     }
@@ -236,7 +232,7 @@ impl Part {
         let all = data.all().bytes();
         let from = (u64::from(partition) * introduction.bytes).min(all);
         let length = introduction.bytes.min(all - from);
-        let element = data.first.datatype.size() as u64;
+        let element = data.first.datatype().size() as u64;
         let fits = length == 0 || (from.is_multiple_of(element) && length.is_multiple_of(element));
         let room = match fits {
             true => None,
@@ -256,7 +252,7 @@ impl Part {
     /// Posts the receive of this round.
     ///
     /// # Safety
-    /// By the claim's holder, once a round; the data is the engine's.
+    /// By the claim's holder, once a round.
     unsafe fn post(
         &self,
         claim: &mut Claim<'_>,
@@ -266,11 +262,14 @@ impl Part {
         let data = &receiver.data;
         let buffer = if let Some(room) = &self.room {
             // Nobody unpacks before the message is complete.
-            Buffer::of_bytes(room.as_ptr().cast::<u8>().cast_mut(), self.length)
+            let base = room.as_ptr().cast::<u8>().cast_mut();
+            // SAFETY: the room has so many bytes, and lives until the receive is released.
+            unsafe { Buffer::of_bytes(base, self.length) }
         } else {
-            let element = (data.first.datatype.size() as u64).max(1);
+            let element = (data.first.datatype().size() as u64).max(1);
             let first = data.first.as_buffer();
-            first.part(self.from / element, self.length / element)
+            // SAFETY: the range is part of the data.
+            unsafe { first.part(self.from / element, self.length / element) }
         };
         let state = if self.room.is_none() {
             IN_PLACE
@@ -279,8 +278,7 @@ impl Part {
         };
         self.state.store(state, Ordering::Relaxed);
         let (source, context) = (receiver.from, receiver.context);
-        // SAFETY: the caller's promise; the room lives until the receive is released.
-        let posted = unsafe { irecv(claim, buffer, source, context, tag)? };
+        let posted = irecv(claim, buffer, source, context, tag)?;
         self.message.set(posted);
         Ok(())
     }
@@ -428,10 +426,7 @@ impl AwayReceive {
     ///
     /// # Errors
     /// [`EngineError::OutOfMemory`].
-    ///
-    /// # Safety
-    /// The buffer is the engine's while a round is under way.
-    pub unsafe fn new(
+    pub fn new(
         claim: &mut Claim<'_>,
         data: Partitions,
         from: Source,

@@ -83,7 +83,7 @@ impl Channel {
         let from = bytes * u64::from(partition);
         if destination.is_plain {
             let (target, source) = (&destination.data.first, &self.source.first);
-            let (target, source) = (target.as_buffer().base, source.as_buffer().base);
+            let (target, source) = (target.as_buffer().base(), source.as_buffer().base());
             // SAFETY: as below.
             unsafe { copy_plain(source, target, (from as usize, bytes as usize)) };
         } else {
@@ -102,9 +102,7 @@ impl Channel {
         let to = (from + bytes).min(destination.data.all().bytes());
         if from < to {
             let (target, source) = (destination.data.all(), self.source.all());
-            // SAFETY: both sides keep their buffers until the end of the round, which comes after this
-            // copy; MPI forbids that they overlap.
-            unsafe { datatype::copy(target, source, from, to) };
+            datatype::copy(target, source, from, to);
         }
     }
 

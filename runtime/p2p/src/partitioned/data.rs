@@ -6,23 +6,39 @@ use cohort_datatype::{Buffer, OwnedBuffer, copy_bytes};
 /// One side's data: partitions of equal length, one after the other.
 #[derive(Clone, Debug)]
 pub struct Partitions {
-    /// The first partition.
-    pub first: OwnedBuffer,
-    /// Number of partitions, at least 1.
-    pub partitions: u32,
+    pub(super) first: OwnedBuffer,
+    pub(super) partitions: u32,
 }
 
 impl Partitions {
+    /// So many partitions, at least 1, of which this is the first.
+    ///
+    /// # Safety
+    /// What [`Buffer::new`] asks for holds of all partitions.
+    #[must_use]
+    pub unsafe fn new(first: OwnedBuffer, partitions: u32) -> Self {
+        Self { first, partitions }
+    }
+
+    /// Number of partitions.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.partitions
+    }
+
     /// All partitions.
     pub(super) fn all(&self) -> Buffer<'_> {
         let first = self.first.as_buffer();
-        first.part(0, first.count * u64::from(self.partitions))
+        // SAFETY: all partitions are there, by [`Partitions::new`].
+        unsafe { first.part(0, first.count() * u64::from(self.partitions)) }
     }
 
     /// One partition.
     pub(super) fn partition(&self, number: u32) -> Buffer<'_> {
         let first = self.first.as_buffer();
-        first.part(first.count * u64::from(number), first.count)
+        debug_assert!(number < self.partitions, "there is no such partition");
+        // SAFETY: it is one of the partitions, which are there by [`Partitions::new`].
+        unsafe { first.part(first.count() * u64::from(number), first.count()) }
     }
 
     /// Bytes of one partition.
@@ -42,7 +58,7 @@ pub(super) struct Destination {
 
 impl Destination {
     pub(super) fn new(data: &Partitions, rank: &'static Rank, source: &Partitions) -> Self {
-        let is_dense = |side: &Partitions| side.first.as_buffer().datatype.is_dense();
+        let is_dense = |side: &Partitions| side.first.as_buffer().datatype().is_dense();
         let fits = source.all().bytes() <= data.all().bytes();
         Self {
             is_plain: is_dense(data) && is_dense(source) && fits,

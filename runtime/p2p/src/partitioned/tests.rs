@@ -22,22 +22,15 @@ fn envelope(source: i32, tag: i32) -> Envelope {
 
 fn partitions(base: *mut u8, partitions: u32, count: u64, datatype: &Type) -> Partitions {
     Partitions {
-        first: Buffer::new(base, count, datatype).to_owned(),
+        // SAFETY: the test's own memory, which stays until the operation is over.
+        first: unsafe { Buffer::new(base, count, datatype) }.to_owned(),
         partitions,
     }
 }
 
 fn sender(rank: &Rank, to: u32, data: Partitions, tag: i32) -> PartitionedSend {
-    // SAFETY: the tests keep the data.
-    unsafe {
-        PartitionedSend::new(
-            &mut rank.enter(),
-            data,
-            Peer::local(to),
-            envelope(rank.id() as i32, tag),
-        )
-    }
-    .expect("memory")
+    let envelope = envelope(rank.id() as i32, tag);
+    PartitionedSend::new(&mut rank.enter(), data, Peer::local(to), envelope).expect("memory")
 }
 
 fn receiver(rank: &Rank, from: u32, data: Partitions, tag: i32) -> PartitionedReceive {
@@ -45,9 +38,7 @@ fn receiver(rank: &Rank, from: u32, data: Partitions, tag: i32) -> PartitionedRe
         peer: Peer::local(from),
         comm_rank: from as i32,
     };
-    // SAFETY: the tests keep the buffer.
-    unsafe { PartitionedReceive::new(&mut rank.enter(), data, source, CONTEXT, tag) }
-        .expect("memory")
+    PartitionedReceive::new(&mut rank.enter(), data, source, CONTEXT, tag).expect("memory")
 }
 
 /// Different counts of partitions and different types on the two sides, several rounds.
@@ -115,17 +106,8 @@ fn matches_in_order_and_apart_from_messages() {
     let mut source = [1_u8, 2];
     let mut target = [0_u8; 2];
     let at = |data: &mut [u8; 2], index: usize| partitions(&raw mut data[index], 1, 1, &MPI_BYTE);
-    // SAFETY: an empty message.
-    unsafe {
-        crate::send(
-            Owner::for_test(rank),
-            Buffer::EMPTY,
-            Peer::local(0),
-            envelope(0, 3),
-            SendMode::Standard,
-        )
-    }
-    .expect("memory");
+    let (owner, mode) = (Owner::for_test(rank), SendMode::Standard);
+    crate::send(owner, Buffer::EMPTY, Peer::local(0), envelope(0, 3), mode).expect("memory");
     let sends = [0, 1].map(|index| sender(rank, 0, at(&mut source, index), 3));
     let receives = [0, 1].map(|index| receiver(rank, 0, at(&mut target, index), 3));
     for send in &sends {

@@ -27,36 +27,27 @@ pub(crate) fn is_short(rank: &Rank, bytes: u64, mode: SendMode) -> bool {
 }
 
 /// Sends a short message.
-///
-/// # Safety
-/// The buffer's data is readable.
 #[cold]
-pub(crate) unsafe fn send(
+pub(crate) fn send(
     claim: &mut Claim<'_>,
     buffer: Buffer<'_>,
     to: LocalRank,
     envelope: Envelope,
 ) -> Result<(), EngineError> {
     let node = claim.rank().node();
-    // SAFETY: the caller's promise.
-    unsafe {
-        if node.settings().check_members && is_compared(envelope) && buffer.bytes() > 0 {
-            send_with_types(claim, buffer, to, envelope)
-        } else if !node.follows_messages() {
-            eager::send(claim, buffer, to, envelope)
-        } else if buffer.bytes() <= marked::DATA_MAX as u64 {
-            marked::send(claim, buffer, to, envelope)
-        } else {
-            eager::send_block(claim, buffer, to, envelope)
-        }
+    if node.settings().check_members && is_compared(envelope) && buffer.bytes() > 0 {
+        send_with_types(claim, buffer, to, envelope)
+    } else if !node.follows_messages() {
+        eager::send(claim, buffer, to, envelope)
+    } else if buffer.bytes() <= marked::DATA_MAX as u64 {
+        marked::send(claim, buffer, to, envelope)
+    } else {
+        eager::send_block(claim, buffer, to, envelope)
     }
 }
 
 /// Sends a short message with its types.
-///
-/// # Safety
-/// The buffer's data is readable.
-unsafe fn send_with_types(
+fn send_with_types(
     claim: &mut Claim<'_>,
     buffer: Buffer<'_>,
     to: LocalRank,
@@ -71,7 +62,7 @@ unsafe fn send_with_types(
     };
     let payload = Compared::new(block, buffer);
     let header = Header::new(envelope, PayloadKind::Compared, size_of::<Compared>());
-    // SAFETY: the caller's promise; the block is fresh and has so many bytes, and is still ours if it was not posted.
+    // SAFETY: the block is fresh and has so many bytes, and is still ours if it was not posted.
     unsafe {
         datatype::pack(buffer, 0, data.as_ptr(), bytes);
         let posted = outbox::post(claim, to, header, (&raw const payload).cast());

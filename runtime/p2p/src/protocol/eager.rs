@@ -18,11 +18,8 @@ use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
 /// Sends a message of `buffer.bytes()` bytes; the buffer is free when this returns.
-///
-/// # Safety
-/// The buffer's data is readable.
 #[inline]
-pub unsafe fn send(
+pub fn send(
     claim: &mut Claim<'_>,
     buffer: Buffer<'_>,
     to: LocalRank,
@@ -30,11 +27,10 @@ pub unsafe fn send(
 ) -> Result<(), EngineError> {
     let bytes = buffer.bytes() as usize;
     if bytes > PAYLOAD_MAX {
-        // SAFETY: the caller's promise.
-        return unsafe { send_block(claim, buffer, to, envelope) };
+        return send_block(claim, buffer, to, envelope);
     }
     let header = Header::new(envelope, PayloadKind::Inline, bytes);
-    // SAFETY: the caller's promise; the packed bytes fit in `packed`.
+    // SAFETY: the buffer's data is there, being a buffer's; the packed bytes fit in `packed`.
     unsafe {
         match buffer.contiguous() {
             Some(data)
@@ -55,10 +51,7 @@ pub unsafe fn send(
 }
 
 /// [`send`] in a block, however short the message is.
-///
-/// # Safety
-/// As for [`send`].
-pub(crate) unsafe fn send_block(
+pub(crate) fn send_block(
     claim: &mut Claim<'_>,
     buffer: Buffer<'_>,
     to: LocalRank,
@@ -66,9 +59,9 @@ pub(crate) unsafe fn send_block(
 ) -> Result<(), EngineError> {
     let bytes = buffer.bytes();
     let heap = claim.heap();
-    let from = buffer.contiguous().unwrap_or(buffer.base);
+    let from = buffer.contiguous().unwrap_or(buffer.base());
     if let Some(data) = claim.of::<P2p>().kept.take(heap, bytes, from) {
-        // SAFETY: the block is ours and has room; the caller's promise.
+        // SAFETY: the block is a kept one that is ours, and has room.
         return unsafe { send_kept(claim, buffer, data, to, envelope) };
     }
     // An address of its own also for a message of no bytes: its ends are known by it.
@@ -134,7 +127,7 @@ unsafe fn post_block(
 /// [`send`] in a kept block, which is given back also in case of an error.
 ///
 /// # Safety
-/// As for [`send`]; `data` came from [`kept::Kept::take`] and has room for the message.
+/// `data` came from [`kept::Kept::take`] and has room for the message.
 unsafe fn send_kept(
     claim: &mut Claim<'_>,
     buffer: Buffer<'_>,
@@ -149,7 +142,7 @@ unsafe fn send_kept(
         mark: Mark::sent(claim, bytes, to, envelope),
     };
     let header = Header::new(envelope, PayloadKind::Kept, size_of::<Block>());
-    // SAFETY: the payload is a plain value; a block that was not posted is still ours; the caller's promise.
+    // SAFETY: the payload is a plain value; the block is a kept one with room, and ours if it was not posted.
     unsafe {
         if bytes >= PIECES_FROM && pieces::send(claim, buffer, &payload, header, to) {
             return Ok(());
@@ -166,7 +159,7 @@ unsafe fn send_kept(
 /// Receives an eager message into a buffer and frees what carried it.
 ///
 /// # Safety
-/// The buffer's data is writable; the message is not an offer, and is not received again.
+/// The message is not an offer, and is not received again.
 #[inline(always)]
 pub(crate) unsafe fn receive(payload: &Payload<'_>, buffer: Buffer<'_>) -> Status {
     // SAFETY: the caller's promise.
@@ -227,7 +220,7 @@ pub(crate) unsafe fn receive_inline(payload: &Payload<'_>, buffer: Buffer<'_>) -
 pub(crate) unsafe fn receive_other(payload: Payload<'_>, buffer: Buffer<'_>, done: u64) -> Status {
     let header = payload.header();
     let capacity = buffer.bytes();
-    // SAFETY: the caller's promise; the kind names the payload's type.
+    // SAFETY: the message is received once, and its block is valid until then; the kind names the payload's type.
     unsafe {
         if header.kind == PayloadKind::Marked {
             return marked::receive(&payload, buffer);

@@ -25,11 +25,8 @@ struct Marked {
 }
 
 /// Sends a message of at most [`DATA_MAX`] bytes.
-///
-/// # Safety
-/// The buffer's data is readable.
 #[cold]
-pub(crate) unsafe fn send(
+pub(crate) fn send(
     claim: &mut Claim<'_>,
     buffer: Buffer<'_>,
     to: LocalRank,
@@ -42,7 +39,7 @@ pub(crate) unsafe fn send(
         data: [MaybeUninit::uninit(); DATA_MAX],
     };
     let header = Header::new(envelope, PayloadKind::Marked, size_of::<Mark>() + bytes);
-    // SAFETY: the caller's promise; the packed bytes fit, and lie right behind the mark.
+    // SAFETY: the packed bytes fit, and lie right behind the mark.
     unsafe {
         datatype::pack(buffer, 0, payload.data.as_mut_ptr().cast(), bytes as u64);
         outbox::post(claim, to, header, (&raw const payload).cast())
@@ -65,7 +62,7 @@ impl Marked {
 /// Receives a marked message.
 ///
 /// # Safety
-/// The buffer's data is writable; the message is marked, and is not received again.
+/// The message is marked, and is not received again.
 #[cold]
 pub(crate) unsafe fn receive(payload: &Payload<'_>, buffer: Buffer<'_>) -> Status {
     let (envelope, bytes) = (payload.header().envelope(), payload.bytes());

@@ -19,7 +19,7 @@ pub(crate) const PIECES_FROM: u64 = 2 * PIECE;
 /// otherwise.
 ///
 /// # Safety
-/// The buffer's data is readable, and the block has room for it.
+/// The block has room for the buffer's data.
 pub(crate) unsafe fn send(
     claim: &mut Claim<'_>,
     buffer: Buffer<'_>,
@@ -53,7 +53,7 @@ pub(crate) unsafe fn send(
 /// it are in the buffer; returns how many are now. They are the same message's as long as the claim is held.
 ///
 /// # Safety
-/// The caller is the ring's consumer, and the buffer is writable.
+/// The caller is the ring's consumer.
 #[inline(always)]
 pub(crate) unsafe fn receive_early(
     ring: &Ring,

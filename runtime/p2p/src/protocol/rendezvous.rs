@@ -26,10 +26,7 @@ use core::ptr::{NonNull, null, null_mut};
 pub(crate) const AT_ONCE_MAX: u64 = 64 << 10;
 
 /// Offers a message.
-///
-/// # Safety
-/// The buffer is readable until the request is complete.
-pub(crate) unsafe fn send(
+pub(crate) fn send(
     claim: &mut Claim<'_>,
     buffer: Buffer<'_>,
     to: LocalRank,
@@ -37,15 +34,12 @@ pub(crate) unsafe fn send(
 ) -> Result<RequestRef, EngineError> {
     let request = Operation::make(claim, &Kind::Offer, buffer, Want::NOTHING)
         .ok_or(EngineError::OutOfMemory)?;
-    // SAFETY: the request is ours, pending and in no list; the caller's promise.
+    // SAFETY: the request is ours, pending and in no list.
     unsafe { offer_fresh(claim, request, to, envelope, null_mut()) }
 }
 
 /// [`send`] by the rank's own task of a message that passes through a relay of the rank, if one is free.
-///
-/// # Safety
-/// As for [`send`].
-pub(crate) unsafe fn send_relayed(
+pub(crate) fn send_relayed(
     claim: &mut Claim<'_>,
     buffer: Buffer<'_>,
     to: LocalRank,
@@ -53,7 +47,7 @@ pub(crate) unsafe fn send_relayed(
 ) -> Result<RequestRef, EngineError> {
     let request = Operation::make(claim, &Kind::Offer, buffer, Want::NOTHING)
         .ok_or(EngineError::OutOfMemory)?;
-    // SAFETY: as in `send`; the caller's promise.
+    // SAFETY: as in `send`.
     unsafe {
         let relay = relayed::begin(claim, request.as_ptr(), buffer);
         let sent = offer_fresh(claim, request, to, envelope, relay)?;
@@ -90,7 +84,7 @@ unsafe fn offer_fresh(
 /// [`EngineError::OutOfMemory`]: nothing was offered, and the request is as it was.
 ///
 /// # Safety
-/// `request` is a pending send of the claimed rank, in no list; its buffer is readable until it is complete.
+/// `request` is a pending send of the claimed rank, in no list.
 pub unsafe fn offer(
     claim: &mut Claim<'_>,
     request: *mut Operation,

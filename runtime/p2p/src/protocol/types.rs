@@ -27,11 +27,15 @@ struct Types {
 
 impl Types {
     fn of(buffer: Buffer<'_>) -> Self {
-        let digest = buffer.datatype.signature().digest().repeat(buffer.count);
+        let digest = buffer
+            .datatype()
+            .signature()
+            .digest()
+            .repeat(buffer.count());
         Self {
             elements: digest.elements,
             hash: digest.hash,
-            handle: handle_of(buffer.datatype),
+            handle: handle_of(buffer.datatype()),
         }
     }
 }
@@ -82,14 +86,14 @@ fn judge(status: Status, sent: Types, buffer: Buffer<'_>) -> Status {
     let page = |handle: u32| handle & 0xff;
     Status {
         error: Status::TYPE,
-        beyond: page(sent.handle) | page(handle_of(buffer.datatype)) << 8,
+        beyond: page(sent.handle) | page(handle_of(buffer.datatype())) << 8,
         ..status
     }
 }
 
 /// Whether elements may come into a buffer: they are its first ones, or one side is packed.
 fn fits(sent: Types, buffer: Buffer<'_>) -> bool {
-    let signature = buffer.datatype.signature();
+    let signature = buffer.datatype().signature();
     let is_packed = |basic| basic == Some(Basic::Packed);
     let of_sender = predefined_type(sent.handle).and_then(|it| it.signature().uniform());
     if is_packed(signature.uniform()) || is_packed(of_sender) {

@@ -49,7 +49,7 @@ impl Linked<0> for Queue {
 /// Offers a message, now or later; on failure the send is unmade.
 ///
 /// # Safety
-/// Link and `outbound` are the claimed rank's; the data stays readable until the send is over.
+/// Link and `outbound` are the claimed rank's.
 pub(super) unsafe fn offer(
     claim: &mut Claim<'_>,
     net: &Net,

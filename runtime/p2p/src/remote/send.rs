@@ -28,11 +28,8 @@ use cohort_steal::TaskKind;
 use core::ptr::{NonNull, null_mut};
 
 /// Starts a send; the way of [`crate::isend`] to a remote peer.
-///
-/// # Safety
-/// The buffer is readable until the request is complete.
 #[cold]
-pub(crate) unsafe fn isend(
+pub(crate) fn isend(
     claim: &mut Claim<'_>,
     net: &Net,
     buffer: Buffer<'_>,
@@ -45,7 +42,7 @@ pub(crate) unsafe fn isend(
     // SAFETY: links belong to the claim's holder.
     let fits =
         buffer.bytes() <= net.eager_max && unsafe { link.as_mut() }.take_window(buffer.bytes());
-    // SAFETY: the caller's promise.
+    // SAFETY: the link is the claimed rank's, and so is what is made here; nobody has heard of the send.
     unsafe {
         if fits && mode != SendMode::Synchronous {
             if send_directly(claim, net, link, buffer, envelope) {
@@ -142,7 +139,7 @@ unsafe fn send_block(
 /// copied.
 ///
 /// # Safety
-/// The buffer's data is readable; the link is the claimed rank's.
+/// The link is the claimed rank's.
 unsafe fn send_directly(
     claim: &mut Claim<'_>,
     net: &Net,
@@ -167,7 +164,7 @@ unsafe fn send_directly(
 /// send is synchronous; on failure that is unmade.
 ///
 /// # Safety
-/// The buffer's data is readable; link and `outbound` are the claimed rank's.
+/// Link and `outbound` are the claimed rank's.
 unsafe fn send_eagerly(
     claim: &mut Claim<'_>,
     mut link: NonNull<Link>,

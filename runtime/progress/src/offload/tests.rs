@@ -34,7 +34,8 @@ fn finish(node: &Node) {
 /// Sends, through the ghost if `left`.
 fn send(rank: &Rank, to: LocalRank, tag: i32, data: &[u8], left: bool) -> RequestRef {
     let to = Peer::local(to);
-    let data = Buffer::of_bytes(data.as_ptr().cast_mut(), data.len() as u64);
+    // SAFETY: the test's own memory, which stays until the operation is over.
+    let data = unsafe { Buffer::of_bytes(data.as_ptr().cast_mut(), data.len() as u64) };
     let envelope = Envelope {
         context: 0,
         source: rank.id() as i32,
@@ -43,7 +44,7 @@ fn send(rank: &Rank, to: LocalRank, tag: i32, data: &[u8], left: bool) -> Reques
     let mode = SendMode::Standard;
     // SAFETY: the tests keep the data.
     unsafe {
-        if left && let Some(mut poster) = Poster::of(rank, data.count, || rank.progress()) {
+        if left && let Some(mut poster) = Poster::of(rank, data.count(), || rank.progress()) {
             let posted = poster.isend(data, to, envelope, mode);
             if let Some(request) = posted {
                 return request;
@@ -56,10 +57,11 @@ fn send(rank: &Rank, to: LocalRank, tag: i32, data: &[u8], left: bool) -> Reques
 
 /// Receives from anybody, through the ghost if `left`.
 fn receive(rank: &Rank, tag: Tag, buffer: &mut [u8], left: bool) -> RequestRef {
-    let buffer = Buffer::of_bytes(buffer.as_mut_ptr(), buffer.len() as u64);
+    // SAFETY: the test's own memory, which stays until the operation is over.
+    let buffer = unsafe { Buffer::of_bytes(buffer.as_mut_ptr(), buffer.len() as u64) };
     // SAFETY: the tests keep the buffer.
     unsafe {
-        if left && let Some(mut poster) = Poster::of(rank, buffer.count, || rank.progress()) {
+        if left && let Some(mut poster) = Poster::of(rank, buffer.count(), || rank.progress()) {
             let posted = poster.irecv(buffer, Source::Any, 0, tag);
             if let Some(request) = posted {
                 return request;

@@ -9,13 +9,10 @@ use cohort_datatype::Buffer;
 
 /// `MPI_Allgather` and `MPI_Allgatherv`; `send` is `None` for in-place.
 ///
-/// # Safety
-/// The buffers are live; those of `receive` writable.
-///
 /// # Errors
 /// [`EngineError::Truncated`] when a member sends more than its block of `receive` holds.
 #[inline(always)]
-pub(super) unsafe fn allgather(
+pub(super) fn allgather(
     group: &LocalGroup<'_>,
     send: Option<Buffer<'_>>,
     receive: Blocks<'_>,
@@ -23,19 +20,17 @@ pub(super) unsafe fn allgather(
     let own = receive.block(group.me());
     let mut result = Ok(());
     if let Some(send) = send {
-        // SAFETY: the caller's buffers.
-        result = unsafe { copy_whole(own, send) };
+        result = copy_whole(own, send);
     }
     if group.size() == 1 {
         return result;
     }
     let send = send.unwrap_or(own);
     let round = Round::begin(group);
-    // SAFETY: the caller's buffer; it stays until `finish`.
-    let exposed = unsafe { round.post_buffer(&send) };
+    let exposed = round.post_buffer(&send);
     round.exchange();
     for member in round.others() {
-        // SAFETY: all members posted buffers; the buffer is the caller's.
+        // SAFETY: all members posted buffers.
         let received = unsafe { round.receive_buffer(member, receive.block(member)) };
         result = result.and(received);
     }

@@ -13,13 +13,10 @@ use cohort_datatype::Buffer;
 
 /// `MPI_Bcast` of `buffer` from member `root`.
 ///
-/// # Safety
-/// `buffer` is a live buffer, writable at members other than the root.
-///
 /// # Errors
 /// [`EngineError::Truncated`] when the root sends more than `buffer` holds.
 #[inline(always)]
-pub(super) unsafe fn bcast(
+pub(super) fn bcast(
     group: &LocalGroup<'_>,
     buffer: Buffer<'_>,
     root: u32,
@@ -34,8 +31,7 @@ pub(super) unsafe fn bcast(
     let is_scheduled = if wants_schedule {
         round.is_scheduled_instead_of(root_place)
     } else if at_root {
-        // SAFETY: the caller's buffer; it stays until `finish`.
-        match unsafe { round.post_copied_unless_scheduled(&buffer) } {
+        match round.post_copied_unless_scheduled(&buffer) {
             None => true,
             Some(exposed) => {
                 round.announce();
@@ -49,10 +45,9 @@ pub(super) unsafe fn bcast(
     if is_scheduled {
         round.finish(Finish::Nobody);
         let movers = movers(group, buffer.bytes().saturating_mul(group.size() as u64));
-        // SAFETY: the caller's conditions.
-        return unsafe { run_schedule(group, &Call::Bcast { buffer, root }, movers) };
+        return run_schedule(group, &Call::Bcast { buffer, root }, movers);
     }
-    // SAFETY: the root has posted a buffer; the buffer is the caller's.
+    // SAFETY: the root has posted a buffer.
     let result = unsafe { round.receive_buffer(root_place, buffer) };
     round.finish(Finish::Nobody);
     result

@@ -17,13 +17,10 @@ use cohort_datatype::Buffer;
 ///
 /// `send` is `None` for in-place (at the root only); `receive` is used at the root only.
 ///
-/// # Safety
-/// The buffers are live; those of `receive` writable.
-///
 /// # Errors
 /// [`EngineError::Truncated`] at the root.
 #[inline(always)]
-pub(super) unsafe fn gather(
+pub(super) fn gather(
     group: &LocalGroup<'_>,
     send: Option<Buffer<'_>>,
     receive: Option<Blocks<'_>>,
@@ -34,21 +31,17 @@ pub(super) unsafe fn gather(
         let Some(send) = send else { return Ok(()) };
         let round = Round::begin(group);
         if round.is_lent(send.bytes()) {
-            // SAFETY: the caller's buffer.
+            // SAFETY: it is long enough to be lent.
             unsafe { round.lend(&send, root) };
             return Ok(());
         }
-        // SAFETY: the caller's buffer; it stays until `finish`.
-        let exposed = unsafe { round.post_copied(&send) };
+        let exposed = round.post_copied(&send);
         round.announce_to(root);
         round.finish(Finish::after(exposed, Finish::Member(root)));
         return Ok(());
     };
     let mut result = Ok(());
-    let own = |send| {
-        // SAFETY: the caller's buffers.
-        unsafe { copy_whole(receive.block(me), send) }
-    };
+    let own = |send| copy_whole(receive.block(me), send);
     if group.size() == 1 {
         return send.map_or(result, own);
     }
@@ -64,7 +57,7 @@ pub(super) unsafe fn gather(
     }
     round.await_all();
     for member in others() {
-        // SAFETY: all members posted buffers, or lend them; the buffer is the caller's.
+        // SAFETY: all members posted buffers, or lend them.
         let received = unsafe { round.receive_exposed(member, receive.block(member)) };
         result = result.and(received);
     }
@@ -76,13 +69,10 @@ pub(super) unsafe fn gather(
 ///
 /// `send` is used at the root only; `receive` is `None` for in-place (at the root only).
 ///
-/// # Safety
-/// The buffers are live; that of `receive` writable.
-///
 /// # Errors
 /// [`EngineError::Truncated`] when the root sends more than `receive` holds.
 #[inline(always)]
-pub(super) unsafe fn scatter(
+pub(super) fn scatter(
     group: &LocalGroup<'_>,
     send: Option<Blocks<'_>>,
     receive: Option<Buffer<'_>>,
@@ -95,7 +85,7 @@ pub(super) unsafe fn scatter(
         };
         let round = Round::begin(group);
         round.await_member(root);
-        // SAFETY: the root posted blocks; the buffer is the caller's.
+        // SAFETY: the root posted blocks.
         let result = unsafe { round.receive_block(root, receive) };
         round.finish(Finish::Nobody);
         return result;
@@ -107,17 +97,14 @@ pub(super) unsafe fn scatter(
             true => SIDE_BYTES,
             false => COPY_MAX,
         };
-        // SAFETY: the caller's buffers; they stay until `finish`.
-        let exposed = unsafe { round.post_blocks(&send, copied_most) };
+        let exposed = round.post_blocks(&send, copied_most);
         round.announce();
         if let Some(receive) = receive {
-            // SAFETY: the caller's buffers.
-            result = unsafe { copy_whole(receive, send.block(me)) };
+            result = copy_whole(receive, send.block(me));
         }
         round.finish(Finish::after(exposed, Finish::Everyone));
     } else if let Some(receive) = receive {
-        // SAFETY: the caller's buffers.
-        result = unsafe { copy_whole(receive, send.block(me)) };
+        result = copy_whole(receive, send.block(me));
     }
     result
 }

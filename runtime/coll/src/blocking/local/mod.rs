@@ -16,88 +16,69 @@ use cohort_core::EngineError;
 
 /// Runs an operation and waits for its end.
 ///
-/// # Safety
-/// The buffers that `call` names are live.
-///
 /// # Errors
 /// Those of the operation.
 #[inline(never)]
-pub(crate) unsafe fn run_any(group: &LocalGroup<'_>, call: &Call<'_>) -> Result<(), EngineError> {
-    // SAFETY: the caller's conditions.
-    unsafe { run(group, call) }
+pub(crate) fn run_any(group: &LocalGroup<'_>, call: &Call<'_>) -> Result<(), EngineError> {
+    run(group, call)
 }
 
 /// [`run_any`] for a call whose operation is known at compile time: that operation alone is left of this.
 ///
-/// # Safety
-/// The buffers that `call` names are live.
-///
 /// # Errors
 /// Those of the operation.
 #[inline(always)]
-pub(crate) unsafe fn run(group: &LocalGroup<'_>, call: &Call<'_>) -> Result<(), EngineError> {
-    // SAFETY: the caller's conditions.
-    unsafe {
-        if let Some(done) = scheduled(group, || *call) {
-            return done;
+pub(crate) fn run(group: &LocalGroup<'_>, call: &Call<'_>) -> Result<(), EngineError> {
+    if let Some(done) = scheduled(group, || *call) {
+        return done;
+    }
+    match *call {
+        Call::Barrier => {
+            barrier::barrier(group);
+            Ok(())
         }
-        match *call {
-            Call::Barrier => {
-                barrier::barrier(group);
-                Ok(())
-            }
-            Call::Bcast { buffer, root } => bcast::bcast(group, buffer, root),
-            Call::Gather {
-                send,
-                receive,
-                root,
-            } => gather::gather(group, send, receive, root as usize),
-            Call::Scatter {
-                send,
-                receive,
-                root,
-            } => gather::scatter(group, send, receive, root as usize),
-            Call::Allgather { send, receive } => allgather::allgather(group, send, receive),
-            Call::Alltoall { send, receive } => alltoall::alltoall(group, send, receive),
-            Call::Reduce { reduction, root } => {
-                let folder = Folder::new(reduction.op, reduction.datatype())?;
-                reduce::reduce(group, &folder, &reduction, root)
-            }
-            Call::Allreduce { reduction } => {
-                let folder = Folder::new(reduction.op, reduction.datatype())?;
-                reduce::allreduce(group, &folder, &reduction)
-            }
-            Call::ReduceScatter { reduction, counts } => {
-                let folder = Folder::new(reduction.op, reduction.datatype())?;
-                reduce::reduce_scatter(group, &folder, &reduction, counts)
-            }
-            Call::Scan { reduction, kind } => {
-                let folder = Folder::new(reduction.op, reduction.datatype())?;
-                scan::scan(group, &folder, &reduction, kind)
-            }
-            Call::Neighbours { .. } => run_schedule(group, call, Movers::Everyone),
+        Call::Bcast { buffer, root } => bcast::bcast(group, buffer, root),
+        Call::Gather {
+            send,
+            receive,
+            root,
+        } => gather::gather(group, send, receive, root as usize),
+        Call::Scatter {
+            send,
+            receive,
+            root,
+        } => gather::scatter(group, send, receive, root as usize),
+        Call::Allgather { send, receive } => allgather::allgather(group, send, receive),
+        Call::Alltoall { send, receive } => alltoall::alltoall(group, send, receive),
+        Call::Reduce { reduction, root } => {
+            let folder = Folder::new(reduction.op, reduction.datatype())?;
+            reduce::reduce(group, &folder, &reduction, root)
         }
+        Call::Allreduce { reduction } => {
+            let folder = Folder::new(reduction.op, reduction.datatype())?;
+            reduce::allreduce(group, &folder, &reduction)
+        }
+        Call::ReduceScatter { reduction, counts } => {
+            let folder = Folder::new(reduction.op, reduction.datatype())?;
+            reduce::reduce_scatter(group, &folder, &reduction, counts)
+        }
+        Call::Scan { reduction, kind } => {
+            let folder = Folder::new(reduction.op, reduction.datatype())?;
+            scan::scan(group, &folder, &reduction, kind)
+        }
+        Call::Neighbours { .. } => run_schedule(group, call, Movers::Everyone),
     }
 }
 
 /// `MPI_Allreduce`: [`run`] of an operation that is often so small that a copy of its arguments would count.
 ///
-/// # Safety
-/// As for [`run`].
-///
 /// # Errors
 /// Those of the operation.
 #[inline(never)]
-pub(crate) unsafe fn allreduce(
-    group: &LocalGroup<'_>,
-    call: &Reduction<'_>,
-) -> Result<(), EngineError> {
-    // SAFETY: the caller's conditions.
-    unsafe {
-        if let Some(done) = scheduled(group, || Call::Allreduce { reduction: *call }) {
-            return done;
-        }
-        let folder = Folder::new(call.op, call.datatype())?;
-        reduce::allreduce(group, &folder, call)
+pub(crate) fn allreduce(group: &LocalGroup<'_>, call: &Reduction<'_>) -> Result<(), EngineError> {
+    if let Some(done) = scheduled(group, || Call::Allreduce { reduction: *call }) {
+        return done;
     }
+    let folder = Folder::new(call.op, call.datatype())?;
+    reduce::allreduce(group, &folder, call)
 }

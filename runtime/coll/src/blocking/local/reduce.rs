@@ -25,25 +25,22 @@ const ALL_FOLD_MAX: usize = 16 << 10;
 
 /// `MPI_Allreduce`.
 ///
-/// # Safety
-/// The buffers are live and hold `count` elements.
-///
 /// # Errors
 /// [`EngineError::Unsupported`] operation for the type, [`EngineError::Truncated`] at members that find that they
 /// disagree about the size, or no memory.
 #[inline(always)]
-pub(super) unsafe fn allreduce(
+pub(super) fn allreduce(
     group: &LocalGroup<'_>,
     folder: &Folder<'_>,
     call: &Reduction<'_>,
 ) -> Result<(), EngineError> {
-    // SAFETY: the caller's conditions.
+    // SAFETY: operand and output have these elements; scratches have room for theirs.
     unsafe {
         if group.size() == 1 {
             copy_alone(folder, call);
             return Ok(());
         }
-        let operand = folder.buffer(call.operand(), call.count());
+        let operand = call.operand();
         if operand.bytes() > everyone_folds_max(group, folder) {
             let scratch = Scratch::new(folder, folder.block())?;
             return reduce_by_shares(group, folder, call, &scratch, call.output(), None);
@@ -59,27 +56,24 @@ pub(super) unsafe fn allreduce(
 
 /// `MPI_Reduce` to member `root`; `output` is used at the root only.
 ///
-/// # Safety
-/// The buffers are live and hold `count` elements.
-///
 /// # Errors
 /// [`EngineError::Unsupported`] operation for the type, [`EngineError::Truncated`] at members that find that they
 /// disagree about the size, or no memory.
 #[inline(always)]
-pub(super) unsafe fn reduce(
+pub(super) fn reduce(
     group: &LocalGroup<'_>,
     folder: &Folder<'_>,
     call: &Reduction<'_>,
     root: u32,
 ) -> Result<(), EngineError> {
     let is_root = group.me == root;
-    // SAFETY: the caller's conditions.
+    // SAFETY: operand and output have these elements; scratches have room for theirs.
     unsafe {
         if group.size() == 1 {
             copy_alone(folder, call);
             return Ok(());
         }
-        let operand = folder.buffer(call.operand(), call.count());
+        let operand = call.operand();
         if operand.bytes() > copied_max(group) {
             let scratch = Scratch::new(folder, folder.block())?;
             let output = if is_root {
@@ -123,11 +117,9 @@ fn everyone_folds_max(group: &LocalGroup<'_>, folder: &Folder<'_>) -> u64 {
     max as u64
 }
 
-/// # Safety
-/// As [`allreduce`].
-unsafe fn copy_alone(folder: &Folder<'_>, call: &Reduction<'_>) {
+fn copy_alone(folder: &Folder<'_>, call: &Reduction<'_>) {
     if let Some(input) = call.input {
-        // SAFETY: the caller's buffers.
+        // SAFETY: operand and output have so many elements.
         unsafe { folder.copy(input, call.output(), call.count()) };
     }
 }
@@ -135,7 +127,7 @@ unsafe fn copy_alone(folder: &Folder<'_>, call: &Reduction<'_>) {
 /// The large algorithm, for a result at `root` or everywhere.
 ///
 /// # Safety
-/// As [`allreduce`]; the scratch holds a block.
+/// The scratch holds a block, and `output` has room for the result.
 unsafe fn reduce_by_shares(
     group: &LocalGroup<'_>,
     folder: &Folder<'_>,
@@ -165,22 +157,18 @@ unsafe fn reduce_by_shares(
 /// `MPI_Reduce_scatter` (and `_block`): member *i* gets `counts[i]` elements of the result.
 /// `call.count` is their sum.
 ///
-/// # Safety
-/// The operand holds the sum of `counts`, the output this member's count of elements (in
-/// place: the sum).
-///
 /// # Errors
 /// [`EngineError::Unsupported`] operation for the type, [`EngineError::Truncated`] at members that find that they
 /// disagree about the size, or no memory.
 #[inline(always)]
-pub(super) unsafe fn reduce_scatter(
+pub(super) fn reduce_scatter(
     group: &LocalGroup<'_>,
     folder: &Folder<'_>,
     call: &Reduction<'_>,
     counts: &[i64],
 ) -> Result<(), EngineError> {
     let range = elements_of(counts, group.me()..group.me() + 1);
-    // SAFETY: the caller's conditions.
+    // SAFETY: operand and output have these elements; scratches have room for theirs.
     unsafe {
         if group.size() == 1 {
             copy_alone(folder, call);
@@ -190,7 +178,7 @@ pub(super) unsafe fn reduce_scatter(
             return scatter_large(group, folder, call, range);
         }
         let round = Round::begin(group);
-        round.post_buffer(&folder.buffer(call.operand(), call.count()));
+        round.post_buffer(&call.operand());
         round.exchange();
         let result = folder.fold_entries(&round, 0..group.size(), range, call.output());
         round.finish(Finish::Nobody);
@@ -198,9 +186,7 @@ pub(super) unsafe fn reduce_scatter(
     }
 }
 
-/// # Safety
-/// As [`reduce_scatter`], for this member's `range`.
-unsafe fn scatter_large(
+fn scatter_large(
     group: &LocalGroup<'_>,
     folder: &Folder<'_>,
     call: &Reduction<'_>,

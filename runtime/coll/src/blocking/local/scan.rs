@@ -18,20 +18,17 @@ use cohort_core::EngineError;
 
 /// `MPI_Scan` and `MPI_Exscan`.
 ///
-/// # Safety
-/// The buffers are live and hold `count` elements.
-///
 /// # Errors
 /// [`EngineError::Unsupported`] operation for the type, [`EngineError::Truncated`] at members that find that they
 /// disagree about the size, or no memory.
 #[inline(always)]
-pub(super) unsafe fn scan(
+pub(super) fn scan(
     group: &LocalGroup<'_>,
     folder: &Folder<'_>,
     call: &Reduction<'_>,
     kind: Scan,
 ) -> Result<(), EngineError> {
-    // SAFETY: the caller's conditions.
+    // SAFETY: operand and output have these elements; scratches have room for theirs.
     unsafe {
         if group.size() == 1 {
             if let (Some(input), Scan::Inclusive) = (call.input, kind) {
@@ -43,7 +40,7 @@ pub(super) unsafe fn scan(
             return scan_by_shares(group, folder, call, kind);
         }
         let round = Round::begin(group);
-        round.post_buffer(&folder.buffer(call.operand(), call.count()));
+        round.post_buffer(&call.operand());
         round.exchange();
         let end = match kind {
             Scan::Inclusive => group.me() + 1,
@@ -58,9 +55,7 @@ pub(super) unsafe fn scan(
     }
 }
 
-/// # Safety
-/// As [`scan`].
-unsafe fn scan_by_shares(
+fn scan_by_shares(
     group: &LocalGroup<'_>,
     folder: &Folder<'_>,
     call: &Reduction<'_>,

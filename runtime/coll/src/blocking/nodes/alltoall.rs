@@ -55,7 +55,8 @@ struct Message {
 
 impl Message {
     fn buffer(&self) -> Buffer<'static> {
-        Buffer::of_bytes(self.base, self.bytes)
+        // SAFETY: the messages have so many bytes, and are kept until all have been moved.
+        unsafe { Buffer::of_bytes(self.base, self.bytes) }
     }
 
     /// Where block `number` lies.
@@ -107,34 +108,25 @@ impl Messages {
 
 /// All-to-all of blocks that are, as far as this member knows, `block` bytes long.
 ///
-/// # Safety
-/// As [`alltoall`](crate::alltoall).
-///
 /// # Errors
 /// As [`alltoall`](crate::alltoall).
-pub(super) unsafe fn alltoall(
+pub(super) fn alltoall(
     group: &Caller<'_>,
     hierarchy: &Hierarchy,
     send: Option<&Blocks<'_>>,
     receive: &Blocks<'_>,
     block: u64,
 ) -> Result<(), EngineError> {
-    // SAFETY: the caller's promise; in place the receive blocks hold what this member sends.
-    unsafe {
-        let Some(send) = send else {
-            let packed = Packed::of_others(receive, group.me(), group.size())?;
-            return exchange_all(group, hierarchy, &packed.blocks(), receive, block);
-        };
-        let own = copy_whole(receive.block(group.me()), send.block(group.me()));
-        own.and(exchange_all(group, hierarchy, send, receive, block))
-    }
+    let Some(send) = send else {
+        let packed = Packed::of_others(receive, group.me(), group.size())?;
+        return exchange_all(group, hierarchy, &packed.blocks(), receive, block);
+    };
+    let own = copy_whole(receive.block(group.me()), send.block(group.me()));
+    own.and(exchange_all(group, hierarchy, send, receive, block))
 }
 
 /// Exchanges all blocks but the caller's own.
-///
-/// # Safety
-/// As [`alltoall`].
-unsafe fn exchange_all(
+fn exchange_all(
     group: &Caller<'_>,
     hierarchy: &Hierarchy,
     send: &Blocks<'_>,
@@ -162,12 +154,11 @@ unsafe fn exchange_all(
         let incoming = incoming.insert(Messages::new(hierarchy, block)?);
         exchange(&mut script, hierarchy, outgoing, incoming);
         if block != APART {
-            // SAFETY: the messages are this call's.
-            outcome = outcome.and(unsafe { run(group.owner, script) });
+            outcome = outcome.and(run(group.owner, script));
             script = builder(group, None);
         }
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: all members have posted, and the messages are kept until all have been moved.
     unsafe {
         if block == APART {
             let (nodes, this_node) = (hierarchy.nodes(), hierarchy.this_node());
@@ -247,8 +238,7 @@ unsafe fn swap_here(
     let mut outcome = Ok(());
     for (place, &member) in hierarchy.local_members().iter().enumerate() {
         if place != here.me() {
-            // SAFETY: the caller's promise.
-            let copied = unsafe {
+            let copied = {
                 let block = round.record::<Post<'_>>(place).send.block(me);
                 copy_whole(receive.block(member as usize), block)
             };
@@ -314,7 +304,7 @@ fn exchange(
 /// Takes a member's blocks out of what has come from the other nodes. Returns those nodes whose blocks travel apart.
 ///
 /// # Safety
-/// The messages have come; the blocks are live.
+/// The messages have come.
 unsafe fn take(
     here: &LocalGroup<'_>,
     hierarchy: &Hierarchy,

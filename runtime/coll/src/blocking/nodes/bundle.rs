@@ -42,7 +42,7 @@ impl Content {
     /// Delivers a block that is inside.
     ///
     /// # Safety
-    /// The bundle's memory and `into` are live.
+    /// The bundle's memory is live.
     ///
     /// # Errors
     /// [`EngineError::Truncated`].
@@ -116,7 +116,8 @@ impl Bundle {
 
     /// All of it as a message.
     pub(crate) fn buffer(&self) -> Buffer<'static> {
-        Buffer::of_bytes(self.base, self.room)
+        // SAFETY: the memory has so many bytes by [`Bundle::at`], and its owner keeps it until the message is complete.
+        unsafe { Buffer::of_bytes(self.base, self.room) }
     }
 
     /// Writes the lengths, and calls `write` with each block that goes inside, where its data goes and how much of

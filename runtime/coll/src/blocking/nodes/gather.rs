@@ -55,13 +55,9 @@ unsafe fn pack_posted(round: &Round<'_>, place: usize, out: *mut u8, most: u64) 
 }
 
 /// Posts a block for the member at `place` of the node, and waits until it has been taken if it stays the caller's.
-///
-/// # Safety
-/// The block is live.
-pub(super) unsafe fn post_to(here: &LocalGroup<'_>, place: usize, block: &Buffer<'_>) {
+pub(super) fn post_to(here: &LocalGroup<'_>, place: usize, block: &Buffer<'_>) {
     let round = Round::begin(here);
-    // SAFETY: the caller's promise; the record lives until `finish` has returned.
-    let exposed = unsafe { round.post_buffer(block) };
+    let exposed = round.post_buffer(block);
     round.announce_to(place);
     round.finish(match exposed {
         true => Finish::Member(place),
@@ -71,10 +67,7 @@ pub(super) unsafe fn post_to(here: &LocalGroup<'_>, place: usize, block: &Buffer
 
 /// Collects the blocks that the other members of the node [`post_to`] into a bundle, in memory of `data` bytes besides
 /// the lengths, or as much as they take.
-///
-/// # Safety
-/// `own` is live.
-unsafe fn collect_here(
+fn collect_here(
     here: &LocalGroup<'_>,
     own: &Buffer<'_>,
     most: u64,
@@ -105,10 +98,7 @@ unsafe fn collect_here(
 }
 
 /// Gather: each leader sends a bundle to the root, and long blocks travel by themselves.
-///
-/// # Safety
-/// As [`gather`](crate::gather).
-pub(crate) unsafe fn gather(
+pub(crate) fn gather(
     group: &Caller<'_>,
     hierarchy: &Hierarchy,
     send: Option<Buffer<'_>>,
@@ -117,41 +107,35 @@ pub(crate) unsafe fn gather(
 ) -> Result<(), EngineError> {
     let me = group.me();
     let here = group.local(hierarchy);
-    // SAFETY: the caller's promise, in all of it.
-    unsafe {
-        if let Some(receive) = receive.filter(|_| me == root) {
-            let own = send.map_or(Ok(()), |send| copy_whole(receive.block(me), send));
-            let near = receive_here(&here, hierarchy, &receive);
-            return own
-                .and(near)
-                .and(receive_from_nodes(group, hierarchy, &receive));
-        }
-        let send = send.unwrap_or(Buffer::EMPTY);
-        if hierarchy.node_of(root) == hierarchy.this_node() {
-            post_to(&here, hierarchy.local_rank(root) as usize, &send);
-            return Ok(());
-        }
-        let alone = hierarchy.local_size() == 1;
-        let mut script = builder(group, None);
-        if !alone && here.me != 0 {
-            post_to(&here, 0, &send);
-        } else if !alone {
-            let (memory, bundle) = collect_here(&here, &send, BUNDLED)?;
-            script.send(root, bundle.buffer());
-            script.keep(memory);
-        }
-        if alone || send.bytes() > BUNDLED {
-            script.send(root, send);
-        }
-        run(group.owner, script)
+    if let Some(receive) = receive.filter(|_| me == root) {
+        let own = send.map_or(Ok(()), |send| copy_whole(receive.block(me), send));
+        let near = receive_here(&here, hierarchy, &receive);
+        return own
+            .and(near)
+            .and(receive_from_nodes(group, hierarchy, &receive));
     }
+    let send = send.unwrap_or(Buffer::EMPTY);
+    if hierarchy.node_of(root) == hierarchy.this_node() {
+        post_to(&here, hierarchy.local_rank(root) as usize, &send);
+        return Ok(());
+    }
+    let alone = hierarchy.local_size() == 1;
+    let mut script = builder(group, None);
+    if !alone && here.me != 0 {
+        post_to(&here, 0, &send);
+    } else if !alone {
+        let (memory, bundle) = collect_here(&here, &send, BUNDLED)?;
+        script.send(root, bundle.buffer());
+        script.keep(memory);
+    }
+    if alone || send.bytes() > BUNDLED {
+        script.send(root, send);
+    }
+    run(group.owner, script)
 }
 
 /// Takes what the other members of the root's node [`post_to`].
-///
-/// # Safety
-/// The blocks are live.
-unsafe fn receive_here(
+fn receive_here(
     here: &LocalGroup<'_>,
     hierarchy: &Hierarchy,
     receive: &Blocks<'_>,
@@ -161,7 +145,7 @@ unsafe fn receive_here(
     round.await_all();
     for (place, &member) in hierarchy.local_members().iter().enumerate() {
         if place != here.me() {
-            // SAFETY: everyone has posted; the caller's promise.
+            // SAFETY: everyone has posted.
             let taken = unsafe { round.receive_buffer(place, receive.block(member as usize)) };
             outcome = outcome.and(taken);
         }
@@ -171,10 +155,7 @@ unsafe fn receive_here(
 }
 
 /// Takes what the other nodes send to the root.
-///
-/// # Safety
-/// The blocks are live.
-unsafe fn receive_from_nodes(
+fn receive_from_nodes(
     group: &Caller<'_>,
     hierarchy: &Hierarchy,
     receive: &Blocks<'_>,
@@ -193,7 +174,7 @@ unsafe fn receive_from_nodes(
         script.receive(first, bundle.buffer());
         bundles.push((memory, bundle, members));
     }
-    // SAFETY: the caller's promise; the bundles are live, and were filled when it has returned.
+    // SAFETY: the bundles are live, and were filled when it has returned.
     unsafe {
         let mut outcome = run(group.owner, script);
         let mut script = builder(group, None);
@@ -211,10 +192,7 @@ unsafe fn receive_from_nodes(
 }
 
 /// Scatter: the root sends a bundle to each leader, and long blocks by themselves.
-///
-/// # Safety
-/// As [`scatter`](crate::scatter).
-pub(crate) unsafe fn scatter(
+pub(crate) fn scatter(
     group: &Caller<'_>,
     hierarchy: &Hierarchy,
     send: Option<Blocks<'_>>,
@@ -223,37 +201,31 @@ pub(crate) unsafe fn scatter(
 ) -> Result<(), EngineError> {
     let me = group.me();
     let here = group.local(hierarchy);
-    // SAFETY: the caller's promise, in all of it.
-    unsafe {
-        if let Some(send) = send.filter(|_| me == root) {
-            return scatter_root(group, hierarchy, &send, receive);
-        }
-        let receive = receive.unwrap_or(Buffer::EMPTY);
-        if hierarchy.node_of(root) == hierarchy.this_node() {
-            let round = Round::begin(&here);
-            let place = hierarchy.local_rank(root) as usize;
-            round.await_member(place);
-            let outcome = copy_whole(receive, round.record::<Blocks<'_>>(place).block(me));
-            round.finish(Finish::Nobody);
-            return outcome;
-        }
-        let is_apart = match hierarchy.local_size() {
-            1 => true,
-            _ => receive_bundle(group, hierarchy, root, receive)?,
-        };
-        let mut script = builder(group, None);
-        if is_apart {
-            script.receive(root, receive);
-        }
-        run(group.owner, script)
+    if let Some(send) = send.filter(|_| me == root) {
+        return scatter_root(group, hierarchy, &send, receive);
     }
+    let receive = receive.unwrap_or(Buffer::EMPTY);
+    if hierarchy.node_of(root) == hierarchy.this_node() {
+        let round = Round::begin(&here);
+        let place = hierarchy.local_rank(root) as usize;
+        round.await_member(place);
+        let outcome = copy_whole(receive, round.record::<Blocks<'_>>(place).block(me));
+        round.finish(Finish::Nobody);
+        return outcome;
+    }
+    let is_apart = match hierarchy.local_size() {
+        1 => true,
+        _ => receive_bundle(group, hierarchy, root, receive)?,
+    };
+    let mut script = builder(group, None);
+    if is_apart {
+        script.receive(root, receive);
+    }
+    run(group.owner, script)
 }
 
 /// The root's part of a scatter.
-///
-/// # Safety
-/// The buffers are live.
-unsafe fn scatter_root(
+fn scatter_root(
     group: &Caller<'_>,
     hierarchy: &Hierarchy,
     send: &Blocks<'_>,
@@ -263,8 +235,7 @@ unsafe fn scatter_root(
     let round = Round::begin(&here);
     round.post_address(send);
     round.announce();
-    // SAFETY: the caller's promise, in all of it.
-    let outcome = unsafe {
+    let outcome = {
         let sent = send_to_nodes(group, hierarchy, send);
         let own = receive.map_or(Ok(()), |into| copy_whole(into, send.block(group.me())));
         sent.and(own)
@@ -274,10 +245,7 @@ unsafe fn scatter_root(
 }
 
 /// Sends the blocks of the other nodes' members.
-///
-/// # Safety
-/// The blocks are live.
-unsafe fn send_to_nodes(
+fn send_to_nodes(
     group: &Caller<'_>,
     hierarchy: &Hierarchy,
     send: &Blocks<'_>,
@@ -289,7 +257,7 @@ unsafe fn send_to_nodes(
             let lengths = members.iter().map(|&member| block(member).bytes());
             let data = lengths.filter(|&bytes| bytes <= BUNDLED).sum();
             let (memory, bundle) = Bundle::with_room(members.len(), data, BUNDLED)?;
-            // SAFETY: the caller's promise; the bundle is fresh.
+            // SAFETY: the bundle is fresh, and kept until it is sent.
             unsafe {
                 bundle.fill(
                     |number| block(members[number]).bytes(),
@@ -307,16 +275,12 @@ unsafe fn send_to_nodes(
             }
         }
     }
-    // SAFETY: the caller's promise.
-    unsafe { run(group.owner, script) }
+    run(group.owner, script)
 }
 
 /// A member's part of what comes from a root on another node: its block, if that is in the bundle. Says
 /// whether it travels by itself.
-///
-/// # Safety
-/// The buffer is live.
-unsafe fn receive_bundle(
+fn receive_bundle(
     group: &Caller<'_>,
     hierarchy: &Hierarchy,
     root: usize,
@@ -324,7 +288,7 @@ unsafe fn receive_bundle(
 ) -> Result<bool, EngineError> {
     let here = group.local(hierarchy);
     let size = here.size();
-    // SAFETY: the caller's promise; bundles have been filled when messages and posts are there.
+    // SAFETY: bundles have been filled when messages and posts are there.
     unsafe {
         let deliver = |bundle: &Bundle| match bundle.contents().nth(here.me()) {
             Some(content @ Content::Inside { .. }) => content.deliver(receive).map(|()| false),
@@ -384,15 +348,13 @@ impl Bundles {
     /// Those of consecutive nodes.
     fn several(&self, nodes: Range<usize>) -> Buffer<'static> {
         let bytes = self.all[nodes.clone()].iter().map(Bundle::room).sum();
-        Buffer::of_bytes(self.all[nodes.start].base(), bytes)
+        // SAFETY: the nodes' bundles follow each other in memory that is kept until all have been moved.
+        unsafe { Buffer::of_bytes(self.all[nodes.start].base(), bytes) }
     }
 }
 
 /// Allgather: the leaders exchange the bundles of their nodes.
-///
-/// # Safety
-/// As [`allgather`](crate::allgather).
-pub(crate) unsafe fn allgather(
+pub(crate) fn allgather(
     group: &Caller<'_>,
     hierarchy: &Hierarchy,
     send: Option<Buffer<'_>>,
@@ -400,7 +362,7 @@ pub(crate) unsafe fn allgather(
 ) -> Result<(), EngineError> {
     let here = group.local(hierarchy);
     let own = receive.block(group.me());
-    // SAFETY: the caller's promise; bundles have been filled when messages and posts are there.
+    // SAFETY: bundles have been filled when messages and posts are there.
     unsafe {
         let placed = send.map_or(Ok(()), |send| copy_whole(own, send));
         let send = send.unwrap_or(own);
@@ -432,7 +394,7 @@ pub(crate) unsafe fn allgather(
 /// Delivers the blocks of all other members.
 ///
 /// # Safety
-/// The bundles are filled, the blocks live.
+/// The bundles are filled.
 unsafe fn deliver_all(
     group: &Caller<'_>,
     hierarchy: &Hierarchy,

@@ -14,10 +14,7 @@ use cohort_datatype::Buffer;
 use core::ops::Range;
 
 /// At a leader: runs an operation among all leaders. Its root is that of the node of member `root`.
-///
-/// # Safety
-/// The buffers that `call` names are live.
-unsafe fn run_among_leaders(
+fn run_among_leaders(
     group: &Caller<'_>,
     hierarchy: &Hierarchy,
     call: &Call<'_>,
@@ -28,8 +25,7 @@ unsafe fn run_among_leaders(
     let mut script = builder(group, folder);
     let root = hierarchy.node_of(root);
     write_among(&mut script, among, call, folder.as_ref(), root)?;
-    // SAFETY: the caller's promise.
-    unsafe { run(group.owner, script) }
+    run(group.owner, script)
 }
 
 /// Barrier: the node's members, then the leaders, then the node's members again.
@@ -38,24 +34,18 @@ unsafe fn run_among_leaders(
 /// No memory.
 pub(crate) fn barrier(group: &Caller<'_>, hierarchy: &Hierarchy) -> Result<(), EngineError> {
     let here = group.local(hierarchy);
-    // SAFETY: messages without data.
-    unsafe {
-        local::run_any(&here, &Call::Barrier)?;
-        if here.me == 0 {
-            run_among_leaders(group, hierarchy, &Call::Barrier, 0)?;
-        }
-        local::run_any(&here, &Call::Barrier)
+    local::run_any(&here, &Call::Barrier)?;
+    if here.me == 0 {
+        run_among_leaders(group, hierarchy, &Call::Barrier, 0)?;
     }
+    local::run_any(&here, &Call::Barrier)
 }
 
 /// Broadcast: to the leaders, and from each within its node.
 ///
-/// # Safety
-/// As [`bcast`](crate::bcast).
-///
 /// # Errors
 /// As [`bcast`](crate::bcast).
-pub(crate) unsafe fn bcast(
+pub(crate) fn bcast(
     group: &Caller<'_>,
     hierarchy: &Hierarchy,
     buffer: Buffer<'_>,
@@ -63,22 +53,19 @@ pub(crate) unsafe fn bcast(
 ) -> Result<(), EngineError> {
     let leader = leader_here(hierarchy, root);
     let mut outcome = Ok(());
-    // SAFETY: the caller's promise.
-    unsafe {
-        if leader == group.me() {
-            let root_number = root as u32;
-            let call = Call::Bcast {
-                buffer,
-                root: root_number,
-            };
-            outcome = run_among_leaders(group, hierarchy, &call, root);
-        }
-        let root = hierarchy.local_rank(leader);
-        outcome.and(local::run_any(
-            &group.local(hierarchy),
-            &Call::Bcast { buffer, root },
-        ))
+    if leader == group.me() {
+        let root_number = root as u32;
+        let call = Call::Bcast {
+            buffer,
+            root: root_number,
+        };
+        outcome = run_among_leaders(group, hierarchy, &call, root);
     }
+    let root = hierarchy.local_rank(leader);
+    outcome.and(local::run_any(
+        &group.local(hierarchy),
+        &Call::Bcast { buffer, root },
+    ))
 }
 
 /// This node's leader.
@@ -101,50 +88,41 @@ fn unless_truncated(
 
 /// Allreduce: within the node, among the leaders, and back.
 ///
-/// # Safety
-/// As [`allreduce`](crate::allreduce).
-///
 /// # Errors
 /// As [`allreduce`](crate::allreduce).
-pub(crate) unsafe fn allreduce(
+pub(crate) fn allreduce(
     group: &Caller<'_>,
     hierarchy: &Hierarchy,
     reduction: &Reduction<'_>,
 ) -> Result<(), EngineError> {
     let reduction = *reduction;
-    // SAFETY: the caller's promise; the leader's output is its operand in the second step.
-    unsafe {
-        if !folds_by_node(group.rank(), &reduction, hierarchy) {
-            return run_alone(group, &Call::Allreduce { reduction });
-        }
-        let here = group.local(hierarchy);
-        // Members that disagree about the size have folded nothing, and go on: others wait for them.
-        let folded = local::run_any(&here, &Call::Reduce { reduction, root: 0 });
-        let mut outcome = unless_truncated(folded)?;
-        if here.me == 0 {
-            let reduction = reduction.in_place();
-            let call = Call::Allreduce { reduction };
-            outcome = outcome.and(run_among_leaders(group, hierarchy, &call, 0));
-        }
-        let buffer = reduction.result;
-        outcome.and(local::run_any(&here, &Call::Bcast { buffer, root: 0 }))
+    if !folds_by_node(group.rank(), &reduction, hierarchy) {
+        return run_alone(group, &Call::Allreduce { reduction });
     }
+    let here = group.local(hierarchy);
+    // Members that disagree about the size have folded nothing, and go on: others wait for them.
+    let folded = local::run_any(&here, &Call::Reduce { reduction, root: 0 });
+    let mut outcome = unless_truncated(folded)?;
+    if here.me == 0 {
+        let reduction = reduction.in_place();
+        let call = Call::Allreduce { reduction };
+        outcome = outcome.and(run_among_leaders(group, hierarchy, &call, 0));
+    }
+    let buffer = reduction.result;
+    outcome.and(local::run_any(&here, &Call::Bcast { buffer, root: 0 }))
 }
 
 /// Reduce: within the node, and among the leaders to the root's.
 ///
-/// # Safety
-/// As [`reduce`](crate::reduce).
-///
 /// # Errors
 /// As [`reduce`](crate::reduce).
-pub(crate) unsafe fn reduce(
+pub(crate) fn reduce(
     group: &Caller<'_>,
     hierarchy: &Hierarchy,
     reduction: &Reduction<'_>,
     root: u32,
 ) -> Result<(), EngineError> {
-    // SAFETY: the caller's promise; the leader's output is its operand in the second step.
+    // SAFETY: the scratch has room for the result; the leader's output is its operand in the second step.
     unsafe {
         if !folds_by_node(group.rank(), reduction, hierarchy) {
             let reduction = *reduction;
@@ -178,18 +156,16 @@ pub(crate) unsafe fn reduce(
 
 /// Reduce-scatter: within the node, among the leaders, and each result to its member.
 ///
-/// # Safety
-/// As [`reduce_scatter`](crate::reduce_scatter); `call.count` is the sum of `counts`.
-///
 /// # Errors
 /// As [`reduce_scatter`](crate::reduce_scatter).
-pub(crate) unsafe fn reduce_scatter(
+pub(crate) fn reduce_scatter(
     group: &Caller<'_>,
     hierarchy: &Hierarchy,
     call: &Reduction<'_>,
     counts: &[i64],
 ) -> Result<(), EngineError> {
-    // SAFETY: the caller's promise; only the leader's reduce has an output, which is its operand in the second step.
+    // SAFETY: the scratch has room for the result; only the leader's reduce has an output, which is its operand in the
+    // second step.
     unsafe {
         if !folds_by_node(group.rank(), call, hierarchy) {
             let reduction = *call;
@@ -204,7 +180,7 @@ pub(crate) unsafe fn reduce_scatter(
         };
         let output = scratch.as_ref().map_or(core::ptr::null_mut(), |it| it.base);
         let reduction = Reduction {
-            input: Some(call.operand()),
+            input: Some(call.operand().base()),
             ..call.to(output)
         };
         let to_leader = Call::Reduce { reduction, root: 0 };
@@ -219,12 +195,11 @@ pub(crate) unsafe fn reduce_scatter(
             reduce_scatter_of_nodes(&mut script, (nodes, among), &folder, &in_place, counts)?;
             outcome = outcome.and(run(group.owner, script));
             (lengths, places) = results_here(hierarchy, counts);
-            send = Some(Blocks::Varying {
-                base: output,
-                counts: &lengths,
-                displacements: &places,
-                datatype: call.datatype(),
-            });
+            send = Some(Blocks::varying(
+                output,
+                (&lengths, &places),
+                call.datatype(),
+            ));
         }
         let scatter = Call::Scatter {
             send,

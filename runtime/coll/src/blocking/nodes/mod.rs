@@ -39,12 +39,9 @@ pub(crate) fn tell(
 
 /// Runs an operation and waits for its end.
 ///
-/// # Safety
-/// The buffers that `call` names are live.
-///
 /// # Errors
 /// Those of the operation.
-pub(crate) unsafe fn run(
+pub(crate) fn run(
     group: &Caller<'_>,
     hierarchy: &Hierarchy,
     call: &Call<'_>,
@@ -54,7 +51,7 @@ pub(crate) unsafe fn run(
     }
     // A wrong operation is refused before anything is sent.
     call.folder()?;
-    // SAFETY: the caller's conditions.
+    // SAFETY: all members of the node take part in the operation.
     unsafe {
         match call {
             Call::Barrier => leaders::barrier(group, hierarchy),

@@ -26,7 +26,8 @@ unsafe impl Record for Table<'_> {
 }
 
 fn buffer<const N: usize>(words: &mut [Words<N>]) -> Buffer<'static> {
-    Buffer::of_bytes(words.as_mut_ptr().cast(), size_of_val(words) as u64)
+    // SAFETY: the words are borrowed by the caller, who keeps them until the message is complete.
+    unsafe { Buffer::of_bytes(words.as_mut_ptr().cast(), size_of_val(words) as u64) }
 }
 
 /// Calls `read` with what each member says, by rank. The leader of each node makes the table, and the others look at
@@ -39,8 +40,7 @@ pub(crate) fn view<const N: usize, R>(
 ) -> Result<R, EngineError> {
     let here = group.local(hierarchy);
     if here.me != 0 {
-        // SAFETY: the words live until they were taken.
-        unsafe { post_to(&here, 0, &buffer(core::slice::from_mut(&mut mine))) };
+        post_to(&here, 0, &buffer(core::slice::from_mut(&mut mine)));
         let round = Round::begin(&here);
         round.await_member(0);
         let table = round.record::<Table<'_>>(0);
@@ -89,20 +89,22 @@ fn fill<const N: usize>(
         starts.push(starts[node] + hierarchy.members(node).len());
     }
     travelling[starts[hierarchy.this_node()]..][..near.len()].copy_from_slice(&near);
-    let whole = buffer(travelling).base;
+    let whole = buffer(travelling).base();
     let part = |nodes: Range<usize>| {
         let (start, end) = (starts[nodes.start], starts[nodes.end]);
         let bytes = size_of::<Words<N>>();
-        Buffer::of_bytes(
-            whole.wrapping_add(start * bytes),
-            ((end - start) * bytes) as u64,
-        )
+        // SAFETY: the table has these rows, and stays until the script has ended.
+        unsafe {
+            Buffer::of_bytes(
+                whole.wrapping_add(start * bytes),
+                ((end - start) * bytes) as u64,
+            )
+        }
     };
     let among = Subgroup::of_leaders(hierarchy, 0);
     let mut script = builder(group, None);
     exchange(&mut script, among, part);
-    // SAFETY: the tables outlive the call, and nobody else uses them.
-    unsafe { run(group.owner, script)? };
+    run(group.owner, script)?;
     let members = (0..hierarchy.nodes()).flat_map(|node| hierarchy.members(node));
     for (words, &member) in elsewhere.iter().zip(members) {
         table[member as usize] = *words;

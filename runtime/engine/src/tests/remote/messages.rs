@@ -213,9 +213,9 @@ fn probes_see_remote_messages_and_matched_ones_are_received_once() {
             assert_eq!(data, short);
             let mut data = vec![0; 30_000];
             let request = {
-                let room = Buffer::of_bytes(data.as_mut_ptr(), 30_000);
-                // SAFETY: the data is kept until completion.
-                unsafe { imrecv(&mut rank.enter(), message, room) }
+                // SAFETY: the test's own memory, which stays until the operation is over.
+                let room = unsafe { Buffer::of_bytes(data.as_mut_ptr(), 30_000) };
+                imrecv(&mut rank.enter(), message, room)
             };
             finish(rank, request.expect("memory"));
             assert!(data == long);

@@ -124,9 +124,9 @@ fn start_send(rank: &Rank, to: WorldRank, tag: i32, data: &[u8], mode: SendMode)
     };
     let peer = rank.node().peer(to);
     let mut claim = rank.enter();
-    let data = Buffer::of_bytes(data.as_ptr().cast_mut(), data.len() as u64);
-    // SAFETY: the tests keep the data until completion.
-    unsafe { isend(&mut claim, data, peer, envelope, mode) }.expect("memory")
+    // SAFETY: the test's own memory, which stays until the operation is over.
+    let data = unsafe { Buffer::of_bytes(data.as_ptr().cast_mut(), data.len() as u64) };
+    isend(&mut claim, data, peer, envelope, mode).expect("memory")
 }
 
 fn from(rank: &Rank, world: WorldRank) -> Source {
@@ -138,9 +138,9 @@ fn from(rank: &Rank, world: WorldRank) -> Source {
 
 fn start_recv(rank: &Rank, source: Source, tag: Tag, data: &mut [u8]) -> RequestRef {
     let mut claim = rank.enter();
-    let data = Buffer::of_bytes(data.as_mut_ptr(), data.len() as u64);
-    // SAFETY: the tests keep the data until completion.
-    unsafe { irecv(&mut claim, data, source, CONTEXT, tag) }.expect("memory")
+    // SAFETY: the test's own memory, which stays until the operation is over.
+    let data = unsafe { Buffer::of_bytes(data.as_mut_ptr(), data.len() as u64) };
+    irecv(&mut claim, data, source, CONTEXT, tag).expect("memory")
 }
 
 fn finish(rank: &Rank, request: RequestRef) -> Status {

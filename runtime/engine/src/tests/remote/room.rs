@@ -106,9 +106,9 @@ fn what_came_early_is_received_probed_and_cut_like_any_message() {
                 assert_eq!((cut.bytes, cut.error), (1000, Status::TRUNCATE));
                 assert!(short == data[..1000]);
                 let mut whole = vec![0; LENGTH];
-                let room = Buffer::of_bytes(whole.as_mut_ptr(), LENGTH as u64);
-                // SAFETY: the data is kept until completion.
-                let request = unsafe { imrecv(&mut rank.enter(), message, room) };
+                // SAFETY: the test's own memory, which stays until the operation is over.
+                let room = unsafe { Buffer::of_bytes(whole.as_mut_ptr(), LENGTH as u64) };
+                let request = imrecv(&mut rank.enter(), message, room);
                 finish(rank, request.expect("memory"));
                 assert!(whole == data);
                 let status = recv_bytes(rank, from(rank, 0), Tag::Is(1), &mut whole);
@@ -174,9 +174,9 @@ fn a_send_beyond_the_window_is_cancelled_or_arrives() {
                     let found = improbe(&mut rank.enter(), from(rank, 0), CONTEXT, Tag::Is(1));
                     assert_eq!(found.is_some(), arrives);
                     if let Some((message, _)) = found {
-                        let room = Buffer::of_bytes(came.as_mut_ptr(), 200);
-                        // SAFETY: the data is kept until completion.
-                        let request = unsafe { imrecv(&mut rank.enter(), message, room) };
+                        // SAFETY: the test's own memory, which stays until the operation is over.
+                        let room = unsafe { Buffer::of_bytes(came.as_mut_ptr(), 200) };
+                        let request = imrecv(&mut rank.enter(), message, room);
                         finish(rank, request.expect("memory"));
                         assert!(came == data);
                     }
