@@ -111,10 +111,7 @@ impl<'rank> Poster<'rank> {
     }
 
     /// Leaves a send to the ghost; `None`: nothing was done, post it directly.
-    ///
-    /// # Safety
-    /// As for [`crate::isend`].
-    pub unsafe fn isend(
+    pub fn isend(
         &mut self,
         buffer: Buffer<'_>,
         to: Peer,
@@ -132,10 +129,7 @@ impl<'rank> Poster<'rank> {
     }
 
     /// Leaves a receive to the ghost; `None`: nothing was done, post it directly.
-    ///
-    /// # Safety
-    /// As for [`crate::irecv`].
-    pub unsafe fn irecv(
+    pub fn irecv(
         &mut self,
         buffer: Buffer<'_>,
         from: Source,
@@ -219,13 +213,13 @@ fn drain_up_to(claim: &mut Claim<'_>, limit: u32) {
         let Some(post) = (unsafe { offload.posts.take() }) else {
             break;
         };
-        // SAFETY: the poster promised that the buffers are there, and made the request.
+        // SAFETY: the poster made the request, which is pending until the post is carried out.
         unsafe { carry_out(claim, post) };
     }
 }
 
 /// # Safety
-/// The post was not carried out, and its buffer is valid.
+/// The post was not carried out, and its request is pending.
 unsafe fn carry_out(claim: &mut Claim<'_>, post: Post) {
     // SAFETY: the caller's promise.
     unsafe {

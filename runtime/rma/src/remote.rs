@@ -190,7 +190,7 @@ impl PiecePlan {
     }
 
     /// # Safety
-    /// `room` has [`PiecePlan::bytes`] bytes; the operation's buffers are readable.
+    /// `room` has [`PiecePlan::bytes`] bytes, and what is compared with is readable.
     unsafe fn write(&self, operation: &Recorded, room: *mut u8) {
         let resolved = operation.resolved();
         // SAFETY: the caller's promise.

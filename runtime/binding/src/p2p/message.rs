@@ -167,9 +167,7 @@ impl Outgoing {
     pub fn leave(&self, poster: &mut Poster<'_>, mode: SendMode) -> Option<RequestRef> {
         let to = self.to?;
         let buffer = self.data.buffer();
-        // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request
-        // is complete.
-        unsafe { poster.isend(buffer, to, self.envelope, mode) }
+        poster.isend(buffer, to, self.envelope, mode)
     }
 
     /// Starts a standard send of a copy of the data, which the engine frees.
@@ -231,9 +229,7 @@ impl Incoming {
     pub fn leave(&self, poster: &mut Poster<'_>) -> Option<RequestRef> {
         let from = self.from?;
         let buffer = self.data.buffer();
-        // SAFETY: checked arguments of a call, for which MPI promises that the buffer stays until the request
-        // is complete.
-        unsafe { poster.irecv(buffer, from, self.context, self.tag) }
+        poster.irecv(buffer, from, self.context, self.tag)
     }
 
     /// Receives the message if it is here, and writes its status, else starts the receive

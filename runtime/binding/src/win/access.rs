@@ -89,8 +89,8 @@ impl Request<'_> {
             count: self.target.count,
             datatype: &self.target.datatype,
         };
-        // SAFETY: the buffers are checked arguments of a call, for which MPI promises that they stay until the
-        // operation is complete.
+        // SAFETY: what is compared with is an argument of the call, for which MPI promises that it stays until the
+        // operation is complete; the target's elements are in its part of the window, by MPI's promise.
         let begun = unsafe { win.window.access(call.owner(), &operation, wants_request) };
         let closing = begun.map_err(|error| failed(call, error))?;
         Ok(closing.request())

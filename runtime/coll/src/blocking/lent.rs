@@ -39,10 +39,7 @@ unsafe impl Record for Lent<'_> {
 
 impl Lent<'_> {
     /// Copies pieces as long as there are any; `true` for the one who finishes the last.
-    ///
-    /// # Safety
-    /// The buffer and the reader's room are live.
-    unsafe fn copy(&self, end: End) -> bool {
+    fn copy(&self, end: End) -> bool {
         let mut ended = false;
         while let Some((piece, room)) = self.pieces.take(end) {
             let range = piece * PIECE..self.buffer.bytes().min((piece + 1) * PIECE);
@@ -60,11 +57,8 @@ impl Round<'_> {
         bytes >= LENT_MIN && !self.is_crowded()
     }
 
-    /// Lends `buffer` to `reader` and copies with it, until it has completed the round.
-    ///
-    /// # Safety
-    /// The buffer is long enough to be lent.
-    pub(crate) unsafe fn lend(self, buffer: &Buffer<'_>, reader: usize) {
+    /// Lends `buffer`, which is long enough, to `reader` and copies with it, until it has completed the round.
+    pub(crate) fn lend(self, buffer: &Buffer<'_>, reader: usize) {
         let lent = Lent {
             buffer: *buffer,
             pieces: Meeting::of_nobody(),
@@ -72,8 +66,8 @@ impl Round<'_> {
         self.post_address(&lent);
         self.announce_to(reader);
         self.await_of(reader, || lent.pieces.plan().is_some());
-        // SAFETY: the caller's promise; the reader stays until all pieces are finished.
-        if unsafe { lent.copy(End::Back) } {
+        // The reader stays until all pieces are finished.
+        if lent.copy(End::Back) {
             self.wake(reader);
         }
         self.finish(Finish::Member(reader));

@@ -146,7 +146,7 @@ impl Exchange {
     /// Starts the operation; the start before is complete.
     ///
     /// # Safety
-    /// The buffers are live until the operation is complete.
+    /// The memory of the operation is live until it is complete, and the start before it is.
     #[inline]
     pub(super) unsafe fn start(&self) {
         let (board, start) = (self.board(), self.start.get() + 1);

@@ -321,7 +321,7 @@ impl ScriptRef {
         while !self.running.get().is_null() {
             // SAFETY: what is taken is valid, and the progress is ours.
             let progress = unsafe { &mut (*self.running.get()).progress };
-            // SAFETY: the buffers are live until the request is complete; private ones are taken by owners only.
+            // SAFETY: scripts that call a user's operation are taken by owners only.
             bytes += unsafe { progress.move_data(&mut pieces, self.runner) };
             if progress.has_data() {
                 break;
@@ -498,7 +498,7 @@ impl Progress {
             return 0;
         };
         while *pieces > 0 {
-            // SAFETY: the caller's promise.
+            // SAFETY: the runner tells the truth.
             let is_done = unsafe {
                 match script.step(self.at) {
                     Some(&Step::Copy {

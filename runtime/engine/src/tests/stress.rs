@@ -161,15 +161,12 @@ impl Player {
         // SAFETY: the test's own memory, which stays until the operation is over.
         let buffer = unsafe { Buffer::new(data.as_ptr().cast_mut(), count, &datatype) };
         let poster = Poster::of(self.rank, message.length as u64, || self.rank.progress());
-        // SAFETY: the data is kept until the request is complete.
-        let request = unsafe {
-            poster
-                .and_then(|mut it| it.isend(buffer, to, envelope, mode))
-                .unwrap_or_else(|| {
-                    let claim = &mut self.rank.enter();
-                    isend(claim, buffer, to, envelope, mode).expect("memory")
-                })
-        };
+        let request = poster
+            .and_then(|mut it| it.isend(buffer, to, envelope, mode))
+            .unwrap_or_else(|| {
+                let claim = &mut self.rank.enter();
+                isend(claim, buffer, to, envelope, mode).expect("memory")
+            });
         self.sends.push((request, data));
     }
 
@@ -195,15 +192,12 @@ impl Player {
         // SAFETY: the test's own memory, which stays until the operation is over.
         let buffer = unsafe { Buffer::new(memory.as_mut_ptr(), count, &datatype) };
         let poster = Poster::of(self.rank, LENGTH_MAX as u64, || self.rank.progress());
-        // SAFETY: the memory is kept until the request is complete.
-        let request = unsafe {
-            poster
-                .and_then(|mut it| it.irecv(buffer, source, context, tag))
-                .unwrap_or_else(|| {
-                    let claim = &mut self.rank.enter();
-                    irecv(claim, buffer, source, context, tag).expect("memory")
-                })
-        };
+        let request = poster
+            .and_then(|mut it| it.irecv(buffer, source, context, tag))
+            .unwrap_or_else(|| {
+                let claim = &mut self.rank.enter();
+                irecv(claim, buffer, source, context, tag).expect("memory")
+            });
         self.receives.push(Receive {
             request,
             wanted,

@@ -42,34 +42,28 @@ fn send(rank: &Rank, to: LocalRank, tag: i32, data: &[u8], left: bool) -> Reques
         tag,
     };
     let mode = SendMode::Standard;
-    // SAFETY: the tests keep the data.
-    unsafe {
-        if left && let Some(mut poster) = Poster::of(rank, data.count(), || rank.progress()) {
-            let posted = poster.isend(data, to, envelope, mode);
-            if let Some(request) = posted {
-                return request;
-            }
+    if left && let Some(mut poster) = Poster::of(rank, data.count(), || rank.progress()) {
+        let posted = poster.isend(data, to, envelope, mode);
+        if let Some(request) = posted {
+            return request;
         }
-        let claim = &mut rank.enter();
-        isend(claim, data, to, envelope, mode).expect("memory")
     }
+    let claim = &mut rank.enter();
+    isend(claim, data, to, envelope, mode).expect("memory")
 }
 
 /// Receives from anybody, through the ghost if `left`.
 fn receive(rank: &Rank, tag: Tag, buffer: &mut [u8], left: bool) -> RequestRef {
     // SAFETY: the test's own memory, which stays until the operation is over.
     let buffer = unsafe { Buffer::of_bytes(buffer.as_mut_ptr(), buffer.len() as u64) };
-    // SAFETY: the tests keep the buffer.
-    unsafe {
-        if left && let Some(mut poster) = Poster::of(rank, buffer.count(), || rank.progress()) {
-            let posted = poster.irecv(buffer, Source::Any, 0, tag);
-            if let Some(request) = posted {
-                return request;
-            }
+    if left && let Some(mut poster) = Poster::of(rank, buffer.count(), || rank.progress()) {
+        let posted = poster.irecv(buffer, Source::Any, 0, tag);
+        if let Some(request) = posted {
+            return request;
         }
-        let claim = &mut rank.enter();
-        irecv(claim, buffer, Source::Any, 0, tag).expect("memory")
     }
+    let claim = &mut rank.enter();
+    irecv(claim, buffer, Source::Any, 0, tag).expect("memory")
 }
 
 #[test]

@@ -31,8 +31,7 @@ pub(super) fn gather(
         let Some(send) = send else { return Ok(()) };
         let round = Round::begin(group);
         if round.is_lent(send.bytes()) {
-            // SAFETY: it is long enough to be lent.
-            unsafe { round.lend(&send, root) };
+            round.lend(&send, root);
             return Ok(());
         }
         let exposed = round.post_copied(&send);

@@ -138,8 +138,7 @@ fn exchange_all(
     let round = Round::begin(&here);
     round.post_address(&post);
     round.exchange();
-    // SAFETY: everyone has posted its blocks, which stay until everyone has completed the round.
-    let (mut outcome, block, outgoing) = unsafe {
+    let (mut outcome, block, outgoing) = {
         let near = swap_here(&here, hierarchy, &round, group.me(), receive);
         let block = common_block(group, &here, &round, &post);
         let packed = (here.me == 0).then(|| pack_for_nodes(hierarchy, &round, send, block));
@@ -189,10 +188,7 @@ fn exchange_all(
 }
 
 /// The length of the blocks of all members of the node, if it is one and so short that they go through the leader.
-///
-/// # Safety
-/// All have posted in this round; the caller has posted `own`.
-unsafe fn common_block(
+fn common_block(
     group: &Caller<'_>,
     here: &LocalGroup<'_>,
     round: &Round<'_>,
@@ -201,7 +197,6 @@ unsafe fn common_block(
     let block = own.block;
     let is_short = block <= BLOCK_MOST && block * group.size() as u64 <= MEMBER_MOST;
     let mut others = (0..here.size()).filter(|&place| place != here.me());
-    // SAFETY: the caller's promise.
     let is_common = others.all(|place| round.record::<Post<'_>>(place).block == block);
     if is_short && is_common { block } else { APART }
 }
@@ -225,10 +220,7 @@ fn travel_apart<'a>(
 }
 
 /// Copies the blocks of the node's other members.
-///
-/// # Safety
-/// All have posted their blocks in this round.
-unsafe fn swap_here(
+fn swap_here(
     here: &LocalGroup<'_>,
     hierarchy: &Hierarchy,
     round: &Round<'_>,
@@ -238,21 +230,15 @@ unsafe fn swap_here(
     let mut outcome = Ok(());
     for (place, &member) in hierarchy.local_members().iter().enumerate() {
         if place != here.me() {
-            let copied = {
-                let block = round.record::<Post<'_>>(place).send.block(me);
-                copy_whole(receive.block(member as usize), block)
-            };
-            outcome = outcome.and(copied);
+            let block = round.record::<Post<'_>>(place).send.block(me);
+            outcome = outcome.and(copy_whole(receive.block(member as usize), block));
         }
     }
     outcome
 }
 
 /// Packs what the node's members send to others, as the messages of their nodes.
-///
-/// # Safety
-/// As [`swap_here`].
-unsafe fn pack_for_nodes(
+fn pack_for_nodes(
     hierarchy: &Hierarchy,
     round: &Round<'_>,
     send: &Blocks<'_>,
@@ -263,7 +249,7 @@ unsafe fn pack_for_nodes(
         return Ok(messages);
     }
     for place in 0..hierarchy.local_size() {
-        // SAFETY: the caller's promise; the messages have room for so many blocks.
+        // SAFETY: the messages have room for so many blocks.
         unsafe {
             let blocks = match place {
                 0 => send,
@@ -314,7 +300,7 @@ unsafe fn take(
     let (mut apart, mut outcome) = (Vec::new(), Ok(()));
     for node in (0..hierarchy.nodes()).filter(|&node| node != hierarchy.this_node()) {
         let message = incoming.all[node];
-        // SAFETY: the caller's promise.
+        // SAFETY: the messages have come.
         let header = unsafe { message.header() };
         if header == APART {
             apart.push(node);
@@ -328,7 +314,7 @@ unsafe fn take(
         for (number, &member) in hierarchy.members(node).iter().enumerate() {
             let from = message.at(number * hierarchy.local_size() + here.me());
             let into = receive.block(member as usize);
-            // SAFETY: the caller's promise.
+            // SAFETY: the message has come, and holds these blocks.
             let taken = unsafe { unpack_inline(into, from, 0, header) };
             outcome = outcome.and(taken);
         }

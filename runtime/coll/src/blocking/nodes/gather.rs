@@ -39,9 +39,9 @@ fn posted_bytes(round: &Round<'_>, place: usize) -> u64 {
 /// Packs at most `most` bytes of what a member has posted.
 ///
 /// # Safety
-/// The member's buffer is live until the round has ended; `out` has room.
+/// The member has posted in this round; `out` has room.
 unsafe fn pack_posted(round: &Round<'_>, place: usize, out: *mut u8, most: u64) {
-    // SAFETY: the caller's promise; posted data stays until the round has ended.
+    // SAFETY: `out` has room; posted data stays until the round has ended.
     unsafe {
         match round.posted::<Buffer<'_>>(place) {
             Posted::Inline { data, bytes } => {

@@ -51,39 +51,38 @@ pub(crate) fn run(
     }
     // A wrong operation is refused before anything is sent.
     call.folder()?;
-    // SAFETY: all members of the node take part in the operation.
-    unsafe {
-        match call {
-            Call::Barrier => leaders::barrier(group, hierarchy),
-            Call::Bcast { buffer, root } => {
-                leaders::bcast(group, hierarchy, *buffer, *root as usize)
+    match call {
+        Call::Barrier => leaders::barrier(group, hierarchy),
+        Call::Bcast { buffer, root } => leaders::bcast(group, hierarchy, *buffer, *root as usize),
+        Call::Gather {
+            send,
+            receive,
+            root,
+        } => gather::gather(group, hierarchy, *send, *receive, *root as usize),
+        Call::Scatter {
+            send,
+            receive,
+            root,
+        } => gather::scatter(group, hierarchy, *send, *receive, *root as usize),
+        Call::Allgather { send, receive } if hierarchy.shares_nodes() => {
+            gather::allgather(group, hierarchy, *send, receive)
+        }
+        Call::Alltoall { send, receive } => match receive.equal_bytes(1) {
+            Some(block) if hierarchy.shares_nodes() => {
+                alltoall::alltoall(group, hierarchy, send.as_ref(), receive, block)
             }
-            Call::Gather {
-                send,
-                receive,
-                root,
-            } => gather::gather(group, hierarchy, *send, *receive, *root as usize),
-            Call::Scatter {
-                send,
-                receive,
-                root,
-            } => gather::scatter(group, hierarchy, *send, *receive, *root as usize),
-            Call::Allgather { send, receive } if hierarchy.shares_nodes() => {
-                gather::allgather(group, hierarchy, *send, receive)
-            }
-            Call::Alltoall { send, receive } => match receive.equal_bytes(1) {
-                Some(block) if hierarchy.shares_nodes() => {
-                    alltoall::alltoall(group, hierarchy, send.as_ref(), receive, block)
-                }
-                _ => run_alone(group, call),
-            },
-            Call::Reduce { reduction, root } => leaders::reduce(group, hierarchy, reduction, *root),
-            Call::Allreduce { reduction } => leaders::allreduce(group, hierarchy, reduction),
-            Call::ReduceScatter { reduction, counts } => {
-                leaders::reduce_scatter(group, hierarchy, reduction, counts)
-            }
-            Call::Allgather { .. } | Call::Scan { .. } => run_alone(group, call),
-            Call::Neighbours { .. } => finish(group.owner, start(group, call)?),
+            _ => run_alone(group, call),
+        },
+        Call::Reduce { reduction, root } => leaders::reduce(group, hierarchy, reduction, *root),
+        Call::Allreduce { reduction } => leaders::allreduce(group, hierarchy, reduction),
+        Call::ReduceScatter { reduction, counts } => {
+            leaders::reduce_scatter(group, hierarchy, reduction, counts)
+        }
+        Call::Allgather { .. } | Call::Scan { .. } => run_alone(group, call),
+        Call::Neighbours { .. } => {
+            // SAFETY: what the call refers to lives to the end of this call, which waits for the request.
+            let request = unsafe { start(group, call)? };
+            finish(group.owner, request)
         }
     }
 }
