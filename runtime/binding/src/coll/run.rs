@@ -1,6 +1,5 @@
-//! The engine's collectives over checked arguments: [`Data`], [`Parts`] and [`Operands`] exist only for arguments of
-//! a call, so MPI's promise holds that the engine asks for. Each function here is blocking, so the buffers stay
-//! where they are.
+//! The engine's collectives over checked arguments: [`Data`], [`Parts`] and [`Operands`], which make the engine's
+//! buffers of the arguments of a call. Each function here is blocking.
 
 use super::operands::Operands;
 use super::parts::{Members, Parts};

@@ -373,7 +373,7 @@ pub(crate) fn reduce_scatter<'a>(
     let shares = |place: usize| starts[place]..starts[place + 1];
     let result = Operands::of(group, folder, &call.of(starts[group.size]))
         .fold_and_scatter(script, shares)?;
-    script.copy(result, call.result.within(0..count));
+    script.copy(result, call.of(count).result);
     Ok(())
 }
 

@@ -15,6 +15,7 @@ use crate::fold::{Folder, share};
 use crate::members::{COPY_MAX, INLINE, LocalGroup};
 use crate::memory::Scratch;
 use cohort_core::EngineError;
+use cohort_datatype::copy;
 use core::ops::Range;
 
 /// Bytes of all operands that the root of a reduce folds alone.
@@ -37,7 +38,7 @@ pub(super) fn allreduce(
     // SAFETY: operand and output have these elements; scratches have room for theirs.
     unsafe {
         if group.size() == 1 {
-            copy_alone(folder, call);
+            copy_alone(call);
             return Ok(());
         }
         let operand = call.operand();
@@ -70,7 +71,7 @@ pub(super) fn reduce(
     // SAFETY: operand and output have these elements; scratches have room for theirs.
     unsafe {
         if group.size() == 1 {
-            copy_alone(folder, call);
+            copy_alone(call);
             return Ok(());
         }
         let operand = call.operand();
@@ -117,10 +118,9 @@ fn everyone_folds_max(group: &LocalGroup<'_>, folder: &Folder<'_>) -> u64 {
     max as u64
 }
 
-fn copy_alone(folder: &Folder<'_>, call: &Reduction<'_>) {
-    if let Some(input) = call.input {
-        // SAFETY: operand and output have so many elements.
-        unsafe { folder.copy(input, call.output(), call.count()) };
+fn copy_alone(call: &Reduction<'_>) {
+    if let Some(operand) = call.input() {
+        copy(call.result(), operand, 0, u64::MAX);
     }
 }
 
@@ -171,7 +171,7 @@ pub(super) fn reduce_scatter(
     // SAFETY: operand and output have these elements; scratches have room for theirs.
     unsafe {
         if group.size() == 1 {
-            copy_alone(folder, call);
+            copy_alone(call);
             return Ok(());
         }
         if !folder.is_small(call.count()) {

@@ -15,6 +15,7 @@ use crate::fold::{Folder, Runner, share};
 use crate::members::LocalGroup;
 use crate::memory::Scratch;
 use cohort_core::EngineError;
+use cohort_datatype::copy;
 
 /// `MPI_Scan` and `MPI_Exscan`.
 ///
@@ -31,8 +32,8 @@ pub(super) fn scan(
     // SAFETY: operand and output have these elements; scratches have room for theirs.
     unsafe {
         if group.size() == 1 {
-            if let (Some(input), Scan::Inclusive) = (call.input, kind) {
-                folder.copy(input, call.output(), call.count());
+            if let (Some(operand), Scan::Inclusive) = (call.input(), kind) {
+                copy(call.result(), operand, 0, u64::MAX);
             }
             return Ok(());
         }
