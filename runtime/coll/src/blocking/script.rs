@@ -47,27 +47,25 @@ pub(crate) fn run(owner: Owner<'_>, script: ScriptBuilder<'_>) -> Result<(), Eng
         .steps
         .chunk_by(|one, next| is_message(one) && is_message(next))
     {
-        let done = {
-            match &steps[0] {
-                Step::Send { .. } | Step::Receive { .. } => messages
-                    .try_reserve(steps.len())
-                    .map_err(|_| EngineError::OutOfMemory)
-                    .and_then(|()| {
-                        together(&mut rank.enter(), |claim| {
-                            let mut begun = steps.iter().map(|step| script.begin(claim, step));
-                            begun.try_for_each(|message| {
-                                messages.push(message?);
-                                Ok(())
-                            })
+        let done = match &steps[0] {
+            Step::Send { .. } | Step::Receive { .. } => messages
+                .try_reserve(steps.len())
+                .map_err(|_| EngineError::OutOfMemory)
+                .and_then(|()| {
+                    together(&mut rank.enter(), |claim| {
+                        let mut begun = steps.iter().map(|step| script.begin(claim, step));
+                        begun.try_for_each(|message| {
+                            messages.push(message?);
+                            Ok(())
                         })
-                    }),
-                Step::Wait => wait_for(owner, messages.drain(..)),
-                Step::Copy { from, to, .. } => copy_whole(*to, *from),
-                Step::Fold { left, right } => {
-                    // SAFETY: this is a call of the owner's.
-                    unsafe { script.combine(*left, *right, Runner::Owner) };
-                    Ok(())
-                }
+                    })
+                }),
+            Step::Wait => wait_for(owner, messages.drain(..)),
+            Step::Copy { from, to, .. } => copy_whole(*to, *from),
+            Step::Fold { left, right } => {
+                // SAFETY: this is a call of the owner's.
+                unsafe { script.combine(*left, *right, Runner::Owner) };
+                Ok(())
             }
         };
         if done == Err(EngineError::OutOfMemory) {

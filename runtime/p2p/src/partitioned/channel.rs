@@ -84,21 +84,18 @@ impl Channel {
         if destination.is_plain {
             let (target, source) = (&destination.data.first, &self.source.first);
             let (target, source) = (target.as_buffer().base(), source.as_buffer().base());
-            // SAFETY: as below.
+            // SAFETY: one run of bytes each, and all of the sender's fits; both sides keep their data until the end of
+            // the round, which comes after this copy.
             unsafe { copy_plain(source, target, (from as usize, bytes as usize)) };
         } else {
-            // SAFETY: the caller's promise.
-            unsafe { self.copy_parts(destination, from, bytes) };
+            self.copy_parts(destination, from, bytes);
         }
         receiver
     }
 
     /// Copies so many bytes, from this one on, whatever their types.
-    ///
-    /// # Safety
-    /// As for [`Channel::copy`].
     #[inline(never)]
-    unsafe fn copy_parts(&self, destination: &Destination, from: u64, bytes: u64) {
+    fn copy_parts(&self, destination: &Destination, from: u64, bytes: u64) {
         let to = (from + bytes).min(destination.data.all().bytes());
         if from < to {
             let (target, source) = (destination.data.all(), self.source.all());
