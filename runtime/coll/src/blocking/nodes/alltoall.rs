@@ -138,12 +138,9 @@ fn exchange_all(
     let round = Round::begin(&here);
     round.post_address(&post);
     round.exchange();
-    let (mut outcome, block, outgoing) = {
-        let near = swap_here(&here, hierarchy, &round, group.me(), receive);
-        let block = common_block(group, &here, &round, &post);
-        let packed = (here.me == 0).then(|| pack_for_nodes(hierarchy, &round, send, block));
-        (near, block, packed)
-    };
+    let mut outcome = swap_here(&here, hierarchy, &round, group.me(), receive);
+    let block = common_block(group, &here, &round, &post);
+    let outgoing = (here.me == 0).then(|| pack_for_nodes(hierarchy, &round, send, block));
     round.finish(Finish::Everyone);
     let mut script = builder(group, None);
     // Filled by the exchange before others hear of it.

@@ -235,13 +235,10 @@ fn scatter_root(
     let round = Round::begin(&here);
     round.post_address(send);
     round.announce();
-    let outcome = {
-        let sent = send_to_nodes(group, hierarchy, send);
-        let own = receive.map_or(Ok(()), |into| copy_whole(into, send.block(group.me())));
-        sent.and(own)
-    };
+    let sent = send_to_nodes(group, hierarchy, send);
+    let own = receive.map_or(Ok(()), |into| copy_whole(into, send.block(group.me())));
     round.finish(Finish::Everyone);
-    outcome
+    sent.and(own)
 }
 
 /// Sends the blocks of the other nodes' members.
