@@ -25,7 +25,7 @@ fn main() {
         std::env::var_os(setting).hash(&mut hasher);
     }
     sources(Path::new("src"), &mut hasher);
-    println!("cargo::rustc-env=COHORT_FABRIC_BUILD={}", hasher.finish());
+    println!("cargo::rustc-env=FABRIC_BUILD={}", hasher.finish());
 }
 
 /// Hashes all files below a folder, in the order of their names.

@@ -11,7 +11,7 @@ const MAGIC: u64 = 0x3154_454e_4843_4f43;
 
 /// A number for the compiler, this crate's source and the way in which it is built (`build.rs`).
 const BUILD: u64 = {
-    let digits = env!("COHORT_FABRIC_BUILD").as_bytes();
+    let digits = env!("FABRIC_BUILD").as_bytes();
     let (mut number, mut index) = (0, 0);
     while index < digits.len() {
         number = number * 10 + (digits[index] - b'0') as u64;
