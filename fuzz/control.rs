@@ -11,10 +11,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(received.len() < last && frame.body.len() <= REQUEST_MAX);
         last = received.len();
         let sent = Frame::encode(frame.kind, &frame.body);
-        assert_eq!(
-            Frame::take(&mut sent.clone(), REQUEST_MAX),
-            Ok(Some(frame.clone()))
-        );
+        assert_eq!(Frame::take(&mut sent.clone(), REQUEST_MAX), Ok(Some(frame.clone())));
     }
     let record = Record::decode(&String::from_utf8_lossy(bytes));
     assert_eq!(Record::decode(&record.encode()), record);

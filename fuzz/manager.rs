@@ -41,12 +41,7 @@ impl AsFd for Script<'_> {
 
 /// All that a launcher asks.
 fn use_up(manager: &mut dyn Manager) {
-    let own = NodeInfo {
-        ranks: 2,
-        programs: 1,
-        numbering: Numbering::Block,
-        ..NodeInfo::default()
-    };
+    let own = NodeInfo { ranks: 2, programs: 1, numbering: Numbering::Block, ..NodeInfo::default() };
     if manager.place().count > COUNT {
         return;
     }
@@ -61,10 +56,7 @@ fn use_up(manager: &mut dyn Manager) {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let place = Place {
-        index: 1,
-        count: COUNT,
-    };
+    let place = Place { index: 1, count: COUNT };
     if let Ok(mut client) = pmi1::Client::start(Script(bytes), place) {
         use_up(&mut client);
     }

@@ -4,12 +4,7 @@
 use cohort_proof::{Handshake, Purpose, Secret};
 use libfuzzer_sys::fuzz_target;
 
-const PURPOSE: Purpose = Purpose {
-    service: 1,
-    from: 1,
-    to: 0,
-    lane: 0,
-};
+const PURPOSE: Purpose = Purpose { service: 1, from: 1, to: 0, lane: 0 };
 
 fuzz_target!(|bytes: &[u8]| {
     let secret = || Secret::new(b"what a fuzzer does not know");

@@ -10,10 +10,7 @@ fn git(words: &[&str]) -> Option<String> {
 }
 
 fn main() {
-    let list = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../fabric/interpose/exported.list"
-    );
+    let list = concat!(env!("CARGO_MANIFEST_DIR"), "/../fabric/interpose/exported.list");
     println!("cargo::rustc-link-arg-bin=pip-exec=-Wl,--dynamic-list={list}");
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={list}");

@@ -20,8 +20,5 @@ pub fn link(own: &str, below: &str) {
     assert!(status.success(), "cc cannot make {}", library.display());
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,{own}");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete,-rpath,$ORIGIN:$ORIGIN/..");
-    println!(
-        "cargo::rustc-cdylib-link-arg=-Wl,--no-as-needed,{},--as-needed",
-        library.display()
-    );
+    println!("cargo::rustc-cdylib-link-arg=-Wl,--no-as-needed,{},--as-needed", library.display());
 }

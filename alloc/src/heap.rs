@@ -98,10 +98,7 @@ impl Heap {
             segments: AtomicU64::new(0),
             huge: AtomicU64::new(0),
             inner: UnsafeCell::new(Inner {
-                classes: [Class {
-                    current: null_mut(),
-                    partial: null_mut(),
-                }; CLASSES],
+                classes: [Class { current: null_mut(), partial: null_mut() }; CLASSES],
                 pool: Pool::new(),
             }),
         }
@@ -123,11 +120,7 @@ impl Heap {
         // SAFETY: the claim makes `inner` ours; a current slab is valid.
         unsafe {
             let current = (&(*self.inner.get()).classes)[class].current;
-            let block = if current.is_null() {
-                None
-            } else {
-                Slab::pop(current)
-            };
+            let block = if current.is_null() { None } else { Slab::pop(current) };
             let block = block.or_else(|| self.alloc_slow(class))?;
             self.add_live(u64::from(class::SIZES[class]));
             Some(block)
@@ -154,12 +147,7 @@ impl Heap {
 
     /// # Safety
     /// As for [`Heap::alloc`].
-    unsafe fn alloc_zeros(
-        &self,
-        size: usize,
-        align: usize,
-        touched: Touched,
-    ) -> Option<NonNull<u8>> {
+    unsafe fn alloc_zeros(&self, size: usize, align: usize, touched: Touched) -> Option<NonNull<u8>> {
         if size >= MAPPED_LEAST {
             return self.map_huge(size, align, touched);
         }
@@ -299,17 +287,10 @@ impl Heap {
             for class in &(*self.inner.get()).classes {
                 listed -= class.check();
             }
-            assert_eq!(
-                (*self.inner.get()).pool.mapped_bytes(),
-                self.segments.load(Ordering::Relaxed)
-            );
+            assert_eq!((*self.inner.get()).pool.mapped_bytes(), self.segments.load(Ordering::Relaxed));
         }
         assert_eq!(listed, 0, "every slab with a free block is listed");
-        assert_eq!(
-            live,
-            self.live.load(Ordering::Relaxed),
-            "live bytes are counted"
-        );
+        assert_eq!(live, self.live.load(Ordering::Relaxed), "live bytes are counted");
     }
 
     /// The current slab has no block left: blocks that came back, another slab, a new one.
@@ -440,9 +421,7 @@ impl Heap {
     unsafe fn retire(&self, slab: *mut Slab) {
         // SAFETY: none of its blocks is used or on its way back: each was drained.
         unsafe {
-            (*self.inner.get())
-                .pool
-                .put(NonNull::new_unchecked(slab.cast()), 1);
+            (*self.inner.get()).pool.put(NonNull::new_unchecked(slab.cast()), 1);
             self.note_segments();
         }
     }
@@ -466,14 +445,12 @@ impl Heap {
 
     #[inline]
     fn add_live(&self, bytes: u64) {
-        self.live
-            .store(self.live.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
+        self.live.store(self.live.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
     }
 
     #[inline]
     fn sub_live(&self, bytes: u64) {
-        self.live
-            .store(self.live.load(Ordering::Relaxed) - bytes, Ordering::Relaxed);
+        self.live.store(self.live.load(Ordering::Relaxed) - bytes, Ordering::Relaxed);
     }
 
     /// Tells everybody how much is mapped.

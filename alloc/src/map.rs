@@ -42,11 +42,7 @@ mod kernel {
     }
 
     /// [`map_aligned`], but the byte that `head` bytes (pages) lie before is at the multiple of `align`.
-    pub(crate) fn map_aligned_behind(
-        head: usize,
-        length: usize,
-        align: usize,
-    ) -> Option<NonNull<u8>> {
+    pub(crate) fn map_aligned_behind(head: usize, length: usize, align: usize) -> Option<NonNull<u8>> {
         let padded = length.checked_add(align - PAGE)?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;

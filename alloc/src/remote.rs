@@ -43,9 +43,7 @@ impl Link {
     /// The end of a list.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            next: AtomicPtr::new(null_mut()),
-        }
+        Self { next: AtomicPtr::new(null_mut()) }
     }
 }
 
@@ -64,16 +62,12 @@ struct Stack {
 impl Stack {
     #[cfg(not(loom))]
     const fn new() -> Self {
-        Self {
-            head: AtomicPtr::new(null_mut()),
-        }
+        Self { head: AtomicPtr::new(null_mut()) }
     }
 
     #[cfg(loom)]
     fn new() -> Self {
-        Self {
-            head: AtomicPtr::new(null_mut()),
-        }
+        Self { head: AtomicPtr::new(null_mut()) }
     }
 
     /// Pushes and says whether the stack was empty.
@@ -87,12 +81,7 @@ impl Stack {
             unsafe { link.as_ref() }.next.store(head, Ordering::Relaxed);
             // Release pairs with the Acquire in `take`; Acquire with the Release there (an
             // empty stack that is read here was emptied after its source's link was read).
-            match self.head.compare_exchange_weak(
-                head,
-                link.as_ptr(),
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            ) {
+            match self.head.compare_exchange_weak(head, link.as_ptr(), Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => return head.is_null(),
                 Err(current) => head = current,
             }
@@ -102,10 +91,7 @@ impl Stack {
     /// Takes all links away.
     fn take(&self) -> FreedBlocks<'_> {
         // Acquire and Release pair with their opposites in `push`.
-        FreedBlocks {
-            next: self.head.swap(null_mut(), Ordering::AcqRel),
-            taken: PhantomData,
-        }
+        FreedBlocks { next: self.head.swap(null_mut(), Ordering::AcqRel), taken: PhantomData }
     }
 
     fn is_empty(&self) -> bool {
@@ -150,10 +136,7 @@ impl RemoteFreeList {
     /// A source to which no block has returned.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            link: Link::new(),
-            blocks: Stack::new(),
-        }
+        Self { link: Link::new(), blocks: Stack::new() }
     }
 }
 

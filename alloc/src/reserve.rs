@@ -30,10 +30,7 @@ struct Reserve {
 }
 
 /// Of all heaps of this image: address space is the process's.
-static RESERVE: Reserve = Reserve {
-    is_kept: AtomicBool::new(false),
-    start: AtomicPtr::new(null_mut()),
-};
+static RESERVE: Reserve = Reserve { is_kept: AtomicBool::new(false), start: AtomicPtr::new(null_mut()) };
 
 /// Keeps a reserve from now on.
 pub fn keep() {
@@ -45,9 +42,7 @@ pub fn keep() {
 #[must_use]
 pub fn is_short() -> bool {
     // Relaxed: nothing is read through the pointer.
-    RESERVE.start.load(Ordering::Relaxed).is_null()
-        && RESERVE.is_kept.load(Ordering::Relaxed)
-        && !fill()
+    RESERVE.start.load(Ordering::Relaxed).is_null() && RESERVE.is_kept.load(Ordering::Relaxed) && !fill()
 }
 
 /// Whether so many bytes could be allocated now.
@@ -85,10 +80,7 @@ fn fill() -> bool {
     let Some(start) = mapped(LENGTH) else {
         return false;
     };
-    let former =
-        RESERVE
-            .start
-            .compare_exchange(null_mut(), start, Ordering::Relaxed, Ordering::Relaxed);
+    let former = RESERVE.start.compare_exchange(null_mut(), start, Ordering::Relaxed, Ordering::Relaxed);
     if former.is_err() {
         // SAFETY: nobody else knows it: another task was faster.
         unsafe { map::unmap(start, LENGTH) };

@@ -61,21 +61,13 @@ fn find_run(bits: u32, count: u32) -> Option<u32> {
 impl Segment {
     /// The segment that contains an address.
     fn of(inside: *mut u8) -> *mut Self {
-        inside
-            .map_addr(|address| address & !(SEGMENT_SIZE - 1))
-            .cast()
+        inside.map_addr(|address| address & !(SEGMENT_SIZE - 1)).cast()
     }
 }
 
 impl Pool {
     pub(crate) const fn new() -> Self {
-        Self {
-            head: null_mut(),
-            tail: null_mut(),
-            segments: 0,
-            empty: 0,
-            dirty: 0,
-        }
+        Self { head: null_mut(), tail: null_mut(), segments: 0, empty: 0, dirty: 0 }
     }
 
     /// Bytes of all segments.
@@ -174,10 +166,7 @@ impl Pool {
         // SAFETY: the caller's promise; dirty slabs are free.
         unsafe {
             for slab in (0..=RUN_MAX).filter(|slab| (*segment).dirty & (1 << slab) != 0) {
-                map::discard(
-                    segment.cast::<u8>().add(slab as usize * SLAB_SIZE),
-                    SLAB_SIZE,
-                );
+                map::discard(segment.cast::<u8>().add(slab as usize * SLAB_SIZE), SLAB_SIZE);
             }
             self.dirty -= (*segment).dirty.count_ones();
             (*segment).dirty = 0;
@@ -201,17 +190,10 @@ impl Pool {
     }
 
     unsafe fn add_segment(&mut self) -> Option<*mut Segment> {
-        let segment = map::map_aligned(SEGMENT_SIZE, SEGMENT_SIZE)?
-            .cast::<Segment>()
-            .as_ptr();
+        let segment = map::map_aligned(SEGMENT_SIZE, SEGMENT_SIZE)?.cast::<Segment>().as_ptr();
         // SAFETY: fresh memory, aligned far beyond need.
         unsafe {
-            segment.write(Segment {
-                prev: null_mut(),
-                next: null_mut(),
-                free: ALL,
-                dirty: 0,
-            });
+            segment.write(Segment { prev: null_mut(), next: null_mut(), free: ALL, dirty: 0 });
             self.link_first(segment);
         }
         self.segments += 1;
@@ -287,18 +269,9 @@ impl Pool {
             // SAFETY: listed segments are valid, and so are their used slabs' headers.
             unsafe {
                 assert_eq!((*segment).prev, prev, "the segment list is consistent");
-                assert!(
-                    (*segment).free & !ALL == 0,
-                    "the header's slab is never free"
-                );
-                assert!(
-                    (*segment).dirty & !(*segment).free == 0,
-                    "dirty slabs are free"
-                );
-                assert!(
-                    !full_seen || (*segment).free == 0,
-                    "full segments come last"
-                );
+                assert!((*segment).free & !ALL == 0, "the header's slab is never free");
+                assert!((*segment).dirty & !(*segment).free == 0, "dirty slabs are free");
+                assert!(!full_seen || (*segment).free == 0, "full segments come last");
                 full_seen = (*segment).free == 0;
                 empty += u32::from((*segment).free == ALL);
                 dirty += (*segment).dirty.count_ones();
@@ -310,14 +283,8 @@ impl Pool {
                     }
                     let start = segment.cast::<u8>().add(slab as usize * SLAB_SIZE);
                     let length = visit(NonNull::new_unchecked(start));
-                    assert!(
-                        length > 0 && slab + length <= RUN_MAX + 1,
-                        "a run ends in its segment"
-                    );
-                    assert!(
-                        (*segment).free & run_bits(slab, length) == 0,
-                        "used runs are not free"
-                    );
+                    assert!(length > 0 && slab + length <= RUN_MAX + 1, "a run ends in its segment");
+                    assert!((*segment).free & run_bits(slab, length) == 0, "used runs are not free");
                     slab += length;
                 }
                 prev = segment;
@@ -326,13 +293,7 @@ impl Pool {
             segments += 1;
         }
         assert_eq!(self.tail, prev, "the list ends at its tail");
-        assert_eq!(
-            (self.segments, self.empty, self.dirty),
-            (segments, empty, dirty)
-        );
-        assert!(
-            empty <= EMPTY_MAX && dirty <= DIRTY_MAX,
-            "unused memory is bounded"
-        );
+        assert_eq!((self.segments, self.empty, self.dirty), (segments, empty, dirty));
+        assert!(empty <= EMPTY_MAX && dirty <= DIRTY_MAX, "unused memory is bounded");
     }
 }

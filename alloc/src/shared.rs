@@ -24,10 +24,7 @@ impl SharedHeap {
     /// It is neither moved nor dropped while a block of it lives: it is a static, or all blocks are freed before.
     #[must_use]
     pub const unsafe fn new() -> Self {
-        Self {
-            lock: FutexLock::new(()),
-            heap: Heap::new(),
-        }
+        Self { lock: FutexLock::new(()), heap: Heap::new() }
     }
 
     /// Memory in use.
@@ -72,9 +69,7 @@ unsafe impl GlobalAlloc for SharedHeap {
         let block = unsafe { self.heap.alloc(layout.size(), layout.align()) };
         // SAFETY: as above.
         let again = || unsafe { self.heap.alloc(layout.size(), layout.align()) };
-        block
-            .or_else(|| at_the_end(layout, again))
-            .map_or(null_mut(), NonNull::as_ptr)
+        block.or_else(|| at_the_end(layout, again)).map_or(null_mut(), NonNull::as_ptr)
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
@@ -83,9 +78,7 @@ unsafe impl GlobalAlloc for SharedHeap {
         let block = unsafe { self.heap.alloc_zeroed(layout.size(), layout.align()) };
         // SAFETY: as above.
         let again = || unsafe { self.heap.alloc_zeroed(layout.size(), layout.align()) };
-        block
-            .or_else(|| at_the_end(layout, again))
-            .map_or(null_mut(), NonNull::as_ptr)
+        block.or_else(|| at_the_end(layout, again)).map_or(null_mut(), NonNull::as_ptr)
     }
 
     unsafe fn dealloc(&self, block: *mut u8, _layout: Layout) {

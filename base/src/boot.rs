@@ -254,11 +254,7 @@ impl RankBoot {
     }
 
     const fn decode(word: u64, kind: u64) -> Option<i32> {
-        if word >> 32 == kind {
-            Some(word as u32 as i32)
-        } else {
-            None
-        }
+        if word >> 32 == kind { Some(word as u32 as i32) } else { None }
     }
 }
 
@@ -357,11 +353,9 @@ pub type TakeText = unsafe extern "C" fn(context: *mut c_void, text: *const u8, 
 /// Type of the join library's exported function: makes the only rank of a node a rank of the manager's
 /// job, by filling in what is the job's in both records. Returns 0, or the status to exit with after it
 /// has said why. Both records are complete for a job of one rank and stay where they are.
-pub type NodeJoin =
-    unsafe extern "C" fn(node: *mut NodeBoot, rank: *mut RankBoot) -> core::ffi::c_int;
+pub type NodeJoin = unsafe extern "C" fn(node: *mut NodeBoot, rank: *mut RankBoot) -> core::ffi::c_int;
 
 /// Type of the node image's exported function: makes the node, stores it in `*node`
 /// and returns the API, or NULL when a record's magic or version differ or memory is short.
 /// The node image keeps the pointer to `boot`.
-pub type NodeOpen =
-    unsafe extern "C" fn(boot: *const NodeBoot, node: *mut *mut c_void) -> *const NodeApi;
+pub type NodeOpen = unsafe extern "C" fn(boot: *const NodeBoot, node: *mut *mut c_void) -> *const NodeApi;

@@ -150,13 +150,8 @@ impl Claims {
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            rows: [const {
-                Row {
-                    owner: AtomicU32::new(0),
-                    start: AtomicUsize::new(0),
-                    end: AtomicUsize::new(0),
-                }
-            }; ROWS],
+            rows: [const { Row { owner: AtomicU32::new(0), start: AtomicUsize::new(0), end: AtomicUsize::new(0) } };
+                ROWS],
             used: AtomicUsize::new(0),
         }
     }
@@ -181,12 +176,7 @@ impl Claims {
     }
 
     /// Notes a range, asks the kernel for it, and settles the row; nothing but the asking if there is no row left.
-    pub fn map(
-        &self,
-        rank: u32,
-        (start, end): (usize, usize),
-        mut ask: impl FnMut() -> Answer,
-    ) -> Verdict {
+    pub fn map(&self, rank: u32, (start, end): (usize, usize), mut ask: impl FnMut() -> Answer) -> Verdict {
         let Some(open) = self.begin(rank, start, end) else {
             return match ask() {
                 Answer::Taken => Verdict::Unnoted,
@@ -212,9 +202,7 @@ impl Claims {
     fn begin(&self, rank: u32, start: usize, end: usize) -> Option<Open> {
         let written = (rank + 1) | OPEN | WRITING;
         let take = |row: &Row| {
-            let taken =
-                row.owner
-                    .compare_exchange(0, written, Ordering::Acquire, Ordering::Relaxed);
+            let taken = row.owner.compare_exchange(0, written, Ordering::Acquire, Ordering::Relaxed);
             taken.is_ok()
         };
         let index = self.rows.iter().position(take)?;
@@ -229,11 +217,7 @@ impl Claims {
     /// The range is mapped, or is not.
     fn settle(&self, open: Open, is_mapped: bool) {
         let owner = &self.rows[open.0].owner;
-        let settled = if is_mapped {
-            owner.load(Ordering::Relaxed) & WHOSE
-        } else {
-            0
-        };
+        let settled = if is_mapped { owner.load(Ordering::Relaxed) & WHOSE } else { 0 };
         owner.store(settled, Ordering::Release);
     }
 
@@ -265,10 +249,7 @@ impl Claims {
                 let leaving = owner | LEAVING;
                 // A row that is leaving already: another thread of the rank unmaps some of it.
                 if owner & LEAVING == 0
-                    && row
-                        .owner
-                        .compare_exchange(owner, leaving, Ordering::Acquire, Ordering::Relaxed)
-                        .is_ok()
+                    && row.owner.compare_exchange(owner, leaving, Ordering::Acquire, Ordering::Relaxed).is_ok()
                 {
                     break;
                 }

@@ -135,10 +135,7 @@ mod tests {
         let mut ns = u64::from(u32::MAX);
         move || {
             ns += 317;
-            Reading {
-                ticks: (ns * per_us / NS_PER_US).wrapping_sub(1 << 40),
-                ns,
-            }
+            Reading { ticks: (ns * per_us / NS_PER_US).wrapping_sub(1 << 40), ns }
         }
     }
 
@@ -168,10 +165,7 @@ mod tests {
     fn everybody_gets_the_same_value_whoever_measures() {
         let all: std::vec::Vec<u64> = thread::scope(|scope| {
             let threads: std::vec::Vec<_> = (0..4).map(|_| scope.spawn(ticks_per_us)).collect();
-            threads
-                .into_iter()
-                .filter_map(|thread| thread.join().ok())
-                .collect()
+            threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
         });
         assert_eq!(all, [ticks_per_us(); 4]);
         assert!(PLAUSIBLE.contains(&all[0]));

@@ -39,11 +39,7 @@ impl<T, Q: Default> Combining<T, Q> {
     /// Nobody has the lock, and nothing is submitted.
     #[must_use]
     pub fn new(value: T) -> Self {
-        Self {
-            value: FutexLock::new(value),
-            queue: FutexLock::new(Q::default()),
-            count: AtomicU32::new(0),
-        }
+        Self { value: FutexLock::new(value), queue: FutexLock::new(Q::default()), count: AtomicU32::new(0) }
     }
 
     /// Takes the lock if nobody has it. To be followed by [`Self::take`], and by [`Self::finish`] when it is let go.
@@ -121,8 +117,7 @@ mod models {
 
     /// Adds a number, by itself or by whoever has the lock.
     fn add(model: &Model, number: u32) {
-        let work =
-            |mut guard: FutexGuard<'_, Vec<u32>>| guard.extend(model.take().unwrap_or_default());
+        let work = |mut guard: FutexGuard<'_, Vec<u32>>| guard.extend(model.take().unwrap_or_default());
         match model.try_lock() {
             Some(mut guard) => {
                 guard.extend(model.take().unwrap_or_default());

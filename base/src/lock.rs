@@ -74,20 +74,14 @@ impl<T> FutexLock<T> {
     #[cfg(not(loom))]
     #[must_use]
     pub const fn new(value: T) -> Self {
-        Self {
-            word: AtomicU32::new(FREE),
-            value: UnsafeCell::new(value),
-        }
+        Self { word: AtomicU32::new(FREE), value: UnsafeCell::new(value) }
     }
 
     /// A lock that nobody has, and its value.
     #[cfg(loom)]
     #[must_use]
     pub fn new(value: T) -> Self {
-        Self {
-            word: AtomicU32::new(FREE),
-            value: UnsafeCell::new(value),
-        }
+        Self { word: AtomicU32::new(FREE), value: UnsafeCell::new(value) }
     }
 
     /// The value, of a lock that nobody can take any more. A holder that has died does not matter.
@@ -114,10 +108,7 @@ impl<T> FutexLock<T> {
     #[inline]
     pub fn try_lock(&self) -> Option<FutexGuard<'_, T>> {
         // L1. Acquire pairs with U1's Release.
-        self.word
-            .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
-            .is_ok()
-            .then(|| self.guard())
+        self.word.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok().then(|| self.guard())
     }
 
     #[cold]
@@ -144,10 +135,7 @@ impl<T> FutexLock<T> {
 
     /// The right to the value, for who has just taken the lock.
     fn guard(&self) -> FutexGuard<'_, T> {
-        FutexGuard {
-            lock: self,
-            stays_here: PhantomData,
-        }
+        FutexGuard { lock: self, stays_here: PhantomData }
     }
 
     /// Where the value is, for reading. In a model this counts as a use that no writing may meet.
@@ -226,20 +214,14 @@ impl<T> FutexOnce<T> {
     #[cfg(not(loom))]
     #[must_use]
     pub const fn new() -> Self {
-        Self {
-            is_made: AtomicU32::new(0),
-            value: FutexLock::new(None),
-        }
+        Self { is_made: AtomicU32::new(0), value: FutexLock::new(None) }
     }
 
     /// Not made yet.
     #[cfg(loom)]
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            is_made: AtomicU32::new(0),
-            value: FutexLock::new(None),
-        }
+        Self { is_made: AtomicU32::new(0), value: FutexLock::new(None) }
     }
 
     /// The value, if it was made.

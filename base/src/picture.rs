@@ -139,10 +139,6 @@ mod tests {
     fn long_names_are_cut_where_a_character_ends() {
         assert_eq!(Fact::new(Told::Receive).named("rows").name(), "rows");
         let long = Fact::new(Told::Receive).named("aééééééééééééééééééééééééé");
-        assert_eq!(
-            long.name().chars().count(),
-            1 + 23,
-            "23 characters of two bytes fit"
-        );
+        assert_eq!(long.name().chars().count(), 1 + 23, "23 characters of two bytes fit");
     }
 }

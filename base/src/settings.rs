@@ -22,9 +22,7 @@ pub use debug::{DEBUG, debug_parts};
 pub use grace::{GRACE, GRACE_DEFAULT, grace};
 pub use memory::{JEMALLOC, KEEP, MALLOC, MEMORY_KINDS};
 pub use network::NetNotify;
-pub use progress::{
-    Locality, Priority, Progress, SignalIntervals, SignalSource, ThreadPin, WorkerPlacement,
-};
+pub use progress::{Locality, Priority, Progress, SignalIntervals, SignalSource, ThreadPin, WorkerPlacement};
 pub use stats::{ReportForm, STATS, Stats, report};
 pub use trace::{TRACE, TRACE_EVENTS, TRACE_EVENTS_DEFAULT, trace_events};
 
@@ -107,13 +105,7 @@ impl Settings {
         eager_max: 16 << 10,
         net_eager_max: 64 << 10,
         net_notify: NetNotify::Mirror,
-        signal: SignalIntervals {
-            source: SignalSource::Sender,
-            phase_us: 2,
-            period_us: 10,
-            decay: 2,
-            max_turns: 64,
-        },
+        signal: SignalIntervals { source: SignalSource::Sender, phase_us: 2, period_us: 10, decay: 2, max_turns: 64 },
         ghosts: 1,
         offload_min: 32 << 10,
         handles_max: handles::MOST,
@@ -138,10 +130,7 @@ impl Settings {
     pub fn from_env<'a>(entries: impl Iterator<Item = &'a [u8]>) -> Result<Self, Invalid> {
         let mut settings = Self::DEFAULT;
         for entry in entries.filter(|entry| entry.starts_with(PREFIX.as_bytes())) {
-            let equals = entry
-                .iter()
-                .position(|&byte| byte == b'=')
-                .unwrap_or(entry.len());
+            let equals = entry.iter().position(|&byte| byte == b'=').unwrap_or(entry.len());
             let name = printable(&entry[..equals]);
             let value = printable(entry.get(equals + 1..).unwrap_or_default());
             settings.set(name, value)?;
@@ -248,11 +237,7 @@ pub static TABLE: &[Row] = &[
         values: "bytes, 0 to 1G (suffixes K, M, G)",
         default: "64K",
         help: "longest message to another node that travels with its data",
-        set: |s, v| {
-            bytes(v)
-                .filter(|&n| n <= 1 << 30)
-                .map(|n| s.net_eager_max = n)
-        },
+        set: |s, v| bytes(v).filter(|&n| n <= 1 << 30).map(|n| s.net_eager_max = n),
     },
     network::CONGESTION_ROW,
     network::ENCRYPT_ROW,
@@ -278,11 +263,7 @@ pub static TABLE: &[Row] = &[
         values: "bytes, 0 to 64G (suffixes K, M, G)",
         default: "32K",
         help: "ghost policy: shortest message whose MPI_Isend or MPI_Irecv a dedicated worker posts",
-        set: |s, v| {
-            bytes(v)
-                .filter(|&n| n <= 64 << 30)
-                .map(|n| s.offload_min = n)
-        },
+        set: |s, v| bytes(v).filter(|&n| n <= 64 << 30).map(|n| s.offload_min = n),
     },
     Row {
         name: "COHORT_PROGRESS",
@@ -318,10 +299,7 @@ pub static TABLE: &[Row] = &[
         default: "sender",
         help: "signal policy: who interrupts a computing rank; timer is the paper's way",
         set: |s, v| {
-            let choices = [
-                ("sender", SignalSource::Sender),
-                ("timer", SignalSource::Timer),
-            ];
+            let choices = [("sender", SignalSource::Sender), ("timer", SignalSource::Timer)];
             choose(v, &choices).map(|x| s.signal.source = x)
         },
     },
@@ -351,11 +329,7 @@ pub static TABLE: &[Row] = &[
         values: "bytes, 64K to 64G (suffixes K, M, G)",
         default: "RLIMIT_STACK",
         help: "stack of each rank",
-        set: |s, v| {
-            bytes(v)
-                .filter(|n| (64 << 10..=64 << 30).contains(n))
-                .map(|n| s.stack_size = n)
-        },
+        set: |s, v| bytes(v).filter(|n| (64 << 10..=64 << 30).contains(n)).map(|n| s.stack_size = n),
     },
     Row {
         name: "COHORT_START_TIMEOUT",
@@ -395,12 +369,7 @@ pub static TABLE: &[Row] = &[
         values: "a count, 0 to 1000000",
         default: "64",
         help: "failed steals on the own NUMA node before one on another",
-        set: |s, v| {
-            v.parse()
-                .ok()
-                .filter(|&n| n <= 1_000_000)
-                .map(|n| s.steal_remote_after = n)
-        },
+        set: |s, v| v.parse().ok().filter(|&n| n <= 1_000_000).map(|n| s.steal_remote_after = n),
     },
     Row {
         name: "COHORT_THREAD_PIN",
@@ -420,11 +389,7 @@ pub static TABLE: &[Row] = &[
         default: "auto",
         help: "how a waiting rank waits; auto spins when every rank has a CPU",
         set: |s, v| {
-            let choices = [
-                ("auto", WaitMode::Auto),
-                ("spin", WaitMode::Spin),
-                ("park", WaitMode::Park),
-            ];
+            let choices = [("auto", WaitMode::Auto), ("spin", WaitMode::Spin), ("park", WaitMode::Park)];
             choose(v, &choices).map(|x| s.wait = x)
         },
     },
@@ -442,19 +407,11 @@ pub struct Invalid {
 
 impl Invalid {
     fn misspelt(name: &str, row: &'static Row) -> Self {
-        Self {
-            given: FixedText::of(format_args!("{name}")),
-            row,
-            is_misspelt: true,
-        }
+        Self { given: FixedText::of(format_args!("{name}")), row, is_misspelt: true }
     }
 
     fn value(row: &'static Row, value: &str) -> Self {
-        Self {
-            given: FixedText::of(format_args!("{value}")),
-            row,
-            is_misspelt: false,
-        }
+        Self { given: FixedText::of(format_args!("{value}")), row, is_misspelt: false }
     }
 }
 
@@ -491,10 +448,7 @@ fn near_miss(name: &str) -> Option<&'static Row> {
     };
     let upper = FixedText::<64>::of(format_args!("{}", Upper(name)));
     let far = |row: &&Row| distance(upper.as_str().as_bytes(), own(row.name).as_bytes());
-    let nearest = TABLE
-        .iter()
-        .min_by_key(far)
-        .filter(|row| far(row) <= likely);
+    let nearest = TABLE.iter().min_by_key(far).filter(|row| far(row) <= likely);
     let is_begun = |row: &&Row| {
         let rest = own(row.name).strip_prefix(upper.as_str());
         rest.is_some_and(|rest| rest.starts_with('_'))
@@ -543,10 +497,7 @@ fn distance(a: &[u8], b: &[u8]) -> usize {
 }
 
 fn choose<T: Copy>(value: &str, choices: &[(&str, T)]) -> Option<T> {
-    choices
-        .iter()
-        .find(|(name, _)| *name == value)
-        .map(|&(_, choice)| choice)
+    choices.iter().find(|(name, _)| *name == value).map(|&(_, choice)| choice)
 }
 
 /// A number between two bounds, both included.

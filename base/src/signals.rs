@@ -43,14 +43,7 @@ impl Signals {
 
 /// Sets the mask, if there is one, and writes what it was to `before`, if that is a place.
 fn change(mask: *const u64, before: *mut u64) {
-    let arguments = [
-        SIG_SETMASK as usize,
-        mask.addr(),
-        before.addr(),
-        size_of::<u64>(),
-        0,
-        0,
-    ];
+    let arguments = [SIG_SETMASK as usize, mask.addr(), before.addr(), size_of::<u64>(), 0, 0];
     // SAFETY: the callers pass live words of the size that is told, or NULL. With these it does not fail.
     unsafe { cohort_arch::system_call(__NR_rt_sigprocmask, arguments) };
 }

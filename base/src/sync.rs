@@ -64,10 +64,7 @@ impl Barriers {
     pub fn detect(crowded: bool) -> Self {
         use rustix::thread::{MembarrierCommand, membarrier};
         // Miri does not know the call.
-        if !cfg!(miri)
-            && !crowded
-            && membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok()
-        {
+        if !cfg!(miri) && !crowded && membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok() {
             Self::Asymmetric
         } else {
             Self::Symmetric
@@ -147,10 +144,8 @@ pub mod futex {
 
     /// Sleeps while `*word == expected`, at most `limit` (for ever if `None`).
     pub fn wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) -> Wait {
-        let limit = limit.map(|limit| Timespec {
-            tv_sec: limit.as_secs() as i64,
-            tv_nsec: i64::from(limit.subsec_nanos()),
-        });
+        let limit =
+            limit.map(|limit| Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) });
         match raw_wait(word, Flags::PRIVATE, expected, limit.as_ref()) {
             Err(rustix::io::Errno::TIMEDOUT) => Wait::TimedOut,
             _ => Wait::Again,

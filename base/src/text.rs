@@ -20,10 +20,7 @@ impl<const N: usize> FixedText<N> {
     /// The empty text.
     #[must_use]
     pub const fn new() -> Self {
-        Self {
-            bytes: [0; N],
-            len: 0,
-        }
+        Self { bytes: [0; N], len: 0 }
     }
 
     /// Formats into a fresh text: `FixedText::<80>::of(format_args!("..."))`.

@@ -130,27 +130,13 @@ impl Event {
     /// One that takes no time, of a task ([`thread`]) at a time in ticks.
     #[must_use]
     pub fn at(kind: Kind, peer: u32, thread: u64, time: u64) -> Self {
-        Self {
-            kind,
-            peer,
-            thread,
-            begin: time,
-            end: time,
-            flow: 0,
-            bytes: 0,
-            tag: 0,
-            name: 0,
-        }
+        Self { kind, peer, thread, begin: time, end: time, flow: 0, bytes: 0, tag: 0, name: 0 }
     }
 
     /// One of a task ([`thread`]) that has begun at `begin`, in ticks, and ends now.
     #[must_use]
     pub fn since(kind: Kind, peer: u32, thread: u64, begin: u64) -> Self {
-        Self {
-            thread,
-            begin,
-            ..Self::now(kind, peer)
-        }
+        Self { thread, begin, ..Self::now(kind, peer) }
     }
 
     /// As numbers, for another node.
@@ -220,10 +206,7 @@ impl Slot {
     /// An empty one.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            stamp: AtomicU64::new(0),
-            words: core::array::from_fn(|_| AtomicU64::new(0)),
-        }
+        Self { stamp: AtomicU64::new(0), words: core::array::from_fn(|_| AtomicU64::new(0)) }
     }
 
     /// The event in it and its number, if it is whole.
@@ -250,9 +233,7 @@ impl Slot {
             return;
         }
         // Acquire: the words of the writer before come first.
-        let taken =
-            self.stamp
-                .compare_exchange(seen, seen + 1, Ordering::Acquire, Ordering::Relaxed);
+        let taken = self.stamp.compare_exchange(seen, seen + 1, Ordering::Acquire, Ordering::Relaxed);
         if taken.is_err() {
             return;
         }
@@ -268,9 +249,7 @@ impl Slot {
     fn end(&self, number: u64, time: u64) -> bool {
         let whole = 2 * (number + 1);
         // Acquire: the words of the event come first.
-        let taken =
-            self.stamp
-                .compare_exchange(whole, whole - 1, Ordering::Acquire, Ordering::Relaxed);
+        let taken = self.stamp.compare_exchange(whole, whole - 1, Ordering::Acquire, Ordering::Relaxed);
         if taken.is_ok() {
             self.words[END].store(time, Ordering::Relaxed);
             self.stamp.store(whole, Ordering::Release);
@@ -315,11 +294,7 @@ impl Ring {
     #[must_use]
     pub fn new(slots: &'static [Slot]) -> Self {
         assert!(!slots.is_empty(), "a ring has a slot");
-        Self {
-            next: CacheLine(AtomicU64::new(0)),
-            slots: slots.as_ptr(),
-            count: slots.len(),
-        }
+        Self { next: CacheLine(AtomicU64::new(0)), slots: slots.as_ptr(), count: slots.len() }
     }
 
     fn slots(&self) -> &[Slot] {

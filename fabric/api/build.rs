@@ -10,18 +10,8 @@ fn main() {
     let mut hasher = DefaultHasher::new();
     let compiler = std::env::var_os("RUSTC").expect("cargo sets RUSTC");
     let version = Command::new(compiler).arg("-vV").output();
-    version
-        .expect("the compiler says its version")
-        .stdout
-        .hash(&mut hasher);
-    for setting in [
-        "CARGO_PKG_VERSION",
-        "TARGET",
-        "PROFILE",
-        "OPT_LEVEL",
-        "DEBUG",
-        "CARGO_ENCODED_RUSTFLAGS",
-    ] {
+    version.expect("the compiler says its version").stdout.hash(&mut hasher);
+    for setting in ["CARGO_PKG_VERSION", "TARGET", "PROFILE", "OPT_LEVEL", "DEBUG", "CARGO_ENCODED_RUSTFLAGS"] {
         std::env::var_os(setting).hash(&mut hasher);
     }
     sources(Path::new("src"), &mut hasher);
@@ -31,17 +21,13 @@ fn main() {
 /// Hashes all files below a folder, in the order of their names.
 fn sources(folder: &Path, hasher: &mut DefaultHasher) {
     let entries = std::fs::read_dir(folder).expect("the crate's own folder can be read");
-    let mut paths: Vec<_> = entries
-        .map(|entry| entry.expect("an entry").path())
-        .collect();
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
     paths.sort();
     for path in paths {
         if path.is_dir() {
             sources(&path, hasher);
         } else {
-            std::fs::read(&path)
-                .expect("a source can be read")
-                .hash(hasher);
+            std::fs::read(&path).expect("a source can be read").hash(hasher);
         }
     }
 }

@@ -79,9 +79,7 @@ pub fn run(arguments: Vec<OsString>) -> i32 {
 fn tell(options: &Options) {
     if !options.ignored.is_empty() {
         let ignored = options.ignored.join(", ");
-        voice::advise(format_args!(
-            "{ignored}: about the inside of another launcher, without effect here"
-        ));
+        voice::advise(format_args!("{ignored}: about the inside of another launcher, without effect here"));
     }
     let mut sections = options.sections.iter();
     let is_alone = matches!(&*options.sections, [only] if matches!(*only.ranks, [] | [1]));
@@ -124,11 +122,7 @@ fn run_node(options: &Options) -> Result<i32, Refusal> {
     }
     let finish = match prepared.and_then(|job| job::Job::start(job, signals, &mut membership)) {
         Ok(job) => job.wait(),
-        Err(refusal) => Finish {
-            status: refuse(&refusal),
-            is_cut: true,
-            cause: None,
-        },
+        Err(refusal) => Finish { status: refuse(&refusal), is_cut: true, cause: None },
     };
     membership.leave(finish);
     Ok(finish.status)
@@ -142,10 +136,7 @@ fn start_limit(options: &Options) -> Limit {
     let value = value.or_else(|| std::env::var_os(START_TIMEOUT));
     let limit = Limit::of_start(value.as_deref().and_then(OsStr::to_str));
     match options.timeout {
-        Some(time) if time < limit.time => Limit {
-            time,
-            setting: "--timeout",
-        },
+        Some(time) if time < limit.time => Limit { time, setting: "--timeout" },
         _ => limit,
     }
 }

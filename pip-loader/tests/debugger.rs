@@ -14,14 +14,7 @@ fn gdb(words: &[&str]) -> Output {
         .args(["-nx", "-batch"])
         .args(words)
         .args(["-x", SCRIPT])
-        .args([
-            "-ex",
-            "cohort-ranks",
-            "-ex",
-            "cohort-symbols",
-            "-ex",
-            "backtrace",
-        ])
+        .args(["-ex", "cohort-ranks", "-ex", "cohort-symbols", "-ex", "backtrace"])
         .output()
         .expect("gdb is installed (tools/cache.sh judges)")
 }
@@ -32,8 +25,7 @@ fn assert_shown(output: &Output, program: &str, function: &str) {
     let text = String::from_utf8_lossy(&output.stdout);
     let lines = |start: &str, parts: [&str; 2]| {
         let ours = text.lines().filter(|line| line.starts_with(start));
-        ours.filter(|line| parts.iter().all(|part| line.contains(part)))
-            .count()
+        ours.filter(|line| parts.iter().all(|part| line.contains(part))).count()
     };
     assert!(
         lines("", ["  pid ", program]) == 3

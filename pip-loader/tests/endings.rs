@@ -5,8 +5,7 @@ mod support;
 use std::ffi::OsStr;
 use std::time::{Duration, Instant};
 use support::{
-    Folder, Outcome, children, descendants, eventually, finish, is_running, pip_exec, run,
-    run_command, start,
+    Folder, Outcome, children, descendants, eventually, finish, is_running, pip_exec, run, run_command, start,
 };
 
 /// From the failure to the job's end: a second on an idle machine; a busy one gets more.
@@ -27,98 +26,44 @@ fn the_status_is_that_of_the_first_rank_that_failed() {
     let outcome = shell("3", "exit 7");
     assert_eq!(outcome.status, 7);
     assert!(outcome.error.contains("ended with status 7"), "{outcome:?}");
-    let words = [
-        "-n", "3", "sleep", "60", ":", "-n", "1", "sh", "-c", "exit 3",
-    ];
+    let words = ["-n", "3", "sleep", "60", ":", "-n", "1", "sh", "-c", "exit 3"];
     let outcome = run_command(&mut pip_exec(words), b"");
     assert_eq!(outcome.status, 3);
     assert!(outcome.elapsed < PROMPT, "{outcome:?}");
-    assert!(
-        outcome.error.starts_with("pip-exec: rank 3 (pid "),
-        "{outcome:?}"
-    );
+    assert!(outcome.error.starts_with("pip-exec: rank 3 (pid "), "{outcome:?}");
 }
 
 #[test]
 fn a_rank_that_ignores_sigterm_is_killed() {
     let script = "trap '' TERM; sleep 60";
-    let words = [
-        "-n",
-        "2",
-        "sh",
-        "-c",
-        script,
-        ":",
-        "-n",
-        "1",
-        "sh",
-        "-c",
-        "sleep 0.1; exit 3",
-    ];
+    let words = ["-n", "2", "sh", "-c", script, ":", "-n", "1", "sh", "-c", "sleep 0.1; exit 3"];
     let outcome = run_command(&mut pip_exec(words), b"");
     assert_eq!(outcome.status, 3);
-    assert!(
-        outcome.elapsed < PROMPT + Duration::from_millis(100),
-        "{outcome:?}"
-    );
+    assert!(outcome.elapsed < PROMPT + Duration::from_millis(100), "{outcome:?}");
 }
 
 #[test]
 fn a_fault_is_described() {
     let folder = Folder::new("fault");
-    let program = folder.compile(
-        "fault.c",
-        "fault",
-        &["-fno-stack-protector", "-fno-optimize-sibling-calls"],
-    );
+    let program = folder.compile("fault.c", "fault", &["-fno-stack-protector", "-fno-optimize-sibling-calls"]);
     let cases = [
-        (
-            "null",
-            139,
-            "signal 11 (SIGSEGV), address 0x0, in memory of: unmapped (null pointer)",
-        ),
-        (
-            "wild",
-            139,
-            "signal 11 (SIGSEGV), at an address that no pointer can have",
-        ),
-        (
-            "stack",
-            139,
-            "in memory of: rank 1's stack guard (stack overflow; COHORT_STACKSIZE sets the size)",
-        ),
-        (
-            "frame",
-            139,
-            "in memory of: rank 1's stack guard (stack overflow; COHORT_STACKSIZE sets the size)",
-        ),
+        ("null", 139, "signal 11 (SIGSEGV), address 0x0, in memory of: unmapped (null pointer)"),
+        ("wild", 139, "signal 11 (SIGSEGV), at an address that no pointer can have"),
+        ("stack", 139, "in memory of: rank 1's stack guard (stack overflow; COHORT_STACKSIZE sets the size)"),
+        ("frame", 139, "in memory of: rank 1's stack guard (stack overflow; COHORT_STACKSIZE sets the size)"),
         ("program", 139, "in memory of: rank 1's program"),
         ("library", 139, "in memory of: rank 1's library libc.so"),
         ("heap", 139, "in memory of: rank 1's heap"),
         ("abort", 134, "signal 6 (SIGABRT), by a call of abort"),
         ("kill", 137, "signal 9 (SIGKILL)"),
         ("divide", 136, "in memory of: rank 1's program"),
-        (
-            "null thread",
-            139,
-            "signal 11 (SIGSEGV), address 0x0, in memory of: unmapped (null pointer)",
-        ),
+        ("null thread", 139, "signal 11 (SIGSEGV), address 0x0, in memory of: unmapped (null pointer)"),
     ];
     for (how, status, said) in cases {
         let outcome = run(&format!("-n 3 {} {how}", program.display()));
         assert_eq!(outcome.status, status, "{how}: {outcome:?}");
-        assert!(
-            outcome.error.starts_with("pip-exec: rank 1 (pid "),
-            "{how}: {outcome:?}"
-        );
-        assert!(
-            outcome
-                .error
-                .lines()
-                .next()
-                .is_some_and(|line| line.contains(said)),
-            "{how}: {outcome:?}"
-        );
+        assert!(outcome.error.starts_with("pip-exec: rank 1 (pid "), "{how}: {outcome:?}");
+        assert!(outcome.error.lines().next().is_some_and(|line| line.contains(said)), "{how}: {outcome:?}");
         assert!(outcome.elapsed < PROMPT, "{how}: {outcome:?}");
     }
 }
@@ -126,63 +71,24 @@ fn a_fault_is_described() {
 #[test]
 fn a_fault_says_where_the_rank_has_been() {
     let folder = Folder::new("trace");
-    let plain = [
-        "-fno-stack-protector",
-        "-fno-optimize-sibling-calls",
-        "-fno-inline",
-    ];
+    let plain = ["-fno-stack-protector", "-fno-optimize-sibling-calls", "-fno-inline"];
     let lines = [&plain[..], &["-g"]].concat();
-    let (named, stripped) = (
-        folder.compile("fault.c", "named", &lines),
-        folder.compile("fault.c", "plain", &plain),
-    );
+    let (named, stripped) = (folder.compile("fault.c", "named", &lines), folder.compile("fault.c", "plain", &plain));
     let cases: [(_, _, &[&str]); 7] = [
-        (
-            &named,
-            "null",
-            &[
-                "in write_to at fault.c:",
-                "by fault at fault.c:",
-                "by main at fault.c:",
-            ],
-        ),
-        (
-            &named,
-            "null thread",
-            &["in write_to at fault.c:", "by in_thread at fault.c:"],
-        ),
+        (&named, "null", &["in write_to at fault.c:", "by fault at fault.c:", "by main at fault.c:"]),
+        (&named, "null thread", &["in write_to at fault.c:", "by in_thread at fault.c:"]),
         (&named, "stack", &["in overflow at fault.c:", "..."]),
-        (
-            &named,
-            "frame",
-            &["in large at fault.c:", "by fault at fault.c:"],
-        ),
-        (
-            &named,
-            "abort",
-            &[" of libc.so", "by fault at fault.c:", "by main at"],
-        ),
+        (&named, "frame", &["in large at fault.c:", "by fault at fault.c:"]),
+        (&named, "abort", &[" of libc.so", "by fault at fault.c:", "by main at"]),
         (&named, "divide", &["in fault at fault.c:"]),
-        (
-            &stripped,
-            "null",
-            &["in write_to of plain", "by main of plain"],
-        ),
+        (&stripped, "null", &["in write_to of plain", "by main of plain"]),
     ];
     for (program, how, expected) in cases {
         let outcome = run(&format!("-n 2 {} {how}", program.display()));
         for text in expected {
-            assert!(
-                outcome.error.contains(text),
-                "{how} {text}: {}",
-                outcome.error
-            );
+            assert!(outcome.error.contains(text), "{how} {text}: {}", outcome.error);
         }
-        assert!(
-            outcome.error.lines().count() < 20,
-            "{how}: {}",
-            outcome.error
-        );
+        assert!(outcome.error.lines().count() < 20, "{how}: {}", outcome.error);
     }
 }
 
@@ -191,10 +97,7 @@ fn a_job_that_runs_too_long_is_ended() {
     let outcome = run("-n 4 --timeout 0.3 sleep 60");
     assert_eq!(outcome.status, 124);
     assert!(outcome.error.contains("after 0.3 seconds"), "{outcome:?}");
-    assert!(
-        outcome.elapsed < PROMPT + Duration::from_millis(300),
-        "{outcome:?}"
-    );
+    assert!(outcome.elapsed < PROMPT + Duration::from_millis(300), "{outcome:?}");
 }
 
 #[test]
@@ -245,15 +148,8 @@ fn user_signals_to_pip_exec_reach_the_ranks() {
 #[test]
 fn programs_may_save_what_they_have_when_their_time_is_over() {
     let script = "trap 'sleep 0.6; echo saved; exit 0' TERM; while true; do sleep 0.01; done";
-    let outcome = run_command(
-        &mut pip_exec(["-n", "2", "--timeout", "0.3", "sh", "-c", script]),
-        b"",
-    );
-    assert_eq!(
-        (outcome.status, &*outcome.output),
-        (124, "saved\nsaved\n"),
-        "{outcome:?}"
-    );
+    let outcome = run_command(&mut pip_exec(["-n", "2", "--timeout", "0.3", "sh", "-c", script]), b"");
+    assert_eq!((outcome.status, &*outcome.output), (124, "saved\nsaved\n"), "{outcome:?}");
 }
 
 /// Ranks that write for longer than they may have after a failure, when pip-exec gets SIGTERM; what they said.
@@ -281,19 +177,13 @@ fn programs_may_save_what_they_have_after_sigterm() {
 
 #[test]
 fn the_time_for_that_is_what_the_user_says() {
-    for (words, variable) in [
-        (&["--grace", "0"][..], None),
-        (&[], Some(("COHORT_GRACE", "0.1"))),
-    ] {
+    for (words, variable) in [(&["--grace", "0"][..], None), (&[], Some(("COHORT_GRACE", "0.1")))] {
         let outcome = after_sigterm(words, variable);
         let said = (outcome.status, &*outcome.output);
         assert_eq!(said, (143, ""), "{outcome:?}");
     }
     let refused = run_command(&mut pip_exec(["--grace", "x", "true"]), b"");
-    assert!(
-        refused.status == 2 && refused.error.contains("0 to 86400"),
-        "{refused:?}"
-    );
+    assert!(refused.status == 2 && refused.error.contains("0 to 86400"), "{refused:?}");
 }
 
 #[test]
@@ -306,12 +196,7 @@ fn a_killed_rank_ends_the_job() {
     send(ranks[2], libc::SIGKILL);
     let outcome = finish(child, begin);
     assert_eq!(outcome.status, 137);
-    assert!(
-        outcome
-            .error
-            .contains(&format!("(pid {}) killed by signal 9", ranks[2])),
-        "{outcome:?}"
-    );
+    assert!(outcome.error.contains(&format!("(pid {}) killed by signal 9", ranks[2])), "{outcome:?}");
     assert!(outcome.elapsed < PROMPT, "{outcome:?}");
     assert!(!ranks.into_iter().any(is_running));
 }
@@ -324,9 +209,7 @@ fn ranks_die_with_pip_exec() {
     let ranks = children(root);
     send(root as i32, libc::SIGKILL);
     assert_eq!(finish(child, Instant::now()).status, -libc::SIGKILL);
-    eventually("all ranks are gone", || {
-        !ranks.iter().copied().any(is_running)
-    });
+    eventually("all ranks are gone", || !ranks.iter().copied().any(is_running));
 }
 
 #[test]
@@ -341,10 +224,7 @@ fn programs_that_ranks_started_die_with_pip_exec() {
     let root = child.id();
     eventually("all ranks run", || children(root).len() == 2);
     let own = children(root);
-    let mut stranger = std::process::Command::new("sleep")
-        .arg("60")
-        .spawn()
-        .expect("sleep is installed");
+    let mut stranger = std::process::Command::new("sleep").arg("60").spawn().expect("sleep is installed");
     let mut started = Vec::new();
     eventually("they have started programs", || {
         started = own.iter().copied().flat_map(descendants).collect();
@@ -352,9 +232,7 @@ fn programs_that_ranks_started_die_with_pip_exec() {
     });
     send(root as i32, libc::SIGKILL);
     assert_eq!(finish(child, Instant::now()).status, -libc::SIGKILL);
-    eventually("all of them are gone", || {
-        !own.iter().chain(&started).copied().any(is_running)
-    });
+    eventually("all of them are gone", || !own.iter().chain(&started).copied().any(is_running));
     assert!(is_running(stranger.id() as i32), "it was none of the job's");
     stranger.kill().expect("own child");
     stranger.wait().expect("own child");
@@ -364,11 +242,7 @@ fn programs_that_ranks_started_die_with_pip_exec() {
 fn a_process_that_a_rank_forked_dies_with_pip_exec() {
     let folder = Folder::new("forked");
     let program = folder.compile("forks.c", "forks", &[]);
-    let child = start(&mut pip_exec([
-        OsStr::new("-n"),
-        OsStr::new("2"),
-        program.as_os_str(),
-    ]));
+    let child = start(&mut pip_exec([OsStr::new("-n"), OsStr::new("2"), program.as_os_str()]));
     let root = child.id();
     let mut forked = Vec::new();
     eventually("both ranks have forked", || {
@@ -397,10 +271,6 @@ fn processes_of_ranks_end_with_a_failed_job() {
     let script = format!("sleep 60 & echo $! > {}; exit 5", note.display());
     let outcome = run_command(&mut pip_exec(["-n", "1", "sh", "-c", &script]), b"");
     assert_eq!(outcome.status, 5);
-    let pid = std::fs::read_to_string(note)
-        .unwrap()
-        .trim()
-        .parse()
-        .unwrap();
+    let pid = std::fs::read_to_string(note).unwrap().trim().parse().unwrap();
     assert!(!is_running(pid));
 }

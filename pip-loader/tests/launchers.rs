@@ -82,10 +82,7 @@ fn standard_input_goes_where_it_is_sent() {
     };
     assert_eq!(read(&[]).lines(), ["[0] word"]);
     assert_eq!(read(&["-s", "2"]).lines(), ["[2] word"]);
-    assert_eq!(
-        sorted(&read(&["--stdin", "all"])),
-        ["[0] word", "[1] word", "[2] word"]
-    );
+    assert_eq!(sorted(&read(&["--stdin", "all"])), ["[0] word", "[1] word", "[2] word"]);
     assert!(read(&["--stdin=none"]).lines().is_empty());
 }
 
@@ -106,17 +103,7 @@ fn output_goes_to_files() {
     let text = |name: &str| std::fs::read_to_string(path(name)).unwrap_or_default();
     let script = "echo out $PMI_RANK; echo err $PMI_RANK >&2";
     let (out, err) = (path("o.%r"), path("e"));
-    let outcome = shell(
-        &[
-            "-n",
-            "2",
-            "-outfile-pattern",
-            &out,
-            "-errfile-pattern",
-            &err,
-        ],
-        script,
-    );
+    let outcome = shell(&["-n", "2", "-outfile-pattern", &out, "-errfile-pattern", &err], script);
     assert!(outcome.lines().is_empty());
     assert_eq!([text("o.0"), text("o.1")], ["out 0\n", "out 1\n"]);
     assert_eq!(text("e").lines().count(), 2);
@@ -125,10 +112,7 @@ fn output_goes_to_files() {
     assert_eq!(text("all/1/rank.1/stdout"), "out 1\n");
     assert_eq!(text("all/1/rank.0/stderr"), "err 0\n");
     let quiet = format!("{}:nocopy", path("some"));
-    let outcome = shell(
-        &["-n", "2", "--output-filename", &quiet, "--tag-output"],
-        script,
-    );
+    let outcome = shell(&["-n", "2", "--output-filename", &quiet, "--tag-output"], script);
     assert!(outcome.lines().is_empty());
     assert_eq!(text("some/1/rank.1/stdout"), "[1,1]<stdout>:out 1\n");
 }
@@ -150,15 +134,9 @@ fn a_file_may_hold_the_command_line() {
 
 #[test]
 fn what_is_started_is_told_on_request() {
-    let outcome =
-        run("--report-bindings -print-rank-map -v --display-map --bind-to core -n 2 true");
+    let outcome = run("--report-bindings -print-rank-map -v --display-map --bind-to core -n 2 true");
     let error = &outcome.error;
-    let told = [
-        "rank 1 is bound to the CPUs",
-        ":0-1)",
-        "2 of 2 ranks",
-        "bound by core",
-    ];
+    let told = ["rank 1 is bound to the CPUs", ":0-1)", "2 of 2 ranks", "bound by core"];
     for text in told {
         assert!(error.contains(text), "{text}: {error}");
     }
@@ -200,10 +178,7 @@ fn jobs_show_parts_of_that_when_they_start() {
     let outcome = run_command(&mut command, b"");
     assert_eq!(outcome.status, 0);
     let error = &outcome.error;
-    assert!(
-        error.contains("between nodes") && error.contains("option"),
-        "{error}"
-    );
+    assert!(error.contains("between nodes") && error.contains("option"), "{error}");
     let outcome = run("-n 1 -env COHORT_DEBUG x true");
     assert_eq!(outcome.status, 2);
     assert!(outcome.error.contains("pin, settings, net"), "{outcome:?}");

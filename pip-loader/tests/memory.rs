@@ -9,10 +9,7 @@ fn sizes(error: &str, rank: u32) -> [u64; 2] {
     let begin = format!("pip-exec: rank {rank}: ");
     let line = error.lines().find_map(|line| line.strip_prefix(&begin));
     let line = line.unwrap_or_else(|| panic!("no line of rank {rank}: {error}"));
-    let numbers: Vec<u64> = line
-        .split_whitespace()
-        .filter_map(|word| word.parse().ok())
-        .collect();
+    let numbers: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     numbers.try_into().expect("two numbers")
 }
 
@@ -22,9 +19,7 @@ fn statistics_tell_the_memory_of_each_rank() {
     folder.compile("stack_use.c", "stack_use", &[]);
     let words = "-n 1 ./stack_use 4096 : -n 1 ./stack_use";
     let mut command = pip_exec(words.split_whitespace());
-    command
-        .current_dir(folder.path())
-        .env("COHORT_STATS", "counters");
+    command.current_dir(folder.path()).env("COHORT_STATS", "counters");
     let outcome = run_command(&mut command, b"");
     assert_eq!(outcome.status, 0, "{outcome:?}");
     let (first, second) = (sizes(&outcome.error, 0), sizes(&outcome.error, 1));

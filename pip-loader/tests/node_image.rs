@@ -25,10 +25,7 @@ fn run_in(folder: &Folder, line: &str) -> Outcome {
 fn the_node_image_is_told_of_the_node_and_reports_at_the_end() {
     let folder = installation("node");
     let program = mpi_program(&folder, "lifecycle.c");
-    let line = format!(
-        "-n 3 -genv COHORT_STATS counters {} finalize",
-        program.display()
-    );
+    let line = format!("-n 3 -genv COHORT_STATS counters {} finalize", program.display());
     let outcome = run_in(&folder, &line);
     assert_eq!(outcome.status, 0, "{outcome:?}");
     let report = "report: node=1 ranks=3 world=3 cpus=1 places=1 stats=1 alone=1";
@@ -51,10 +48,7 @@ fn a_rank_that_leaves_without_finalize_ends_the_job() {
     let outcome = run_in(&folder, &format!("-n 3 {} leave", program.display()));
     assert_eq!(outcome.status, 1, "{outcome:?}");
     assert!(outcome.error.contains("rank 1 (pid "), "{outcome:?}");
-    assert!(
-        outcome.error.contains("ended without calling MPI_Finalize"),
-        "{outcome:?}"
-    );
+    assert!(outcome.error.contains("ended without calling MPI_Finalize"), "{outcome:?}");
 }
 
 #[test]
@@ -63,34 +57,21 @@ fn an_incomplete_installation_is_named() {
     folder.pip_exec();
     let outcome = run_in(&folder, "-n 2 true");
     assert_eq!(outcome.status, 2);
-    assert!(
-        outcome.error.contains("libcohort_node.so is missing"),
-        "{outcome:?}"
-    );
+    assert!(outcome.error.contains("libcohort_node.so is missing"), "{outcome:?}");
     folder.file("libcohort_node.so", b"not a library");
     let outcome = run_in(&folder, "-n 2 true");
     assert_eq!(outcome.status, 2);
-    assert!(
-        outcome.error.contains("libcohort_audit.so is missing"),
-        "{outcome:?}"
-    );
+    assert!(outcome.error.contains("libcohort_audit.so is missing"), "{outcome:?}");
     let program = mpi_program(&folder, "lifecycle.c");
     let outcome = run_in(&folder, &format!("-n 2 {}", program.display()));
     assert_eq!(outcome.status, 2);
-    assert!(
-        outcome.error.contains("cannot load the node image"),
-        "{outcome:?}"
-    );
+    assert!(outcome.error.contains("cannot load the node image"), "{outcome:?}");
 }
 
 /// Builds a library that is called like an MPI.
 fn mpi_library(folder: &Folder, output: &str) {
     let soname = Path::new(output).file_name().unwrap().to_str().unwrap();
-    folder.compile(
-        "beside.c",
-        output,
-        &["-shared", "-fPIC", &format!("-Wl,-soname,{soname}")],
-    );
+    folder.compile("beside.c", output, &["-shared", "-fPIC", &format!("-Wl,-soname,{soname}")]);
 }
 
 /// A program that is linked to a library that is called like our MPI.
@@ -114,20 +95,10 @@ fn programs_find_our_mpi_whatever_their_rpath_says() {
         assert_eq!(outcome.status, 0, "{outcome:?}");
         let ours = folder.path().join("libmpi.so.12");
         let expected = [ours.to_str().unwrap(); 2];
-        assert_eq!(
-            outcome.output.lines().collect::<Vec<_>>(),
-            expected,
-            "{tags}"
-        );
+        assert_eq!(outcome.output.lines().collect::<Vec<_>>(), expected, "{tags}");
     }
     std::fs::remove_file(folder.path().join("libmpi.so.12")).unwrap();
-    let outcome = run_in(
-        &folder,
-        &format!("-n 2 {}", folder.path().join("maps").display()),
-    );
+    let outcome = run_in(&folder, &format!("-n 2 {}", folder.path().join("maps").display()));
     assert_eq!(outcome.status, 2);
-    assert!(
-        outcome.error.contains("libmpi.so.12, which is missing"),
-        "{outcome:?}"
-    );
+    assert!(outcome.error.contains("libmpi.so.12, which is missing"), "{outcome:?}");
 }

@@ -67,10 +67,7 @@ fn ranks_wait_for_a_slow_reader_and_nothing_is_lost() {
     let mut output = child.stdout.take().expect("piped");
     let mut error = child.stderr.take().expect("piped");
     std::thread::sleep(Duration::from_millis(700));
-    assert!(
-        child.try_wait().expect("own child").is_none(),
-        "pipes are not that long"
-    );
+    assert!(child.try_wait().expect("own child").is_none(), "pipes are not that long");
     let begin = Instant::now();
     let read = std::thread::spawn(move || {
         let mut text = String::new();
@@ -116,18 +113,9 @@ fn a_reader_that_has_read_enough_ends_the_job_quietly() {
             let mut output = child.stdout.take().expect("piped");
             output.read_exact(&mut first).expect("output");
             drop(output);
-            child.stdout = Some(
-                start(&mut std::process::Command::new("true"))
-                    .stdout
-                    .take()
-                    .expect("piped"),
-            );
+            child.stdout = Some(start(&mut std::process::Command::new("true")).stdout.take().expect("piped"));
             let outcome = finish(child, Instant::now());
-            assert_eq!(
-                (outcome.status, &*outcome.error),
-                (141, ""),
-                "{ranks} {script}"
-            );
+            assert_eq!((outcome.status, &*outcome.error), (141, ""), "{ranks} {script}");
         }
     }
 }
@@ -155,8 +143,7 @@ fn output_that_is_lost_on_a_full_disk_fails_the_job() {
         let outcome = run_command(&mut shell, b"");
         assert_eq!((outcome.status, &*outcome.output), (1, ""), "{outcome:?}");
         if redirection.starts_with('>') {
-            let words =
-                "pip-exec: some of what the ranks wrote is lost: stdout: No space left on device";
+            let words = "pip-exec: some of what the ranks wrote is lost: stdout: No space left on device";
             assert!(outcome.error.starts_with(words), "{outcome:?}");
             assert_eq!(outcome.error.lines().count(), 1, "{outcome:?}");
         }

@@ -10,10 +10,7 @@ use support::{Folder, pip_exec, run, run_command};
 fn refusal(line: &str) -> String {
     let outcome = run(line);
     assert_eq!(outcome.status, 2, "{line}: {outcome:?}");
-    assert!(
-        outcome.error.starts_with("pip-exec: "),
-        "{line}: {outcome:?}"
-    );
+    assert!(outcome.error.starts_with("pip-exec: "), "{line}: {outcome:?}");
     assert_eq!(outcome.output, "", "{line}");
     outcome.error
 }
@@ -30,11 +27,7 @@ fn files_that_cannot_be_ranks() {
     };
     folder.compile("identity.c", "static", &["-static"]);
     folder.compile("identity.c", "static-pie", &["-static-pie"]);
-    folder.compile(
-        "identity.c",
-        "no-linker",
-        &["-Wl,--dynamic-linker=/nonexistent/ld.so"],
-    );
+    folder.compile("identity.c", "no-linker", &["-Wl,--dynamic-linker=/nonexistent/ld.so"]);
     folder.file("bits32", &edited(4, 1));
     folder.file("foreign", &edited(18, 183));
     folder.file("truncated", &original[..300]);
@@ -42,29 +35,20 @@ fn files_that_cannot_be_ranks() {
     folder.file("text", b"echo hello\n");
     folder.file("no-interpreter", b"#!/nonexistent/sh\n");
     folder.file("windows", b"#!/bin/sh\r\necho hello\r\n");
-    folder.file(
-        "endless",
-        format!("#!{}/endless\n", folder.path().display()).as_bytes(),
-    );
+    folder.file("endless", format!("#!{}/endless\n", folder.path().display()).as_bytes());
     let closed = folder.file("closed", &original);
     std::fs::set_permissions(closed, std::fs::Permissions::from_mode(0o644)).unwrap();
     std::fs::create_dir(folder.path().join("folder")).unwrap();
     let cases = [
         ("static-pie", "statically linked"),
-        (
-            "no-linker",
-            "its dynamic linker /nonexistent/ld.so cannot be used: it does not exist",
-        ),
+        ("no-linker", "its dynamic linker /nonexistent/ld.so cannot be used: it does not exist"),
         ("bits32", "32-bit"),
         ("windows", "ends in a carriage return"),
         ("foreign", "made for AARCH64, not x86-64"),
         ("truncated", "it is truncated"),
         ("empty", "neither an ELF file nor a script"),
         ("text", "neither an ELF file nor a script"),
-        (
-            "no-interpreter",
-            "its interpreter does not work: cannot run /nonexistent/sh: no such file",
-        ),
+        ("no-interpreter", "its interpreter does not work: cannot run /nonexistent/sh: no such file"),
         ("endless", "too many interpreters"),
         ("closed", "chmod +x"),
         ("folder", "it is a directory"),
@@ -72,16 +56,10 @@ fn files_that_cannot_be_ranks() {
     ];
     for (name, said) in cases {
         let message = refusal(&format!("-n 2 {}/{name}", folder.path().display()));
-        assert!(
-            message.contains(said) && message.contains(name),
-            "{name}: {message}"
-        );
+        assert!(message.contains(said) && message.contains(name), "{name}: {message}");
     }
     let message = refusal(&format!("-n 2 {}/static", folder.path().display()));
-    assert!(
-        message.contains("position-independent") || message.contains("statically"),
-        "{message}"
-    );
+    assert!(message.contains("position-independent") || message.contains("statically"), "{message}");
     let mut command = pip_exec(["pie"]);
     let outcome = run_command(command.current_dir(folder.path()), b"");
     assert!(outcome.error.contains("did you mean ./pie?"), "{outcome:?}");
@@ -91,10 +69,7 @@ fn files_that_cannot_be_ranks() {
 fn nothing_starts_when_one_of_several_programs_is_refused() {
     let folder = Folder::new("nothing");
     let mark = folder.path().join("mark");
-    let outcome = run(&format!(
-        "-n 1 touch {} : -n 1 /nonexistent/x",
-        mark.display()
-    ));
+    let outcome = run(&format!("-n 1 touch {} : -n 1 /nonexistent/x", mark.display()));
     assert_eq!(outcome.status, 2);
     assert!(!mark.exists());
 }
@@ -111,18 +86,12 @@ fn command_lines() {
 #[test]
 fn settings() {
     let message = refusal("-n 1 -genv COHORT_PROGRES steal true");
-    assert!(
-        message.contains("did you mean COHORT_PROGRESS?"),
-        "{message}"
-    );
+    assert!(message.contains("did you mean COHORT_PROGRESS?"), "{message}");
     let message = refusal("-n 1 -env COHORT_WAIT=often true");
     assert!(message.contains("auto, spin, park"), "{message}");
     let outcome = run_command(pip_exec(["true"]).env("COHORT_STACKSIZE", "tiny"), b"");
     assert_eq!(outcome.status, 2);
-    assert!(
-        outcome.error.contains("COHORT_STACKSIZE=\"tiny\""),
-        "{outcome:?}"
-    );
+    assert!(outcome.error.contains("COHORT_STACKSIZE=\"tiny\""), "{outcome:?}");
 }
 
 #[test]
@@ -141,16 +110,9 @@ fn more_ranks_than_the_system_allows() {
     let folder = Folder::new("nproc");
     let copy = folder.pip_exec();
     let mut command = std::process::Command::new(copy);
-    command
-        .args(["--no-mpi", "-n", "200", "/bin/true"])
-        .current_dir("/")
-        .uid(65534)
-        .gid(65534);
+    command.args(["--no-mpi", "-n", "200", "/bin/true"]).current_dir("/").uid(65534).gid(65534);
     let limited = || {
-        let limit = libc::rlimit {
-            rlim_cur: 100,
-            rlim_max: 100,
-        };
+        let limit = libc::rlimit { rlim_cur: 100, rlim_max: 100 };
         // SAFETY: a valid record; the call is async-signal-safe.
         match unsafe { libc::setrlimit(libc::RLIMIT_NPROC, &raw const limit) } {
             0 => Ok(()),
@@ -192,12 +154,7 @@ fn a_limit_of_one_process_that_all_ranks_share_is_named() {
 #[test]
 fn help_and_version() {
     let outcome = run("--help");
-    assert!(
-        outcome
-            .lines()
-            .iter()
-            .any(|line| line.starts_with("usage: pip-exec"))
-    );
+    assert!(outcome.lines().iter().any(|line| line.starts_with("usage: pip-exec")));
     assert!(run("--version").lines()[0].starts_with("pip-exec (Cohort) "));
 }
 

@@ -113,10 +113,7 @@ fn a_signal_ends_a_job_that_waits_for_its_manager() {
         // SAFETY: signals the test's own child.
         unsafe { libc::kill(child.id() as i32, signal) };
         let outcome = finish(child, begin);
-        let said = [
-            &format!("ended by {name}"),
-            "the process manager's first answer",
-        ];
+        let said = [&format!("ended by {name}"), "the process manager's first answer"];
         expect(&outcome, 128 + signal, &said);
     }
 }
@@ -150,11 +147,7 @@ fn a_signal_ends_the_whole_job_while_nodes_come_together() {
     hears(&requests, "cmd=barrier_in");
     // SAFETY: signals the test's own child.
     unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
-    expect(
-        &finish(child, begin),
-        143,
-        &["ended by SIGTERM", "node 0 of 2"],
-    );
+    expect(&finish(child, begin), 143, &["ended by SIGTERM", "node 0 of 2"]);
     hears(&requests, "cmd=abort exitcode=143");
 }
 
@@ -168,10 +161,7 @@ fn a_job_ends_with_its_manager() {
     let (ranks, begin) = (children(root), Instant::now());
     connection.shutdown(Shutdown::Both).expect("connected");
     let outcome = finish(child, begin);
-    let said = [
-        "the process manager of node 0 of 1 (",
-        "is gone (PMI-1); the job ends",
-    ];
+    let said = ["the process manager of node 0 of 1 (", "is gone (PMI-1); the job ends"];
     expect(&outcome, 1, &said);
     assert_eq!(outcome.error.lines().count(), 1, "{outcome:?}");
     assert!(outcome.elapsed.as_secs() < 5, "{outcome:?}");

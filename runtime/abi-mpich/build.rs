@@ -6,8 +6,5 @@ use cohort_codegen::emit::exports;
 fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libmpi.so.12");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete,-z,defs");
-    cohort_codegen::write(
-        "exports.rs",
-        &exports::exports(&cohort_codegen::api(), "Mpich"),
-    );
+    cohort_codegen::write("exports.rs", &exports::exports(&cohort_codegen::api(), "Mpich"));
 }

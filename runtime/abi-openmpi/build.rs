@@ -6,12 +6,6 @@ use cohort_codegen::emit::{exports, objects};
 fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libmpi.so.40");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete,-z,defs");
-    cohort_codegen::write(
-        "exports.rs",
-        &exports::exports(&cohort_codegen::api(), "OpenMpi"),
-    );
-    cohort_codegen::write(
-        "objects.rs",
-        &objects::objects(&cohort_codegen::constants()),
-    );
+    cohort_codegen::write("exports.rs", &exports::exports(&cohort_codegen::api(), "OpenMpi"));
+    cohort_codegen::write("objects.rs", &objects::objects(&cohort_codegen::constants()));
 }

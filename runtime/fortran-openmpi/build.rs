@@ -10,9 +10,6 @@ fn main() {
     let (api, constants) = (cohort_codegen::api(), cohort_codegen::constants());
     cohort_codegen::write("c.rs", &fortran::c_procedures(&api));
     cohort_codegen::write("procedures.rs", &understood(fortran::procedures(&api)));
-    cohort_codegen::write(
-        "names.rs",
-        &understood(openmpi_fortran::names(&api, &constants)),
-    );
+    cohort_codegen::write("names.rs", &understood(openmpi_fortran::names(&api, &constants)));
     over::link("libmpi_mpifh.so.40", "libmpi.so.40");
 }

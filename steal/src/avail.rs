@@ -35,18 +35,14 @@ impl Availability {
     #[cfg(not(loom))]
     #[must_use]
     pub const fn new() -> Self {
-        Self(CacheLine(
-            [const { AtomicU32::new(0) }; TaskKind::COUNT + 1],
-        ))
+        Self(CacheLine([const { AtomicU32::new(0) }; TaskKind::COUNT + 1]))
     }
 
     /// Nothing is expected.
     #[cfg(loom)]
     #[must_use]
     pub fn new() -> Self {
-        Self(CacheLine(
-            [(); TaskKind::COUNT + 1].map(|()| AtomicU32::new(0)),
-        ))
+        Self(CacheLine([(); TaskKind::COUNT + 1].map(|()| AtomicU32::new(0))))
     }
 
     /// One more reason to expect messages of this kind.
@@ -86,8 +82,7 @@ impl Availability {
     #[inline]
     #[must_use]
     pub fn is_raised(&self, kind: TaskKind) -> bool {
-        self.is_raised_beyond_receives(kind)
-            || kind == TaskKind::Shm && self.0[RECEIVES].load(Ordering::Relaxed) != 0
+        self.is_raised_beyond_receives(kind) || kind == TaskKind::Shm && self.0[RECEIVES].load(Ordering::Relaxed) != 0
     }
 
     /// Whether there is any reason but receives to expect messages of this kind.

@@ -54,10 +54,7 @@ impl<T: Copy, const CELLS: usize> SpscQueue<T, CELLS> {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            producer: CacheLine(Producer {
-                tail: AtomicU64::new(0),
-                seen_head: AtomicU64::new(0),
-            }),
+            producer: CacheLine(Producer { tail: AtomicU64::new(0), seen_head: AtomicU64::new(0) }),
             head: CacheLine(AtomicU64::new(0)),
             cells: core::array::from_fn(|_| ValueCell::new()),
         }

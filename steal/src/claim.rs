@@ -62,14 +62,8 @@ impl ClaimWord {
     /// A free claim; `barriers` is what [`Barriers::detect`] said.
     #[must_use]
     pub fn new(barriers: Barriers) -> Self {
-        let words = Words {
-            held: AtomicU32::new(FREE),
-            waiters: AtomicU32::new(0),
-        };
-        Self {
-            words: CacheLine(words),
-            barriers,
-        }
+        let words = Words { held: AtomicU32::new(FREE), waiters: AtomicU32::new(0) };
+        Self { words: CacheLine(words), barriers }
     }
 
     /// Takes the claim if it is free and no owner waits for it. Never blocks; for workers.
@@ -110,10 +104,7 @@ impl ClaimWord {
     #[inline]
     fn take(&self) -> bool {
         // Acquire pairs with the Release in `release`.
-        self.words
-            .held
-            .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
-            .is_ok()
+        self.words.held.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     #[cold]
@@ -158,8 +149,7 @@ impl ClaimWord {
     #[inline]
     #[must_use]
     pub fn is_held(&self) -> bool {
-        self.words.held.load(Ordering::Relaxed) != FREE
-            || self.words.waiters.load(Ordering::Relaxed) != 0
+        self.words.held.load(Ordering::Relaxed) != FREE || self.words.waiters.load(Ordering::Relaxed) != 0
     }
 
     /// [`ClaimWord::try_claim`] with a guard that releases.
@@ -189,10 +179,7 @@ impl<'a> ClaimGuard<'a> {
     /// The guard of a claim that was just taken.
     #[inline]
     fn of(word: &'a ClaimWord) -> Self {
-        Self {
-            word,
-            stays_here: PhantomData,
-        }
+        Self { word, stays_here: PhantomData }
     }
 
     /// Whether this is the claim of `word`.

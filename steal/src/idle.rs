@@ -45,10 +45,7 @@ impl<'a> IdleSet<'a> {
     }
 
     fn place(&self, rank: LocalRank) -> (&'a AtomicU64, u64) {
-        (
-            &self.0[(rank / WORD_BITS) as usize],
-            1 << (rank % WORD_BITS),
-        )
+        (&self.0[(rank / WORD_BITS) as usize], 1 << (rank % WORD_BITS))
     }
 
     /// Adds a rank that is about to sleep.

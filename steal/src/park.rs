@@ -132,10 +132,7 @@ impl ParkSlot {
         // Acquire pairs with the Release in `wake`.
         let mut word = self.0.load(Ordering::Acquire);
         while epoch(word) == ticket.epoch {
-            match self
-                .0
-                .compare_exchange_weak(word, word - 1, Ordering::Relaxed, Ordering::Acquire)
-            {
+            match self.0.compare_exchange_weak(word, word - 1, Ordering::Relaxed, Ordering::Acquire) {
                 Ok(_) => return Awake::Unasked,
                 Err(current) => word = current,
             }
@@ -164,10 +161,7 @@ impl ParkSlot {
         while count(word) != 0 {
             let woken = empty(epoch(word).wrapping_add(1));
             // Release pairs with the Acquire in `leave`.
-            match self
-                .0
-                .compare_exchange_weak(word, woken, Ordering::Release, Ordering::Relaxed)
-            {
+            match self.0.compare_exchange_weak(word, woken, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => {
                     // All: a thread of the next epoch must not use up the wake of an older one.
                     futex::wake_upper(&self.0);

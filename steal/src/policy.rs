@@ -83,23 +83,13 @@ fn steal_nothing(_: &Worker<'_>, _: &dyn Victims) -> Outcome {
 impl Policy {
     /// The policy whose waiting ranks help nobody; it has these capabilities.
     const fn of(capabilities: Capabilities) -> Self {
-        Self {
-            capabilities,
-            step: steal_nothing,
-            last_look: steal_nothing,
-        }
+        Self { capabilities, step: steal_nothing, last_look: steal_nothing }
     }
 
     /// This policy; while no rank of the node waits, which is when stealing can do nothing, the
     /// capabilities of another one act.
     const fn with_fallback(self, fallback: Self) -> Self {
-        Self {
-            capabilities: self
-                .capabilities
-                .and(fallback.capabilities)
-                .and(Capabilities::RESTS),
-            ..self
-        }
+        Self { capabilities: self.capabilities.and(fallback.capabilities).and(Capabilities::RESTS), ..self }
     }
 
     /// What the policy needs of the engine.

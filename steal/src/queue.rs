@@ -54,19 +54,13 @@ impl<T: Copy, const CELLS: usize> MpscQueue<T, CELLS> {
         Self {
             tail: CacheLine(AtomicU64::new(0)),
             head: CacheLine(AtomicU64::new(0)),
-            cells: core::array::from_fn(|_| Cell {
-                turn: AtomicU64::new(0),
-                value: ValueCell::new(),
-            }),
+            cells: core::array::from_fn(|_| Cell { turn: AtomicU64::new(0), value: ValueCell::new() }),
         }
     }
 
     fn cell(&self, position: u64) -> (&Cell<T>, u64) {
         let count = CELLS as u64;
-        (
-            &self.cells[(position % count) as usize],
-            2 * (position / count),
-        )
+        (&self.cells[(position % count) as usize], 2 * (position / count))
     }
 
     /// Appends a value; `false` when the queue is full. For any task; never waits for the consumer.
@@ -91,9 +85,7 @@ impl<T: Copy, const CELLS: usize> MpscQueue<T, CELLS> {
 
     /// P2.
     fn advance(&self, position: u64) -> bool {
-        self.tail
-            .compare_exchange_weak(position, position + 1, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
+        self.tail.compare_exchange_weak(position, position + 1, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     /// The oldest value, left in the queue.

@@ -96,10 +96,7 @@ impl<'a> Counters<'a> {
     /// without an element are not told apart.
     #[must_use]
     pub fn new(victims: &'a [AtomicU64]) -> Self {
-        Self {
-            victims,
-            ..Self::default()
-        }
+        Self { victims, ..Self::default() }
     }
 
     /// Counts one try.

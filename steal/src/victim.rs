@@ -38,11 +38,7 @@ pub fn distance(one: Option<&CpuLocation>, other: Option<&CpuLocation>) -> Local
         }
     }
     let numa = |place: Option<&CpuLocation>| place.map_or(UNBOUND_NUMA, |place| place.numa);
-    if numa(one) == numa(other) {
-        Locality::Numa
-    } else {
-        Locality::Machine
-    }
+    if numa(one) == numa(other) { Locality::Numa } else { Locality::Machine }
 }
 
 /// Builds the victim order of rank `me`. Not for the steal path: sorts all ranks.
@@ -68,12 +64,7 @@ pub fn build<'a>(
     let mine = place(me);
     let mut filled = 0;
     let mut ends = [0; RINGS];
-    let rings = [
-        Locality::Core,
-        Locality::L3,
-        Locality::Numa,
-        Locality::Machine,
-    ];
+    let rings = [Locality::Core, Locality::L3, Locality::Numa, Locality::Machine];
     for (ring, end) in rings.into_iter().zip(&mut ends) {
         if ring <= limit {
             for rank in (me + 1..ranks).chain(0..me) {
@@ -85,18 +76,12 @@ pub fn build<'a>(
         }
         *end = filled as u32;
     }
-    VictimOrder {
-        ranks: &storage[..filled],
-        ends,
-    }
+    VictimOrder { ranks: &storage[..filled], ends }
 }
 
 impl VictimOrder<'_> {
     /// Nobody.
-    pub const EMPTY: VictimOrder<'static> = VictimOrder {
-        ranks: &[],
-        ends: [0; RINGS],
-    };
+    pub const EMPTY: VictimOrder<'static> = VictimOrder { ranks: &[], ends: [0; RINGS] };
 
     /// All victims.
     #[must_use]

@@ -9,30 +9,18 @@ use crate::{Outcome, place, programs, trial};
 pub fn trials() -> Vec<Trial> {
     let mut trials = vec![
         trial("binaries/netpipe".into(), || netpipe("NPmpich2")),
-        trial("binaries/netpipe of Open MPI 4.1".into(), || {
-            netpipe("NPopenmpi")
-        }),
-        trial("binaries/mpi4py helloworld".into(), || {
-            bench(5, "helloworld", "Hello, World")
-        }),
-        trial("binaries/mpi4py ringtest".into(), || {
-            bench(4, "ringtest", "time for")
-        }),
-        trial("binaries/mpi4py pingpong".into(), || {
-            bench(2, "pingpong", "MPI PingPong Test")
-        }),
+        trial("binaries/netpipe of Open MPI 4.1".into(), || netpipe("NPopenmpi")),
+        trial("binaries/mpi4py helloworld".into(), || bench(5, "helloworld", "Hello, World")),
+        trial("binaries/mpi4py ringtest".into(), || bench(4, "ringtest", "time for")),
+        trial("binaries/mpi4py pingpong".into(), || bench(2, "pingpong", "MPI PingPong Test")),
         trial("binaries/python that is no PIE".into(), non_pie_python),
         trial("binaries/singleton python".into(), singleton_python),
     ];
     for ranks in [1, 2, 4, 8] {
-        trials.push(trial(format!("binaries/numpy halo/{ranks}"), move || {
-            numpy(ranks)
-        }));
+        trials.push(trial(format!("binaries/numpy halo/{ranks}"), move || numpy(ranks)));
     }
     for abi in [Abi::Mpich, Abi::Mpi5, Abi::Mpi5Wheel, Abi::OpenMpi] {
-        trials.push(trial(format!("binaries/singleton {abi}"), move || {
-            singleton(abi)
-        }));
+        trials.push(trial(format!("binaries/singleton {abi}"), move || singleton(abi)));
     }
     trials
 }
@@ -50,53 +38,28 @@ fn netpipe(name: &str) -> Outcome {
     let table = place::scratch()?.join(format!("{name}.out"));
     Program::new(place::built_file("pip-exec")?)
         .args(["-n", "2"])
-        .arg(place::cached(
-            &format!("netpipe/usr/bin/{name}"),
-            "netpipe",
-        )?)
+        .arg(place::cached(&format!("netpipe/usr/bin/{name}"), "netpipe")?)
         .args(["-u", "65536", "-n", "20", "-o"])
         .arg(&table)
         .seconds(60)
         .run()?
         .expect_code(0)?;
     let text = std::fs::read_to_string(&table).map_err(|error| error.to_string())?;
-    let last = text
-        .lines()
-        .filter_map(|line| line.split_whitespace().next())
-        .next_back();
-    let reached = last
-        .and_then(|bytes| bytes.parse::<u64>().ok())
-        .unwrap_or(0);
-    if reached < 60_000 {
-        Err(format!("the table ends at {reached} bytes:\n{text}"))
-    } else {
-        Ok(())
-    }
+    let last = text.lines().filter_map(|line| line.split_whitespace().next()).next_back();
+    let reached = last.and_then(|bytes| bytes.parse::<u64>().ok()).unwrap_or(0);
+    if reached < 60_000 { Err(format!("the table ends at {reached} bytes:\n{text}")) } else { Ok(()) }
 }
 
 fn bench(ranks: u32, name: &str, expected: &str) -> Outcome {
-    let ended = python(ranks)?
-        .args(["-m", "mpi4py.bench", name])
-        .seconds(180)
-        .run()?;
+    let ended = python(ranks)?.args(["-m", "mpi4py.bench", name]).seconds(180).run()?;
     let ended = ended.expect_code(0)?.expect_text(expected)?;
-    if name == "helloworld" {
-        every_rank_speaks(&ended, ranks)
-    } else {
-        Ok(())
-    }
+    if name == "helloworld" { every_rank_speaks(&ended, ranks) } else { Ok(()) }
 }
 
 fn every_rank_speaks(ended: &Ended, ranks: u32) -> Outcome {
     for rank in 0..ranks {
         let words = format!("I am process {rank} of {ranks}");
-        if ended
-            .stdout
-            .lines()
-            .filter(|line| line.contains(&words))
-            .count()
-            != 1
-        {
+        if ended.stdout.lines().filter(|line| line.contains(&words)).count() != 1 {
             return Err(ended.failure(&format!("expected one line with {words:?}")));
         }
     }
@@ -105,11 +68,7 @@ fn every_rank_speaks(ended: &Ended, ranks: u32) -> Outcome {
 
 fn numpy(ranks: u32) -> Outcome {
     let script = place::root().join("tests/programs/python/halo.py");
-    python(ranks)?
-        .arg(script)
-        .run()?
-        .expect_code(0)?
-        .expect_text("passed")?;
+    python(ranks)?.arg(script).run()?.expect_code(0)?.expect_text("passed")?;
     Ok(())
 }
 

@@ -1,9 +1,7 @@
 //! Runs a command with a time limit and looks for tasks that it left behind.
 
 use crate::{event, place, remains, trials};
-use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
-};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid};
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::Read;
@@ -30,18 +28,12 @@ pub struct Ended {
 impl Ended {
     /// Exit code; 128 + signal for a signalled command.
     pub fn code(&self) -> i32 {
-        self.status
-            .code()
-            .unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
+        self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
     }
 
     /// An error text with everything that helps to find the cause.
     pub fn failure(&self, reason: &str) -> String {
-        let mut text = format!(
-            "{reason}\n  command: {}\n  exit code: {}",
-            self.line,
-            self.code()
-        );
+        let mut text = format!("{reason}\n  command: {}\n  exit code: {}", self.line, self.code());
         for (name, stream) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
             let _ = write!(text, "\n  {name}:\n{}", tail(stream, 300));
         }
@@ -51,21 +43,13 @@ impl Ended {
     /// # Errors
     /// When the exit code is not `code`.
     pub fn expect_code(self, code: i32) -> Result<Self, String> {
-        if self.code() == code {
-            Ok(self)
-        } else {
-            Err(self.failure(&format!("expected exit code {code}")))
-        }
+        if self.code() == code { Ok(self) } else { Err(self.failure(&format!("expected exit code {code}"))) }
     }
 
     /// # Errors
     /// When neither stream contains `text`.
     pub fn expect_text(self, text: &str) -> Result<Self, String> {
-        if self.says(text) {
-            Ok(self)
-        } else {
-            Err(self.failure(&format!("expected the output to contain {text:?}")))
-        }
+        if self.says(text) { Ok(self) } else { Err(self.failure(&format!("expected the output to contain {text:?}"))) }
     }
 
     /// Whether the output contains `text`.
@@ -93,10 +77,7 @@ impl Program {
         if let Some(progress) = place::progress() {
             command.env("COHORT_PROGRESS", progress);
         }
-        Self {
-            command,
-            seconds: 60,
-        }
+        Self { command, seconds: 60 }
     }
 
     /// With nothing in the environment but this search path.
@@ -164,16 +145,10 @@ impl Program {
     /// As [`Program::run`].
     pub fn run_with(mut self, meddle: impl FnOnce(u32)) -> Result<Ended, String> {
         let line = format!("{:?}", self.command);
-        self.command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         self.command.process_group(0);
         let start = Instant::now();
-        let mut child = self
-            .command
-            .spawn()
-            .map_err(|error| format!("{line}: {error}"))?;
+        let mut child = self.command.spawn().map_err(|error| format!("{line}: {error}"))?;
         let group = Pid::from_child(&child);
         let (stdout, stderr) = (drain(child.stdout.take()), drain(child.stderr.take()));
         meddle(child.id());
@@ -191,24 +166,15 @@ impl Program {
             None => child.wait().map_err(|error| format!("{line}: {error}"))?,
         };
         let read = |stream: mpsc::Receiver<String>| {
-            stream
-                .recv_timeout(Duration::from_secs(5))
-                .unwrap_or_else(|_| "(held open)".into())
+            stream.recv_timeout(Duration::from_secs(5)).unwrap_or_else(|_| "(held open)".into())
         };
-        let ended = Ended {
-            line,
-            status,
-            stdout: read(stdout),
-            stderr: read(stderr),
-        };
+        let ended = Ended { line, status, stdout: read(stdout), stderr: read(stderr) };
         if elapsed >= Duration::from_secs(self.seconds) {
             let reason = trials::late(format!("no end within {} s", self.seconds));
             return Err(ended.failure(&reason) + &leftover.unwrap_or_default());
         }
         if let Some(tasks) = leftover {
-            return Err(ended.failure(&format!(
-                "the command ended, but tasks of it live on:{tasks}"
-            )));
+            return Err(ended.failure(&format!("the command ended, but tasks of it live on:{tasks}")));
         }
         Ok(ended)
     }
@@ -267,14 +233,6 @@ pub fn drain(stream: Option<impl Read + Send + 'static>) -> mpsc::Receiver<Strin
 pub fn tail(text: &str, lines: usize) -> String {
     let all: Vec<&str> = text.lines().collect();
     let skipped = all.len().saturating_sub(lines);
-    let head = if skipped > 0 {
-        format!("    ({skipped} lines before)\n")
-    } else {
-        String::new()
-    };
-    head + &all[skipped..]
-        .iter()
-        .map(|line| format!("    {line}"))
-        .collect::<Vec<_>>()
-        .join("\n")
+    let head = if skipped > 0 { format!("    ({skipped} lines before)\n") } else { String::new() };
+    head + &all[skipped..].iter().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
 }

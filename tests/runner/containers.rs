@@ -10,12 +10,8 @@ use std::path::PathBuf;
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
     vec![
-        trial("containers/docker's system calls".into(), || {
-            filtered("docker", &[])
-        }),
-        trial("containers/few system calls".into(), || {
-            filtered("few", &["-all"])
-        }),
+        trial("containers/docker's system calls".into(), || filtered("docker", &[])),
+        trial("containers/few system calls".into(), || filtered("few", &["-all"])),
         trial("containers/no privileges, nothing writable".into(), locked),
         trial("containers/time of one CPU".into(), short_of_cpus),
         trial("containers/too little memory".into(), short_of_memory),
@@ -29,12 +25,7 @@ fn tool(name: &str) -> PathBuf {
 
 /// `world.c` or another tool, compiled for the trial `name`.
 fn program(name: &str, source: &str) -> Result<PathBuf, String> {
-    programs::compile_as(
-        &format!("containers-{name}-{source}"),
-        &tool(source),
-        Abi::Mpi5,
-        &[],
-    )
+    programs::compile_as(&format!("containers-{name}-{source}"), &tool(source), Abi::Mpi5, &[])
 }
 
 /// A command in a control group with a limit.
@@ -55,9 +46,7 @@ fn are_one_world(ended: Ended, ranks: usize) -> Outcome {
 /// Ranks in one address space, ranks with one each, and windows; `--info` knows what is missing.
 fn filtered(name: &str, options: &[&str]) -> Outcome {
     let filter = place::scratch()?.join(format!("filtered-{name}"));
-    let build = Program::new("cc")
-        .args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"])
-        .arg(&filter);
+    let build = Program::new("cc").args(["-O1", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&filter);
     build.arg(tool("filtered.c")).run()?.expect_code(0)?;
     let run = |arguments: &[&str]| -> Result<Program, String> {
         let command = Program::new(&filter).args(options);
@@ -67,21 +56,9 @@ fn filtered(name: &str, options: &[&str]) -> Outcome {
     are_one_world(run(&["-n", "4"])?.arg(&world).run()?, 4)?;
     are_one_world(run(&["--isolate", "-n", "2"])?.arg(&world).run()?, 2)?;
     let source = programs::source("windows.c");
-    let windows = programs::compile_as(
-        &format!("containers-{name}-windows"),
-        &source,
-        Abi::Mpi5,
-        &[],
-    )?;
-    run(&["-n", "4"])?
-        .arg(windows)
-        .run()?
-        .expect_code(0)?
-        .expect_text("passed")?;
-    run(&["--info"])?
-        .run()?
-        .expect_code(0)?
-        .expect_text("pidfd_getfd: no")?;
+    let windows = programs::compile_as(&format!("containers-{name}-windows"), &source, Abi::Mpi5, &[])?;
+    run(&["-n", "4"])?.arg(windows).run()?.expect_code(0)?.expect_text("passed")?;
+    run(&["--info"])?.run()?.expect_code(0)?.expect_text("pidfd_getfd: no")?;
     Ok(())
 }
 
@@ -101,22 +78,11 @@ fn locked() -> Outcome {
 
 /// Half of the machine's CPUs by time: ranks take turns, and none burns the time that another needs.
 fn short_of_cpus() -> Outcome {
-    let shown = limited("cpu", "100000")?
-        .args(["--topology", "-n", "2"])
-        .run()?;
-    shown
-        .expect_code(0)?
-        .expect_text("they take turns on 1 CPU")?;
-    let collectives = programs::compile_as(
-        "containers-collectives",
-        &programs::source("collectives.c"),
-        Abi::Mpi5,
-        &[],
-    )?;
-    let ended = limited("cpu", "100000")?
-        .args(["-n", "8"])
-        .arg(collectives)
-        .run()?;
+    let shown = limited("cpu", "100000")?.args(["--topology", "-n", "2"]).run()?;
+    shown.expect_code(0)?.expect_text("they take turns on 1 CPU")?;
+    let collectives =
+        programs::compile_as("containers-collectives", &programs::source("collectives.c"), Abi::Mpi5, &[])?;
+    let ended = limited("cpu", "100000")?.args(["-n", "8"]).arg(collectives).run()?;
     ended.expect_code(0)?.expect_text("passed").map(drop)
 }
 
@@ -124,18 +90,12 @@ fn short_of_cpus() -> Outcome {
 fn short_of_memory() -> Outcome {
     let job = limited("memory", "128M")?.args(["-n", "2"]);
     let ended = job.arg(program("memory", "hungry.c")?).run()?;
-    ended
-        .expect_code(137)?
-        .expect_text("memory has run out")
-        .map(drop)
+    ended.expect_code(137)?.expect_text("memory has run out").map(drop)
 }
 
 /// The job does not start, and says what to do.
 fn short_of_processes() -> Outcome {
     let job = limited("pids", "7")?.args(["-n", "8"]);
     let ended = job.arg(program("processes", "world.c")?).run()?;
-    ended
-        .expect_code(2)?
-        .expect_text("limit of processes")
-        .map(drop)
+    ended.expect_code(2)?.expect_text("limit of processes").map(drop)
 }

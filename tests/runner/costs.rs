@@ -34,13 +34,8 @@ pub struct Took {
 impl Took {
     fn cost(&self) -> Cost {
         let class = CLASSES.iter().rev();
-        let seconds = class
-            .copied()
-            .find(|&class| self.elapsed.as_secs() >= class);
-        Cost {
-            seconds: seconds.unwrap_or(0),
-            waits: self.cpu * 3 < self.elapsed,
-        }
+        let seconds = class.copied().find(|&class| self.elapsed.as_secs() >= class);
+        Cost { seconds: seconds.unwrap_or(0), waits: self.cpu * 3 < self.elapsed }
     }
 
     /// Whether the file says something else by a factor of three.
@@ -64,8 +59,7 @@ impl Costs {
     /// # Errors
     /// When it cannot be read, or a row is not `SECONDS cpu|waits NAME`.
     pub fn read() -> Result<Self, String> {
-        let text = std::fs::read_to_string(path())
-            .map_err(|error| format!("{}: {error}", path().display()))?;
+        let text = std::fs::read_to_string(path()).map_err(|error| format!("{}: {error}", path().display()))?;
         let rows = text.lines().filter(|line| !line.starts_with('#'));
         let read = |line: &str| {
             let mut words = line.splitn(3, ' ');
@@ -84,10 +78,7 @@ impl Costs {
 
     /// What a trial costs.
     pub fn of(&self, name: &str) -> Cost {
-        let none = Cost {
-            seconds: 0,
-            waits: false,
-        };
+        let none = Cost { seconds: 0, waits: false };
         self.0.get(name).copied().unwrap_or(none)
     }
 
@@ -96,10 +87,7 @@ impl Costs {
         let off = took.iter().filter(|took| took.is_off(self.of(&took.name)));
         let line = |took: &Took| {
             let (name, elapsed, said) = (&took.name, took.elapsed.as_secs(), self.of(&took.name));
-            format!(
-                "cost: {name} took {elapsed} s, the file says {}",
-                said.seconds
-            )
+            format!("cost: {name} took {elapsed} s, the file says {}", said.seconds)
         };
         off.map(line).collect()
     }
@@ -137,10 +125,7 @@ impl Costs {
         let stale: Vec<_> = stale.collect();
         match stale.is_empty() {
             true => Ok(()),
-            false => Err(format!(
-                "{} has rows of no trial: {stale:?}",
-                path().display()
-            )),
+            false => Err(format!("{} has rows of no trial: {stale:?}", path().display())),
         }
     }
 }

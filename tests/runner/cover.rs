@@ -31,9 +31,7 @@ type Pair = [(usize, usize); 2];
 fn pairs(one: &[usize]) -> impl Iterator<Item = Pair> {
     // A choice with one value is in every combination anyway, and pairs with it ask for each value of the others.
     let value = |choice| (choice, one[choice]);
-    (0..one.len()).flat_map(move |first| {
-        (first + 1..one.len()).map(move |second| [value(first), value(second)])
-    })
+    (0..one.len()).flat_map(move |first| (first + 1..one.len()).map(move |second| [value(first), value(second)]))
 }
 
 fn combinations(sizes: &[usize]) -> Vec<Vec<usize>> {
@@ -53,24 +51,14 @@ fn combinations(sizes: &[usize]) -> Vec<Vec<usize>> {
 
 /// What this module promises, as a trial body.
 pub fn check() -> Result<(), String> {
-    for (sizes, least, most) in [
-        (&[2, 2, 2, 1][..], 4, 5),
-        (&[3, 3, 10, 1], 30, 33),
-        (&[4, 2, 1, 1], 8, 8),
-        (&[1, 1, 1, 1], 1, 1),
-    ] {
+    for (sizes, least, most) in
+        [(&[2, 2, 2, 1][..], 4, 5), (&[3, 3, 10, 1], 30, 33), (&[4, 2, 1, 1], 8, 8), (&[1, 1, 1, 1], 1, 1)]
+    {
         let all = combinations(sizes);
         let cover = pairwise(sizes);
-        let taken: Vec<_> = all
-            .iter()
-            .zip(&cover)
-            .filter(|(_, taken)| **taken)
-            .collect();
+        let taken: Vec<_> = all.iter().zip(&cover).filter(|(_, taken)| **taken).collect();
         let met: Vec<Pair> = taken.iter().flat_map(|(one, _)| pairs(one)).collect();
-        let lacks = all
-            .iter()
-            .flat_map(|one| pairs(one))
-            .find(|pair| !met.contains(pair));
+        let lacks = all.iter().flat_map(|one| pairs(one)).find(|pair| !met.contains(pair));
         if let Some(pair) = lacks {
             return Err(format!("{sizes:?}: nothing has {pair:?}"));
         }

@@ -9,10 +9,7 @@ use std::process::{Command, Stdio};
 
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
-    vec![trial(
-        "tools/gdb, gcore and strace see a rank".into(),
-        attached,
-    )]
+    vec![trial("tools/gdb, gcore and strace see a rank".into(), attached)]
 }
 
 /// Rank 0 computes and rank 1 waits in functions whose names are known.
@@ -36,10 +33,7 @@ fn attached() -> Outcome {
 
 fn look(launcher: &Path, job: u32) -> Outcome {
     let picture = picture(launcher, job)?;
-    let places = [
-        "in waits_here at attached.c:13",
-        "computes_here at attached.c:",
-    ];
+    let places = ["in waits_here at attached.c:13", "computes_here at attached.c:"];
     expect(&picture, "--inspect", &places)?;
     let ranks = children(job)?;
     let [first, second] = ranks[..] else {
@@ -83,9 +77,7 @@ fn gdb(what: &[&str]) -> Result<String, String> {
 fn strace(process: u32) -> Result<String, String> {
     let calls = place::scratch()?.join("attached-strace");
     let mut strace = Command::new("strace");
-    strace
-        .args(["-f", "-p", &process.to_string(), "-o"])
-        .arg(&calls);
+    strace.args(["-f", "-p", &process.to_string(), "-o"]).arg(&calls);
     strace.stdin(Stdio::null()).stderr(Stdio::null());
     let mut strace = strace.spawn().map_err(|error| format!("strace: {error}"))?;
     let text = event::found("calls that strace shows", || {

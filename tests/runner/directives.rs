@@ -143,16 +143,9 @@ impl Directives {
 
     fn parse(text: &str) -> Result<Self, String> {
         let mut directives = Self::default();
-        for line in text
-            .lines()
-            .filter_map(|line| line.trim().strip_prefix("//#"))
-        {
-            let (key, value) = line
-                .split_once(':')
-                .ok_or_else(|| format!("directive without a colon: {line}"))?;
-            directives
-                .set(key.trim(), value.trim())
-                .map_err(|error| format!("directive {}: {error}", key.trim()))?;
+        for line in text.lines().filter_map(|line| line.trim().strip_prefix("//#")) {
+            let (key, value) = line.split_once(':').ok_or_else(|| format!("directive without a colon: {line}"))?;
+            directives.set(key.trim(), value.trim()).map_err(|error| format!("directive {}: {error}", key.trim()))?;
         }
         Ok(directives)
     }
@@ -161,9 +154,7 @@ impl Directives {
         match key {
             "ranks" => self.ranks = list(value)?,
             "abi" => self.abis = list(value)?,
-            "progress" if value == "all" => {
-                self.progress = policies().into_iter().map(String::from).collect()
-            }
+            "progress" if value == "all" => self.progress = policies().into_iter().map(String::from).collect(),
             "progress" => self.progress = one_of(list(value)?, &policies())?,
             "policies" => self.any_policy = one_of(list(value)?, &["any", "listed"])? == ["any"],
             "wait" => self.wait = one_of(list(value)?, &["auto", "spin", "park"])?,
@@ -188,11 +179,7 @@ impl Directives {
 }
 
 fn list<T: FromStr>(value: &str) -> Result<Vec<T>, String> {
-    value
-        .split([' ', ','])
-        .filter(|word| !word.is_empty())
-        .map(number)
-        .collect()
+    value.split([' ', ',']).filter(|word| !word.is_empty()).map(number).collect()
 }
 
 fn number<T: FromStr>(word: &str) -> Result<T, String> {
@@ -223,14 +210,8 @@ pub fn check() -> Result<(), String> {
             return Err(format!("{text:?} under ghost: {:?}", read.progress));
         }
     }
-    for bad in [
-        "//# rank: 1",
-        "//# ranks: x",
-        "//# progress: stael",
-        "//# ranks",
-        "//# abi: mpi4",
-        "//# notify: later",
-    ] {
+    for bad in ["//# rank: 1", "//# ranks: x", "//# progress: stael", "//# ranks", "//# abi: mpi4", "//# notify: later"]
+    {
         if let Ok(read) = Directives::parse(bad) {
             return Err(format!("{bad} was taken as {read:?}"));
         }

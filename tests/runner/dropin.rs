@@ -61,45 +61,24 @@ pub fn trials() -> Vec<Trial> {
     let named: [(&str, Body); 22] = [
         ("another MPI's RPATH in what is opened", opened_rpath),
         ("another MPI's RPATH in a program", program_rpath),
-        (
-            "another MPI's RPATH in what a script starts",
-            scripted_rpath,
-        ),
+        ("another MPI's RPATH in what a script starts", scripted_rpath),
         ("a program of another ABI is refused", linked_to_another),
         ("a program of Open MPI's", openmpi_program),
-        (
-            "Open MPI's library that Python opens is ours",
-            opens_openmpi,
-        ),
+        ("Open MPI's library that Python opens is ours", opens_openmpi),
         ("one job of programs of three ABIs", three_abis),
         ("a program of OpenSHMEM is refused", openshmem),
-        (
-            "a script's program of another ABI is refused",
-            scripted_another,
-        ),
-        (
-            "another ABI's library is refused when it is opened",
-            opens_another,
-        ),
+        ("a script's program of another ABI is refused", scripted_another),
+        ("another ABI's library is refused when it is opened", opens_another),
         ("a script with #!", script),
         ("a working directory that was removed", removed_directory),
         ("what Python starts is refused", python_starts),
-        (
-            "what an isolated Python starts joins",
-            isolated_python_starts,
-        ),
+        ("what an isolated Python starts joins", isolated_python_starts),
         ("what an MPI rank starts is a world of its own", rank_starts),
         ("a pip-exec that a script starts has its own job", nested),
-        (
-            "launchers of other MPIs in a rank have jobs of their own",
-            other_launchers,
-        ),
+        ("launchers of other MPIs in a rank have jobs of their own", other_launchers),
         ("programs of a rank one after the other", programs_in_turn),
         ("a rank that misses a turn", missed_turn),
-        (
-            "a second program of a rank at a time is refused",
-            second_program,
-        ),
+        ("a second program of a rank at a time is refused", second_program),
         ("a script that starts no MPI is missed", missed_rank),
         ("a script's program that dies ends the job", lost_program),
     ];
@@ -122,12 +101,7 @@ fn two() -> Result<Program, String> {
 /// Both ranks found each other.
 fn one_world(ended: Ended) -> Result<Ended, String> {
     let ended = ended.expect_code(0)?;
-    match ended
-        .stdout
-        .lines()
-        .filter(|line| line.ends_with(WORLD))
-        .count()
-    {
+    match ended.stdout.lines().filter(|line| line.ends_with(WORLD)).count() {
         2 => Ok(ended),
         _ => Err(ended.failure(&format!("expected {WORLD:?} twice"))),
     }
@@ -142,12 +116,7 @@ fn beside(wheel: &str) -> Outcome {
 
 /// A program of `tests/programs/tools`, compiled with the system's compiler: its MPI is the library `mpi`, which its
 /// `DT_RPATH` leads to.
-fn with_rpath(
-    source: &str,
-    output: &str,
-    mpi: &PathBuf,
-    options: &[&str],
-) -> Result<PathBuf, String> {
+fn with_rpath(source: &str, output: &str, mpi: &PathBuf, options: &[&str]) -> Result<PathBuf, String> {
     let output = place::scratch()?.join(output);
     let folder = mpi.parent().unwrap_or(mpi);
     Program::new("cc")
@@ -158,10 +127,7 @@ fn with_rpath(
         .arg(place::cached("mpich-venv/include", "mpich")?)
         .arg(place::root().join("tests/programs/tools").join(source))
         .arg(mpi)
-        .arg(format!(
-            "-Wl,--disable-new-dtags,-rpath,{}",
-            folder.display()
-        ))
+        .arg(format!("-Wl,--disable-new-dtags,-rpath,{}", folder.display()))
         .run()?
         .expect_code(0)?;
     Ok(output)
@@ -192,12 +158,7 @@ fn another(name: &str, user: &str) -> Result<PathBuf, String> {
 
 /// A program that needs this library and uses nothing of it.
 fn linked_to(library: &str, output: &str) -> Result<PathBuf, String> {
-    with_rpath(
-        "nothing.c",
-        output,
-        &another(library, output)?,
-        &["-Wl,--no-as-needed"],
-    )
+    with_rpath("nothing.c", output, &another(library, output)?, &["-Wl,--no-as-needed"])
 }
 
 /// `world.c` by Open MPI's compiler wrapper, which leaves the way to its own library in the program.
@@ -284,10 +245,8 @@ fn world() -> Result<PathBuf, String> {
 /// The ranks are one world. Where the words before the program are no MPI program, a line says so.
 fn wrapped(words: &[&str], line: bool) -> Outcome {
     let ended = one_world(two()?.args(words).arg(world()?).run()?)?;
-    let said = ended
-        .stderr
-        .lines()
-        .filter(|line| line.contains(", or by `exec` in a shell script, ranks share memory"));
+    let said =
+        ended.stderr.lines().filter(|line| line.contains(", or by `exec` in a shell script, ranks share memory"));
     match said.count() == usize::from(line) {
         true => Ok(()),
         false => Err(ended.failure("expected the line about memory once, or never")),
@@ -300,10 +259,7 @@ fn removed_directory() -> Outcome {
     let folder = place::scratch()?.join("removed");
     for words in [&[][..], &["env", "A=1"], &["timeout", "50"]] {
         let run = Program::new("sh").args(["-c", script]).arg(&folder);
-        let run = run
-            .arg(place::built_file("pip-exec")?)
-            .args(["-n", "2"])
-            .args(words);
+        let run = run.arg(place::built_file("pip-exec")?).args(["-n", "2"]).args(words);
         let ended = one_world(run.arg(world()?).run()?)?;
         if words == ["env", "A=1"] && ended.says("started without") {
             return Err(ended.failure("the ranks share no memory"));
@@ -436,9 +392,7 @@ fn programs_in_turn() -> Outcome {
 fn missed_turn() -> Outcome {
     let script = "\"$0\"; case $PIP_EXEC_RANK in */0) exec \"$0\";; esac";
     let ended = scripted(script, world()?)?.expect_code(1)?;
-    ended
-        .expect_text("rank 1 ended without calling MPI_Init")
-        .map(drop)
+    ended.expect_text("rank 1 ended without calling MPI_Init").map(drop)
 }
 
 /// Two programs of a rank at a time: one waits within MPI, the other, whichever it is, is refused.
@@ -452,16 +406,12 @@ fn second_program() -> Outcome {
 fn missed_rank() -> Outcome {
     let script = "case $PIP_EXEC_RANK in */0) exec \"$0\";; esac";
     let ended = scripted(script, world()?)?.expect_code(1)?;
-    ended
-        .expect_text("rank 1 ended without calling MPI_Init")
-        .map(drop)
+    ended.expect_text("rank 1 ended without calling MPI_Init").map(drop)
 }
 
 fn lost_program() -> Outcome {
     let program = programs::compile_as("lost", &programs::source("stuck.c"), Abi::Mpich, &[])?;
     let script = "\"$0\" crash; sleep 40";
     let ended = scripted(script, program)?.expect_code(1)?;
-    ended
-        .expect_text("ended without calling MPI_Finalize")
-        .map(drop)
+    ended.expect_text("ended without calling MPI_Finalize").map(drop)
 }

@@ -34,9 +34,8 @@ fn job(ranks: usize) -> Result<Program, String> {
 fn all_said(ended: Ended, ranks: usize) -> Result<Ended, String> {
     let ended = ended.expect_code(0)?;
     let said = |text: &str| ended.stdout.matches(text).count();
-    let silent = (0..ranks).find(|&rank| {
-        said(&format!("handler destructor of {rank}\n")) != 1 + usize::from(rank == 0)
-    });
+    let silent =
+        (0..ranks).find(|&rank| said(&format!("handler destructor of {rank}\n")) != 1 + usize::from(rank == 0));
     match (silent, said("end")) {
         (None, ends) if ends == ranks + 1 => Ok(ended),
         (None, ends) => Err(ended.failure(&format!("{ends} of {} ends", ranks + 1))),
@@ -49,9 +48,7 @@ fn executed(ranks: usize) -> Result<usize, String> {
     let calls = place::scratch()?.join(format!("ends-{ranks}"));
     let strace = ["-f", "--seccomp-bpf", "-qq", "-e", "trace=execve", "-o"];
     let strace = Program::new("strace").args(strace).arg(&calls);
-    let strace = strace
-        .arg(place::built_file("pip-exec")?)
-        .args(["-n", &ranks.to_string()]);
+    let strace = strace.arg(place::built_file("pip-exec")?).args(["-n", &ranks.to_string()]);
     all_said(strace.arg(program()?).seconds(60).run()?, ranks)?;
     let calls = std::fs::read_to_string(calls).map_err(|error| error.to_string())?;
     Ok(calls.matches("libcohort_audit.so\", ").count())
@@ -74,7 +71,5 @@ fn few() -> Outcome {
 /// One rank fails; the others may have ended or not.
 fn status() -> Outcome {
     let job = job(MANY)?.arg("255").run()?.expect_code(3)?;
-    job.expect_text("rank 255 (pid ")?
-        .expect_text("ended with status 3")
-        .map(drop)
+    job.expect_text("rank 255 (pid ")?.expect_text("ended with status 3").map(drop)
 }

@@ -13,10 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// What `look` says, or that nothing came in time, which makes the trial late.
-pub fn found<T>(
-    what: &str,
-    mut look: impl FnMut() -> Result<Option<T>, String>,
-) -> Result<T, String> {
+pub fn found<T>(what: &str, mut look: impl FnMut() -> Result<Option<T>, String>) -> Result<T, String> {
     let end = Instant::now() + PATIENCE;
     let mut pause = Duration::from_millis(1);
     loop {

@@ -17,27 +17,12 @@ use std::time::Duration;
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
     let mut trials = vec![
-        trial(
-            "faults/kill -9 of one rank ends the job".into(),
-            killed_rank,
-        ),
-        trial(
-            "faults/SIGTERM to pip-exec ends the job".into(),
-            terminated_job,
-        ),
+        trial("faults/kill -9 of one rank ends the job".into(), killed_rank),
+        trial("faults/SIGTERM to pip-exec ends the job".into(), terminated_job),
         trial("faults/--timeout ends the job".into(), expired_job),
-        trial(
-            "faults/MPIEXEC_TIMEOUT ends the job".into(),
-            expired_by_variable,
-        ),
-        trial(
-            "faults/a segmentation fault names rank and address".into(),
-            crashed_rank,
-        ),
-        trial(
-            "faults/a forked child that exits leaves its parent in the job".into(),
-            forked_child,
-        ),
+        trial("faults/MPIEXEC_TIMEOUT ends the job".into(), expired_by_variable),
+        trial("faults/a segmentation fault names rank and address".into(), crashed_rank),
+        trial("faults/a forked child that exits leaves its parent in the job".into(), forked_child),
     ];
     trials.extend(places::trials());
     trials.extend(machine::trials());
@@ -49,10 +34,7 @@ pub fn trials() -> Vec<Trial> {
 fn ranks_of(root: u32) -> Vec<Pid> {
     let path = format!("/proc/{root}/task/{root}/children");
     let children = std::fs::read_to_string(&path).unwrap_or_default();
-    children
-        .split_whitespace()
-        .filter_map(|pid| Pid::from_raw(pid.parse().ok()?))
-        .collect()
+    children.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?)).collect()
 }
 
 /// The program whose ranks wait or crash.
@@ -65,18 +47,15 @@ fn strike(strike: impl FnOnce(u32, &[Pid]), arguments: &[&str]) -> Result<Ended,
     let executable = stuck()?;
     let pip_exec = place::built_file("pip-exec")?;
     let mut waits = Ok(());
-    let ended = Program::new(pip_exec)
-        .args(arguments)
-        .args(["-n", "4"])
-        .arg(executable)
-        .arg("wait")
-        .seconds(20)
-        .run_with(|root| {
-            waits = event::until("four ranks", || ranks_of(root).len() == 4);
-            // They come to their wait meanwhile, and any other place does as well.
-            event::pass(Duration::from_millis(300));
-            strike(root, &ranks_of(root));
-        })?;
+    let ended =
+        Program::new(pip_exec).args(arguments).args(["-n", "4"]).arg(executable).arg("wait").seconds(20).run_with(
+            |root| {
+                waits = event::until("four ranks", || ranks_of(root).len() == 4);
+                // They come to their wait meanwhile, and any other place does as well.
+                event::pass(Duration::from_millis(300));
+                strike(root, &ranks_of(root));
+            },
+        )?;
     waits.map_err(|problem| ended.failure(&problem))?;
     Ok(ended)
 }
@@ -87,9 +66,7 @@ fn killed_rank() -> Outcome {
             let _ = kill_process(rank, Signal::KILL);
         }
     };
-    strike(blow, &[])?
-        .expect_code(128 + 9)?
-        .expect_text("rank")?;
+    strike(blow, &[])?.expect_code(128 + 9)?.expect_text("rank")?;
     Ok(())
 }
 
@@ -116,18 +93,14 @@ fn expired_by_variable() -> Outcome {
     let mut run = Program::new(place::built_file("pip-exec")?);
     run = run.args(["-n", "2"]).arg(stuck()?).arg("wait").seconds(20);
     let ended = run.env("MPIEXEC_TIMEOUT", "1").run()?;
-    ended
-        .expect_code(124)?
-        .expect_text("ended after 1 seconds")?;
+    ended.expect_code(124)?.expect_text("ended after 1 seconds")?;
     let mut run = Program::new(place::built_file("pip-exec")?);
     run = run.args(["-n", "2", "true"]).env("MPIEXEC_TIMEOUT", "0");
     run.run()?.expect_code(0)?;
     let mut run = Program::new(place::built_file("pip-exec")?);
     run = run.args(["-n", "2", "true"]).env("MPIEXEC_TIMEOUT", "1h");
     let refused = run.run()?.expect_code(2)?;
-    refused
-        .expect_text("MPIEXEC_TIMEOUT=1h: it takes whole seconds")
-        .map(drop)
+    refused.expect_text("MPIEXEC_TIMEOUT=1h: it takes whole seconds").map(drop)
 }
 
 fn crashed_rank() -> Outcome {

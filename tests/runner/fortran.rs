@@ -36,14 +36,8 @@ pub fn trials() -> Vec<Trial> {
         trial("fortran/names".into(), names),
         trial("fortran/mpif90 compiles old Fortran".into(), wrappers),
         trial("fortran/singleton".into(), singleton),
-        trial(
-            "fortran/an error names procedure and argument".into(),
-            error_text,
-        ),
-        trial(
-            "fortran/mpi_f08 of another compiler keeps its library".into(),
-            another_compiler,
-        ),
+        trial("fortran/an error names procedure and argument".into(), error_text),
+        trial("fortran/mpi_f08 of another compiler keeps its library".into(), another_compiler),
         trial("fortran/descriptors of flang".into(), descriptors),
         trial("fortran/internal procedures".into(), internal),
     ];
@@ -54,9 +48,7 @@ pub fn trials() -> Vec<Trial> {
             }));
         }
         for name in JUDGED {
-            trials.push(trial(format!("fortran/{name}/mpich-{ranks}"), move || {
-                judged(name, ranks)
-            }));
+            trials.push(trial(format!("fortran/{name}/mpich-{ranks}"), move || judged(name, ranks)));
         }
     }
     trials
@@ -120,22 +112,10 @@ fn folder(name: &str, who: &str) -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-fn compile(
-    compiler: Program,
-    name: &str,
-    who: &str,
-    libraries: &[String],
-) -> Result<PathBuf, String> {
+fn compile(compiler: Program, name: &str, who: &str, libraries: &[String]) -> Result<PathBuf, String> {
     let folder = folder(name, who)?;
     let program = folder.join("program");
-    compiler
-        .args(["-O2", "-o"])
-        .arg(&program)
-        .arg(source(name))
-        .args(libraries)
-        .seconds(120)
-        .run()?
-        .expect_code(0)?;
+    compiler.args(["-O2", "-o"]).arg(&program).arg(source(name)).args(libraries).seconds(120).run()?.expect_code(0)?;
     Ok(program)
 }
 
@@ -146,9 +126,7 @@ pub fn ours(name: &str) -> Result<PathBuf, String> {
 
 /// The program, made by a wrapper of ours.
 fn of_wrapper(wrapper: &str, name: &str) -> Result<PathBuf, String> {
-    let compiler = Program::new(place::built_file(wrapper)?)
-        .args(["-Wall", "-J"])
-        .arg(folder(name, wrapper)?);
+    let compiler = Program::new(place::built_file(wrapper)?).args(["-Wall", "-J"]).arg(folder(name, wrapper)?);
     compile(compiler, name, wrapper, &[])
 }
 
@@ -247,10 +225,7 @@ fn another_compiler() -> Outcome {
         .arg(program)
         .seconds(60)
         .run()?;
-    ended
-        .expect_code(0)?
-        .expect_text(&library.display().to_string())
-        .map(drop)
+    ended.expect_code(0)?.expect_text(&library.display().to_string()).map(drop)
 }
 
 /// Arrays as flang describes them, in a program that brings the module's variables.
@@ -278,9 +253,7 @@ fn singleton() -> Outcome {
 /// The other names of the wrapper, and what they show.
 fn wrappers() -> Outcome {
     for name in ["mpif90", "mpif77"] {
-        let shown = Program::new(place::built_file(name)?)
-            .args(["-show", "x.f"])
-            .run()?;
+        let shown = Program::new(place::built_file(name)?).args(["-show", "x.f"]).run()?;
         shown.expect_code(0)?.expect_text("-lmpifort")?;
     }
     let program = of_wrapper("mpif77", "fixed.f")?;
@@ -289,20 +262,14 @@ fn wrappers() -> Outcome {
 
 /// The procedures that a library exports.
 fn exported(library: PathBuf) -> Result<BTreeSet<String>, String> {
-    let bytes =
-        std::fs::read(&library).map_err(|error| format!("{}: {error}", library.display()))?;
+    let bytes = std::fs::read(&library).map_err(|error| format!("{}: {error}", library.display()))?;
     let elf = goblin::elf::Elf::parse(&bytes).map_err(|error| error.to_string())?;
-    let names = elf
-        .dynsyms
-        .iter()
-        .filter(|symbol| symbol.is_function() && symbol.st_shndx != 0);
+    let names = elf.dynsyms.iter().filter(|symbol| symbol.is_function() && symbol.st_shndx != 0);
     Ok(names
         .filter_map(|symbol| elf.dynstrtab.get_at(symbol.st_name))
         .filter(|name| {
             let lower = name.to_lowercase();
-            ["mpi_", "pmpi_", "pmpir_", "__mpi_"]
-                .iter()
-                .any(|start| lower.starts_with(start))
+            ["mpi_", "pmpi_", "pmpir_", "__mpi_"].iter().any(|start| lower.starts_with(start))
         })
         .map(str::to_owned)
         .collect())
@@ -317,23 +284,18 @@ fn is_external(name: &str) -> bool {
         return !name.starts_with("__") && module != "__mpi_c_interface_glue";
     }
     // Modules of Intel's compiler, what only they call, and functions of the MPI-5 ABI's own library.
-    let of_modules =
-        name.contains("_mp_") || name.contains('.') || name.to_lowercase().contains("_toint");
+    let of_modules = name.contains("_mp_") || name.contains('.') || name.to_lowercase().contains("_toint");
     is_mangled && !of_modules
 }
 
 /// Every procedure of MPICH's and of Intel's Fortran libraries is in ours, by each of its names.
 fn names() -> Outcome {
     let own = exported(place::built_file("fortran/libmpifort.so.12")?)?;
-    for (file, item) in [
-        ("mpich-fortran/lib/libmpichfort.so.12", "fortran"),
-        ("impi-venv/lib/libmpifort.so.12", "impi"),
-    ] {
+    for (file, item) in
+        [("mpich-fortran/lib/libmpichfort.so.12", "fortran"), ("impi-venv/lib/libmpifort.so.12", "impi")]
+    {
         let theirs = exported(place::cached(file, item)?)?;
-        let missing: Vec<&String> = theirs
-            .difference(&own)
-            .filter(|name| is_external(name))
-            .collect();
+        let missing: Vec<&String> = theirs.difference(&own).filter(|name| is_external(name)).collect();
         if !missing.is_empty() {
             return Err(format!("of {file} are missing: {missing:?}"));
         }

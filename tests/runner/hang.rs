@@ -19,18 +19,9 @@ const HANGING: [(&str, &[&str]); 9] = [
     ),
     (
         "cyclic_sends",
-        &[
-            "rank 3: MPI_Send of 1048576 bytes to 0, tag 5",
-            "nobody in this circle can go on: rank 0 waits for rank 1",
-        ],
+        &["rank 3: MPI_Send of 1048576 bytes to 0, tag 5", "nobody in this circle can go on: rank 0 waits for rank 1"],
     ),
-    (
-        "missing_rank",
-        &[
-            "MPI_Barrier, MPI_COMM_WORLD of 4, waits for rank 2",
-            "rank 2: MPI_Finalize",
-        ],
-    ),
+    ("missing_rank", &["MPI_Barrier, MPI_COMM_WORLD of 4, waits for rank 2", "rank 2: MPI_Finalize"]),
     (
         "wrong_communicator",
         &[
@@ -39,28 +30,10 @@ const HANGING: [(&str, &[&str]); 9] = [
              and has one from rank 0 with tag 7 on MPI_COMM_WORLD",
         ],
     ),
-    (
-        "wrong_tag",
-        &["rank 1 waits for tag 42, and has a message from rank 0 with tag 43"],
-    ),
-    (
-        "lock_cycle",
-        &[
-            "waits for lock of",
-            "nobody in this circle can go on: rank 0 waits for rank 1",
-        ],
-    ),
-    (
-        "subset",
-        &[
-            "nobody in this circle can go on",
-            "MPI_Allreduce, MPI_COMM_WORLD of 4, waits for rank",
-        ],
-    ),
-    (
-        "wildcard_race",
-        &["rank 0 waits for a message from rank 2, and has one from rank 1 with tag 1"],
-    ),
+    ("wrong_tag", &["rank 1 waits for tag 42, and has a message from rank 0 with tag 43"]),
+    ("lock_cycle", &["waits for lock of", "nobody in this circle can go on: rank 0 waits for rank 1"]),
+    ("subset", &["nobody in this circle can go on", "MPI_Allreduce, MPI_COMM_WORLD of 4, waits for rank"]),
+    ("wildcard_race", &["rank 0 waits for a message from rank 2, and has one from rank 1 with tag 1"]),
     (
         "unanswered",
         &[
@@ -112,10 +85,7 @@ const DEADLOCKED: i32 = 35;
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
     let mut trials = vec![
-        trial(
-            "hang/SIGQUIT shows the ranks, and the job goes on".into(),
-            shown,
-        ),
+        trial("hang/SIGQUIT shows the ranks, and the job goes on".into(), shown),
         trial("hang/an exception in one rank of mpi4py".into(), exception),
         trial("hang/lines of Python".into(), python_lines),
         trial("hang/lines of Python in a crash".into(), python_crash),
@@ -140,12 +110,7 @@ pub fn trials() -> Vec<Trial> {
 fn job(source: &str, ranks: &str, mode: &str, after: &str) -> Result<Program, String> {
     let source = place::root().join("tests/programs/tools").join(source);
     let options = ["-pthread"].map(String::from);
-    let executable = programs::compile_as(
-        &format!("hang-{}", programs::stem(&source)),
-        &source,
-        Abi::Mpich,
-        &options,
-    )?;
+    let executable = programs::compile_as(&format!("hang-{}", programs::stem(&source)), &source, Abi::Mpich, &options)?;
     Ok(Program::new(place::built_file("pip-exec")?)
         .args(["-n", ranks])
         .arg(executable)
@@ -157,9 +122,7 @@ fn job(source: &str, ranks: &str, mode: &str, after: &str) -> Result<Program, St
 }
 
 fn hanging(name: &str, said: &[&str]) -> Outcome {
-    let mut ended = job("hangs.c", "4", name, "0.5")?
-        .run()?
-        .expect_code(DEADLOCKED)?;
+    let mut ended = job("hangs.c", "4", name, "0.5")?.run()?.expect_code(DEADLOCKED)?;
     for text in said {
         ended = ended.expect_text(text)?;
     }
@@ -215,11 +178,7 @@ fn shown() -> Outcome {
     if seen == 0 {
         return Err(ended.failure("no signal could be sent"));
     }
-    ended
-        .expect_code(0)?
-        .expect_text("passed")?
-        .expect_text("pip-exec: what the ranks do:")
-        .map(drop)
+    ended.expect_code(0)?.expect_text("passed")?.expect_text("pip-exec: what the ranks do:").map(drop)
 }
 
 /// The ranks that wait are told for whom, and that this one is at its end.
@@ -254,11 +213,8 @@ fn python() -> Result<Program, String> {
 
 fn python_lines() -> Outcome {
     // Lines 15 and 16 are those that compute.
-    let parts = [
-        "rank 1: computes",
-        "in wait at python_lines.py:10, called by main at",
-        "in compute at python_lines.py:1",
-    ];
+    let parts =
+        ["rank 1: computes", "in wait at python_lines.py:10, called by main at", "in compute at python_lines.py:1"];
     let mut shown = Ok(());
     let ended = python()?.run_with(|launcher| {
         shown = event::says(&parts, || {
@@ -274,10 +230,7 @@ fn python_lines() -> Outcome {
 }
 
 fn python_crash() -> Outcome {
-    let ended = python()?
-        .arg("crash")
-        .run()?
-        .expect_text("(SIGSEGV), address 0x0")?;
+    let ended = python()?.arg("crash").run()?.expect_text("(SIGSEGV), address 0x0")?;
     ended
         .expect_text("\n  Python's main thread: crash at python_lines.py:20\n")?
         .expect_text("\n  Python's main thread: main at python_lines.py:27\n")

@@ -86,20 +86,12 @@ impl Drop for Fresh {
 /// A script of `tools`.
 fn tool(name: &str) -> Program {
     let script = place::root().join("tools").join(name);
-    Program::new(script)
-        .env("TEST_COHORT_CACHE", place::cache())
-        .seconds(240)
+    Program::new(script).env("TEST_COHORT_CACHE", place::cache()).seconds(240)
 }
 
 /// Installs the build below `destination`, for the prefix `/opt/mpi`.
 fn install(destination: &Path) -> Result<(), String> {
-    tool("install.sh")
-        .arg("--strip")
-        .arg(place::built())
-        .arg("/opt/mpi")
-        .arg(destination)
-        .run()?
-        .expect_code(0)?;
+    tool("install.sh").arg("--strip").arg(place::built()).arg("/opt/mpi").arg(destination).run()?.expect_code(0)?;
     Ok(())
 }
 
@@ -108,10 +100,7 @@ fn clean(fresh: &Fresh, bin: &Path, command: &str) -> Program {
     let path = format!("{}:{SYSTEM}", bin.display());
     let own = bin.join(command);
     let file = if own.exists() { own } else { command.into() };
-    Program::new(file)
-        .clean(path)
-        .directory(&fresh.0)
-        .seconds(240)
+    Program::new(file).clean(path).directory(&fresh.0).seconds(240)
 }
 
 /// Compiles and runs the C program with the commands of `bin`, whose names end with `suffix`.
@@ -137,16 +126,8 @@ fn programs(fresh: &Fresh, bin: &Path, suffix: &str) -> Outcome {
 
 /// `--version` says version, commit, ABIs and networks.
 fn version(said: Ended) -> Outcome {
-    let said =
-        said.expect_code(0)?
-            .expect_text(concat!(" ", env!("CARGO_PKG_VERSION"), ", commit "))?;
-    for word in [
-        "libmpi.so.12",
-        "libmpi_abi.so.1",
-        "libmpi.so.40",
-        "libfabric",
-        "TCP",
-    ] {
+    let said = said.expect_code(0)?.expect_text(concat!(" ", env!("CARGO_PKG_VERSION"), ", commit "))?;
+    for word in ["libmpi.so.12", "libmpi_abi.so.1", "libmpi.so.40", "libfabric", "TCP"] {
         if !said.stdout.contains(word) {
             return Err(said.failure(&format!("expected {word}")));
         }
@@ -171,17 +152,14 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 fn jemalloc(fresh: &Fresh, mpi: &Path) -> Outcome {
     let job = || {
         let job = clean(fresh, &mpi.join("bin"), "mpiexec").args(["-n", "4"]);
-        job.args(["-genv", "COHORT_MALLOC", "jemalloc", "./hello"])
-            .run()
+        job.args(["-genv", "COHORT_MALLOC", "jemalloc", "./hello"]).run()
     };
     job()?.expect_code(0)?.expect_text("size 4 sum 6")?;
     let library = mpi.join("lib/cohort/libcohort_malloc.so");
     std::fs::remove_file(library).map_err(|error| error.to_string())?;
     let refused = job()?.expect_code(2)?;
     let refused = refused.expect_text("libcohort_malloc.so is missing in")?;
-    refused
-        .expect_text("without COHORT_MALLOC=jemalloc")
-        .map(drop)
+    refused.expect_text("without COHORT_MALLOC=jemalloc").map(drop)
 }
 
 /// `make install`: found by pkg-config too, may be moved, and is removed whole.
@@ -195,10 +173,7 @@ fn prefix() -> Outcome {
     std::fs::rename(fresh.path("root"), &moved).map_err(|error| error.to_string())?;
     let mpi = moved.join("opt/mpi");
     programs(&fresh, &mpi.join("bin"), "")?;
-    for (name, compiler, source) in [
-        ("cohort", "cc", "hello.c"),
-        ("cohort-fortran", "gfortran", "hello.f90"),
-    ] {
+    for (name, compiler, source) in [("cohort", "cc", "hello.c"), ("cohort-fortran", "gfortran", "hello.f90")] {
         let bin = mpi.join("bin");
         let flags = clean(&fresh, &bin, "pkg-config")
             .env("PKG_CONFIG_PATH", mpi.join("lib/pkgconfig"))
@@ -244,19 +219,12 @@ fn cmake() -> Outcome {
     fresh.write("hello.c", HELLO)?;
     fresh.write("hello.f90", FORTRAN)?;
     fresh.write("CMakeLists.txt", PROJECT)?;
-    let cmake = |words: &[&str]| {
-        clean(&fresh, &bin, "cmake")
-            .args(words)
-            .run()?
-            .expect_code(0)
-    };
+    let cmake = |words: &[&str]| clean(&fresh, &bin, "cmake").args(words).run()?.expect_code(0);
     let found = cmake(&["-S", ".", "-B", "build"])?;
     let library = fresh.path("root/opt/mpi/lib/cohort/libmpi_abi.so");
     found.expect_text(&library.display().to_string())?;
     cmake(&["--build", "build"])?;
     let test = clean(&fresh, &bin, "ctest").args(["--test-dir", "build", "--output-on-failure"]);
-    test.run()?
-        .expect_code(0)?
-        .expect_text("100% tests passed, 0 tests failed out of 2")?;
+    test.run()?.expect_code(0)?.expect_text("100% tests passed, 0 tests failed out of 2")?;
     Ok(())
 }

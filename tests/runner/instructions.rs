@@ -31,9 +31,7 @@ fn numbers(text: &str) -> Result<BTreeMap<String, u64>, String> {
     let each = lines.map(|line| {
         let pair = line.rsplit_once(' ');
         let (name, number) = pair.ok_or_else(|| format!("no number in \"{line}\""))?;
-        let number = number
-            .parse()
-            .map_err(|_| format!("no number in \"{line}\""))?;
+        let number = number.parse().map_err(|_| format!("no number in \"{line}\""))?;
         Ok((name.to_owned(), number))
     });
     each.collect()
@@ -41,17 +39,14 @@ fn numbers(text: &str) -> Result<BTreeMap<String, u64>, String> {
 
 fn within_budgets(abi: Abi) -> Outcome {
     let path = place::root().join("benches/instructions.budget");
-    let text =
-        std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let budgets = numbers(&text)?;
     let source = place::root().join("benches/instructions.c");
     let program = programs::compile_as("instructions", &source, abi, &[])?;
     let mut least: BTreeMap<String, u64> = BTreeMap::new();
     let mut above = Vec::new();
     for _ in 0..RUNS {
-        let job = Program::new(place::built_file("pip-exec")?)
-            .args(["-n", "2"])
-            .arg(&program);
+        let job = Program::new(place::built_file("pip-exec")?).args(["-n", "2"]).arg(&program);
         let ended = job.seconds(120).run()?.expect_code(0)?;
         for (name, count) in numbers(&ended.stdout)? {
             let known = least.entry(name).or_insert(count);
@@ -72,15 +67,11 @@ fn within_budgets(abi: Abi) -> Outcome {
 /// Calls that take more than they may, that have no budget, and budgets without a call.
 fn too_many(least: &BTreeMap<String, u64>, budgets: &BTreeMap<String, u64>) -> Vec<String> {
     let (part, some) = SLACK;
-    let grown = least
-        .iter()
-        .filter_map(|(name, &count)| match budgets.get(name) {
-            Some(&budget) if count <= budget + budget / part + some => None,
-            Some(budget) => Some(format!("{name}: {count}, and its budget is {budget}")),
-            None => Some(format!("{name}: {count}, without a budget")),
-        });
+    let grown = least.iter().filter_map(|(name, &count)| match budgets.get(name) {
+        Some(&budget) if count <= budget + budget / part + some => None,
+        Some(budget) => Some(format!("{name}: {count}, and its budget is {budget}")),
+        None => Some(format!("{name}: {count}, without a budget")),
+    });
     let lost = budgets.keys().filter(|name| !least.contains_key(*name));
-    grown
-        .chain(lost.map(|name| format!("{name}: not counted")))
-        .collect()
+    grown.chain(lost.map(|name| format!("{name}: not counted"))).collect()
 }

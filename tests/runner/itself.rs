@@ -12,10 +12,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("runner/what hangs is late, and shown".into(), hangs),
         trial("runner/a wrong word is not late".into(), wrong),
-        trial(
-            "runner/an ended process does not live on".into(),
-            nobody_asks,
-        ),
+        trial("runner/an ended process does not live on".into(), nobody_asks),
     ]
 }
 
@@ -37,10 +34,7 @@ fn hangs() -> Outcome {
     let shown = ["no end within 1 s", "processes:", "sleep 600", "backtraces"];
     match shown.iter().all(|part| error.contains(part)) && ran.is_late {
         true => Ok(()),
-        false => Err(format!(
-            "late: {}, expected {shown:?}: {error}",
-            ran.is_late
-        )),
+        false => Err(format!("late: {}, expected {shown:?}: {error}", ran.is_late)),
     }
 }
 

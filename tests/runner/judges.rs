@@ -18,18 +18,10 @@ const GROUPS: [(&str, &str); 7] = [
 
 /// One trial per group, and those of compilers.
 pub fn trials() -> Vec<Trial> {
-    let mut trials: Vec<Trial> = GROUPS
-        .into_iter()
-        .map(|(group, item)| trial(format!("judges/{group}"), move || judged(group, item)))
-        .collect();
-    trials.push(trial(
-        "judges/mpif.h refuses long integers".into(),
-        long_integers,
-    ));
-    trials.push(trial(
-        "judges/options of another compiler".into(),
-        another_compiler,
-    ));
+    let mut trials: Vec<Trial> =
+        GROUPS.into_iter().map(|(group, item)| trial(format!("judges/{group}"), move || judged(group, item))).collect();
+    trials.push(trial("judges/mpif.h refuses long integers".into(), long_integers));
+    trials.push(trial("judges/options of another compiler".into(), another_compiler));
     trials
 }
 
@@ -59,20 +51,14 @@ fn judged(group: &str, item: &str) -> Outcome {
 fn long_integers() -> Outcome {
     let source = place::root().join("tests/programs/fortran/fixed.f");
     let compile = |options: &[&str]| {
-        Program::new(place::built_file("mpif77")?)
-            .args(options)
-            .arg("-fsyntax-only")
-            .arg(&source)
-            .run()
+        Program::new(place::built_file("mpif77")?).args(options).arg("-fsyntax-only").arg(&source).run()
     };
     compile(&[])?.expect_code(0)?;
     let ended = compile(&["-fdefault-integer-8"])?;
     if ended.code() == 0 {
         return Err(ended.failure("INTEGERs of 64 bits are to be refused"));
     }
-    ended
-        .expect_text("mpif.h:")?
-        .expect_text("Division by zero")?;
+    ended.expect_text("mpif.h:")?.expect_text("Division by zero")?;
     Ok(())
 }
 
@@ -89,7 +75,6 @@ fn another_compiler() -> Outcome {
     for compiler in ["gfortran", "x86_64-linux-gnu-gfortran-12"] {
         shown(compiler)?.expect_text(&format!("-I{include} -fallow-argument-mismatch x.f90"))?;
     }
-    shown("/opt/llvm/bin/flang-new")?
-        .expect_text(&format!("-I{include}/flang-new -I{include} x.f90"))?;
+    shown("/opt/llvm/bin/flang-new")?.expect_text(&format!("-I{include}/flang-new -I{include} x.f90"))?;
     Ok(())
 }

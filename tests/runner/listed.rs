@@ -12,10 +12,7 @@ const INNER: [&str; 2] = ["COHORT_GUARDED_JOB", "COHORT_COMMIT"];
 
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
-    let mut trials = vec![trial(
-        "tools/variables that are read are described".into(),
-        variables_are_described,
-    )];
+    let mut trials = vec![trial("tools/variables that are read are described".into(), variables_are_described)];
     for abi in [Abi::Mpich, Abi::Mpi5] {
         let name = format!("tools/what MPI_T lists is described {abi}");
         trials.push(trial(name, move || lists_are_described(abi)));
@@ -94,9 +91,7 @@ fn same(place: &str, described: &BTreeSet<&str>, listed: &BTreeSet<&str>) -> Out
     let lacks: Vec<_> = listed.difference(described).collect();
     let beyond: Vec<_> = described.difference(listed).collect();
     match listed.is_empty() || !lacks.is_empty() || !beyond.is_empty() {
-        true => Err(format!(
-            "{place} lacks {lacks:?}, and has {beyond:?} that MPI_T does not list"
-        )),
+        true => Err(format!("{place} lacks {lacks:?}, and has {beyond:?} that MPI_T does not list")),
         false => Ok(()),
     }
 }
@@ -124,10 +119,7 @@ fn variables_are_described() -> Outcome {
         });
         // What a file's own tests name comes last in it.
         let code = source.split("#[cfg(test)]").next().unwrap_or_default();
-        let literals = code
-            .split("\"COHORT_")
-            .skip(1)
-            .filter_map(|rest| rest.split_once('"'));
+        let literals = code.split("\"COHORT_").skip(1).filter_map(|rest| rest.split_once('"'));
         for (rest, _) in literals.filter(|_| !is_test) {
             let name = format!("COHORT_{rest}");
             let is_part = |c: char| c.is_ascii_uppercase() || c == '_';
@@ -141,8 +133,6 @@ fn variables_are_described() -> Outcome {
     }
     match complaints.is_empty() && seen > 30 {
         true => Ok(()),
-        false => Err(format!(
-            "{seen} variables are named, and no page tells of {complaints:?}"
-        )),
+        false => Err(format!("{seen} variables are named, and no page tells of {complaints:?}")),
     }
 }

@@ -19,9 +19,7 @@ pub fn trials() -> Vec<Trial> {
                 job.ignores_strangers()
             })
         }),
-        trial("live/a screen in a terminal".into(), || {
-            with_job("screen", &[], |job| job.fills_a_screen())
-        }),
+        trial("live/a screen in a terminal".into(), || with_job("screen", &[], |job| job.fills_a_screen())),
         trial("live/ranks with address spaces of their own".into(), || {
             with_job("isolated", &["--isolate"], |job| {
                 job.is_listed()?;
@@ -76,11 +74,7 @@ fn rows(text: &str) -> Vec<Row> {
 }
 
 /// Runs a job, and `look` meanwhile.
-fn with_job(
-    name: &str,
-    options: &[&str],
-    look: impl FnOnce(&Job) -> Result<(), String>,
-) -> Outcome {
+fn with_job(name: &str, options: &[&str], look: impl FnOnce(&Job) -> Result<(), String>) -> Outcome {
     let launcher = place::built_file("pip-exec")?;
     let program = programs::compile_as("live-watched", &tool("watched.c"), Abi::Mpi5, &[])?;
     let end = place::scratch()?.join(format!("live-{name}-{}", std::process::id()));
@@ -88,11 +82,7 @@ fn with_job(
     let mut looked = Ok(());
     let job = Program::new(&launcher).args(options).args(["-n", "4"]);
     let ended = job.arg(program).arg(&end).seconds(300).run_with(|pid| {
-        let job = Job {
-            pid,
-            launcher: launcher.clone(),
-            name: end.display().to_string(),
-        };
+        let job = Job { pid, launcher: launcher.clone(), name: end.display().to_string() };
         looked = look(&job);
         // Whatever was seen, the job ends.
         let _ = std::fs::write(&end, "");
@@ -110,11 +100,7 @@ fn output(command: &mut Command) -> Result<String, String> {
     let said = String::from_utf8_lossy(&ended.stdout).into_owned();
     match ended.status.success() {
         true => Ok(said),
-        false => Err(format!(
-            "{line}: {}\n{said}{}",
-            ended.status,
-            String::from_utf8_lossy(&ended.stderr)
-        )),
+        false => Err(format!("{line}: {}\n{said}{}", ended.status, String::from_utf8_lossy(&ended.stderr))),
     }
 }
 
@@ -167,9 +153,7 @@ impl Job {
                 && computes.number(4) == 0.0
                 && waits.cells[3].contains("MPI")
                 && waits.number(4) > 50.0
-                && talk
-                    .iter()
-                    .all(|row| row.number(6) > 0.0 && row.number(7) > 0.0)
+                && talk.iter().all(|row| row.number(6) > 0.0 && row.number(7) > 0.0)
         };
         // The machine may be busy: not every interval has a bit of everything.
         event::found("what is to be seen", || {
@@ -198,8 +182,7 @@ impl Job {
     }
 
     fn ignores_strangers(&self) -> Result<(), String> {
-        let stranger =
-            std::thread::spawn(|| output(Command::new("python3").arg(tool("stranger.py"))));
+        let stranger = std::thread::spawn(|| output(Command::new("python3").arg(tool("stranger.py"))));
         while !stranger.is_finished() {
             self.is_listed()?;
         }
@@ -225,19 +208,14 @@ impl Job {
         screen.shows(&["sort (mpi)"])?;
         // Behind those of greater share.
         event::found("what is to be seen", || {
-            let ranks: Vec<String> = rows(&screen.text()?)
-                .iter()
-                .map(|row| row.cells[0].clone())
-                .collect();
+            let ranks: Vec<String> = rows(&screen.text()?).iter().map(|row| row.cells[0].clone()).collect();
             Ok((ranks.len() == 4 && ranks[3] == "0").then_some(()))
         })?;
         screen.press("/")?;
         screen.press("computes")?;
         screen.press("Enter")?;
         screen.shows(&["rows with \"computes\""])?;
-        event::found("what is to be seen", || {
-            Ok((rows(&screen.text()?).len() == 1).then_some(()))
-        })?;
+        event::found("what is to be seen", || Ok((rows(&screen.text()?).len() == 1).then_some(())))?;
         screen.press("Enter")?;
         screen.shows(&["RANK 0", "time in MPI", "wake-ups/s of others"])?;
         screen.press("q")?;
@@ -252,25 +230,9 @@ struct Screen {
 
 impl Screen {
     fn open(launcher: &Path, words: &[&str]) -> Result<Self, String> {
-        let this = Self {
-            server: format!("cohort-live-{}", std::process::id()),
-        };
-        let line = format!(
-            "'{}' {}; echo status $?; sleep 60",
-            launcher.display(),
-            words.join(" ")
-        );
-        this.tmux(&[
-            "-f",
-            "/dev/null",
-            "new-session",
-            "-d",
-            "-x",
-            "110",
-            "-y",
-            "20",
-            &line,
-        ])?;
+        let this = Self { server: format!("cohort-live-{}", std::process::id()) };
+        let line = format!("'{}' {}; echo status $?; sleep 60", launcher.display(), words.join(" "));
+        this.tmux(&["-f", "/dev/null", "new-session", "-d", "-x", "110", "-y", "20", &line])?;
         Ok(this)
     }
 
@@ -315,11 +277,7 @@ fn killed() -> Outcome {
         .args(["--no-mpi", "-n", "2", "sleep", "300"])
         .spawn()
         .map_err(|error| error.to_string())?;
-    let job = Job {
-        pid: child.id(),
-        launcher,
-        name: "300".into(),
-    };
+    let job = Job { pid: child.id(), launcher, name: "300".into() };
     let is_listed = || {
         let list = job.ask(&["--ps"])?;
         let mut lines = list.lines().map(str::trim_start);

@@ -207,48 +207,26 @@ impl Suite {
             .collect();
         let mut named = BTreeSet::new();
         let grouped = self.group.iter().map(|group| &group.modules);
-        for module in grouped
-            .chain(self.left_out.iter().map(|entry| &entry.modules))
-            .flatten()
-        {
+        for module in grouped.chain(self.left_out.iter().map(|entry| &entry.modules)).flatten() {
             if !named.insert(module.clone()) {
                 return Err(format!("{module} is named twice"));
             }
         }
         let reasons = self.left_out.iter().map(|entry| &entry.reason);
-        if reasons
-            .chain(self.skip.iter().map(|skip| &skip.reason))
-            .any(|reason| reason.is_empty())
-        {
+        if reasons.chain(self.skip.iter().map(|skip| &skip.reason)).any(|reason| reason.is_empty()) {
             return Err("an entry has no reason".into());
         }
         let unlike: Vec<_> = present.symmetric_difference(&named).collect();
-        if unlike.is_empty() {
-            Ok(())
-        } else {
-            Err(format!("not listed, or not there: {unlike:?}"))
-        }
+        if unlike.is_empty() { Ok(()) } else { Err(format!("not listed, or not there: {unlike:?}")) }
     }
 
     /// Runs a group on one node, with a policy or the default one.
-    fn run_on_one(
-        &self,
-        build: Build,
-        group: &Group,
-        ranks: u32,
-        progress: Option<&str>,
-    ) -> Outcome {
-        let mut launcher =
-            Program::new(place::built_file("pip-exec")?).args(["-n", &ranks.to_string()]);
+    fn run_on_one(&self, build: Build, group: &Group, ranks: u32, progress: Option<&str>) -> Outcome {
+        let mut launcher = Program::new(place::built_file("pip-exec")?).args(["-n", &ranks.to_string()]);
         if let Some(progress) = progress {
             launcher = launcher.env("COHORT_PROGRESS", progress);
         }
-        let start = Start {
-            launcher,
-            build,
-            ranks,
-            several_nodes: false,
-        };
+        let start = Start { launcher, build, ranks, several_nodes: false };
         self.run(start, group)
     }
 
@@ -287,9 +265,7 @@ impl Suite {
     fn run(&self, start: Start, group: &Group) -> Outcome {
         let include = format!("^({})\\.py$", group.modules.join("|"));
         let skips = self.skip.iter().filter(|skip| skip.applies(&start));
-        let skipped: Vec<&str> = skips
-            .flat_map(|skip| ["-x", skip.pattern.as_str()])
-            .collect();
+        let skipped: Vec<&str> = skips.flat_map(|skip| ["-x", skip.pattern.as_str()]).collect();
         let launcher = match start.build {
             Build::OpenMpi => start.launcher.env("MPI4PY_LIBMPI", "libmpi.so.40"),
             Build::Wheel | Build::Own => start.launcher,

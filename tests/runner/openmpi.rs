@@ -8,14 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Programs of both ABIs, and of Open MPI's only. (Its 4.1 lacks the MPI-4 procedures of the others.)
-const PROGRAMS: [&str; 6] = [
-    "arguments.f90",
-    "callbacks.f90",
-    "derived.f90",
-    "fixed.f",
-    "openmpi.f90",
-    "openmpi08.f90",
-];
+const PROGRAMS: [&str; 6] =
+    ["arguments.f90", "callbacks.f90", "derived.f90", "fixed.f", "openmpi.f90", "openmpi08.f90"];
 
 const ITEM: &str = "openmpi-fortran";
 
@@ -23,11 +17,7 @@ const ITEM: &str = "openmpi-fortran";
 const FOLDER: &str = "openmpi-fortran/usr/lib/x86_64-linux-gnu";
 
 /// Its Fortran libraries.
-const LIBRARIES: [&str; 3] = [
-    "libmpi_mpifh.so.40",
-    "libmpi_usempi_ignore_tkr.so.40",
-    "libmpi_usempif08.so.40",
-];
+const LIBRARIES: [&str; 3] = ["libmpi_mpifh.so.40", "libmpi_usempi_ignore_tkr.so.40", "libmpi_usempif08.so.40"];
 
 /// One trial per program and number of ranks.
 pub fn trials() -> Vec<Trial> {
@@ -37,24 +27,15 @@ pub fn trials() -> Vec<Trial> {
         trial("openmpi/fortran/singleton".into(), singleton),
         trial("openmpi/c++ without its C++ library".into(), cxx),
         trial("openmpi/c++ bindings".into(), bindings),
-        trial(
-            "openmpi/variables are as large, and written".into(),
-            variables,
-        ),
-        trial(
-            "openmpi/fortran/an error names procedure and argument".into(),
-            error_text,
-        ),
+        trial("openmpi/variables are as large, and written".into(), variables),
+        trial("openmpi/fortran/an error names procedure and argument".into(), error_text),
     ];
     for ranks in [2, 4] {
         for name in PROGRAMS {
-            trials.push(trial(
-                format!("openmpi/fortran/{name}-{ranks}"),
-                move || {
-                    let ended = launched(&["-n", &ranks.to_string()])?.arg(made(name)?);
-                    finished(&ended.run()?, ranks)
-                },
-            ));
+            trials.push(trial(format!("openmpi/fortran/{name}-{ranks}"), move || {
+                let ended = launched(&["-n", &ranks.to_string()])?.arg(made(name)?);
+                finished(&ended.run()?, ranks)
+            }));
         }
     }
     trials
@@ -110,8 +91,8 @@ fn mixed() -> Outcome {
 
 /// A program without `pip-exec` finds both libraries in its path.
 fn singleton() -> Outcome {
-    let path = std::env::join_paths([place::built().join("fortran"), place::built()])
-        .map_err(|error| error.to_string())?;
+    let path =
+        std::env::join_paths([place::built().join("fortran"), place::built()]).map_err(|error| error.to_string())?;
     let run = Program::new(made("openmpi08.f90")?).env("LD_LIBRARY_PATH", path);
     finished(&run.run()?, 1)
 }
@@ -137,11 +118,7 @@ fn cxx() -> Outcome {
         .arg(place::root().join("tests/programs/tools/openmpi_cxx.cpp"))
         .arg(format!("-L{system}"))
         .arg("-Wl,--no-as-needed,--unresolved-symbols=ignore-in-shared-libs")
-        .args([
-            "-l:libmpi_cxx.so.40",
-            "-l:libopen-rte.so.40",
-            "-l:libopen-pal.so.40",
-        ])
+        .args(["-l:libmpi_cxx.so.40", "-l:libopen-rte.so.40", "-l:libopen-pal.so.40"])
         .arg("-l:libmpi.so.40");
     compiler.seconds(120).run()?.expect_code(0)?;
     let ended = launched(&["-n", "2"])?.arg(program).run()?.expect_code(0)?;
@@ -178,8 +155,7 @@ fn bindings() -> Outcome {
 
 /// Sizes of a library's variables, and whether a program may write them.
 fn variables_of(library: &Path) -> Result<BTreeMap<String, (u64, bool)>, String> {
-    let bytes =
-        std::fs::read(library).map_err(|error| format!("{}: {error}", library.display()))?;
+    let bytes = std::fs::read(library).map_err(|error| format!("{}: {error}", library.display()))?;
     let elf = goblin::elf::Elf::parse(&bytes).map_err(|error| error.to_string())?;
     let is_variable = |kind| kind == goblin::elf::sym::STT_OBJECT;
     let defined = elf.dynsyms.iter();
@@ -212,30 +188,19 @@ fn variables() -> Outcome {
 }
 
 fn exported(library: PathBuf) -> Result<BTreeSet<String>, String> {
-    let bytes =
-        std::fs::read(&library).map_err(|error| format!("{}: {error}", library.display()))?;
+    let bytes = std::fs::read(&library).map_err(|error| format!("{}: {error}", library.display()))?;
     let elf = goblin::elf::Elf::parse(&bytes).map_err(|error| error.to_string())?;
     let defined = elf.dynsyms.iter().filter(|symbol| symbol.st_shndx != 0);
-    Ok(defined
-        .filter_map(|symbol| elf.dynstrtab.get_at(symbol.st_name))
-        .map(str::to_owned)
-        .collect())
+    Ok(defined.filter_map(|symbol| elf.dynstrtab.get_at(symbol.st_name)).map(str::to_owned).collect())
 }
 
 /// Whether it is for programs: no name of mixed case, which only tools inside of Open MPI had, and nothing of its
 /// objects.
 fn is_external(name: &str) -> bool {
-    let rest = name
-        .trim_start_matches("PMPIX_")
-        .trim_start_matches("MPIX_");
+    let rest = name.trim_start_matches("PMPIX_").trim_start_matches("MPIX_");
     let rest = rest.trim_start_matches("PMPI_").trim_start_matches("MPI_");
     let is_mixed = rest.len() < name.len() && rest.bytes().any(|byte| byte.is_ascii_lowercase());
-    !is_mixed
-        && ![
-            "ompi_intercept_extra_state_t_class",
-            "mpiext_pcollreq_mpifh_dummy",
-        ]
-        .contains(&name)
+    !is_mixed && !["ompi_intercept_extra_state_t_class", "mpiext_pcollreq_mpifh_dummy"].contains(&name)
 }
 
 /// Everything that Open MPI's Fortran libraries export is in ours.
@@ -243,10 +208,7 @@ fn names() -> Outcome {
     for library in LIBRARIES {
         let own = exported(place::built_file(&format!("fortran/{library}"))?)?;
         let theirs = exported(place::cached(&format!("{FOLDER}/{library}"), ITEM)?)?;
-        let missing: Vec<&String> = theirs
-            .difference(&own)
-            .filter(|name| is_external(name))
-            .collect();
+        let missing: Vec<&String> = theirs.difference(&own).filter(|name| is_external(name)).collect();
         if !missing.is_empty() {
             return Err(format!("of {library} are missing: {missing:?}"));
         }

@@ -27,11 +27,7 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for (how, status, begun) in ENDS {
         for isolated in [false, true] {
-            let name = if isolated {
-                " in spaces of their own"
-            } else {
-                ""
-            };
+            let name = if isolated { " in spaces of their own" } else { "" };
             let name = format!("output/nothing is lost by {how}{name}");
             trials.push(trial(name, move || ends(how, status, begun, isolated)));
         }
@@ -64,9 +60,7 @@ fn job(ranks: &str, options: &[&str]) -> Result<Program, String> {
 
 /// The lines of both ranks have come.
 fn before(ended: Ended) -> Result<Ended, String> {
-    ended
-        .expect_text("rank 0: before\n")?
-        .expect_text("rank 1: before\n")
+    ended.expect_text("rank 0: before\n")?.expect_text("rank 1: before\n")
 }
 
 fn ends(how: &str, status: i32, begun: bool, isolated: bool) -> Outcome {
@@ -88,10 +82,7 @@ fn ends(how: &str, status: i32, begun: bool, isolated: bool) -> Outcome {
 fn into_file(job: &str, words: &[&str], file: &std::path::Path) -> Result<Program, String> {
     let script = format!("exec \"$0\" {job} \"$@\" > \"$FILE\"");
     let shell = Program::new("sh").args(["-c", &script]).env("FILE", file);
-    Ok(shell
-        .arg(place::built_file("pip-exec")?)
-        .arg(program()?)
-        .args(words))
+    Ok(shell.arg(place::built_file("pip-exec")?).arg(program()?).args(words))
 }
 
 fn has_come(file: &std::path::Path, lines: &[&str]) -> bool {
@@ -122,11 +113,7 @@ fn fortrans() -> Outcome {
 
 /// Whether to a file or a pipe, of one rank or two: the ranks go on when their lines have been seen.
 fn as_printed() -> Outcome {
-    for (job, lines) in [
-        ("-n 1", &BOTH[..1]),
-        ("-n 2", &BOTH),
-        ("--isolate -n 2", &BOTH),
-    ] {
+    for (job, lines) in [("-n 1", &BOTH[..1]), ("-n 2", &BOTH), ("--isolate -n 2", &BOTH)] {
         let folder = place::scratch()?;
         let (file, sign) = (folder.join("output"), folder.join("sign"));
         let _ = std::fs::remove_file(&sign);
@@ -145,11 +132,7 @@ fn as_printed() -> Outcome {
 }
 
 fn chosen() -> Outcome {
-    let says = |ended: Ended, lines: i32| {
-        ended
-            .expect_code(0)?
-            .expect_text(&format!("lines {lines}\n"))
-    };
+    let says = |ended: Ended, lines: i32| ended.expect_code(0)?.expect_text(&format!("lines {lines}\n"));
     says(job("2", &[])?.arg("habit").run()?, 1)?;
     says(job("2", &[])?.arg("chosen").run()?, 0)?;
     says(job("2", &["stdbuf", "-o", "4096"])?.arg("habit").run()?, 0)?;
@@ -182,7 +165,5 @@ fn full_file() -> Outcome {
     let shell = Program::new("sh").args(["-c", script]);
     let shell = shell.arg(place::built_file("pip-exec")?).arg(program()?);
     let ended = shell.arg(file).run()?.expect_code(1)?;
-    ended
-        .expect_text("some of what the program printed is lost")
-        .map(drop)
+    ended.expect_text("some of what the program printed is lost").map(drop)
 }

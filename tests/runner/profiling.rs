@@ -14,9 +14,7 @@ const RANKS: u32 = 3;
 pub fn trials() -> Vec<Trial> {
     let mut trials = vec![trial("tools/preloaded into netpipe".into(), netpipe)];
     for abi in [Abi::Mpich, Abi::Mpi5, Abi::Mpi5Wheel, Abi::OpenMpi] {
-        trials.push(trial(format!("tools/preloaded {abi}"), move || {
-            preloaded(abi)
-        }));
+        trials.push(trial(format!("tools/preloaded {abi}"), move || preloaded(abi)));
         trials.push(trial(format!("tools/linked {abi}"), move || linked(abi)));
     }
     trials
@@ -37,9 +35,8 @@ fn profiler(abi: Abi, trial: &str) -> Result<PathBuf, String> {
 fn preloaded(abi: Abi) -> Outcome {
     let tool = profiler(abi, "preloaded")?;
     let program = programs::compile_as("profiled", &source("profiled.c"), abi, &[])?;
-    let run = Program::new(place::built_file("pip-exec")?)
-        .args(["-n", &RANKS.to_string(), "-genv", "LD_PRELOAD"])
-        .arg(tool);
+    let run =
+        Program::new(place::built_file("pip-exec")?).args(["-n", &RANKS.to_string(), "-genv", "LD_PRELOAD"]).arg(tool);
     counts_are_right(run.arg(program))
 }
 
@@ -56,9 +53,7 @@ fn counts_are_right(run: Program) -> Outcome {
     let mut ended = run.run()?.expect_code(0)?.expect_text("passed")?;
     for rank in 0..RANKS {
         let (sends, receives) = (rank + 3, (rank + RANKS - 1) % RANKS + 3);
-        ended = ended.expect_text(&format!(
-            "profiler: rank {rank}: sends {sends} receives {receives} barriers 1\n"
-        ))?;
+        ended = ended.expect_text(&format!("profiler: rank {rank}: sends {sends} receives {receives} barriers 1\n"))?;
     }
     Ok(())
 }
@@ -77,10 +72,7 @@ fn netpipe() -> Outcome {
         .expect_code(0)?;
     for rank in 0..2 {
         let start = format!("profiler: rank {rank}: sends ");
-        let line = ended
-            .stdout
-            .lines()
-            .find_map(|line| line.strip_prefix(&start));
+        let line = ended.stdout.lines().find_map(|line| line.strip_prefix(&start));
         let sends = line.and_then(|rest| rest.split(' ').next()?.parse::<u64>().ok());
         // NetPIPE alone decides how many messages it sends; each of its tests sends some.
         if sends.is_none_or(|sends| sends < 20) {

@@ -81,24 +81,15 @@ pub fn compile_as(name: &str, source: &Path, abi: Abi, libs: &[String]) -> Resul
     let made = {
         let mut all = MADE.lock().unwrap_or_else(PoisonError::into_inner);
         let made = all.entry(output.clone()).or_insert_with(|| {
-            Arc::new(Made {
-                source: source.to_owned(),
-                libs: libs.to_owned(),
-                result: OnceLock::new(),
-            })
+            Arc::new(Made { source: source.to_owned(), libs: libs.to_owned(), result: OnceLock::new() })
         });
         Arc::clone(made)
     };
     if made.source != source || made.libs != libs {
         let others = made.source.display();
-        return Err(format!(
-            "{name} is made of {others} with {:?} already",
-            made.libs
-        ));
+        return Err(format!("{name} is made of {others} with {:?} already", made.libs));
     }
-    let result = made
-        .result
-        .get_or_init(|| build(&output, source, abi, libs));
+    let result = made.result.get_or_init(|| build(&output, source, abi, libs));
     result.clone().map(|()| output)
 }
 
@@ -111,20 +102,9 @@ fn folder() -> Result<PathBuf, String> {
 
 fn build(output: &Path, source: &Path, abi: Abi, libs: &[String]) -> Result<(), String> {
     Program::new(compiler(abi)?)
-        .args([
-            "-O2",
-            "-g",
-            "-std=gnu11",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-o",
-        ])
+        .args(["-O2", "-g", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-o"])
         .arg(output)
-        .arg(format!(
-            "-DPOLICIES=\"{}\"",
-            directives::policies().join("\", \"")
-        ))
+        .arg(format!("-DPOLICIES=\"{}\"", directives::policies().join("\", \"")))
         .arg(source)
         .args(libs)
         .arg("-lm")
@@ -154,10 +134,7 @@ pub fn sources() -> Vec<PathBuf> {
 
 /// A program's name.
 pub fn stem(path: &Path) -> String {
-    path.file_stem()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned()
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// One trial per variant. Those of a pairwise cover run each time, the others belong to the long list.
@@ -168,12 +145,7 @@ fn variant_trials(name: &str, path: PathBuf, directives: Directives) -> Vec<Tria
             for progress in &directives.progress {
                 for wait in &directives.wait {
                     let (progress, wait) = (progress.clone(), wait.clone());
-                    variants.push(Variant {
-                        ranks,
-                        abi,
-                        progress,
-                        wait,
-                    });
+                    variants.push(Variant { ranks, abi, progress, wait });
                 }
             }
         }
@@ -185,19 +157,10 @@ fn variant_trials(name: &str, path: PathBuf, directives: Directives) -> Vec<Tria
         directives.wait.len(),
     ]);
     let alone = directives.alone;
-    let source = Arc::new(Source {
-        path,
-        directives,
-        reference: Mutex::default(),
-    });
+    let source = Arc::new(Source { path, directives, reference: Mutex::default() });
     let run = |(variant, is_covered): (Variant, bool)| {
         let source = Arc::clone(&source);
-        let Variant {
-            ranks,
-            abi,
-            progress,
-            wait,
-        } = &variant;
+        let Variant { ranks, abi, progress, wait } = &variant;
         let title = format!("c/{name}/{abi}-{ranks}-{progress}-{wait}");
         let trial = trial(title, move || source.check(&variant));
         trial.alone(alone).long(!is_covered)
@@ -258,10 +221,7 @@ impl Source {
 /// When it is otherwise.
 pub fn as_promised(ended: Ended, directives: &Directives) -> Result<Ended, String> {
     let ended = ended.expect_code(directives.exit)?;
-    for (stream, texts) in [
-        (&ended.stdout, &directives.stdout),
-        (&ended.stderr, &directives.stderr),
-    ] {
+    for (stream, texts) in [(&ended.stdout, &directives.stdout), (&ended.stderr, &directives.stderr)] {
         if let Some(text) = texts.iter().find(|text| !stream.contains(text.as_str())) {
             return Err(ended.failure(&format!("expected the output to contain {text:?}")));
         }

@@ -66,9 +66,8 @@ pub fn run(arguments: &Arguments, mut trials: Vec<Trial>) -> ExitCode {
     let queued = chosen.into_iter().enumerate();
     let queued = queued.map(|(index, trial)| Queued { trial, index });
     let (alone, beside): (Vec<_>, Vec<_>) = queued.partition(|queued| queued.trial.alone);
-    let (waiting, computing): (Vec<_>, Vec<_>) = beside
-        .into_iter()
-        .partition(|queued| costs.of(&queued.trial.name).waits);
+    let (waiting, computing): (Vec<_>, Vec<_>) =
+        beside.into_iter().partition(|queued| costs.of(&queued.trial.name).waits);
     let queue = Queue {
         computing: Mutex::new(computing.into()),
         waiting: Mutex::new(waiting.into()),
@@ -119,11 +118,7 @@ impl Queue {
         let (ran, elapsed) = timed(&queued);
         let name = &queued.trial.name;
         let mut report = lock(&self.report);
-        report.took.push(Took {
-            name: name.clone(),
-            elapsed,
-            cpu: ran.cpu,
-        });
+        report.took.push(Took { name: name.clone(), elapsed, cpu: ran.cpu });
         match ran.outcome {
             Ok(()) => {
                 println!("test {name} ... ok ({:.1} s)", elapsed.as_secs_f64());
@@ -148,10 +143,7 @@ impl Queue {
                 report.slow.push(format!("{line}\n{error}"));
                 report.passed += 1;
             }
-            Err(second) => report.fail(
-                name,
-                format!("{error}\nand once more, with nothing beside it:\n{second}"),
-            ),
+            Err(second) => report.fail(name, format!("{error}\nand once more, with nothing beside it:\n{second}")),
         }
     }
 }
@@ -175,8 +167,7 @@ impl Report {
 
     /// Prints what is to be said at the end, the most important last.
     fn close(mut self, costs: Costs, filtered: usize, elapsed: Duration) -> ExitCode {
-        self.took
-            .sort_by_key(|took| std::cmp::Reverse(took.elapsed));
+        self.took.sort_by_key(|took| std::cmp::Reverse(took.elapsed));
         if let Err(error) = self.keep_durations() {
             println!("durations: {error}");
         }

@@ -10,10 +10,7 @@ const NAMES: [&str; 4] = ["hpcc", "iqtree", "lammps", "mpi4py"];
 
 /// One trial per program.
 pub fn trials() -> Vec<Trial> {
-    NAMES
-        .into_iter()
-        .map(|name| trial(format!("reach/{name}"), move || agrees(name)))
-        .collect()
+    NAMES.into_iter().map(|name| trial(format!("reach/{name}"), move || agrees(name))).collect()
 }
 
 fn agrees(name: &str) -> Outcome {

@@ -25,9 +25,7 @@ fn text() -> Result<String, String> {
 /// Lines of README's consoles that begin with a prompt, without it and without comments.
 fn commands(text: &str) -> Vec<&str> {
     let lines = text.lines().filter_map(|line| line.strip_prefix("$ "));
-    lines
-        .map(|line| line.split(" #").next().unwrap_or(line).trim())
-        .collect()
+    lines.map(|line| line.split(" #").next().unwrap_or(line).trim()).collect()
 }
 
 /// `mpicc -o hello hello.c`, `pip-exec -n 4 ./hello`, the same with statistics.
@@ -64,10 +62,7 @@ fn first_program() -> Outcome {
 /// `mpiexec -n 4 python hello.py`, with mpi4py of the cache.
 fn first_python() -> Outcome {
     let text = text()?;
-    let program = text
-        .split("```python\n")
-        .nth(1)
-        .ok_or("README has no Python program")?;
+    let program = text.split("```python\n").nth(1).ok_or("README has no Python program")?;
     let program = program.split("```").next().unwrap_or(program);
     let source = place::scratch()?.join("readme-hello.py");
     std::fs::write(&source, program).map_err(|error| error.to_string())?;
@@ -88,17 +83,13 @@ fn first_python() -> Outcome {
 
 /// `pip-exec --help` names the options that README's commands use.
 fn options_exist() -> Outcome {
-    let help = Program::new(place::built_file("pip-exec")?)
-        .arg("--help")
-        .run()?
-        .expect_code(0)?;
+    let help = Program::new(place::built_file("pip-exec")?).arg("--help").run()?.expect_code(0)?;
     let text = text()?;
     let ours = commands(&text);
     let ours = ours.iter().filter(|line| line.contains("pip-exec "));
     let words = ours.flat_map(|line| {
         let own = line.split("pip-exec ").nth(1).unwrap_or("");
-        own.split_whitespace()
-            .take_while(|word| !word.starts_with("./"))
+        own.split_whitespace().take_while(|word| !word.starts_with("./"))
     });
     let mut seen = 0;
     for option in words.filter(|word| word.starts_with('-') && *word != "-m") {
@@ -115,14 +106,11 @@ fn options_exist() -> Outcome {
 
 /// `make` knows the targets that README names.
 fn targets_exist() -> Outcome {
-    let makefile = std::fs::read_to_string(place::root().join("Makefile"))
-        .map_err(|error| error.to_string())?;
+    let makefile = std::fs::read_to_string(place::root().join("Makefile")).map_err(|error| error.to_string())?;
     let text = text()?;
     let named = commands(&text);
-    let named: Vec<&str> = named
-        .iter()
-        .filter_map(|line| line.strip_prefix("make ")?.split_whitespace().next())
-        .collect();
+    let named: Vec<&str> =
+        named.iter().filter_map(|line| line.strip_prefix("make ")?.split_whitespace().next()).collect();
     if named.is_empty() {
         return Err("README shows no command of make".into());
     }
@@ -152,10 +140,7 @@ fn demonstration() -> Outcome {
         .expect_code(0)?
         .expect_text("COHORT_PROGRESS=steal")?
         .expect_text("All runs had the right results")?;
-    if !["No verdict, ", "times as fast"]
-        .iter()
-        .any(|text| shown.stdout.contains(text))
-    {
+    if !["No verdict, ", "times as fast"].iter().any(|text| shown.stdout.contains(text)) {
         return Err(shown.failure("neither a verdict nor why there is none"));
     }
     let source = programs::source("heat.c");

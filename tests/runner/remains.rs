@@ -43,12 +43,7 @@ pub fn after_name(stat: &str) -> &str {
 pub fn list(group: Pid) -> String {
     let mut text = String::new();
     for process in members(group) {
-        let Process {
-            id,
-            state,
-            call,
-            command,
-        } = process;
+        let Process { id, state, call, command } = process;
         let _ = write!(text, "\n    {id} {state} {call} {command}");
     }
     text
@@ -108,10 +103,7 @@ fn said(command: &mut Command) -> String {
         Ok(child) => child,
         Err(error) => return format!(" {error}"),
     };
-    let streams = (
-        crate::command::drain(child.stdout.take()),
-        crate::command::drain(child.stderr.take()),
-    );
+    let streams = (crate::command::drain(child.stdout.take()), crate::command::drain(child.stderr.take()));
     end(&mut child);
     let mut text = String::new();
     for stream in [streams.0, streams.1] {

@@ -19,15 +19,9 @@ enum Long {
 
 /// The trials that the arguments take, and what to say of the others.
 pub fn choose(trials: Vec<Trial>, arguments: &Arguments) -> (Vec<Trial>, String) {
-    let filter = arguments
-        .filter
-        .as_ref()
-        .filter(|filter| !filter.is_empty());
+    let filter = arguments.filter.as_ref().filter(|filter| !filter.is_empty());
     let (long, said) = match filter {
-        Some(_) => (
-            Long::All,
-            "a filter takes those of the long list too".into(),
-        ),
+        Some(_) => (Long::All, "a filter takes those of the long list too".into()),
         None => long(),
     };
     let is_named = |name: &str| match (filter, arguments.exact) {
@@ -61,21 +55,12 @@ fn long() -> (Long, String) {
         "none" => (Long::None, "none of the long list".into()),
         "" => {
             let slice = commit().map_or(0, |commit| hash(&commit) % SLICES);
-            (
-                Long::Slice(slice),
-                format!("slice {slice} of {SLICES} of the long list, chosen by the commit"),
-            )
+            (Long::Slice(slice), format!("slice {slice} of {SLICES} of the long list, chosen by the commit"))
         }
         number => match number.parse() {
-            Ok(slice) if slice < SLICES => (
-                Long::Slice(slice),
-                format!("slice {slice} of {SLICES} of the long list"),
-            ),
+            Ok(slice) if slice < SLICES => (Long::Slice(slice), format!("slice {slice} of {SLICES} of the long list")),
             _ => {
-                eprintln!(
-                    "TEST_COHORT_LONG is {number:?}: all, none or 0 to {}",
-                    SLICES - 1
-                );
+                eprintln!("TEST_COHORT_LONG is {number:?}: all, none or 0 to {}", SLICES - 1);
                 std::process::exit(2)
             }
         },
@@ -83,11 +68,7 @@ fn long() -> (Long, String) {
 }
 
 fn commit() -> Option<String> {
-    let git = Command::new("git")
-        .args(["rev-parse", "HEAD"])
-        .current_dir(place::root())
-        .output()
-        .ok()?;
+    let git = Command::new("git").args(["rev-parse", "HEAD"]).current_dir(place::root()).output().ok()?;
     String::from_utf8(git.stdout).ok()
 }
 

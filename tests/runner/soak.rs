@@ -8,10 +8,7 @@ use crate::{Outcome, place, trial};
 pub fn trials() -> Vec<Trial> {
     vec![
         trial("soak/half a minute".into(), half_a_minute),
-        trial(
-            "soak/a folder that is no build is named".into(),
-            without_build,
-        ),
+        trial("soak/a folder that is no build is named".into(), without_build),
     ]
 }
 

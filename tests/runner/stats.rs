@@ -35,10 +35,7 @@ fn run_with(abi: Abi, stats: &str, arguments: &[&str]) -> Result<Ended, String> 
         Abi::Mpi5 | Abi::Mpi5Wheel => None,
     };
     let library = library.map(place::built_file).transpose()?;
-    let libraries: Vec<String> = library
-        .iter()
-        .map(|file| file.display().to_string())
-        .collect();
+    let libraries: Vec<String> = library.iter().map(|file| file.display().to_string()).collect();
     let program = programs::compile_as("stages", &source, abi, &libraries)?;
     Program::new(place::built_file("pip-exec")?)
         .env("COHORT_STATS", stats)
@@ -86,27 +83,18 @@ fn json(abi: Abi) -> Outcome {
     expect("sends", &named(calls, "MPI_Send")?[1], &4.into())?;
     expect("starts", &named(calls, "MPI_Start")?[1], &2.into())?;
     expect("barriers", &named(calls, "MPI_Barrier")?[1], &1.into())?;
-    expect(
-        "members",
-        &named(&sender["communicators"], "rows")?[1],
-        &2.into(),
-    )?;
+    expect("members", &named(&sender["communicators"], "rows")?[1], &2.into())?;
 
     // For whom rank 0 waited: all of its receive, its wait and its barrier were for rank 1.
     let peers = sender["peers"].as_array().ok_or("no peers")?;
     expect("peers", &peers.len().into(), &1.into())?;
     expect("the peer", &peers[0][0], &1.into())?;
     let waited = peers[0][3].as_u64().unwrap_or(0);
-    let line = ended
-        .stdout
-        .lines()
-        .find_map(|line| line.strip_prefix("waited "));
+    let line = ended.stdout.lines().find_map(|line| line.strip_prefix("waited "));
     let measured = line.and_then(|line| line.strip_suffix(" us")?.parse::<u64>().ok());
     let measured = measured.ok_or_else(|| ended.failure("no line with the time"))?;
     if waited * 2 < measured {
-        return Err(format!(
-            "rank 0 measured {measured} us, the report says {waited}"
-        ));
+        return Err(format!("rank 0 measured {measured} us, the report says {waited}"));
     }
     // Stages.
     let sections = &sender["sections"];
@@ -114,11 +102,7 @@ fn json(abi: Abi) -> Outcome {
     expect("times of the section", &send[1], &1.into())?;
     expect("messages of the section", &send[5], &6.into())?;
     expect("bytes of the section", &send[6], &3052.into())?;
-    expect(
-        "messages of level 2",
-        &named(sections, "Pcontrol 2")?[5],
-        &0.into(),
-    )?;
+    expect("messages of level 2", &named(sections, "Pcontrol 2")?[5], &0.into())?;
     course(sender)?;
     expect("finalized", &sender["finalized"], &true.into())
 }
@@ -193,11 +177,8 @@ fn page() -> Outcome {
         return Err(format!("no page: {text}"));
     }
     // The numbers are one line of its script, and nothing in them ends that.
-    let line = text
-        .lines()
-        .find_map(|line| line.strip_prefix("const data = ")?.strip_suffix(';'));
-    let data: Value = serde_json::from_str(line.ok_or("no numbers")?)
-        .map_err(|error| format!("numbers: {error}"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("const data = ")?.strip_suffix(';'));
+    let data: Value = serde_json::from_str(line.ok_or("no numbers")?).map_err(|error| format!("numbers: {error}"))?;
     let job = &data["job"];
     expect("program", &job["program"], &"stages.mpi5".into())?;
     expect("ranks", &job["ranks"], &2.into())?;
@@ -208,13 +189,7 @@ fn page() -> Outcome {
         return Err(format!("the command is {command}"));
     }
     place_and_time(job)?;
-    for shown in [
-        "job.program",
-        "job.command",
-        "job.started",
-        "job.hosts",
-        "job.version",
-    ] {
+    for shown in ["job.program", "job.command", "job.started", "job.hosts", "job.version"] {
         if !text.contains(shown) {
             return Err(format!("the page does not show {shown}"));
         }
@@ -231,17 +206,11 @@ pub fn place_and_time(job: &Value) -> Outcome {
     let host = host.map_err(|error| error.to_string())?;
     expect("host", &job["hosts"][0][0], &host.trim().into())?;
     let started = job["started"].as_str().unwrap_or_default();
-    let form: String = started
-        .chars()
-        .map(|letter| if letter.is_ascii_digit() { '9' } else { letter })
-        .collect();
+    let form: String = started.chars().map(|letter| if letter.is_ascii_digit() { '9' } else { letter }).collect();
     if form.replace('-', "+") != "9999+99+99 99:99:99 +9999" {
         return Err(format!("started: {started}"));
     }
-    match job["version"]
-        .as_str()
-        .is_some_and(|it| it.starts_with("Cohort "))
-    {
+    match job["version"].as_str().is_some_and(|it| it.starts_with("Cohort ")) {
         true => Ok(()),
         false => Err(format!("version: {}", job["version"])),
     }

@@ -18,14 +18,9 @@ pub fn trials() -> Vec<Trial> {
         trial("trace/calls and messages".into(), messages),
         trial("trace/stolen work".into(), stolen),
         trial("trace/threads".into(), threads),
-        trial(
-            "trace/the oldest events are dropped and counted".into(),
-            overflow,
-        ),
+        trial("trace/the oldest events are dropped and counted".into(), overflow),
         trial("trace/200 ranks".into(), many_ranks),
-        trial("trace/a killed rank".into(), || {
-            ended_within_a_call("kill", 137)
-        }),
+        trial("trace/a killed rank".into(), || ended_within_a_call("kill", 137)),
         trial("trace/MPI_Abort".into(), || ended_within_a_call("abort", 3)),
         trial("trace/--timeout".into(), timeout),
         trial("trace/a killed launcher".into(), killed_launcher),
@@ -53,9 +48,7 @@ fn file(name: &str) -> Result<PathBuf, String> {
 /// Runs the program with a timeline.
 fn traced(file: &Path, ranks: &str, what: &str, settings: &[&str]) -> Result<Ended, String> {
     let name = file.display().to_string();
-    let settings = settings
-        .chunks(2)
-        .flat_map(|pair| ["-genv", pair[0], pair[1]]);
+    let settings = settings.chunks(2).flat_map(|pair| ["-genv", pair[0], pair[1]]);
     Program::new(place::built_file("pip-exec")?)
         .args(["-n", ranks, "-genv", "COHORT_TRACE", &name])
         .args(settings)
@@ -73,11 +66,7 @@ fn expect(what: &str, found: usize, expected: usize) -> Outcome {
 
 /// Messages of tag 7: that many left, came, and are joined by arrows.
 fn expect_messages(timeline: &Timeline, count: usize) -> Outcome {
-    let of = |category| {
-        timeline
-            .pieces(category)
-            .filter(|it| it.fact("tag") == Some(7))
-    };
+    let of = |category| timeline.pieces(category).filter(|it| it.fact("tag") == Some(7));
     expect("messages that left", of("sent").count(), count)?;
     expect("messages that came", of("received").count(), count)?;
     let joined = of("sent").filter_map(|sent| {
@@ -92,30 +81,14 @@ fn messages() -> Outcome {
     let file = file("messages")?;
     traced(&file, "4", "messages", &[])?.expect_code(0)?;
     let timeline = read(&file)?;
-    for (name, count) in [
-        ("MPI_Init_thread", 4),
-        ("MPI_Send", 16),
-        ("MPI_Irecv", 16),
-        ("MPI_Finalize", 4),
-    ] {
+    for (name, count) in [("MPI_Init_thread", 4), ("MPI_Send", 16), ("MPI_Irecv", 16), ("MPI_Finalize", 4)] {
         expect(name, timeline.calls(name).count(), count)?;
     }
     for send in timeline.calls("MPI_Send") {
-        expect(
-            "the peer",
-            send.fact("peer").unwrap_or(-9) as usize,
-            (send.rank as usize + 1) % 4,
-        )?;
+        expect("the peer", send.fact("peer").unwrap_or(-9) as usize, (send.rank as usize + 1) % 4)?;
     }
-    let bytes: i64 = timeline
-        .calls("MPI_Send")
-        .filter_map(|send| send.fact("bytes"))
-        .sum();
-    expect(
-        "bytes",
-        bytes as usize,
-        4 * (8 + 4096 + 100_000 + (1 << 20)),
-    )?;
+    let bytes: i64 = timeline.calls("MPI_Send").filter_map(|send| send.fact("bytes")).sum();
+    expect("bytes", bytes as usize, 4 * (8 + 4096 + 100_000 + (1 << 20)))?;
     expect("unfinished", timeline.unfinished().count(), 0)?;
     expect("lost", timeline.lost as usize, 0)?;
     expect_messages(&timeline, 16)
@@ -126,9 +99,7 @@ fn stolen() -> Outcome {
     let file = file("stolen")?;
     traced(&file, "2", "steal", &["COHORT_PROGRESS", "steal"])?.expect_code(0)?;
     let timeline = read(&file)?;
-    let by_thief = timeline
-        .pieces("steal")
-        .filter(|it| it.rank == 0 && it.fact("owner") == Some(1));
+    let by_thief = timeline.pieces("steal").filter(|it| it.rank == 0 && it.fact("owner") == Some(1));
     let bytes: i64 = by_thief.clone().filter_map(|it| it.fact("bytes")).sum();
     if bytes == 0 {
         return Err("rank 0 has moved nothing for rank 1".into());
@@ -168,17 +139,12 @@ fn overflow() -> Outcome {
     let file = file("overflow")?;
     let few = ["COHORT_TRACE_EVENTS", "64"];
     let said = "events of rank 0 and 1 more are not in the timeline; COHORT_TRACE_EVENTS=64";
-    traced(&file, "2", "many", &few)?
-        .expect_code(0)?
-        .expect_text(said)?;
+    traced(&file, "2", "many", &few)?.expect_code(0)?.expect_text(said)?;
     let timeline = read(&file)?;
     for rank in &timeline.ranks {
         // A call is one event, and each message one more on either side.
         if rank.events < 2000 || rank.events - rank.lost > 64 {
-            return Err(format!(
-                "rank {}: {} of {} lost",
-                rank.rank, rank.lost, rank.events
-            ));
+            return Err(format!("rank {}: {} of {} lost", rank.rank, rank.lost, rank.events));
         }
     }
     match timeline.calls("MPI_Finalize").count() {
@@ -200,16 +166,8 @@ fn ended_within_a_call(how: &str, code: i32) -> Outcome {
     let file = file(how)?;
     traced(&file, "3", how, &[])?.expect_code(code)?;
     let timeline = read(&file)?;
-    expect(
-        "MPI_Init_thread",
-        timeline.calls("MPI_Init_thread").count(),
-        3,
-    )?;
-    let names: Vec<_> = timeline
-        .unfinished()
-        .filter(|it| it.rank == 1)
-        .map(|it| &*it.name)
-        .collect();
+    expect("MPI_Init_thread", timeline.calls("MPI_Init_thread").count(), 3)?;
+    let names: Vec<_> = timeline.unfinished().filter(|it| it.rank == 1).map(|it| &*it.name).collect();
     let expected: &[&str] = match how {
         "kill" => &["MPI_Comm_free"],
         _ => &["MPI_Comm_free", "MPI_Abort"],
@@ -266,8 +224,7 @@ fn unwritable() -> Outcome {
     ended.expect_code(2)?.expect_text(said)?;
     // The disk is full only when the ranks have ended, and well.
     let full = traced(Path::new("/dev/full"), "2", "short", &[])?.expect_code(1)?;
-    full.expect_text("COHORT_TRACE: /dev/full is not complete: No space left on device")
-        .map(drop)
+    full.expect_text("COHORT_TRACE: /dev/full is not complete: No space left on device").map(drop)
 }
 
 /// What is drawn is short, and has a row for each rank.
@@ -282,24 +239,12 @@ fn picture() -> Outcome {
         .expect_code(0)?;
     for ending in ["svg", "html"] {
         let picture = file.with_extension(ending);
-        Program::new(place::built_file("pip-exec")?)
-            .arg("--draw")
-            .arg(&file)
-            .arg(&picture)
-            .run()?
-            .expect_code(0)?;
+        Program::new(place::built_file("pip-exec")?).arg("--draw").arg(&file).arg(&picture).run()?.expect_code(0)?;
         let drawn = std::fs::read_to_string(&picture).map_err(|error| error.to_string())?;
-        if drawn.len() > 200_000
-            || !(0..3).all(|rank| drawn.contains(&format!(">rank {rank}</text>")))
-        {
+        if drawn.len() > 200_000 || !(0..3).all(|rank| drawn.contains(&format!(">rank {rank}</text>"))) {
             return Err(format!("{} bytes of {}", drawn.len(), picture.display()));
         }
-        for words in [
-            ">traced.mpich: 3 ranks, ",
-            "pip-exec -n ",
-            "'x&lt;&amp;'",
-            "; Cohort ",
-        ] {
+        for words in [">traced.mpich: 3 ranks, ", "pip-exec -n ", "'x&lt;&amp;'", "; Cohort "] {
             if !drawn.contains(words) {
                 return Err(format!("{words:?} is not in {}", picture.display()));
             }
@@ -308,12 +253,8 @@ fn picture() -> Outcome {
     let text = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
     let text: serde_json::Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
     crate::stats::place_and_time(&text["otherData"]["job"])?;
-    let none = Program::new(place::built_file("pip-exec")?)
-        .args(["--draw", "/dev/null"])
-        .run()?;
-    none.expect_code(2)?
-        .expect_text("it is no timeline that COHORT_TRACE has written")
-        .map(drop)
+    let none = Program::new(place::built_file("pip-exec")?).args(["--draw", "/dev/null"]).run()?;
+    none.expect_code(2)?.expect_text("it is no timeline that COHORT_TRACE has written").map(drop)
 }
 
 /// What `tools/trace-to-otf2.py` makes of a timeline is what OTF2's own library reads: all calls and messages.
@@ -323,12 +264,8 @@ fn archive() -> Outcome {
     let folder = file.with_extension("otf2");
     let _ = std::fs::remove_dir_all(&folder);
     let python = place::cached("otf2-venv/bin/python", "otf2")?;
-    let convert = || {
-        Program::new(&python)
-            .arg(place::root().join("tools/trace-to-otf2.py"))
-            .args([&file, &folder])
-            .run()
-    };
+    let convert =
+        || Program::new(&python).arg(place::root().join("tools/trace-to-otf2.py")).args([&file, &folder]).run();
     convert()?.expect_code(0)?;
     let counted = Program::new(&python)
         .arg(place::root().join("tests/programs/tools/archive.py"))
@@ -352,21 +289,12 @@ fn archive() -> Outcome {
         }
     }
     // A second time nothing is written over.
-    convert()?
-        .expect_code(1)?
-        .expect_text("exists already")
-        .map(drop)
+    convert()?.expect_code(1)?.expect_text("exists already").map(drop)
 }
 
 /// Runs the program on two nodes with two ranks each.
 fn on_nodes(hosts: &Hosts, name: &Path, what: &str) -> Result<Ended, String> {
-    hosts
-        .pip_exec("2")?
-        .args(["-genv", "COHORT_TRACE"])
-        .arg(name)
-        .arg(program()?)
-        .arg(what)
-        .run()
+    hosts.pip_exec("2")?.args(["-genv", "COHORT_TRACE"]).arg(name).arg(program()?).arg(what).run()
 }
 
 /// The first node writes a file of all of them, on one clock, with arrows from node to node. Both have the same clock
@@ -404,8 +332,7 @@ fn nodes() -> Outcome {
 /// `%n` in the name is for a file of each node.
 fn each_its_file(hosts: &Hosts) -> Outcome {
     let name = file("nodes-%n")?;
-    let files =
-        ["0", "1"].map(|node| PathBuf::from(name.display().to_string().replace("%n", node)));
+    let files = ["0", "1"].map(|node| PathBuf::from(name.display().to_string().replace("%n", node)));
     on_nodes(hosts, &name, "short")?.expect_code(0)?;
     for (node, file) in files.iter().enumerate() {
         let timeline = read(file)?;
@@ -416,10 +343,9 @@ fn each_its_file(hosts: &Hosts) -> Outcome {
 }
 
 fn picture_of(files: &[PathBuf]) -> Outcome {
-    let drawn = files.iter().fold(
-        Program::new(place::built_file("pip-exec")?),
-        |program, file| program.arg("--draw").arg(file),
-    );
+    let drawn = files
+        .iter()
+        .fold(Program::new(place::built_file("pip-exec")?), |program, file| program.arg("--draw").arg(file));
     let ended = drawn.run()?.expect_code(0)?;
     let picture = ended.stdout.trim();
     let drawn = std::fs::read_to_string(picture).map_err(|error| format!("{picture}: {error}"))?;

@@ -22,12 +22,7 @@ pub struct Trial {
 impl Trial {
     /// A trial that runs beside others, each time.
     pub fn new(name: String, body: impl Fn() -> Outcome + Send + Sync + 'static) -> Self {
-        Self {
-            name,
-            alone: false,
-            long: false,
-            body: Box::new(body),
-        }
+        Self { name, alone: false, long: false, body: Box::new(body) }
     }
 
     /// The same, with nothing beside it.
@@ -46,11 +41,7 @@ impl Trial {
 
     /// Runs the body on this thread, with a folder that nobody else has.
     pub fn run(&self, folder: PathBuf) -> Ran {
-        CURRENT.set(Some(Current {
-            folder: folder.clone(),
-            late: Vec::new(),
-            cpu: Duration::ZERO,
-        }));
+        CURRENT.set(Some(Current { folder: folder.clone(), late: Vec::new(), cpu: Duration::ZERO }));
         let body = std::panic::AssertUnwindSafe(|| (self.body)());
         let outcome = std::panic::catch_unwind(body).unwrap_or_else(|panic| {
             let text = panic.downcast_ref::<String>().cloned();
@@ -58,17 +49,12 @@ impl Trial {
             Err(format!("the trial panicked: {}", text.unwrap_or_default()))
         });
         let current = CURRENT.take();
-        let (late, cpu) =
-            current.map_or_else(Default::default, |current| (current.late, current.cpu));
+        let (late, cpu) = current.map_or_else(Default::default, |current| (current.late, current.cpu));
         let is_late = |error: &String| late.iter().any(|text| error.contains(text));
         if outcome.is_ok() {
             let _ = std::fs::remove_dir_all(folder);
         }
-        Ran {
-            is_late: outcome.as_ref().is_err_and(is_late),
-            outcome,
-            cpu,
-        }
+        Ran { is_late: outcome.as_ref().is_err_and(is_late), outcome, cpu }
     }
 }
 

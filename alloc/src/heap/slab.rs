@@ -32,11 +32,7 @@ pub(crate) struct Header {
 
 impl Header {
     pub(crate) fn new(heap: &Heap, kind: Kind) -> Self {
-        Self {
-            source: RemoteFreeList::new(),
-            heap,
-            kind,
-        }
+        Self { source: RemoteFreeList::new(), heap, kind }
     }
 
     /// The header of a block: where the slab of the byte before it begins. A block at the beginning of a slab, which
@@ -46,9 +42,7 @@ impl Header {
     /// `block` is a block of some heap.
     #[inline]
     pub(crate) unsafe fn of(block: NonNull<u8>) -> NonNull<Self> {
-        let address = block
-            .as_ptr()
-            .map_addr(|address| (address - 1) & !(SLAB_SIZE - 1));
+        let address = block.as_ptr().map_addr(|address| (address - 1) & !(SLAB_SIZE - 1));
         // SAFETY: blocks lie above the first 64 KB of the address space.
         unsafe { NonNull::new_unchecked(address.cast()) }
     }
@@ -159,11 +153,7 @@ impl Slab {
             while !block.is_null() {
                 let offset = (block.addr() - slab.addr()) as u32;
                 assert!(offset < (*slab).fresh, "a free block was used before");
-                assert_eq!(
-                    (offset - first) % size,
-                    0,
-                    "a free block begins where blocks begin"
-                );
+                assert_eq!((offset - first) % size, 0, "a free block begins where blocks begin");
                 free += 1;
                 assert!(free <= given, "the free list has no cycle");
                 block = (*block).next;

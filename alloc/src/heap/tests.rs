@@ -37,9 +37,7 @@ impl Held {
 
     fn edges(&self) -> impl Iterator<Item = *mut u8> + use<> {
         let (start, size) = (self.block.as_ptr(), self.size);
-        (0..size.min(16))
-            .chain(size.saturating_sub(16)..size)
-            .map(move |i| start.wrapping_add(i))
+        (0..size.min(16)).chain(size.saturating_sub(16)..size).map(move |i| start.wrapping_add(i))
     }
 
     /// Asserts that nobody else wrote to the block.
@@ -81,21 +79,7 @@ fn a_new_heap_owns_no_memory() {
 #[test]
 fn every_size_and_alignment_is_served_and_returned() {
     let heap = Heap::new();
-    let sizes = [
-        0,
-        1,
-        16,
-        17,
-        100,
-        128,
-        129,
-        4096,
-        28672,
-        28673,
-        65536,
-        1 << 20,
-        5 << 20,
-    ];
+    let sizes = [0, 1, 16, 17, 100, 128, 129, 4096, 28672, 28673, 65536, 1 << 20, 5 << 20];
     let mut held = Vec::new();
     for size in sizes {
         for align in (0..=15).map(|bit| 1 << bit) {
@@ -106,11 +90,7 @@ fn every_size_and_alignment_is_served_and_returned() {
     unsafe { heap.check() };
     assert!(heap.stats().live_bytes >= sizes.iter().map(|&size| size as u64 * 16).sum());
     for (index, held) in held.into_iter().enumerate() {
-        if index % 2 == 0 {
-            held.free()
-        } else {
-            held.free_local(&heap)
-        }
+        if index % 2 == 0 { held.free() } else { held.free_local(&heap) }
     }
     assert_empty(&heap);
 }
@@ -137,11 +117,7 @@ fn blocks_are_reused_before_memory_grows() {
     let huge = Held::new(&heap, 4 << 20, 16, 3);
     assert!(heap.stats().mapped_bytes > 6 * MIB);
     thread::scope(|scope| scope.spawn(move || huge.free()).join().unwrap());
-    assert_eq!(
-        heap.stats().mapped_bytes,
-        2 * MIB,
-        "a huge block goes back at once"
-    );
+    assert_eq!(heap.stats().mapped_bytes, 2 * MIB, "a huge block goes back at once");
 }
 
 /// Miri is slow.
@@ -167,11 +143,7 @@ fn a_million_pairs_in_many_patterns_stay_within_bounds() {
         }
         if held.len() as u64 >= target {
             let victim = held.swap_remove(random(held.len() as u64) as usize);
-            if step % 3 == 0 {
-                victim.free()
-            } else {
-                victim.free_local(&heap)
-            }
+            if step % 3 == 0 { victim.free() } else { victim.free_local(&heap) }
         }
         if step % 50_000 == 0 {
             // SAFETY: one thread allocates.
@@ -219,10 +191,7 @@ fn a_producer_and_its_consumers_stay_within_bounds() {
         queue.lock().unwrap().1 = true;
         mapped_max
     });
-    assert!(
-        mapped_max <= 16 * MIB,
-        "{mapped_max} bytes for 2 MB of live blocks"
-    );
+    assert!(mapped_max <= 16 * MIB, "{mapped_max} bytes for 2 MB of live blocks");
     assert_empty(&heap);
 }
 
@@ -235,8 +204,7 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let size =
-        prop_oneof![6 => 0..2000_usize, 2 => 2000..40_000_usize, 1 => 40_000..3_000_000_usize];
+    let size = prop_oneof![6 => 0..2000_usize, 2 => 2000..40_000_usize, 1 => 40_000..3_000_000_usize];
     let step = prop_oneof![
         6 => (size, 0..14_u32).prop_map(|(size, align_bits)| Step::Alloc { size, align_bits }),
         2 => any::<usize>().prop_map(Step::FreeLocal),
@@ -297,10 +265,7 @@ fn blocks_have_any_alignment() {
             let blocks = unsafe { [heap.alloc(size, align), heap.alloc_zeroed(size, align)] };
             for block in blocks {
                 let block = block.expect("memory");
-                assert!(
-                    block.addr().get().is_multiple_of(align),
-                    "{size} at {align}"
-                );
+                assert!(block.addr().get().is_multiple_of(align), "{size} at {align}");
                 // SAFETY: they are ours, and as long as was asked for.
                 unsafe {
                     assert!(Heap::usable_size(block) >= size, "{size} at {align}");
@@ -320,19 +285,9 @@ fn long_blocks_ask_for_huge_pages() {
         return; // A kernel without them.
     }
     let heap = Heap::new();
-    for (size, wants) in [
-        (64 << 10, false),
-        (1 << 20, false),
-        (HUGE_LEAST, true),
-        (9 << 20, true),
-    ] {
+    for (size, wants) in [(64 << 10, false), (1 << 20, false), (HUGE_LEAST, true), (9 << 20, true)] {
         // SAFETY: this thread alone allocates from the heap.
-        let (dense, table) = unsafe {
-            (
-                heap.alloc_zeroed_dense(size, 64),
-                heap.alloc_zeroed(size, 64),
-            )
-        };
+        let (dense, table) = unsafe { (heap.alloc_zeroed_dense(size, 64), heap.alloc_zeroed(size, 64)) };
         for (block, wants) in [(dense, wants), (table, false)] {
             let block = block.expect("memory");
             assert_eq!(asks_for_huge_pages(block.addr().get()), wants, "{size}");
@@ -348,10 +303,7 @@ fn asks_for_huge_pages(address: usize) -> bool {
     let maps = std::fs::read_to_string("/proc/self/smaps").expect("the kernel's list");
     let mut is_around = false;
     for line in maps.lines() {
-        let range = line
-            .split(' ')
-            .next()
-            .and_then(|range| range.split_once('-'));
+        let range = line.split(' ').next().and_then(|range| range.split_once('-'));
         if let Some((from, to)) = range {
             let [from, to] = [from, to].map(|end| usize::from_str_radix(end, 16));
             is_around = matches!((from, to), (Ok(from), Ok(to)) if (from..to).contains(&address));

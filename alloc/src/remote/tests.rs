@@ -50,9 +50,7 @@ mod models {
                 let slab = source.cast::<Slab>();
                 for link in blocks {
                     let block = Box::from_raw(link.cast::<Block>().as_ptr());
-                    block
-                        .content
-                        .with(|content| assert_eq!(*content, 1, "given once"));
+                    block.content.with(|content| assert_eq!(*content, 1, "given once"));
                     slab.as_ref().out.with_mut(|out| *out -= 1);
                     count += 1;
                 }
@@ -65,18 +63,12 @@ mod models {
     }
 
     fn gift_from(slab: NonNull<Slab>) -> Gift {
-        let block = Box::new(Block {
-            link: Link::new(),
-            content: UnsafeCell::new(0),
-        });
+        let block = Box::new(Block { link: Link::new(), content: UnsafeCell::new(0) });
         Gift(slab.cast(), NonNull::from(Box::leak(block)))
     }
 
     fn new_slab(out: u32) -> NonNull<Slab> {
-        let slab = Slab {
-            source: RemoteFreeList::new(),
-            out: UnsafeCell::new(out),
-        };
+        let slab = Slab { source: RemoteFreeList::new(), out: UnsafeCell::new(out) };
         NonNull::from(Box::leak(Box::new(slab)))
     }
 

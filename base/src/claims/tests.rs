@@ -32,10 +32,7 @@ mod in_order {
         give_up(&CLAIMS, 0, 180, 400);
         assert_eq!(CLAIMS.other(1, 180, 300), None);
         give_up(&CLAIMS, 0, 0, 110);
-        assert_eq!(
-            (CLAIMS.other(2, 0, 110), CLAIMS.other(2, 0, 111)),
-            (None, Some(0))
-        );
+        assert_eq!((CLAIMS.other(2, 0, 110), CLAIMS.other(2, 0, 111)), (None, Some(0)));
         give_up(&CLAIMS, 0, 110, 180);
         assert_eq!(CLAIMS.other(1, 0, 1000), None);
     }
@@ -65,10 +62,7 @@ mod in_order {
         let claims = Box::leak(Box::new(Claims::new()));
         let verdict = claims.map(1, (10, 20), || Answer::Taken);
         assert_eq!(verdict, Verdict::Unnoted);
-        assert_eq!(
-            claims.map(1, (10, 20), || Answer::Failed),
-            Verdict::Answered
-        );
+        assert_eq!(claims.map(1, (10, 20), || Answer::Failed), Verdict::Answered);
         assert!(!claims.covers(1, 10, 20));
     }
 
@@ -106,10 +100,7 @@ mod models {
 
     impl Model {
         fn new() -> Arc<Self> {
-            Arc::new(Self {
-                claims: Claims::new(),
-                pages: Mutex::new([None; 2]),
-            })
+            Arc::new(Self { claims: Claims::new(), pages: Mutex::new([None; 2]) })
         }
 
         fn map(&self, rank: u32, pages: (usize, usize)) -> Verdict {

@@ -59,10 +59,7 @@ fn vdso_is_missing() -> bool {
     if length <= 0 {
         return false;
     }
-    let found = vector
-        .iter()
-        .take_while(|[kind, _]| *kind != 0)
-        .find(|[kind, _]| *kind == AT_SYSINFO_EHDR as usize);
+    let found = vector.iter().take_while(|[kind, _]| *kind != 0).find(|[kind, _]| *kind == AT_SYSINFO_EHDR as usize);
     found.is_some_and(|&[_, address]| !is_mapped(address))
 }
 
@@ -74,10 +71,7 @@ fn is_mapped(address: usize) -> bool {
 }
 
 fn read_by_call(clock: ClockId) -> Timespec {
-    let mut now = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let mut now = Timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes the time to where it is told; these clocks always exist.
     unsafe { call(__NR_clock_gettime, clock as usize, (&raw mut now).addr(), 0) };
     now
@@ -103,10 +97,7 @@ mod tests {
         let before = ns(read(ClockId::Monotonic));
         let between = ns(read_by_call(ClockId::Monotonic));
         let after = ns(read(ClockId::Monotonic));
-        assert!(
-            before <= between && between <= after,
-            "{before} {between} {after}"
-        );
+        assert!(before <= between && between <= after, "{before} {between} {after}");
         assert!(before > 0);
     }
 

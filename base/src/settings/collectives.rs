@@ -13,11 +13,8 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// The values of the settings.
-    pub(super) const CHOICES: [(&'static str, Self); 3] = [
-        ("auto", Self::Auto),
-        ("rounds", Self::Rounds),
-        ("schedule", Self::Schedule),
-    ];
+    pub(super) const CHOICES: [(&'static str, Self); 3] =
+        [("auto", Self::Auto), ("rounds", Self::Rounds), ("schedule", Self::Schedule)];
 }
 
 /// In which order reductions fold operands among nodes (`COHORT_REDUCE_ORDER`).

@@ -24,11 +24,7 @@ impl Deadlock {
     /// By name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        let choices = [
-            ("report", Self::Report),
-            ("end", Self::End),
-            ("off", Self::Off),
-        ];
+        let choices = [("report", Self::Report), ("end", Self::End), ("off", Self::Off)];
         choose(name, &choices)
     }
 
@@ -41,9 +37,7 @@ impl Deadlock {
             return None;
         }
         let tenths = whole.parse::<u64>().ok()?.checked_mul(10)? + part.parse::<u64>().ok()?;
-        (1..=864_000)
-            .contains(&tenths)
-            .then(|| Duration::from_millis(tenths * 100))
+        (1..=864_000).contains(&tenths).then(|| Duration::from_millis(tenths * 100))
     }
 }
 

@@ -116,10 +116,7 @@ pub fn timeout(value: &str) -> Option<u32> {
 /// What a value of [`ENCRYPT`] says.
 #[must_use]
 pub fn encrypt(value: &str) -> Option<bool> {
-    choose(
-        value,
-        &[("on", true), ("1", true), ("off", false), ("0", false)],
-    )
+    choose(value, &[("on", true), ("1", true), ("off", false), ("0", false)])
 }
 
 /// The count that a value of [`RAILS`] stands for.

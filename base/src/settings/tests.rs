@@ -11,12 +11,7 @@ fn defaults_of_the_table_are_the_defaults_of_the_struct() {
     for row in TABLE {
         let mut settings = Settings::DEFAULT;
         if row.default != "RLIMIT_STACK" {
-            assert_eq!(
-                (row.set)(&mut settings, row.default),
-                Some(()),
-                "{}",
-                row.name
-            );
+            assert_eq!((row.set)(&mut settings, row.default), Some(()), "{}", row.name);
         }
         assert_eq!(settings, Settings::DEFAULT, "{}", row.name);
     }
@@ -24,10 +19,7 @@ fn defaults_of_the_table_are_the_defaults_of_the_struct() {
 
 #[test]
 fn other_variables_are_passed_over() {
-    assert_eq!(
-        read(&["PATH=/bin", "NOEQUALS", "COHORTX=1"]).unwrap(),
-        Settings::DEFAULT
-    );
+    assert_eq!(read(&["PATH=/bin", "NOEQUALS", "COHORTX=1"]).unwrap(), Settings::DEFAULT);
 }
 
 #[test]
@@ -40,10 +32,7 @@ fn values_are_read() {
 #[test]
 fn a_misspelt_name_gets_the_nearest_one() {
     let message = read(&["COHORT_PROGRES=steal"]).unwrap_err().to_string();
-    assert!(
-        message.contains("did you mean COHORT_PROGRESS?") && message.contains("--help=settings"),
-        "{message}"
-    );
+    assert!(message.contains("did you mean COHORT_PROGRESS?") && message.contains("--help=settings"), "{message}");
     // One guess, and not all names behind it.
     assert_eq!(message.matches("COHORT_").count(), 2, "{message}");
 }
@@ -82,19 +71,11 @@ fn near_misses_are_refused_and_other_names_are_somebody_elses() {
 
 #[test]
 fn a_bad_value_names_the_valid_ones() {
-    for entry in [
-        "COHORT_PROGRESS=stael",
-        "COHORT_PROGRESS",
-        "COHORT_PROGRESS=",
-    ] {
+    for entry in ["COHORT_PROGRESS=stael", "COHORT_PROGRESS", "COHORT_PROGRESS="] {
         let message = read(&[entry]).unwrap_err().to_string();
         assert!(message.contains("steal, none, thread"), "{message}");
     }
-    for entry in [
-        "COHORT_EAGER_MAX=-1",
-        "COHORT_EAGER_MAX=2G",
-        "COHORT_STACKSIZE=1K",
-    ] {
+    for entry in ["COHORT_EAGER_MAX=-1", "COHORT_EAGER_MAX=2G", "COHORT_STACKSIZE=1K"] {
         assert!(read(&[entry]).is_err(), "{entry}");
     }
     assert!(bytes("99999999999999999999G").is_none());
@@ -125,10 +106,7 @@ fn ports_and_timeouts_have_bounds() {
     assert!(read(&["COHORT_NET_ENDPOINTS=auto"]).is_ok());
     assert_eq!(network::endpoints("auto"), None);
     assert_eq!(network::endpoints("7"), Some(7));
-    assert_eq!(
-        network::rails(network::RAILS_ROW.default),
-        Some(network::RAILS_DEFAULT)
-    );
+    assert_eq!(network::rails(network::RAILS_ROW.default), Some(network::RAILS_DEFAULT));
     for (value, expected) in [("1", true), ("on", true), ("0", false), ("off", false)] {
         assert_eq!(network::encrypt(value), Some(expected));
     }
@@ -143,19 +121,13 @@ fn ports_and_timeouts_have_bounds() {
 #[test]
 fn messages_are_told_apart_where_members_are_compared() {
     let on = read(&["COHORT_CHECK=on", "COHORT_EAGER_MAX=1K"]).expect("valid");
-    assert_eq!(
-        (on.check, on.check_members, on.eager_max),
-        (true, false, 1024)
-    );
+    assert_eq!((on.check, on.check_members, on.eager_max), (true, false, 1024));
     let members = read(&["COHORT_CHECK=members", "COHORT_EAGER_MAX=1K"]).expect("valid");
     assert!(members.check && members.check_members);
     assert_eq!((members.eager_max, members.compared_eager_max), (0, 1024));
     assert!(!read(&["COHORT_CHECK=off"]).expect("valid").check);
     let message = read(&["COHORT_CHECK=1"]).unwrap_err();
-    assert!(
-        message.to_string().contains("on, members, off"),
-        "{message}"
-    );
+    assert!(message.to_string().contains("on, members, off"), "{message}");
 }
 
 #[test]
@@ -172,16 +144,8 @@ fn policies_have_their_places() {
     for (place, &(name, progress)) in Progress::NAMES.iter().enumerate() {
         assert_eq!(usize::from(progress.index()), place);
         assert_eq!(Progress::of_index(progress.index()), progress);
-        assert_eq!(
-            (Progress::of_name(name), progress.name()),
-            (Some(progress), name)
-        );
-        assert_eq!(
-            read(&[&std::format!("COHORT_PROGRESS={name}")])
-                .map(|all| all.progress)
-                .ok(),
-            Some(progress)
-        );
+        assert_eq!((Progress::of_name(name), progress.name()), (Some(progress), name));
+        assert_eq!(read(&[&std::format!("COHORT_PROGRESS={name}")]).map(|all| all.progress).ok(), Some(progress));
     }
     assert_eq!(Progress::VALUES.split(", ").count(), Progress::NAMES.len());
 }
@@ -190,17 +154,11 @@ fn policies_have_their_places() {
 #[test]
 fn the_page_of_policies_has_every_policy() {
     let page = include_str!("../../../docs/policies.md");
-    let mut rows = page
-        .lines()
-        .filter(|line| line.starts_with("| `"))
-        .peekable();
+    let mut rows = page.lines().filter(|line| line.starts_with("| `")).peekable();
     for line in Progress::LISTING.lines() {
         let (name, who) = line.split_once('\t').expect("a name and who acts");
         let row = std::format!("| `{name}` | {who} |");
         let found = rows.next().unwrap_or_default();
-        assert!(
-            found.starts_with(&row),
-            "docs/policies.md has {found:?} in place of the row {row}"
-        );
+        assert!(found.starts_with(&row), "docs/policies.md has {found:?} in place of the row {row}");
     }
 }

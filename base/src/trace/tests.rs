@@ -85,10 +85,7 @@ mod plain {
     #[test]
     fn a_call_ends_where_it_began_if_it_is_still_there() {
         let ring = ring(2);
-        let call = |number| Event {
-            end: 0,
-            ..event(number)
-        };
+        let call = |number| Event { end: 0, ..event(number) };
         let first = ring.note(&call(7));
         let second = ring.note(&call(8));
         assert!(ring.end(second, 80));

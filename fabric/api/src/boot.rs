@@ -97,15 +97,10 @@ pub struct Api {
     pub addresses_length: unsafe extern "C" fn(handle: *mut c_void) -> usize,
     /// Writes the addresses of this node's ranks to `buffer`, which has room for `capacity` bytes, and returns
     /// their length, or 0 if there is too little room.
-    pub addresses:
-        unsafe extern "C" fn(handle: *mut c_void, buffer: *mut u8, capacity: usize) -> usize,
+    pub addresses: unsafe extern "C" fn(handle: *mut c_void, buffer: *mut u8, capacity: usize) -> usize,
     /// Takes what [`Api::addresses`] wrote on each node, `nodes` entries. 0, or -1 and a text.
-    pub connect: unsafe extern "C" fn(
-        handle: *mut c_void,
-        nodes: *const Addresses,
-        count: u32,
-        problem: *mut Problem,
-    ) -> i32,
+    pub connect:
+        unsafe extern "C" fn(handle: *mut c_void, nodes: *const Addresses, count: u32, problem: *mut Problem) -> i32,
     /// The network, for `NodeBoot::network`. Valid until [`Api::close`].
     pub network: unsafe extern "C" fn(handle: *mut c_void) -> *const Network,
     /// The numbers `first..=last` of descriptors that ranks inherit; 1..=0 if there are none.
@@ -184,11 +179,8 @@ impl Default for Problem {
 
 /// Type of the library's exported function: opens an endpoint for each rank of this node. Stores the
 /// handle in `*handle` and returns the functions, or stores a text in `*problem` and returns NULL.
-pub type Open = unsafe extern "C" fn(
-    request: *const Request,
-    handle: *mut *mut c_void,
-    problem: *mut Problem,
-) -> *const Api;
+pub type Open =
+    unsafe extern "C" fn(request: *const Request, handle: *mut *mut c_void, problem: *mut Problem) -> *const Api;
 
 #[cfg(test)]
 mod tests {

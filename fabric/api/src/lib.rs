@@ -54,10 +54,7 @@ pub struct Packet<'a> {
 
 impl Packet<'_> {
     /// One of no bytes.
-    pub const EMPTY: Self = Self {
-        header: &[],
-        body: &[],
-    };
+    pub const EMPTY: Self = Self { header: &[], body: &[] };
 }
 
 /// How far a packet has come when [`Transport::send`] returns.
@@ -156,11 +153,7 @@ impl Polled {
     /// So many events, and nothing else.
     #[must_use]
     pub const fn events(events: u32) -> Self {
-        Self {
-            events,
-            flows: false,
-            posted: false,
-        }
+        Self { events, flows: false, posted: false }
     }
 }
 
@@ -223,13 +216,7 @@ pub unsafe trait Transport: Sync {
     /// As [`Transport::send`], for at most [`TOGETHER_MAX`] packets whose memory is not kept: what cannot be sent now
     /// is copied. False if the transport would rather have the memory, or cannot take all of them now; nothing was sent
     /// then.
-    fn send_now(
-        &self,
-        _endpoint: LocalRank,
-        _caller: LocalRank,
-        _to: WorldRank,
-        _packets: &[Packet<'_>],
-    ) -> bool {
+    fn send_now(&self, _endpoint: LocalRank, _caller: LocalRank, _to: WorldRank, _packets: &[Packet<'_>]) -> bool {
         false
     }
 
@@ -259,22 +246,11 @@ pub unsafe trait Transport: Sync {
     ///
     /// # Safety
     /// The transfer's memory stays readable, and writable for a read, until the completion.
-    unsafe fn transfer(
-        &self,
-        endpoint: LocalRank,
-        caller: LocalRank,
-        transfer: Transfer,
-    ) -> Result<(), Refused>;
+    unsafe fn transfer(&self, endpoint: LocalRank, caller: LocalRank, transfer: Transfer) -> Result<(), Refused>;
 
     /// Takes events of `endpoint` as far as `budget` goes, in order, and gives each to `sink`, which
     /// must not call the transport but for [`Transport::interrupt`].
-    fn poll(
-        &self,
-        endpoint: LocalRank,
-        caller: LocalRank,
-        budget: Budget,
-        sink: &mut dyn FnMut(Event<'_>),
-    ) -> Polled;
+    fn poll(&self, endpoint: LocalRank, caller: LocalRank, budget: Budget, sink: &mut dyn FnMut(Event<'_>)) -> Polled;
 
     /// Whether a thief's call left something at `endpoint` that waits for the owner: it must poll.
     /// One load; made without a claim.

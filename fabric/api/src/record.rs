@@ -31,9 +31,7 @@ pub struct Network {
 
 impl core::fmt::Debug for Network {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Network")
-            .field("build", &self.build)
-            .finish_non_exhaustive()
+        f.debug_struct("Network").field("build", &self.build).finish_non_exhaustive()
     }
 }
 
@@ -41,11 +39,7 @@ impl Network {
     /// The record of a transport.
     #[must_use]
     pub const fn of(transport: &'static dyn Transport) -> Self {
-        Self {
-            magic: MAGIC,
-            build: BUILD,
-            transport,
-        }
+        Self { magic: MAGIC, build: BUILD, transport }
     }
 }
 

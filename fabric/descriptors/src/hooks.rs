@@ -31,15 +31,7 @@ thread_local! {
     static CALL: Cell<*mut Call> = const { Cell::new(std::ptr::null_mut()) };
 }
 
-static HOOKS: Hooks = Hooks {
-    version: VERSION,
-    has_room,
-    without_limit,
-    opened,
-    closing,
-    withhold,
-    process,
-};
+static HOOKS: Hooks = Hooks { version: VERSION, has_room, without_limit, opened, closing, withhold, process };
 
 /// Registers the hooks with the executable, if it takes any: without, descriptors
 /// are not shared, and need not be if the process is the only rank of its node.
@@ -58,13 +50,7 @@ pub fn register() -> Result<(), String> {
         let register = std::mem::transmute::<*mut libc::c_void, Register>(symbol);
         register(&raw const HOOKS)
     };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(format!(
-            "{REGISTER} of the executable is of another version"
-        ))
-    }
+    if result == 0 { Ok(()) } else { Err(format!("{REGISTER} of the executable is of another version")) }
 }
 
 /// Touches the thread-local data, so that it exists before a seat is borrowed.
@@ -86,12 +72,7 @@ pub fn run_call<R>(
     defers: bool,
     call: impl FnOnce() -> R,
 ) -> R {
-    let mut record = Call {
-        descriptors,
-        table,
-        process,
-        defers,
-    };
+    let mut record = Call { descriptors, table, process, defers };
     set_call(&raw mut record);
     let result = call();
     set_call(std::ptr::null_mut());
@@ -100,19 +81,12 @@ pub fn run_call<R>(
 
 /// What the calling thread's call has to do with a descriptor.
 #[inline(never)]
-fn with_call<R>(
-    act: impl FnOnce(&Descriptors, &mut DescriptorTable, usize, bool) -> R,
-) -> Option<R> {
+fn with_call<R>(act: impl FnOnce(&Descriptors, &mut DescriptorTable, usize, bool) -> R) -> Option<R> {
     // SAFETY: NULL, or the record of a call of this thread, in which nobody else uses the table, since the call holds
     // the endpoint's lock and lends it to nobody but libfabric, which has no pointer to it.
     unsafe {
         let call = CALL.get().as_ref()?;
-        Some(act(
-            &*call.descriptors,
-            &mut *call.table,
-            call.process,
-            call.defers,
-        ))
+        Some(act(&*call.descriptors, &mut *call.table, call.process, call.defers))
     }
 }
 
@@ -166,11 +140,7 @@ extern "C" fn withhold(descriptor: c_int, action: Action) -> c_int {
         if !descriptors.defer || !descriptors.numbers.holds(descriptor) {
             return 0;
         }
-        let code = if defers {
-            table.withhold(descriptor, action)
-        } else {
-            0
-        };
+        let code = if defers { table.withhold(descriptor, action) } else { 0 };
         if code == 0 && action == Action::Data {
             table.count_send(descriptor);
         }
@@ -181,9 +151,7 @@ extern "C" fn withhold(descriptor: c_int, action: Action) -> c_int {
 
 extern "C" fn process() -> c_int {
     let number = |descriptors: &Descriptors, table: &mut DescriptorTable| {
-        table
-            .process()
-            .unwrap_or_else(|| descriptors.root_process())
+        table.process().unwrap_or_else(|| descriptors.root_process())
     };
     with_call(|descriptors, table, _, _| number(descriptors, table)).unwrap_or(0)
 }
@@ -204,18 +172,15 @@ pub fn appear_as_another_process() -> std::io::Result<()> {
 fn own_number() -> std::io::Result<i32> {
     let (send, receive) = std::sync::mpsc::channel();
     let mask = Signals::ALL.block();
-    let thread = std::thread::Builder::new()
-        .name("cohort-identity".into())
-        .stack_size(STACK)
-        .spawn(move || {
-            // SAFETY: no condition.
-            let number = unsafe { libc::gettid() };
-            // The receiver waits for it.
-            let _ = send.send(number);
-            loop {
-                std::thread::park();
-            }
-        });
+    let thread = std::thread::Builder::new().name("cohort-identity".into()).stack_size(STACK).spawn(move || {
+        // SAFETY: no condition.
+        let number = unsafe { libc::gettid() };
+        // The receiver waits for it.
+        let _ = send.send(number);
+        loop {
+            std::thread::park();
+        }
+    });
     mask.restore();
     thread?;
     receive.recv().map_err(std::io::Error::other)
@@ -227,8 +192,7 @@ fn is_device(descriptor: c_int) -> bool {
     // SAFETY: zeros are a valid record, and a place for the result.
     unsafe {
         let mut status: libc::stat = std::mem::zeroed();
-        libc::fstat(descriptor, &raw mut status) == 0
-            && status.st_mode & libc::S_IFMT == libc::S_IFCHR
+        libc::fstat(descriptor, &raw mut status) == 0 && status.st_mode & libc::S_IFMT == libc::S_IFCHR
     }
 }
 
@@ -241,13 +205,7 @@ pub fn set_timeouts(socket: c_int, timeout: Duration) {
     let set = |level: c_int, name: c_int, value: c_int| {
         // SAFETY: an int of the size that is passed.
         unsafe {
-            libc::setsockopt(
-                socket,
-                level,
-                name,
-                (&raw const value).cast(),
-                size_of::<c_int>() as u32,
-            );
+            libc::setsockopt(socket, level, name, (&raw const value).cast(), size_of::<c_int>() as u32);
         }
     };
     // The kernel takes at most 32767 seconds.
@@ -267,8 +225,7 @@ mod tests {
     fn numbers_that_endpoints_give_are_of_this_process_and_differ() {
         let numbers = [own_number().unwrap(), own_number().unwrap()];
         assert_ne!(numbers[0], numbers[1]);
-        let is_ours =
-            |number: i32| std::path::Path::new(&format!("/proc/self/task/{number}")).exists();
+        let is_ours = |number: i32| std::path::Path::new(&format!("/proc/self/task/{number}")).exists();
         assert!(numbers.into_iter().all(is_ours));
         assert!(!numbers.contains(&(std::process::id() as i32)));
     }

@@ -149,10 +149,7 @@ impl Descriptors {
     /// Says once that a process can call no endpoint that it shares.
     #[cold]
     pub fn report_unable(&self, process: usize) {
-        if !self.processes[process]
-            .is_reported
-            .swap(true, Ordering::Relaxed)
-        {
+        if !self.processes[process].is_reported.swap(true, Ordering::Relaxed) {
             eprintln!(
                 "cohort: local rank {process} may not take descriptors (pidfd_getfd), so other ranks have to make its \
                  calls of the network; COHORT_NET_ENDPOINTS={} gives each rank an endpoint of its own",
@@ -183,8 +180,7 @@ impl Descriptors {
     /// Whether the calling process has all that it once had, as far as the first number tells. No seat is needed.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.placeholder
-            .is_none_or(|placeholder| placeholder.is_home())
+        self.placeholder.is_none_or(|placeholder| placeholder.is_home())
     }
 
     /// How often process `process` has closed what it does not know of.
@@ -208,9 +204,7 @@ impl Descriptors {
             self.report_in_use(process, number, error);
             return false;
         }
-        self.processes[process]
-            .losses
-            .fetch_add(1, Ordering::Relaxed);
+        self.processes[process].losses.fetch_add(1, Ordering::Relaxed);
         // Where something of the program lies is found out when the number is needed.
         let _ = placeholder.spread(self.numbers.range());
         true
@@ -219,10 +213,7 @@ impl Descriptors {
     /// Says once that a process cannot have a descriptor of the network.
     #[cold]
     fn report_in_use(&self, process: usize, number: i32, error: Errno) {
-        if !self.processes[process]
-            .is_reported
-            .swap(true, Ordering::Relaxed)
-        {
+        if !self.processes[process].is_reported.swap(true, Ordering::Relaxed) {
             let reason = match error {
                 Errno::EXIST => "a file of the program has that number".to_owned(),
                 error => error.to_string(),
@@ -238,9 +229,7 @@ impl Descriptors {
     #[must_use]
     pub fn has_room(&self) -> bool {
         let number = self.numbers.take();
-        number
-            .into_iter()
-            .for_each(|number| self.numbers.give(number));
+        number.into_iter().for_each(|number| self.numbers.give(number));
         if number.is_none() {
             self.report_short();
         }
@@ -399,8 +388,7 @@ mod tests {
     fn a_process_that_this_one_starts_takes_descriptors_as_a_thread_does() {
         let sample = memfd_create("sample", MemfdFlags::CLOEXEC).unwrap();
         let target = pidfd_open(rustix::process::getpid(), PidfdFlags::empty());
-        let taken = target
-            .and_then(|target| pidfd_getfd(target, sample.as_raw_fd(), PidfdGetfdFlags::empty()));
+        let taken = target.and_then(|target| pidfd_getfd(target, sample.as_raw_fd(), PidfdGetfdFlags::empty()));
         assert_eq!(can_be_taken(), taken.is_ok());
     }
 
@@ -410,9 +398,7 @@ mod tests {
             "printf '#include <linux/kcmp.h>\n_Static_assert(KCMP_FILE == {KCMP_FILE}, \"\");' \
              | cc -x c -fsyntax-only -"
         );
-        let checked = std::process::Command::new("sh")
-            .args(["-c", &program])
-            .status();
+        let checked = std::process::Command::new("sh").args(["-c", &program]).status();
         assert!(checked.unwrap().success());
     }
 }

@@ -8,8 +8,8 @@ use libc::c_int;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::{IoSlice, IoSliceMut};
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
 };
 use std::io::{Error, Result};
 use std::mem::MaybeUninit;
@@ -40,10 +40,7 @@ impl Mailbox {
         if result != 0 {
             return Err(Error::last_os_error());
         }
-        Ok(Self {
-            inlet: pair[0],
-            outlet: pair[1],
-        })
+        Ok(Self { inlet: pair[0], outlet: pair[1] })
     }
 
     /// Sends a copy of a descriptor of the calling process. Without room it is not sent: then
@@ -56,12 +53,7 @@ impl Mailbox {
         if control.push(SendAncillaryMessage::ScmRights(&rights)) {
             let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
             // A system call past the hooks, which would count it as data.
-            let _ = sendmsg(
-                borrow(&self.inlet),
-                &[IoSlice::new(&letter)],
-                &mut control,
-                flags,
-            );
+            let _ = sendmsg(borrow(&self.inlet), &[IoSlice::new(&letter)], &mut control, flags);
         }
     }
 
@@ -79,13 +71,7 @@ impl Mailbox {
         })?;
         let (number, mark) = letter.split_first_chunk::<4>()?;
         let mark = mark.try_into().ok()?;
-        (received.bytes == LETTER).then(|| {
-            (
-                c_int::from_ne_bytes(*number),
-                u32::from_ne_bytes(mark),
-                copy,
-            )
-        })
+        (received.bytes == LETTER).then(|| (c_int::from_ne_bytes(*number), u32::from_ne_bytes(mark), copy))
     }
 }
 

@@ -27,10 +27,7 @@ const BASE_MIN: u64 = 1024;
 const BASE_MAX: u64 = 16384;
 
 /// The placeholder is empty for ever.
-const SEALS: SealFlags = SealFlags::SEAL
-    .union(SealFlags::SHRINK)
-    .union(SealFlags::GROW)
-    .union(SealFlags::WRITE);
+const SEALS: SealFlags = SealFlags::SEAL.union(SealFlags::SHRINK).union(SealFlags::GROW).union(SealFlags::WRITE);
 
 /// The numbers of the fabric's descriptors, unique on the node.
 #[derive(Debug)]
@@ -132,10 +129,7 @@ impl Identity {
     pub fn of(number: i32) -> Option<Self> {
         // SAFETY: reads what lies there, or finds that nothing does.
         let status = fstat(unsafe { BorrowedFd::borrow_raw(number) }).ok()?;
-        Some(Self {
-            device: status.st_dev,
-            file: status.st_ino,
-        })
+        Some(Self { device: status.st_dev, file: status.st_ino })
     }
 }
 
@@ -158,10 +152,7 @@ impl Placeholder {
         let number = (first..=last).find(|&number| Identity::of(number).is_none())?;
         (first..=number).for_each(|number| numbers.avoid(number));
         lifted(|| move_to_free(&file, number)).ok()?;
-        Some(Self {
-            number,
-            identity: Identity::of(number)?,
-        })
+        Some(Self { number, identity: Identity::of(number)? })
     }
 
     /// Where it always lies.
@@ -219,11 +210,7 @@ impl Placeholder {
 ///
 /// # Errors
 /// [`Errno::EXIST`] if a file of the program lies there; what the system refuses.
-pub fn place(
-    descriptor: impl AsFd,
-    number: i32,
-    placeholder: Option<&Placeholder>,
-) -> Result<(), Errno> {
+pub fn place(descriptor: impl AsFd, number: i32, placeholder: Option<&Placeholder>) -> Result<(), Errno> {
     match Identity::of(number) {
         None => lifted(|| move_to_free(&descriptor, number)),
         Some(_) if placeholder.is_some_and(|placeholder| placeholder.is_at(number)) => {
@@ -262,10 +249,7 @@ pub fn lifted<R>(mut act: impl FnMut() -> Result<R, Errno>) -> Result<R, Errno> 
             static ONE: Mutex<()> = Mutex::new(());
             let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
             let limit = getrlimit(Resource::Nofile);
-            let high = Rlimit {
-                current: limit.maximum,
-                maximum: limit.maximum,
-            };
+            let high = Rlimit { current: limit.maximum, maximum: limit.maximum };
             // If it cannot be lifted it fails again.
             let _ = setrlimit(Resource::Nofile, high);
             let result = act();
@@ -280,10 +264,7 @@ pub fn lifted<R>(mut act: impl FnMut() -> Result<R, Errno>) -> Result<R, Errno> 
 #[must_use]
 pub fn open_files() -> (u64, u64) {
     let limit = getrlimit(Resource::Nofile);
-    (
-        limit.current.unwrap_or(u64::MAX),
-        limit.maximum.unwrap_or(u64::MAX),
-    )
+    (limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

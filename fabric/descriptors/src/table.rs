@@ -192,27 +192,13 @@ impl DescriptorTable {
 
     /// Takes in a new descriptor of the calling process; returns its number from now on. None if there is no number for
     /// it; then it is closed.
-    pub fn add(
-        &mut self,
-        descriptors: &Descriptors,
-        process: usize,
-        descriptor: i32,
-        kind: Kind,
-    ) -> Option<i32> {
+    pub fn add(&mut self, descriptors: &Descriptors, process: usize, descriptor: i32, kind: Kind) -> Option<i32> {
         let placed = self.place_new(descriptors, process, descriptor);
         close(descriptor);
         let (number, identity) = placed?;
         let mut holders = vec![false; descriptors.processes.len()];
         holders[process] = true;
-        self.entries.push(Entry {
-            number,
-            identity,
-            kind,
-            holders,
-            closed: false,
-            sends: 0,
-            mark: self.changes,
-        });
+        self.entries.push(Entry { number, identity, kind, holders, closed: false, sends: 0, mark: self.changes });
         if let Some((owner, mailbox)) = self.owner
             && owner != process
             && descriptors.root() != process
@@ -226,12 +212,7 @@ impl DescriptorTable {
     }
 
     /// Copies a new descriptor to a number of the fabric.
-    fn place_new(
-        &self,
-        descriptors: &Descriptors,
-        process: usize,
-        descriptor: i32,
-    ) -> Option<(i32, Identity)> {
+    fn place_new(&self, descriptors: &Descriptors, process: usize, descriptor: i32) -> Option<(i32, Identity)> {
         let identity = Identity::of(descriptor)?;
         // SAFETY: the call has made it just now.
         let made = unsafe { BorrowedFd::borrow_raw(descriptor) };
@@ -259,11 +240,7 @@ impl DescriptorTable {
         let Some(index) = self.find(number) else {
             return false;
         };
-        for set in self
-            .entries
-            .iter()
-            .filter(|entry| entry.kind == Kind::Epoll)
-        {
+        for set in self.entries.iter().filter(|entry| entry.kind == Kind::Epoll) {
             // SAFETY: numbers only; most sets do not hold it.
             unsafe {
                 let remove = libc::EPOLL_CTL_DEL;

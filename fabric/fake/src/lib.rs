@@ -17,8 +17,7 @@ mod state;
 mod tests;
 
 use cohort_fabric::{
-    Budget, Event, Limits, LocalRank, Packet, Polled, Refused, Region, Sent, Token, Transfer,
-    Transport, WorldRank,
+    Budget, Event, Limits, LocalRank, Packet, Polled, Refused, Region, Sent, Token, Transfer, Transport, WorldRank,
 };
 use state::Shared;
 use std::sync::Arc;
@@ -74,9 +73,7 @@ impl Job {
     /// The ranks are not each of `0..` once.
     #[must_use]
     pub fn new(nodes: &[&[WorldRank]], options: Options) -> Self {
-        Self {
-            shared: Arc::new(Shared::new(nodes, options)),
-        }
+        Self { shared: Arc::new(Shared::new(nodes, options)) }
     }
 
     /// The transport of a node.
@@ -136,10 +133,7 @@ impl Node {
         assert!((caller as usize) < self.ranks.len(), "caller {caller}");
         let inside = &self.inside[endpoint as usize];
         let before = inside.swap(true, Ordering::Acquire);
-        assert!(
-            !before,
-            "two calls at once, or one from a sink, for endpoint {endpoint}"
-        );
+        assert!(!before, "two calls at once, or one from a sink, for endpoint {endpoint}");
         (self.ranks[endpoint as usize], Inside(inside))
     }
 }
@@ -147,10 +141,7 @@ impl Node {
 // SAFETY: `state` reads the memory of an operation no later than when it queues its completion.
 unsafe impl Transport for Node {
     fn limits(&self) -> Limits {
-        Limits {
-            packet: self.shared.options.packet,
-            transfer: self.shared.options.transfer,
-        }
+        Limits { packet: self.shared.options.packet, transfer: self.shared.options.transfer }
     }
 
     unsafe fn send(
@@ -165,13 +156,7 @@ unsafe impl Transport for Node {
         self.shared.send(own, to, packet, token)
     }
 
-    fn send_now(
-        &self,
-        endpoint: LocalRank,
-        caller: LocalRank,
-        to: WorldRank,
-        packets: &[Packet<'_>],
-    ) -> bool {
+    fn send_now(&self, endpoint: LocalRank, caller: LocalRank, to: WorldRank, packets: &[Packet<'_>]) -> bool {
         let (own, _inside) = self.enter(endpoint, caller);
         self.shared.send_now(own, to, packets)
     }
@@ -192,23 +177,12 @@ unsafe impl Transport for Node {
         self.shared.withdraw(own, region);
     }
 
-    unsafe fn transfer(
-        &self,
-        endpoint: LocalRank,
-        caller: LocalRank,
-        transfer: Transfer,
-    ) -> Result<(), Refused> {
+    unsafe fn transfer(&self, endpoint: LocalRank, caller: LocalRank, transfer: Transfer) -> Result<(), Refused> {
         let (own, _inside) = self.enter(endpoint, caller);
         self.shared.transfer(own, transfer)
     }
 
-    fn poll(
-        &self,
-        endpoint: LocalRank,
-        caller: LocalRank,
-        budget: Budget,
-        sink: &mut dyn FnMut(Event<'_>),
-    ) -> Polled {
+    fn poll(&self, endpoint: LocalRank, caller: LocalRank, budget: Budget, sink: &mut dyn FnMut(Event<'_>)) -> Polled {
         let (own, _inside) = self.enter(endpoint, caller);
         let mut found = 0;
         while found < budget.events {

@@ -41,10 +41,7 @@ unsafe impl Send for Memory {}
 
 impl Memory {
     fn of(bytes: &[u8]) -> Self {
-        Self {
-            start: bytes.as_ptr().cast_mut(),
-            length: bytes.len(),
-        }
+        Self { start: bytes.as_ptr().cast_mut(), length: bytes.len() }
     }
 
     /// # Safety
@@ -130,13 +127,7 @@ impl Shared {
         };
         Self {
             options,
-            nodes: nodes
-                .iter()
-                .map(|ranks| NodeEnd {
-                    ranks: ranks.to_vec(),
-                    events: Condvar::new(),
-                })
-                .collect(),
+            nodes: nodes.iter().map(|ranks| NodeEnd { ranks: ranks.to_vec(), events: Condvar::new() }).collect(),
             state: Mutex::new(State {
                 endpoints: homes.into_iter().map(endpoint).collect(),
                 next_key: 1,
@@ -180,13 +171,7 @@ impl Shared {
         state.endpoints.iter().map(|end| end.regions.len()).sum()
     }
 
-    pub fn send(
-        &self,
-        from: WorldRank,
-        to: WorldRank,
-        packet: Packet<'_>,
-        token: Token,
-    ) -> Result<Sent, Refused> {
+    pub fn send(&self, from: WorldRank, to: WorldRank, packet: Packet<'_>, token: Token) -> Result<Sent, Refused> {
         let length = packet.header.len() + packet.body.len();
         assert!(length <= self.options.packet, "a packet of {length} bytes");
         let mut state = self.lock();
@@ -197,21 +182,11 @@ impl Shared {
             return Err(Refused::Busy);
         }
         let (queued, sent) = if done {
-            (
-                Queued::Copied([packet.header, packet.body].concat()),
-                Sent::Done,
-            )
+            (Queued::Copied([packet.header, packet.body].concat()), Sent::Done)
         } else {
             state.endpoints[from as usize].pending += 1;
             let (header, body) = (Memory::of(packet.header), Memory::of(packet.body));
-            (
-                Queued::Pending {
-                    header,
-                    body,
-                    token,
-                },
-                Sent::Pending,
-            )
+            (Queued::Pending { header, body, token }, Sent::Pending)
         };
         let receiver = &mut state.endpoints[to as usize];
         receiver.queue.push_back((from, queued));
@@ -245,27 +220,18 @@ impl Shared {
         state.next_key += 1;
         let memory = Memory { start, length };
         state.endpoints[own as usize].regions.insert(key, memory);
-        let address = if self.options.offsets {
-            0
-        } else {
-            start as usize as u64
-        };
+        let address = if self.options.offsets { 0 } else { start as usize as u64 };
         Region { key, address }
     }
 
     pub fn withdraw(&self, own: WorldRank, region: Region) {
-        let former = self.lock().endpoints[own as usize]
-            .regions
-            .remove(&region.key);
+        let former = self.lock().endpoints[own as usize].regions.remove(&region.key);
         assert!(former.is_some(), "{region:?} is not exposed by rank {own}");
     }
 
     pub fn transfer(&self, own: WorldRank, transfer: Transfer) -> Result<(), Refused> {
         let length = transfer.length;
-        assert!(
-            length <= self.options.transfer,
-            "a transfer of {length} bytes"
-        );
+        assert!(length <= self.options.transfer, "a transfer of {length} bytes");
         let mut state = self.lock();
         state.reachable(transfer.peer)?;
         if state.endpoints[own as usize].under_way() >= self.options.operations {
@@ -387,18 +353,15 @@ impl State {
 
     /// Copies the bytes of a read or a write.
     fn perform(&self, transfer: &Transfer, offsets: bool) -> Result<(), i32> {
-        self.reachable(transfer.peer)
-            .map_err(|reason| match reason {
-                Refused::Lost(code) => code,
-                _ => NO_SUCH_REGION,
-            })?;
+        self.reachable(transfer.peer).map_err(|reason| match reason {
+            Refused::Lost(code) => code,
+            _ => NO_SUCH_REGION,
+        })?;
         let regions = &self.endpoints[transfer.peer as usize].regions;
         let region = regions.get(&transfer.region.key).ok_or(NO_SUCH_REGION)?;
         let expected = if offsets { 0 } else { region.start as u64 };
         let offset = transfer.offset as usize;
-        let fits = offset
-            .checked_add(transfer.length)
-            .is_some_and(|end| end <= region.length);
+        let fits = offset.checked_add(transfer.length).is_some_and(|end| end <= region.length);
         if !fits || transfer.region.address != expected {
             return Err(NO_SUCH_REGION);
         }
@@ -420,11 +383,7 @@ impl State {
         let (from, packet) = self.endpoints[own as usize].queue.pop_front()?;
         match packet {
             Queued::Copied(bytes) => Some((Waiting::Packet { from, bytes }, None)),
-            Queued::Pending {
-                header,
-                body,
-                token,
-            } => {
+            Queued::Pending { header, body, token } => {
                 // SAFETY: the sender keeps both until the completion, which is queued below.
                 let bytes = unsafe { [header.read(), body.read()].concat() };
                 self.endpoints[from as usize].pending -= 1;

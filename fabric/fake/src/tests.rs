@@ -1,8 +1,6 @@
 use crate::{Job, Node, Options};
 use cohort_fabric::record::{self, Network};
-use cohort_fabric::{
-    Budget, Direction, Event, Packet, Refused, Region, Sent, Token, Transfer, Transport, WorldRank,
-};
+use cohort_fabric::{Budget, Direction, Event, Packet, Refused, Region, Sent, Token, Transfer, Transport, WorldRank};
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,17 +24,8 @@ fn poll(network: &dyn Transport, endpoint: u32) -> Vec<Seen> {
     seen
 }
 
-fn send(
-    network: &dyn Transport,
-    from: u32,
-    to: u32,
-    body: &[u8],
-    token: u64,
-) -> Result<Sent, Refused> {
-    let packet = Packet {
-        header: b"head",
-        body,
-    };
+fn send(network: &dyn Transport, from: u32, to: u32, body: &[u8], token: u64) -> Result<Sent, Refused> {
+    let packet = Packet { header: b"head", body };
     // SAFETY: the tests keep bodies until the completion.
     unsafe { network.send(from, from, to, packet, token) }
 }
@@ -63,10 +52,7 @@ fn packets_arrive_in_order_across_the_border() {
     assert_eq!(send(near, 1, 1, b"first", 1), Ok(Sent::Done));
     assert_eq!(send(near, 1, 1, &long, 2), Ok(Sent::Pending));
     assert_eq!(poll(near, 1), []);
-    let expected = [
-        Seen::Packet(2, b"headfirst".to_vec()),
-        Seen::Packet(2, [b"head", &long[..]].concat()),
-    ];
+    let expected = [Seen::Packet(2, b"headfirst".to_vec()), Seen::Packet(2, [b"head", &long[..]].concat())];
     assert_eq!(poll(far, 0), expected);
     assert_eq!(poll(near, 1), [Seen::Completed(2)]);
 }
@@ -94,11 +80,7 @@ fn records_of_other_builds_are_not_taken() {
 
 #[test]
 fn a_full_queue_refuses_and_says_so() {
-    let options = Options {
-        queue: 2,
-        operations: 1,
-        ..Options::default()
-    };
+    let options = Options { queue: 2, operations: 1, ..Options::default() };
     let (_job, near, far) = two(options);
     assert_eq!(send(&near, 0, 1, b"a", 1), Ok(Sent::Done));
     assert_eq!(send(&near, 0, 1, b"b", 1), Ok(Sent::Done));
@@ -110,31 +92,14 @@ fn a_full_queue_refuses_and_says_so() {
 }
 
 /// All of `memory`, and the beginning of a region.
-fn transfer(
-    direction: Direction,
-    peer: WorldRank,
-    region: Region,
-    memory: &mut [u8],
-    token: Token,
-) -> Transfer {
-    Transfer {
-        direction,
-        peer,
-        region,
-        offset: 0,
-        memory: memory.as_mut_ptr(),
-        length: memory.len(),
-        token,
-    }
+fn transfer(direction: Direction, peer: WorldRank, region: Region, memory: &mut [u8], token: Token) -> Transfer {
+    Transfer { direction, peer, region, offset: 0, memory: memory.as_mut_ptr(), length: memory.len(), token }
 }
 
 #[test]
 fn regions_are_read_and_written_until_they_are_withdrawn() {
     for offsets in [false, true] {
-        let options = Options {
-            offsets,
-            ..Options::default()
-        };
+        let options = Options { offsets, ..Options::default() };
         let (job, near, far) = two(options);
         let mut exposed = *b"0123456789";
         let mut local = *b"....";
@@ -142,36 +107,25 @@ fn regions_are_read_and_written_until_they_are_withdrawn() {
         let region = unsafe { far.expose(1, 0, exposed.as_mut_ptr(), 10) }.unwrap();
         let both = |offset, token| unsafe {
             // SAFETY: as above.
-            let transfer = Transfer {
-                offset,
-                ..transfer(Direction::Read, 3, region, &mut local, token)
-            };
+            let transfer = Transfer { offset, ..transfer(Direction::Read, 3, region, &mut local, token) };
             near.transfer(0, 0, transfer).unwrap();
         };
         let mut both = both;
         both(3, 1);
         assert_eq!(poll(&near, 0), [Seen::Completed(1)]);
         both(7, 2);
-        assert_eq!(
-            poll(&near, 0),
-            [Seen::Failed(2, crate::state::NO_SUCH_REGION)]
-        );
+        assert_eq!(poll(&near, 0), [Seen::Failed(2, crate::state::NO_SUCH_REGION)]);
         assert_eq!(&local, b"3456");
         // SAFETY: as above.
-        unsafe { near.transfer(1, 0, transfer(Direction::Write, 3, region, &mut local, 9)) }
-            .unwrap();
+        unsafe { near.transfer(1, 0, transfer(Direction::Write, 3, region, &mut local, 9)) }.unwrap();
         assert_eq!(poll(&near, 1), [Seen::Completed(9)]);
         assert_eq!(&exposed, b"3456456789");
         assert_eq!(job.exposed(), 1);
         far.withdraw(1, 1, region);
         assert_eq!(job.exposed(), 0);
         // SAFETY: as above.
-        unsafe { near.transfer(1, 0, transfer(Direction::Write, 3, region, &mut local, 10)) }
-            .unwrap();
-        assert_eq!(
-            poll(&near, 1),
-            [Seen::Failed(10, crate::state::NO_SUCH_REGION)]
-        );
+        unsafe { near.transfer(1, 0, transfer(Direction::Write, 3, region, &mut local, 10)) }.unwrap();
+        assert_eq!(poll(&near, 1), [Seen::Failed(10, crate::state::NO_SUCH_REGION)]);
     }
 }
 
@@ -190,10 +144,7 @@ fn a_lost_rank_fails_what_is_under_way_and_refuses_the_rest() {
     assert!(seen.contains(&Seen::Lost(1, 104)), "{seen:?}");
     assert!(seen.contains(&Seen::Failed(5, 104)), "{seen:?}");
     assert!(seen.contains(&Seen::Failed(7, 104)), "{seen:?}");
-    assert!(
-        seen.contains(&Seen::Packet(1, b"headlast words".to_vec())),
-        "{seen:?}"
-    );
+    assert!(seen.contains(&Seen::Packet(1, b"headlast words".to_vec())), "{seen:?}");
     assert_eq!(poll(&near, 1), [Seen::Lost(1, 104)]);
     assert_eq!(send(&near, 0, 1, b"", 8), Err(Refused::Lost(104)));
     assert_eq!(send(&near, 0, 3, b"", 8), Ok(Sent::Done));
@@ -212,10 +163,7 @@ fn a_failure_hits_the_next_operation_only() {
 
 #[test]
 fn completions_come_in_any_order_and_packets_in_theirs() {
-    let options = Options {
-        reorder: true,
-        ..Options::default()
-    };
+    let options = Options { reorder: true, ..Options::default() };
     let (_job, near, far) = two(options);
     let body = vec![0; 1000];
     for token in 0..32 {

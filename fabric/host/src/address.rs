@@ -84,19 +84,12 @@ impl NodeAddresses {
     ///
     /// # Errors
     /// A text that names the node and what is wrong.
-    pub fn read(
-        &self,
-        bytes: &[u8],
-        node: u32,
-        expected: AddressCount,
-    ) -> Result<Reachable, String> {
+    pub fn read(&self, bytes: &[u8], node: u32, expected: AddressCount) -> Result<Reachable, String> {
         let wrong = |what: &str| Err(format!("the network addresses of node {node} {what}"));
         let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() else {
             return wrong("are too short: they were cut on their way");
         };
-        let word = |at: usize| {
-            u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])
-        };
+        let word = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         if header[..4] != MAGIC || word(4) & 0xffff != u32::from(VERSION) {
             return wrong("are of another version of Cohort: install the same on all nodes");
         }
@@ -174,8 +167,7 @@ impl NodeAddresses {
             let socket = is_socket(self.format).then(|| socket(address))??;
             Some(socket.ip())
         };
-        let is_in =
-            |main: &IpAddr, all: &[Vec<u8>]| all.iter().filter_map(ip).any(|ip| ip == *main);
+        let is_in = |main: &IpAddr, all: &[Vec<u8>]| all.iter().filter_map(ip).any(|ip| ip == *main);
         let (own, other) = (self.each.first().and_then(ip), others.first().and_then(ip));
         let other = other.filter(|other| is_in(other, &self.each));
         other.or(own.filter(|own| is_in(own, others)))
@@ -195,12 +187,10 @@ impl AddressCount {
     /// What is said of so many addresses, which cannot be.
     fn check(self, count: usize) -> Result<(), String> {
         match self {
-            Self::Exactly(wanted, setting) if count != wanted => Err(format!(
-                "are {count} instead of {wanted}: {setting} is the same on all nodes"
-            )),
-            Self::UpTo(most) if !(1..=most).contains(&count) => {
-                Err(format!("are {count} instead of 1 to {most}"))
+            Self::Exactly(wanted, setting) if count != wanted => {
+                Err(format!("are {count} instead of {wanted}: {setting} is the same on all nodes"))
             }
+            Self::UpTo(most) if !(1..=most).contains(&count) => Err(format!("are {count} instead of 1 to {most}")),
             _ => Ok(()),
         }
     }
@@ -214,9 +204,9 @@ fn check(format: u32, address: &[u8]) -> Result<(), String> {
     match socket(address) {
         None => Err("an address that is neither IPv4 nor IPv6".into()),
         Some(socket) if socket.port() == 0 => Err(format!("the address {socket} without port")),
-        Some(socket) if socket.ip().is_unspecified() || socket.ip().is_multicast() => Err(format!(
-            "the address {socket}, which belongs to no interface"
-        )),
+        Some(socket) if socket.ip().is_unspecified() || socket.ip().is_multicast() => {
+            Err(format!("the address {socket}, which belongs to no interface"))
+        }
         Some(_) => Ok(()),
     }
 }
@@ -273,9 +263,7 @@ pub fn bytes(address: SocketAddr) -> Vec<u8> {
 
 /// FNV-1a.
 fn hash(text: &str) -> u32 {
-    text.bytes().fold(0x811c_9dc5, |hash, byte| {
-        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
-    })
+    text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
 #[cfg(test)]
@@ -309,14 +297,8 @@ mod tests {
         let sent = node(vec![address(5, [127, 0, 0, 1]), address(6, [192, 0, 2, 9])]);
         let read = sent.read(&sent.bytes(3), 3, UpTo(2)).unwrap();
         assert_eq!((read.each, read.service), (sent.each.clone(), sent.service));
-        let six = NodeAddresses {
-            service: Some("[2001:db8::7]:99".parse().unwrap()),
-            ..sent.clone()
-        };
-        assert_eq!(
-            sent.read(&six.bytes(3), 3, UpTo(2)).unwrap().service,
-            six.service
-        );
+        let six = NodeAddresses { service: Some("[2001:db8::7]:99".parse().unwrap()), ..sent.clone() };
+        assert_eq!(sent.read(&six.bytes(3), 3, UpTo(2)).unwrap().service, six.service);
         assert_eq!(socket(&sent.each[1]).unwrap().to_string(), "192.0.2.9:6");
     }
 
@@ -331,19 +313,10 @@ mod tests {
         refusal(&bytes[..10], "too short");
         refusal(&bytes[..HEADER + 2], "length");
         refusal(&good.bytes(4), "node 4");
-        let encrypting = NodeAddresses {
-            encrypts: true,
-            ..good.clone()
-        };
-        refusal(
-            &encrypting.bytes(3),
-            "encrypted connections, and this node makes plain ones",
-        );
+        let encrypting = NodeAddresses { encrypts: true, ..good.clone() };
+        refusal(&encrypting.bytes(3), "encrypted connections, and this node makes plain ones");
         assert!(encrypting.read(&encrypting.bytes(3), 3, UpTo(1)).is_ok());
-        refusal(
-            &node(vec![address(0, [127, 0, 0, 1])]).bytes(3),
-            "without port",
-        );
+        refusal(&node(vec![address(0, [127, 0, 0, 1])]).bytes(3), "without port");
         refusal(&node(vec![address(9, [0; 4])]).bytes(3), "no interface");
         refusal(&node(vec![vec![1; 16]]).bytes(3), "neither");
         let two = node(vec![address(5, [127, 0, 0, 1]); 2]);
@@ -352,15 +325,9 @@ mod tests {
         let problem = good.read(&two.bytes(3), 3, Exactly(1, "COHORT_NET_RAILS"));
         let problem = problem.unwrap_err();
         assert!(problem.ends_with("are 2 instead of 1: COHORT_NET_RAILS is the same on all nodes"));
-        let other = NodeAddresses {
-            provider: "verbs;ofi_rxm".into(),
-            ..good.clone()
-        };
+        let other = NodeAddresses { provider: "verbs;ofi_rxm".into(), ..good.clone() };
         refusal(&other.bytes(3), "this node uses: set COHORT_NET_PROVIDER");
-        let fallen = NodeAddresses {
-            fell_back: true,
-            ..other.clone()
-        };
+        let fallen = NodeAddresses { fell_back: true, ..other.clone() };
         refusal(&fallen.bytes(3), "does not work there: set COHORT_NET");
         assert!(fell_back(&fallen.bytes(3)) && !fell_back(&other.bytes(3)));
         assert!(!fell_back(&fallen.bytes(3)[..31]));
@@ -372,30 +339,20 @@ mod tests {
     #[test]
     fn the_loopback_interface_leads_to_the_same_host_only() {
         let here = node(vec![address(5, [127, 0, 0, 1])]);
-        let elsewhere = |ip| NodeAddresses {
-            host: 2,
-            ..node(vec![address(6, ip)])
-        };
+        let elsewhere = |ip| NodeAddresses { host: 2, ..node(vec![address(6, ip)]) };
         let problem = here.read(&elsewhere([127, 0, 0, 2]).bytes(1), 1, UpTo(1));
         let problem = problem.unwrap_err();
         assert!(problem.contains("node 1") && problem.contains("127.0.0.2"));
         let problem = here.read(&elsewhere([192, 0, 2, 1]).bytes(1), 1, UpTo(1));
         assert!(problem.unwrap_err().contains("127.0.0.1"));
         let outside = node(vec![address(5, [192, 0, 2, 9])]);
-        assert!(
-            outside
-                .read(&elsewhere([192, 0, 2, 1]).bytes(1), 1, UpTo(1))
-                .is_ok()
-        );
+        assert!(outside.read(&elsewhere([192, 0, 2, 1]).bytes(1), 1, UpTo(1)).is_ok());
     }
 
     #[test]
     fn an_address_of_two_hosts_is_refused_with_its_interface() {
         let here = node(vec![address(5, [172, 17, 0, 1])]);
-        let there = |host| NodeAddresses {
-            host,
-            ..node(vec![address(6, [172, 17, 0, 1])])
-        };
+        let there = |host| NodeAddresses { host, ..node(vec![address(6, [172, 17, 0, 1])]) };
         assert!(here.read(&there(here.host).bytes(1), 1, UpTo(1)).is_ok());
         let problem = here.read(&there(2).bytes(1), 1, UpTo(1)).unwrap_err();
         for word in ["node 1", "172.17.0.1", "docker0", "COHORT_NET_INTERFACE"] {

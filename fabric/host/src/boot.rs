@@ -111,11 +111,7 @@ unsafe fn try_to_open(
     };
     let opened = open_choice(choice, &setup)?;
     let service = open_service(&*opened.network, wanted.ports)?;
-    let Opened {
-        source,
-        network,
-        failure,
-    } = opened;
+    let Opened { source, network, failure } = opened;
     let own = NodeAddresses {
         format: source.format(),
         provider: source.name().to_owned(),
@@ -159,11 +155,7 @@ struct Opened {
 
 /// Opens what was chosen, or its fallback.
 fn open_choice(choice: Choice, setup: &Setup<'_>) -> Result<Opened, String> {
-    let Choice {
-        source,
-        fallback,
-        failure,
-    } = choice;
+    let Choice { source, fallback, failure } = choice;
     let open = |source: &dyn Source| {
         source.open(setup).map_err(|problem| {
             let (name, interface) = (source.name(), source.interface());
@@ -171,21 +163,11 @@ fn open_choice(choice: Choice, setup: &Setup<'_>) -> Result<Opened, String> {
         })
     };
     match (open(&*source), fallback) {
-        (Ok(network), _) => Ok(Opened {
-            source,
-            network,
-            failure,
-        }),
-        (Err(problem), None) => Err(format!(
-            "{problem}; COHORT_NET_PROVIDER and COHORT_NET_INTERFACE choose another"
-        )),
+        (Ok(network), _) => Ok(Opened { source, network, failure }),
+        (Err(problem), None) => Err(format!("{problem}; COHORT_NET_PROVIDER and COHORT_NET_INTERFACE choose another")),
         (Err(problem), Some(fallback)) => {
             let network = open(&*fallback).map_err(|second| format!("{problem}; and {second}"))?;
-            Ok(Opened {
-                source: fallback,
-                network,
-                failure: Some(problem),
-            })
+            Ok(Opened { source: fallback, network, failure: Some(problem) })
         }
     }
 }
@@ -247,19 +229,9 @@ unsafe extern "C" fn addresses(handle: *mut c_void, buffer: *mut u8, capacity: u
     bytes.len()
 }
 
-unsafe extern "C" fn connect(
-    handle: *mut c_void,
-    nodes: *const Addresses,
-    count: u32,
-    problem: *mut Problem,
-) -> i32 {
+unsafe extern "C" fn connect(handle: *mut c_void, nodes: *const Addresses, count: u32, problem: *mut Problem) -> i32 {
     // SAFETY: the contract of `Api`.
-    let (open, nodes) = unsafe {
-        (
-            opened(handle),
-            std::slice::from_raw_parts(nodes, count as usize),
-        )
-    };
+    let (open, nodes) = unsafe { (opened(handle), std::slice::from_raw_parts(nodes, count as usize)) };
     // SAFETY: each entry holds the bytes that it says.
     let bytes = |node: &Addresses| unsafe { std::slice::from_raw_parts(node.bytes, node.length) };
     let nodes: Vec<&[u8]> = nodes.iter().map(bytes).collect();
@@ -283,10 +255,7 @@ impl OpenNetwork {
         let mut each: Vec<Vec<Vec<u8>>> = Vec::with_capacity(nodes.len());
         let mut services: Vec<SocketAddr> = Vec::with_capacity(nodes.len());
         if nodes.len() < self.job.nodes() {
-            return Err(format!(
-                "there are addresses of {} nodes, but ranks live on more",
-                nodes.len()
-            ));
+            return Err(format!("there are addresses of {} nodes, but ranks live on more", nodes.len()));
         }
         for (node, bytes) in nodes.iter().enumerate().take(self.job.nodes()) {
             let ranks = self.job.ranks_of(node as u32).len();
@@ -298,11 +267,7 @@ impl OpenNetwork {
         let mut addresses = each.iter().flatten();
         debug_assert!(addresses.all(|address| address.len() <= LENGTH_MAX));
         self.network.connect(each)?;
-        if let Some(service) = self
-            .service
-            .as_mut()
-            .filter(|_| services.len() == self.job.nodes())
-        {
+        if let Some(service) = self.service.as_mut().filter(|_| services.len() == self.job.nodes()) {
             let started = service.start(Arc::clone(&self.job), self.network.waker(), services);
             started.map_err(|error| format!("no thread for the network: {error}"))?;
         }
@@ -314,9 +279,7 @@ impl OpenNetwork {
 fn fallback_report(failure: &str, own: u32, nodes: &[&[u8]]) -> Option<String> {
     let mut fallen = nodes.iter().enumerate();
     let (first, _) = fallen.find(|(_, bytes)| address::fell_back(bytes))?;
-    let count = 1 + fallen
-        .filter(|(_, bytes)| address::fell_back(bytes))
-        .count();
+    let count = 1 + fallen.filter(|(_, bytes)| address::fell_back(bytes)).count();
     (first == own as usize).then(|| {
         format!(
             "{failure}, on {count} of {} nodes, first on node {own}; the job uses TCP without libfabric instead \
@@ -392,12 +355,7 @@ mod tests {
         let nodes = [bytes(0, false), bytes(1, true), bytes(2, true)];
         let nodes: Vec<&[u8]> = nodes.iter().map(Vec::as_slice).collect();
         let report = fallback_report("verbs is broken", 1, &nodes).unwrap();
-        let facts = [
-            "verbs is broken",
-            "2 of 3 nodes",
-            "node 1",
-            "COHORT_NET_PROVIDER=direct",
-        ];
+        let facts = ["verbs is broken", "2 of 3 nodes", "node 1", "COHORT_NET_PROVIDER=direct"];
         assert!(facts.iter().all(|fact| report.contains(fact)), "{report}");
         assert_eq!(fallback_report("verbs is broken", 2, &nodes), None);
         assert_eq!(fallback_report("verbs is broken", 0, &nodes[..1]), None);

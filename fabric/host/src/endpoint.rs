@@ -33,8 +33,7 @@ impl Place {
     #[inline]
     pub fn serves(&self, rank: WorldRank) -> Option<LocalRank> {
         let home = self.job.homes.get(rank as usize)?;
-        let is_here =
-            home.node == self.job.node && peers::serves(self.index, self.count, home.local_rank);
+        let is_here = home.node == self.job.node && peers::serves(self.index, self.count, home.local_rank);
         is_here.then_some(home.local_rank)
     }
 

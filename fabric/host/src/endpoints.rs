@@ -113,10 +113,7 @@ impl NodeNetwork for Endpoints {
 ///
 /// # Errors
 /// A text that says which step failed and why.
-pub fn open(
-    source: &dyn EndpointSource,
-    setup: &Setup<'_>,
-) -> Result<Box<dyn NodeNetwork>, String> {
+pub fn open(source: &dyn EndpointSource, setup: &Setup<'_>) -> Result<Box<dyn NodeNetwork>, String> {
     let count = endpoint_count(source, setup);
     if count > 1 && std::env::var_os(MANY_ENDPOINTS).is_none() {
         // SAFETY: the loader calls this while it has one thread.
@@ -145,10 +142,7 @@ fn service_place(source: &dyn EndpointSource, names: &[Vec<u8>]) -> Option<Servi
         true => address::socket(names.first()?)?.ip(),
         false => source.service_address()?,
     };
-    Some(ServicePlace {
-        ip,
-        is_way_of_messages,
-    })
+    Some(ServicePlace { ip, is_way_of_messages })
 }
 
 /// How many endpoints this node has. Where processes may not take descriptors from each other, each rank has one: it
@@ -159,9 +153,7 @@ fn endpoint_count(source: &dyn EndpointSource, setup: &Setup<'_>) -> usize {
         return ranks;
     }
     let wanted = setup.endpoints.map(NonZeroUsize::get);
-    wanted
-        .unwrap_or_else(|| source.endpoints(ranks))
-        .clamp(1, ranks)
+    wanted.unwrap_or_else(|| source.endpoints(ranks)).clamp(1, ranks)
 }
 
 fn open_endpoints(
@@ -173,12 +165,7 @@ fn open_endpoints(
     let own_ranks: Arc<[WorldRank]> = setup.own_ranks.into();
     let mut endpoints: Vec<OpenEndpoint> = Vec::with_capacity(count);
     for index in 0..count {
-        let place = Place {
-            job: Arc::clone(setup.job),
-            own_ranks: Arc::clone(&own_ranks),
-            index,
-            count,
-        };
+        let place = Place { job: Arc::clone(setup.job), own_ranks: Arc::clone(&own_ranks), index, count };
         let opened = open_endpoint(source, place, descriptors);
         match opened {
             Ok(end) => endpoints.push(end),
@@ -207,9 +194,7 @@ fn open_endpoint(
     let root = descriptors.root();
     match run_call(descriptors, &mut opened.table, root, false, Mailbox::open) {
         Ok(mailbox) => {
-            opened
-                .table
-                .set_owner(if is_private { index } else { root }, mailbox);
+            opened.table.set_owner(if is_private { index } else { root }, mailbox);
             Ok(opened)
         }
         Err(error) => {

@@ -20,12 +20,11 @@
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use rustix::io::{Errno, IoSlice, IoSliceMut};
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 use rustix::process::{
-    PTracer, Pid, PidfdFlags, PidfdGetfdFlags, Resource, Rlimit, getrlimit, pidfd_getfd,
-    pidfd_open, setrlimit,
+    PTracer, Pid, PidfdFlags, PidfdGetfdFlags, Resource, Rlimit, getrlimit, pidfd_getfd, pidfd_open, setrlimit,
 };
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
@@ -119,11 +118,8 @@ impl Processes {
         // Fails where there is no Yama. Ranks are allowed to take the root's descriptors.
         let _ = rustix::process::set_ptracer(PTracer::Any);
         let base = base(&getrlimit(Resource::Nofile));
-        let desk = |_| Desk {
-            own: AtomicI32::new(NONE),
-            pending: AtomicU64::new(0),
-            is_refused: AtomicBool::new(false),
-        };
+        let desk =
+            |_| Desk { own: AtomicI32::new(NONE), pending: AtomicU64::new(0), is_refused: AtomicBool::new(false) };
         Ok(Self {
             root: rustix::process::getpid(),
             door: (ranks > 0).then(|| open_door(base)).transpose()?,
@@ -280,9 +276,7 @@ impl Processes {
                 return copy;
             }
         }
-        let asked = desk
-            .pending
-            .compare_exchange(0, id, Ordering::AcqRel, Ordering::Relaxed);
+        let asked = desk.pending.compare_exchange(0, id, Ordering::AcqRel, Ordering::Relaxed);
         if asked.is_ok() && say(own, &id.to_le_bytes(), None).is_err() {
             desk.pending.store(0, Ordering::Release);
             desk.own.store(NONE, Ordering::Relaxed);
@@ -295,12 +289,7 @@ impl Processes {
         let (root, own) = pair().ok()?;
         let own = lift(own, self.base).ok()?;
         let door = self.door.as_ref()?.ranks.as_fd();
-        say(
-            door,
-            &(process as u64 + 1).to_le_bytes(),
-            Some(root.as_fd()),
-        )
-        .ok()?;
+        say(door, &(process as u64 + 1).to_le_bytes(), Some(root.as_fd())).ok()?;
         let number = own.into_raw_fd();
         self.desks[process].own.store(number, Ordering::Relaxed);
         Some(number)
@@ -312,10 +301,7 @@ impl Processes {
     pub fn knock(&self) -> bool {
         let said = |door: &Door| say(door.ranks.as_fd(), &0_u64.to_le_bytes(), None);
         // If it is full the thread is about to wake.
-        matches!(
-            self.door.as_ref().map(said),
-            Some(Ok(()) | Err(Errno::AGAIN))
-        )
+        matches!(self.door.as_ref().map(said), Some(Ok(()) | Err(Errno::AGAIN)))
     }
 
     /// A process that had no room for a copy, once.
@@ -370,10 +356,7 @@ fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
 
 fn open_door(base: i32) -> Result<Door, Errno> {
     let (root, ranks) = pair()?;
-    Ok(Door {
-        root,
-        ranks: lift(ranks, base)?,
-    })
+    Ok(Door { root, ranks: lift(ranks, base)? })
 }
 
 /// Where the copies lie: above the soft limit of open files, so that the system hands none of these numbers out, if
@@ -399,10 +382,7 @@ fn with_limit_lifted<T>(make: impl Fn() -> Result<T, Errno>) -> Result<T, Errno>
     match make() {
         Err(Errno::MFILE | Errno::INVAL) => {
             let limit = getrlimit(Resource::Nofile);
-            let lifted = Rlimit {
-                current: limit.maximum,
-                maximum: limit.maximum,
-            };
+            let lifted = Rlimit { current: limit.maximum, maximum: limit.maximum };
             // If it cannot be lifted the call fails again.
             let _ = setrlimit(Resource::Nofile, lifted);
             let made = make();
@@ -414,15 +394,10 @@ fn with_limit_lifted<T>(make: impl Fn() -> Result<T, Errno>) -> Result<T, Errno>
 }
 
 /// Sends a word, and a copy of a descriptor with it.
-fn say(
-    socket: BorrowedFd<'_>,
-    word: &[u8; 8],
-    descriptor: Option<BorrowedFd<'_>>,
-) -> Result<(), Errno> {
+fn say(socket: BorrowedFd<'_>, word: &[u8; 8], descriptor: Option<BorrowedFd<'_>>) -> Result<(), Errno> {
     let mut room = [MaybeUninit::uninit(); CONTROL];
     let mut control = SendAncillaryBuffer::new(&mut room);
-    if descriptor.is_some() && !control.push(SendAncillaryMessage::ScmRights(descriptor.as_slice()))
-    {
+    if descriptor.is_some() && !control.push(SendAncillaryMessage::ScmRights(descriptor.as_slice())) {
         return Err(Errno::NOBUFS);
     }
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
@@ -453,12 +428,7 @@ mod tests {
 
     #[test]
     fn copies_lie_above_what_the_system_hands_out() {
-        let limit = |current, maximum| {
-            base(&Rlimit {
-                current: Some(current),
-                maximum: Some(maximum),
-            })
-        };
+        let limit = |current, maximum| base(&Rlimit { current: Some(current), maximum: Some(maximum) });
         assert_eq!(limit(1024, 1 << 20), 1024);
         assert_eq!(limit(256, 1 << 20), 1024);
         assert_eq!(limit(1 << 20, 1 << 20), 16384);

@@ -103,9 +103,7 @@ impl Job {
         });
         group.into_iter().flat_map(move |(node, index, count)| {
             let ranks = self.ranks_of(node).iter().copied();
-            ranks.filter(move |&rank| {
-                peers::serves(index, count, self.homes[rank as usize].local_rank)
-            })
+            ranks.filter(move |&rank| peers::serves(index, count, self.homes[rank as usize].local_rank))
         })
     }
 

@@ -36,25 +36,19 @@ impl Keeper {
         let seen = Arc::clone(&is_stopping);
         // Signals are for the process's own threads.
         let mask = Signals::ALL.block();
-        let thread = std::thread::Builder::new()
-            .name("cohort-keeper".into())
-            .stack_size(128 << 10)
-            .spawn(move || {
-                // Acquire pairs with the Release of the end.
-                while !seen.load(Ordering::Acquire) {
-                    match shared.keep() {
-                        true => std::thread::park(),
-                        false => std::thread::park_timeout(AGAIN),
-                    }
+        let thread = std::thread::Builder::new().name("cohort-keeper".into()).stack_size(128 << 10).spawn(move || {
+            // Acquire pairs with the Release of the end.
+            while !seen.load(Ordering::Acquire) {
+                match shared.keep() {
+                    true => std::thread::park(),
+                    false => std::thread::park_timeout(AGAIN),
                 }
-            });
+            }
+        });
         mask.restore();
         let thread = thread?;
         network.set_keeper(thread.thread().clone());
-        Ok(Self {
-            is_stopping,
-            thread: Some(thread),
-        })
+        Ok(Self { is_stopping, thread: Some(thread) })
     }
 }
 

@@ -84,10 +84,7 @@ impl Mail {
         {
             given += 1;
             match letter {
-                Letter::Packet { from, bytes } => sink(Event::Packet {
-                    from,
-                    bytes: &bytes,
-                }),
+                Letter::Packet { from, bytes } => sink(Event::Packet { from, bytes: &bytes }),
                 Letter::Completed(token) => sink(Event::Completed(token)),
                 Letter::Failed { token, code } => sink(Event::Failed { token, code }),
                 Letter::Lost { group, code } => {
@@ -135,39 +132,19 @@ impl<'a> Delivery<'a> {
     /// All events go into mail.
     #[must_use]
     pub fn to_mail(mail: &'a [Mail]) -> Self {
-        Self {
-            mail,
-            taker: None,
-            given: 0,
-            posted: false,
-            flows: false,
-        }
+        Self { mail, taker: None, given: 0, posted: false, flows: false }
     }
 
     /// Events of `rank` go to the engine, at most `most` of them.
-    pub fn to_engine(
-        mail: &'a [Mail],
-        rank: LocalRank,
-        most: u32,
-        sink: &'a mut dyn FnMut(Event<'_>),
-    ) -> Self {
-        Self {
-            taker: Some(Taker {
-                rank,
-                left: most,
-                sink,
-            }),
-            ..Self::to_mail(mail)
-        }
+    pub fn to_engine(mail: &'a [Mail], rank: LocalRank, most: u32, sink: &'a mut dyn FnMut(Event<'_>)) -> Self {
+        Self { taker: Some(Taker { rank, left: most, sink }), ..Self::to_mail(mail) }
     }
 
     /// Gives an event to the engine if it takes any of this rank now.
     #[inline]
     fn give(&mut self, rank: LocalRank, event: Event<'_>) -> bool {
         match &mut self.taker {
-            Some(taker)
-                if taker.rank == rank && taker.left > 0 && !self.mail[rank as usize].waits() =>
-            {
+            Some(taker) if taker.rank == rank && taker.left > 0 && !self.mail[rank as usize].waits() => {
                 taker.left -= 1;
                 self.given += 1;
                 (taker.sink)(event);
@@ -227,9 +204,7 @@ mod tests {
 
     fn texts(mail: &Mail, most: u32) -> Vec<String> {
         let mut texts = Vec::new();
-        mail.deliver(most, |_| [4, 5], &mut |event| {
-            texts.push(format!("{event:?}"))
-        });
+        mail.deliver(most, |_| [4, 5], &mut |event| texts.push(format!("{event:?}")));
         texts
     }
 
@@ -266,9 +241,6 @@ mod tests {
         let mail = Mail::default();
         mail.put_loss(3, 104);
         let lost = texts(&mail, 1);
-        assert_eq!(
-            lost,
-            ["Lost { rank: 4, code: 104 }", "Lost { rank: 5, code: 104 }"]
-        );
+        assert_eq!(lost, ["Lost { rank: 4, code: 104 }", "Lost { rank: 5, code: 104 }"]);
     }
 }

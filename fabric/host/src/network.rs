@@ -17,8 +17,7 @@ use cohort_descriptors::Descriptors;
 use cohort_descriptors::hooks::run_call;
 use cohort_descriptors::table::DescriptorTable;
 use cohort_fabric::{
-    Budget, Event, Limits, LocalRank, Packet, Polled, Refused, Region, Sent, Token, Transfer,
-    Transport, WorldRank,
+    Budget, Event, Limits, LocalRank, Packet, Polled, Refused, Region, Sent, Token, Transfer, Transport, WorldRank,
 };
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -76,10 +75,7 @@ impl OpenEndpoint {
 
     /// Closes the endpoint, from the root.
     pub(crate) fn close(self, descriptors: Option<&Descriptors>) {
-        let Self {
-            endpoint,
-            mut table,
-        } = self;
+        let Self { endpoint, mut table } = self;
         let Some(descriptors) = descriptors else {
             return;
         };
@@ -132,17 +128,11 @@ impl Network {
         descriptors: Option<Descriptors>,
         seats: Seats,
     ) -> Self {
-        let end = |inner| SharedEndpoint {
-            inner: FutexLock::new(inner),
-            owes: AtomicBool::new(false),
-        };
+        let end = |inner| SharedEndpoint { inner: FutexLock::new(inner), owes: AtomicBool::new(false) };
         Self {
             limits,
             pins,
-            queues: inner
-                .iter()
-                .map(|end| end.endpoint.wait_descriptor())
-                .collect(),
+            queues: inner.iter().map(|end| end.endpoint.wait_descriptor()).collect(),
             waker_holders: own_ranks.iter().map(|_| AtomicU8::new(UNKNOWN)).collect(),
             mail: own_ranks.iter().map(|_| Mail::default()).collect(),
             job,
@@ -244,9 +234,7 @@ impl Network {
         let end = self.end_of(rank);
         let mut delivery = Delivery::to_mail(&self.mail);
         let mut inner = end.inner.lock();
-        let result = self.call(end, &mut inner, (rank, caller), denied, |endpoint| {
-            call(endpoint, &mut delivery)
-        });
+        let result = self.call(end, &mut inner, (rank, caller), denied, |endpoint| call(endpoint, &mut delivery));
         drop(inner);
         drop(seat);
         if delivery.posted {
@@ -288,9 +276,7 @@ impl Network {
             return denied;
         }
         let defers = descriptors.defers(rank == caller);
-        let result = run_call(descriptors, &mut inner.table, process, defers, || {
-            call(&mut *inner.endpoint)
-        });
+        let result = run_call(descriptors, &mut inner.table, process, defers, || call(&mut *inner.endpoint));
         if inner.table.take_withheld() {
             // Release pairs with the Acquire of `owes`.
             end.owes.store(true, Ordering::Release);
@@ -321,9 +307,7 @@ impl Network {
         }
         // To ask is to make progress: connections may be accepted.
         let defers = descriptors.defers(is_served);
-        let may_sleep = run_call(descriptors, &mut inner.table, caller, defers, || {
-            inner.endpoint.may_sleep()
-        });
+        let may_sleep = run_call(descriptors, &mut inner.table, caller, defers, || inner.endpoint.may_sleep());
         if inner.table.take_withheld() {
             end.owes.store(true, Ordering::Release);
             // Whoever wanted to sleep looks around first, and wakes the owner.
@@ -398,9 +382,7 @@ impl Drop for Network {
         let deaths = self.job.deaths();
         loop {
             // All of them each time: the other nodes' endpoints wait for all of this one's.
-            let waiting = open
-                .iter_mut()
-                .filter_map(|end| (!end.leave(descriptors, &self.mail)).then_some(()));
+            let waiting = open.iter_mut().filter_map(|end| (!end.leave(descriptors, &self.mail)).then_some(()));
             if waiting.count() == 0 || Instant::now() > end || self.job.deaths() != deaths {
                 break;
             }
@@ -425,27 +407,19 @@ unsafe impl Transport for Network {
         token: Token,
     ) -> Result<Sent, Refused> {
         let from = self.own_ranks[endpoint as usize];
-        let ticket = Ticket {
-            rank: endpoint,
-            token,
-        };
+        let ticket = Ticket { rank: endpoint, token };
         let receiver = self.job.homes[to as usize];
         let is_here = receiver.node == self.job.node;
         let is_served = is_here && self.number_of(receiver.local_rank) == self.number_of(endpoint);
         // SAFETY: the caller keeps the contract, which is the same.
-        self.enter(
-            endpoint,
-            caller,
-            Err(Refused::Busy),
-            |end, delivery| unsafe {
-                if is_served {
-                    let bytes = [packet.header, packet.body].concat();
-                    delivery.packet(receiver.local_rank, from, &bytes);
-                    return Ok(Sent::Done);
-                }
-                end.send(Way { from, to }, packet, ticket, delivery)
-            },
-        )
+        self.enter(endpoint, caller, Err(Refused::Busy), |end, delivery| unsafe {
+            if is_served {
+                let bytes = [packet.header, packet.body].concat();
+                delivery.packet(receiver.local_rank, from, &bytes);
+                return Ok(Sent::Done);
+            }
+            end.send(Way { from, to }, packet, ticket, delivery)
+        })
     }
 
     unsafe fn expose(
@@ -461,41 +435,22 @@ unsafe impl Transport for Network {
             return Err(Refused::Busy);
         }
         // SAFETY: the caller keeps the contract, which is the same.
-        self.enter(endpoint, caller, Err(Refused::Busy), |end, _| unsafe {
-            end.expose(start, length)
-        })
+        self.enter(endpoint, caller, Err(Refused::Busy), |end, _| unsafe { end.expose(start, length) })
     }
 
     fn withdraw(&self, endpoint: LocalRank, caller: LocalRank, region: Region) {
         self.enter(endpoint, caller, (), |end, _| end.withdraw(region));
     }
 
-    unsafe fn transfer(
-        &self,
-        endpoint: LocalRank,
-        caller: LocalRank,
-        transfer: Transfer,
-    ) -> Result<(), Refused> {
-        let ticket = Ticket {
-            rank: endpoint,
-            token: transfer.token,
-        };
+    unsafe fn transfer(&self, endpoint: LocalRank, caller: LocalRank, transfer: Transfer) -> Result<(), Refused> {
+        let ticket = Ticket { rank: endpoint, token: transfer.token };
         // SAFETY: the caller keeps the contract, which is the same.
-        self.enter(
-            endpoint,
-            caller,
-            Err(Refused::Busy),
-            |end, delivery| unsafe { end.transfer(transfer, ticket, delivery) },
-        )
+        self.enter(endpoint, caller, Err(Refused::Busy), |end, delivery| unsafe {
+            end.transfer(transfer, ticket, delivery)
+        })
     }
 
-    fn poll(
-        &self,
-        endpoint: LocalRank,
-        caller: LocalRank,
-        budget: Budget,
-        sink: &mut dyn FnMut(Event<'_>),
-    ) -> Polled {
+    fn poll(&self, endpoint: LocalRank, caller: LocalRank, budget: Budget, sink: &mut dyn FnMut(Event<'_>)) -> Polled {
         // Acquire and Release: a call that is withheld after this is one of a later thief.
         if endpoint == caller && self.owes(endpoint) {
             self.take_over(endpoint, caller);

@@ -25,10 +25,7 @@ impl Way {
     /// The one that a head has.
     #[must_use]
     pub fn of(id: u64) -> Self {
-        Self {
-            from: id as WorldRank,
-            to: (id >> 32) as WorldRank,
-        }
+        Self { from: id as WorldRank, to: (id >> 32) as WorldRank }
     }
 }
 
@@ -73,14 +70,8 @@ impl Prefix {
     #[inline]
     pub fn split(packet: &[u8]) -> Option<(Self, &[u8])> {
         let (prefix, rest) = packet.split_first_chunk::<PREFIX>()?;
-        let word = |at: usize| {
-            u32::from_le_bytes([prefix[at], prefix[at + 1], prefix[at + 2], prefix[at + 3]])
-        };
-        let this = Self {
-            from: word(0),
-            to: word(4),
-            cookie: u64::from(word(8)) | u64::from(word(12)) << 32,
-        };
+        let word = |at: usize| u32::from_le_bytes([prefix[at], prefix[at + 1], prefix[at + 2], prefix[at + 3]]);
+        let this = Self { from: word(0), to: word(4), cookie: u64::from(word(8)) | u64::from(word(12)) << 32 };
         Some((this, rest))
     }
 }
@@ -91,18 +82,11 @@ mod tests {
 
     #[test]
     fn a_prefix_survives_the_wire() {
-        let prefix = Prefix {
-            from: 0x0102_0304,
-            to: 7,
-            cookie: cookie([0x1122_3344_5566_7788, 0x99aa]),
-        };
+        let prefix = Prefix { from: 0x0102_0304, to: 7, cookie: cookie([0x1122_3344_5566_7788, 0x99aa]) };
         let packet = [&prefix.bytes()[..], b"body"].concat();
         assert_eq!(Prefix::split(&packet), Some((prefix, &b"body"[..])));
         assert_eq!(Prefix::split(&packet[..15]), None);
-        let way = Way {
-            from: 7,
-            to: u32::MAX,
-        };
+        let way = Way { from: 7, to: u32::MAX };
         assert_eq!(Way::of(way.id()), way);
     }
 

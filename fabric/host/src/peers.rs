@@ -34,10 +34,7 @@ impl Peers {
             next += node.len() as u32;
             first.push(next);
         }
-        Self {
-            first,
-            addresses: nodes.into_iter().flatten().collect(),
-        }
+        Self { first, addresses: nodes.into_iter().flatten().collect() }
     }
 
     /// How many there are.
@@ -56,10 +53,7 @@ impl Peers {
     #[must_use]
     #[inline]
     pub fn of_rank(&self, home: RankLocation) -> u32 {
-        let (first, next) = (
-            self.first[home.node as usize],
-            self.first[home.node as usize + 1],
-        );
+        let (first, next) = (self.first[home.node as usize], self.first[home.node as usize + 1]);
         first + home.local_rank % (next - first)
     }
 
@@ -83,11 +77,8 @@ mod tests {
     #[test]
     fn each_rank_has_one_endpoint_of_its_node() {
         let address = |name: u8| vec![name; 4];
-        let peers = Peers::new(vec![
-            vec![address(0)],
-            vec![address(1), address(2)],
-            vec![address(3), address(4), address(5)],
-        ]);
+        let peers =
+            Peers::new(vec![vec![address(0)], vec![address(1), address(2)], vec![address(3), address(4), address(5)]]);
         assert_eq!((peers.count(), peers.of_node(1)), (6, 1..3));
         let of = |node, local_rank| peers.of_rank(RankLocation { node, local_rank });
         assert_eq!([of(0, 0), of(0, 7)], [0, 0]);

@@ -70,10 +70,7 @@ impl Seats {
     /// # Errors
     /// No thread can be made.
     pub fn park(count: usize, touch_thread_local: fn()) -> std::io::Result<Self> {
-        let seat = |_| Seat {
-            taken: AtomicBool::new(false),
-            base: AtomicU64::new(0),
-        };
+        let seat = |_| Seat { taken: AtomicBool::new(false), base: AtomicU64::new(0) };
         let shared = Arc::new(Shared {
             seats: (0..count).map(seat).collect(),
             ready: AtomicU32::new(0),
@@ -112,24 +109,14 @@ impl Seats {
     pub fn borrow(&self, preferred: usize) -> Borrowed<'_> {
         let seats = &self.shared.seats;
         if seats.is_empty() {
-            return Borrowed {
-                seats: self,
-                taken: None,
-            };
+            return Borrowed { seats: self, taken: None };
         }
         let mask = Signals::ALL.block();
         let index = find(seats, preferred);
         let own_base = self.base();
         // Relaxed: stored before the seats were handed out.
         self.set_base(seats[index].base.load(Ordering::Relaxed));
-        Borrowed {
-            seats: self,
-            taken: Some(Taken {
-                index,
-                own_base,
-                mask,
-            }),
-        }
+        Borrowed { seats: self, taken: Some(Taken { index, own_base, mask }) }
     }
 
     fn base(&self) -> u64 {
@@ -166,9 +153,7 @@ impl Drop for Seats {
 /// A parked thread's life.
 fn sit(shared: &Shared, index: usize, touch_thread_local: fn()) {
     touch_thread_local();
-    shared.seats[index]
-        .base
-        .store(thread_block() as u64, Ordering::Relaxed);
+    shared.seats[index].base.store(thread_block() as u64, Ordering::Relaxed);
     // Release pairs with the Acquire of `park`: the base is stored.
     shared.ready.fetch_add(1, Ordering::Release);
     while !shared.closing.load(Ordering::Acquire) {
@@ -310,9 +295,7 @@ mod tests {
             "printf '#include <asm/hwcap2.h>\n_Static_assert(HWCAP2_FSGSBASE == {HWCAP2_FSGSBASE}, \"\");' \
              | cc -x c -fsyntax-only -"
         );
-        let checked = std::process::Command::new("sh")
-            .args(["-c", &program])
-            .status();
+        let checked = std::process::Command::new("sh").args(["-c", &program]).status();
         assert!(checked.unwrap().success());
     }
 

@@ -98,8 +98,7 @@ impl Service {
     pub fn open(place: ServicePlace, ports: Ports) -> std::result::Result<Self, String> {
         let ip = place.ip;
         let listener = ports.listen(ip)?;
-        Self::with(listener, place.is_way_of_messages)
-            .map_err(|error| format!("cannot listen at {ip}: {error}"))
+        Self::with(listener, place.is_way_of_messages).map_err(|error| format!("cannot listen at {ip}: {error}"))
     }
 
     fn with(listener: TcpListener, is_way_of_messages: bool) -> Result<Self> {
@@ -134,12 +133,7 @@ impl Service {
     ///
     /// # Errors
     /// There are no more threads.
-    pub fn start(
-        &mut self,
-        job: Arc<Job>,
-        waker: Arc<Waker>,
-        addresses: Vec<SocketAddr>,
-    ) -> Result<()> {
+    pub fn start(&mut self, job: Arc<Job>, waker: Arc<Waker>, addresses: Vec<SocketAddr>) -> Result<()> {
         let Some(listener) = self.listener.take() else {
             return Ok(());
         };

@@ -44,11 +44,7 @@ mod tests {
         extern "C" fn handler(_signal: i32) {}
         let of = |signal| {
             let all = dispositions();
-            all.iter()
-                .find(|(number, _)| *number == signal)
-                .unwrap()
-                .1
-                .sa_sigaction
+            all.iter().find(|(number, _)| *number == signal).unwrap().1.sa_sigaction
         };
         let before = of(libc::SIGUSR2);
         let within = keep_dispositions(|| {

@@ -142,10 +142,6 @@ impl Choice {
     /// This one and no other.
     #[must_use]
     pub fn only(source: impl Source + 'static) -> Self {
-        Self {
-            source: Box::new(source),
-            fallback: None,
-            failure: None,
-        }
+        Self { source: Box::new(source), fallback: None, failure: None }
     }
 }

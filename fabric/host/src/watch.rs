@@ -162,10 +162,7 @@ impl Watch {
             return Err(std::io::Error::last_os_error());
         }
         Ok(Self {
-            waker: Arc::new(Waker {
-                word: AtomicU32::new(AWAY),
-                descriptor: waker,
-            }),
+            waker: Arc::new(Waker { word: AtomicU32::new(AWAY), descriptor: waker }),
             occupied: AtomicBool::new(false),
             list: UnsafeCell::new(List {
                 entries: Vec::with_capacity(1 + queues),
@@ -223,11 +220,7 @@ impl Watch {
     /// whether there are none, and what the calling process can poll; it is called again before each nap where a
     /// queue has nothing to poll. Uses no thread-local data. Says whether a descriptor of the list turned out not to be
     /// open.
-    pub fn sleep(
-        &self,
-        limit: Option<Duration>,
-        mut prepare: impl FnMut(&mut List) -> bool,
-    ) -> bool {
+    pub fn sleep(&self, limit: Option<Duration>, mut prepare: impl FnMut(&mut List) -> bool) -> bool {
         if self.occupied.swap(true, Ordering::Acquire) {
             return false;
         }

@@ -158,11 +158,7 @@ pub extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
 /// # Safety
 /// As the manual page demands.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn accept(
-    descriptor: c_int,
-    address: *mut sockaddr,
-    length: *mut socklen_t,
-) -> c_int {
+pub unsafe extern "C" fn accept(descriptor: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { accept4(descriptor, address, length, 0) }
 }
@@ -185,8 +181,7 @@ pub unsafe extern "C" fn accept4(
         return -1;
     }
     // SAFETY: the caller's promise.
-    let result =
-        making(|| unsafe { libc::syscall(libc::SYS_accept4, descriptor, address, length, flags) });
+    let result = making(|| unsafe { libc::syscall(libc::SYS_accept4, descriptor, address, length, flags) });
     opened(result, Kind::Socket)
 }
 
@@ -195,12 +190,7 @@ pub unsafe extern "C" fn accept4(
 /// # Safety
 /// As the manual page demands.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn socketpair(
-    domain: c_int,
-    kind: c_int,
-    protocol: c_int,
-    pair: *mut c_int,
-) -> c_int {
+pub unsafe extern "C" fn socketpair(domain: c_int, kind: c_int, protocol: c_int, pair: *mut c_int) -> c_int {
     // SAFETY: the caller's promise.
     unsafe {
         let result = making(|| libc::syscall(libc::SYS_socketpair, domain, kind, protocol, pair));
@@ -257,8 +247,7 @@ pub extern "C" fn eventfd(count: c_uint, flags: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
     // SAFETY: the caller's promise.
-    let result =
-        making(|| unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path, flags, mode) });
+    let result = making(|| unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path, flags, mode) });
     opened(result, Kind::File)
 }
 
@@ -313,12 +302,7 @@ pub unsafe extern "C" fn writev(descriptor: c_int, pieces: *const iovec, count: 
 /// # Safety
 /// As the manual page demands.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn send(
-    descriptor: c_int,
-    bytes: *const c_void,
-    length: size_t,
-    flags: c_int,
-) -> ssize_t {
+pub unsafe extern "C" fn send(descriptor: c_int, bytes: *const c_void, length: size_t, flags: c_int) -> ssize_t {
     // SAFETY: the caller's promise.
     unsafe { sendto(descriptor, bytes, length, flags, std::ptr::null(), 0) }
 }
@@ -340,17 +324,7 @@ pub unsafe extern "C" fn sendto(
         return -1;
     }
     // SAFETY: the caller's promise.
-    unsafe {
-        libc::syscall(
-            libc::SYS_sendto,
-            descriptor,
-            bytes,
-            length,
-            flags,
-            address,
-            address_length,
-        ) as ssize_t
-    }
+    unsafe { libc::syscall(libc::SYS_sendto, descriptor, bytes, length, flags, address, address_length) as ssize_t }
 }
 
 /// `sendmsg(2)`.
@@ -358,11 +332,7 @@ pub unsafe extern "C" fn sendto(
 /// # Safety
 /// As the manual page demands.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sendmsg(
-    descriptor: c_int,
-    message: *const msghdr,
-    flags: c_int,
-) -> ssize_t {
+pub unsafe extern "C" fn sendmsg(descriptor: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
     if withheld(descriptor, Action::Data) {
         return -1;
     }
@@ -377,12 +347,7 @@ pub unsafe extern "C" fn sendmsg(
 /// # Safety
 /// As the manual page demands.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn recv(
-    descriptor: c_int,
-    bytes: *mut c_void,
-    length: size_t,
-    flags: c_int,
-) -> ssize_t {
+pub unsafe extern "C" fn recv(descriptor: c_int, bytes: *mut c_void, length: size_t, flags: c_int) -> ssize_t {
     let nobody = std::ptr::null_mut::<c_void>();
     // SAFETY: the caller's promise; `errno` is the calling thread's own.
     unsafe {
@@ -400,11 +365,7 @@ pub unsafe extern "C" fn recv(
 /// # Safety
 /// As the manual page demands.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn ioctl(
-    descriptor: c_int,
-    request: c_ulong,
-    argument: *mut c_void,
-) -> c_int {
+pub unsafe extern "C" fn ioctl(descriptor: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
     if withheld(descriptor, Action::Control) {
         return -1;
     }

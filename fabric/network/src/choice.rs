@@ -53,10 +53,7 @@ fn encrypting<D: Source + 'static>(
 /// An address at which nodes ask each other whether they live, where messages take another way: of the interface that
 /// was asked for, if it has one.
 fn service_address(wanted: &Wanted) -> Option<IpAddr> {
-    let any = Wanted {
-        interface: None,
-        ..wanted.clone()
-    };
+    let any = Wanted { interface: None, ..wanted.clone() };
     let chosen = Interface::choose(wanted).or_else(|_none| Interface::choose(&any));
     chosen.ok().map(|interface| interface.address())
 }
@@ -80,10 +77,7 @@ fn between<F: Source + 'static, D: Source + 'static>(
                 ..Choice::only(fabric)
             }),
             Err(Unavailable::Absent(_)) => Ok(Choice::only(direct()?)),
-            Err(Unavailable::Broken(failure)) => Ok(Choice {
-                failure: Some(failure),
-                ..Choice::only(direct()?)
-            }),
+            Err(Unavailable::Broken(failure)) => Ok(Choice { failure: Some(failure), ..Choice::only(direct()?) }),
         },
     }
 }
@@ -93,10 +87,7 @@ mod tests {
     use super::*;
 
     fn loopback() -> Result<Interfaces, String> {
-        Interfaces::choose(&Wanted {
-            interface: Some("127.0.0.1".into()),
-            ..Wanted::default()
-        })
+        Interfaces::choose(&Wanted { interface: Some("127.0.0.1".into()), ..Wanted::default() })
     }
 
     fn none(reason: fn(String) -> Unavailable) -> Result<Interfaces, Unavailable> {
@@ -121,10 +112,7 @@ mod tests {
             assert_eq!(choice.source.name(), DIRECT);
         }
         let refused = encrypting(Some("verbs"), loopback).unwrap_err();
-        assert!(
-            refused.contains("verbs") && refused.contains("COHORT_NET_PROVIDER=direct"),
-            "{refused}"
-        );
+        assert!(refused.contains("verbs") && refused.contains("COHORT_NET_PROVIDER=direct"), "{refused}");
     }
 
     #[test]

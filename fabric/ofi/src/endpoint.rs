@@ -52,13 +52,8 @@ struct Peer {
 }
 
 impl Peer {
-    const UNKNOWN: Self = Self {
-        address: sys::ADDRESS_NONE,
-        lost: None,
-        under_way: 0,
-        is_heard: false,
-        has_bye: [false; 2],
-    };
+    const UNKNOWN: Self =
+        Self { address: sys::ADDRESS_NONE, lost: None, under_way: 0, is_heard: false, has_bye: [false; 2] };
 
     /// Whether all that goes between the two has arrived, and nothing will come any more.
     fn is_over(&self) -> bool {
@@ -112,11 +107,7 @@ impl OfiEndpoint {
     }
 
     /// The endpoint that serves a rank, and its number in the address vector, where it is entered at its first use.
-    fn find(
-        &mut self,
-        rank: WorldRank,
-        delivery: &mut Delivery<'_>,
-    ) -> Result<(u32, u64), Refused> {
+    fn find(&mut self, rank: WorldRank, delivery: &mut Delivery<'_>) -> Result<(u32, u64), Refused> {
         let peers = self.place.job.peers();
         let peers = peers.ok_or(Refused::Lost(libc::EDESTADDRREQ))?;
         let peer = peers.of_rank(self.place.job.homes[rank as usize]);
@@ -143,16 +134,8 @@ impl OfiEndpoint {
         let mut address = sys::ADDRESS_NONE;
         let vector = self.objects.addresses;
         // SAFETY: an open vector and an address of the provider's own format.
-        let inserted = unsafe {
-            ((*(*vector).ops).insert)(
-                vector,
-                name.as_ptr().cast(),
-                1,
-                &raw mut address,
-                0,
-                null_mut(),
-            )
-        };
+        let inserted =
+            unsafe { ((*(*vector).ops).insert)(vector, name.as_ptr().cast(), 1, &raw mut address, 0, null_mut()) };
         if inserted != 1 {
             return Err(self.lose(peer, libc::EADDRNOTAVAIL, delivery));
         }
@@ -198,11 +181,7 @@ impl OfiEndpoint {
             // All of its ranks have said goodbye, of which this one may not have heard yet: nobody takes the packet.
             return Ok(Sent::Done);
         }
-        let prefix = Prefix {
-            from: way.from,
-            to: way.to,
-            cookie: self.place.job.cookie,
-        };
+        let prefix = Prefix { from: way.from, to: way.to, cookie: self.place.job.cookie };
         let prefix = prefix.bytes();
         let length = PREFIX + packet.header.len() + packet.body.len();
         // What takes leave, or greets, is to have a completion.
@@ -211,17 +190,11 @@ impl OfiEndpoint {
             gather(buffer.as_mut_ptr(), [&prefix, packet.header, packet.body]);
             let endpoint = self.objects.endpoint;
             // SAFETY: an open endpoint; the provider copies the bytes.
-            let result = unsafe {
-                ((*(*endpoint).msg).inject)(endpoint, buffer.as_ptr().cast(), length, address)
-            };
+            let result = unsafe { ((*(*endpoint).msg).inject)(endpoint, buffer.as_ptr().cast(), length, address) };
             return self.started(peer, result, delivery).map(|()| Sent::Done);
         }
         let copied = length <= self.sends.room();
-        let kind = if copied {
-            Kind::Copied
-        } else {
-            Kind::Ticket(ticket)
-        };
+        let kind = if copied { Kind::Copied } else { Kind::Ticket(ticket) };
         let operation = self.take(kind, peer)?;
         let mut pieces = Pieces::new();
         if copied {
@@ -236,8 +209,7 @@ impl OfiEndpoint {
         let context = operation.pointer();
         // SAFETY: an open endpoint; the buffer is the operation's until its completion, the rest is
         // the caller's promise. Providers that want local memory registered always copy.
-        let result =
-            unsafe { pieces.send(self.objects.endpoint, self.descriptors[0], address, context) };
+        let result = unsafe { pieces.send(self.objects.endpoint, self.descriptors[0], address, context) };
         if let Err(refused) = self.started(peer, result, delivery) {
             self.give(context.cast());
             return Err(refused);
@@ -246,12 +218,7 @@ impl OfiEndpoint {
     }
 
     /// What libfabric said when an operation was to start.
-    fn started(
-        &mut self,
-        peer: u32,
-        result: isize,
-        delivery: &mut Delivery<'_>,
-    ) -> Result<(), Refused> {
+    fn started(&mut self, peer: u32, result: isize, delivery: &mut Delivery<'_>) -> Result<(), Refused> {
         match i32::try_from(-result).unwrap_or(i32::MAX) {
             0 => Ok(()),
             // Descriptors may be free again later.
@@ -326,10 +293,7 @@ impl Endpoint for OfiEndpoint {
         // SAFETY: the caller's promise.
         let registered = unsafe { self.regions.register(start, length) };
         registered
-            .map(|registered| Region {
-                key: registered.key,
-                address: registered.address,
-            })
+            .map(|registered| Region { key: registered.key, address: registered.address })
             .map_err(|_code| Refused::OutOfMemory)
     }
 
@@ -409,15 +373,8 @@ unsafe fn start(
             )
         };
     }
-    let piece = libc::iovec {
-        iov_base: transfer.memory.cast(),
-        iov_len: transfer.length,
-    };
-    let target = sys::RmaIov {
-        addr: remote,
-        len: transfer.length,
-        key: transfer.region.key,
-    };
+    let piece = libc::iovec { iov_base: transfer.memory.cast(), iov_len: transfer.length };
+    let target = sys::RmaIov { addr: remote, len: transfer.length, key: transfer.region.key };
     let message = sys::MsgRma {
         msg_iov: &raw const piece,
         desc: &raw mut descriptor,

@@ -74,30 +74,20 @@ impl Fabric {
         let library = Library::load()?;
         let (name, interface) = (wanted.provider.as_deref(), wanted.interface.as_deref());
         let provider = Provider::choose(&library, name, interface, others)?;
-        Ok(Self {
-            library,
-            provider,
-            service: None,
-        })
+        Ok(Self { library, provider, service: None })
     }
 
     /// The same, with an address of this host for the node's service, where endpoints do not listen.
     #[must_use]
     pub fn with_service(self, address: Option<IpAddr>) -> Self {
-        Self {
-            service: address,
-            ..self
-        }
+        Self { service: address, ..self }
     }
 }
 
 /// Tells libfabric's `tcp` which ports may listen, unless the user has.
 fn set_ports(first: u16, last: u16) {
     let variables = [PORT_LOW, PORT_HIGH];
-    if variables
-        .iter()
-        .any(|name| std::env::var_os(name).is_some())
-    {
+    if variables.iter().any(|name| std::env::var_os(name).is_some()) {
         return;
     }
     for (name, port) in variables.iter().zip([first, last]) {
@@ -176,10 +166,7 @@ impl Source for Fabric {
     }
 
     fn limits(&self) -> Limits {
-        Limits {
-            packet: self.provider.packet - PREFIX,
-            transfer: self.provider.transfer,
-        }
+        Limits { packet: self.provider.packet - PREFIX, transfer: self.provider.transfer }
     }
 
     fn description(&self) -> String {

@@ -11,18 +11,11 @@ const NAME: &CStr = c"libfabric.so.1";
 /// Names another file.
 const VARIABLE: &str = "COHORT_NET_LIBFABRIC";
 
-type GetInfo = unsafe extern "C" fn(
-    u32,
-    *const c_char,
-    *const c_char,
-    u64,
-    *const sys::Info,
-    *mut *mut sys::Info,
-) -> c_int;
+type GetInfo =
+    unsafe extern "C" fn(u32, *const c_char, *const c_char, u64, *const sys::Info, *mut *mut sys::Info) -> c_int;
 type FreeInfo = unsafe extern "C" fn(*mut sys::Info);
 type DuplicateInfo = unsafe extern "C" fn(*const sys::Info) -> *mut sys::Info;
-type OpenFabric =
-    unsafe extern "C" fn(*mut sys::FabricAttr, *mut *mut sys::Fabric, *mut c_void) -> c_int;
+type OpenFabric = unsafe extern "C" fn(*mut sys::FabricAttr, *mut *mut sys::Fabric, *mut c_void) -> c_int;
 type Text = unsafe extern "C" fn(c_int) -> *const c_char;
 type Version = unsafe extern "C" fn() -> u32;
 
@@ -73,9 +66,7 @@ impl Library {
             Ok(Self {
                 get_info: std::mem::transmute::<*mut c_void, GetInfo>(symbol(c"fi_getinfo")?),
                 free_info: std::mem::transmute::<*mut c_void, FreeInfo>(symbol(c"fi_freeinfo")?),
-                duplicate_info: std::mem::transmute::<*mut c_void, DuplicateInfo>(symbol(
-                    c"fi_dupinfo",
-                )?),
+                duplicate_info: std::mem::transmute::<*mut c_void, DuplicateInfo>(symbol(c"fi_dupinfo")?),
                 open_fabric: std::mem::transmute::<*mut c_void, OpenFabric>(symbol(c"fi_fabric")?),
                 text: std::mem::transmute::<*mut c_void, Text>(symbol(c"fi_strerror")?),
                 version: std::mem::transmute::<*mut c_void, Version>(symbol(c"fi_version")?),
@@ -103,36 +94,17 @@ impl Library {
     ///
     /// # Errors
     /// libfabric's negative number.
-    pub fn query(
-        &self,
-        source: Option<&CString>,
-        hints: &Information,
-    ) -> Result<Information, c_int> {
+    pub fn query(&self, source: Option<&CString>, hints: &Information) -> Result<Information, c_int> {
         let mut found = std::ptr::null_mut();
         let node = source.map_or(std::ptr::null(), |source| source.as_ptr());
-        let flags = if source.is_some() {
-            sys::SOURCE | sys::NUMERIC_HOST
-        } else {
-            0
-        };
+        let flags = if source.is_some() { sys::SOURCE | sys::NUMERIC_HOST } else { 0 };
         // SAFETY: C strings or NULL, hints made by libfabric, and a place for the result.
-        let result = unsafe {
-            (self.get_info)(
-                sys::VERSION,
-                node,
-                std::ptr::null(),
-                flags,
-                hints.first,
-                &raw mut found,
-            )
-        };
+        let result =
+            unsafe { (self.get_info)(sys::VERSION, node, std::ptr::null(), flags, hints.first, &raw mut found) };
         if result != 0 {
             return Err(result);
         }
-        Ok(Information {
-            library: *self,
-            first: found,
-        })
+        Ok(Information { library: *self, first: found })
     }
 
     /// Hints without content.
@@ -141,19 +113,14 @@ impl Library {
         // SAFETY: NULL asks for an empty record.
         let first = unsafe { (self.duplicate_info)(std::ptr::null()) };
         assert!(!first.is_null(), "no memory");
-        Information {
-            library: *self,
-            first,
-        }
+        Information { library: *self, first }
     }
 }
 
 /// Why libfabric is not loaded, from the dynamic linker's reason: it is not there, or something that it needs is not.
 fn not_loaded(reason: &str) -> Unavailable {
     let name = NAME.to_string_lossy();
-    if reason.starts_with(&format!(
-        "{name}: cannot open shared object file: No such file"
-    )) {
+    if reason.starts_with(&format!("{name}: cannot open shared object file: No such file")) {
         return Unavailable::Absent(format!(
             "COHORT_NET_PROVIDER asks for a provider of libfabric, which is not installed ({reason}): \
              install the package libfabric1 (Debian, Ubuntu) or libfabric (Fedora, SUSE, Spack), or \
@@ -171,9 +138,7 @@ fn last_error() -> String {
         return "unknown reason".into();
     }
     // SAFETY: not NULL, so NUL-terminated.
-    unsafe { CStr::from_ptr(text) }
-        .to_string_lossy()
-        .into_owned()
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
 /// A list of libfabric's descriptions of interfaces, freed with this value.
@@ -207,10 +172,7 @@ impl Information {
         // SAFETY: a whole record.
         let first = unsafe { (self.library.duplicate_info)(info) };
         assert!(!first.is_null(), "no memory");
-        Self {
-            library: self.library,
-            first,
-        }
+        Self { library: self.library, first }
     }
 }
 

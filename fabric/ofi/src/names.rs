@@ -39,10 +39,7 @@ pub fn remove_stale() {
 
 fn remove_stale_in(folder: &Path, namespace: u64) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let process = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| maker(name, namespace));
+        let process = entry.file_name().to_str().and_then(|name| maker(name, namespace));
         if process.is_some_and(is_gone) {
             let _ = std::fs::remove_file(entry.path());
         }
@@ -76,13 +73,7 @@ mod tests {
         let file = format!("{}:0:0", names[0]);
         assert_eq!(maker(&file, namespace()), Some(own));
         assert_eq!(maker(&file, namespace() + 1), None);
-        for other in [
-            "cohort",
-            "cohort-1",
-            "1:0:0:0",
-            "cohort-x-1-0",
-            "cohort-1--1-0",
-        ] {
+        for other in ["cohort", "cohort-1", "1:0:0:0", "cohort-x-1-0", "cohort-1--1-0"] {
             assert_eq!(maker(other, 1), None, "{other}");
         }
     }
@@ -95,11 +86,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("cohort-names-{}", std::process::id()));
         std::fs::create_dir(&folder).unwrap();
         let alive = std::process::id();
-        let kept = [
-            format!("cohort-7-{alive}-0:0:0"),
-            format!("cohort-8-{dead}-0:0:0"),
-            format!("{dead}:0:0:0"),
-        ];
+        let kept = [format!("cohort-7-{alive}-0:0:0"), format!("cohort-8-{dead}-0:0:0"), format!("{dead}:0:0:0")];
         let stale = format!("cohort-7-{dead}-0:0:0");
         for name in kept.iter().chain([&stale]) {
             std::fs::write(folder.join(name), "").unwrap();

@@ -59,31 +59,20 @@ impl Pool {
         let mut memory = vec![0_u8; count * room].into_boxed_slice();
         let start = memory.as_mut_ptr();
         let operation = |index: usize| Operation {
-            context: sys::Context2 {
-                internal: [std::ptr::null_mut(); 8],
-            },
+            context: sys::Context2 { internal: [std::ptr::null_mut(); 8] },
             kind: Kind::Free,
             peer: 0,
             // SAFETY: within the memory, which has room for all buffers.
             buffer: unsafe { start.add(index * room) },
             local: None,
         };
-        Self {
-            operations: (0..count).map(operation).collect(),
-            free: (0..count as u32).rev().collect(),
-            memory,
-            room,
-        }
+        Self { operations: (0..count).map(operation).collect(), free: (0..count as u32).rev().collect(), memory, room }
     }
 
     /// Bytes of each buffer, where packets may be sent from the user's memory or, if not, `packet`.
     #[must_use]
     pub fn room_for(packet: usize, always_copied: bool) -> usize {
-        if always_copied {
-            packet
-        } else {
-            packet.min(COPIED_MAX)
-        }
+        if always_copied { packet } else { packet.min(COPIED_MAX) }
     }
 
     /// Bytes of each buffer.
@@ -143,23 +132,14 @@ impl Pieces {
     /// No piece.
     #[must_use]
     pub fn new() -> Self {
-        let none = libc::iovec {
-            iov_base: std::ptr::null_mut(),
-            iov_len: 0,
-        };
-        Self {
-            list: [none; 3],
-            count: 0,
-        }
+        let none = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        Self { list: [none; 3], count: 0 }
     }
 
     /// Adds one; an empty one is left out.
     pub fn push(&mut self, start: *const u8, length: usize) {
         if length > 0 {
-            self.list[self.count] = libc::iovec {
-                iov_base: start.cast_mut().cast(),
-                iov_len: length,
-            };
+            self.list[self.count] = libc::iovec { iov_base: start.cast_mut().cast(), iov_len: length };
             self.count += 1;
         }
     }

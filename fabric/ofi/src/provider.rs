@@ -16,8 +16,7 @@ const OTHERS: [&str; 1] = ["tcp"];
 const THREADED: [&str; 1] = ["sockets"];
 
 /// Registration modes that are handled.
-const MR_MODES: i32 =
-    sys::MR_LOCAL | sys::MR_VIRT_ADDR | sys::MR_ALLOCATED | sys::MR_PROV_KEY | sys::MR_ENDPOINT;
+const MR_MODES: i32 = sys::MR_LOCAL | sys::MR_VIRT_ADDR | sys::MR_ALLOCATED | sys::MR_PROV_KEY | sys::MR_ENDPOINT;
 
 /// Providers that copy memory by system calls and loads, so that a registration is a note and pins nothing.
 const NOTHING_PINNED: [&str; 4] = ["tcp", "net", "udp", "shm"];
@@ -74,9 +73,8 @@ impl Provider {
         interface: Option<&str>,
         others: &str,
     ) -> Result<Self, Unavailable> {
-        let source = interface
-            .filter(|text| text.parse::<std::net::IpAddr>().is_ok())
-            .and_then(|text| CString::new(text).ok());
+        let source =
+            interface.filter(|text| text.parse::<std::net::IpAddr>().is_ok()).and_then(|text| CString::new(text).ok());
         let device = if source.is_some() { None } else { interface };
         if let Some(name) = wanted.filter(|name| THREADED.contains(name)) {
             return Err(Unavailable::Absent(format!(
@@ -129,21 +127,9 @@ impl Provider {
         let quirks = Quirks::of(base);
         Self {
             packet: quirks.packet_max().min(PACKET_MAX).min(ep.max_msg_size),
-            transfer: if capabilities & sys::RMA == 0 {
-                0
-            } else {
-                TRANSFER_MAX.min(ep.max_msg_size)
-            },
-            inject: if quirks.inject_blocks {
-                0
-            } else {
-                tx.inject_size
-            },
-            pieces: if quirks.one_piece {
-                1
-            } else {
-                tx.iov_limit.max(1)
-            },
+            transfer: if capabilities & sys::RMA == 0 { 0 } else { TRANSFER_MAX.min(ep.max_msg_size) },
+            inject: if quirks.inject_blocks { 0 } else { tx.inject_size },
+            pieces: if quirks.one_piece { 1 } else { tx.iov_limit.max(1) },
             quirks,
             local_registration: has(sys::MR_LOCAL),
             virtual_addresses: has(sys::MR_VIRT_ADDR),
@@ -186,13 +172,7 @@ fn hints(library: &Library, name: &str, capabilities: u64) -> Information {
 }
 
 /// Why a provider that has an interface here cannot be used; none if it has none.
-fn unfit(
-    library: &Library,
-    name: &str,
-    source: Option<&CString>,
-    device: Option<&str>,
-    result: i32,
-) -> Option<String> {
+fn unfit(library: &Library, name: &str, source: Option<&CString>, device: Option<&str>, result: i32) -> Option<String> {
     let anything = hints(library, name, 0);
     // SAFETY: libfabric makes all attributes of empty hints.
     unsafe {
@@ -257,28 +237,18 @@ unsafe fn text(string: *const libc::c_char) -> String {
         return String::new();
     }
     // SAFETY: the caller's promise.
-    unsafe { CStr::from_ptr(string) }
-        .to_string_lossy()
-        .into_owned()
+    unsafe { CStr::from_ptr(string) }.to_string_lossy().into_owned()
 }
 
 /// Why there is no provider, and what to do.
-fn refusal(
-    library: &Library,
-    wanted: Option<&str>,
-    interface: Option<&str>,
-    result: i32,
-    others: &str,
-) -> String {
+fn refusal(library: &Library, wanted: Option<&str>, interface: Option<&str>, result: i32, others: &str) -> String {
     let (major, minor) = library.version();
     let what = wanted.map_or_else(
         || "no provider of libfabric".into(),
         |name| format!("libfabric's provider \"{name}\" (COHORT_NET_PROVIDER) does not"),
     );
     let verb = if wanted.is_some() { "offer" } else { "offers" };
-    let place = interface.map_or(String::new(), |name| {
-        format!(" on \"{name}\" (COHORT_NET_INTERFACE)")
-    });
+    let place = interface.map_or(String::new(), |name| format!(" on \"{name}\" (COHORT_NET_INTERFACE)"));
     format!(
         "{what} {verb} reliable messages{place}: {} (libfabric {major}.{minor}). Available: {}. \
          Set COHORT_NET_PROVIDER to one of them, or install the missing one; \

@@ -44,10 +44,7 @@ const PSM2: Quirks = Quirks {
     settings: &[("FI_PSM2_CONN_TIMEOUT", "30")],
 };
 
-const SHM: Quirks = Quirks {
-    takes_name: true,
-    ..Quirks::NONE
-};
+const SHM: Quirks = Quirks { takes_name: true, ..Quirks::NONE };
 
 impl Quirks {
     const NONE: Self = Self {
@@ -104,8 +101,7 @@ impl Quirks {
     /// A text that says that no thread can be made.
     pub fn before_open(&self) -> Result<(), String> {
         if self.named_by_process {
-            hooks::appear_as_another_process()
-                .map_err(|error| format!("no thread for the endpoint: {error}"))?;
+            hooks::appear_as_another_process().map_err(|error| format!("no thread for the endpoint: {error}"))?;
         }
         Ok(())
     }

@@ -57,13 +57,7 @@ impl Regions {
     /// No registration yet.
     #[must_use]
     pub fn new(registrar: Registrar) -> Self {
-        Self {
-            registrar,
-            entries: BTreeMap::new(),
-            places: HashMap::new(),
-            clock: 0,
-            idle: 0,
-        }
+        Self { registrar, entries: BTreeMap::new(), places: HashMap::new(), clock: 0, idle: 0 }
     }
 
     /// Registers memory for every use, or finds it registered.
@@ -89,11 +83,7 @@ impl Regions {
         // SAFETY: a region that was opened just now.
         let key = unsafe { (*region).key };
         self.places.insert(key, place);
-        let entry = Entry {
-            region,
-            users: 1,
-            last_use: self.clock,
-        };
+        let entry = Entry { region, users: 1, last_use: self.clock };
         self.entries.insert(place, entry);
         Ok(self.describe(region, start))
     }
@@ -101,32 +91,15 @@ impl Regions {
     fn describe(&self, region: *mut sys::Mr, start: *mut u8) -> Registered {
         // SAFETY: a region that is open.
         let (key, descriptor) = unsafe { ((*region).key, (*region).mem_desc) };
-        let address = if self.registrar.virtual_addresses {
-            start as usize as u64
-        } else {
-            0
-        };
-        Registered {
-            key,
-            descriptor,
-            address,
-        }
+        let address = if self.registrar.virtual_addresses { start as usize as u64 } else { 0 };
+        Registered { key, descriptor, address }
     }
 
     /// # Safety
     /// As for [`Regions::register`].
     unsafe fn open(&mut self, start: *mut u8, length: usize) -> Result<*mut sys::Mr, i32> {
-        let access = sys::TRANSMIT
-            | sys::RECV
-            | sys::READ
-            | sys::WRITE
-            | sys::REMOTE_READ
-            | sys::REMOTE_WRITE;
-        let key = if self.registrar.provider_keys {
-            0
-        } else {
-            self.fresh_key()?
-        };
+        let access = sys::TRANSMIT | sys::RECV | sys::READ | sys::WRITE | sys::REMOTE_READ | sys::REMOTE_WRITE;
+        let key = if self.registrar.provider_keys { 0 } else { self.fresh_key()? };
         let mut region = std::ptr::null_mut();
         let domain = self.registrar.domain;
         // SAFETY: an open domain; the memory is the caller's promise.

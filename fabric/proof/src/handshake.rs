@@ -43,11 +43,7 @@ pub struct Proven {
 #[derive(Debug)]
 enum Step {
     /// Acceptor: the challenge.
-    Hello {
-        service: u32,
-        own: u32,
-        nonce: Nonce,
-    },
+    Hello { service: u32, own: u32, nonce: Nonce },
     /// Initiator: the acceptor's nonce and answer.
     Reply(Challenge),
     /// Acceptor: the initiator's answer.
@@ -84,23 +80,12 @@ impl Handshake {
     /// `nonce` before.
     #[must_use]
     pub fn accept(secret: Secret, service: u32, own: u32, nonce: Nonce) -> Self {
-        let step = Step::Hello {
-            service,
-            own,
-            nonce,
-        };
+        let step = Step::Hello { service, own, nonce };
         Self::new(secret, step)
     }
 
     fn new(secret: Secret, step: Step) -> Self {
-        Self {
-            secret,
-            step,
-            input: [0; REPLY],
-            filled: 0,
-            output: [0; REPLY],
-            unsent: 0..0,
-        }
+        Self { secret, step, input: [0; REPLY], filled: 0, output: [0; REPLY], unsent: 0..0 }
     }
 
     /// The bytes to be written next; empty when there is nothing to say.
@@ -166,11 +151,7 @@ impl Handshake {
     fn next(&mut self) -> Result<Step, Refused> {
         let input = self.input;
         match self.step {
-            Step::Hello {
-                service,
-                own,
-                nonce,
-            } => {
+            Step::Hello { service, own, nonce } => {
                 let hello = input.first_chunk().ok_or(Refused::Protocol)?;
                 let challenge = Challenge::parse(hello).ok_or(Refused::Protocol)?;
                 if (challenge.purpose.service, challenge.purpose.to) != (service, own) {
@@ -196,13 +177,7 @@ impl Handshake {
         }
     }
 
-    fn check(
-        &self,
-        side: Side,
-        challenge: &Challenge,
-        nonce: &Nonce,
-        said: &[u8],
-    ) -> Result<(), Refused> {
+    fn check(&self, side: Side, challenge: &Challenge, nonce: &Nonce, said: &[u8]) -> Result<(), Refused> {
         let said = *said.first_chunk().ok_or(Refused::Protocol)?;
         match self.secret.answer(side, challenge, nonce) == Answer::from_bytes(said) {
             true => Ok(()),
@@ -211,10 +186,7 @@ impl Handshake {
     }
 
     fn prove(&self, challenge: &Challenge, nonce: &Nonce) -> Step {
-        Step::Proven(Proven {
-            purpose: challenge.purpose,
-            keys: self.secret.keys(challenge, nonce),
-        })
+        Step::Proven(Proven { purpose: challenge.purpose, keys: self.secret.keys(challenge, nonce) })
     }
 
     /// Adds to the output. What was said before has been written: the other end answered it.

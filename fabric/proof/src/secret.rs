@@ -52,10 +52,7 @@ impl Secret {
     /// The secret that stands in `material`: any bytes of which at least 128 bits cannot be guessed.
     #[must_use]
     pub fn new(material: &[u8]) -> Self {
-        Self(blake3::derive_key(
-            "Cohort 2026-11-22 secret of a job",
-            material,
-        ))
+        Self(blake3::derive_key("Cohort 2026-11-22 secret of a job", material))
     }
 
     /// A number that only who knows the secret can say, and that tells nothing of it: for packets that carry it in
@@ -82,10 +79,7 @@ impl Secret {
     #[must_use]
     pub fn keys(&self, challenge: &Challenge, nonce: &Nonce) -> Keys {
         let key = |what| Key(*self.hash(what, challenge, nonce).as_bytes());
-        Keys {
-            to_acceptor: key(Use::KeyToAcceptor),
-            to_initiator: key(Use::KeyToInitiator),
-        }
+        Keys { to_acceptor: key(Use::KeyToAcceptor), to_initiator: key(Use::KeyToInitiator) }
     }
 
     fn hash(&self, what: Use, challenge: &Challenge, nonce: &Nonce) -> blake3::Hash {
@@ -117,17 +111,9 @@ impl Challenge {
     #[must_use]
     pub fn to_bytes(&self) -> [u8; HELLO] {
         let mut bytes = [0; HELLO];
-        let Purpose {
-            service,
-            from,
-            to,
-            lane,
-        } = self.purpose;
+        let Purpose { service, from, to, lane } = self.purpose;
         bytes[..8].copy_from_slice(&MAGIC);
-        for (place, number) in bytes[8..24]
-            .chunks_exact_mut(4)
-            .zip([service, from, to, lane])
-        {
+        for (place, number) in bytes[8..24].chunks_exact_mut(4).zip([service, from, to, lane]) {
             place.copy_from_slice(&number.to_le_bytes());
         }
         bytes[24..].copy_from_slice(&self.nonce);
@@ -143,12 +129,7 @@ impl Challenge {
             let bytes = numbers.get(at * 4..)?.first_chunk::<4>()?;
             Some(u32::from_le_bytes(*bytes))
         };
-        let purpose = Purpose {
-            service: number(0)?,
-            from: number(1)?,
-            to: number(2)?,
-            lane: number(3)?,
-        };
+        let purpose = Purpose { service: number(0)?, from: number(1)?, to: number(2)?, lane: number(3)? };
         let nonce = *nonce.first_chunk::<32>()?;
         (*magic == MAGIC).then_some(Self { purpose, nonce })
     }
@@ -193,20 +174,15 @@ impl Keys {
     #[must_use]
     pub fn with(&self, parts: &[&[u8]]) -> Self {
         let joined = |key: &Key| {
-            let mut hasher = blake3::Hasher::new_keyed(&blake3::derive_key(
-                "Cohort 2026-11-25 keys of an agreement",
-                &key.0,
-            ));
+            let mut hasher =
+                blake3::Hasher::new_keyed(&blake3::derive_key("Cohort 2026-11-25 keys of an agreement", &key.0));
             for part in parts {
                 hasher.update(&(part.len() as u64).to_le_bytes());
                 hasher.update(part);
             }
             Key(*hasher.finalize().as_bytes())
         };
-        Self {
-            to_acceptor: joined(&self.to_acceptor),
-            to_initiator: joined(&self.to_initiator),
-        }
+        Self { to_acceptor: joined(&self.to_acceptor), to_initiator: joined(&self.to_initiator) }
     }
 }
 
@@ -237,10 +213,7 @@ impl Key {
     /// The key that follows this one when it has been used enough. It tells nothing of this one.
     #[must_use]
     pub fn next(&self) -> Self {
-        Self(blake3::derive_key(
-            "Cohort 2026-11-22 next key of a connection",
-            &self.0,
-        ))
+        Self(blake3::derive_key("Cohort 2026-11-22 next key of a connection", &self.0))
     }
 
     /// The key itself, for a cipher.

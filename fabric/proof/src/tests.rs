@@ -4,18 +4,10 @@ use proptest::prelude::*;
 use std::format;
 use std::vec::Vec;
 
-const PURPOSE: Purpose = Purpose {
-    service: 3,
-    from: 7,
-    to: 2,
-    lane: 1,
-};
+const PURPOSE: Purpose = Purpose { service: 3, from: 7, to: 2, lane: 1 };
 
 fn ends(theirs: &[u8], own: &[u8]) -> (Handshake, Handshake) {
-    (
-        Handshake::connect(Secret::new(theirs), PURPOSE, [1; 32]),
-        Handshake::accept(Secret::new(own), 3, 2, [2; 32]),
-    )
+    (Handshake::connect(Secret::new(theirs), PURPOSE, [1; 32]), Handshake::accept(Secret::new(own), 3, 2, [2; 32]))
 }
 
 /// The keys of the connection that the two begin when they share the secret `material`.
@@ -49,10 +41,7 @@ fn both_ends_of_a_job_prove_themselves() {
         let (one, other) = (one.expect("proven"), other.expect("proven"));
         assert_eq!((one.purpose, other.purpose), (PURPOSE, PURPOSE));
         let bytes = |proven: &Proven| {
-            let Keys {
-                to_acceptor,
-                to_initiator,
-            } = proven.keys.clone();
+            let Keys { to_acceptor, to_initiator } = proven.keys.clone();
             (*to_acceptor.as_bytes(), *to_initiator.as_bytes())
         };
         assert_eq!(bytes(one), bytes(other));
@@ -99,10 +88,7 @@ fn an_answer_is_good_for_one_side_and_one_connection() {
     pass(&mut initiator, &mut acceptor, 99).expect("a challenge");
     let reply = acceptor.output().to_vec();
     let mut reflected = Handshake::accept(Secret::new(b"secret"), 3, 2, [2; 32]);
-    let hello = Challenge {
-        purpose: PURPOSE,
-        nonce: [1; 32],
-    };
+    let hello = Challenge { purpose: PURPOSE, nonce: [1; 32] };
     reflected.receive(&hello.to_bytes()).expect("a challenge");
     assert_eq!(reflected.receive(&reply[32..]), Err(Refused::Answer));
 
@@ -127,10 +113,7 @@ fn an_answer_is_good_for_one_side_and_one_connection() {
 
 #[test]
 fn a_tag_is_of_one_message() {
-    let Keys {
-        to_acceptor,
-        to_initiator,
-    } = keys(b"a");
+    let Keys { to_acceptor, to_initiator } = keys(b"a");
     let tag = to_acceptor.tag(5, &[b"ab", b"c"]);
     assert!(to_acceptor.is_of(&tag, 5, &[b"abc"]));
     assert!(!to_acceptor.is_of(&tag, 6, &[b"abc"]));

@@ -53,10 +53,7 @@ impl Agreement {
             Side::Acceptor => (other, &self.public),
         };
         let peer = UnparsedPublicKey::new(&X25519, other);
-        agree_ephemeral(self.private, &peer, |common| {
-            keys.with(&[common, initiator, acceptor])
-        })
-        .ok()
+        agree_ephemeral(self.private, &peer, |common| keys.with(&[common, initiator, acceptor])).ok()
     }
 }
 
@@ -66,10 +63,7 @@ mod tests {
     use cohort_proof::{Challenge, Purpose, Secret};
 
     fn proven() -> Keys {
-        let challenge = Challenge {
-            purpose: Purpose::default(),
-            nonce: [1; 32],
-        };
+        let challenge = Challenge { purpose: Purpose::default(), nonce: [1; 32] };
         Secret::new(b"of a test").keys(&challenge, &[2; 32])
     }
 
@@ -82,10 +76,7 @@ mod tests {
         let begin = || Agreement::begin().expect("random numbers");
         let (one, other) = (begin(), begin());
         let (to_other, to_one) = (change(*one.public()), change(*other.public()));
-        [
-            one.keys(&to_one, &proven(), Side::Initiator),
-            other.keys(&to_other, &proven(), Side::Acceptor),
-        ]
+        [one.keys(&to_one, &proven(), Side::Initiator), other.keys(&to_other, &proven(), Side::Acceptor)]
     }
 
     /// Who has the secret and all that travelled has the keys of the proof and the public numbers, and no more.

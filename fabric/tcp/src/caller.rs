@@ -44,9 +44,7 @@ impl Caller<'_> {
             };
             match call(number) {
                 // The program has closed what was not its own.
-                Err(libc::EBADF | libc::ENOTSOCK | libc::EINVAL)
-                    if self.process != self.processes.root() =>
-                {
+                Err(libc::EBADF | libc::ENOTSOCK | libc::EINVAL) if self.process != self.processes.root() => {
                     self.processes.forget(handle, self.process);
                 }
                 result => return result,

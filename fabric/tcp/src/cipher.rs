@@ -59,15 +59,8 @@ impl Cipher {
             Side::Acceptor => (&keys.to_initiator, &keys.to_acceptor),
         };
         Self {
-            sealer: Sealer {
-                direction: Direction::new(own.clone()),
-                unsent: Vec::new(),
-                sent: 0,
-            },
-            opener: Opener {
-                direction: Direction::new(other.clone()),
-                rest: Vec::new(),
-            },
+            sealer: Sealer { direction: Direction::new(own.clone()), unsent: Vec::new(), sent: 0 },
+            opener: Opener { direction: Direction::new(other.clone()), rest: Vec::new() },
         }
     }
 }
@@ -84,12 +77,7 @@ struct Direction {
 
 impl Direction {
     fn new(key: Key) -> Self {
-        Self {
-            cipher: prepared(&key),
-            key,
-            number: 0,
-            records: KEY_RECORDS,
-        }
+        Self { cipher: prepared(&key), key, number: 0, records: KEY_RECORDS }
     }
 
     /// The nonce of the next record; the key is one that has not had it yet.

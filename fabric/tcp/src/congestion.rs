@@ -137,10 +137,7 @@ mod tests {
         set("reno");
         assert_eq!(shown(&listener), "reno");
         let refused = Congestion::wanted(Some("no-such")).unwrap_err();
-        assert!(
-            refused.contains("no-such") && refused.contains("reno"),
-            "{refused}"
-        );
+        assert!(refused.contains("no-such") && refused.contains("reno"), "{refused}");
         assert_eq!(Congestion::wanted(None), Ok(Congestion::Unpaced));
     }
 }

@@ -231,23 +231,11 @@ struct Ready {
     meetings: Vec<bool>,
 }
 
-fn sleep(
-    shared: &Shared,
-    desks: &[OwnedFd],
-    meetings: &Meetings,
-    limit: Option<Duration>,
-) -> Ready {
-    let entry = |descriptor: i32, events| libc::pollfd {
-        fd: descriptor,
-        events,
-        revents: 0,
-    };
+fn sleep(shared: &Shared, desks: &[OwnedFd], meetings: &Meetings, limit: Option<Duration>) -> Ready {
+    let entry = |descriptor: i32, events| libc::pollfd { fd: descriptor, events, revents: 0 };
     // A negative number is passed over.
     let door = shared.processes.door().map_or(-1, |door| door.as_raw_fd());
-    let mut entries = vec![
-        entry(shared.bell.number_of_root(), libc::POLLIN),
-        entry(door, libc::POLLIN),
-    ];
+    let mut entries = vec![entry(shared.bell.number_of_root(), libc::POLLIN), entry(door, libc::POLLIN)];
     let desk = |desk: &OwnedFd| entry(desk.as_raw_fd(), libc::POLLIN);
     entries.extend(desks.iter().map(desk));
     let meeting = |(socket, events): (BorrowedFd<'_>, i16)| entry(socket.as_raw_fd(), events);
@@ -343,10 +331,7 @@ impl Shared {
     fn serve_desk(&self, desk: BorrowedFd<'_>) -> bool {
         let caller = self.root();
         handles::serve(desk, |id, give| {
-            let sets = self
-                .rails
-                .iter()
-                .flat_map(|rail| [&rail.readable, &rail.writable]);
+            let sets = self.rails.iter().flat_map(|rail| [&rail.readable, &rail.writable]);
             let mut own = sets.chain([&self.waker, &self.bell]);
             if let Some(handle) = own.find(|handle| handle.id() == id) {
                 give(handle.as_fd());

@@ -69,14 +69,9 @@ impl Head {
     pub fn split(bytes: &[u8]) -> Option<(Result<Self, Malformed>, &[u8])> {
         use Kind::{Bye, Data, Packet, Read, Refused, Write, Written};
         let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
-        let kind = [Packet, Read, Data, Write, Written, Refused, Bye]
-            .into_iter()
-            .find(|kind| *kind as u8 == head[0]);
-        let head = kind.ok_or(Malformed).map(|kind| Self {
-            kind,
-            length: word(&head[4..]) as u32,
-            id: word(&head[8..]),
-        });
+        let kind = [Packet, Read, Data, Write, Written, Refused, Bye].into_iter().find(|kind| *kind as u8 == head[0]);
+        let head =
+            kind.ok_or(Malformed).map(|kind| Self { kind, length: word(&head[4..]) as u32, id: word(&head[8..]) });
         Some((head, rest))
     }
 }
@@ -111,11 +106,7 @@ impl Target {
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.first_chunk::<TARGET>()?;
-        Some(Self {
-            key: word(bytes),
-            offset: word(&bytes[8..]),
-            length: word(&bytes[16..]),
-        })
+        Some(Self { key: word(bytes), offset: word(&bytes[8..]), length: word(&bytes[16..]) })
     }
 }
 
@@ -133,19 +124,11 @@ mod tests {
 
     #[test]
     fn frames_survive_the_way() {
-        let head = Head {
-            kind: Kind::Write,
-            length: 0x0102_0304,
-            id: u64::MAX - 5,
-        };
+        let head = Head { kind: Kind::Write, length: 0x0102_0304, id: u64::MAX - 5 };
         let sent = [&head.bytes()[..], b"rest"].concat();
         assert_eq!(Head::split(&sent), Some((Ok(head), &b"rest"[..])));
         assert_eq!(Head::split(&sent[..HEAD - 1]), None);
-        let target = Target {
-            key: 1,
-            offset: 1 << 40,
-            length: 3,
-        };
+        let target = Target { key: 1, offset: 1 << 40, length: 3 };
         assert_eq!(Target::read(&target.bytes()), Some(target));
         assert_eq!(Target::read(&target.bytes()[1..]), None);
         assert_eq!(Head::split(&[9; HEAD]).unwrap().0, Err(Malformed));

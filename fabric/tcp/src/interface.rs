@@ -19,16 +19,12 @@ use libc::c_int;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 
 /// First letters of names that container engines, hypervisors and their networks give to interfaces within a host.
-const INNER: [&str; 13] = [
-    "docker", "br-", "veth", "virbr", "vnet", "vmnet", "vboxnet", "lxc", "lxd", "cni", "podman",
-    "flannel", "cali",
-];
+const INNER: [&str; 13] =
+    ["docker", "br-", "veth", "virbr", "vnet", "vmnet", "vboxnet", "lxc", "lxd", "cni", "podman", "flannel", "cali"];
 
 /// An address of other hosts, to ask which way leads out. Nothing is sent to it.
-const OUTSIDE: [IpAddr; 2] = [
-    IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1)),
-    IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)),
-];
+const OUTSIDE: [IpAddr; 2] =
+    [IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1)), IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1))];
 
 /// Slurm's variable with an address of the host that has started the job.
 const LAUNCHER: &str = "SLURM_LAUNCH_NODE_IPADDR";
@@ -91,15 +87,12 @@ impl Interface {
     fn best(all: &[Self], wanted: &Wanted) -> Result<Self, String> {
         let ports = wanted.ports;
         let wanted = wanted.interface.as_deref();
-        let fitting = all.iter().filter(|this| {
-            wanted.is_none_or(|wanted| this.name == wanted || this.address.to_string() == wanted)
-        });
+        let fitting = all
+            .iter()
+            .filter(|this| wanted.is_none_or(|wanted| this.name == wanted || this.address.to_string() == wanted));
         // Of equals the first.
         match fitting.rev().max_by_key(|this| this.merit) {
-            Some(chosen) => Ok(Self {
-                ports,
-                ..chosen.clone()
-            }),
+            Some(chosen) => Ok(Self { ports, ..chosen.clone() }),
             None => Err(refusal(all, wanted)),
         }
     }
@@ -113,28 +106,18 @@ impl Interface {
     /// Its address, and the network's part of it.
     #[must_use]
     pub fn place(&self) -> Place {
-        Place {
-            address: self.address,
-            prefix: self.prefix,
-        }
+        Place { address: self.address, prefix: self.prefix }
     }
 
     /// Whether rails may be spread over this one too.
     fn may_join(&self, chosen: &[Self]) -> bool {
         let is_apart = |other: &Self| {
-            self.name != other.name
-                && !self.place().is_beside(other.address)
-                && !other.place().is_beside(self.address)
+            self.name != other.name && !self.place().is_beside(other.address) && !other.place().is_beside(self.address)
         };
-        let class = |this: &Self| Merit {
-            speed: 0,
-            leads_out: false,
-            ..this.merit
-        };
+        let class = |this: &Self| Merit { speed: 0, leads_out: false, ..this.merit };
         chosen.iter().all(is_apart)
             && chosen.first().is_some_and(|main| {
-                class(self) == class(main)
-                    && 2 * u64::from(self.merit.speed) >= main.merit.speed.into()
+                class(self) == class(main) && 2 * u64::from(self.merit.speed) >= main.merit.speed.into()
             })
     }
 
@@ -183,10 +166,7 @@ impl Interfaces {
             all.sort_by_key(|this| std::cmp::Reverse(this.merit));
             for one in all {
                 if chosen.len() < wanted.rails && one.may_join(&chosen) {
-                    chosen.push(Interface {
-                        ports: wanted.ports,
-                        ..one
-                    });
+                    chosen.push(Interface { ports: wanted.ports, ..one });
                 }
             }
         }
@@ -282,15 +262,11 @@ fn addresses() -> Vec<(String, Place)> {
                 let mask = match entry.ifa_netmask.is_null() {
                     true => None,
                     false => {
-                        let mask =
-                            std::slice::from_raw_parts(entry.ifa_netmask.cast::<u8>(), length);
+                        let mask = std::slice::from_raw_parts(entry.ifa_netmask.cast::<u8>(), length);
                         address::socket(mask)
                     }
                 };
-                let place = Place {
-                    address: address.ip(),
-                    prefix: prefix(mask.map(|mask| mask.ip()), address.ip()),
-                };
+                let place = Place { address: address.ip(), prefix: prefix(mask.map(|mask| mask.ip()), address.ip()) };
                 all.push((name, place));
             }
         }
@@ -318,10 +294,7 @@ fn is_link_local(address: IpAddr) -> bool {
 }
 
 fn refusal(all: &[Interface], wanted: Option<&str>) -> String {
-    let there: Vec<String> = all
-        .iter()
-        .map(|this| format!("{} ({})", this.name, this.address))
-        .collect();
+    let there: Vec<String> = all.iter().map(|this| format!("{} ({})", this.name, this.address)).collect();
     let there = match there.is_empty() {
         true => "none".into(),
         false => there.join(", "),
@@ -338,16 +311,8 @@ fn refusal(all: &[Interface], wanted: Option<&str>) -> String {
 mod tests {
     use super::*;
 
-    const NIC: Device = Device {
-        is_bridge: false,
-        is_physical: true,
-        speed: Some(1000),
-    };
-    const BRIDGE: Device = Device {
-        is_bridge: true,
-        is_physical: false,
-        speed: Some(10_000),
-    };
+    const NIC: Device = Device { is_bridge: false, is_physical: true, speed: Some(1000) };
+    const BRIDGE: Device = Device { is_bridge: true, is_physical: false, speed: Some(10_000) };
 
     fn interface(name: &str, address: &str, device: Device, way_out: &str) -> Interface {
         let address = address.parse().unwrap();
@@ -370,10 +335,7 @@ mod tests {
 
     #[test]
     fn hardware_is_before_bridges_and_those_before_the_loopback_interface() {
-        let fast = Device {
-            speed: Some(100_000),
-            ..NIC
-        };
+        let fast = Device { speed: Some(100_000), ..NIC };
         let all = vec![
             interface("lo", "127.0.0.1", Device::default(), "192.0.2.1"),
             interface("docker0", "172.17.0.1", BRIDGE, "192.0.2.1"),
@@ -409,10 +371,7 @@ mod tests {
 
     #[test]
     fn rails_are_spread_over_what_is_as_good_as_the_best() {
-        let speed = |speed| Device {
-            speed: Some(speed),
-            ..NIC
-        };
+        let speed = |speed| Device { speed: Some(speed), ..NIC };
         let all = vec![
             interface("lo", "127.0.0.1", Device::default(), "192.0.2.1"),
             interface("docker0", "172.17.0.1", BRIDGE, "192.0.2.1"),
@@ -423,11 +382,7 @@ mod tests {
             interface("tun0", "10.9.0.1", Device::default(), "192.0.2.1"),
         ];
         let names = |rails, interface: Option<&str>| {
-            let wanted = Wanted {
-                rails,
-                interface: interface.map(str::to_owned),
-                ..Wanted::default()
-            };
+            let wanted = Wanted { rails, interface: interface.map(str::to_owned), ..Wanted::default() };
             Interfaces::among(all.clone(), &wanted).unwrap().names()
         };
         assert_eq!(names(1, None), "ib0");
@@ -437,12 +392,7 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_named() {
-        let named = |name: &str| {
-            Interface::choose(&Wanted {
-                interface: Some(name.into()),
-                ..Wanted::default()
-            })
-        };
+        let named = |name: &str| Interface::choose(&Wanted { interface: Some(name.into()), ..Wanted::default() });
         let problem = named("nowhere7").unwrap_err();
         assert!(problem.contains("nowhere7") && problem.contains("lo (127.0.0.1)"));
         assert_eq!(named("lo").unwrap().name, "lo");

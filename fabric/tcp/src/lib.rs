@@ -62,10 +62,7 @@ impl Source for Interfaces {
     }
 
     fn limits(&self) -> Limits {
-        Limits {
-            packet: PACKET_MAX,
-            transfer: TRANSFER_MAX,
-        }
+        Limits { packet: PACKET_MAX, transfer: TRANSFER_MAX }
     }
 
     fn description(&self) -> String {

@@ -9,8 +9,8 @@ use crate::rail::Rail;
 use crate::shared::Shared;
 use crate::{PACKET_MAX, TRANSFER_MAX};
 use cohort_fabric::{
-    Budget, Event, Limits, LocalRank, Packet, Polled, Refused, Region, Sent, Token, Transfer,
-    Transport, WorldRank, record,
+    Budget, Event, Limits, LocalRank, Packet, Polled, Refused, Region, Sent, Token, Transfer, Transport, WorldRank,
+    record,
 };
 use cohort_fabric_host::address;
 use cohort_fabric_host::handles::Processes;
@@ -59,12 +59,7 @@ impl TcpNetwork {
         let shared = share(setup)?;
         let connector = Connector::open(interfaces, Arc::clone(&shared))?;
         let calls = (0..=shared.processes.root()).map(|_| Calls::default());
-        Ok(Self {
-            calls: calls.collect(),
-            shared,
-            connector,
-            turn: AtomicU32::new(0),
-        })
+        Ok(Self { calls: calls.collect(), shared, connector, turn: AtomicU32::new(0) })
     }
 
     fn begin_call(&self, caller: LocalRank) -> InCall<'_> {
@@ -150,10 +145,7 @@ impl TcpNetwork {
     /// Fills the list of what a sleeper polls; false if there is something to do.
     fn prepare(&self, list: &mut List, process: usize) -> bool {
         let shared = &*self.shared;
-        let handles = shared
-            .rails
-            .iter()
-            .flat_map(|rail| [&rail.readable, &rail.writable]);
+        let handles = shared.rails.iter().flat_map(|rail| [&rail.readable, &rail.writable]);
         list.watch_waker(shared.processes.number(&shared.waker, process));
         for handle in handles {
             list.watch(shared.processes.number(handle, process));
@@ -163,8 +155,7 @@ impl TcpNetwork {
             rail.has_room.store(true, Ordering::Relaxed);
         }
         // Acquire: with `Watch::notify_sleeper`, either this sees the flag or its writer the sleeper.
-        let is_idle =
-            |rail: &Rail| !rail.has_submitted() && !rail.is_unfinished.load(Ordering::Acquire);
+        let is_idle = |rail: &Rail| !rail.has_submitted() && !rail.is_unfinished.load(Ordering::Acquire);
         !shared.node.mail.iter().any(Mail::waits)
             && shared.rails.iter().all(is_idle)
             && shared.node.job.deaths() == shared.node.announced_deaths()
@@ -175,10 +166,7 @@ impl TcpNetwork {
 // has ended.
 unsafe impl Transport for TcpNetwork {
     fn limits(&self) -> Limits {
-        Limits {
-            packet: PACKET_MAX,
-            transfer: TRANSFER_MAX,
-        }
+        Limits { packet: PACKET_MAX, transfer: TRANSFER_MAX }
     }
 
     unsafe fn send(
@@ -195,13 +183,7 @@ unsafe impl Transport for TcpNetwork {
         unsafe { self.send_with(endpoint, caller, to, &[packet], ticket) }
     }
 
-    fn send_now(
-        &self,
-        endpoint: LocalRank,
-        caller: LocalRank,
-        to: WorldRank,
-        packets: &[Packet<'_>],
-    ) -> bool {
+    fn send_now(&self, endpoint: LocalRank, caller: LocalRank, to: WorldRank, packets: &[Packet<'_>]) -> bool {
         // SAFETY: without a ticket nothing is kept.
         unsafe { self.send_with(endpoint, caller, to, packets, None) }.is_ok()
     }
@@ -214,11 +196,7 @@ unsafe impl Transport for TcpNetwork {
         length: usize,
     ) -> Result<Region, Refused> {
         let _call = self.begin_call(caller);
-        let key = self
-            .shared
-            .node
-            .regions
-            .add(start.expose_provenance(), length);
+        let key = self.shared.node.regions.add(start.expose_provenance(), length);
         Ok(Region { key, address: 0 })
     }
 
@@ -227,22 +205,14 @@ unsafe impl Transport for TcpNetwork {
         self.shared.node.regions.remove(region.key);
     }
 
-    unsafe fn transfer(
-        &self,
-        endpoint: LocalRank,
-        caller: LocalRank,
-        transfer: Transfer,
-    ) -> Result<(), Refused> {
+    unsafe fn transfer(&self, endpoint: LocalRank, caller: LocalRank, transfer: Transfer) -> Result<(), Refused> {
         let shared = &*self.shared;
         let _call = self.begin_call(caller);
         let caller = self.caller(endpoint, caller);
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) as usize;
         let rail = &shared.rails[turn % shared.rails.len()];
         let mut delivery = Delivery::to_mail(&shared.node.mail);
-        let ticket = Ticket {
-            rank: endpoint,
-            token: transfer.token,
-        };
+        let ticket = Ticket { rank: endpoint, token: transfer.token };
         let node = self.node_of(transfer.peer);
         if node == shared.node.job.node {
             // SAFETY: the caller's promise.
@@ -260,13 +230,7 @@ unsafe impl Transport for TcpNetwork {
         started
     }
 
-    fn poll(
-        &self,
-        endpoint: LocalRank,
-        caller: LocalRank,
-        budget: Budget,
-        sink: &mut dyn FnMut(Event<'_>),
-    ) -> Polled {
+    fn poll(&self, endpoint: LocalRank, caller: LocalRank, budget: Budget, sink: &mut dyn FnMut(Event<'_>)) -> Polled {
         let shared = &*self.shared;
         let _call = self.begin_call(caller);
         let caller = self.caller(endpoint, caller);
@@ -280,8 +244,7 @@ unsafe impl Transport for TcpNetwork {
             }
             for rail in &shared.rails {
                 let most = budget.events.saturating_sub(done.events);
-                let mut delivery =
-                    Delivery::to_engine(&shared.node.mail, endpoint, most, &mut *sink);
+                let mut delivery = Delivery::to_engine(&shared.node.mail, endpoint, most, &mut *sink);
                 if let Some(mut held) = rail.try_hold(&shared.node, &caller) {
                     held.look(&mut delivery);
                     drop(held);
@@ -312,15 +275,10 @@ unsafe impl Transport for TcpNetwork {
     fn watch(&self, caller: LocalRank, limit: Option<Duration>) {
         let shared = &*self.shared;
         let process = shared.processes.of(caller);
-        let is_gone = shared
-            .watch
-            .sleep(limit, |list| self.prepare(list, process));
+        let is_gone = shared.watch.sleep(limit, |list| self.prepare(list, process));
         if is_gone {
             // The program has closed what was not its own.
-            let sets = shared
-                .rails
-                .iter()
-                .flat_map(|rail| [&rail.readable, &rail.writable]);
+            let sets = shared.rails.iter().flat_map(|rail| [&rail.readable, &rail.writable]);
             for handle in sets.chain([&shared.waker, &shared.bell]) {
                 shared.processes.forget(handle, process);
             }
@@ -344,10 +302,7 @@ impl NodeNetwork for TcpNetwork {
     }
 
     fn address_count(&self, _ranks: usize) -> AddressCount {
-        AddressCount::Exactly(
-            self.shared.rails.len(),
-            cohort_base::settings::network::RAILS,
-        )
+        AddressCount::Exactly(self.shared.rails.len(), cohort_base::settings::network::RAILS)
     }
 
     fn connect(&mut self, nodes: Vec<Vec<Vec<u8>>>) -> Result<(), String> {
@@ -360,15 +315,11 @@ impl NodeNetwork for TcpNetwork {
             }
             known.into_boxed_slice()
         };
-        self.connector
-            .start(nodes.into_iter().map(distinct).collect())
+        self.connector.start(nodes.into_iter().map(distinct).collect())
     }
 
     fn service_place(&self) -> Option<ServicePlace> {
-        Some(ServicePlace {
-            ip: self.connector.addresses().first()?.ip(),
-            is_way_of_messages: true,
-        })
+        Some(ServicePlace { ip: self.connector.addresses().first()?.ip(), is_way_of_messages: true })
     }
 
     fn waker(&self) -> Arc<Waker> {
@@ -404,8 +355,7 @@ pub fn share(setup: &Setup<'_>) -> Result<Arc<Shared>, String> {
     let tasks = if setup.is_shared { ranks } else { 0 };
     let system = |code: rustix::io::Errno| failed("share descriptors", code.raw_os_error());
     let processes = Processes::open(tasks).map_err(system)?;
-    let counter =
-        || event_counter().ok_or_else(|| failed("make an event counter", crate::last_code()));
+    let counter = || event_counter().ok_or_else(|| failed("make an event counter", crate::last_code()));
     let set = || epoll_set().ok_or_else(|| failed("make an epoll set", crate::last_code()));
     let share = |descriptor| processes.share(descriptor).map_err(system);
     let mut opened = Vec::with_capacity(rails);
@@ -413,18 +363,12 @@ pub fn share(setup: &Setup<'_>) -> Result<Arc<Shared>, String> {
         opened.push(Rail::new(setup.job.nodes(), share(set()?)?, share(set()?)?));
     }
     let watch = Watch::open(2 * rails).map_err(|error| format!("cannot sleep: {error}"))?;
-    let waker = watch
-        .try_clone()
-        .map_err(|error| format!("cannot sleep: {error}"))?;
+    let waker = watch.try_clone().map_err(|error| format!("cannot sleep: {error}"))?;
     let (waker, bell) = (share(waker)?, share(counter()?)?);
     let mut seed = [0; 4];
     crate::random(&mut seed).map_err(|code| failed("get random numbers", code))?;
     Ok(Arc::new(Shared {
-        node: Node::new(
-            Arc::clone(setup.job),
-            setup.own_ranks,
-            u32::from_ne_bytes(seed),
-        ),
+        node: Node::new(Arc::clone(setup.job), setup.own_ranks, u32::from_ne_bytes(seed)),
         rails: opened,
         processes,
         watch,

@@ -64,16 +64,9 @@ impl Node {
     ///
     /// # Safety
     /// The transfer's memory is valid, and writable for a read.
-    pub unsafe fn transfer_within(
-        &self,
-        transfer: Transfer,
-        ticket: Ticket,
-        delivery: &mut Delivery<'_>,
-    ) {
+    pub unsafe fn transfer_within(&self, transfer: Transfer, ticket: Ticket, delivery: &mut Delivery<'_>) {
         let length = transfer.length as u64;
-        let place = self
-            .regions
-            .find(transfer.region.key, transfer.offset, length);
+        let place = self.regions.find(transfer.region.key, transfer.offset, length);
         let Some(place) = place else {
             delivery.failed(ticket, libc::EACCES);
             return;

@@ -41,13 +41,7 @@ pub type Pair = (Option<IpAddr>, SocketAddr);
 /// The pair for a rail, and for the attempt `attempt` from 0 on. `is_lower` says that this node's number is the lower
 /// one. None if the other has no address.
 #[must_use]
-pub fn pair(
-    own: &[Place],
-    others: &[SocketAddr],
-    is_lower: bool,
-    rail: u32,
-    attempt: u32,
-) -> Option<Pair> {
+pub fn pair(own: &[Place], others: &[SocketAddr], is_lower: bool, rail: u32, attempt: u32) -> Option<Pair> {
     let main = (None, *others.first()?);
     if own.len() == 1 && others.len() == 1 {
         return Some(main);
@@ -64,9 +58,7 @@ pub fn pair(
 /// All pairs, of which no two have an address in common.
 fn all(own: &[Place], others: &[SocketAddr], is_lower: bool) -> Vec<(IpAddr, SocketAddr)> {
     let mut pairs: Vec<(IpAddr, SocketAddr)> = Vec::new();
-    let fits = |place: &Place, other: &SocketAddr| {
-        place.is_beside(other.ip()) && place.address != other.ip()
-    };
+    let fits = |place: &Place, other: &SocketAddr| place.is_beside(other.ip()) && place.address != other.ip();
     let mut add = |place: &Place, other: &SocketAddr| {
         let is_used = |&(from, to): &(IpAddr, SocketAddr)| from == place.address || to == *other;
         if fits(place, other) && !pairs.iter().any(is_used) {
@@ -91,10 +83,7 @@ mod tests {
 
     fn place(text: &str) -> Place {
         let (address, prefix) = text.split_once('/').unwrap();
-        Place {
-            address: address.parse().unwrap(),
-            prefix: prefix.parse().unwrap(),
-        }
+        Place { address: address.parse().unwrap(), prefix: prefix.parse().unwrap() }
     }
 
     /// A node's addresses, as it and as others know them.
@@ -141,10 +130,7 @@ mod tests {
         let (own, _) = node(&["10.1.0.1/24", "10.2.0.1/24"]);
         let (_, others) = node(&["10.8.0.2/24", "10.9.0.2/24"]);
         for attempt in 0..3 {
-            assert_eq!(
-                pair(&own, &others, false, 1, attempt),
-                Some((None, others[0]))
-            );
+            assert_eq!(pair(&own, &others, false, 1, attempt), Some((None, others[0])));
         }
         assert_eq!(pair(&own, &[], false, 0, 0), None);
         // The same address on both hosts leads nowhere.

@@ -106,22 +106,12 @@ impl Rail {
 
     /// Takes the lock if nobody has it.
     pub fn try_hold<'a>(&'a self, node: &'a Node, caller: &'a Caller<'a>) -> Option<Held<'a>> {
-        Some(Held {
-            rail: self,
-            node,
-            caller,
-            state: self.state.try_lock()?,
-        })
+        Some(Held { rail: self, node, caller, state: self.state.try_lock()? })
     }
 
     /// Takes the lock.
     pub fn hold<'a>(&'a self, node: &'a Node, caller: &'a Caller<'a>) -> Held<'a> {
-        Held {
-            rail: self,
-            node,
-            caller,
-            state: self.state.lock(),
-        }
+        Held { rail: self, node, caller, state: self.state.lock() }
     }
 
     /// Whether packets are submitted.
@@ -133,12 +123,7 @@ impl Rail {
     /// Sends what was submitted while the lock was taken. After each use of the lock, and after each submission.
     pub fn finish(&self, node: &Node, caller: &Caller<'_>) {
         self.state.finish(|state| {
-            let mut held = Held {
-                rail: self,
-                node,
-                caller,
-                state,
-            };
+            let mut held = Held { rail: self, node, caller, state };
             held.send_submitted();
         });
     }
@@ -181,11 +166,7 @@ impl Submitted {
 }
 
 fn head_of_packet(way: Way, length: usize) -> Head {
-    Head {
-        kind: Kind::Packet,
-        length: length as u32,
-        id: way.id(),
-    }
+    Head { kind: Kind::Packet, length: length as u32, id: way.id() }
 }
 
 impl Held<'_> {
@@ -287,10 +268,9 @@ impl Held<'_> {
         cipher: Option<Box<Cipher>>,
         delivery: &mut Delivery<'_>,
     ) -> Result<(), i32> {
-        for (set, events) in [
-            (&self.rail.readable, libc::EPOLLIN),
-            (&self.rail.writable, libc::EPOLLOUT | libc::EPOLLET),
-        ] {
+        for (set, events) in
+            [(&self.rail.readable, libc::EPOLLIN), (&self.rail.writable, libc::EPOLLOUT | libc::EPOLLET)]
+        {
             watch(set.number_of_root(), &socket, events, node)?;
         }
         self.rail.has_room.store(true, Ordering::Relaxed);
@@ -331,11 +311,7 @@ impl Held<'_> {
     /// Says the last word on each stream that has nothing else to say. Whether all that was said has arrived at the
     /// other systems, by the root.
     pub fn say_bye(&mut self) -> bool {
-        let bye = Head {
-            kind: Kind::Bye,
-            length: 0,
-            id: 0,
-        };
+        let bye = Head { kind: Kind::Bye, length: 0, id: 0 };
         let mut has_arrived = true;
         for stream in self.state.streams.iter_mut().flatten() {
             if !stream.has_said_bye && !stream.waits() {
@@ -369,10 +345,7 @@ impl Held<'_> {
 
 /// Puts a socket into a set, by the root.
 fn watch(set: c_int, socket: &Handle, events: c_int, node: u32) -> Result<(), i32> {
-    let mut event = libc::epoll_event {
-        events: events as u32,
-        u64: u64::from(node),
-    };
+    let mut event = libc::epoll_event { events: events as u32, u64: u64::from(node) };
     let number = socket.number_of_root();
     // SAFETY: a whole record.
     match unsafe { libc::epoll_ctl(set, libc::EPOLL_CTL_ADD, number, &raw mut event) } {

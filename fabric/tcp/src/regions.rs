@@ -32,10 +32,7 @@ impl Regions {
     /// No regions; `seed` is a random number.
     #[must_use]
     pub fn new(seed: u32) -> Self {
-        Self {
-            table: FutexLock::default(),
-            first: seed,
-        }
+        Self { table: FutexLock::default(), first: seed }
     }
 
     /// Takes a region in; its key.
@@ -73,8 +70,7 @@ impl Regions {
         let table = self.table.lock();
         let entry = table.entries.get(key as u32 as usize)?;
         let (start, whole) = entry.memory?;
-        let fits =
-            entry.generation == (key >> 32) as u32 && offset.checked_add(length)? <= whole as u64;
+        let fits = entry.generation == (key >> 32) as u32 && offset.checked_add(length)? <= whole as u64;
         fits.then_some(start + usize::try_from(offset).ok()?)
     }
 }
@@ -99,10 +95,7 @@ mod tests {
         regions.remove(first);
         assert_eq!(regions.find(first, 0, 1), None);
         let again = regions.add(7000, 10);
-        assert_eq!(
-            (again as u32, regions.find(first, 0, 1)),
-            (first as u32, None)
-        );
+        assert_eq!((again as u32, regions.find(first, 0, 1)), (first as u32, None));
         assert_eq!(regions.find(again, 9, 1), Some(7009));
         for guess in 0..1000 {
             assert_eq!(regions.find(guess, 0, 1), None);

@@ -38,12 +38,7 @@ pub struct Shared {
 impl Shared {
     /// The root's own calls.
     pub fn root(&self) -> Caller<'_> {
-        Caller {
-            processes: &self.processes,
-            process: self.processes.root(),
-            defers: false,
-            requests: &self.requests,
-        }
+        Caller { processes: &self.processes, process: self.processes.root(), defers: false, requests: &self.requests }
     }
 
     /// The rail of packets between two ranks; always the same.

@@ -64,19 +64,11 @@ impl Segment {
             small[..bytes.len()].copy_from_slice(bytes);
             Bytes::Small(small, bytes.len())
         };
-        Self {
-            bytes,
-            at: 0,
-            ticket: None,
-        }
+        Self { bytes, at: 0, ticket: None }
     }
 
     fn copy_of(bytes: &[u8]) -> Self {
-        Self {
-            bytes: Bytes::Copied(bytes.into()),
-            at: 0,
-            ticket: None,
-        }
+        Self { bytes: Bytes::Copied(bytes.into()), at: 0, ticket: None }
     }
 
     fn rest(&self) -> libc::iovec {
@@ -211,8 +203,7 @@ impl Stream {
     /// calls forbids it, or memory is not to be read. No end will be read then.
     #[must_use]
     pub fn is_cut_off_here(&self) -> bool {
-        self.write_error
-            .is_some_and(|code| !matches!(code, libc::EPIPE | libc::ECONNRESET))
+        self.write_error.is_some_and(|code| !matches!(code, libc::EPIPE | libc::ECONNRESET))
     }
 
     /// Whether no more packets can be queued now.
@@ -228,11 +219,7 @@ impl Stream {
 
     /// Lines up memory that stays until it is written.
     pub fn queue_memory(&mut self, start: *const u8, length: usize) {
-        self.queue.push_back(Segment {
-            bytes: Bytes::Memory(start, length),
-            at: 0,
-            ticket: None,
-        });
+        self.queue.push_back(Segment { bytes: Bytes::Memory(start, length), at: 0, ticket: None });
     }
 
     /// Whether all that was sent has arrived at the other system, or nothing does any more. By the root.
@@ -245,11 +232,7 @@ impl Stream {
             return false;
         }
         let number = socket.number_of_root();
-        let mut entry = libc::pollfd {
-            fd: number,
-            events: 0,
-            revents: 0,
-        };
+        let mut entry = libc::pollfd { fd: number, events: 0, revents: 0 };
         let mut unsent: c_int = 0;
         // SAFETY: one record; a place for a number.
         unsafe {
@@ -323,12 +306,10 @@ impl Stream {
             // SAFETY: the callers' pieces are readable.
             Some(cipher) => unsafe { sealed::write(cipher, caller, socket, pieces) },
         };
-        written
-            .map(|written| written.unwrap_or(0))
-            .unwrap_or_else(|code| {
-                self.write_error = Some(code);
-                0
-            })
+        written.map(|written| written.unwrap_or(0)).unwrap_or_else(|code| {
+            self.write_error = Some(code);
+            0
+        })
     }
 
     /// Writes what waits as far as the system takes it, unless it took too little before.
@@ -411,17 +392,10 @@ impl Stream {
         // What nobody wants is read into the common buffer like the next frames.
         let is_dropped = left > 0 && start.is_null();
         let mut list = [
-            libc::iovec {
-                iov_base: start.cast(),
-                iov_len: if is_dropped { 0 } else { first },
-            },
+            libc::iovec { iov_base: start.cast(), iov_len: if is_dropped { 0 } else { first } },
             libc::iovec {
                 iov_base: common.as_mut_ptr().cast(),
-                iov_len: if first == left || is_dropped {
-                    common.len()
-                } else {
-                    0
-                },
+                iov_len: if first == left || is_dropped { common.len() } else { 0 },
             },
         ];
         let Some(read) = caller.call(socket, |number| read(number, &mut list))? else {
@@ -433,10 +407,7 @@ impl Stream {
             // SAFETY: so many bytes were written into the spare room.
             None => unsafe { self.saved.set_len(self.saved.len() + placed) },
         }
-        Ok(Some(Filled {
-            common: read - placed,
-            may_have_more: read == list[0].iov_len + list[1].iov_len,
-        }))
+        Ok(Some(Filled { common: read - placed, may_have_more: read == list[0].iov_len + list[1].iov_len }))
     }
 
     /// Bytes that are missing of the saved frame, or of its head.
@@ -452,11 +423,7 @@ impl Stream {
     ///
     /// # Errors
     /// [`Malformed`].
-    pub fn next<'a>(
-        &mut self,
-        bytes: &mut &'a [u8],
-        longest: usize,
-    ) -> Result<Next<'a>, Malformed> {
+    pub fn next<'a>(&mut self, bytes: &mut &'a [u8], longest: usize) -> Result<Next<'a>, Malformed> {
         if let Some(body) = &mut self.body {
             let taken = body.take(bytes);
             *bytes = &bytes[taken..];
@@ -496,10 +463,7 @@ pub enum Next<'a> {
 
 /// Bytes as the system takes them.
 fn piece(bytes: &[u8]) -> libc::iovec {
-    libc::iovec {
-        iov_base: bytes.as_ptr().cast_mut().cast(),
-        iov_len: bytes.len(),
-    }
+    libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
 }
 
 /// Writes as much as the system takes; none if that is nothing now.

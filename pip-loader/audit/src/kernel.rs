@@ -23,12 +23,7 @@ pub fn process() -> i32 {
 /// Writes last words; what cannot be written is lost.
 pub fn write_error(text: &[u8]) {
     // SAFETY: readable memory of that length.
-    let _ = unsafe {
-        call(
-            __NR_write,
-            [STANDARD_ERROR, text.as_ptr().addr(), text.len(), 0, 0],
-        )
-    };
+    let _ = unsafe { call(__NR_write, [STANDARD_ERROR, text.as_ptr().addr(), text.len(), 0, 0]) };
 }
 
 /// Ends the process.
@@ -70,17 +65,9 @@ pub fn memory_policy() -> Option<(u32, u32)> {
     /// Most nodes that a kernel knows.
     const NODES: usize = 1024;
     let (mut mode, mut nodes) = (0_i32, [0_u64; NODES / 64]);
-    let places = [
-        (&raw mut mode).expose_provenance(),
-        (&raw mut nodes).expose_provenance(),
-    ];
+    let places = [(&raw mut mode).expose_provenance(), (&raw mut nodes).expose_provenance()];
     // SAFETY: room for a number and so many bits.
-    let result = unsafe {
-        call(
-            numbers::__NR_get_mempolicy,
-            [places[0], places[1], NODES, 0, 0],
-        )
-    };
+    let result = unsafe { call(numbers::__NR_get_mempolicy, [places[0], places[1], NODES, 0, 0]) };
     if result < 0 {
         // Where asking is forbidden, so is setting.
         return Some((0, 0));
@@ -98,9 +85,7 @@ pub fn connect(address: &[u8]) -> Option<Connection> {
     const KIND: usize = 0x8_0001;
     // SAFETY: makes a descriptor.
     let socket = unsafe { call(numbers::__NR_socket, [UNIX, KIND, 0, 0, 0]) };
-    let connection = Connection {
-        socket: usize::try_from(socket).ok()?,
-    };
+    let connection = Connection { socket: usize::try_from(socket).ok()? };
     let place = address.as_ptr().addr();
     let arguments = [connection.socket, place, address.len(), 0, 0];
     // SAFETY: readable memory of that length.
@@ -154,10 +139,7 @@ impl Connection {
         const RIGHTS: i32 = 1;
         /// `MSG_NOSIGNAL`
         const QUIETLY: usize = 0x4000;
-        let piece = Piece {
-            address: text.as_ptr(),
-            length: text.len(),
-        };
+        let piece = Piece { address: text.as_ptr(), length: text.len() };
         let control = Descriptors {
             length: size_of::<Descriptors>() - size_of::<i32>(),
             level: RIGHTS,

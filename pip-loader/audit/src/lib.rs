@@ -84,9 +84,7 @@ fn has_other_launcher() -> bool {
     };
     // Isolated ranks have a descriptor of `pip-exec`'s own.
     let ours = |name: &str| name == "PMI_FD" && set(DESCENDANT);
-    MANAGER_VARIABLES
-        .iter()
-        .any(|name| set(name) && !ours(name))
+    MANAGER_VARIABLES.iter().any(|name| set(name) && !ours(name))
 }
 
 /// The linker is about to look for `name`: what is ours is found where it lies.
@@ -94,18 +92,12 @@ fn has_other_launcher() -> bool {
 /// # Safety
 /// `name` is a C string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn la_objsearch(
-    name: *const c_char,
-    _cookie: *mut usize,
-    _flag: c_uint,
-) -> *const c_char {
+pub unsafe extern "C" fn la_objsearch(name: *const c_char, _cookie: *mut usize, _flag: c_uint) -> *const c_char {
     // SAFETY: the linker passes a C string.
     let wanted = unsafe { names::bytes(name) };
     match names::library(wanted) {
         // A name without a version means the MPI that the process has: Rmpi, linked to Open MPI's library, opens it.
-        Some(Library::Ours(_))
-            if OPENMPI.load(Ordering::Relaxed) && names::file_name(wanted) == b"libmpi.so" =>
-        {
+        Some(Library::Ours(_)) if OPENMPI.load(Ordering::Relaxed) && names::file_name(wanted) == b"libmpi.so" => {
             OURS[libraries::OPENMPI].get().as_ptr().cast()
         }
         Some(Library::Ours(index)) => OURS[index].get().as_ptr().cast(),
@@ -118,11 +110,7 @@ pub unsafe extern "C" fn la_objsearch(
 /// # Safety
 /// `map` is the linker's description of it, and `cookie` a word that goes with it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn la_objopen(
-    map: *const LinkMap,
-    _space: c_long,
-    cookie: *mut usize,
-) -> c_uint {
+pub unsafe extern "C" fn la_objopen(map: *const LinkMap, _space: c_long, cookie: *mut usize) -> c_uint {
     // SAFETY: the linker's own record, with a C string for a name.
     let path = unsafe { (*map).name };
     // SAFETY: as above.

@@ -101,8 +101,7 @@ pub fn is_interpreter() -> bool {
 /// This process's rank, if it is one or descends from one.
 pub fn world_rank() -> Option<u32> {
     rank_boot().or_else(|| {
-        let mut place = environment()
-            .filter_map(|entry| names::after(entry, cohort_base::boot::DESCENDANT.as_bytes()));
+        let mut place = environment().filter_map(|entry| names::after(entry, cohort_base::boot::DESCENDANT.as_bytes()));
         names::last_number(place.next()?)
     })
 }

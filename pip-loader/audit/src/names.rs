@@ -48,8 +48,7 @@ pub fn file_name(path: &[u8]) -> &[u8] {
 
 /// The folder of a path, with its last slash.
 pub fn folder(path: &[u8]) -> &[u8] {
-    path.get(..path.len() - file_name(path).len())
-        .unwrap_or_default()
+    path.get(..path.len() - file_name(path).len()).unwrap_or_default()
 }
 
 /// Whether `text` begins with `beginning`.
@@ -59,9 +58,7 @@ pub fn begins(text: &[u8], beginning: &[u8]) -> bool {
 
 /// The value of the entry `NAME=VALUE` if its name is this.
 pub fn after<'a>(entry: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
-    let value = begins(entry, name)
-        .then(|| entry.get(name.len()..))
-        .flatten()?;
+    let value = begins(entry, name).then(|| entry.get(name.len()..)).flatten()?;
     value.strip_prefix(b"=")
 }
 
@@ -72,11 +69,7 @@ pub fn last_number(text: &[u8]) -> Option<u32> {
         b'0'..=b'9' => sum.checked_mul(10)?.checked_add(u32::from(digit - b'0')),
         _ => None,
     };
-    if digits.is_empty() {
-        None
-    } else {
-        digits.iter().try_fold(0, number)
-    }
+    if digits.is_empty() { None } else { digits.iter().try_fold(0, number) }
 }
 
 /// The bytes of a C string. (`CStr` asks the C library for its length.)
@@ -106,10 +99,7 @@ pub struct Text {
 impl Text {
     /// The empty text.
     pub const fn new() -> Self {
-        Self {
-            bytes: [0; LENGTH],
-            length: 0,
-        }
+        Self { bytes: [0; LENGTH], length: 0 }
     }
 
     /// Adds bytes.

@@ -24,8 +24,7 @@ const STANDARD_LAST: u32 = 2;
 /// # Safety
 /// Called once.
 pub unsafe fn make(linked: bool) {
-    let mut places =
-        linker::environment().filter_map(|entry| names::after(entry, DESCENDANT.as_bytes()));
+    let mut places = linker::environment().filter_map(|entry| names::after(entry, DESCENDANT.as_bytes()));
     let Some(place) = places.next() else {
         return;
     };
@@ -35,10 +34,7 @@ pub unsafe fn make(linked: bool) {
     // With its last slash.
     let door = names::folder(place);
     let door = door.get(..door.len().saturating_sub(1)).unwrap_or_default();
-    if !names::begins(door, GATHERING.as_bytes())
-        || linker::rank_boot().is_some()
-        || kernel::has_timer()
-    {
+    if !names::begins(door, GATHERING.as_bytes()) || linker::rank_boot().is_some() || kernel::has_timer() {
         return;
     }
     let Some((mode, nodes)) = kernel::memory_policy() else {

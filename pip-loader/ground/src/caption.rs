@@ -54,9 +54,7 @@ impl Caption {
         let named = self.hosts.iter().take(HOSTS);
         let mut hosts: Vec<String> = match self.hosts.len() {
             1 => named.map(|(host, _)| host.clone()).collect(),
-            _ => named
-                .map(|(host, ranks)| format!("{host} ({ranks})"))
-                .collect(),
+            _ => named.map(|(host, ranks)| format!("{host} ({ranks})")).collect(),
         };
         if self.hosts.len() > HOSTS {
             hosts.push(format!("{} more", self.hosts.len() - HOSTS));
@@ -68,10 +66,7 @@ impl Caption {
         };
         let said = [&on, &self.started, &self.version];
         let said: Vec<&str> = said.iter().map(|it| it.as_str()).collect();
-        said.into_iter()
-            .filter(|it| !it.is_empty())
-            .collect::<Vec<_>>()
-            .join("; ")
+        said.into_iter().filter(|it| !it.is_empty()).collect::<Vec<_>>().join("; ")
     }
 }
 
@@ -159,15 +154,8 @@ mod tests {
         };
         assert_eq!(of(0).place_and_time(), "Cohort 1");
         assert_eq!(of(1).place_and_time(), "on h0; Cohort 1");
-        assert_eq!(
-            of(2).place_and_time(),
-            "on 2 nodes: h0 (2), h1 (2); Cohort 1"
-        );
-        assert!(
-            of(10)
-                .place_and_time()
-                .ends_with("h7 (2), 2 more; Cohort 1")
-        );
+        assert_eq!(of(2).place_and_time(), "on 2 nodes: h0 (2), h1 (2); Cohort 1");
+        assert!(of(10).place_and_time().ends_with("h7 (2), 2 more; Cohort 1"));
     }
 
     #[test]

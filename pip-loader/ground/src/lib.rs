@@ -64,16 +64,12 @@ pub fn show(page: Result<String, Refusal>) -> i32 {
 /// It cannot be written to.
 pub fn print(text: &str) -> Result<bool, Refusal> {
     let mut output = std::io::stdout();
-    let written = output
-        .write_all(text.as_bytes())
-        .and_then(|()| output.flush());
+    let written = output.write_all(text.as_bytes()).and_then(|()| output.flush());
     match written {
         Ok(()) => Ok(true),
         // A reader that went away has read enough.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(Refusal::new(format!(
-            "cannot write to standard output: {error}"
-        ))),
+        Err(error) => Err(Refusal::new(format!("cannot write to standard output: {error}"))),
     }
 }
 

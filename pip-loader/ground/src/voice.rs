@@ -68,10 +68,7 @@ fn write(text: &str) {
     for piece in text.as_bytes().chunks(PIECE) {
         let left = until.saturating_duration_since(Instant::now());
         let limit = PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO);
-        let is_writable = poll(
-            &mut [PollFd::new(stderr.as_fd(), PollFlags::POLLOUT)],
-            limit,
-        );
+        let is_writable = poll(&mut [PollFd::new(stderr.as_fd(), PollFlags::POLLOUT)], limit);
         if !is_writable.is_ok_and(|ready| ready > 0) || stderr.write_all(piece).is_err() {
             return;
         }

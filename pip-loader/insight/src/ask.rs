@@ -73,11 +73,6 @@ pub struct Wanted {
 
 impl Default for Wanted {
     fn default() -> Self {
-        Self {
-            pid: None,
-            delay: Duration::from_secs(2),
-            times: None,
-            sort: Sort::Rank,
-        }
+        Self { pid: None, delay: Duration::from_secs(2), times: None, sort: Sort::Rank }
     }
 }

@@ -9,10 +9,7 @@ pub mod python;
 
 use super::fault::read_words;
 use addr2line::Loader;
-use gimli::{
-    BaseAddresses, CfaRule, EhFrame, LittleEndian, Register, RegisterRule, UnwindContext,
-    UnwindSection,
-};
+use gimli::{BaseAddresses, CfaRule, EhFrame, LittleEndian, Register, RegisterRule, UnwindContext, UnwindSection};
 use goblin::elf::Elf;
 use goblin::elf::program_header::PT_LOAD;
 use memmap2::Mmap;
@@ -36,7 +33,7 @@ const RETURN: usize = 16;
 /// The frames of a rank, one a line, the innermost first. Empty where nothing is known.
 #[must_use]
 pub fn lines(registers: &Registers) -> String {
-    let mut code = Code::new();
+    let mut code = Code::mapped();
     let (mut registers, mut text) = (*registers, String::new());
     let mut interpreter = None;
     for frame in 0..FRAMES_MAX {
@@ -64,16 +61,7 @@ pub fn lines(registers: &Registers) -> String {
 }
 
 /// The libraries in which a rank that waits has its innermost frames.
-const OURS: [&str; 8] = [
-    "libcohort_",
-    "libmpi",
-    "libc.so",
-    "libc-",
-    "libpthread",
-    "ld-linux",
-    "libpmpi",
-    "[",
-];
+const OURS: [&str; 8] = ["libcohort_", "libmpi", "libc.so", "libc-", "libpthread", "ld-linux", "libpmpi", "["];
 
 /// Functions below `main`.
 const START: [&str; 2] = ["_start ", "__libc_start"];
@@ -122,8 +110,7 @@ impl Place {
     pub fn describe(mut self, python: &[String]) -> String {
         if !python.is_empty() {
             // Of a module that Python has called only functions with lines say something.
-            self.functions
-                .retain(|name| name.contains(" at ") && !name.starts_with("__pyx"));
+            self.functions.retain(|name| name.contains(" at ") && !name.starts_with("__pyx"));
             self.functions.extend_from_slice(python);
         }
         self.functions.truncate(PLACES_MAX);
@@ -163,12 +150,9 @@ struct Object {
 impl Code {
     /// What is mapped now.
     #[must_use]
-    pub fn new() -> Self {
+    pub fn mapped() -> Self {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-        Self {
-            maps: maps.lines().filter_map(mapped).collect(),
-            files: HashMap::new(),
-        }
+        Self { maps: maps.lines().filter_map(mapped).collect(), files: HashMap::new() }
     }
 
     /// The file with the code at an address, and the address as the file has it.
@@ -225,21 +209,12 @@ impl Object {
         // SAFETY: read only; a file that somebody shortens meanwhile is not one that a rank could have run.
         let bytes = unsafe { Mmap::map(&file) }.ok()?;
         let elf = Elf::parse(&bytes).ok()?;
-        let loaded = elf
-            .program_headers
-            .iter()
-            .filter(|header| header.p_type == PT_LOAD);
-        let segment = |header: &goblin::elf::ProgramHeader| {
-            (
-                header.p_offset..header.p_offset + header.p_filesz,
-                header.p_vaddr,
-            )
-        };
+        let loaded = elf.program_headers.iter().filter(|header| header.p_type == PT_LOAD);
+        let segment =
+            |header: &goblin::elf::ProgramHeader| (header.p_offset..header.p_offset + header.p_filesz, header.p_vaddr);
         let segments = loaded.map(segment).collect();
         let section = |name: &str| {
-            let named = |header: &&goblin::elf::SectionHeader| {
-                elf.shdr_strtab.get_at(header.sh_name) == Some(name)
-            };
+            let named = |header: &&goblin::elf::SectionHeader| elf.shdr_strtab.get_at(header.sh_name) == Some(name);
             elf.section_headers.iter().find(named)
         };
         let frames = section(".eh_frame").and_then(|header| {
@@ -266,8 +241,7 @@ impl Object {
     /// The functions of the Python that this file is, if its own address `address` is mapped at `mapped`.
     fn interpreter_at(&self, mapped: u64, address: u64) -> Option<Interpreter> {
         let distance = mapped.wrapping_sub(address);
-        self.interpreter
-            .map(|functions| functions.moved_by(distance))
+        self.interpreter.map(|functions| functions.moved_by(distance))
     }
 
     /// The file's own address of what is at an offset.
@@ -293,13 +267,8 @@ impl Object {
         let mut described = Vec::new();
         if let Ok(mut frames) = lines.find_frames(address) {
             while let Ok(Some(frame)) = frames.next() {
-                let name = frame
-                    .function
-                    .as_ref()
-                    .and_then(|name| name.demangle().ok());
-                let name = name
-                    .map(|name| name.into_owned())
-                    .or_else(|| symbol.clone());
+                let name = frame.function.as_ref().and_then(|name| name.demangle().ok());
+                let name = name.map(|name| name.into_owned()).or_else(|| symbol.clone());
                 let place = frame.location.and_then(|place| {
                     let file = place.file?.rsplit('/').next()?.to_owned();
                     Some(format!("{file}:{}", place.line?))
@@ -323,16 +292,10 @@ impl Object {
     fn unwind(&self, address: u64, registers: &mut Registers) -> Option<()> {
         let (range, start) = self.frames.clone()?;
         let section = EhFrame::new(self.bytes.get(range)?, LittleEndian);
-        let bases = BaseAddresses::default()
-            .set_eh_frame(start)
-            .set_text(self.text);
+        let bases = BaseAddresses::default().set_eh_frame(start).set_text(self.text);
         let mut context = UnwindContext::new();
-        let row = section
-            .unwind_info_for_address(&bases, &mut context, address, EhFrame::cie_from_offset)
-            .ok()?;
-        let of = |register: Register, registers: &Registers| {
-            registers.get(usize::from(register.0)).copied()
-        };
+        let row = section.unwind_info_for_address(&bases, &mut context, address, EhFrame::cie_from_offset).ok()?;
+        let of = |register: Register, registers: &Registers| registers.get(usize::from(register.0)).copied();
         let CfaRule::RegisterAndOffset { register, offset } = row.cfa() else {
             return None;
         };

@@ -89,10 +89,7 @@ impl Control {
             listener.set_nonblocking(true)?;
             Ok(listener)
         });
-        Self {
-            listener: listener.ok(),
-            ..Self::default()
-        }
+        Self { listener: listener.ok(), ..Self::default() }
     }
 
     /// What to poll.
@@ -181,11 +178,7 @@ impl Control {
 
 impl Client {
     /// Sends what is to be sent, or reads a request and answers it; whether the connection goes on.
-    fn step(
-        &mut self,
-        ticket: &mut u64,
-        answer: &mut impl FnMut(u64, Frame) -> Option<Vec<u8>>,
-    ) -> bool {
+    fn step(&mut self, ticket: &mut u64, answer: &mut impl FnMut(u64, Frame) -> Option<Vec<u8>>) -> bool {
         if self.waits_for.is_some() {
             return Instant::now() < self.until;
         }
@@ -275,10 +268,7 @@ fn screen(wanted: &Wanted) -> Result<(), Refusal> {
         command.arg(wanted.sort.name());
         // It only returns if there is no such program.
         let error = command.args(wanted.pid.map(|pid| pid.to_string())).exec();
-        say(format_args!(
-            "cannot run {}: {error}; here are tables instead",
-            viewer.display()
-        ));
+        say(format_args!("cannot run {}: {error}; here are tables instead", viewer.display()));
     }
     top::write_plain(wanted)
 }

@@ -18,9 +18,8 @@ use std::path::{Path, PathBuf};
 pub fn draw(timelines: &[PathBuf], picture: Option<&Path>) -> Result<String, Refusal> {
     let mut whole = Timeline::default();
     for path in timelines {
-        let refused = |reason: &dyn std::fmt::Display| {
-            Refusal::new(format!("cannot draw {}: {reason}", path.display()))
-        };
+        let refused =
+            |reason: &dyn std::fmt::Display| Refusal::new(format!("cannot draw {}: {reason}", path.display()));
         let text = fs::read_to_string(path).map_err(|error| refused(&error))?;
         whole.add(&text).map_err(|reason| refused(&reason))?;
     }
@@ -33,8 +32,7 @@ pub fn draw(timelines: &[PathBuf], picture: Option<&Path>) -> Result<String, Ref
         true => page(&drawn),
         false => drawn,
     };
-    fs::write(&name, content)
-        .map_err(|error| Refusal::new(format!("cannot write {}: {error}", name.display())))?;
+    fs::write(&name, content).map_err(|error| Refusal::new(format!("cannot write {}: {error}", name.display())))?;
     Ok(format!("{}\n", name.display()))
 }
 

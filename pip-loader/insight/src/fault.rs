@@ -67,14 +67,7 @@ const OBJECTS_MAX: usize = 4096;
 impl MemoryMap<'_> {
     /// The signal that killed a rank with this process id, in words.
     #[must_use]
-    pub fn describe_signal(
-        &self,
-        rank: usize,
-        pid: i32,
-        signal: i32,
-        crash: Option<&Crash>,
-        touched: u32,
-    ) -> String {
+    pub fn describe_signal(&self, rank: usize, pid: i32, signal: i32, crash: Option<&Crash>, touched: u32) -> String {
         let name = match Signal::try_from(signal) {
             Ok(name) => format!("signal {signal} ({name})"),
             Err(_) => format!("signal {signal}"),
@@ -92,9 +85,7 @@ impl MemoryMap<'_> {
         let address = crash.address as usize;
         let place = self.describe(address);
         let by = match self.is_runtime(crash.instruction() as usize) {
-            true if touched == Touched::Send as u32 => {
-                "; MPI accessed it: it is in the buffer of a send of this rank"
-            }
+            true if touched == Touched::Send as u32 => "; MPI accessed it: it is in the buffer of a send of this rank",
             true if touched == Touched::Receive as u32 => {
                 "; MPI accessed it: it is in the buffer of a receive of this rank"
             }
@@ -147,8 +138,7 @@ impl MemoryMap<'_> {
     #[must_use]
     pub fn is_runtime(&self, instruction: usize) -> bool {
         let mapping = mapping_of(instruction);
-        mapping.is_some_and(|mapping| mapping.name.starts_with('/'))
-            && self.object(instruction).is_none()
+        mapping.is_some_and(|mapping| mapping.name.starts_with('/')) && self.object(instruction).is_none()
     }
 
     /// The memory of which it is known which rank's it is.
@@ -171,8 +161,7 @@ impl MemoryMap<'_> {
         let stack = self.stacks.range(rank);
         let below = stack.start.saturating_sub(FRAME_MAX)..stack.start;
         self.stacks.guard(rank).contains(&address)
-            || (below.contains(&stack_pointer)
-                && (stack_pointer - RED_ZONE..stack.start).contains(&address))
+            || (below.contains(&stack_pointer) && (stack_pointer - RED_ZONE..stack.start).contains(&address))
     }
 
     fn stack(&self, address: usize) -> Option<String> {
@@ -181,9 +170,7 @@ impl MemoryMap<'_> {
                 Some(format!("rank {}'s stack", self.numbers[rank]))
             } else if self.stacks.guard(rank).contains(&address) {
                 let number = self.numbers[rank];
-                Some(format!(
-                    "rank {number}'s stack guard (stack overflow; COHORT_STACKSIZE sets the size)"
-                ))
+                Some(format!("rank {number}'s stack guard (stack overflow; COHORT_STACKSIZE sets the size)"))
             } else {
                 None
             }
@@ -191,22 +178,17 @@ impl MemoryMap<'_> {
     }
 
     fn object(&self, address: usize) -> Option<String> {
-        self.numbers
-            .iter()
-            .zip(self.ranks)
-            .find_map(|(rank, memory)| {
-                if (memory.linker.start..memory.linker.end).contains(&address) {
-                    return Some(format!("rank {rank}'s dynamic linker"));
-                }
-                let objects = objects(memory);
-                let index = objects
-                    .iter()
-                    .position(|object| object.range.contains(&address))?;
-                Some(match index {
-                    0 => format!("rank {rank}'s program"),
-                    _ => format!("rank {rank}'s library {}", objects[index].name),
-                })
+        self.numbers.iter().zip(self.ranks).find_map(|(rank, memory)| {
+            if (memory.linker.start..memory.linker.end).contains(&address) {
+                return Some(format!("rank {rank}'s dynamic linker"));
+            }
+            let objects = objects(memory);
+            let index = objects.iter().position(|object| object.range.contains(&address))?;
+            Some(match index {
+                0 => format!("rank {rank}'s program"),
+                _ => format!("rank {rank}'s library {}", objects[index].name),
             })
+        })
     }
 
     /// Attributes anonymous memory to the rank whose libc, or other allocator of ours, holds the nearest pointer into
@@ -214,15 +196,13 @@ impl MemoryMap<'_> {
     fn heap(&self, address: usize, mapping: &Mapping) -> String {
         let mut nearest: Option<(usize, u32)> = None;
         for (&rank, memory) in self.numbers.iter().zip(self.ranks) {
-            for object in objects(memory).iter().filter(|object| {
-                ["libc.so", MALLOC_LIBRARY]
-                    .iter()
-                    .any(|name| object.name.starts_with(name))
-            }) {
+            for object in objects(memory)
+                .iter()
+                .filter(|object| ["libc.so", MALLOC_LIBRARY].iter().any(|name| object.name.starts_with(name)))
+            {
                 for pointer in words(object.data.clone()) {
                     let distance = address.abs_diff(pointer);
-                    if mapping.range.contains(&pointer) && nearest.is_none_or(|(d, _)| distance < d)
-                    {
+                    if mapping.range.contains(&pointer) && nearest.is_none_or(|(d, _)| distance < d) {
                         nearest = Some((distance, rank));
                     }
                 }
@@ -269,9 +249,7 @@ enum Access {
 /// What may be done at an address, if something is mapped there.
 fn access_to(address: usize) -> Option<Access> {
     let maps = fs::read("/proc/self/maps").ok()?;
-    let mut lines = maps
-        .split(|&byte| byte == b'\n')
-        .map(String::from_utf8_lossy);
+    let mut lines = maps.split(|&byte| byte == b'\n').map(String::from_utf8_lossy);
     lines.find_map(|line| {
         let (range, rest) = line.split_once(' ')?;
         let (start, end) = range.split_once('-')?;
@@ -281,9 +259,7 @@ fn access_to(address: usize) -> Option<Access> {
             "r-" => Access::Read,
             _ => Access::Write,
         };
-        (number(start)?..number(end)?)
-            .contains(&address)
-            .then_some(access)
+        (number(start)?..number(end)?).contains(&address).then_some(access)
     })
 }
 
@@ -362,22 +338,14 @@ fn words(range: Range<usize>) -> Vec<usize> {
     if !read_bytes(range.start.next_multiple_of(8), &mut bytes) {
         return Vec::new();
     }
-    bytes
-        .chunks_exact(8)
-        .filter_map(|word| word.try_into().ok().map(usize::from_ne_bytes))
-        .collect()
+    bytes.chunks_exact(8).filter_map(|word| word.try_into().ok().map(usize::from_ne_bytes)).collect()
 }
 
 /// Copies words from an address that may be anything.
 pub fn read_words<const N: usize>(address: usize) -> Option<[usize; N]> {
     let mut bytes = vec![0; N * 8];
-    read_bytes(address, &mut bytes).then(|| {
-        std::array::from_fn(|index| {
-            bytes[index * 8..][..8]
-                .try_into()
-                .map_or(0, usize::from_ne_bytes)
-        })
-    })
+    read_bytes(address, &mut bytes)
+        .then(|| std::array::from_fn(|index| bytes[index * 8..][..8].try_into().map_or(0, usize::from_ne_bytes)))
 }
 
 fn read_text(address: usize) -> String {
@@ -409,10 +377,7 @@ mod tests {
         let mapping = parse_mapping(line).expect("accessible");
         assert_eq!(mapping.range, 0x7f00..0x7f10);
         assert_eq!(mapping.name, "/usr/lib/lib x.so");
-        assert_eq!(
-            parse_mapping(b"1000-2000 rw-p 00000000 00:00 0").map(|m| m.name),
-            Some(String::new())
-        );
+        assert_eq!(parse_mapping(b"1000-2000 rw-p 00000000 00:00 0").map(|m| m.name), Some(String::new()));
         assert!(parse_mapping(b"1000-2000 ---p 00000000 00:00 0").is_none());
         assert!(parse_mapping(b"").is_none());
     }
@@ -429,28 +394,11 @@ mod tests {
     #[test]
     fn stacks_and_holes_are_told_apart() {
         let stacks = StackArea::reserve(1, 1 << 16).expect("room");
-        let image = Image {
-            base: 0,
-            start: 0,
-            end: 0,
-            entry: 0,
-            headers: 0,
-            headers_count: 0,
-        };
-        let ranks = [RankMemory {
-            linker: image,
-            debug: None,
-        }];
-        let map = MemoryMap {
-            ranks: &ranks,
-            numbers: &[0],
-            stacks: &stacks,
-        };
+        let image = Image { base: 0, start: 0, end: 0, entry: 0, headers: 0, headers_count: 0 };
+        let ranks = [RankMemory { linker: image, debug: None }];
+        let map = MemoryMap { ranks: &ranks, numbers: &[0], stacks: &stacks };
         assert_eq!(map.describe(stacks.range(0).start), "rank 0's stack");
-        assert!(
-            map.describe(stacks.guard(0).start)
-                .contains("stack overflow")
-        );
+        assert!(map.describe(stacks.guard(0).start).contains("stack overflow"));
         assert_eq!(map.describe(16), "unmapped");
         let own = &raw const map as usize;
         assert!(map.describe(own).contains("anonymous") || map.describe(own) == "pip-exec");

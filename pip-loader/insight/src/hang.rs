@@ -42,9 +42,7 @@ pub fn locate(ranks: &mut [RankState]) {
         let mut members = members.iter();
         found.extend(members.find_map(|rank| Some((rank.world, places.of(rank)?))));
     }
-    let interpreters = found
-        .iter()
-        .filter_map(|(_, place): &(u32, Place)| place.interpreter);
+    let interpreters = found.iter().filter_map(|(_, place): &(u32, Place)| place.interpreter);
     let frames = python::frames(&interpreters.collect::<Vec<_>>());
     let mut frames = frames.into_iter();
     for (world, place) in found {

@@ -44,17 +44,13 @@ pub fn report(map: &MemoryMap<'_>) {
 
 /// Adds up the text of `smaps`.
 fn sum(text: &str, parts: &[(Range<usize>, Part)], ranks: usize) -> Sums {
-    let mut sums = Sums {
-        stacks: vec![0; ranks],
-        images: vec![0; ranks],
-        ..Sums::default()
-    };
+    let mut sums = Sums { stacks: vec![0; ranks], images: vec![0; ranks], ..Sums::default() };
     let (mut part, mut is_anonymous) = (None, false);
     for line in text.lines() {
         if let Some(mapping) = mapping(line) {
-            part = parts.iter().find(|(range, _)| {
-                range.contains(&mapping.start) && mapping.end <= range.end.next_multiple_of(PAGE)
-            });
+            part = parts
+                .iter()
+                .find(|(range, _)| range.contains(&mapping.start) && mapping.end <= range.end.next_multiple_of(PAGE));
             is_anonymous = line.split_whitespace().nth(5).is_none();
         } else if let Some(kilobytes) = proportional_size(line) {
             sums.all += kilobytes;
@@ -95,11 +91,8 @@ mod tests {
 7000-9000 rw-p 00000000 00:00 0 \nPss:   6 kB\n\
 9000-a000 rw-p 00000000 00:00 0 \nPss:   20 kB\n\
 b000-c000 r--p 00000000 08:01 13   /usr/bin/pip-exec\nPss:   100 kB\n";
-        let parts = [
-            (0x7000..0x7ff0, Part::Image(1)),
-            (0x1000..0x3000, Part::Stack(1)),
-            (0x5000..0x6fff, Part::Image(0)),
-        ];
+        let parts =
+            [(0x7000..0x7ff0, Part::Image(1)), (0x1000..0x3000, Part::Stack(1)), (0x5000..0x6fff, Part::Image(0))];
         let sums = sum(text, &parts, 2);
         assert_eq!(sums.stacks, [0, 7]);
         assert_eq!(sums.images, [7, 0]);

@@ -40,16 +40,10 @@ impl Wanted {
             let place = std::path::absolute(of_node(Path::new(name), node, nodes));
             let made = place.and_then(|place| {
                 let mut options = OpenOptions::new();
-                options
-                    .write(true)
-                    .create(true)
-                    .truncate(true)
-                    .open(&place)?;
+                options.write(true).create(true).truncate(true).open(&place)?;
                 Ok(place)
             });
-            file = made.map_err(|error| {
-                Refusal::new(format!("{STATS}: cannot write to {name}: {error}"))
-            })?;
+            file = made.map_err(|error| Refusal::new(format!("{STATS}: cannot write to {name}: {error}")))?;
         }
         Ok(Some(Self { form, file }))
     }
@@ -135,9 +129,7 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_written_is_named() {
         let value = OsStr::new("json:/no/such/folder/stats.json");
-        let refusal = Wanted::read(Some(value), 0, 1)
-            .expect_err("no folder")
-            .to_string();
+        let refusal = Wanted::read(Some(value), 0, 1).expect_err("no folder").to_string();
         assert!(refusal.contains("/no/such/folder/stats.json"), "{refusal}");
     }
 }

@@ -56,13 +56,7 @@ impl Target {
         let is_written = place.index == 0 || name.contains("%n");
         let file = is_written.then(|| create(name, &path)).transpose()?;
         let events = value(TRACE_EVENTS).and_then(trace_events);
-        Ok(Some(Self {
-            name: name.to_owned(),
-            path,
-            file,
-            events: events.unwrap_or(TRACE_EVENTS_DEFAULT),
-            place,
-        }))
+        Ok(Some(Self { name: name.to_owned(), path, file, events: events.unwrap_or(TRACE_EVENTS_DEFAULT), place }))
     }
 
     /// The file that is empty until the job has ended, if this node has one.
@@ -93,21 +87,13 @@ impl Target {
         let count = self.events as usize;
         let slots = map_slots(ranks * count)?;
         let rings: Vec<Ring> = slots.chunks(count).map(Ring::new).collect();
-        Ok(Recorder {
-            target: self,
-            rings: rings.leak(),
-            begin: Clocks::read(),
-        })
+        Ok(Recorder { target: self, rings: rings.leak(), begin: Clocks::read() })
     }
 }
 
 fn create(name: &str, path: &Path) -> Result<File, Refusal> {
-    File::create(path).map_err(|error| {
-        Refusal::new(format!(
-            "{TRACE}={name}: {} cannot be written: {error}",
-            path.display()
-        ))
-    })
+    File::create(path)
+        .map_err(|error| Refusal::new(format!("{TRACE}={name}: {} cannot be written: {error}", path.display())))
 }
 
 /// Where the timeline of a node goes: `%n` is its number; nodes behind the first have it at the end otherwise.
@@ -125,16 +111,7 @@ fn map_slots(count: usize) -> io::Result<&'static [Slot]> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     // SAFETY: a new mapping at an address of the kernel's choice.
-    let start = unsafe {
-        libc::mmap(
-            null_mut(),
-            count * size_of::<Slot>(),
-            protection,
-            flags,
-            -1,
-            0,
-        )
-    };
+    let start = unsafe { libc::mmap(null_mut(), count * size_of::<Slot>(), protection, flags, -1, 0) };
     if start == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
@@ -170,12 +147,7 @@ impl Clocks {
         let begun = ns(ClockId::Monotonic);
         let (ticks, real) = (clock::ticks(), ns(ClockId::Realtime));
         let steady = ns(ClockId::Monotonic);
-        Self {
-            ticks,
-            steady,
-            real,
-            error: steady - begun,
-        }
+        Self { ticks, steady, real, error: steady - begun }
     }
 }
 
@@ -243,9 +215,7 @@ impl Recorder {
 fn report(own: &mut Record, reporter: &mut Reporter) -> io::Result<()> {
     let alone = own.points;
     own.points = reporter.points()?;
-    reporter
-        .send(&own.encode())
-        .inspect_err(|_| own.points = alone)
+    reporter.send(&own.encode()).inspect_err(|_| own.points = alone)
 }
 
 impl Target {
@@ -256,13 +226,7 @@ impl Target {
         missing: &[u32],
         (hosts, caption): (impl Fn(u32) -> String, &Caption),
     ) -> bool {
-        let Self {
-            name,
-            path,
-            file,
-            events,
-            place,
-        } = self;
+        let Self { name, path, file, events, place } = self;
         let file = match file.map_or_else(|| create(&name, &path), Ok) {
             Ok(file) => file,
             Err(refusal) => {
@@ -271,26 +235,14 @@ impl Target {
             }
         };
         let timeline = Timeline::of(records);
-        let about = json::About {
-            node: place.index,
-            nodes: place.count,
-            host: &hosts(place.index),
-            missing,
-            caption,
-        };
+        let about = json::About { node: place.index, nodes: place.count, host: &hosts(place.index), missing, caption };
         tell_of_losses(&timeline, events);
         for &node in missing {
-            say(format_args!(
-                "{TRACE}: node {node} ({}) is not in the timeline, as it has sent nothing",
-                hosts(node)
-            ));
+            say(format_args!("{TRACE}: node {node} ({}) is not in the timeline, as it has sent nothing", hosts(node)));
         }
         let written = json::write(BufWriter::new(file), &timeline, &about);
         if let Err(error) = &written {
-            say(format_args!(
-                "{TRACE}: {} is not complete: {error}",
-                path.display()
-            ));
+            say(format_args!("{TRACE}: {} is not complete: {error}", path.display()));
         }
         written.is_err()
     }

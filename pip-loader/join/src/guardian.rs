@@ -93,10 +93,7 @@ impl Guardian {
 
 /// A page that a copy of this process shares with it.
 fn share() -> Option<&'static Shared> {
-    let (protection, flags) = (
-        libc::PROT_READ | libc::PROT_WRITE,
-        libc::MAP_SHARED | libc::MAP_ANONYMOUS,
-    );
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
     let size = size_of::<Shared>();
     // SAFETY: new memory at a place of the kernel's choice.
     let page = unsafe { libc::mmap(null_mut(), size, protection, flags, -1, 0) };
@@ -149,34 +146,22 @@ impl Watch<'_> {
 
     /// Waits for the end of the rank or of the manager.
     fn wait(&self, limit: c_int) {
-        let source = |fd, events: c_short| libc::pollfd {
-            fd,
-            events,
-            revents: 0,
-        };
-        let mut sources = [
-            source(self.process, libc::POLLIN),
-            source(self.line, libc::POLLRDHUP),
-        ];
+        let source = |fd, events: c_short| libc::pollfd { fd, events, revents: 0 };
+        let mut sources = [source(self.process, libc::POLLIN), source(self.line, libc::POLLRDHUP)];
         // SAFETY: two records, valid during the call.
         while unsafe { libc::poll(sources.as_mut_ptr(), 2, limit) } < 0 {}
     }
 
     /// Whether the rank has ended, or does within so many milliseconds.
     fn wait_for_rank(&self, limit: c_int) -> bool {
-        let mut source = libc::pollfd {
-            fd: self.process,
-            events: libc::POLLIN,
-            revents: 0,
-        };
+        let mut source = libc::pollfd { fd: self.process, events: libc::POLLIN, revents: 0 };
         // SAFETY: one record, valid during the call.
         unsafe { libc::poll(&raw mut source, 1, limit) > 0 }
     }
 
     fn on_end(&self) {
         let status = self.status();
-        let is_within =
-            self.shared.lifecycle.load(Ordering::Acquire) == Lifecycle::Initialized as u32;
+        let is_within = self.shared.lifecycle.load(Ordering::Acquire) == Lifecycle::Initialized as u32;
         let aborted = self.shared.aborted.load(Ordering::Acquire) != 0;
         if !is_within && !aborted {
             if self.shared.left.load(Ordering::Acquire) == 0
@@ -192,10 +177,7 @@ impl Watch<'_> {
             self.say("ended without calling MPI_Finalize");
         }
         if let Some(parting) = self.parting {
-            let code = match status
-                .filter(|_| !aborted)
-                .map(|status| (status & 0x7f, (status >> 8) & 0xff))
-            {
+            let code = match status.filter(|_| !aborted).map(|status| (status & 0x7f, (status >> 8) & 0xff)) {
                 Some((0, code @ 1..)) => code,
                 Some((signal @ 1.., _)) => 128 + signal,
                 _ if aborted => self.shared.code.load(Ordering::Relaxed).cast_unsigned(),
@@ -235,11 +217,7 @@ impl Watch<'_> {
 
     /// Takes the manager's answer: Hydra's proxy ends the job if it cannot send one.
     fn hear(&self) {
-        let mut source = libc::pollfd {
-            fd: self.line,
-            events: libc::POLLIN,
-            revents: 0,
-        };
+        let mut source = libc::pollfd { fd: self.line, events: libc::POLLIN, revents: 0 };
         let mut answer = [0_u8; 256];
         // SAFETY: one record, valid during the call, and room for the bytes.
         unsafe {

@@ -62,11 +62,7 @@ pub unsafe extern "C" fn cohort_join(node: *mut NodeBoot, rank: *mut RankBoot) -
     // SAFETY: the caller's contract.
     let result = join(unsafe { &mut *node }, unsafe { &mut *rank });
     restore_signals(&mask);
-    let Joined {
-        manager,
-        network,
-        guardian,
-    } = match result {
+    let Joined { manager, network, guardian } = match result {
         Ok(None) => return 0,
         Ok(Some(joined)) => joined,
         Err(failure) => {
@@ -77,14 +73,7 @@ pub unsafe extern "C" fn cohort_join(node: *mut NodeBoot, rank: *mut RankBoot) -
     // SAFETY: the record is never moved or freed, and from now on it changes in its atomics only.
     let rank = unsafe { &*rank };
     if let Ok(mut registered) = AT_EXIT.lock() {
-        *registered = Some(AtExit {
-            process: std::process::id(),
-            manager,
-            network,
-            rank,
-            guardian,
-            has_left: false,
-        });
+        *registered = Some(AtExit { process: std::process::id(), manager, network, rank, guardian, has_left: false });
     }
     // SAFETY: a plain function of a library that is never unloaded. Should it not be registered, the
     // manager takes the program's end for a failure.
@@ -123,11 +112,8 @@ fn join(node: &mut NodeBoot, rank: &mut RankBoot) -> Result<Option<Joined>, Fail
         manager.finalize()?;
         return Ok(None);
     }
-    let mut info =
-        NodeInfo::of_this_machine(1, Numbering::Block).map_err(|source| Failure::Stream {
-            what: "drawing a random number".to_owned(),
-            source,
-        })?;
+    let mut info = NodeInfo::of_this_machine(1, Numbering::Block)
+        .map_err(|source| Failure::Stream { what: "drawing a random number".to_owned(), source })?;
     info.application = manager.application()?;
     let Place { index, count } = manager.place();
     let waits_for = |what| watch.waits_for(format!("{what} (rank {index} of {count})"));
@@ -155,27 +141,19 @@ fn join(node: &mut NodeBoot, rank: &mut RankBoot) -> Result<Option<Joined>, Fail
         rank.on_finalized = Some(leave_early);
     }
     rank.on_aborted = Some(tell_abort);
-    Ok(Some(Joined {
-        manager,
-        network,
-        guardian,
-    }))
+    Ok(Some(Joined { manager, network, guardian }))
 }
 
 /// Ends the program when it is told to, or when others do not come: signals are blocked while it joins.
 fn begin_watch(limit: Limit) -> Result<Watch, Failure> {
-    Watch::begin("cohort", Some(limit)).map_err(|source| Failure::Stream {
-        what: "watching over the start".to_owned(),
-        source,
-    })
+    Watch::begin("cohort", Some(limit))
+        .map_err(|source| Failure::Stream { what: "watching over the start".to_owned(), source })
 }
 
 /// Removes the manager's variables: a program that this one starts is not this rank.
 fn hide_manager() {
-    let names: Vec<_> = std::env::vars_os()
-        .map(|(name, _)| name)
-        .filter(|name| is_managers(&name.to_string_lossy()))
-        .collect();
+    let names: Vec<_> =
+        std::env::vars_os().map(|(name, _)| name).filter(|name| is_managers(&name.to_string_lossy())).collect();
     for name in names {
         // SAFETY: no other thread uses the environment now, by the caller's word.
         unsafe { std::env::remove_var(name) };

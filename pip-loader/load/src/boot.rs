@@ -2,8 +2,8 @@
 
 use crate::image;
 use cohort_base::boot::{
-    AUDIT_LIBRARY, CpuLocation, Hook, MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen,
-    RankBoot, RankLocation, Rest, VERSION,
+    AUDIT_LIBRARY, CpuLocation, Hook, MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen, RankBoot,
+    RankLocation, Rest, VERSION,
 };
 use cohort_base::claims::Claims;
 use cohort_base::live::RankSample;
@@ -28,9 +28,7 @@ pub const FOLDERS: [&str; 2] = ["", "../lib/cohort"];
 /// There is none, and the message says where it was looked for; or the dynamic linker could not be told of it.
 pub fn library_folder(own: &Path) -> Result<PathBuf, Refusal> {
     let folders = FOLDERS.map(|folder| own.join(folder));
-    let found = folders
-        .iter()
-        .find(|folder| folder.join(NODE_IMAGE).is_file());
+    let found = folders.iter().find(|folder| folder.join(NODE_IMAGE).is_file());
     let found = found.and_then(|folder| folder.canonicalize().ok());
     let folder = found.ok_or_else(|| {
         Refusal::new(format!(
@@ -85,12 +83,7 @@ pub struct Surroundings {
 }
 
 /// The record of a rank, the `rank`-th of its node, as it is before the node image is opened.
-fn record(
-    rank: usize,
-    facts: &RankFacts,
-    leaver: *const c_char,
-    claims: *const Claims,
-) -> RankBoot {
+fn record(rank: usize, facts: &RankFacts, leaver: *const c_char, claims: *const Claims) -> RankBoot {
     RankBoot {
         magic: MAGIC,
         version: VERSION,
@@ -178,14 +171,9 @@ impl Node {
         let leaver = leaver(folder.filter(|_| facts.len() >= MANY));
         let claims = claims();
         let record = |(rank, facts)| record(rank, facts, leaver, claims);
-        let ranks: &'static mut [RankBoot] =
-            Box::leak(facts.iter().enumerate().map(record).collect());
+        let ranks: &'static mut [RankBoot] = Box::leak(facts.iter().enumerate().map(record).collect());
         let records = ranks.as_mut_ptr();
-        let mut this = Self {
-            ranks: &[],
-            api: None,
-            node: ptr::null_mut(),
-        };
+        let mut this = Self { ranks: &[], api: None, node: ptr::null_mut() };
         if let Some(folder) = folder {
             let places: &'static [_] = around.places.leak();
             let boot = Box::leak(Box::new(NodeBoot {
@@ -229,12 +217,8 @@ impl Node {
         if library.is_null() {
             // SAFETY: after a failed dlopen, dlerror returns a string.
             let reason = unsafe { CStr::from_ptr(libc::dlerror()) };
-            let reason = OsStr::from_bytes(reason.to_bytes())
-                .to_string_lossy()
-                .into_owned();
-            return Err(Refusal::new(format!(
-                "cannot load the node image: {reason}"
-            )));
+            let reason = OsStr::from_bytes(reason.to_bytes()).to_string_lossy().into_owned();
+            return Err(Refusal::new(format!("cannot load the node image: {reason}")));
         }
         let symbol = CString::new(NODE_OPEN).unwrap_or_default();
         // SAFETY: a valid handle and a C string.
@@ -330,10 +314,7 @@ impl Node {
 
     /// The sleep of a rank ([`NodeApi::rest`]).
     pub fn rest(&self, rank: u32) -> Rest {
-        let none = Rest {
-            threads: 0,
-            number: 0,
-        };
+        let none = Rest { threads: 0, number: 0 };
         // SAFETY: as above.
         let ask = |api: &NodeApi| unsafe { (api.rest)(self.node, rank) };
         let api = self.api.filter(|_| (rank as usize) < self.ranks.len());

@@ -14,9 +14,7 @@ use core::fmt;
 use core::ops::Range;
 use goblin::elf::dynamic::{DT_NEEDED, DT_NULL, DT_RPATH, DT_RUNPATH, DT_STRSZ, DT_STRTAB};
 use goblin::elf::header::{self, EI_CLASS, EI_DATA, Header};
-use goblin::elf::program_header::{
-    PF_R, PF_W, PF_X, PT_DYNAMIC, PT_INTERP, PT_LOAD, PT_PHDR, PT_TLS, ProgramHeader,
-};
+use goblin::elf::program_header::{PF_R, PF_W, PF_X, PT_DYNAMIC, PT_INTERP, PT_LOAD, PT_PHDR, PT_TLS, ProgramHeader};
 use goblin::elf64::header::SIZEOF_EHDR;
 
 /// Smallest page of the architecture; segments are mapped in its multiples.
@@ -98,9 +96,7 @@ impl LoadPlan {
         let in_order = self.segments.iter().all(|segment| {
             let apart = segment.address >= end;
             end = segment.address + segment.memory_len;
-            apart
-                && segment.file_len <= segment.memory_len
-                && segment.file_offset + segment.file_len <= file_len
+            apart && segment.file_len <= segment.memory_len && segment.file_offset + segment.file_len <= file_len
         });
         let may_follow = |pair: &[Segment]| pair[1].may_follow(&pair[0]);
         in_order
@@ -139,26 +135,15 @@ impl fmt::Display for ElfError {
         match self {
             Self::NotElf => f.write_str("it is neither an ELF file nor a script with #!"),
             Self::Truncated { end, len } => {
-                write!(
-                    f,
-                    "it is truncated: its layout needs {end} bytes, it has {len}"
-                )
+                write!(f, "it is truncated: its layout needs {end} bytes, it has {len}")
             }
             Self::Bits32 => f.write_str("it is a 32-bit program"),
             Self::BigEndian => f.write_str("it is a big-endian program"),
             Self::Machine(machine) => {
-                write!(
-                    f,
-                    "it is made for {}, not x86-64",
-                    header::machine_to_str(*machine)
-                )
+                write!(f, "it is made for {}, not x86-64", header::machine_to_str(*machine))
             }
             Self::NotLoadable(kind) => {
-                write!(
-                    f,
-                    "it is no executable but an ELF file of type {}",
-                    header::et_to_str(*kind)
-                )
+                write!(f, "it is no executable but an ELF file of type {}", header::et_to_str(*kind))
             }
             Self::Malformed(what) => write!(f, "its ELF structure is broken: {what}"),
         }
@@ -197,15 +182,8 @@ pub fn parse(file: &[u8]) -> Result<LoadPlan, ElfError> {
             _ => {}
         }
     }
-    if !plan
-        .segments
-        .iter()
-        .any(|s| s.execute && s.covers(plan.entry, 1))
-        && plan.interpreter.is_some()
-    {
-        return Err(ElfError::Malformed(
-            "the entry point lies in no executable segment",
-        ));
+    if !plan.segments.iter().any(|s| s.execute && s.covers(plan.entry, 1)) && plan.interpreter.is_some() {
+        return Err(ElfError::Malformed("the entry point lies in no executable segment"));
     }
     debug_assert!(plan.fits(file.len() as u64));
     Ok(plan)
@@ -213,10 +191,7 @@ pub fn parse(file: &[u8]) -> Result<LoadPlan, ElfError> {
 
 impl Segment {
     fn covers(&self, address: u64, len: u64) -> bool {
-        address >= self.address
-            && address
-                .checked_add(len)
-                .is_some_and(|end| end <= self.address + self.memory_len)
+        address >= self.address && address.checked_add(len).is_some_and(|end| end <= self.address + self.memory_len)
     }
 
     /// Whether the segment may come behind the previous one: in pages of its own, or, as `patchelf` leaves a file, in
@@ -227,8 +202,8 @@ impl Segment {
         if self.address / PAGE * PAGE >= end.next_multiple_of(PAGE) {
             return true;
         }
-        let same_place = self.address.wrapping_sub(self.file_offset)
-            == previous.address.wrapping_sub(previous.file_offset);
+        let same_place =
+            self.address.wrapping_sub(self.file_offset) == previous.address.wrapping_sub(previous.file_offset);
         let both_of_file = previous.memory_len == previous.file_len && self.file_len > 0;
         self.address >= end && same_place && both_of_file
     }
@@ -239,10 +214,7 @@ fn parse_header(file: &[u8]) -> Result<Header, ElfError> {
         return Err(ElfError::NotElf);
     }
     let len = file.len() as u64;
-    let truncated = ElfError::Truncated {
-        end: SIZEOF_EHDR as u64,
-        len,
-    };
+    let truncated = ElfError::Truncated { end: SIZEOF_EHDR as u64, len };
     match file.get(EI_CLASS) {
         Some(&header::ELFCLASS32) => return Err(ElfError::Bits32),
         Some(&header::ELFCLASS64) => {}
@@ -258,8 +230,8 @@ fn parse_header(file: &[u8]) -> Result<Header, ElfError> {
     if file.len() < SIZEOF_EHDR {
         return Err(truncated);
     }
-    let header = goblin::elf::Elf::parse_header(file)
-        .map_err(|_| ElfError::Malformed("the file header cannot be read"))?;
+    let header =
+        goblin::elf::Elf::parse_header(file).map_err(|_| ElfError::Malformed("the file header cannot be read"))?;
     if header.e_machine != header::EM_X86_64 {
         return Err(ElfError::Machine(header.e_machine));
     }
@@ -279,48 +251,30 @@ fn program_headers(file: &[u8], header: &Header) -> Result<Vec<ProgramHeader>, E
     }
     let bytes = count * usize::from(header.e_phentsize);
     in_file(file, header.e_phoff, bytes as u64)?;
-    let context = goblin::container::Ctx::new(
-        goblin::container::Container::Big,
-        goblin::container::Endian::Little,
-    );
+    let context = goblin::container::Ctx::new(goblin::container::Container::Big, goblin::container::Endian::Little);
     ProgramHeader::parse(file, header.e_phoff as usize, count, context)
         .map_err(|_| ElfError::Malformed("the program headers cannot be read"))
 }
 
-fn push_segment(
-    plan: &mut LoadPlan,
-    header: &ProgramHeader,
-    file_len: u64,
-) -> Result<(), ElfError> {
+fn push_segment(plan: &mut LoadPlan, header: &ProgramHeader, file_len: u64) -> Result<(), ElfError> {
     let (address, memory_len) = (header.p_vaddr, header.p_memsz);
     if memory_len == 0 {
         return Ok(());
     }
-    let end = address
-        .checked_add(memory_len)
-        .filter(|&end| end <= ADDRESS_LIMIT);
+    let end = address.checked_add(memory_len).filter(|&end| end <= ADDRESS_LIMIT);
     if end.is_none() {
         return Err(ElfError::Malformed("a segment beyond the address space"));
     }
     if header.p_filesz > memory_len {
-        return Err(ElfError::Malformed(
-            "a segment longer in the file than in memory",
-        ));
+        return Err(ElfError::Malformed("a segment longer in the file than in memory"));
     }
-    let file_end = header
-        .p_offset
-        .checked_add(header.p_filesz)
-        .ok_or(ElfError::Malformed("a segment's file offset"))?;
+    let file_end =
+        header.p_offset.checked_add(header.p_filesz).ok_or(ElfError::Malformed("a segment's file offset"))?;
     if file_end > file_len {
-        return Err(ElfError::Truncated {
-            end: file_end,
-            len: file_len,
-        });
+        return Err(ElfError::Truncated { end: file_end, len: file_len });
     }
     if address % PAGE != header.p_offset % PAGE {
-        return Err(ElfError::Malformed(
-            "a segment's offset and address are not congruent",
-        ));
+        return Err(ElfError::Malformed("a segment's offset and address are not congruent"));
     }
     let segment = Segment {
         address,
@@ -341,16 +295,9 @@ fn push_segment(
 
 /// Where the program headers lie in memory: `PT_PHDR` says it, or the segment that
 /// maps the part of the file in which they are.
-fn headers_address(
-    headers: &[ProgramHeader],
-    header: &Header,
-    segments: &[Segment],
-) -> Result<u64, ElfError> {
+fn headers_address(headers: &[ProgramHeader], header: &Header, segments: &[Segment]) -> Result<u64, ElfError> {
     let len = u64::from(header.e_phnum) * u64::from(header.e_phentsize);
-    let address = headers
-        .iter()
-        .find(|entry| entry.p_type == PT_PHDR)
-        .map(|entry| entry.p_vaddr);
+    let address = headers.iter().find(|entry| entry.p_type == PT_PHDR).map(|entry| entry.p_vaddr);
     let mapped = || {
         segments.iter().find_map(|segment| {
             let inside = header.e_phoff.checked_sub(segment.file_offset)?;
@@ -381,12 +328,7 @@ fn read_dynamic(file: &[u8], header: &ProgramHeader, plan: &mut LoadPlan) -> Res
         .map(|entry| (word(&entry[..8]), word(&entry[8..])))
         .take_while(|&(tag, _)| tag != DT_NULL)
         .collect();
-    let value = |wanted| {
-        entries
-            .iter()
-            .find(|(tag, _)| *tag == wanted)
-            .map(|&(_, value)| value)
-    };
+    let value = |wanted| entries.iter().find(|(tag, _)| *tag == wanted).map(|&(_, value)| value);
     let (Some(table), Some(len)) = (value(DT_STRTAB), value(DT_STRSZ)) else {
         return Ok(());
     };
@@ -395,18 +337,14 @@ fn read_dynamic(file: &[u8], header: &ProgramHeader, plan: &mut LoadPlan) -> Res
         .iter()
         .find(|segment| segment.covers(table, len))
         .map(|segment| segment.file_offset + (table - segment.address))
-        .ok_or(ElfError::Malformed(
-            "the dynamic string table is not mapped",
-        ))?;
+        .ok_or(ElfError::Malformed("the dynamic string table is not mapped"))?;
     let strings = in_file(file, offset, len)?;
     plan.sanitizer = sanitizer::named_in(strings);
     let string = |at: u64| {
         let rest = usize::try_from(at).ok().and_then(|at| strings.get(at..));
         let text = rest.and_then(|rest| rest.split(|&byte| byte == 0).next());
         text.map(|text| String::from_utf8_lossy(text).into_owned())
-            .ok_or(ElfError::Malformed(
-                "a name beyond the dynamic string table",
-            ))
+            .ok_or(ElfError::Malformed("a name beyond the dynamic string table"))
     };
     for &(tag, value) in &entries {
         match tag {
@@ -421,16 +359,11 @@ fn read_dynamic(file: &[u8], header: &ProgramHeader, plan: &mut LoadPlan) -> Res
 
 /// The bytes `offset..offset + len` of the file.
 fn in_file(file: &[u8], offset: u64, len: u64) -> Result<&[u8], ElfError> {
-    let end = offset
-        .checked_add(len)
-        .ok_or(ElfError::Malformed("an offset overflows"))?;
+    let end = offset.checked_add(len).ok_or(ElfError::Malformed("an offset overflows"))?;
     usize::try_from(end)
         .ok()
         .and_then(|end| file.get(offset as usize..end))
-        .ok_or(ElfError::Truncated {
-            end,
-            len: file.len() as u64,
-        })
+        .ok_or(ElfError::Truncated { end, len: file.len() as u64 })
 }
 
 /// Whether an object asks others for a symbol with a name of which `wanted` holds.
@@ -439,17 +372,14 @@ pub fn imports(file: &[u8], wanted: impl Fn(&str) -> bool) -> bool {
     let Ok(elf) = goblin::elf::Elf::parse(file) else {
         return false;
     };
-    elf.dynsyms.iter().any(|symbol| {
-        symbol.st_shndx == 0 && elf.dynstrtab.get_at(symbol.st_name).is_some_and(&wanted)
-    })
+    elf.dynsyms.iter().any(|symbol| symbol.st_shndx == 0 && elf.dynstrtab.get_at(symbol.st_name).is_some_and(&wanted))
 }
 
 /// The address of a symbol that a shared object exports, relative to its base.
 #[must_use]
 pub fn exported_symbol(file: &[u8], name: &str) -> Option<u64> {
     let elf = goblin::elf::Elf::parse(file).ok()?;
-    let symbol = elf.dynsyms.iter().find(|symbol| {
-        symbol.st_shndx != 0 && elf.dynstrtab.get_at(symbol.st_name) == Some(name)
-    })?;
+    let symbol =
+        elf.dynsyms.iter().find(|symbol| symbol.st_shndx != 0 && elf.dynstrtab.get_at(symbol.st_name) == Some(name))?;
     Some(symbol.st_value)
 }

@@ -68,11 +68,7 @@ impl Template {
             let what = "its addresses are fixed (ET_EXEC)";
             return Err(OpenError::Elf(ElfError::Malformed(what)));
         }
-        Ok(Self {
-            file,
-            plan,
-            path: path.to_owned(),
-        })
+        Ok(Self { file, plan, path: path.to_owned() })
     }
 
     /// What the file asks for.
@@ -147,11 +143,7 @@ impl Template {
                 unsafe { ptr::write_bytes(file_end as *mut u8, 0, file_pages_end - file_end) };
             }
         }
-        let zero_begin = if segment.file_len > 0 {
-            file_pages_end
-        } else {
-            first_page
-        };
+        let zero_begin = if segment.file_len > 0 { file_pages_end } else { first_page };
         if memory_end > zero_begin {
             // SAFETY: the caller's promise.
             unsafe { map_over(zero_begin, memory_end - zero_begin, protection, None)? };
@@ -162,9 +154,7 @@ impl Template {
 
 fn protection(segment: &Segment) -> i32 {
     let bit = |set, bit| if set { bit } else { 0 };
-    bit(segment.read, libc::PROT_READ)
-        | bit(segment.write, libc::PROT_WRITE)
-        | bit(segment.execute, libc::PROT_EXEC)
+    bit(segment.read, libc::PROT_READ) | bit(segment.write, libc::PROT_WRITE) | bit(segment.execute, libc::PROT_EXEC)
 }
 
 /// Private anonymous memory where the kernel finds room. `flags` may add to
@@ -181,12 +171,7 @@ pub fn reserve(len: usize, protection: i32, flags: i32) -> io::Result<*mut u8> {
 ///
 /// # Safety
 /// The pages at `address` belong to the caller, and nobody uses their content.
-unsafe fn map_over(
-    address: usize,
-    len: usize,
-    protection: i32,
-    source: Option<(&File, u64)>,
-) -> io::Result<*mut u8> {
+unsafe fn map_over(address: usize, len: usize, protection: i32, source: Option<(&File, u64)>) -> io::Result<*mut u8> {
     let flags = libc::MAP_PRIVATE | libc::MAP_FIXED;
     let (flags, fd, offset) = match source {
         Some((file, offset)) => (flags, file.as_raw_fd(), offset as libc::off_t),
@@ -243,9 +228,6 @@ mod tests {
     fn a_file_that_is_no_program_is_refused() {
         let error = Template::open(Path::new("/proc/version")).expect_err("text");
         assert!(matches!(error, OpenError::Elf(ElfError::NotElf)));
-        assert!(matches!(
-            Template::open(Path::new("/nonexistent")),
-            Err(OpenError::Io(_))
-        ));
+        assert!(matches!(Template::open(Path::new("/nonexistent")), Err(OpenError::Io(_))));
     }
 }

@@ -29,8 +29,7 @@ pub fn freeze_break() -> io::Result<()> {
     let page = end.next_multiple_of(PAGE as usize);
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
     // SAFETY: MAP_FIXED_NOREPLACE replaces nothing.
-    let mapped =
-        unsafe { libc::mmap(page as *mut _, PAGE as usize, libc::PROT_NONE, flags, -1, 0) };
+    let mapped = unsafe { libc::mmap(page as *mut _, PAGE as usize, libc::PROT_NONE, flags, -1, 0) };
     let error = io::Error::last_os_error();
     if mapped == libc::MAP_FAILED && error.raw_os_error() != Some(libc::EEXIST) {
         return Err(error);

@@ -57,11 +57,7 @@ pub unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void
 /// # Safety
 /// As for [`realloc`].
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn reallocarray(
-    block: *mut c_void,
-    count: usize,
-    size: usize,
-) -> *mut c_void {
+pub unsafe extern "C" fn reallocarray(block: *mut c_void, count: usize, size: usize) -> *mut c_void {
     match count.checked_mul(size) {
         // SAFETY: the caller's promise.
         Some(size) => unsafe { jemalloc::realloc(block, size) },
@@ -104,11 +100,7 @@ pub unsafe extern "C" fn free_aligned_sized(block: *mut c_void, _alignment: usiz
 /// # Safety
 /// `block` points to room for a pointer.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn posix_memalign(
-    block: *mut *mut c_void,
-    alignment: usize,
-    size: usize,
-) -> c_int {
+pub unsafe extern "C" fn posix_memalign(block: *mut *mut c_void, alignment: usize, size: usize) -> c_int {
     // SAFETY: the caller's promise; jemalloc refuses alignments that are none.
     unsafe { jemalloc::posix_memalign(block, alignment, size) }
 }

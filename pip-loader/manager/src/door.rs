@@ -113,11 +113,7 @@ impl Door {
         let name = format!("{beginning}{}-{random:016x}", std::process::id());
         let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
         listener.set_nonblocking(true)?;
-        Ok(Self {
-            listener,
-            name,
-            visitors: Vec::new(),
-        })
+        Ok(Self { listener, name, visitors: Vec::new() })
     }
 
     /// The variable by which descendants of a rank find the door.
@@ -138,11 +134,7 @@ impl Door {
             && let Ok((stream, _)) = self.listener.accept()
         {
             if is_own_user(&stream) && stream.set_nonblocking(true).is_ok() {
-                self.visitors.push(Unknown {
-                    stream,
-                    begun: Vec::new(),
-                    given: Vec::new(),
-                });
+                self.visitors.push(Unknown { stream, begun: Vec::new(), given: Vec::new() });
             }
         }
         let mut known = Vec::new();
@@ -164,8 +156,7 @@ impl Unknown {
         match receive(&self.stream, &mut buffer, &mut self.given) {
             Ok(0) => return None,
             Ok(length) => self.begun.extend_from_slice(&buffer[..length]),
-            Err(error)
-                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(_) => return None,
         }
         let fits = self.begun.len() <= REQUEST_MAX && self.given.len() <= 3;
@@ -185,12 +176,7 @@ impl Unknown {
             Some("executed") => Some(executed(&request, self.given)?),
             _ => return None,
         };
-        Some(Visitor {
-            rank,
-            pid,
-            executed,
-            stream: self.stream,
-        })
+        Some(Visitor { rank, pid, executed, stream: self.stream })
     }
 }
 
@@ -213,10 +199,7 @@ fn receive(stream: &UnixStream, buffer: &mut [u8], given: &mut Vec<OwnedFd>) -> 
     #[repr(C, align(8))]
     struct Control([u8; 32]);
     let mut control = Control([0; 32]);
-    let mut piece = libc::iovec {
-        iov_base: buffer.as_mut_ptr().cast(),
-        iov_len: buffer.len(),
-    };
+    let mut piece = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     // SAFETY: all zero is a valid value.
     let mut parcel: libc::msghdr = unsafe { std::mem::zeroed() };
     parcel.msg_iov = &raw mut piece;
@@ -224,8 +207,7 @@ fn receive(stream: &UnixStream, buffer: &mut [u8], given: &mut Vec<OwnedFd>) -> 
     parcel.msg_control = (&raw mut control).cast();
     parcel.msg_controllen = size_of::<Control>();
     // SAFETY: a complete record, whose parts live and are writable.
-    let length =
-        unsafe { libc::recvmsg(stream.as_raw_fd(), &raw mut parcel, libc::MSG_CMSG_CLOEXEC) };
+    let length = unsafe { libc::recvmsg(stream.as_raw_fd(), &raw mut parcel, libc::MSG_CMSG_CLOEXEC) };
     let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
     // SAFETY: the kernel has written whole control messages, and made the descriptors for this process.
     unsafe {
@@ -253,11 +235,7 @@ fn is_own_user(stream: &UnixStream) -> bool {
 
 /// Process and user at the other end.
 fn peer(stream: &UnixStream) -> Option<(i32, u32)> {
-    let mut credentials = libc::ucred {
-        pid: 0,
-        uid: 0,
-        gid: 0,
-    };
+    let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: a socket that is open, and a place of that length.
     let result = unsafe {
@@ -299,10 +277,7 @@ impl Visitor {
 pub fn of_an_ancestor() -> Option<String> {
     let sockets = std::fs::read_to_string("/proc/net/unix").ok()?;
     let names = sockets.lines().filter_map(|line| line.rsplit_once(" @"));
-    let doors: Vec<&str> = names
-        .map(|(_, name)| name)
-        .filter(|name| name.starts_with("cohort-"))
-        .collect();
+    let doors: Vec<&str> = names.map(|(_, name)| name).filter(|name| name.starts_with("cohort-")).collect();
     if doors.is_empty() {
         return None;
     }
@@ -321,9 +296,7 @@ pub fn ancestors(process: i32) -> impl Iterator<Item = i32> {
         let (_, rest) = text.rsplit_once(')')?;
         rest.split_whitespace().nth(1)?.parse().ok()
     };
-    std::iter::successors(Some(process), parent)
-        .skip(1)
-        .take(GENERATIONS)
+    std::iter::successors(Some(process), parent).skip(1).take(GENERATIONS)
 }
 
 /// The place of a program whose environment says `variable`. `None` if it is a world of its own: its rank uses MPI
@@ -332,10 +305,7 @@ pub fn ancestors(process: i32) -> impl Iterator<Item = i32> {
 /// # Errors
 /// The job has no place for it; the message names the way out.
 pub fn knock(variable: &str) -> Result<Option<Box<dyn Manager>>, Failure> {
-    let nonsense = || Failure::Variable {
-        name: DESCENDANT,
-        value: variable.to_owned(),
-    };
+    let nonsense = || Failure::Variable { name: DESCENDANT, value: variable.to_owned() };
     let (name, rank) = variable.rsplit_once('/').ok_or_else(nonsense)?;
     if rank != UNKNOWN && rank.parse::<u32>().is_err() {
         return Err(nonsense());
@@ -418,15 +388,9 @@ mod tests {
         assert_eq!(told(Answer::Joins(7)), Ok(Some(place)));
         assert_eq!(told(Answer::Alone), Ok(None));
         let refused = told(Answer::Outside).unwrap_err();
-        assert!(
-            refused.contains("rank 3") && refused.contains("--isolate"),
-            "{refused}"
-        );
+        assert!(refused.contains("rank 3") && refused.contains("--isolate"), "{refused}");
         let taken = told(Answer::Taken(42)).unwrap_err();
-        assert!(
-            taken.contains("rank 3") && taken.contains("process 42"),
-            "{taken}"
-        );
+        assert!(taken.contains("rank 3") && taken.contains("process 42"), "{taken}");
     }
 
     #[test]
@@ -435,14 +399,10 @@ mod tests {
         let (_, variable) = door.variable(3);
         assert!(variable.starts_with(GATHERING), "{variable}");
         let address = SocketAddr::from_abstract_name(&door.name).expect("short");
-        let says =
-            "cmd=executed rank=3 linked=1 socket=5 personality=0 slack=50000 policy=2 nodes=1\n";
+        let says = "cmd=executed rank=3 linked=1 socket=5 personality=0 slack=50000 policy=2 nodes=1\n";
         let give = |count: usize, socket: &UnixStream| {
             let mut control = [0_u64; 4];
-            let mut piece = libc::iovec {
-                iov_base: says.as_ptr().cast_mut().cast(),
-                iov_len: says.len(),
-            };
+            let mut piece = libc::iovec { iov_base: says.as_ptr().cast_mut().cast(), iov_len: says.len() };
             let length = size_of::<libc::cmsghdr>() + count * size_of::<i32>();
             // SAFETY: a message of that many descriptors, in room enough for three.
             unsafe {
@@ -494,11 +454,7 @@ mod tests {
     fn strangers_are_not_visitors() {
         let mut door = Door::open(false).expect("descriptors");
         let address = SocketAddr::from_abstract_name(&door.name).expect("short");
-        for words in [
-            "GET / HTTP/1.1\n",
-            "cmd=descendant rank=x\n",
-            &"x".repeat(4000),
-        ] {
+        for words in ["GET / HTTP/1.1\n", "cmd=descendant rank=x\n", &"x".repeat(4000)] {
             let mut stream = UnixStream::connect_addr(&address).expect("open");
             stream.write_all(words.as_bytes()).expect("room");
             for _ in 0..100 {

@@ -71,23 +71,15 @@ impl fmt::Display for Failure {
             Self::Stream { what, source } => {
                 write!(f, "the process manager is gone: {what}: {source}")
             }
-            Self::Unexpected { expected, got } => write!(
-                f,
-                "the process manager said \"{}\" where \"{expected}\" belongs",
-                got.trim_end()
-            ),
-            Self::Refused { request, answer } => write!(
-                f,
-                "the process manager refused \"{}\": \"{}\"",
-                request.trim_end(),
-                answer.trim_end()
-            ),
+            Self::Unexpected { expected, got } => {
+                write!(f, "the process manager said \"{}\" where \"{expected}\" belongs", got.trim_end())
+            }
+            Self::Refused { request, answer } => {
+                write!(f, "the process manager refused \"{}\": \"{}\"", request.trim_end(), answer.trim_end())
+            }
             Self::Library { name, reason } => write!(f, "cannot load {name}: {reason}"),
             Self::Call { function, status } => {
-                write!(
-                    f,
-                    "the process manager failed: {function} returned {status}"
-                )
+                write!(f, "the process manager failed: {function} returned {status}")
             }
             Self::NoPlace(reason) => f.write_str(reason),
             Self::Network(reason) => write!(f, "no network: {reason}"),

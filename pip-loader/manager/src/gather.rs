@@ -25,11 +25,7 @@ const PIECE_MAX: usize = 1 << 16;
 ///
 /// # Errors
 /// The manager fails, or another client's value is damaged.
-pub fn all_gather(
-    manager: &mut dyn Manager,
-    label: &str,
-    bytes: &[u8],
-) -> Result<Vec<Vec<u8>>, Failure> {
+pub fn all_gather(manager: &mut dyn Manager, label: &str, bytes: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
     let gather = Gather::new(manager, label);
     gather.publish_own(manager, bytes)?;
     manager.fence()?;
@@ -92,13 +88,7 @@ impl Gather {
             count if count <= DIRECT_MAX || manager.fence_collects() => 1,
             count => count.isqrt(),
         };
-        Self {
-            label: label.to_owned(),
-            joined: format!("{label}s"),
-            index: place.index,
-            count: place.count,
-            group,
-        }
+        Self { label: label.to_owned(), joined: format!("{label}s"), index: place.index, count: place.count, group }
     }
 
     fn publish_own(&self, manager: &mut dyn Manager, bytes: &[u8]) -> Result<(), Failure> {
@@ -172,10 +162,7 @@ fn decode(text: &str) -> Option<Vec<u8>> {
 
 fn damaged(node: u32, text: &str) -> Failure {
     let beginning: String = text.chars().take(40).collect();
-    Failure::Peer {
-        node,
-        problem: format!("what it published is damaged: \"{beginning}...\""),
-    }
+    Failure::Peer { node, problem: format!("what it published is damaged: \"{beginning}...\"") }
 }
 
 #[cfg(test)]
@@ -196,13 +183,7 @@ mod tests {
 
     impl Counter {
         fn of(count: u32) -> Self {
-            Self {
-                place: Place { index: 0, count },
-                collects: false,
-                values: HashMap::new(),
-                puts: 0,
-                gets: 0,
-            }
+            Self { place: Place { index: 0, count }, collects: false, values: HashMap::new(), puts: 0, gets: 0 }
         }
     }
 
@@ -217,10 +198,7 @@ mod tests {
 
         /// Those of PMI-1 and PMI-2.
         fn limits(&self) -> Limits {
-            Limits {
-                key: 64,
-                value: 1024,
-            }
+            Limits { key: 64, value: 1024 }
         }
 
         fn fence_collects(&self) -> bool {
@@ -232,10 +210,7 @@ mod tests {
         }
 
         fn put(&mut self, key: &str, value: &str) -> Result<(), Failure> {
-            let plain = |text: &str| {
-                text.bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte))
-            };
+            let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte));
             assert!(key.len() < 64 && value.len() < 1024 && plain(key) && plain(value));
             self.puts += 1;
             let former = self.values.insert(key.to_owned(), value.to_owned());
@@ -294,9 +269,7 @@ mod tests {
         };
         for index in 0..count {
             let gather = gather(&mut manager, index);
-            gather
-                .publish_own(&mut manager, &record(index))
-                .expect("room");
+            gather.publish_own(&mut manager, &record(index)).expect("room");
         }
         let (mut joining, mut most) = (0, 0);
         for index in 0..count {
@@ -315,10 +288,7 @@ mod tests {
             assert!((0..).zip(&all).all(|(from, value)| *value == record(from)));
             most = most.max(manager.gets);
         }
-        Cost {
-            gets: joining + most,
-            puts: manager.puts,
-        }
+        Cost { gets: joining + most, puts: manager.puts }
     }
 
     /// Run with --nocapture to see the table of RESULTS.
@@ -326,10 +296,7 @@ mod tests {
     fn questions_grow_with_the_bytes_and_not_with_the_clients() {
         let [small, hundred, thousand, more] = [16, 100, 1000, 10_000].map(|count| {
             let cost = cost(count);
-            println!(
-                "{count} clients: {} gets each, {} puts",
-                cost.gets, cost.puts
-            );
+            println!("{count} clients: {} gets each, {} puts", cost.gets, cost.puts);
             cost
         });
         assert_eq!((small.gets, small.puts), (15, 16), "one by one");

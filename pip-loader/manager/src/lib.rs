@@ -74,11 +74,7 @@ impl Parting {
     fn new(finalize: String, abort: String) -> Option<Self> {
         let digits = abort.find("=000")? + 1;
         let [finalize, abort] = [finalize, abort].map(String::into_bytes);
-        Some(Self {
-            finalize,
-            abort,
-            digits,
-        })
+        Some(Self { finalize, abort, digits })
     }
 
     /// [`Manager::abort`] with a status, in `buffer`, as far as there is room. Takes nothing from the heap.
@@ -181,9 +177,7 @@ pub fn is_managers(variable: &str) -> bool {
 ///
 /// # Errors
 /// A variable makes no sense, the manager does not answer, or `libpmix.so.2` is missing.
-pub fn connect(
-    variable: impl Fn(&str) -> Option<String>,
-) -> Result<Option<Box<dyn Manager>>, Failure> {
+pub fn connect(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Box<dyn Manager>>, Failure> {
     let number = |name: &'static str| -> Result<Option<u32>, Failure> {
         let Some(text) = variable(name) else {
             return Ok(None);
@@ -201,26 +195,20 @@ pub fn connect(
     };
     if let Some(stream) = stream {
         if variable("SLURM_STEP_ID").is_some() {
-            let [job, rank] =
-                ["PMI_JOBID", "PMI_RANK"].map(|name| variable(name).unwrap_or_default());
+            let [job, rank] = ["PMI_JOBID", "PMI_RANK"].map(|name| variable(name).unwrap_or_default());
             return Ok(Some(Box::new(pmi2::Client::start(stream, &job, &rank)?)));
         }
         let place = match (number("PMI_RANK")?, number("PMI_SIZE")?) {
             (Some(index), Some(count)) if index < count => Place { index, count },
             _ => {
-                return Err(Failure::Variable {
-                    name: "PMI_RANK",
-                    value: variable("PMI_RANK").unwrap_or_default(),
-                });
+                return Err(Failure::Variable { name: "PMI_RANK", value: variable("PMI_RANK").unwrap_or_default() });
             }
         };
         return Ok(Some(Box::new(pmi1::Client::start(stream, place)?)));
     }
     if let Some(port) = variable("PMI_PORT") {
-        let stream = TcpStream::connect(&port).map_err(|source| Failure::Stream {
-            what: format!("connecting with {port} (PMI_PORT)"),
-            source,
-        })?;
+        let stream = TcpStream::connect(&port)
+            .map_err(|source| Failure::Stream { what: format!("connecting with {port} (PMI_PORT)"), source })?;
         let id = variable("PMI_ID").unwrap_or_else(|| "0".to_owned());
         return Ok(Some(Box::new(pmi1::Client::start_by_port(stream, &id)?)));
     }
@@ -236,17 +224,12 @@ pub fn connect(
 /// Whether [`connect`] would find a manager.
 #[must_use]
 pub fn is_present(variable: impl Fn(&str) -> Option<String>) -> bool {
-    cohort_base::boot::MANAGER_VARIABLES
-        .iter()
-        .any(|name| variable(name).is_some())
+    cohort_base::boot::MANAGER_VARIABLES.iter().any(|name| variable(name).is_some())
 }
 
 /// The stream that the manager left open as `descriptor`, which children shall not inherit.
 fn inherited(descriptor: u32) -> Result<UnixStream, Failure> {
-    let refuse = || Failure::Variable {
-        name: "PMI_FD",
-        value: descriptor.to_string(),
-    };
+    let refuse = || Failure::Variable { name: "PMI_FD", value: descriptor.to_string() };
     let number = RawFd::try_from(descriptor).map_err(|_| refuse())?;
     // SAFETY: asks about a number, which need not be a descriptor.
     let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };

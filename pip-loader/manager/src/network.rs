@@ -3,9 +3,7 @@
 use crate::wireup::{World, all_gather};
 use crate::{Failure, Manager};
 use cohort_base::settings::network;
-use cohort_fabric::boot::{
-    Addresses, Api, DeadNode, LIBRARY, MAGIC, Notify, OPEN, Open, Problem, Request, VERSION,
-};
+use cohort_fabric::boot::{Addresses, Api, DeadNode, LIBRARY, MAGIC, Notify, OPEN, Open, Problem, Request, VERSION};
 use std::ffi::{CStr, CString, c_void};
 use std::ops::RangeInclusive;
 use std::os::fd::BorrowedFd;
@@ -53,15 +51,9 @@ impl NetworkSettings {
             ports: variable(network::PORTS)
                 .and_then(|value| network::ports(&value))
                 .map_or([0, 0], |(first, last)| [first, last]),
-            rails: variable(network::RAILS)
-                .and_then(|value| network::rails(&value))
-                .unwrap_or(network::RAILS_DEFAULT),
-            encrypt: variable(network::ENCRYPT)
-                .and_then(|value| network::encrypt(&value))
-                .unwrap_or(false),
-            endpoints: variable(network::ENDPOINTS)
-                .and_then(|value| network::endpoints(&value))
-                .unwrap_or(0),
+            rails: variable(network::RAILS).and_then(|value| network::rails(&value)).unwrap_or(network::RAILS_DEFAULT),
+            encrypt: variable(network::ENCRYPT).and_then(|value| network::encrypt(&value)).unwrap_or(false),
+            endpoints: variable(network::ENDPOINTS).and_then(|value| network::endpoints(&value)).unwrap_or(0),
         }
     }
 }
@@ -88,16 +80,8 @@ impl Network {
         manager: &mut dyn Manager,
     ) -> Result<Self, Failure> {
         let open = load(folder)?;
-        let text = |level_wanted: &Option<CString>| {
-            level_wanted
-                .as_ref()
-                .map_or(std::ptr::null(), |w| w.as_ptr())
-        };
-        let notify = if settings.defer {
-            Notify::Defer
-        } else {
-            Notify::Mirror
-        };
+        let text = |level_wanted: &Option<CString>| level_wanted.as_ref().map_or(std::ptr::null(), |w| w.as_ptr());
+        let notify = if settings.defer { Notify::Defer } else { Notify::Mirror };
         let own = &world.nodes[world.place.index as usize];
         let request = Request {
             magic: MAGIC,
@@ -146,16 +130,12 @@ impl Network {
     }
 
     fn connect(&self, addresses: &[Vec<u8>]) -> Result<(), Failure> {
-        let entry = |bytes: &Vec<u8>| Addresses {
-            bytes: bytes.as_ptr(),
-            length: bytes.len(),
-        };
+        let entry = |bytes: &Vec<u8>| Addresses { bytes: bytes.as_ptr(), length: bytes.len() };
         let entries: Vec<Addresses> = addresses.iter().map(entry).collect();
         let mut problem = Problem::new();
         let count = entries.len() as u32;
         // SAFETY: an open handle, and as many entries as `count` says.
-        let result =
-            unsafe { (self.api.connect)(self.handle, entries.as_ptr(), count, &raw mut problem) };
+        let result = unsafe { (self.api.connect)(self.handle, entries.as_ptr(), count, &raw mut problem) };
         match result {
             0 => Ok(()),
             _ => Err(refused(&problem)),

@@ -87,10 +87,7 @@ impl NodeInfo {
         let mut bytes = MAGIC.to_vec();
         write_number(&mut bytes, VERSION);
         write_number(&mut bytes, self.numbering as u32);
-        write_number(
-            &mut bytes,
-            u32::from(self.isolated) | u32::from(self.traced) << 1,
-        );
+        write_number(&mut bytes, u32::from(self.isolated) | u32::from(self.traced) << 1);
         for number in [self.ranks, self.application, self.programs] {
             write_number(&mut bytes, number);
         }
@@ -197,11 +194,7 @@ pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     // SAFETY: the buffer is valid for its size.
     let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), N, 0) };
-    if got == N as isize {
-        Ok(bytes)
-    } else {
-        Err(io::Error::last_os_error())
-    }
+    if got == N as isize { Ok(bytes) } else { Err(io::Error::last_os_error()) }
 }
 
 /// The CPUs that this thread may use, as a bit mask: CPU n is bit n % 8 of byte n / 8. Empty if the
@@ -210,14 +203,7 @@ pub fn random<const N: usize>() -> io::Result<[u8; N]> {
 pub fn affinity() -> Vec<u8> {
     let mut mask = vec![0_u8; 1024];
     // SAFETY: the kernel writes at most as many bytes as the buffer has, and returns how many.
-    let written = unsafe {
-        libc::syscall(
-            libc::SYS_sched_getaffinity,
-            0,
-            mask.len(),
-            mask.as_mut_ptr(),
-        )
-    };
+    let written = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, mask.len(), mask.as_mut_ptr()) };
     mask.truncate(usize::try_from(written).unwrap_or(0));
     while mask.last() == Some(&0) {
         mask.pop();
@@ -236,21 +222,13 @@ mod tests {
         assert!(info.shares_cpus_with(&info) && !info.host.is_empty());
         let mut bytes = info.encode();
         assert_eq!(NodeInfo::decode(&bytes), Some(info.clone()));
-        assert_ne!(
-            NodeInfo::of_this_machine(3, Numbering::Cyclic)
-                .expect("more")
-                .token,
-            info.token
-        );
+        assert_ne!(NodeInfo::of_this_machine(3, Numbering::Cyclic).expect("more").token, info.token);
         bytes[4] ^= 1;
         assert_eq!(NodeInfo::decode(&bytes), None, "another version");
         bytes[4] ^= 1;
         (info.token, info.secret) = ([0; 2], [0; 32]);
         let short = info.encode();
-        assert_eq!(
-            (NodeInfo::decode(&short), short.len() + 48),
-            (Some(info), bytes.len())
-        );
+        assert_eq!((NodeInfo::decode(&short), short.len() + 48), (Some(info), bytes.len()));
         bytes.push(0);
         assert_eq!(NodeInfo::decode(&bytes), None, "longer");
         for length in 0..bytes.len() - 1 {

@@ -28,21 +28,10 @@ impl<S: Read + Write> Client<S> {
         let init = "cmd=init pmi_version=1 pmi_subversion=1\n";
         ask(&mut stream, init, "response_to_init")?;
         let maxes = ask(&mut stream, "cmd=get_maxes\n", "maxes")?;
-        let limits = Limits {
-            key: maxes.number("keylen_max")?,
-            value: maxes.number("vallen_max")?,
-        };
+        let limits = Limits { key: maxes.number("keylen_max")?, value: maxes.number("vallen_max")? };
         let answer = ask(&mut stream, "cmd=get_my_kvsname\n", "my_kvsname")?;
-        let space = answer
-            .get("kvsname")
-            .ok_or_else(|| answer.unexpected("kvsname=NAME"))?
-            .to_owned();
-        Ok(Self {
-            stream,
-            place,
-            limits,
-            space,
-        })
+        let space = answer.get("kvsname").ok_or_else(|| answer.unexpected("kvsname=NAME"))?.to_owned();
+        Ok(Self { stream, place, limits, space })
     }
 
     /// Begins the conversation over a new connection (`PMI_PORT`): says which client this is
@@ -65,9 +54,7 @@ impl<S: Read + Write> Client<S> {
             } else if line.get("debug").is_some() {
                 // The last of the three.
                 return match (index, count) {
-                    (Some(index), Some(count)) if index < count => {
-                        Self::start(stream, Place { index, count })
-                    }
+                    (Some(index), Some(count)) if index < count => Self::start(stream, Place { index, count }),
                     _ => Err(line.unexpected("cmd=set rank=RANK")),
                 };
             }
@@ -151,14 +138,8 @@ mod tests {
     use crate::script::{play, scripted};
 
     const GREETING: [(&str, &str); 3] = [
-        (
-            "cmd=init pmi_version=1 pmi_subversion=1\n",
-            "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n",
-        ),
-        (
-            "cmd=get_maxes\n",
-            "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024\n",
-        ),
+        ("cmd=init pmi_version=1 pmi_subversion=1\n", "cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n"),
+        ("cmd=get_maxes\n", "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024\n"),
         ("cmd=get_my_kvsname\n", "cmd=my_kvsname kvsname=kvs_1_0\n"),
     ];
 
@@ -169,23 +150,14 @@ mod tests {
         let script = GREETING.into_iter().chain([
             ("cmd=get_appnum\n", "cmd=appnum rc=0 appnum=3\n"),
             ("cmd=get_appnum\n", "cmd=appnum rc=-1 msg=unknown\n"),
-            (
-                "cmd=put kvsname=kvs_1_0 key=a value=1.ff\n",
-                "cmd=put_result rc=0 msg=success\n",
-            ),
+            ("cmd=put kvsname=kvs_1_0 key=a value=1.ff\n", "cmd=put_result rc=0 msg=success\n"),
             ("cmd=barrier_in\n", "cmd=barrier_out\n"),
-            (
-                "cmd=get kvsname=kvs_1_0 key=b\n",
-                "cmd=get_result rc=0 msg=success value=2.00\n",
-            ),
+            ("cmd=get kvsname=kvs_1_0 key=b\n", "cmd=get_result rc=0 msg=success value=2.00\n"),
             ("cmd=finalize\n", "cmd=finalize_ack\n"),
         ]);
         let mut client = Client::start(scripted(script), PLACE).expect("greeted");
         assert_eq!(client.place(), PLACE);
-        let limits = Limits {
-            key: 64,
-            value: 1024,
-        };
+        let limits = Limits { key: 64, value: 1024 };
         assert_eq!(client.limits(), limits);
         assert_eq!(client.application().expect("told"), 3);
         assert_eq!(client.application().expect("not told"), 0);
@@ -197,10 +169,7 @@ mod tests {
 
     #[test]
     fn a_connection_by_port_tells_the_place() {
-        let hello = (
-            "cmd=initack pmiid=3\n",
-            "cmd=initack rc=0\ncmd=set size=5\ncmd=set rank=4\ncmd=set debug=0\n",
-        );
+        let hello = ("cmd=initack pmiid=3\n", "cmd=initack rc=0\ncmd=set size=5\ncmd=set rank=4\ncmd=set debug=0\n");
         let script = [hello].into_iter().chain(GREETING);
         let client = Client::start_by_port(scripted(script), "3").expect("greeted");
         assert_eq!(client.place(), Place { index: 4, count: 5 });
@@ -208,10 +177,9 @@ mod tests {
 
     #[test]
     fn what_goes_wrong_is_named() {
-        let script = GREETING.into_iter().chain([(
-            "cmd=get kvsname=kvs_1_0 key=b\n",
-            "cmd=get_result rc=-1 msg=key_b_not_found value=unknown\n",
-        )]);
+        let script = GREETING
+            .into_iter()
+            .chain([("cmd=get kvsname=kvs_1_0 key=b\n", "cmd=get_result rc=-1 msg=key_b_not_found value=unknown\n")]);
         let mut client = Client::start(scripted(script), PLACE).expect("greeted");
         let message = client.get(1, "b").unwrap_err().to_string();
         assert!(message.contains("key_b_not_found"), "{message}");
@@ -222,18 +190,13 @@ mod tests {
         let refusal = [(GREETING[0].0, "cmd=response_to_init rc=1 pmi_version=2\n")];
         assert!(Client::start(scripted(refusal), PLACE).is_err());
         let nonsense = [(GREETING[0].0, "HTTP/1.1 400 Bad Request\n")];
-        let message = Client::start(scripted(nonsense), PLACE)
-            .unwrap_err()
-            .to_string();
+        let message = Client::start(scripted(nonsense), PLACE).unwrap_err().to_string();
         assert!(message.contains("HTTP/1.1 400"), "{message}");
     }
 
     #[test]
     fn an_abort_is_sent_without_waiting() {
-        let script: Vec<_> = GREETING
-            .into_iter()
-            .chain([("cmd=abort exitcode=7\n", "")])
-            .collect();
+        let script: Vec<_> = GREETING.into_iter().chain([("cmd=abort exitcode=7\n", "")]).collect();
         let (stream, played) = play(script);
         let mut client = Client::start(stream, PLACE).expect("greeted");
         client.abort(7, "because");

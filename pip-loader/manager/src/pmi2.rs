@@ -11,10 +11,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// The limits that the protocol fixes, less what an end of text may take.
-const LIMITS: Limits = Limits {
-    key: 63,
-    value: 1023,
-};
+const LIMITS: Limits = Limits { key: 63, value: 1023 };
 
 /// A connected client.
 #[derive(Debug)]
@@ -41,10 +38,7 @@ impl<S: Read + Write> Client<S> {
         }
         let request = format!("cmd=fullinit;pmijobid={job};pmirank={rank};threaded=FALSE;");
         let answer = ask(&mut stream, &request, "fullinit-response")?;
-        let place = Place {
-            index: answer.number("rank")?,
-            count: answer.number("size")?,
-        };
+        let place = Place { index: answer.number("rank")?, count: answer.number("size")? };
         if place.index >= place.count {
             return Err(answer.unexpected("rank=RANK below size"));
         }
@@ -104,10 +98,9 @@ impl<S: Read + Write + AsFd> Manager for Client<S> {
         let request = format!("cmd=kvs-get;jobid={};srcid={from};key={key};", self.job);
         let answer = self.ask(&request, "kvs-get-response")?;
         match (answer.get("found"), answer.get("flag"), answer.get("value")) {
-            (Some("FALSE"), _, _) | (_, Some("FALSE"), _) | (_, _, None) => Err(Failure::Refused {
-                request,
-                answer: answer.text().to_owned(),
-            }),
+            (Some("FALSE"), _, _) | (_, Some("FALSE"), _) | (_, _, None) => {
+                Err(Failure::Refused { request, answer: answer.text().to_owned() })
+            }
             (_, _, Some(value)) => Ok(value.to_owned()),
         }
     }
@@ -153,10 +146,7 @@ mod tests {
 
     fn greeting() -> Vec<(&'static str, &'static str)> {
         vec![
-            (
-                "cmd=init pmi_version=2 pmi_subversion=0\n",
-                "cmd=response_to_init rc=0 pmi_version=2 pmi_subversion=0\n",
-            ),
+            ("cmd=init pmi_version=2 pmi_subversion=0\n", "cmd=response_to_init rc=0 pmi_version=2 pmi_subversion=0\n"),
             (
                 message("cmd=fullinit;pmijobid=77.0;pmirank=1;threaded=FALSE;"),
                 message(
@@ -164,10 +154,7 @@ mod tests {
                      appnum=-1;debugged=FALSE;pmiverbose=FALSE;",
                 ),
             ),
-            (
-                message("cmd=job-getid;"),
-                message("cmd=job-getid-response;jobid=77.0;rc=0;"),
-            ),
+            (message("cmd=job-getid;"), message("cmd=job-getid-response;jobid=77.0;rc=0;")),
         ]
     }
 
@@ -175,22 +162,13 @@ mod tests {
     fn a_whole_conversation() {
         let mut script = greeting();
         script.extend([
-            (
-                message("cmd=kvs-put;key=a;value=1.ff;"),
-                message("cmd=kvs-put-response;rc=0;"),
-            ),
-            (
-                message("cmd=kvs-fence;"),
-                message("cmd=kvs-fence-response;rc=0;"),
-            ),
+            (message("cmd=kvs-put;key=a;value=1.ff;"), message("cmd=kvs-put-response;rc=0;")),
+            (message("cmd=kvs-fence;"), message("cmd=kvs-fence-response;rc=0;")),
             (
                 message("cmd=kvs-get;jobid=77.0;srcid=2;key=b;"),
                 message("cmd=kvs-get-response;rc=0;found=TRUE;value=2.00;"),
             ),
-            (
-                message("cmd=finalize;"),
-                message("cmd=finalize-response;rc=0;"),
-            ),
+            (message("cmd=finalize;"), message("cmd=finalize-response;rc=0;")),
         ]);
         let mut client = Client::start(scripted(script), "77.0", "1").expect("greeted");
         assert_eq!(client.place(), Place { index: 1, count: 3 });
@@ -219,9 +197,7 @@ mod tests {
             "cmd=init pmi_version=2 pmi_subversion=0\n",
             "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n",
         )];
-        let text = Client::start(scripted(script), "", "")
-            .unwrap_err()
-            .to_string();
+        let text = Client::start(scripted(script), "", "").unwrap_err().to_string();
         assert!(text.contains("pmi_version=2"), "{text}");
     }
 }

@@ -62,22 +62,9 @@ type Abort = unsafe extern "C" fn(c_int, *const c_char, *mut Process, usize) -> 
 type Put = unsafe extern "C" fn(u8, *const c_char, *mut Value) -> c_int;
 type Commit = unsafe extern "C" fn() -> c_int;
 type Fence = unsafe extern "C" fn(*const Process, usize, *const Info, usize) -> c_int;
-type Get = unsafe extern "C" fn(
-    *const Process,
-    *const c_char,
-    *const Info,
-    usize,
-    *mut *mut Value,
-) -> c_int;
+type Get = unsafe extern "C" fn(*const Process, *const c_char, *const Info, usize, *mut *mut Value) -> c_int;
 /// `pmix_event_notification_cbfunc_fn_t`: goes on with the next handler of an event.
-type Proceed = unsafe extern "C" fn(
-    c_int,
-    *mut Info,
-    usize,
-    Option<unsafe extern "C" fn()>,
-    *mut c_void,
-    *mut c_void,
-);
+type Proceed = unsafe extern "C" fn(c_int, *mut Info, usize, Option<unsafe extern "C" fn()>, *mut c_void, *mut c_void);
 /// `pmix_notification_fn_t`: a handler of events.
 type Handler = unsafe extern "C" fn(
     usize,
@@ -144,24 +131,13 @@ impl Client {
                 register: symbol(handle, c"PMIx_Register_event_handler")?,
             }
         };
-        let mut process = Process {
-            namespace: [0; NAMESPACE],
-            rank: 0,
-        };
+        let mut process = Process { namespace: [0; NAMESPACE], rank: 0 };
         // SAFETY: the process is valid for writes; there is no information.
         let status = unsafe { init(&raw mut process, std::ptr::null_mut(), 0) };
         check("PMIx_Init", status)?;
-        let place = Place {
-            index: process.rank,
-            count: 0,
-        };
+        let place = Place { index: process.rank, count: 0 };
         let line = listen(&library);
-        let mut this = Self {
-            library,
-            process,
-            place,
-            line,
-        };
+        let mut this = Self { library, process, place, line };
         let size = this.value(EVERY_RANK, "pmix.job.size")?;
         this.place.count = match size.kind {
             TYPE_UINT32 => size.data[0] as u32,
@@ -171,23 +147,15 @@ impl Client {
     }
 
     fn every_rank(&self) -> Process {
-        Process {
-            rank: EVERY_RANK,
-            ..self.process
-        }
+        Process { rank: EVERY_RANK, ..self.process }
     }
 
     fn value(&self, rank: u32, key: &str) -> Result<Value, Failure> {
-        let process = Process {
-            rank,
-            ..self.process
-        };
+        let process = Process { rank, ..self.process };
         let key = text(key);
         let mut value = std::ptr::null_mut();
         // SAFETY: all arguments are valid during the call; there is no information.
-        let status = unsafe {
-            (self.library.get)(&process, key.as_ptr(), std::ptr::null(), 0, &raw mut value)
-        };
+        let status = unsafe { (self.library.get)(&process, key.as_ptr(), std::ptr::null(), 0, &raw mut value) };
         check("PMIx_Get", status)?;
         // SAFETY: after success a value that the library allocated. It is never freed: there are
         // a few per node, and older libraries have no function for it.
@@ -205,10 +173,7 @@ impl Manager for Client {
     }
 
     fn limits(&self) -> Limits {
-        Limits {
-            key: KEY - 1,
-            value: 1 << 16,
-        }
+        Limits { key: KEY - 1, value: 1 << 16 }
     }
 
     fn fence_collects(&self) -> bool {
@@ -225,10 +190,7 @@ impl Manager for Client {
 
     fn put(&mut self, key: &str, value: &str) -> Result<(), Failure> {
         let (key, string) = (text(key), text(value));
-        let mut value = Value {
-            kind: TYPE_STRING,
-            data: [string.as_ptr().addr(), 0, 0],
-        };
+        let mut value = Value { kind: TYPE_STRING, data: [string.as_ptr().addr(), 0, 0] };
         // SAFETY: key and value are valid during the call, which copies them.
         let status = unsafe { (self.library.put)(GLOBAL, key.as_ptr(), &raw mut value) };
         check("PMIx_Put", status)
@@ -237,14 +199,7 @@ impl Manager for Client {
     fn fence(&mut self) -> Result<(), Failure> {
         // SAFETY: no condition after `PMIx_Init`.
         check("PMIx_Commit", unsafe { (self.library.commit)() })?;
-        let mut collect = Info {
-            key: [0; KEY],
-            flags: 0,
-            value: Value {
-                kind: TYPE_BOOL,
-                data: [1, 0, 0],
-            },
-        };
+        let mut collect = Info { key: [0; KEY], flags: 0, value: Value { kind: TYPE_BOOL, data: [1, 0, 0] } };
         let name = c"pmix.collect".to_bytes();
         for (place, &letter) in collect.key.iter_mut().zip(name) {
             *place = letter as c_char;
@@ -296,8 +251,7 @@ fn listen(library: &Library) -> Option<PipeReader> {
     let (codes, none) = (LOST.as_ptr(), std::ptr::null_mut::<c_void>());
     // SAFETY: codes that are valid during the call, no information, and a handler of the wanted type; without a
     // function to call back, the library returns when it has taken the handler.
-    let status =
-        unsafe { (library.register)(codes, LOST.len(), none.cast(), 0, on_lost, None, none) };
+    let status = unsafe { (library.register)(codes, LOST.len(), none.cast(), 0, on_lost, None, none) };
     // The number of the handler, or an error.
     (status >= 0).then_some(line)
 }
@@ -353,9 +307,7 @@ fn parents_library() -> Option<CString> {
 }
 
 fn library_in(maps: &str) -> Option<CString> {
-    let paths = maps
-        .lines()
-        .filter_map(|line| Some(&line[line.find('/')?..]));
+    let paths = maps.lines().filter_map(|line| Some(&line[line.find('/')?..]));
     let mut libraries = paths.filter(|path| path.contains("/libpmix.so"));
     CString::new(libraries.next()?).ok()
 }
@@ -384,10 +336,7 @@ fn check(function: &'static str, status: c_int) -> Result<(), Failure> {
 }
 
 fn unexpected(expected: &str, kind: u16) -> Failure {
-    Failure::Unexpected {
-        expected: expected.to_owned(),
-        got: format!("a value of PMIx type {kind}"),
-    }
+    Failure::Unexpected { expected: expected.to_owned(), got: format!("a value of PMIx type {kind}") }
 }
 
 /// Keys and values hold no NUL.
@@ -404,10 +353,7 @@ mod tests {
         let maps = "7f00-7f10 r-xp 00000000 08:01 1 /usr/lib/libc.so.6\n\
                     7f20-7f30 rw-p 00000000 00:00 0\n\
                     7f30-7f40 r--p 00000000 08:01 2 /opt/mpi/lib/libpmix.so.2.13\n";
-        assert_eq!(
-            library_in(maps).as_deref(),
-            Some(c"/opt/mpi/lib/libpmix.so.2.13")
-        );
+        assert_eq!(library_in(maps).as_deref(), Some(c"/opt/mpi/lib/libpmix.so.2.13"));
         assert_eq!(library_in("7f20-7f30 rw-p 00000000 00:00 0"), None);
     }
 }

@@ -62,11 +62,7 @@ impl Server {
     ///
     /// # Errors
     /// No descriptor is left.
-    pub fn new(
-        ranks: Vec<u32>,
-        applications: Vec<u32>,
-        world: u32,
-    ) -> io::Result<(Self, Vec<OwnedFd>)> {
+    pub fn new(ranks: Vec<u32>, applications: Vec<u32>, world: u32) -> io::Result<(Self, Vec<OwnedFd>)> {
         let (mut links, mut ends) = (Vec::new(), Vec::new());
         for _ in &ranks {
             let (stream, end) = UnixStream::pair()?;
@@ -114,10 +110,7 @@ impl Server {
     pub fn admit(&mut self, rank: u32, pid: i32, task: i32) -> Result<Guest<'_>, i32> {
         let world = self.world;
         let ranks = self.ranks.iter().zip(&mut self.links);
-        let link = ranks
-            .filter(|(own, _)| **own == rank)
-            .map(|(_, link)| link)
-            .next();
+        let link = ranks.filter(|(own, _)| **own == rank).map(|(_, link)| link).next();
         let Some(link) = link else {
             return Err(0);
         };
@@ -242,16 +235,13 @@ impl Server {
     /// Tells other nodes what the processes of this one have published, and learns theirs.
     fn exchange(&mut self, outer: &mut dyn Manager) -> Result<(), Failure> {
         let lines = self.fresh.iter();
-        let own: String = lines
-            .map(|(key, value)| format!("{key}={value}\n"))
-            .collect();
+        let own: String = lines.map(|(key, value)| format!("{key}={value}\n")).collect();
         let label = format!("fence{}", self.fences);
         self.fences += 1;
         for text in all_gather(outer, &label, own.as_bytes())? {
             let text = String::from_utf8_lossy(&text).into_owned();
             let pairs = text.lines().filter_map(|line| line.split_once('='));
-            self.values
-                .extend(pairs.map(|(key, value)| (key.to_owned(), value.to_owned())));
+            self.values.extend(pairs.map(|(key, value)| (key.to_owned(), value.to_owned())));
         }
         Ok(())
     }
@@ -347,10 +337,7 @@ mod tests {
         let body = &body;
         std::thread::scope(|scope| {
             for (index, end) in (0..).zip(ends) {
-                let place = Place {
-                    index,
-                    count: clients,
-                };
+                let place = Place { index, count: clients };
                 scope.spawn(move || {
                     body(pmi1::Client::start(UnixStream::from(end), place).expect("greeted"));
                 });
@@ -371,28 +358,16 @@ mod tests {
             stream.set_nonblocking(true).expect("a socket");
             let guest = server.admit(0, pid, 1).expect("the place is free");
             guest.speaks_through(stream);
-            assert_eq!(
-                server.admit(0, pid + 1, 1).err(),
-                Some(pid),
-                "has not spoken"
-            );
+            assert_eq!(server.admit(0, pid + 1, 1).err(), Some(pid), "has not spoken");
             let mut client = &end;
             let mut say = |text: &str, server: &mut Server| {
                 client.write_all(text.as_bytes()).expect("room");
                 server.serve(None).expect("PMI");
             };
             say("cmd=init pmi_version=1 pmi_subversion=1\n", &mut server);
-            assert_eq!(
-                server.admit(0, pid + 1, 1).err(),
-                Some(pid),
-                "is within MPI"
-            );
+            assert_eq!(server.admit(0, pid + 1, 1).err(), Some(pid), "is within MPI");
             say("cmd=finalize\n", &mut server);
-            assert_eq!(
-                server.admit(0, pid + 1, 1).err(),
-                Some(pid),
-                "has not ended"
-            );
+            assert_eq!(server.admit(0, pid + 1, 1).err(), Some(pid), "has not ended");
         }
     }
 

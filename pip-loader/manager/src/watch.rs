@@ -31,11 +31,7 @@ const ABORT_SECONDS: u32 = 1;
 const OUTPUT_TIME: Duration = Duration::from_millis(300);
 
 /// The signals that end a waiting program.
-const SIGNALS: [(c_int, &str); 3] = [
-    (libc::SIGINT, "SIGINT"),
-    (libc::SIGTERM, "SIGTERM"),
-    (libc::SIGHUP, "SIGHUP"),
-];
+const SIGNALS: [(c_int, &str); 3] = [(libc::SIGINT, "SIGINT"), (libc::SIGTERM, "SIGTERM"), (libc::SIGHUP, "SIGHUP")];
 
 /// For how long a program waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,10 +52,7 @@ impl Limit {
     pub fn of_start(setting: Option<&str>) -> Self {
         let seconds = setting.and_then(|text| text.parse().ok());
         let seconds = seconds.filter(|seconds| (1..=86400).contains(seconds));
-        Self {
-            time: Duration::from_secs(seconds.unwrap_or(300)),
-            setting: START_TIMEOUT,
-        }
+        Self { time: Duration::from_secs(seconds.unwrap_or(300)), setting: START_TIMEOUT }
     }
 }
 
@@ -103,9 +96,7 @@ impl Watch {
         let mut thread = 0;
         let argument = Arc::into_raw(Arc::clone(&shared)).cast_mut();
         // SAFETY: a place for the result, default attributes, and the function that takes this argument.
-        let status = unsafe {
-            libc::pthread_create(&raw mut thread, std::ptr::null(), body, argument.cast())
-        };
+        let status = unsafe { libc::pthread_create(&raw mut thread, std::ptr::null(), body, argument.cast()) };
         if status != 0 {
             // SAFETY: of `into_raw` above; no thread has it.
             drop(unsafe { Arc::from_raw(argument.cast_const()) });
@@ -196,10 +187,7 @@ fn watch(shared: &Shared) {
             && Instant::now() >= at
         {
             let seconds = limit.time.as_secs_f64();
-            let why = format!(
-                "the job did not start within {seconds} s ({})",
-                limit.setting
-            );
+            let why = format!("the job did not start within {seconds} s ({})", limit.setting);
             finish(shared, &why, TIMED_OUT, OUTPUT_TIME);
         }
     }

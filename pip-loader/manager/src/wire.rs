@@ -22,10 +22,7 @@ impl Message {
             let (key, value) = field.split_once('=')?;
             Some((key.trim().to_owned(), value.to_owned()))
         };
-        Self {
-            text: text.to_owned(),
-            fields: fields.iter().filter_map(pair).collect(),
-        }
+        Self { text: text.to_owned(), fields: fields.iter().filter_map(pair).collect() }
     }
 
     /// The whole text.
@@ -47,10 +44,7 @@ impl Message {
 
     /// This message where another was expected.
     pub fn unexpected(&self, expected: &str) -> Failure {
-        Failure::Unexpected {
-            expected: expected.to_owned(),
-            got: self.text.clone(),
-        }
+        Failure::Unexpected { expected: expected.to_owned(), got: self.text.clone() }
     }
 
     /// Checks that this is the answer called `command` and reports success, which managers
@@ -61,10 +55,7 @@ impl Message {
         }
         match self.get("rc") {
             None | Some("0") => Ok(self),
-            Some(_) => Err(Failure::Refused {
-                request: request.to_owned(),
-                answer: self.text,
-            }),
+            Some(_) => Err(Failure::Refused { request: request.to_owned(), answer: self.text }),
         }
     }
 }
@@ -113,10 +104,10 @@ pub fn read_line(stream: &mut impl Read) -> Result<String, Failure> {
 pub fn read_counted(stream: &mut impl Read) -> Result<String, Failure> {
     let digits = read_exactly::<6>(stream)?;
     let digits = String::from_utf8_lossy(&digits).into_owned();
-    let length: usize = digits.trim().parse().map_err(|_| Failure::Unexpected {
-        expected: "a length of six digits".to_owned(),
-        got: digits,
-    })?;
+    let length: usize = digits
+        .trim()
+        .parse()
+        .map_err(|_| Failure::Unexpected { expected: "a length of six digits".to_owned(), got: digits })?;
     let mut bytes = vec![0; length];
     stream.read_exact(&mut bytes).map_err(reading)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -133,17 +124,11 @@ fn reading(source: std::io::Error) -> Failure {
 }
 
 fn broken(what: &str, source: std::io::Error) -> Failure {
-    Failure::Stream {
-        what: what.to_owned(),
-        source,
-    }
+    Failure::Stream { what: what.to_owned(), source }
 }
 
 fn too_long(length: usize) -> Failure {
-    Failure::Unexpected {
-        expected: "the end of a line".to_owned(),
-        got: format!("{length} bytes without one"),
-    }
+    Failure::Unexpected { expected: "the end of a line".to_owned(), got: format!("{length} bytes without one") }
 }
 
 #[cfg(test)]
@@ -164,14 +149,9 @@ mod tests {
     #[test]
     fn a_failure_names_request_and_answer() {
         let answer = Message::parse("cmd=get_result rc=-1 msg=unknown\n", ' ');
-        let failure = answer
-            .succeeds("get_result", "cmd=get key=a\n")
-            .unwrap_err();
+        let failure = answer.succeeds("get_result", "cmd=get key=a\n").unwrap_err();
         let text = failure.to_string();
-        assert!(
-            text.contains("\"cmd=get key=a\"") && text.contains("msg=unknown"),
-            "{text}"
-        );
+        assert!(text.contains("\"cmd=get key=a\"") && text.contains("msg=unknown"), "{text}");
         let answer = Message::parse("cmd=barrier_out\n", ' ');
         assert!(answer.succeeds("get_result", "").is_err());
     }

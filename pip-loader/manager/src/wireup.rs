@@ -32,21 +32,14 @@ impl World {
     fn of(place: Place, nodes: Vec<NodeInfo>) -> Self {
         let counts: Vec<u32> = nodes.iter().map(|info| info.ranks).collect();
         let numbering = nodes.first().map(|info| info.numbering).unwrap_or_default();
-        Self {
-            place,
-            nodes,
-            homes: homes(&counts, numbering),
-        }
+        Self { place, nodes, homes: homes(&counts, numbering) }
     }
 
     /// The ranks in `MPI_COMM_WORLD` of a node, in the order of its own.
     #[must_use]
     pub fn ranks_of(&self, node: u32) -> Vec<u32> {
         let ranks = self.homes.iter().zip(0..);
-        ranks
-            .filter(|(home, _)| home.node == node)
-            .map(|(_, rank)| rank)
-            .collect()
+        ranks.filter(|(home, _)| home.node == node).map(|(_, rank)| rank).collect()
     }
 
     /// `MPI_APPNUM` of the first program of this node's command line. The manager's applications come one after the
@@ -101,9 +94,7 @@ impl World {
     /// A node's host.
     #[must_use]
     pub fn host(&self, node: u32) -> &str {
-        self.nodes
-            .get(node as usize)
-            .map_or("an unknown host", |info| info.host.as_str())
+        self.nodes.get(node as usize).map_or("an unknown host", |info| info.host.as_str())
     }
 }
 
@@ -112,9 +103,7 @@ fn homes(counts: &[u32], numbering: Numbering) -> Vec<RankLocation> {
     let most = counts.iter().max().copied().unwrap_or(0);
     match numbering {
         Numbering::Block => nodes()
-            .flat_map(|(node, &count)| {
-                (0..count).map(move |local_rank| RankLocation { node, local_rank })
-            })
+            .flat_map(|(node, &count)| (0..count).map(move |local_rank| RankLocation { node, local_rank }))
             .collect(),
         Numbering::Cyclic => (0..most)
             .flat_map(|local_rank| {
@@ -134,21 +123,13 @@ pub fn exchange(manager: &mut dyn Manager, info: &NodeInfo) -> Result<World, Fai
     let place = manager.place();
     let own = match place.index {
         0 => info.clone(),
-        _ => NodeInfo {
-            token: [0; 2],
-            secret: [0; 32],
-            ..info.clone()
-        },
+        _ => NodeInfo { token: [0; 2], secret: [0; 32], ..info.clone() },
     };
     let texts = all_gather(manager, "info", &own.encode())?;
     let mut nodes = Vec::with_capacity(texts.len());
     for (node, bytes) in (0..).zip(&texts) {
-        let peer = |problem: &str| Failure::Peer {
-            node,
-            problem: problem.to_owned(),
-        };
-        let other =
-            NodeInfo::decode(bytes).ok_or_else(|| peer("it runs another version of Cohort"))?;
+        let peer = |problem: &str| Failure::Peer { node, problem: problem.to_owned() };
+        let other = NodeInfo::decode(bytes).ok_or_else(|| peer("it runs another version of Cohort"))?;
         if other.numbering != info.numbering {
             return Err(peer("its --map-by numbers ranks in another way"));
         }
@@ -285,17 +266,9 @@ mod tests {
 
     #[test]
     fn programs_of_all_applications_are_numbered() {
-        let info = |(application, programs)| NodeInfo {
-            application,
-            programs,
-            ..NodeInfo::default()
-        };
+        let info = |(application, programs)| NodeInfo { application, programs, ..NodeInfo::default() };
         let nodes: Vec<_> = [(0, 1), (2, 1), (0, 2), (1, 3)].map(info).into();
-        let first = |index| World {
-            place: Place { index, count: 4 },
-            nodes: nodes.clone(),
-            homes: vec![],
-        };
+        let first = |index| World { place: Place { index, count: 4 }, nodes: nodes.clone(), homes: vec![] };
         let firsts = [0, 1, 2, 3].map(|index| first(index).first_application());
         assert_eq!(firsts, [0, 5, 0, 2]);
     }
@@ -311,10 +284,7 @@ mod tests {
     fn nodes_that_do_not_fit_are_named() {
         let failures = everyone(2, |manager| {
             let numbering = [Numbering::Block, Numbering::Cyclic][manager.place().index as usize];
-            let info = NodeInfo {
-                numbering,
-                ..NodeInfo::default()
-            };
+            let info = NodeInfo { numbering, ..NodeInfo::default() };
             exchange(manager, &info).unwrap_err().to_string()
         });
         assert!(failures[0].contains("node 1"), "{failures:?}");
@@ -329,12 +299,7 @@ mod tests {
             cpus: vec![cpus],
             ..NodeInfo::default()
         };
-        let nodes = vec![
-            info("a", 2, 0b1111),
-            info("a", 3, 0b1100),
-            info("a", 1, 0b11_0000),
-            info("b", 9, 0b1111),
-        ];
+        let nodes = vec![info("a", 2, 0b1111), info("a", 3, 0b1100), info("a", 1, 0b11_0000), info("b", 9, 0b1111)];
         let world = |index| World::of(Place { index, count: 4 }, nodes.clone());
         assert_eq!(world(0).cpus(4), 1, "5 ranks on 4 CPUs: 4 * 2 / 5");
         assert_eq!(world(1).cpus(2), 1, "5 ranks on 2 CPUs");

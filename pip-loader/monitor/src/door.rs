@@ -73,13 +73,7 @@ impl Door {
     ///
     /// # Errors
     /// None of them can be listened at.
-    pub fn open(
-        addresses: &[IpAddr],
-        ports: [u16; 2],
-        secret: Secret,
-        service: u32,
-        own: u32,
-    ) -> io::Result<Self> {
+    pub fn open(addresses: &[IpAddr], ports: [u16; 2], secret: Secret, service: u32, own: u32) -> io::Result<Self> {
         let opened = addresses.iter().map(|&address| {
             let listener = bind(address, ports)?;
             listener.set_nonblocking(true)?;
@@ -98,23 +92,13 @@ impl Door {
             let nothing = || io::Error::from(ErrorKind::AddrNotAvailable);
             return Err(problem.unwrap_or_else(nothing));
         }
-        Ok(Self {
-            listeners,
-            secret,
-            service,
-            own,
-            unproven: Vec::new(),
-            refused: 0,
-            exhausted: false,
-        })
+        Ok(Self { listeners, secret, service, own, unproven: Vec::new(), refused: 0, exhausted: false })
     }
 
     /// Where it listens.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         let listeners = self.listeners.iter();
-        listeners
-            .filter_map(|listener| listener.local_addr().ok())
-            .collect()
+        listeners.filter_map(|listener| listener.local_addr().ok()).collect()
     }
 
     /// Waits for something to happen, at most until then; gives the nodes that have proven themselves.
@@ -150,10 +134,7 @@ impl Door {
         let closed_until = pause.or(self.next_room().filter(|&at| at > now));
         let oldest = self.unproven.first();
         let deadline = oldest.map(|connection| connection.since + PROOF_TIME);
-        let next = closed_until
-            .into_iter()
-            .chain(deadline)
-            .fold(until, Instant::min);
+        let next = closed_until.into_iter().chain(deadline).fold(until, Instant::min);
         let left = next.saturating_duration_since(now).as_millis() as i32 + 1;
         let mut sources = Vec::new();
         if closed_until.is_none() {
@@ -168,10 +149,7 @@ impl Door {
             sources.push(PollFd::new(connection.stream.as_fd(), wants));
         }
         // An interrupted wait is followed by another round of looking.
-        let _ = poll(
-            &mut sources,
-            PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX),
-        );
+        let _ = poll(&mut sources, PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX));
     }
 
     /// Takes new connections, as long as there is room.
@@ -224,9 +202,7 @@ impl Door {
                 1 => String::new(),
                 count => format!(" ({count} so far)"),
             };
-            say(format_args!(
-                "refused a connection from {who}{count}: {problem}"
-            ));
+            say(format_args!("refused a connection from {who}{count}: {problem}"));
         }
     }
 }
@@ -284,10 +260,7 @@ fn bind(address: IpAddr, [first, last]: [u16; 2]) -> io::Result<TcpListener> {
 
 fn is_exhaustion(error: &io::Error) -> bool {
     let errno = error.raw_os_error().map(Errno::from_raw);
-    matches!(
-        errno,
-        Some(Errno::EMFILE | Errno::ENFILE | Errno::ENOBUFS | Errno::ENOMEM)
-    )
+    matches!(errno, Some(Errno::EMFILE | Errno::ENFILE | Errno::ENOBUFS | Errno::ENOMEM))
 }
 
 /// What to look at when nodes do not reach each other.
@@ -359,9 +332,7 @@ fn try_once(address: &SocketAddr, secret: &Secret, purpose: Purpose) -> io::Resu
         let wanted = handshake.wanted();
         match stream.read(&mut buffer[..wanted])? {
             0 => return Err(ErrorKind::UnexpectedEof.into()),
-            length => handshake
-                .receive(&buffer[..length])
-                .map_err(io::Error::other)?,
+            length => handshake.receive(&buffer[..length]).map_err(io::Error::other)?,
         }
     }
     // Longer than the door may take, so that it never admits one that has given up.

@@ -49,10 +49,7 @@ impl Monitor {
     /// what they say, after so long at most.
     pub fn ask(&mut self, what: What, own: Vec<u8>, limit: Duration) -> u32 {
         self.inquiries.number += 1;
-        let id = Id {
-            origin: self.own,
-            number: self.inquiries.number,
-        };
+        let id = Id { origin: self.own, number: self.inquiries.number };
         self.begin(id, what, None, limit);
         self.answer(id, own);
         id.number
@@ -85,10 +82,7 @@ impl Monitor {
 
     /// Tells all nodes that what this one asked for has been shown.
     pub fn conclude_question(&mut self, number: u32) {
-        let id = Id {
-            origin: self.own,
-            number,
-        };
+        let id = Id { origin: self.own, number };
         self.pass(&Frame::Over(id), None);
     }
 

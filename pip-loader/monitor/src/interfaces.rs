@@ -31,11 +31,7 @@ impl Interfaces {
             letters.collect()
         };
         let boot = digits(&boot);
-        let system = format!(
-            "{}-{}",
-            &boot[..boot.len().min(8)],
-            digits(&namespace.to_string_lossy())
-        );
+        let system = format!("{}-{}", &boot[..boot.len().min(8)], digits(&namespace.to_string_lossy()));
         let mut named: Vec<(String, Interface)> = getifaddrs()
             .into_iter()
             .flatten()
@@ -80,9 +76,7 @@ impl Interfaces {
     /// same address are not the same one: every host has such for its containers.
     fn is_in(&self, network: Interface) -> bool {
         self.list.iter().any(|own| {
-            own.address != network.address
-                && own.prefix == network.prefix
-                && own.network() == network.network()
+            own.address != network.address && own.prefix == network.prefix && own.network() == network.network()
         })
     }
 
@@ -102,15 +96,9 @@ impl Interfaces {
         let system = words.next().unwrap_or_default().to_owned();
         let interface = |word: &str| {
             let (address, prefix) = word.split_once('/')?;
-            Some(Interface {
-                address: address.parse().ok()?,
-                prefix: prefix.parse().ok()?,
-            })
+            Some(Interface { address: address.parse().ok()?, prefix: prefix.parse().ok()? })
         };
-        Self {
-            system,
-            list: words.filter_map(interface).collect(),
-        }
+        Self { system, list: words.filter_map(interface).collect() }
     }
 }
 

@@ -125,11 +125,7 @@ impl Monitor {
     ///
     /// # Errors
     /// The manager fails.
-    pub fn meet(
-        manager: &mut dyn Manager,
-        world: &World,
-        settings: &NetworkSettings,
-    ) -> Result<Self, Failure> {
+    pub fn meet(manager: &mut dyn Manager, world: &World, settings: &NetworkSettings) -> Result<Self, Failure> {
         let (place, children) = (world.place, children(world.place));
         let door = match children.is_empty() {
             true => None,
@@ -141,12 +137,7 @@ impl Monitor {
         }
         manager.fence()?;
         let until = Instant::now() + MEET_TIME;
-        let mut this = Self {
-            own: place.index,
-            count: place.count,
-            silence: settings.timeout,
-            ..Self::default()
-        };
+        let mut this = Self { own: place.index, count: place.count, silence: settings.timeout, ..Self::default() };
         if let Some(parent) = parent(place.index) {
             let addresses = decode(&fetch(manager, parent, "door")?);
             this.call(world, parent, &addresses, until);
@@ -160,17 +151,11 @@ impl Monitor {
     }
 
     fn call(&mut self, world: &World, parent: u32, addresses: &[SocketAddr], until: Instant) {
-        let purpose = Purpose {
-            service: SERVICE,
-            from: self.own,
-            to: parent,
-            lane: 0,
-        };
+        let purpose = Purpose { service: SERVICE, from: self.own, to: parent, lane: 0 };
         let who = format!("node {parent} ({})", world.host(parent));
         let stream = knock(addresses, &world.secret(), purpose, (&who, until));
-        let connected = stream.and_then(|stream| {
-            Peer::new(stream, parent, self.silence).map_err(|error| error.to_string())
-        });
+        let connected =
+            stream.and_then(|stream| Peer::new(stream, parent, self.silence).map_err(|error| error.to_string()));
         match connected {
             Ok(peer) => self.peers.push(peer),
             Err(problem) => say(format_args!(
@@ -259,8 +244,7 @@ impl Monitor {
     pub fn settle(&mut self, limit: Duration) -> bool {
         let until = Instant::now() + limit;
         let own = self.own;
-        let (mut above, mut below): (Vec<_>, Vec<_>) =
-            self.peers.iter_mut().partition(|peer| peer.node < own);
+        let (mut above, mut below): (Vec<_>, Vec<_>) = self.peers.iter_mut().partition(|peer| peer.node < own);
         let mut has_come = true;
         for peer in &mut below {
             has_come &= peer.await_settled(until);

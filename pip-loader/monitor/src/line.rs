@@ -41,14 +41,7 @@ pub enum What {
 }
 
 impl What {
-    const ALL: [Self; 6] = [
-        Self::Ranks,
-        Self::Ending,
-        Self::Sample,
-        Self::Leave,
-        Self::Sleeps,
-        Self::Judgement,
-    ];
+    const ALL: [Self; 6] = [Self::Ranks, Self::Ending, Self::Sample, Self::Leave, Self::Sleeps, Self::Judgement];
 
     /// The question with this number.
     #[must_use]
@@ -217,14 +210,7 @@ impl Peer {
         let further = (silence / pause - 1).max(1);
         setsockopt(&stream, sockopt::TcpKeepCount, &further)?;
         setsockopt(&stream, sockopt::TcpUserTimeout, &(silence * 1000))?;
-        Ok(Self {
-            stream,
-            node,
-            received: Vec::new(),
-            outbox: Vec::new(),
-            open: true,
-            has_finished: false,
-        })
+        Ok(Self { stream, node, received: Vec::new(), outbox: Vec::new(), open: true, has_finished: false })
     }
 
     /// Whether it has neither ended nor been lost.
@@ -335,27 +321,13 @@ mod tests {
 
     #[test]
     fn frames_come_in_pieces_and_nonsense_is_noticed() {
-        let id = Id {
-            origin: 3,
-            number: 9,
-        };
+        let id = Id { origin: 3, number: 9 };
         let frames = [
             Frame::Question(id, What::Ranks, 1500),
             Frame::Answer(id, vec![(1, b"abc".to_vec()), (4, Vec::new())]),
             Frame::Over(id),
-            Frame::Finish(Finish {
-                status: -7,
-                is_cut: true,
-                cause: None,
-            }),
-            Frame::Finish(Finish {
-                status: 1,
-                is_cut: true,
-                cause: Some(Cause {
-                    node: 5,
-                    signal: None,
-                }),
-            }),
+            Frame::Finish(Finish { status: -7, is_cut: true, cause: None }),
+            Frame::Finish(Finish { status: 1, is_cut: true, cause: Some(Cause { node: 5, signal: None }) }),
             Frame::Settled,
         ];
         let bytes: Vec<u8> = frames.iter().flat_map(Frame::encode).collect();

@@ -11,16 +11,8 @@ use std::sync::{Arc, Barrier, Mutex};
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 fn world(place: Place) -> World {
-    let info = NodeInfo {
-        secret: [7; 32],
-        interfaces: Monitor::card(None),
-        ..NodeInfo::default()
-    };
-    World {
-        place,
-        nodes: vec![info; place.count as usize],
-        homes: vec![],
-    }
+    let info = NodeInfo { secret: [7; 32], interfaces: Monitor::card(None), ..NodeInfo::default() };
+    World { place, nodes: vec![info; place.count as usize], homes: vec![] }
 }
 
 /// Threads that are each other's nodes.
@@ -78,11 +70,7 @@ impl Manager for Table {
 
 /// The end of a node with this status; 0 is a good one.
 fn finish(status: i32) -> Finish {
-    Finish {
-        status,
-        is_cut: status != 0,
-        cause: None,
-    }
+    Finish { status, is_cut: status != 0, cause: None }
 }
 
 /// The monitors of a job of so many nodes, all of them connected.
@@ -91,11 +79,8 @@ fn nodes(count: u32) -> Vec<Monitor> {
     let barrier = Arc::new(Barrier::new(count as usize));
     let threads: Vec<_> = (0..count)
         .map(|index| {
-            let mut table = Table {
-                place: Place { index, count },
-                values: Arc::clone(&values),
-                barrier: Arc::clone(&barrier),
-            };
+            let mut table =
+                Table { place: Place { index, count }, values: Arc::clone(&values), barrier: Arc::clone(&barrier) };
             std::thread::spawn(move || {
                 let world = world(table.place);
                 let settings = NetworkSettings::read(|_| None);
@@ -133,10 +118,7 @@ fn a_job_that_is_cut_settles_when_no_node_runs() {
     }
     let running = all.remove(34);
     let limit = Duration::from_millis(100);
-    assert!(
-        !all[1].settle(limit) && !all[0].settle(limit),
-        "node 34 may run"
-    );
+    assert!(!all[1].settle(limit) && !all[0].settle(limit), "node 34 may run");
     drop(running);
     let settled: Vec<_> = all
         .into_iter()
@@ -162,11 +144,7 @@ fn ends_are_told_failures_and_losses_apart() {
     assert!(!first.is_needed());
 
     let mut all = nodes(2);
-    let abort = Finish {
-        status: 0,
-        is_cut: true,
-        cause: None,
-    };
+    let abort = Finish { status: 0, is_cut: true, cause: None };
     all[1].send_finish(abort);
     assert_eq!(next(&mut all[0]), NodeEvent::Ended(1, abort));
 
@@ -239,9 +217,7 @@ fn a_question_reaches_all_nodes_and_waits_for_none() {
     let mut all = nodes(35);
     let all_of_them = |but: &[u32]| -> Vec<(u32, Vec<u8>)> {
         let nodes = (0..35).filter(|node| !but.contains(node));
-        nodes
-            .map(|node| (node, node.to_string().into_bytes()))
-            .collect()
+        nodes.map(|node| (node, node.to_string().into_bytes())).collect()
     };
     let long = Duration::from_secs(60);
     assert_eq!(ask(&mut all, &[], long), all_of_them(&[]));
@@ -279,12 +255,7 @@ fn door() -> (Door, SocketAddr) {
 
 fn knocks(address: SocketAddr, from: u32) -> std::thread::JoinHandle<Result<TcpStream, String>> {
     let secret = world(Place { index: 0, count: 2 }).secret();
-    let purpose = Purpose {
-        service: SERVICE,
-        from,
-        to: 0,
-        lane: 0,
-    };
+    let purpose = Purpose { service: SERVICE, from, to: 0, lane: 0 };
     let until = Instant::now() + Duration::from_secs(60);
     std::thread::spawn(move || knock(&[address], &secret, purpose, ("a node", until)))
 }
@@ -318,18 +289,11 @@ fn doors_keep_to_the_ports_of_the_user() {
 #[test]
 fn strangers_are_refused() {
     let (mut door, address) = door();
-    let mut strangers: Vec<_> = (0..4)
-        .map(|_| TcpStream::connect(address).expect("reachable"))
-        .collect();
+    let mut strangers: Vec<_> = (0..4).map(|_| TcpStream::connect(address).expect("reachable")).collect();
     strangers[0].write_all(&[0; 64]).expect("room");
     strangers[1].write_all(b"GET / HTTP/1.1\r\n").expect("room");
     let impostor = {
-        let purpose = Purpose {
-            service: SERVICE,
-            from: 1,
-            to: 0,
-            lane: 0,
-        };
+        let purpose = Purpose { service: SERVICE, from: 1, to: 0, lane: 0 };
         let guessed = cohort_proof::Secret::new(b"a guess");
         let until = Instant::now() + Duration::from_millis(200);
         std::thread::spawn(move || knock(&[address], &guessed, purpose, ("a node", until)))
@@ -339,11 +303,7 @@ fn strangers_are_refused() {
     node.join().expect("no panic").expect("admitted");
     let until = Instant::now() + Duration::from_secs(60);
     while !impostor.is_finished() {
-        assert_eq!(
-            door.admit(until.min(Instant::now() + Duration::from_millis(20)))
-                .len(),
-            0
-        );
+        assert_eq!(door.admit(until.min(Instant::now() + Duration::from_millis(20))).len(), 0);
     }
     let problem = impostor.join().expect("no panic").unwrap_err();
     assert!(problem.contains("the secret"), "{problem}");
@@ -424,10 +384,7 @@ fn a_flood_delays_and_costs_little() {
     let until = Instant::now() + Duration::from_secs(120);
     while !flood.is_finished() || talkers.iter().any(|it| !it.is_finished()) {
         assert!(Instant::now() < until);
-        assert_eq!(
-            door.admit(Instant::now() + Duration::from_millis(10)).len(),
-            0
-        );
+        assert_eq!(door.admit(Instant::now() + Duration::from_millis(10)).len(), 0);
     }
     let held = flood.join().expect("no panic");
     assert!(held.len() > idle / 2, "{} connections", held.len());
@@ -454,10 +411,7 @@ fn a_lack_of_descriptors_is_survived() {
     let ended = child.args(["--exact", name]).env(CHILD, "1").output();
     let ended = ended.expect("started");
     let text = String::from_utf8_lossy(&ended.stdout);
-    assert!(
-        ended.status.success() && text.contains("1 passed"),
-        "{text}"
-    );
+    assert!(ended.status.success() && text.contains("1 passed"), "{text}");
 }
 
 fn with_few_descriptors() {

@@ -38,11 +38,7 @@ pub struct Adopted {
 impl Gathering {
     /// Waits for the ranks of a job.
     pub fn new(base: Prepared) -> Self {
-        Self {
-            base,
-            since: None,
-            held: Vec::new(),
-        }
+        Self { base, since: None, held: Vec::new() }
     }
 
     /// When those that have come are to wait no longer.
@@ -69,37 +65,21 @@ impl Gathering {
     ///
     /// # Errors
     /// Why it cannot be.
-    pub fn adopt(
-        self,
-        pids: &[i32],
-        programs: &[PreparedProgram],
-        spawner: &Spawner,
-    ) -> Result<Adopted, String> {
+    pub fn adopt(self, pids: &[i32], programs: &[PreparedProgram], spawner: &Spawner) -> Result<Adopted, String> {
         let kept = kept_on_exec().map_err(|error| error.to_string())?;
-        let usual: Vec<&[u8]> = self
-            .base
-            .environment
-            .iter()
-            .map(|entry| entry.as_bytes())
-            .collect();
+        let usual: Vec<&[u8]> = self.base.environment.iter().map(|entry| entry.as_bytes()).collect();
         let mut ranks = Vec::new();
         for (pid, held) in pids.iter().zip(self.held.into_iter().flatten()) {
             let outcome = outcome::read(*pid, &held.executed, &usual, &kept)?;
             ranks.push(Adoption { outcome, held });
         }
-        let numbers = programs
-            .iter()
-            .flat_map(|program| std::iter::repeat_n(program.number, program.ranks));
+        let numbers = programs.iter().flat_map(|program| std::iter::repeat_n(program.number, program.ranks));
         let outcomes = ranks.iter().map(|rank| &rank.outcome);
         let outcomes: Vec<_> = outcomes.zip(numbers).collect();
         let libraries = self.base.libraries.as_deref();
         let mut programs = adopted(&outcomes, libraries).map_err(|refusal| refusal.to_string())?;
         let turns = bindings(&ranks, spawner.bindings.as_deref())?;
-        let cpus: BTreeSet<u32> = ranks
-            .iter()
-            .flat_map(|rank| &rank.outcome.cpus)
-            .copied()
-            .collect();
+        let cpus: BTreeSet<u32> = ranks.iter().flat_map(|rank| &rank.outcome.cpus).copied().collect();
         let mut topology = self.base.topology;
         topology.capacity = topology.capacity.min(cpus.len() as u32).max(1);
         let stack_size = ranks.iter().map(|rank| stack_size(&rank.outcome)).max();
@@ -136,10 +116,7 @@ fn stack_size(outcome: &Outcome) -> usize {
 }
 
 /// What each rank is bound to; `None` if it is nothing.
-fn bindings(
-    ranks: &[Adoption],
-    before: Option<&[Binding]>,
-) -> Result<Option<Vec<Binding>>, String> {
+fn bindings(ranks: &[Adoption], before: Option<&[Binding]>) -> Result<Option<Vec<Binding>>, String> {
     let own = outcome::own_cpus()?;
     if before.is_none() && ranks.iter().all(|rank| rank.outcome.cpus == own) {
         return Ok(None);

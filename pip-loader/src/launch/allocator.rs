@@ -24,9 +24,7 @@ pub fn keep_freed_memory(environment: &mut Environment) {
 
 /// Whether the setting has this value.
 fn asks_for(environment: &Environment, value: &str) -> bool {
-    environment
-        .get(OsStr::new(MALLOC))
-        .is_some_and(|given| given == value)
+    environment.get(OsStr::new(MALLOC)).is_some_and(|given| given == value)
 }
 
 /// The library with the `malloc` that a rank is to have in place of the C library's, or the file of the program or of a
@@ -84,9 +82,7 @@ mod tests {
     use super::*;
 
     fn environment(value: &str) -> Environment {
-        [(MALLOC, value), ("GLIBC_TUNABLES", "a=b")]
-            .map(|(name, value)| (name.into(), value.into()))
-            .into()
+        [(MALLOC, value), ("GLIBC_TUNABLES", "a=b")].map(|(name, value)| (name.into(), value.into())).into()
     }
 
     #[test]
@@ -105,11 +101,7 @@ mod tests {
     fn a_missing_library_is_named_with_the_way_out() {
         let refusal = library(Path::new("/nonexistent/bin")).expect_err("is missing");
         let text = refusal.to_string();
-        for part in [
-            MALLOC_LIBRARY,
-            "/nonexistent/bin/../lib/cohort",
-            "COHORT_MALLOC=jemalloc",
-        ] {
+        for part in [MALLOC_LIBRARY, "/nonexistent/bin/../lib/cohort", "COHORT_MALLOC=jemalloc"] {
             assert!(text.contains(part), "{text}");
         }
     }

@@ -42,12 +42,7 @@ pub fn level(options: &Options) -> Option<Level> {
 ///
 /// # Errors
 /// As [`Section::ranks_on`].
-pub fn ranks_of(
-    section: &Section,
-    options: &Options,
-    topology: &Topology,
-    place: Place,
-) -> Result<usize, Refusal> {
+pub fn ranks_of(section: &Section, options: &Options, topology: &Topology, place: Place) -> Result<usize, Refusal> {
     match (options.per_unit, options.map, section.ranks.is_empty()) {
         (Some(each), Some(unit), true) => {
             let units: BTreeSet<u32> = topology.cpus.iter().map(|cpu| unit.of(cpu)).collect();
@@ -82,9 +77,7 @@ pub fn turns(options: &Options, topology: &Topology) -> Result<Option<Vec<Bindin
         return Ok(None);
     };
     if topology.cpus.is_empty() {
-        return Err(Refusal::new(
-            "ranks cannot be bound: the system does not tell which CPUs this job may use",
-        ));
+        return Err(Refusal::new("ranks cannot be bound: the system does not tell which CPUs this job may use"));
     }
     let smallest = match (level, options.map) {
         (Level::HwThread, _) | (_, Some(Level::HwThread)) => Level::HwThread,
@@ -99,17 +92,12 @@ pub fn turns(options: &Options, topology: &Topology) -> Result<Option<Vec<Bindin
     let turn = pieces.iter().position(|piece| piece.contains(&start));
     let mut sharing: HashMap<u32, Vec<u32>> = HashMap::new();
     for cpu in &topology.cpus {
-        sharing
-            .entry(level.of(cpu))
-            .or_default()
-            .push(cpu.place.cpu);
+        sharing.entry(level.of(cpu)).or_default().push(cpu.place.cpu);
     }
     let of_piece = |piece: &Vec<usize>| {
         let first = &cores[piece[0]][0];
         let all = piece.iter().flat_map(|&core| &cores[core]);
-        let wider: BTreeSet<u32> = all
-            .flat_map(|cpu| sharing[&level.of(cpu)].iter().copied())
-            .collect();
+        let wider: BTreeSet<u32> = all.flat_map(|cpu| sharing[&level.of(cpu)].iter().copied()).collect();
         Binding {
             cpu: first.place.cpu,
             cpus: wider.into_iter().collect(),
@@ -141,19 +129,11 @@ fn pieces(cores: &[Vec<Cpu>], options: &Options) -> Result<Vec<Vec<usize>>, Refu
     for (number, unit) in units.values().enumerate() {
         let pieces = unit.chunks_exact(each).map(<[usize]>::to_vec);
         match options.per_unit {
-            None => keyed.extend(
-                pieces
-                    .enumerate()
-                    .map(|(turn, piece)| (turn, number, 0, piece)),
-            ),
+            None => keyed.extend(pieces.enumerate().map(|(turn, piece)| (turn, number, 0, piece))),
             Some(ranks) => {
                 let pieces: Vec<_> = pieces.collect();
                 let dealt = pieces.iter().cycle().take(ranks).cloned();
-                keyed.extend(
-                    dealt
-                        .enumerate()
-                        .map(|(turn, piece)| (0, number, turn, piece)),
-                );
+                keyed.extend(dealt.enumerate().map(|(turn, piece)| (0, number, turn, piece)));
             }
         }
     }
@@ -172,13 +152,7 @@ fn pieces(cores: &[Vec<Cpu>], options: &Options) -> Result<Vec<Vec<usize>>, Refu
 #[must_use]
 pub fn deal(turns: &[Binding], before: usize, ranks: usize) -> Vec<Binding> {
     let first = before % turns.len().max(1);
-    let mut dealt: Vec<Binding> = turns
-        .iter()
-        .cycle()
-        .skip(first)
-        .take(ranks)
-        .cloned()
-        .collect();
+    let mut dealt: Vec<Binding> = turns.iter().cycle().skip(first).take(ranks).cloned().collect();
     // One of each unit in turn, in the order in which they were dealt.
     let mut taken: BTreeMap<Option<u32>, usize> = BTreeMap::new();
     dealt.sort_by_cached_key(|binding| {
@@ -197,10 +171,7 @@ fn core_of(cpu: u32, cores: &[Vec<Cpu>], topology: &Topology) -> Result<usize, R
     let has = |core: &Vec<Cpu>| core.iter().any(|c| c.place.cpu == cpu);
     cores.iter().position(has).ok_or_else(|| {
         let usable: Vec<u32> = topology.cpus.iter().map(|cpu| cpu.place.cpu).collect();
-        Refusal::new(format!(
-            "-c {cpu}: this job may not use that CPU; usable ones: {}",
-            ranges(&usable)
-        ))
+        Refusal::new(format!("-c {cpu}: this job may not use that CPU; usable ones: {}", ranges(&usable)))
     })
 }
 
@@ -248,20 +219,9 @@ mod tests {
     fn machine() -> Topology {
         let cpu = |cpu: u32| {
             let core = cpu % 4;
-            Cpu {
-                place: CpuLocation {
-                    cpu,
-                    core,
-                    l3: core / 2,
-                    numa: core / 2,
-                },
-                package: core / 2,
-            }
+            Cpu { place: CpuLocation { cpu, core, l3: core / 2, numa: core / 2 }, package: core / 2 }
         };
-        Topology {
-            cpus: (0..8).map(cpu).collect(),
-            capacity: 8,
-        }
+        Topology { cpus: (0..8).map(cpu).collect(), capacity: 8 }
     }
 
     fn bound(options: &Options, topology: &Topology, ranks: usize) -> Vec<Binding> {
@@ -275,26 +235,16 @@ mod tests {
     }
 
     fn by(map: Level) -> Options {
-        Options {
-            map: Some(map),
-            ..Options::default()
-        }
+        Options { map: Some(map), ..Options::default() }
     }
 
     fn to(level: Level) -> Options {
-        Options {
-            bind: Some(Bind::To(level)),
-            ..Options::default()
-        }
+        Options { bind: Some(Bind::To(level)), ..Options::default() }
     }
 
     #[test]
     fn unbound_unless_asked() {
-        let options = Options {
-            bind: Some(Bind::None),
-            map: Some(Level::Core),
-            ..Options::default()
-        };
+        let options = Options { bind: Some(Bind::None), map: Some(Level::Core), ..Options::default() };
         for options in [Options::default(), options] {
             assert_eq!(turns(&options, &machine()).expect("usable"), None);
         }
@@ -324,15 +274,9 @@ mod tests {
 
     #[test]
     fn a_first_cpu_may_be_named_by_any_thread_of_its_core() {
-        let options = Options {
-            first_cpu: Some(6),
-            ..Options::default()
-        };
+        let options = Options { first_cpu: Some(6), ..Options::default() };
         assert_eq!(firsts(&options, &machine(), 3), [2, 3, 0]);
-        let options = Options {
-            first_cpu: Some(99),
-            ..Options::default()
-        };
+        let options = Options { first_cpu: Some(99), ..Options::default() };
         let message = turns(&options, &machine()).unwrap_err().to_string();
         assert!(message.contains("usable ones: 0-7"), "{message}");
     }
@@ -376,14 +320,8 @@ mod tests {
         // One thread of a core, an odd end of a cache, all of another socket's node.
         let part = large([1, 7, 64, 65, 40, 41, 42, 43, 44, 45, 46, 47]);
         assert_eq!(firsts(&by(Level::Socket), &part, 4), [64, 40, 1, 41]);
-        let numa = Options {
-            map: Some(Level::Numa),
-            ..to(Level::Numa)
-        };
-        let lists: Vec<String> = bound(&numa, &part, 3)
-            .iter()
-            .map(|binding| ranges(&binding.cpus))
-            .collect();
+        let numa = Options { map: Some(Level::Numa), ..to(Level::Numa) };
+        let lists: Vec<String> = bound(&numa, &part, 3).iter().map(|binding| ranges(&binding.cpus)).collect();
         assert_eq!(lists, ["1,7,64-65", "40-47", "1,7,64-65"]);
     }
 
@@ -395,65 +333,37 @@ mod tests {
 
     #[test]
     fn ranks_with_threads_get_cores_of_one_unit() {
-        let options = Options {
-            cores: Some(3),
-            ..by(Level::L3Cache)
-        };
+        let options = Options { cores: Some(3), ..by(Level::L3Cache) };
         let large = large(0..128);
         let lists = |options: &Options, ranks| -> Vec<String> {
             let all = bound(options, &large, ranks);
             all.iter().map(|binding| ranges(&binding.cpus)).collect()
         };
         assert_eq!(lists(&options, 2), ["0-2,64-66", "4-6,68-70"]);
-        let options = Options {
-            cores: Some(3),
-            ..Options::default()
-        };
+        let options = Options { cores: Some(3), ..Options::default() };
         assert_eq!(lists(&options, 2), ["0-2,64-66", "3-5,67-69"]);
-        let options = Options {
-            cores: Some(5),
-            ..by(Level::L3Cache)
-        };
+        let options = Options { cores: Some(5), ..by(Level::L3Cache) };
         let message = turns(&options, &large).unwrap_err().to_string();
-        assert!(
-            message.contains("PE=5") && message.contains("has 4 cores"),
-            "{message}"
-        );
+        assert!(message.contains("PE=5") && message.contains("has 4 cores"), "{message}");
     }
 
     #[test]
     fn units_take_as_many_ranks_as_ppr_says() {
-        let options = Options {
-            per_unit: Some(2),
-            ..by(Level::Socket)
-        };
+        let options = Options { per_unit: Some(2), ..by(Level::Socket) };
         let large = large(0..128);
         assert_eq!(firsts(&options, &large, 4), [0, 1, 32, 33]);
-        let cores = Options {
-            per_unit: Some(2),
-            ..by(Level::Core)
-        };
+        let cores = Options { per_unit: Some(2), ..by(Level::Core) };
         assert_eq!(firsts(&cores, &large, 4), [0, 0, 1, 1]);
         let place = Place { index: 0, count: 1 };
         let section = Section::default();
-        assert_eq!(
-            ranks_of(&section, &options, &large, place).expect("known"),
-            4
-        );
+        assert_eq!(ranks_of(&section, &options, &large, place).expect("known"), 4);
     }
 
     #[test]
     fn ranks_are_numbered_over_units() {
-        let options = Options {
-            rank_by: Some(Level::Socket),
-            per_unit: Some(2),
-            ..by(Level::Socket)
-        };
+        let options = Options { rank_by: Some(Level::Socket), per_unit: Some(2), ..by(Level::Socket) };
         assert_eq!(firsts(&options, &large(0..128), 4), [0, 32, 1, 33]);
-        let options = Options {
-            rank_by: Some(Level::Core),
-            ..by(Level::Socket)
-        };
+        let options = Options { rank_by: Some(Level::Core), ..by(Level::Socket) };
         assert_eq!(firsts(&options, &large(0..128), 4), [0, 1, 32, 33]);
     }
 
@@ -467,10 +377,7 @@ mod tests {
 
     #[test]
     fn more_ranks_than_cores_are_refused_on_request() {
-        let options = Options {
-            oversubscribe: Some(false),
-            ..Options::default()
-        };
+        let options = Options { oversubscribe: Some(false), ..Options::default() };
         check_room(&options, &machine(), 4).expect("room");
         let message = check_room(&options, &machine(), 5).unwrap_err().to_string();
         assert!(message.contains("--nooversubscribe"), "{message}");

@@ -35,9 +35,7 @@ pub fn of_ranks(options: &Options, inherit: &Inherit, job: &str) -> Environment 
     let inherited = std::env::vars_os().filter(|(name, _)| is_passed_on(name));
     let mut common: Environment = inherited.collect();
     if !std::io::stdout().is_terminal() {
-        common
-            .entry(WHOLE_LINES.into())
-            .or_insert_with(|| "y".into());
+        common.entry(WHOLE_LINES.into()).or_insert_with(|| "y".into());
     }
     common.extend(options.environment.iter().cloned());
     common.extend([(guardian::VARIABLE.into(), job.into())]);
@@ -72,9 +70,7 @@ pub fn of_starters(
             put_first(&mut environment, "GLIBC_TUNABLES", OsStr::new(&room), ":");
             put_first(&mut environment, "VALGRIND_OPTS", OsStr::new(VALGRIND), " ");
         }
-        (None, Some(folder)) => {
-            put_first(&mut environment, "LD_LIBRARY_PATH", folder.as_os_str(), ":")
-        }
+        (None, Some(folder)) => put_first(&mut environment, "LD_LIBRARY_PATH", folder.as_os_str(), ":"),
         (None, None) => {}
     }
     environment
@@ -82,19 +78,12 @@ pub fn of_starters(
 
 /// The environment of a rank that shares its address space with others and runs this file. What is linked to our MPI
 /// does without what starters have, but what it executes has it.
-pub fn of_mapped(
-    environment: &Environment,
-    starters: &Environment,
-    is_linked: bool,
-    file: &Path,
-) -> Environment {
+pub fn of_mapped(environment: &Environment, starters: &Environment, is_linked: bool, file: &Path) -> Environment {
     let mut mapped = environment.clone();
     for (name, value) in starters {
         let is_new = environment.get(name) != Some(value);
         let name = match is_linked {
-            true if is_new && name != "VALGRIND_OPTS" => {
-                [OsStr::new(LATER), name.as_os_str()].into_iter().collect()
-            }
+            true if is_new && name != "VALGRIND_OPTS" => [OsStr::new(LATER), name.as_os_str()].into_iter().collect(),
             true => continue,
             false => name.clone(),
         };
@@ -118,9 +107,7 @@ pub const PREFIXED: [&str; 4] = ["LD_AUDIT", "GLIBC_TUNABLES", "VALGRIND_OPTS", 
 /// Whether [`of_starters`] or [`preloading`] puts such a word before a list.
 pub fn is_ours(word: &[u8]) -> bool {
     let file = Path::new(OsStr::from_bytes(word)).file_name();
-    let is_library = [AUDIT_LIBRARY, MALLOC_LIBRARY]
-        .iter()
-        .any(|name| file == Some(OsStr::new(name)));
+    let is_library = [AUDIT_LIBRARY, MALLOC_LIBRARY].iter().any(|name| file == Some(OsStr::new(name)));
     is_library || word.starts_with(ROOM.as_bytes()) || word == VALGRIND.as_bytes()
 }
 

@@ -155,9 +155,7 @@ fn guard(mut connection: UnixStream, job: &str) {
     for file in files.iter().filter(|file| is_empty(file)) {
         if std::fs::remove_file(file).is_ok() {
             let file = file.display();
-            say(&format!(
-                "pip-exec: killed before it could write {file}, which is removed"
-            ));
+            say(&format!("pip-exec: killed before it could write {file}, which is removed"));
         }
     }
     // Whoever reads it waits for its end, and not for what follows.
@@ -216,12 +214,8 @@ fn kills_for_memory() -> u64 {
 }
 
 fn killed_by(counts: &str) -> u64 {
-    let count = counts
-        .lines()
-        .find_map(|line| line.strip_prefix("oom_kill "));
-    count
-        .and_then(|count| count.trim().parse().ok())
-        .unwrap_or(0)
+    let count = counts.lines().find_map(|line| line.strip_prefix("oom_kill "));
+    count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
 }
 
 /// Closes all descriptors but these.
@@ -296,17 +290,13 @@ impl Marks {
     /// Whether the process of this folder has one.
     fn are_at(&self, process: &Path) -> bool {
         let environment = std::fs::read(process.join("environ")).unwrap_or_default();
-        if environment
-            .split(|&byte| byte == 0)
-            .any(|entry| entry == self.entry)
-        {
+        if environment.split(|&byte| byte == 0).any(|entry| entry == self.entry) {
             return true;
         }
         let program = std::fs::read_link(process.join("exe")).ok();
         let runs_ours = program.is_some() && program == self.own_program;
         runs_ours
-            && std::fs::read(process.join("maps"))
-                .is_ok_and(|maps| String::from_utf8_lossy(&maps).contains(&self.map))
+            && std::fs::read(process.join("maps")).is_ok_and(|maps| String::from_utf8_lossy(&maps).contains(&self.map))
     }
 }
 
@@ -325,20 +315,14 @@ mod tests {
         let length = 4_u16.to_ne_bytes();
         let named = [&[FILE], &length[..], b"/a\xff\n"].concat();
         let heard = hear_of(&named).expect("the root has not said goodbye");
-        assert_eq!(
-            heard,
-            [PathBuf::from(OsString::from_vec(b"/a\xff\n".to_vec()))]
-        );
+        assert_eq!(heard, [PathBuf::from(OsString::from_vec(b"/a\xff\n".to_vec()))]);
         assert_eq!(hear_of(&[&named[..], &[DISMISSED]].concat()), None);
         assert_eq!(hear_of(&named[..5]), Some(Vec::new()));
     }
 
     #[test]
     fn the_count_of_kills_is_read() {
-        assert_eq!(
-            killed_by("nr_free_pages 7\noom_kill 12\noom_killer 5\n"),
-            12
-        );
+        assert_eq!(killed_by("nr_free_pages 7\noom_kill 12\noom_killer 5\n"), 12);
         assert_eq!(killed_by("nr_free_pages 7\n"), 0);
     }
 }

@@ -31,11 +31,7 @@ pub struct Came {
 impl Guests {
     /// For a job with this wrapper.
     pub fn new(wrapper: Option<OsString>) -> Self {
-        Self {
-            wrapper,
-            reason: None,
-            left: None,
-        }
+        Self { wrapper, reason: None, left: None }
     }
 
     /// Notes why ranks do not share an address space though they have offered to.
@@ -117,15 +113,10 @@ impl Guests {
     /// A rank of this node that uses MPI in the program that it was started with, while another one has executed a
     /// program before it used MPI, and the number of such a one: they never meet.
     pub fn apart(&self, spawner: &Spawner) -> Option<(u32, u32)> {
-        let server = spawner
-            .server
-            .as_ref()
-            .filter(|_| self.left == Some(true))?;
+        let server = spawner.server.as_ref().filter(|_| self.left == Some(true))?;
         let stage = |rank: usize| spawner.node.ranks[rank].lifecycle.load(Ordering::Acquire);
         let mut ranks = 0..spawner.numbers.len();
-        let here = ranks
-            .clone()
-            .find(|&rank| stage(rank) != Lifecycle::Fresh as u32)?;
+        let here = ranks.clone().find(|&rank| stage(rank) != Lifecycle::Fresh as u32)?;
         let left = ranks.find(|&rank| server.stage(rank) != Stage::Silent)?;
         Some((spawner.numbers[here], spawner.numbers[left]))
     }
@@ -158,12 +149,7 @@ fn rank_of(process: i32, ranks: usize, pid_of: impl Fn(usize) -> i32) -> Option<
 
 /// Tells a visitor that its place is taken: what a rank's MPI program starts is a world of its own, also if it has
 /// none of the job's environment.
-fn refuse(
-    visitor: Visitor,
-    rank: u32,
-    taker: i32,
-    rank_speaks: bool,
-) -> std::os::unix::net::UnixStream {
+fn refuse(visitor: Visitor, rank: u32, taker: i32, rank_speaks: bool) -> std::os::unix::net::UnixStream {
     let is_child = visitor.pid != taker && door::ancestors(visitor.pid).any(|pid| pid == taker);
     let answer = match is_child && (rank_speaks || visitor.rank.is_none()) {
         true => Answer::Alone,

@@ -102,14 +102,9 @@ fn host(text: &str) -> Result<Named, String> {
         return Err(format!("\"{name}\" is no name of a host"));
     }
     if name.contains(':') && !(name.starts_with('[') && name.ends_with(']')) {
-        return Err(format!(
-            "\"{text}\" has several colons; an address of IPv6 stands in brackets ([fe80::1]:2)"
-        ));
+        return Err(format!("\"{text}\" has several colons; an address of IPv6 stands in brackets ([fe80::1]:2)"));
     }
-    Ok(Named {
-        name: name.to_owned(),
-        slots: slots.map(count).transpose()?,
-    })
+    Ok(Named { name: name.to_owned(), slots: slots.map(count).transpose()? })
 }
 
 /// Adds a host; one that is there already takes as many ranks more, or one, as with other launchers.
@@ -125,16 +120,9 @@ fn add(hosts: &mut Vec<Named>, new: Named) {
 /// How many ranks each host takes: its number, or that of `-ppn`. Where neither says anything, the ranks that are
 /// wanted are spread evenly.
 #[must_use]
-pub fn settle(
-    named: &[Named],
-    per_host: Option<usize>,
-    wanted: Option<usize>,
-    oversubscribe: bool,
-) -> Vec<Host> {
+pub fn settle(named: &[Named], per_host: Option<usize>, wanted: Option<usize>, oversubscribe: bool) -> Vec<Host> {
     let nothing_said = named.iter().all(|host| host.slots.is_none());
-    let even = wanted
-        .filter(|_| nothing_said)
-        .map(|wanted| wanted.div_ceil(named.len()).max(1));
+    let even = wanted.filter(|_| nothing_said).map(|wanted| wanted.div_ceil(named.len()).max(1));
     let usual = per_host.or(even).unwrap_or(1);
     let slots = |host: &Named| host.slots.unwrap_or(usual);
     let room: usize = named.iter().map(slots).sum();
@@ -143,10 +131,7 @@ pub fn settle(
         true => missing.div_ceil(named.len()),
         false => 0,
     };
-    let host = |host: &Named| Host {
-        name: host.name.clone(),
-        slots: slots(host) + more,
-    };
+    let host = |host: &Named| Host { name: host.name.clone(), slots: slots(host) + more };
     named.iter().map(host).collect()
 }
 
@@ -183,9 +168,7 @@ pub fn is_here(name: &str) -> bool {
     let own = nix::sys::utsname::uname();
     let own = own.map(|own| own.nodename().to_string_lossy().into_owned());
     let first = |name: &str| name.split('.').next().map(str::to_owned);
-    own.is_ok_and(|own| {
-        own == name || first(&own).as_deref() == Some(name) || first(name) == Some(own)
-    })
+    own.is_ok_and(|own| own == name || first(&own).as_deref() == Some(name) || first(name) == Some(own))
 }
 
 #[cfg(test)]
@@ -196,29 +179,8 @@ mod tests {
     fn lists_of_hosts() {
         let names = parse(OsStr::new("a:4,node-2.example,[fe80::1]:2,[::1]")).expect("valid");
         let read: Vec<_> = names.iter().map(|host| (&*host.name, host.slots)).collect();
-        assert_eq!(
-            read,
-            [
-                ("a", Some(4)),
-                ("node-2.example", None),
-                ("[fe80::1]", Some(2)),
-                ("[::1]", None)
-            ]
-        );
-        for wrong in [
-            "",
-            "a,,b",
-            "a:0",
-            "a:x",
-            "-x",
-            "a;b",
-            "a b",
-            "a:4294967296",
-            "a:2:3",
-            "::1",
-            "[::1",
-            "]:[",
-        ] {
+        assert_eq!(read, [("a", Some(4)), ("node-2.example", None), ("[fe80::1]", Some(2)), ("[::1]", None)]);
+        for wrong in ["", "a,,b", "a:0", "a:x", "-x", "a;b", "a b", "a:4294967296", "a:2:3", "::1", "[::1", "]:["] {
             let message = parse(OsStr::new(wrong)).unwrap_err().to_string();
             assert!(message.contains("a:4,b:4"), "{wrong}: {message}");
         }
@@ -227,23 +189,15 @@ mod tests {
     #[test]
     fn files_of_several_launchers_name_hosts() {
         let path = std::env::temp_dir().join(format!("hosts-{}", std::process::id()));
-        std::fs::write(
-            &path,
-            "# all\na:2 binding=x\nb slots=3 max_slots=9\n\nc\nc\nc # pbs\na:1\nb slots=2\n",
-        )
-        .expect("room");
+        std::fs::write(&path, "# all\na:2 binding=x\nb slots=3 max_slots=9\n\nc\nc\nc # pbs\na:1\nb slots=2\n")
+            .expect("room");
         let hosts = read(&path).expect("valid");
         let found: Vec<_> = hosts.iter().map(|host| (&*host.name, host.slots)).collect();
         assert_eq!(found, [("a", Some(3)), ("b", Some(5)), ("c", Some(3))]);
         std::fs::write(&path, "# none\n").expect("room");
         assert!(read(&path).unwrap_err().to_string().contains("names none"));
         std::fs::remove_file(&path).expect("there");
-        assert!(
-            read(&path)
-                .unwrap_err()
-                .to_string()
-                .contains("No such file")
-        );
+        assert!(read(&path).unwrap_err().to_string().contains("No such file"));
     }
 
     #[test]

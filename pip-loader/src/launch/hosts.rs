@@ -35,14 +35,7 @@ impl Launcher {
         let names: Vec<&str> = hosts.iter().map(|host| host.name.as_str()).collect();
         let (list, count) = (names.join(","), hosts.len().to_string());
         let words: Vec<String> = match self {
-            Self::Hydra => vec![
-                "-hosts".into(),
-                list,
-                "-ppn".into(),
-                "1".into(),
-                "-n".into(),
-                count,
-            ],
+            Self::Hydra => vec!["-hosts".into(), list, "-ppn".into(), "1".into(), "-n".into(), count],
             // Arbitrary distribution keeps the hosts' order.
             Self::Srun => vec![
                 "--mpi=pmi2".into(),
@@ -78,8 +71,8 @@ pub fn run(options: &Options, hosts: &[Host]) -> Result<i32, Refusal> {
         None if has_slurm() => find(&Launcher::ALL)?,
         None => find(&[Launcher::Hydra, Launcher::Prterun])?,
     };
-    let own = std::env::current_exe()
-        .map_err(|error| Refusal::new(format!("cannot find pip-exec's own folder: {error}")))?;
+    let own =
+        std::env::current_exe().map_err(|error| Refusal::new(format!("cannot find pip-exec's own folder: {error}")))?;
     let words = command_line(options, hosts, launcher, &own)?;
     if options.dry_run {
         let line: Vec<_> = words.iter().map(|word| quoted(word)).collect();
@@ -137,11 +130,7 @@ fn wait(manager: &mut Child, signals: &Signals) -> io::Result<(i32, bool)> {
 }
 
 /// Where Slurm's commands look for its configuration, if no variable says so.
-const SLURM_FILES: [&str; 3] = [
-    "/etc/slurm/slurm.conf",
-    "/etc/slurm-llnl/slurm.conf",
-    "/run/slurm/conf/slurm.conf",
-];
+const SLURM_FILES: [&str; 3] = ["/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf"];
 
 /// Whether Slurm can start anything from here: its commands are installed on many machines that are in no cluster.
 fn has_slurm() -> bool {
@@ -159,10 +148,7 @@ fn find(launchers: &[Launcher]) -> Result<(Launcher, PathBuf), Refusal> {
         Some((launcher, found.next()?))
     };
     launchers.iter().find_map(installed).ok_or_else(|| {
-        let names: Vec<_> = launchers
-            .iter()
-            .map(|launcher| launcher.program())
-            .collect();
+        let names: Vec<_> = launchers.iter().map(|launcher| launcher.program()).collect();
         Refusal::new(format!(
             "--hosts needs a process manager, and PATH has no {} (Debian: apt install mpich, or \
              slurm-client in a cluster that runs Slurm; srun is taken where its slurm.conf is)",
@@ -172,12 +158,7 @@ fn find(launchers: &[Launcher]) -> Result<(Launcher, PathBuf), Refusal> {
 }
 
 /// The words after the manager's name.
-fn command_line(
-    options: &Options,
-    hosts: &[Host],
-    launcher: Launcher,
-    own: &Path,
-) -> Result<Vec<OsString>, Refusal> {
+fn command_line(options: &Options, hosts: &[Host], launcher: Launcher, own: &Path) -> Result<Vec<OsString>, Refusal> {
     let mut wanted = Vec::new();
     for section in &options.sections {
         match section.ranks.as_slice() {
@@ -187,17 +168,14 @@ fn command_line(
             [] => wanted.push(1),
             [ranks] => wanted.push(*ranks),
             _ => {
-                let what =
-                    "-n takes the ranks of the whole job here; the hosts say how many each has";
+                let what = "-n takes the ranks of the whole job here; the hosts say how many each has";
                 return Err(Refusal::new(what));
             }
         }
     }
     let shares = distribute(hosts, &wanted, options.numbering)?;
     // Hosts that get no rank take no part.
-    let used: Vec<usize> = (0..hosts.len())
-        .filter(|&host| shares.iter().any(|counts| counts[host] > 0))
-        .collect();
+    let used: Vec<usize> = (0..hosts.len()).filter(|&host| shares.iter().any(|counts| counts[host] > 0)).collect();
     let chosen: Vec<&Host> = used.iter().map(|&host| &hosts[host]).collect();
     let mut words = launcher.options(&chosen);
     words.push(own.into());
@@ -220,15 +198,8 @@ fn command_line(
 
 /// How many ranks of each program each host gets: one host after the other, or one rank on each in
 /// turn.
-fn distribute(
-    hosts: &[Host],
-    wanted: &[usize],
-    numbering: Numbering,
-) -> Result<Vec<Vec<usize>>, Refusal> {
-    let (total, room): (usize, usize) = (
-        wanted.iter().sum(),
-        hosts.iter().map(|host| host.slots).sum(),
-    );
+fn distribute(hosts: &[Host], wanted: &[usize], numbering: Numbering) -> Result<Vec<Vec<usize>>, Refusal> {
+    let (total, room): (usize, usize) = (wanted.iter().sum(), hosts.iter().map(|host| host.slots).sum());
     if total > room {
         return Err(too_few(total, hosts));
     }
@@ -277,10 +248,7 @@ mod tests {
     #[test]
     fn hydra_gets_one_process_per_host_and_each_its_ranks() {
         let words = line(Launcher::Hydra, "--hosts a:4,b:4 -n 6 -l ./app x").expect("fits");
-        assert_eq!(
-            words,
-            "-hosts a,b -ppn 1 -n 2 /opt/pip-exec -l -n 4,2 -wdir HERE -- ./app x"
-        );
+        assert_eq!(words, "-hosts a,b -ppn 1 -n 2 /opt/pip-exec -l -n 4,2 -wdir HERE -- ./app x");
     }
 
     #[test]
@@ -295,19 +263,10 @@ mod tests {
 
     #[test]
     fn all_slots_are_taken_when_nothing_is_said() {
-        let words = line(
-            Launcher::Prterun,
-            "--hosts a:2,b:3 -wdir /tmp -env A b ./app",
-        );
+        let words = line(Launcher::Prterun, "--hosts a:2,b:3 -wdir /tmp -env A b ./app");
         let words = words.expect("fits");
-        assert!(
-            words.starts_with("--host a:1,b:1 -n 2 --bind-to none"),
-            "{words}"
-        );
-        assert!(
-            words.ends_with("/opt/pip-exec -n 2,3 -env A b -wdir /tmp -- ./app"),
-            "{words}"
-        );
+        assert!(words.starts_with("--host a:1,b:1 -n 2 --bind-to none"), "{words}");
+        assert!(words.ends_with("/opt/pip-exec -n 2,3 -env A b -wdir /tmp -- ./app"), "{words}");
     }
 
     #[test]

@@ -77,9 +77,7 @@ impl Values {
         let own = own.map(|(name, value)| text(name, value, "option"));
         let values = Self(inherited.chain(own).collect());
         let entries = values.0.iter();
-        let entries: Vec<String> = entries
-            .map(|(name, (value, _))| format!("{name}={value}"))
-            .collect();
+        let entries: Vec<String> = entries.map(|(name, (value, _))| format!("{name}={value}")).collect();
         Settings::from_env(entries.iter().map(String::as_bytes))
             .map_err(|invalid| Refusal::new(invalid.to_string()))?;
         Ok(values)
@@ -109,15 +107,11 @@ impl Values {
     }
 
     fn network(&self, warnings: &mut Vec<String>) -> String {
-        let wanted = self
-            .value("COHORT_NET_LIBFABRIC")
-            .filter(|file| file != "auto");
+        let wanted = self.value("COHORT_NET_LIBFABRIC").filter(|file| file != "auto");
         let provider = self.value("COHORT_NET_PROVIDER");
         let mut text = String::new();
         match (provider.as_deref(), libfabric(wanted.as_deref())) {
-            (Some("direct"), _) => {
-                text.push_str("between nodes: TCP (COHORT_NET_PROVIDER=direct)\n")
-            }
+            (Some("direct"), _) => text.push_str("between nodes: TCP (COHORT_NET_PROVIDER=direct)\n"),
             (provider, Some(file)) => {
                 let provider = provider.filter(|name| *name != "auto");
                 let provider = provider.map_or(String::new(), |name| format!(", provider {name}"));
@@ -136,13 +130,7 @@ impl Values {
             }
         }
         let interface = self.value("COHORT_NET_INTERFACE");
-        let _ = writeln!(
-            text,
-            "interface: {}",
-            interface
-                .as_deref()
-                .unwrap_or("auto (COHORT_NET_INTERFACE)")
-        );
+        let _ = writeln!(text, "interface: {}", interface.as_deref().unwrap_or("auto (COHORT_NET_INTERFACE)"));
         text.push_str("within a node: one address space, no network\n");
         text
     }
@@ -158,12 +146,9 @@ fn libfabric(wanted: Option<&str>) -> Option<String> {
         return None;
     }
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    let mut files = maps
-        .lines()
-        .filter_map(|line| line.split_whitespace().nth(5));
+    let mut files = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
     let file = files.find(|file| file.contains("libfabric.so"));
-    file.map(str::to_owned)
-        .or_else(|| wanted.map(str::to_owned))
+    file.map(str::to_owned).or_else(|| wanted.map(str::to_owned))
 }
 
 /// The libraries that programs would get.
@@ -195,9 +180,7 @@ fn kernel(warnings: &mut Vec<String>) -> String {
     let release = system.map(|system| system.release().to_string_lossy().into_owned());
     let release = release.unwrap_or_default();
     if limits::dumps_kill_all(&release) {
-        warnings.push(
-            "before Linux 5.16 ranks leave no core dumps: a newer kernel has them".to_owned(),
-        );
+        warnings.push("before Linux 5.16 ranks leave no core dumps: a newer kernel has them".to_owned());
     }
     let maps = limits::max_map_count();
     let room = maps / limits::map_entries(OBJECTS);
@@ -207,25 +190,15 @@ fn kernel(warnings: &mut Vec<String>) -> String {
              vm.max_map_count=262144"
         ));
     }
-    let mut text = format!(
-        "Linux {release}\nvm.max_map_count: {maps}, some {room} ranks with many libraries\n"
-    );
+    let mut text = format!("Linux {release}\nvm.max_map_count: {maps}, some {room} ranks with many libraries\n");
     let features = [
         (
             "pidfd_getfd",
             pidfd_getfd(),
             "ranks of a node talk through the network's owner only: Linux 5.6, and no seccomp filter, allow it",
         ),
-        (
-            "membarrier",
-            membarrier(),
-            "messages take a fence each: Linux 4.14, and no seccomp filter, allow it",
-        ),
-        (
-            "fsgsbase",
-            fsgsbase(),
-            "a thread pointer is set by a system call: Linux 5.9 allows it to programs",
-        ),
+        ("membarrier", membarrier(), "messages take a fence each: Linux 4.14, and no seccomp filter, allow it"),
+        ("fsgsbase", fsgsbase(), "a thread pointer is set by a system call: Linux 5.9 allows it to programs"),
     ];
     for (name, works, otherwise) in features {
         let _ = writeln!(text, "{name}: {}", if works { "yes" } else { "no" });
@@ -267,61 +240,23 @@ mod tests {
 
     #[test]
     fn settings_say_where_they_come_from() {
-        let options = Options {
-            environment: vec![("COHORT_PROGRESS".into(), "none".into())],
-            ..Options::default()
-        };
+        let options = Options { environment: vec![("COHORT_PROGRESS".into(), "none".into())], ..Options::default() };
         let page = all(&options).expect("valid");
-        let line = page
-            .lines()
-            .find(|line| line.contains("COHORT_PROGRESS"))
-            .expect("listed");
+        let line = page.lines().find(|line| line.contains("COHORT_PROGRESS")).expect("listed");
         assert!(line.contains("none") && line.ends_with("option"), "{line}");
-        for part in [
-            "COHORT_WAIT",
-            "default",
-            "CPU",
-            "libmpi.so.12",
-            "membarrier:",
-            "warnings",
-        ] {
+        for part in ["COHORT_WAIT", "default", "CPU", "libmpi.so.12", "membarrier:", "warnings"] {
             assert!(page.contains(part), "{part}: {page}");
         }
-        let wrong = Options {
-            environment: vec![("COHORT_PROGRESS".into(), "x".into())],
-            ..Options::default()
-        };
-        assert!(
-            all(&wrong)
-                .unwrap_err()
-                .to_string()
-                .contains("COHORT_PROGRESS")
-        );
+        let wrong = Options { environment: vec![("COHORT_PROGRESS".into(), "x".into())], ..Options::default() };
+        assert!(all(&wrong).unwrap_err().to_string().contains("COHORT_PROGRESS"));
     }
 
     #[test]
     fn jobs_show_the_parts_that_are_asked_for() {
-        let parts_of = |value: &str| {
-            parts(&Options {
-                environment: vec![(DEBUG.into(), value.into())],
-                ..Options::default()
-            })
-        };
-        assert!(
-            parts_of("settings")
-                .expect("valid")
-                .contains("COHORT_DEBUG")
-        );
-        assert!(
-            parts_of("net,pin")
-                .expect("valid")
-                .contains("between nodes")
-        );
-        assert!(
-            parts_of("sttings")
-                .unwrap_err()
-                .to_string()
-                .contains("pin, settings, net")
-        );
+        let parts_of =
+            |value: &str| parts(&Options { environment: vec![(DEBUG.into(), value.into())], ..Options::default() });
+        assert!(parts_of("settings").expect("valid").contains("COHORT_DEBUG"));
+        assert!(parts_of("net,pin").expect("valid").contains("between nodes"));
+        assert!(parts_of("sttings").unwrap_err().to_string().contains("pin, settings, net"));
     }
 }

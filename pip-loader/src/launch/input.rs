@@ -64,11 +64,7 @@ impl Feeder {
     /// No descriptor is left.
     pub fn add(&mut self, rank: u32) -> io::Result<OwnedFd> {
         let (source, sink) = pipe2(OFlag::O_CLOEXEC)?;
-        self.sinks.push(Sink {
-            rank,
-            pipe: sink.into(),
-            is_named: false,
-        });
+        self.sinks.push(Sink { rank, pipe: sink.into(), is_named: false });
         Ok(source)
     }
 

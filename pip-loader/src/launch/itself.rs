@@ -20,10 +20,7 @@ pub fn become_program(mut arguments: impl Iterator<Item = OsString>) {
         return;
     }
     let error = Command::new(&program).arg0(name).args(arguments).exec();
-    pip_ground::say(format_args!(
-        "cannot execute {}: {error}",
-        program.display()
-    ));
+    pip_ground::say(format_args!("cannot execute {}: {error}", program.display()));
     std::process::exit(pip_ground::REFUSED);
 }
 

@@ -102,11 +102,7 @@ impl<'a> Job<'a> {
     /// # Errors
     /// A resource is short, or the nodes do not come together; ranks that were started already
     /// have been ended again.
-    pub fn start(
-        mut job: Prepared,
-        signals: Signals,
-        membership: &'a mut Membership,
-    ) -> Result<Self, Refusal> {
+    pub fn start(mut job: Prepared, signals: Signals, membership: &'a mut Membership) -> Result<Self, Refusal> {
         // Processes that outlive the rank that forked them become the root's children, so
         // that a job that is ended leaves none. An old kernel would leave them to init.
         let _ = nix::sys::prctl::set_child_subreaper(true);
@@ -155,9 +151,7 @@ impl<'a> Job<'a> {
                 std::io::ErrorKind::WouldBlock => super::limits::way_out_of_again(),
                 _ => String::new(),
             };
-            return Err(Refusal::new(format!(
-                "cannot start {what}: {error}{way_out}"
-            )));
+            return Err(Refusal::new(format!("cannot start {what}: {error}{way_out}")));
         }
         this.signals.unblock_others()?;
         this.control = Control::open();
@@ -222,11 +216,7 @@ impl<'a> Job<'a> {
             status => status,
         };
         let cause = None;
-        Finish {
-            status,
-            is_cut,
-            cause,
-        }
+        Finish { status, is_cut, cause }
     }
 
     /// Ends the job when another node has.
@@ -242,22 +232,14 @@ impl<'a> Job<'a> {
             forwarder.end();
         }
         let mut until = None;
-        while self
-            .spawner
-            .streams
-            .forwarder
-            .as_ref()
-            .is_some_and(|it| !it.is_done())
-        {
+        while self.spawner.streams.forwarder.as_ref().is_some_and(|it| !it.is_done()) {
             if let Some(shutdown) = &mut self.shutdown {
                 let now = Instant::now();
                 let until = *until.get_or_insert(now + READ_TIME);
                 // Nobody is left to be killed: this is when to look again.
                 shutdown.kill_at = shutdown.kill_at.min(until);
                 if now >= until {
-                    return say(format_args!(
-                        "the output of the ranks is not read, so the end of it is lost"
-                    ));
+                    return say(format_args!("the output of the ranks is not read, so the end of it is lost"));
                 }
             }
             self.sleep();
@@ -290,10 +272,7 @@ impl<'a> Job<'a> {
                 let gathered = self.gathering.as_ref().and_then(Gathering::until);
                 // The time is over once.
                 let deadline = self.deadline.filter(|_| !self.wide.is_ending());
-                let times = deadline
-                    .into_iter()
-                    .chain(patience)
-                    .chain(self.wide.until());
+                let times = deadline.into_iter().chain(patience).chain(self.wide.until());
                 let times = times.chain(self.membership.monitor().until());
                 let apart = self.guests.is_leaving().then(|| Instant::now() + GRACE);
                 let times = times.chain(apart);
@@ -354,10 +333,7 @@ impl<'a> Job<'a> {
             return;
         }
         let crash = |&rank: &usize| self.ranks[rank].crash.crash();
-        let mut dying = self
-            .alive
-            .iter()
-            .filter_map(|(&pid, rank)| Some((pid, *rank, crash(rank)?.signal)));
+        let mut dying = self.alive.iter().filter_map(|(&pid, rank)| Some((pid, *rank, crash(rank)?.signal)));
         if let Some((pid, rank, signal)) = dying.next() {
             drop(dying);
             self.say_killed(pid, rank, signal);
@@ -485,12 +461,7 @@ impl<'a> Job<'a> {
 
     /// The code of a rank that called `MPI_Abort`.
     fn abort_code(&self) -> Option<i32> {
-        let words = self
-            .spawner
-            .node
-            .ranks
-            .iter()
-            .map(|rank| rank.abort.load(Ordering::Acquire));
+        let words = self.spawner.node.ranks.iter().map(|rank| rank.abort.load(Ordering::Acquire));
         words.into_iter().find_map(RankBoot::decode_abort)
     }
 
@@ -511,11 +482,7 @@ impl<'a> Job<'a> {
     }
 
     fn memory_map(&self) -> MemoryMap<'_> {
-        MemoryMap {
-            ranks: &self.spawner.memory,
-            numbers: &self.spawner.numbers,
-            stacks: &self.spawner.stacks,
-        }
+        MemoryMap { ranks: &self.spawner.memory, numbers: &self.spawner.numbers, stacks: &self.spawner.stacks }
     }
 
     fn check_time(&mut self) {
@@ -526,11 +493,7 @@ impl<'a> Job<'a> {
             self.guests.note(gathering.lateness());
             self.gathering = None;
         }
-        if self
-            .shutdown
-            .as_ref()
-            .is_some_and(|shutdown| now >= shutdown.kill_at)
-        {
+        if self.shutdown.as_ref().is_some_and(|shutdown| now >= shutdown.kill_at) {
             self.kill_alive(Signal::SIGKILL);
             if let Some(shutdown) = &mut self.shutdown {
                 shutdown.kill_at = now + GRACE;
@@ -541,15 +504,9 @@ impl<'a> Job<'a> {
         {
             say(format_args!("{what}"));
             self.begin_shutdown(1);
-        } else if self.shutdown.is_none()
-            && !self.wide.is_ending()
-            && self.deadline.is_some_and(|at| now >= at)
-        {
+        } else if self.shutdown.is_none() && !self.wide.is_ending() && self.deadline.is_some_and(|at| now >= at) {
             let limit = self.timeout.unwrap_or_default();
-            say(format_args!(
-                "the job was ended after {} seconds",
-                limit.as_secs_f64()
-            ));
+            say(format_args!("the job was ended after {} seconds", limit.as_secs_f64()));
             self.end_with_picture(Ending {
                 what: "what the ranks did when the time was over",
                 if_waiting: false,
@@ -564,10 +521,7 @@ impl<'a> Job<'a> {
         self.gathering = None;
         if self.shutdown.is_none() {
             self.kill_alive(Signal::SIGTERM);
-            self.shutdown = Some(Shutdown {
-                status,
-                kill_at: Instant::now() + GRACE,
-            });
+            self.shutdown = Some(Shutdown { status, kill_at: Instant::now() + GRACE });
         }
     }
 

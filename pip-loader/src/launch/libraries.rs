@@ -15,12 +15,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 /// Names under which Cohort's own MPI libraries are asked for.
-pub const MPI_LIBRARIES: [&str; 4] = [
-    "libmpi.so.12",
-    "libmpich.so.12",
-    "libmpi_abi.so.1",
-    "libmpi.so.40",
-];
+pub const MPI_LIBRARIES: [&str; 4] = ["libmpi.so.12", "libmpich.so.12", "libmpi_abi.so.1", "libmpi.so.40"];
 
 /// Names under which our Fortran library of the MPICH ABI is asked for.
 const FORTRAN_LIBRARIES: [&str; 2] = ["libmpifort.so.12", "libmpichfort.so.12"];
@@ -29,12 +24,7 @@ const FORTRAN_LIBRARIES: [&str; 2] = ["libmpifort.so.12", "libmpichfort.so.12"];
 pub const FORTRAN_FOLDER: &str = "fortran";
 
 /// Libraries of Open MPI that programs name without need, for which we have one that has what they import.
-const STAND_INS: [&str; 4] = [
-    "libmpi_cxx.so.40",
-    "libopen-pal.so.40",
-    "libopen-pal.so.80",
-    "libopen-rte.so.40",
-];
+const STAND_INS: [&str; 4] = ["libmpi_cxx.so.40", "libopen-pal.so.40", "libopen-pal.so.80", "libopen-rte.so.40"];
 
 /// Where that one lies. It is used where the others are not to be found.
 pub const STAND_IN_FOLDER: &str = "openmpi";
@@ -81,9 +71,7 @@ impl Dependencies {
 
 /// Whether a file defines a `malloc` that others are to use.
 fn has_malloc(path: &Path) -> bool {
-    let bytes = File::open(path)
-        .ok()
-        .and_then(|file| image::file_bytes(&file).ok()?);
+    let bytes = File::open(path).ok().and_then(|file| image::file_bytes(&file).ok()?);
     bytes.is_some_and(|bytes| elf::exported_symbol(&bytes, "malloc").is_some())
 }
 
@@ -95,12 +83,7 @@ pub fn thread_local(path: &Path) -> u64 {
 
 /// Follows the dependencies of the program `file`, and of the libraries that the environment loads before them.
 #[must_use]
-pub fn follow(
-    file: &Path,
-    plan: &LoadPlan,
-    first: &Path,
-    environment: &Environment,
-) -> Dependencies {
+pub fn follow(file: &Path, plan: &LoadPlan, first: &Path, environment: &Environment) -> Dependencies {
     let variable = |name: &str| environment.get(OsStr::new(name)).cloned();
     let library_path = variable("LD_LIBRARY_PATH").unwrap_or_default();
     let preloaded = variable("LD_PRELOAD").unwrap_or_default();
@@ -120,10 +103,7 @@ pub fn follow(
         let origin = object.parent().unwrap_or(Path::new("/"));
         let rpath = expand(plan.rpath.as_deref().unwrap_or_default(), origin);
         let runpath = expand(plan.runpath.as_deref().unwrap_or_default(), origin);
-        if FORTRAN_LIBRARIES
-            .iter()
-            .any(|library| plan.needed.iter().any(|name| name == library))
-        {
+        if FORTRAN_LIBRARIES.iter().any(|library| plan.needed.iter().any(|name| name == library)) {
             found.mpich_fortran |= needs_mpich_fortran(&object, &plan);
         }
         for name in plan.needed {
@@ -171,9 +151,7 @@ fn other_mpi(name: &str) -> Option<(String, Option<&'static str>)> {
 /// The file's name and what it is, if this library works with another MPI only.
 fn companion(name: &str) -> Option<(String, &'static str)> {
     let file = Path::new(name).file_name()?.to_str()?;
-    let (_, what) = COMPANIONS
-        .iter()
-        .find(|(start, _)| file.starts_with(start))?;
+    let (_, what) = COMPANIONS.iter().find(|(start, _)| file.starts_with(start))?;
     Some((name.to_owned(), what))
 }
 
@@ -181,17 +159,11 @@ fn companion(name: &str) -> Option<(String, &'static str)> {
 /// polymorphic handles, or procedures of `mpi_f08` with arrays, whose descriptors our library knows as gfortran and
 /// flang make them. A program that flang has made with our module brings that module's variables.
 fn needs_mpich_fortran(object: &Path, plan: &LoadPlan) -> bool {
-    let Some(bytes) = File::open(object)
-        .ok()
-        .and_then(|file| image::file_bytes(&file).ok()?)
-    else {
+    let Some(bytes) = File::open(object).ok().and_then(|file| image::file_bytes(&file).ok()?) else {
         return false;
     };
     let imports = |wanted: fn(&str) -> bool| elf::imports(&bytes, wanted);
-    let is_known = plan
-        .needed
-        .iter()
-        .any(|name| name.starts_with("libgfortran.so."))
+    let is_known = plan.needed.iter().any(|name| name.starts_with("libgfortran.so."))
         || imports(|name| name.starts_with("_gfortran_"))
         || elf::exported_symbol(&bytes, "MPIR_F08_MPI_BOTTOM").is_some();
     imports(|name| name.starts_with("__mpi_") && name.contains("_MOD___"))
@@ -207,29 +179,15 @@ fn expand(list: &str, origin: &Path) -> Vec<PathBuf> {
     let origin = origin.to_string_lossy();
     list.split(':')
         .filter(|part| !part.is_empty())
-        .map(|part| {
-            part.replace("${ORIGIN}", &origin)
-                .replace("$ORIGIN", &origin)
-                .into()
-        })
+        .map(|part| part.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin).into())
         .collect()
 }
 
 /// The linker's default folders; its own is the one of the distribution's libraries.
 fn system_folders(plan: &LoadPlan) -> Vec<PathBuf> {
-    let linker = plan
-        .interpreter
-        .as_ref()
-        .and_then(|path| Path::new(path).canonicalize().ok());
+    let linker = plan.interpreter.as_ref().and_then(|path| Path::new(path).canonicalize().ok());
     let own = linker.as_deref().and_then(Path::parent).map(Path::to_owned);
-    let fixed = [
-        "/lib/x86_64-linux-gnu",
-        "/usr/lib/x86_64-linux-gnu",
-        "/lib64",
-        "/usr/lib64",
-        "/lib",
-        "/usr/lib",
-    ];
+    let fixed = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"];
     own.into_iter().chain(fixed.map(PathBuf::from)).collect()
 }
 
@@ -250,52 +208,24 @@ mod tests {
     fn an_mpi_program_with_rpath_is_recognised() {
         let needed = vec!["libmpich.so.12".to_owned()];
         let rpath = Some("/opt/mpi/lib".to_owned());
-        let plan = LoadPlan {
-            needed,
-            rpath,
-            ..LoadPlan::default()
-        };
-        let found = follow(
-            Path::new("/x/app"),
-            &plan,
-            Path::new("/nonexistent"),
-            &Environment::new(),
-        );
+        let plan = LoadPlan { needed, rpath, ..LoadPlan::default() };
+        let found = follow(Path::new("/x/app"), &plan, Path::new("/nonexistent"), &Environment::new());
         assert_eq!(found.mpi_library, Some("libmpich.so.12"));
         assert!(found.rpath_first);
-        let plan = LoadPlan {
-            runpath: Some("$ORIGIN".to_owned()),
-            ..plan
-        };
-        let found = follow(
-            Path::new("/x/app"),
-            &plan,
-            Path::new("/nonexistent"),
-            &Environment::new(),
-        );
-        assert!(
-            !found.rpath_first,
-            "DT_RUNPATH makes the linker ignore DT_RPATH"
-        );
+        let plan = LoadPlan { runpath: Some("$ORIGIN".to_owned()), ..plan };
+        let found = follow(Path::new("/x/app"), &plan, Path::new("/nonexistent"), &Environment::new());
+        assert!(!found.rpath_first, "DT_RUNPATH makes the linker ignore DT_RPATH");
     }
 
     #[test]
     fn what_is_preloaded_counts() {
         let exe = std::env::current_exe().expect("has a path");
-        let plan = LoadPlan {
-            thread_local: 1 << 20,
-            ..LoadPlan::default()
-        };
+        let plan = LoadPlan { thread_local: 1 << 20, ..LoadPlan::default() };
         let own = read_plan(&exe).expect("is a PIE").thread_local;
         assert!(own > 0, "the test's threads have data of their own");
         let preload = format!("/nonexistent/libx.so {}", exe.display());
         let environment = Environment::from([("LD_PRELOAD".into(), preload.into())]);
-        let found = follow(
-            Path::new("/x/app"),
-            &plan,
-            Path::new("/nonexistent"),
-            &environment,
-        );
+        let found = follow(Path::new("/x/app"), &plan, Path::new("/nonexistent"), &environment);
         assert!((own..1 << 20).contains(&found.thread_local), "{found:?}");
         assert!(found.objects > 2, "{found:?}");
     }
@@ -303,11 +233,7 @@ mod tests {
     #[test]
     fn libraries_of_other_abis_are_recognised() {
         let named = |name: &str| other_mpi(name).map(|(_, vendor)| vendor);
-        for ours in MPI_LIBRARIES.into_iter().chain([
-            "libmpi.so.12.5.1",
-            "libmpi.so.40.30.4",
-            "libmpi_cxx.so.40",
-        ]) {
+        for ours in MPI_LIBRARIES.into_iter().chain(["libmpi.so.12.5.1", "libmpi.so.40.30.4", "libmpi_cxx.so.40"]) {
             assert_eq!(named(ours), None, "{ours}");
         }
         assert_eq!(named("libmpi.so.41"), Some(None));

@@ -10,10 +10,7 @@ const OWN_STACK: u64 = 128 << 10;
 
 /// Ends this process with a line if its stack is too short for it, before it is used.
 pub fn check_own_stack() {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: a valid place for the result.
     let known = unsafe { libc::getrlimit(libc::RLIMIT_STACK, &raw mut limit) } == 0;
     if known && limit.rlim_cur < OWN_STACK {
@@ -86,18 +83,8 @@ struct Shared {
 }
 
 const SHARED: [Shared; 2] = [
-    Shared {
-        resource: Resource::RLIMIT_AS,
-        name: "RLIMIT_AS",
-        option: "ulimit -v",
-        scarce: 1 << 30,
-    },
-    Shared {
-        resource: Resource::RLIMIT_DATA,
-        name: "RLIMIT_DATA",
-        option: "ulimit -d",
-        scarce: 256 << 20,
-    },
+    Shared { resource: Resource::RLIMIT_AS, name: "RLIMIT_AS", option: "ulimit -v", scarce: 1 << 30 },
+    Shared { resource: Resource::RLIMIT_DATA, name: "RLIMIT_DATA", option: "ulimit -d", scarce: 256 << 20 },
 ];
 
 /// Says which limits leave little memory to each of so many ranks in one address space.
@@ -130,14 +117,9 @@ pub fn way_out_of_again() -> String {
     });
     let limits: Vec<String> = limits.collect();
     match (has_room_for_a_stack(), limits.is_empty()) {
-        (true, _) => {
-            ": a limit of processes is reached (ulimit -u, docker run --pids-limit)".to_owned()
-        }
+        (true, _) => ": a limit of processes is reached (ulimit -u, docker run --pids-limit)".to_owned(),
         (false, true) => ": there is no memory for the stack of a thread".to_owned(),
-        (false, false) => format!(
-            ": there is no memory for the stack of a thread, since {}",
-            limits.join(" and ")
-        ),
+        (false, false) => format!(": there is no memory for the stack of a thread, since {}", limits.join(" and ")),
     }
 }
 
@@ -213,24 +195,14 @@ fn tasks_of_all() -> usize {
 fn tasks_of(user: u32) -> u64 {
     let tasks = |entry: fs::DirEntry| {
         let pid = entry.file_name();
-        let is_process = pid
-            .as_encoded_bytes()
-            .first()
-            .is_some_and(u8::is_ascii_digit);
+        let is_process = pid.as_encoded_bytes().first().is_some_and(u8::is_ascii_digit);
         if !is_process || entry.metadata().ok()?.uid() != user {
             return None;
         }
         let status = fs::read_to_string(entry.path().join("status")).ok()?;
-        status
-            .lines()
-            .find_map(|line| line.strip_prefix("Threads:")?.trim().parse::<u64>().ok())
+        status.lines().find_map(|line| line.strip_prefix("Threads:")?.trim().parse::<u64>().ok())
     };
-    fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(tasks)
-        .sum()
+    fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(tasks).sum()
 }
 
 /// Raises the soft limit of open files to at least `needed` and returns the former
@@ -239,8 +211,7 @@ fn tasks_of(user: u32) -> u64 {
 /// # Errors
 /// The hard limit is lower.
 pub fn raise_open_files(needed: u64) -> Result<Option<(u64, u64)>, Refusal> {
-    let refuse =
-        |error: nix::Error| Refusal::new(format!("cannot read or set RLIMIT_NOFILE: {error}"));
+    let refuse = |error: nix::Error| Refusal::new(format!("cannot read or set RLIMIT_NOFILE: {error}"));
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(refuse)?;
     if soft >= needed {
         return Ok(None);
@@ -268,9 +239,7 @@ pub fn avoid_core_dumps() {
     let result = unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
     let wanted = getrlimit(Resource::RLIMIT_CORE).is_ok_and(|(soft, _)| soft > 0);
     if result == 0 && wanted {
-        say(format_args!(
-            "no core dumps: before Linux 5.16 the dump of one rank would kill all at once"
-        ));
+        say(format_args!("no core dumps: before Linux 5.16 the dump of one rank would kill all at once"));
     }
 }
 

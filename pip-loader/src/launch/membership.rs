@@ -161,11 +161,7 @@ impl Membership {
     ///
     /// # Errors
     /// The library or a suitable network is missing.
-    pub fn open_network(
-        &mut self,
-        folder: &Path,
-        settings: &NetworkSettings,
-    ) -> Result<(), Refusal> {
+    pub fn open_network(&mut self, folder: &Path, settings: &NetworkSettings) -> Result<(), Refusal> {
         self.waits_for("all other nodes to open their networks");
         if let Some(manager) = &mut self.manager
             && self.world.place.count > 1
@@ -267,10 +263,7 @@ impl Membership {
         self.note(Some(signal));
         if is_first && signal != libc::SIGINT {
             let host = self.world.host(0);
-            say(format_args!(
-                "pip-exec of node 0 ({host}) got {}; the job ends",
-                name_of_signal(signal)
-            ));
+            say(format_args!("pip-exec of node 0 ({host}) got {}; the job ends", name_of_signal(signal)));
         }
     }
 
@@ -291,13 +284,10 @@ impl Membership {
         }
         let (node, host) = (cause.node, self.world.host(cause.node));
         match cause.signal {
-            Some(signal) => say(format_args!(
-                "pip-exec of node {node} ({host}) got {}; the job ends",
-                name_of_signal(signal)
-            )),
-            None => say(format_args!(
-                "the process manager of node {node} ({host}) is gone; the job ends"
-            )),
+            Some(signal) => {
+                say(format_args!("pip-exec of node {node} ({host}) got {}; the job ends", name_of_signal(signal)))
+            }
+            None => say(format_args!("the process manager of node {node} ({host}) is gone; the job ends")),
         }
     }
 
@@ -325,10 +315,7 @@ impl Membership {
     }
 
     fn say_gone(&self, node: u32) {
-        say(format_args!(
-            "node {node} ({}) is gone",
-            self.world.host(node)
-        ));
+        say(format_args!("node {node} ({}) is gone", self.world.host(node)));
     }
 
     fn say_silent(&self, node: u32, seconds: u64) {

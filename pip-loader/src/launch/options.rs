@@ -275,9 +275,7 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Request, Refusal> {
     }
     if let Some(path) = options.config.take() {
         // Its own words have no program.
-        options
-            .sections
-            .retain(|section| !section.program.is_empty());
+        options.sections.retain(|section| !section.program.is_empty());
         for words in values::config(&path)? {
             if let Some(text) = parse_sections(&words, &mut options)? {
                 return Ok(Request::Print(text));
@@ -295,17 +293,13 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Request, Refusal> {
     }
     if options.topology {
         return match options.named.is_empty() {
-            false => Err(Refusal::new(
-                "--topology shows this machine; to see another one, run it there without --hosts",
-            )),
+            false => {
+                Err(Refusal::new("--topology shows this machine; to see another one, run it there without --hosts"))
+            }
             true => Ok(Request::Show(options)),
         };
     }
-    if options
-        .sections
-        .iter()
-        .any(|section| section.program.is_empty())
-    {
+    if options.sections.iter().any(|section| section.program.is_empty()) {
         return Err(Refusal::new(match options.sections.len() {
             1 => "no program to run; see pip-exec --help",
             _ => "a `:` without a program on one of its sides",
@@ -332,10 +326,7 @@ fn words_behind(options: &Options) -> impl Iterator<Item = &OsString> {
 fn asked(ask: Ask, options: &Options) -> Result<Request, Refusal> {
     let Some(word) = words_behind(options).next() else {
         return Ok(Request::Ask(match ask {
-            Ask::Top(Wanted { pid, .. }) => Ask::Top(Wanted {
-                pid,
-                ..options.watch
-            }),
+            Ask::Top(Wanted { pid, .. }) => Ask::Top(Wanted { pid, ..options.watch }),
             other => other,
         }));
     };
@@ -346,9 +337,7 @@ fn asked(ask: Ask, options: &Options) -> Result<Request, Refusal> {
              --inspect PID or --top=PID"
         ),
         Ask::Inspect(_) | Ask::Top(_) => {
-            format!(
-                "--inspect and --top look at a job that runs, and start none; what is {word} for?"
-            )
+            format!("--inspect and --top look at a job that runs, and start none; what is {word} for?")
         }
     }))
 }
@@ -364,10 +353,7 @@ fn draw(options: Options) -> Result<Request, Refusal> {
             "--draw draws one picture; what is {} for? Timelines of other nodes have a --draw of their own",
             more.display()
         ))),
-        None => Ok(Request::Draw {
-            timelines: options.draw,
-            picture,
-        }),
+        None => Ok(Request::Draw { timelines: options.draw, picture }),
     }
 }
 
@@ -406,10 +392,7 @@ fn settle_hosts(options: &mut Options, by_manager: bool) -> Result<(), Refusal> 
 }
 
 /// Reads sections that `:` separates; gives the text to print if an option asks for one.
-fn parse_sections(
-    arguments: &[OsString],
-    options: &mut Options,
-) -> Result<Option<String>, Refusal> {
+fn parse_sections(arguments: &[OsString], options: &mut Options) -> Result<Option<String>, Refusal> {
     for words in arguments.split(|word| word == ":" || word == host_list::NEXT) {
         match parse_section(words, options)? {
             Parsed::Section(section) => options.sections.push(section),
@@ -486,18 +469,10 @@ enum Shell {
 /// Reads one section.
 fn parse_section(words: &[OsString], options: &mut Options) -> Result<Parsed, Refusal> {
     let mut section = Section::default();
-    let mut words = Words {
-        rest: words.iter(),
-        attached: None,
-        taken: Vec::new(),
-    };
+    let mut words = Words { rest: words.iter(), attached: None, taken: Vec::new() };
     while let Some(word) = words.rest.next() {
         if word == "--" || !word.as_encoded_bytes().starts_with(b"-") {
-            let program = if word == "--" {
-                words.rest.next()
-            } else {
-                Some(word)
-            };
+            let program = if word == "--" { words.rest.next() } else { Some(word) };
             let Some(program) = program else { break };
             section.program.clone_from(program);
             section.arguments = words.rest.cloned().collect();
@@ -527,13 +502,7 @@ fn parse_option(
     let name = option.trim_start_matches('-');
     let mut print = None;
     if let Some(row) = table::find(name) {
-        let mut reader = Reader {
-            option: &option,
-            words: &mut *words,
-            section,
-            options: &mut *options,
-            print: None,
-        };
+        let mut reader = Reader { option: &option, words: &mut *words, section, options: &mut *options, print: None };
         (row.read)(&mut reader)?;
         print = reader.print.map(|print| match print {
             Print::Text(text) => text,
@@ -568,17 +537,10 @@ fn glued(name: &str) -> Option<&str> {
 /// Suggests the nearest option that exists.
 fn unknown(option: &str, name: &str) -> Refusal {
     let own = table::rows().flat_map(table::Row::plain_names);
-    let near = nearest(
-        name,
-        own.chain(foreign::names()).filter(|own| own.len() > 1),
-    );
+    let near = nearest(name, own.chain(foreign::names()).filter(|own| own.len() > 1));
     let hint = match near {
         Some(near) => {
-            let dashes = if option.starts_with("--") && near.len() > 2 {
-                "--"
-            } else {
-                "-"
-            };
+            let dashes = if option.starts_with("--") && near.len() > 2 { "--" } else { "-" };
             format!("; did you mean {dashes}{near}?")
         }
         None => match setting_named(name) {

@@ -36,10 +36,7 @@ pub struct Held {
 impl Held {
     /// One that said this, at the other end of `stream`.
     pub fn new(executed: Executed, stream: UnixStream) -> Self {
-        Self {
-            executed,
-            _stream: stream,
-        }
+        Self { executed, _stream: stream }
     }
 }
 
@@ -146,12 +143,7 @@ const FILES: [(&str, &str); 3] = [
 ///
 /// # Errors
 /// What of it a task cannot take over, for a message.
-pub fn read(
-    pid: i32,
-    executed: &Executed,
-    usual: &[&[u8]],
-    kept: &[u32],
-) -> Result<Outcome, String> {
+pub fn read(pid: i32, executed: &Executed, usual: &[&[u8]], kept: &[u32]) -> Result<Outcome, String> {
     let process = Process::new(pid.to_string())?;
     let own = Process::new("self".to_owned())?;
     process.compare(&own)?;
@@ -206,10 +198,7 @@ pub fn uses_mpi(visitor: &Visitor) -> bool {
         let process = Process::new(visitor.pid.to_string()).ok()?;
         let arguments = process.arguments().ok()?;
         let directory = process.folder.join("cwd");
-        Some(
-            python::names_mpi4py(&arguments, &directory)
-                || rmpi::names_rmpi(&arguments, &directory),
-        )
+        Some(python::names_mpi4py(&arguments, &directory) || rmpi::names_rmpi(&arguments, &directory))
     };
     executed.linked || names_it().unwrap_or(false)
 }
@@ -264,10 +253,7 @@ impl Process {
         let text = fs::read_to_string(folder.join("status")).map_err(|error| failed(&error))?;
         let lines = text.lines().filter_map(|line| line.split_once(':'));
         let status = lines.map(|(name, value)| (name.to_owned(), value.trim().to_owned()));
-        Ok(Self {
-            status: status.collect(),
-            folder,
-        })
+        Ok(Self { status: status.collect(), folder })
     }
 
     /// A file's bytes, if it can be read.
@@ -297,8 +283,7 @@ impl Process {
             let root = fs::metadata(process.folder.join("root"));
             root.map(|root| (root.dev(), root.ino())).ok()
         };
-        if root(self).is_none() || root(self) != root(own) || self.namespaces() != own.namespaces()
-        {
+        if root(self).is_none() || root(self) != root(own) || self.namespaces() != own.namespaces() {
             return Err("its namespaces or its root directory are not pip-exec's".to_owned());
         }
         if self.group() != own.group() {
@@ -336,12 +321,7 @@ impl Process {
         let text = fs::read_to_string(self.folder.join("stat")).ok()?;
         // The name, in parentheses, may hold anything.
         let (_, rest) = text.rsplit_once(')')?;
-        let numbers: Option<Vec<i32>> = rest
-            .split_whitespace()
-            .skip(2)
-            .take(3)
-            .map(|word| word.parse().ok())
-            .collect();
+        let numbers: Option<Vec<i32>> = rest.split_whitespace().skip(2).take(3).map(|word| word.parse().ok()).collect();
         numbers?.try_into().ok()
     }
 
@@ -410,10 +390,7 @@ impl Process {
             let at = bytes.iter().position(|&byte| byte == b'=');
             let at = at.ok_or("its environment is unusual")?;
             let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
-            if environment
-                .insert(text(&bytes[..at]), text(&bytes[at + 1..]))
-                .is_some()
-            {
+            if environment.insert(text(&bytes[..at]), text(&bytes[at + 1..])).is_some() {
                 return Err("its environment is unusual".to_owned());
             }
         }
@@ -461,10 +438,7 @@ fn limits(pid: i32) -> Result<Vec<(u32, libc::rlimit64)>, String> {
 }
 
 fn limit(pid: i32, resource: u32) -> Result<libc::rlimit64, String> {
-    let mut limit = libc::rlimit64 {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
+    let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: room for the limit; nothing is set.
     match unsafe { libc::prlimit64(pid, resource, std::ptr::null(), &raw mut limit) } {
         0 => Ok(limit),
@@ -511,9 +485,7 @@ mod tests {
         let usual: [&[u8]; 3] = [b"COHORT_X=1", b"PATH=/bin", b"COHORT_WORLD_RANK=7"];
         let environment = |entries: &[(&str, &str)]| -> Environment {
             let entries = entries.iter();
-            entries
-                .map(|(name, value)| (name.into(), value.into()))
-                .collect()
+            entries.map(|(name, value)| (name.into(), value.into())).collect()
         };
         let is_same = |entries| compare_settings(&environment(entries), &usual).is_ok();
         assert!(is_same(&[("COHORT_X", "1"), ("A", "2")]));

@@ -81,9 +81,7 @@ impl Signs {
     /// Says, once, that something that ranks wrote is lost.
     fn lose(&self, place: &str, error: &io::Error) {
         if !self.lost.swap(true, Ordering::Relaxed) {
-            say(format_args!(
-                "some of what the ranks wrote is lost: {place}: {error}"
-            ));
+            say(format_args!("some of what the ranks wrote is lost: {place}: {error}"));
         }
     }
 }
@@ -111,10 +109,7 @@ pub fn is_unread() -> bool {
     let stdout = io::stdout();
     let mut end = [PollFd::new(stdout.as_fd(), PollFlags::empty())];
     let found = poll(&mut end, PollTimeout::ZERO);
-    found.is_ok()
-        && end[0]
-            .revents()
-            .is_some_and(|found| found.contains(PollFlags::POLLERR))
+    found.is_ok() && end[0].revents().is_some_and(|found| found.contains(PollFlags::POLLERR))
 }
 
 /// All pipes, from the ranks to the root's own streams.
@@ -150,11 +145,7 @@ impl Forwarder {
             closed: AtomicBool::new(false),
             lost: AtomicBool::new(false),
         };
-        Ok(Self {
-            bundles: [Some(Bundle::new(&signs)?), Some(Bundle::new(&signs)?)],
-            signs: Arc::new(signs),
-            above,
-        })
+        Ok(Self { bundles: [Some(Bundle::new(&signs)?), Some(Bundle::new(&signs)?)], signs: Arc::new(signs), above })
     }
 
     /// Makes a pipe for a rank whose lines begin so, and returns the end that the rank writes to. `copy`, a file,
@@ -162,13 +153,7 @@ impl Forwarder {
     ///
     /// # Errors
     /// No descriptor is left.
-    pub fn add(
-        &mut self,
-        stream: Stream,
-        prefix: Prefix,
-        copy: Option<File>,
-        is_alone: bool,
-    ) -> io::Result<OwnedFd> {
+    pub fn add(&mut self, stream: Stream, prefix: Prefix, copy: Option<File>, is_alone: bool) -> io::Result<OwnedFd> {
         let bundle = self.bundles[stream as usize].as_mut();
         let bundle = bundle.ok_or(io::ErrorKind::Other)?;
         bundle.add(prefix, copy, is_alone, (self.above, &self.signs))
@@ -179,10 +164,7 @@ impl Forwarder {
     /// # Errors
     /// The system has no room for a thread.
     pub fn start(&mut self) -> io::Result<()> {
-        for (stream, bundle) in [Stream::Output, Stream::Error]
-            .into_iter()
-            .zip(&mut self.bundles)
-        {
+        for (stream, bundle) in [Stream::Output, Stream::Error].into_iter().zip(&mut self.bundles) {
             let Some(bundle) = bundle.take() else {
                 continue;
             };
@@ -244,10 +226,7 @@ impl Bundle {
     fn new(signs: &Signs) -> io::Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         epoll.add(signs.end.as_fd(), EpollEvent::new(EpollFlags::EPOLLIN, END))?;
-        Ok(Self {
-            epoll,
-            pipes: Vec::new(),
-        })
+        Ok(Self { epoll, pipes: Vec::new() })
     }
 
     fn add(
@@ -352,10 +331,7 @@ impl Pipe {
                 }
             }
             Err(error) => {
-                self.open = matches!(
-                    error.kind(),
-                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-                );
+                self.open = matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted);
             }
         }
     }
@@ -429,10 +405,7 @@ mod tests {
     use super::*;
 
     fn label(rank: u32) -> Prefix {
-        let output = Output {
-            label: true,
-            ..Output::default()
-        };
+        let output = Output { label: true, ..Output::default() };
         let (node, host) = (2, "here");
         Prefix::new(&output, &Facts { rank, node, host }, Stream::Output)
     }
@@ -458,12 +431,8 @@ mod tests {
     #[test]
     fn begun_lines_wait_for_their_end() {
         let mut forwarder = Forwarder::new(None).expect("descriptors");
-        let sink = forwarder
-            .add(Stream::Error, label(0), None, false)
-            .expect("descriptors");
-        File::from(sink.try_clone().expect("descriptors"))
-            .write_all(b"begun")
-            .expect("room");
+        let sink = forwarder.add(Stream::Error, label(0), None, false).expect("descriptors");
+        File::from(sink.try_clone().expect("descriptors")).write_all(b"begun").expect("room");
         let mut bundle = forwarder.bundles[1].take().expect("not started");
         let mut written = Vec::new();
         let mut turn = || {
@@ -481,12 +450,8 @@ mod tests {
     #[test]
     fn what_a_process_left_behind_holds_open_does_not_stop_the_end() {
         let mut forwarder = Forwarder::new(None).expect("descriptors");
-        let sink = forwarder
-            .add(Stream::Output, label(7), None, false)
-            .expect("descriptors");
-        File::from(sink.try_clone().expect("descriptors"))
-            .write_all(b"one\ntwo")
-            .expect("room");
+        let sink = forwarder.add(Stream::Output, label(7), None, false).expect("descriptors");
+        File::from(sink.try_clone().expect("descriptors")).write_all(b"one\ntwo").expect("room");
         forwarder.end();
         let bundle = forwarder.bundles[0].take().expect("not started");
         let mut written = Vec::new();

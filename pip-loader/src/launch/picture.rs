@@ -62,12 +62,7 @@ struct Picture<'a> {
 impl Picture<'_> {
     fn draw(&self) -> String {
         let usable: BTreeSet<u32> = self.topology.cpus.iter().map(|cpu| cpu.place.cpu).collect();
-        let all: BTreeSet<u32> = self
-            .system
-            .online()
-            .into_iter()
-            .chain(usable.clone())
-            .collect();
+        let all: BTreeSet<u32> = self.system.online().into_iter().chain(usable.clone()).collect();
         let all: Vec<u32> = all.into_iter().collect();
         let cpus = self.system.describe(&all);
         let mut text = self.headline(all.len());
@@ -89,12 +84,7 @@ impl Picture<'_> {
         let usable: Vec<u32> = self.topology.cpus.iter().map(|cpu| cpu.place.cpu).collect();
         let mut text = counted(all, "CPU");
         if usable.len() < all {
-            let _ = write!(
-                text,
-                ", of which this job may use {}: {}",
-                usable.len(),
-                ranges(&usable)
-            );
+            let _ = write!(text, ", of which this job may use {}: {}", usable.len(), ranges(&usable));
         }
         let offline = self.system.offline();
         if !offline.is_empty() {
@@ -115,12 +105,7 @@ impl Picture<'_> {
             groups.entry(level.of(cpu)).or_default().push(*cpu);
         }
         for (id, members) in groups {
-            let line = format!(
-                "{:1$}{2}",
-                "",
-                2 * depth,
-                self.describe(level, id, &members)
-            );
+            let line = format!("{:1$}{2}", "", 2 * depth, self.describe(level, id, &members));
             match self.ranks_at(level, id) {
                 Some(ranks) => {
                     let _ = writeln!(text, "{line:<38} {ranks}");
@@ -146,11 +131,7 @@ impl Picture<'_> {
                 let number = |member: &Cpu| {
                     let cpu = member.place.cpu;
                     let usable = self.topology.cpus.iter().any(|own| own.place.cpu == cpu);
-                    if usable {
-                        cpu.to_string()
-                    } else {
-                        format!("({cpu})")
-                    }
+                    if usable { cpu.to_string() } else { format!("({cpu})") }
                 };
                 let numbers: Vec<String> = members.iter().map(number).collect();
                 let noun = if numbers.len() == 1 { "CPU" } else { "CPUs" };
@@ -164,11 +145,7 @@ impl Picture<'_> {
         if let Some(kilobytes) = self.system.memory(node) {
             let _ = write!(text, ", {}", sized(kilobytes));
         }
-        if self
-            .memory
-            .as_ref()
-            .is_some_and(|allowed| !allowed.contains(&node))
-        {
+        if self.memory.as_ref().is_some_and(|allowed| !allowed.contains(&node)) {
             text.push_str(" that this job may not use");
         }
         text
@@ -176,10 +153,7 @@ impl Picture<'_> {
 
     /// The ranks bound to a core, cache, node or socket, in words.
     fn ranks_at(&self, level: Level, id: u32) -> Option<String> {
-        let bindings = self
-            .bindings
-            .as_ref()
-            .filter(|_| self.shown_at() == Some(level))?;
+        let bindings = self.bindings.as_ref().filter(|_| self.shown_at() == Some(level))?;
         let is_here = |binding: &Binding| {
             let mut cpus = self.topology.cpus.iter();
             cpus.any(|cpu| cpu.place.cpu == binding.cpu && level.of(cpu) == id)
@@ -226,12 +200,7 @@ impl Picture<'_> {
 /// between machines: the one with fewer members of its kind is outside.
 fn nesting(cpus: &[Cpu]) -> [Level; 4] {
     let mut levels = [Level::Socket, Level::Numa, Level::L3Cache, Level::Core];
-    let kinds = |level: &Level| {
-        cpus.iter()
-            .map(|cpu| level.of(cpu))
-            .collect::<BTreeSet<_>>()
-            .len()
-    };
+    let kinds = |level: &Level| cpus.iter().map(|cpu| level.of(cpu)).collect::<BTreeSet<_>>().len();
     levels[..3].sort_by_key(kinds);
     levels
 }
@@ -255,11 +224,7 @@ mod tests {
     use super::super::topology::tests::{large, on_large};
     use super::*;
 
-    fn lines(
-        options: &Options,
-        usable: impl IntoIterator<Item = u32>,
-        ranks: usize,
-    ) -> Vec<String> {
+    fn lines(options: &Options, usable: impl IntoIterator<Item = u32>, ranks: usize) -> Vec<String> {
         let topology = large(usable);
         let text = on_large(|system| {
             let turns = binding::turns(options, &topology).expect("usable");
@@ -298,11 +263,7 @@ mod tests {
 
     #[test]
     fn ranks_stand_beside_what_they_are_bound_to() {
-        let options = Options {
-            bind: Some(Bind::To(Level::L3Cache)),
-            map: Some(Level::Socket),
-            ..Options::default()
-        };
+        let options = Options { bind: Some(Bind::To(Level::L3Cache)), map: Some(Level::Socket), ..Options::default() };
         let drawn = lines(&options, (0..8).chain(32..40), 6);
         let ranked: Vec<&String> = drawn.iter().filter(|line| line.contains("rank")).collect();
         assert_eq!(
@@ -313,19 +274,13 @@ mod tests {
                 "6 ranks, bound by l3cache",
             ]
         );
-        assert_eq!(
-            drawn[0],
-            "128 CPUs, of which this job may use 16: 0-7,32-39"
-        );
+        assert_eq!(drawn[0], "128 CPUs, of which this job may use 16: 0-7,32-39");
         assert!(drawn.contains(&"      core, CPUs 0 (64)".to_owned()));
     }
 
     #[test]
     fn ranks_beyond_the_cpus_are_said_to_take_turns() {
-        let options = Options {
-            bind: Some(Bind::To(Level::Core)),
-            ..Options::default()
-        };
+        let options = Options { bind: Some(Bind::To(Level::Core)), ..Options::default() };
         let drawn = lines(&options, [5, 69], 3);
         let core = "      core, CPUs 5 69                  ranks 0-2".to_owned();
         assert!(drawn.contains(&core), "{drawn:?}");
@@ -348,9 +303,6 @@ mod tests {
             // One node for both sockets, and a cache for each half of a socket.
             (cpu.place.numa, cpu.place.l3) = (0, cpu.place.core / 16);
         }
-        assert_eq!(
-            nesting(&cpus)[..3],
-            [Level::Numa, Level::Socket, Level::L3Cache]
-        );
+        assert_eq!(nesting(&cpus)[..3], [Level::Numa, Level::Socket, Level::L3Cache]);
     }
 }

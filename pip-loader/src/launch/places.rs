@@ -66,26 +66,13 @@ mod tests {
     use super::*;
     use cohort_base::settings::Settings;
 
-    const PLACE: PlaceOfRank = PlaceOfRank {
-        rank: 5,
-        size: 8,
-        local_rank: 1,
-        local_size: 4,
-    };
+    const PLACE: PlaceOfRank = PlaceOfRank { rank: 5, size: 8, local_rank: 1, local_size: 4 };
 
     #[test]
     fn each_launcher_has_its_names() {
         let entries = entries(&PLACE, &[c"PMI_RANK=7".into(), c"PMI_SIZEX=1".into()]);
-        let texts: Vec<&str> = entries
-            .iter()
-            .filter_map(|entry| entry.to_str().ok())
-            .collect();
-        for entry in [
-            "PMI_SIZE=8",
-            "OMPI_COMM_WORLD_RANK=5",
-            "MPI_LOCALRANKID=1",
-            "COHORT_LOCAL_SIZE=4",
-        ] {
+        let texts: Vec<&str> = entries.iter().filter_map(|entry| entry.to_str().ok()).collect();
+        for entry in ["PMI_SIZE=8", "OMPI_COMM_WORLD_RANK=5", "MPI_LOCALRANKID=1", "COHORT_LOCAL_SIZE=4"] {
             assert!(texts.contains(&entry), "{entry}: {texts:?}");
         }
         assert!(!texts.iter().any(|text| text.starts_with("PMI_RANK=")));

@@ -42,12 +42,7 @@ impl Prefix {
         }
         match text.is_empty() {
             true => Self::default(),
-            false => Self {
-                parts: text
-                    .split(TIME)
-                    .map(|part| part.as_bytes().to_vec())
-                    .collect(),
-            },
+            false => Self { parts: text.split(TIME).map(|part| part.as_bytes().to_vec()).collect() },
         }
     }
 
@@ -126,12 +121,7 @@ fn now() -> String {
     // SAFETY: the length is that of the place, the format ends with NUL, and `time` is complete.
     let length = unsafe {
         let format = c"%a %b %e %H:%M:%S %Y".as_ptr();
-        libc::strftime(
-            text.as_mut_ptr().cast(),
-            text.len(),
-            format,
-            &raw const time,
-        )
+        libc::strftime(text.as_mut_ptr().cast(), text.len(), format, &raw const time)
     };
     String::from_utf8_lossy(&text[..length]).into_owned()
 }
@@ -147,10 +137,7 @@ mod tests {
 
     #[test]
     fn every_line_gets_its_label() {
-        let output = Output {
-            label: true,
-            ..Output::default()
-        };
+        let output = Output { label: true, ..Output::default() };
         let label = prefix(&output, 3);
         let lines = label.put_before(b"a\n\nb\n".to_vec());
         assert_eq!(lines, b"[3] a\n[3] \n[3] b\n");
@@ -158,21 +145,12 @@ mod tests {
 
     #[test]
     fn lines_begin_as_other_launchers_have_it() {
-        let mut output = Output {
-            tag: true,
-            ..Output::default()
-        };
+        let mut output = Output { tag: true, ..Output::default() };
         assert_eq!(prefix(&output, 7).text(), b"[1,7]<stdout>:");
         output.timestamp = true;
         let text = String::from_utf8(prefix(&output, 7).text()).expect("plain");
-        assert!(
-            text.ends_with("[1,7]<stdout>:") && text.contains(':') && text.len() > 30,
-            "{text}"
-        );
-        let pattern = Output {
-            pattern: Some("%r of %h, %p%%x: ".into()),
-            ..Output::default()
-        };
+        assert!(text.ends_with("[1,7]<stdout>:") && text.contains(':') && text.len() > 30, "{text}");
+        let pattern = Output { pattern: Some("%r of %h, %p%%x: ".into()), ..Output::default() };
         assert_eq!(prefix(&pattern, 7).text(), b"7 of here, 2%x: ");
         assert!(prefix(&Output::default(), 1).is_empty());
     }

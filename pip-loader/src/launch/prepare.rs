@@ -116,12 +116,7 @@ pub struct PreparedProgram {
 
 impl PreparedProgram {
     /// One that is no MPI program, so that ranks are what it starts.
-    fn wrapper(
-        strings: Strings,
-        directory: Option<File>,
-        name: OsString,
-        own_malloc: Option<PathBuf>,
-    ) -> Self {
+    fn wrapper(strings: Strings, directory: Option<File>, name: OsString, own_malloc: Option<PathBuf>) -> Self {
         Self {
             ranks: 0,
             number: 0,
@@ -157,12 +152,7 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
         false => Some(boot::library_folder(&own)?),
     };
     let topology = Topology::read();
-    let context = Context {
-        own: &own,
-        libraries: libraries.as_deref(),
-        name: None,
-        found: None,
-    };
+    let context = Context { own: &own, libraries: libraries.as_deref(), name: None, found: None };
     let mut linkers = HashMap::new();
     let (mut programs, mut map_entries) = (Vec::new(), 0);
     let mut reasons = Reasons::default();
@@ -182,9 +172,7 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
     Ok(Prepared {
         programs,
         libraries,
-        environment: entries(&common)
-            .filter_map(|entry| CString::new(entry.into_vec()).ok())
-            .collect(),
+        environment: entries(&common).filter_map(|entry| CString::new(entry.into_vec()).ok()).collect(),
         turns: binding::turns(options, &topology)?,
         topology,
         stack_size: (stack_size > 0).then_some(stack_size),
@@ -199,11 +187,7 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
         command: options.command(),
         trace: trace::Target::of(&common, place)?,
         counters: shared.stats == Stats::Counters,
-        stats: stats::Wanted::read(
-            common.get(OsStr::new(STATS)).map(AsRef::as_ref),
-            place.index,
-            place.count,
-        )?,
+        stats: stats::Wanted::read(common.get(OsStr::new(STATS)).map(AsRef::as_ref), place.index, place.count)?,
         output: options.output.clone(),
         input: options.input,
         report: options.report,
@@ -243,10 +227,7 @@ fn check_ranks(
 ///
 /// # Errors
 /// One of them cannot be in an address space with others.
-pub fn adopted(
-    outcomes: &[(&Outcome, u32)],
-    libraries: Option<&Path>,
-) -> Result<Vec<PreparedProgram>, Refusal> {
+pub fn adopted(outcomes: &[(&Outcome, u32)], libraries: Option<&Path>) -> Result<Vec<PreparedProgram>, Refusal> {
     let own = own_folder()?;
     let mut linkers = HashMap::new();
     let mut needed = 0;
@@ -254,14 +235,9 @@ pub fn adopted(
     for (outcome, number) in outcomes {
         let section = outcome.section();
         let called = outcome.arguments.first().filter(|_| outcome.linked);
-        let context = Context {
-            own: &own,
-            libraries,
-            name: called.map(OsString::as_os_str),
-            found: Some(&outcome.file),
-        };
-        let (mut program, entries) =
-            context.program(&section, &outcome.environment, &mut linkers)?;
+        let context =
+            Context { own: &own, libraries, name: called.map(OsString::as_os_str), found: Some(&outcome.file) };
+        let (mut program, entries) = context.program(&section, &outcome.environment, &mut linkers)?;
         let mut reasons = Reasons::default();
         reasons.add(&section.program, &program);
         if !reasons.is_none() {
@@ -279,8 +255,8 @@ pub fn adopted(
 /// # Errors
 /// The system does not tell where this program lies.
 fn own_folder() -> Result<PathBuf, Refusal> {
-    let own = std::env::current_exe()
-        .map_err(|error| Refusal::new(format!("cannot find pip-exec's own folder: {error}")))?;
+    let own =
+        std::env::current_exe().map_err(|error| Refusal::new(format!("cannot find pip-exec's own folder: {error}")))?;
     Ok(own.parent().unwrap_or(Path::new("/")).to_owned())
 }
 
@@ -298,12 +274,7 @@ fn check_valgrind() -> Result<(), Refusal> {
 }
 
 /// What the ranks of one program find in their environment.
-fn environment_for(
-    section: &Section,
-    options: &Options,
-    common: &Environment,
-    job: &str,
-) -> Environment {
+fn environment_for(section: &Section, options: &Options, common: &Environment, job: &str) -> Environment {
     let mut environment = match &section.inherit {
         None => common.clone(),
         Some(inherit) => environment::of_ranks(options, inherit, job),
@@ -332,11 +303,7 @@ struct Context<'a> {
 /// The map entries that a rank takes to start.
 fn map_entries(program: &Program, linker: &Template, dependencies: &Dependencies) -> usize {
     // Programs that may open an MPI have the library that the linker is audited by, and that MPI.
-    let opened = if dependencies.mpi_library.is_some() {
-        0
-    } else {
-        2
-    };
+    let opened = if dependencies.mpi_library.is_some() { 0 } else { 2 };
     dependencies.map_entries
         + linker.plan().map_entries()
         + program.plan.map_entries()
@@ -366,9 +333,7 @@ impl Context<'_> {
         let dependencies = libraries::follow(&program.file, &program.plan, first, environment);
         let is_stub = !program.preload.is_empty();
         let (malloc, own_malloc) = allocator::choose(environment, self.own, &dependencies)?;
-        program
-            .preload
-            .extend(self.preload(&program, &dependencies)?);
+        program.preload.extend(self.preload(&program, &dependencies)?);
         program.preload.extend(malloc.clone());
         let linker = open_linker(&program, linkers)?;
         let name = Path::new(&section.program).file_name();
@@ -421,9 +386,9 @@ impl Context<'_> {
             program.name = name.to_owned();
         }
         match self.found {
-            Some(file) if program.found.canonicalize().ok().as_deref() != Some(file) => Err(
-                Refusal::to_run(file, &format!("{} is another", program.found.display())),
-            ),
+            Some(file) if program.found.canonicalize().ok().as_deref() != Some(file) => {
+                Err(Refusal::to_run(file, &format!("{} is another", program.found.display())))
+            }
             _ => Ok(program),
         }
     }
@@ -432,21 +397,14 @@ impl Context<'_> {
     ///
     /// # Errors
     /// It is missing.
-    fn preload(
-        &self,
-        program: &Program,
-        dependencies: &Dependencies,
-    ) -> Result<Option<PathBuf>, Refusal> {
+    fn preload(&self, program: &Program, dependencies: &Dependencies) -> Result<Option<PathBuf>, Refusal> {
         let (Some(folder), Some(library)) = (self.libraries, dependencies.mpi_library) else {
             return Ok(None);
         };
         let library = folder.join(library);
         match library.is_file() {
             true => Ok(dependencies.rpath_first.then_some(library)),
-            false => Err(Refusal::to_run(
-                &program.file,
-                &format!("it needs {}, which is missing", library.display()),
-            )),
+            false => Err(Refusal::to_run(&program.file, &format!("it needs {}, which is missing", library.display()))),
         }
     }
 
@@ -460,11 +418,9 @@ impl Context<'_> {
             );
             return Err(Refusal::to_run(&program.file, &why));
         }
-        let (Some(_), Some((library, vendor)), None) = (
-            self.libraries,
-            &dependencies.other_mpi,
-            dependencies.mpi_library,
-        ) else {
+        let (Some(_), Some((library, vendor)), None) =
+            (self.libraries, &dependencies.other_mpi, dependencies.mpi_library)
+        else {
             return Ok(());
         };
         let vendor = vendor.map_or(String::new(), |vendor| format!(" of {vendor}"));
@@ -495,23 +451,14 @@ impl Context<'_> {
         match file.is_file() {
             true => Ok(Some(file)),
             false if names_ours => Ok(None),
-            false => Err(Refusal::new(format!(
-                "{} is missing: the installation is incomplete",
-                file.display()
-            ))),
+            false => Err(Refusal::new(format!("{} is missing: the installation is incomplete", file.display()))),
         }
     }
 
     /// Where the dynamic linker looks for libraries first: ours, then the user's.
     fn folders(&self, dependencies: &Dependencies, library_path: &OsStr) -> OsString {
-        let fortran = self
-            .libraries
-            .filter(|_| !dependencies.mpich_fortran)
-            .map(|folder| folder.join(FORTRAN_FOLDER));
-        let stand_ins = self
-            .libraries
-            .filter(|_| dependencies.stand_in)
-            .map(|folder| folder.join(STAND_IN_FOLDER));
+        let fortran = self.libraries.filter(|_| !dependencies.mpich_fortran).map(|folder| folder.join(FORTRAN_FOLDER));
+        let stand_ins = self.libraries.filter(|_| dependencies.stand_in).map(|folder| folder.join(STAND_IN_FOLDER));
         let folders: Vec<&OsStr> = [self.libraries, fortran.as_deref()]
             .into_iter()
             .flatten()
@@ -524,13 +471,7 @@ impl Context<'_> {
     }
 
     /// The command line of the dynamic linker, which then loads the program.
-    fn arguments(
-        &self,
-        program: &Program,
-        section: &Section,
-        linker: &Template,
-        folders: &OsStr,
-    ) -> Vec<OsString> {
+    fn arguments(&self, program: &Program, section: &Section, linker: &Template, folders: &OsStr) -> Vec<OsString> {
         let mut arguments = vec![linker.path().into()];
         // Before glibc 2.33 a program started so sees its file's path as its name.
         if linker.mentions(b"--argv0") {
@@ -540,11 +481,7 @@ impl Context<'_> {
             arguments.extend(["--library-path".into(), folders.into()]);
         }
         if !program.preload.is_empty() {
-            let list: Vec<&OsStr> = program
-                .preload
-                .iter()
-                .map(|path| path.as_os_str())
-                .collect();
+            let list: Vec<&OsStr> = program.preload.iter().map(|path| path.as_os_str()).collect();
             arguments.extend(["--preload".into(), list.join(OsStr::new(":"))]);
         }
         arguments.push(program.file.clone().into());
@@ -562,36 +499,25 @@ fn working_directory(section: &Section) -> Result<(Option<File>, PathBuf), Refus
         return Ok((None, here));
     };
     let path = here.join(wanted);
-    let open = std::fs::OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_PATH | libc::O_DIRECTORY)
-        .open(&path);
+    let open = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(&path);
     match open {
         Ok(directory) => Ok((Some(directory), path)),
         Err(error) => Err(Refusal::new(format!("-wdir {}: {error}", wanted.display()))),
     }
 }
 
-fn open_linker(
-    program: &Program,
-    linkers: &mut HashMap<PathBuf, Rc<Template>>,
-) -> Result<Rc<Template>, Refusal> {
+fn open_linker(program: &Program, linkers: &mut HashMap<PathBuf, Rc<Template>>) -> Result<Rc<Template>, Refusal> {
     let path = PathBuf::from(program.plan.interpreter.as_deref().unwrap_or_default());
     if let Some(linker) = linkers.get(&path) {
         return Ok(Rc::clone(linker));
     }
     let linker = Template::open(&path).map_err(|error| {
         let reason = match error {
-            OpenError::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                "it does not exist".to_owned()
-            }
+            OpenError::Io(error) if error.kind() == std::io::ErrorKind::NotFound => "it does not exist".to_owned(),
             OpenError::Io(error) => error.to_string(),
             OpenError::Elf(error) => error.to_string(),
         };
-        let what = format!(
-            "its dynamic linker {} cannot be used: {reason}",
-            path.display()
-        );
+        let what = format!("its dynamic linker {} cannot be used: {reason}", path.display());
         Refusal::to_run(&program.file, &what)
     })?;
     let linker = Rc::new(linker);

@@ -48,18 +48,8 @@ pub struct Search<'a> {
 
 /// How the names of programs begin that open an MPI library themselves if they use one: interpreters. (Scripts for them
 /// are followed to them. `Rscript` executes a script, which executes R.)
-const INTERPRETERS: [&str; 10] = [
-    "python",
-    "pypy",
-    "pip-python",
-    "julia",
-    "perl",
-    "ruby",
-    "lua",
-    "java",
-    "octave",
-    "guile",
-];
+const INTERPRETERS: [&str; 10] =
+    ["python", "pypy", "pip-python", "julia", "perl", "ruby", "lua", "java", "octave", "guile"];
 
 impl Program {
     /// Whether this program, which is not linked to MPI, may open an MPI library. If not, and MPI is used nevertheless,
@@ -81,19 +71,13 @@ pub fn resolve(name: &OsStr, search: Search<'_>) -> Result<Program, Refusal> {
 
 fn resolve_at_depth(name: &OsStr, search: Search<'_>, depth: usize) -> Result<Program, Refusal> {
     let found = find(name, search)?;
-    let file = found
-        .canonicalize()
-        .map_err(|error| Refusal::to_run(&found, &error))?;
-    let bytes = File::open(&file)
-        .and_then(|file| image::file_bytes(&file))
-        .map_err(|error| Refusal::to_run(&found, &error))?;
+    let file = found.canonicalize().map_err(|error| Refusal::to_run(&found, &error))?;
+    let bytes =
+        File::open(&file).and_then(|file| image::file_bytes(&file)).map_err(|error| Refusal::to_run(&found, &error))?;
     let bytes = bytes.as_deref().unwrap_or_default();
     if let Some(line) = bytes.strip_prefix(b"#!") {
         if depth == 0 {
-            return Err(Refusal::to_run(
-                &found,
-                &"too many interpreters of interpreters",
-            ));
+            return Err(Refusal::to_run(&found, &"too many interpreters of interpreters"));
         }
         return resolve_script(line, &found, search, depth);
     }
@@ -104,14 +88,8 @@ fn resolve_at_depth(name: &OsStr, search: Search<'_>, depth: usize) -> Result<Pr
               own; link it without -static or -static-pie",
         )),
         Ok(plan) => {
-            let whole = Program {
-                file,
-                found: found.clone(),
-                plan,
-                name: name.to_owned(),
-                leading: vec![],
-                preload: vec![],
-            };
+            let whole =
+                Program { file, found: found.clone(), plan, name: name.to_owned(), leading: vec![], preload: vec![] };
             let stub = match whole.plan.fixed_address {
                 true => python::stub(&whole.file, search.own, search.library_path)?,
                 false => None,
@@ -135,12 +113,7 @@ fn resolve_at_depth(name: &OsStr, search: Search<'_>, depth: usize) -> Result<Pr
 
 /// Follows a `#!` line. `env` is followed here rather than run, since a rank that
 /// executes another program leaves the address space.
-fn resolve_script(
-    line: &[u8],
-    script: &Path,
-    search: Search<'_>,
-    depth: usize,
-) -> Result<Program, Refusal> {
+fn resolve_script(line: &[u8], script: &Path, search: Search<'_>, depth: usize) -> Result<Program, Refusal> {
     if let Some(target) = python::pyenv_target(script) {
         return resolve_at_depth(target.as_os_str(), search, depth - 1);
     }
@@ -150,10 +123,7 @@ fn resolve_script(
         return Err(Refusal::to_run(script, &what));
     }
     let line = line[..line.len().min(SCRIPT_LINE)].trim_ascii();
-    let at = line
-        .iter()
-        .position(u8::is_ascii_whitespace)
-        .unwrap_or(line.len());
+    let at = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
     let interpreter = OsStr::from_bytes(&line[..at]);
     let argument = line[at..].trim_ascii();
     if interpreter.is_empty() {
@@ -162,17 +132,10 @@ fn resolve_script(
     let (interpreter, arguments) = match env_target(interpreter, argument) {
         Some((target, arguments)) => (target, arguments),
         None if argument.is_empty() => (interpreter.to_owned(), vec![]),
-        None => (
-            interpreter.to_owned(),
-            vec![OsStr::from_bytes(argument).to_owned()],
-        ),
+        None => (interpreter.to_owned(), vec![OsStr::from_bytes(argument).to_owned()]),
     };
-    let mut program = resolve_at_depth(&interpreter, search, depth - 1).map_err(|error| {
-        Refusal::new(format!(
-            "{}: its interpreter does not work: {error}",
-            script.display()
-        ))
-    })?;
+    let mut program = resolve_at_depth(&interpreter, search, depth - 1)
+        .map_err(|error| Refusal::new(format!("{}: its interpreter does not work: {error}", script.display())))?;
     program.leading.extend(arguments);
     program.leading.push(script.into());
     program.found = script.to_owned();
@@ -222,9 +185,7 @@ fn find(name: &OsStr, search: Search<'_>) -> Result<PathBuf, Refusal> {
         let path = search.directory.join(folder).join(name);
         match executable(&path) {
             Ok(()) => return Ok(path),
-            Err(reason) if path.exists() => {
-                denied = denied.or(Some(Refusal::to_run(&path, &reason)))
-            }
+            Err(reason) if path.exists() => denied = denied.or(Some(Refusal::to_run(&path, &reason))),
             Err(_) => {}
         }
     }

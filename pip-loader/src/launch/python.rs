@@ -24,8 +24,7 @@ pub fn version(file: &Path) -> Option<&str> {
 pub fn reads_standard_input(program: &OsStr, arguments: &[OsString]) -> bool {
     let name = Path::new(program).file_name().unwrap_or_default();
     let rest = name.as_bytes().strip_prefix(b"python");
-    let is_python =
-        rest.is_some_and(|rest| rest.iter().all(|it| it.is_ascii_digit() || *it == b'.'));
+    let is_python = rest.is_some_and(|rest| rest.iter().all(|it| it.is_ascii_digit() || *it == b'.'));
     is_python && arguments.first().is_none_or(|first| first == "-")
 }
 
@@ -54,8 +53,7 @@ pub fn names_mpi4py(arguments: &[OsString], directory: &Path) -> bool {
             _ if text.starts_with(b"-") => return false,
             _ => {
                 let file = directory.join(word);
-                let is_short = fs::metadata(&file)
-                    .is_ok_and(|file| file.is_file() && file.len() <= PROGRAM_MAX);
+                let is_short = fs::metadata(&file).is_ok_and(|file| file.is_file() && file.len() <= PROGRAM_MAX);
                 return is_short && fs::read(&file).is_ok_and(|text| names(&text));
             }
         }
@@ -85,10 +83,7 @@ pub fn stub(file: &Path, own: &Path, library_path: &OsStr) -> Result<Option<Stub
         return Ok(None);
     };
     let soname = format!("libpython{version}.so.1.0");
-    let Some(library) = library_folders(file, library_path)
-        .map(|dir| dir.join(&soname))
-        .find(|p| p.is_file())
-    else {
+    let Some(library) = library_folders(file, library_path).map(|dir| dir.join(&soname)).find(|p| p.is_file()) else {
         return Ok(None);
     };
     let stub = own.join(STUB);
@@ -96,30 +91,17 @@ pub fn stub(file: &Path, own: &Path, library_path: &OsStr) -> Result<Option<Stub
         .and_then(|file| image::file_bytes(&file))
         .map_err(|error| Refusal::to_run(&stub, &error))
         .and_then(|bytes| {
-            elf::parse(bytes.as_deref().unwrap_or_default())
-                .map_err(|error| Refusal::to_run(&stub, &error))
+            elf::parse(bytes.as_deref().unwrap_or_default()).map_err(|error| Refusal::to_run(&stub, &error))
         })?;
-    Ok(Some(Stub {
-        file: stub,
-        plan,
-        library,
-    }))
+    Ok(Some(Stub { file: stub, plan, library }))
 }
 
 /// Folders in which the library of the Python `file` may lie.
 fn library_folders(file: &Path, library_path: &OsStr) -> impl Iterator<Item = PathBuf> {
-    let prefix = file
-        .parent()
-        .and_then(Path::parent)
-        .unwrap_or(Path::new("/usr"));
+    let prefix = file.parent().and_then(Path::parent).unwrap_or(Path::new("/usr"));
     let user: Vec<PathBuf> = std::env::split_paths(library_path).collect();
     let own = ["lib/x86_64-linux-gnu", "lib64", "lib"].map(|folder| prefix.join(folder));
-    let system = [
-        "/usr/lib/x86_64-linux-gnu",
-        "/lib/x86_64-linux-gnu",
-        "/usr/lib64",
-        "/usr/lib",
-    ];
+    let system = ["/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib"];
     user.into_iter().chain(own).chain(system.map(PathBuf::from))
 }
 
@@ -131,16 +113,9 @@ pub fn pyenv_target(script: &Path) -> Option<PathBuf> {
     if folder.file_name()? != "shims" || !text.contains("pyenv\" exec") {
         return None;
     }
-    let pyenv = text
-        .split('"')
-        .find(|word| word.starts_with('/') && word.ends_with("/pyenv"))?;
+    let pyenv = text.split('"').find(|word| word.starts_with('/') && word.ends_with("/pyenv"))?;
     let root = OsString::from(folder.parent()?);
-    let output = Command::new(pyenv)
-        .arg("which")
-        .arg(script.file_name()?)
-        .env("PYENV_ROOT", root)
-        .output()
-        .ok()?;
+    let output = Command::new(pyenv).arg("which").arg(script.file_name()?).env("PYENV_ROOT", root).output().ok()?;
     let path = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| PathBuf::from(path.trim()))
 }
@@ -168,10 +143,7 @@ mod tests {
     fn programs_that_name_mpi4py() {
         let folder = std::env::temp_dir().join(format!("cohort-python-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
-        for (file, text) in [
-            ("with.py", "\nfrom mpi4py import MPI"),
-            ("without.py", "mpi"),
-        ] {
+        for (file, text) in [("with.py", "\nfrom mpi4py import MPI"), ("without.py", "mpi")] {
             fs::write(folder.join(file), text).expect("room");
         }
         let names = |line: &str| {
@@ -204,11 +176,7 @@ mod tests {
     #[test]
     fn versions_in_file_names() {
         assert_eq!(version(Path::new("/usr/bin/python3.11")), Some("3.11"));
-        for name in [
-            "/usr/bin/python3",
-            "/usr/bin/python3.11-config",
-            "/usr/bin/perl5.36",
-        ] {
+        for name in ["/usr/bin/python3", "/usr/bin/python3.11-config", "/usr/bin/perl5.36"] {
             assert_eq!(version(Path::new(name)), None, "{name}");
         }
     }

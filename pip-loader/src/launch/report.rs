@@ -40,9 +40,7 @@ pub fn report(wanted: Report, job: &Started<'_>) {
                     let cpus = ranges(&bindings[index].cpus);
                     say(format_args!("rank {rank} is bound to the CPUs {cpus}"));
                 }
-                None => say(format_args!(
-                    "rank {rank} is not bound (--bind-to core binds it)"
-                )),
+                None => say(format_args!("rank {rank} is not bound (--bind-to core binds it)")),
             }
         }
     }

@@ -17,14 +17,11 @@ pub fn names_rmpi(arguments: &[OsString], directory: &Path) -> bool {
     let names = |text: &[u8]| text.windows(RMPI.len()).any(|window| window == RMPI);
     let file_names = |file: &[u8]| {
         let file = directory.join(std::ffi::OsStr::from_bytes(file));
-        let is_short =
-            fs::metadata(&file).is_ok_and(|file| file.is_file() && file.len() <= PROGRAM_MAX);
+        let is_short = fs::metadata(&file).is_ok_and(|file| file.is_file() && file.len() <= PROGRAM_MAX);
         is_short && fs::read(&file).is_ok_and(|text| names(&text))
     };
     let mut words = arguments.iter().map(|word| word.as_bytes());
-    let is_r = words
-        .next()
-        .is_some_and(|name| name.rsplit(|&byte| byte == b'/').next() == Some(b"R"));
+    let is_r = words.next().is_some_and(|name| name.rsplit(|&byte| byte == b'/').next() == Some(b"R"));
     while let Some(word) = words.next().filter(|&word| is_r && word != b"--args") {
         let found = match word {
             b"-e" => words.next().is_some_and(names),
@@ -60,13 +57,7 @@ mod tests {
         ] {
             assert!(names(line), "{line}");
         }
-        for line in [
-            "R",
-            "R --file=without.R",
-            "R -f without.R --args -f with.R",
-            "python -f with.R",
-            "R with.R",
-        ] {
+        for line in ["R", "R --file=without.R", "R -f without.R --args -f with.R", "python -f with.R", "R with.R"] {
             assert!(!names(line), "{line}");
         }
         fs::remove_dir_all(folder).expect("its own folder");

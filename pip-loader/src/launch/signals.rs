@@ -7,13 +7,7 @@ use pip_ground::Refusal;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// What is meant for the program: managers and batch systems send these to whom they have started, which is the root.
-const FORWARDED: [Signal; 5] = [
-    Signal::SIGUSR1,
-    Signal::SIGUSR2,
-    Signal::SIGTSTP,
-    Signal::SIGCONT,
-    Signal::SIGWINCH,
-];
+const FORWARDED: [Signal; 5] = [Signal::SIGUSR1, Signal::SIGUSR2, Signal::SIGTSTP, Signal::SIGCONT, Signal::SIGWINCH];
 
 /// All signals, blocked; those that the root handles can be read.
 pub struct Signals {
@@ -42,19 +36,9 @@ impl Signals {
     /// No descriptor is left.
     pub fn block() -> Result<Self, Refusal> {
         let mut original = SigSet::empty();
-        sigprocmask(
-            SigmaskHow::SIG_SETMASK,
-            Some(&SigSet::all()),
-            Some(&mut original),
-        )
-        .map_err(|error| system("cannot block signals", error))?;
-        let ending = [
-            Signal::SIGCHLD,
-            Signal::SIGINT,
-            Signal::SIGTERM,
-            Signal::SIGHUP,
-            Signal::SIGQUIT,
-        ];
+        sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut original))
+            .map_err(|error| system("cannot block signals", error))?;
+        let ending = [Signal::SIGCHLD, Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
         let handled = SigSet::from_iter(ending.into_iter().chain(FORWARDED));
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         Ok(Self {

@@ -110,11 +110,7 @@ impl Spawner {
     ///
     /// # Errors
     /// A resource is short, the nodes do not come together, or the node image cannot be opened.
-    pub fn new(
-        job: &mut Prepared,
-        original_mask: &SigSet,
-        membership: &mut Membership,
-    ) -> Result<Self, Refusal> {
+    pub fn new(job: &mut Prepared, original_mask: &SigSet, membership: &mut Membership) -> Result<Self, Refusal> {
         let count: usize = job.programs.iter().map(|program| program.ranks).sum();
         let mut kept = kept_on_exec().map_err(|e| refuse("cannot list descriptors", &e))?;
         let mut limits = Vec::new();
@@ -207,18 +203,11 @@ impl Spawner {
     ///
     /// # Errors
     /// A resource is short.
-    pub fn start(
-        &mut self,
-        program: &PreparedProgram,
-        adoption: Option<&Adoption>,
-    ) -> io::Result<StartedRank> {
+    pub fn start(&mut self, program: &PreparedProgram, adoption: Option<&Adoption>) -> io::Result<StartedRank> {
         let rank = self.started;
         let record = &self.node.ranks[rank];
-        let (stack_pointer, code, connection) = if self.isolated {
-            self.execution(rank, program)?
-        } else {
-            self.image(rank, program)?
-        };
+        let (stack_pointer, code, connection) =
+            if self.isolated { self.execution(rank, program)? } else { self.image(rank, program)? };
         let number = self.numbers[rank];
         let opened = match adoption {
             None => Some(self.streams.open(number)?),
@@ -242,14 +231,9 @@ impl Spawner {
             close: self.close,
             directory,
             own_session: self.own_sessions,
-            affinity: self
-                .bindings
-                .as_ref()
-                .map_or_else(Vec::new, |list| mask_words(&list[rank].cpus)),
+            affinity: self.bindings.as_ref().map_or_else(Vec::new, |list| mask_words(&list[rank].cpus)),
             signal_mask: outcome.map_or(self.signal_mask, |outcome| outcome.signal_mask),
-            limits: outcome
-                .map_or(&self.limits, |outcome| &outcome.limits)
-                .clone(),
+            limits: outcome.map_or(&self.limits, |outcome| &outcome.limits).clone(),
             inherited: outcome.map(|outcome| outcome.inherited.clone()),
             handler_stack: self.handler_stacks + rank * HANDLER_STACK,
             name: task_name(program.name.as_bytes()),
@@ -262,18 +246,10 @@ impl Spawner {
         // unmapped; the job has blocked all signals.
         let pid = unsafe { start::start(plan)? };
         self.lent.retain(|lent| !lent.plan.has_parted());
-        let lent = Lent {
-            pid,
-            plan,
-            _descriptors: (connection, opened),
-        };
+        let lent = Lent { pid, plan, _descriptors: (connection, opened) };
         self.lent.extend((!plan.has_parted()).then_some(lent));
         self.started += 1;
-        Ok(StartedRank {
-            pid,
-            plan,
-            crash: &self.records[rank],
-        })
+        Ok(StartedRank { pid, plan, crash: &self.records[rank] })
     }
 
     /// Closes the root's copies of what ranks have taken over: the root would not see that they close theirs.
@@ -292,29 +268,18 @@ impl Spawner {
         let linker = program.linker.as_ref().ok_or_else(no_linker)?.map()?;
         let record = &self.node.ranks[rank];
         let variables = self.variables(rank, Vec::new(), program);
-        let extra = Extra {
-            variables: &variables,
-            auxiliary: (AT_COHORT, std::ptr::from_ref(record) as u64),
-        };
+        let extra = Extra { variables: &variables, auxiliary: (AT_COHORT, std::ptr::from_ref(record) as u64) };
         let range = self.stacks.open(rank)?;
         // SAFETY: this rank's stack was opened just now.
-        let stack_pointer =
-            unsafe { stack::build(range, &program.strings, &linker, &self.auxiliary, extra)? };
-        let debug = program
-            .debug
-            .map(|offset| linker.base.wrapping_add(offset as usize));
+        let stack_pointer = unsafe { stack::build(range, &program.strings, &linker, &self.auxiliary, extra)? };
+        let debug = program.debug.map(|offset| linker.base.wrapping_add(offset as usize));
         self.memory.push(RankMemory { linker, debug });
         Ok((stack_pointer, Program::Mapped(linker.entry), None))
     }
 
     /// The entries of a rank's environment that tell its place, and by which programs that it starts find the job,
     /// after what its manager tells.
-    fn variables(
-        &self,
-        rank: usize,
-        mut entries: Vec<CString>,
-        program: &PreparedProgram,
-    ) -> Vec<CString> {
+    fn variables(&self, rank: usize, mut entries: Vec<CString>, program: &PreparedProgram) -> Vec<CString> {
         if let Some(door) = &self.door {
             let (name, value) = door.variable(self.numbers[rank]);
             entries.extend(CString::new(format!("{name}={value}")));
@@ -405,11 +370,7 @@ fn serve_isolated(
     let (server, ends) = Server::new(numbers, applications, world_ranks as u32)
         .map_err(|error| refuse("cannot connect with ranks", &error))?;
     // What a wrapper starts comes through the door; a pip-exec that it starts has a job of its own.
-    let ends = if job.wrapper.is_some() {
-        Vec::new()
-    } else {
-        ends
-    };
+    let ends = if job.wrapper.is_some() { Vec::new() } else { ends };
     Ok((Some(server), ends))
 }
 
@@ -433,12 +394,7 @@ fn surroundings(topology: &Topology, membership: &Membership) -> Surroundings {
 }
 
 /// What the ranks are told of themselves; their programs' numbers begin with `first`.
-fn rank_facts(
-    job: &Prepared,
-    world_ranks: &[u32],
-    first: u32,
-    bindings: Option<&[Binding]>,
-) -> Vec<RankFacts> {
+fn rank_facts(job: &Prepared, world_ranks: &[u32], first: u32, bindings: Option<&[Binding]>) -> Vec<RankFacts> {
     let numbers = job.programs.iter().flat_map(|program| {
         let of_program = (first + program.number, program.is_linked);
         std::iter::repeat_n(of_program, program.ranks)
@@ -487,17 +443,8 @@ fn gaps(mut kept: Vec<u32>) -> Vec<(u32, u32)> {
     gaps
 }
 
-fn limit_entry(
-    resource: libc::__rlimit_resource_t,
-    (soft, hard): (u64, u64),
-) -> (u32, libc::rlimit64) {
-    (
-        resource,
-        libc::rlimit64 {
-            rlim_cur: soft,
-            rlim_max: hard,
-        },
-    )
+fn limit_entry(resource: libc::__rlimit_resource_t, (soft, hard): (u64, u64)) -> (u32, libc::rlimit64) {
+    (resource, libc::rlimit64 { rlim_cur: soft, rlim_max: hard })
 }
 
 /// The size of each stack. A size of the user's own also becomes the ranks' soft limit,
@@ -509,17 +456,12 @@ fn stack_size(wanted: Option<usize>, limits: &mut Vec<(u32, libc::rlimit64)>) ->
         limits.push(limit_entry(libc::RLIMIT_STACK, (soft, hard)));
         return size;
     }
-    if soft == RLIM_INFINITY {
-        UNLIMITED_STACK
-    } else {
-        (soft as usize).clamp(1 << 16, 1 << 36)
-    }
+    if soft == RLIM_INFINITY { UNLIMITED_STACK } else { (soft as usize).clamp(1 << 16, 1 << 36) }
 }
 
 /// A signal set as the kernel's word: signal n is bit n - 1.
 fn kernel_mask(set: &SigSet) -> u64 {
-    set.iter()
-        .fold(0, |mask, signal| mask | 1 << (signal as i32 - 1))
+    set.iter().fold(0, |mask, signal| mask | 1 << (signal as i32 - 1))
 }
 
 /// CPUs as words of a kernel mask.
@@ -552,10 +494,7 @@ mod tests {
     #[test]
     fn masks_and_names() {
         assert_eq!(mask_words(&[0, 65]), [1, 2]);
-        assert_eq!(
-            &task_name(b"a-very-long-program-name"),
-            b"a-very-long-pro\0"
-        );
+        assert_eq!(&task_name(b"a-very-long-program-name"), b"a-very-long-pro\0");
         let mut set = SigSet::empty();
         set.add(nix::sys::signal::Signal::SIGHUP);
         assert_eq!(kernel_mask(&set), 1);

@@ -85,18 +85,13 @@ impl Streams {
         let host = nix::sys::utsname::uname();
         let host = host.map(|host| host.nodename().to_string_lossy().into_owned());
         let this = Self {
-            forwarder: forwards
-                .then(|| Forwarder::new(above))
-                .transpose()
-                .map_err(refuse)?,
+            forwarder: forwards.then(|| Forwarder::new(above)).transpose().map_err(refuse)?,
             feeder: Feeder::default(),
             above,
             output,
             whole_lines,
             input: job.input,
-            null: File::open(NULL)
-                .map_err(|error| refuse(about(NULL, error)))?
-                .into(),
+            null: File::open(NULL).map_err(|error| refuse(about(NULL, error)))?.into(),
             files: HashMap::new(),
             node,
             host: host.unwrap_or_default(),
@@ -114,19 +109,11 @@ impl Streams {
             Input::All => Some(self.feeder.add(rank)?),
             Input::Rank(_) | Input::None => Some(self.null.try_clone()?),
         };
-        Ok([
-            input,
-            self.sink(rank, Stream::Output)?,
-            self.sink(rank, Stream::Error)?,
-        ])
+        Ok([input, self.sink(rank, Stream::Output)?, self.sink(rank, Stream::Error)?])
     }
 
     fn sink(&mut self, rank: u32, stream: Stream) -> io::Result<Option<OwnedFd>> {
-        let facts = Facts {
-            rank,
-            node: self.node,
-            host: &self.host,
-        };
+        let facts = Facts { rank, node: self.node, host: &self.host };
         let prefix = Prefix::new(&self.output, &facts, stream);
         let file = self.output.files[stream as usize].as_ref();
         let name = file.map(|pattern| facts.expand(pattern));
@@ -135,8 +122,7 @@ impl Streams {
         if is_alone && prefix.is_empty() {
             return Ok(file.map(OwnedFd::from));
         }
-        let passes =
-            !prefix.is_empty() || file.is_some() || (self.whole_lines && stream == Stream::Output);
+        let passes = !prefix.is_empty() || file.is_some() || (self.whole_lines && stream == Stream::Output);
         match &mut self.forwarder {
             Some(forwarder) if passes => forwarder.add(stream, prefix, file, is_alone).map(Some),
             _ => Ok(None),

@@ -124,9 +124,7 @@ pub(super) struct System<'a> {
 impl<'a> System<'a> {
     /// The machine that this process runs on.
     pub fn this_machine() -> System<'static> {
-        System {
-            read: &|path| read_text(&Path::new("/sys/devices/system").join(path)),
-        }
+        System { read: &|path| read_text(&Path::new("/sys/devices/system").join(path)) }
     }
 
     /// A machine whose files `read` gives.
@@ -142,15 +140,9 @@ impl<'a> System<'a> {
             names.into_iter().find_map(read)
         };
         // Kernels before 5.3 know the second name of each only.
-        let cores = groups(cpus, |cpu| {
-            topology(cpu, ["core_cpus_list", "thread_siblings_list"])
-        });
-        let packages = groups(cpus, |cpu| {
-            topology(cpu, ["package_cpus_list", "core_siblings_list"])
-        });
-        let caches = groups(cpus, |cpu| {
-            self.list(&self.last_cache(cpu, "shared_cpu_list")?)
-        });
+        let cores = groups(cpus, |cpu| topology(cpu, ["core_cpus_list", "thread_siblings_list"]));
+        let packages = groups(cpus, |cpu| topology(cpu, ["package_cpus_list", "core_siblings_list"]));
+        let caches = groups(cpus, |cpu| self.list(&self.last_cache(cpu, "shared_cpu_list")?));
         let nodes = self.numa_nodes();
         // A socket has a number besides its lowest CPU.
         let mut numbers: HashMap<u32, u32> = HashMap::new();
@@ -159,9 +151,7 @@ impl<'a> System<'a> {
             let first = sharing(&packages);
             let number = || self.number(&format!("cpu/cpu{cpu}/topology/physical_package_id"));
             let package = match first {
-                Some(first) => *numbers
-                    .entry(first)
-                    .or_insert_with(|| number().unwrap_or(0)),
+                Some(first) => *numbers.entry(first).or_insert_with(|| number().unwrap_or(0)),
                 None => number().unwrap_or(0),
             };
             Cpu {
@@ -194,9 +184,7 @@ impl<'a> System<'a> {
     fn numa_nodes(&self) -> HashMap<u32, u32> {
         let cpus = |node: u32| {
             let cpus = self.list(&format!("node/node{node}/cpulist"));
-            cpus.unwrap_or_default()
-                .into_iter()
-                .zip(std::iter::repeat(node))
+            cpus.unwrap_or_default().into_iter().zip(std::iter::repeat(node))
         };
         // The first node counts where firmware gives a CPU to several.
         self.nodes().into_iter().rev().flat_map(cpus).collect()
@@ -252,9 +240,7 @@ fn groups(cpus: &[u32], sharers: impl Fn(u32) -> Option<Vec<u32>>) -> HashMap<u3
 }
 
 fn read_text(path: &Path) -> Option<String> {
-    fs::read_to_string(path)
-        .ok()
-        .map(|text| text.trim().to_owned())
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
 /// The kernel's list format: `0-3,8,10-11`, ascending.
@@ -263,11 +249,7 @@ pub(super) fn parse_list(text: &str) -> Vec<u32> {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         Some(first.trim().parse().ok()?..=last.trim().parse::<u32>().ok()?)
     };
-    text.split(',')
-        .filter_map(range)
-        .flatten()
-        .take(1 << 16)
-        .collect()
+    text.split(',').filter_map(range).flatten().take(1 << 16).collect()
 }
 
 /// CPUs' worth of time that this process's cgroup or one above it grants, if limited.
@@ -281,11 +263,7 @@ pub(super) fn quota() -> Option<f64> {
         if !unified && !controllers.split(',').any(|name| name == "cpu") {
             continue;
         }
-        let root = if unified {
-            "/sys/fs/cgroup"
-        } else {
-            "/sys/fs/cgroup/cpu"
-        };
+        let root = if unified { "/sys/fs/cgroup" } else { "/sys/fs/cgroup/cpu" };
         for folder in Path::new(path.trim_start_matches('/')).ancestors() {
             let folder = Path::new(root).join(folder);
             let limit = if unified {

@@ -16,8 +16,7 @@ pub struct Folder(PathBuf);
 
 impl Folder {
     pub fn new(name: &str) -> Self {
-        let path =
-            std::env::temp_dir().join(format!("cohort-loader-{name}-{}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("cohort-loader-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).expect("the temporary folder is writable");
         Self(path.canonicalize().expect("made just now"))
     }
@@ -39,24 +38,15 @@ impl Folder {
     /// another test's child could inherit it, and starting it would fail with ETXTBSY.
     pub fn pip_exec(&self) -> PathBuf {
         let copy = self.0.join("pip-exec");
-        let status = Command::new("cp")
-            .arg(env!("CARGO_BIN_EXE_pip-exec"))
-            .arg(&copy)
-            .status()
-            .expect("cp is installed");
-        assert!(
-            status.success(),
-            "cannot copy pip-exec to {}",
-            copy.display()
-        );
+        let status =
+            Command::new("cp").arg(env!("CARGO_BIN_EXE_pip-exec")).arg(&copy).status().expect("cp is installed");
+        assert!(status.success(), "cannot copy pip-exec to {}", copy.display());
         copy
     }
 
     /// Compiles a fixture to `output` with the compiler that its suffix asks for.
     pub fn compile(&self, fixture: &str, output: &str, arguments: &[&str]) -> PathBuf {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../tests/programs/loader")
-            .join(fixture);
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/programs/loader").join(fixture);
         let compiler = match source.extension().and_then(OsStr::to_str) {
             Some("c") => "cc",
             Some("cpp") => "c++",
@@ -65,23 +55,12 @@ impl Folder {
         };
         let output = self.0.join(output);
         let mut command = Command::new(compiler);
-        command
-            .arg(&source)
-            .arg("-o")
-            .arg(&output)
-            .current_dir(&self.0);
+        command.arg(&source).arg("-o").arg(&output).current_dir(&self.0);
         if compiler != "rustc" {
             command.args(["-O1", "-Wall", "-pthread"]);
         }
-        let result = command
-            .args(arguments)
-            .output()
-            .expect("a compiler is installed");
-        assert!(
-            result.status.success(),
-            "{fixture}: {}",
-            String::from_utf8_lossy(&result.stderr)
-        );
+        let result = command.args(arguments).output().expect("a compiler is installed");
+        assert!(result.status.success(), "{fixture}: {}", String::from_utf8_lossy(&result.stderr));
         output
     }
 }
@@ -132,10 +111,7 @@ pub fn run_command(command: &mut Command, input: &[u8]) -> Outcome {
 }
 
 pub fn start(command: &mut Command) -> Child {
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.spawn().expect("pip-exec is built")
 }
 
@@ -164,44 +140,26 @@ pub fn finish(mut child: Child, begin: Instant) -> Outcome {
                 None => std::thread::sleep(Duration::from_millis(2)),
             }
         };
-        (
-            output.join().expect("read"),
-            error.join().expect("read"),
-            status,
-        )
+        (output.join().expect("read"), error.join().expect("read"), status)
     });
-    let status = status
-        .code()
-        .unwrap_or_else(|| -status.signal().unwrap_or(0));
-    Outcome {
-        status,
-        output,
-        error,
-        elapsed: begin.elapsed(),
-    }
+    let status = status.code().unwrap_or_else(|| -status.signal().unwrap_or(0));
+    Outcome { status, output, error, elapsed: begin.elapsed() }
 }
 
 /// Processes whose parent is `parent`.
 pub fn children(parent: u32) -> Vec<i32> {
     let path = format!("/proc/{parent}/task/{parent}/children");
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    text.split_whitespace()
-        .filter_map(|pid| pid.parse().ok())
-        .collect()
+    text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
 /// All processes below one.
 pub fn descendants(parent: i32) -> Vec<i32> {
     let tasks = std::fs::read_dir(format!("/proc/{parent}/task"));
     let tasks = tasks.into_iter().flatten().flatten();
-    let children =
-        tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
+    let children = tasks.map(|task| std::fs::read_to_string(task.path().join("children")).unwrap_or_default());
     let children: Vec<i32> = children
-        .flat_map(|text| {
-            text.split_whitespace()
-                .filter_map(|pid| pid.parse().ok())
-                .collect::<Vec<_>>()
-        })
+        .flat_map(|text| text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
         .collect();
     let below: Vec<i32> = children.iter().copied().flat_map(descendants).collect();
     [children, below].concat()
@@ -219,6 +177,5 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 /// Whether a process exists and is not merely waiting to be reaped.
 pub fn is_running(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(')')
-        .is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
 }

@@ -137,10 +137,7 @@ mod tests {
             cpu: rank as f64,
             ..Row::default()
         };
-        app.update(View {
-            rows: (0..4).map(row).collect(),
-            ..View::default()
-        });
+        app.update(View { rows: (0..4).map(row).collect(), ..View::default() });
         app
     }
 

@@ -53,10 +53,7 @@ mod tests {
     #[test]
     fn bytes_are_keys() {
         assert_eq!(keys(b"s\r"), [Key::Char('s'), Key::Char('\n')]);
-        assert_eq!(
-            keys(b"\x1b[B\x1b[5~q"),
-            [Key::Down, Key::PageUp, Key::Char('q')]
-        );
+        assert_eq!(keys(b"\x1b[B\x1b[5~q"), [Key::Down, Key::PageUp, Key::Char('q')]);
         assert_eq!(keys(b"/\x1b"), [Key::Char('/'), Key::Esc]);
         assert_eq!(keys(b"\x03\x7f"), [Key::Ctrl('c'), Key::Backspace]);
     }

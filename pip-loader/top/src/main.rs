@@ -49,12 +49,7 @@ fn wanted(words: &[String]) -> Option<Wanted> {
     };
     let sort = Sort::ALL.iter().find(|(name, _)| name == sort)?.1;
     let delay = Duration::try_from_secs_f64(delay.parse().ok()?).ok()?;
-    Some(Wanted {
-        pid,
-        delay,
-        sort,
-        ..Wanted::default()
-    })
+    Some(Wanted { pid, delay, sort, ..Wanted::default() })
 }
 
 /// Shows the job until the user has seen enough; whether it ended before.

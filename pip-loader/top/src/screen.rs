@@ -103,17 +103,9 @@ mod tests {
 
     fn app() -> App {
         let mut app = App::new("job 17: ./heat 100".into(), Sort::Rank);
-        let row = |rank| Row {
-            rank,
-            pid: 100 + rank,
-            state: "computes".into(),
-            helped: vec![(9, 3)],
-            ..Row::default()
-        };
-        app.update(View {
-            rows: (0..30).map(row).collect(),
-            ..View::default()
-        });
+        let row =
+            |rank| Row { rank, pid: 100 + rank, state: "computes".into(), helped: vec![(9, 3)], ..Row::default() };
+        app.update(View { rows: (0..30).map(row).collect(), ..View::default() });
         app
     }
 
@@ -135,11 +127,7 @@ mod tests {
         assert_eq!(screen[0], "job 17: ./heat 100");
         assert!(screen[1].starts_with("30 ranks"), "{screen:?}");
         assert!(screen[2].contains("%MPI"), "{screen:?}");
-        assert!(
-            screen[3]
-                .trim_start()
-                .starts_with("0    0      100 computes")
-        );
+        assert!(screen[3].trim_start().starts_with("0    0      100 computes"));
         assert!(screen[3].ends_with("9:3"), "{screen:?}");
         assert!(screen[11].starts_with("q quit"), "{screen:?}");
     }
@@ -165,11 +153,7 @@ mod tests {
         app.press(Key::Char('\n'));
         let screen = drawn(&mut app);
         assert_eq!(screen[2], "RANK 1");
-        assert!(
-            screen
-                .iter()
-                .any(|line| line == "process                   101")
-        );
+        assert!(screen.iter().any(|line| line == "process                   101"));
         let mut empty = App::new(String::new(), Sort::Rank);
         assert!(drawn(&mut empty)[3].contains("in a moment"));
     }

@@ -49,19 +49,13 @@ pub static MPIR_F08_MPI_STATUSES_IGNORE_OBJ: NoStatus =
 
 /// `MPI_F08_STATUS_IGNORE`.
 #[unsafe(no_mangle)]
-pub static MPI_F08_STATUS_IGNORE: Pointer = AtomicPtr::new(
-    (&raw const MPIR_F08_MPI_STATUS_IGNORE_OBJ)
-        .cast_mut()
-        .cast(),
-);
+pub static MPI_F08_STATUS_IGNORE: Pointer =
+    AtomicPtr::new((&raw const MPIR_F08_MPI_STATUS_IGNORE_OBJ).cast_mut().cast());
 
 /// `MPI_F08_STATUSES_IGNORE`.
 #[unsafe(no_mangle)]
-pub static MPI_F08_STATUSES_IGNORE: Pointer = AtomicPtr::new(
-    (&raw const MPIR_F08_MPI_STATUSES_IGNORE_OBJ)
-        .cast_mut()
-        .cast(),
-);
+pub static MPI_F08_STATUSES_IGNORE: Pointer =
+    AtomicPtr::new((&raw const MPIR_F08_MPI_STATUSES_IGNORE_OBJ).cast_mut().cast());
 
 /// `MPI_COMM_DUP_FN`, `MPI_TYPE_DUP_FN` and `MPI_WIN_DUP_FN`: copies the attribute's value.
 ///

@@ -11,12 +11,10 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64};
 type Pointer = AtomicPtr<c_void>;
 
 /// A status of Fortran that stands for "no status".
-static NO_STATUS: [c_int; <OpenMpi as Constants>::F_STATUS_SIZE] =
-    [0; <OpenMpi as Constants>::F_STATUS_SIZE];
+static NO_STATUS: [c_int; <OpenMpi as Constants>::F_STATUS_SIZE] = [0; <OpenMpi as Constants>::F_STATUS_SIZE];
 
 /// As [`NO_STATUS`], for arrays.
-static NO_STATUSES: [c_int; <OpenMpi as Constants>::F_STATUS_SIZE] =
-    [0; <OpenMpi as Constants>::F_STATUS_SIZE];
+static NO_STATUSES: [c_int; <OpenMpi as Constants>::F_STATUS_SIZE] = [0; <OpenMpi as Constants>::F_STATUS_SIZE];
 
 macro_rules! pointers {
     ($($name:ident $target:ident;)*) => {$(

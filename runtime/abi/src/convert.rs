@@ -47,11 +47,7 @@ pub mod integer {
     ///
     /// # Safety
     /// None needed: the calling rank is not read and nothing is dereferenced.
-    pub unsafe extern "C" fn aint_add<A: Abi>(
-        _caller: *const c_void,
-        base: isize,
-        displacement: isize,
-    ) -> isize {
+    pub unsafe extern "C" fn aint_add<A: Abi>(_caller: *const c_void, base: isize, displacement: isize) -> isize {
         base.wrapping_add(displacement)
     }
 
@@ -59,11 +55,7 @@ pub mod integer {
     ///
     /// # Safety
     /// None needed: the calling rank is not read and nothing is dereferenced.
-    pub unsafe extern "C" fn aint_diff<A: Abi>(
-        _caller: *const c_void,
-        first: isize,
-        second: isize,
-    ) -> isize {
+    pub unsafe extern "C" fn aint_diff<A: Abi>(_caller: *const c_void, first: isize, second: isize) -> isize {
         first.wrapping_sub(second)
     }
 }
@@ -84,10 +76,7 @@ pub mod fortran {
         to: *mut c_int,
     ) -> c_int {
         // SAFETY: by the contract above; a status consists of that many integers.
-        unsafe {
-            from.cast::<c_int>()
-                .copy_to(to, <A as Constants>::F_STATUS_SIZE)
-        };
+        unsafe { from.cast::<c_int>().copy_to(to, <A as Constants>::F_STATUS_SIZE) };
         A::error_out(neutral::SUCCESS)
     }
 

@@ -44,9 +44,7 @@ impl<const SIZE: usize> Object<SIZE> {
             bytes[4 + at] = fortran[at];
             at += 1;
         }
-        Self {
-            bytes: UnsafeCell::new(bytes),
-        }
+        Self { bytes: UnsafeCell::new(bytes) }
     }
 }
 
@@ -66,10 +64,7 @@ impl Objects {
     /// The table of these objects: neutral handles, numbers in Fortran (-1 for none), and addresses; and of datatypes
     /// that have no neutral handle.
     #[must_use]
-    pub const fn new(
-        objects: &[(u32, c_int, *const c_void)],
-        datatypes: &[(c_int, *const c_void)],
-    ) -> Self {
+    pub const fn new(objects: &[(u32, c_int, *const c_void)], datatypes: &[(c_int, *const c_void)]) -> Self {
         let mut by_neutral = [const { AtomicPtr::new(null_mut()) }; OBJECTS];
         let mut by_number = [const { AtomicPtr::new(null_mut()) }; OBJECTS];
         let mut at = 0;
@@ -86,14 +81,10 @@ impl Objects {
         at = 0;
         while at < datatypes.len() {
             let (number, object) = datatypes[at];
-            by_number[neutral_handles(Kind::Datatype).start + number as usize] =
-                AtomicPtr::new(object.cast_mut());
+            by_number[neutral_handles(Kind::Datatype).start + number as usize] = AtomicPtr::new(object.cast_mut());
             at += 1;
         }
-        Self {
-            by_neutral,
-            by_number,
-        }
+        Self { by_neutral, by_number }
     }
 
     /// The object of a neutral handle, NULL if this ABI has none.
@@ -106,17 +97,14 @@ impl Objects {
     /// The object of a kind that has this number in Fortran, NULL for none.
     #[inline]
     fn of_fortran(&self, kind: Kind, number: c_int) -> *const c_void {
-        let entry = usize::try_from(number)
-            .ok()
-            .and_then(|number| self.by_number[neutral_handles(kind)].get(number));
+        let entry = usize::try_from(number).ok().and_then(|number| self.by_number[neutral_handles(kind)].get(number));
         entry.map_or(null(), |entry| entry.load(Ordering::Relaxed).cast_const())
     }
 }
 
 /// Where the neutral handles of each kind's predefined objects begin, and where all end.
-const FIRST_OF_KINDS: [usize; 12] = [
-    0x20, 0x100, 0x108, 0x110, 0x118, 0x120, 0x128, 0x130, 0x140, 0x180, 0x200, OBJECTS,
-];
+const FIRST_OF_KINDS: [usize; 12] =
+    [0x20, 0x100, 0x108, 0x110, 0x118, 0x120, 0x128, 0x130, 0x140, 0x180, 0x200, OBJECTS];
 
 /// The place in [`FIRST_OF_KINDS`] of the kind of a predefined object.
 const fn kind_of(handle: u32) -> usize {

@@ -5,46 +5,26 @@ extern crate std;
 use crate::generated::constants::Constants;
 use crate::mpich::handles::{DATATYPE_IN, DATATYPE_OUT, PAIR_IN};
 use crate::neutral::{self, handle};
-use crate::{
-    Abi, FIRST_DYNAMIC_DATATYPE_INDEX, Handle, INDEX_MAX, Kind, Mpi5, Mpich, Status, StatusLayout,
-    dynamic,
-};
+use crate::{Abi, FIRST_DYNAMIC_DATATYPE_INDEX, Handle, INDEX_MAX, Kind, Mpi5, Mpich, Status, StatusLayout, dynamic};
 use core::ffi::c_int;
 use std::collections::HashSet;
 use std::vec::Vec;
 
 /// The neutral handles of the predefined objects of type `H`, found by trying all codes.
 fn predefined<H: Handle<Context = ()>>() -> Vec<u32> {
-    (1..4096)
-        .filter(|&code| H::from_neutral((), code).neutral() == code)
-        .collect()
+    (1..4096).filter(|&code| H::from_neutral((), code).neutral() == code).collect()
 }
 
 #[test]
 fn known_handles_have_the_mpich_values() {
     type M = Mpich;
-    assert_eq!(
-        <M as Abi>::Comm::from_neutral((), handle::COMM_WORLD).to_int(),
-        0x4400_0000
-    );
-    assert_eq!(
-        <M as Abi>::Datatype::from_neutral((), handle::DOUBLE).to_int(),
-        0x4c00_080b
-    );
-    assert_eq!(
-        <M as Abi>::Datatype::from_int(0x8c00_0001u32 as c_int).neutral(),
-        handle::DOUBLE_INT
-    );
+    assert_eq!(<M as Abi>::Comm::from_neutral((), handle::COMM_WORLD).to_int(), 0x4400_0000);
+    assert_eq!(<M as Abi>::Datatype::from_neutral((), handle::DOUBLE).to_int(), 0x4c00_080b);
+    assert_eq!(<M as Abi>::Datatype::from_int(0x8c00_0001u32 as c_int).neutral(), handle::DOUBLE_INT);
     assert_eq!(<M as Abi>::Op::from_int(0x5800_0003).neutral(), handle::SUM);
     assert_eq!(<M as Abi>::File::from_int(0).neutral(), handle::FILE_NULL);
-    assert_eq!(
-        <M as Abi>::Request::from_neutral((), handle::REQUEST_NULL).to_int(),
-        0x2c00_0000
-    );
-    assert_eq!(
-        <M as Abi>::Message::from_int(0x6c00_0000).neutral(),
-        handle::MESSAGE_NO_PROC
-    );
+    assert_eq!(<M as Abi>::Request::from_neutral((), handle::REQUEST_NULL).to_int(), 0x2c00_0000);
+    assert_eq!(<M as Abi>::Message::from_int(0x6c00_0000).neutral(), handle::MESSAGE_NO_PROC);
 }
 
 #[test]
@@ -58,20 +38,9 @@ fn every_predefined_datatype_survives_the_round_trip() {
 
 #[test]
 fn foreign_numbers_are_no_handles() {
-    for value in [
-        0,
-        1,
-        -1,
-        0x4400_0000,
-        0x4c00_0000,
-        0x4c00_ff01,
-        0x8c00_0005u32 as c_int,
-    ] {
+    for value in [0, 1, -1, 0x4400_0000, 0x4c00_0000, 0x4c00_ff01, 0x8c00_0005u32 as c_int] {
         let neutral = <Mpich as Abi>::Datatype::from_int(value).neutral();
-        assert!(
-            neutral == 0 || neutral == 0xffff_ffff,
-            "{value:x}: {neutral:x}"
-        );
+        assert!(neutral == 0 || neutral == 0xffff_ffff, "{value:x}: {neutral:x}");
     }
     assert_eq!(<Mpich as Abi>::Comm::from_int(0x4c00_080b).neutral(), 0);
     assert_eq!(<Mpich as Abi>::Comm::from_int(0).neutral(), 0);
@@ -79,21 +48,13 @@ fn foreign_numbers_are_no_handles() {
 
 /// Dynamic handles of a kind, at both ends of the range, in one ABI.
 fn check_dynamic<H: Handle<Context = ()>>() {
-    let first = if H::KIND == Kind::Datatype {
-        FIRST_DYNAMIC_DATATYPE_INDEX
-    } else {
-        0
-    };
+    let first = if H::KIND == Kind::Datatype { FIRST_DYNAMIC_DATATYPE_INDEX } else { 0 };
     for index in [first, first + 1, INDEX_MAX] {
         let neutral = dynamic(H::KIND, index);
         let outside = H::from_neutral((), neutral);
         assert_eq!(outside.neutral(), neutral);
         assert_eq!(H::from_int(outside.to_int()).neutral(), neutral);
-        assert!(
-            !predefined::<H>()
-                .iter()
-                .any(|&code| H::from_neutral((), code) == outside)
-        );
+        assert!(!predefined::<H>().iter().any(|&code| H::from_neutral((), code) == outside));
     }
 }
 
@@ -118,38 +79,16 @@ fn dynamic_handles_survive_and_are_never_predefined() {
 }
 
 fn check_status<A: Abi>(mut stored: A::Status) {
-    for count_bytes in [
-        0,
-        1,
-        0x7fff_ffff,
-        0x8000_0000,
-        0xffff_ffff,
-        1 << 40,
-        (1 << 62) - 1,
-    ] {
+    for count_bytes in [0, 1, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 1 << 40, (1 << 62) - 1] {
         for (source, tag) in [(0, 0), (7, 32767), (neutral::PROC_NULL, neutral::ANY_TAG)] {
             for cancelled in [false, true] {
                 let error = neutral::ERR_TRUNCATE;
-                let status = Status {
-                    source,
-                    tag,
-                    error,
-                    count_bytes,
-                    cancelled,
-                    beyond: 0,
-                };
+                let status = Status { source, tag, error, count_bytes, cancelled, beyond: 0 };
                 stored.write(&status);
                 stored.write_error(error);
                 assert_eq!(stored.read(), status);
-                stored.write(&Status {
-                    error: neutral::ERR_RANK,
-                    ..status
-                });
-                assert_eq!(
-                    stored.read().error,
-                    error,
-                    "a single completion leaves MPI_ERROR"
-                );
+                stored.write(&Status { error: neutral::ERR_RANK, ..status });
+                assert_eq!(stored.read().error, error, "a single completion leaves MPI_ERROR");
             }
         }
     }
@@ -163,10 +102,7 @@ fn statuses_survive_the_round_trip() {
         check_status::<Mpi5>(core::mem::zeroed());
         check_status::<crate::OpenMpi>(core::mem::zeroed());
     }
-    assert_eq!(
-        size_of::<<Mpich as Abi>::Status>(),
-        4 * Mpich::F_STATUS_SIZE
-    );
+    assert_eq!(size_of::<<Mpich as Abi>::Status>(), 4 * Mpich::F_STATUS_SIZE);
     assert_eq!(size_of::<<Mpi5 as Abi>::Status>(), 4 * Mpi5::F_STATUS_SIZE);
 }
 
@@ -185,19 +121,14 @@ fn wildcards_and_null_ranks() {
 #[test]
 fn error_classes_are_a_bijection_and_added_codes_lie_above() {
     let classes = (0..neutral::FIRST_ADDED_ERROR).filter(|&class| {
-        class == neutral::ERR_UNKNOWN
-            || Mpich::error_out(class) != Mpich::error_out(neutral::ERR_UNKNOWN)
+        class == neutral::ERR_UNKNOWN || Mpich::error_out(class) != Mpich::error_out(neutral::ERR_UNKNOWN)
     });
     let mut seen = HashSet::new();
     for class in classes {
         assert!(seen.insert(Mpich::error_out(class)));
         assert_eq!(Mpich::error_in(Mpich::error_out(class)), class);
     }
-    assert_eq!(
-        seen.len(),
-        63 + 18 + 1,
-        "classes, tool codes, the last code"
-    );
+    assert_eq!(seen.len(), 63 + 18 + 1, "classes, tool codes, the last code");
     let added = Mpich::error_out(neutral::FIRST_ADDED_ERROR + 3);
     assert!(added > Mpich::error_out(neutral::ERR_LASTCODE));
     assert_eq!(Mpich::error_in(added), neutral::FIRST_ADDED_ERROR + 3);
@@ -226,20 +157,14 @@ fn handles_of_open_mpi_lead_to_objects() {
     static INT: Object<512> = Object::new(handle::INT, 39);
     static PACKED: Object<512> = Object::new(0, 40);
     static TABLE: Objects = Objects::new(
-        &[
-            (handle::COMM_WORLD, 0, (&raw const WORLD).cast()),
-            (handle::INT, 39, (&raw const INT).cast()),
-        ],
+        &[(handle::COMM_WORLD, 0, (&raw const WORLD).cast()), (handle::INT, 39, (&raw const INT).cast())],
         &[(40, (&raw const PACKED).cast())],
     );
     assert_eq!(<A as Abi>::Datatype::of_int(&TABLE, 40).to_int(), 40);
     let world = <A as Abi>::Comm::from_neutral(&TABLE, handle::COMM_WORLD);
     assert_eq!((world.neutral(), world.to_int()), (handle::COMM_WORLD, 0));
     assert!(<A as Abi>::Comm::of_int(&TABLE, 0) == world);
-    assert_eq!(
-        <A as Abi>::Datatype::of_int(&TABLE, 39).neutral(),
-        handle::INT
-    );
+    assert_eq!(<A as Abi>::Datatype::of_int(&TABLE, 39).neutral(), handle::INT);
     for unknown in [-1, 0, 7] {
         assert_eq!(<A as Abi>::Datatype::of_int(&TABLE, unknown).neutral(), 0);
     }

@@ -186,12 +186,7 @@ impl<'a, A: Abi> Call<'a, A> {
     /// # Errors
     /// `error` where this is not so.
     #[cold]
-    pub fn without_type(
-        &self,
-        handle: A::Datatype,
-        elements: i64,
-        error: Error,
-    ) -> Outcome<TypeRef> {
+    pub fn without_type(&self, handle: A::Datatype, elements: i64, error: Error) -> Outcome<TypeRef> {
         let is_missing = handle.neutral() == neutral::handle::DATATYPE_NULL && elements == 0;
         let bytes = is_missing.then(|| predefined(neutral::handle::BYTE));
         bytes.flatten().ok_or(error)
@@ -201,10 +196,7 @@ impl<'a, A: Abi> Call<'a, A> {
     #[inline(never)]
     fn derived(&self, handle: u32) -> Outcome<TypeRef> {
         self.is_supported(handle)?;
-        let datatype = self
-            .objects()
-            .datatype(handle)
-            .map_err(|class| bad_datatype(self, handle, class))?;
+        let datatype = self.objects().datatype(handle).map_err(|class| bad_datatype(self, handle, class))?;
         match datatype.is_committed() || !self.checks() {
             true => Ok(datatype.layout.clone()),
             false => Err(self.blame(neutral::ERR_TYPE, format_args!("it is not committed"))),
@@ -309,32 +301,18 @@ impl<'a, A: Abi> Call<'a, A> {
     ///
     /// # Errors
     /// `MPI_ERR_TYPE`; `MPI_ERR_ARG` for NULL.
-    pub fn datatypes(
-        &self,
-        handles: Array<'_, A::Datatype>,
-        length: usize,
-    ) -> Outcome<Vec<TypeRef>> {
+    pub fn datatypes(&self, handles: Array<'_, A::Datatype>, length: usize) -> Outcome<Vec<TypeRef>> {
         let handles = handles.entries(length)?;
-        handles
-            .iter()
-            .map(|&handle| self.datatype(handle))
-            .collect()
+        handles.iter().map(|&handle| self.datatype(handle)).collect()
     }
 
     /// The datatypes of an array of handles, for communication.
     ///
     /// # Errors
     /// `MPI_ERR_TYPE`; `MPI_ERR_ARG` for NULL.
-    pub fn all_committed(
-        &self,
-        handles: Array<'_, A::Datatype>,
-        length: usize,
-    ) -> Outcome<Vec<TypeRef>> {
+    pub fn all_committed(&self, handles: Array<'_, A::Datatype>, length: usize) -> Outcome<Vec<TypeRef>> {
         let handles = handles.entries(length)?;
-        handles
-            .iter()
-            .map(|&handle| self.committed(handle))
-            .collect()
+        handles.iter().map(|&handle| self.committed(handle)).collect()
     }
 
     /// Keeps a new datatype and returns its handle; for a type of Fortran's kinds the one
@@ -362,10 +340,7 @@ fn bad_comm<A: Abi>(call: &Call<'_, A>, handle: u32, class: Error) -> Error {
         (_, neutral::handle::COMM_NULL) => call.blame(class, format_args!("it is MPI_COMM_NULL")),
         _ => {
             foreign::explain::<A>(call.rank(), Kind::Comm, handle);
-            call.blame(
-                class,
-                format_args!("the handle {handle:#x} stands for no communicator"),
-            )
+            call.blame(class, format_args!("the handle {handle:#x} stands for no communicator"))
         }
     }
 }
@@ -383,15 +358,10 @@ pub(crate) fn known<A: Abi>(handle: u32) -> Option<TypeRef> {
 
 fn bad_datatype<A: Abi>(call: &Call<'_, A>, handle: u32, class: Error) -> Error {
     match handle {
-        neutral::handle::DATATYPE_NULL => {
-            call.blame(class, format_args!("it is MPI_DATATYPE_NULL"))
-        }
+        neutral::handle::DATATYPE_NULL => call.blame(class, format_args!("it is MPI_DATATYPE_NULL")),
         _ => {
             foreign::explain::<A>(call.rank(), Kind::Datatype, handle);
-            call.blame(
-                class,
-                format_args!("the handle {handle:#x} stands for no datatype"),
-            )
+            call.blame(class, format_args!("the handle {handle:#x} stands for no datatype"))
         }
     }
 }
@@ -408,10 +378,7 @@ pub struct Failure {
 impl<E: Into<Error>> From<E> for Failure {
     /// A failure of the call itself, which belongs to no communicator (MPI-4.1, 9.3).
     fn from(error: E) -> Self {
-        Self {
-            error: error.into(),
-            comm: neutral::handle::COMM_NULL,
-        }
+        Self { error: error.into(), comm: neutral::handle::COMM_NULL }
     }
 }
 
@@ -465,10 +432,7 @@ pub unsafe fn enter<A: Abi, F: Fault>(
 fn bad_win<A: Abi>(call: &Call<'_, A>, handle: u32, class: Error) -> Error {
     match handle {
         neutral::handle::WIN_NULL => call.blame(class, format_args!("it is MPI_WIN_NULL")),
-        _ => call.blame(
-            class,
-            format_args!("the handle {handle:#x} stands for no window"),
-        ),
+        _ => call.blame(class, format_args!("the handle {handle:#x} stands for no window")),
     }
 }
 

@@ -10,25 +10,15 @@ use cohort_object::attribute::{AttributeCallbacks, Attributes, Keyval, Owner, Va
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
-type Copy<H> =
-    unsafe extern "C" fn(H, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
+type Copy<H> = unsafe extern "C" fn(H, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
 type Delete<H> = unsafe extern "C" fn(H, c_int, *mut c_void, *mut c_void) -> c_int;
 
 /// What a Fortran library registers for the copy functions of Fortran: it gets the function, and then what C's function
 /// gets, with who has set the value (0 for C) before the value.
-type CopyProxy = unsafe extern "C" fn(
-    *mut c_void,
-    c_int,
-    c_int,
-    *mut c_void,
-    c_int,
-    *mut c_void,
-    *mut c_void,
-    *mut c_int,
-) -> c_int;
+type CopyProxy =
+    unsafe extern "C" fn(*mut c_void, c_int, c_int, *mut c_void, c_int, *mut c_void, *mut c_void, *mut c_int) -> c_int;
 /// The same for delete functions.
-type DeleteProxy =
-    unsafe extern "C" fn(*mut c_void, c_int, c_int, c_int, *mut c_void, *mut c_void) -> c_int;
+type DeleteProxy = unsafe extern "C" fn(*mut c_void, c_int, c_int, c_int, *mut c_void, *mut c_void) -> c_int;
 
 /// How an attribute is copied.
 enum Copying<H> {
@@ -78,10 +68,7 @@ impl<A: Abi, H> Functions<A, H> {
 /// What a proxy takes a value for: the kind, and the number itself.
 fn for_proxy(value: &Value) -> (c_int, *mut c_void) {
     let kind = c_int::from(matches!(value, Value::Integer(_)));
-    (
-        kind,
-        core::ptr::with_exposed_provenance_mut(value.number() as usize),
-    )
+    (kind, core::ptr::with_exposed_provenance_mut(value.number() as usize))
 }
 
 fn outcome<A: Abi>(code: c_int) -> Outcome<()> {
@@ -105,18 +92,7 @@ impl<A: Abi, H: Handle<Context = A::Context>> AttributeCallbacks for Functions<A
             let (kind, number) = for_proxy(value);
             let (function, object) = (function as *mut c_void, object.to_int());
             // SAFETY: the library's function for the functions of this keyval.
-            let code = unsafe {
-                proxy(
-                    function,
-                    object,
-                    keyval,
-                    self.extra(),
-                    kind,
-                    number,
-                    place,
-                    &mut flag,
-                )
-            };
+            let code = unsafe { proxy(function, object, keyval, self.extra(), kind, number, place, &mut flag) };
             outcome::<A>(code)?;
             return Ok((flag != 0).then(|| Value::integer(copied as isize)));
         }
@@ -185,11 +161,7 @@ fn create<A: Abi, H: Handle<Context = A::Context>>(
 /// The keyval of a number, if it is for objects of this kind.
 fn keyval<A: Abi>(call: &Call<'_, A>, number: c_int, owner: Owner) -> Outcome<Arc<Keyval>> {
     let keyval = call.objects().keyval(number as u32)?;
-    if keyval.owner() == owner {
-        Ok(keyval)
-    } else {
-        Err(neutral::ERR_KEYVAL.into())
-    }
+    if keyval.owner() == owner { Ok(keyval) } else { Err(neutral::ERR_KEYVAL.into()) }
 }
 
 /// Frees a keyval; attributes that have it keep it alive.
@@ -242,12 +214,7 @@ impl Language {
 }
 
 /// Writes what `MPI_*_get_attr` answers.
-fn answer(
-    language: Language,
-    found: Option<Value>,
-    value: Out<'_, *mut c_void>,
-    flag: Out<'_, c_int>,
-) -> Outcome<()> {
+fn answer(language: Language, found: Option<Value>, value: Out<'_, *mut c_void>, flag: Out<'_, c_int>) -> Outcome<()> {
     let flag = output(flag)?;
     let value = output(value)?;
     flag.write(c_int::from(found.is_some()));
@@ -312,17 +279,10 @@ comm_keyvals! {
 fn set_comm<A: Abi>(call: &Call<'_, A>, comm: A::Comm, number: c_int, value: Value) -> Outcome<()> {
     let object = call.on_comm(comm)?;
     let keyval = keyval(call, number, Owner::Comm)?;
-    object
-        .attributes
-        .set(comm.neutral(), number, &keyval, value)
+    object.attributes.set(comm.neutral(), number, &keyval, value)
 }
 
-fn get_comm<A: Abi>(
-    call: &Call<'_, A>,
-    comm: A::Comm,
-    number: c_int,
-    language: Language,
-) -> Outcome<Option<Value>> {
+fn get_comm<A: Abi>(call: &Call<'_, A>, comm: A::Comm, number: c_int, language: Language) -> Outcome<Option<Value>> {
     let process = call.process();
     let object = call.on_comm(comm)?;
     let number = language.keyval::<A>(number);
@@ -362,12 +322,7 @@ fn of_type<'a, A: Abi>(call: &Call<'a, A>, datatype: A::Datatype) -> Outcome<&'a
     Ok(&call.objects().datatype(datatype.neutral())?.attributes)
 }
 
-fn set_type<A: Abi>(
-    call: &Call<'_, A>,
-    datatype: A::Datatype,
-    number: c_int,
-    value: Value,
-) -> Outcome<()> {
+fn set_type<A: Abi>(call: &Call<'_, A>, datatype: A::Datatype, number: c_int, value: Value) -> Outcome<()> {
     let keyval = keyval(call, number, Owner::Datatype)?;
     let attributes = of_type(call, datatype)?;
     attributes.set(datatype.neutral(), number, &keyval, value)
@@ -384,11 +339,7 @@ fn get_type<A: Abi>(
 }
 
 /// `MPI_Type_delete_attr`.
-pub fn type_delete_attr<A: Abi>(
-    call: &Call<'_, A>,
-    datatype: A::Datatype,
-    number: c_int,
-) -> Outcome<()> {
+pub fn type_delete_attr<A: Abi>(call: &Call<'_, A>, datatype: A::Datatype, number: c_int) -> Outcome<()> {
     let keyval = keyval(call, number, Owner::Datatype)?;
     of_type(call, datatype)?.delete(datatype.neutral(), number, &keyval)
 }
@@ -416,12 +367,7 @@ fn set_win<A: Abi>(call: &Call<'_, A>, win: A::Win, number: c_int, value: Value)
 }
 
 /// The predefined attributes of a window are the address of its memory, and numbers; C gets these numbers' addresses.
-fn get_win<A: Abi>(
-    call: &Call<'_, A>,
-    win: A::Win,
-    number: c_int,
-    language: Language,
-) -> Outcome<Option<Value>> {
+fn get_win<A: Abi>(call: &Call<'_, A>, win: A::Win, number: c_int, language: Language) -> Outcome<Option<Value>> {
     let object = call.on_win(win)?;
     let facts = object.facts();
     let number = language.keyval::<A>(number);

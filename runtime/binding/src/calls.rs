@@ -166,14 +166,7 @@ fn read((number, line): (u32, &'static str)) -> Description {
     }
     let is_observed = !name.starts_with('-');
     let name = name.trim_start_matches('-');
-    Description {
-        number,
-        name,
-        is_observed,
-        parameters,
-        said: name.strip_suffix("_c").unwrap_or(name),
-        first,
-    }
+    Description { number, name, is_observed, parameters, said: name.strip_suffix("_c").unwrap_or(name), first }
 }
 
 #[cfg(test)]
@@ -184,10 +177,7 @@ mod tests {
     fn each_entry_of_the_table_is_described() {
         let all = all();
         assert_eq!(all.len(), CALLS);
-        assert_eq!(
-            size_of::<cohort_abi::Table<cohort_abi::Mpich>>(),
-            CALLS * size_of::<usize>()
-        );
+        assert_eq!(size_of::<cohort_abi::Table<cohort_abi::Mpich>>(), CALLS * size_of::<usize>());
         let parameters: usize = all.iter().map(|call| call.parameters.len()).sum();
         let colons = TEXT.bytes().filter(|&byte| byte == b':').count();
         assert_eq!(parameters, colons);

@@ -16,8 +16,6 @@ mod simple;
 pub use alltoall::{alltoall, alltoallv, alltoallw};
 pub use gather::{allgather, allgatherv, gather, gatherv, scatter, scatterv};
 pub use neighbour::*;
-pub use reduction::{
-    allreduce, exscan, reduce, reduce_local, reduce_scatter, reduce_scatter_block, scan,
-};
+pub use reduction::{allreduce, exscan, reduce, reduce_local, reduce_scatter, reduce_scatter_block, scan};
 pub use schedules::*;
 pub use simple::{barrier, bcast};

@@ -22,11 +22,7 @@ mod split_type;
 pub use split_type::split_type;
 
 /// Gives the program a handle of a new communicator, `MPI_COMM_NULL` for none.
-pub(crate) fn publish<A: Abi>(
-    call: &Call<'_, A>,
-    comm: Option<Comm>,
-    target: Place<'_, A::Comm>,
-) -> Outcome<()> {
+pub(crate) fn publish<A: Abi>(call: &Call<'_, A>, comm: Option<Comm>, target: Place<'_, A::Comm>) -> Outcome<()> {
     let handle = match comm {
         Some(comm) => call.objects().add_comm(Box::new(comm))?,
         None => COMM_NULL,
@@ -84,12 +80,7 @@ pub fn group<A: Abi>(call: &Call<'_, A>, comm: A::Comm, target: Out<'_, A::Group
 }
 
 /// `MPI_Comm_compare`.
-pub fn compare<A: Abi>(
-    call: &Call<'_, A>,
-    first: A::Comm,
-    second: A::Comm,
-    result: Out<'_, c_int>,
-) -> Outcome<()> {
+pub fn compare<A: Abi>(call: &Call<'_, A>, first: A::Comm, second: A::Comm, result: Out<'_, c_int>) -> Outcome<()> {
     let first = call.on_comm(first)?;
     let result = call.output(result, "result")?;
     let second = call.objects().comm(second.neutral())?;
@@ -102,11 +93,7 @@ pub fn dup<A: Abi>(call: &Call<'_, A>, comm: A::Comm, target: Out<'_, A::Comm>) 
     let object = call.on_comm(comm)?;
     let target = call.output(target, "newcomm")?;
     target.preset(A::Comm::from_neutral(call.context(), COMM_NULL));
-    publish(
-        call,
-        Some(object.duplicate(comm.neutral(), room(call))?),
-        target,
-    )
+    publish(call, Some(object.duplicate(comm.neutral(), room(call))?), target)
 }
 
 /// `MPI_Comm_dup_with_info`.
@@ -172,12 +159,7 @@ pub fn idup_with_info<A: Abi>(
 }
 
 /// `MPI_Comm_create`.
-pub fn create<A: Abi>(
-    call: &Call<'_, A>,
-    comm: A::Comm,
-    group: A::Group,
-    target: Out<'_, A::Comm>,
-) -> Outcome<()> {
+pub fn create<A: Abi>(call: &Call<'_, A>, comm: A::Comm, group: A::Group, target: Out<'_, A::Comm>) -> Outcome<()> {
     let comm = call.on_comm(comm)?;
     let target = call.output(target, "newcomm")?;
     let group = call.objects().group(group.neutral())?;
@@ -217,8 +199,7 @@ pub fn split<A: Abi>(
     let comm = call.on_comm(comm)?;
     let target = call.output(target, "newcomm")?;
     if color < 0 && color != neutral::UNDEFINED {
-        let what =
-            format_args!("the color is {color}, which is neither MPI_UNDEFINED nor 0 or more");
+        let what = format_args!("the color is {color}, which is neither MPI_UNDEFINED nor 0 or more");
         return Err(call.blame(neutral::ERR_ARG, what));
     }
     publish(call, comm.split(color, key, room(call))?, target)
@@ -274,12 +255,7 @@ pub fn set_name<A: Abi>(call: &Call<'_, A>, comm: A::Comm, name: Text<'_>) -> Ou
 }
 
 /// `MPI_Comm_get_name`.
-pub fn get_name<A: Abi>(
-    call: &Call<'_, A>,
-    comm: A::Comm,
-    name: TextOut<'_>,
-    length: Out<'_, c_int>,
-) -> Outcome<()> {
+pub fn get_name<A: Abi>(call: &Call<'_, A>, comm: A::Comm, name: TextOut<'_>, length: Out<'_, c_int>) -> Outcome<()> {
     if comm.neutral() == COMM_NULL {
         output(length)?.write(give_text("MPI_COMM_NULL", name, A::MAX_OBJECT_NAME)?);
         return Ok(());
@@ -302,10 +278,7 @@ pub fn get_info<A: Abi>(call: &Call<'_, A>, comm: A::Comm, info: Out<'_, A::Info
     let report = comm.hints.report()?;
     report.set(policy::KEY, comm.progress.name())?;
     let session = call.objects().session(comm.group().session());
-    let kinds = match session
-        .ok()
-        .and_then(|session| session.info.get(MEMORY_KINDS))
-    {
+    let kinds = match session.ok().and_then(|session| session.info.get(MEMORY_KINDS)) {
         Some(kinds) => kinds,
         None => call.objects().world_memory_kinds(),
     };

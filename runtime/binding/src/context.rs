@@ -116,12 +116,7 @@ impl Listener {
 /// Reports an error in the MPI function `function` to the error handler of `listener`, and returns it as the
 /// program's code if the handler returns.
 #[cold]
-pub fn raise<A: Abi>(
-    process: &Process,
-    function: &'static str,
-    listener: Listener,
-    error: &Error,
-) -> c_int {
+pub fn raise<A: Abi>(process: &Process, function: &'static str, listener: Listener, error: &Error) -> c_int {
     let (listener, handler) = listener.resolve(process);
     tell(process, function, (listener, &handler), error);
     A::error_out(error.code())
@@ -129,12 +124,7 @@ pub fn raise<A: Abi>(
 
 /// Runs an error handler for an error in the MPI function `function`; returns if it does.
 #[cold]
-pub fn tell(
-    process: &Process,
-    function: &'static str,
-    (listener, handler): (Listener, &Errhandler),
-    error: &Error,
-) {
+pub fn tell(process: &Process, function: &'static str, (listener, handler): (Listener, &Errhandler), error: &Error) {
     let why = match error.code() {
         neutral::ERR_NO_MEM => FixedText::<200>::of(format_args!("{}", reserve::why())),
         neutral::ERR_UNSUPPORTED_OPERATION => FixedText::of(format_args!("{MISSING}")),
@@ -144,11 +134,7 @@ pub fn tell(
         "" => why.as_str(),
         detail => detail,
     };
-    let site = Site {
-        function,
-        listener,
-        detail,
-    };
+    let site = Site { function, listener, detail };
     handle_error(process, &site, handler, error.code());
 }
 
@@ -193,10 +179,7 @@ fn die(process: &Process, site: &Site<'_>, is_fatal: bool, code: i32) -> ! {
         Listener::Told | Listener::Process => String::new(),
     };
     let on = if place.is_empty() { "" } else { " on " };
-    let class = objects
-        .errors
-        .class_of(code)
-        .unwrap_or(neutral::ERR_UNKNOWN);
+    let class = objects.errors.class_of(code).unwrap_or(neutral::ERR_UNKNOWN);
     let line = FixedText::<1024>::of(format_args!(
         "cohort: rank {}: {} failed{on}{place}: {}{}{} (error handler {handler})",
         objects.rank().world_rank(),
@@ -206,8 +189,7 @@ fn die(process: &Process, site: &Site<'_>, is_fatal: bool, code: i32) -> ! {
         site.detail,
     ));
     // All ranks are likely to call it, and each would say the same.
-    let is_said =
-        code == neutral::ERR_UNSUPPORTED_OPERATION && MISSED.swap(true, Ordering::Relaxed);
+    let is_said = code == neutral::ERR_UNSUPPORTED_OPERATION && MISSED.swap(true, Ordering::Relaxed);
     let line = if is_said { FixedText::new() } else { line };
     // An exit status has eight bits, and 0 would mean success.
     let (rank, status) = (objects.rank(), class.clamp(1, 255));
@@ -220,11 +202,7 @@ fn die(process: &Process, site: &Site<'_>, is_fatal: bool, code: i32) -> ! {
 
 /// The name of a communicator, for messages.
 pub fn comm_name(process: &Process, comm: u32) -> String {
-    let name = process
-        .objects
-        .comm(comm)
-        .map(cohort_object::Comm::name)
-        .unwrap_or_default();
+    let name = process.objects.comm(comm).map(cohort_object::Comm::name).unwrap_or_default();
     match name.is_empty() {
         false => name,
         true if comm == neutral::handle::COMM_SELF => "MPI_COMM_SELF".into(),

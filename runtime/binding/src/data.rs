@@ -20,10 +20,7 @@ impl Data {
     /// # Errors
     /// `MPI_ERR_COUNT`, `MPI_ERR_TYPE`, `MPI_ERR_BUFFER`.
     #[inline(always)]
-    pub fn elements<A: Abi, C: Count>(
-        call: &Call<'_, A>,
-        buffer: &Buffer<A, C>,
-    ) -> Outcome<(u64, TypeRef)> {
+    pub fn elements<A: Abi, C: Count>(call: &Call<'_, A>, buffer: &Buffer<A, C>) -> Outcome<(u64, TypeRef)> {
         let elements = call.count(buffer.count)?;
         let datatype = match call.committed(buffer.datatype) {
             Ok(datatype) => datatype,
@@ -76,7 +73,7 @@ impl Data {
     #[inline]
     #[must_use]
     pub fn datatype(&self) -> &TypeRef {
-        &self.0.datatype()
+        self.0.datatype()
     }
 
     /// Bytes of data.

@@ -7,14 +7,14 @@ mod inquire;
 mod life;
 
 pub use construct::{
-    contiguous, darray, hindexed, hindexed_block, hvector, indexed, indexed_block, old_hindexed,
-    old_hvector, old_struct, resized, struct_, subarray, vector,
+    contiguous, darray, hindexed, hindexed_block, hvector, indexed, indexed_block, old_hindexed, old_hvector,
+    old_struct, resized, struct_, subarray, vector,
 };
 pub use contents::{get_contents, get_contents_large, get_envelope, get_envelope_large};
 pub use fortran::{f90_complex, f90_integer, f90_real, match_size};
 pub use inquire::{
-    extent, extent_x, get_address, get_value_index, lb, old_address, old_extent, size, size_x,
-    true_extent, true_extent_x, ub,
+    extent, extent_x, get_address, get_value_index, lb, old_address, old_extent, size, size_x, true_extent,
+    true_extent_x, ub,
 };
 pub use life::{commit, dup, free, get_name, set_name};
 
@@ -25,11 +25,7 @@ use cohort_engine::datatype::{CountForm, TypeError, TypeRef};
 
 /// Which procedure was called, for `MPI_Type_get_envelope`.
 const fn form<C: Count>() -> CountForm {
-    if C::LARGE {
-        CountForm::Large
-    } else {
-        CountForm::Int
-    }
+    if C::LARGE { CountForm::Large } else { CountForm::Int }
 }
 
 /// The error of a constructor's refusal.

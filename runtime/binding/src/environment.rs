@@ -18,16 +18,11 @@ mod spawn;
 mod time;
 mod version;
 
-pub use fortran::{
-    abi_get_fortran_booleans, abi_get_fortran_info, abi_set_fortran_booleans, abi_set_fortran_info,
-};
+pub use fortran::{abi_get_fortran_booleans, abi_get_fortran_info, abi_set_fortran_booleans, abi_set_fortran_info};
 pub use memory::{alloc_mem, free_mem};
 pub use spawn::comm_spawn;
 pub use time::{wtick, wtime};
-pub use version::{
-    abi_get_version, error_class, error_string, get_library_version, get_processor_name,
-    get_version,
-};
+pub use version::{abi_get_version, error_class, error_string, get_library_version, get_processor_name, get_version};
 
 fn thread_id() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
@@ -51,11 +46,7 @@ fn initialize(process: &Process, level: i32) -> Outcome<()> {
 }
 
 /// `MPI_Init`.
-pub fn init<A: Abi>(
-    call: &Call<'_, A>,
-    _argc: InOut<'_, c_int>,
-    _argv: *mut *mut *mut c_char,
-) -> Outcome<()> {
+pub fn init<A: Abi>(call: &Call<'_, A>, _argc: InOut<'_, c_int>, _argv: *mut *mut *mut c_char) -> Outcome<()> {
     let process = call.process();
     initialize(process, neutral::THREAD_SINGLE)
 }
@@ -118,8 +109,7 @@ pub fn finalize<A: Abi>(call: &Call<'_, A>) -> Outcome<()> {
     call.objects().comm(world)?.attributes.delete_all(world)?;
     crate::p2p::flush_buffers(call)?;
     if call.rank().node().boot().nodes > 1 {
-        coll::barrier_within(&call.objects().comm(world)?.collective())
-            .map_err(crate::arguments::engine_error)?;
+        coll::barrier_within(&call.objects().comm(world)?.collective()).map_err(crate::arguments::engine_error)?;
     } else {
         lifecycle::meet_at_end(call.owner());
     }
@@ -157,11 +147,7 @@ pub fn pcontrol<A: Abi>(_call: &Call<'_, A>, _level: c_int) -> Outcome<()> {
 pub fn comm_call_errhandler<A: Abi>(call: &Call<'_, A>, comm: A::Comm, code: c_int) -> Outcome<()> {
     let object = call.on_comm(comm)?;
     let handler = object.errhandler.lock().clone();
-    let site = Site {
-        function: "MPI_Comm_call_errhandler",
-        listener: Listener::Comm(comm.neutral()),
-        detail: "",
-    };
+    let site = Site { function: "MPI_Comm_call_errhandler", listener: Listener::Comm(comm.neutral()), detail: "" };
     handle_error(call.process(), &site, &handler, A::error_in(code));
     Ok(())
 }

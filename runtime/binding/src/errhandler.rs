@@ -24,16 +24,9 @@ pub(crate) struct Function<A: Abi, H> {
 
 impl<A: Abi, H: Handle<Context = A::Context>> Function<A, H> {
     /// Wraps the program's function.
-    pub(crate) fn new(
-        call: &Call<'_, A>,
-        function: unsafe extern "C" fn(*mut H, *mut c_int, ...),
-    ) -> Self {
+    pub(crate) fn new(call: &Call<'_, A>, function: unsafe extern "C" fn(*mut H, *mut c_int, ...)) -> Self {
         let context = call.context();
-        Self {
-            function,
-            context,
-            fortran: AtomicBool::new(false),
-        }
+        Self { function, context, fortran: AtomicBool::new(false) }
     }
 }
 
@@ -58,10 +51,7 @@ impl<A: Abi, H: Handle<Context = A::Context>> ErrorCallback for Function<A, H> {
 /// `MPII_Errhandler_set_lang_f77`: a Fortran library says of an error handler it has just made that its function is
 /// Fortran's.
 pub fn set_fortran<A: Abi>(call: &Call<'_, A>, handle: A::Errhandler) -> Outcome<()> {
-    call.objects()
-        .errhandler(handle.neutral())?
-        .callback
-        .set_fortran();
+    call.objects().errhandler(handle.neutral())?.callback.set_fortran();
     Ok(())
 }
 
@@ -78,11 +68,7 @@ pub fn comm_create_errhandler<A: Abi>(
 }
 
 /// Gives the program a handle of an error handler.
-pub(crate) fn publish<A: Abi>(
-    call: &Call<'_, A>,
-    handler: &Errhandler,
-    target: Out<'_, A::Errhandler>,
-) -> Outcome<()> {
+pub(crate) fn publish<A: Abi>(call: &Call<'_, A>, handler: &Errhandler, target: Out<'_, A::Errhandler>) -> Outcome<()> {
     let target = call.output(target, "errhandler")?;
     let handle = match handler {
         Errhandler::Fatal => ERRORS_ARE_FATAL,
@@ -123,11 +109,7 @@ pub(crate) fn of_handle<A: Abi>(
 }
 
 /// `MPI_Comm_set_errhandler`.
-pub fn comm_set_errhandler<A: Abi>(
-    call: &Call<'_, A>,
-    comm: A::Comm,
-    handle: A::Errhandler,
-) -> Outcome<()> {
+pub fn comm_set_errhandler<A: Abi>(call: &Call<'_, A>, comm: A::Comm, handle: A::Errhandler) -> Outcome<()> {
     let object = call.on_comm(comm)?;
     let handler = of_handle(call, handle, ErrhandlerOwner::Comm)?;
     *object.errhandler.lock() = handler;
@@ -139,11 +121,7 @@ pub fn comm_set_errhandler<A: Abi>(
 }
 
 /// `MPI_Comm_get_errhandler`.
-pub fn comm_get_errhandler<A: Abi>(
-    call: &Call<'_, A>,
-    comm: A::Comm,
-    target: Out<'_, A::Errhandler>,
-) -> Outcome<()> {
+pub fn comm_get_errhandler<A: Abi>(call: &Call<'_, A>, comm: A::Comm, target: Out<'_, A::Errhandler>) -> Outcome<()> {
     let comm = call.on_comm(comm)?;
     let handler = comm.errhandler.lock().clone();
     publish(call, &handler, target)
@@ -176,11 +154,7 @@ pub fn add_error_class<A: Abi>(call: &Call<'_, A>, class: Out<'_, c_int>) -> Out
 }
 
 /// `MPI_Add_error_code`.
-pub fn add_error_code<A: Abi>(
-    call: &Call<'_, A>,
-    class: c_int,
-    code: Out<'_, c_int>,
-) -> Outcome<()> {
+pub fn add_error_code<A: Abi>(call: &Call<'_, A>, class: c_int, code: Out<'_, c_int>) -> Outcome<()> {
     let code = call.output(code, "errorcode")?;
     let added = call.objects().errors.add_code(A::error_in(class))?;
     code.write(A::error_out(added));

@@ -55,13 +55,7 @@ mod tests {
             assert!(is_predefined_in_mpich(Kind::Datatype, int));
         }
         for kind in [Kind::Comm, Kind::Datatype] {
-            let own = [
-                0,
-                77,
-                dynamic(kind, 20),
-                neutral::handle::COMM_WORLD,
-                neutral::handle::INT,
-            ];
+            let own = [0, 77, dynamic(kind, 20), neutral::handle::COMM_WORLD, neutral::handle::INT];
             for number in own {
                 assert!(!is_predefined_in_mpich(kind, number), "{number:#x}");
             }

@@ -12,11 +12,7 @@ fn group<A: Abi>(call: &Call<'_, A>, handle: A::Group) -> Outcome<Group> {
 }
 
 /// Gives the program a handle of `group`.
-pub(crate) fn publish<A: Abi>(
-    call: &Call<'_, A>,
-    group: Group,
-    target: Out<'_, A::Group>,
-) -> Outcome<()> {
+pub(crate) fn publish<A: Abi>(call: &Call<'_, A>, group: Group, target: Out<'_, A::Group>) -> Outcome<()> {
     let target = call.output(target, "newgroup")?;
     let handle = call.objects().publish_group(group)?;
     target.write(A::Group::from_neutral(call.context(), handle));
@@ -154,12 +150,7 @@ pub fn translate_ranks<A: Abi>(
 }
 
 /// `MPI_Group_compare`.
-pub fn compare<A: Abi>(
-    call: &Call<'_, A>,
-    first: A::Group,
-    second: A::Group,
-    result: Out<'_, c_int>,
-) -> Outcome<()> {
+pub fn compare<A: Abi>(call: &Call<'_, A>, first: A::Group, second: A::Group, result: Out<'_, c_int>) -> Outcome<()> {
     let result = call.output(result, "result")?;
     let answer = group(call, first)?.compare(&group(call, second)?);
     result.write(A::comparison_out(answer));
@@ -173,9 +164,6 @@ pub fn free<A: Abi>(call: &Call<'_, A>, handle: InOut<'_, A::Group>) -> Outcome<
     if handle.get().neutral() != neutral::handle::GROUP_EMPTY {
         call.objects().remove_group(handle.get().neutral())?;
     }
-    handle.set(A::Group::from_neutral(
-        call.context(),
-        neutral::handle::GROUP_NULL,
-    ));
+    handle.set(A::Group::from_neutral(call.context(), neutral::handle::GROUP_NULL));
     Ok(())
 }

@@ -34,21 +34,13 @@ pub(crate) fn hints<A: Abi>(call: &Call<'_, A>, handle: A::Info) -> Outcome<Info
 pub(crate) fn alignment<A: Abi>(call: &Call<'_, A>, hints: &Info) -> Outcome<usize> {
     alignment::wanted(hints).map_err(|class| {
         let value = hints.get(alignment::KEY).unwrap_or_default();
-        let what = format_args!(
-            "{} is \"{value}\", which is no power of two",
-            alignment::KEY
-        );
+        let what = format_args!("{} is \"{value}\", which is no power of two", alignment::KEY);
         call.blame(class, what)
     })
 }
 
 /// Sets a key of the info argument of a call, unless that is `MPI_INFO_NULL`.
-pub(crate) fn tell<A: Abi>(
-    call: &Call<'_, A>,
-    handle: A::Info,
-    key: &str,
-    value: &str,
-) -> Outcome<()> {
+pub(crate) fn tell<A: Abi>(call: &Call<'_, A>, handle: A::Info, key: &str, value: &str) -> Outcome<()> {
     match handle.neutral() {
         neutral::handle::INFO_NULL | neutral::handle::INFO_ENV => Ok(()),
         handle => call.objects().info(handle)?.set(key, value),
@@ -56,11 +48,7 @@ pub(crate) fn tell<A: Abi>(
 }
 
 /// Gives the program a handle of a new info object.
-pub(crate) fn publish<A: Abi>(
-    call: &Call<'_, A>,
-    info: Info,
-    target: Out<'_, A::Info>,
-) -> Outcome<()> {
+pub(crate) fn publish<A: Abi>(call: &Call<'_, A>, info: Info, target: Out<'_, A::Info>) -> Outcome<()> {
     let target = call.output(target, "info")?;
     let handle = call.objects().add_info(Box::new(info))?;
     target.write(A::Info::from_neutral(call.context(), handle));
@@ -89,27 +77,16 @@ pub fn dup<A: Abi>(call: &Call<'_, A>, old: A::Info, target: Out<'_, A::Info>) -
 pub fn free<A: Abi>(call: &Call<'_, A>, handle: InOut<'_, A::Info>) -> Outcome<()> {
     let handle = call.inout(handle, "info")?;
     call.objects().remove_info(handle.get().neutral())?;
-    handle.set(A::Info::from_neutral(
-        call.context(),
-        neutral::handle::INFO_NULL,
-    ));
+    handle.set(A::Info::from_neutral(call.context(), neutral::handle::INFO_NULL));
     Ok(())
 }
 
 /// `MPI_Info_set`.
-pub fn set<A: Abi>(
-    call: &Call<'_, A>,
-    handle: A::Info,
-    name: Text<'_>,
-    value: Text<'_>,
-) -> Outcome<()> {
+pub fn set<A: Abi>(call: &Call<'_, A>, handle: A::Info, name: Text<'_>, value: Text<'_>) -> Outcome<()> {
     let info = info(call, handle)?;
     let name = key(name)?;
     let value = value.get().and_then(|value| value.to_str().ok());
-    info.set(
-        name,
-        value.ok_or(neutral::ERR_INFO_VALUE)?.trim_matches(' '),
-    )
+    info.set(name, value.ok_or(neutral::ERR_INFO_VALUE)?.trim_matches(' '))
 }
 
 /// `MPI_Info_delete`.
@@ -118,23 +95,14 @@ pub fn delete<A: Abi>(call: &Call<'_, A>, handle: A::Info, name: Text<'_>) -> Ou
 }
 
 /// `MPI_Info_get_nkeys`.
-pub fn get_nkeys<A: Abi>(
-    call: &Call<'_, A>,
-    handle: A::Info,
-    count: Out<'_, c_int>,
-) -> Outcome<()> {
+pub fn get_nkeys<A: Abi>(call: &Call<'_, A>, handle: A::Info, count: Out<'_, c_int>) -> Outcome<()> {
     let count = call.output(count, "nkeys")?;
     count.write(info(call, handle)?.len() as c_int);
     Ok(())
 }
 
 /// `MPI_Info_get_nthkey`.
-pub fn get_nthkey<A: Abi>(
-    call: &Call<'_, A>,
-    handle: A::Info,
-    index: c_int,
-    target: TextOut<'_>,
-) -> Outcome<()> {
+pub fn get_nthkey<A: Abi>(call: &Call<'_, A>, handle: A::Info, index: c_int, target: TextOut<'_>) -> Outcome<()> {
     let index = usize::try_from(index).map_err(|_| neutral::ERR_ARG)?;
     let found = info(call, handle)?.nth_key(index).ok_or(neutral::ERR_ARG)?;
     crate::text::give_text(&found, target, A::MAX_INFO_KEY).map(|_| ())

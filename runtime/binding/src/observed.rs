@@ -49,11 +49,7 @@ struct Tables {
 
 impl Tables {
     const fn new<A: Abi>() -> Self {
-        Self {
-            plain: AtomicPtr::new(core::ptr::null_mut()),
-            words: words::<A>(),
-            observed: Once::new(),
-        }
+        Self { plain: AtomicPtr::new(core::ptr::null_mut()), words: words::<A>(), observed: Once::new() }
     }
 
     /// The plain table. Only for ABIs of which a facade has attached.
@@ -65,11 +61,7 @@ impl Tables {
 }
 
 /// By the order of [`place`].
-static TABLES: [Tables; 3] = [
-    Tables::new::<Mpich>(),
-    Tables::new::<Mpi5>(),
-    Tables::new::<OpenMpi>(),
-];
+static TABLES: [Tables; 3] = [Tables::new::<Mpich>(), Tables::new::<Mpi5>(), Tables::new::<OpenMpi>()];
 
 /// The place of an ABI in [`TABLES`].
 fn place<A: Abi>() -> usize {
@@ -111,9 +103,7 @@ pub unsafe fn attached<A: Abi>(
     let place = place::<A>();
     let first: *const Table<A> = plain;
     // A `#[repr(C)]` structure of function pointers has the layout of an array.
-    TABLES[place]
-        .plain
-        .store(first.cast_mut().cast(), Ordering::Release);
+    TABLES[place].plain.store(first.cast_mut().cast(), Ordering::Release);
     // Release pairs with the Acquire of `switch`.
     process.facades[place].store(at.cast_mut(), Ordering::Release);
     match is_wanted(process.objects.rank().node().settings()) {
@@ -230,12 +220,7 @@ unsafe extern "C" fn end(frame: *mut Frame) {
 }
 
 /// What consumers are told of a frame.
-fn observed<'a>(
-    frame: &'a Frame,
-    process: &'a Process,
-    (thread, depth): (usize, usize),
-    begun: u64,
-) -> Observed<'a> {
+fn observed<'a>(frame: &'a Frame, process: &'a Process, (thread, depth): (usize, usize), begun: u64) -> Observed<'a> {
     Observed {
         process,
         thread,

@@ -57,9 +57,7 @@ impl<A: Abi> BoundOp<A> {
     pub fn check(&self, datatype: &Type) -> Outcome<()> {
         match self.0 {
             Bound::User(_) => Ok(()),
-            Bound::Predefined(PredefinedOp::Replace | PredefinedOp::NoOp) => {
-                Err(neutral::ERR_OP.into())
-            }
+            Bound::Predefined(PredefinedOp::Replace | PredefinedOp::NoOp) => Err(neutral::ERR_OP.into()),
             Bound::Predefined(op) => match element_class(datatype) {
                 Some(class) if supports(op, class) => Ok(()),
                 _ => Err(neutral::ERR_OP.into()),
@@ -99,17 +97,9 @@ impl<A: Abi> UserCall<A> {
     ///
     /// # Safety
     /// Both buffers have `count` elements; the function's address is one of a function with counts of type `C`.
-    unsafe fn pieces<C: Count>(
-        &self,
-        input: *const u8,
-        inout: *mut u8,
-        count: u64,
-        limit: u64,
-        datatype: &Type,
-    ) {
+    unsafe fn pieces<C: Count>(&self, input: *const u8, inout: *mut u8, count: u64, limit: u64, datatype: &Type) {
         // SAFETY: `create` stored a function of this type, by the caller's contract.
-        let function: callback::UserFunction<A, C> =
-            unsafe { core::mem::transmute(self.function.address) };
+        let function: callback::UserFunction<A, C> = unsafe { core::mem::transmute(self.function.address) };
         let mut done = 0;
         while done < count {
             let piece = limit.min(count - done);
@@ -163,15 +153,8 @@ fn publish<A: Abi>(
         commutes: commutes != 0,
     };
     let claim = &mut call.rank().enter();
-    let index = call
-        .pending()
-        .ops
-        .insert(claim, function)
-        .ok_or(neutral::ERR_NO_MEM)?;
-    op.write(A::Op::from_neutral(
-        call.context(),
-        dynamic(Kind::Op, index),
-    ));
+    let index = call.pending().ops.insert(claim, function).ok_or(neutral::ERR_NO_MEM)?;
+    op.write(A::Op::from_neutral(call.context(), dynamic(Kind::Op, index)));
     Ok(())
 }
 
@@ -210,10 +193,7 @@ pub fn free<A: Abi>(call: &Call<'_, A>, op: InOut<'_, A::Op>) -> Outcome<()> {
     user(call, handle)?;
     let claim = &mut call.rank().enter();
     call.pending().ops.remove(claim, handle & INDEX_MAX);
-    op.set(A::Op::from_neutral(
-        call.context(),
-        neutral::handle::OP_NULL,
-    ));
+    op.set(A::Op::from_neutral(call.context(), neutral::handle::OP_NULL));
     Ok(())
 }
 

@@ -11,8 +11,8 @@ mod short;
 
 pub use blocking::{bsend, recv, rsend, send, ssend};
 pub use buffered::{
-    attach, comm_attach, comm_detach, comm_flush, comm_iflush, detach, flush, flush_buffers,
-    forget_buffer, iflush, session_attach, session_detach, session_flush, session_iflush,
+    attach, comm_attach, comm_detach, comm_flush, comm_iflush, detach, flush, flush_buffers, forget_buffer, iflush,
+    session_attach, session_detach, session_flush, session_iflush,
 };
 pub use message::{FROM_NOBODY, Incoming, Outgoing, source, wanted_tag};
 pub use nonblocking::{ibsend, irecv, irsend, isend, issend};

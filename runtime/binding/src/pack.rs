@@ -4,9 +4,7 @@
 
 mod external;
 
-pub use external::{
-    pack as pack_external, pack_size as pack_external_size, unpack as unpack_external,
-};
+pub use external::{pack as pack_external, pack_size as pack_external_size, unpack as unpack_external};
 
 use crate::arguments::{Call, Outcome};
 use crate::data::Data;
@@ -37,10 +35,7 @@ impl Packed {
             return Err(neutral::ERR_BUFFER.into());
         }
         Ok(Self {
-            base: buffer
-                .as_ptr()
-                .cast::<u8>()
-                .wrapping_offset(position as isize),
+            base: buffer.as_ptr().cast::<u8>().wrapping_offset(position as isize),
             bytes: bytes as u64,
             end: position + bytes,
         })
@@ -81,10 +76,7 @@ fn bytes_of(data: &Data) -> Outcome<i64> {
 
 /// Bytes that `elements` elements pack to.
 fn size_of(datatype: &TypeRef, elements: i64) -> Outcome<i64> {
-    datatype
-        .size()
-        .checked_mul(elements)
-        .ok_or_else(|| neutral::ERR_COUNT.into())
+    datatype.size().checked_mul(elements).ok_or_else(|| neutral::ERR_COUNT.into())
 }
 
 /// `MPI_Pack`.

@@ -217,9 +217,7 @@ impl<'c, T> OutArray<'c, T> {
             return Ok(Places(&[]));
         }
         // SAFETY: not NULL, and the promise of `new`; a cell of memory that nobody has to have written.
-        Ok(Places(unsafe {
-            core::slice::from_raw_parts(self.0.cast(), length)
-        }))
+        Ok(Places(unsafe { core::slice::from_raw_parts(self.0.cast(), length) }))
     }
 }
 
@@ -461,11 +459,7 @@ impl Base {
     pub fn write(self, bytes: &[u8]) {
         if !self.0.is_null() {
             // SAFETY: not NULL, and MPI's promise.
-            unsafe {
-                self.0
-                    .cast::<u8>()
-                    .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
-            };
+            unsafe { self.0.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
         }
     }
 
@@ -473,11 +467,7 @@ impl Base {
     pub fn read(self, bytes: &mut [u8]) {
         if !self.0.is_null() {
             // SAFETY: not NULL, and MPI's promise.
-            unsafe {
-                self.0
-                    .cast::<u8>()
-                    .copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len())
-            };
+            unsafe { self.0.cast::<u8>().copy_to_nonoverlapping(bytes.as_mut_ptr(), bytes.len()) };
         }
     }
 
@@ -530,11 +520,7 @@ impl<A: Abi, C: Count> Buffer<A, C> {
     pub unsafe fn new(base: *const c_void, count: C, datatype: A::Datatype) -> Self {
         // SAFETY: MPI's promise about the buffer, as this function asks for it.
         let base = unsafe { Base::new(base) };
-        Self {
-            base,
-            count,
-            datatype,
-        }
+        Self { base, count, datatype }
     }
 
     /// Whether the buffer is `MPI_IN_PLACE`.
@@ -549,11 +535,7 @@ impl<A: Abi, C: Count> Buffer<A, C> {
     #[must_use]
     pub fn with_count(self, count: i64) -> Buffer<A, i64> {
         let Self { base, datatype, .. } = self;
-        Buffer {
-            base,
-            count,
-            datatype,
-        }
+        Buffer { base, count, datatype }
     }
 
     /// Another buffer of the same call with as many elements of the same type.

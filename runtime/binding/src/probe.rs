@@ -20,11 +20,7 @@ struct Wanted {
 
 impl Wanted {
     fn check<A: Abi>(comm: &Comm, from: c_int, tag: c_int) -> Outcome<Self> {
-        Ok(Self {
-            from: source::<A>(comm, from)?,
-            context: comm.context(),
-            tag: wanted_tag::<A>(comm, tag)?,
-        })
+        Ok(Self { from: source::<A>(comm, from)?, context: comm.context(), tag: wanted_tag::<A>(comm, tag)? })
     }
 }
 
@@ -62,9 +58,7 @@ pub fn iprobe<A: Abi>(
     let wanted = Wanted::check::<A>(comm, from, tag)?;
     let found = match wanted.from {
         None => Some(FROM_NOBODY),
-        Some(from) => twice(call, |claim| {
-            cohort_engine::iprobe(claim, from, wanted.context, wanted.tag)
-        }),
+        Some(from) => twice(call, |claim| cohort_engine::iprobe(claim, from, wanted.context, wanted.tag)),
     };
     flag.write(c_int::from(found.is_some()));
     if let Some(found) = found {
@@ -74,10 +68,7 @@ pub fn iprobe<A: Abi>(
 }
 
 /// Looks, makes a turn of progress if there is nothing, and looks again.
-fn twice<A: Abi, T>(
-    call: &Call<'_, A>,
-    mut look: impl FnMut(&mut Claim<'_>) -> Option<T>,
-) -> Option<T> {
+fn twice<A: Abi, T>(call: &Call<'_, A>, mut look: impl FnMut(&mut Claim<'_>) -> Option<T>) -> Option<T> {
     if let Some(found) = look(&mut call.rank().enter()) {
         return Some(found);
     }
@@ -88,21 +79,10 @@ fn twice<A: Abi, T>(
 }
 
 /// Gives the program a handle of a matched message.
-fn publish<A: Abi>(
-    call: &Call<'_, A>,
-    message: MessageRef,
-    target: Place<'_, A::Message>,
-) -> Outcome<()> {
+fn publish<A: Abi>(call: &Call<'_, A>, message: MessageRef, target: Place<'_, A::Message>) -> Outcome<()> {
     let claim = &mut call.rank().enter();
-    let index = call
-        .pending()
-        .messages
-        .insert(claim, message)
-        .ok_or(neutral::ERR_NO_MEM)?;
-    target.write(A::Message::from_neutral(
-        call.context(),
-        dynamic(Kind::Message, index),
-    ));
+    let index = call.pending().messages.insert(claim, message).ok_or(neutral::ERR_NO_MEM)?;
+    target.write(A::Message::from_neutral(call.context(), dynamic(Kind::Message, index)));
     Ok(())
 }
 
@@ -144,9 +124,7 @@ pub fn improbe<A: Abi>(
         flag.write(1);
         return no_process(call, message, status);
     };
-    let found = twice(call, |claim| {
-        cohort_engine::improbe(claim, from, wanted.context, wanted.tag)
-    });
+    let found = twice(call, |claim| cohort_engine::improbe(claim, from, wanted.context, wanted.tag));
     flag.write(c_int::from(found.is_some()));
     let Some((found, outcome)) = found else {
         return Ok(());
@@ -156,15 +134,8 @@ pub fn improbe<A: Abi>(
 }
 
 /// What a matched probe of `MPI_PROC_NULL` gives.
-fn no_process<A: Abi>(
-    call: &Call<'_, A>,
-    message: Place<'_, A::Message>,
-    status: StatusOut<'_, A>,
-) -> Outcome<()> {
-    message.write(A::Message::from_neutral(
-        call.context(),
-        neutral::handle::MESSAGE_NO_PROC,
-    ));
+fn no_process<A: Abi>(call: &Call<'_, A>, message: Place<'_, A::Message>, status: StatusOut<'_, A>) -> Outcome<()> {
+    message.write(A::Message::from_neutral(call.context(), neutral::handle::MESSAGE_NO_PROC));
     status.write(&neutral_status(&FROM_NOBODY));
     Ok(())
 }
@@ -188,11 +159,7 @@ fn receive<A: Abi, C: Count>(
     if handle != dynamic(Kind::Message, index) {
         return Err(neutral::ERR_REQUEST.into());
     }
-    let matched = call
-        .pending()
-        .messages
-        .remove(claim, index)
-        .ok_or(neutral::ERR_REQUEST)?;
+    let matched = call.pending().messages.remove(claim, index).ok_or(neutral::ERR_REQUEST)?;
     message.set(null);
     let started = cohort_engine::imrecv(claim, matched, data.buffer());
     started.map_err(engine_error)

@@ -15,8 +15,7 @@ pub fn progress_set<A: Abi>(call: &Call<'_, A>, comm: A::Comm, policy: Text<'_>)
     call.on_comm(comm)?;
     let name = policy.get().ok_or(neutral::ERR_ARG)?;
     let name = name.to_str().unwrap_or("(not UTF-8)");
-    let progress =
-        Progress::of_name(name).ok_or_else(|| unknown(call, neutral::ERR_ARG.into(), name))?;
+    let progress = Progress::of_name(name).ok_or_else(|| unknown(call, neutral::ERR_ARG.into(), name))?;
     lifecycle::set_policy(call.rank().forever(), progress);
     Ok(())
 }

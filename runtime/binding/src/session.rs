@@ -21,12 +21,8 @@ use spin::Mutex;
 const THREAD_LEVEL: &str = "thread_level";
 
 /// Its values.
-const THREAD_LEVELS: [&str; 4] = [
-    "MPI_THREAD_SINGLE",
-    "MPI_THREAD_FUNNELED",
-    "MPI_THREAD_SERIALIZED",
-    "MPI_THREAD_MULTIPLE",
-];
+const THREAD_LEVELS: [&str; 4] =
+    ["MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE"];
 
 /// `MPI_Session_init`. Local; every thread level is provided.
 pub fn init<A: Abi>(
@@ -66,10 +62,7 @@ fn begin<A: Abi>(
         None => call.objects().world_memory_kinds(),
     };
     used.set(MEMORY_KINDS, &kinds)?;
-    let session = Session {
-        errhandler: Mutex::new(errhandler),
-        info: used,
-    };
+    let session = Session { errhandler: Mutex::new(errhandler), info: used };
     let session = call.objects().add_session(Box::new(session))?;
     process.lifetime.enter(call.owner());
     target.write(A::Session::from_neutral(call.context(), session));
@@ -86,19 +79,12 @@ pub fn finalize<A: Abi>(call: &Call<'_, A>, session: InOut<'_, A::Session>) -> O
     crate::p2p::forget_buffer(call, handle);
     call.objects().remove_session(handle)?;
     process.lifetime.leave(call.owner());
-    session.set(A::Session::from_neutral(
-        call.context(),
-        neutral::handle::SESSION_NULL,
-    ));
+    session.set(A::Session::from_neutral(call.context(), neutral::handle::SESSION_NULL));
     Ok(())
 }
 
 /// `MPI_Session_get_info`.
-pub fn get_info<A: Abi>(
-    call: &Call<'_, A>,
-    session: A::Session,
-    target: Out<'_, A::Info>,
-) -> Outcome<()> {
+pub fn get_info<A: Abi>(call: &Call<'_, A>, session: A::Session, target: Out<'_, A::Info>) -> Outcome<()> {
     let session = call.on_session(session)?;
     info::publish(call, session.info.clone(), target)
 }
@@ -130,14 +116,11 @@ pub fn get_nth_pset<A: Abi>(
     call.on_session(session)?;
     let length = call.inout(length, "pset_len")?;
     info::given(call, hints)?;
-    let found = usize::try_from(index)
-        .ok()
-        .and_then(|index| PROCESS_SETS.get(index))
-        .ok_or_else(|| {
-            let last = PROCESS_SETS.len() - 1;
-            let what = format_args!("the index is {index}, process sets are 0 to {last}");
-            call.blame(neutral::ERR_ARG, what)
-        })?;
+    let found = usize::try_from(index).ok().and_then(|index| PROCESS_SETS.get(index)).ok_or_else(|| {
+        let last = PROCESS_SETS.len() - 1;
+        let what = format_args!("the index is {index}, process sets are 0 to {last}");
+        call.blame(neutral::ERR_ARG, what)
+    })?;
     let room = usize::try_from(length.get()).map_err(|_| neutral::ERR_ARG)?;
     if room > 0 {
         give_text(found, name, room)?;
@@ -155,10 +138,7 @@ fn set_name(name: Text<'_>) -> Outcome<&str> {
 /// Explains that there is no process set of this name.
 fn unknown_set<A: Abi>(call: &Call<'_, A>, name: &str, class: Error) -> Error {
     let [world, own] = PROCESS_SETS;
-    call.blame(
-        class,
-        format_args!("no process set \"{name}\", only {world} and {own}"),
-    )
+    call.blame(class, format_args!("no process set \"{name}\", only {world} and {own}"))
 }
 
 /// `MPI_Session_get_pset_info`.
@@ -241,11 +221,7 @@ pub fn create_errhandler<A: Abi>(
 }
 
 /// `MPI_Session_set_errhandler`.
-pub fn set_errhandler<A: Abi>(
-    call: &Call<'_, A>,
-    session: A::Session,
-    handle: A::Errhandler,
-) -> Outcome<()> {
+pub fn set_errhandler<A: Abi>(call: &Call<'_, A>, session: A::Session, handle: A::Errhandler) -> Outcome<()> {
     let session = call.on_session(session)?;
     let handler = errhandler::of_handle(call, handle, ErrhandlerOwner::Session)?;
     *session.errhandler.lock() = handler;
@@ -253,29 +229,18 @@ pub fn set_errhandler<A: Abi>(
 }
 
 /// `MPI_Session_get_errhandler`.
-pub fn get_errhandler<A: Abi>(
-    call: &Call<'_, A>,
-    session: A::Session,
-    target: Out<'_, A::Errhandler>,
-) -> Outcome<()> {
+pub fn get_errhandler<A: Abi>(call: &Call<'_, A>, session: A::Session, target: Out<'_, A::Errhandler>) -> Outcome<()> {
     let session = call.on_session(session)?;
     let handler = session.errhandler.lock().clone();
     errhandler::publish(call, &handler, target)
 }
 
 /// `MPI_Session_call_errhandler`.
-pub fn call_errhandler<A: Abi>(
-    call: &Call<'_, A>,
-    session: A::Session,
-    code: c_int,
-) -> Outcome<()> {
+pub fn call_errhandler<A: Abi>(call: &Call<'_, A>, session: A::Session, code: c_int) -> Outcome<()> {
     let object = call.on_session(session)?;
     let handler = object.errhandler.lock().clone();
-    let site = Site {
-        function: "MPI_Session_call_errhandler",
-        listener: Listener::Session(session.neutral()),
-        detail: "",
-    };
+    let site =
+        Site { function: "MPI_Session_call_errhandler", listener: Listener::Session(session.neutral()), detail: "" };
     handle_error(call.process(), &site, &handler, A::error_in(code));
     Ok(())
 }

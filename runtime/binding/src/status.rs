@@ -25,14 +25,7 @@ pub fn neutral_status(status: &cohort_engine::Status) -> Status {
 /// The error of an operation that failed with this status, which says from whom a message came that was too long.
 #[cold]
 pub fn failure_of(status: &Status) -> Error {
-    let Status {
-        source,
-        tag,
-        error,
-        beyond,
-        count_bytes,
-        ..
-    } = *status;
+    let Status { source, tag, error, beyond, count_bytes, .. } = *status;
     match error {
         neutral::ERR_TRUNCATE if source >= 0 => {
             let least = if beyond == u32::MAX { "at least " } else { "" };
@@ -43,8 +36,7 @@ pub fn failure_of(status: &Status) -> Error {
             blame(error, what)
         }
         neutral::ERR_TYPE if source >= 0 => {
-            let [sent, received] =
-                types_of(beyond).map(|it| it.map_or("several types", Type::name));
+            let [sent, received] = types_of(beyond).map(|it| it.map_or("several types", Type::name));
             let what = format_args!(
                 "the {count_bytes} bytes of the message from rank {source} with tag {tag} are of {sent}, \
                  the receive is of {received}"
@@ -105,11 +97,7 @@ pub fn get_elements_x<A: Abi>(
 }
 
 /// Changes a status of the program's.
-fn change<A: Abi>(
-    call: &Call<'_, A>,
-    status: InOut<'_, A::Status>,
-    change: impl FnOnce(&mut Status),
-) -> Outcome<()> {
+fn change<A: Abi>(call: &Call<'_, A>, status: InOut<'_, A::Status>, change: impl FnOnce(&mut Status)) -> Outcome<()> {
     let status = call.inout(status, "status")?;
     let mut stored = status.get();
     let mut value = stored.read();
@@ -140,21 +128,17 @@ fn bytes_of(datatype: &Type, elements: u64) -> Option<i64> {
         return (elements == 0).then_some(0);
     }
     let (mut rest, mut bytes) = (elements % per_instance, 0);
-    datatype
-        .signature()
-        .for_each_run(&mut |basic: Basic, count: u64| {
-            let (first, members) = match basic.pair() {
-                Some((first, _)) => (first.size() as u64, 2),
-                None => (0, 1),
-            };
-            let taken = rest.min(count * members);
-            bytes += taken / members * basic.size() as u64 + taken % members * first;
-            rest -= taken;
-        });
+    datatype.signature().for_each_run(&mut |basic: Basic, count: u64| {
+        let (first, members) = match basic.pair() {
+            Some((first, _)) => (first.size() as u64, 2),
+            None => (0, 1),
+        };
+        let taken = rest.min(count * members);
+        bytes += taken / members * basic.size() as u64 + taken % members * first;
+        rest -= taken;
+    });
     let whole = i64::try_from(elements / per_instance).ok()?;
-    whole
-        .checked_mul(datatype.size())?
-        .checked_add(i64::try_from(bytes).ok()?)
+    whole.checked_mul(datatype.size())?.checked_add(i64::try_from(bytes).ok()?)
 }
 
 /// `MPI_Status_set_elements`.
@@ -181,47 +165,27 @@ pub fn set_elements_x<A: Abi>(
 }
 
 /// `MPI_Status_set_cancelled`.
-pub fn set_cancelled<A: Abi>(
-    call: &Call<'_, A>,
-    status: InOut<'_, A::Status>,
-    flag: c_int,
-) -> Outcome<()> {
+pub fn set_cancelled<A: Abi>(call: &Call<'_, A>, status: InOut<'_, A::Status>, flag: c_int) -> Outcome<()> {
     change::<A>(call, status, |status| status.cancelled = flag != 0)
 }
 
 /// `MPI_Test_cancelled`.
-pub fn test_cancelled<A: Abi>(
-    call: &Call<'_, A>,
-    status: In<'_, A::Status>,
-    flag: Out<'_, c_int>,
-) -> Outcome<()> {
+pub fn test_cancelled<A: Abi>(call: &Call<'_, A>, status: In<'_, A::Status>, flag: Out<'_, c_int>) -> Outcome<()> {
     field::<A>(call, status, flag, |status| c_int::from(status.cancelled))
 }
 
 /// `MPI_Status_set_source`.
-pub fn set_source<A: Abi>(
-    call: &Call<'_, A>,
-    status: InOut<'_, A::Status>,
-    source: c_int,
-) -> Outcome<()> {
+pub fn set_source<A: Abi>(call: &Call<'_, A>, status: InOut<'_, A::Status>, source: c_int) -> Outcome<()> {
     change::<A>(call, status, |status| status.source = A::rank_in(source))
 }
 
 /// `MPI_Status_set_tag`.
-pub fn set_tag<A: Abi>(
-    call: &Call<'_, A>,
-    status: InOut<'_, A::Status>,
-    tag: c_int,
-) -> Outcome<()> {
+pub fn set_tag<A: Abi>(call: &Call<'_, A>, status: InOut<'_, A::Status>, tag: c_int) -> Outcome<()> {
     change::<A>(call, status, |status| status.tag = A::tag_in(tag))
 }
 
 /// `MPI_Status_set_error`.
-pub fn set_error<A: Abi>(
-    call: &Call<'_, A>,
-    status: InOut<'_, A::Status>,
-    error: c_int,
-) -> Outcome<()> {
+pub fn set_error<A: Abi>(call: &Call<'_, A>, status: InOut<'_, A::Status>, error: c_int) -> Outcome<()> {
     let status = call.inout(status, "status")?;
     let mut stored = status.get();
     *stored.error_field() = error;
@@ -230,29 +194,17 @@ pub fn set_error<A: Abi>(
 }
 
 /// `MPI_Status_get_source`.
-pub fn get_source<A: Abi>(
-    call: &Call<'_, A>,
-    status: In<'_, A::Status>,
-    source: Out<'_, c_int>,
-) -> Outcome<()> {
+pub fn get_source<A: Abi>(call: &Call<'_, A>, status: In<'_, A::Status>, source: Out<'_, c_int>) -> Outcome<()> {
     field::<A>(call, status, source, |status| A::rank_out(status.source))
 }
 
 /// `MPI_Status_get_tag`.
-pub fn get_tag<A: Abi>(
-    call: &Call<'_, A>,
-    status: In<'_, A::Status>,
-    tag: Out<'_, c_int>,
-) -> Outcome<()> {
+pub fn get_tag<A: Abi>(call: &Call<'_, A>, status: In<'_, A::Status>, tag: Out<'_, c_int>) -> Outcome<()> {
     field::<A>(call, status, tag, |status| A::tag_out(status.tag))
 }
 
 /// `MPI_Status_get_error`.
-pub fn get_error<A: Abi>(
-    call: &Call<'_, A>,
-    status: In<'_, A::Status>,
-    error: Out<'_, c_int>,
-) -> Outcome<()> {
+pub fn get_error<A: Abi>(call: &Call<'_, A>, status: In<'_, A::Status>, error: Out<'_, c_int>) -> Outcome<()> {
     let status = call.input(status, "status")?;
     let error = call.output(error, "err")?;
     let mut status = status;

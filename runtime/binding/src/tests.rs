@@ -96,10 +96,7 @@ impl Program {
     /// `MPI_Get_count` in ints.
     fn count(&self, status: &Status) -> c_int {
         let mut count = -1;
-        assert_eq!(
-            mpi!(self, Get_count, status, int(), &mut count),
-            neutral::SUCCESS
-        );
+        assert_eq!(mpi!(self, Get_count, status, int(), &mut count), neutral::SUCCESS);
         count
     }
 }

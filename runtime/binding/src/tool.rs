@@ -13,20 +13,17 @@ mod performance;
 mod variable;
 
 pub use categories::{
-    category_changed, category_get_categories, category_get_cvars, category_get_events,
-    category_get_index, category_get_info, category_get_num, category_get_num_events,
-    category_get_pvars,
+    category_changed, category_get_categories, category_get_cvars, category_get_events, category_get_index,
+    category_get_info, category_get_num, category_get_num_events, category_get_pvars,
 };
 pub use control::{
-    cvar_get_index, cvar_get_info, cvar_get_num, cvar_handle_alloc, cvar_handle_free, cvar_read,
-    cvar_write,
+    cvar_get_index, cvar_get_info, cvar_get_num, cvar_handle_alloc, cvar_handle_free, cvar_read, cvar_write,
 };
 pub use enums::{enum_get_info, enum_get_item};
 pub use events::*;
 pub use performance::{
-    pvar_get_index, pvar_get_info, pvar_get_num, pvar_handle_alloc, pvar_handle_free, pvar_read,
-    pvar_readreset, pvar_reset, pvar_session_create, pvar_session_free, pvar_start, pvar_stop,
-    pvar_write,
+    pvar_get_index, pvar_get_info, pvar_get_num, pvar_handle_alloc, pvar_handle_free, pvar_read, pvar_readreset,
+    pvar_reset, pvar_session_create, pvar_session_free, pvar_start, pvar_stop, pvar_write,
 };
 
 use crate::arguments::{Call, Fault, Outcome};
@@ -93,11 +90,7 @@ fn give(text: &str, target: TextOut<'_>, length: InOut<'_, c_int>) {
 }
 
 /// The index of a name among those of an iterator.
-fn look_up<'a>(
-    mut names: impl Iterator<Item = &'a str>,
-    name: Text<'_>,
-    index: Out<'_, c_int>,
-) -> Outcome<()> {
+fn look_up<'a>(mut names: impl Iterator<Item = &'a str>, name: Text<'_>, index: Out<'_, c_int>) -> Outcome<()> {
     let name = name.get().ok_or(neutral::T_ERR_INVALID)?;
     let found = names.position(|known| known.as_bytes() == name.to_bytes());
     result(index, found.ok_or(neutral::T_ERR_INVALID_NAME)? as c_int)
@@ -105,18 +98,12 @@ fn look_up<'a>(
 
 /// The entry of a list with the program's index.
 fn nth<T>(list: &[T], index: c_int) -> Outcome<&T> {
-    let entry = usize::try_from(index)
-        .ok()
-        .and_then(|index| list.get(index));
+    let entry = usize::try_from(index).ok().and_then(|index| list.get(index));
     entry.ok_or_else(|| neutral::T_ERR_INVALID_INDEX.into())
 }
 
 /// `MPI_T_init_thread`. Every level is provided.
-pub fn init_thread<A: Abi>(
-    call: &Call<'_, A>,
-    required: c_int,
-    provided: Out<'_, c_int>,
-) -> Outcome<()> {
+pub fn init_thread<A: Abi>(call: &Call<'_, A>, required: c_int, provided: Out<'_, c_int>) -> Outcome<()> {
     result(provided, required)?;
     let openings = &call.process().tool.openings;
     openings.fetch_add(1, Ordering::Relaxed);
@@ -126,9 +113,7 @@ pub fn init_thread<A: Abi>(
 /// `MPI_T_finalize`.
 pub fn finalize<A: Abi>(call: &Call<'_, A>) -> Outcome<()> {
     let openings = &call.process().tool.openings;
-    let closed = openings.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| {
-        open.checked_sub(1)
-    });
+    let closed = openings.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| open.checked_sub(1));
     if closed.map_err(|_| neutral::T_ERR_NOT_INITIALIZED)? == 1 {
         events::end_all(call.process());
         communicators::end_all(call.process());

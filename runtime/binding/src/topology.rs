@@ -5,16 +5,12 @@ mod dims;
 mod distributed;
 mod graph;
 
-pub use cart::{
-    cart_coords, cart_create, cart_get, cart_map, cart_rank, cart_shift, cart_sub, cartdim_get,
-};
+pub use cart::{cart_coords, cart_create, cart_get, cart_map, cart_rank, cart_shift, cart_sub, cartdim_get};
 pub use dims::dims_create;
 pub use distributed::{
     dist_graph_create, dist_graph_create_adjacent, dist_graph_neighbors, dist_graph_neighbors_count,
 };
-pub use graph::{
-    graph_create, graph_get, graph_map, graph_neighbors, graph_neighbors_count, graphdims_get,
-};
+pub use graph::{graph_create, graph_get, graph_map, graph_neighbors, graph_neighbors_count, graphdims_get};
 
 use crate::arguments::{Call, Comm, Error, Outcome, list};
 use crate::passed::{Array, OutArray};

@@ -8,21 +8,20 @@ mod nonblocking;
 mod short;
 
 pub use access::{
-    accumulate, compare_and_swap, fetch_and_op, get, get_accumulate, put, raccumulate, rget,
-    rget_accumulate, rput,
+    accumulate, compare_and_swap, fetch_and_op, get, get_accumulate, put, raccumulate, rget, rget_accumulate, rput,
 };
 pub use create::{allocate, allocate_shared, attach, create, create_dynamic, detach, free};
 pub use describe::{
-    call_errhandler, create_errhandler, get_errhandler, get_group, get_info, get_name,
-    set_errhandler, set_info, set_name, shared_query,
+    call_errhandler, create_errhandler, get_errhandler, get_group, get_info, get_name, set_errhandler, set_info,
+    set_name, shared_query,
 };
 pub use epoch::{
-    complete, fence, flush, flush_all, flush_local, flush_local_all, lock, lock_all, post, start,
-    sync, test, unlock, unlock_all, wait,
+    complete, fence, flush, flush_all, flush_local, flush_local_all, lock, lock_all, post, start, sync, test, unlock,
+    unlock_all, wait,
 };
 pub use nonblocking::{
-    icomplete, ifence, iflush, iflush_all, iflush_local, iflush_local_all, ilock, ilock_all, ipost,
-    istart, iunlock, iunlock_all, iwait,
+    icomplete, ifence, iflush, iflush_all, iflush_local, iflush_local_all, ilock, ilock_all, ipost, istart, iunlock,
+    iunlock_all, iwait,
 };
 
 use crate::arguments::{Call, Error, Outcome};
@@ -36,16 +35,12 @@ use core::ffi::c_int;
 fn failed<A: Abi>(call: &Call<'_, A>, error: RmaError) -> Error {
     let class = match error {
         RmaError::OutOfMemory => neutral::ERR_NO_MEM,
-        RmaError::OutOfRange { .. } | RmaError::NotAttached { .. } | RmaError::LostTarget => {
-            neutral::ERR_RMA_RANGE
-        }
+        RmaError::OutOfRange { .. } | RmaError::NotAttached { .. } | RmaError::LostTarget => neutral::ERR_RMA_RANGE,
         RmaError::Overlaps { .. } => neutral::ERR_RMA_ATTACH,
         RmaError::Truncated { .. } => neutral::ERR_TRUNCATE,
         RmaError::BadType => neutral::ERR_TYPE,
         RmaError::BadOp => neutral::ERR_OP,
-        RmaError::NoAccess { .. } | RmaError::Misplaced(_) | RmaError::MisplacedAt { .. } => {
-            neutral::ERR_RMA_SYNC
-        }
+        RmaError::NoAccess { .. } | RmaError::Misplaced(_) | RmaError::MisplacedAt { .. } => neutral::ERR_RMA_SYNC,
         _ => neutral::ERR_UNSUPPORTED_OPERATION,
     };
     call.blame(class, format_args!("{error}"))
@@ -56,14 +51,9 @@ fn failed<A: Abi>(call: &Call<'_, A>, error: RmaError) -> Error {
 fn target<A: Abi>(call: &Call<'_, A>, win: &Win, rank: c_int) -> Outcome<Option<u32>> {
     match A::rank_in(rank) {
         neutral::PROC_NULL => Ok(None),
-        rank if rank >= 0 && rank.cast_unsigned() < win.group().size() => {
-            Ok(Some(rank.cast_unsigned()))
-        }
+        rank if rank >= 0 && rank.cast_unsigned() < win.group().size() => Ok(Some(rank.cast_unsigned())),
         _ => {
-            let what = format_args!(
-                "the target is {rank}, ranks of the window are 0 to {}",
-                win.group().size() - 1
-            );
+            let what = format_args!("the target is {rank}, ranks of the window are 0 to {}", win.group().size() - 1);
             Err(call.blame(neutral::ERR_RANK, what))
         }
     }

@@ -135,11 +135,7 @@ impl Api {
             }
         }
         for line in crate::table_lines(tables.removed) {
-            procedures.push(Procedure {
-                removed: true,
-                f08: false,
-                ..Entry::parse(line)?.procedure(&kinds, false)?
-            });
+            procedures.push(Procedure { removed: true, f08: false, ..Entry::parse(line)?.procedure(&kinds, false)? });
         }
         for line in crate::table_lines(tables.extensions) {
             let procedure = Entry::parse(line)?.procedure(&kinds, false)?;
@@ -168,10 +164,7 @@ impl Api {
         }
         procedures.sort_by(|a, b| a.name.cmp(&b.name));
         callbacks.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(Self {
-            procedures,
-            callbacks,
-        })
+        Ok(Self { procedures, callbacks })
     }
 
     /// Whether `name` (without `_c`) exists in both forms.
@@ -186,10 +179,7 @@ fn read_kinds(table: &str) -> Result<Kinds, String> {
     crate::table_lines(table)
         .map(|line| {
             let mut words = line.split_whitespace().map(str::to_owned);
-            let (kind, small) = words
-                .next()
-                .zip(words.next())
-                .ok_or(format!("kinds: {line}"))?;
+            let (kind, small) = words.next().zip(words.next()).ok_or(format!("kinds: {line}"))?;
             Ok((kind, (small, words.next())))
         })
         .collect()
@@ -273,10 +263,7 @@ impl<'line> Listed<'line> {
     fn parse(word: &'line str) -> Option<Self> {
         let mut fields = word.split(':');
         let first = fields.next()?;
-        let (kind, function) = first
-            .strip_suffix(')')
-            .and_then(|kind| kind.split_once('('))
-            .unwrap_or((first, ""));
+        let (kind, function) = first.strip_suffix(')').and_then(|kind| kind.split_once('(')).unwrap_or((first, ""));
         let (declarator, direction) = (fields.next()?, fields.next()?);
         let flags: Vec<&str> = fields.collect();
         let known = ["const", "large", "asynchronous", "no_intent", "no_f90"];
@@ -317,23 +304,11 @@ impl<'line> Listed<'line> {
 
 fn base(kinds: &Kinds, kind: &str, function: &str, large: bool) -> Option<Base> {
     match kind {
-        "FUNCTION" | "FUNCTION_SMALL" => Some(Base::Callback {
-            name: function.to_owned(),
-            poly: false,
-            large: false,
-        }),
-        "POLYFUNCTION" => Some(Base::Callback {
-            name: function.to_owned(),
-            poly: true,
-            large,
-        }),
+        "FUNCTION" | "FUNCTION_SMALL" => Some(Base::Callback { name: function.to_owned(), poly: false, large: false }),
+        "POLYFUNCTION" => Some(Base::Callback { name: function.to_owned(), poly: true, large }),
         _ => {
             let (small, other) = kinds.get(kind)?;
-            Base::parse(if large {
-                other.as_ref().unwrap_or(small)
-            } else {
-                small
-            })
+            Base::parse(if large { other.as_ref().unwrap_or(small) } else { small })
         }
     }
 }
@@ -343,13 +318,8 @@ fn correct(procedures: &mut [Procedure], line: &str) -> Option<()> {
     let mut words = line.split_whitespace();
     let (name, parameter, text) = (words.next()?, words.next()?, words.next()?);
     let procedure = procedures.iter_mut().find(|p| p.name == name)?;
-    let target = procedure
-        .parameters
-        .iter_mut()
-        .find(|p| p.name == parameter)?;
-    let (rest, array) = text
-        .strip_suffix("[]")
-        .map_or((text, ""), |rest| (rest, "[]"));
+    let target = procedure.parameters.iter_mut().find(|p| p.name == parameter)?;
+    let (rest, array) = text.strip_suffix("[]").map_or((text, ""), |rest| (rest, "[]"));
     let base = rest.trim_end_matches('*');
     target.ty = Type {
         base: Base::parse(base.strip_prefix("const_").unwrap_or(base))?,

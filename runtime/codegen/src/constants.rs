@@ -57,22 +57,10 @@ impl Constant {
     #[must_use]
     pub fn pair(&self, column: Column) -> Option<(i64, i64)> {
         match (column, &self.value) {
-            (
-                Column::Mpich,
-                Value::Numbers {
-                    mpi5,
-                    mpich: Some(mpich),
-                    ..
-                },
-            ) => Some((*mpi5, *mpich)),
-            (
-                Column::OpenMpi,
-                Value::Numbers {
-                    mpi5,
-                    openmpi: Some(OpenMpi::Number(number)),
-                    ..
-                },
-            ) => Some((*mpi5, *number)),
+            (Column::Mpich, Value::Numbers { mpi5, mpich: Some(mpich), .. }) => Some((*mpi5, *mpich)),
+            (Column::OpenMpi, Value::Numbers { mpi5, openmpi: Some(OpenMpi::Number(number)), .. }) => {
+                Some((*mpi5, *number))
+            }
             _ => None,
         }
     }
@@ -81,13 +69,7 @@ impl Constant {
     #[must_use]
     pub fn substitute(&self, column: Column) -> Option<&str> {
         match (column, &self.value) {
-            (
-                Column::OpenMpi,
-                Value::Numbers {
-                    openmpi: Some(OpenMpi::Like(other)),
-                    ..
-                },
-            ) => Some(other),
+            (Column::OpenMpi, Value::Numbers { openmpi: Some(OpenMpi::Like(other)), .. }) => Some(other),
             _ => None,
         }
     }
@@ -96,10 +78,7 @@ impl Constant {
     #[must_use]
     pub fn variable(&self) -> Option<(&str, i32)> {
         match &self.value {
-            Value::Numbers {
-                openmpi: Some(OpenMpi::Variable { name, fortran }),
-                ..
-            } => Some((name, *fortran)),
+            Value::Numbers { openmpi: Some(OpenMpi::Variable { name, fortran }), .. } => Some((name, *fortran)),
             _ => None,
         }
     }
@@ -142,8 +121,7 @@ impl Constant {
 /// `2INT` becomes `TWO_INT`; other names stay.
 #[must_use]
 pub fn rust_name(name: &str) -> String {
-    name.strip_prefix('2')
-        .map_or_else(|| name.to_owned(), |rest| format!("TWO_{rest}"))
+    name.strip_prefix('2').map_or_else(|| name.to_owned(), |rest| format!("TWO_{rest}"))
 }
 
 /// Reads the table.
@@ -151,9 +129,7 @@ pub fn rust_name(name: &str) -> String {
 /// # Errors
 /// The line that is not understood.
 pub fn read(table: &str) -> Result<Vec<Constant>, String> {
-    crate::table_lines(table)
-        .map(|line| read_line(line).ok_or(format!("constants.table: {line}")))
-        .collect()
+    crate::table_lines(table).map(|line| read_line(line).ok_or(format!("constants.table: {line}"))).collect()
 }
 
 fn read_line(line: &str) -> Option<Constant> {
@@ -163,27 +139,15 @@ fn read_line(line: &str) -> Option<Constant> {
         Some(other) => Value::Alias(other.to_owned()),
         None => {
             let mpich = words.next()?;
-            let mpich = if mpich == "-" {
-                None
-            } else {
-                Some(number(mpich)?)
-            };
+            let mpich = if mpich == "-" { None } else { Some(number(mpich)?) };
             let openmpi = match words.next()? {
                 "-" => None,
                 text => Some(openmpi(text)?),
             };
-            Value::Numbers {
-                mpi5: number(mpi5)?,
-                mpich,
-                openmpi,
-            }
+            Value::Numbers { mpi5: number(mpi5)?, mpich, openmpi }
         }
     };
-    Some(Constant {
-        family: family.to_owned(),
-        name: name.to_owned(),
-        value,
-    })
+    Some(Constant { family: family.to_owned(), name: name.to_owned(), value })
 }
 
 fn openmpi(text: &str) -> Option<OpenMpi> {
@@ -193,10 +157,7 @@ fn openmpi(text: &str) -> Option<OpenMpi> {
     let Some((name, fortran)) = text.split_once(':') else {
         return number(text).map(OpenMpi::Number);
     };
-    Some(OpenMpi::Variable {
-        name: name.to_owned(),
-        fortran: fortran.parse().ok()?,
-    })
+    Some(OpenMpi::Variable { name: name.to_owned(), fortran: fortran.parse().ok()? })
 }
 
 fn number(text: &str) -> Option<i64> {

@@ -39,19 +39,8 @@ pub enum Base {
 }
 
 /// The kinds of handles.
-pub const HANDLES: &[&str] = &[
-    "Comm",
-    "Datatype",
-    "Errhandler",
-    "File",
-    "Group",
-    "Info",
-    "Message",
-    "Op",
-    "Request",
-    "Session",
-    "Win",
-];
+pub const HANDLES: &[&str] =
+    &["Comm", "Datatype", "Errhandler", "File", "Group", "Info", "Message", "Op", "Request", "Session", "Win"];
 
 impl Base {
     /// Reads a C type name; `None` if it is not one of the interface's.
@@ -73,11 +62,7 @@ impl Base {
                 if HANDLES.contains(&short) {
                     Self::Handle(short.to_owned())
                 } else if short.ends_with("_function") {
-                    Self::Callback {
-                        name: name.to_owned(),
-                        poly: false,
-                        large: false,
-                    }
+                    Self::Callback { name: name.to_owned(), poly: false, large: false }
                 } else if short.starts_with("T_") {
                     Self::Tool(name.to_owned())
                 } else {
@@ -192,9 +177,7 @@ pub fn camel(name: &str) -> String {
     name.split('_')
         .map(|word| {
             let mut letters = word.chars();
-            letters.next().map_or(String::new(), |first| {
-                first.to_ascii_uppercase().to_string() + letters.as_str()
-            })
+            letters.next().map_or(String::new(), |first| first.to_ascii_uppercase().to_string() + letters.as_str())
         })
         .collect()
 }

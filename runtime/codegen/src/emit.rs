@@ -19,18 +19,12 @@ pub mod wiring;
 use crate::api::Procedure;
 
 /// Parameter names that Rust reserves.
-const RESERVED: &[&str] = &[
-    "type", "ref", "in", "fn", "match", "mod", "use", "loop", "move",
-];
+const RESERVED: &[&str] = &["type", "ref", "in", "fn", "match", "mod", "use", "loop", "move"];
 
 /// A parameter's name in Rust.
 #[must_use]
 pub fn rust_name(name: &str) -> String {
-    if RESERVED.contains(&name) {
-        format!("{name}_")
-    } else {
-        name.to_owned()
-    }
+    if RESERVED.contains(&name) { format!("{name}_") } else { name.to_owned() }
 }
 
 /// `name: type, …` of a procedure; C's `...` is dropped, as no implementation reads it.

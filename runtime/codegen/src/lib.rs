@@ -18,10 +18,7 @@ use std::path::PathBuf;
 
 /// Lines of a table that are neither empty nor comments.
 pub fn table_lines(table: &str) -> impl Iterator<Item = &str> {
-    table
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    table.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
 /// The procedures of MPI and what is beside them.

@@ -79,11 +79,8 @@ fn exports_are_exactly_the_procedures() {
     for (file, _, abi) in FACADES {
         let path = common::libraries().join(file);
         let symbols = output("nm", &["-D", "--defined-only", path.to_str().unwrap()]);
-        let mut exported: BTreeSet<String> = symbols
-            .lines()
-            .filter_map(|line| line.split_whitespace().last())
-            .map(str::to_owned)
-            .collect();
+        let mut exported: BTreeSet<String> =
+            symbols.lines().filter_map(|line| line.split_whitespace().last()).map(str::to_owned).collect();
         let mut expected = BTreeSet::new();
         let procedures = common::api().procedures;
         let there = procedures.iter().filter(|p| p.is_in(generator_name(abi)));
@@ -108,17 +105,11 @@ fn facades_have_their_name_and_no_thread_local_data() {
     for (file, name, _) in FACADES {
         let path = common::libraries().join(file);
         let headers = output("readelf", &["-lW", path.to_str().unwrap()]);
-        assert!(
-            headers.contains("LOAD") && !headers.contains("TLS"),
-            "{file}: {headers}"
-        );
+        assert!(headers.contains("LOAD") && !headers.contains("TLS"), "{file}: {headers}");
         let dynamic = output("readelf", &["-dW", path.to_str().unwrap()]);
         assert!(dynamic.contains(&format!("[{name}]")), "{file}: {dynamic}");
         let needed: Vec<&str> = dynamic.lines().filter(|l| l.contains("(NEEDED)")).collect();
-        assert!(
-            needed.iter().all(|l| l.contains("[libc.so.6]")),
-            "{file}: {needed:?}"
-        );
+        assert!(needed.iter().all(|l| l.contains("[libc.so.6]")), "{file}: {needed:?}");
     }
 }
 
@@ -145,12 +136,8 @@ fn caller(directory: &Path) -> String {
     );
     for (index, procedure) in common::api().procedures.iter().enumerate() {
         let narrow = u8::from(procedure.returns != Base::Double);
-        let there = FACADES
-            .iter()
-            .filter(|(_, _, abi)| procedure.is_in(generator_name(*abi)));
-        let there: Vec<String> = there
-            .map(|(_, _, abi)| format!("atoi(argv[3]) == {abi}"))
-            .collect();
+        let there = FACADES.iter().filter(|(_, _, abi)| procedure.is_in(generator_name(*abi)));
+        let there: Vec<String> = there.map(|(_, _, abi)| format!("atoi(argv[3]) == {abi}")).collect();
         for prefix in ["", "P"] {
             let _ = writeln!(
                 text,
@@ -171,10 +158,7 @@ fn caller(directory: &Path) -> String {
     let source = directory.join("caller.c");
     std::fs::write(&source, text).expect("written");
     let program = directory.join("caller").to_str().unwrap().to_owned();
-    common::run(
-        "cc",
-        &["-w", source.to_str().unwrap(), "-o", &program, "-ldl"],
-    );
+    common::run("cc", &["-w", source.to_str().unwrap(), "-o", &program, "-ldl"]);
     program
 }
 
@@ -187,28 +171,17 @@ fn every_name_calls_its_own_entry_with_the_rank() {
     for (file, name, abi) in FACADES {
         let facade = directory.join(name);
         std::fs::copy(common::libraries().join(file), &facade).expect("copied facade");
-        let output = common::command(&program)
-            .args([&facade, &node])
-            .arg(abi.to_string())
-            .output()
-            .expect("started");
+        let output = common::command(&program).args([&facade, &node]).arg(abi.to_string()).output().expect("started");
         let text = String::from_utf8_lossy(&output.stdout);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{name}: {text}{errors}");
-        assert!(
-            errors.contains("was forked by an MPI process"),
-            "{name}: {errors}"
-        );
+        assert!(errors.contains("was forked by an MPI process"), "{name}: {errors}");
     }
 }
 
 /// Starts a program that only loads the MPI-5 facade, in a directory of its own.
 /// The node image lies in the folder `node` below, if there is one.
-fn load_alone(
-    test: &str,
-    setting: Option<(&str, &str)>,
-    node: Option<&str>,
-) -> (Option<i32>, String) {
+fn load_alone(test: &str, setting: Option<(&str, &str)>, node: Option<&str>) -> (Option<i32>, String) {
     let directory = common::scratch(test);
     let facade = directory.join("libmpi_abi.so.1");
     std::fs::copy(common::libraries().join("libmpi_mpi5.so"), &facade).expect("copied facade");
@@ -218,28 +191,14 @@ fn load_alone(
         common::stand_in(&folder);
     }
     let source = directory.join("empty.c");
-    std::fs::write(
-        &source,
-        "int MPI_Barrier(void *);\nint main(void) { MPI_Barrier(0); return 0; }\n",
-    )
-    .expect("written");
+    std::fs::write(&source, "int MPI_Barrier(void *);\nint main(void) { MPI_Barrier(0); return 0; }\n")
+        .expect("written");
     let program = directory.join("empty");
     let rpath = format!("-Wl,-rpath,{}", directory.display());
-    let files = [
-        source.to_str().unwrap(),
-        facade.to_str().unwrap(),
-        "-o",
-        program.to_str().unwrap(),
-    ];
+    let files = [source.to_str().unwrap(), facade.to_str().unwrap(), "-o", program.to_str().unwrap()];
     common::run("cc", &[&files[..], &[&rpath]].concat());
-    let output = common::command(&program)
-        .envs(setting)
-        .output()
-        .expect("started");
-    (
-        output.status.code(),
-        String::from_utf8_lossy(&output.stderr).into_owned(),
-    )
+    let output = common::command(&program).envs(setting).output().expect("started");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
 #[test]
@@ -262,10 +221,7 @@ fn the_node_image_may_lie_in_a_folder_below() {
 fn a_misspelt_setting_is_refused() {
     let (status, message) = load_alone("misspelt", Some(("COHORT_PROGRES", "steal")), Some(""));
     assert_eq!(status, Some(1), "{message}");
-    assert!(
-        message.contains("did you mean COHORT_PROGRESS?"),
-        "{message}"
-    );
+    assert!(message.contains("did you mean COHORT_PROGRESS?"), "{message}");
 }
 
 /// A tool that defines `MPI_Send` and calls `PMPI_Send` is entered once per call.
@@ -284,12 +240,7 @@ fn profiling_names_can_be_interposed() {
     let program = directory.join("tool").to_str().unwrap().to_owned();
     let include = format!("-I{}", common::include("interposed").display());
     let rpath = format!("-Wl,-rpath,{}", directory.display());
-    let files = [
-        source.to_str().unwrap(),
-        facade.to_str().unwrap(),
-        "-o",
-        &program,
-    ];
+    let files = [source.to_str().unwrap(), facade.to_str().unwrap(), "-o", &program];
     common::run("cc", &[&files[..], &[&include, &rpath]].concat());
     common::run::<&str>(&program, &[]);
 }
@@ -310,15 +261,9 @@ fn the_two_names_of_the_mpich_abi_are_one_object() {
     std::fs::write(&source, text).expect("written");
     let program = directory.join("both").to_str().unwrap().to_owned();
     common::run("cc", &[source.to_str().unwrap(), "-o", &program, "-ldl"]);
-    for names in [
-        ["libmpich.so.12", "libmpi.so.12"],
-        ["libmpi.so.12", "libmpich.so.12"],
-    ] {
-        let status = common::command(&program)
-            .args(names)
-            .env("LD_LIBRARY_PATH", &directory)
-            .status()
-            .expect("started");
+    for names in [["libmpich.so.12", "libmpi.so.12"], ["libmpi.so.12", "libmpich.so.12"]] {
+        let status =
+            common::command(&program).args(names).env("LD_LIBRARY_PATH", &directory).status().expect("started");
         assert!(status.success(), "{names:?}: {status}");
     }
 }
@@ -326,18 +271,13 @@ fn the_two_names_of_the_mpich_abi_are_one_object() {
 /// What MPICH's library has for programs, ours has: else the dynamic linker ends them in their middle.
 #[test]
 fn functions_of_mpich_are_there() {
-    for (own, theirs) in [
-        ("libmpi_mpich.so", "libmpi.so.12"),
-        ("libmpi_mpi5.so", "libmpi_abi.so.1"),
-    ] {
+    for (own, theirs) in [("libmpi_mpich.so", "libmpi.so.12"), ("libmpi_mpi5.so", "libmpi_abi.so.1")] {
         let own = common::libraries().join(own);
         let theirs = common::mpich_include().join("../lib").join(theirs);
         let names = |library: &Path| -> BTreeSet<String> {
             let path = library.to_str().expect("UTF-8");
             let listed = output("nm", &["-D", "--defined-only", path]);
-            let names = listed
-                .lines()
-                .filter_map(|line| line.split_whitespace().last());
+            let names = listed.lines().filter_map(|line| line.split_whitespace().last());
             let of_programs = |name: &&str| {
                 let own = name.strip_prefix('P').unwrap_or(name);
                 own.starts_with("MPI_") || own.starts_with("MPIX_")

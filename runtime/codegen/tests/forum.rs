@@ -70,14 +70,7 @@ fn parameter(p: &Value) -> String {
     if out.contains("FUNCTION") && !text(&p["func_type"]).is_empty() {
         let _ = write!(out, "({})", text(&p["func_type"]));
     }
-    let _ = write!(
-        out,
-        ":{}{}{}:{}",
-        "*".repeat(pointers(p)),
-        text(&p["name"]),
-        array(p),
-        text(&p["param_direction"])
-    );
+    let _ = write!(out, ":{}{}{}:{}", "*".repeat(pointers(p)), text(&p["name"]), array(p), text(&p["param_direction"]));
     let suppressed = |what: &str| text(&p["suppress"]).contains(what);
     for (flag, holds) in [
         ("const", p["constant"] == true),
@@ -145,11 +138,7 @@ fn array(p: &Value) -> String {
         "STRING" => length == "*" && !pointer,
         _ => !length.is_null() && !pointer,
     };
-    if is_array {
-        "[]".to_owned()
-    } else {
-        String::new()
-    }
+    if is_array { "[]".to_owned() } else { String::new() }
 }
 
 #[test]
@@ -159,34 +148,17 @@ fn the_table_is_what_the_forum_says() {
     std::fs::write(&path, &made).expect("written");
     let own = common::read(&common::root().join("runtime/codegen/standard.table"));
     let differs = made.lines().zip(own.lines()).find(|(a, b)| a != b);
-    assert!(
-        made == own,
-        "{differs:?}; the Forum's table is {}",
-        path.display()
-    );
+    assert!(made == own, "{differs:?}; the Forum's table is {}", path.display());
 }
 
 #[test]
 fn every_procedure_of_the_forum_is_there() {
     let api = common::api();
     let names: Vec<&str> = api.procedures.iter().map(|p| p.name.as_str()).collect();
-    assert_eq!(
-        api.procedures
-            .iter()
-            .filter(|p| !p.large && !p.removed && !p.extension)
-            .count(),
-        531
-    );
-    for name in [
-        "Send",
-        "Send_c",
-        "Wtime",
-        "T_init_thread",
-        "Comm_toint",
-        "Keyval_create",
-        "Type_struct",
-        "X_Progress_set",
-    ] {
+    assert_eq!(api.procedures.iter().filter(|p| !p.large && !p.removed && !p.extension).count(), 531);
+    for name in
+        ["Send", "Send_c", "Wtime", "T_init_thread", "Comm_toint", "Keyval_create", "Type_struct", "X_Progress_set"]
+    {
         assert!(names.contains(&name), "{name}");
     }
 }

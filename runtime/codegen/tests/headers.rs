@@ -14,14 +14,8 @@ fn assertions(header: &str, number: impl Fn(&Constant) -> Option<i64>) -> String
     for constant in common::constants() {
         if let Some(value) = number(&constant) {
             let name = constant.c_name();
-            let wide = if constant.handle().is_some() {
-                "unsigned"
-            } else {
-                "long long"
-            };
-            text += &format!(
-                "_Static_assert(({wide})(long long){name} == ({wide}){value}LL, \"{name}\");\n"
-            );
+            let wide = if constant.handle().is_some() { "unsigned" } else { "long long" };
+            text += &format!("_Static_assert(({wide})(long long){name} == ({wide}){value}LL, \"{name}\");\n");
         }
     }
     text
@@ -32,16 +26,7 @@ fn compile(name: &str, text: &str, include: &Path) {
     std::fs::write(&source, text).expect("written");
     let include = format!("-I{}", include.display());
     // Casts of pointers to integers are constant expressions to GCC, not to the standard.
-    common::run(
-        "gcc",
-        &[
-            "-std=gnu11",
-            "-w",
-            "-fsyntax-only",
-            &include,
-            source.to_str().unwrap(),
-        ],
-    );
+    common::run("gcc", &["-std=gnu11", "-w", "-fsyntax-only", &include, source.to_str().unwrap()]);
 }
 
 #[test]
@@ -57,9 +42,7 @@ fn mpich_values_are_those_of_its_header() {
 
 #[test]
 fn mpi5_values_are_those_of_the_abi_header_and_of_ours() {
-    let text = assertions("mpi_abi.h", |constant| {
-        constant.mpi5().filter(|_| !constant.is_extension())
-    });
+    let text = assertions("mpi_abi.h", |constant| constant.mpi5().filter(|_| !constant.is_extension()));
     compile("mpi5_constants", &text, &common::mpich_include());
     let text = assertions("mpi.h", Constant::mpi5);
     compile("own_constants", &text, &common::include("own_constants"));
@@ -118,12 +101,7 @@ fn the_header_compiles_without_warnings_as_c_and_cxx() {
         let source = directory.join(file);
         std::fs::write(&source, text).expect("written");
         // C++98 has no 64-bit integers of its own, but every compiler's <stdint.h> does.
-        let mut arguments = vec![
-            standard,
-            "-Wno-long-long",
-            &include,
-            source.to_str().unwrap(),
-        ];
+        let mut arguments = vec![standard, "-Wno-long-long", &include, source.to_str().unwrap()];
         arguments.extend(warnings);
         common::run(compiler, &arguments);
     }

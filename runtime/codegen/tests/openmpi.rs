@@ -53,19 +53,14 @@ fn numbers_are_those_of_its_header() {
 #[test]
 fn handles_are_the_variables_of_its_header() {
     let constants = common::constants();
-    let handles: Vec<(&Constant, &str)> = constants
-        .iter()
-        .filter_map(|constant| Some((constant, constant.variable()?.0)))
-        .collect();
+    let handles: Vec<(&Constant, &str)> =
+        constants.iter().filter_map(|constant| Some((constant, constant.variable()?.0))).collect();
     let mut text = "#include <mpi.h>\n".to_owned();
     for (constant, variable) in &handles {
         text += &format!("HANDLE {variable} {}\n", constant.c_name());
     }
     let expanded = gcc("openmpi_handles", &text, "-E");
-    let lines: Vec<&str> = expanded
-        .lines()
-        .filter(|l| l.starts_with("HANDLE "))
-        .collect();
+    let lines: Vec<&str> = expanded.lines().filter(|l| l.starts_with("HANDLE ")).collect();
     assert_eq!(lines.len(), handles.len());
     let absent = ["MPI_INTEGER16", "MPI_REAL2", "MPI_COMPLEX4"];
     for line in lines {
@@ -82,10 +77,8 @@ fn the_library_has_its_functions_and_its_variables_of_the_same_size() {
     let own = common::symbols(&common::libraries().join("libmpi_openmpi.so"));
     let theirs = common::symbols(&common::openmpi_include().join("../lib/libmpi.so.40"));
     let functions = theirs.iter().filter(|(_, (kind, _))| "TW".contains(*kind));
-    let missing: Vec<&String> = functions
-        .map(|(name, _)| name)
-        .filter(|name| is_of_c(name) && !own.contains_key(*name))
-        .collect();
+    let missing: Vec<&String> =
+        functions.map(|(name, _)| name).filter(|name| is_of_c(name) && !own.contains_key(*name)).collect();
     assert!(missing.is_empty(), "{missing:?}");
     let mut compared = 0;
     for (name, (kind, size)) in &theirs {
@@ -105,13 +98,7 @@ fn of_fortran() -> BTreeMap<String, i64> {
     let folder = "../../openmpi-fortran/usr/lib/x86_64-linux-gnu/openmpi/include";
     let folder = common::openmpi_include().join(folder);
     let mut found = BTreeMap::new();
-    for part in [
-        "config",
-        "constants",
-        "handles",
-        "io-constants",
-        "io-handles",
-    ] {
+    for part in ["config", "constants", "handles", "io-constants", "io-handles"] {
         let path = folder.join(format!("mpif-{part}.h"));
         let text = std::fs::read_to_string(&path)
             .unwrap_or_else(|e| panic!("{}: {e}; tools/cache.sh openmpi-fortran", path.display()));
@@ -153,9 +140,7 @@ fn handles_and_numbers_are_those_of_fortran() {
             handles += 1;
         }
         // What the standard's version is, each library says for itself.
-        if let (true, Some((_, number))) =
-            (constant.family != "version", constant.pair(Column::OpenMpi))
-        {
+        if let (true, Some((_, number))) = (constant.family != "version", constant.pair(Column::OpenMpi)) {
             let number = number - i64::from(constant.family == "limit");
             assert_eq!(number, value, "{}", constant.c_name());
             numbers += 1;

@@ -79,11 +79,7 @@ unsafe impl Send for Board {}
 
 impl Entry {
     fn new() -> Self {
-        Self {
-            start: AtomicU64::new(0),
-            _unused: 0,
-            data: UnsafeCell::new([0; ROOM / 8]),
-        }
+        Self { start: AtomicU64::new(0), _unused: 0, data: UnsafeCell::new([0; ROOM / 8]) }
     }
 }
 
@@ -111,11 +107,7 @@ impl Board {
                 });
             }
             let board = block.cast::<Self>();
-            board.write(Self {
-                references: AtomicU32::new(size),
-                size,
-                lanes: lanes.as_ptr(),
-            });
+            board.write(Self { references: AtomicU32::new(size), size, lanes: lanes.as_ptr() });
             board
         }
     }

@@ -19,9 +19,7 @@ pub(crate) struct Call {
 impl Call {
     /// Not called.
     pub(crate) const fn new() -> Self {
-        Self {
-            next: Cell::new(null_mut()),
-        }
+        Self { next: Cell::new(null_mut()) }
     }
 }
 
@@ -36,17 +34,13 @@ impl Called {
     /// Empty.
     #[cfg(not(loom))]
     pub(crate) const fn new() -> Self {
-        Self {
-            first: AtomicPtr::new(null_mut()),
-        }
+        Self { first: AtomicPtr::new(null_mut()) }
     }
 
     /// Empty; loom's atomics are not constants.
     #[cfg(loom)]
     pub(crate) fn new() -> Self {
-        Self {
-            first: AtomicPtr::new(null_mut()),
-        }
+        Self { first: AtomicPtr::new(null_mut()) }
     }
 
     /// Calls.
@@ -59,9 +53,7 @@ impl Called {
             // SAFETY: the caller's promise. Only the caller, and behind it who takes the stack, touch the field.
             unsafe { (*call).next.set(first) };
             // Release pairs with the Acquire in `take_all`.
-            let swapped =
-                self.first
-                    .compare_exchange_weak(first, call, Ordering::Release, Ordering::Relaxed);
+            let swapped = self.first.compare_exchange_weak(first, call, Ordering::Release, Ordering::Relaxed);
             match swapped {
                 Ok(_) => return,
                 Err(now) => first = now,

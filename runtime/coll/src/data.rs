@@ -7,10 +7,8 @@ use core::ops::Range;
 /// Copies all of `source` into `destination`.
 pub(crate) fn copy_whole(destination: Buffer<'_>, source: Buffer<'_>) -> Result<(), EngineError> {
     let bytes = source.bytes();
-    let is_word = bytes == 8
-        && destination.bytes() == 8
-        && source.datatype().is_dense()
-        && destination.datatype().is_dense();
+    let is_word =
+        bytes == 8 && destination.bytes() == 8 && source.datatype().is_dense() && destination.datatype().is_dense();
     // SAFETY: elements of a dense type begin at their address, and have no gaps.
     unsafe {
         if is_word {
@@ -26,8 +24,7 @@ pub(crate) fn copy_whole(destination: Buffer<'_>, source: Buffer<'_>) -> Result<
 /// Copies these bytes of `source`, as far as there is room for them. Returns how many that were.
 pub(crate) fn copy_piece(destination: Buffer<'_>, source: Buffer<'_>, range: Range<u64>) -> u64 {
     // Types may be relative to MPI_BOTTOM, so equal addresses alone say nothing.
-    let same = source.base() == destination.base()
-        && core::ptr::eq(source.datatype(), destination.datatype());
+    let same = source.base() == destination.base() && core::ptr::eq(source.datatype(), destination.datatype());
     if same {
         return 0;
     }
@@ -56,10 +53,7 @@ pub(crate) unsafe fn unpack_inline(
 pub(crate) fn fits(bytes: u64, destination: Buffer<'_>) -> Result<(), EngineError> {
     let room = destination.bytes();
     if bytes > room {
-        return Err(EngineError::Truncated {
-            message: bytes,
-            buffer: room,
-        });
+        return Err(EngineError::Truncated { message: bytes, buffer: room });
     }
     Ok(())
 }
@@ -76,8 +70,5 @@ pub(crate) struct Span {
 pub(crate) fn span(datatype: &Type, count: u64) -> Span {
     let last = count.saturating_sub(1) as i64;
     let reach = datatype.extent().wrapping_mul(last);
-    Span {
-        low: datatype.true_lb() + reach.min(0),
-        bytes: datatype.true_extent() as u64 + reach.unsigned_abs(),
-    }
+    Span { low: datatype.true_lb() + reach.min(0), bytes: datatype.true_extent() as u64 + reach.unsigned_abs() }
 }

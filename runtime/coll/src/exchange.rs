@@ -79,28 +79,19 @@ impl Channel<'_> {
         requests: &mut Vec<RequestRef>,
     ) -> Result<(), EngineError> {
         let mut keep = |request| {
-            requests
-                .try_reserve(1)
-                .map_err(|_| EngineError::OutOfMemory)?;
+            requests.try_reserve(1).map_err(|_| EngineError::OutOfMemory)?;
             requests.push(request);
             Ok(())
         };
         for message in incoming {
             let claim = &mut self.owner.rank().enter();
-            let from = Source::Rank {
-                peer: message.from,
-                comm_rank: message.member as i32,
-            };
+            let from = Source::Rank { peer: message.from, comm_rank: message.member as i32 };
             let tag = Tag::Is(message.tag);
             keep(irecv(claim, message.data, from, self.context, tag)?)?;
         }
         for message in outgoing {
             let claim = &mut self.owner.rank().enter();
-            let envelope = Envelope {
-                context: self.context,
-                source: self.me as i32,
-                tag: message.tag,
-            };
+            let envelope = Envelope { context: self.context, source: self.me as i32, tag: message.tag };
             let (to, mode) = (message.to, SendMode::Standard);
             keep(isend(claim, message.data, to, envelope, mode)?)?;
         }
@@ -111,20 +102,14 @@ impl Channel<'_> {
 /// The end of every exchange.
 fn finish(owner: Owner<'_>, requests: Vec<RequestRef>) -> Result<(), EngineError> {
     let messages = requests.into_iter();
-    wait_for(
-        owner,
-        messages.map(|request| Message::new(request, 0, false)),
-    )
+    wait_for(owner, messages.map(|request| Message::new(request, 0, false)))
 }
 
 /// Waits for messages under way, and releases them.
 ///
 /// # Errors
 /// As [`Message::end`].
-pub(crate) fn wait_for(
-    owner: Owner<'_>,
-    messages: impl IntoIterator<Item = Message>,
-) -> Result<(), EngineError> {
+pub(crate) fn wait_for(owner: Owner<'_>, messages: impl IntoIterator<Item = Message>) -> Result<(), EngineError> {
     let mut outcome = Ok(());
     let mut claim = owner.rank().enter();
     for message in messages {

@@ -37,11 +37,7 @@ impl<'a> Folder<'a> {
             Op::User(_) => None,
             Op::Predefined(op) => Some(op::kernel(op, datatype).ok_or(EngineError::Unsupported)?),
         };
-        Ok(Self {
-            datatype,
-            op,
-            kernel,
-        })
+        Ok(Self { datatype, op, kernel })
     }
 
     /// `right = left op right`.
@@ -49,13 +45,7 @@ impl<'a> Folder<'a> {
     /// # Safety
     /// Both hold `count` elements and do not overlap; the runner tells the truth.
     #[inline]
-    pub(crate) unsafe fn combine(
-        &self,
-        left: *const u8,
-        right: *mut u8,
-        count: u64,
-        runner: Runner,
-    ) {
+    pub(crate) unsafe fn combine(&self, left: *const u8, right: *mut u8, count: u64, runner: Runner) {
         // SAFETY: the caller's conditions; a kernel was found for this type.
         unsafe {
             match (self.kernel, runner) {
@@ -71,9 +61,7 @@ impl<'a> Folder<'a> {
     /// # Safety
     /// As [`Folder::combine`].
     unsafe fn call_user(&self, left: *const u8, right: *mut u8, count: u64) {
-        let Op::User(op) = self.op else {
-            unreachable!("predefined operations have a kernel")
-        };
+        let Op::User(op) = self.op else { unreachable!("predefined operations have a kernel") };
         // SAFETY: the caller's conditions.
         unsafe { op.call(left, right, count, self.datatype) };
     }
@@ -89,8 +77,7 @@ impl<'a> Folder<'a> {
 
     /// Address of element `index`.
     pub(crate) fn at(&self, base: *const u8, index: u64) -> *mut u8 {
-        base.wrapping_offset((index as i64).wrapping_mul(self.datatype.extent()) as isize)
-            .cast_mut()
+        base.wrapping_offset((index as i64).wrapping_mul(self.datatype.extent()) as isize).cast_mut()
     }
 
     /// Copies `count` elements.

@@ -40,22 +40,13 @@ impl Intergroup<'_> {
     /// A message to member `member` of the other group.
     #[must_use]
     pub fn to<'d>(&self, member: usize, data: Buffer<'d>) -> Outgoing<'d> {
-        Outgoing {
-            to: self.remote[member],
-            tag: TAG,
-            data,
-        }
+        Outgoing { to: self.remote[member], tag: TAG, data }
     }
 
     /// A message from member `member` of the other group.
     #[must_use]
     pub fn from<'d>(&self, member: usize, data: Buffer<'d>) -> Incoming<'d> {
-        Incoming {
-            from: self.remote[member],
-            member: member as u32,
-            tag: TAG,
-            data,
-        }
+        Incoming { from: self.remote[member], member: member as u32, tag: TAG, data }
     }
 
     /// The places of the own group's members and of the other's among those of both: first comes

@@ -106,8 +106,8 @@ pub use args::small::SMALL_MAX;
 pub use args::{Blocks, Call, Neighbour, Reduction, Scan};
 #[cfg(not(loom))]
 pub use blocking::{
-    allgather, allreduce, alltoall, barrier, barrier_within, bcast, compare, compare_persistent,
-    gather, reduce, reduce_scatter, run, run_within, scan, scatter, view,
+    allgather, allreduce, alltoall, barrier, barrier_within, bcast, compare, compare_persistent, gather, reduce,
+    reduce_scatter, run, run_within, scan, scatter, view,
 };
 #[cfg(not(loom))]
 pub use compare::words_of;
@@ -115,8 +115,7 @@ pub use compare::words_of;
 pub use members::{CommShared, Count, Group, Roster};
 #[cfg(not(loom))]
 pub use nonblocking::{
-    Helpers, Left, Record, Repeated, Short, Small, Started, begin, begin_claimed, begin_plain,
-    start, start_between,
+    Helpers, Left, Record, Repeated, Short, Small, Started, begin, begin_claimed, begin_plain, start, start_between,
 };
 #[cfg(not(loom))]
 pub use shortage::left_out;

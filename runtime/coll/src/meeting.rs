@@ -128,12 +128,7 @@ impl<P, W> Link<P, W> {
             let parts = made.cast::<u8>().add(Meeting::<P, W>::PARTS).cast::<P>();
             made.write(Meeting::new(size, parts.as_ptr()));
         }
-        let swapped = self.0.compare_exchange(
-            null_mut(),
-            made.as_ptr(),
-            Ordering::AcqRel,
-            Ordering::Acquire,
-        );
+        let swapped = self.0.compare_exchange(null_mut(), made.as_ptr(), Ordering::AcqRel, Ordering::Acquire);
         match swapped {
             Ok(_) => Some(made),
             Err(other) => {
@@ -316,9 +311,7 @@ impl<P, W> Meeting<P, W> {
     #[must_use = "the memory is to be freed"]
     pub(crate) unsafe fn release(this: NonNull<Self>) -> Option<NonNull<u8>> {
         // SAFETY: the caller's reference.
-        let before = unsafe { this.as_ref() }
-            .references
-            .fetch_sub(1, Ordering::Release);
+        let before = unsafe { this.as_ref() }.references.fetch_sub(1, Ordering::Release);
         if before != 1 {
             return None;
         }

@@ -18,8 +18,7 @@ use cohort_datatype::{pack, types};
 /// [`EngineError::OutOfMemory`].
 pub(crate) fn reserve<T>(count: usize) -> Result<Vec<T>, EngineError> {
     let mut list = Vec::new();
-    list.try_reserve_exact(count)
-        .map_err(|_| EngineError::OutOfMemory)?;
+    list.try_reserve_exact(count).map_err(|_| EngineError::OutOfMemory)?;
     Ok(list)
 }
 
@@ -47,10 +46,7 @@ impl Scratch {
         }
         // Operations may read the gaps between elements.
         memory.resize(words, 0);
-        let base = memory
-            .as_mut_ptr()
-            .cast::<u8>()
-            .wrapping_offset(-low as isize);
+        let base = memory.as_mut_ptr().cast::<u8>().wrapping_offset(-low as isize);
         Ok(Self { base, memory })
     }
 }
@@ -74,11 +70,7 @@ impl Packed {
     ///
     /// # Errors
     /// [`EngineError::OutOfMemory`].
-    pub(crate) fn of_others(
-        blocks: &Blocks<'_>,
-        me: usize,
-        size: usize,
-    ) -> Result<Self, EngineError> {
+    pub(crate) fn of_others(blocks: &Blocks<'_>, me: usize, size: usize) -> Result<Self, EngineError> {
         let (mut counts, mut displacements) = (reserve(size)?, reserve(size)?);
         let mut total = 0_i64;
         for member in 0..size {
@@ -98,11 +90,7 @@ impl Packed {
         }
         // SAFETY: the blocks filled all of it.
         unsafe { data.set_len(total as usize) };
-        Ok(Self {
-            data,
-            counts,
-            displacements,
-        })
+        Ok(Self { data, counts, displacements })
     }
 
     /// The copies.
@@ -119,11 +107,7 @@ impl Packed {
 }
 
 /// Begins a script in a call of its owner, which has taken it.
-pub(crate) fn begin_script(
-    _owner: Owner<'_>,
-    claim: &mut Claim<'_>,
-    running: Running,
-) -> ScriptRef {
+pub(crate) fn begin_script(_owner: Owner<'_>, claim: &mut Claim<'_>, running: Running) -> ScriptRef {
     let running = Box::into_raw(Box::new(running));
     // SAFETY: fresh; `free_ended_scripts` frees it.
     unsafe { ScriptRef::begin(claim, running) }

@@ -61,26 +61,13 @@ pub fn play(rank: &Rank, nodes: usize, operation: Operation) -> Result<Cost, Eng
 }
 
 /// The steps of one node's leader.
-fn script(
-    rank: &Rank,
-    group: Subgroup<'_>,
-    operation: Operation,
-) -> Result<Vec<Move>, EngineError> {
-    let endpoint = Endpoint {
-        rank,
-        context: 1,
-        me: group.me as u32,
-        tag: 0,
-        members: MemberList::Borrowed(&[]),
-    };
+fn script(rank: &Rank, group: Subgroup<'_>, operation: Operation) -> Result<Vec<Move>, EngineError> {
+    let endpoint = Endpoint { rank, context: 1, me: group.me as u32, tag: 0, members: MemberList::Borrowed(&[]) };
     // SAFETY: a simulation looks at lengths only, never at the data.
     let buffer = |bytes| unsafe { Buffer::of_bytes(core::ptr::null_mut(), bytes) };
     let call = match operation {
         Operation::Barrier => Call::Barrier,
-        Operation::Bcast(bytes) => Call::Bcast {
-            buffer: buffer(bytes),
-            root: 0,
-        },
+        Operation::Bcast(bytes) => Call::Bcast { buffer: buffer(bytes), root: 0 },
         Operation::Allreduce(bytes) => Call::Allreduce {
             reduction: Reduction {
                 input: None,
@@ -114,14 +101,8 @@ fn moves(script: ScriptBuilder<'_>) -> Result<Vec<Move>, EngineError> {
     let steps = script.done().steps;
     let mut moves = reserve(steps.len() + 1)?;
     moves.extend(steps.iter().filter_map(|step| match step {
-        Step::Send { to, data, .. } => Some(Move::Send {
-            to: *to,
-            bytes: data.bytes(),
-        }),
-        Step::Receive { from, into, .. } => Some(Move::Receive {
-            from: *from,
-            room: into.bytes(),
-        }),
+        Step::Send { to, data, .. } => Some(Move::Send { to: *to, bytes: data.bytes() }),
+        Step::Receive { from, into, .. } => Some(Move::Receive { from: *from, room: into.bytes() }),
         Step::Wait => Some(Move::Wait),
         Step::Copy { .. } | Step::Fold { .. } => None,
     }));
@@ -176,10 +157,7 @@ impl Game {
                 moved |= self.go_on(player);
                 !self.players[player].moves.is_empty()
             });
-            assert!(
-                moved || waiting.len() < before,
-                "leaders wait for each other"
-            );
+            assert!(moved || waiting.len() < before, "leaders wait for each other");
         }
         let lost = self.messages.values().map(VecDeque::len).sum::<usize>();
         assert_eq!(lost, 0, "nobody receives some messages");
@@ -245,10 +223,7 @@ impl Game {
         let first = self.players.first();
         Cost {
             steps: players().map(|it| it.clock).max().unwrap_or(0),
-            messages: players()
-                .map(|it| it.sent.max(it.received))
-                .max()
-                .unwrap_or(0),
+            messages: players().map(|it| it.sent.max(it.received)).max().unwrap_or(0),
             bytes: players().map(|it| it.bytes).max().unwrap_or(0),
             partners: players().map(|it| it.partners.len()).max().unwrap_or(0),
             partners_of_first: first.map_or(vec![], |it| it.partners.iter().copied().collect()),

@@ -40,10 +40,7 @@ unsafe impl Subsystem for Coll {
     fn node(_node: &'static Node, _tables: &mut ()) {}
 
     fn rank(_node: &'static Node, _id: LocalRank, _tables: &mut ()) -> (Shared, State) {
-        let state = State {
-            schedules: Pending::EMPTY,
-            scripts: Scripts::EMPTY,
-        };
+        let state = State { schedules: Pending::EMPTY, scripts: Scripts::EMPTY };
         let calls = Calls::new();
         (Shared { calls }, state)
     }
@@ -66,9 +63,7 @@ unsafe impl Subsystem for Coll {
 
     #[inline]
     fn is_idle(claim: &mut Claim<'_>) -> bool {
-        !schedule::is_pending(claim)
-            && !script::is_under_way(claim)
-            && !script::scripts(claim).has_ended()
+        !schedule::is_pending(claim) && !script::is_under_way(claim) && !script::scripts(claim).has_ended()
     }
 
     #[inline]

@@ -41,9 +41,7 @@ impl Awaited for AwaitedRound<'_> {
         let node = claim.rank().node();
         let slots = self.group.shared.slots();
         let others = slots.iter().enumerate().filter(|&(member, slot)| {
-            member != self.group.me()
-                && self.member.is_none_or(|it| it == member)
-                && self.is_missing(slot)
+            member != self.group.me() && self.member.is_none_or(|it| it == member) && self.is_missing(slot)
         });
         let about = |told| Fact {
             context: self.group.shared.context,

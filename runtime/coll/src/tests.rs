@@ -28,10 +28,7 @@ use std::vec::Vec;
 /// in rank order. Runs it with each algorithm, and with the members on several nodes.
 pub(super) fn on_ranks<R: Send>(size: u32, work: impl Fn(&Group<'_>) -> R + Sync) -> Vec<R> {
     for algorithm in [Algorithm::Rounds, Algorithm::Schedule] {
-        let settings = Settings {
-            collectives: Algorithms::all(algorithm),
-            ..Settings::DEFAULT
-        };
+        let settings = Settings { collectives: Algorithms::all(algorithm), ..Settings::DEFAULT };
         on_node(Node::for_test_with(size, settings), &work);
     }
     let results = on_node(Node::for_test(size), &work);
@@ -61,11 +58,7 @@ fn on_nodes<R: Send>(nodes: &[Vec<u32>], work: impl Fn(&Group<'_>) -> R + Sync) 
     on_nodes_with(nodes, Settings::DEFAULT, work);
 }
 
-fn on_nodes_with<R: Send>(
-    nodes: &[Vec<u32>],
-    settings: Settings,
-    work: impl Fn(&Group<'_>) -> R + Sync,
-) {
+fn on_nodes_with<R: Send>(nodes: &[Vec<u32>], settings: Settings, work: impl Fn(&Group<'_>) -> R + Sync) {
     const CONTEXT: u32 = 1;
     let nodes: Vec<&[u32]> = nodes.iter().map(Vec::as_slice).collect();
     let ranks = Ranks::new(&nodes, Options::default(), settings);
@@ -74,13 +67,7 @@ fn on_nodes_with<R: Send>(
         let world: Vec<_> = (0..node.world_size()).map(|it| node.peer(it)).collect();
         let owner = Owner::for_test(rank);
         let shared = CommShared::of(owner, CONTEXT, &world);
-        let group = Group {
-            owner,
-            context: CONTEXT,
-            me: rank.world_rank(),
-            world: &world,
-            shared,
-        };
+        let group = Group { owner, context: CONTEXT, me: rank.world_rank(), world: &world, shared };
         work(&group);
         barrier(&group).expect("barrier");
         shared.leave(owner);
@@ -88,10 +75,7 @@ fn on_nodes_with<R: Send>(
 }
 
 /// [`on_ranks`] on all ranks of `node`.
-pub(super) fn on_node<R: Send>(
-    node: &'static Node,
-    work: impl Fn(&Group<'_>) -> R + Sync,
-) -> Vec<R> {
+pub(super) fn on_node<R: Send>(node: &'static Node, work: impl Fn(&Group<'_>) -> R + Sync) -> Vec<R> {
     const CONTEXT: u32 = 1;
     let size = node.size();
     let world: Vec<_> = (0..size).map(Peer::local).collect();
@@ -101,23 +85,14 @@ pub(super) fn on_node<R: Send>(
             scope.spawn(move || {
                 let owner = Owner::for_test(node.rank(me));
                 let shared = CommShared::of(owner, CONTEXT, world);
-                let group = Group {
-                    owner,
-                    context: CONTEXT,
-                    me,
-                    world,
-                    shared,
-                };
+                let group = Group { owner, context: CONTEXT, me, world, shared };
                 let result = work(&group);
                 shared.leave(owner);
                 result
             })
         };
         let threads: Vec<_> = (0..size).map(start).collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().expect("a rank panicked"))
-            .collect()
+        threads.into_iter().map(|thread| thread.join().expect("a rank panicked")).collect()
     })
 }
 

@@ -118,9 +118,7 @@ pub struct SignalAction {
 
 const _: () = {
     assert!(size_of::<SignalAction>() == size_of::<linux::kernel_sigaction>());
-    assert!(
-        offset_of!(SignalAction, handler) == offset_of!(linux::kernel_sigaction, sa_handler_kernel)
-    );
+    assert!(offset_of!(SignalAction, handler) == offset_of!(linux::kernel_sigaction, sa_handler_kernel));
     assert!(offset_of!(SignalAction, flags) == offset_of!(linux::kernel_sigaction, sa_flags));
     assert!(offset_of!(SignalAction, restorer) == offset_of!(linux::kernel_sigaction, sa_restorer));
     assert!(offset_of!(SignalAction, blocked) == offset_of!(linux::kernel_sigaction, sa_mask));
@@ -128,12 +126,7 @@ const _: () = {
 
 impl SignalAction {
     /// The default action.
-    pub(crate) const DEFAULT: Self = Self {
-        handler: null(),
-        flags: 0,
-        restorer: null(),
-        blocked: 0,
-    };
+    pub(crate) const DEFAULT: Self = Self { handler: null(), flags: 0, restorer: null(), blocked: 0 };
 
     /// A handler with three arguments, on the stack of the interrupted thread, that blocks all signals but
     /// [faults](crate::guard) and restarts system calls.
@@ -192,19 +185,9 @@ unsafe extern "C" fn return_from_signal() {
 /// Sets what `signal` does in the calling process, if `action` is given, and returns what it did before;
 /// `None` if the kernel refuses.
 pub fn signal_action(signal: u32, action: Option<&SignalAction>) -> Option<SignalAction> {
-    let mut before = SignalAction {
-        handler: null(),
-        flags: 0,
-        restorer: null(),
-        blocked: 0,
-    };
+    let mut before = SignalAction { handler: null(), flags: 0, restorer: null(), blocked: 0 };
     let action = action.map_or(null(), core::ptr::from_ref);
-    let arguments = [
-        u64::from(signal),
-        action.addr() as u64,
-        (&raw mut before).addr() as u64,
-        size_of::<u64>() as u64,
-    ];
+    let arguments = [u64::from(signal), action.addr() as u64, (&raw mut before).addr() as u64, size_of::<u64>() as u64];
     // SAFETY: both records are valid for the call.
     let result = unsafe { system_call(SYS_RT_SIGACTION, arguments) };
     (result == 0).then_some(before)
@@ -213,12 +196,7 @@ pub fn signal_action(signal: u32, action: Option<&SignalAction>) -> Option<Signa
 /// Makes a timer of the monotonic clock that notifies as the `sigevent` says, and returns its number.
 pub fn timer_create(event: *const c_void) -> Option<i32> {
     let mut timer = 0_i32;
-    let arguments = [
-        CLOCK_MONOTONIC,
-        event.addr() as u64,
-        (&raw mut timer).addr() as u64,
-        0,
-    ];
+    let arguments = [CLOCK_MONOTONIC, event.addr() as u64, (&raw mut timer).addr() as u64, 0];
     // SAFETY: both records are valid for the call.
     let result = unsafe { system_call(SYS_TIMER_CREATE, arguments) };
     (result == 0).then_some(timer)
@@ -229,12 +207,7 @@ pub fn timer_set(timer: i32, nanoseconds: u64) {
     const SECOND: u64 = 1_000_000_000;
     let times = [0, 0, nanoseconds / SECOND, nanoseconds % SECOND];
     // SAFETY: the times are valid for the call; a timer that is gone only gives an error.
-    unsafe {
-        system_call(
-            SYS_TIMER_SETTIME,
-            [timer as u64, 0, (&raw const times).addr() as u64, 0],
-        )
-    };
+    unsafe { system_call(SYS_TIMER_SETTIME, [timer as u64, 0, (&raw const times).addr() as u64, 0]) };
 }
 
 /// Deletes a timer. One that does not exist is passed over.
@@ -246,12 +219,7 @@ pub fn timer_delete(timer: i32) {
 /// Sends a signal with a record of the kernel's `siginfo` to one thread of a process of this
 /// memory. `false`: it does not exist.
 pub fn signal_thread(process: u32, thread: u32, signal: u32, information: *const c_void) -> bool {
-    let arguments = [
-        u64::from(process),
-        u64::from(thread),
-        u64::from(signal),
-        information.addr() as u64,
-    ];
+    let arguments = [u64::from(process), u64::from(thread), u64::from(signal), information.addr() as u64];
     // SAFETY: the record is valid for the call.
     unsafe { system_call(SYS_RT_TGSIGQUEUEINFO, arguments) == 0 }
 }
@@ -276,12 +244,7 @@ pub unsafe fn select<T>(count: u64, sets: [u64; 3], time: *mut T, blocked: *cons
     let mask = [blocked.addr() as u64, MASK_BYTES];
     let (time, mask) = (time.addr() as u64, (&raw const mask).addr() as u64);
     // SAFETY: the caller's promise; the mask's record lives during the call.
-    unsafe {
-        waiting_call(
-            SYS_PSELECT6,
-            &[count, sets[0], sets[1], sets[2], time, mask],
-        )
-    }
+    unsafe { waiting_call(SYS_PSELECT6, &[count, sets[0], sets[1], sets[2], time, mask]) }
 }
 
 /// The events of an epoll set that are there now, `room` at most. Returns their number, errors as negative numbers.

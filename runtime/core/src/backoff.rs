@@ -60,10 +60,7 @@ impl<'rank> Backoff<'rank> {
     pub(crate) fn of_thread(rank: &'rank Rank) -> Self {
         let is_auto = rank.node().settings().wait == WaitMode::Auto;
         let threads = (is_auto && rank.threads_multiple()).then(|| rank.threads());
-        Self {
-            threads,
-            ..Self::of(rank.node())
-        }
+        Self { threads, ..Self::of(rank.node()) }
     }
 
     /// That of a thread of the runtime.
@@ -111,11 +108,7 @@ impl<'rank> Backoff<'rank> {
 
     /// Instead of parking, gives the CPU away once more. `false`: it is time to park.
     pub(crate) fn gives_way(&mut self, yield_policy: &YieldPolicy) -> bool {
-        let yields = if self.is_shared() {
-            YIELDS_OF_THREADS
-        } else {
-            YIELDS
-        };
+        let yields = if self.is_shared() { YIELDS_OF_THREADS } else { YIELDS };
         if !(self.may_yield || self.is_shared()) || self.yields >= yields {
             return false;
         }
@@ -177,9 +170,7 @@ impl<'rank> Backoff<'rank> {
             Some(limit) if self.is_shared() => limit.min(crowded_ticks()),
             Some(limit) => limit,
         };
-        limit == 0
-            || self.turns.is_multiple_of(TURNS_PER_LOOK)
-                && ticks().wrapping_sub(self.since) >= limit
+        limit == 0 || self.turns.is_multiple_of(TURNS_PER_LOOK) && ticks().wrapping_sub(self.since) >= limit
     }
 }
 
@@ -226,15 +217,8 @@ mod tests {
 
     #[test]
     fn a_rank_that_never_parks_steals_after_its_own_turns() {
-        let mut backoff = Backoff {
-            limit: None,
-            threads: None,
-            since: 0,
-            turns: 0,
-            yields: 0,
-            may_yield: false,
-            is_scarce: false,
-        };
+        let mut backoff =
+            Backoff { limit: None, threads: None, since: 0, turns: 0, yields: 0, may_yield: false, is_scarce: false };
         for _ in 0..OWN_TURNS {
             assert!(!backoff.is_time_to_help() && !backoff.is_over());
         }

@@ -30,10 +30,7 @@ impl fmt::Display for EngineError {
                  COHORT_CHECK=members names the members",
             ),
             Self::Truncated { message, buffer } => {
-                write!(
-                    f,
-                    "a message of {message} bytes for a buffer of {buffer} bytes"
-                )
+                write!(f, "a message of {message} bytes for a buffer of {buffer} bytes")
             }
             Self::Unsupported => f.write_str("the operation is not supported"),
             Self::Disagreement(_) => f.write_str("the members of a collective disagree"),

@@ -41,10 +41,7 @@ pub struct EventCount {
 impl Default for EventCount {
     /// One without users.
     fn default() -> Self {
-        Self {
-            count: AtomicU32::new(0),
-            users: AtomicU32::new(0),
-        }
+        Self { count: AtomicU32::new(0), users: AtomicU32::new(0) }
     }
 }
 

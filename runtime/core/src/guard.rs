@@ -113,12 +113,7 @@ const WRITING: u32 = 1;
 const COMPLETE: u32 = 2;
 
 static TAKEN: [Slot; SLOTS] = [const {
-    Slot {
-        taken: AtomicU32::new(0),
-        stack: AtomicU64::new(0),
-        place: AtomicU64::new(0),
-        looked: AtomicU64::new(0),
-    }
+    Slot { taken: AtomicU32::new(0), stack: AtomicU64::new(0), place: AtomicU64::new(0), looked: AtomicU64::new(0) }
 }; SLOTS];
 
 static LINKS: [Link; STUBS] = [const {
@@ -155,18 +150,9 @@ pub unsafe fn guarded<R, F: FnOnce() -> R + Copy>(copy: F) -> Result<R, Fault> {
     let Some(slot) = Slot::take() else {
         return Ok(copy());
     };
-    let mut call = Call {
-        copy,
-        result: MaybeUninit::uninit(),
-    };
+    let mut call = Call { copy, result: MaybeUninit::uninit() };
     // SAFETY: the function takes this argument; the caller's promise for what it runs.
-    let kind = unsafe {
-        arch::enter(
-            run::<R, F>,
-            (&raw mut call).cast(),
-            &raw const slot.stack as *mut u64,
-        )
-    };
+    let kind = unsafe { arch::enter(run::<R, F>, (&raw mut call).cast(), &raw const slot.stack as *mut u64) };
     slot.taken.store(0, Ordering::Release);
     match kind {
         // SAFETY: the copy has returned.
@@ -223,18 +209,13 @@ impl Slot {
 
     fn try_take(&self) -> bool {
         // Acquire pairs with the Release of the holder before.
-        let taken = self
-            .taken
-            .compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
+        let taken = self.taken.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
         taken.is_ok()
     }
 }
 
 fn stub(index: usize) -> usize {
-    (arch::stubs as *const ())
-        .addr()
-        .next_multiple_of(STUB_BYTES)
-        + index * STUB_BYTES
+    (arch::stubs as *const ()).addr().next_multiple_of(STUB_BYTES) + index * STUB_BYTES
 }
 
 fn is_stub(handler: usize) -> bool {
@@ -271,12 +252,7 @@ fn link_to(action: &SignalAction) -> Option<usize> {
         match link.state.load(Ordering::Acquire) {
             COMPLETE => {}
             FREE => {
-                let begun = link.state.compare_exchange(
-                    FREE,
-                    WRITING,
-                    Ordering::Relaxed,
-                    Ordering::Relaxed,
-                );
+                let begun = link.state.compare_exchange(FREE, WRITING, Ordering::Relaxed, Ordering::Relaxed);
                 if begun.is_err() {
                     return false;
                 }
@@ -297,12 +273,7 @@ fn link_to(action: &SignalAction) -> Option<usize> {
 }
 
 /// What the kernel calls, through a stub; `link` is the address behind its call.
-unsafe extern "C" fn on_fault(
-    signal: u32,
-    information: *const i32,
-    interrupted: *mut Interrupted,
-    link: usize,
-) {
+unsafe extern "C" fn on_fault(signal: u32, information: *const i32, interrupted: *mut Interrupted, link: usize) {
     // SAFETY: the kernel's records; the third word of the first one is `si_code`.
     let (code, state) = unsafe { (*information.add(2), &mut *interrupted) };
     if code > 0
@@ -327,13 +298,7 @@ unsafe extern "C" fn on_fault(
 ///
 /// # Safety
 /// The arguments are those of [`on_fault`].
-unsafe fn go_on(
-    signal: u32,
-    code: i32,
-    information: *const i32,
-    interrupted: *mut Interrupted,
-    link: usize,
-) {
+unsafe fn go_on(signal: u32, code: i32, information: *const i32, interrupted: *mut Interrupted, link: usize) {
     let link = &LINKS[(link - stub(0)) / STUB_BYTES];
     let handler = link.handler.load(Ordering::Relaxed);
     let is_function = handler > HANDLER_IGNORE;
@@ -343,8 +308,7 @@ unsafe fn go_on(
     if is_function {
         // SAFETY: the kernel would have called this function with these arguments.
         unsafe {
-            let handler: unsafe extern "C" fn(u32, *const i32, *mut Interrupted) =
-                core::mem::transmute(handler);
+            let handler: unsafe extern "C" fn(u32, *const i32, *mut Interrupted) = core::mem::transmute(handler);
             handler(signal, information, interrupted);
         }
     } else if code <= 0 && handler == HANDLER_DEFAULT {
@@ -359,9 +323,7 @@ unsafe fn go_on(
 fn frame_above(stack: u64) -> Option<u64> {
     // Relaxed: a thread's own frame is its own write.
     let frames = TAKEN.iter().map(|slot| slot.stack.load(Ordering::Relaxed));
-    frames
-        .filter(|&frame| frame > stack && frame - stack < REACH)
-        .min()
+    frames.filter(|&frame| frame > stack && frame - stack < REACH).min()
 }
 
 /// Whether an instruction is of this image, or of the mem functions that it calls.
@@ -369,9 +331,7 @@ fn is_runtime(instruction: usize) -> bool {
     let image = (&raw const __ehdr_start).addr()..(&raw const etext).addr();
     let functions = [(memcpy as *const ()).addr(), (memmove as *const ()).addr()];
     image.contains(&instruction)
-        || functions
-            .iter()
-            .any(|&function| (function..function + MEM_BYTES).contains(&instruction))
+        || functions.iter().any(|&function| (function..function + MEM_BYTES).contains(&instruction))
 }
 
 unsafe extern "C" {

@@ -14,17 +14,11 @@ pub struct Links<T> {
 
 impl<T> Links<T> {
     /// Of an element in no list.
-    pub const NONE: Self = Self {
-        next: null_mut(),
-        previous: null_mut(),
-    };
+    pub const NONE: Self = Self { next: null_mut(), previous: null_mut() };
 
     /// Of an element in no list, which keeps an address there meanwhile.
     pub const fn keeping(address: *mut T) -> Self {
-        Self {
-            next: address,
-            previous: null_mut(),
-        }
+        Self { next: address, previous: null_mut() }
     }
 
     /// The element behind this one, or null; or what [`Links::keeping`] was given.
@@ -51,10 +45,7 @@ pub struct List<T, const PLACE: u8> {
 
 impl<T: Linked<PLACE>, const PLACE: u8> List<T, PLACE> {
     /// A list without elements.
-    pub const EMPTY: Self = Self {
-        first: null_mut(),
-        last: null_mut(),
-    };
+    pub const EMPTY: Self = Self { first: null_mut(), last: null_mut() };
 
     /// The first element, or null.
     #[inline]
@@ -89,10 +80,7 @@ impl<T: Linked<PLACE>, const PLACE: u8> List<T, PLACE> {
     pub unsafe fn push(&mut self, element: *mut T) {
         // SAFETY: the caller's promise for `element`; `last` is an element or null.
         unsafe {
-            *T::links(element) = Links {
-                next: null_mut(),
-                previous: self.last,
-            };
+            *T::links(element) = Links { next: null_mut(), previous: self.last };
             if self.last.is_null() {
                 self.first = element;
             } else {

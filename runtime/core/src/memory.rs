@@ -54,10 +54,7 @@ impl Cursor {
 
     /// One that measures.
     pub(crate) fn measuring() -> Self {
-        Self {
-            base: core::ptr::without_provenance_mut(4096),
-            offset: 0,
-        }
+        Self { base: core::ptr::without_provenance_mut(4096), offset: 0 }
     }
 
     /// One over fresh memory with as much room as `measured` has laid out; `None` when the kernel has none. The memory
@@ -73,10 +70,7 @@ impl Cursor {
                 MapFlags::PRIVATE | MapFlags::NORESERVE,
             )
         };
-        Some(Self {
-            base: base.ok()?.cast(),
-            offset: 0,
-        })
+        Some(Self { base: base.ok()?.cast(), offset: 0 })
     }
 }
 

@@ -38,12 +38,7 @@ impl Peers {
         Self::of_homes(homes, boot.node, boot.node_ranks, table)
     }
 
-    fn of_homes(
-        homes: &[RankLocation],
-        node: u32,
-        node_ranks: u32,
-        entries: &'static mut [Entry],
-    ) -> Self {
+    fn of_homes(homes: &[RankLocation], node: u32, node_ranks: u32, entries: &'static mut [Entry]) -> Self {
         let mut next_remote = node_ranks;
         for (world, home) in homes.iter().enumerate() {
             let peer = if home.node == node {
@@ -77,9 +72,7 @@ impl Peers {
 
     /// The node that the peer lives on.
     pub(crate) fn home_node(&self, peer: Peer) -> u32 {
-        self.0
-            .get(peer.index() as usize)
-            .map_or(0, |entry| entry.node)
+        self.0.get(peer.index() as usize).map_or(0, |entry| entry.node)
     }
 }
 
@@ -92,17 +85,9 @@ mod tests {
         let home = |node, local_rank| RankLocation { node, local_rank };
         // World ranks 0..6 live on nodes 1 0 1 2 0 1.
         let table = std::vec![Entry::default(); 6].into_boxed_slice();
-        let homes = [
-            home(1, 0),
-            home(0, 0),
-            home(1, 1),
-            home(2, 0),
-            home(0, 1),
-            home(1, 2),
-        ];
+        let homes = [home(1, 0), home(0, 0), home(1, 1), home(2, 0), home(0, 1), home(1, 2)];
         let peers = Peers::of_homes(&homes, 1, 3, std::boxed::Box::leak(table));
-        let numbers: std::vec::Vec<u32> =
-            (0..6).map(|world| peers.of_world(world).index()).collect();
+        let numbers: std::vec::Vec<u32> = (0..6).map(|world| peers.of_world(world).index()).collect();
         assert_eq!(numbers, [0, 3, 1, 4, 5, 2]);
         for world in 0..6 {
             let peer = peers.of_world(world);

@@ -60,19 +60,13 @@ impl Policies {
 
     /// The right to change them; waits for a thread of the rank that has it. The caller does not hold the rank's claim.
     pub fn lock(&self) -> Change<'_> {
-        Change {
-            policies: self,
-            _lock: self.changing.lock(),
-        }
+        Change { policies: self, _lock: self.changing.lock() }
     }
 
     /// [`Policies::lock`], unless a thread has it.
     pub fn try_lock(&self) -> Option<Change<'_>> {
         let _lock = self.changing.try_lock()?;
-        Some(Change {
-            policies: self,
-            _lock,
-        })
+        Some(Change { policies: self, _lock })
     }
 }
 
@@ -105,28 +99,22 @@ impl Change<'_> {
 
     /// Adds what an adapting policy takes.
     pub fn add(&self, capabilities: Capabilities) {
-        self.policies
-            .added
-            .fetch_or(capabilities.bits(), Ordering::Relaxed);
+        self.policies.added.fetch_or(capabilities.bits(), Ordering::Relaxed);
     }
 
     /// What the policies need now.
     pub fn needed(&self) -> Capabilities {
-        let used = Progress::NAMES.iter().filter(|(_, progress)| {
-            self.policies.uses[usize::from(progress.index())].load(Ordering::Relaxed) > 0
-        });
+        let used = Progress::NAMES
+            .iter()
+            .filter(|(_, progress)| self.policies.uses[usize::from(progress.index())].load(Ordering::Relaxed) > 0);
         let added = Capabilities::of_bits(self.policies.added.load(Ordering::Relaxed));
         let own = policy(self.policies.own()).capabilities().and(added);
-        used.fold(own, |all, &(_, progress)| {
-            all.and(policy(progress).capabilities())
-        })
+        used.fold(own, |all, &(_, progress)| all.and(policy(progress).capabilities()))
     }
 
     /// Lets everybody see these capabilities, whose room has been made.
     pub fn settle(&self, capabilities: Capabilities) {
-        self.policies
-            .capabilities
-            .store(capabilities.bits(), Ordering::Release);
+        self.policies.capabilities.store(capabilities.bits(), Ordering::Release);
     }
 }
 

@@ -34,10 +34,7 @@ impl<T: ?Sized> RankBox<T> {
         unsafe { room.write(value) };
         let value = view(room);
         debug_assert_eq!(value.cast(), room);
-        Ok(Self {
-            value,
-            _owns: PhantomData,
-        })
+        Ok(Self { value, _owns: PhantomData })
     }
 }
 
@@ -52,14 +49,10 @@ impl<T> RankBox<[T]> {
         mut make: impl FnMut(&mut Claim<'_>, usize) -> Result<T, EngineError>,
     ) -> Result<Self, EngineError> {
         let bytes = size_of::<T>().checked_mul(length);
-        let room =
-            bytes.and_then(|bytes| claim.alloc_aligned(bytes.max(1), align_of::<T>().max(16)));
+        let room = bytes.and_then(|bytes| claim.alloc_aligned(bytes.max(1), align_of::<T>().max(16)));
         let room = room.ok_or(EngineError::OutOfMemory)?.cast::<T>();
         // A prefix of the room: what is made is dropped, and the block freed, with it.
-        let mut made = Self {
-            value: NonNull::slice_from_raw_parts(room, 0),
-            _owns: PhantomData,
-        };
+        let mut made = Self { value: NonNull::slice_from_raw_parts(room, 0), _owns: PhantomData };
         for index in 0..length {
             let value = make(claim, index)?;
             // SAFETY: the room has `length` elements, of which `index` are in use.

@@ -78,14 +78,7 @@ fn report_rank(rank: &Rank, fd: BorrowedFd<'_>) {
         );
     }
     if counts.offloaded > 0 {
-        say(
-            fd,
-            format_args!(
-                "{:>5}  {} posts left to a dedicated worker\n",
-                rank.id(),
-                counts.offloaded
-            ),
-        );
+        say(fd, format_args!("{:>5}  {} posts left to a dedicated worker\n", rank.id(), counts.offloaded));
     }
     if counts.shm.attempts + counts.parks + counts.wakes > 0 {
         report_kind(rank, fd, "shm", &counts.shm, counts.parks, counts.wakes);
@@ -108,18 +101,10 @@ fn report_memory(rank: &Rank, fd: BorrowedFd<'_>) {
     }
 }
 
-fn report_kind(
-    rank: &Rank,
-    fd: BorrowedFd<'_>,
-    kind: &str,
-    counts: &KindSnapshot,
-    parks: u64,
-    wakes: u64,
-) {
+fn report_kind(rank: &Rank, fd: BorrowedFd<'_>, kind: &str, counts: &KindSnapshot, parks: u64, wakes: u64) {
     let mut helped = FixedText::<256>::new();
-    let victims = (0..rank.node().size())
-        .map(|victim| (victim, rank.counters().hits_on(victim)))
-        .filter(|&(_, hits)| hits > 0);
+    let victims =
+        (0..rank.node().size()).map(|victim| (victim, rank.counters().hits_on(victim))).filter(|&(_, hits)| hits > 0);
     for (shown, (victim, hits)) in victims.enumerate() {
         // A text that is full is cut, which is its documented behaviour.
         let _ = if shown == VICTIMS_SHOWN {

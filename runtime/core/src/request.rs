@@ -69,12 +69,7 @@ pub trait RequestKind: Sync + fmt::Debug {
     ///
     /// # Safety
     /// As for [`RequestKind::leave`].
-    unsafe fn tell(
-        &self,
-        _request: NonNull<Request>,
-        _claim: &mut Claim<'_>,
-        tell: &mut dyn FnMut(Fact),
-    ) {
+    unsafe fn tell(&self, _request: NonNull<Request>, _claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
         tell(Fact::new(Told::Outside));
     }
 
@@ -185,9 +180,7 @@ impl Request {
     /// Takes an offered send for a receive; `false` when the sender has withdrawn it.
     pub fn take_offer(&self) -> bool {
         // Acquire: the buffer was written before the offer; AcqRel orders against `withdraw`.
-        self.state
-            .compare_exchange(PENDING, MATCHED, Ordering::AcqRel, Ordering::Acquire)
-            .is_ok()
+        self.state.compare_exchange(PENDING, MATCHED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     /// Whether the sender has withdrawn this offered send.
@@ -206,17 +199,13 @@ impl Request {
     /// Sender: withdraws an offered send, unless a receiver has taken it.
     pub fn withdraw(&self) -> bool {
         // Orders against `take_offer`: one of the two swaps fails.
-        self.state
-            .compare_exchange(PENDING, CANCELLED, Ordering::AcqRel, Ordering::Acquire)
-            .is_ok()
+        self.state.compare_exchange(PENDING, CANCELLED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     /// Receiver: drops the offer of a withdrawn send. `true`: the handle is gone too, so the caller frees the request.
     #[must_use]
     pub fn drop_offer(&self) -> bool {
-        let swapped =
-            self.state
-                .compare_exchange(CANCELLED, WITHDRAWN, Ordering::AcqRel, Ordering::Acquire);
+        let swapped = self.state.compare_exchange(CANCELLED, WITHDRAWN, Ordering::AcqRel, Ordering::Acquire);
         swapped == Err(RELEASED)
     }
 
@@ -226,10 +215,7 @@ impl Request {
     pub fn leave_to_receiver(&self) -> bool {
         // Acquire: if the offer was dropped, its receiver is done with the request.
         self.state.load(Ordering::Acquire) == CANCELLED
-            && self
-                .state
-                .compare_exchange(CANCELLED, RELEASED, Ordering::AcqRel, Ordering::Acquire)
-                .is_ok()
+            && self.state.compare_exchange(CANCELLED, RELEASED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     /// Completes a request that only the caller works on: status first, state last. Wakes its
@@ -345,10 +331,7 @@ impl RequestRef {
         match self.get().state.load(Ordering::Acquire) {
             // SAFETY: published by the state, and never written again.
             COMPLETE => unsafe { *self.get().status.get() },
-            _ => Status {
-                cancelled: true,
-                ..Status::EMPTY
-            },
+            _ => Status { cancelled: true, ..Status::EMPTY },
         }
     }
 
@@ -490,9 +473,7 @@ unsafe impl Subsystem for Requests {
     fn node(_node: &'static Node, _tables: &mut ()) {}
 
     fn rank(_node: &'static Node, _id: LocalRank, _tables: &mut ()) -> ((), State) {
-        let state = State {
-            released: List::EMPTY,
-        };
+        let state = State { released: List::EMPTY };
         ((), state)
     }
 

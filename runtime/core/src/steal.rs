@@ -26,30 +26,19 @@ impl Thief {
     /// A task of this rank as a thief.
     #[must_use]
     pub fn of(rank: &Rank) -> Self {
-        Self {
-            node: rank.node(),
-            id: rank.id(),
-            is_worker: false,
-            passes_receivers: false,
-        }
+        Self { node: rank.node(), id: rank.id(), is_worker: false, passes_receivers: false }
     }
 
     /// The same, which passes over ranks that expect receives only, if so.
     #[must_use]
     pub fn passing_receivers(self, passes_receivers: bool) -> Self {
-        Self {
-            passes_receivers,
-            ..self
-        }
+        Self { passes_receivers, ..self }
     }
 
     /// A dedicated worker, of which this rank is the host.
     #[must_use]
     pub fn of_worker(host: &Rank) -> Self {
-        Self {
-            is_worker: true,
-            ..Self::of(host)
-        }
+        Self { is_worker: true, ..Self::of(host) }
     }
 
     fn steal(&self, victim: &Rank, kind: TaskKind) -> Outcome {
@@ -139,7 +128,5 @@ fn steal_from(victim: &Rank, thief: LocalRank) -> Outcome {
 /// Does some of the work that a turn found.
 fn help(turn: Turn) -> Outcome {
     let helped = turn.work.map_or(0, |work| work.run(PIECES_PER_STEAL));
-    Outcome::Progressed {
-        bytes: turn.bytes + helped,
-    }
+    Outcome::Progressed { bytes: turn.bytes + helped }
 }

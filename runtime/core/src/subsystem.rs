@@ -51,11 +51,7 @@ pub unsafe trait Subsystem: Sized + 'static {
     fn node(node: &'static Node, tables: &mut Self::Tables) -> Self::Node;
 
     /// Its part of a rank that is being made.
-    fn rank(
-        node: &'static Node,
-        id: LocalRank,
-        tables: &mut Self::Tables,
-    ) -> (Self::Shared, Self::State);
+    fn rank(node: &'static Node, id: LocalRank, tables: &mut Self::Tables) -> (Self::Shared, Self::State);
 
     /// The rank begins (`MPI_Init`, a session). By its own task.
     fn begin(_owner: Owner<'static>) {}
@@ -195,10 +191,7 @@ impl Node {
 }
 
 /// Lays out what `S` keeps.
-fn lay_out<S: Subsystem>(
-    cursor: &mut Cursor,
-    plan: &Plan,
-) -> (S::Tables, Table<S::Node>, Table<Record<S>>) {
+fn lay_out<S: Subsystem>(cursor: &mut Cursor, plan: &Plan) -> (S::Tables, Table<S::Node>, Table<Record<S>>) {
     let tables = S::tables(cursor, plan);
     (tables, cursor.table(1), cursor.table(plan.ranks))
 }
@@ -224,10 +217,7 @@ pub fn furnish<S: Subsystem>(cursor: &mut Cursor, plan: &Plan, node: &'static No
         let record = records.take(1);
         // SAFETY: as above.
         unsafe {
-            record.write(Record {
-                shared,
-                state: UnsafeCell::new(state),
-            });
+            record.write(Record { shared, state: UnsafeCell::new(state) });
             node.rank(id).room(S::SLOT).fill(record);
         }
     }

@@ -204,10 +204,7 @@ fn run(rank: &Rank, work: &Work, pieces: u32) {
     if let Some(trace) = rank.trace()
         && bytes > 0
     {
-        trace.note(&Event {
-            bytes,
-            ..Event::since(Kind::Copy, NOBODY, trace::thread(), since)
-        });
+        trace.note(&Event { bytes, ..Event::since(Kind::Copy, NOBODY, trace::thread(), since) });
     }
 }
 
@@ -286,13 +283,7 @@ fn park(
     let mut note = |claim: &mut Claim<'_>| {
         noted.get_or_insert_with(|| Waits::begin(claim, what));
     };
-    let limit = match last_look(
-        owner,
-        worker,
-        steals.then_some(&mut *is_asked),
-        &mut note,
-        done,
-    ) {
+    let limit = match last_look(owner, worker, steals.then_some(&mut *is_asked), &mut note, done) {
         LastLook::Found => {
             rank.park().cancel(ticket);
             *is_asked |= leave_idle(rank, worker, steals);
@@ -351,9 +342,7 @@ fn last_look(
         return LastLook::Found;
     }
     let turn = turn::own_turn(&mut claim);
-    let work = turn
-        .work
-        .or_else(|| turn::own_work(&mut claim, Some(owner)));
+    let work = turn.work.or_else(|| turn::own_work(&mut claim, Some(owner)));
     if let Some(work) = work {
         drop(claim);
         run(rank, &work, u32::MAX);

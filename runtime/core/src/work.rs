@@ -66,16 +66,8 @@ impl Work {
         let piece = ManuallyDrop::new(piece);
         let mut room = [MaybeUninit::uninit(); WORDS];
         // SAFETY: the room is large enough and aligned; the value is moved into it.
-        unsafe {
-            room.as_mut_ptr()
-                .cast::<P>()
-                .write(core::ptr::read(&raw const *piece))
-        };
-        Self {
-            room,
-            table: const { &TableOf::<P>::TABLE },
-            not_send: core::marker::PhantomData,
-        }
+        unsafe { room.as_mut_ptr().cast::<P>().write(core::ptr::read(&raw const *piece)) };
+        Self { room, table: const { &TableOf::<P>::TABLE }, not_send: core::marker::PhantomData }
     }
 
     /// Does up to `pieces` pieces. Returns the bytes moved. Outside of any claim.

@@ -41,10 +41,7 @@ struct Words {
 impl Default for YieldPolicy {
     /// Nobody rests.
     fn default() -> Self {
-        Self(CacheLine(Words {
-            resumes: AtomicU64::new(0),
-            rest: AtomicU64::new(REST),
-        }))
+        Self(CacheLine(Words { resumes: AtomicU64::new(0), rest: AtomicU64::new(REST) }))
     }
 }
 
@@ -63,8 +60,7 @@ impl YieldPolicy {
 
     fn is_resting(&self, now: u64) -> bool {
         // The clock of another CPU may be a little behind, and time may wrap.
-        self.since_rest(now)
-            .is_some_and(|since| since.cast_signed() < 0)
+        self.since_rest(now).is_some_and(|since| since.cast_signed() < 0)
     }
 
     /// Time since the end of the last rest, negative in the middle of it; `None` if there was none yet.
@@ -83,9 +79,7 @@ impl YieldPolicy {
         let times = match self.since_rest(before).map(u64::cast_signed) {
             // Several ranks yielded at the same time.
             Some(..0) => rest.load(Ordering::Relaxed),
-            Some(since) if since.cast_unsigned() < counted * REST => {
-                (rest.load(Ordering::Relaxed) * 2).min(REST_MAX)
-            }
+            Some(since) if since.cast_unsigned() < counted * REST => (rest.load(Ordering::Relaxed) * 2).min(REST_MAX),
             _ => REST,
         };
         rest.store(times, Ordering::Relaxed);
@@ -120,10 +114,7 @@ mod tests {
         yield_policy.note(1, slow());
         yield_policy.note(2, slow());
         let again = slow() * (REST + 1) + 2;
-        assert!(
-            !yield_policy.is_resting(again),
-            "yields at one time count once"
-        );
+        assert!(!yield_policy.is_resting(again), "yields at one time count once");
         yield_policy.note(again, slow());
         assert!(yield_policy.is_resting(again + slow() * 2 * REST));
         let much_later = again + slow() * 10 * REST;

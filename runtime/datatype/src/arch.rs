@@ -55,15 +55,9 @@ pub(super) fn moves_by_vectors() -> bool {
 #[cold]
 fn find() -> u8 {
     let processor = CpuId::new();
-    let is_amd = processor
-        .get_vendor_info()
-        .is_some_and(|vendor| vendor.as_str() == "AuthenticAMD");
-    let family = processor
-        .get_feature_info()
-        .map_or(0, |features| features.family_id());
-    let has_strings = processor
-        .get_extended_feature_info()
-        .is_some_and(|features| features.has_rep_movsb_stosb());
+    let is_amd = processor.get_vendor_info().is_some_and(|vendor| vendor.as_str() == "AuthenticAMD");
+    let family = processor.get_feature_info().map_or(0, |features| features.family_id());
+    let has_strings = processor.get_extended_feature_info().is_some_and(|features| features.has_rep_movsb_stosb());
     let mut facts = KNOWN;
     if is_amd && has_strings && family >= AMD_STRINGS {
         facts |= STRINGS_ARE_BEST;

@@ -71,19 +71,13 @@ pub fn subarray(
     let mut intervals = Vec::with_capacity(dimensions);
     for ((&size, &length), &start) in sizes.iter().zip(subsizes).zip(starts) {
         if size < 1 {
-            return Err(TypeError::BadArray {
-                what: "array_of_sizes",
-            });
+            return Err(TypeError::BadArray { what: "array_of_sizes" });
         }
         if length < 1 || length > size {
-            return Err(TypeError::BadArray {
-                what: "array_of_subsizes",
-            });
+            return Err(TypeError::BadArray { what: "array_of_subsizes" });
         }
         if start < 0 || start > size - length {
-            return Err(TypeError::BadArray {
-                what: "array_of_starts",
-            });
+            return Err(TypeError::BadArray { what: "array_of_starts" });
         }
         intervals.push([Interval { start, length }]);
     }
@@ -117,17 +111,10 @@ pub fn darray(
     if dimensions == 0 {
         return Err(TypeError::BadArray { what: "ndims" });
     }
-    let grid_size = grid.iter().try_fold(1_i64, |product, &extent| {
-        if extent < 1 {
-            None
-        } else {
-            product.checked_mul(extent)
-        }
-    });
+    let grid_size =
+        grid.iter().try_fold(1_i64, |product, &extent| if extent < 1 { None } else { product.checked_mul(extent) });
     if grid_size != Some(processes) {
-        return Err(TypeError::BadArray {
-            what: "array_of_psizes",
-        });
+        return Err(TypeError::BadArray { what: "array_of_psizes" });
     }
     if !(0..processes).contains(&rank) {
         return Err(TypeError::BadArray { what: "rank" });
@@ -141,47 +128,28 @@ pub fn darray(
         rest %= block;
         intervals.push(owned(size, distribution, extent, coordinate)?);
     }
-    let neutral = || {
-        distributions
-            .iter()
-            .map(|distribution| distribution.neutral())
-    };
+    let neutral = || distributions.iter().map(|distribution| distribution.neutral());
     let mut contents = Contents::of(Combiner::Darray)
         .with_integers(&[processes as i32, rank as i32, dimensions as i32])
         .with_counts(form, sizes);
     contents.integers.extend(neutral().map(|(kind, _)| kind));
-    contents
-        .integers
-        .extend(neutral().map(|(_, argument)| argument));
-    contents
-        .integers
-        .extend(grid.iter().map(|&extent| extent as i32));
+    contents.integers.extend(neutral().map(|(_, argument)| argument));
+    contents.integers.extend(grid.iter().map(|&extent| extent as i32));
     let contents = contents.with_integers(&[order as i32]).with_type(old);
     let intervals: Vec<&[Interval]> = intervals.iter().map(|list| list.as_slice()).collect();
     array(sizes, &intervals, order, old, contents)
 }
 
 /// The intervals of one dimension that the process at `coordinate` of `extent` owns.
-fn owned(
-    size: i64,
-    distribution: Distribution,
-    extent: i64,
-    coordinate: i64,
-) -> Result<Vec<Interval>, TypeError> {
-    let bad_argument = TypeError::BadArray {
-        what: "array_of_dargs",
-    };
+fn owned(size: i64, distribution: Distribution, extent: i64, coordinate: i64) -> Result<Vec<Interval>, TypeError> {
+    let bad_argument = TypeError::BadArray { what: "array_of_dargs" };
     if size < 1 {
-        return Err(TypeError::BadArray {
-            what: "array_of_gsizes",
-        });
+        return Err(TypeError::BadArray { what: "array_of_gsizes" });
     }
     let (length, cyclic) = match distribution {
         Distribution::None if extent == 1 => (size, false),
         Distribution::None => {
-            return Err(TypeError::BadArray {
-                what: "array_of_psizes",
-            });
+            return Err(TypeError::BadArray { what: "array_of_psizes" });
         }
         Distribution::Block(None) => ((size + extent - 1) / extent, false),
         Distribution::Block(Some(length)) => (length, false),
@@ -197,10 +165,7 @@ fn owned(
     let mut list = Vec::new();
     let mut start = coordinate * length;
     while start < size {
-        list.push(Interval {
-            start,
-            length: length.min(size - start),
-        });
+        list.push(Interval { start, length: length.min(size - start) });
         start = start.checked_add(round).ok_or(TypeError::Overflow)?;
     }
     Ok(list)
@@ -216,9 +181,7 @@ fn array(
 ) -> Result<TypeRef, TypeError> {
     let extent = sizes
         .iter()
-        .try_fold(i128::from(old.extent()), |product, &size| {
-            product.checked_mul(i128::from(size))
-        })
+        .try_fold(i128::from(old.extent()), |product, &size| product.checked_mul(i128::from(size)))
         .ok_or(TypeError::Overflow)?;
     let extent = narrow(extent)?;
     let mut placed = old.placed.clone();
@@ -233,10 +196,7 @@ fn array(
         let list = intervals[dimension];
         placed = Placed::sequence(list.iter().map(|interval| {
             let part = placed.repeat(interval.length as u64, stride);
-            Placed {
-                disp: part.disp.wrapping_add(interval.start * stride),
-                node: part.node,
-            }
+            Placed { disp: part.disp.wrapping_add(interval.start * stride), node: part.node }
         }));
         let owned: i64 = list.iter().map(|interval| interval.length).sum();
         check_count(owned)?;
@@ -247,24 +207,14 @@ fn array(
             low += shifts[0].min(shifts[1]);
             high += shifts[0].max(shifts[1]);
         }
-        stride = stride
-            .checked_mul(sizes[dimension])
-            .ok_or(TypeError::Overflow)?;
+        stride = stride.checked_mul(sizes[dimension]).ok_or(TypeError::Overflow)?;
     }
     let size = narrow(i128::from(copies) * i128::from(old.size))?;
     let (true_lb, true_ub) = match size {
         0 => (0, 0),
-        _ => (
-            low + i128::from(old.true_lb()),
-            high + i128::from(old.bounds.true_ub),
-        ),
+        _ => (low + i128::from(old.true_lb()), high + i128::from(old.bounds.true_ub)),
     };
-    let bounds = Bounds {
-        lb: 0,
-        ub: extent,
-        true_lb: narrow(true_lb)?,
-        true_ub: narrow(true_ub)?,
-    };
+    let bounds = Bounds { lb: 0, ub: extent, true_lb: narrow(true_lb)?, true_ub: narrow(true_ub)? };
     Ok(TypeRef::new(Description {
         size,
         bounds,

@@ -111,13 +111,7 @@ impl Basic {
     #[must_use]
     pub const fn size(self) -> i64 {
         match self {
-            Self::I8
-            | Self::U8
-            | Self::Bool
-            | Self::Logical1
-            | Self::Char
-            | Self::Byte
-            | Self::Packed => 1,
+            Self::I8 | Self::U8 | Self::Bool | Self::Logical1 | Self::Char | Self::Byte | Self::Packed => 1,
             Self::I16 | Self::U16 | Self::F16 | Self::Logical2 => 2,
             Self::I32 | Self::U32 | Self::F32 | Self::C16 | Self::Logical4 | Self::Wchar => 4,
             Self::ShortInt => 6,
@@ -183,12 +177,7 @@ impl Basic {
     pub const fn can_be_compared(self) -> bool {
         let is_logical = matches!(
             self,
-            Self::Bool
-                | Self::Logical1
-                | Self::Logical2
-                | Self::Logical4
-                | Self::Logical8
-                | Self::Logical16
+            Self::Bool | Self::Logical1 | Self::Logical2 | Self::Logical4 | Self::Logical8 | Self::Logical16
         );
         self.is_integer() || is_logical || matches!(self, Self::I128 | Self::Byte | Self::Wchar)
     }

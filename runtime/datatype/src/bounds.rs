@@ -23,12 +23,7 @@ impl Bounds {
             Basic::ShortInt => 8,
             _ => basic.size(),
         };
-        Self {
-            lb: 0,
-            ub: basic.extent(),
-            true_lb: 0,
-            true_ub,
-        }
+        Self { lb: 0, ub: basic.extent(), true_lb: 0, true_ub }
     }
 }
 
@@ -68,12 +63,7 @@ impl Collector {
         // The differences must fit as well: they are the extents.
         narrow(ub - lb)?;
         narrow(true_ub - true_lb)?;
-        Ok(Bounds {
-            lb: narrow(lb)?,
-            ub: narrow(ub)?,
-            true_lb: narrow(true_lb)?,
-            true_ub: narrow(true_ub)?,
-        })
+        Ok(Bounds { lb: narrow(lb)?, ub: narrow(ub)?, true_lb: narrow(true_lb)?, true_ub: narrow(true_ub)? })
     }
 }
 

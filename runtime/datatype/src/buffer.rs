@@ -32,11 +32,7 @@ impl<'a> Buffer<'a> {
     #[inline]
     #[must_use]
     pub const unsafe fn new(base: *mut u8, count: u64, datatype: &'a Type) -> Self {
-        Self {
-            base,
-            count,
-            datatype,
-        }
+        Self { base, count, datatype }
     }
 
     /// `bytes` bytes at `base`.
@@ -46,19 +42,11 @@ impl<'a> Buffer<'a> {
     #[inline]
     #[must_use]
     pub const unsafe fn of_bytes(base: *mut u8, bytes: u64) -> Self {
-        Self {
-            base,
-            count: bytes,
-            datatype: &types::MPI_BYTE,
-        }
+        Self { base, count: bytes, datatype: &types::MPI_BYTE }
     }
 
     /// No data.
-    pub const EMPTY: Self = Self {
-        base: null_mut(),
-        count: 0,
-        datatype: &types::MPI_BYTE,
-    };
+    pub const EMPTY: Self = Self { base: null_mut(), count: 0, datatype: &types::MPI_BYTE };
 
     /// The buffer's address.
     #[inline(always)]
@@ -93,8 +81,7 @@ impl<'a> Buffer<'a> {
     #[must_use]
     pub fn contiguous(&self) -> Option<*mut u8> {
         let placed = &self.datatype.placed;
-        let one_run = placed.node.is_run()
-            && (self.datatype.extent() == self.datatype.size || self.count <= 1);
+        let one_run = placed.node.is_run() && (self.datatype.extent() == self.datatype.size || self.count <= 1);
         one_run.then(|| self.base.wrapping_offset(placed.disp as isize))
     }
 
@@ -106,10 +93,7 @@ impl<'a> Buffer<'a> {
     #[must_use]
     pub fn within(self, elements: Range<u64>) -> Self {
         let Range { start, end } = elements;
-        assert!(
-            start <= end && end <= self.count,
-            "the buffer has no such elements"
-        );
+        assert!(start <= end && end <= self.count, "the buffer has no such elements");
         // SAFETY: they are elements of the buffer.
         unsafe { self.part(start, end - start) }
     }
@@ -122,22 +106,14 @@ impl<'a> Buffer<'a> {
     #[must_use]
     pub unsafe fn part(self, first: u64, count: u64) -> Self {
         let displacement = (first as i64).wrapping_mul(self.datatype.extent());
-        Self {
-            base: self.base.wrapping_offset(displacement as isize),
-            count,
-            ..self
-        }
+        Self { base: self.base.wrapping_offset(displacement as isize), count, ..self }
     }
 
     /// The same with a reference of its own to the datatype.
     #[inline]
     #[must_use]
     pub fn to_owned(self) -> OwnedBuffer {
-        OwnedBuffer {
-            base: self.base,
-            count: self.count,
-            datatype: self.datatype.to_ref(),
-        }
+        OwnedBuffer { base: self.base, count: self.count, datatype: self.datatype.to_ref() }
     }
 }
 
@@ -157,21 +133,13 @@ impl OwnedBuffer {
     #[inline]
     #[must_use]
     pub unsafe fn new(base: *mut u8, count: u64, datatype: TypeRef) -> Self {
-        Self {
-            base,
-            count,
-            datatype,
-        }
+        Self { base, count, datatype }
     }
 
     /// No elements of `datatype`.
     #[must_use]
     pub fn empty(datatype: TypeRef) -> Self {
-        Self {
-            base: null_mut(),
-            count: 0,
-            datatype,
-        }
+        Self { base: null_mut(), count: 0, datatype }
     }
 
     /// The buffer's address.
@@ -199,11 +167,7 @@ impl OwnedBuffer {
     #[inline]
     #[must_use]
     pub fn as_buffer(&self) -> Buffer<'_> {
-        Buffer {
-            base: self.base,
-            count: self.count,
-            datatype: &self.datatype,
-        }
+        Buffer { base: self.base, count: self.count, datatype: &self.datatype }
     }
 
     /// Bytes of the packed stream.

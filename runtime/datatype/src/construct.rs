@@ -15,19 +15,9 @@ use alloc::vec::Vec;
 /// # Errors
 /// Negative count, or overflow.
 pub fn contiguous(count: i64, old: &TypeRef, form: CountForm) -> Result<TypeRef, TypeError> {
-    let contents = Contents::of(Combiner::Contiguous)
-        .with_counts(form, &[count])
-        .with_type(old);
+    let contents = Contents::of(Combiner::Contiguous).with_counts(form, &[count]).with_type(old);
     check_count(count)?;
-    strided(
-        Strided {
-            count: 1,
-            block_length: count,
-            stride: 0,
-        },
-        old,
-        contents,
-    )
+    strided(Strided { count: 1, block_length: count, stride: 0 }, old, contents)
 }
 
 /// `MPI_Type_vector`; `stride` in extents of `old`.
@@ -41,23 +31,13 @@ pub fn vector(
     old: &TypeRef,
     form: CountForm,
 ) -> Result<TypeRef, TypeError> {
-    let contents = Contents::of(Combiner::Vector)
-        .with_counts(form, &[count, block_length, stride])
-        .with_type(old);
+    let contents = Contents::of(Combiner::Vector).with_counts(form, &[count, block_length, stride]).with_type(old);
     let stride = match count {
         // A stride that separates nothing may have any value.
         0 | 1 => 0,
         _ => narrow(i128::from(stride) * i128::from(old.extent()))?,
     };
-    strided(
-        Strided {
-            count,
-            block_length,
-            stride,
-        },
-        old,
-        contents,
-    )
+    strided(Strided { count, block_length, stride }, old, contents)
 }
 
 /// `MPI_Type_create_hvector`; `stride` in bytes.
@@ -75,15 +55,7 @@ pub fn hvector(
         .with_counts(form, &[count, block_length])
         .with_addresses(form, &[stride])
         .with_type(old);
-    strided(
-        Strided {
-            count,
-            block_length,
-            stride,
-        },
-        old,
-        contents,
-    )
+    strided(Strided { count, block_length, stride }, old, contents)
 }
 
 /// `MPI_Type_indexed`; displacements in extents of `old`.
@@ -102,11 +74,7 @@ pub fn indexed(
         .with_counts(form, displacements)
         .with_type(old);
     let displacements = scaled(displacements, old)?;
-    blocks(
-        block_lengths.iter().copied().zip(displacements),
-        old,
-        contents,
-    )
+    blocks(block_lengths.iter().copied().zip(displacements), old, contents)
 }
 
 /// `MPI_Type_create_hindexed`; displacements in bytes.
@@ -125,11 +93,7 @@ pub fn hindexed(
         .with_addresses(form, displacements)
         .with_type(old);
     let displacements = displacements.iter().copied();
-    blocks(
-        block_lengths.iter().copied().zip(displacements),
-        old,
-        contents,
-    )
+    blocks(block_lengths.iter().copied().zip(displacements), old, contents)
 }
 
 /// `MPI_Type_create_indexed_block`; displacements in extents of `old`.
@@ -147,11 +111,7 @@ pub fn indexed_block(
         .with_counts(form, displacements)
         .with_type(old);
     let displacements = scaled(displacements, old)?;
-    blocks(
-        displacements.into_iter().map(|disp| (block_length, disp)),
-        old,
-        contents,
-    )
+    blocks(displacements.into_iter().map(|disp| (block_length, disp)), old, contents)
 }
 
 /// `MPI_Type_create_hindexed_block`; displacements in bytes.
@@ -168,11 +128,7 @@ pub fn hindexed_block(
         .with_counts(form, &[displacements.len() as i64, block_length])
         .with_addresses(form, displacements)
         .with_type(old);
-    blocks(
-        displacements.iter().map(|&disp| (block_length, disp)),
-        old,
-        contents,
-    )
+    blocks(displacements.iter().map(|&disp| (block_length, disp)), old, contents)
 }
 
 /// `MPI_Type_create_struct`; displacements in bytes. The extent is padded as a C compiler
@@ -204,12 +160,8 @@ pub fn struct_(
     }
     let size = narrow(size)?;
     let bounds = collector.finish(alignment)?;
-    let parts = placed
-        .iter()
-        .map(|&(length, disp, member)| place_block(length, disp, member));
-    let signatures = placed
-        .iter()
-        .map(|(length, _, member)| member.signature.repeat(*length as u64));
+    let parts = placed.iter().map(|&(length, disp, member)| place_block(length, disp, member));
+    let signatures = placed.iter().map(|(length, _, member)| member.signature.repeat(*length as u64));
     Ok(TypeRef::new(Description {
         size,
         bounds,
@@ -225,15 +177,9 @@ pub fn struct_(
 /// # Errors
 /// Overflow of the upper bound.
 pub fn resized(old: &TypeRef, lb: i64, extent: i64, form: CountForm) -> Result<TypeRef, TypeError> {
-    let contents = Contents::of(Combiner::Resized)
-        .with_addresses(form, &[lb, extent])
-        .with_type(old);
+    let contents = Contents::of(Combiner::Resized).with_addresses(form, &[lb, extent]).with_type(old);
     let ub = lb.checked_add(extent).ok_or(TypeError::Overflow)?;
-    let bounds = Bounds {
-        lb,
-        ub,
-        ..old.bounds
-    };
+    let bounds = Bounds { lb, ub, ..old.bounds };
     Ok(derived(old, bounds, old.placed.clone(), contents))
 }
 
@@ -265,49 +211,29 @@ fn derived(old: &TypeRef, bounds: Bounds, placed: Placed, contents: Contents) ->
 }
 
 pub(super) fn check_count(value: i64) -> Result<(), TypeError> {
-    if value < 0 {
-        Err(TypeError::NegativeCount { value })
-    } else {
-        Ok(())
-    }
+    if value < 0 { Err(TypeError::NegativeCount { value }) } else { Ok(()) }
 }
 
 fn scaled(displacements: &[i64], old: &TypeRef) -> Result<Vec<i64>, TypeError> {
     let extent = i128::from(old.extent());
-    displacements
-        .iter()
-        .map(|&disp| narrow(i128::from(disp) * extent))
-        .collect()
+    displacements.iter().map(|&disp| narrow(i128::from(disp) * extent)).collect()
 }
 
 /// Adds `length` consecutive elements at `disp` to the bounds; returns their size.
-fn add_block(
-    collector: &mut Collector,
-    length: i64,
-    disp: i64,
-    member: &Type,
-) -> Result<i128, TypeError> {
+fn add_block(collector: &mut Collector, length: i64, disp: i64, member: &Type) -> Result<i128, TypeError> {
     check_count(length)?;
     if length == 0 {
         return Ok(0);
     }
     let first = i128::from(disp);
     let last = first + i128::from(length - 1) * i128::from(member.extent());
-    collector.add(
-        first.min(last),
-        first.max(last),
-        &member.bounds,
-        member.size > 0,
-    );
+    collector.add(first.min(last), first.max(last), &member.bounds, member.size > 0);
     Ok(i128::from(length) * i128::from(member.size))
 }
 
 fn place_block(length: i64, disp: i64, member: &Type) -> Placed {
     let block = member.placed.repeat(length as u64, member.extent());
-    Placed {
-        disp: block.disp.wrapping_add(disp),
-        node: block.node,
-    }
+    Placed { disp: block.disp.wrapping_add(disp), node: block.node }
 }
 
 /// The geometry of a vector; `stride` in bytes.
@@ -318,11 +244,7 @@ struct Strided {
 }
 
 fn strided(shape: Strided, old: &TypeRef, contents: Contents) -> Result<TypeRef, TypeError> {
-    let Strided {
-        count,
-        block_length,
-        stride,
-    } = shape;
+    let Strided { count, block_length, stride } = shape;
     check_count(count)?;
     check_count(block_length)?;
     let mut collector = Collector::default();
@@ -340,10 +262,7 @@ fn strided(shape: Strided, old: &TypeRef, contents: Contents) -> Result<TypeRef,
         size,
         bounds: collector.finish(1)?,
         alignment: old.alignment,
-        placed: old
-            .placed
-            .repeat(block_length as u64, old.extent())
-            .repeat(count as u64, stride),
+        placed: old.placed.repeat(block_length as u64, old.extent()).repeat(count as u64, stride),
         signature: old.signature.repeat(copies as u64),
         contents,
     }))
@@ -362,9 +281,7 @@ fn blocks(
     }
     let size = narrow(size)?;
     let copies = narrow(copies)?;
-    let parts = list
-        .filter(|(length, _)| *length > 0)
-        .map(|(length, disp)| place_block(length, disp, old));
+    let parts = list.filter(|(length, _)| *length > 0).map(|(length, disp)| place_block(length, disp, old));
     Ok(TypeRef::new(Description {
         size,
         bounds: collector.finish(1)?,

@@ -83,13 +83,7 @@ impl Contents {
     }
 
     pub(super) const fn of(combiner: Combiner) -> Self {
-        Self {
-            combiner,
-            integers: Vec::new(),
-            addresses: Vec::new(),
-            counts: Vec::new(),
-            types: Vec::new(),
-        }
+        Self { combiner, integers: Vec::new(), addresses: Vec::new(), counts: Vec::new(), types: Vec::new() }
     }
 
     pub(super) fn with_type(mut self, datatype: &TypeRef) -> Self {
@@ -101,9 +95,7 @@ impl Contents {
     pub(super) fn with_counts(mut self, form: CountForm, values: &[i64]) -> Self {
         match form {
             // The int procedures passed ints, so nothing is cut.
-            CountForm::Int => self
-                .integers
-                .extend(values.iter().map(|&value| value as i32)),
+            CountForm::Int => self.integers.extend(values.iter().map(|&value| value as i32)),
             CountForm::Large => self.counts.extend_from_slice(values),
         }
         self

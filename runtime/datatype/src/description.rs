@@ -17,24 +17,7 @@ pub(super) struct Description {
 impl TypeRef {
     /// A new type without a handle and a name.
     pub(super) fn new(description: Description) -> Self {
-        let Description {
-            size,
-            bounds,
-            alignment,
-            placed,
-            signature,
-            contents,
-        } = description;
-        Self::new_cyclic(|own| Type {
-            size,
-            bounds,
-            alignment,
-            placed,
-            signature,
-            contents,
-            handle: 0,
-            name: "",
-            own,
-        })
+        let Description { size, bounds, alignment, placed, signature, contents } = description;
+        Self::new_cyclic(|own| Type { size, bounds, alignment, placed, signature, contents, handle: 0, name: "", own })
     }
 }

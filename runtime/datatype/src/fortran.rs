@@ -44,10 +44,7 @@ const DEFAULTS: [(u32, &[u32]); 4] = [
     (handle::LOGICAL, &[]),
     (handle::INTEGER, &[handle::TWO_INTEGER]),
     (handle::REAL, &[handle::COMPLEX, handle::TWO_REAL]),
-    (
-        handle::DOUBLE_PRECISION,
-        &[handle::DOUBLE_COMPLEX, handle::TWO_DOUBLE_PRECISION],
-    ),
+    (handle::DOUBLE_PRECISION, &[handle::DOUBLE_COMPLEX, handle::TWO_DOUBLE_PRECISION]),
 ];
 
 /// The type of each handle of the page, for programs that tell what their Fortran is like.
@@ -114,10 +111,7 @@ pub fn remove(handle: u32) {
 }
 
 /// `.TRUE.` and `.FALSE.` as integers, each the lower and the upper half. Smaller kinds have the lower bytes.
-static TRUTH: [[AtomicU64; 2]; 2] = [
-    [AtomicU64::new(1), AtomicU64::new(0)],
-    [AtomicU64::new(0), AtomicU64::new(0)],
-];
+static TRUTH: [[AtomicU64; 2]; 2] = [[AtomicU64::new(1), AtomicU64::new(0)], [AtomicU64::new(0), AtomicU64::new(0)]];
 
 /// What `.TRUE.` and `.FALSE.` are in reductions of LOGICALs from now on.
 pub fn set_truth(values: [i128; 2]) {

@@ -47,10 +47,7 @@ unsafe fn move_long(from: *const u8, to: *mut u8, bytes: usize) {
     unsafe {
         if (1..JUST_AHEAD).contains(&ahead) && arch::strings_wait_for_stores() {
             arch::move_lines(from, to, bytes);
-        } else if bytes < VERY_LONG
-            || (1..NEAR_IN_PAGE).contains(&ahead)
-            || !arch::moves_strings_best()
-        {
+        } else if bytes < VERY_LONG || (1..NEAR_IN_PAGE).contains(&ahead) || !arch::moves_strings_best() {
             copy_nonoverlapping(from, to, bytes);
         } else {
             move_strings(from, to, bytes);
@@ -150,13 +147,7 @@ pub(super) unsafe fn move_strided(
 
 /// # Safety
 /// As [`move_strided`] with blocks of `N` bytes.
-unsafe fn fixed<const N: usize>(
-    from: *const u8,
-    from_stride: isize,
-    to: *mut u8,
-    to_stride: isize,
-    count: usize,
-) {
+unsafe fn fixed<const N: usize>(from: *const u8, from_stride: isize, to: *mut u8, to_stride: isize, count: usize) {
     // The packed side gets a loop of its own, whose address arithmetic the compiler folds.
     if to_stride == N as isize {
         each(from, from_stride, to, N as isize, count, |from, to| {

@@ -44,13 +44,10 @@ pub use arrays::{ArrayOrder, Distribution, darray, subarray};
 pub use basic::Basic;
 pub use buffer::{Buffer, OwnedBuffer};
 pub use construct::{
-    contiguous, dup, f90, hindexed, hindexed_block, hvector, indexed, indexed_block, resized,
-    struct_, vector,
+    contiguous, dup, f90, hindexed, hindexed_block, hvector, indexed, indexed_block, resized, struct_, vector,
 };
 pub use contents::{Combiner, Contents, CountForm};
-pub use predefined::{
-    Dense, dense, named_like, predefined, predefined_all, predefined_type, types, value_index,
-};
+pub use predefined::{Dense, dense, named_like, predefined, predefined_all, predefined_type, types, value_index};
 pub use reference::TypeRef;
 pub use signature::{Digest, Signature};
 pub use transfer::{copy, copy_bytes, pack, unpack, visit};
@@ -166,9 +163,7 @@ impl Type {
         }
         let (whole, rest) = (bytes / self.size, bytes % self.size);
         let inside = self.signature.elements_in(rest as u64)?;
-        whole
-            .checked_mul(self.basics_count() as i64)?
-            .checked_add(inside as i64)
+        whole.checked_mul(self.basics_count() as i64)?.checked_add(inside as i64)
     }
 
     /// Whole elements of this type in `bytes` bytes (`MPI_Get_count`), or `None` when the

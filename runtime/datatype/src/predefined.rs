@@ -6,27 +6,14 @@ use super::reference::Own;
 use super::{Basic, Contents, Signature, Type, TypeRef};
 use cohort_abi::neutral::handle;
 
-pub(super) const fn entry(
-    own: &'static Type,
-    handle: u32,
-    basic: Basic,
-    name: &'static str,
-) -> Type {
+pub(super) const fn entry(own: &'static Type, handle: u32, basic: Basic, name: &'static str) -> Type {
     let node = match basic {
         // The only predefined type with a hole between its members.
         Basic::ShortInt => Node {
             size: 6,
             kind: Kind::Blocks(Table::Static(&[
-                Block {
-                    packed: 0,
-                    disp: 0,
-                    bytes: 2,
-                },
-                Block {
-                    packed: 2,
-                    disp: 4,
-                    bytes: 4,
-                },
+                Block { packed: 0, disp: 0, bytes: 2 },
+                Block { packed: 2, disp: 4, bytes: 4 },
             ])),
         },
         _ => Node::run(basic.size() as u64),
@@ -191,10 +178,7 @@ pub struct Dense {
 
 /// What is known of each handle of the page; no size for what has holes or is no type.
 static DENSE: [Dense; 256] = {
-    let nothing = Dense {
-        size: 0,
-        basic: Basic::Byte,
-    };
+    let nothing = Dense { size: 0, basic: Basic::Byte };
     let mut types = [nothing; 256];
     let mut at = 0;
     while at < CLASSES.len() {
@@ -247,11 +231,7 @@ const PAIRS: [(u32, u32, u32); 9] = [
     (handle::LONG_DOUBLE, handle::INT, handle::LONG_DOUBLE_INT),
     (handle::INTEGER, handle::INTEGER, handle::TWO_INTEGER),
     (handle::REAL, handle::REAL, handle::TWO_REAL),
-    (
-        handle::DOUBLE_PRECISION,
-        handle::DOUBLE_PRECISION,
-        handle::TWO_DOUBLE_PRECISION,
-    ),
+    (handle::DOUBLE_PRECISION, handle::DOUBLE_PRECISION, handle::TWO_DOUBLE_PRECISION),
 ];
 
 /// The predefined pair type of a value and an index type (`MPI_Type_get_value_index`). Types

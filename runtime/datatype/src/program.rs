@@ -67,26 +67,15 @@ pub(super) struct Node {
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     Run,
-    Vector {
-        count: u64,
-        stride: i64,
-        block: u64,
-    },
-    Repeat {
-        count: u64,
-        stride: i64,
-        child: Arc<Node>,
-    },
+    Vector { count: u64, stride: i64, block: u64 },
+    Repeat { count: u64, stride: i64, child: Arc<Node> },
     Blocks(Table<Block>),
     Parts(Table<Part>),
 }
 
 impl Node {
     pub(super) const fn run(size: u64) -> Self {
-        Self {
-            size,
-            kind: Kind::Run,
-        }
+        Self { size, kind: Kind::Run }
     }
 
     #[inline]
@@ -99,30 +88,12 @@ impl Node {
         self.size == other.size
             && match (&self.kind, &other.kind) {
                 (Kind::Run, Kind::Run) => true,
-                (
-                    Kind::Vector {
-                        count: a,
-                        stride: b,
-                        block: c,
-                    },
-                    Kind::Vector {
-                        count: d,
-                        stride: e,
-                        block: f,
-                    },
-                ) => (a, b, c) == (d, e, f),
-                (
-                    Kind::Repeat {
-                        count: a,
-                        stride: b,
-                        child: c,
-                    },
-                    Kind::Repeat {
-                        count: d,
-                        stride: e,
-                        child: f,
-                    },
-                ) => (a, b) == (d, e) && Arc::ptr_eq(c, f),
+                (Kind::Vector { count: a, stride: b, block: c }, Kind::Vector { count: d, stride: e, block: f }) => {
+                    (a, b, c) == (d, e, f)
+                }
+                (Kind::Repeat { count: a, stride: b, child: c }, Kind::Repeat { count: d, stride: e, child: f }) => {
+                    (a, b) == (d, e) && Arc::ptr_eq(c, f)
+                }
                 (Kind::Blocks(a), Kind::Blocks(b)) => core::ptr::eq::<[Block]>(&**a, &**b),
                 (Kind::Parts(a), Kind::Parts(b)) => core::ptr::eq::<[Part]>(&**a, &**b),
                 _ => false,
@@ -138,10 +109,7 @@ pub(super) struct Placed {
 }
 
 impl Placed {
-    pub(super) const EMPTY: Self = Self {
-        disp: 0,
-        node: Node::run(0),
-    };
+    pub(super) const EMPTY: Self = Self { disp: 0, node: Node::run(0) };
 
     /// `count` copies at `stride` bytes. The caller has checked that size and displacements
     /// fit in 63 bits.
@@ -155,39 +123,16 @@ impl Placed {
         let size = self.node.size * count;
         let kind = match &self.node.kind {
             Kind::Run if stride as u64 == self.node.size => Kind::Run,
-            Kind::Run => Kind::Vector {
-                count,
-                stride,
-                block: self.node.size,
-            },
-            Kind::Vector {
-                count: inner,
-                stride: step,
-                block,
-            } if Some(stride) == step.checked_mul(*inner as i64) => Kind::Vector {
-                count: count * inner,
-                stride: *step,
-                block: *block,
-            },
-            Kind::Repeat {
-                count: inner,
-                stride: step,
-                child,
-            } if Some(stride) == step.checked_mul(*inner as i64) => Kind::Repeat {
-                count: count * inner,
-                stride: *step,
-                child: child.clone(),
-            },
-            _ => Kind::Repeat {
-                count,
-                stride,
-                child: Arc::new(self.node.clone()),
-            },
+            Kind::Run => Kind::Vector { count, stride, block: self.node.size },
+            Kind::Vector { count: inner, stride: step, block } if Some(stride) == step.checked_mul(*inner as i64) => {
+                Kind::Vector { count: count * inner, stride: *step, block: *block }
+            }
+            Kind::Repeat { count: inner, stride: step, child } if Some(stride) == step.checked_mul(*inner as i64) => {
+                Kind::Repeat { count: count * inner, stride: *step, child: child.clone() }
+            }
+            _ => Kind::Repeat { count, stride, child: Arc::new(self.node.clone()) },
         };
-        Self {
-            disp: self.disp,
-            node: Node { size, kind },
-        }
+        Self { disp: self.disp, node: Node { size, kind } }
     }
 
     /// The parts one after the other in the packed stream; each disp is from the buffer's
@@ -249,32 +194,18 @@ impl PartList {
         let disp = first.disp;
         if let Some(stride) = self.constant_stride() {
             let count = self.parts.len() as u64;
-            return Placed {
-                disp,
-                node: first.node.clone(),
-            }
-            .repeat(count, stride);
+            return Placed { disp, node: first.node.clone() }.repeat(count, stride);
         }
         for part in &mut self.parts {
             part.disp = part.disp.wrapping_sub(disp);
         }
         let kind = if self.parts.iter().all(|part| part.node.is_run()) {
-            let block = |part: &Part| Block {
-                packed: part.packed,
-                disp: part.disp,
-                bytes: part.node.size,
-            };
+            let block = |part: &Part| Block { packed: part.packed, disp: part.disp, bytes: part.node.size };
             Kind::Blocks(Table::Counted(self.parts.iter().map(block).collect()))
         } else {
             Kind::Parts(Table::Counted(self.parts.into()))
         };
-        Placed {
-            disp,
-            node: Node {
-                size: self.size,
-                kind,
-            },
-        }
+        Placed { disp, node: Node { size: self.size, kind } }
     }
 
     /// The distance between neighbours when all parts are copies of one node at one distance

@@ -35,9 +35,7 @@ impl TypeRef {
 
     /// A reference to a new type, which learns how it is kept alive.
     pub(super) fn new_cyclic(make: impl FnOnce(Own) -> Type) -> Self {
-        Self(Reference::Counted(Arc::new_cyclic(|own| {
-            make(Own::Counted(own.clone()))
-        })))
+        Self(Reference::Counted(Arc::new_cyclic(|own| make(Own::Counted(own.clone())))))
     }
 
     /// A reference to a type that is alive.

@@ -20,19 +20,11 @@ enum Kind {
 }
 
 impl Signature {
-    pub(super) const EMPTY: Self = Self {
-        bytes: 0,
-        elements: 0,
-        kind: Kind::Run(Basic::Byte, 0),
-    };
+    pub(super) const EMPTY: Self = Self { bytes: 0, elements: 0, kind: Kind::Run(Basic::Byte, 0) };
 
     pub(super) const fn basic(basic: Basic, count: u64) -> Self {
         let per_basic = if basic.pair().is_some() { 2 } else { 1 };
-        Self {
-            bytes: basic.size() as u64 * count,
-            elements: per_basic * count,
-            kind: Kind::Run(basic, count),
-        }
+        Self { bytes: basic.size() as u64 * count, elements: per_basic * count, kind: Kind::Run(basic, count) }
     }
 
     /// `count` copies one after the other. The caller has checked that the bytes fit in 63 bits.
@@ -51,11 +43,7 @@ impl Signature {
     }
 
     fn repeat_of(unit: Arc<Self>, bytes: u64) -> Self {
-        Self {
-            bytes,
-            elements: bytes / unit.bytes * unit.elements,
-            kind: Kind::Repeat(unit),
-        }
+        Self { bytes, elements: bytes / unit.bytes * unit.elements, kind: Kind::Repeat(unit) }
     }
 
     /// The concatenation of `parts`.
@@ -110,10 +98,7 @@ impl Signature {
             Kind::Repeat(unit) => unit.uniform(),
             Kind::Sequence(parts) => {
                 let first = parts.first()?.uniform()?;
-                parts
-                    .iter()
-                    .all(|part| part.uniform() == Some(first))
-                    .then_some(first)
+                parts.iter().all(|part| part.uniform() == Some(first)).then_some(first)
             }
         }
     }
@@ -128,10 +113,7 @@ impl Signature {
             }
             .repeat(*count),
             Kind::Repeat(unit) => unit.digest().repeat(self.bytes / unit.bytes),
-            Kind::Sequence(parts) => parts
-                .iter()
-                .map(Self::digest)
-                .fold(Digest::EMPTY, Digest::and),
+            Kind::Sequence(parts) => parts.iter().map(Self::digest).fold(Digest::EMPTY, Digest::and),
         }
     }
 
@@ -189,9 +171,7 @@ impl Signature {
     pub(super) fn elements_in(&self, bytes: u64) -> Option<u64> {
         match &self.kind {
             Kind::Run(basic, _) => run_elements(*basic, bytes),
-            Kind::Repeat(unit) => {
-                Some(bytes / unit.bytes * unit.elements + unit.elements_in(bytes % unit.bytes)?)
-            }
+            Kind::Repeat(unit) => Some(bytes / unit.bytes * unit.elements + unit.elements_in(bytes % unit.bytes)?),
             Kind::Sequence(parts) => {
                 let (mut rest, mut elements) = (bytes, 0);
                 for part in parts.iter() {
@@ -221,21 +201,13 @@ pub struct Digest {
 
 impl Digest {
     /// That of no elements.
-    pub const EMPTY: Self = Self {
-        elements: 0,
-        hash: 0,
-        factor: 1,
-    };
+    pub const EMPTY: Self = Self { elements: 0, hash: 0, factor: 1 };
     /// A Mersenne prime: hashes are remainders.
     const PRIME: u64 = (1 << 61) - 1;
     const BASE: u64 = 0x9e37_79b9_7f4a_7c15 % Self::PRIME;
 
     const fn of(basic: Basic) -> Self {
-        Self {
-            elements: 1,
-            hash: basic as u64 + 1,
-            factor: Self::BASE,
-        }
+        Self { elements: 1, hash: basic as u64 + 1, factor: Self::BASE }
     }
 
     fn product(left: u64, right: u64) -> u64 {
@@ -286,10 +258,7 @@ mod tests {
 
     #[test]
     fn digests_tell_sequences_apart_and_not_their_nesting() {
-        let (int, double) = (
-            Signature::basic(Basic::I32, 1),
-            Signature::basic(Basic::F64, 1),
-        );
+        let (int, double) = (Signature::basic(Basic::I32, 1), Signature::basic(Basic::F64, 1));
         let both = Signature::sequence([int.clone(), double.clone()].into_iter());
         let turned = Signature::sequence([double.clone(), int.clone()].into_iter());
         let flat = [&int, &double, &int, &double, &int, &double].map(Signature::clone);
@@ -299,10 +268,7 @@ mod tests {
         assert_eq!(both.digest().and(both.repeat(2).digest()), flat.digest());
         assert_ne!(both.digest(), turned.digest());
         assert_ne!(both.digest(), both.repeat(2).digest());
-        assert_eq!(
-            int.repeat(2).digest(),
-            Signature::basic(Basic::TwoInt, 1).digest()
-        );
+        assert_eq!(int.repeat(2).digest(), Signature::basic(Basic::TwoInt, 1).digest());
         assert_ne!(int.digest(), Signature::basic(Basic::U32, 1).digest());
         assert_eq!(int.digest().repeat(0), Digest::EMPTY);
         let odd = Signature::sequence([both.repeat(2), int.clone()].into_iter());

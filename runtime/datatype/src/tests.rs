@@ -42,25 +42,11 @@ impl Naive {
 
     /// Copies of members at displacements, one by one.
     fn of(copies: &[(i64, &Naive)], pad: bool) -> Naive {
-        let copies: Vec<_> = copies
-            .iter()
-            .filter(|(_, member)| member.extent() != 0 || !member.entries.is_empty())
-            .collect();
-        let lb = copies
-            .iter()
-            .map(|(disp, member)| disp + member.lb)
-            .min()
-            .unwrap_or(0);
-        let mut ub = copies
-            .iter()
-            .map(|(disp, member)| disp + member.ub)
-            .max()
-            .unwrap_or(0);
-        let alignment = copies
-            .iter()
-            .map(|(_, member)| member.alignment)
-            .max()
-            .unwrap_or(1);
+        let copies: Vec<_> =
+            copies.iter().filter(|(_, member)| member.extent() != 0 || !member.entries.is_empty()).collect();
+        let lb = copies.iter().map(|(disp, member)| disp + member.lb).min().unwrap_or(0);
+        let mut ub = copies.iter().map(|(disp, member)| disp + member.ub).max().unwrap_or(0);
+        let alignment = copies.iter().map(|(_, member)| member.alignment).max().unwrap_or(1);
         if pad {
             while (ub - lb) % alignment != 0 {
                 ub += 1;
@@ -70,12 +56,7 @@ impl Naive {
             .iter()
             .flat_map(|(disp, member)| member.entries.iter().map(move |(at, b)| (disp + at, *b)))
             .collect();
-        Naive {
-            entries,
-            lb,
-            ub,
-            alignment,
-        }
+        Naive { entries, lb, ub, alignment }
     }
 
     fn blocks(&self, list: impl Iterator<Item = (i64, i64)>) -> Naive {
@@ -109,17 +90,11 @@ fn naive_subarray(dims: &[(i64, i64, i64)], fortran: bool, old: &Naive) -> Naive
     }
     let (mut starts, mut stride) = (vec![0], old.extent());
     for (size, length, start) in order {
-        starts = (0..length)
-            .flat_map(|k| starts.iter().map(move |at| at + (start + k) * stride))
-            .collect();
+        starts = (0..length).flat_map(|k| starts.iter().map(move |at| at + (start + k) * stride)).collect();
         stride *= size;
     }
     let copies: Vec<_> = starts.iter().map(|&disp| (disp, old)).collect();
-    Naive {
-        lb: 0,
-        ub: stride,
-        ..Naive::of(&copies, false)
-    }
+    Naive { lb: 0, ub: stride, ..Naive::of(&copies, false) }
 }
 
 fn build(recipe: &Recipe) -> (TypeRef, Naive) {
@@ -127,12 +102,7 @@ fn build(recipe: &Recipe) -> (TypeRef, Naive) {
         Recipe::Basic(handle) => {
             let datatype = predefined(*handle).expect("a predefined handle");
             let basic = datatype.basic().expect("a basic class");
-            let naive = Naive {
-                entries: vec![(0, basic)],
-                lb: 0,
-                ub: basic.extent(),
-                alignment: basic.alignment(),
-            };
+            let naive = Naive { entries: vec![(0, basic)], lb: 0, ub: basic.extent(), alignment: basic.alignment() };
             (datatype, naive)
         }
         Recipe::Contiguous(count, old) => {
@@ -149,20 +119,14 @@ fn build(recipe: &Recipe) -> (TypeRef, Naive) {
         Recipe::Hvector(count, length, stride, old) => {
             let (old, naive) = build(old);
             let made = hvector(*count, *length, *stride, &old, FORM).expect("small");
-            (
-                made,
-                naive.blocks((0..*count).map(|k| (*length, k * stride))),
-            )
+            (made, naive.blocks((0..*count).map(|k| (*length, k * stride))))
         }
         Recipe::Indexed(list, old) => {
             let (old, naive) = build(old);
             let (lengths, disps): (Vec<_>, Vec<_>) = list.iter().copied().unzip();
             let made = indexed(&lengths, &disps, &old, FORM).expect("small");
             let extent = naive.extent();
-            (
-                made,
-                naive.blocks(list.iter().map(|(length, disp)| (*length, disp * extent))),
-            )
+            (made, naive.blocks(list.iter().map(|(length, disp)| (*length, disp * extent))))
         }
         Recipe::Hindexed(list, old) => {
             let (old, naive) = build(old);
@@ -174,40 +138,21 @@ fn build(recipe: &Recipe) -> (TypeRef, Naive) {
             let (old, naive) = build(old);
             let made = indexed_block(*length, disps, &old, FORM).expect("small");
             let extent = naive.extent();
-            (
-                made,
-                naive.blocks(disps.iter().map(|disp| (*length, disp * extent))),
-            )
+            (made, naive.blocks(disps.iter().map(|disp| (*length, disp * extent))))
         }
         Recipe::Struct(members) => build_struct(members),
         Recipe::Subarray(dims, fortran, old) => {
             let (old, naive) = build(old);
-            let column =
-                |pick: fn(&(i64, i64, i64)) -> i64| dims.iter().map(pick).collect::<Vec<_>>();
-            let order = if *fortran {
-                ArrayOrder::Fortran
-            } else {
-                ArrayOrder::C
-            };
-            let (sizes, lengths, starts) = (
-                column(|dim| dim.0),
-                column(|dim| dim.1),
-                column(|dim| dim.2),
-            );
+            let column = |pick: fn(&(i64, i64, i64)) -> i64| dims.iter().map(pick).collect::<Vec<_>>();
+            let order = if *fortran { ArrayOrder::Fortran } else { ArrayOrder::C };
+            let (sizes, lengths, starts) = (column(|dim| dim.0), column(|dim| dim.1), column(|dim| dim.2));
             let made = subarray(&sizes, &lengths, &starts, order, &old, FORM).expect("small");
             (made, naive_subarray(dims, *fortran, &naive))
         }
         Recipe::Resized(lb, extent, old) => {
             let (old, naive) = build(old);
             let made = resized(&old, *lb, *extent, FORM).expect("small");
-            (
-                made,
-                Naive {
-                    lb: *lb,
-                    ub: lb + extent,
-                    ..naive
-                },
-            )
+            (made, Naive { lb: *lb, ub: lb + extent, ..naive })
         }
         Recipe::Dup(old) => {
             let (old, naive) = build(old);
@@ -225,10 +170,7 @@ fn build_struct(members: &[(i64, i64, Recipe)]) -> (TypeRef, Naive) {
     for ((length, disp, _), (_, naive)) in members.iter().zip(&built) {
         copies.extend((0..*length).map(|k| (disp + k * naive.extent(), naive)));
     }
-    (
-        struct_(&lengths, &disps, &types, FORM).expect("small"),
-        Naive::of(&copies, true),
-    )
+    (struct_(&lengths, &disps, &types, FORM).expect("small"), Naive::of(&copies, true))
 }
 
 fn recipes() -> impl Strategy<Value = Recipe> {
@@ -251,23 +193,15 @@ fn recipes() -> impl Strategy<Value = Recipe> {
                 .prop_map(|(n, length, stride, old)| Recipe::Hvector(n, length, stride, old)),
             (pairs, boxed.clone()).prop_map(|(list, old)| Recipe::Indexed(list, old)),
             (byte_pairs, boxed.clone()).prop_map(|(list, old)| Recipe::Hindexed(list, old)),
-            (
-                0..4_i64,
-                prop::collection::vec(-6..12_i64, 0..20),
-                boxed.clone()
-            )
+            (0..4_i64, prop::collection::vec(-6..12_i64, 0..20), boxed.clone())
                 .prop_map(|(length, list, old)| Recipe::Block(length, list, old)),
             members.prop_map(Recipe::Struct),
-            (dims, any::<bool>(), boxed.clone())
-                .prop_map(|(dims, fortran, old)| Recipe::Subarray(dims, fortran, old)),
-            (-30..30_i64, 0..200_i64, boxed.clone())
-                .prop_map(|(lb, extent, old)| Recipe::Resized(lb, extent, old)),
+            (dims, any::<bool>(), boxed.clone()).prop_map(|(dims, fortran, old)| Recipe::Subarray(dims, fortran, old)),
+            (-30..30_i64, 0..200_i64, boxed.clone()).prop_map(|(lb, extent, old)| Recipe::Resized(lb, extent, old)),
             boxed.prop_map(Recipe::Dup),
         ]
     })
-    .prop_filter("not too large", |recipe| {
-        build(recipe).1.entries.len() < 3000
-    })
+    .prop_filter("not too large", |recipe| build(recipe).1.entries.len() < 3000)
 }
 
 /// Memory that holds every byte a layout touches.
@@ -286,9 +220,7 @@ impl Memory {
 
     /// The buffer address for which displacement `origin` is the first byte.
     fn base(&mut self) -> *mut u8 {
-        self.bytes
-            .as_mut_ptr()
-            .wrapping_offset(-self.origin as isize)
+        self.bytes.as_mut_ptr().wrapping_offset(-self.origin as isize)
     }
 
     fn at(&self, disp: i64) -> u8 {
@@ -419,11 +351,6 @@ fn long_runs() {
         let destination = unsafe { Buffer::of_bytes(room[to..].as_mut_ptr(), BYTES as u64) };
         copy(destination, source, 0, BYTES as u64);
         assert!(room[to..to + BYTES] == input[from..from + BYTES]);
-        assert!(
-            room[..to]
-                .iter()
-                .chain(&room[to + BYTES..])
-                .all(|&byte| byte == 0xee)
-        );
+        assert!(room[..to].iter().chain(&room[to + BYTES..]).all(|&byte| byte == 0xee));
     }
 }

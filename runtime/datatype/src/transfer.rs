@@ -91,11 +91,7 @@ pub fn copy(destination: Buffer<'_>, source: Buffer<'_>, from: u64, to: u64) -> 
     // SAFETY: both buffers' data is valid and does not overlap; the range lies inside both streams.
     unsafe {
         match (source.contiguous(), destination.contiguous()) {
-            (Some(data), Some(room)) => move_run(
-                data.add(from as usize),
-                room.add(from as usize),
-                length as usize,
-            ),
+            (Some(data), Some(room)) => move_run(data.add(from as usize), room.add(from as usize), length as usize),
             _ => copy_layouts(destination, source, from, to),
         }
     }
@@ -115,15 +111,7 @@ unsafe fn copy_layouts(destination: Buffer<'_>, source: Buffer<'_>, from: u64, t
         } else if let Some(data) = destination.contiguous() {
             pack(source, from, data.add(from as usize), length);
         } else if typical_run(&source.datatype().placed.node) >= DIRECT_RUN {
-            walk(
-                source,
-                from,
-                to,
-                &mut Direct {
-                    destination,
-                    offset: from,
-                },
-            );
+            walk(source, from, to, &mut Direct { destination, offset: from });
         } else {
             copy_by_bounce(destination, source, from, to);
         }
@@ -237,13 +225,7 @@ impl Sink for Packer {
     }
 
     unsafe fn rows(&mut self, rows: &Rows<'_>) {
-        let Rows {
-            memory,
-            count,
-            stride,
-            row,
-            ..
-        } = *rows;
+        let Rows { memory, count, stride, row, .. } = *rows;
         for block in rows.blocks {
             let from = memory.wrapping_offset(block.disp as isize);
             // SAFETY: as in `run`, for this column of all rows.
@@ -279,13 +261,7 @@ impl Sink for Unpacker {
     }
 
     unsafe fn rows(&mut self, rows: &Rows<'_>) {
-        let Rows {
-            memory,
-            count,
-            stride,
-            row,
-            ..
-        } = *rows;
+        let Rows { memory, count, stride, row, .. } = *rows;
         for block in rows.blocks {
             let to = memory.wrapping_offset(block.disp as isize);
             // SAFETY: as in `run`, for this column of all rows.
@@ -324,11 +300,7 @@ unsafe fn walk<S: Sink>(layout: Buffer<'_>, from: u64, to: u64, sink: &mut S) {
         match node.kind {
             _ if layout.count() == 1 => walk_node(node, memory, from, to, sink),
             Kind::Run => walk_vector(memory, extent, node.size, from, to, sink),
-            Kind::Vector {
-                count,
-                stride,
-                block,
-            } if stride.checked_mul(count as i64) == Some(extent) => {
+            Kind::Vector { count, stride, block } if stride.checked_mul(count as i64) == Some(extent) => {
                 walk_vector(memory, stride, block, from, to, sink);
             }
             _ => walk_repeat(node, extent, memory, from, to, sink),
@@ -357,14 +329,7 @@ unsafe fn walk_node<S: Sink>(node: &Node, memory: *mut u8, from: u64, to: u64, s
 
 /// # Safety
 /// As [`walk_node`].
-unsafe fn walk_vector<S: Sink>(
-    memory: *mut u8,
-    stride: i64,
-    block: u64,
-    from: u64,
-    to: u64,
-    sink: &mut S,
-) {
+unsafe fn walk_vector<S: Sink>(memory: *mut u8, stride: i64, block: u64, from: u64, to: u64, sink: &mut S) {
     let at = |index: u64| memory.wrapping_offset((index as i64).wrapping_mul(stride) as isize);
     let (mut first, head) = (from / block, from % block);
     let (last, tail) = (to / block, to % block);
@@ -379,12 +344,7 @@ unsafe fn walk_vector<S: Sink>(
             first += 1;
         }
         if first < last {
-            sink.vector(
-                at(first),
-                (last - first) as usize,
-                stride as isize,
-                block as usize,
-            );
+            sink.vector(at(first), (last - first) as usize, stride as isize, block as usize);
         }
         if tail > 0 {
             sink.run(at(last), tail as usize);
@@ -394,14 +354,7 @@ unsafe fn walk_vector<S: Sink>(
 
 /// # Safety
 /// As [`walk_node`].
-unsafe fn walk_repeat<S: Sink>(
-    child: &Node,
-    stride: i64,
-    memory: *mut u8,
-    from: u64,
-    to: u64,
-    sink: &mut S,
-) {
+unsafe fn walk_repeat<S: Sink>(child: &Node, stride: i64, memory: *mut u8, from: u64, to: u64, sink: &mut S) {
     let (mut index, mut head) = (from / child.size, from % child.size);
     let mut rest = to - from;
     let columns = columns_of(child, stride);
@@ -412,15 +365,7 @@ unsafe fn walk_repeat<S: Sink>(
             let memory = memory.wrapping_offset((index as i64).wrapping_mul(stride) as isize);
             let (stride, row) = (stride as isize, child.size as usize);
             // SAFETY: the rows are instances of the child inside the range.
-            unsafe {
-                sink.rows(&Rows {
-                    blocks,
-                    memory,
-                    count: count as usize,
-                    stride,
-                    row,
-                })
-            };
+            unsafe { sink.rows(&Rows { blocks, memory, count: count as usize, stride, row }) };
             rest -= count * child.size;
             index += count;
             continue;
@@ -445,37 +390,22 @@ fn columns_of(child: &Node, stride: i64) -> Option<&[Block]> {
         return None;
     }
     let low = blocks.iter().map(|block| block.disp).min()?;
-    let high = blocks
-        .iter()
-        .map(|block| block.disp.wrapping_add_unsigned(block.bytes))
-        .max()?;
+    let high = blocks.iter().map(|block| block.disp.wrapping_add_unsigned(block.bytes)).max()?;
     (stride.unsigned_abs() >= high.abs_diff(low)).then_some(blocks)
 }
 
 /// # Safety
 /// As [`walk_node`].
 #[inline]
-unsafe fn walk_blocks<S: Sink>(
-    blocks: &[Block],
-    memory: *mut u8,
-    from: u64,
-    to: u64,
-    sink: &mut S,
-) {
-    let first = if from == 0 {
-        0
-    } else {
-        blocks.partition_point(|block| block.packed <= from) - 1
-    };
+unsafe fn walk_blocks<S: Sink>(blocks: &[Block], memory: *mut u8, from: u64, to: u64, sink: &mut S) {
+    let first = if from == 0 { 0 } else { blocks.partition_point(|block| block.packed <= from) - 1 };
     for block in blocks.get(first..).unwrap_or_default() {
         if block.packed >= to {
             return;
         }
         let head = from.saturating_sub(block.packed);
         let end = block.bytes.min(to - block.packed);
-        let at = memory
-            .wrapping_offset(block.disp as isize)
-            .wrapping_add(head as usize);
+        let at = memory.wrapping_offset(block.disp as isize).wrapping_add(head as usize);
         // SAFETY: [head, end) of this block is the layout's.
         unsafe { sink.run(at, (end - head) as usize) };
     }
@@ -484,11 +414,7 @@ unsafe fn walk_blocks<S: Sink>(
 /// # Safety
 /// As [`walk_node`].
 unsafe fn walk_parts<S: Sink>(parts: &[Part], memory: *mut u8, from: u64, to: u64, sink: &mut S) {
-    let first = if from == 0 {
-        0
-    } else {
-        parts.partition_point(|part| part.packed <= from) - 1
-    };
+    let first = if from == 0 { 0 } else { parts.partition_point(|part| part.packed <= from) - 1 };
     for part in parts.get(first..).unwrap_or_default() {
         if part.packed >= to {
             return;

@@ -51,28 +51,14 @@ fn bare_half(line: &Line, side: u32, rounds: u32) {
 fn message_half(rank: &Rank, bytes: &mut [u8], datatype: &TypeRef, rounds: u32) {
     let other = 1 - rank.id();
     let peer = Peer::local(other);
-    let envelope = Envelope {
-        context: 2,
-        source: rank.id() as i32,
-        tag: 1,
-    };
-    let source = Source::Rank {
-        peer,
-        comm_rank: other as i32,
-    };
+    let envelope = Envelope { context: 2, source: rank.id() as i32, tag: 1 };
+    let source = Source::Rank { peer, comm_rank: other as i32 };
     // SAFETY: the test's own memory, which stays until the operation is over.
     let data = unsafe { Buffer::new(bytes.as_mut_ptr(), bytes.len() as u64, datatype) };
     for _ in 0..rounds {
         for sends in [rank.id() == 0, rank.id() == 1] {
             if sends {
-                send(
-                    Owner::for_test(rank),
-                    data,
-                    peer,
-                    envelope,
-                    SendMode::Standard,
-                )
-                .expect("memory");
+                send(Owner::for_test(rank), data, peer, envelope, SendMode::Standard).expect("memory");
             } else {
                 recv(Owner::for_test(rank), data, source, 2, Tag::Is(1)).expect("memory");
             }
@@ -104,8 +90,7 @@ fn side(node: &'static Node, side: u32, start: &Barrier, line: &Line, bytes: usi
         let restart = Instant::now();
         message_half(node.rank(side), &mut buffer, &datatype, rounds);
         if turn >= 2 {
-            let one_way =
-                |time: std::time::Duration| time.as_nanos() as f64 / f64::from(2 * rounds);
+            let one_way = |time: std::time::Duration| time.as_nanos() as f64 / f64::from(2 * rounds);
             bare.push(one_way(middle - begun));
             messages.push(one_way(restart.elapsed()));
         }
@@ -114,32 +99,11 @@ fn side(node: &'static Node, side: u32, start: &Barrier, line: &Line, bytes: usi
 }
 
 fn main() {
-    let node = Node::for_test_with(
-        2,
-        Settings {
-            wait: WaitMode::Auto,
-            ..Settings::DEFAULT
-        },
-    );
-    println!(
-        "{:>9} {:>12} {:>14} {:>7}",
-        "bytes", "line ns", "message ns", "ratio"
-    );
+    let node = Node::for_test_with(2, Settings { wait: WaitMode::Auto, ..Settings::DEFAULT });
+    println!("{:>9} {:>12} {:>14} {:>7}", "bytes", "line ns", "message ns", "ratio");
     let lengths: Vec<usize> = match std::env::args().nth(1) {
         Some(length) => vec![length.parse().expect("a number of bytes")],
-        None => vec![
-            0,
-            8,
-            64,
-            256,
-            1000,
-            4096,
-            16_384,
-            65_536,
-            262_144,
-            1 << 20,
-            4 << 20,
-        ],
+        None => vec![0, 8, 64, 256, 1000, 4096, 16_384, 65_536, 262_144, 1 << 20, 4 << 20],
     };
     for bytes in lengths {
         let (start, line) = (Barrier::new(2), Line(AtomicU32::new(0)));
@@ -147,9 +111,6 @@ fn main() {
             scope.spawn(|| side(node, 1, &start, &line, bytes));
             side(node, 0, &start, &line, bytes)
         });
-        println!(
-            "{bytes:>9} {bare:>12.1} {message:>14.1} {:>7.2}",
-            message / bare
-        );
+        println!("{bytes:>9} {bare:>12.1} {message:>14.1} {:>7.2}", message / bare);
     }
 }

@@ -8,10 +8,7 @@
 
 extern crate alloc;
 
-#[allow(
-    dead_code,
-    reason = "requests with copies of sections are for descriptors only"
-)]
+#[allow(dead_code, reason = "requests with copies of sections are for descriptors only")]
 #[path = "../../fortran/src/arguments.rs"]
 mod arguments;
 #[path = "../../fortran/src/attributes.rs"]

@@ -89,10 +89,7 @@ extern "C" fn tell_c() {
         ]
     };
     for (variable, address) in variables {
-        variable.store(
-            core::ptr::with_exposed_provenance_mut(address),
-            Ordering::Relaxed,
-        );
+        variable.store(core::ptr::with_exposed_provenance_mut(address), Ordering::Relaxed);
     }
 }
 

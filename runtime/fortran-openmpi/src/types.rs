@@ -16,10 +16,7 @@ pub extern "C" fn unequal(one: &c_int, other: &c_int) -> c_int {
 }
 
 /// `target = source`, for a type of so many integers.
-pub extern "C" fn copied<const LENGTH: usize>(
-    source: &[c_int; LENGTH],
-    target: &mut [c_int; LENGTH],
-) {
+pub extern "C" fn copied<const LENGTH: usize>(source: &[c_int; LENGTH], target: &mut [c_int; LENGTH]) {
     *target = *source;
 }
 
@@ -63,10 +60,7 @@ impl Type {
 pub const fn hash(name: &str) -> c_int {
     let (mut value, mut at) = (0_u32, 0);
     while at < name.len() {
-        value = (value << 6)
-            .wrapping_add(value << 16)
-            .wrapping_sub(value)
-            .wrapping_add(name.as_bytes()[at] as u32);
+        value = (value << 6).wrapping_add(value << 16).wrapping_sub(value).wrapping_add(name.as_bytes()[at] as u32);
         at += 1;
     }
     (value % 100_000_000) as c_int

@@ -17,15 +17,7 @@ const ADDRESS: c_int = 1;
 const INTEGER: c_int = 3;
 
 /// A copy function in Fortran: object, keyval, extra state, value, new value, flag, error.
-type Copy<T> = unsafe extern "C" fn(
-    *const c_int,
-    *const c_int,
-    *const T,
-    *const T,
-    *mut T,
-    *mut c_int,
-    *mut c_int,
-);
+type Copy<T> = unsafe extern "C" fn(*const c_int, *const c_int, *const T, *const T, *mut T, *mut c_int, *mut c_int);
 /// A delete function in Fortran: object, keyval, value, extra state, error.
 type Delete<T> = unsafe extern "C" fn(*const c_int, *const c_int, *const T, *const T, *mut c_int);
 
@@ -70,15 +62,7 @@ unsafe extern "C" fn copy_proxy<T: Value>(
     // valid.
     unsafe {
         let function: Copy<T> = core::mem::transmute(function);
-        function(
-            &object,
-            &keyval,
-            &extra_state,
-            &value,
-            &mut new,
-            &mut is_copied,
-            &mut error,
-        );
+        function(&object, &keyval, &extra_state, &value, &mut new, &mut is_copied, &mut error);
         *flag = c_int::from(is_copied != 0);
         *copied = new.pointer();
     }
@@ -105,10 +89,7 @@ unsafe extern "C" fn delete_proxy<T: Value>(
 
 /// Has the functions of a new keyval called in Fortran's way.
 unsafe fn set_proxies<T: Value>(keyval: c_int) -> c_int {
-    let (copy, delete) = (
-        copy_proxy::<T> as *mut c_void,
-        delete_proxy::<T> as *mut c_void,
-    );
+    let (copy, delete) = (copy_proxy::<T> as *mut c_void, delete_proxy::<T> as *mut c_void);
     // SAFETY: a keyval with functions of Fortran, and proxies that call such.
     unsafe { c::MPII_Keyval_set_proxy(keyval, copy, delete) }
 }

@@ -132,20 +132,10 @@ pub unsafe extern "C" fn grequest_start(
 ) {
     // SAFETY: the Fortran caller keeps the contract of this procedure.
     unsafe {
-        let state = Box::into_raw(Box::new(Generalized {
-            query: query_fn,
-            free: free_fn,
-            cancel: cancel_fn,
-            extra_state,
-        }));
+        let state =
+            Box::into_raw(Box::new(Generalized { query: query_fn, free: free_fn, cancel: cancel_fn, extra_state }));
         let mut made: Request = handle(*request);
-        let code = c::MPI_Grequest_start(
-            Some(query),
-            Some(free),
-            Some(cancel),
-            state.cast(),
-            &mut made,
-        );
+        let code = c::MPI_Grequest_start(Some(query), Some(free), Some(cancel), state.cast(), &mut made);
         ierror.set(code);
         if code == 0 {
             *request = made.to_int();

@@ -90,14 +90,10 @@ impl Descriptor {
         // SAFETY: as above.
         let axes: &[[isize; 3]] = unsafe { core::slice::from_raw_parts(axes, rank) };
         axes.iter().map(move |axis| match span {
-            None => Axis {
-                extent: axis[1],
-                step: axis[2],
-            },
-            Some(span) => Axis {
-                extent: axis[2].wrapping_sub(axis[1]).wrapping_add(1),
-                step: axis[0].wrapping_mul(span),
-            },
+            None => Axis { extent: axis[1], step: axis[2] },
+            Some(span) => {
+                Axis { extent: axis[2].wrapping_sub(axis[1]).wrapping_add(1), step: axis[0].wrapping_mul(span) }
+            }
         })
     }
 }
@@ -180,11 +176,7 @@ impl Section {
     pub unsafe fn of(choice: Choice) -> Self {
         // SAFETY: as the caller promises.
         unsafe {
-            Self {
-                base: (*choice).base.cast(),
-                element: (*choice).element(),
-                axes: Descriptor::axes(choice).collect(),
-            }
+            Self { base: (*choice).base.cast(), element: (*choice).element(), axes: Descriptor::axes(choice).collect() }
         }
     }
 
@@ -271,14 +263,7 @@ impl Copied {
                 place = place.add(section.element);
             }
         });
-        Self {
-            start: copy.as_ptr().cast(),
-            kept: Some(Box::new(Kept {
-                section,
-                copy,
-                writes,
-            })),
-        }
+        Self { start: copy.as_ptr().cast(), kept: Some(Box::new(Kept { section, copy, writes })) }
     }
 }
 

@@ -83,11 +83,9 @@ impl Array {
             let element = self.section.at(index);
             // SAFETY: an element of the section, and its places, as both have room for all.
             unsafe {
-                copy.add(index * size)
-                    .copy_from_nonoverlapping(element, size);
+                copy.add(index * size).copy_from_nonoverlapping(element, size);
                 if !self.seen.is_empty() {
-                    seen.add(index * size)
-                        .copy_from_nonoverlapping(element, size);
+                    seen.add(index * size).copy_from_nonoverlapping(element, size);
                 }
             }
         }
@@ -236,10 +234,7 @@ impl Held {
     /// A request that was just made.
     #[cold]
     unsafe fn follow(self, request: *mut c_int) -> Result<(), c_int> {
-        let copies = Box::into_raw(Box::new(Copies {
-            busy: AtomicBool::new(false),
-            arrays: self.0,
-        }));
+        let copies = Box::into_raw(Box::new(Copies { busy: AtomicBool::new(false), arrays: self.0 }));
         let work = work as unsafe extern "C" fn(_, _, _, _) as *mut c_void;
         // SAFETY: as the caller promises; C frees the record when it calls `work` last.
         unsafe {

@@ -88,13 +88,7 @@ pub unsafe extern "C" fn type_hindexed(
     unsafe {
         let mut displacements = widened(*count, array_of_displacements);
         let (oldtype, mut made): (Datatype, Datatype) = (handle(*oldtype), handle(*newtype));
-        let code = c::MPI_Type_hindexed(
-            *count,
-            array_of_blocklengths,
-            displacements.as_mut_ptr(),
-            oldtype,
-            &mut made,
-        );
+        let code = c::MPI_Type_hindexed(*count, array_of_blocklengths, displacements.as_mut_ptr(), oldtype, &mut made);
         ierror.set(code);
         *newtype = made.to_int();
     }
@@ -114,13 +108,8 @@ pub unsafe extern "C" fn type_struct(
         let mut displacements = widened(*count, array_of_displacements);
         let mut made: Datatype = handle(*newtype);
         let mut types = Handles::<Datatype>::of(array_of_types, || length(*count));
-        let code = c::MPI_Type_struct(
-            *count,
-            array_of_blocklengths,
-            displacements.as_mut_ptr(),
-            types.pointer(),
-            &mut made,
-        );
+        let code =
+            c::MPI_Type_struct(*count, array_of_blocklengths, displacements.as_mut_ptr(), types.pointer(), &mut made);
         ierror.set(code);
         *newtype = made.to_int();
     }

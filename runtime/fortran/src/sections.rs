@@ -37,12 +37,7 @@ unsafe extern "C" {
         array_of_types: *const Datatype,
         newtype: *mut Datatype,
     ) -> c_int;
-    fn PMPI_Type_create_resized_c(
-        oldtype: Datatype,
-        lb: i64,
-        extent: i64,
-        newtype: *mut Datatype,
-    ) -> c_int;
+    fn PMPI_Type_create_resized_c(oldtype: Datatype, lb: i64, extent: i64, newtype: *mut Datatype) -> c_int;
     fn PMPI_Type_free(datatype: *mut Datatype) -> c_int;
     fn PMPI_Type_get_contents_c(
         datatype: Datatype,
@@ -115,22 +110,11 @@ impl<C: Copy + Into<i64> + From<bool>> Typed<C> {
     }
 
     fn plain(start: *const c_void, count: C, datatype: c_int) -> Self {
-        Self {
-            start,
-            count,
-            datatype,
-            made: false,
-            _kept: None,
-        }
+        Self { start, count, datatype, made: false, _kept: None }
     }
 
     #[cold]
-    unsafe fn of(
-        choice: Choice,
-        count: C,
-        datatype: c_int,
-        otherwise: Otherwise<'_>,
-    ) -> Result<Self, c_int> {
+    unsafe fn of(choice: Choice, count: C, datatype: c_int, otherwise: Otherwise<'_>) -> Result<Self, c_int> {
         // SAFETY: as the caller of `new` promises.
         let section = unsafe { Section::of(choice) };
         let base: *const c_void = section.base.cast();
@@ -188,12 +172,7 @@ impl Strided {
     /// # Safety
     /// Arguments of a Fortran procedure; the array stays valid as long as the operation.
     #[inline]
-    pub unsafe fn new(
-        choice: Choice,
-        datatype: *const c_int,
-        held: &mut Held,
-        writes: bool,
-    ) -> Result<Self, c_int> {
+    pub unsafe fn new(choice: Choice, datatype: *const c_int, held: &mut Held, writes: bool) -> Result<Self, c_int> {
         // SAFETY: as the caller promises.
         unsafe {
             match contiguous(choice) {
@@ -204,20 +183,11 @@ impl Strided {
     }
 
     fn plain(start: *const c_void, datatype: c_int) -> Self {
-        Self {
-            start,
-            datatype,
-            made: false,
-        }
+        Self { start, datatype, made: false }
     }
 
     #[cold]
-    unsafe fn of(
-        choice: Choice,
-        number: c_int,
-        held: &mut Held,
-        writes: bool,
-    ) -> Result<Self, c_int> {
+    unsafe fn of(choice: Choice, number: c_int, held: &mut Held, writes: bool) -> Result<Self, c_int> {
         // SAFETY: as the caller of `new` promises.
         let section = unsafe { Section::of(choice) };
         let datatype = Datatype::from_int(number);
@@ -236,19 +206,10 @@ impl Strided {
                 (Some(axis), None) if low == 0 && extent == section.element as i64 => axis.step,
                 _ => return Ok(Self::plain(held.array(choice, writes), number)),
             };
-            checked(PMPI_Type_create_resized_c(
-                datatype,
-                0,
-                step as i64,
-                &mut made,
-            ))?;
+            checked(PMPI_Type_create_resized_c(datatype, 0, step as i64, &mut made))?;
             checked(PMPI_Type_commit(&mut made))?;
         }
-        Ok(Self {
-            start,
-            datatype: made.to_int(),
-            made: true,
-        })
+        Ok(Self { start, datatype: made.to_int(), made: true })
     }
 }
 
@@ -343,16 +304,7 @@ fn origin(parts: &mut Parts, datatype: Datatype) -> Result<Made, c_int> {
     let (mut combiner, mut numbers) = (0, [0; 4]);
     let [integers, addresses, counts, datatypes] = &mut numbers;
     // SAFETY: a datatype, and places for what MPI stores.
-    checked(unsafe {
-        PMPI_Type_get_envelope_c(
-            datatype,
-            integers,
-            addresses,
-            counts,
-            datatypes,
-            &mut combiner,
-        )
-    })?;
+    checked(unsafe { PMPI_Type_get_envelope_c(datatype, integers, addresses, counts, datatypes, &mut combiner) })?;
     if combiner == A::combiner_out(neutral::COMBINER_NAMED) {
         return Ok(Made::Named);
     }
@@ -388,12 +340,7 @@ fn origin(parts: &mut Parts, datatype: Datatype) -> Result<Made, c_int> {
 }
 
 /// Splits `count` items of `datatype` by elements of `size` bytes; `None` if they do not fit.
-fn elements(
-    parts: &mut Parts,
-    size: i64,
-    count: i64,
-    datatype: Datatype,
-) -> Result<Option<Elements>, c_int> {
+fn elements(parts: &mut Parts, size: i64, count: i64, datatype: Datatype) -> Result<Option<Elements>, c_int> {
     let (low, extent) = extent_of(datatype)?;
     let (true_low, true_extent) = true_extent_of(datatype)?;
     let within = low == 0 && true_low >= 0 && true_low + true_extent <= extent;
@@ -403,12 +350,7 @@ fn elements(
             1 => datatype,
             _ => parts.contiguous(items, datatype)?,
         };
-        return Ok(Some(Elements {
-            whole,
-            count: count / items,
-            items: datatype,
-            rest: count % items,
-        }));
+        return Ok(Some(Elements { whole, count: count / items, items: datatype, rest: count % items }));
     }
     match origin(parts, datatype)? {
         Made::Contiguous(several, of) => elements(parts, size, count * several, of),
@@ -427,11 +369,7 @@ fn elements(
 }
 
 /// A committed datatype of the first `count` items of `datatype` in a section; `None` if there is no such.
-fn of_elements(
-    section: &Section,
-    count: i64,
-    datatype: Datatype,
-) -> Result<Option<Datatype>, c_int> {
+fn of_elements(section: &Section, count: i64, datatype: Datatype) -> Result<Option<Datatype>, c_int> {
     let mut parts = Parts(Vec::new());
     let Some(elements) = elements(&mut parts, section.element as i64, count, datatype)? else {
         return Ok(None);

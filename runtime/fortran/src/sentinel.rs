@@ -118,23 +118,16 @@ unsafe extern "C" {
 /// What C calls `MPI_UNWEIGHTED` and `MPI_WEIGHTS_EMPTY`.
 pub fn weights_of_c() -> [*mut c_int; 2] {
     // SAFETY: variables of the C library.
-    unsafe { [&MPI_UNWEIGHTED, &MPI_WEIGHTS_EMPTY] }
-        .map(|variable| variable.load(Ordering::Relaxed))
+    unsafe { [&MPI_UNWEIGHTED, &MPI_WEIGHTS_EMPTY] }.map(|variable| variable.load(Ordering::Relaxed))
 }
 
 /// Tells C where Fortran's `MPI_STATUS_IGNORE` and `MPI_STATUSES_IGNORE` are (MPI 19.3.5).
 extern "C" fn tell_c() {
-    let ignore = [
-        linked_address!(mpipriv1_) + 2 * INTEGER,
-        linked_address!(mpipriv2_),
-    ];
+    let ignore = [linked_address!(mpipriv1_) + 2 * INTEGER, linked_address!(mpipriv2_)];
     // SAFETY: variables of the C library.
     let variables = unsafe { [&MPI_F_STATUS_IGNORE, &MPI_F_STATUSES_IGNORE] };
     for (variable, address) in variables.into_iter().zip(ignore) {
-        variable.store(
-            core::ptr::with_exposed_provenance_mut(address),
-            Ordering::Relaxed,
-        );
+        variable.store(core::ptr::with_exposed_provenance_mut(address), Ordering::Relaxed);
     }
 }
 

@@ -111,10 +111,7 @@ impl List {
     fn of(strings: Vec<Text>) -> Self {
         let pointers = strings.iter().map(|text| text.pointer().cast_mut());
         let pointers = pointers.chain([core::ptr::null_mut()]).collect();
-        Self {
-            _strings: strings,
-            pointers,
-        }
+        Self { _strings: strings, pointers }
     }
 
     /// The CHARACTERs at `start`, `step` apart, up to a blank one.
@@ -124,8 +121,7 @@ impl List {
     unsafe fn until_blank(start: *const c_char, length: c_int, step: usize) -> Self {
         let size = usize::try_from(length).unwrap_or(0);
         // SAFETY: as the caller promises.
-        let all =
-            (0..).map(|index| unsafe { Text::trimmed(start.add(index * step * size), length) });
+        let all = (0..).map(|index| unsafe { Text::trimmed(start.add(index * step * size), length) });
         Self::of(all.take_while(|text| !text.is_blank()).collect())
     }
 }
@@ -148,9 +144,7 @@ pub unsafe extern "C" fn comm_spawn(
     unsafe {
         let command = Text::trimmed(command, command_length);
         let mut list = (!is_argv_null(argv)).then(|| List::until_blank(argv, argv_length, 1));
-        let list = list
-            .as_mut()
-            .map_or(core::ptr::null_mut(), |list| list.pointers.as_mut_ptr());
+        let list = list.as_mut().map_or(core::ptr::null_mut(), |list| list.pointers.as_mut_ptr());
         let mut made: Comm = handle(*intercomm);
         let code = c::MPI_Comm_spawn(
             command.pointer(),
@@ -200,10 +194,7 @@ pub unsafe extern "C" fn comm_spawn_multiple(
                 })
                 .collect(),
         };
-        let mut argvs: Vec<*mut *mut c_char> = lists
-            .iter_mut()
-            .map(|list| list.pointers.as_mut_ptr())
-            .collect();
+        let mut argvs: Vec<*mut *mut c_char> = lists.iter_mut().map(|list| list.pointers.as_mut_ptr()).collect();
         let argvs = match is_argvs_null(array_of_argv) {
             true => core::ptr::null_mut(),
             false => argvs.as_mut_ptr(),

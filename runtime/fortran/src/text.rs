@@ -22,10 +22,7 @@ impl Text {
             // SAFETY: as the caller promises.
             _ => unsafe { core::slice::from_raw_parts(start.cast::<u8>(), length) },
         };
-        let end = all
-            .iter()
-            .rposition(|&byte| byte != b' ')
-            .map_or(0, |last| last + 1);
+        let end = all.iter().rposition(|&byte| byte != b' ').map_or(0, |last| last + 1);
         let mut bytes = Vec::with_capacity(end + 1);
         bytes.extend_from_slice(&all[..end]);
         bytes.push(0);
@@ -68,11 +65,7 @@ impl Room {
     /// `target` is valid for `length` writes.
     pub unsafe fn store(&self, target: *mut c_char, length: c_int) {
         let length = usize::try_from(length).unwrap_or(0);
-        let end = self
-            .0
-            .iter()
-            .position(|&byte| byte == 0)
-            .unwrap_or(self.0.len());
+        let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(self.0.len());
         for place in 0..length {
             let byte = if place < end { self.0[place] } else { b' ' };
             // SAFETY: as the caller promises.

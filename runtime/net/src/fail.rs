@@ -11,10 +11,7 @@ use rustix::io::Errno;
 /// What the launchers get to end the job with a reason of their own (a rank that aborted, a node that is gone)
 /// before a rank says that it has lost a peer: that one is only what follows.
 #[cfg(not(any(test, feature = "testing")))]
-const TIME_OF_LAUNCHERS: rustix::thread::Timespec = rustix::thread::Timespec {
-    tv_sec: 0,
-    tv_nsec: 400_000_000,
-};
+const TIME_OF_LAUNCHERS: rustix::thread::Timespec = rustix::thread::Timespec { tv_sec: 0, tv_nsec: 400_000_000 };
 
 /// A number of the system's, with words where there are some that say more.
 struct Reason(i32);
@@ -26,17 +23,15 @@ impl fmt::Display for Reason {
             Errno::PERM | Errno::NOSYS => formatter.write_str(
                 ": the system forbids this process a network call, perhaps by a seccomp filter of the program",
             ),
-            Errno::FAULT => formatter.write_str(
-                ": memory that was given to MPI cannot be read or written, or is there no more",
-            ),
-            Errno::TIMEDOUT => formatter.write_str(
-                ": it has not answered for as long as COHORT_NET_TIMEOUT allows",
-            ),
+            Errno::FAULT => {
+                formatter.write_str(": memory that was given to MPI cannot be read or written, or is there no more")
+            }
+            Errno::TIMEDOUT => formatter.write_str(": it has not answered for as long as COHORT_NET_TIMEOUT allows"),
             Errno::CONNRESET | Errno::PIPE => formatter.write_str(": its connection has ended"),
             Errno::CONNREFUSED => formatter.write_str(": its host takes no connections for it"),
-            Errno::NETUNREACH | Errno::HOSTUNREACH => formatter.write_str(
-                ": no way leads to its host, see COHORT_NET_INTERFACE",
-            ),
+            Errno::NETUNREACH | Errno::HOSTUNREACH => {
+                formatter.write_str(": no way leads to its host, see COHORT_NET_INTERFACE")
+            }
             _ => Ok(()),
         }
     }
@@ -51,40 +46,24 @@ pub fn lost(claim: &mut Claim<'_>, peer: Peer, code: i32) {
     let is_closed = link.is_some_and(|link| unsafe { link.as_ref() }.is_closed);
     if !is_closing && !is_closed {
         wait_for_reasons();
-        end(
-            claim.rank(),
-            peer,
-            format_args!("is lost ({})", Reason(code)),
-        );
+        end(claim.rank(), peer, format_args!("is lost ({})", Reason(code)));
     }
 }
 
 /// An operation with a peer has failed for good: ends the job.
 pub fn broken(rank: &Rank, peer: Peer, code: i32) -> ! {
     wait_for_reasons();
-    end(
-        rank,
-        peer,
-        format_args!("is lost: a transfer failed ({})", Reason(code)),
-    )
+    end(rank, peer, format_args!("is lost: a transfer failed ({})", Reason(code)))
 }
 
 /// A peer has sent what no rank of this version sends: ends the job.
 pub fn nonsense(rank: &Rank, peer: Peer) -> ! {
-    end(
-        rank,
-        peer,
-        format_args!("sent a packet that makes no sense: do all nodes run the same version?"),
-    )
+    end(rank, peer, format_args!("sent a packet that makes no sense: do all nodes run the same version?"))
 }
 
 /// There is no memory for a message from or to a peer that cannot be refused: ends the job.
 pub fn no_memory(rank: &Rank, peer: Peer) -> ! {
-    end(
-        rank,
-        peer,
-        format_args!("sends messages, and this node has no memory left for them"),
-    )
+    end(rank, peer, format_args!("sends messages, and this node has no memory left for them"))
 }
 
 /// Leaves the launchers time to end this rank with a better reason.

@@ -208,10 +208,7 @@ fn turn_with(claim: &mut Claim<'_>, net: &Net, caller: LocalRank, looks: u32) ->
     let mut bytes = 0;
     let endpoint = claim.rank().id();
     claim.of::<Network>().is_polling = true;
-    let budget = Budget {
-        events: EVENTS_PER_TURN,
-        looks,
-    };
+    let budget = Budget { events: EVENTS_PER_TURN, looks };
     let polled = net.transport.poll(endpoint, caller, budget, &mut |event| {
         bytes += handle(claim, event);
     });
@@ -222,12 +219,7 @@ fn turn_with(claim: &mut Claim<'_>, net: &Net, caller: LocalRank, looks: u32) ->
     if polled.events > 0 || net.transport.owes(endpoint) {
         claim.rank().wake();
     }
-    NetTurn {
-        moved: moved || polled.events > 0,
-        flows: polled.flows,
-        posted: polled.posted,
-        bytes,
-    }
+    NetTurn { moved: moved || polled.events > 0, flows: polled.flows, posted: polled.posted, bytes }
 }
 
 /// After a change of the state outside of a turn: sends what has come of it, unless an event is being handled.
@@ -311,12 +303,7 @@ pub fn tell_traffic(claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
     }
     let is_quiet = subsystem::hooks::is_quiet(claim) && !subsystem::hooks::is_stalled(claim);
     let state = claim.of::<Network>();
-    tell(Fact {
-        number: state.sent,
-        key: state.received,
-        count: u32::from(!is_quiet),
-        ..Fact::new(Told::Traffic)
-    });
+    tell(Fact { number: state.sent, key: state.received, count: u32::from(!is_quiet), ..Fact::new(Told::Traffic) });
 }
 
 /// Handles one event. Returns the bytes that came into a user's buffer.
@@ -328,9 +315,7 @@ fn handle(claim: &mut Claim<'_>, event: Event<'_>) -> u64 {
             packet_done(claim, token, None);
             0
         }
-        Event::Failed { token, code } if token & READ != 0 => {
-            hooks::read_ended(claim, token, Some(code))
-        }
+        Event::Failed { token, code } if token & READ != 0 => hooks::read_ended(claim, token, Some(code)),
         Event::Failed { token, code } => {
             packet_done(claim, token, Some(code));
             0
@@ -404,8 +389,7 @@ unsafe impl Subsystem for Network {
 
     fn node(node: &'static Node, (): &mut ()) -> Option<Net> {
         let eager_max = node.settings().net_eager_max;
-        node.network()
-            .map(|transport| Net::new(transport, eager_max))
+        node.network().map(|transport| Net::new(transport, eager_max))
     }
 
     fn rank(_node: &'static Node, _id: LocalRank, (): &mut ()) -> ((), NetState) {

@@ -232,15 +232,8 @@ impl Outgoing {
         unsafe { (*this.as_ptr()).block = block.as_ptr() };
     }
 
-    fn make(
-        claim: &mut Claim<'_>,
-        header: Header,
-        room: usize,
-    ) -> Result<NonNull<Self>, EngineError> {
-        let block = claim
-            .alloc(size_of::<Self>() + room)
-            .ok_or(EngineError::OutOfMemory)?
-            .cast::<Self>();
+    fn make(claim: &mut Claim<'_>, header: Header, room: usize) -> Result<NonNull<Self>, EngineError> {
+        let block = claim.alloc(size_of::<Self>() + room).ok_or(EngineError::OutOfMemory)?.cast::<Self>();
         let packet = Self {
             next: null_mut(),
             header,
@@ -262,10 +255,7 @@ impl Outgoing {
             // SAFETY: the body is readable until the packet has left.
             unsafe { core::slice::from_raw_parts(self.body, self.length) }
         };
-        cohort_fabric::Packet {
-            header: self.header.as_bytes(),
-            body,
-        }
+        cohort_fabric::Packet { header: self.header.as_bytes(), body }
     }
 
     /// Ends a packet whose memory the transport does not use any more.
@@ -310,10 +300,7 @@ fn make_link(claim: &mut Claim<'_>, peer: Peer) -> Result<NonNull<Link>, EngineE
             }
         }
     }
-    let block = claim
-        .alloc(size_of::<Link>())
-        .ok_or(EngineError::OutOfMemory)?
-        .cast::<Link>();
+    let block = claim.alloc(size_of::<Link>()).ok_or(EngineError::OutOfMemory)?.cast::<Link>();
     // SAFETY: a fresh block. Links are never unmade.
     unsafe {
         block.write(Link::to(peer, world));
@@ -343,10 +330,7 @@ pub unsafe fn send_now(
     }
     let credit = link.owed.min(u64::from(u32::MAX));
     header.credit = credit as u32;
-    let packet = cohort_fabric::Packet {
-        header: header.as_bytes(),
-        body: data,
-    };
+    let packet = cohort_fabric::Packet { header: header.as_bytes(), body: data };
     let own = claim.rank().id();
     let is_sent = net.transport.send_now(own, own, link.world, &[packet]);
     if is_sent {
@@ -379,8 +363,7 @@ pub unsafe fn line_up(claim: &mut Claim<'_>, mut link: NonNull<Link>, packet: No
 
 /// Lines up a packet without data, for a receiver's answer. Without memory for it the job cannot go on.
 pub fn answer(claim: &mut Claim<'_>, peer: Peer, header: Header) {
-    let made =
-        link_to(claim, peer).and_then(|link| Ok((link, Outgoing::with_room(claim, header, 0)?.0)));
+    let made = link_to(claim, peer).and_then(|link| Ok((link, Outgoing::with_room(claim, header, 0)?.0)));
     match made {
         // SAFETY: both are fresh or the claimed rank's.
         Ok((link, packet)) => unsafe { line_up(claim, link, packet) },
@@ -425,12 +408,7 @@ pub fn flush(claim: &mut Claim<'_>, caller: LocalRank) -> u32 {
 ///
 /// # Safety
 /// It is a link of the claimed rank.
-unsafe fn send_together(
-    claim: &mut Claim<'_>,
-    net: &Net,
-    mut link: NonNull<Link>,
-    caller: LocalRank,
-) -> u32 {
+unsafe fn send_together(claim: &mut Claim<'_>, net: &Net, mut link: NonNull<Link>, caller: LocalRank) -> u32 {
     let mut packets = [cohort_fabric::Packet::EMPTY; TOGETHER_MAX];
     let mut count = 0;
     // SAFETY: links and their packets belong to the claim's holder.
@@ -484,10 +462,7 @@ unsafe fn flush_link(claim: &mut Claim<'_>, mut link: NonNull<Link>, caller: Loc
         while let Some(mut packet) = NonNull::new(link.as_ref().first) {
             let credit = link.as_ref().owed.min(u64::from(u32::MAX));
             packet.as_mut().header.credit = credit as u32;
-            let (to, token) = (
-                link.as_ref().world,
-                packet.as_ptr().expose_provenance() as u64,
-            );
+            let (to, token) = (link.as_ref().world, packet.as_ptr().expose_provenance() as u64);
             let contents = packet.as_ref().as_packet();
             let outcome = net.transport.send(rank.id(), caller, to, contents, token);
             let outcome = match outcome {

@@ -53,11 +53,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    pub(crate) const EMPTY: Self = Self {
-        slots: null_mut(),
-        count: 0,
-        free: NONE,
-    };
+    pub(crate) const EMPTY: Self = Self { slots: null_mut(), count: 0, free: NONE };
 
     /// Bytes of a table with twice the slots.
     fn growth(&self) -> usize {
@@ -144,12 +140,7 @@ impl Names {
 ///
 /// # Errors
 /// There is no memory for the name.
-pub fn name<T>(
-    claim: &mut Claim<'_>,
-    what: What,
-    peer: Peer,
-    operation: NonNull<T>,
-) -> Result<Name, EngineError> {
+pub fn name<T>(claim: &mut Claim<'_>, what: What, peer: Peer, operation: NonNull<T>) -> Result<Name, EngineError> {
     if claim.of::<Network>().names.free == NONE {
         let bytes = claim.of::<Network>().names.growth();
         let room = claim.alloc(bytes).ok_or(EngineError::OutOfMemory)?;
@@ -160,10 +151,7 @@ pub fn name<T>(
             unsafe { claim.free_local(old) };
         }
     }
-    Ok(claim
-        .of::<Network>()
-        .names
-        .add(what, peer, operation.cast()))
+    Ok(claim.of::<Network>().names.add(what, peer, operation.cast()))
 }
 
 /// The operation of the claimed rank of this kind and name that `peer` is to answer. `T` is what was named so.
@@ -208,10 +196,7 @@ mod tests {
         }
         for (index, &name) in all.iter().enumerate() {
             assert_ne!(name, 0);
-            assert_eq!(
-                names.find(What::Send, one, name),
-                Some(operation(8 + index * 8))
-            );
+            assert_eq!(names.find(What::Send, one, name), Some(operation(8 + index * 8)));
             assert_eq!(names.find(What::Send, other, name), None);
             assert_eq!(names.find(What::Receive, one, name), None);
         }
@@ -242,10 +227,7 @@ mod tests {
         for turn in 0..4 * names.count {
             let name = names.add(What::Send, peer, operation(8 + turn * 8));
             assert_ne!(name, 0);
-            assert_eq!(
-                names.find(What::Send, peer, name),
-                Some(operation(8 + turn * 8))
-            );
+            assert_eq!(names.find(What::Send, peer, name), Some(operation(8 + turn * 8)));
             for &old in &former {
                 assert_eq!(names.find(What::Send, peer, old), None);
             }

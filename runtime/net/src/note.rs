@@ -48,15 +48,10 @@ pub fn room_of_notes(node: &Node) -> usize {
 /// with the next turn of the network, or the next [`crate::kick`]. Without memory for it the job
 /// cannot go on.
 pub fn post_note(claim: &mut Claim<'_>, to: Peer, note: Note, length: usize) -> *mut u8 {
-    let envelope = Envelope {
-        context: note.window,
-        source: note.member.cast_signed(),
-        tag: 0,
-    };
+    let envelope = Envelope { context: note.window, source: note.member.cast_signed(), tag: 0 };
     let mut header = Header::of_message(Kind::Window, envelope, note.value, note.id);
     header.flags = note.kind;
-    let made =
-        link_to(claim, to).and_then(|link| Ok((link, Outgoing::with_room(claim, header, length)?)));
+    let made = link_to(claim, to).and_then(|link| Ok((link, Outgoing::with_room(claim, header, length)?)));
     match made {
         Ok((link, (packet, room))) => {
             // SAFETY: both are fresh or the claimed rank's.

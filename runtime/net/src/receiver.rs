@@ -42,18 +42,9 @@ pub mod hooks {
     use super::*;
 
     unsafe extern "Rust" {
-        safe fn cohort_net_packet(
-            claim: &mut Claim<'_>,
-            from: Peer,
-            header: &Header,
-            body: &[u8],
-        ) -> Option<u64>;
+        safe fn cohort_net_packet(claim: &mut Claim<'_>, from: Peer, header: &Header, body: &[u8]) -> Option<u64>;
         safe fn cohort_net_packet_left(claim: &mut Claim<'_>, sender: NonNull<c_void>);
-        safe fn cohort_net_read_ended(
-            claim: &mut Claim<'_>,
-            token: u64,
-            failure: Option<i32>,
-        ) -> u64;
+        safe fn cohort_net_read_ended(claim: &mut Claim<'_>, token: u64, failure: Option<i32>) -> u64;
         safe fn cohort_net_line_up(claim: &mut Claim<'_>, net: &Net, caller: LocalRank) -> u32;
         safe fn cohort_net_complete(claim: &mut Claim<'_>, net: &Net, caller: LocalRank) -> u32;
     }

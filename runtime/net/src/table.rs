@@ -25,12 +25,7 @@ pub(crate) struct LinkTable {
 }
 
 impl LinkTable {
-    pub(crate) const EMPTY: Self = Self {
-        slots: null_mut(),
-        count: 0,
-        used: 0,
-        newest: null_mut(),
-    };
+    pub(crate) const EMPTY: Self = Self { slots: null_mut(), count: 0, used: 0, newest: null_mut() };
 
     /// The link to a peer, if there is one.
     #[inline]
@@ -184,10 +179,7 @@ mod tests {
                 steps
             };
             let steps: u32 = links.iter().map(far).sum();
-            assert!(
-                steps < 10_000,
-                "{steps} steps beside 10000, stride {stride}"
-            );
+            assert!(steps < 10_000, "{steps} steps beside 10000, stride {stride}");
         }
     }
 }

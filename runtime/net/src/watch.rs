@@ -157,8 +157,7 @@ pub(crate) fn tell_others(rank: &Rank) -> bool {
 fn tell(by: &Rank, ranks: impl Iterator<Item = LocalRank>) -> bool {
     let tell = |id: LocalRank| {
         let rank = by.node().rank(id);
-        rank.expected().is_raised(TaskKind::Net)
-            && (rank.wake() || hooks::help(rank, by, Need::Network))
+        rank.expected().is_raised(TaskKind::Net) && (rank.wake() || hooks::help(rank, by, Need::Network))
     };
     // All of them, whatever the first said.
     ranks.filter(|&id| tell(id)).count() > 0
@@ -183,9 +182,7 @@ impl Net {
         limit: Option<Duration>,
     ) -> Result<Awake, Ticket> {
         // SeqCst: the module page says why.
-        let entered = self
-            .watcher
-            .compare_exchange(0, number, Ordering::SeqCst, Ordering::SeqCst);
+        let entered = self.watcher.compare_exchange(0, number, Ordering::SeqCst, Ordering::SeqCst);
         if entered.is_err() {
             return Err(ticket);
         }

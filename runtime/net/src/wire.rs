@@ -99,36 +99,20 @@ impl Header {
 
     /// The header of a message.
     pub fn of_message(kind: Kind, envelope: Envelope, bytes: u64, id: u64) -> Self {
-        Self {
-            context: envelope.context,
-            source: envelope.source,
-            tag: envelope.tag,
-            bytes,
-            ..Self::new(kind, id)
-        }
+        Self { context: envelope.context, source: envelope.source, tag: envelope.tag, bytes, ..Self::new(kind, id) }
     }
 
     /// What the packet is for; `None` for a number that no build of this version sends.
     pub fn kind(&self) -> Option<Kind> {
-        use Kind::{
-            Clear, Credit, Data, Done, Eager, Goodbye, Held, More, Offer, Retract, Retracted,
-            Window,
-        };
-        [
-            Eager, Offer, Clear, Data, Done, Retract, Retracted, Credit, Goodbye, Window, Held,
-            More,
-        ]
-        .into_iter()
-        .find(|kind| *kind as u8 == self.kind)
+        use Kind::{Clear, Credit, Data, Done, Eager, Goodbye, Held, More, Offer, Retract, Retracted, Window};
+        [Eager, Offer, Clear, Data, Done, Retract, Retracted, Credit, Goodbye, Window, Held, More]
+            .into_iter()
+            .find(|kind| *kind as u8 == self.kind)
     }
 
     /// The envelope of a message.
     pub fn envelope(&self) -> Envelope {
-        Envelope {
-            context: self.context,
-            source: self.source,
-            tag: self.tag,
-        }
+        Envelope { context: self.context, source: self.source, tag: self.tag }
     }
 
     /// The header as it travels.
@@ -144,8 +128,7 @@ impl Header {
         let mut header = MaybeUninit::<Self>::uninit();
         // SAFETY: as many bytes as the header has, all of whose bit patterns are valid.
         let header = unsafe {
-            head.as_ptr()
-                .copy_to_nonoverlapping(header.as_mut_ptr().cast(), Self::BYTES);
+            head.as_ptr().copy_to_nonoverlapping(header.as_mut_ptr().cast(), Self::BYTES);
             header.assume_init()
         };
         Some((header, body))
@@ -158,11 +141,7 @@ mod tests {
 
     #[test]
     fn a_header_travels_unchanged() {
-        let envelope = Envelope {
-            context: 7,
-            source: -3,
-            tag: 1 << 30,
-        };
+        let envelope = Envelope { context: 7, source: -3, tag: 1 << 30 };
         let mut header = Header::of_message(Kind::Offer, envelope, u64::MAX, 42);
         header.flags = READABLE;
         header.region = Region { key: 1, address: 2 };
@@ -170,10 +149,7 @@ mod tests {
         packet.extend([1, 2, 3]);
         let (read, body) = Header::split(&packet).expect("long enough");
         assert_eq!(read.as_bytes(), header.as_bytes());
-        assert_eq!(
-            (read.kind(), read.envelope()),
-            (Some(Kind::Offer), envelope)
-        );
+        assert_eq!((read.kind(), read.envelope()), (Some(Kind::Offer), envelope));
         assert_eq!(body, [1, 2, 3]);
     }
 

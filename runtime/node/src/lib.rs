@@ -13,9 +13,7 @@ mod symbols;
 
 use cohort_abi::{Mpi5, Mpich, OpenMpi, Table};
 use cohort_alloc::{SharedHeap, reserve};
-use cohort_base::boot::{
-    AbiId, Attached, MAGIC, NodeApi, NodeBoot, RankBoot, Rest, TakeText, VERSION,
-};
+use cohort_base::boot::{AbiId, Attached, MAGIC, NodeApi, NodeBoot, RankBoot, Rest, TakeText, VERSION};
 use cohort_base::picture::Hear;
 use cohort_base::settings::{Settings, Stats};
 use cohort_base::text::{FixedText, complain, say};
@@ -36,25 +34,14 @@ static MPICH: Table<Mpich> = table();
 static MPI5: Table<Mpi5> = table();
 static OPEN_MPI: Table<OpenMpi> = table();
 
-static API: NodeApi = NodeApi {
-    version: VERSION,
-    attach,
-    report,
-    statistics,
-    live: live::API,
-    look,
-    rest,
-};
+static API: NodeApi = NodeApi { version: VERSION, attach, report, statistics, live: live::API, look, rest };
 
 /// Makes the node that `boot` describes; see [`cohort_base::boot::NodeOpen`].
 ///
 /// # Safety
 /// `boot` and all it points to are complete and stay where they are; `node` is valid for writes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cohort_node_open(
-    boot: *const NodeBoot,
-    node: *mut *mut c_void,
-) -> *const NodeApi {
+pub unsafe extern "C" fn cohort_node_open(boot: *const NodeBoot, node: *mut *mut c_void) -> *const NodeApi {
     // SAFETY: the caller's contract.
     let boot: &'static NodeBoot = unsafe { &*boot };
     // SAFETY: the caller's contract.
@@ -99,9 +86,7 @@ unsafe fn network(boot: &NodeBoot) -> Result<Option<&'static dyn Transport>, NoN
         return Ok(None);
     }
     // SAFETY: the caller's contract.
-    unsafe { record::open(boot.network) }
-        .map(Some)
-        .ok_or(NoNetwork)
+    unsafe { record::open(boot.network) }.map(Some).ok_or(NoNetwork)
 }
 
 /// Whether the node has ranks, and all their records are of this version.
@@ -237,9 +222,7 @@ fn panic(information: &core::panic::PanicInfo<'_>) -> ! {
             "cohort: process {pid} is out of memory (MPI_ERR_NO_MEM) where MPI cannot go on: {}\n",
             reserve::why()
         )),
-        false => complain(format_args!(
-            "cohort: internal error in process {pid}, please report it: {information}\n"
-        )),
+        false => complain(format_args!("cohort: internal error in process {pid}, please report it: {information}\n")),
     }
     // As an abort would: a signal, which the loader reports with the rank's number. The second
     // is for programs that handle the first.

@@ -7,12 +7,7 @@ use cohort_engine::rank::Rank;
 use core::ffi::c_void;
 
 /// All of them.
-pub const API: LiveApi = LiveApi {
-    glance,
-    sample,
-    watch,
-    hits,
-};
+pub const API: LiveApi = LiveApi { glance, sample, watch, hits };
 
 /// A rank of the node.
 ///

@@ -37,11 +37,7 @@ mod tests {
         }
         for value in ["", "0", "-8", "48", "4k", "1e3", "36893488147419103232"] {
             hints.set(KEY, value).unwrap();
-            assert_eq!(
-                wanted(&hints),
-                Err(neutral::ERR_INFO_VALUE.into()),
-                "{value}"
-            );
+            assert_eq!(wanted(&hints), Err(neutral::ERR_INFO_VALUE.into()), "{value}");
         }
     }
 }

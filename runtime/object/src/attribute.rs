@@ -106,11 +106,7 @@ impl Keyval {
     /// A keyval for objects of this kind.
     #[must_use]
     pub fn new(owner: Owner, callbacks: Box<dyn AttributeCallbacks>) -> Self {
-        Self {
-            owner,
-            callbacks,
-            is_freed: AtomicBool::new(false),
-        }
+        Self { owner, callbacks, is_freed: AtomicBool::new(false) }
     }
 
     /// The kind of object it is for.
@@ -166,10 +162,7 @@ impl Attributes {
     #[must_use]
     pub fn get(&self, keyval: &Arc<Keyval>) -> Option<Value> {
         let attributes = self.0.lock();
-        attributes
-            .iter()
-            .find(|attribute| attribute.is_of(keyval))
-            .map(|found| found.value.clone())
+        attributes.iter().find(|attribute| attribute.is_of(keyval)).map(|found| found.value.clone())
     }
 
     /// Sets an attribute of `object`; a value that was there is deleted first.
@@ -182,16 +175,9 @@ impl Attributes {
             keyval.callbacks.delete(object, number, &old)?;
         }
         let mut attributes = self.0.lock();
-        match attributes
-            .iter_mut()
-            .find(|attribute| attribute.is_of(keyval))
-        {
+        match attributes.iter_mut().find(|attribute| attribute.is_of(keyval)) {
             Some(attribute) => attribute.value.replace(value),
-            None => attributes.push(Attribute {
-                number,
-                keyval: keyval.clone(),
-                value,
-            }),
+            None => attributes.push(Attribute { number, keyval: keyval.clone(), value }),
         }
         Ok(())
     }
@@ -216,15 +202,9 @@ impl Attributes {
             let Some(attribute) = self.0.lock().last().cloned() else {
                 return Ok(());
             };
-            attribute
-                .keyval
-                .callbacks
-                .delete(object, attribute.number, &attribute.value)?;
+            attribute.keyval.callbacks.delete(object, attribute.number, &attribute.value)?;
             let mut attributes = self.0.lock();
-            if let Some(index) = attributes
-                .iter()
-                .rposition(|other| other.is_of(&attribute.keyval))
-            {
+            if let Some(index) = attributes.iter().rposition(|other| other.is_of(&attribute.keyval)) {
                 attributes.remove(index);
             }
         }
@@ -238,11 +218,7 @@ impl Attributes {
         let attributes = self.0.lock().clone();
         let mut copies = Vec::new();
         for mut attribute in attributes {
-            let copied =
-                attribute
-                    .keyval
-                    .callbacks
-                    .copy(object, attribute.number, &attribute.value)?;
+            let copied = attribute.keyval.callbacks.copy(object, attribute.number, &attribute.value)?;
             if let Some(value) = copied {
                 attribute.value = value;
                 copies.push(attribute);

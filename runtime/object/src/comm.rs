@@ -84,11 +84,7 @@ impl Comm {
     #[must_use]
     pub fn new(rank: &'static Rank, number: u32, group: Group, errhandler: Errhandler) -> Self {
         let me = group.me().expect("only members make a communicator");
-        let members = Members {
-            me,
-            first: group.members()[0],
-            list: || group.roster().clone(),
-        };
+        let members = Members { me, first: group.members()[0], list: || group.roster().clone() };
         Self::of_members(rank, number, members, errhandler).derived_from(group.session())
     }
 
@@ -124,31 +120,18 @@ impl Comm {
     /// `MPI_COMM_WORLD`.
     #[must_use]
     pub fn world(rank: &'static Rank, errhandler: Errhandler) -> Self {
-        let members = Members {
-            me: rank.world_rank(),
-            first: rank.node().peer(0),
-            list: || everyone(rank),
-        };
+        let members = Members { me: rank.world_rank(), first: rank.node().peer(0), list: || everyone(rank) };
         Self::of_members(rank, WORLD_NUMBER, members, errhandler)
     }
 
     /// The same with a group that is derived from a session (0: from none).
     fn derived_from(self, session: u32) -> Self {
-        Self {
-            group: self.group.with_session(session),
-            peers: self.peers.with_session(session),
-            ..self
-        }
+        Self { group: self.group.with_session(session), peers: self.peers.with_session(session), ..self }
     }
 
     /// The intercommunicator with this number of `local`, a communicator that is nothing else, and `remote`.
     fn between(local: Self, number: u32, remote: Group) -> Self {
-        Self {
-            number: AtomicU32::new(number),
-            peers: remote,
-            is_inter: true,
-            ..local
-        }
+        Self { number: AtomicU32::new(number), peers: remote, is_inter: true, ..local }
     }
 
     /// The calling process, whose object this is.
@@ -185,12 +168,9 @@ impl Comm {
 
     /// Gives a nonblocking duplicate its numbers.
     fn renumber(&self, number: u32, local_number: u32) {
-        let shared = CommShared::of_group(
-            self.owner(),
-            local_number * 2 + 1,
-            self.group.members()[0],
-            || self.group.roster().clone(),
-        );
+        let shared = CommShared::of_group(self.owner(), local_number * 2 + 1, self.group.members()[0], || {
+            self.group.roster().clone()
+        });
         self.number.store(number, Ordering::Relaxed);
         self.local_number.store(local_number, Ordering::Relaxed);
         let shared = core::ptr::from_ref(shared).cast_mut();
@@ -260,10 +240,7 @@ impl Comm {
     #[inline]
     #[must_use]
     pub fn peer(&self, rank: i32) -> Option<Peer> {
-        self.peers
-            .members()
-            .get(usize::try_from(rank).ok()?)
-            .copied()
+        self.peers.members().get(usize::try_from(rank).ok()?).copied()
     }
 
     /// For the engine's collectives of the own group.
@@ -282,11 +259,7 @@ impl Comm {
     /// For collectives that send messages.
     #[must_use]
     pub fn channel(&self) -> Channel<'_> {
-        Channel {
-            owner: self.owner(),
-            context: self.number() * 2 + 1,
-            me: self.me,
-        }
+        Channel { owner: self.owner(), context: self.number() * 2 + 1, me: self.me }
     }
 
     /// For the engine's collectives of an intercommunicator; `None` if it is none.
@@ -321,10 +294,7 @@ impl Comm {
         if self.is_inter != other.is_inter {
             return neutral::UNEQUAL;
         }
-        let answers = [
-            self.group.compare(&other.group),
-            self.peers.compare(&other.peers),
-        ];
+        let answers = [self.group.compare(&other.group), self.peers.compare(&other.peers)];
         if answers == [neutral::IDENT; 2] {
             neutral::CONGRUENT
         } else if answers.contains(&neutral::UNEQUAL) {

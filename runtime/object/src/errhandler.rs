@@ -43,11 +43,7 @@ impl UserErrhandler {
     /// An error handler that the program has no handle of yet.
     #[must_use]
     pub fn new(owner: ErrhandlerOwner, callback: Box<dyn ErrorCallback>) -> Self {
-        Self {
-            owner,
-            callback,
-            held: Mutex::new((0, 0)),
-        }
+        Self { owner, callback, held: Mutex::new((0, 0)) }
     }
 }
 

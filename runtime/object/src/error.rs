@@ -39,12 +39,7 @@ impl ErrorTable {
         if let Some(class) = class.and_then(Self::index).and_then(|it| added.get_mut(it)) {
             class.codes += 1;
         }
-        added.push(Added {
-            class: class.unwrap_or(code),
-            text: String::new(),
-            removed: false,
-            codes: 0,
-        });
+        added.push(Added { class: class.unwrap_or(code), text: String::new(), removed: false, codes: 0 });
         code
     }
 
@@ -58,11 +53,7 @@ impl ErrorTable {
     /// # Errors
     /// `MPI_ERR_ARG` when `class` is no error class.
     pub fn add_code(&self, class: i32) -> Outcome<i32> {
-        if self.class_of(class) == Some(class) {
-            Ok(self.add(Some(class)))
-        } else {
-            Err(neutral::ERR_ARG.into())
-        }
+        if self.class_of(class) == Some(class) { Ok(self.add(Some(class))) } else { Err(neutral::ERR_ARG.into()) }
     }
 
     /// `MPI_Add_error_string`; an empty text removes it (`MPI_Remove_error_string`).

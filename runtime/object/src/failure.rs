@@ -28,10 +28,7 @@ impl Error {
     /// An error of this class (or added code), and what is wrong.
     #[cold]
     pub fn new(class: i32, what: fmt::Arguments<'_>) -> Self {
-        Self {
-            detail: Some(Box::new(Detail::of(what))),
-            ..Self::from(class)
-        }
+        Self { detail: Some(Box::new(Detail::of(what))), ..Self::from(class) }
     }
 
     /// The error class or added code; never `MPI_SUCCESS`.
@@ -52,10 +49,7 @@ impl From<i32> for Error {
     #[inline]
     fn from(class: i32) -> Self {
         const UNKNOWN: NonZeroI32 = NonZeroI32::new(neutral::ERR_UNKNOWN).unwrap();
-        Self {
-            code: NonZeroI32::new(class).unwrap_or(UNKNOWN),
-            detail: None,
-        }
+        Self { code: NonZeroI32::new(class).unwrap_or(UNKNOWN), detail: None }
     }
 }
 
@@ -64,9 +58,7 @@ impl From<EngineError> for Error {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::OutOfMemory => neutral::ERR_NO_MEM.into(),
-            EngineError::Truncated { .. } => {
-                Self::new(neutral::ERR_TRUNCATE, format_args!("{error}"))
-            }
+            EngineError::Truncated { .. } => Self::new(neutral::ERR_TRUNCATE, format_args!("{error}")),
             EngineError::Disagreement(number) => {
                 let words = coll::words_of(number);
                 Self::new(neutral::ERR_NOT_SAME, format_args!("{words}"))
@@ -130,19 +122,14 @@ mod tests {
                 }
             })
         });
-        threads
-            .into_iter()
-            .for_each(|it| it.join().expect("joined"));
+        threads.into_iter().for_each(|it| it.join().expect("joined"));
     }
 
     #[test]
     fn an_error_is_small_and_never_success() {
         assert_eq!(size_of::<Outcome<()>>(), 16);
         assert_eq!(Error::from(neutral::SUCCESS).code(), neutral::ERR_UNKNOWN);
-        let error = EngineError::Truncated {
-            message: 9,
-            buffer: 8,
-        };
+        let error = EngineError::Truncated { message: 9, buffer: 8 };
         let error = Error::from(error);
         assert_eq!(error.code(), neutral::ERR_TRUNCATE);
         assert!(error.detail().contains("9 bytes") && error.detail().contains("8 bytes"));

@@ -22,29 +22,17 @@ impl Group {
     #[must_use]
     pub fn new(members: Vec<Peer>, caller: Peer) -> Self {
         let me = members.iter().position(|&member| member == caller);
-        Self {
-            members: Roster::new(members),
-            me: me.map(|index| index as u32),
-            session: 0,
-        }
+        Self { members: Roster::new(members), me: me.map(|index| index as u32), session: 0 }
     }
 
     /// The group of these members, of whom the caller is number `me`.
     pub(crate) fn shared(members: Roster, me: u32) -> Self {
-        Self {
-            members,
-            me: Some(me),
-            session: 0,
-        }
+        Self { members, me: Some(me), session: 0 }
     }
 
     /// A group that the caller is not in.
     pub(crate) fn of_others(members: Roster) -> Self {
-        Self {
-            members,
-            me: None,
-            session: 0,
-        }
+        Self { members, me: None, session: 0 }
     }
 
     /// The same group, derived from the session with this neutral handle (0: from none).
@@ -106,10 +94,7 @@ impl Group {
                 _ => return Err(neutral::ERR_RANK.into()),
             }
         }
-        Ok(self.derived(
-            caller,
-            ranks.iter().map(|&rank| self.members()[rank as usize]),
-        ))
+        Ok(self.derived(caller, ranks.iter().map(|&rank| self.members()[rank as usize])))
     }
 
     /// `MPI_Group_excl`.
@@ -147,30 +132,21 @@ impl Group {
     /// `MPI_Group_union`: the members of `self`, then those of `other` that are new.
     #[must_use]
     pub fn union(&self, caller: Peer, other: &Self) -> Self {
-        let new = other
-            .members()
-            .iter()
-            .filter(|&&member| self.rank_of(member).is_none());
+        let new = other.members().iter().filter(|&&member| self.rank_of(member).is_none());
         self.derived(caller, self.members().iter().chain(new).copied())
     }
 
     /// `MPI_Group_intersection`, in the order of `self`.
     #[must_use]
     pub fn intersection(&self, caller: Peer, other: &Self) -> Self {
-        let both = self
-            .members()
-            .iter()
-            .filter(|&&member| other.rank_of(member).is_some());
+        let both = self.members().iter().filter(|&&member| other.rank_of(member).is_some());
         self.derived(caller, both.copied())
     }
 
     /// `MPI_Group_difference`, in the order of `self`.
     #[must_use]
     pub fn difference(&self, caller: Peer, other: &Self) -> Self {
-        let only = self
-            .members()
-            .iter()
-            .filter(|&&member| other.rank_of(member).is_none());
+        let only = self.members().iter().filter(|&&member| other.rank_of(member).is_none());
         self.derived(caller, only.copied())
     }
 
@@ -184,9 +160,7 @@ impl Group {
         }
         let index = usize::try_from(rank).map_err(|_| neutral::ERR_RANK)?;
         let member = *self.members().get(index).ok_or(neutral::ERR_RANK)?;
-        Ok(other
-            .rank_of(member)
-            .map_or(neutral::UNDEFINED, |rank| rank as i32))
+        Ok(other.rank_of(member).map_or(neutral::UNDEFINED, |rank| rank as i32))
     }
 
     /// Whether all members are members of `other` too.
@@ -222,10 +196,7 @@ mod tests {
     /// As a node that is not the first one numbers them, and its first rank.
     fn world() -> (Group, Peer) {
         let own = Peer::local(0);
-        (
-            Group::new(peers((64..5_000).chain(0..64).chain(5_000..MANY)), own),
-            own,
-        )
+        (Group::new(peers((64..5_000).chain(0..64).chain(5_000..MANY)), own), own)
     }
 
     #[test]

@@ -37,10 +37,7 @@ const ASSERTIONS: [(Assertion, &str); 5] = [
     (Assertion::NoAnySource, "mpi_assert_no_any_source"),
     (Assertion::ExactLength, "mpi_assert_exact_length"),
     (Assertion::AllowOvertaking, "mpi_assert_allow_overtaking"),
-    (
-        Assertion::StrictPersistentOrder,
-        "mpi_assert_strict_persistent_collective_ordering",
-    ),
+    (Assertion::StrictPersistentOrder, "mpi_assert_strict_persistent_collective_ordering"),
 ];
 
 /// The hints of one communicator.
@@ -98,9 +95,7 @@ fn is_supported(entry: &str) -> bool {
     let mut parts = entry.split(':');
     match parts.next() {
         Some("system") => parts.next().is_none(),
-        Some("mpi") => {
-            parts.all(|one| matches!(one, "alloc_mem" | "win_allocate" | "win_allocate_shared"))
-        }
+        Some("mpi") => parts.all(|one| matches!(one, "alloc_mem" | "win_allocate" | "win_allocate_shared")),
         _ => false,
     }
 }
@@ -111,10 +106,7 @@ fn is_supported(entry: &str) -> bool {
 pub fn memory_kinds(wanted: &str) -> String {
     let mut kinds: Vec<&str> = Vec::new();
     let wanted = wanted.split(',').map(str::trim);
-    for entry in wanted
-        .filter(|entry| is_supported(entry))
-        .chain(["mpi", "system"])
-    {
+    for entry in wanted.filter(|entry| is_supported(entry)).chain(["mpi", "system"]) {
         if !kinds.contains(&entry) {
             kinds.push(entry);
         }
@@ -151,10 +143,7 @@ mod tests {
         let report = hints.report().unwrap();
         assert_eq!(report.len(), ASSERTIONS.len());
         assert_eq!(report.get("mpi_assert_no_any_tag").as_deref(), Some("true"));
-        assert_eq!(
-            report.get("mpi_assert_exact_length").as_deref(),
-            Some("false")
-        );
+        assert_eq!(report.get("mpi_assert_exact_length").as_deref(), Some("false"));
         assert!(hints.promise(Assertion::NoAnyTag) && !hints.promise(Assertion::NoAnySource));
 
         let later = Info::default();
@@ -163,9 +152,6 @@ mod tests {
         hints.take(&later);
         assert!(hints.promise(Assertion::NoAnyTag) && hints.promise(Assertion::ExactLength));
         let report = hints.report().unwrap();
-        assert_eq!(
-            report.get(ASSERTED_KINDS).as_deref(),
-            Some("system,mpi:alloc_mem")
-        );
+        assert_eq!(report.get(ASSERTED_KINDS).as_deref(), Some("system,mpi:alloc_mem"));
     }
 }

@@ -46,21 +46,14 @@ impl Info {
     /// # Errors
     /// `MPI_ERR_INFO_KEY`.
     pub fn check_key(key: &str) -> Outcome<()> {
-        if key.is_empty() || key.len() > KEY_MAX {
-            Err(neutral::ERR_INFO_KEY.into())
-        } else {
-            Ok(())
-        }
+        if key.is_empty() || key.len() > KEY_MAX { Err(neutral::ERR_INFO_KEY.into()) } else { Ok(()) }
     }
 
     /// The value of a key.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<String> {
         let pairs = self.0.lock();
-        pairs
-            .iter()
-            .find(|(other, _)| other == key)
-            .map(|(_, value)| value.clone())
+        pairs.iter().find(|(other, _)| other == key).map(|(_, value)| value.clone())
     }
 
     /// `MPI_Info_delete`.

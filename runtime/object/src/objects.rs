@@ -169,9 +169,7 @@ impl Objects {
     #[must_use]
     pub fn window(&self, word: usize) -> Option<&Window> {
         // Handles of other kinds give an index that is too large.
-        let place = self
-            .windows
-            .get(word.wrapping_sub(dynamic(Kind::Win, 0) as usize))?;
+        let place = self.windows.get(word.wrapping_sub(dynamic(Kind::Win, 0) as usize))?;
         // SAFETY: windows of the table live until their handle is taken out, and MPI forbids to free a handle while
         // another thread uses it.
         unsafe { place.load(Ordering::Acquire).as_ref() }
@@ -190,10 +188,7 @@ impl FreedKeyvals {
     const FEW: usize = 16;
 
     const fn new() -> Self {
-        Self {
-            numbers: Vec::new(),
-            enough: Self::FEW,
-        }
+        Self { numbers: Vec::new(), enough: Self::FEW }
     }
 }
 
@@ -407,9 +402,7 @@ impl Objects {
             let boot = self.rank.node().boot();
             let ranks = FixedText::<16>::of(format_args!("{}", boot.world_ranks));
             let nodes = FixedText::<16>::of(format_args!("{}", boot.nodes));
-            let known = info
-                .set("maxprocs", ranks.as_str())
-                .and_then(|()| info.set("num_nodes", nodes.as_str()));
+            let known = info.set("maxprocs", ranks.as_str()).and_then(|()| info.set("num_nodes", nodes.as_str()));
             let known = known.and_then(|()| info.set(MEMORY_KINDS, &self.world_memory_kinds()));
             debug_assert!(known.is_ok(), "short keys and values fit");
             info
@@ -428,8 +421,7 @@ impl Objects {
     fn builtin(&self) -> Outcome<&Builtin> {
         // SAFETY: NULL or what `initialize` stored, which lives as long as `self`. Acquire pairs
         // with the release there.
-        unsafe { self.live.load(Ordering::Acquire).as_ref() }
-            .ok_or_else(|| neutral::ERR_OTHER.into())
+        unsafe { self.live.load(Ordering::Acquire).as_ref() }.ok_or_else(|| neutral::ERR_OTHER.into())
     }
 
     /// The group of a handle.
@@ -448,11 +440,7 @@ impl Objects {
     /// # Errors
     /// `MPI_ERR_NO_MEM`.
     pub fn publish_group(&self, group: Group) -> Outcome<u32> {
-        if group.size() == 0 {
-            Ok(neutral::handle::GROUP_EMPTY)
-        } else {
-            self.add_group(group)
-        }
+        if group.size() == 0 { Ok(neutral::handle::GROUP_EMPTY) } else { self.add_group(group) }
     }
 
     /// Keeps a datatype and returns its handle.
@@ -461,9 +449,7 @@ impl Objects {
     /// `MPI_ERR_NO_MEM`.
     pub fn add_datatype(&self, datatype: Datatype) -> Outcome<u32> {
         has_memory()?;
-        let index = self
-            .datatypes
-            .insert(&mut self.rank.enter(), Box::new(datatype));
+        let index = self.datatypes.insert(&mut self.rank.enter(), Box::new(datatype));
         let handle = index.map(|index| index + FIRST_DYNAMIC_DATATYPE_INDEX);
         match handle.filter(|&index| index <= INDEX_MAX) {
             Some(index) => Ok(dynamic(Kind::Datatype, index)),
@@ -508,20 +494,14 @@ impl Objects {
         if let Some(index) = Self::datatype_index(handle) {
             // SAFETY: MPI forbids to free a handle while another thread uses it.
             let datatype = unsafe { self.datatypes.get(index) };
-            return datatype
-                .map(|datatype| &**datatype)
-                .ok_or_else(|| neutral::ERR_TYPE.into());
+            return datatype.map(|datatype| &**datatype).ok_or_else(|| neutral::ERR_TYPE.into());
         }
-        self.predefined_datatype(handle)
-            .ok_or_else(|| neutral::ERR_TYPE.into())
+        self.predefined_datatype(handle).ok_or_else(|| neutral::ERR_TYPE.into())
     }
 
     fn predefined_datatype(&self, handle: u32) -> Option<&Datatype> {
-        let all = self
-            .predefined
-            .call_once(|| predefined_all().map(Datatype::predefined).collect());
-        all.iter()
-            .find(|datatype| datatype.layout.handle() == handle)
+        let all = self.predefined.call_once(|| predefined_all().map(Datatype::predefined).collect());
+        all.iter().find(|datatype| datatype.layout.handle() == handle)
     }
 
     /// Takes the datatype of a dynamic handle out.
@@ -530,8 +510,6 @@ impl Objects {
     /// `MPI_ERR_TYPE`, also for a predefined one.
     pub fn remove_datatype(&self, handle: u32) -> Outcome<Box<Datatype>> {
         let index = Self::datatype_index(handle).ok_or(neutral::ERR_TYPE)?;
-        self.datatypes
-            .remove(&mut self.rank.enter(), index)
-            .ok_or_else(|| neutral::ERR_TYPE.into())
+        self.datatypes.remove(&mut self.rank.enter(), index).ok_or_else(|| neutral::ERR_TYPE.into())
     }
 }

@@ -24,10 +24,7 @@ impl OwnPolicy {
     /// That of the rank.
     #[must_use]
     pub fn of_rank(rank: &'static Rank) -> Self {
-        Self {
-            rank,
-            chosen: AtomicU8::new(NONE),
-        }
+        Self { rank, chosen: AtomicU8::new(NONE) }
     }
 
     fn own(&self) -> Option<Progress> {
@@ -80,9 +77,7 @@ impl Drop for OwnPolicy {
 pub fn wanted(hints: &Info) -> Outcome<Option<Progress>> {
     match hints.get(KEY) {
         None => Ok(None),
-        Some(name) => Progress::of_name(&name)
-            .map(Some)
-            .ok_or_else(|| neutral::ERR_INFO_VALUE.into()),
+        Some(name) => Progress::of_name(&name).map(Some).ok_or_else(|| neutral::ERR_INFO_VALUE.into()),
     }
 }
 

@@ -76,9 +76,7 @@ const CONTEXT: u32 = 2;
 #[cold]
 pub(crate) fn exhausted(node: &Node) -> Error {
     let each = node.contexts();
-    let what = format_args!(
-        "no number is left for it: each node can make {each} communicators and windows in a job"
-    );
+    let what = format_args!("no number is left for it: each node can make {each} communicators and windows in a job");
     Error::new(neutral::ERR_OTHER, what)
 }
 
@@ -95,11 +93,7 @@ pub fn number(rank: &'static Rank, occasion: Occasion, members: &[Peer]) -> Outc
     let me = me.ok_or(neutral::ERR_GROUP)?;
     let drawn = if me == 0 { node.next_context() } else { None };
     let (tag, check) = occasion.signs(node);
-    let message = Telling {
-        owner: owner_of(rank),
-        context: CONTEXT,
-        tag,
-    };
+    let message = Telling { owner: owner_of(rank), context: CONTEXT, tag };
     let name = |member| node.world_rank(member) as i32;
     let told = message.pass_on([drawn.unwrap_or(0), check], me as u32, members, name)?;
     checked(told, check, node)
@@ -141,27 +135,20 @@ impl Telling<'_> {
     ) -> Outcome<[u32; N]> {
         let (me, size) = (me as usize, members.len());
         // SAFETY: the words outlive the calls below.
-        let data =
-            unsafe { Buffer::of_bytes(words.as_mut_ptr().cast(), size_of_val(&words) as u64) };
+        let data = unsafe { Buffer::of_bytes(words.as_mut_ptr().cast(), size_of_val(&words) as u64) };
         let mut bit = size.next_power_of_two();
         if me != 0 {
             bit = me & me.wrapping_neg();
             let peer = members[me - bit];
             let comm_rank = name(peer);
             let from = Source::Rank { peer, comm_rank };
-            recv(self.owner, data, from, self.context, Tag::Is(self.tag))
-                .map_err(|_| neutral::ERR_NO_MEM)?;
+            recv(self.owner, data, from, self.context, Tag::Is(self.tag)).map_err(|_| neutral::ERR_NO_MEM)?;
         }
-        let envelope = Envelope {
-            context: self.context,
-            source: name(members[me]),
-            tag: self.tag,
-        };
+        let envelope = Envelope { context: self.context, source: name(members[me]), tag: self.tag };
         while bit > 1 {
             bit /= 2;
             if let Some(&to) = members.get(me + bit) {
-                send(self.owner, data, to, envelope, SendMode::Standard)
-                    .map_err(|_| neutral::ERR_NO_MEM)?;
+                send(self.owner, data, to, envelope, SendMode::Standard).map_err(|_| neutral::ERR_NO_MEM)?;
             }
         }
         Ok(words)
@@ -181,25 +168,16 @@ pub fn begin(rank: &'static Rank, occasion: Occasion, members: &[Peer]) -> Outco
 }
 
 /// [`begin`] for members that live on several nodes.
-fn begin_across_nodes(
-    rank: &'static Rank,
-    occasion: &Occasion,
-    members: &[Peer],
-) -> Outcome<Agreement> {
+fn begin_across_nodes(rank: &'static Rank, occasion: &Occasion, members: &[Peer]) -> Outcome<Agreement> {
     let node = rank.node();
-    let first = members
-        .iter()
-        .min_by_key(|&&member| node.world_rank(member));
+    let first = members.iter().min_by_key(|&&member| node.world_rank(member));
     let (&first, me) = (first.ok_or(neutral::ERR_GROUP)?, rank.peer());
     let integer = predefined(neutral::handle::INT32_T).ok_or(neutral::ERR_INTERN)?;
     let (tag, check) = occasion.signs(node);
     let claim = &mut rank.enter();
     if first != me {
         let mut agreement = Agreement::new(node, [0; 2], check);
-        let from = Source::Rank {
-            peer: first,
-            comm_rank: node.world_rank(first) as i32,
-        };
+        let from = Source::Rank { peer: first, comm_rank: node.world_rank(first) as i32 };
         // SAFETY: the box of this agreement, which stays until its messages are complete.
         let room = unsafe { Buffer::new(agreement.told.as_ptr().cast(), 2, &integer) };
         let request = irecv(claim, room, from, CONTEXT, Tag::Is(tag));
@@ -209,11 +187,7 @@ fn begin_across_nodes(
     }
     let number = node.next_context().unwrap_or(0);
     let mut agreement = Agreement::new(node, [number, check], check);
-    let envelope = Envelope {
-        context: CONTEXT,
-        source: rank.world_rank() as i32,
-        tag,
-    };
+    let envelope = Envelope { context: CONTEXT, source: rank.world_rank() as i32, tag };
     for &member in members.iter().filter(|&&member| member != me) {
         // SAFETY: the box of this agreement, which stays until its messages are complete.
         let data = unsafe { Buffer::new(agreement.told.as_ptr().cast(), 2, &integer) };
@@ -245,12 +219,7 @@ impl Agreement {
     fn new(node: &'static Node, told: [u32; 2], check: u32) -> Self {
         let [first, second] = told;
         let told = NonNull::from(Box::leak(Box::new([first, second, first, second])));
-        Self {
-            node,
-            told,
-            check,
-            messages: Vec::new(),
-        }
+        Self { node, told, check, messages: Vec::new() }
     }
 
     /// Begins to learn the largest of what the members of a group say, for each of two words. Collective.
@@ -400,12 +369,8 @@ mod tests {
     fn the_nth_calls_of_all_members_meet() {
         let node = Node::for_test(3);
         let meet = |rank, parent| {
-            number_within_node(
-                node.rank(rank),
-                Occasion::Duplicate { parent },
-                &[0, 1, 2].map(Peer::local),
-            )
-            .expect("a number")
+            number_within_node(node.rank(rank), Occasion::Duplicate { parent }, &[0, 1, 2].map(Peer::local))
+                .expect("a number")
         };
         let first: Vec<u32> = (0..2).map(|_| meet(0, 5)).collect();
         assert_ne!(first[0], first[1]);
@@ -424,19 +389,11 @@ mod tests {
         let meet = |rank, tag: &str, members: &[u32]| {
             let members: Vec<Peer> = members.iter().copied().map(Peer::local).collect();
             let tag = tag.into();
-            let occasion = Occasion::FromGroup {
-                tag,
-                members: members.clone().into(),
-            };
+            let occasion = Occasion::FromGroup { tag, members: members.clone().into() };
             number_within_node(node.rank(rank), occasion, &members).expect("a number")
         };
         let both = meet(0, "a", &[0, 1]);
-        let numbers = [
-            meet(0, "a", &[1, 0]),
-            meet(0, "b", &[0, 1]),
-            meet(0, "a", &[0]),
-            meet(0, "a", &[0]),
-        ];
+        let numbers = [meet(0, "a", &[1, 0]), meet(0, "b", &[0, 1]), meet(0, "a", &[0]), meet(0, "a", &[0])];
         for (index, number) in numbers.iter().enumerate() {
             assert!(*number != both && !numbers[..index].contains(number));
         }

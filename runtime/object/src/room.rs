@@ -46,10 +46,7 @@ impl Room {
     pub fn of_all(self, rank: &Rank, what: &str) -> Outcome<()> {
         match self {
             Self::There => Ok(()),
-            Self::NoMemory => Err(blame(
-                neutral::ERR_NO_MEM,
-                format_args!("a member is short of memory for a {what}"),
-            )),
+            Self::NoMemory => Err(blame(neutral::ERR_NO_MEM, format_args!("a member is short of memory for a {what}"))),
             Self::NoHandle => Err(no_handle(rank, what)),
         }
     }

@@ -101,8 +101,7 @@ impl<T> Slots<T> {
                 NONE => self.unused(),
                 index => Some(index),
             };
-            let Some((index, slot)) = index.and_then(|index| Some((index, self.slot(index)?)))
-            else {
+            let Some((index, slot)) = index.and_then(|index| Some((index, self.slot(index)?))) else {
                 break;
             };
             // SAFETY: the slot is vacant and the claim is held, so nobody else refers to it.
@@ -276,8 +275,7 @@ impl<T> Drop for Slots<T> {
             if slots.is_null() {
                 continue;
             }
-            let slots =
-                core::ptr::slice_from_raw_parts_mut(slots, (FIRST_CHUNK as usize) << number);
+            let slots = core::ptr::slice_from_raw_parts_mut(slots, (FIRST_CHUNK as usize) << number);
             // SAFETY: made by `unused` from a box of this length.
             drop(unsafe { Box::from_raw(slots) });
         }

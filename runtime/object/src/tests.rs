@@ -15,11 +15,7 @@ use std::vec::Vec;
 
 /// Runs `program` on each rank of a job, with its `MPI_COMM_WORLD`: `nodes[node][local_rank]` is a rank there.
 /// `prepare` sees each node before.
-fn on_nodes(
-    nodes: &[&[WorldRank]],
-    prepare: impl Fn(&'static Node),
-    program: impl Fn(&Comm) + Sync,
-) {
+fn on_nodes(nodes: &[&[WorldRank]], prepare: impl Fn(&'static Node), program: impl Fn(&Comm) + Sync) {
     let job = Job::new(nodes, Options::default());
     let make = |node| {
         let transport = Box::leak(Box::new(job.node(node)));
@@ -28,9 +24,7 @@ fn on_nodes(
         node
     };
     let made: Vec<&'static Node> = (0..nodes.len()).map(make).collect();
-    let ranks = made
-        .iter()
-        .flat_map(|node| (0..node.size()).map(|local| node.rank(local)));
+    let ranks = made.iter().flat_map(|node| (0..node.size()).map(|local| node.rank(local)));
     std::thread::scope(|scope| {
         for rank in ranks {
             let program = &program;

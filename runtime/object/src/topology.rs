@@ -47,10 +47,7 @@ impl Topology {
             Self::Cart(cart) => cart.neighbours(me),
             Self::Graph(graph) => {
                 let all = graph.neighbours(me as usize);
-                Neighbours {
-                    sources: along_one_lane(all),
-                    destinations: along_one_lane(all),
-                }
+                Neighbours { sources: along_one_lane(all), destinations: along_one_lane(all) }
             }
             Self::Distributed(graph) => Neighbours {
                 sources: along_one_lane(&graph.sources),
@@ -63,10 +60,7 @@ impl Topology {
 /// Edges of graphs: those between the same two members meet in the order in which the members
 /// list them, so they need no lanes of their own.
 fn along_one_lane(ranks: &[i32]) -> Vec<Neighbour> {
-    let neighbour = |&rank: &i32| Neighbour {
-        rank: u32::try_from(rank).ok(),
-        lane: 0,
-    };
+    let neighbour = |&rank: &i32| Neighbour { rank: u32::try_from(rank).ok(), lane: 0 };
     ranks.iter().map(neighbour).collect()
 }
 
@@ -163,9 +157,7 @@ impl Cart {
             all.filter(move |&dimension| remain[dimension] == keep)
         };
         let coords = self.coords(rank);
-        let number = |keep: bool| {
-            kept(keep).fold(0, |number, it| number * self.dims[it] + coords[it]) as u32
-        };
+        let number = |keep: bool| kept(keep).fold(0, |number, it| number * self.dims[it] + coords[it]) as u32;
         let grid = Self {
             dims: kept(true).map(|it| self.dims[it]).collect(),
             periods: kept(true).map(|it| self.periods[it]).collect(),
@@ -206,15 +198,11 @@ impl Graph {
     /// # Errors
     /// `MPI_ERR_ARG` for an index that descends or edges to no node.
     pub fn new(index: Vec<i32>, edges: Vec<i32>, nodes_max: u32) -> Outcome<Self> {
-        let ascends = index.iter().scan(0, |last, &next| {
-            Some(core::mem::replace(last, next) <= next)
-        });
+        let ascends = index.iter().scan(0, |last, &next| Some(core::mem::replace(last, next) <= next));
         let nodes = 0..index.len() as i32;
         let known = edges.iter().all(|edge| nodes.contains(edge));
         let fits = index.len() <= nodes_max as usize;
-        let complete = index
-            .last()
-            .is_none_or(|&last| last as usize == edges.len());
+        let complete = index.last().is_none_or(|&last| last as usize == edges.len());
         if ascends.into_iter().all(|fine| fine) && known && fits && complete {
             Ok(Self { index, edges })
         } else {

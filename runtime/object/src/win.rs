@@ -119,13 +119,7 @@ impl Win {
     /// `MPI_ERR_COMM` for an intercommunicator, `MPI_ERR_RMA_SHARED` for a shared window of members that do not share
     /// memory, at all members `MPI_ERR_NO_MEM` if one is short of memory and `MPI_ERR_OTHER` if one has no handle left,
     /// `MPI_ERR_INFO_VALUE` for an alignment that is none.
-    pub fn make(
-        comm: &Comm,
-        flavor: Flavor,
-        mut part: Part,
-        hints: Info,
-        room: Room,
-    ) -> Outcome<Self> {
+    pub fn make(comm: &Comm, flavor: Flavor, mut part: Part, hints: Info, room: Room) -> Outcome<Self> {
         if comm.is_inter() {
             return Err(neutral::ERR_COMM.into());
         }
@@ -147,9 +141,7 @@ impl Win {
         let drawn = (comm.me() == 0).then(|| rank.node().next_context());
         let number = drawn.flatten().unwrap_or(0);
         let offer = Offer { number, room, part };
-        let opened = coll::view(&comm.collective(), offer.words(), |offers| {
-            Self::open(comm, flavor, offers, &hints)
-        });
+        let opened = coll::view(&comm.collective(), offer.words(), |offers| Self::open(comm, flavor, offers, &hints));
         let (own, window) = match opened.map_err(Error::from).flatten() {
             Ok(opened) => opened,
             Err(error) => {
@@ -191,12 +183,7 @@ impl Win {
     }
 
     /// The caller's end of the window that all members agree on by these offers, if they do.
-    fn open(
-        comm: &Comm,
-        flavor: Flavor,
-        offers: &[Words],
-        hints: &Info,
-    ) -> Outcome<(Comm, Box<Window>)> {
+    fn open(comm: &Comm, flavor: Flavor, offers: &[Words], hints: &Info) -> Outcome<(Comm, Box<Window>)> {
         let rank = comm.rank();
         let number = Offer::of(&offers[0]).number;
         if number == 0 {
@@ -212,12 +199,8 @@ impl Win {
             }
             parts
         };
-        let plan = Plan {
-            number,
-            members: own.group().members(),
-            parts: &parts,
-            is_dynamic: flavor == Flavor::Dynamic,
-        };
+        let plan =
+            Plan { number, members: own.group().members(), parts: &parts, is_dynamic: flavor == Flavor::Dynamic };
         let window = Window::open(own.owner(), &plan, reorder(hints));
         Ok((own, window))
     }
@@ -367,27 +350,12 @@ impl Offer {
     fn words(&self) -> Words {
         let halves = |value: u64| [value as i32, (value >> 32) as i32];
         let Part { base, size, unit } = self.part;
-        let [base, size, unit] = [
-            halves(base as u64),
-            halves(size),
-            halves(unit.cast_unsigned()),
-        ];
-        [
-            self.number.cast_signed(),
-            self.room.word(),
-            base[0],
-            base[1],
-            size[0],
-            size[1],
-            unit[0],
-            unit[1],
-        ]
+        let [base, size, unit] = [halves(base as u64), halves(size), halves(unit.cast_unsigned())];
+        [self.number.cast_signed(), self.room.word(), base[0], base[1], size[0], size[1], unit[0], unit[1]]
     }
 
     fn of(words: &Words) -> Self {
-        let whole = |low: i32, high: i32| {
-            u64::from(low.cast_unsigned()) | u64::from(high.cast_unsigned()) << 32
-        };
+        let whole = |low: i32, high: i32| u64::from(low.cast_unsigned()) | u64::from(high.cast_unsigned()) << 32;
         Self {
             number: words[0].cast_unsigned(),
             room: Room::of_word(words[1]),
@@ -406,11 +374,7 @@ fn stride(size: u64, hints: &Info) -> u64 {
     if !is_true(hints, "alloc_shared_noncontig") {
         return size;
     }
-    let usual = if size >= MANY_PAGES {
-        PAGE as u64
-    } else {
-        APART
-    };
+    let usual = if size >= MANY_PAGES { PAGE as u64 } else { APART };
     let wanted = alignment::wanted(hints).map_or(1, |align| align as u64);
     size.next_multiple_of(usual.max(wanted))
 }
@@ -418,14 +382,7 @@ fn stride(size: u64, hints: &Info) -> u64 {
 /// Bytes that the caller allocates for a shared window: the first member all, the others nothing. Collective.
 fn shared_size(comm: &Comm, part: &mut Part, hints: &Info) -> Outcome<u64> {
     part.base = 0;
-    let offer = Offer {
-        number: 0,
-        room: Room::There,
-        part: Part {
-            size: stride(part.size, hints),
-            ..*part
-        },
-    };
+    let offer = Offer { number: 0, room: Room::There, part: Part { size: stride(part.size, hints), ..*part } };
     let sum = |all: &[Words]| {
         let sizes = all.iter().map(|words| Offer::of(words).part.size);
         sizes.sum::<u64>()

@@ -57,8 +57,6 @@ pub unsafe extern "C" fn _ZN3MPI3Win4FreeEv(this: *mut Object) {
 pub extern "C" fn ompi_mpi_cxx_op_intercept() {
     cohort_facade::fail(
         1,
-        format_args!(
-            "the program has made a reduction operation with MPI's C++ bindings of Open MPI"
-        ),
+        format_args!("the program has made a reduction operation with MPI's C++ bindings of Open MPI"),
     );
 }

@@ -36,11 +36,7 @@ pub(crate) fn receive_directly(
         return None;
     }
     let ring = rank.shared::<P2p>().inbox.ring(sender)?;
-    let polls = if rank.polls_directly() {
-        DIRECT_POLLS
-    } else {
-        1
-    };
+    let polls = if rank.polls_directly() { DIRECT_POLLS } else { 1 };
     let mut early = 0;
     for _ in 0..polls {
         // SAFETY: we hold the claim, so we are the consumer.

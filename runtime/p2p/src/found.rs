@@ -24,10 +24,7 @@ pub(crate) struct Alike {
 
 impl Alike {
     /// None yet.
-    pub(crate) const NONE: Self = Self {
-        found: Found::Nothing,
-        count: 0,
-    };
+    pub(crate) const NONE: Self = Self { found: Found::Nothing, count: 0 };
 
     /// What the next message's data is taken for without a look, if it is.
     pub(crate) fn expected(self) -> Option<Found> {

@@ -26,17 +26,8 @@ impl Inbox {
     ///
     /// # Safety
     /// The tables are zero, live as long as the inbox, and are used by nobody else.
-    pub(crate) unsafe fn new(
-        rings: *const AtomicPtr<Ring>,
-        senders: *const AtomicU32,
-        size: u32,
-    ) -> Self {
-        Self {
-            rings,
-            senders,
-            count: CacheLine(AtomicU32::new(0)),
-            size,
-        }
+    pub(crate) unsafe fn new(rings: *const AtomicPtr<Ring>, senders: *const AtomicU32, size: u32) -> Self {
+        Self { rings, senders, count: CacheLine(AtomicU32::new(0)), size }
     }
 
     /// Shows the rank the ring of one more sender. By the sender, once.
@@ -57,11 +48,7 @@ impl Inbox {
     pub(crate) fn ring(&self, sender: LocalRank) -> Option<&Ring> {
         debug_assert!(sender < self.size);
         // SAFETY: rings live as long as the node; Acquire pairs with the Release in `add`.
-        unsafe {
-            (*self.rings.add(sender as usize))
-                .load(Ordering::Acquire)
-                .as_ref()
-        }
+        unsafe { (*self.rings.add(sender as usize)).load(Ordering::Acquire).as_ref() }
     }
 
     /// Senders that have rings, at most.

@@ -134,11 +134,7 @@ mod blocks {
     #[inline]
     pub(crate) unsafe fn give_back(data: *mut u8) {
         // SAFETY: the caller's promise; kept blocks are never freed.
-        unsafe {
-            (*data.map_addr(|it| it & !(ALIGN - 1)).cast::<Block>())
-                .mark
-                .give_back()
-        };
+        unsafe { (*data.map_addr(|it| it & !(ALIGN - 1)).cast::<Block>()).mark.give_back() };
     }
 }
 

@@ -36,10 +36,7 @@ impl RequestKind for Kind {
             match self {
                 Self::Receive if (*this).is_posted => {
                     unpost_receive(claim, this);
-                    let cancelled = Status {
-                        cancelled: true,
-                        ..Status::EMPTY
-                    };
+                    let cancelled = Status { cancelled: true, ..Status::EMPTY };
                     Operation::complete(this, cancelled);
                 }
                 Self::Receive => {}
@@ -52,12 +49,7 @@ impl RequestKind for Kind {
         }
     }
 
-    unsafe fn tell(
-        &self,
-        request: NonNull<Request>,
-        claim: &mut Claim<'_>,
-        tell: &mut dyn FnMut(Fact),
-    ) {
+    unsafe fn tell(&self, request: NonNull<Request>, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
         // SAFETY: as above.
         let this = unsafe { request.cast::<Operation>().as_ref() };
         tell(this.told(self, claim.rank().node(), true));

@@ -42,11 +42,7 @@ pub(crate) struct Posted {
 }
 
 impl Posted {
-    pub(crate) const EMPTY: Self = Self {
-        receives: Buckets::EMPTY,
-        counts: [0; SHAPES],
-        next_sequence: 0,
-    };
+    pub(crate) const EMPTY: Self = Self { receives: Buckets::EMPTY, counts: [0; SHAPES], next_sequence: 0 };
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
@@ -98,8 +94,7 @@ impl Posted {
             }
             let first = self.receives.find(&shape.key(message));
             // SAFETY: elements of the table are valid.
-            let is_older = !first.is_null()
-                && (oldest.is_null() || unsafe { (*first).sequence < (*oldest).sequence });
+            let is_older = !first.is_null() && (oldest.is_null() || unsafe { (*first).sequence < (*oldest).sequence });
             if is_older {
                 oldest = first;
             }
@@ -156,10 +151,7 @@ impl Stored {
     pub(crate) fn make(claim: &mut Claim<'_>, header: Header) -> Option<NonNull<Self>> {
         let size = size_of::<Self>() + usize::from(header.payload);
         let block = claim.alloc(size)?.cast::<Self>();
-        let stored = Self {
-            header,
-            links: [const { Links::NONE }; SHAPES + 1],
-        };
+        let stored = Self { header, links: [const { Links::NONE }; SHAPES + 1] };
         // SAFETY: a fresh block that is large enough; the heap aligns to 16.
         unsafe { block.write(stored) };
         Some(block)

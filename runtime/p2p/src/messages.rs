@@ -101,8 +101,7 @@ pub fn irecv(
     tag: Tag,
 ) -> Result<RequestRef, EngineError> {
     let want = Want::new(claim.rank().node(), from, context, tag);
-    let made =
-        Operation::make(claim, &Kind::Receive, buffer, want).ok_or(EngineError::OutOfMemory)?;
+    let made = Operation::make(claim, &Kind::Receive, buffer, want).ok_or(EngineError::OutOfMemory)?;
     // SAFETY: the request is fresh and ours.
     unsafe { start_receive(claim, made.as_ptr(), sender_of(from)) };
     // SAFETY: fresh, and this is its only reference.
@@ -154,8 +153,7 @@ fn start_after(
     want: Want,
     here: Here,
 ) -> Result<RequestRef, EngineError> {
-    let made =
-        Operation::make(claim, &Kind::Receive, *buffer, want).ok_or(EngineError::OutOfMemory)?;
+    let made = Operation::make(claim, &Kind::Receive, *buffer, want).ok_or(EngineError::OutOfMemory)?;
     let request = made.as_ptr();
     // SAFETY: the request is fresh and ours, and this is its only reference.
     unsafe {
@@ -205,13 +203,7 @@ pub(crate) fn take(
 
 /// [`take`] of what is not stored.
 #[inline(always)]
-fn take_due(
-    claim: &mut Claim<'_>,
-    buffer: &Buffer<'_>,
-    from: Option<Peer>,
-    want: &Want,
-    status: &mut Status,
-) -> Here {
+fn take_due(claim: &mut Claim<'_>, buffer: &Buffer<'_>, from: Option<Peer>, want: &Want, status: &mut Status) -> Here {
     match poll::due(claim, from, want) {
         AtFront::Due(due) => {
             // SAFETY: what is due is no offer, and is popped below.
@@ -299,11 +291,7 @@ pub(crate) fn take_stored(claim: &mut Claim<'_>, want: &Want) -> Option<NonNull<
 ///
 /// # Safety
 /// `stored` came from [`take_stored`]; `request` is a pending receive in no queue.
-pub(crate) unsafe fn deliver_stored(
-    claim: &mut Claim<'_>,
-    stored: NonNull<Stored>,
-    request: *mut Operation,
-) {
+pub(crate) unsafe fn deliver_stored(claim: &mut Claim<'_>, stored: NonNull<Stored>, request: *mut Operation) {
     // SAFETY: the caller's promise.
     unsafe {
         protocol::deliver(claim, &Payload::Stored(stored.as_ptr()), request);
@@ -336,12 +324,7 @@ pub fn send(
                     // SAFETY: the outbox is ours under the claim.
                     (*outbox_to(claim, to)).waiting <= WAITING_MAX
                 };
-                drop(until_claimed(
-                    owner,
-                    claim,
-                    RoomFor(Peer::local(to)),
-                    has_room,
-                ));
+                drop(until_claimed(owner, claim, RoomFor(Peer::local(to)), has_room));
             }
             return Ok(());
         }
@@ -384,13 +367,7 @@ fn finish<'rank>(owner: Owner<'rank>, claim: Claim<'rank>, request: RequestRef) 
 /// # Errors
 /// [`EngineError::OutOfMemory`]; nothing was received then.
 #[inline]
-pub fn recv(
-    owner: Owner<'_>,
-    buffer: Buffer<'_>,
-    from: Source,
-    context: u32,
-    tag: Tag,
-) -> Result<Status, EngineError> {
+pub fn recv(owner: Owner<'_>, buffer: Buffer<'_>, from: Source, context: u32, tag: Tag) -> Result<Status, EngineError> {
     let mut status = Status::EMPTY;
     recv_into(owner, buffer, (from, context, tag), &mut status).map(|()| status)
 }

@@ -15,10 +15,5 @@ pub(crate) fn next_number(claim: &mut Claim<'_>) -> u32 {
 /// What is noted of a message. `flow` tells it from others of its sender that are on their way.
 #[cold]
 pub(crate) fn message(kind: Kind, peer: u32, flow: u64, bytes: u64, envelope: Envelope) -> Event {
-    Event {
-        flow,
-        bytes,
-        tag: envelope.tag,
-        ..Event::now(kind, peer)
-    }
+    Event { flow, bytes, tag: envelope.tag, ..Event::now(kind, peer) }
 }

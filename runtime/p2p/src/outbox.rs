@@ -148,9 +148,7 @@ fn published(claim: &mut Claim<'_>, to: LocalRank, header: &Header) {
 /// Makes the ring from the claimed rank to `receiver` and shows it to the receiver.
 #[cold]
 fn open(claim: &mut Claim<'_>, receiver: &Rank) -> Option<*const Ring> {
-    let block = claim
-        .alloc_aligned(size_of::<Ring>(), align_of::<Ring>())?
-        .cast::<Ring>();
+    let block = claim.alloc_aligned(size_of::<Ring>(), align_of::<Ring>())?.cast::<Ring>();
     // SAFETY: a fresh block of the right size; zeros are an empty ring. It is never freed.
     let ring = unsafe {
         block.as_ptr().write_bytes(0, 1);
@@ -165,12 +163,7 @@ fn open(claim: &mut Claim<'_>, receiver: &Rank) -> Option<*const Ring> {
 /// # Safety
 /// As for [`post`]; the ring is open.
 #[cold]
-unsafe fn line_up(
-    claim: &mut Claim<'_>,
-    to: LocalRank,
-    header: Header,
-    payload: *const u8,
-) -> Result<(), EngineError> {
+unsafe fn line_up(claim: &mut Claim<'_>, to: LocalRank, header: Header, payload: *const u8) -> Result<(), EngineError> {
     let outbox = outbox_to(claim, to);
     // SAFETY: the caller's promise; the block has room for the message and its payload.
     unsafe {
@@ -182,14 +175,9 @@ unsafe fn line_up(
             }
         }
         let length = usize::from(header.payload);
-        let block = claim
-            .alloc(size_of::<Waiting>() + length)
-            .ok_or(EngineError::OutOfMemory)?;
+        let block = claim.alloc(size_of::<Waiting>() + length).ok_or(EngineError::OutOfMemory)?;
         let message = block.cast::<Waiting>().as_ptr();
-        message.write(Waiting {
-            header,
-            next: null_mut(),
-        });
+        message.write(Waiting { header, next: null_mut() });
         payload.copy_to_nonoverlapping(message.add(1).cast(), length);
         if (*outbox).first.is_null() {
             (*outbox).first = message;
@@ -250,9 +238,7 @@ fn flush_to(claim: &mut Claim<'_>, to: LocalRank) -> u32 {
     }
     if moved > 0 {
         let rank = claim.rank();
-        rank.node()
-            .rank(to)
-            .notify(rank, has_offer.then_some(Need::Message));
+        rank.node().rank(to).notify(rank, has_offer.then_some(Need::Message));
     }
     moved
 }

@@ -70,28 +70,18 @@ impl PartitionedSend {
     ///
     /// # Errors
     /// [`EngineError::Unsupported`] for a receiver on another node, [`EngineError::OutOfMemory`].
-    pub fn new(
-        claim: &mut Claim<'_>,
-        source: Partitions,
-        to: Peer,
-        envelope: Envelope,
-    ) -> Result<Self, EngineError> {
+    pub fn new(claim: &mut Claim<'_>, source: Partitions, to: Peer, envelope: Envelope) -> Result<Self, EngineError> {
         require_local(claim, to)?;
         let channel = Channel::make(claim, source, envelope).ok_or(EngineError::OutOfMemory)?;
         let introduction = claim.alloc(size_of::<NonNull<Channel>>());
-        let hello = Envelope {
-            context: envelope.context | PARTITIONED,
-            ..envelope
-        };
-        let sent = introduction
-            .ok_or(EngineError::OutOfMemory)
-            .and_then(|block| {
-                // SAFETY: a fresh block with room for the address, which is the message.
-                unsafe {
-                    block.cast::<NonNull<Channel>>().write(channel);
-                    isend_owned(claim, block, size_of_val(&channel) as u64, to, hello)
-                }
-            });
+        let hello = Envelope { context: envelope.context | PARTITIONED, ..envelope };
+        let sent = introduction.ok_or(EngineError::OutOfMemory).and_then(|block| {
+            // SAFETY: a fresh block with room for the address, which is the message.
+            unsafe {
+                block.cast::<NonNull<Channel>>().write(channel);
+                isend_owned(claim, block, size_of_val(&channel) as u64, to, hello)
+            }
+        });
         match sent {
             Ok(request) => request.release(claim),
             Err(error) => {
@@ -103,11 +93,7 @@ impl PartitionedSend {
                 return Err(error);
             }
         }
-        Ok(Self {
-            channel,
-            round: AtomicU32::new(0),
-            marks: Marks::new(),
-        })
+        Ok(Self { channel, round: AtomicU32::new(0), marks: Marks::new() })
     }
 
     fn channel(&self) -> &Channel {
@@ -149,10 +135,7 @@ impl PartitionedSend {
         let sender = channel.sender;
         // At the end of the round another thread may free the request, and with it the channel.
         let all = (round, channel.source.partitions);
-        if channel
-            .rounds
-            .marked(&self.marks, state, all, (true, several))
-        {
+        if channel.rounds.marked(&self.marks, state, all, (true, several)) {
             if several {
                 sender.wake();
             }
@@ -170,10 +153,7 @@ impl PartitionedSend {
         // SAFETY: our reference keeps the channel beyond the end of the round, and is given back once.
         unsafe {
             let channel = pointer.as_ref();
-            if channel
-                .rounds
-                .marked(&self.marks, state, all, (false, several))
-            {
+            if channel.rounds.marked(&self.marks, state, all, (false, several)) {
                 channel.sender.wake();
                 if let Some(receiver) = channel.receiver() {
                     receiver.wake();
@@ -257,10 +237,7 @@ impl Receiver {
         // Release pairs with the Acquire in `channel`.
         self.channel.store(address.as_ptr(), Ordering::Release);
         channel.rounds.open(round);
-        Some(Opened {
-            channel: address,
-            round,
-        })
+        Some(Opened { channel: address, round })
     }
 
     fn channel(&self) -> Option<&Channel> {

@@ -126,11 +126,7 @@ fn store(claim: &mut Claim<'_>, payload: &Payload<'_>) -> Result<(), NoRoom> {
 }
 
 /// Takes messages of one sender, or of all, out of the rings until `enough`.
-pub fn pull(
-    claim: &mut Claim<'_>,
-    from: Option<Peer>,
-    mut enough: impl FnMut(&mut Claim<'_>) -> bool,
-) {
+pub fn pull(claim: &mut Claim<'_>, from: Option<Peer>, mut enough: impl FnMut(&mut Claim<'_>) -> bool) {
     let rank = claim.rank();
     if let Some(peer) = from {
         if let Some(sender) = rank.node().local(peer)
@@ -187,9 +183,7 @@ impl Due<'_> {
     #[inline]
     pub(crate) fn pop(self, rank: &Rank) {
         if self.front.pop() {
-            rank.node()
-                .rank(self.sender)
-                .notify(rank, Some(Need::Message));
+            rank.node().rank(self.sender).notify(rank, Some(Need::Message));
         }
     }
 }
@@ -207,11 +201,7 @@ pub(crate) enum AtFront<'ring> {
 /// Whether the message at the front of the only sender's ring, or of any ring, is due. The caller has seen that no
 /// stored message is wanted.
 #[inline]
-pub(crate) fn due<'rank>(
-    claim: &mut Claim<'rank>,
-    from: Option<Peer>,
-    want: &Want,
-) -> AtFront<'rank> {
+pub(crate) fn due<'rank>(claim: &mut Claim<'rank>, from: Option<Peer>, want: &Want) -> AtFront<'rank> {
     let Some(peer) = from else {
         return due_of_any(claim, want);
     };

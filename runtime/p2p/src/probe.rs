@@ -85,12 +85,7 @@ pub fn iprobe(claim: &mut Claim<'_>, from: Source, context: u32, tag: Tag) -> Op
 }
 
 /// Takes a message out of matching (`MPI_Improbe`).
-pub fn improbe(
-    claim: &mut Claim<'_>,
-    from: Source,
-    context: u32,
-    tag: Tag,
-) -> Option<(MessageRef, Status)> {
+pub fn improbe(claim: &mut Claim<'_>, from: Source, context: u32, tag: Tag) -> Option<(MessageRef, Status)> {
     let want = Want::new(claim.rank().node(), from, context, tag);
     find(claim, from, &want)?;
     let stored = take_stored(claim, &want)?;
@@ -147,13 +142,8 @@ pub fn mprobe(owner: Owner<'_>, from: Source, context: u32, tag: Tag) -> (Messag
 ///
 /// # Errors
 /// [`EngineError::OutOfMemory`]; the message was not received then.
-pub fn imrecv(
-    claim: &mut Claim<'_>,
-    message: MessageRef,
-    buffer: Buffer<'_>,
-) -> Result<RequestRef, EngineError> {
-    let request = Operation::make(claim, &Kind::Receive, buffer, Want::NOTHING)
-        .ok_or(EngineError::OutOfMemory)?;
+pub fn imrecv(claim: &mut Claim<'_>, message: MessageRef, buffer: Buffer<'_>) -> Result<RequestRef, EngineError> {
+    let request = Operation::make(claim, &Kind::Receive, buffer, Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
     // SAFETY: the message was taken by `improbe`; the request is fresh.
     unsafe { deliver_stored(claim, message.0, request.as_ptr()) };
     // SAFETY: fresh, and this is its only reference.

@@ -71,14 +71,8 @@ struct Filled {
 impl Pace {
     fn new() -> Self {
         Self {
-            sender: CacheLine(Filled {
-                first: AtomicU64::new(0),
-                filled: AtomicU64::new(0),
-            }),
-            receiver: CacheLine(Taken {
-                taken: AtomicU64::new(0),
-                asked: AtomicU64::new(0),
-            }),
+            sender: CacheLine(Filled { first: AtomicU64::new(0), filled: AtomicU64::new(0) }),
+            receiver: CacheLine(Taken { taken: AtomicU64::new(0), asked: AtomicU64::new(0) }),
         }
     }
 
@@ -167,8 +161,7 @@ mod blocks {
         #[cold]
         fn make(heap: &Heap) -> Option<NonNull<Self>> {
             // SAFETY: made under the claim, which allows the heap's use.
-            let relay =
-                unsafe { heap.alloc(size_of::<Self>(), align_of::<Self>())? }.cast::<Self>();
+            let relay = unsafe { heap.alloc(size_of::<Self>(), align_of::<Self>())? }.cast::<Self>();
             // SAFETY: a fresh block that is large enough; the blocks' content does not matter.
             unsafe { (&raw mut (*relay.as_ptr()).pace).write(Pace::new()) };
             Some(relay)
@@ -202,15 +195,8 @@ mod blocks {
     }
 
     impl Slot {
-        const NONE: Self = Self {
-            relay: null_mut(),
-            of: null(),
-            data: null(),
-            bytes: 0,
-            first: 0,
-            next: 0,
-            ahead: false,
-        };
+        const NONE: Self =
+            Self { relay: null_mut(), of: null(), data: null(), bytes: 0, first: 0, next: 0, ahead: false };
 
         /// Fills the blocks that are free. Returns the bytes copied.
         ///
@@ -227,9 +213,7 @@ mod blocks {
             // complete above, and if it is now, only this task could tell the program.
             unsafe {
                 while self.next < end
-                    && let Some(number) = (*self.relay)
-                        .pace
-                        .to_fill(self.first, self.next, self.ahead)
+                    && let Some(number) = (*self.relay).pace.to_fill(self.first, self.next, self.ahead)
                     && number < end
                 {
                     let from = (number - self.first) * PIECE as u64;
@@ -255,10 +239,7 @@ mod blocks {
 
     impl Sending {
         /// No message yet.
-        pub(crate) const NONE: Self = Self {
-            slots: [Slot::NONE; RELAYS],
-            count: 0,
-        };
+        pub(crate) const NONE: Self = Self { slots: [Slot::NONE; RELAYS], count: 0 };
 
         /// Gives a relay to a send of `bytes` bytes at `data`, whose offer has not been sent. Null: all have messages,
         /// or memory is short.
@@ -345,12 +326,7 @@ mod blocks {
             let first = unsafe { (*relay.as_ptr()).pace.first() };
             // SAFETY: as above.
             unsafe { (*relay.as_ptr()).pace.ask(first) };
-            Self {
-                relay,
-                first,
-                number: first,
-                patience: PATIENCE,
-            }
+            Self { relay, first, number: first, patience: PATIENCE }
         }
 
         /// Where the next piece begins in the message.

@@ -100,10 +100,7 @@ impl PayloadKind {
     /// Whether the message has all its data with it, in memory of this node.
     #[inline]
     pub(crate) fn is_eager(self) -> bool {
-        matches!(
-            self,
-            Self::Inline | Self::Marked | Self::Block | Self::Kept | Self::Compared
-        )
+        matches!(self, Self::Inline | Self::Marked | Self::Block | Self::Kept | Self::Compared)
     }
 }
 
@@ -128,11 +125,7 @@ impl Header {
     #[inline]
     #[must_use]
     pub fn envelope(&self) -> Envelope {
-        Envelope {
-            context: self.context,
-            source: self.source,
-            tag: self.tag,
-        }
+        Envelope { context: self.context, source: self.source, tag: self.tag }
     }
 
     /// A header.
@@ -140,13 +133,7 @@ impl Header {
     #[must_use]
     pub fn new(envelope: Envelope, kind: PayloadKind, payload: usize) -> Self {
         debug_assert!(payload <= PAYLOAD_MAX);
-        Self {
-            context: envelope.context,
-            source: envelope.source,
-            tag: envelope.tag,
-            kind,
-            payload: payload as u16,
-        }
+        Self { context: envelope.context, source: envelope.source, tag: envelope.tag, kind, payload: payload as u16 }
     }
 
     /// Cells of the whole message.
@@ -318,14 +305,7 @@ impl Ring {
     /// # Safety
     /// As for [`Ring::publish`]; or that half is free, and the message fits in it.
     #[inline(always)]
-    unsafe fn write_half(
-        &self,
-        position: u64,
-        is_second: bool,
-        header: Header,
-        payload: *const u8,
-        length: usize,
-    ) {
+    unsafe fn write_half(&self, position: u64, is_second: bool, header: Header, payload: *const u8, length: usize) {
         let (body, from) = self.slot(position).half(is_second);
         body.0.with_mut(|body| {
             // SAFETY: the caller's promise.
@@ -455,17 +435,10 @@ impl Ring {
     unsafe fn front_at(&self, head: u64, is_second: bool) -> Front<'_> {
         let (body, from) = self.slot(head).half(is_second);
         // SAFETY: the caller's promise.
-        let mut header =
-            (body.0).with(|body| unsafe { body.cast::<u8>().add(from).cast::<Header>().read() });
+        let mut header = (body.0).with(|body| unsafe { body.cast::<u8>().add(from).cast::<Header>().read() });
         let may_follow = header.payload & FOLLOWS != 0;
         header.payload &= !FOLLOWS;
-        Front {
-            ring: self,
-            head,
-            header,
-            is_second,
-            may_follow,
-        }
+        Front { ring: self, head, header, is_second, may_follow }
     }
 }
 
@@ -511,9 +484,7 @@ impl Front<'_> {
         let consumer = &*self.ring.consumer;
         if self.may_follow || self.is_second {
             // SAFETY: a `Front` is made by the consumer only.
-            consumer
-                .is_behind
-                .with_mut(|it| unsafe { *it = self.may_follow });
+            consumer.is_behind.with_mut(|it| unsafe { *it = self.may_follow });
             if self.may_follow {
                 return false;
             }
@@ -529,8 +500,7 @@ impl Front<'_> {
         consumer.published.store(head, Ordering::Release);
         // Pairs with the fence in `starve`.
         fence(Ordering::SeqCst);
-        consumer.starving.load(Ordering::Relaxed) != 0
-            && consumer.starving.swap(0, Ordering::Relaxed) != 0
+        consumer.starving.load(Ordering::Relaxed) != 0 && consumer.starving.swap(0, Ordering::Relaxed) != 0
     }
 }
 
@@ -543,11 +513,9 @@ pub(crate) unsafe fn copy_short(from: *const u8, to: *mut u8, length: usize) {
     // SAFETY: overlapping pairs of words stay inside `length` bytes; the caller's promise.
     unsafe {
         if length == 8 {
-            to.cast::<u64>()
-                .write_unaligned(from.cast::<u64>().read_unaligned());
+            to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned());
         } else if length == 4 {
-            to.cast::<u32>()
-                .write_unaligned(from.cast::<u32>().read_unaligned());
+            to.cast::<u32>().write_unaligned(from.cast::<u32>().read_unaligned());
         } else {
             core::ptr::copy_nonoverlapping(from, to, length);
         }

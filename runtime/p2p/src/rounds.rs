@@ -65,10 +65,7 @@ pub(crate) struct Marks {
 
 impl Marks {
     pub(crate) fn new() -> Self {
-        Self {
-            left: AtomicU32::new(0),
-            others: AtomicU32::new(0),
-        }
+        Self { left: AtomicU32::new(0), others: AtomicU32::new(0) }
     }
 
     /// A round begins.
@@ -83,9 +80,7 @@ impl Marks {
 #[inline(always)]
 fn add(counter: &AtomicU32, number: u32, several: bool) -> u32 {
     if several {
-        return counter
-            .fetch_add(number, Ordering::AcqRel)
-            .wrapping_add(number);
+        return counter.fetch_add(number, Ordering::AcqRel).wrapping_add(number);
     }
     let sum = counter.load(Ordering::Relaxed).wrapping_add(number);
     counter.store(sum, Ordering::Relaxed);
@@ -99,11 +94,7 @@ fn state_in(round: u32, phase: u32) -> u32 {
 
 impl Rounds {
     pub(crate) fn new() -> Self {
-        Self {
-            opened: AtomicU32::new(0),
-            finished: AtomicU32::new(0),
-            over: AtomicU32::new(0),
-        }
+        Self { opened: AtomicU32::new(0), finished: AtomicU32::new(0), over: AtomicU32::new(0) }
     }
 
     /// Whether `round` is over.
@@ -119,12 +110,7 @@ impl Rounds {
     /// # Errors
     /// [`AlreadyReady`].
     #[inline]
-    pub(crate) fn ready(
-        &self,
-        state: &AtomicU32,
-        round: u32,
-        several: bool,
-    ) -> Result<bool, AlreadyReady> {
+    pub(crate) fn ready(&self, state: &AtomicU32, round: u32, several: bool) -> Result<bool, AlreadyReady> {
         let before = state.load(Ordering::Relaxed);
         let is_open = self.opened.load(Ordering::Acquire) == round;
         let marked = state_in(round, if is_open { TAKEN } else { READY });
@@ -132,8 +118,7 @@ impl Rounds {
             return Err(AlreadyReady);
         }
         if several {
-            let swapped =
-                state.compare_exchange(before, marked, Ordering::Release, Ordering::Relaxed);
+            let swapped = state.compare_exchange(before, marked, Ordering::Release, Ordering::Relaxed);
             swapped.map_err(|_| AlreadyReady)?;
         } else if !is_open {
             state.store(marked, Ordering::Release);
@@ -189,9 +174,7 @@ impl Rounds {
         let (ready, taken) = (state_in(round, READY), state_in(round, TAKEN));
         // A look first: a swap that fails would take the line from the sender too.
         state.load(Ordering::Relaxed) == ready
-            && state
-                .compare_exchange(ready, taken, Ordering::Acquire, Ordering::Relaxed)
-                .is_ok()
+            && state.compare_exchange(ready, taken, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     /// Somebody else than the sender has copied the partition that it took. `true`: it was the last of `partitions`,

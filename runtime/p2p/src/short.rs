@@ -36,9 +36,7 @@ pub unsafe fn receive(
     debug_assert!(spent.is_spent());
     let inbox = &claim.rank().shared::<P2p>().inbox;
     // SAFETY: we hold the claim, so we are the consumer.
-    let is_ring_empty = inbox
-        .ring(sender)
-        .is_none_or(|ring| unsafe { ring.is_empty() });
+    let is_ring_empty = inbox.ring(sender).is_none_or(|ring| unsafe { ring.is_empty() });
     let this = spent.as_ptr().cast::<Operation>();
     if !is_ring_empty || !claim.of::<P2p>().unexpected.is_empty() {
         let mut status = Status::EMPTY;
@@ -80,13 +78,7 @@ pub fn ended(claim: &mut Claim<'_>, status: Status) -> Option<RequestRef> {
 
 /// [`take`] of what one rank of the node sends.
 #[inline(never)]
-fn take_here(
-    claim: &mut Claim<'_>,
-    buffer: &Buffer<'_>,
-    sender: LocalRank,
-    want: &Want,
-    status: &mut Status,
-) -> Here {
+fn take_here(claim: &mut Claim<'_>, buffer: &Buffer<'_>, sender: LocalRank, want: &Want, status: &mut Status) -> Here {
     take(claim, buffer, Some(Peer::local(sender)), want, status)
 }
 
@@ -95,12 +87,7 @@ fn take_here(
 /// # Errors
 /// As there.
 #[inline(always)]
-pub fn recv(
-    owner: Owner<'_>,
-    buffer: Buffer<'_>,
-    sender: LocalRank,
-    want: Want,
-) -> Result<Status, EngineError> {
+pub fn recv(owner: Owner<'_>, buffer: Buffer<'_>, sender: LocalRank, want: Want) -> Result<Status, EngineError> {
     let mut claim = owner.rank().enter();
     if let Some(status) = receive_directly(&mut claim, sender, &want, buffer) {
         return Ok(status);
@@ -121,17 +108,10 @@ fn recv_later<'rank>(
     (sender, want): (LocalRank, &Want),
     status: &mut Status,
 ) -> Result<(), EngineError> {
-    let Envelope {
-        context,
-        source,
-        tag,
-    } = want.envelope;
+    let Envelope { context, source, tag } = want.envelope;
     if take_here(&mut claim, buffer, sender, want, status) == Here::Taken {
         return Ok(());
     }
-    let from = Source::Rank {
-        peer: Peer::local(sender),
-        comm_rank: source,
-    };
+    let from = Source::Rank { peer: Peer::local(sender), comm_rank: source };
     receive_or_wait(owner, claim, buffer, (from, context, Tag::Is(tag)), status)
 }

@@ -84,12 +84,7 @@ impl Shared {
     /// # Safety
     /// The table has `size` entries, which are zero and live as long as the node.
     pub(crate) unsafe fn new(inbox: Inbox, accepted: *const AtomicU32, size: u32) -> Self {
-        Self {
-            inbox,
-            mends: Mends::new(),
-            accepted,
-            size,
-        }
+        Self { inbox, mends: Mends::new(), accepted, size }
     }
 
     /// Offers of a sender that the rank has taken out of the ring so far, modulo 2^32.
@@ -101,8 +96,7 @@ impl Shared {
     /// One more offer of a sender is out of the ring. Under the claim.
     pub(crate) fn count_accepted(&self, sender: LocalRank) {
         let count = self.accepted_from(sender);
-        self.accepted(sender)
-            .store(count.wrapping_add(1), Ordering::Relaxed);
+        self.accepted(sender).store(count.wrapping_add(1), Ordering::Relaxed);
     }
 
     fn accepted(&self, sender: LocalRank) -> &AtomicU32 {

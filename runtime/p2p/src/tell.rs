@@ -21,16 +21,8 @@ impl Want {
         let is_open = |bit| self.shape.0 & bit != 0;
         Fact {
             context: self.envelope.context,
-            member: if is_open(Shape::ANY_SOURCE.0) {
-                ANY
-            } else {
-                self.envelope.source
-            },
-            tag: if is_open(Shape::ANY_TAG.0) {
-                ANY
-            } else {
-                self.envelope.tag
-            },
+            member: if is_open(Shape::ANY_SOURCE.0) { ANY } else { self.envelope.source },
+            tag: if is_open(Shape::ANY_TAG.0) { ANY } else { self.envelope.tag },
             ..Fact::new(told)
         }
     }
@@ -43,9 +35,7 @@ impl Operation {
         match kind {
             // What has met its other half is being copied by somebody.
             Kind::Receive if !self.is_posted => Fact::new(Told::Outside),
-            Kind::Receive => self
-                .want
-                .told(if waits { Told::Receive } else { Told::Posted }),
+            Kind::Receive => self.want.told(if waits { Told::Receive } else { Told::Posted }),
             Kind::Offer | Kind::Remote if !is_unknown && self.request.is_pending() => {
                 let to = Peer::of_index(self.want.envelope.source as u32);
                 Fact {
@@ -76,10 +66,7 @@ pub(crate) struct RoomFor(pub(crate) Peer);
 impl Awaited for RoomFor {
     fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
         let world = claim.rank().node().world_rank(self.0) as i32;
-        tell(Fact {
-            world,
-            ..Fact::new(Told::Room)
-        });
+        tell(Fact { world, ..Fact::new(Told::Room) });
     }
 }
 

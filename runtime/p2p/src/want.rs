@@ -17,8 +17,7 @@ impl Shape {
     pub(crate) const ANY_TAG: Self = Self(2);
     pub(crate) const ANY: Self = Self(3);
 
-    pub(crate) const ALL: [Self; SHAPES] =
-        [Self::EXACT, Self::ANY_SOURCE, Self::ANY_TAG, Self::ANY];
+    pub(crate) const ALL: [Self; SHAPES] = [Self::EXACT, Self::ANY_SOURCE, Self::ANY_TAG, Self::ANY];
 
     /// In the place of what is left open; no message has it.
     const OPEN: i32 = i32::MIN;
@@ -39,11 +38,7 @@ impl Shape {
     pub(crate) fn key(self, of: &Envelope) -> Envelope {
         Envelope {
             context: of.context,
-            source: if self.0 & 1 == 0 {
-                of.source
-            } else {
-                Self::OPEN
-            },
+            source: if self.0 & 1 == 0 { of.source } else { Self::OPEN },
             tag: if self.0 & 2 == 0 { of.tag } else { Self::OPEN },
         }
     }
@@ -60,15 +55,8 @@ pub struct Want {
 
 impl Want {
     /// Of requests that receive nothing.
-    pub const NOTHING: Self = Self {
-        envelope: Envelope {
-            context: u32::MAX,
-            source: 0,
-            tag: 0,
-        },
-        shape: Shape::EXACT,
-        may_be_remote: false,
-    };
+    pub const NOTHING: Self =
+        Self { envelope: Envelope { context: u32::MAX, source: 0, tag: 0 }, shape: Shape::EXACT, may_be_remote: false };
 
     /// What a receive with these arguments asks for.
     #[inline]
@@ -82,11 +70,7 @@ impl Want {
             Tag::Is(tag) => (tag, false),
         };
         Self {
-            envelope: Envelope {
-                context,
-                source,
-                tag,
-            },
+            envelope: Envelope { context, source, tag },
             shape: Shape(u8::from(any_source) | u8::from(any_tag) << 1),
             may_be_remote,
         }
@@ -95,35 +79,17 @@ impl Want {
     /// What a receive from one rank of the node asks for, with a tag.
     #[inline]
     pub fn exact(context: u32, source: i32, tag: i32) -> Self {
-        Self {
-            envelope: Envelope {
-                context,
-                source,
-                tag,
-            },
-            shape: Shape::EXACT,
-            may_be_remote: false,
-        }
+        Self { envelope: Envelope { context, source, tag }, shape: Shape::EXACT, may_be_remote: false }
     }
 
     /// What a send's record has in the place of what a receive wants: whom the message is for.
     pub(crate) fn of_send(to: Peer, envelope: &Envelope) -> Self {
-        Self {
-            envelope: Envelope {
-                source: to.index() as i32,
-                ..*envelope
-            },
-            ..Self::NOTHING
-        }
+        Self { envelope: Envelope { source: to.index() as i32, ..*envelope }, ..Self::NOTHING }
     }
 
     /// The same in three words: context, source and tag, wildcards.
     pub fn pack(&self) -> (u32, u64, u32) {
-        let Envelope {
-            context,
-            source,
-            tag,
-        } = self.envelope;
+        let Envelope { context, source, tag } = self.envelope;
         let source_and_tag = u64::from(source as u32) << 32 | u64::from(tag as u32);
         (context, source_and_tag, u32::from(self.shape.0))
     }
@@ -131,11 +97,7 @@ impl Want {
     /// The inverse of [`Want::pack`], for comparing envelopes only.
     pub fn unpack(context: u32, source_and_tag: u64, wildcards: u32) -> Self {
         Self {
-            envelope: Envelope {
-                context,
-                source: (source_and_tag >> 32) as i32,
-                tag: source_and_tag as i32,
-            },
+            envelope: Envelope { context, source: (source_and_tag >> 32) as i32, tag: source_and_tag as i32 },
             shape: Shape(wildcards as u8),
             may_be_remote: false,
         }

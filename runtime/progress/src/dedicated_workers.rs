@@ -45,14 +45,10 @@ impl DedicatedWorker {
         for id in 0..self.node.size() {
             let rank = self.node.rank(id);
             let capabilities = rank.capabilities();
-            if capabilities.has_helper()
-                && rank.dedicated_number(DedicatedWorkers::Helpers) == self.number
-            {
+            if capabilities.has_helper() && rank.dedicated_number(DedicatedWorkers::Helpers) == self.number {
                 result = result.or(helper::serve(rank, host));
             }
-            if capabilities.has_ghost()
-                && rank.dedicated_number(DedicatedWorkers::Ghosts) == self.number
-            {
+            if capabilities.has_ghost() && rank.dedicated_number(DedicatedWorkers::Ghosts) == self.number {
                 result = result.or(serve(rank, host));
             }
         }
@@ -85,11 +81,7 @@ impl DedicatedWorker {
         let Some(host) = self.host.load(Ordering::Relaxed).checked_sub(1) else {
             return Err(ticket);
         };
-        let worker = watch::Worker {
-            number: self.number,
-            host: self.node.rank(host),
-            slot: &self.slot,
-        };
+        let worker = watch::Worker { number: self.number, host: self.node.rank(host), slot: &self.slot };
         watch::sleep_of_worker(worker, ticket, limit, || self.round() == Round::Moved)
     }
 }
@@ -138,21 +130,15 @@ fn pin(worker: &DedicatedWorker) {
         .find(|&id| {
             let rank = node.rank(id);
             let serves = |dedicated_workers| {
-                rank.is_served_by(dedicated_workers)
-                    && rank.dedicated_number(dedicated_workers) == worker.number
+                rank.is_served_by(dedicated_workers) && rank.dedicated_number(dedicated_workers) == worker.number
             };
             serves(DedicatedWorkers::Ghosts) || serves(DedicatedWorkers::Helpers)
         })
         .map_or(0, |id| node.numa_of(id));
-    let is_free =
-        |place: &&CpuLocation| (anywhere || place.numa == numa) && !node.has_rank_on(place);
+    let is_free = |place: &&CpuLocation| (anywhere || place.numa == numa) && !node.has_rank_on(place);
     let is_bound = (0..node.size()).any(|id| node.rank(id).boot().cpu >= 0);
     let mut free = node.places().iter().filter(is_free);
-    if is_bound
-        && let Some(place) = free
-            .nth(worker.number as usize)
-            .or_else(|| node.places().iter().find(is_free))
-    {
+    if is_bound && let Some(place) = free.nth(worker.number as usize).or_else(|| node.places().iter().find(is_free)) {
         let mut cpus = rustix::thread::CpuSet::new();
         cpus.set(place.cpu as usize);
         // A refusal leaves the thread where it is.

@@ -36,16 +36,12 @@ impl Observer {
             Decision::TurnOn => self.fallback.store(TO_CHOOSE, Ordering::Relaxed),
             Decision::TurnOff => {
                 self.fallback.store(OFF, Ordering::Relaxed);
-                rank.interrupter()
-                    .enable(rank.capabilities().interrupts_always());
+                rank.interrupter().enable(rank.capabilities().interrupts_always());
             }
         }
         rank.counters().count_decision(decision);
         if let Some(trace) = rank.trace() {
-            trace.note(&Event {
-                flow: u64::from(decision == Decision::TurnOn),
-                ..Event::now(Kind::Policy, NOBODY)
-            });
+            trace.note(&Event { flow: u64::from(decision == Decision::TurnOn), ..Event::now(Kind::Policy, NOBODY) });
         }
     }
 

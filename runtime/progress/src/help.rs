@@ -49,12 +49,7 @@ fn find_for_network(rank: &Rank, by: &Rank) -> bool {
         return false;
     }
     let workers = [DedicatedWorkers::Ghosts, DedicatedWorkers::Helpers];
-    let woken = workers
-        .into_iter()
-        .filter_map(|kind| rank.worker_of(kind))
-        .filter(|worker| worker.wake())
-        .count()
-        > 0;
+    let woken = workers.into_iter().filter_map(|kind| rank.worker_of(kind)).filter(|worker| worker.wake()).count() > 0;
     if woken {
         by.counters().count_wake();
     }

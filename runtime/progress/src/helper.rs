@@ -44,12 +44,7 @@ pub(crate) fn announce(receiver: &Rank, sender: &Rank, envelope: Envelope, numbe
     if mailbox.count.load(Ordering::Relaxed) == 0 {
         return;
     }
-    let notice = Notice {
-        envelope,
-        sender: sender.id(),
-        number,
-        answered: false,
-    };
+    let notice = Notice { envelope, sender: sender.id(), number, answered: false };
     if mailbox.notices.push(notice)
         && let Some(helper) = receiver.worker_of(DedicatedWorkers::Helpers)
     {
@@ -63,8 +58,7 @@ pub(crate) fn serve(rank: &Rank, host: &Rank) -> Round {
         return Round::Nothing;
     };
     // Also what is on its way between nodes, which leaves no notices.
-    let is_left_behind =
-        rank.watched().load(Ordering::Relaxed) > 0 || rank.pending_events().has_users();
+    let is_left_behind = rank.watched().load(Ordering::Relaxed) > 0 || rank.pending_events().has_users();
     if !is_left_behind && mailbox.notices.is_empty() {
         return Round::Nothing;
     }

@@ -48,9 +48,7 @@ impl KernelThread {
     pub(crate) unsafe fn start<T>(&self, entry: Entry, argument: &'static T, won: impl FnOnce()) {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         // Acquire pairs with the kernel's clearing: the thread before has ended, and left its stack.
-        let begun =
-            self.alive
-                .compare_exchange(0, number.max(1), Ordering::Acquire, Ordering::Relaxed);
+        let begun = self.alive.compare_exchange(0, number.max(1), Ordering::Acquire, Ordering::Relaxed);
         if begun.is_err() {
             return;
         }

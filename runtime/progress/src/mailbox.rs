@@ -94,18 +94,13 @@ impl HelperMailbox {
             requests: core::array::from_fn(|_| InterruptRequest::default()),
             count: AtomicU32::new(0),
             notices: MpscQueue::new(),
-            postponed: UnsafeCell::new(Postponed {
-                notices: [None; POSTPONED],
-                count: 0,
-            }),
+            postponed: UnsafeCell::new(Postponed { notices: [None; POSTPONED], count: 0 }),
         }
     }
 
     /// Writes a request for an interrupt; returns its place, or `None` when the mailbox is full. Under the claim.
     pub(crate) fn level_wanted(&self, want: &Want) -> Option<u8> {
-        let is_free = |level_wanted: &InterruptRequest| {
-            level_wanted.turn.load(Ordering::Relaxed).is_multiple_of(2)
-        };
+        let is_free = |level_wanted: &InterruptRequest| level_wanted.turn.load(Ordering::Relaxed).is_multiple_of(2);
         let place = self.requests.iter().position(is_free)?;
         self.requests[place].write(want);
         self.count.fetch_add(1, Ordering::Relaxed);
@@ -120,10 +115,7 @@ impl HelperMailbox {
 
     /// Whether a receive waits that a message with this envelope fits.
     pub(crate) fn is_requested(&self, envelope: &Envelope) -> bool {
-        self.requests
-            .iter()
-            .filter_map(InterruptRequest::read)
-            .any(|want| want.takes(envelope))
+        self.requests.iter().filter_map(InterruptRequest::read).any(|want| want.takes(envelope))
     }
 }
 

@@ -95,13 +95,7 @@ impl<'rank> Poster<'rank> {
         if offload.is_taken.swap(true, Ordering::Acquire) {
             return None;
         }
-        Some(Self {
-            rank,
-            offload,
-            worker,
-            progress,
-            not_send: PhantomData,
-        })
+        Some(Self { rank, offload, worker, progress, not_send: PhantomData })
     }
 
     /// The rank.
@@ -111,31 +105,14 @@ impl<'rank> Poster<'rank> {
     }
 
     /// Leaves a send to the ghost; `None`: nothing was done, post it directly.
-    pub fn isend(
-        &mut self,
-        buffer: Buffer<'_>,
-        to: Peer,
-        envelope: Envelope,
-        mode: SendMode,
-    ) -> Option<RequestRef> {
+    pub fn isend(&mut self, buffer: Buffer<'_>, to: Peer, envelope: Envelope, mode: SendMode) -> Option<RequestRef> {
         let to = self.rank.node().local(to)?;
         let is_eager = is_eager(self.rank, buffer.bytes(), mode);
-        self.post(&Kind::Offer, buffer, Want::NOTHING, |request| Post::Send {
-            request,
-            to,
-            envelope,
-            is_eager,
-        })
+        self.post(&Kind::Offer, buffer, Want::NOTHING, |request| Post::Send { request, to, envelope, is_eager })
     }
 
     /// Leaves a receive to the ghost; `None`: nothing was done, post it directly.
-    pub fn irecv(
-        &mut self,
-        buffer: Buffer<'_>,
-        from: Source,
-        context: u32,
-        tag: Tag,
-    ) -> Option<RequestRef> {
+    pub fn irecv(&mut self, buffer: Buffer<'_>, from: Source, context: u32, tag: Tag) -> Option<RequestRef> {
         let node = self.rank.node();
         let want = Want::new(node, from, context, tag);
         if node.has_network() && want.may_be_remote() {
@@ -143,11 +120,7 @@ impl<'rank> Poster<'rank> {
         }
         let from = sender_of(from);
         let progress = self.progress;
-        self.post(&Kind::Receive, buffer, want, |request| Post::Receive {
-            request,
-            from,
-            progress,
-        })
+        self.post(&Kind::Receive, buffer, want, |request| Post::Receive { request, from, progress })
     }
 
     fn post(
@@ -224,21 +197,12 @@ unsafe fn carry_out(claim: &mut Claim<'_>, post: Post) {
     // SAFETY: the caller's promise.
     unsafe {
         match post {
-            Post::Receive {
-                request,
-                from,
-                progress,
-            } => {
+            Post::Receive { request, from, progress } => {
                 start_receive(claim, request, from);
                 let request = Operation::handle(NonNull::new_unchecked(request));
                 watch::leave_behind(claim, &request, progress);
             }
-            Post::Send {
-                request,
-                to,
-                envelope,
-                is_eager,
-            } => {
+            Post::Send { request, to, envelope, is_eager } => {
                 let sent = match is_eager {
                     true => eager::send(claim, (*request).buffer(), to, envelope),
                     false => rendezvous::offer(claim, request, to, envelope),
@@ -248,10 +212,7 @@ unsafe fn carry_out(claim: &mut Claim<'_>, post: Post) {
                         Ok(()) => Status::SUCCESS,
                         Err(_) => Status::NO_MEMORY,
                     };
-                    let status = Status {
-                        error,
-                        ..Status::EMPTY
-                    };
+                    let status = Status { error, ..Status::EMPTY };
                     Operation::complete(request, status);
                 }
             }

@@ -171,9 +171,7 @@ impl OfRank for Rank {
         if !self.is_served_by(dedicated_workers) {
             return None;
         }
-        self.node()
-            .dedicated_workers()
-            .get(self.dedicated_number(dedicated_workers) as usize)
+        self.node().dedicated_workers().get(self.dedicated_number(dedicated_workers) as usize)
     }
 
     fn furnish(&self, capabilities: Capabilities) {

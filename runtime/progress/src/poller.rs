@@ -123,10 +123,7 @@ fn poll(rank: &Rank) -> bool {
     if let Some(trace) = rank.trace()
         && moved
     {
-        trace.note(&Event {
-            bytes: turn.bytes + helped,
-            ..Event::since(Kind::Turn, NOBODY, trace::PROGRESS, since)
-        });
+        trace.note(&Event { bytes: turn.bytes + helped, ..Event::since(Kind::Turn, NOBODY, trace::PROGRESS, since) });
     }
     moved
 }

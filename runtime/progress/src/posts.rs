@@ -17,17 +17,8 @@ pub(crate) const SPARES: usize = 32;
 /// A message to post. Its request is pending and in no list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Post {
-    Send {
-        request: *mut Operation,
-        to: LocalRank,
-        envelope: Envelope,
-        is_eager: bool,
-    },
-    Receive {
-        request: *mut Operation,
-        from: Option<Peer>,
-        progress: Progress,
-    },
+    Send { request: *mut Operation, to: LocalRank, envelope: Envelope, is_eager: bool },
+    Receive { request: *mut Operation, from: Option<Peer>, progress: Progress },
 }
 
 // SAFETY: a request may be used by whoever holds its rank's claim.
@@ -58,10 +49,7 @@ impl Offload {
         Self {
             posts: SpscQueue::new(),
             is_taken: AtomicBool::new(false),
-            spares: UnsafeCell::new(Spares {
-                blocks: [core::ptr::null_mut(); SPARES],
-                count: 0,
-            }),
+            spares: UnsafeCell::new(Spares { blocks: [core::ptr::null_mut(); SPARES], count: 0 }),
         }
     }
 

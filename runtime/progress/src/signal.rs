@@ -221,10 +221,7 @@ fn step(rank: &Rank) -> StepOutcome {
     if let Some(trace) = rank.trace()
         && moved
     {
-        trace.note(&Event {
-            bytes: turn.bytes + copied,
-            ..Event::since(Kind::Turn, NOBODY, trace::thread(), since)
-        });
+        trace.note(&Event { bytes: turn.bytes + copied, ..Event::since(Kind::Turn, NOBODY, trace::thread(), since) });
     }
     match (moved, watched == 0) {
         // Also if a sender copies that may leave before it is through.

@@ -30,11 +30,7 @@ unsafe impl Subsystem for Machinery {
         let dedicated_workers = tables.dedicated_workers.take(tables.workers);
         for number in 0..tables.workers {
             // SAFETY: the table has so many entries, which are ours.
-            unsafe {
-                dedicated_workers
-                    .add(number)
-                    .write(DedicatedWorker::new(node, number as u32))
-            };
+            unsafe { dedicated_workers.add(number).write(DedicatedWorker::new(node, number as u32)) };
         }
         // SAFETY: they were just made, and live as long as the node.
         Workers(unsafe { core::slice::from_raw_parts(dedicated_workers, tables.workers) })
@@ -87,8 +83,7 @@ unsafe impl Subsystem for Machinery {
     }
 
     fn wake_dedicated(near: &Rank) -> Option<bool> {
-        near.worker_of(DedicatedWorkers::Ghosts)
-            .map(DedicatedWorker::wake)
+        near.worker_of(DedicatedWorkers::Ghosts).map(DedicatedWorker::wake)
     }
 
     #[inline]

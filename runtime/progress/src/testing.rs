@@ -30,11 +30,7 @@ pub(crate) fn send(rank: &Rank, to: LocalRank, tag: i32, data: &[u8]) -> Request
     let to = rank.node().rank(to).peer();
     // SAFETY: the test's own memory, which stays until the operation is over.
     let data = unsafe { Buffer::of_bytes(data.as_ptr().cast_mut(), data.len() as u64) };
-    let envelope = Envelope {
-        context: 0,
-        source: rank.id() as i32,
-        tag,
-    };
+    let envelope = Envelope { context: 0, source: rank.id() as i32, tag };
     let request = {
         let mode = SendMode::Standard;
         isend(&mut claim, data, to, envelope, mode)
@@ -44,8 +40,6 @@ pub(crate) fn send(rank: &Rank, to: LocalRank, tag: i32, data: &[u8]) -> Request
 
 /// Waits for a request and releases it.
 pub(crate) fn end(rank: &Rank, request: RequestRef) {
-    until(Owner::for_test(rank), WaitKind::Request, || {
-        request.is_complete()
-    });
+    until(Owner::for_test(rank), WaitKind::Request, || request.is_complete());
     request.release(&mut rank.enter());
 }

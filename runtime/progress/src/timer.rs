@@ -41,15 +41,10 @@ pub(crate) struct Information {
 
 const _: () = {
     assert!(size_of::<Information>() == size_of::<linux::siginfo>());
-    assert!(
-        offset_of!(Information, origin)
-            == offset_of!(linux::siginfo, __bindgen_anon_1.__bindgen_anon_1.si_code)
-    );
+    assert!(offset_of!(Information, origin) == offset_of!(linux::siginfo, __bindgen_anon_1.__bindgen_anon_1.si_code));
     // The value is at the same place for a timer and for a signal with a value.
     const FIELDS: usize = offset_of!(linux::siginfo, __bindgen_anon_1.__bindgen_anon_1._sifields);
-    assert!(
-        offset_of!(Information, value) == FIELDS + offset_of!(linux::__sifields, _timer._sigval)
-    );
+    assert!(offset_of!(Information, value) == FIELDS + offset_of!(linux::__sifields, _timer._sigval));
     assert!(offset_of!(Information, value) == FIELDS + offset_of!(linux::__sifields, _rt._sigval));
 };
 
@@ -107,9 +102,8 @@ pub(crate) type Handler = unsafe extern "C" fn(i32, *const Information, *mut Con
 /// Takes the last candidate without a handler for the calling rank and installs `handler`: all
 /// signals blocked in it, interrupted system calls begun again. Returns the signal's number.
 pub(crate) fn install_handler(handler: Handler) -> Option<u32> {
-    let number = CANDIDATES
-        .rev()
-        .find(|&number| arch::signal_action(number, None).is_some_and(|it| it.is_default()))?;
+    let number =
+        CANDIDATES.rev().find(|&number| arch::signal_action(number, None).is_some_and(|it| it.is_default()))?;
     let action = SignalAction::new(handler as *const c_void);
     arch::signal_action(number, Some(&action))?;
     Some(number)
@@ -150,10 +144,7 @@ pub(crate) struct Timers([ThreadTimer; THREADS]);
 
 impl Timers {
     pub(crate) fn new() -> Self {
-        Self(core::array::from_fn(|_| ThreadTimer {
-            thread: AtomicU32::new(0),
-            id: AtomicI32::new(NONE),
-        }))
+        Self(core::array::from_fn(|_| ThreadTimer { thread: AtomicU32::new(0), id: AtomicI32::new(NONE) }))
     }
 
     /// The place of the calling thread's timer, which is made if need be: with more threads than
@@ -165,16 +156,10 @@ impl Timers {
             return Some(place as u32);
         }
         let is_free = |it: &ThreadTimer| it.thread.load(Ordering::Relaxed) == 0;
-        let place = self
-            .0
-            .iter()
-            .position(is_free)
-            .unwrap_or(thread as usize % THREADS);
+        let place = self.0.iter().position(is_free).unwrap_or(thread as usize % THREADS);
         self.0[place].delete();
         let mut event = sigevent {
-            sigev_value: linux::sigval {
-                sival_ptr: from_ref(rank).cast_mut().cast(),
-            },
+            sigev_value: linux::sigval { sival_ptr: from_ref(rank).cast_mut().cast() },
             sigev_signo: signal as i32,
             sigev_notify: linux::SIGEV_THREAD_ID as i32,
             _sigev_un: linux::sigevent__bindgen_ty_1 { _pad: [0; 12] },
@@ -193,10 +178,7 @@ impl Timers {
 
     /// One signal after so many nanoseconds (not 0).
     pub(crate) fn arm(&self, place: u32, nanoseconds: u64) {
-        arch::timer_set(
-            self.0[place as usize].id.load(Ordering::Relaxed),
-            nanoseconds,
-        );
+        arch::timer_set(self.0[place as usize].id.load(Ordering::Relaxed), nanoseconds);
     }
 
     /// No signal; one may be on its way.
@@ -230,10 +212,7 @@ mod tests {
         let register = |index: i32| general + index as usize * size_of::<greg_t>();
         let pairs = [
             (offset_of!(Context, stack), offset_of!(ucontext_t, uc_stack)),
-            (
-                offset_of!(Context, stack_flags),
-                offset_of!(ucontext_t, uc_stack.ss_flags),
-            ),
+            (offset_of!(Context, stack_flags), offset_of!(ucontext_t, uc_stack.ss_flags)),
             (offset_of!(Context, r8), register(libc::REG_R8)),
             (offset_of!(Context, r9), register(libc::REG_R9)),
             (offset_of!(Context, r10), register(libc::REG_R10)),
@@ -243,10 +222,7 @@ mod tests {
             (offset_of!(Context, rax), register(libc::REG_RAX)),
             (offset_of!(Context, rcx), register(libc::REG_RCX)),
             (offset_of!(Context, rip), register(libc::REG_RIP)),
-            (
-                offset_of!(Context, blocked),
-                offset_of!(ucontext_t, uc_sigmask),
-            ),
+            (offset_of!(Context, blocked), offset_of!(ucontext_t, uc_sigmask)),
         ];
         for (index, (ours, theirs)) in pairs.into_iter().enumerate() {
             assert_eq!(ours, theirs, "field {index}");

@@ -33,12 +33,7 @@ pub fn leave_behind(claim: &mut Claim<'_>, request: &RequestRef, progress: Progr
     if capabilities.watches_receives()
         && let Some(receive) = Operation::of(request)
     {
-        watch(
-            claim.rank().forever(),
-            claim,
-            receive.as_ptr(),
-            capabilities,
-        );
+        watch(claim.rank().forever(), claim, receive.as_ptr(), capabilities);
     }
 }
 
@@ -52,12 +47,7 @@ pub fn leave_send_behind(claim: &mut Claim<'_>, request: &RequestRef, progress: 
 }
 
 #[cold]
-fn watch(
-    rank: &'static Rank,
-    claim: &mut Claim<'_>,
-    receive: *mut Operation,
-    capabilities: Capabilities,
-) {
+fn watch(rank: &'static Rank, claim: &mut Claim<'_>, receive: *mut Operation, capabilities: Capabilities) {
     let fallback = match capabilities.adapts() {
         true => rank.observer().fallback(rank),
         false => Fallback::None,

@@ -23,13 +23,7 @@ pub(crate) struct DedicatedWorker {
 
 impl DedicatedWorker {
     pub(crate) fn new(node: &'static Node, number: u32) -> Self {
-        Self {
-            thread: KernelThread::new(),
-            slot: ParkSlot::new(),
-            host: AtomicU32::new(0),
-            number,
-            node,
-        }
+        Self { thread: KernelThread::new(), slot: ParkSlot::new(), host: AtomicU32::new(0), number, node }
     }
 
     /// Wakes the worker if it sleeps. The caller has published the work.
@@ -84,9 +78,7 @@ pub(crate) fn number_for(
     let mine = numa(rank);
     let is_first = |id: LocalRank| (0..id).all(|other| numa(other) != numa(id));
     let domains = (0..ranks).filter(|&id| is_first(id)).count() as u32;
-    let domain = (0..ranks)
-        .filter(|&id| is_first(id) && numa(id) < mine)
-        .count() as u32;
+    let domain = (0..ranks).filter(|&id| is_first(id) && numa(id) < mine).count() as u32;
     let place = (0..rank).filter(|&id| numa(id) == mine).count() as u32;
     // Workers domain, domain + domains, domain + 2 domains, ... serve this domain.
     let serving = workers.saturating_sub(domain).div_ceil(domains).max(1);

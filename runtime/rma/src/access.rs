@@ -48,9 +48,7 @@ impl Window {
         operation.check()?;
         let mut claim = self.rank().enter();
         let mut sweep = self.call(owner, &mut claim);
-        let no_access = RmaError::NoAccess {
-            target: operation.target,
-        };
+        let no_access = RmaError::NoAccess { target: operation.target };
         let epoch = sweep.state.access_to(operation.target).ok_or(no_access)?;
         // SAFETY: open epochs are valid.
         let epoch = unsafe { &mut *epoch.as_ptr() };
@@ -65,11 +63,7 @@ impl Window {
                 false => None,
             };
             let address = request.map_or(null_mut(), NonNull::as_ptr);
-            sweep.record(
-                owner,
-                epoch,
-                Recorded::new(operation, base, index, age, address),
-            );
+            sweep.record(owner, epoch, Recorded::new(operation, base, index, age, address));
             sweep.settle(owner);
             // SAFETY: fresh requests, which live until they are released.
             let request = request.map(|request| unsafe { RequestRef::new(request) });

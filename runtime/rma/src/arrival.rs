@@ -53,9 +53,7 @@ pub(crate) fn arrive(claim: &mut Claim<'_>, from: Peer, note: &Note, body: &[u8]
         Message::Answer => {
             return match names::find(claim, What::Window, from, note.id) {
                 // SAFETY: an operation of this rank has its name until all answers are there.
-                Some(operation) => unsafe {
-                    window.sweep(claim).answered(operation, note.value, body)
-                },
+                Some(operation) => unsafe { window.sweep(claim).answered(operation, note.value, body) },
                 None => 0,
             };
         }
@@ -66,25 +64,14 @@ pub(crate) fn arrive(claim: &mut Claim<'_>, from: Peer, note: &Note, body: &[u8]
 }
 
 /// Does a piece of an operation, and answers it.
-fn piece(
-    claim: &mut Claim<'_>,
-    window: &Window,
-    home: &RankLocation,
-    from: Peer,
-    note: &Note,
-    body: &[u8],
-) -> u64 {
+fn piece(claim: &mut Claim<'_>, window: &Window, home: &RankLocation, from: Peer, note: &Note, body: &[u8]) -> u64 {
     let parsed = Parsed::of(body).filter(|parsed| parsed.is_inside(window, home));
     let fetches = parsed.as_ref().is_some_and(Parsed::fetches);
     let length = parsed.as_ref().map_or(0, |parsed| parsed.piece.length);
     let answer = Note {
         kind: Message::Answer as u8,
         member: window.me(),
-        value: if parsed.is_some() {
-            note.value
-        } else {
-            REFUSED
-        },
+        value: if parsed.is_some() { note.value } else { REFUSED },
         ..*note
     };
     let room = if fetches { length as usize } else { 0 };
@@ -113,12 +100,7 @@ impl<'a> Parsed<'a> {
         let bytes = (piece.runs as usize).checked_mul(size_of::<Run>())?;
         let (runs, operands) = rest.split_at_checked(bytes)?;
         let verb = Verb::of(piece.verb)?;
-        let parsed = Self {
-            piece,
-            verb,
-            runs,
-            operands,
-        };
+        let parsed = Self { piece, verb, runs, operands };
         let total = parsed.each().map(|run| run.block.saturating_mul(run.count));
         (total.sum::<u64>() == piece.length).then_some(parsed)
     }
@@ -157,19 +139,10 @@ impl<'a> Parsed<'a> {
     /// The runs are memory of the window; `fetched` has room for the piece's bytes if it fetches.
     unsafe fn run(&self, turns: &Turns, mut fetched: *mut u8) {
         let each_run = |run: &mut dyn FnMut(*mut u8, usize)| {
-            for Run {
-                address,
-                block,
-                stride,
-                count,
-            } in self.each()
-            {
+            for Run { address, block, stride, count } in self.each() {
                 for index in 0..count as i64 {
                     let address = address.wrapping_add_signed(stride * index) as usize;
-                    run(
-                        core::ptr::with_exposed_provenance_mut(address),
-                        block as usize,
-                    );
+                    run(core::ptr::with_exposed_provenance_mut(address), block as usize);
                 }
             }
         };

@@ -35,10 +35,7 @@ type Packed = [u8; ELEMENT_MAX];
 impl Combiner {
     /// For `op` on elements of class `basic`; `None` if the two do not go together.
     pub(super) fn new(op: PredefinedOp, basic: Basic) -> Option<Self> {
-        Some(Self {
-            kernel: class_kernel(op, basic)?,
-            basic,
-        })
+        Some(Self { kernel: class_kernel(op, basic)?, basic })
     }
 
     /// Packed bytes of an element.
@@ -276,11 +273,7 @@ struct Parts {
 const PARTS_MAX: usize = 4;
 
 impl Parts {
-    const EMPTY: Self = Self {
-        runs: [(null_mut(), 0); PARTS_MAX],
-        count: 0,
-        bytes: 0,
-    };
+    const EMPTY: Self = Self { runs: [(null_mut(), 0); PARTS_MAX], count: 0, bytes: 0 };
 
     fn add(&mut self, memory: *mut u8, bytes: usize) {
         self.runs[self.count] = (memory, bytes);

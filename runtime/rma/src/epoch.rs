@@ -176,10 +176,7 @@ impl Epoch {
         match self.kind {
             Kind::Fence => Some(0),
             Kind::LockAll => Some(member as usize),
-            _ => self
-                .targets
-                .binary_search_by_key(&member, |target| target.member)
-                .ok(),
+            _ => self.targets.binary_search_by_key(&member, |target| target.member).ok(),
         }
     }
 
@@ -194,9 +191,7 @@ impl Epoch {
 
     /// Operations on the target at this place that are not complete.
     pub(super) fn pending_at(&mut self, index: usize) -> Option<&mut u32> {
-        self.targets
-            .get_mut(index)
-            .map(|target| &mut target.pending)
+        self.targets.get_mut(index).map(|target| &mut target.pending)
     }
 
     /// Whether nobody else can accumulate at its targets: it holds a lock that keeps them away.

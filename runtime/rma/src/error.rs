@@ -68,37 +68,25 @@ impl fmt::Display for RmaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::OutOfMemory => f.write_str("no memory left for epochs"),
-            Self::NoAccess { target } => write!(
-                f,
-                "no epoch gives access to rank {target}: lock, start or fence first"
-            ),
+            Self::NoAccess { target } => {
+                write!(f, "no epoch gives access to rank {target}: lock, start or fence first")
+            }
             Self::Misplaced(what) => f.write_str(what),
             Self::MisplacedAt { what, target } => write!(f, "rank {target}: {what}"),
-            Self::OutOfRange {
-                target,
-                from,
-                to,
-                size,
-            } => write!(
-                f,
-                "bytes {from} to {to} of the {size} bytes of rank {target}"
-            ),
-            Self::NotAttached { target, from, to } => write!(
-                f,
-                "addresses {from:#x} to {to:#x} are not attached at rank {target}"
-            ),
-            Self::LostTarget => f.write_str(
-                "an operation of the epoch lies outside of what the target has attached",
-            ),
+            Self::OutOfRange { target, from, to, size } => {
+                write!(f, "bytes {from} to {to} of the {size} bytes of rank {target}")
+            }
+            Self::NotAttached { target, from, to } => {
+                write!(f, "addresses {from:#x} to {to:#x} are not attached at rank {target}")
+            }
+            Self::LostTarget => f.write_str("an operation of the epoch lies outside of what the target has attached"),
             Self::Overlaps { from } => {
                 write!(f, "memory at {from:#x} overlaps memory that is attached")
             }
             Self::Truncated { bytes, room } => {
                 write!(f, "{bytes} bytes for elements of {room} bytes")
             }
-            Self::BadType => {
-                f.write_str("the types do not have elements of one and the same class")
-            }
+            Self::BadType => f.write_str("the types do not have elements of one and the same class"),
             Self::BadOp => f.write_str("the operation does not take this type"),
             Self::Unsupported => f.write_str("not supported"),
         }

@@ -139,10 +139,7 @@ pub(super) struct Arrivals {
 
 impl Arrivals {
     pub(super) fn of(parties: u64) -> Self {
-        Self {
-            count: CacheLine(AtomicU64::new(0)),
-            parties,
-        }
+        Self { count: CacheLine(AtomicU64::new(0)), parties }
     }
 
     /// Counts an arrival at a fence; says whether it was the last one.

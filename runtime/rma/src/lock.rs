@@ -120,10 +120,7 @@ impl FairLock {
         };
         // Acquire pairs with the Release of earlier holders, as every change of the state is a read-modify-write.
         holders < hinder
-            && self
-                .state
-                .compare_exchange(state, state + holder, Ordering::Acquire, Ordering::Relaxed)
-                .is_ok()
+            && self.state.compare_exchange(state, state + holder, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     /// Asks for the lock, and grants what can be granted: `granted` hears of each requester. A requester has one
@@ -178,9 +175,7 @@ impl FairLock {
             let holders = (state & HOLDERS) + if exclusive { WRITER } else { 1 };
             // The bit that leaves a ticket's width is shifted out.
             let next = (head + 1) << LOW_BITS | holders;
-            let swapped =
-                self.state
-                    .compare_exchange(state, next, Ordering::AcqRel, Ordering::Relaxed);
+            let swapped = self.state.compare_exchange(state, next, Ordering::AcqRel, Ordering::Relaxed);
             if swapped.is_ok() {
                 granted((entry & (EXCLUSIVE - 1)) as u32);
             }

@@ -37,9 +37,7 @@ pub(super) const REFUSED: u64 = u64::MAX;
 impl Message {
     pub(super) fn of(kind: u8) -> Option<Self> {
         use Message::{Answer, Arrived, Done, Grant, Lock, Locked, Piece, Unlock};
-        [Grant, Done, Lock, Locked, Unlock, Arrived, Piece, Answer]
-            .into_iter()
-            .find(|message| *message as u8 == kind)
+        [Grant, Done, Lock, Locked, Unlock, Arrived, Piece, Answer].into_iter().find(|message| *message as u8 == kind)
     }
 }
 
@@ -57,9 +55,7 @@ pub(super) enum Verb {
 impl Verb {
     pub(super) fn of(number: u32) -> Option<Self> {
         use Verb::{Accumulate, CompareAndSwap, FetchAccumulate, Get, Put};
-        [Put, Get, Accumulate, FetchAccumulate, CompareAndSwap]
-            .into_iter()
-            .find(|verb| *verb as u32 == number)
+        [Put, Get, Accumulate, FetchAccumulate, CompareAndSwap].into_iter().find(|verb| *verb as u32 == number)
     }
 }
 
@@ -87,21 +83,8 @@ pub(super) struct Run {
 }
 
 /// Says something to a member, on this node's behalf or on that of `about`.
-pub(super) fn say(
-    claim: &mut Claim<'_>,
-    shared: &WinShared,
-    to: u32,
-    message: Message,
-    about: u32,
-    value: u64,
-) {
-    let note = Note {
-        window: shared.number(),
-        kind: message as u8,
-        member: about,
-        id: 0,
-        value,
-    };
+pub(super) fn say(claim: &mut Claim<'_>, shared: &WinShared, to: u32, message: Message, about: u32, value: u64) {
+    let note = Note { window: shared.number(), kind: message as u8, member: about, id: 0, value };
     post_note(claim, shared.members()[to as usize], note, 0);
 }
 
@@ -109,10 +92,7 @@ pub(super) fn say(
 /// and computes, somebody is called.
 pub(super) fn tell(claim: &Claim<'_>, shared: &WinShared, member: u32, is_late: bool) {
     let node = claim.rank().node();
-    let (Some(home), Some(local)) = (
-        shared.home(member),
-        node.local(shared.members()[member as usize]),
-    ) else {
+    let (Some(home), Some(local)) = (shared.home(member), node.local(shared.members()[member as usize])) else {
         return;
     };
     let rank = node.rank(local);

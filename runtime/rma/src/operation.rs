@@ -141,9 +141,7 @@ impl Resolved<'_> {
     pub(super) fn bytes(self) -> u64 {
         match self.action {
             Action::Put => self.origin.bytes(),
-            Action::Get | Action::CompareAndSwap | Action::Accumulate(PredefinedOp::NoOp) => {
-                self.target.bytes()
-            }
+            Action::Get | Action::CompareAndSwap | Action::Accumulate(PredefinedOp::NoOp) => self.target.bytes(),
             Action::Accumulate(_) => self.origin.bytes(),
         }
     }
@@ -268,9 +266,7 @@ impl Resolved<'_> {
             Some(Some(result)) => result.wrapping_add(from as usize),
             Some(None) => return false,
         };
-        let input = operands.map_or(NOTHING.as_ptr(), |data| {
-            data.wrapping_add(from as usize).cast_const()
-        });
+        let input = operands.map_or(NOTHING.as_ptr(), |data| data.wrapping_add(from as usize).cast_const());
         // SAFETY: the caller's promise.
         unsafe {
             let memory = memory.add(from as usize);

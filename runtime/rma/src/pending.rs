@@ -21,12 +21,7 @@ const CHUNK: u64 = 128 << 10;
 impl Sweep<'_, '_> {
     /// Whether an operation may run in the call that asks for it.
     #[inline]
-    pub(super) fn may_run_now(
-        &mut self,
-        epoch: &mut Epoch,
-        index: usize,
-        operation: &Operation<'_>,
-    ) -> bool {
+    pub(super) fn may_run_now(&mut self, epoch: &mut Epoch, index: usize, operation: &Operation<'_>) -> bool {
         if !epoch.grants(index) && epoch.is_active {
             self.look_for_grants(epoch);
         }
@@ -60,13 +55,7 @@ impl Sweep<'_, '_> {
     }
 
     /// An operation that was begun is done.
-    pub(super) fn done(
-        &mut self,
-        mut epoch: NonNull<Epoch>,
-        index: usize,
-        action: crate::Action,
-        age: u64,
-    ) {
+    pub(super) fn done(&mut self, mut epoch: NonNull<Epoch>, index: usize, action: crate::Action, age: u64) {
         // SAFETY: an epoch with a pending operation is not complete; the claim is held.
         let epoch = unsafe { epoch.as_mut() };
         self.operation_complete(epoch, index, action.accumulates(), age);
@@ -98,11 +87,7 @@ impl Sweep<'_, '_> {
             }
             self.moved = true;
             let elements = operation.target.as_buffer();
-            if self
-                .window
-                .check_attached(operation.member, elements)
-                .is_err()
-            {
+            if self.window.check_attached(operation.member, elements).is_err() {
                 epoch.error = Status::RMA_RANGE;
                 // SAFETY: it is in the list.
                 unsafe { epoch.recorded.remove(current.as_ptr()) };
@@ -191,12 +176,7 @@ impl Sweep<'_, '_> {
         let (index, accumulates, age, request) = unsafe {
             let operation = operation.as_ref();
             let accumulates = operation.action.accumulates();
-            (
-                operation.index,
-                accumulates,
-                operation.age,
-                operation.request,
-            )
+            (operation.index, accumulates, operation.age, operation.request)
         };
         // SAFETY: valid, and in no list.
         unsafe {
@@ -205,10 +185,7 @@ impl Sweep<'_, '_> {
         }
         self.operation_complete(epoch, index, accumulates, age);
         if !request.is_null() {
-            let status = Status {
-                error: epoch.error,
-                ..Status::EMPTY
-            };
+            let status = Status { error: epoch.error, ..Status::EMPTY };
             // SAFETY: the program's request for this operation, which only we complete.
             unsafe { Request::complete(request, status) };
         }
@@ -241,13 +218,7 @@ impl Sweep<'_, '_> {
     }
 
     /// Begins a flush of these epochs' operations older than `age`.
-    pub(super) fn flush(
-        &mut self,
-        _owner: Owner<'_>,
-        locks: &Locks,
-        age: u64,
-        request: NonNull<FlushRequest>,
-    ) {
+    pub(super) fn flush(&mut self, _owner: Owner<'_>, locks: &Locks, age: u64, request: NonNull<FlushRequest>) {
         for &(mut epoch, index) in locks {
             // SAFETY: open epochs are valid; the claim is held.
             let epoch = unsafe { epoch.as_mut() };

@@ -55,12 +55,7 @@ impl Sweep<'_, '_> {
         operation.epoch = epoch;
         let peer = self.window.shared().members()[operation.member as usize];
         if operation.name == 0 {
-            let named = names::name(
-                self.claim,
-                What::Window,
-                peer,
-                NonNull::from(&mut *operation),
-            );
+            let named = names::name(self.claim, What::Window, peer, NonNull::from(&mut *operation));
             operation.name = named.unwrap_or_else(|_| fail::no_memory(self.claim.rank(), peer));
         }
         let bytes = operation.resolved().bytes();
@@ -98,12 +93,7 @@ impl Sweep<'_, '_> {
     ///
     /// # Safety
     /// `operation` is one of this window's with unanswered pieces.
-    pub(super) unsafe fn answered(
-        &mut self,
-        mut operation: NonNull<Recorded>,
-        place: u64,
-        body: &[u8],
-    ) -> u64 {
+    pub(super) unsafe fn answered(&mut self, mut operation: NonNull<Recorded>, place: u64, body: &[u8]) -> u64 {
         // SAFETY: the caller's promise: it lives until it is complete, and so does its epoch.
         let (current, epoch) = unsafe {
             let current = operation.as_mut();
@@ -243,12 +233,7 @@ impl Runs {
             self.is_full = true;
             return;
         }
-        self.list[self.count] = Run {
-            address,
-            block,
-            stride: 0,
-            count: 1,
-        };
+        self.list[self.count] = Run { address, block, stride: 0, count: 1 };
         self.count += 1;
         self.bytes += block;
     }

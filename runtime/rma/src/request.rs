@@ -28,10 +28,7 @@ impl FlushRequest {
     /// A pending one of one part; `None` when memory is short.
     pub(crate) fn make(claim: &mut Claim<'_>) -> Option<NonNull<Self>> {
         let block = claim.alloc(size_of::<Self>())?.cast::<Self>();
-        let fresh = Self {
-            request: Request::new(claim.rank(), &OfFlush),
-            parts: 1,
-        };
+        let fresh = Self { request: Request::new(claim.rank(), &OfFlush), parts: 1 };
         // SAFETY: a fresh block of the right size and alignment.
         unsafe { block.write(fresh) };
         Some(block)

@@ -129,11 +129,7 @@ impl RankLocation {
     pub(super) fn detach(&self, from: u64) -> Result<(), RmaError> {
         self.regions.with(|regions| {
             let place = regions.iter().position(|region| region.from == from);
-            let place = place.ok_or(RmaError::NotAttached {
-                target: 0,
-                from,
-                to: from,
-            })?;
+            let place = place.ok_or(RmaError::NotAttached { target: 0, from, to: from })?;
             regions.swap_remove(place);
             Ok(())
         })
@@ -155,10 +151,7 @@ pub struct Plan<'a> {
 impl WinShared {
     fn new(node: &'static Node, plan: &Plan<'_>) -> Self {
         let count = plan.members.len();
-        let home = |&member: &Peer| {
-            node.local(member)
-                .map(|_| Box::new(RankLocation::new(count)))
-        };
+        let home = |&member: &Peer| node.local(member).map(|_| Box::new(RankLocation::new(count)));
         let homes: Box<[_]> = plan.members.iter().map(home).collect();
         let here = homes.iter().flatten().count() as u32;
         let mut is_known = vec![false; node.boot().nodes as usize];

@@ -316,10 +316,7 @@ impl Window {
         match self.short.held.load(Ordering::Relaxed) {
             NOTHING => None,
             ALL => Some(Held::All),
-            held => Some(Held::One {
-                member: ((held - 2) >> 1) as u32,
-                exclusive: held & 1 != 0,
-            }),
+            held => Some(Held::One { member: ((held - 2) >> 1) as u32, exclusive: held & 1 != 0 }),
         }
     }
 
@@ -363,12 +360,8 @@ unsafe fn copy_few(from: *const u8, to: *mut u8, bytes: usize) {
     // SAFETY: the caller's promise; unaligned accesses need no alignment.
     unsafe {
         match bytes {
-            8 => to
-                .cast::<u64>()
-                .write_unaligned(from.cast::<u64>().read_unaligned()),
-            4 => to
-                .cast::<u32>()
-                .write_unaligned(from.cast::<u32>().read_unaligned()),
+            8 => to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned()),
+            4 => to.cast::<u32>().write_unaligned(from.cast::<u32>().read_unaligned()),
             _ => to.copy_from_nonoverlapping(from, bytes),
         }
     }

@@ -73,8 +73,7 @@ impl Short {
     /// R1 and R2: the flags of a member's valid stamp. Any number may be asked for.
     #[inline(always)]
     pub(super) fn flags(&self, member: u32) -> Option<u64> {
-        let flags = self.stamps.get(member as usize)?.load(Ordering::Acquire)
-            ^ self.stamp.load(Ordering::Relaxed);
+        let flags = self.stamps.get(member as usize)?.load(Ordering::Acquire) ^ self.stamp.load(Ordering::Relaxed);
         (flags <= FLAGS).then_some(flags)
     }
 

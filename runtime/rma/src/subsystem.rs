@@ -26,10 +26,7 @@ unsafe impl Subsystem for Rma {
     fn node(_node: &'static Node, _tables: &mut ()) {}
 
     fn rank(_node: &'static Node, _id: LocalRank, _tables: &mut ()) -> ((), Windows) {
-        let state = Windows {
-            windows: List::EMPTY,
-            waiting_windows: List::EMPTY,
-        };
+        let state = Windows { windows: List::EMPTY, waiting_windows: List::EMPTY };
         ((), state)
     }
 

@@ -51,13 +51,7 @@ impl Window {
 
 impl<'a, 'rank> Sweep<'a, 'rank> {
     fn new(window: &'a Window, claim: &'a mut Claim<'rank>, state: &'a mut State) -> Self {
-        Self {
-            window,
-            claim,
-            state,
-            moved: false,
-            work: None,
-        }
+        Self { window, claim, state, moved: false, work: None }
     }
 
     /// Takes what there is to copy.
@@ -338,10 +332,7 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
             self.state.spent.push(epoch);
         }
         if !request.is_null() {
-            let status = Status {
-                error,
-                ..Status::EMPTY
-            };
+            let status = Status { error, ..Status::EMPTY };
             // SAFETY: the request of the closing call, which only we complete.
             unsafe { Request::complete(request, status) };
         }
@@ -380,10 +371,7 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
 ///
 /// # Safety
 /// They were made by `Box`, and nobody uses those that may be freed.
-unsafe fn free_all<T: cohort_core::list::Linked<0>>(
-    list: &mut List<T, 0>,
-    may: impl Fn(&T) -> bool,
-) {
+unsafe fn free_all<T: cohort_core::list::Linked<0>>(list: &mut List<T, 0>, may: impl Fn(&T) -> bool) {
     let mut next = list.first();
     while let Some(element) = NonNull::new(next) {
         // SAFETY: elements of the list are valid; the caller's promise.

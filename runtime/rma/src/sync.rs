@@ -21,11 +21,7 @@ use core::ptr::{NonNull, null_mut};
 impl Window {
     /// The sweep of a call of the owner's. Locks that it holds without an epoch get one.
     #[inline]
-    pub(super) fn call<'a, 'rank>(
-        &'a self,
-        owner: Owner<'_>,
-        claim: &'a mut Claim<'rank>,
-    ) -> Sweep<'a, 'rank> {
+    pub(super) fn call<'a, 'rank>(&'a self, owner: Owner<'_>, claim: &'a mut Claim<'rank>) -> Sweep<'a, 'rank> {
         let mut sweep = self.sweep(claim);
         if let Some(held) = self.take_held() {
             sweep.of_held(owner, held);
@@ -51,8 +47,7 @@ impl Window {
             if state.uses_fence() {
                 return Err(RmaError::Misplaced("a fence epoch with operations is open"));
             }
-            if let Some(mut fence) = NonNull::new(core::mem::replace(&mut state.fence, null_mut()))
-            {
+            if let Some(mut fence) = NonNull::new(core::mem::replace(&mut state.fence, null_mut())) {
                 // SAFETY: open epochs are valid. Nothing was done in it, so nobody hears of its end.
                 unsafe { fence.as_mut().closed = state.tick() };
                 self.short.forget();
@@ -150,23 +145,14 @@ impl Window {
     /// # Errors
     /// [`RmaError::MisplacedAt`] if the member is locked, [`RmaError::Misplaced`] if another kind
     /// of access epoch is open.
-    pub fn lock(
-        &self,
-        owner: Owner<'_>,
-        member: u32,
-        exclusive: bool,
-        nocheck: bool,
-    ) -> Result<bool, RmaError> {
+    pub fn lock(&self, owner: Owner<'_>, member: u32, exclusive: bool, nocheck: bool) -> Result<bool, RmaError> {
         if !nocheck && self.lock_at_once(member, exclusive) {
             return Ok(true);
         }
         let mut claim = self.rank().enter();
         let mut sweep = self.call(owner, &mut claim);
         if !sweep.state.locks[member as usize].is_null() {
-            return Err(RmaError::MisplacedAt {
-                what: "it is locked by this process already",
-                target: member,
-            });
+            return Err(RmaError::MisplacedAt { what: "it is locked by this process already", target: member });
         }
         if !sweep.state.access.is_null() {
             return Err(ACCESS_IS_OPEN);
@@ -195,10 +181,8 @@ impl Window {
         }
         self.end(owner, |state| {
             let lock = core::mem::replace(&mut state.locks[member as usize], null_mut());
-            let epoch = NonNull::new(lock).ok_or(RmaError::MisplacedAt {
-                what: "it is not locked by this process",
-                target: member,
-            })?;
+            let epoch = NonNull::new(lock)
+                .ok_or(RmaError::MisplacedAt { what: "it is not locked by this process", target: member })?;
             state.locked -= 1;
             Ok(epoch)
         })
@@ -281,10 +265,7 @@ impl Window {
     }
 
     fn awaited(&self, locks: Option<Option<u32>>) -> AwaitedEpochs<'_> {
-        AwaitedEpochs {
-            window: self,
-            locks,
-        }
+        AwaitedEpochs { window: self, locks }
     }
 
     fn end(
@@ -375,9 +356,8 @@ impl Window {
 
 const ACCESS_IS_OPEN: RmaError = RmaError::Misplaced("another access epoch is open");
 const NO_EXPOSURE: RmaError = RmaError::Misplaced("no exposure epoch is open");
-const FENCE_IS_USED: RmaError = RmaError::Misplaced(
-    "a fence epoch with operations is open: close it with MPI_Win_fence and MPI_MODE_NOSUCCEED",
-);
+const FENCE_IS_USED: RmaError =
+    RmaError::Misplaced("a fence epoch with operations is open: close it with MPI_Win_fence and MPI_MODE_NOSUCCEED");
 
 /// An epoch with locks, and the place of one target in it, or of all.
 type LockAt = (NonNull<Epoch>, Option<usize>);
@@ -407,9 +387,7 @@ impl State {
             return Err(RmaError::Misplaced("a fence while an access epoch is open"));
         }
         if !self.exposure.is_null() {
-            return Err(RmaError::Misplaced(
-                "a fence while an exposure epoch is open",
-            ));
+            return Err(RmaError::Misplaced("a fence while an exposure epoch is open"));
         }
         Ok(())
     }
@@ -422,18 +400,14 @@ impl State {
         let (kind, index) = unsafe { (epoch.as_ref().kind, epoch.as_ref().index_of(member)) };
         match kind.is_lock() {
             true => Ok((epoch, index)),
-            false => Err(RmaError::MisplacedAt {
-                what: "a flush without a lock",
-                target: member,
-            }),
+            false => Err(RmaError::MisplacedAt { what: "a flush without a lock", target: member }),
         }
     }
 
     /// The epochs that hold locks, for a flush of all targets.
     fn all_locked(&self) -> Result<Locks, RmaError> {
         // SAFETY: open epochs are valid.
-        let all = NonNull::new(self.access)
-            .filter(|epoch| unsafe { epoch.as_ref() }.kind == Kind::LockAll);
+        let all = NonNull::new(self.access).filter(|epoch| unsafe { epoch.as_ref() }.kind == Kind::LockAll);
         let single = self.locks.iter().copied().filter_map(NonNull::new);
         let found: Vec<_> = all.into_iter().chain(single).map(|it| (it, None)).collect();
         match found.is_empty() {
@@ -446,10 +420,7 @@ impl State {
 impl Sweep<'_, '_> {
     /// A new epoch towards these members, at the end of the queue.
     fn open(&mut self, _owner: Owner<'_>, kind: Kind, members: &[u32]) -> *mut Epoch {
-        let target = |&member: &u32| Target {
-            member,
-            ..Target::default()
-        };
+        let target = |&member: &u32| Target { member, ..Target::default() };
         self.window.short.end_quiet();
         let opened = self.state.tick();
         let spare = self.state.spare.take_if(|_| members.len() == 1);
@@ -525,10 +496,7 @@ impl Sweep<'_, '_> {
         }
         let request = self.request()?;
         if is_over {
-            let status = Status {
-                error,
-                ..Status::EMPTY
-            };
+            let status = Status { error, ..Status::EMPTY };
             // SAFETY: fresh.
             unsafe { Request::complete_quietly(request.as_ptr(), status) };
         } else {

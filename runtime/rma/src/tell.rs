@@ -73,9 +73,7 @@ impl Window {
     fn is_missing(&self, epoch: &Epoch, target: &Target) -> bool {
         let home = self.shared().home(self.me());
         match epoch.kind {
-            Kind::Exposure => {
-                home.is_some_and(|home| !home.from(target.member).ended.is_open(target.id))
-            }
+            Kind::Exposure => home.is_some_and(|home| !home.from(target.member).ended.is_open(target.id)),
             _ => !target.is_granted || target.pending > 0,
         }
     }
@@ -116,17 +114,10 @@ pub fn tell_locks(claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
             }
         });
         if let Some((exclusive, members)) = window.holds_now() {
-            let name = if exclusive {
-                "exclusive lock"
-            } else {
-                "shared lock"
-            };
+            let name = if exclusive { "exclusive lock" } else { "shared lock" };
             for member in members.take(left) {
                 left -= 1;
-                let target = Target {
-                    member,
-                    ..Target::default()
-                };
+                let target = Target { member, ..Target::default() };
                 tell(window.fact(Told::Holds, &target, claim).named(name));
             }
         }

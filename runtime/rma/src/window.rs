@@ -227,19 +227,10 @@ impl Window {
     /// the target has attached counts when it grants access ([`Self::check_attached`]).
     pub(super) fn resolve(&self, operation: &Operation<'_>) -> Result<*mut u8, RmaError> {
         let (target, part) = (operation.target, self.shared.part(operation.target));
-        let out = |from: i64, to: i64| RmaError::OutOfRange {
-            target,
-            from,
-            to,
-            size: part.size,
-        };
+        let out = |from: i64, to: i64| RmaError::OutOfRange { target, from, to, size: part.size };
         let datatype = operation.datatype;
         let moves_nothing = operation.count == 0 || datatype.size() == 0;
-        let unit = if self.shared.is_dynamic() {
-            1
-        } else {
-            part.unit
-        };
+        let unit = if self.shared.is_dynamic() { 1 } else { part.unit };
         let offset = operation.displacement.checked_mul(unit);
         let offset = offset.ok_or_else(|| out(operation.displacement, i64::MAX))?;
         let base = part.base.wrapping_add_signed(offset as isize);
@@ -249,9 +240,7 @@ impl Window {
         }
         let last = datatype.extent().checked_mul(operation.count as i64 - 1);
         let span = last.and_then(|last| {
-            let from = offset
-                .checked_add(datatype.true_lb())?
-                .checked_add(last.min(0))?;
+            let from = offset.checked_add(datatype.true_lb())?.checked_add(last.min(0))?;
             let to = offset
                 .checked_add(datatype.true_lb())?
                 .checked_add(datatype.true_extent())?
@@ -268,11 +257,7 @@ impl Window {
     /// Whether a member of this node has attached the elements of an operation that was resolved. Always true
     /// of windows that are not dynamic.
     #[inline]
-    pub(super) fn check_attached(
-        &self,
-        target: u32,
-        elements: datatype::Buffer<'_>,
-    ) -> Result<(), RmaError> {
+    pub(super) fn check_attached(&self, target: u32, elements: datatype::Buffer<'_>) -> Result<(), RmaError> {
         match self.shared.is_dynamic() {
             true => self.look_for_attached(target, elements),
             false => Ok(()),
@@ -280,11 +265,7 @@ impl Window {
     }
 
     #[inline(never)]
-    fn look_for_attached(
-        &self,
-        target: u32,
-        elements: datatype::Buffer<'_>,
-    ) -> Result<(), RmaError> {
+    fn look_for_attached(&self, target: u32, elements: datatype::Buffer<'_>) -> Result<(), RmaError> {
         let (datatype, count) = (elements.datatype(), elements.count());
         let Some(home) = self.shared.home(target) else {
             return Ok(());

@@ -19,10 +19,7 @@ mod models {
 
     impl Guarded {
         fn new() -> Arc<Self> {
-            Arc::new(Self {
-                claim: ClaimWord::new(Barriers::Symmetric),
-                inside: UnsafeCell::new(0),
-            })
+            Arc::new(Self { claim: ClaimWord::new(Barriers::Symmetric), inside: UnsafeCell::new(0) })
         }
 
         /// loom fails the model if two tasks are in here at once, or unordered.
@@ -67,10 +64,7 @@ mod models {
                 thread::spawn(move || worker(&guarded))
             });
             owner(&guarded);
-            let stolen: u32 = workers
-                .into_iter()
-                .map(|worker| worker.join().unwrap())
-                .sum();
+            let stolen: u32 = workers.into_iter().map(|worker| worker.join().unwrap()).sum();
             assert_eq!(total(&guarded), 1 + stolen);
             assert!(!guarded.claim.is_held());
         });
@@ -107,11 +101,7 @@ mod plain {
     fn a_held_claim_is_refused_until_its_guard_ends() {
         let claim = ClaimWord::new(Barriers::Symmetric);
         let guard = claim.try_guard().unwrap();
-        assert!(
-            claim.is_held()
-                && guard.is_of(&claim)
-                && !guard.is_of(&ClaimWord::new(Barriers::Symmetric))
-        );
+        assert!(claim.is_held() && guard.is_of(&claim) && !guard.is_of(&ClaimWord::new(Barriers::Symmetric)));
         assert!(!claim.try_claim());
         assert!(claim.try_guard().is_none());
         assert!(claim.is_held(), "a refused guard releases nothing");

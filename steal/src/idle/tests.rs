@@ -19,11 +19,7 @@ mod models {
     }
 
     fn node() -> Arc<Node> {
-        Arc::new(Node {
-            words: [AtomicU64::new(0)],
-            slot: ParkSlot::new(),
-            posted: AtomicU32::new(0),
-        })
+        Arc::new(Node { words: [AtomicU64::new(0)], slot: ParkSlot::new(), posted: AtomicU32::new(0) })
     }
 
     /// The protocol of the module: whoever sleeps is picked and woken. A sender that wakes nobody

@@ -18,10 +18,7 @@ mod models {
 
     impl Mailbox {
         fn new() -> Arc<Self> {
-            Arc::new(Self {
-                slot: ParkSlot::new(),
-                messages: AtomicU32::new(0),
-            })
+            Arc::new(Self { slot: ParkSlot::new(), messages: AtomicU32::new(0) })
         }
 
         fn send(&self) {
@@ -103,10 +100,7 @@ mod plain {
         let slot = ParkSlot::new();
         let ticket = slot.prepare(Barriers::Symmetric);
         assert!(slot.wake(Barriers::Symmetric));
-        assert!(
-            !slot.wake(Barriers::Symmetric),
-            "the second message costs no wake-up"
-        );
+        assert!(!slot.wake(Barriers::Symmetric), "the second message costs no wake-up");
         assert_eq!(slot.sleep(ticket, None), Awake::Woken);
         assert!(!slot.is_parked());
     }
@@ -115,10 +109,7 @@ mod plain {
     fn a_sleep_ends_with_its_limit() {
         let slot = ParkSlot::new();
         let ticket = slot.prepare(Barriers::Symmetric);
-        assert_eq!(
-            slot.sleep(ticket, Some(Duration::from_millis(1))),
-            Awake::Unasked
-        );
+        assert_eq!(slot.sleep(ticket, Some(Duration::from_millis(1))), Awake::Unasked);
         assert!(!slot.is_parked());
     }
 
@@ -137,9 +128,7 @@ mod plain {
     fn any_number_of_threads_sleeps() {
         for threads in [255, 256, 257, 65_536] {
             let slot = ParkSlot::new();
-            let tickets: Vec<_> = (0..threads)
-                .map(|_| slot.prepare(Barriers::Symmetric))
-                .collect();
+            let tickets: Vec<_> = (0..threads).map(|_| slot.prepare(Barriers::Symmetric)).collect();
             assert!(slot.is_parked(), "{threads}");
             assert!(slot.wake(Barriers::Symmetric), "{threads}");
             assert!(!slot.is_parked(), "{threads}");

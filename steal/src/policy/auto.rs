@@ -150,12 +150,7 @@ mod tests {
     use super::*;
 
     /// A window of receives that all met their messages in the same way; the decision at its end.
-    fn window(
-        controller: &FallbackController,
-        timing: MatchTiming,
-        lost: u64,
-        spent: u64,
-    ) -> Decision {
+    fn window(controller: &FallbackController, timing: MatchTiming, lost: u64, spent: u64) -> Decision {
         controller.count_lost(lost);
         controller.count_spent(spent);
         for _ in 1..WINDOW {
@@ -167,58 +162,28 @@ mod tests {
     #[test]
     fn late_messages_turn_it_on_and_others_do_not() {
         let controller = FallbackController::new();
-        assert_eq!(
-            window(&controller, MatchTiming::Helped, 0, 0),
-            Decision::Keep
-        );
-        assert_eq!(
-            window(&controller, MatchTiming::InTime, 0, 0),
-            Decision::Keep
-        );
-        assert_eq!(
-            window(&controller, MatchTiming::Late, 1000, 0),
-            Decision::TurnOn
-        );
-        assert_eq!(
-            window(&controller, MatchTiming::Helped, 0, 300),
-            Decision::Keep
-        );
+        assert_eq!(window(&controller, MatchTiming::Helped, 0, 0), Decision::Keep);
+        assert_eq!(window(&controller, MatchTiming::InTime, 0, 0), Decision::Keep);
+        assert_eq!(window(&controller, MatchTiming::Late, 1000, 0), Decision::TurnOn);
+        assert_eq!(window(&controller, MatchTiming::Helped, 0, 300), Decision::Keep);
     }
 
     #[test]
     fn it_is_turned_off_when_nobody_needs_it() {
         let controller = FallbackController::new();
-        assert_eq!(
-            window(&controller, MatchTiming::Late, 1000, 0),
-            Decision::TurnOn
-        );
-        assert_eq!(
-            window(&controller, MatchTiming::InTime, 0, 0),
-            Decision::TurnOff
-        );
-        assert_eq!(
-            window(&controller, MatchTiming::Late, 1000, 0),
-            Decision::TurnOn
-        );
+        assert_eq!(window(&controller, MatchTiming::Late, 1000, 0), Decision::TurnOn);
+        assert_eq!(window(&controller, MatchTiming::InTime, 0, 0), Decision::TurnOff);
+        assert_eq!(window(&controller, MatchTiming::Late, 1000, 0), Decision::TurnOn);
     }
 
     #[test]
     fn when_it_does_not_pay_the_tries_become_rare() {
         let controller = FallbackController::new();
         for pause in [1, 2, 4, 8] {
-            assert_eq!(
-                window(&controller, MatchTiming::Late, 1000, 0),
-                Decision::TurnOn
-            );
-            assert_eq!(
-                window(&controller, MatchTiming::Helped, 100, 1000),
-                Decision::TurnOff
-            );
+            assert_eq!(window(&controller, MatchTiming::Late, 1000, 0), Decision::TurnOn);
+            assert_eq!(window(&controller, MatchTiming::Helped, 100, 1000), Decision::TurnOff);
             for _ in 0..pause {
-                assert_eq!(
-                    window(&controller, MatchTiming::Late, 1000, 0),
-                    Decision::Keep
-                );
+                assert_eq!(window(&controller, MatchTiming::Late, 1000, 0), Decision::Keep);
             }
         }
     }
@@ -226,37 +191,13 @@ mod tests {
     #[test]
     fn a_success_makes_the_next_pause_short_again() {
         let controller = FallbackController::new();
-        assert_eq!(
-            window(&controller, MatchTiming::Late, 1000, 0),
-            Decision::TurnOn
-        );
-        assert_eq!(
-            window(&controller, MatchTiming::Helped, 0, 2000),
-            Decision::TurnOff
-        );
-        assert_eq!(
-            window(&controller, MatchTiming::Late, 1000, 0),
-            Decision::Keep
-        );
-        assert_eq!(
-            window(&controller, MatchTiming::Late, 1000, 0),
-            Decision::TurnOn
-        );
-        assert_eq!(
-            window(&controller, MatchTiming::Helped, 0, 200),
-            Decision::Keep
-        );
-        assert_eq!(
-            window(&controller, MatchTiming::Helped, 0, 2000),
-            Decision::TurnOff
-        );
-        assert_eq!(
-            window(&controller, MatchTiming::Late, 1000, 0),
-            Decision::Keep
-        );
-        assert_eq!(
-            window(&controller, MatchTiming::Late, 1000, 0),
-            Decision::TurnOn
-        );
+        assert_eq!(window(&controller, MatchTiming::Late, 1000, 0), Decision::TurnOn);
+        assert_eq!(window(&controller, MatchTiming::Helped, 0, 2000), Decision::TurnOff);
+        assert_eq!(window(&controller, MatchTiming::Late, 1000, 0), Decision::Keep);
+        assert_eq!(window(&controller, MatchTiming::Late, 1000, 0), Decision::TurnOn);
+        assert_eq!(window(&controller, MatchTiming::Helped, 0, 200), Decision::Keep);
+        assert_eq!(window(&controller, MatchTiming::Helped, 0, 2000), Decision::TurnOff);
+        assert_eq!(window(&controller, MatchTiming::Late, 1000, 0), Decision::Keep);
+        assert_eq!(window(&controller, MatchTiming::Late, 1000, 0), Decision::TurnOn);
     }
 }

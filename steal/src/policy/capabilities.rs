@@ -213,17 +213,10 @@ mod tests {
         let both = of(Progress::Ghost).and(of(Progress::StealHelper));
         assert!(both.has_ghost() && both.has_helper() && both.steals());
         assert_eq!(both.thread(), RankThread::Sleeps);
-        assert_eq!(
-            both.and(of(Progress::ThreadRendezvous)).thread(),
-            RankThread::PollsForRendezvous
-        );
+        assert_eq!(both.and(of(Progress::ThreadRendezvous)).thread(), RankThread::PollsForRendezvous);
         assert_eq!(both.and(of(Progress::Thread)).thread(), RankThread::Polls);
         assert!(!of(Progress::Auto).interrupts_always());
-        assert!(
-            of(Progress::Auto)
-                .and(of(Progress::Signal))
-                .interrupts_always()
-        );
+        assert!(of(Progress::Auto).and(of(Progress::Signal)).interrupts_always());
         assert_eq!(both.and(of(Progress::None)), both);
     }
 }

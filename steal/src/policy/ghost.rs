@@ -4,8 +4,5 @@
 use super::{Capabilities, Policy};
 
 /// `COHORT_PROGRESS=ghost`.
-pub(super) const POLICY: Policy = Policy::of(
-    Capabilities::GHOSTS
-        .and(Capabilities::OFFLOADS)
-        .and(Capabilities::WAKES_WORKER),
-);
+pub(super) const POLICY: Policy =
+    Policy::of(Capabilities::GHOSTS.and(Capabilities::OFFLOADS).and(Capabilities::WAKES_WORKER));

@@ -41,10 +41,7 @@ impl TurnSchedule {
     /// No sequence has begun.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            interval_ns: AtomicU64::new(0),
-            turns: AtomicU32::new(0),
-        }
+        Self { interval_ns: AtomicU64::new(0), turns: AtomicU32::new(0) }
     }
 
     /// Begins a sequence. Returns the nanoseconds until its first turn.
@@ -93,10 +90,7 @@ impl GracePeriod {
     /// None yet. `max` is the longest, and the longest absence that is short, in the unit of all times here.
     #[must_use]
     pub fn new(max: u64) -> Self {
-        Self {
-            now: AtomicU64::new(0),
-            max,
-        }
+        Self { now: AtomicU64::new(0), max }
     }
 
     /// The grace of the moment.
@@ -151,10 +145,7 @@ mod tests {
         let sequence = TurnSchedule::new();
         let first = sequence.begin(pace);
         let rest = (0..200).map_while(|_| sequence.next(pace));
-        core::iter::once(first)
-            .chain(rest)
-            .map(|ns| ns / 1000)
-            .collect()
+        core::iter::once(first).chain(rest).map(|ns| ns / 1000).collect()
     }
 
     #[test]

@@ -81,8 +81,7 @@ impl<'a> Worker<'a> {
         let round = self.round.load(Ordering::Relaxed);
         self.round.store(round.wrapping_add(1), Ordering::Relaxed);
         let failed = self.failed_rounds.load(Ordering::Relaxed);
-        self.failed_rounds
-            .store(failed.saturating_add(1), Ordering::Relaxed);
+        self.failed_rounds.store(failed.saturating_add(1), Ordering::Relaxed);
     }
 
     /// Tries the tasks of one victim in the order of their priority.

@@ -21,10 +21,7 @@ const HIT: Outcome = Outcome::Progressed { bytes: 100 };
 
 impl Node {
     fn quiet(ranks: usize) -> Self {
-        Self {
-            tasks: std::vec![[None; 2]; ranks],
-            tried: RefCell::default(),
-        }
+        Self { tasks: std::vec![[None; 2]; ranks], tried: RefCell::default() }
     }
 
     fn with(mut self, rank: usize, kind: TaskKind, outcome: Outcome) -> Self {
@@ -54,31 +51,14 @@ impl Victims for Node {
 
 /// One rank per CPU, `per_numa` of them on each NUMA node; the order of rank 0.
 fn order(ranks: u32, per_numa: u32, storage: &mut Vec<LocalRank>) -> VictimOrder<'_> {
-    let places: Vec<CpuLocation> = (0..ranks)
-        .map(|cpu| CpuLocation {
-            cpu,
-            core: cpu,
-            l3: cpu,
-            numa: cpu / per_numa,
-        })
-        .collect();
+    let places: Vec<CpuLocation> =
+        (0..ranks).map(|cpu| CpuLocation { cpu, core: cpu, l3: cpu, numa: cpu / per_numa }).collect();
     storage.resize(ranks as usize - 1, 0);
-    victim::build(
-        0,
-        ranks,
-        &places,
-        |rank| rank as i32,
-        Locality::Machine,
-        storage,
-    )
+    victim::build(0, ranks, &places, |rank| rank as i32, Locality::Machine, storage)
 }
 
 fn settings(priority: Priority, remote_after: u32) -> Settings {
-    Settings {
-        steal_priority: priority,
-        steal_remote_after: remote_after,
-        ..Settings::DEFAULT
-    }
+    Settings { steal_priority: priority, steal_remote_after: remote_after, ..Settings::DEFAULT }
 }
 
 #[test]
@@ -93,10 +73,7 @@ fn only_announced_tasks_are_tried() {
 #[test]
 fn the_second_kind_is_tried_only_if_the_first_had_nothing() {
     let kinds = [TaskKind::Net, TaskKind::Shm];
-    for (priority, [first, second]) in [
-        (Priority::NetShm, kinds),
-        (Priority::ShmNet, [kinds[1], kinds[0]]),
-    ] {
+    for (priority, [first, second]) in [(Priority::NetShm, kinds), (Priority::ShmNet, [kinds[1], kinds[0]])] {
         for (outcome, both) in [(Outcome::Idle, true), (Outcome::Busy, false), (HIT, false)] {
             let (mut storage, counters) = (Vec::new(), Counters::default());
             let settings = settings(priority, 64);
@@ -112,9 +89,7 @@ fn the_second_kind_is_tried_only_if_the_first_had_nothing() {
 fn a_step_ends_with_its_first_success_and_the_next_goes_on_behind_it() {
     let (mut storage, counters) = (Vec::new(), Counters::default());
     let worker = Worker::new(order(4, 4, &mut storage), &counters, &Settings::DEFAULT);
-    let node = Node::quiet(4)
-        .with(1, TaskKind::Shm, HIT)
-        .with(3, TaskKind::Shm, HIT);
+    let node = Node::quiet(4).with(1, TaskKind::Shm, HIT).with(3, TaskKind::Shm, HIT);
     assert_eq!(steal_step(&worker, &node), HIT);
     assert_eq!(steal_step(&worker, &node), HIT);
     assert_eq!(node.tried(), [(1, TaskKind::Shm), (3, TaskKind::Shm)]);
@@ -133,11 +108,7 @@ fn remote_victims_wait_for_failures_near_by() {
     assert_eq!(steal_step(&worker, &node), HIT);
     let near = Node::quiet(4).with(1, TaskKind::Shm, HIT);
     while steal_step(&worker, &near) != HIT {}
-    assert_eq!(
-        steal_step(&worker, &node),
-        Outcome::Idle,
-        "a near success resets the count"
-    );
+    assert_eq!(steal_step(&worker, &node), Outcome::Idle, "a near success resets the count");
     assert_eq!(node.tried(), [(2, TaskKind::Shm)]);
 }
 
@@ -175,10 +146,7 @@ fn the_last_look_includes_remote_victims() {
     let worker = Worker::new(order(4, 1, &mut storage), &counters, &Settings::DEFAULT);
     let node = Node::quiet(4).with(3, TaskKind::Shm, HIT);
     assert_eq!(policy(Progress::Steal).last_look(&worker, &node), HIT);
-    assert_eq!(
-        policy(Progress::None).last_look(&worker, &node),
-        Outcome::Idle
-    );
+    assert_eq!(policy(Progress::None).last_look(&worker, &node), Outcome::Idle);
 }
 
 #[test]
@@ -186,26 +154,18 @@ fn counters_add_up() {
     let hits: Vec<AtomicU64> = (0..3).map(|_| AtomicU64::new(0)).collect();
     let (mut storage, counters) = (Vec::new(), Counters::new(&hits));
     let worker = Worker::new(order(3, 3, &mut storage), &counters, &Settings::DEFAULT);
-    let node = Node::quiet(3)
-        .with(1, TaskKind::Net, Outcome::Busy)
-        .with(2, TaskKind::Net, Outcome::Idle)
-        .with(2, TaskKind::Shm, HIT);
+    let node = Node::quiet(3).with(1, TaskKind::Net, Outcome::Busy).with(2, TaskKind::Net, Outcome::Idle).with(
+        2,
+        TaskKind::Shm,
+        HIT,
+    );
     assert_eq!(steal_step(&worker, &node), HIT);
     worker.counters().count_park();
     let seen = counters.snapshot();
-    assert_eq!(
-        (seen.net.attempts, seen.net.busy, seen.net.empty),
-        (2, 1, 1)
-    );
-    assert_eq!(
-        (seen.shm.attempts, seen.shm.hits, seen.shm.bytes),
-        (1, 1, 100)
-    );
+    assert_eq!((seen.net.attempts, seen.net.busy, seen.net.empty), (2, 1, 1));
+    assert_eq!((seen.shm.attempts, seen.shm.hits, seen.shm.bytes), (1, 1, 100));
     assert_eq!((seen.parks, seen.wakes), (1, 0));
-    assert_eq!(
-        [0, 1, 2, 3].map(|rank| counters.hits_on(rank)),
-        [0, 0, 1, 0]
-    );
+    assert_eq!([0, 1, 2, 3].map(|rank| counters.hits_on(rank)), [0, 0, 1, 0]);
 }
 
 /// What each policy of the literature needs: its thread, its dedicated workers, and whether it
@@ -218,12 +178,7 @@ fn each_setting_has_its_policy() {
         (Progress::Steal, Nothing, Nobody, [true, false, false]),
         (Progress::None, Nothing, Nobody, [false; 3]),
         (Progress::Thread, Polls, Nobody, [false; 3]),
-        (
-            Progress::ThreadRendezvous,
-            PollsForRendezvous,
-            Nobody,
-            [false; 3],
-        ),
+        (Progress::ThreadRendezvous, PollsForRendezvous, Nobody, [false; 3]),
         (Progress::Signal, Nothing, Nobody, [false, true, false]),
         (Progress::Ghost, Nothing, Ghosts, [false; 3]),
         (Progress::Helper, Sleeps, Helpers, [false; 3]),
@@ -233,11 +188,7 @@ fn each_setting_has_its_policy() {
     ];
     for (progress, thread, workers, answers) in rows {
         let (found, name) = (policy(progress).capabilities(), progress.name());
-        assert_eq!(
-            (found.thread(), found.dedicated_workers()),
-            (thread, workers),
-            "{name}"
-        );
+        assert_eq!((found.thread(), found.dedicated_workers()), (thread, workers), "{name}");
         let does = [found.steals(), found.may_interrupt(), found.rests()];
         assert_eq!(does, answers, "{name}");
         assert_eq!(found.adapts(), progress == Progress::Auto, "{name}");

@@ -8,14 +8,7 @@ use crate::{Outcome, place, programs, trial};
 use std::path::PathBuf;
 
 /// How, and the number of the run that is a world last.
-const WAYS: [(&str, u32); 6] = [
-    ("before", 1),
-    ("twice", 2),
-    ("proc", 1),
-    ("renamed", 1),
-    ("link", 1),
-    ("after", 1),
-];
+const WAYS: [(&str, u32); 6] = [("before", 1), ("twice", 2), ("proc", 1), ("renamed", 1), ("link", 1), ("after", 1)];
 
 /// What stands before the program.
 const FRONTS: [&[&str]; 3] = [&[], &["env", "A=1"], &["--isolate"]];
@@ -47,11 +40,7 @@ pub fn trials() -> Vec<Trial> {
     ];
     let named = named.map(|(name, body)| trial(format!("dropin/again {name}"), body));
     trials.extend(named);
-    let over_nodes = WAYS.map(|(how, _)| {
-        trial(format!("nodes/again {how} is refused"), move || {
-            on_nodes(how)
-        })
-    });
+    let over_nodes = WAYS.map(|(how, _)| trial(format!("nodes/again {how} is refused"), move || on_nodes(how)));
     trials.extend(over_nodes);
     let alone = || {
         let hosts = Hosts::new(2)?;

@@ -21,30 +21,15 @@ struct Built {
 }
 
 const BUILT: [Built; 5] = [
-    Built {
-        name: "AddressSanitizer",
-        options: &["-fsanitize=address"],
-        says: "AddressSanitizer",
-        mistake: "overflow",
-    },
+    Built { name: "AddressSanitizer", options: &["-fsanitize=address"], says: "AddressSanitizer", mistake: "overflow" },
     Built {
         name: "AddressSanitizer with undefined behaviour, linked statically",
         options: &["-fsanitize=address,undefined", "-static-libasan"],
         says: "AddressSanitizer",
         mistake: "overflow",
     },
-    Built {
-        name: "LeakSanitizer",
-        options: &["-fsanitize=leak"],
-        says: "LeakSanitizer",
-        mistake: "leak",
-    },
-    Built {
-        name: "ThreadSanitizer",
-        options: &["-fsanitize=thread"],
-        says: "ThreadSanitizer",
-        mistake: "race",
-    },
+    Built { name: "LeakSanitizer", options: &["-fsanitize=leak"], says: "LeakSanitizer", mistake: "leak" },
+    Built { name: "ThreadSanitizer", options: &["-fsanitize=thread"], says: "ThreadSanitizer", mistake: "race" },
     Built {
         name: "ThreadSanitizer, linked statically",
         options: &["-fsanitize=thread", "-static-libtsan"],
@@ -92,16 +77,10 @@ fn place_of(mistake: &str) -> Result<String, String> {
 /// Nothing but these lines on standard error.
 fn only(ended: Ended, expected: &[&str]) -> Outcome {
     let lines: Vec<&str> = ended.stderr.lines().collect();
-    let fits = lines.len() == expected.len()
-        && lines
-            .iter()
-            .zip(expected)
-            .all(|(line, text)| line.contains(text));
+    let fits = lines.len() == expected.len() && lines.iter().zip(expected).all(|(line, text)| line.contains(text));
     match fits {
         true => Ok(()),
-        false => Err(ended.failure(&format!(
-            "expected nothing on standard error but {expected:?}"
-        ))),
+        false => Err(ended.failure(&format!("expected nothing on standard error but {expected:?}"))),
     }
 }
 
@@ -121,10 +100,7 @@ fn watched(checker: Built) -> Outcome {
 }
 
 fn undefined() -> Outcome {
-    for options in [
-        &["-fsanitize=undefined"][..],
-        &["-fsanitize=undefined", "-static-libubsan"],
-    ] {
+    for options in [&["-fsanitize=undefined"][..], &["-fsanitize=undefined", "-static-libubsan"]] {
         only(one_world(two()?.arg(checked(options)?).run()?)?, &[])?;
     }
     Ok(())
@@ -132,9 +108,7 @@ fn undefined() -> Outcome {
 
 /// As for a Python whose extension modules have a checker.
 fn preloaded() -> Outcome {
-    let found = Program::new("cc")
-        .arg("-print-file-name=libasan.so")
-        .run()?;
+    let found = Program::new("cc").arg("-print-file-name=libasan.so").run()?;
     let library = found.expect_code(0)?.stdout;
     let run = two()?.args(["-genv", "LD_PRELOAD", library.trim_end()]);
     let ended = one_world(run.arg(checked(&[])?).run()?)?;
@@ -145,11 +119,7 @@ fn preloaded() -> Outcome {
 fn started() -> Outcome {
     let program = checked(&["-fsanitize=thread"])?;
     let run = two()?
-        .args([
-            "-genv",
-            "GLIBC_TUNABLES",
-            "glibc.rtld.optional_static_tls=1048576",
-        ])
+        .args(["-genv", "GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=1048576"])
         .args(["-genv", "TSAN_OPTIONS", "ignore_noninstrumented_modules=1"])
         .args(["sh", "-c", "\"$0\"; exit $?"]);
     only(one_world(run.arg(program).run()?)?, &["started without"])
@@ -158,14 +128,9 @@ fn started() -> Outcome {
 fn valgrind() -> Outcome {
     let words = ["valgrind", "-q", "--error-exitcode=9"];
     let program = checked(&[])?;
-    only(
-        one_world(two()?.args(words).arg(&program).run()?)?,
-        &["started without"],
-    )?;
+    only(one_world(two()?.args(words).arg(&program).run()?)?, &["started without"])?;
     let ended = two()?.args(words).arg(&program).arg("overflow").run()?;
-    let ended = ended
-        .expect_code(9)?
-        .expect_text("Invalid write of size 1")?;
+    let ended = ended.expect_code(9)?.expect_text("Invalid write of size 1")?;
     ended.expect_text(&place_of("overflow")?).map(drop)
 }
 

@@ -28,10 +28,7 @@ pub fn trials() -> Vec<Trial> {
     for (how, words) in [
         ("in one address space", &[][..]),
         ("that is isolated", &["--isolate"]),
-        (
-            "that a script starts",
-            &["bash", "-c", "\"$0\" \"$@\"; exit $?"],
-        ),
+        ("that a script starts", &["bash", "-c", "\"$0\" \"$@\"; exit $?"]),
     ] {
         let name = format!("dropin/emptied/what a rank starts {how}");
         trials.push(trial(name, move || stays_alone(words)));

@@ -31,10 +31,7 @@ pub fn trials() -> Vec<Trial> {
         ("no such malloc", mistyped),
     ];
     let name = |what| format!("dropin/malloc/{what}");
-    named
-        .into_iter()
-        .map(|(what, body)| trial(name(what), body))
-        .collect()
+    named.into_iter().map(|(what, body)| trial(name(what), body)).collect()
 }
 
 /// The program of C++ with these options, in a file of this name.
@@ -80,9 +77,7 @@ fn containers() -> Outcome {
 fn another() -> Outcome {
     let says = |ended: Ended| {
         let ended = has(ended, OTHER)?;
-        ended
-            .expect_text("has a malloc of its own, that of ")?
-            .expect_text("COHORT_MALLOC=jemalloc has no effect")
+        ended.expect_text("has a malloc of its own, that of ")?.expect_text("COHORT_MALLOC=jemalloc has no effect")
     };
     let link = format!("-l:{OTHER}");
     let linked = program("containers-linked", &["-Wl,--no-as-needed", &link])?;
@@ -90,14 +85,7 @@ fn another() -> Outcome {
     for words in &WAYS[..2] {
         says(two()?.args(JEMALLOC).args(*words).arg(&linked).run()?)?;
         let preload = ["-genv", "LD_PRELOAD", OTHER];
-        says(
-            two()?
-                .args(JEMALLOC)
-                .args(preload)
-                .args(*words)
-                .arg(&usual)
-                .run()?,
-        )?;
+        says(two()?.args(JEMALLOC).args(preload).args(*words).arg(&usual).run()?)?;
     }
     Ok(())
 }
@@ -119,19 +107,9 @@ fn numpy() -> Outcome {
         print(f'size {world.size}', flush=True)\n";
     let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
     let pip_exec = Program::new(place::built_file("pip-exec")?).args(["-n", "4"]);
-    let ended = pip_exec
-        .args(JEMALLOC)
-        .arg(python)
-        .args(["-c", text])
-        .seconds(60)
-        .run()?;
+    let ended = pip_exec.args(JEMALLOC).arg(python).args(["-c", text]).seconds(60).run()?;
     let ended = ended.expect_code(0)?;
-    match ended
-        .stdout
-        .lines()
-        .filter(|&line| line == "size 4")
-        .count()
-    {
+    match ended.stdout.lines().filter(|&line| line == "size 4").count() {
         4 => Ok(()),
         _ => Err(ended.failure("expected \"size 4\" four times")),
     }
@@ -140,23 +118,15 @@ fn numpy() -> Outcome {
 /// AddressSanitizer is in front of all others, or ends the program.
 fn checker() -> Outcome {
     let program = program("containers-checked", &["-fsanitize=address"])?;
-    let job = two()?
-        .args(JEMALLOC)
-        .args(["-genv", "ASAN_OPTIONS", "detect_leaks=0"]);
+    let job = two()?.args(JEMALLOC).args(["-genv", "ASAN_OPTIONS", "detect_leaks=0"]);
     let ended = one_world(job.arg(program).run()?)?;
-    ended
-        .expect_text("has a malloc of its own, that of ")
-        .map(drop)
+    ended.expect_text("has a malloc of its own, that of ").map(drop)
 }
 
 /// Refused before anything starts, with the value, where it stands, and what is valid.
 fn mistyped() -> Outcome {
-    let job =
-        Program::new(place::built_file("pip-exec")?).args(["-genv", "COHORT_MALLOC", "jemaloc"]);
-    let ended = job
-        .args(["--no-mpi", "echo", "started"])
-        .run()?
-        .expect_code(2)?;
+    let job = Program::new(place::built_file("pip-exec")?).args(["-genv", "COHORT_MALLOC", "jemaloc"]);
+    let ended = job.args(["--no-mpi", "echo", "started"]).run()?.expect_code(2)?;
     if ended.says("started") {
         return Err(ended.failure("nothing is to start"));
     }

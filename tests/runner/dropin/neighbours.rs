@@ -8,27 +8,14 @@ use crate::{Outcome, place, programs, trial};
 use std::path::PathBuf;
 
 /// Allocators that people preload.
-const ALLOCATORS: [&str; 3] = [
-    "libjemalloc.so.2",
-    "libtcmalloc_minimal.so.4",
-    "libmimalloc.so.2",
-];
+const ALLOCATORS: [&str; 3] = ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"];
 
 /// Arguments of `pip-exec` under which a team of OpenMP keeps to its rank's CPUs.
 const TEAMS: [&[&str]; 4] = [
     &["-genv", "OMP_NUM_THREADS", "3"],
     &["-genv", "OMP_PROC_BIND", "close"],
     &["--bind-to", "core", "-genv", "OMP_NUM_THREADS", "2"],
-    &[
-        "--bind-to",
-        "core",
-        "-genv",
-        "OMP_PLACES",
-        "threads",
-        "-genv",
-        "OMP_PROC_BIND",
-        "spread",
-    ],
+    &["--bind-to", "core", "-genv", "OMP_PLACES", "threads", "-genv", "OMP_PROC_BIND", "spread"],
 ];
 
 /// The trials of this module.
@@ -79,13 +66,7 @@ fn allocator(library: &str) -> Outcome {
         quiet(two()?.args(preload).args(words).arg(&program).run()?)?;
     }
     let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
-    quiet(
-        two()?
-            .args(preload)
-            .arg(python)
-            .args(["-c", super::MPI4PY])
-            .run()?,
-    )
+    quiet(two()?.args(preload).arg(python).args(["-c", super::MPI4PY]).run()?)
 }
 
 fn team(options: &[&str]) -> Outcome {

@@ -101,11 +101,9 @@ fn set_up(script: &str) -> Outcome {
     let (apart_lines, shared_lines) = (lines(&apart), lines(&shared));
     match apart_lines == shared_lines && apart_lines.len() == 2 {
         true => Ok(()),
-        false => Err(format!(
-            "{}\n{}",
-            apart.failure("expected this twice"),
-            shared.failure("but in one address space")
-        )),
+        false => {
+            Err(format!("{}\n{}", apart.failure("expected this twice"), shared.failure("but in one address space")))
+        }
     }
 }
 
@@ -148,9 +146,7 @@ fn one_ended() -> Outcome {
     let script = "if [ $PMI_RANK = 0 ]; then exec \"$0\"; fi";
     let run = two()?.args(["bash", "-c", script]).arg(world()?).run()?;
     let ended = run.expect_code(1)?;
-    ended
-        .expect_text("rank 1 ended without calling MPI_Init")
-        .map(drop)
+    ended.expect_text("rank 1 ended without calling MPI_Init").map(drop)
 }
 
 /// A Python of a virtual environment, by its name in `PATH`; a program as text and as file.
@@ -161,16 +157,10 @@ fn python() -> Outcome {
     let program = place::scratch()?.join("sharing-mpi4py.py");
     write_program(&program, MPI4PY)?;
     let folder = program.parent().ok_or("a folder")?;
-    let text = two()?
-        .args(["env", &path, "python", "-u", "-c", MPI4PY])
-        .run()?;
+    let text = two()?.args(["env", &path, "python", "-u", "-c", MPI4PY]).run()?;
     shared(one_world(text)?)?;
     let script = "cd \"$0\"; exec env \"$1\" python sharing-mpi4py.py";
-    let file = two()?
-        .args(["bash", "-c", script])
-        .arg(folder)
-        .arg(path)
-        .run()?;
+    let file = two()?.args(["bash", "-c", script]).arg(folder).arg(path).run()?;
     shared(one_world(file)?).map(drop)
 }
 
@@ -178,11 +168,7 @@ fn python() -> Outcome {
 fn starter() -> Outcome {
     let program = "import os, sys; os.execv(sys.argv[1], sys.argv[1:])";
     let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
-    let run = two()?
-        .arg("env")
-        .arg(python)
-        .args(["-c", program])
-        .arg(world()?);
+    let run = two()?.arg("env").arg(python).args(["-c", program]).arg(world()?);
     shared(one_world(run.run()?)?).map(drop)
 }
 

@@ -29,21 +29,16 @@ pub fn trials() -> Vec<Trial> {
         let name = format!("faults/a start to which the system refuses {calls} ({error})");
         trials.push(trial(name, move || refused(calls, error, every)));
     }
-    trials.push(trial(
-        "faults/clocks that have just begun".into(),
-        young_clocks,
-    ));
+    trials.push(trial("faults/clocks that have just begun".into(), young_clocks));
     trials
 }
 
 /// All tasks of a job, threads too.
 fn tasks_of(root: u32) -> Vec<Pid> {
     let root = Pid::from_raw(root.cast_signed());
-    let processes = root.into_iter().chain(
-        root.map(|root| ranks_of(root.as_raw_nonzero().get().cast_unsigned()))
-            .into_iter()
-            .flatten(),
-    );
+    let processes = root
+        .into_iter()
+        .chain(root.map(|root| ranks_of(root.as_raw_nonzero().get().cast_unsigned())).into_iter().flatten());
     let threads = processes.flat_map(|process| {
         let folder = format!("/proc/{}/task", process.as_raw_nonzero());
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -65,47 +60,30 @@ fn fewer_cpus(policy: &'static str) -> Outcome {
     let job = Program::new(place::built_file("pip-exec")?).args(["-n", "4"]);
     let job = job.arg(program).arg("collective").arg(&sign).arg("3000");
     let mut started = Ok(());
-    let ended = job
-        .env("COHORT_PROGRESS", policy)
-        .seconds(100)
-        .run_with(|root| {
-            started = event::under_way(&sign);
-            for cpus in [&one, &all, &one] {
-                for task in tasks_of(root) {
-                    // It may have ended.
-                    let _ = sched_setaffinity(Some(task), cpus);
-                }
-                event::pass(Duration::from_millis(100));
+    let ended = job.env("COHORT_PROGRESS", policy).seconds(100).run_with(|root| {
+        started = event::under_way(&sign);
+        for cpus in [&one, &all, &one] {
+            for task in tasks_of(root) {
+                // It may have ended.
+                let _ = sched_setaffinity(Some(task), cpus);
             }
-        })?;
+            event::pass(Duration::from_millis(100));
+        }
+    })?;
     started.map_err(|problem| ended.failure(&problem))?;
     ended.expect_code(0)?.expect_text("passed").map(drop)
 }
 
 /// A container that has been restored elsewhere has clocks of its own (time namespaces), which begin anywhere.
 fn young_clocks() -> Outcome {
-    let (pip_exec, program, sign) = (
-        place::built_file("pip-exec")?,
-        program("clocks")?,
-        sign("clocks")?,
-    );
+    let (pip_exec, program, sign) = (place::built_file("pip-exec")?, program("clocks")?, sign("clocks")?);
     let uptime = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
-    let seconds = uptime
-        .split('.')
-        .next()
-        .and_then(|seconds| seconds.parse::<i64>().ok());
+    let seconds = uptime.split('.').next().and_then(|seconds| seconds.parse::<i64>().ok());
     let just_begun = 1 - seconds.unwrap_or(1);
     for offset in [1_000_000_000, just_begun] {
         let offset = offset.to_string();
         let ended = Program::new("unshare")
-            .args([
-                "--time",
-                "--fork",
-                "--monotonic",
-                &offset,
-                "--boottime",
-                &offset,
-            ])
+            .args(["--time", "--fork", "--monotonic", &offset, "--boottime", &offset])
             .arg(&pip_exec)
             .args(["-n", "3", "--timeout", "90"])
             .arg(&program)

@@ -11,9 +11,7 @@ use crate::{Outcome, place, programs, trial};
 use std::path::PathBuf;
 
 /// Kinds of calls that return `MPI_ERR_NO_MEM`, or do without.
-const RETURNING: [&str; 7] = [
-    "types", "comms", "objects", "windows", "early", "layouts", "others",
-];
+const RETURNING: [&str; 7] = ["types", "comms", "objects", "windows", "early", "layouts", "others"];
 
 /// Kinds of calls in which others wait for the rank.
 const JOINT: [&str; 2] = ["collectives", "nonblocking"];
@@ -22,14 +20,10 @@ const JOINT: [&str; 2] = ["collectives", "nonblocking"];
 pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for place in RETURNING {
-        trials.push(trial(format!("faults/no memory in {place}"), move || {
-            returning(place)
-        }));
+        trials.push(trial(format!("faults/no memory in {place}"), move || returning(place)));
     }
     for place in JOINT {
-        trials.push(trial(format!("faults/no memory in {place}"), move || {
-            joint(place)
-        }));
+        trials.push(trial(format!("faults/no memory in {place}"), move || joint(place)));
     }
     let killed = |isolated: bool| {
         let how = if isolated { " of its own" } else { "" };
@@ -48,10 +42,7 @@ impl Limited {
     /// None where the system does not let us make one.
     fn new(megabytes: u32) -> Option<Self> {
         let name = format!("cohort-{}-{megabytes}", std::process::id());
-        let kinds = [
-            ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
-            ("/sys/fs/cgroup", "memory.max"),
-        ];
+        let kinds = [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")];
         kinds.iter().find_map(|(root, file)| {
             let group = Self(PathBuf::from(root).join(&name));
             std::fs::create_dir(&group.0).ok()?;
@@ -94,11 +85,7 @@ fn job(place: &str, who: &str, calls: &[&str]) -> Result<Program, String> {
 
 /// The program checks that each call has done what it shall, or has told of the want of memory.
 fn returning(place: &str) -> Outcome {
-    job(place, "1", &[])?
-        .run()?
-        .expect_code(0)?
-        .expect_text("passed")
-        .map(drop)
+    job(place, "1", &[])?.run()?.expect_code(0)?.expect_text("passed").map(drop)
 }
 
 /// The job goes on, or ends and says which rank had no memory, and where.

@@ -33,10 +33,7 @@ enum Blow {
 const BLOWS: [(Blow, &str); 4] = [
     (Blow::Rank(&[Signal::KILL]), "SIGKILL"),
     (Blow::Rank(&[Signal::SEGV]), "SIGSEGV"),
-    (
-        Blow::Rank(&[Signal::STOP, Signal::KILL]),
-        "SIGSTOP and SIGKILL",
-    ),
+    (Blow::Rank(&[Signal::STOP, Signal::KILL]), "SIGSTOP and SIGKILL"),
     (Blow::Launcher, "the death of pip-exec"),
 ];
 
@@ -52,18 +49,8 @@ enum Ending {
 
 const LIMITS: [Limit; 10] = [
     ("-n", "64", Ending::Well, "passed"),
-    (
-        "-n",
-        "6",
-        Ending::Refused,
-        "pip-exec: cannot list descriptors: Too many open files",
-    ),
-    (
-        "-v",
-        "30000",
-        Ending::Refused,
-        "pip-exec: no room for 4 stacks",
-    ),
+    ("-n", "6", Ending::Refused, "pip-exec: cannot list descriptors: Too many open files"),
+    ("-v", "30000", Ending::Refused, "pip-exec: no room for 4 stacks"),
     (
         "-d",
         "1000",
@@ -83,9 +70,7 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for (place, words) in PLACES {
         for (blow, name) in BLOWS {
-            trials.push(trial(format!("faults/{name} in {words}"), move || {
-                strike(place, blow)
-            }));
+            trials.push(trial(format!("faults/{name} in {words}"), move || strike(place, blow)));
         }
     }
     for (place, words) in &PLACES[..6] {
@@ -94,10 +79,7 @@ pub fn trials() -> Vec<Trial> {
     }
     for limit in LIMITS {
         let (option, value, ..) = limit;
-        trials.push(trial(
-            format!("faults/ulimit {option} {value}"),
-            move || limited(limit),
-        ));
+        trials.push(trial(format!("faults/ulimit {option} {value}"), move || limited(limit)));
     }
     trials.push(trial("faults/no room in temporary folders".into(), full));
     trials
@@ -180,11 +162,7 @@ fn judge(ended: Ended, blow: Blow) -> Outcome {
     let Some(&last) = last else {
         return Err("no blow".into());
     };
-    let name = if last == Signal::KILL {
-        "SIGKILL"
-    } else {
-        "SIGSEGV"
-    };
+    let name = if last == Signal::KILL { "SIGKILL" } else { "SIGSEGV" };
     let ended = ended.expect_code(128 + last.as_raw())?;
     let ended = ended.expect_text("pip-exec: rank 1 (pid ")?;
     ended.expect_text(name).map(drop)
@@ -201,23 +179,14 @@ fn interrupted(place: &str) -> Outcome {
     let job = Program::new(place::built_file("pip-exec")?).args(["-n", "3"]);
     let job = job.arg(program(&format!("storm-{place}"))?).arg(place);
     let job = job.arg(sign(&format!("storm-{place}"))?).arg("200");
-    job.seconds(60)
-        .run()?
-        .expect_code(0)?
-        .expect_text("passed")
-        .map(drop)
+    job.seconds(60).run()?.expect_code(0)?.expect_text("passed").map(drop)
 }
 
 fn limited((option, value, ending, said): Limit) -> Outcome {
     let name = format!("limit{option}{value}");
-    let (pip_exec, program, sign) = (
-        place::built_file("pip-exec")?,
-        program(&name)?,
-        sign(&name)?,
-    );
+    let (pip_exec, program, sign) = (place::built_file("pip-exec")?, program(&name)?, sign(&name)?);
     let [pip_exec, program, sign] = [&pip_exec, &program, &sign].map(|path| path.display());
-    let line =
-        format!("ulimit {option} {value} && exec {pip_exec} -n 4 {program} collective {sign} 50");
+    let line = format!("ulimit {option} {value} && exec {pip_exec} -n 4 {program} collective {sign} 50");
     let ended = Program::new("bash").args(["-c", &line]).seconds(30).run()?;
     let ended = ended.expect_text(said)?;
     let is_well = ended.code() == 0;
@@ -236,9 +205,6 @@ fn full() -> Outcome {
          head -c 4096 /dev/zero >$folder/full; done 2>/dev/null; \
          exec {pip_exec} -n 4 {program} collective /dev/null 50"
     );
-    let ended = Program::new("unshare")
-        .args(["-m", "bash", "-c", &line])
-        .seconds(30)
-        .run()?;
+    let ended = Program::new("unshare").args(["-m", "bash", "-c", &line]).seconds(30).run()?;
     ended.expect_code(0)?.expect_text("passed").map(drop)
 }

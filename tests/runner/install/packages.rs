@@ -7,12 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// Makes a package in the fresh folder.
 fn package(fresh: &Fresh, kind: &str) -> Result<PathBuf, String> {
-    let made = tool("package.sh")
-        .arg(kind)
-        .arg(place::built())
-        .arg(fresh.path("packages"))
-        .run()?
-        .expect_code(0)?;
+    let made = tool("package.sh").arg(kind).arg(place::built()).arg(fresh.path("packages")).run()?.expect_code(0)?;
     let path = PathBuf::from(made.stdout.trim());
     match path.is_file() {
         true => Ok(path),
@@ -36,12 +31,7 @@ struct Debian(PathBuf);
 impl Debian {
     fn new(fresh: &Fresh) -> Result<Self, String> {
         let this = Self(fresh.path("root"));
-        for folder in [
-            "var/lib/dpkg/info",
-            "var/lib/dpkg/updates",
-            "usr/bin",
-            "etc/alternatives",
-        ] {
+        for folder in ["var/lib/dpkg/info", "var/lib/dpkg/updates", "usr/bin", "etc/alternatives"] {
             std::fs::create_dir_all(this.0.join(folder)).map_err(|error| error.to_string())?;
         }
         fresh.write("root/var/lib/dpkg/status", "")?;
@@ -125,22 +115,11 @@ pub fn wheel() -> Outcome {
     make.run()?.expect_code(0)?;
     let before = files(&environment).len();
     let pip = |words: &[&str]| {
-        let command =
-            clean(&fresh, &tools, "pip").args(["--disable-pip-version-check", "--python"]);
+        let command = clean(&fresh, &tools, "pip").args(["--disable-pip-version-check", "--python"]);
         command.arg(environment.join("bin/python")).args(words)
     };
-    let install = pip(&[
-        "install",
-        "--quiet",
-        "--no-index",
-        "--no-compile",
-        "--find-links",
-    ]);
-    install
-        .arg(&house)
-        .args([&named, "mpi4py"])
-        .run()?
-        .expect_code(0)?;
+    let install = pip(&["install", "--quiet", "--no-index", "--no-compile", "--find-links"]);
+    install.arg(&house).args([&named, "mpi4py"]).run()?.expect_code(0)?;
     let bin = environment.join("bin");
     fresh.write("app.py", APP)?;
     for launcher in ["mpiexec", "mpirun", "pip-exec"] {
@@ -148,22 +127,16 @@ pub fn wheel() -> Outcome {
         job.run()?.expect_code(0)?.expect_text("sum 6 Cohort")?;
     }
     // `python` alone, by its path, as an editor or a notebook starts it.
-    let alone = clean(&fresh, &bin, "python")
-        .args(["app.py", "1"])
-        .clean(SYSTEM);
+    let alone = clean(&fresh, &bin, "python").args(["app.py", "1"]).clean(SYSTEM);
     alone.run()?.expect_code(0)?.expect_text("sum 0 Cohort")?;
     programs(&fresh, &bin, "")?;
     version(clean(&fresh, &bin, "mpiexec").arg("--version").run()?)?;
     let both = pip(&["uninstall", "--quiet", "--yes", "cohort-mpi", "mpi4py"]);
     both.run()?.expect_code(0)?;
     let left = files(&environment);
-    let left = left
-        .iter()
-        .filter(|path| !path.display().to_string().contains("__pycache__"));
+    let left = left.iter().filter(|path| !path.display().to_string().contains("__pycache__"));
     match left.count() {
         count if count == before => Ok(()),
-        count => Err(format!(
-            "{before} files before the installation, {count} after the removal"
-        )),
+        count => Err(format!("{before} files before the installation, {count} after the removal")),
     }
 }

@@ -19,20 +19,8 @@ pub fn completion() -> Outcome {
         try mpiexec -n 4 --bind-; try mpiexec --bind-to so; try mpiexec -env A B --repo; try mpiexec -n 2 ./a --bind-
         try mpiexec -n 2 ./a : --bind-";
     let said = shell("bash", bash)?;
-    let lines: Vec<&str> = said
-        .stdout
-        .lines()
-        .filter(|line| line.starts_with('<'))
-        .collect();
-    if lines
-        != [
-            "<--bind-to>",
-            "<socket>",
-            "<--report-bindings>",
-            "<>",
-            "<--bind-to>",
-        ]
-    {
+    let lines: Vec<&str> = said.stdout.lines().filter(|line| line.starts_with('<')).collect();
+    if lines != ["<--bind-to>", "<socket>", "<--report-bindings>", "<>", "<--bind-to>"] {
         return Err(said.failure("bash completes otherwise"));
     }
     let fish = "pip-exec --completion fish | source; complete -C 'mpiexec --bind-t'; complete -C 'mpiexec -bind-to so'

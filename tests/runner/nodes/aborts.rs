@@ -21,45 +21,34 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/codes of MPI_Abort on one node".into(), move || {
             each(some(), |code| on_one_node(&["-n", "3"], code))
         }),
-        trial(
-            "nodes/all codes of MPI_Abort on one node".into(),
-            move || each(all(), |code| on_one_node(&["-n", "2"], code)),
-        )
+        trial("nodes/all codes of MPI_Abort on one node".into(), move || {
+            each(all(), |code| on_one_node(&["-n", "2"], code))
+        })
         .long(true),
-        trial(
-            "nodes/codes of MPI_Abort of isolated ranks".into(),
-            move || each(some(), |code| on_one_node(&["--isolate", "-n", "3"], code)),
-        ),
-        trial(
-            "nodes/codes of MPI_Abort on three hosts".into(),
-            move || each(some(), on_hosts),
-        ),
+        trial("nodes/codes of MPI_Abort of isolated ranks".into(), move || {
+            each(some(), |code| on_one_node(&["--isolate", "-n", "3"], code))
+        }),
+        trial("nodes/codes of MPI_Abort on three hosts".into(), move || each(some(), on_hosts)),
     ];
     for (name, launcher) in LAUNCHERS {
-        trials.push(trial(
-            format!("managers/codes of MPI_Abort ({name})"),
-            move || {
-                let cluster = clusters::cluster(launcher)?;
-                each(some(), |code| {
-                    let manager = clusters::command(launcher, 1, cluster.as_ref())?;
-                    let job = manager.arg(place::built_file("pip-exec")?);
-                    run(job.args(["-n", "2"]), code, 3)
-                })
-            },
-        ));
-        trials.push(trial(
-            format!("managers/codes of MPI_Abort without pip-exec ({name})"),
-            move || {
-                let cluster = clusters::cluster(launcher)?;
-                each(some(), |code| {
-                    let job = clusters::command(launcher, 2, cluster.as_ref())?;
-                    match launcher {
-                        Launcher::Srun(_) => run_killed(job, code, 3),
-                        _ => run(job, code, 3),
-                    }
-                })
-            },
-        ));
+        trials.push(trial(format!("managers/codes of MPI_Abort ({name})"), move || {
+            let cluster = clusters::cluster(launcher)?;
+            each(some(), |code| {
+                let manager = clusters::command(launcher, 1, cluster.as_ref())?;
+                let job = manager.arg(place::built_file("pip-exec")?);
+                run(job.args(["-n", "2"]), code, 3)
+            })
+        }));
+        trials.push(trial(format!("managers/codes of MPI_Abort without pip-exec ({name})"), move || {
+            let cluster = clusters::cluster(launcher)?;
+            each(some(), |code| {
+                let job = clusters::command(launcher, 2, cluster.as_ref())?;
+                match launcher {
+                    Launcher::Srun(_) => run_killed(job, code, 3),
+                    _ => run(job, code, 3),
+                }
+            })
+        }));
     }
     trials
 }
@@ -105,11 +94,7 @@ fn start(job: Program, code: u32, by: u32) -> Result<Ended, String> {
 fn expect_reason(ended: Ended, code: u32, by: u32) -> Outcome {
     let why = format!("rank {by} called MPI_Abort on MPI_COMM_WORLD with code {code}");
     let ended = ended.expect_text(&why)?;
-    let others = [
-        "without calling MPI_Finalize",
-        "is gone",
-        "has not answered",
-    ];
+    let others = ["without calling MPI_Finalize", "is gone", "has not answered"];
     match others.into_iter().find(|other| ended.says(other)) {
         Some(other) => Err(ended.failure(&format!("a false word: {other}"))),
         None => Ok(()),

@@ -36,9 +36,7 @@ fn ports_of_a_range(network: Network) -> Outcome {
     let program = listening(&format!("nodes-listening-{network:?}"))?;
     let ended = job.arg(program).run()?.expect_code(0)?;
     let lines = ended.stdout.lines();
-    let ports: Vec<u32> = lines
-        .filter_map(|line| line.strip_prefix("node 1 listens on ")?.parse().ok())
-        .collect();
+    let ports: Vec<u32> = lines.filter_map(|line| line.strip_prefix("node 1 listens on ")?.parse().ok()).collect();
     if ports.is_empty() || !ports.iter().all(|port| (45000..=45019).contains(port)) {
         return Err(ended.failure("something listens outside of the range, or nothing does"));
     }

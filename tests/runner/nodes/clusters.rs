@@ -37,41 +37,19 @@ pub const LAUNCHERS: [(&str, Launcher); 5] = [
 pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for (name, launcher) in LAUNCHERS {
-        trials.push(trial(
-            format!("managers/all output arrives ({name})"),
-            move || all_output(launcher),
-        ));
-        trials.push(trial(
-            format!("managers/without pip-exec ({name})"),
-            move || alone(launcher),
-        ));
-        trials.push(trial(
-            format!("managers/twenty nodes of one rank ({name})"),
-            move || many(launcher),
-        ));
-        trials.push(trial(
-            format!("managers/a node that never comes ends the job ({name})"),
-            move || missing_node(launcher),
-        ));
-        trials.push(trial(
-            format!("managers/a refusal on one node ends the job ({name})"),
-            move || refusal(launcher),
-        ));
-        trials.push(trial(
-            format!("managers/a killed node ends the job ({name})"),
-            move || killed_node(launcher),
-        ));
+        trials.push(trial(format!("managers/all output arrives ({name})"), move || all_output(launcher)));
+        trials.push(trial(format!("managers/without pip-exec ({name})"), move || alone(launcher)));
+        trials.push(trial(format!("managers/twenty nodes of one rank ({name})"), move || many(launcher)));
+        trials.push(trial(format!("managers/a node that never comes ends the job ({name})"), move || {
+            missing_node(launcher)
+        }));
+        trials.push(trial(format!("managers/a refusal on one node ends the job ({name})"), move || refusal(launcher)));
+        trials.push(trial(format!("managers/a killed node ends the job ({name})"), move || killed_node(launcher)));
     }
-    trials.push(trial(
-        "managers/a batch job is told of its end (Slurm)".into(),
-        batch,
-    ));
+    trials.push(trial("managers/a batch job is told of its end (Slurm)".into(), batch));
     trials.push(trial("managers/scancel (Slurm)".into(), cancelled));
     trials.push(trial("managers/--hosts by srun".into(), named_hosts));
-    trials.push(trial(
-        "managers/a library that is loaded later joins (Hydra of MPICH)".into(),
-        loaded_later,
-    ));
+    trials.push(trial("managers/a library that is loaded later joins (Hydra of MPICH)".into(), loaded_later));
     trials
 }
 
@@ -168,11 +146,7 @@ pub fn cluster(launcher: Launcher) -> Result<Option<Cluster>, String> {
 ///
 /// # Errors
 /// The manager has not been fetched, or there is no cluster.
-pub fn command(
-    launcher: Launcher,
-    each: u32,
-    cluster: Option<&Cluster>,
-) -> Result<Program, String> {
+pub fn command(launcher: Launcher, each: u32, cluster: Option<&Cluster>) -> Result<Program, String> {
     let all = (2 * each).to_string();
     Ok(match launcher {
         Launcher::Srun(protocol) => cluster.ok_or("no cluster")?.srun(protocol, each),
@@ -206,9 +180,7 @@ fn speaks() -> Result<PathBuf, String> {
 /// be broken, but nothing may be lost.
 fn is_complete(output: &str, ranks: usize, lines: usize) -> bool {
     let count = |letter: char| output.matches(letter).count();
-    let whole = ('a'..)
-        .take(ranks)
-        .all(|letter| count(letter) == 63 * lines);
+    let whole = ('a'..).take(ranks).all(|letter| count(letter) == 63 * lines);
     whole && count('\n') == ranks * lines && output.len() == ranks * 64 * lines
 }
 
@@ -389,9 +361,15 @@ fn named_hosts() -> Outcome {
     let cluster = Cluster::start()?;
     let pip_exec = place::built_file("pip-exec")?;
     let show = ["sh", "-c", "echo $SLURMD_NODENAME"];
-    let job = Program::new(pip_exec)
-        .env("SLURM_CONF", cluster.0.join("slurm.conf"))
-        .args(["--hosts", "b:1,a:2", "--launcher", "srun", "-l", "-n", "3"]);
+    let job = Program::new(pip_exec).env("SLURM_CONF", cluster.0.join("slurm.conf")).args([
+        "--hosts",
+        "b:1,a:2",
+        "--launcher",
+        "srun",
+        "-l",
+        "-n",
+        "3",
+    ]);
     let ended = job.arg("--no-mpi").args(show).run()?.expect_code(0)?;
     let mut lines: Vec<&str> = ended.stdout.lines().collect();
     lines.sort_unstable();
@@ -413,11 +391,8 @@ fn loaded_later() -> Outcome {
     if ended.stdout.matches("here").count() != 2 {
         return Err(ended.failure("a process did not join"));
     }
-    let line = format!(
-        "test $PMI_RANK = 1 && exec sleep 1000; exec python3 {} {}",
-        script.display(),
-        library.display()
-    );
+    let line =
+        format!("test $PMI_RANK = 1 && exec sleep 1000; exec python3 {} {}", script.display(), library.display());
     let job = mpiexec()?.env("COHORT_START_TIMEOUT", "2");
     let ended = job.args(["sh", "-c", &line]).run()?;
     ended.expect_text("(rank 0 of 2)").map(drop)

@@ -27,37 +27,18 @@ const HANGING: [(&str, &[&str]); 7] = [
     ),
     (
         "cyclic_sends",
-        &[
-            "rank 3: MPI_Send of 1048576 bytes to 0, tag 5",
-            "nobody in this circle can go on: rank 0 waits for rank 1",
-        ],
+        &["rank 3: MPI_Send of 1048576 bytes to 0, tag 5", "nobody in this circle can go on: rank 0 waits for rank 1"],
     ),
-    (
-        "wrong_tag",
-        &["rank 1 waits for tag 42, and has a message from rank 0 with tag 43"],
-    ),
+    ("wrong_tag", &["rank 1 waits for tag 42, and has a message from rank 0 with tag 43"]),
     ("lock_cycle", &["waits for lock of 1 at its window"]),
     ("subset", &["MPI_Recv from 0, tag 1, MPI_COMM_WORLD of 4"]),
-    (
-        "wildcard_race",
-        &["rank 0 waits for a message from rank 2, and has one from rank 1 with tag 1"],
-    ),
-    (
-        "unanswered",
-        &["rank 0: MPI_Waitall for 2 requests: a receive from 3, tag 11, MPI_COMM_WORLD of 4"],
-    ),
+    ("wildcard_race", &["rank 0 waits for a message from rank 2, and has one from rank 1 with tag 1"]),
+    ("unanswered", &["rank 0: MPI_Waitall for 2 requests: a receive from 3, tag 11, MPI_COMM_WORLD of 4"]),
 ];
 
 /// Programs that go on after a while.
-const ALIVE: [&str; 7] = [
-    "sleeps",
-    "computes",
-    "thread_sends",
-    "handler_completes",
-    "probes",
-    "passive_target",
-    "answers",
-];
+const ALIVE: [&str; 7] =
+    ["sleeps", "computes", "thread_sends", "handler_completes", "probes", "passive_target", "answers"];
 
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
@@ -65,9 +46,7 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/deadlocks over two nodes".into(), || {
             let hosts = Hosts::new(2)?;
             let mut hanging = HANGING.iter();
-            hanging.try_for_each(|(name, said)| {
-                is_named(&hosts, &["2", "--map-by", "node"], name, said)
-            })
+            hanging.try_for_each(|(name, said)| is_named(&hosts, &["2", "--map-by", "node"], name, said))
         }),
         trial("nodes/deadlocks over three nodes".into(), || {
             let hosts = Hosts::new(3)?;
@@ -76,10 +55,7 @@ pub fn trials() -> Vec<Trial> {
         }),
         trial("nodes/crossed collectives".into(), || {
             let hosts = Hosts::new(2)?;
-            for (calls, numbering) in CROSSED
-                .into_iter()
-                .zip(["node", "core"].into_iter().cycle())
-            {
+            for (calls, numbering) in CROSSED.into_iter().zip(["node", "core"].into_iter().cycle()) {
                 let job = hosts.pip_exec("2")?.args(["--map-by", numbering]);
                 crossed_ends(job, calls)?;
             }
@@ -90,10 +66,7 @@ pub fn trials() -> Vec<Trial> {
             let mut alive = ALIVE.iter();
             alive.try_for_each(|name| is_spared(name, alive_job(&hosts, name)?.run()?))
         }),
-        trial(
-            "nodes/alive over a link that is slow and stalls".into(),
-            slow_link,
-        ),
+        trial("nodes/alive over a link that is slow and stalls".into(), slow_link),
         trial("nodes/alive while a node is stopped".into(), stopped),
     ]
 }
@@ -104,10 +77,7 @@ fn job(hosts: &Hosts, source: &str, ranks: &[&str], name: &str) -> Result<Progra
     let stem = format!("nodes-{}", programs::stem(&source));
     let executable = programs::compile_as(&stem, &source, Abi::Mpich, &options)?;
     let job = hosts.pip_exec(ranks[0])?.args(&ranks[1..]);
-    let job = job
-        .arg(executable)
-        .arg(name)
-        .env("COHORT_PROGRESS", "steal");
+    let job = job.arg(executable).arg(name).env("COHORT_PROGRESS", "steal");
     Ok(job.env("COHORT_DEADLOCK", "end").seconds(120))
 }
 

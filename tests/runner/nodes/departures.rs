@@ -24,50 +24,27 @@ pub fn trials() -> Vec<Trial> {
     let prterun = super::managers::prterun;
     let launchers = Clients::Launchers("2");
     vec![
-        trial(
-            "nodes/a Hydra that is killed takes its job along".into(),
-            move || killed(hydra()?.args(["-n", "2"]), launchers, "hydra"),
-        ),
-        trial(
-            "nodes/a Hydra that is killed takes a job of one node along".into(),
-            move || killed(hydra()?.args(["-n", "1"]), launchers, "one"),
-        ),
-        trial(
-            "nodes/a Hydra of PMI_PORT that is killed takes its job along".into(),
-            move || killed(by_port()?.args(["-n", "2"]), launchers, "port"),
-        ),
-        trial(
-            "nodes/a prterun that is killed takes its job along".into(),
-            move || killed(prterun()?.args(["-n", "2"]), launchers, "prte"),
-        ),
-        trial(
-            "nodes/a Hydra that is killed takes ranks along that it started".into(),
-            move || killed(hydra()?.args(["-n", "2"]), Clients::Ranks, "direct"),
-        ),
-        trial(
-            "nodes/a Hydra that is killed on two hosts takes its job along".into(),
-            on_hosts,
-        ),
-        trial(
-            "nodes/a rank that leaves Hydra without MPI_Finalize ends the job".into(),
-            leaving,
-        ),
-        trial(
-            "nodes/a rank that leaves a job of nodes ends it".into(),
-            leaving_nodes,
-        ),
-        trial(
-            "nodes/ranks leave their managers outside of MPI by _exit".into(),
-            leaving_well,
-        ),
-        trial(
-            "nodes/a rank that cannot write to its connections ends the job".into(),
-            cut_off,
-        ),
-        trial(
-            "nodes/a rank ends with its program's last thread".into(),
-            last_thread,
-        ),
+        trial("nodes/a Hydra that is killed takes its job along".into(), move || {
+            killed(hydra()?.args(["-n", "2"]), launchers, "hydra")
+        }),
+        trial("nodes/a Hydra that is killed takes a job of one node along".into(), move || {
+            killed(hydra()?.args(["-n", "1"]), launchers, "one")
+        }),
+        trial("nodes/a Hydra of PMI_PORT that is killed takes its job along".into(), move || {
+            killed(by_port()?.args(["-n", "2"]), launchers, "port")
+        }),
+        trial("nodes/a prterun that is killed takes its job along".into(), move || {
+            killed(prterun()?.args(["-n", "2"]), launchers, "prte")
+        }),
+        trial("nodes/a Hydra that is killed takes ranks along that it started".into(), move || {
+            killed(hydra()?.args(["-n", "2"]), Clients::Ranks, "direct")
+        }),
+        trial("nodes/a Hydra that is killed on two hosts takes its job along".into(), on_hosts),
+        trial("nodes/a rank that leaves Hydra without MPI_Finalize ends the job".into(), leaving),
+        trial("nodes/a rank that leaves a job of nodes ends it".into(), leaving_nodes),
+        trial("nodes/ranks leave their managers outside of MPI by _exit".into(), leaving_well),
+        trial("nodes/a rank that cannot write to its connections ends the job".into(), cut_off),
+        trial("nodes/a rank ends with its program's last thread".into(), last_thread),
     ]
 }
 
@@ -80,9 +57,7 @@ fn program(name: &str) -> Result<PathBuf, String> {
 fn descendants(root: u32) -> Vec<Pid> {
     let path = format!("/proc/{root}/task/{root}/children");
     let children = std::fs::read_to_string(path).unwrap_or_default();
-    let children = children
-        .split_whitespace()
-        .filter_map(|pid| pid.parse::<u32>().ok());
+    let children = children.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok());
     let with_theirs = children.flat_map(|child| {
         let own = Pid::from_raw(child.cast_signed());
         own.into_iter().chain(descendants(child))
@@ -113,11 +88,7 @@ fn kill_and_wait(managers: &[Pid], others: &[Pid]) -> Option<String> {
     }
     let gone = || !others.iter().any(|&pid| is_running(pid));
     let late = event::until("the others to end", gone).err()?;
-    let left: Vec<Pid> = others
-        .iter()
-        .copied()
-        .filter(|&pid| is_running(pid))
-        .collect();
+    let left: Vec<Pid> = others.iter().copied().filter(|&pid| is_running(pid)).collect();
     for &pid in &left {
         let _ = kill_process(pid, Signal::KILL);
     }
@@ -134,22 +105,15 @@ fn killed(manager: Program, clients: Clients, name: &str) -> Outcome {
     }
     let job = match clients {
         Clients::Launchers(ranks) => {
-            format!(
-                "{} -n {ranks} {}",
-                place::built_file("pip-exec")?.display(),
-                program.display()
-            )
+            format!("{} -n {ranks} {}", place::built_file("pip-exec")?.display(), program.display())
         }
         Clients::Ranks => program.display().to_string(),
     };
     let line = format!("exec {job} never {} 2>>{}", sign.display(), said.display());
     let mut problem = None;
-    let ended = manager
-        .args(["sh", "-c", &line])
-        .seconds(60)
-        .run_with(|root| {
-            problem = lose(root, &sign);
-        });
+    let ended = manager.args(["sh", "-c", &line]).seconds(60).run_with(|root| {
+        problem = lose(root, &sign);
+    });
     let text = std::fs::read_to_string(&said).unwrap_or_default();
     let ended = ended.map_err(|error| format!("{error}\n{text}"))?;
     match problem {
@@ -163,12 +127,8 @@ fn lose(root: u32, sign: &Path) -> Option<String> {
     if let Err(problem) = event::under_way(sign) {
         return Some(problem);
     }
-    let all: Vec<Pid> = Pid::from_raw(root.cast_signed())
-        .into_iter()
-        .chain(descendants(root))
-        .collect();
-    let (managers, others): (Vec<Pid>, Vec<Pid>) =
-        all.into_iter().partition(|&pid| is_managers(pid));
+    let all: Vec<Pid> = Pid::from_raw(root.cast_signed()).into_iter().chain(descendants(root)).collect();
+    let (managers, others): (Vec<Pid>, Vec<Pid>) = all.into_iter().partition(|&pid| is_managers(pid));
     if others.len() < 2 {
         return Some(format!("the job has only {others:?}"));
     }
@@ -198,9 +158,7 @@ fn on_hosts() -> Outcome {
         if problem.is_some() {
             return;
         }
-        let all = (0..2)
-            .flat_map(|host| hosts.processes(host))
-            .filter_map(Pid::from_raw);
+        let all = (0..2).flat_map(|host| hosts.processes(host)).filter_map(Pid::from_raw);
         let (managers, others): (Vec<Pid>, Vec<Pid>) = all.partition(|&pid| is_managers(pid));
         problem = kill_and_wait(&managers, &others);
     })?;
@@ -215,12 +173,7 @@ fn leaving() -> Outcome {
     let program = program("hydra")?;
     let job = |what: &str| {
         let hydra = Program::new(place::cached("mpich-venv/bin/mpiexec.hydra", "mpich")?);
-        hydra
-            .args(["-n", "3"])
-            .arg(&program)
-            .arg(what)
-            .seconds(30)
-            .run()
+        hydra.args(["-n", "3"]).arg(&program).arg(what).seconds(30).run()
     };
     for what in ["_exit", "exit"] {
         let ended = job(what)?.expect_code(1)?;
@@ -243,12 +196,7 @@ fn leaving_nodes() -> Outcome {
     let nodes = hydra.args(["-n", "2"]).arg(&pip_exec).args(["-n", "2"]);
     let isolated = Program::new(&pip_exec).args(["--isolate", "-n", "3"]);
     for job in [nodes, isolated] {
-        let ended = job
-            .arg(&program)
-            .arg("_exit")
-            .seconds(30)
-            .run()?
-            .expect_code(1)?;
+        let ended = job.arg(&program).arg("_exit").seconds(30).run()?.expect_code(1)?;
         let ended = ended.expect_text("rank 1")?;
         ended.expect_text("ended without calling MPI_Finalize")?;
     }
@@ -280,10 +228,7 @@ fn leaving_well() -> Outcome {
 fn cut_off() -> Outcome {
     let source = place::root().join("tests/programs/tools/cut_off.c");
     let program = programs::compile_as("cut_off", &source, Abi::Mpi5, &[])?;
-    let whys = [
-        ("filter", "perhaps by a seccomp filter"),
-        ("memory", "memory that was given to MPI"),
-    ];
+    let whys = [("filter", "perhaps by a seccomp filter"), ("memory", "memory that was given to MPI")];
     for ranks in ["2", "5"] {
         for (what, why) in whys {
             let job = Program::new(place::built_file("pip-exec")?);

@@ -9,16 +9,9 @@ use crate::{Outcome, place, programs, trial};
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
     vec![
-        trial("nodes/a wiretap reads plain connections".into(), || {
-            tapped("off", "1", true)
-        }),
-        trial("nodes/a wiretap reads nothing encrypted".into(), || {
-            tapped("1", "1", false)
-        }),
-        trial(
-            "nodes/a wiretap reads nothing of three encrypted rails".into(),
-            || tapped("1", "3", false),
-        ),
+        trial("nodes/a wiretap reads plain connections".into(), || tapped("off", "1", true)),
+        trial("nodes/a wiretap reads nothing encrypted".into(), || tapped("1", "1", false)),
+        trial("nodes/a wiretap reads nothing of three encrypted rails".into(), || tapped("1", "3", false)),
         trial("nodes/what a stranger adds is found out".into(), added),
         trial("nodes/nodes agree about encryption".into(), disagreeing),
         trial("nodes/libfabric does not encrypt".into(), unsupported),
@@ -78,8 +71,7 @@ fn disagreeing() -> Outcome {
     let hosts = Hosts::new(2)?;
     let ring = ring(&hosts)?;
     for node in 0..2 {
-        let only_there =
-            format!("test \"$PMI_RANK\" = {node} && export COHORT_NET_ENCRYPT=1; exec \"$@\"");
+        let only_there = format!("test \"$PMI_RANK\" = {node} && export COHORT_NET_ENCRYPT=1; exec \"$@\"");
         let job = hosts.mpiexec(1)?.args(["sh", "-c", &only_there, "sh"]);
         let job = job.arg(place::built_file("pip-exec")?).args(["-n", "1"]);
         let ended = failed(job.arg(&ring).run()?)?;

@@ -28,33 +28,19 @@ type Fault = fn(Network) -> Outcome;
 pub fn trials() -> Vec<Trial> {
     let calls = [("a message", MESSAGE), ("a collective", COLLECTIVE)];
     let mut trials = vec![
-        trial("nodes/a node whose link is down is missed".into(), || {
-            link_down(Work::Nothing, Network::Default)
+        trial("nodes/a node whose link is down is missed".into(), || link_down(Work::Nothing, Network::Default)),
+        trial("nodes/a node whose pip-exec was killed is missed".into(), || {
+            killed_node(Work::Nothing, Network::Default)
         }),
-        trial(
-            "nodes/a node whose pip-exec was killed is missed".into(),
-            || killed_node(Work::Nothing, Network::Default),
-        ),
-        trial(
-            "nodes/the first node says that another one's pip-exec got a signal".into(),
-            signalled,
-        ),
-        trial(
-            "nodes/the first node says whose process manager was killed".into(),
-            unmanaged,
-        ),
+        trial("nodes/the first node says that another one's pip-exec got a signal".into(), signalled),
+        trial("nodes/the first node says whose process manager was killed".into(), unmanaged),
     ];
     for (call, work) in calls {
         let network = Network::Psm2;
         let killed = format!("nodes/a node that is killed in {call}{}", network.suffix());
         trials.push(trial(killed, move || killed_node(work, network)));
     }
-    for network in [
-        Network::Default,
-        Network::Libfabric,
-        Network::Psm2,
-        Network::Shm,
-    ] {
+    for network in [Network::Default, Network::Libfabric, Network::Psm2, Network::Shm] {
         let has_link = [Network::Default, Network::Libfabric].contains(&network);
         for (call, work) in calls.into_iter().filter(|_| has_link) {
             let ending = format!("{call}{}", network.suffix());
@@ -68,9 +54,7 @@ pub fn trials() -> Vec<Trial> {
         trials.push(trial(name, move || unread(network)));
         let of_silence: [(&str, Fault); 3] = [
             ("ranks that compute are not missed", computing),
-            ("a node that is stopped is missed in time", |network| {
-                silent_node(network, stop)
-            }),
+            ("a node that is stopped is missed in time", |network| silent_node(network, stop)),
             ("a node that is cut off is missed in time", |network| {
                 silent_node(network, |hosts| hosts.set_link(1, "down"))
             }),
@@ -107,9 +91,7 @@ impl Work {
 fn under_way(hosts: &Hosts, sign: Option<&Path>) -> Result<(), String> {
     match sign {
         Some(sign) => event::under_way(sign),
-        None => event::until("ranks on both hosts", || {
-            (0..2).all(|host| running(hosts, host, "sleep"))
-        }),
+        None => event::until("ranks on both hosts", || (0..2).all(|host| running(hosts, host, "sleep"))),
     }
 }
 
@@ -135,9 +117,7 @@ fn link_down(work: Work, network: Network) -> Outcome {
         problem = under_way(&hosts, sign.as_deref()).err();
         problem = problem.take().or(hosts.set_link(1, "down").err());
         let gone = || (0..2).all(|host| launchers(&hosts, host).is_empty());
-        problem = problem
-            .take()
-            .or(event::until("the launchers to end", gone).err());
+        problem = problem.take().or(event::until("the launchers to end", gone).err());
         // Hydra waits for its own daemon on the host that is gone.
         if let Some(mpiexec) = Pid::from_raw(mpiexec.cast_signed()) {
             let _ = kill_process(mpiexec, Signal::KILL);
@@ -319,9 +299,7 @@ fn silent_node(network: Network, silence: fn(&Hosts) -> Result<(), String>) -> O
         problem = event::under_way(&sign).err();
         problem = problem.take().or(silence(&hosts).err());
         let gone = || launchers(&hosts, 0).is_empty();
-        problem = problem
-            .take()
-            .or(event::until("the launcher to end", gone).err());
+        problem = problem.take().or(event::until("the launcher to end", gone).err());
         // Hydra waits for its own daemon on the silent host.
         let others = hosts.processes(1);
         for process in others.into_iter().chain([mpiexec.cast_signed()]) {
@@ -394,9 +372,7 @@ impl Said {
         let said = std::fs::read_to_string(&self.0).unwrap_or_default();
         match said.contains(text) {
             true => Ok(()),
-            false => {
-                Err(ended.failure(&format!("expected {text:?} in what launchers said: {said}")))
-            }
+            false => Err(ended.failure(&format!("expected {text:?} in what launchers said: {said}"))),
         }
     }
 }

@@ -78,9 +78,7 @@ pub fn namespaces_work() -> bool {
         });
         let _ = ip(&["netns", "del", &name]);
         if let Err(reason) = &made {
-            eprintln!(
-                "nodes: no network namespaces here ({reason}): nodes are 127.0.0.1, 127.0.0.2, ..."
-            );
+            eprintln!("nodes: no network namespaces here ({reason}): nodes are 127.0.0.1, 127.0.0.2, ...");
         }
         made.is_ok()
     })
@@ -110,10 +108,7 @@ impl Group {
         for host in 0..self.count {
             let (own, port) = (self.namespace(&host.to_string()), format!("port{host}"));
             ip(&["netns", "add", &own])?;
-            ip(&[
-                "link", "add", "eth0", "netns", &own, "type", "veth", "peer", "name", &port,
-                "netns", &bridge,
-            ])?;
+            ip(&["link", "add", "eth0", "netns", &own, "type", "veth", "peer", "name", &port, "netns", &bridge])?;
             ip(&["-n", &bridge, "link", "set", &port, "master", "br0", "up"])?;
             let address = format!("{}/24", address_of(host));
             ip(&["-n", &own, "address", "add", &address, "dev", "eth0"])?;
@@ -203,10 +198,7 @@ impl Hosts {
     /// What Hydra takes for `ssh`: enters the host's namespace.
     fn write_launcher(&self) -> Result<(), String> {
         let enter = match namespaces_work() {
-            true => format!(
-                "nsenter --net=/run/netns/{}-$((${{host##*.}} - 1)) ",
-                self.group.name
-            ),
+            true => format!("nsenter --net=/run/netns/{}-$((${{host##*.}} - 1)) ", self.group.name),
             false => String::new(),
         };
         let script = format!(
@@ -223,8 +215,7 @@ impl Hosts {
             .spawn()
             .map_err(|error| error.to_string())?;
         let input = child.stdin.take();
-        let written =
-            input.map(|mut input| std::io::Write::write_all(&mut input, script.as_bytes()));
+        let written = input.map(|mut input| std::io::Write::write_all(&mut input, script.as_bytes()));
         let status = child.wait().map_err(|error| error.to_string())?;
         match (written, status.success()) {
             (Some(Ok(())), true) => Ok(()),
@@ -262,12 +253,9 @@ impl Hosts {
 
     fn enter(&self, host: u32, path: impl AsRef<std::ffi::OsStr>) -> Program {
         match namespaces_work() {
-            true => Program::new("nsenter")
-                .arg(format!(
-                    "--net=/run/netns/{}",
-                    self.namespace(&host.to_string())
-                ))
-                .arg(path),
+            true => {
+                Program::new("nsenter").arg(format!("--net=/run/netns/{}", self.namespace(&host.to_string()))).arg(path)
+            }
             false => Program::new(path),
         }
     }
@@ -278,9 +266,7 @@ impl Hosts {
     /// # Errors
     /// It has not been fetched.
     pub fn mpiexec(&self, each: u32) -> Result<Program, String> {
-        let addresses: Vec<String> = (0..self.group.count)
-            .map(|host| self.address(host))
-            .collect();
+        let addresses: Vec<String> = (0..self.group.count).map(|host| self.address(host)).collect();
         let (each, all) = (each.to_string(), (each * self.group.count).to_string());
         let mpiexec = place::cached("mpich-venv/bin/mpiexec.hydra", "mpich")?;
         let interface = match namespaces_work() {
@@ -294,10 +280,14 @@ impl Hosts {
             }
             _ => self.enter(0, mpiexec),
         };
-        Ok(launcher
-            .args(["-iface", interface, "-launcher", "ssh", "-launcher-exec"])
-            .arg(&self.launcher)
-            .args(["-hosts", &addresses.join(","), "-ppn", &each, "-n", &all]))
+        Ok(launcher.args(["-iface", interface, "-launcher", "ssh", "-launcher-exec"]).arg(&self.launcher).args([
+            "-hosts",
+            &addresses.join(","),
+            "-ppn",
+            &each,
+            "-n",
+            &all,
+        ]))
     }
 
     /// [`Hosts::mpiexec`] with one `pip-exec` on each host; `ranks` is what its `-n` takes.
@@ -321,10 +311,9 @@ impl Hosts {
             Network::Libfabric => job.env("COHORT_NET_PROVIDER", "tcp"),
             Network::Psm2 => job.env("COHORT_NET_PROVIDER", "psm2"),
             Network::Shm => job.env("COHORT_NET_PROVIDER", "shm"),
-            Network::Later => job.env("COHORT_NET_PROVIDER", "tcp").env(
-                "COHORT_NET_LIBFABRIC",
-                place::cached("mpich-venv/lib/mpich/libfabric.so.1", "mpich")?,
-            ),
+            Network::Later => job
+                .env("COHORT_NET_PROVIDER", "tcp")
+                .env("COHORT_NET_LIBFABRIC", place::cached("mpich-venv/lib/mpich/libfabric.so.1", "mpich")?),
         })
     }
 
@@ -357,10 +346,7 @@ impl Hosts {
     pub fn add_second_network(&self) -> Result<(), String> {
         self.change();
         let [first, second] = [0, 1].map(|host| self.namespace(&host.to_string()));
-        ip(&[
-            "link", "add", "eth1", "netns", &first, "type", "veth", "peer", "name", "eth1",
-            "netns", &second,
-        ])?;
+        ip(&["link", "add", "eth1", "netns", &first, "type", "veth", "peer", "name", "eth1", "netns", &second])?;
         for (own, address) in [(&first, "10.78.0.1/24"), (&second, "10.78.0.2/24")] {
             ip(&["-n", own, "address", "add", address, "dev", "eth1"])?;
             ip(&["-n", own, "link", "set", "eth1", "up"])?;
@@ -379,9 +365,8 @@ impl Hosts {
             .output()
             .map_err(|error| format!("ip: {error}"))?;
         let text = String::from_utf8_lossy(&shown.stdout);
-        let sent = text
-            .split_once("TX:")
-            .and_then(|(_, rest)| rest.split_whitespace().find_map(|word| word.parse().ok()));
+        let sent =
+            text.split_once("TX:").and_then(|(_, rest)| rest.split_whitespace().find_map(|word| word.parse().ok()));
         sent.ok_or_else(|| format!("{device} of {own}: {text}"))
     }
 
@@ -389,11 +374,7 @@ impl Hosts {
     ///
     /// # Errors
     /// What the system refused.
-    pub fn listen(
-        &self,
-        host: u32,
-        mut ports: RangeInclusive<u16>,
-    ) -> Result<Vec<TcpListener>, String> {
+    pub fn listen(&self, host: u32, mut ports: RangeInclusive<u16>) -> Result<Vec<TcpListener>, String> {
         self.change();
         let address = self.address(host);
         let namespace = format!("/run/netns/{}", self.namespace(&host.to_string()));
@@ -473,10 +454,7 @@ impl Drop for Hosts {
 /// Kills what runs in the namespaces of a group and removes them.
 fn remove(group: &str) {
     for name in names() {
-        if name
-            .strip_prefix(group)
-            .is_some_and(|rest| rest.starts_with('-'))
-        {
+        if name.strip_prefix(group).is_some_and(|rest| rest.starts_with('-')) {
             kill(&pids(&name));
             let _ = ip(&["netns", "del", &name]);
         }
@@ -492,10 +470,7 @@ fn kill(pids: &[i32]) {
 /// Removes what runners that were killed have left.
 fn remove_stale() {
     for name in names() {
-        let Some((pid, rest)) = name
-            .strip_prefix(PREFIX)
-            .and_then(|rest| rest.split_once('-'))
-        else {
+        let Some((pid, rest)) = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-')) else {
             continue;
         };
         let dead = pid.parse::<u32>().is_ok() && !PathBuf::from(format!("/proc/{pid}")).exists();
@@ -507,24 +482,14 @@ fn remove_stale() {
 
 /// All network namespaces with a name.
 fn names() -> Vec<String> {
-    let entries = std::fs::read_dir("/run/netns")
-        .into_iter()
-        .flatten()
-        .flatten();
-    entries
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
-        .collect()
+    let entries = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
 fn pids(namespace: &str) -> Vec<i32> {
-    let output = Command::new("ip")
-        .args(["netns", "pids", namespace])
-        .output();
+    let output = Command::new("ip").args(["netns", "pids", namespace]).output();
     let text = output.map_or_else(|_| Vec::new(), |output| output.stdout);
-    String::from_utf8_lossy(&text)
-        .split_whitespace()
-        .filter_map(|pid| pid.parse().ok())
-        .collect()
+    String::from_utf8_lossy(&text).split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
 }
 
 fn ip(words: &[&str]) -> Result<(), String> {

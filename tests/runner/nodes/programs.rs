@@ -27,52 +27,24 @@ const OVER_ALL_NETWORKS: [&str; 8] = [
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
     let mut trials = vec![
-        trial("nodes/random traffic".into(), || {
-            random_traffic(Network::Default, &[])
+        trial("nodes/random traffic".into(), || random_traffic(Network::Default, &[])),
+        trial("nodes/random traffic over a bad network".into(), || random_traffic(Network::Default, &BAD)),
+        trial("nodes/random traffic over a bad network (libfabric)".into(), || {
+            random_traffic(Network::Libfabric, &BAD)
         }),
-        trial("nodes/random traffic over a bad network".into(), || {
-            random_traffic(Network::Default, &BAD)
-        }),
-        trial(
-            "nodes/random traffic over a bad network (libfabric)".into(),
-            || random_traffic(Network::Libfabric, &BAD),
-        ),
-        trial("nodes/random traffic (shm)".into(), || {
-            random_traffic(Network::Shm, &[])
-        }),
-        trial("nodes/random traffic (libfabric 2)".into(), || {
-            random_traffic(Network::Later, &[])
-        }),
-        trial(
-            "nodes/a libfabric that is not there".into(),
-            absent_libfabric,
-        ),
-        trial("nodes/files of one rank on each node".into(), || {
-            files(Network::Default)
-        }),
-        trial(
-            "nodes/files of one rank on each node (libfabric)".into(),
-            || files(Network::Libfabric),
-        ),
+        trial("nodes/random traffic (shm)".into(), || random_traffic(Network::Shm, &[])),
+        trial("nodes/random traffic (libfabric 2)".into(), || random_traffic(Network::Later, &[])),
+        trial("nodes/a libfabric that is not there".into(), absent_libfabric),
+        trial("nodes/files of one rank on each node".into(), || files(Network::Default)),
+        trial("nodes/files of one rank on each node (libfabric)".into(), || files(Network::Libfabric)),
         trial("nodes/mpiexec without pip-exec".into(), without_pip_exec),
         trial("nodes/isolated ranks".into(), isolated),
-        trial(
-            "nodes/COHORT_REDUCE_ORDER=ranks makes placement no difference".into(),
-            any_placement,
-        ),
+        trial("nodes/COHORT_REDUCE_ORDER=ranks makes placement no difference".into(), any_placement),
     ];
     trials.extend(psm2_trials());
-    let uneven: [(&str, &[&str]); 3] = [
-        ("1,3", &[]),
-        ("3,1", &["--map-by", "node"]),
-        ("2,3", &["--map-by", "node"]),
-    ];
+    let uneven: [(&str, &[&str]); 3] = [("1,3", &[]), ("3,1", &["--map-by", "node"]), ("2,3", &["--map-by", "node"])];
     for (ranks, mapped) in uneven {
-        let order = if mapped.is_empty() {
-            ""
-        } else {
-            ", dealt out in turn"
-        };
+        let order = if mapped.is_empty() { "" } else { ", dealt out in turn" };
         let name = format!("nodes/random collectives of {ranks} members{order}");
         trials.push(trial(name, move || random_collectives(ranks, mapped)));
     }
@@ -97,17 +69,13 @@ pub fn trials() -> Vec<Trial> {
 fn psm2_trials() -> [Trial; 3] {
     [
         trial("nodes/what psm2 cannot do (psm2)".into(), psm2_limits),
-        trial(
-            "nodes/random traffic without copies by the kernel (psm2)".into(),
-            || traffic_over_psm2("4,4", &[("PSM2_KASSIST_MODE", "none".into())]),
-        ),
+        trial("nodes/random traffic without copies by the kernel (psm2)".into(), || {
+            traffic_over_psm2("4,4", &[("PSM2_KASSIST_MODE", "none".into())])
+        }),
         trial("nodes/random traffic, libfabric 2 (psm2)".into(), || {
             let library = place::cached("mpich-venv/lib/mpich/libfabric.so.1", "mpich")?;
             let providers = place::cached("mpich-venv/lib/mpich/libfabric", "mpich")?;
-            let settings = [
-                ("COHORT_NET_LIBFABRIC", library.into()),
-                ("FI_PROVIDER_PATH", providers.into()),
-            ];
+            let settings = [("COHORT_NET_LIBFABRIC", library.into()), ("FI_PROVIDER_PATH", providers.into())];
             traffic_over_psm2("2,3", &settings)
         }),
     ]
@@ -127,23 +95,14 @@ struct Way {
 /// help of other ranks, who would hide that a rank is not woken; and all of it through libfabric
 /// too.
 fn program_trials(source: &Path, directives: &Directives, ranks: &'static str) -> Vec<Trial> {
-    let told = |notify: &String| Way {
-        notify: notify.clone(),
-        progress: None,
-        network: Network::Default,
-    };
+    let told = |notify: &String| Way { notify: notify.clone(), progress: None, network: Network::Default };
     let mut ways: Vec<Way> = directives.notify.iter().map(told).collect();
     let through = |network| {
         let over = move |way: Way| Way { network, ..way };
         ways.clone().into_iter().map(over)
     };
     let networks: &[Network] = match OVER_ALL_NETWORKS.contains(&programs::stem(source).as_str()) {
-        true => &[
-            Network::Libfabric,
-            Network::Psm2,
-            Network::Shm,
-            Network::Later,
-        ],
+        true => &[Network::Libfabric, Network::Psm2, Network::Shm, Network::Later],
         false => &[Network::Libfabric, Network::Psm2],
     };
     let through_libfabric: Vec<Way> = networks.iter().copied().flat_map(through).collect();
@@ -158,9 +117,7 @@ fn program_trials(source: &Path, directives: &Directives, ranks: &'static str) -
         let (source, directives) = (source.to_owned(), directives.clone());
         let alone = directives.alone;
         let name = way.name_of(&programs::stem(&source));
-        let trial = trial(format!("nodes/c/{name}"), move || {
-            program(&source, &directives, ranks, &way)
-        });
+        let trial = trial(format!("nodes/c/{name}"), move || program(&source, &directives, ranks, &way));
         trial.alone(alone).long(index != 0 && index != other)
     };
     ways.into_iter().enumerate().map(run).collect()
@@ -257,19 +214,9 @@ fn psm2_limits() -> Outcome {
         .run()?
         .expect_code(0)?;
     let shown: Vec<&str> = ended.stdout.lines().collect();
-    let known = [
-        "connect waits",
-        "sleeps for ever",
-        "named by process",
-        "close waits",
-        "pieces overtaken",
-        "long overtaken",
-    ];
-    if shown == known {
-        Ok(())
-    } else {
-        Err(ended.failure("other limits are known: see fabric/ofi/src/quirks.rs"))
-    }
+    let known =
+        ["connect waits", "sleeps for ever", "named by process", "close waits", "pieces overtaken", "long overtaken"];
+    if shown == known { Ok(()) } else { Err(ended.failure("other limits are known: see fabric/ofi/src/quirks.rs")) }
 }
 
 /// Ranks without neighbours that could hold a descriptor for them close all that they find.
@@ -287,10 +234,7 @@ fn absent_libfabric() -> Outcome {
     let hosts = Hosts::new(2)?.over(Network::Libfabric);
     let job = hosts.pip_exec("1")?.arg(ring("nodes-absent")?);
     let ended = job.env("COHORT_NET_LIBFABRIC", "/nowhere/libfabric.so.1");
-    ended
-        .run()?
-        .expect_code(2)?
-        .expect_text("COHORT_NET_LIBFABRIC cannot be loaded: /nowhere/libfabric.so.1")?;
+    ended.run()?.expect_code(2)?.expect_text("COHORT_NET_LIBFABRIC cannot be loaded: /nowhere/libfabric.so.1")?;
     Ok(())
 }
 
@@ -301,19 +245,13 @@ fn ring(name: &str) -> Result<PathBuf, String> {
 fn without_pip_exec() -> Outcome {
     let hosts = Hosts::new(2)?;
     let job = hosts.mpiexec(2)?.arg(ring("nodes-alone")?);
-    job.run()?
-        .expect_code(0)?
-        .expect_text("the token counts 6")?;
+    job.run()?.expect_code(0)?.expect_text("the token counts 6")?;
     Ok(())
 }
 
 fn isolated() -> Outcome {
-    let job = Program::new(place::built_file("pip-exec")?)
-        .args(["--isolate", "-n", "3"])
-        .arg(ring("nodes-isolated")?);
-    job.run()?
-        .expect_code(0)?
-        .expect_text("the token counts 3")?;
+    let job = Program::new(place::built_file("pip-exec")?).args(["--isolate", "-n", "3"]).arg(ring("nodes-isolated")?);
+    job.run()?.expect_code(0)?.expect_text("the token counts 3")?;
     Ok(())
 }
 

@@ -13,20 +13,10 @@ const SHARE: u64 = 2_000_000;
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
     vec![
-        trial("nodes/two rails take two interfaces".into(), || {
-            spread("2", "off", true)
-        }),
-        trial(
-            "nodes/two encrypted rails take two interfaces".into(),
-            || spread("2", "on", true),
-        ),
-        trial("nodes/one rail takes one interface".into(), || {
-            spread("1", "off", false)
-        }),
-        trial(
-            "nodes/rails leave an interface that leads nowhere".into(),
-            leading_nowhere,
-        ),
+        trial("nodes/two rails take two interfaces".into(), || spread("2", "off", true)),
+        trial("nodes/two encrypted rails take two interfaces".into(), || spread("2", "on", true)),
+        trial("nodes/one rail takes one interface".into(), || spread("1", "off", false)),
+        trial("nodes/rails leave an interface that leads nowhere".into(), leading_nowhere),
     ]
 }
 
@@ -65,8 +55,5 @@ fn leading_nowhere() -> Outcome {
     hosts.add_second_network()?;
     hosts.cut_second_network()?;
     let ended = job(&hosts, "2")?.run()?.expect_code(0)?;
-    ended
-        .expect_text("0 wrong bytes")?
-        .expect_text("COHORT_NET_INTERFACE chooses one")
-        .map(drop)
+    ended.expect_text("0 wrong bytes")?.expect_text("COHORT_NET_INTERFACE chooses one").map(drop)
 }

@@ -18,10 +18,7 @@ fn flood(then: &str) -> Result<Ended, String> {
     let hosts = Hosts::new(3)?;
     hosts.change();
     let script = place::root().join("tests/programs/python/strangers.py");
-    let mut job = Program::new("python3")
-        .arg(script)
-        .arg(place::built_file("pip-exec")?)
-        .arg(then);
+    let mut job = Program::new("python3").arg(script).arg(place::built_file("pip-exec")?).arg(then);
     if namespaces_work() {
         job = job.args((0..3).map(|host| format!("{}-{host}", hosts.name())));
     }
@@ -36,14 +33,10 @@ fn flood(then: &str) -> Result<Ended, String> {
 
 fn harmless() -> Outcome {
     let ended = flood("end")?;
-    ended
-        .expect_text("outcome: 0 0 ['here\\n', 'here\\n'] bounded")
-        .map(drop)
+    ended.expect_text("outcome: 0 0 ['here\\n', 'here\\n'] bounded").map(drop)
 }
 
 fn served() -> Outcome {
     let ended = flood("signal")?.expect_text("ended by SIGTERM")?;
-    ended
-        .expect_text("outcome: 143 -9 ['', ''] bounded")
-        .map(drop)
+    ended.expect_text("outcome: 143 -9 ['', ''] bounded").map(drop)
 }

@@ -18,11 +18,7 @@ const WIRES: [(&str, &[&str], bool); 6] = [
     ("lossy", &["lost=3"], true),
     ("swapping", &["swapped=20", "delay=1"], false),
     ("doubling", &["doubled=20"], false),
-    (
-        "bad in all ways",
-        &["lost=1", "swapped=5", "doubled=5", "broken=1", "delay=2"],
-        true,
-    ),
+    ("bad in all ways", &["lost=1", "swapped=5", "doubled=5", "broken=1", "delay=2"], true),
 ];
 
 /// Where `wire.py` lets no connections through; it does not know the managers' own ports.
@@ -34,33 +30,20 @@ pub fn trials() -> Vec<Trial> {
     for (name, faults, over_libfabric) in WIRES {
         let networks = [Network::Default, Network::Libfabric];
         for network in networks.into_iter().take(1 + usize::from(over_libfabric)) {
-            let name = format!(
-                "nodes/traffic over a wire that is {name}{}",
-                network.suffix()
-            );
+            let name = format!("nodes/traffic over a wire that is {name}{}", network.suffix());
             trials.push(trial(name, move || traffic(network, faults)));
         }
     }
     for encrypts in ["0", "1"] {
         let name = "nodes/a connection whose packets are dropped ends the job";
-        trials.push(trial(
-            format!("{name}, COHORT_NET_ENCRYPT={encrypts}"),
-            move || cut(encrypts),
-        ));
+        trials.push(trial(format!("{name}, COHORT_NET_ENCRYPT={encrypts}"), move || cut(encrypts)));
     }
-    trials.push(trial(
-        "nodes/a receiver that computes is no connection whose packets are dropped".into(),
-        computes,
-    ));
+    trials.push(trial("nodes/a receiver that computes is no connection whose packets are dropped".into(), computes));
     for (end, ranks) in [("0", "2"), ("1", "1"), ("1", "2")] {
-        let name =
-            format!("nodes/node {end} takes no connections from outside, {ranks} ranks each");
+        let name = format!("nodes/node {end} takes no connections from outside, {ranks} ranks each");
         trials.push(trial(name, move || one_direction(end, ranks)));
     }
-    trials.push(trial(
-        "nodes/no node takes connections from outside".into(),
-        no_direction,
-    ));
+    trials.push(trial("nodes/no node takes connections from outside".into(), no_direction));
     trials
 }
 
@@ -137,10 +120,7 @@ fn traffic(network: Network, faults: &[&str]) -> Outcome {
 fn exchange(hosts: &Hosts) -> Result<Program, String> {
     let source = place::root().join("tests/programs/tools/exchange.c");
     let program = programs::compile(&source, Abi::Mpi5, &[])?;
-    Ok(hosts
-        .pip_exec("1")?
-        .arg(program)
-        .env("COHORT_NET_TIMEOUT", "3"))
+    Ok(hosts.pip_exec("1")?.arg(program).env("COHORT_NET_TIMEOUT", "3"))
 }
 
 /// Both sides have something that is not acknowledged, and the nodes answer each other elsewhere.
@@ -153,10 +133,7 @@ fn cut(encrypts: &str) -> Outcome {
     let job = exchange(&hosts)?.env("COHORT_NET_ENCRYPT", encrypts);
     let ended = job.seconds(60).run()?.expect_code(1)?;
     let ended = ended.expect_text("bytes have not been acknowledged for")?;
-    ended
-        .expect_text("10.77.0.1:")?
-        .expect_text("10.77.0.2:")
-        .map(drop)
+    ended.expect_text("10.77.0.1:")?.expect_text("10.77.0.2:").map(drop)
 }
 
 /// A receiver without room answers the system's questions for as long as it computes.
@@ -182,10 +159,7 @@ fn one_direction(end: &str, ranks: &str) -> Outcome {
     let hosts = Hosts::new(2)?;
     let _wire = Wire::between(&hosts, &[&format!("closed={end}")])?;
     let program = programs::compile(&programs::source("sendrecv.c"), Abi::Mpi5, &[])?;
-    let job = hosts
-        .pip_exec(ranks)?
-        .arg(program)
-        .env("COHORT_NET_PORTS", PORTS);
+    let job = hosts.pip_exec(ranks)?.arg(program).env("COHORT_NET_PORTS", PORTS);
     let ended = job.seconds(60).run()?.expect_code(0)?;
     // Launchers call one way only.
     let ended = match end {
@@ -205,9 +179,7 @@ fn no_direction() -> Outcome {
     }
     let hosts = Hosts::new(2)?;
     let _wire = Wire::between(&hosts, &["closed=2"])?;
-    let job = exchange(&hosts)?
-        .env("COHORT_NET_TIMEOUT", "6")
-        .env("COHORT_NET_PORTS", PORTS);
+    let job = exchange(&hosts)?.env("COHORT_NET_TIMEOUT", "6").env("COHORT_NET_PORTS", PORTS);
     let ended = job.seconds(60).run()?.expect_code(1)?;
     ended
         .expect_text("still no connection from 10.77.0.")?

@@ -36,8 +36,5 @@ pub fn check() -> Outcome {
 
 /// A file `arch.rs`, or one in a folder `arch`.
 fn is_for_it(path: &Path) -> bool {
-    path.ends_with("arch.rs")
-        || path
-            .components()
-            .any(|part| part == Component::Normal("arch".as_ref()))
+    path.ends_with("arch.rs") || path.components().any(|part| part == Component::Normal("arch".as_ref()))
 }

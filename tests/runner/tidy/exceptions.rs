@@ -29,9 +29,7 @@ impl Exceptions {
 /// The complaint about a row that allows too much.
 pub fn shrink(row: &str, now: usize) -> String {
     if now == 0 {
-        format!(
-            "tests/runner/tidy/exceptions.toml: {row} is no exception any more, take the row out"
-        )
+        format!("tests/runner/tidy/exceptions.toml: {row} is no exception any more, take the row out")
     } else {
         format!("tests/runner/tidy/exceptions.toml: set {row} to {now}")
     }

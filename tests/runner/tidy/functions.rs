@@ -57,13 +57,12 @@ pub fn long_ones_are_seen() -> Outcome {
         ("a.py", python(""), 0),
         ("a.py", python("    y()\n    z()\n"), 1),
     ];
-    let wrong = cases.into_iter().filter_map(|(name, source, expected)| {
-        match long_functions(Path::new(name), &source) {
+    let wrong =
+        cases.into_iter().filter_map(|(name, source, expected)| match long_functions(Path::new(name), &source) {
             Ok(found) if found.len() == expected => None,
             Ok(found) => Some(format!("{name}: {} of {expected}:\n{source}", found.len())),
             Err(error) => Some(error),
-        }
-    });
+        });
     outcome(wrong.collect())
 }
 
@@ -88,11 +87,7 @@ struct Functions(Vec<Long>);
 impl Functions {
     fn add(&mut self, signature: &syn::Signature, block: &syn::Block) {
         let line = signature.span().start().line;
-        self.0.push(Long {
-            name: signature.ident.to_string(),
-            line,
-            lines: block.span().end().line - line + 1,
-        });
+        self.0.push(Long { name: signature.ident.to_string(), line, lines: block.span().end().line - line + 1 });
     }
 }
 

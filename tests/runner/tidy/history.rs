@@ -12,10 +12,8 @@ const SINCE: &str = "--since=2026-11-22T05:18:34Z";
 
 /// Subjects are short. A clone without the whole history shows what it has; a tree without git, nothing.
 pub fn subjects_are_short() -> Outcome {
-    let output = Command::new("git")
-        .args(["log", "--no-merges", "--format=%h %s", SINCE])
-        .current_dir(place::root())
-        .output();
+    let output =
+        Command::new("git").args(["log", "--no-merges", "--format=%h %s", SINCE]).current_dir(place::root()).output();
     let lines = match output {
         Ok(output) if output.status.success() => output.stdout,
         _ => return Ok(()),

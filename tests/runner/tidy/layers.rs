@@ -11,31 +11,14 @@ const LAYERS: [&[&str]; 16] = [
     // What build scripts call lies below what they build.
     &["cohort-base", "cohort-codegen"],
     &["cohort-abi"],
-    &[
-        "cohort-alloc",
-        "cohort-datatype",
-        "cohort-steal",
-        "cohort-fabric",
-        "cohort-proof",
-    ],
-    &[
-        "cohort-fabric-fake",
-        "cohort-interpose",
-        "cohort-descriptors",
-        "cohort-core",
-        "cohort-manager",
-    ],
+    &["cohort-alloc", "cohort-datatype", "cohort-steal", "cohort-fabric", "cohort-proof"],
+    &["cohort-fabric-fake", "cohort-interpose", "cohort-descriptors", "cohort-core", "cohort-manager"],
     &["cohort-fabric-host"],
     &["cohort-net", "cohort-fabric-ofi", "cohort-fabric-tcp"],
     &["cohort-p2p", "cohort-rma", "cohort-network"],
     &["cohort-coll", "cohort-progress"],
     &["cohort-engine"],
-    &[
-        "cohort-object",
-        "cohort-join",
-        "cohort-audit",
-        "cohort-malloc",
-    ],
+    &["cohort-object", "cohort-join", "cohort-audit", "cohort-malloc"],
     &["cohort-binding"],
     &["cohort-facade", "cohort-abi-facade"],
     &[
@@ -51,36 +34,19 @@ const LAYERS: [&[&str]; 16] = [
 ];
 
 /// The folders at the top from the bottom up; those of a line do not know each other.
-const FOLDERS: [&[&str]; 6] = [
-    &["arch"],
-    &["base"],
-    &["alloc", "steal"],
-    &["fabric"],
-    &["runtime", "pip-loader"],
-    &["tests"],
-];
+const FOLDERS: [&[&str]; 6] =
+    [&["arch"], &["base"], &["alloc", "steal"], &["fabric"], &["runtime", "pip-loader"], &["tests"]];
 
 /// The loader's crates from the bottom up. They lie beside the layers: they see boot records, settings and process
 /// managers, and those of the lines above their own.
-const LOADER: [&[&str]; 4] = [
-    &["pip-ground"],
-    &["pip-load", "pip-monitor"],
-    &["pip-insight"],
-    &["pip-loader"],
-];
+const LOADER: [&[&str]; 4] = [&["pip-ground"], &["pip-load", "pip-monitor"], &["pip-insight"], &["pip-loader"]];
 
 /// What the loader executes to show a job on the screen. It sees the loader's crates alone.
 const VIEWER: &str = "cohort-top";
 
 /// What the loader's crates see of the others.
-const BELOW_LOADER: [&str; 6] = [
-    "cohort-arch",
-    "cohort-base",
-    "cohort-fabric",
-    "cohort-interpose",
-    "cohort-manager",
-    "cohort-proof",
-];
+const BELOW_LOADER: [&str; 6] =
+    ["cohort-arch", "cohort-base", "cohort-fabric", "cohort-interpose", "cohort-manager", "cohort-proof"];
 
 /// Crates whose code may run on any task of the node.
 const STEALABLE: [&str; 13] = [
@@ -144,11 +110,7 @@ pub fn roots() -> Result<Vec<(String, PathBuf)>, String> {
     let mut roots = Vec::new();
     for package in packages()? {
         for target in package.targets {
-            if target
-                .kind
-                .iter()
-                .any(|kind| kinds.contains(&kind.as_str()))
-            {
+            if target.kind.iter().any(|kind| kinds.contains(&kind.as_str())) {
                 roots.push((package.name.clone(), target.src_path));
             }
         }
@@ -169,10 +131,7 @@ pub fn licensed() -> Outcome {
     }
     let other = |package: &&Package| package.license.as_deref() != Some("MIT OR Apache-2.0");
     match packages()?.iter().find(other) {
-        Some(package) => Err(format!(
-            "the license of {} is {:?}",
-            package.name, package.license
-        )),
+        Some(package) => Err(format!("the license of {} is {:?}", package.name, package.license)),
         None => Ok(()),
     }
 }
@@ -181,9 +140,10 @@ pub fn licensed() -> Outcome {
 pub fn point_down() -> Outcome {
     let mut wrong = Vec::new();
     for package in packages()? {
-        let ours = package.dependencies.iter().filter(|dependency| {
-            dependency.path.is_some() && dependency.kind.as_deref() != Some("dev")
-        });
+        let ours = package
+            .dependencies
+            .iter()
+            .filter(|dependency| dependency.path.is_some() && dependency.kind.as_deref() != Some("dev"));
         let floor = |name: &str| LOADER.iter().position(|floor| floor.contains(&name));
         let own_floor = match package.name == VIEWER {
             true => Some(LOADER.len()),
@@ -195,16 +155,11 @@ pub fn point_down() -> Outcome {
                 None => package.name != VIEWER && BELOW_LOADER.contains(&name),
             };
             let extra = ours.filter(|dependency| !may(&dependency.name));
-            wrong.extend(
-                extra.map(|dependency| format!("{} sees {}", package.name, dependency.name)),
-            );
+            wrong.extend(extra.map(|dependency| format!("{} sees {}", package.name, dependency.name)));
             continue;
         }
         let Some(own) = layer(&package.name) else {
-            wrong.push(format!(
-                "{} has no layer in tests/runner/tidy/layers.rs",
-                package.name
-            ));
+            wrong.push(format!("{} has no layer in tests/runner/tidy/layers.rs", package.name));
             continue;
         };
         for dependency in ours {
@@ -213,11 +168,7 @@ pub fn point_down() -> Outcome {
             }
         }
     }
-    if wrong.is_empty() {
-        Ok(())
-    } else {
-        Err(wrong.join("\n"))
-    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
 /// Every dependency between folders at the top points to a lower one.
@@ -245,20 +196,14 @@ pub fn folders_point_down() -> Outcome {
 fn folder(path: &Path) -> String {
     let own = path.strip_prefix(place::root()).unwrap_or(path);
     let first = own.components().next();
-    first.map_or(String::new(), |it| {
-        it.as_os_str().to_string_lossy().into_owned()
-    })
+    first.map_or(String::new(), |it| it.as_os_str().to_string_lossy().into_owned())
 }
 
 /// Stealable crates say `no_std`.
 pub fn stealable_no_std() -> Outcome {
-    for package in packages()?
-        .iter()
-        .filter(|package| STEALABLE.contains(&package.name.as_str()))
-    {
+    for package in packages()?.iter().filter(|package| STEALABLE.contains(&package.name.as_str())) {
         let library = package.manifest_path.replace("Cargo.toml", "src/lib.rs");
-        let text =
-            std::fs::read_to_string(&library).map_err(|error| format!("{library}: {error}"))?;
+        let text = std::fs::read_to_string(&library).map_err(|error| format!("{library}: {error}"))?;
         if !text.contains("no_std") {
             return Err(format!("{library} is not no_std"));
         }
@@ -272,18 +217,12 @@ const WITHOUT_ALLOCATOR: [&str; 4] = ["cohort-core", "cohort-net", "cohort-p2p",
 
 /// These crates use the global allocator in tests only, so nothing in them can allocate from it.
 pub fn no_allocator() -> Outcome {
-    for package in packages()?
-        .iter()
-        .filter(|package| WITHOUT_ALLOCATOR.contains(&package.name.as_str()))
-    {
+    for package in packages()?.iter().filter(|package| WITHOUT_ALLOCATOR.contains(&package.name.as_str())) {
         let library = package.manifest_path.replace("Cargo.toml", "src/lib.rs");
-        let text =
-            std::fs::read_to_string(&library).map_err(|error| format!("{library}: {error}"))?;
+        let text = std::fs::read_to_string(&library).map_err(|error| format!("{library}: {error}"))?;
         let mut before = "";
         for line in text.lines() {
-            let names_it = ["extern crate alloc", "extern crate std"]
-                .iter()
-                .any(|it| line.starts_with(it));
+            let names_it = ["extern crate alloc", "extern crate std"].iter().any(|it| line.starts_with(it));
             if names_it && !(before.starts_with("#[cfg(test)]") || before.contains("any(test")) {
                 return Err(format!("{library}: `{line}` outside of tests"));
             }

@@ -59,9 +59,7 @@ pub fn without_cycles() -> Outcome {
         if size < may {
             complaints.push(exceptions::shrink(within, size));
         } else if size > may {
-            complaints.push(format!(
-                "{size} modules of {within} are in cycles, {may} may:"
-            ));
+            complaints.push(format!("{size} modules of {within} are in cycles, {may} may:"));
             complaints.extend(cycles.iter().map(Cycle::text));
         }
     }
@@ -86,11 +84,7 @@ pub fn circles_are_seen() -> Outcome {
 
 impl Cycle {
     fn text(&self) -> String {
-        format!(
-            "  {}\n    {}",
-            self.names.join(", "),
-            self.arrows.join("\n    ")
-        )
+        format!("  {}\n    {}", self.names.join(", "), self.arrows.join("\n    "))
     }
 }
 
@@ -104,9 +98,7 @@ impl Tree {
     /// The modules of the crate whose root has this text and lies there.
     fn parse(text: &str, root: &Path) -> Result<Self, String> {
         let mut reader = Reader {
-            tree: Self {
-                modules: vec![Module::default()],
-            },
+            tree: Self { modules: vec![Module::default()] },
             module: 0,
             folder: root.parent().unwrap_or(root).to_path_buf(),
             error: None,
@@ -167,14 +159,8 @@ impl Tree {
     fn path(&self, package: &str, module: usize) -> String {
         let mut line = self.line(module);
         line.pop();
-        let names = line
-            .iter()
-            .rev()
-            .map(|&module| self.modules[module].name.as_str());
-        std::iter::once(package)
-            .chain(names)
-            .collect::<Vec<_>>()
-            .join("::")
+        let names = line.iter().rev().map(|&module| self.modules[module].name.as_str());
+        std::iter::once(package).chain(names).collect::<Vec<_>>().join("::")
     }
 
     /// Which siblings use which, and in what modules of theirs.
@@ -187,17 +173,9 @@ impl Tree {
                     continue;
                 };
                 let (ours, theirs) = (self.line(from), self.line(to));
-                let shared = ours
-                    .iter()
-                    .rev()
-                    .zip(theirs.iter().rev())
-                    .take_while(|(a, b)| a == b)
-                    .count();
+                let shared = ours.iter().rev().zip(theirs.iter().rev()).take_while(|(a, b)| a == b).count();
                 if shared < ours.len() && shared < theirs.len() {
-                    let ends = (
-                        ours[ours.len() - 1 - shared],
-                        theirs[theirs.len() - 1 - shared],
-                    );
+                    let ends = (ours[ours.len() - 1 - shared], theirs[theirs.len() - 1 - shared]);
                     arrows.entry(ends).or_default().insert(from);
                 }
             }
@@ -212,10 +190,8 @@ impl Tree {
         let mut seen = BTreeSet::new();
         for module in 0..self.modules.len() {
             let there = reachable(module, arrows.keys().copied());
-            let members: BTreeSet<usize> = there
-                .into_iter()
-                .filter(|&other| reachable(other, arrows.keys().copied()).contains(&module))
-                .collect();
+            let members: BTreeSet<usize> =
+                there.into_iter().filter(|&other| reachable(other, arrows.keys().copied()).contains(&module)).collect();
             if members.len() < 2 || !seen.insert(members.clone()) {
                 continue;
             }
@@ -223,14 +199,7 @@ impl Tree {
             let inner = |(ends, users): (&(usize, usize), &BTreeSet<usize>)| {
                 let within = members.contains(&ends.0) && members.contains(&ends.1);
                 let users: Vec<String> = users.iter().map(name).collect();
-                within.then(|| {
-                    format!(
-                        "{} -> {} ({})",
-                        name(&ends.0),
-                        name(&ends.1),
-                        users.join(", ")
-                    )
-                })
+                within.then(|| format!("{} -> {} ({})", name(&ends.0), name(&ends.1), users.join(", ")))
             };
             found.push(Cycle {
                 within: self.path(package, self.modules[module].parent.unwrap_or(0)),
@@ -247,10 +216,7 @@ fn reachable(from: usize, arrows: impl Iterator<Item = (usize, usize)> + Clone) 
     let mut reached = BTreeSet::new();
     let mut next = vec![from];
     while let Some(module) = next.pop() {
-        let ends = arrows
-            .clone()
-            .filter(|arrow| arrow.0 == module)
-            .map(|arrow| arrow.1);
+        let ends = arrows.clone().filter(|arrow| arrow.0 == module).map(|arrow| arrow.1);
         next.extend(ends.filter(|&end| reached.insert(end)));
     }
     reached
@@ -288,11 +254,7 @@ impl Reader {
     fn child(&mut self, item: &syn::ItemMod) {
         let name = item.ident.to_string();
         let module = self.tree.modules.len();
-        self.tree.modules.push(Module {
-            name: name.clone(),
-            parent: Some(self.module),
-            ..Module::default()
-        });
+        self.tree.modules.push(Module { name: name.clone(), parent: Some(self.module), ..Module::default() });
         self.here().children.insert(name.clone(), module);
         let folder = self.folder.clone();
         let outer = std::mem::replace(&mut self.module, module);
@@ -385,11 +347,7 @@ impl<'ast> Visit<'ast> for Reader {
     }
 
     fn visit_path(&mut self, path: &'ast syn::Path) {
-        let names: Vec<String> = path
-            .segments
-            .iter()
-            .map(|part| part.ident.to_string())
-            .collect();
+        let names: Vec<String> = path.segments.iter().map(|part| part.ident.to_string()).collect();
         if names.len() > 1 && ["crate", "super"].contains(&names[0].as_str()) {
             self.here().named.push(names);
         }

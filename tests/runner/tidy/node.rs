@@ -2,8 +2,7 @@
 
 use crate::{Outcome, place};
 use cohort_base::boot::{
-    AbiId, Hook, Lifecycle, MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen, RankBoot,
-    VERSION,
+    AbiId, Hook, Lifecycle, MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen, RankBoot, VERSION,
 };
 use goblin::elf::Elf;
 use goblin::elf::dynamic::{DF_1_NODELETE, DF_1_NOW, DT_FLAGS_1};
@@ -158,11 +157,7 @@ fn call(open: NodeOpen, node: *mut NodeBoot) -> Option<(&'static NodeApi, *mut c
 }
 
 /// Spoils good records and expects that no node is made of them.
-fn refused(
-    open: NodeOpen,
-    what: &str,
-    spoil: impl FnOnce(&mut NodeBoot, &mut RankBoot),
-) -> Outcome {
+fn refused(open: NodeOpen, what: &str, spoil: impl FnOnce(&mut NodeBoot, &mut RankBoot)) -> Outcome {
     let (node, rank) = records();
     // SAFETY: both are leaked and used by nobody else.
     unsafe { spoil(&mut *node, &mut *rank) };

@@ -22,10 +22,7 @@ pub fn links_lead_somewhere() -> Outcome {
         for link in page.split("](").skip(1) {
             let target = link.split([')', '#']).next().unwrap_or(link);
             if !target.contains("://") && !folder.join(target).exists() {
-                complaints.push(format!(
-                    "{} links to {target}",
-                    text::relative(&path).display()
-                ));
+                complaints.push(format!("{} links to {target}", text::relative(&path).display()));
             }
         }
     }
@@ -41,9 +38,7 @@ pub fn named_files_exist() -> Outcome {
         let page_name = text::relative(&path).display();
         for name in paths_in(&page) {
             if !files.iter().any(|file| is_of(name, file)) {
-                complaints.push(format!(
-                    "{page_name} names {name}, which is not in the tree"
-                ));
+                complaints.push(format!("{page_name} names {name}, which is not in the tree"));
             }
         }
     }
@@ -74,16 +69,9 @@ pub fn missing_files_are_seen() -> Outcome {
         return Err(format!("{found:?}"));
     }
     let file = Path::new("runtime/engine/src/net/watch.rs");
-    let named = [
-        "watch.rs",
-        "net/watch.rs",
-        "engine/src/net",
-        "src/net/",
-        "net/watch",
-    ];
+    let named = ["watch.rs", "net/watch.rs", "engine/src/net", "src/net/", "net/watch"];
     let other = ["atch.rs", "net/send.rs", "engine/net"];
-    match named.iter().all(|name| is_of(name, file)) && !other.iter().any(|name| is_of(name, file))
-    {
+    match named.iter().all(|name| is_of(name, file)) && !other.iter().any(|name| is_of(name, file)) {
         true => Ok(()),
         false => Err("names are not compared by whole parts".into()),
     }
@@ -99,9 +87,7 @@ fn paths_in(page: &str) -> impl Iterator<Item = &str> {
         is_path
             && name.chars().all(allowed)
             && !name.starts_with('/')
-            && !ELSEWHERE
-                .iter()
-                .any(|beginning| name.starts_with(beginning))
+            && !ELSEWHERE.iter().any(|beginning| name.starts_with(beginning))
     })
 }
 

@@ -12,14 +12,8 @@ use goblin::elf::reloc::R_X86_64_RELATIVE;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What ends the process.
-const ENDS: [&str; 6] = [
-    "panic",
-    "unwrap_failed",
-    "expect_failed",
-    "handle_error",
-    "handle_alloc_error",
-    "capacity_overflow",
-];
+const ENDS: [&str; 6] =
+    ["panic", "unwrap_failed", "expect_failed", "handle_error", "handle_alloc_error", "capacity_overflow"];
 
 /// Methods of the network that are called while the node starts and ends, by the root.
 const BY_THE_ROOT: [&str; 4] = ["::open", "drop_in_place", "Debug>", "NodeNetwork>"];
@@ -45,13 +39,7 @@ fn functions(listing: &str, slots: &BTreeMap<u64, u64>) -> BTreeMap<u64, Functio
         if let Some((address, name)) = heading(line) {
             all.extend(current.take());
             let name = name.to_owned();
-            current = Some((
-                address,
-                Function {
-                    name,
-                    ..Function::default()
-                },
-            ));
+            current = Some((address, Function { name, ..Function::default() }));
         } else if let Some((_, function)) = &mut current {
             function.calls.extend(target(line, slots));
             let other_data = line.contains("%fs:") && !line.contains(CANARY);
@@ -88,11 +76,8 @@ fn target(line: &str, slots: &BTreeMap<u64, u64>) -> Option<u64> {
 /// Each function that uses thread-local data and is reached from a root, with the way to it.
 fn reached(all: &BTreeMap<u64, Function>, is_root: impl Fn(&str) -> bool) -> Vec<String> {
     let mut ways: BTreeMap<u64, Option<u64>> = BTreeMap::new();
-    let mut open: Vec<(u64, Option<u64>)> = all
-        .iter()
-        .filter(|(_, function)| is_root(&function.name))
-        .map(|(&address, _)| (address, None))
-        .collect();
+    let mut open: Vec<(u64, Option<u64>)> =
+        all.iter().filter(|(_, function)| is_root(&function.name)).map(|(&address, _)| (address, None)).collect();
     let mut found = Vec::new();
     while let Some((address, from)) = open.pop() {
         let Some(function) = all.get(&address) else {
@@ -118,11 +103,8 @@ fn reached(all: &BTreeMap<u64, Function>, is_root: impl Fn(&str) -> bool) -> Vec
 /// No method of the TCP network that a task calls reaches thread-local data.
 pub fn no_thread_data() -> Outcome {
     let library = place::built_file("libcohort_network.so")?;
-    let listing = Program::new("objdump")
-        .args(["-d", "-C", "--no-show-raw-insn"])
-        .arg(library)
-        .run()?
-        .expect_code(0)?;
+    let listing =
+        Program::new("objdump").args(["-d", "-C", "--no-show-raw-insn"]).arg(library).run()?.expect_code(0)?;
     let slots = image::with_elf("libcohort_network.so", |elf| {
         let relocations = elf.dynrelas.iter();
         let relative = relocations.filter(|one| one.r_type == R_X86_64_RELATIVE);
@@ -130,9 +112,7 @@ pub fn no_thread_data() -> Outcome {
         Ok(held.collect())
     })?;
     let all = functions(&listing.stdout, &slots);
-    let is_root = |name: &str| {
-        name.contains("TcpNetwork") && !BY_THE_ROOT.iter().any(|part| name.contains(part))
-    };
+    let is_root = |name: &str| name.contains("TcpNetwork") && !BY_THE_ROOT.iter().any(|part| name.contains(part));
     let roots = all.values().filter(|function| is_root(&function.name));
     if roots.count() < 4 {
         return Err("the methods of the TCP network are not found by their names".into());
@@ -157,13 +137,7 @@ pub fn uses_are_seen() -> Outcome {
     5000:\tmov    %fs:0x0,%rax
 ";
     let slots = BTreeMap::from([(0x7000, 0x2000)]);
-    let found = reached(&functions(SAMPLE, &slots), |name| {
-        name.contains("TcpNetwork")
-    });
+    let found = reached(&functions(SAMPLE, &slots), |name| name.contains("TcpNetwork"));
     let expected = ["std::print, called by helper, called by net::TcpNetwork::send"];
-    if found == expected {
-        Ok(())
-    } else {
-        Err(format!("found {found:?}"))
-    }
+    if found == expected { Ok(()) } else { Err(format!("found {found:?}")) }
 }

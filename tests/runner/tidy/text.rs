@@ -23,11 +23,7 @@ pub fn files() -> Result<Vec<PathBuf>, String> {
         .output()
         .map_err(|error| error.to_string())?;
     let listing = String::from_utf8_lossy(&output.stdout).into_owned();
-    Ok(listing
-        .lines()
-        .map(|name| place::root().join(name))
-        .filter(|path| path.is_file())
-        .collect())
+    Ok(listing.lines().map(|name| place::root().join(name)).filter(|path| path.is_file()).collect())
 }
 
 /// Path and text of every file with one of the extensions.
@@ -37,8 +33,7 @@ pub fn sources(extensions: &[&str]) -> Result<Vec<(PathBuf, String)>, String> {
         extensions.contains(&extension.as_ref())
     };
     let read = |path: PathBuf| {
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| format!("{}: {error}", path.display()))?;
+        let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok((path, text))
     };
     files()?.into_iter().filter(wanted).map(read).collect()
@@ -60,12 +55,7 @@ pub fn short_files() -> Outcome {
         let lines = text.lines().count();
         (lines > LINES_MAX).then(|| format!("{}: {lines} lines", path.display()))
     };
-    outcome(
-        sources(&["rs", "c", "py", "sh"])?
-            .into_iter()
-            .filter_map(long)
-            .collect(),
-    )
+    outcome(sources(&["rs", "c", "py", "sh"])?.into_iter().filter_map(long).collect())
 }
 
 /// The clock of the day may be set at any time, so nothing is measured with it. A job's guardian has a name of it,
@@ -80,13 +70,7 @@ pub fn no_clock_of_the_day() -> Outcome {
         "pip-loader/src/launch/prefix.rs",
         "runtime/progress/src/signal/resume/call.rs",
     ];
-    const NAMES: [&str; 5] = [
-        "SystemTime",
-        "REALTIME",
-        "Realtime",
-        "gettimeofday",
-        "libc::time(",
-    ];
+    const NAMES: [&str; 5] = ["SystemTime", "REALTIME", "Realtime", "gettimeofday", "libc::time("];
     let is_ours = |path: &Path| {
         let own = relative(path);
         !own.starts_with("tests") && !USERS.iter().any(|user| own == Path::new(user))
@@ -113,15 +97,8 @@ pub fn narrow_lines() -> Outcome {
         }
     }
     let allowed = Exceptions::read()?.wide_lines;
-    println!(
-        "lines wider than {WIDTH_MAX}: {} of {allowed} allowed",
-        wide.len()
-    );
-    outcome(if wide.len() > allowed {
-        wide
-    } else {
-        Vec::new()
-    })
+    println!("lines wider than {WIDTH_MAX}: {} of {allowed} allowed", wide.len());
+    outcome(if wide.len() > allowed { wide } else { Vec::new() })
 }
 
 /// Every `unsafe` block and implementation has a `SAFETY:` comment above it.
@@ -146,12 +123,7 @@ pub fn unsafe_is_explained() -> Outcome {
 /// No marks of unfinished work, and no path of somebody's machine.
 pub fn no_unfinished_words() -> Outcome {
     // Written in halves, so that this file does not find itself.
-    let words = [
-        concat!("TO", "DO"),
-        concat!("FIX", "ME"),
-        concat!("HA", "CK:"),
-        concat!("/ro", "ot/"),
-    ];
+    let words = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("HA", "CK:"), concat!("/ro", "ot/")];
     let mut complaints = Vec::new();
     for (path, text) in sources(&["rs", "c", "h", "py", "sh", "md", "toml"])? {
         for (number, line) in text.lines().enumerate() {

@@ -89,8 +89,7 @@ impl Timeline {
 
     /// Calls that did not return.
     pub fn unfinished(&self) -> impl Iterator<Item = &Piece> {
-        self.pieces("mpi")
-            .filter(|it| it.arguments.get("unfinished").is_some())
+        self.pieces("mpi").filter(|it| it.arguments.get("unfinished").is_some())
     }
 
     /// Where an arrow leads.
@@ -266,9 +265,7 @@ fn check_arrows(pieces: &[Piece], ends: &HashMap<u64, Piece>, error: u64) -> Res
             continue;
         };
         begun += 1;
-        let end = ends
-            .get(&arrow)
-            .ok_or(format!("arrow {arrow} does not end"))?;
+        let end = ends.get(&arrow).ok_or(format!("arrow {arrow} does not end"))?;
         if end.begin + error < piece.begin {
             return Err(format!("an arrow goes back in time: {piece:?} to {end:?}"));
         }

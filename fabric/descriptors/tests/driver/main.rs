@@ -57,26 +57,16 @@ impl Driver {
         // SAFETY: the types of the source.
         unsafe {
             Self {
-                open: std::mem::transmute::<
-                    *mut c_void,
-                    unsafe extern "C" fn(*const c_char) -> c_int,
-                >(symbol("driver_open")),
-                close: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(c_int) -> c_int>(
-                    symbol("driver_close"),
-                ),
-                send: std::mem::transmute::<
-                    *mut c_void,
-                    unsafe extern "C" fn(c_int, c_uint) -> c_int,
-                >(symbol("driver_send")),
-                poll: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(c_int) -> c_int>(
-                    symbol("driver_poll"),
-                ),
-                issued: std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> c_uint>(
-                    symbol("driver_issued"),
-                ),
-                retries: std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> c_uint>(
-                    symbol("driver_retries"),
-                ),
+                open: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(*const c_char) -> c_int>(symbol(
+                    "driver_open",
+                )),
+                close: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(c_int) -> c_int>(symbol("driver_close")),
+                send: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(c_int, c_uint) -> c_int>(symbol(
+                    "driver_send",
+                )),
+                poll: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(c_int) -> c_int>(symbol("driver_poll")),
+                issued: std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> c_uint>(symbol("driver_issued")),
+                retries: std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> c_uint>(symbol("driver_retries")),
             }
         }
     }
@@ -133,10 +123,7 @@ fn what_is_withheld_is_issued_once_and_in_order() {
     let numbers = descriptors.numbers().range();
     let sample = File::open("/dev/null").unwrap();
     descriptors.set_sample(sample.as_raw_fd());
-    let mut node = Node {
-        table: DescriptorTable::new(descriptors.root() + 1),
-        descriptors,
-    };
+    let mut node = Node { table: DescriptorTable::new(descriptors.root() + 1), descriptors };
     // SAFETY: the functions of the library, in one thread.
     let device = node.call(OWNER, || unsafe { (driver.open)(c"/dev/ptmx".as_ptr()) });
     assert!((numbers.0..=numbers.1).contains(&device), "{device}");

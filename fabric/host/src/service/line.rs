@@ -5,9 +5,7 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_tcp_nodelay, socket_error};
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with,
-};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with};
 use std::net::SocketAddr;
 
 /// Flags of all sockets here.
@@ -28,12 +26,7 @@ impl Line {
     pub fn accepted(socket: OwnedFd) -> Self {
         // Only later answers suffer if it is refused.
         let _ = set_tcp_nodelay(&socket, true);
-        Self {
-            socket,
-            is_connecting: false,
-            received: [0; LENGTH],
-            filled: 0,
-        }
+        Self { socket, is_connecting: false, received: [0; LENGTH], filled: 0 }
     }
 
     /// Begins to connect.
@@ -51,10 +44,7 @@ impl Line {
             Err(Errno::INPROGRESS) => true,
             Err(error) => return Err(error),
         };
-        Ok(Self {
-            is_connecting,
-            ..Self::accepted(socket)
-        })
+        Ok(Self { is_connecting, ..Self::accepted(socket) })
     }
 
     /// What to wait for.

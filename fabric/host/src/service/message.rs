@@ -46,21 +46,14 @@ impl Message {
 
     /// Reads one that came; none if it is not of this job.
     pub fn read(bytes: &[u8; LENGTH], cookie: u64) -> Option<Self> {
-        let word = |at: usize| {
-            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-        };
+        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
         if bytes[..4] != MAGIC || long(16) != cookie {
             return None;
         }
         let kinds = [Kind::Ask, Kind::Answer, Kind::Leaving];
         let kind = kinds.into_iter().find(|&kind| kind as u32 == word(4))?;
-        Some(Self {
-            kind,
-            from: word(8),
-            to: word(12),
-            number: long(24),
-        })
+        Some(Self { kind, from: word(8), to: word(12), number: long(24) })
     }
 }
 
@@ -70,12 +63,7 @@ mod tests {
 
     #[test]
     fn a_message_of_another_job_is_none() {
-        let message = Message {
-            kind: Kind::Leaving,
-            from: 7,
-            to: 0x0102_0304,
-            number: u64::MAX - 3,
-        };
+        let message = Message { kind: Kind::Leaving, from: 7, to: 0x0102_0304, number: u64::MAX - 3 };
         let bytes = message.bytes(99);
         assert_eq!(Message::read(&bytes, 99), Some(message));
         assert_eq!(Message::read(&bytes, 98), None);

@@ -30,18 +30,12 @@ pub struct Patience {
 impl Patience {
     /// For nodes that may be silent for this long.
     pub fn of(timeout: Duration) -> Self {
-        Self {
-            timeout,
-            period: (timeout / LOOKS).min(PERIOD_MAX),
-        }
+        Self { timeout, period: (timeout / LOOKS).min(PERIOD_MAX) }
     }
 
     /// The same for a node whose death others should report first.
     pub fn later(self) -> Self {
-        Self {
-            timeout: self.timeout + self.period,
-            ..self
-        }
+        Self { timeout: self.timeout + self.period, ..self }
     }
 
     /// The same with fewer looks, of which so many nodes each make one at a time.
@@ -78,13 +72,7 @@ pub struct Pulse {
 impl Pulse {
     /// A node that is looked at from now on.
     pub fn begin(now: Instant) -> Self {
-        Self {
-            heard: now,
-            next: now,
-            is_met: false,
-            refusals: 0,
-            code: libc::ETIMEDOUT,
-        }
+        Self { heard: now, next: now, is_met: false, refusals: 0, code: libc::ETIMEDOUT }
     }
 
     /// When to look next.
@@ -135,10 +123,7 @@ impl Pulse {
         let silent = now.saturating_duration_since(self.heard);
         let is_gone = self.is_met && self.refusals >= REFUSALS_MAX;
         let is_silent = silent >= patience.timeout && self.refusals == 0;
-        (is_gone || is_silent).then_some(Verdict {
-            code: self.code,
-            silent,
-        })
+        (is_gone || is_silent).then_some(Verdict { code: self.code, silent })
     }
 
     /// When it would be dead if nothing came until then.
@@ -155,14 +140,7 @@ impl Pulse {
 
 /// Whether an error is this node's own shortage.
 fn is_own(error: Errno) -> bool {
-    [
-        Errno::MFILE,
-        Errno::NFILE,
-        Errno::NOBUFS,
-        Errno::NOMEM,
-        Errno::ADDRNOTAVAIL,
-    ]
-    .contains(&error)
+    [Errno::MFILE, Errno::NFILE, Errno::NOBUFS, Errno::NOMEM, Errno::ADDRNOTAVAIL].contains(&error)
 }
 
 #[cfg(test)]
@@ -180,10 +158,7 @@ mod tests {
         assert_eq!(pulse.next(), start + 5 * SECOND);
         pulse.answer(start + 10 * SECOND);
         assert_eq!(pulse.verdict(start + 39 * SECOND, patience), None);
-        let expected = Verdict {
-            code: libc::ETIMEDOUT,
-            silent: 30 * SECOND,
-        };
+        let expected = Verdict { code: libc::ETIMEDOUT, silent: 30 * SECOND };
         let end = start + 40 * SECOND;
         assert_eq!(pulse.deadline(patience), end);
         assert_eq!(pulse.verdict(end, patience), Some(expected));

@@ -29,11 +29,7 @@ impl Roster {
     /// For node `own` of so many.
     pub fn new(own: u32, nodes: u32) -> Self {
         let counts = (0..nodes).map(|node| node != own).collect();
-        Self {
-            own,
-            counts,
-            cursor: 0,
-        }
+        Self { own, counts, cursor: 0 }
     }
 
     /// A node is dead, or has left.
@@ -93,12 +89,7 @@ mod tests {
         for stopped in 1_u32..(1 << 6) - 1 {
             let runs = |node: u32| stopped & (1 << node) == 0;
             let mut running = (0..6).filter(|&node| runs(node));
-            let sees = |node: u32| {
-                Roster::new(node, 6)
-                    .ring()
-                    .into_iter()
-                    .any(|next| !runs(next))
-            };
+            let sees = |node: u32| Roster::new(node, 6).ring().into_iter().any(|next| !runs(next));
             assert!(running.any(sees), "{stopped:b}");
         }
     }

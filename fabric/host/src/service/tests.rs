@@ -25,14 +25,8 @@ impl Node {
     }
 
     fn at(index: u32, timeout: Duration, is_way_of_messages: bool) -> Self {
-        let place = ServicePlace {
-            ip: HERE,
-            is_way_of_messages,
-        };
-        let home = |node| RankLocation {
-            node,
-            local_rank: 0,
-        };
+        let place = ServicePlace { ip: HERE, is_way_of_messages };
+        let home = |node| RankLocation { node, local_rank: 0 };
         Self {
             service: Service::open(place, Ports::default()).unwrap(),
             job: Arc::new(Job::new(index, [3, 4], timeout, vec![home(0), home(1)])),
@@ -81,10 +75,7 @@ fn a_silent_node_is_reported_once() {
     let dead = node.dead(LONG).unwrap();
     assert_eq!((dead.node, dead.code), (1, libc::ETIMEDOUT));
     assert!(dead.silent >= 300);
-    assert_eq!(
-        (node.job.death(1), node.job.death(0)),
-        (Some(libc::ETIMEDOUT), None)
-    );
+    assert_eq!((node.job.death(1), node.job.death(0)), (Some(libc::ETIMEDOUT), None));
     assert_eq!(node.dead(Duration::from_millis(700)), None);
     assert_eq!(node.job.deaths(), 1);
 }
@@ -120,18 +111,11 @@ fn who_takes_leave_is_not_missed() {
 fn the_node_before_a_silent_one_reports_it_first() {
     let silent = TcpListener::bind((HERE, 0)).unwrap();
     let timeout = Duration::from_secs(2);
-    let home = |node| RankLocation {
-        node,
-        local_rank: 0,
-    };
+    let home = |node| RankLocation { node, local_rank: 0 };
     let homes: Vec<RankLocation> = (0..3).map(home).collect();
     let mut nodes = [Node::new(0, timeout), Node::new(1, timeout)];
     let first = nodes[0].service.address();
-    let addresses = vec![
-        first,
-        nodes[1].service.address(),
-        silent.local_addr().unwrap(),
-    ];
+    let addresses = vec![first, nodes[1].service.address(), silent.local_addr().unwrap()];
     for (index, node) in nodes.iter_mut().enumerate() {
         node.job = Arc::new(Job::new(index as u32, [3, 4], timeout, homes.clone()));
         let (job, waker) = (Arc::clone(&node.job), node.watch.waker());
@@ -140,10 +124,7 @@ fn the_node_before_a_silent_one_reports_it_first() {
     let before = nodes[1].dead(LONG).unwrap();
     let after = nodes[0].dead(LONG).unwrap();
     assert_eq!((before.node, after.node), (2, 2));
-    assert!(
-        after.silent >= before.silent.min(2000) + 300,
-        "{before:?} {after:?}"
-    );
+    assert!(after.silent >= before.silent.min(2000) + 300, "{before:?} {after:?}");
 }
 
 /// Answers the next question that comes in a connection.
@@ -151,12 +132,7 @@ fn answer_once(stream: &mut TcpStream, job: &Job) -> Result<()> {
     let mut bytes = [0; LENGTH];
     stream.read_exact(&mut bytes)?;
     let asked = Message::read(&bytes, job.cookie).unwrap();
-    let answer = Message {
-        kind: Kind::Answer,
-        from: asked.to,
-        to: asked.from,
-        number: asked.number,
-    };
+    let answer = Message { kind: Kind::Answer, from: asked.to, to: asked.from, number: asked.number };
     stream.write_all(&answer.bytes(job.cookie))
 }
 
@@ -174,12 +150,7 @@ fn a_process_that_is_gone_is_reported() {
 
 /// Asks node 0 as node 1 of a job with this cookie; whether an answer comes.
 fn ask(stream: &mut TcpStream, cookie: u64) -> bool {
-    let question = Message {
-        kind: Kind::Ask,
-        from: 1,
-        to: 0,
-        number: 5,
-    };
+    let question = Message { kind: Kind::Ask, from: 1, to: 0, number: 5 };
     let mut bytes = [0; LENGTH];
     stream.write_all(&question.bytes(cookie)).is_ok()
         && stream.read_exact(&mut bytes).is_ok()
@@ -194,19 +165,11 @@ fn strangers_take_little_and_keep_nobody_out() {
     first.start([address, other.local_addr().unwrap()]);
     let mut early = TcpStream::connect(address).unwrap();
     assert!(ask(&mut early, first.job.cookie));
-    let idle: Vec<TcpStream> = (0..3 * STRANGERS_MAX)
-        .map(|_| TcpStream::connect(address).unwrap())
-        .collect();
+    let idle: Vec<TcpStream> = (0..3 * STRANGERS_MAX).map(|_| TcpStream::connect(address).unwrap()).collect();
     let mut late = TcpStream::connect(address).unwrap();
-    assert!(
-        ask(&mut early, first.job.cookie),
-        "no stranger pushes it out"
-    );
+    assert!(ask(&mut early, first.job.cookie), "no stranger pushes it out");
     assert!(ask(&mut late, first.job.cookie));
-    assert!(
-        !ask(&mut early, first.job.cookie),
-        "a node has one connection"
-    );
+    assert!(!ask(&mut early, first.job.cookie), "a node has one connection");
     let mut wrong = TcpStream::connect(address).unwrap();
     assert!(!ask(&mut wrong, first.job.cookie + 1));
     let mut rubbish = TcpStream::connect(address).unwrap();
@@ -228,9 +191,7 @@ fn who_asks_lives_though_it_cannot_be_asked() {
     let deaf = TcpListener::bind((HERE, 0)).unwrap();
     // SAFETY: an open socket.
     unsafe { libc::listen(deaf.as_raw_fd(), 0) };
-    let full: Vec<_> = (0..3)
-        .map(|_| TcpStream::connect_timeout(&deaf.local_addr().unwrap(), timeout / 4))
-        .collect();
+    let full: Vec<_> = (0..3).map(|_| TcpStream::connect_timeout(&deaf.local_addr().unwrap(), timeout / 4)).collect();
     node.start([node.service.address(), deaf.local_addr().unwrap()]);
     assert_eq!(node.dead(3 * timeout), None, "never reached");
     let mut asks = TcpStream::connect(node.service.address()).unwrap();
@@ -249,10 +210,7 @@ fn who_asks_lives_though_it_cannot_be_asked() {
 #[test]
 fn a_thousand_nodes_call_one_at_the_same_time() {
     const NODES: u32 = 1000;
-    let home = |node| RankLocation {
-        node,
-        local_rank: 0,
-    };
+    let home = |node| RankLocation { node, local_rank: 0 };
     let mut root = Node::new(0, LONG);
     root.job = Arc::new(Job::new(0, [3, 4], LONG, (0..NODES).map(home).collect()));
     let address = root.service.address();
@@ -261,12 +219,7 @@ fn a_thousand_nodes_call_one_at_the_same_time() {
     root.service.start(job, waker, addresses).unwrap();
     let call = |node| {
         let mut stream = TcpStream::connect(address).unwrap();
-        let question = Message {
-            kind: Kind::Ask,
-            from: node,
-            to: 0,
-            number: 5,
-        };
+        let question = Message { kind: Kind::Ask, from: node, to: 0, number: 5 };
         let question = question.bytes(root.job.cookie);
         stream.write_all(&question).unwrap();
         (stream, question)

@@ -113,15 +113,12 @@ impl Worker {
             let now = Instant::now();
             let late = now.saturating_duration_since(planned);
             if late > PAUSE {
-                self.watched
-                    .values_mut()
-                    .for_each(|watched| watched.pulse.forgive(late));
+                self.watched.values_mut().for_each(|watched| watched.pulse.forgive(late));
             }
             self.choose(now);
             self.look(now);
             self.judge(now);
-            self.guests
-                .retain(|guest| guest.node.is_some() || now < guest.since + STRANGER_TIME);
+            self.guests.retain(|guest| guest.node.is_some() || now < guest.since + STRANGER_TIME);
             planned = self.next_time(now);
             let ready = self.wait(planned.saturating_duration_since(now));
             self.serve(&ready);
@@ -146,12 +143,7 @@ impl Worker {
 
     fn message(&self, kind: Kind, to: u32, number: u64) -> [u8; super::message::LENGTH] {
         let from = self.job.node;
-        let message = Message {
-            kind,
-            from,
-            to,
-            number,
-        };
+        let message = Message { kind, from, to, number };
         message.bytes(self.job.cookie)
     }
 
@@ -167,10 +159,7 @@ impl Worker {
     /// Says at whom to look.
     fn choose(&mut self, now: Instant) {
         for (place, node) in self.roster.ring().into_iter().enumerate() {
-            let watched = self
-                .watched
-                .entry(node)
-                .or_insert_with(|| Watched::begin(now));
+            let watched = self.watched.entry(node).or_insert_with(|| Watched::begin(now));
             (watched.is_kept, watched.is_next) = (true, place == 0);
         }
         if now < self.rotate {
@@ -186,8 +175,7 @@ impl Worker {
         let waiting = self.roster.next(WINDOW, talks_with, is_watched);
         let room = WINDOW - others;
         if waiting.len() > room {
-            self.watched
-                .retain(|_, watched| watched.is_kept || watched.asked.is_some());
+            self.watched.retain(|_, watched| watched.is_kept || watched.asked.is_some());
         }
         let others = self.watched.values();
         let room = WINDOW - others.filter(|watched| !watched.is_kept).count();
@@ -304,28 +292,19 @@ impl Worker {
 
     /// Waits; says which of the bell, the listener, the guests and the lines of watched nodes have something.
     fn wait(&self, time: Duration) -> Vec<bool> {
-        let lines = self
-            .watched
-            .values()
-            .filter_map(|watched| watched.line.as_ref());
+        let lines = self.watched.values().filter_map(|watched| watched.line.as_ref());
         let listens = match self.full_until() {
             None => PollFlags::IN,
             Some(_) => PollFlags::empty(),
         };
-        let mut entries = vec![
-            PollFd::new(&self.shared.bell, PollFlags::IN),
-            PollFd::new(&self.listener, listens),
-        ];
+        let mut entries = vec![PollFd::new(&self.shared.bell, PollFlags::IN), PollFd::new(&self.listener, listens)];
         entries.extend(self.guests.iter().map(|guest| guest.line.entry()));
         entries.extend(lines.map(Line::entry));
         // A millisecond more, so that the time has come when the wait is over.
         let time = Timespec::try_from(time + Duration::from_millis(1)).ok();
         // What ends the wait early is seen next time.
         let _ = poll(&mut entries, time.as_ref());
-        entries
-            .iter()
-            .map(|entry| !entry.revents().is_empty())
-            .collect()
+        entries.iter().map(|entry| !entry.revents().is_empty()).collect()
     }
 
     /// Deals with what has come.
@@ -492,11 +471,7 @@ impl Worker {
             if let Some(oldest) = self.oldest_of_full() {
                 self.guests.remove(oldest);
             }
-            self.guests.push(Guest {
-                line: Line::accepted(socket),
-                node: None,
-                since: now,
-            });
+            self.guests.push(Guest { line: Line::accepted(socket), node: None, since: now });
         }
     }
 }

@@ -117,12 +117,7 @@ fn each_rank(count: &str) -> [(&str, &str); 2] {
 /// Plays a role over each network; over libfabric also where each rank has an endpoint of its own.
 fn play_all(role: &str, nodes: usize, ranks: usize) {
     play(role, nodes, ranks);
-    finish_all(start_with(
-        &each_rank(&ranks.to_string()),
-        role,
-        nodes,
-        ranks,
-    ));
+    finish_all(start_with(&each_rank(&ranks.to_string()), role, nodes, ranks));
 }
 
 /// Plays a role over each network, and over encrypted connections.
@@ -265,16 +260,12 @@ fn a_stranger_is_refused_and_reported_and_the_job_goes_on() {
 
 /// A folder with a libfabric whose only provider does not work.
 fn broken_libfabric() -> PathBuf {
-    let folder =
-        PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("broken-{}", std::process::id()));
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("broken-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let built = Command::new("cc")
         .args(["-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", "-o"])
         .arg(folder.join("libfabric.so.1"))
-        .arg(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/tests/processes/broken.c"
-        ))
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/processes/broken.c"))
         .status();
     assert!(built.unwrap().success());
     folder
@@ -284,35 +275,15 @@ fn broken_libfabric() -> PathBuf {
 fn a_fabric_that_does_not_work_is_reported_once_and_passed_over() {
     let folder = broken_libfabric();
     let path = folder.to_str().unwrap();
-    for (how, reason) in [
-        ("unfit", "no reliable messages"),
-        ("refuses", "Input/output error"),
-    ] {
-        let variables = [
-            ("TEST_PROVIDER", "auto"),
-            ("LD_LIBRARY_PATH", path),
-            ("BROKEN", how),
-        ];
+    for (how, reason) in [("unfit", "no reliable messages"), ("refuses", "Input/output error")] {
+        let variables = [("TEST_PROVIDER", "auto"), ("LD_LIBRARY_PATH", path), ("BROKEN", how)];
         let nodes = start_with(&variables, "everybody", 3, 2);
         let errors: Vec<String> = nodes.into_iter().map(finish).collect();
-        let facts = [
-            "verbs",
-            "mlx5_7",
-            reason,
-            "3 of 3 nodes",
-            "COHORT_NET_PROVIDER=direct",
-        ];
-        assert!(
-            facts.iter().all(|fact| errors[0].contains(fact)),
-            "{errors:?}"
-        );
+        let facts = ["verbs", "mlx5_7", reason, "3 of 3 nodes", "COHORT_NET_PROVIDER=direct"];
+        assert!(facts.iter().all(|fact| errors[0].contains(fact)), "{errors:?}");
         assert!(!errors[1..].concat().contains("verbs"), "{errors:?}");
     }
-    let silent = [
-        ("TEST_PROVIDER", "direct"),
-        ("LD_LIBRARY_PATH", path),
-        ("BROKEN", "refuses"),
-    ];
+    let silent = [("TEST_PROVIDER", "direct"), ("LD_LIBRARY_PATH", path), ("BROKEN", "refuses")];
     for node in start_with(&silent, "exchange", 2, 1) {
         assert!(!finish(node).contains("verbs"));
     }

@@ -46,12 +46,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self {
-            job: [0x1234_5678_9abc_def0, 0x0fed_cba9_8765_4321],
-            shared: false,
-            notify: Notify::Mirror,
-            timeout: 30,
-        }
+        Self { job: [0x1234_5678_9abc_def0, 0x0fed_cba9_8765_4321], shared: false, notify: Notify::Mirror, timeout: 30 }
     }
 }
 
@@ -59,12 +54,8 @@ impl Node {
     /// Opens the network, tells the starter the addresses and waits for everybody's.
     pub fn join(settings: Settings) -> Self {
         let [number, nodes, ranks] = place();
-        let homes: Vec<RankLocation> = (0..nodes * ranks)
-            .map(|rank| RankLocation {
-                node: rank / ranks,
-                local_rank: rank % ranks,
-            })
-            .collect();
+        let homes: Vec<RankLocation> =
+            (0..nodes * ranks).map(|rank| RankLocation { node: rank / ranks, local_rank: rank % ranks }).collect();
         let provider = std::env::var("TEST_PROVIDER").unwrap();
         let provider = CString::new(provider).unwrap();
         let request = Request {
@@ -100,43 +91,19 @@ impl Node {
             assert_eq!(length, own.len());
             let text: String = own.iter().map(|byte| format!("{byte:02x}")).collect();
             println!("\nADDRESSES {text}");
-            let everybody: Vec<Vec<u8>> = std::io::stdin()
-                .lock()
-                .lines()
-                .take(nodes as usize)
-                .map(|line| bytes(&line.unwrap()))
-                .collect();
-            let list: Vec<Addresses> = everybody
-                .iter()
-                .map(|bytes| Addresses {
-                    bytes: bytes.as_ptr(),
-                    length: bytes.len(),
-                })
-                .collect();
+            let everybody: Vec<Vec<u8>> =
+                std::io::stdin().lock().lines().take(nodes as usize).map(|line| bytes(&line.unwrap())).collect();
+            let list: Vec<Addresses> =
+                everybody.iter().map(|bytes| Addresses { bytes: bytes.as_ptr(), length: bytes.len() }).collect();
             let result = (api.connect)(handle, list.as_ptr(), nodes, &mut problem);
             assert_eq!(result, 0, "{}", problem.get());
             let network = record::open((api.network)(handle).cast()).unwrap();
-            Self {
-                number,
-                nodes,
-                ranks,
-                network,
-                api,
-                handle,
-            }
+            Self { number, nodes, ranks, network, api, handle }
         }
     }
 
     /// Sends from a rank of this node, and polls while there is no room. True if a completion will follow.
-    pub fn send(
-        &self,
-        from: u32,
-        to: u32,
-        header: &[u8],
-        body: &[u8],
-        token: u64,
-        seen: &mut Vec<Seen>,
-    ) -> bool {
+    pub fn send(&self, from: u32, to: u32, header: &[u8], body: &[u8], token: u64, seen: &mut Vec<Seen>) -> bool {
         let packet = Packet { header, body };
         loop {
             // SAFETY: the roles keep bodies until the completion.
@@ -150,15 +117,14 @@ impl Node {
 
     /// Takes events of an endpoint.
     pub fn poll(&self, endpoint: u32, caller: u32, seen: &mut Vec<Seen>) {
-        self.network
-            .poll(endpoint, caller, Budget::events(64), &mut |event| {
-                seen.push(match event {
-                    Event::Packet { from, bytes } => Seen::Packet(from, bytes.to_vec()),
-                    Event::Completed(token) => Seen::Completed(token),
-                    Event::Failed { token, .. } => Seen::Failed(token),
-                    Event::Lost { rank, .. } => Seen::Lost(rank),
-                });
+        self.network.poll(endpoint, caller, Budget::events(64), &mut |event| {
+            seen.push(match event {
+                Event::Packet { from, bytes } => Seen::Packet(from, bytes.to_vec()),
+                Event::Completed(token) => Seen::Completed(token),
+                Event::Failed { token, .. } => Seen::Failed(token),
+                Event::Lost { rank, .. } => Seen::Lost(rank),
             });
+        });
     }
 
     /// Polls until `enough`.
@@ -204,7 +170,5 @@ fn endpoints(node: u32) -> u32 {
 
 fn bytes(text: &str) -> Vec<u8> {
     let digits = text.trim().as_bytes().chunks(2);
-    digits
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
-        .collect()
+    digits.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }

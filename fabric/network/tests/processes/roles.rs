@@ -39,9 +39,7 @@ fn is_direct() -> bool {
 
 /// A message with this seed.
 pub fn pattern(seed: u32, length: usize) -> Vec<u8> {
-    (0..length as u32)
-        .map(|index| (seed.wrapping_mul(31) ^ index.wrapping_mul(7) ^ (index >> 8)) as u8)
-        .collect()
+    (0..length as u32).map(|index| (seed.wrapping_mul(31) ^ index.wrapping_mul(7) ^ (index >> 8)) as u8).collect()
 }
 
 /// The packets among what was seen, but for farewells.
@@ -60,11 +58,8 @@ fn exchange() {
     assert!(longest >= 4096);
     let mut lengths: Vec<usize> = (0..80).chain([511, 512, 513, 4096, longest - 4]).collect();
     lengths.extend([longest - 4; 40]);
-    let bodies: Vec<Vec<u8>> = lengths
-        .iter()
-        .enumerate()
-        .map(|(index, &length)| pattern(index as u32 + own, length))
-        .collect();
+    let bodies: Vec<Vec<u8>> =
+        lengths.iter().enumerate().map(|(index, &length)| pattern(index as u32 + own, length)).collect();
     let mut seen = Vec::new();
     let mut pending = Vec::new();
     for (index, body) in bodies.iter().enumerate() {
@@ -82,14 +77,9 @@ fn exchange() {
         let expected = pattern(index as u32 + other, lengths[index]);
         assert_eq!(from, other);
         assert_eq!(bytes[..4], (index as u32).to_le_bytes());
-        assert!(
-            bytes[4..] == expected,
-            "packet {index} is not what was sent"
-        );
+        assert!(bytes[4..] == expected, "packet {index} is not what was sent");
     }
-    let completed = seen
-        .iter()
-        .filter(|seen| matches!(seen, Seen::Completed(_)));
+    let completed = seen.iter().filter(|seen| matches!(seen, Seen::Completed(_)));
     assert_eq!(completed.count(), pending.len());
     // The system's buffers may take all of it.
     assert!(!pending.is_empty() || is_direct());
@@ -186,9 +176,7 @@ fn regions() {
         assert!(memory == pattern(3, LENGTH), "not what is there");
         memory.reverse();
         move_all(&node, region, &mut memory, Direction::Write, &mut seen);
-        let completed = seen
-            .iter()
-            .filter(|seen| matches!(seen, Seen::Completed(token) if *token != PACKET));
+        let completed = seen.iter().filter(|seen| matches!(seen, Seen::Completed(token) if *token != PACKET));
         assert_eq!(completed.count(), 2 * pieces);
         node.send(0, 1, b"written", &[], PACKET, &mut seen);
         node.farewell(0, &[1], &mut seen);
@@ -269,28 +257,14 @@ fn sleep_until(node: &Node, seen: &mut Vec<Seen>, enough: impl Fn(&[Seen]) -> bo
 }
 
 /// Reads or writes a region in pieces of a MiB, and waits for all.
-fn move_all(
-    node: &Node,
-    region: Region,
-    memory: &mut [u8],
-    direction: Direction,
-    seen: &mut Vec<Seen>,
-) {
+fn move_all(node: &Node, region: Region, memory: &mut [u8], direction: Direction, seen: &mut Vec<Seen>) {
     let before = seen.len();
     let mut count = 0;
     for (index, piece) in memory.chunks_mut(1 << 20).enumerate() {
         let offset = (index << 20) as u64;
         let (start, length) = (piece.as_mut_ptr(), piece.len());
         loop {
-            let transfer = Transfer {
-                direction,
-                peer: 1,
-                region,
-                offset,
-                memory: start,
-                length,
-                token: index as u64,
-            };
+            let transfer = Transfer { direction, peer: 1, region, offset, memory: start, length, token: index as u64 };
             // SAFETY: the memory outlives the operations, which are waited for below.
             match unsafe { node.network.transfer(0, 0, transfer) } {
                 Ok(()) => break,
@@ -313,10 +287,7 @@ fn busy() {
         let mut refused = 0;
         while refused < 200 {
             let header = sent.to_le_bytes();
-            let packet = Packet {
-                header: &header,
-                body: &body[..400],
-            };
+            let packet = Packet { header: &header, body: &body[..400] };
             // SAFETY: packets of this length are copied.
             match unsafe { node.network.send(0, 0, 1, packet, 0) } {
                 Ok(_done) => {
@@ -343,9 +314,7 @@ fn busy() {
         while !name.exists() {
             std::thread::sleep(Duration::from_millis(5));
         }
-        node.until(0, &mut seen, |seen| {
-            packets(seen).any(|(_, bytes)| bytes == b"last")
-        });
+        node.until(0, &mut seen, |seen| packets(seen).any(|(_, bytes)| bytes == b"last"));
         let sent: usize = std::fs::read_to_string(&name).unwrap().parse().unwrap();
         std::fs::remove_file(&name).unwrap();
         for (index, (_, bytes)) in packets(&seen).take(sent).enumerate() {
@@ -375,10 +344,7 @@ fn neighbours() {
     while rounds < 100 || may_send && sent < PACKETS {
         if may_send && sent < PACKETS {
             let header = sent.to_le_bytes();
-            let packet = Packet {
-                header: &header,
-                body: &body,
-            };
+            let packet = Packet { header: &header, body: &body };
             // SAFETY: packets of this length are copied.
             match unsafe { node.network.send(0, 0, next * 2, packet, 0) } {
                 Ok(_done) => sent += 1,
@@ -471,18 +437,13 @@ fn killed() {
         node.poll(0, 0, &mut seen);
         node.network.watch(0, Some(Duration::from_millis(100)));
     }
-    let packet = Packet {
-        header: b"too late",
-        body: &[],
-    };
+    let packet = Packet { header: b"too late", body: &[] };
     // SAFETY: nothing is sent.
     let refused = unsafe { node.network.send(0, 0, 1, packet, 0) };
     assert!(matches!(refused, Err(Refused::Lost(_))), "{refused:?}");
     let other = 2 - node.number;
     node.send(0, other, b"still here", &[], 0, &mut seen);
-    node.until(0, &mut seen, |seen| {
-        packets(seen).any(|(_, bytes)| bytes == b"still here")
-    });
+    node.until(0, &mut seen, |seen| packets(seen).any(|(_, bytes)| bytes == b"still here"));
     node.farewell(node.number, &[other], &mut seen);
     node.close();
 }

@@ -85,37 +85,20 @@ pub fn forbid_taking_descriptors() -> bool {
         jump(code, value, 0, 0)
     }
     const fn jump(code: u32, value: u32, yes: u8, no: u8) -> libc::sock_filter {
-        libc::sock_filter {
-            code: code as u16,
-            jt: yes,
-            jf: no,
-            k: value,
-        }
+        libc::sock_filter { code: code as u16, jt: yes, jf: no, k: value }
     }
     let denied = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
     // The number of the call is the first word of what a filter sees.
     let mut filter = [
         statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0),
-        jump(
-            libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
-            libc::SYS_pidfd_getfd as u32,
-            0,
-            1,
-        ),
+        jump(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, libc::SYS_pidfd_getfd as u32, 0, 1),
         statement(libc::BPF_RET | libc::BPF_K, denied),
         statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW),
     ];
-    let program = libc::sock_fprog {
-        len: filter.len() as u16,
-        filter: filter.as_mut_ptr(),
-    };
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
     let no_new = [libc::PR_SET_NO_NEW_PRIVS as i64, 1, 0];
     let mode = i64::from(libc::SECCOMP_MODE_FILTER);
-    let filtered = [
-        libc::PR_SET_SECCOMP as i64,
-        mode,
-        (&raw const program) as i64,
-    ];
+    let filtered = [libc::PR_SET_SECCOMP as i64, mode, (&raw const program) as i64];
     control(no_new) == 0 && control(filtered) == 0
 }
 

@@ -41,11 +41,7 @@ unsafe impl Sync for Common {}
 
 impl Common {
     fn join(notify: Notify) -> &'static Self {
-        let node = Node::join(Settings {
-            shared: true,
-            notify,
-            ..Settings::default()
-        });
+        let node = Node::join(Settings { shared: true, notify, ..Settings::default() });
         let world = (node.nodes * node.ranks) as usize;
         let ranks = node.ranks as usize;
         let numbers = || (0..world).map(|_| AtomicU32::new(0)).collect();
@@ -68,27 +64,22 @@ impl Common {
     fn poll(&self, endpoint: u32, caller: u32) {
         let pending = &self.pending[endpoint as usize];
         let network = &self.node.get().network;
-        network.poll(
-            endpoint,
-            caller,
-            Budget::events(16),
-            &mut |event| match event {
-                Event::Packet { from, bytes } => {
-                    let next = &self.next[endpoint as usize][from as usize];
-                    let expected = next.fetch_add(1, Ordering::Relaxed);
-                    let good = bytes[..4] == expected.to_le_bytes() && bytes[4..] == self.body;
-                    self.wrong.fetch_add(u32::from(!good), Ordering::Relaxed);
-                }
-                Event::Completed(_) => {
-                    pending.fetch_sub(1, Ordering::Relaxed);
-                }
-                // A node that has all it wants ends; who still needed it finds that out when it sends.
-                Event::Lost { .. } => {}
-                Event::Failed { .. } => {
-                    self.wrong.fetch_add(1, Ordering::Relaxed);
-                }
-            },
-        );
+        network.poll(endpoint, caller, Budget::events(16), &mut |event| match event {
+            Event::Packet { from, bytes } => {
+                let next = &self.next[endpoint as usize][from as usize];
+                let expected = next.fetch_add(1, Ordering::Relaxed);
+                let good = bytes[..4] == expected.to_le_bytes() && bytes[4..] == self.body;
+                self.wrong.fetch_add(u32::from(!good), Ordering::Relaxed);
+            }
+            Event::Completed(_) => {
+                pending.fetch_sub(1, Ordering::Relaxed);
+            }
+            // A node that has all it wants ends; who still needed it finds that out when it sends.
+            Event::Lost { .. } => {}
+            Event::Failed { .. } => {
+                self.wrong.fetch_add(1, Ordering::Relaxed);
+            }
+        });
     }
 
     /// Sends packet `number` and waits for its completion; the caller has the claim.
@@ -106,18 +97,10 @@ impl Common {
     fn try_send(&self, endpoint: u32, caller: u32, to: u32, number: u32) -> bool {
         let pending = &self.pending[endpoint as usize];
         let header = &NUMBERS[number as usize];
-        let packet = Packet {
-            header,
-            body: &self.body,
-        };
+        let packet = Packet { header, body: &self.body };
         pending.fetch_add(1, Ordering::Relaxed);
         // SAFETY: both live for ever.
-        match unsafe {
-            self.node
-                .get()
-                .network
-                .send(endpoint, caller, to, packet, 1)
-        } {
+        match unsafe { self.node.get().network.send(endpoint, caller, to, packet, 1) } {
             Ok(cohort_fabric::Sent::Pending) => return true,
             Ok(cohort_fabric::Sent::Done) => {
                 pending.fetch_sub(1, Ordering::Relaxed);
@@ -215,10 +198,7 @@ pub fn thief(notify: Notify, is_denied: bool) {
         talk(common, 0, ROUNDS, 2 * ROUNDS);
         common.done.store(1, Ordering::Release);
     };
-    let tasks = [
-        task::start(Box::leak(Box::new(thief))),
-        task::start(Box::leak(Box::new(owner))),
-    ];
+    let tasks = [task::start(Box::leak(Box::new(thief))), task::start(Box::leak(Box::new(owner)))];
     tasks.into_iter().for_each(task::Task::join);
     common.assert_good();
 }
@@ -230,9 +210,7 @@ pub fn forbidden() {
     let other = (1 - common.node.get().number) * common.node.get().ranks;
     let thief = move || {
         let forbidden = task::forbid_taking_descriptors();
-        common
-            .wrong
-            .fetch_add(u32::from(!forbidden), Ordering::Relaxed);
+        common.wrong.fetch_add(u32::from(!forbidden), Ordering::Relaxed);
         let try_often = || {
             for _ in 0..100 {
                 let sent = common.try_send(0, 1, other, 0);
@@ -248,19 +226,14 @@ pub fn forbidden() {
     };
     let owner = move || {
         let forbidden = task::forbid_taking_descriptors();
-        common
-            .wrong
-            .fetch_add(u32::from(!forbidden), Ordering::Relaxed);
+        common.wrong.fetch_add(u32::from(!forbidden), Ordering::Relaxed);
         talk(common, 0, 0, ROUNDS);
         common.flag.store(true, Ordering::Release);
         task::wait_for_done(&common.done, 1);
         talk(common, 0, ROUNDS, 2 * ROUNDS);
         common.linger(0, 0);
     };
-    let tasks = [
-        task::start(Box::leak(Box::new(thief))),
-        task::start(Box::leak(Box::new(owner))),
-    ];
+    let tasks = [task::start(Box::leak(Box::new(thief))), task::start(Box::leak(Box::new(owner)))];
     tasks.into_iter().for_each(task::Task::join);
     common.assert_good();
 }
@@ -275,9 +248,8 @@ pub fn sandboxed() {
 pub fn mixed() {
     let common = Common::join(Notify::Mirror);
     let ranks = common.node.get().ranks;
-    let tasks: Vec<task::Task> = (0..ranks)
-        .map(|own| task::start(Box::leak(Box::new(move || mix(common, own)))))
-        .collect();
+    let tasks: Vec<task::Task> =
+        (0..ranks).map(|own| task::start(Box::leak(Box::new(move || mix(common, own))))).collect();
     tasks.into_iter().for_each(task::Task::join);
     common.assert_good();
 }
@@ -320,8 +292,7 @@ fn mix(common: &Common, own: u32) {
 pub fn crossing() {
     let common = Common::join(Notify::Mirror);
     let ranks = common.node.get().ranks;
-    let pairs =
-        move || (0..ranks).flat_map(move |first| (0..first).map(move |second| (first, second)));
+    let pairs = move || (0..ranks).flat_map(move |first| (0..first).map(move |second| (first, second)));
     let asking = move || {
         for (pair, (first, second)) in pairs().enumerate() {
             common.await_turn(2 * pair as u32);
@@ -339,10 +310,7 @@ pub fn crossing() {
             common.turn.fetch_add(1, Ordering::Release);
         }
     };
-    let tasks = [
-        task::start(Box::leak(Box::new(asking))),
-        task::start(Box::leak(Box::new(answering))),
-    ];
+    let tasks = [task::start(Box::leak(Box::new(asking))), task::start(Box::leak(Box::new(answering)))];
     tasks.into_iter().for_each(task::Task::join);
     common.assert_good();
 }
@@ -458,10 +426,7 @@ pub fn deferred() {
         common.linger(0, 0);
     };
     let tasks = if number == 0 {
-        vec![
-            task::start(Box::leak(Box::new(thief))),
-            task::start(Box::leak(Box::new(owner))),
-        ]
+        vec![task::start(Box::leak(Box::new(thief))), task::start(Box::leak(Box::new(owner)))]
     } else {
         vec![task::start(Box::leak(Box::new(receiver)))]
     };
@@ -513,24 +478,15 @@ fn rain(signal: libc::c_int, period_nanoseconds: i64) {
         let mut timer: libc::timer_t = std::mem::zeroed();
         let made = libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer);
         assert_eq!(made, 0);
-        let period = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: period_nanoseconds,
-        };
-        let times = libc::itimerspec {
-            it_interval: period,
-            it_value: period,
-        };
+        let period = libc::timespec { tv_sec: 0, tv_nsec: period_nanoseconds };
+        let times = libc::itimerspec { it_interval: period, it_value: period };
         libc::timer_settime(timer, 0, &raw const times, std::ptr::null_mut());
     }
 }
 
 /// Calls from seats, under a storm of signals whose handlers use `errno`, the allocator and thread-local data.
 pub fn storm() {
-    let node = Node::join(Settings {
-        shared: true,
-        ..Settings::default()
-    });
+    let node = Node::join(Settings { shared: true, ..Settings::default() });
     MINE.set(true);
     let other = 1 - node.number;
     let mut seen: Vec<Seen> = Vec::with_capacity(1 << 16);
@@ -538,10 +494,7 @@ pub fn storm() {
     rain(libc::SIGPROF, 230_000);
     let body = [7; 900];
     for round in 0..300_u32 {
-        let packet = Packet {
-            header: &round.to_le_bytes(),
-            body: &body[..400],
-        };
+        let packet = Packet { header: &round.to_le_bytes(), body: &body[..400] };
         loop {
             // SAFETY: packets of this length are copied.
             match unsafe { node.network.send(0, 0, other, packet, 0) } {

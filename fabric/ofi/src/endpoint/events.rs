@@ -13,11 +13,7 @@ const BATCH: usize = 16;
 /// How often at most they are read within one look.
 const BATCHES: usize = 4;
 
-pub(super) const NO_ENTRY: sys::CqEntry = sys::CqEntry {
-    op_context: std::ptr::null_mut(),
-    flags: 0,
-    len: 0,
-};
+pub(super) const NO_ENTRY: sys::CqEntry = sys::CqEntry { op_context: std::ptr::null_mut(), flags: 0, len: 0 };
 
 impl OfiEndpoint {
     /// Takes what has come.
@@ -72,8 +68,7 @@ impl OfiEndpoint {
     /// Frees an operation; says what it was, and with whom.
     pub(super) fn finish(&mut self, operation: *mut Operation) -> (Kind, u32) {
         // SAFETY: an operation of the pool `sends`, which libfabric has given back.
-        let (kind, peer, local) =
-            unsafe { ((*operation).kind, (*operation).peer, (*operation).local) };
+        let (kind, peer, local) = unsafe { ((*operation).kind, (*operation).peer, (*operation).local) };
         if let Some(key) = local {
             self.regions.release(key);
         }
@@ -82,12 +77,7 @@ impl OfiEndpoint {
     }
 
     /// Delivers a packet, if it is of this job and for a rank that this endpoint serves.
-    pub(super) fn arrive(
-        &mut self,
-        receive: *mut Operation,
-        length: usize,
-        delivery: &mut Delivery<'_>,
-    ) {
+    pub(super) fn arrive(&mut self, receive: *mut Operation, length: usize, delivery: &mut Delivery<'_>) {
         let packet = self.receives.bytes(receive, length);
         let job = &self.place.job;
         let known = Prefix::split(packet).and_then(|(prefix, bytes)| {

@@ -74,10 +74,7 @@ impl OfiEndpoint {
 
     /// Sends an empty packet.
     fn say_nothing(&mut self, to: WorldRank, delivery: &mut Delivery<'_>) -> Result<Sent, Refused> {
-        let packet = Packet {
-            header: &[],
-            body: &[],
-        };
+        let packet = Packet { header: &[], body: &[] };
         let from = self.place.first_rank();
         let ticket = Ticket { rank: 0, token: 0 };
         // SAFETY: it has no memory that would have to stay.

@@ -40,13 +40,11 @@ impl Objects {
         sleeps: bool,
     ) -> Result<Self, String> {
         let mut this = Self::NONE;
-        let failed =
-            |what: &str, result: i32| Err(format!("cannot open {what}: {}", library.text(result)));
+        let failed = |what: &str, result: i32| Err(format!("cannot open {what}: {}", library.text(result)));
         let info = info.first;
         // SAFETY: libfabric's own description, and objects that were opened just before.
         unsafe {
-            let result =
-                (library.open_fabric)((*info).fabric_attr, &raw mut this.fabric, null_mut());
+            let result = (library.open_fabric)((*info).fabric_attr, &raw mut this.fabric, null_mut());
             if result != 0 {
                 return failed("the fabric", result);
             }
@@ -65,12 +63,7 @@ impl Objects {
                 map_addr: null_mut(),
                 flags: 0,
             };
-            let result = ((*(*domain).ops).av_open)(
-                domain,
-                &raw mut vector,
-                &raw mut this.addresses,
-                null_mut(),
-            );
+            let result = ((*(*domain).ops).av_open)(domain, &raw mut vector, &raw mut this.addresses, null_mut());
             if result != 0 {
                 return failed("the address vector", result);
             }
@@ -84,8 +77,7 @@ impl Objects {
             if result != 0 {
                 return failed("the completion queue", result);
             }
-            let result =
-                ((*(*domain).ops).endpoint)(domain, info, &raw mut this.endpoint, null_mut());
+            let result = ((*(*domain).ops).endpoint)(domain, info, &raw mut this.endpoint, null_mut());
             if result != 0 {
                 return failed("the endpoint", result);
             }
@@ -106,14 +98,7 @@ impl Objects {
         };
         let domain = self.domain;
         // SAFETY: an open domain.
-        unsafe {
-            ((*(*domain).ops).cq_open)(
-                domain,
-                &raw mut attributes,
-                &raw mut self.completions,
-                null_mut(),
-            )
-        }
+        unsafe { ((*(*domain).ops).cq_open)(domain, &raw mut attributes, &raw mut self.completions, null_mut()) }
     }
 
     /// Binds the endpoint to its queue and vector, and enables it.
@@ -132,14 +117,7 @@ impl Objects {
                 failed => failed,
             }
         };
-        if result == 0 {
-            Ok(())
-        } else {
-            Err(format!(
-                "cannot enable the endpoint: {}",
-                library.text(result)
-            ))
-        }
+        if result == 0 { Ok(()) } else { Err(format!("cannot enable the endpoint: {}", library.text(result))) }
     }
 
     /// The endpoint's address.
@@ -148,17 +126,10 @@ impl Objects {
         let mut length = bytes.len();
         // SAFETY: an open endpoint, and room of the length that is passed.
         let result = unsafe {
-            ((*(*self.endpoint).cm).getname)(
-                &raw mut (*self.endpoint).fid,
-                bytes.as_mut_ptr().cast(),
-                &raw mut length,
-            )
+            ((*(*self.endpoint).cm).getname)(&raw mut (*self.endpoint).fid, bytes.as_mut_ptr().cast(), &raw mut length)
         };
         if result != 0 || length > bytes.len() {
-            return Err(format!(
-                "cannot find out the endpoint's address: {}",
-                library.text(result)
-            ));
+            return Err(format!("cannot find out the endpoint's address: {}", library.text(result)));
         }
         bytes.truncate(length);
         Ok(bytes)
@@ -221,11 +192,7 @@ impl OfiEndpoint {
         let sizes = (place.job.nodes() * place.count, sends + receives);
         let objects = Objects::open(library, &info, sizes, !quirks.sleeps_forever)?;
         let room = Pool::room_for(provider.packet, always_copied);
-        let endpoint = if provider.endpoint_regions {
-            objects.endpoint
-        } else {
-            null_mut()
-        };
+        let endpoint = if provider.endpoint_regions { objects.endpoint } else { null_mut() };
         let registrar = Registrar {
             domain: objects.domain,
             endpoint,
@@ -259,10 +226,7 @@ impl OfiEndpoint {
                 // SAFETY: the pools live as long as the registrations, and longer.
                 let registered = unsafe { this.regions.register(start, length) };
                 let registered = registered.map_err(|result| {
-                    format!(
-                        "cannot register {length} bytes of memory: {}; see `ulimit -l`",
-                        library.text(result)
-                    )
+                    format!("cannot register {length} bytes of memory: {}; see `ulimit -l`", library.text(result))
                 })?;
                 this.descriptors[index] = registered.descriptor;
             }

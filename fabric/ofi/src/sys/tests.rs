@@ -31,31 +31,16 @@ struct Expected {
 
 fn equal(expression: String, value: impl TryInto<i128>) -> Expected {
     let value = value.try_into().unwrap_or_else(|_| panic!("{expression}"));
-    Expected {
-        expression,
-        value,
-        is_least: false,
-    }
+    Expected { expression, value, is_least: false }
 }
 
 /// What the headers must say of a record.
 fn of_record(record: &Record) -> Vec<Expected> {
     let name = record.header;
-    let mut all = vec![Expected {
-        is_least: !record.is_ours,
-        ..equal(format!("sizeof(struct {name})"), record.size)
-    }];
-    for Field {
-        name: field,
-        offset,
-        size,
-    } in &record.fields
-    {
+    let mut all = vec![Expected { is_least: !record.is_ours, ..equal(format!("sizeof(struct {name})"), record.size) }];
+    for Field { name: field, offset, size } in &record.fields {
         all.push(equal(format!("offsetof(struct {name}, {field})"), *offset));
-        all.push(equal(
-            format!("sizeof(((struct {name} *)0)->{field})"),
-            *size,
-        ));
+        all.push(equal(format!("sizeof(((struct {name} *)0)->{field})"), *size));
     }
     all
 }
@@ -67,10 +52,7 @@ fn values(expected: &[Expected]) -> Vec<i128> {
          #include <rdma/fi_domain.h>\n#include <rdma/fi_endpoint.h>\n#include <rdma/fi_eq.h>\n\
          #include <rdma/fi_errno.h>\n#include <rdma/fi_rma.h>\n#include <rdma/fi_tagged.h>\nint main(void) {\n",
     );
-    for Expected {
-        expression, value, ..
-    } in expected
-    {
+    for Expected { expression, value, .. } in expected {
         let (format, kind) = match *value < 0 {
             true => ("%lld", "long long"),
             false => ("%llu", "unsigned long long"),
@@ -78,17 +60,11 @@ fn values(expected: &[Expected]) -> Vec<i128> {
         writeln!(program, "printf(\"{format}\\n\", ({kind})({expression}));").unwrap();
     }
     program.push_str("return 0; }\n");
-    let folder = PathBuf::from(
-        std::env::var_os("CARGO_TARGET_TMPDIR").unwrap_or_else(|| std::env::temp_dir().into()),
-    );
+    let folder = PathBuf::from(std::env::var_os("CARGO_TARGET_TMPDIR").unwrap_or_else(|| std::env::temp_dir().into()));
     let base = folder.join(format!("headers-{}", std::process::id()));
     let source = base.with_extension("c");
     std::fs::write(&source, program).unwrap();
-    let built = Command::new("cc")
-        .args(["-w", "-o"])
-        .arg(&base)
-        .arg(&source)
-        .status();
+    let built = Command::new("cc").args(["-w", "-o"]).arg(&base).arg(&source).status();
     assert!(
         built.unwrap().success(),
         "the headers of libfabric are needed: install libfabric-dev (tools/cache.sh judges)"
@@ -111,15 +87,7 @@ fn declarations_are_those_of_the_headers() {
     let found = values(&expected);
     assert_eq!(found.len(), expected.len());
     let mut wrong = Vec::new();
-    for (
-        Expected {
-            expression,
-            value,
-            is_least,
-        },
-        found,
-    ) in expected.iter().zip(found)
-    {
+    for (Expected { expression, value, is_least }, found) in expected.iter().zip(found) {
         if found != *value && !(*is_least && found > *value) {
             wrong.push(format!("{expression} is {found}, not {value}"));
         }

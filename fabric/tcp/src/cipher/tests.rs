@@ -5,10 +5,7 @@ use proptest::prelude::*;
 
 /// Both ends of a connection, which change keys after so many records.
 fn ends(records: u64) -> (Cipher, Cipher) {
-    let challenge = Challenge {
-        purpose: Purpose::default(),
-        nonce: [1; 32],
-    };
+    let challenge = Challenge { purpose: Purpose::default(), nonce: [1; 32] };
     let keys = Secret::new(b"of a test").keys(&challenge, &[2; 32]);
     let end = |side| {
         let mut cipher = Cipher::new(&keys, side);

@@ -151,11 +151,7 @@ enum Step {
 
 impl Meetings {
     /// None yet.
-    pub fn new(
-        shared: Arc<Shared>,
-        listeners: Vec<Listener>,
-        addresses: Vec<Box<[SocketAddr]>>,
-    ) -> Self {
+    pub fn new(shared: Arc<Shared>, listeners: Vec<Listener>, addresses: Vec<Box<[SocketAddr]>>) -> Self {
         let own = listeners.iter().map(|listener| listener.place).collect();
         let listeners = listeners.into_iter().map(|listener| listener.socket);
         let secret = packet::secret(shared.node.job.number);
@@ -269,9 +265,8 @@ impl Meetings {
     fn decide(&mut self, mut meeting: Meeting, way: Way) {
         let (rail, node) = way;
         let own = self.shared.node.job.node;
-        let is_known = (rail as usize) < self.shared.rails.len()
-            && (node as usize) < self.addresses.len()
-            && node != own;
+        let is_known =
+            (rail as usize) < self.shared.rails.len() && (node as usize) < self.addresses.len() && node != own;
         // Meetings are taken one by one out of their list meanwhile, attempts stay.
         let attempt = self.attempts.get(&way);
         let is_connecting = attempt.is_some_and(|it| it.next.is_none() && it.is_established);
@@ -304,10 +299,7 @@ impl Meetings {
                 libc::accept4(listener, none, std::ptr::null_mut(), flags)
             };
             if socket < 0 {
-                if matches!(
-                    last_code(),
-                    libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM
-                ) {
+                if matches!(last_code(), libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) {
                     self.rests_until = Some(Instant::now() + RETRY_MAX);
                 }
                 return;
@@ -380,9 +372,7 @@ impl Meetings {
                     code: libc::ETIMEDOUT,
                     is_told: false,
                 };
-                self.attempts
-                    .entry((rail as u32, node))
-                    .or_insert_with(attempt);
+                self.attempts.entry((rail as u32, node)).or_insert_with(attempt);
             }
         }
         self.try_again(Instant::now());
@@ -475,12 +465,7 @@ impl Meetings {
             Some(_) => PROOF_TIME.min(timeout / 4),
             None => PROOF_TIME,
         };
-        let purpose = Purpose {
-            service: SERVICE,
-            from: self.shared.node.job.node,
-            to: node,
-            lane: rail,
-        };
+        let purpose = Purpose { service: SERVICE, from: self.shared.node.job.node, to: node, lane: rail };
         let now = Instant::now();
         Ok(Meeting {
             socket,

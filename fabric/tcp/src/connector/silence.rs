@@ -29,11 +29,7 @@ impl Looks {
     /// For nodes that may be silent for so long.
     pub fn new(timeout: Duration) -> Self {
         let period = (timeout / LOOKS).min(PERIOD_MAX);
-        Self {
-            timeout,
-            period,
-            next: Instant::now() + period,
-        }
+        Self { timeout, period, next: Instant::now() + period }
     }
 
     /// How long to sleep at most.

@@ -20,13 +20,7 @@ const SPEED_HIGH: usize = 28;
 const TEXT: usize = 32;
 
 /// Drivers of devices that stand for others, which may lead to other machines.
-const STACKED: [&str; 5] = [
-    "802.1Q VLAN Support",
-    "bonding",
-    "team",
-    "macvlan",
-    "ipvlan",
-];
+const STACKED: [&str; 5] = ["802.1Q VLAN Support", "bonding", "team", "macvlan", "ipvlan"];
 
 /// A network device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,17 +98,13 @@ mod tests {
             ("offsetof(struct ethtool_cmd, speed)", SPEED),
             ("offsetof(struct ethtool_cmd, speed_hi)", SPEED_HIGH),
         ];
-        let asserts: String = equal
-            .iter()
-            .map(|(name, value)| format!("_Static_assert({name} == {value}, \"\");\n"))
-            .collect();
+        let asserts: String =
+            equal.iter().map(|(name, value)| format!("_Static_assert({name} == {value}, \"\");\n")).collect();
         let program = format!(
             "printf '%s' '#include <stddef.h>\n#include <linux/sockios.h>\n#include <linux/ethtool.h>\n{asserts}' \
              | cc -x c -fsyntax-only -"
         );
-        let checked = std::process::Command::new("sh")
-            .args(["-c", &program])
-            .status();
+        let checked = std::process::Command::new("sh").args(["-c", &program]).status();
         assert!(checked.unwrap().success());
     }
 

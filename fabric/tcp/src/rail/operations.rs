@@ -74,12 +74,7 @@ mod tests {
     use super::*;
 
     fn read(node: u32, token: u64) -> Operation {
-        Operation {
-            ticket: Ticket { rank: 0, token },
-            node,
-            memory: std::ptr::null_mut(),
-            length: 0,
-        }
+        Operation { ticket: Ticket { rank: 0, token }, node, memory: std::ptr::null_mut(), length: 0 }
     }
 
     #[test]
@@ -110,11 +105,7 @@ mod tests {
         let mut former = vec![first];
         for token in 1..5 {
             let id = operations.add(read(1, token));
-            assert!(
-                former
-                    .iter()
-                    .all(|&old| operations.get(1, old).is_none() || old == id)
-            );
+            assert!(former.iter().all(|&old| operations.get(1, old).is_none() || old == id));
             assert_eq!(operations.remove(1, id).unwrap().ticket.token, token);
             former.push(id);
         }

@@ -53,22 +53,9 @@ impl Held<'_> {
             Direction::Read => (Kind::Read, transfer.memory, 0),
             Direction::Write => (Kind::Write, std::ptr::null_mut(), transfer.length),
         };
-        let id = self.state.operations.add(Operation {
-            ticket,
-            node,
-            memory,
-            length: transfer.length,
-        });
-        let target = Target {
-            key: transfer.region.key,
-            offset: transfer.offset,
-            length: transfer.length as u64,
-        };
-        let head = Head {
-            kind,
-            length: (frame::TARGET + body) as u32,
-            id,
-        };
+        let id = self.state.operations.add(Operation { ticket, node, memory, length: transfer.length });
+        let target = Target { key: transfer.region.key, offset: transfer.offset, length: transfer.length as u64 };
+        let head = Head { kind, length: (frame::TARGET + body) as u32, id };
         stream.queue(&head.bytes());
         stream.queue(&target.bytes());
         if body > 0 {
@@ -118,9 +105,7 @@ impl Held<'_> {
                 is_unfinished |= stream.is_unfinished() || stream.is_cut_off_here();
             }
         }
-        self.rail
-            .is_unfinished
-            .store(is_unfinished, Ordering::Release);
+        self.rail.is_unfinished.store(is_unfinished, Ordering::Release);
         self.rail.has_room.store(may_wait, Ordering::Relaxed);
         if !may_wait {
             self.rail.is_full.store(false, Ordering::Relaxed);
@@ -230,9 +215,7 @@ impl Held<'_> {
     }
 
     fn end_operations(&mut self, node: u32, code: i32, delivery: &mut Delivery<'_>) {
-        self.state
-            .operations
-            .end_all(node, |operation| delivery.failed(operation.ticket, code));
+        self.state.operations.end_all(node, |operation| delivery.failed(operation.ticket, code));
     }
 
     /// Ends the streams to nodes that were found dead.
@@ -288,12 +271,7 @@ impl Held<'_> {
     }
 
     /// Deals with what has come; saves what is not whole.
-    fn process(
-        &mut self,
-        stream: &mut Stream,
-        mut bytes: &[u8],
-        delivery: &mut Delivery<'_>,
-    ) -> Result<(), i32> {
+    fn process(&mut self, stream: &mut Stream, mut bytes: &[u8], delivery: &mut Delivery<'_>) -> Result<(), i32> {
         loop {
             let next = stream.next(&mut bytes, PACKET_MAX);
             match next.map_err(|_malformed| MALFORMED)? {
@@ -330,14 +308,7 @@ impl Held<'_> {
                 stream.body = Some(Body {
                     memory: memory.unwrap_or(std::ptr::null_mut()),
                     left: target.length as usize,
-                    head: Head {
-                        kind: if memory.is_some() {
-                            Kind::Write
-                        } else {
-                            Kind::Refused
-                        },
-                        ..head
-                    },
+                    head: Head { kind: if memory.is_some() { Kind::Write } else { Kind::Refused }, ..head },
                 });
             }
             Kind::Data => {
@@ -345,11 +316,7 @@ impl Held<'_> {
                 if operation.memory.is_null() || operation.length != head.length as usize {
                     return Err(MALFORMED);
                 }
-                stream.body = Some(Body {
-                    memory: operation.memory,
-                    left: operation.length,
-                    head,
-                });
+                stream.body = Some(Body { memory: operation.memory, left: operation.length, head });
             }
             Kind::Written => {
                 let ticket = self.state.operation_over(stream, head.id)?;
@@ -369,11 +336,7 @@ impl Held<'_> {
         let target = Target::read(inside).ok_or(MALFORMED)?;
         let memory = self.memory(target);
         let reply = Head {
-            kind: if memory.is_some() {
-                Kind::Data
-            } else {
-                Kind::Refused
-            },
+            kind: if memory.is_some() { Kind::Data } else { Kind::Refused },
             length: memory.map_or(0, |_| target.length as u32),
             id: head.id,
         };
@@ -389,37 +352,20 @@ impl Held<'_> {
         if target.length > TRANSFER_MAX as u64 {
             return None;
         }
-        let Target {
-            key,
-            offset,
-            length,
-        } = target;
+        let Target { key, offset, length } = target;
         let place = self.node.regions.find(key, offset, length)?;
         Some(std::ptr::with_exposed_provenance_mut(place))
     }
 
     /// The last byte of a body has come.
-    fn arrived(
-        &mut self,
-        stream: &mut Stream,
-        head: Head,
-        delivery: &mut Delivery<'_>,
-    ) -> Result<(), i32> {
+    fn arrived(&mut self, stream: &mut Stream, head: Head, delivery: &mut Delivery<'_>) -> Result<(), i32> {
         if head.kind == Kind::Data {
             let ticket = self.state.operation_over(stream, head.id)?;
             delivery.completed(ticket);
             return Ok(());
         }
-        let kind = if head.kind == Kind::Write {
-            Kind::Written
-        } else {
-            Kind::Refused
-        };
-        let reply = Head {
-            kind,
-            length: 0,
-            id: head.id,
-        };
+        let kind = if head.kind == Kind::Write { Kind::Written } else { Kind::Refused };
+        let reply = Head { kind, length: 0, id: head.id };
         stream.queue(&reply.bytes());
         Ok(())
     }

@@ -71,23 +71,11 @@ pub(super) fn fill(
     let start = cipher.opener.begin(common);
     let room = common.len() - start;
     let place = &mut common[start..];
-    let nothing = iovec {
-        iov_base: std::ptr::null_mut(),
-        iov_len: 0,
-    };
-    let mut list = [
-        nothing,
-        iovec {
-            iov_base: place.as_mut_ptr().cast(),
-            iov_len: room,
-        },
-    ];
+    let nothing = iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+    let mut list = [nothing, iovec { iov_base: place.as_mut_ptr().cast(), iov_len: room }];
     let Some(count) = caller.call(socket, |number| read(number, &mut list))? else {
         return Ok(None);
     };
     let opened = cipher.opener.open(&mut common[..start + count]);
-    Ok(Some(Filled {
-        common: opened.map_err(|_forged| FORGED)?,
-        may_have_more: count == room,
-    }))
+    Ok(Some(Filled { common: opened.map_err(|_forged| FORGED)?, may_have_more: count == room }))
 }

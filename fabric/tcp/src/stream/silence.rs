@@ -52,9 +52,7 @@ impl Acknowledgements {
     /// acknowledgement came.
     fn note(&mut self, told: Told, now: Instant) -> Option<Duration> {
         let last = now.checked_sub(told.last).unwrap_or(now);
-        self.waits_since = told
-            .waits
-            .then(|| self.waits_since.map_or(now, |since| since.max(last)));
+        self.waits_since = told.waits.then(|| self.waits_since.map_or(now, |since| since.max(last)));
         Some(now.saturating_duration_since(self.waits_since?))
     }
 }
@@ -66,13 +64,7 @@ fn ask(socket: c_int) -> Option<Told> {
     // SAFETY: room of the size that is passed.
     let result = unsafe {
         let place = (&raw mut info).cast();
-        libc::getsockopt(
-            socket,
-            libc::IPPROTO_TCP,
-            libc::TCP_INFO,
-            place,
-            &raw mut length,
-        )
+        libc::getsockopt(socket, libc::IPPROTO_TCP, libc::TCP_INFO, place, &raw mut length)
     };
     (result == 0).then(|| Told {
         waits: info.tcpi_unacked > 0 || info.tcpi_probes >= PROBES,

@@ -28,12 +28,8 @@ const TIME: Duration = Duration::from_millis(500);
 const THREADS_MAX: usize = 100_000;
 
 /// The functions that are called, by name.
-const NAMES: [&str; 4] = [
-    "_Py_DumpTraceback",
-    "PyInterpreterState_Main",
-    "PyInterpreterState_ThreadHead",
-    "PyThreadState_Next",
-];
+const NAMES: [&str; 4] =
+    ["_Py_DumpTraceback", "PyInterpreterState_Main", "PyInterpreterState_ThreadHead", "PyThreadState_Next"];
 
 /// Folders of what is installed: a program's own functions are elsewhere.
 const INSTALLED: [&str; 3] = ["/site-packages/", "/dist-packages/", "/lib/python3"];
@@ -45,18 +41,19 @@ pub struct Interpreter([u64; NAMES.len()]);
 impl Interpreter {
     /// Those in a file, if it is a Python or its library and names them all.
     pub(super) fn in_file(elf: &Elf<'_>) -> Option<Self> {
-        let main = elf.dynsyms.iter().find(|symbol| {
-            symbol.st_value != 0 && elf.dynstrtab.get_at(symbol.st_name) == Some(NAMES[1])
-        });
+        let main = elf
+            .dynsyms
+            .iter()
+            .find(|symbol| symbol.st_value != 0 && elf.dynstrtab.get_at(symbol.st_name) == Some(NAMES[1]));
         main?;
         let named = |wanted: &str| {
             let dynamic = elf.dynsyms.iter();
             let mut dynamic = dynamic.filter(|it| elf.dynstrtab.get_at(it.st_name) == Some(wanted));
             // Some releases keep one of them to themselves: it is found in a file that was not stripped.
             let mut all = elf.syms.iter();
-            let found = dynamic.find(|it| it.st_value != 0).or_else(|| {
-                all.find(|it| it.st_value != 0 && elf.strtab.get_at(it.st_name) == Some(wanted))
-            });
+            let found = dynamic
+                .find(|it| it.st_value != 0)
+                .or_else(|| all.find(|it| it.st_value != 0 && elf.strtab.get_at(it.st_name) == Some(wanted)));
             found.map(|symbol| symbol.st_value)
         };
         let mut places = [0; NAMES.len()];
@@ -91,11 +88,7 @@ impl Interpreter {
             // The newest is the first.
             let mut thread = head(interpreter);
             for _ in 0..THREADS_MAX {
-                let older = if thread.is_null() {
-                    thread
-                } else {
-                    next(thread)
-                };
+                let older = if thread.is_null() { thread } else { next(thread) };
                 if older.is_null() {
                     break;
                 }
@@ -117,31 +110,21 @@ pub fn frames(interpreters: &[Interpreter]) -> Vec<Vec<String>> {
         _ => ask_child(interpreters).unwrap_or_default(),
     };
     let mut parts = text.split('\0');
-    let parts = interpreters
-        .iter()
-        .map(|_| parts.next().unwrap_or_default());
+    let parts = interpreters.iter().map(|_| parts.next().unwrap_or_default());
     parts.map(read).collect()
 }
 
 /// What a child writes that looks at them, each part with a NUL at its end.
 fn ask_child(interpreters: &[Interpreter]) -> Option<String> {
     // What is not mapped any more is not asked.
-    let is_there = |it: &Interpreter| {
-        it.0.iter()
-            .all(|at| read_words::<1>(*at as usize).is_some())
-    };
+    let is_there = |it: &Interpreter| it.0.iter().all(|at| read_words::<1>(*at as usize).is_some());
     if !interpreters.iter().all(is_there) {
         return None;
     }
     let (from, into) = pipe2(nix::fcntl::OFlag::O_CLOEXEC).ok()?;
     // Handlers of this process are none of the child's. Faults cannot be blocked: they end it.
     let mut before = SigSet::empty();
-    pthread_sigmask(
-        SigmaskHow::SIG_SETMASK,
-        Some(&SigSet::all()),
-        Some(&mut before),
-    )
-    .ok()?;
+    pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before)).ok()?;
     let no_flags: libc::c_long = 0;
     // SAFETY: a copy of this process with the stack and all memory; without a signal at its end, so that nobody but we
     // hears of it. It calls no function of the C library that takes a lock.
@@ -202,18 +185,13 @@ fn read(text: &str) -> Vec<String> {
     let frames: Vec<(&str, String)> = text.lines().filter_map(frame).collect();
     let is_own = |file: &str| !INSTALLED.iter().any(|folder| file.contains(folder));
     let any_own = frames.iter().any(|(file, _)| is_own(file));
-    let shown = frames
-        .into_iter()
-        .filter(|(file, _)| !any_own || is_own(file));
+    let shown = frames.into_iter().filter(|(file, _)| !any_own || is_own(file));
     shown.map(|(_, text)| text).collect()
 }
 
 /// File and text of the frame on a line `  File "/a/b.py", line 3 in main`. None for Python's own start.
 fn frame(line: &str) -> Option<(&str, String)> {
-    let (file, rest) = line
-        .trim()
-        .strip_prefix("File \"")?
-        .rsplit_once("\", line ")?;
+    let (file, rest) = line.trim().strip_prefix("File \"")?.rsplit_once("\", line ")?;
     let (number, function) = rest.split_once(" in ")?;
     let name = file.rsplit('/').next()?;
     let is_start = file.starts_with("<frozen ") || name == "runpy.py";
@@ -232,15 +210,8 @@ mod tests {
 
     #[test]
     fn the_programs_own_functions_are_shown() {
-        assert_eq!(
-            read(DUMPED),
-            ["work at my \"\"best\".py:12", "<module> at a.py:30"]
-        );
-        let installed: String = DUMPED
-            .lines()
-            .take(2)
-            .map(|line| format!("{line}\n"))
-            .collect();
+        assert_eq!(read(DUMPED), ["work at my \"\"best\".py:12", "<module> at a.py:30"]);
+        let installed: String = DUMPED.lines().take(2).map(|line| format!("{line}\n")).collect();
         assert_eq!(read(&installed), ["solve at core.py:7"]);
         assert!(read("  <no Python frame>\nFile \"a\n, line ").is_empty());
     }

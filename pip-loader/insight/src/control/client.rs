@@ -107,8 +107,8 @@ pub fn jobs() -> Result<Vec<Described>, Refusal> {
 
 /// The same, of sockets whose names begin so.
 pub(super) fn jobs_at(beginning: &str) -> Result<Vec<Described>, Refusal> {
-    let list = std::fs::read_to_string(SOCKETS)
-        .map_err(|error| Refusal::new(format!("cannot read {SOCKETS}: {error}")))?;
+    let list =
+        std::fs::read_to_string(SOCKETS).map_err(|error| Refusal::new(format!("cannot read {SOCKETS}: {error}")))?;
     let mut jobs: Vec<Job> = names(&list, beginning).filter_map(Job::connect).collect();
     jobs.sort_by_key(|job| job.pid);
     // All are asked before the first is waited for.
@@ -142,18 +142,16 @@ pub fn find(pid: Option<i32>) -> Result<(Job, Record), Refusal> {
         };
         let found = jobs.iter().position(is_its);
         let found = found.ok_or_else(|| {
-            Refusal::new(format!(
-                "process {pid} is no job of yours, nor one of its ranks; pip-exec --ps lists them"
-            ))
+            Refusal::new(format!("process {pid} is no job of yours, nor one of its ranks; pip-exec --ps lists them"))
         })?;
         jobs = vec![jobs.swap_remove(found)];
     }
     one_of_each(&mut jobs);
     match jobs.pop() {
         None => Err(Refusal::new("no job of yours runs on this machine")),
-        Some(_) if !jobs.is_empty() => Err(Refusal::new(
-            "several jobs run; name one by its process, as pip-exec --ps lists them",
-        )),
+        Some(_) if !jobs.is_empty() => {
+            Err(Refusal::new("several jobs run; name one by its process, as pip-exec --ps lists them"))
+        }
         Some((job, Some(record))) => Ok((job, record)),
         Some((job, None)) => Err(silent(job.pid)),
     }
@@ -179,9 +177,7 @@ pub(super) fn one_of_each(jobs: &mut Vec<Described>) {
 }
 
 fn silent(pid: i32) -> Refusal {
-    Refusal::new(format!(
-        "the job of process {pid} does not answer: it is stopped, or of another version"
-    ))
+    Refusal::new(format!("the job of process {pid} does not answer: it is stopped, or of another version"))
 }
 
 /// What the job with this process says to a request.
@@ -207,13 +203,8 @@ mod tests {
             record.add("job", job).add("node", node);
             (Job { stream, pid }, Some(record))
         };
-        let mut jobs = vec![
-            launcher(5, "a", 1),
-            launcher(6, "b", 4),
-            launcher(7, "a", 0),
-            launcher(8, "", 0),
-            launcher(9, "", 0),
-        ];
+        let mut jobs =
+            vec![launcher(5, "a", 1), launcher(6, "b", 4), launcher(7, "a", 0), launcher(8, "", 0), launcher(9, "", 0)];
         one_of_each(&mut jobs);
         let pids: Vec<i32> = jobs.iter().map(|(job, _)| job.pid).collect();
         assert_eq!(pids, [6, 7, 8, 9]);
@@ -229,9 +220,6 @@ Num       RefCount Protocol Flags    Type St Inode Path
 0000000000000000: 00000002 00000000 00010000 0001 01 22 @other
 0000000000000000: 00000003 00000000 00000000 0001 03 23
 ";
-        assert_eq!(
-            names(list, "cohort-control-").collect::<Vec<_>>(),
-            ["cohort-control-00ff"]
-        );
+        assert_eq!(names(list, "cohort-control-").collect::<Vec<_>>(), ["cohort-control-00ff"]);
     }
 }

@@ -16,10 +16,8 @@ pub fn page() -> Result<String, Refusal> {
 }
 
 fn table(jobs: &[Described]) -> String {
-    let mut text = format!(
-        "{:>7} {:>9} {:>7}  {:19} {:>9}  {}\n",
-        "PID", "RANKS", "NODE", "SINCE", "CPU TIME", "COMMAND"
-    );
+    let mut text =
+        format!("{:>7} {:>9} {:>7}  {:19} {:>9}  {}\n", "PID", "RANKS", "NODE", "SINCE", "CPU TIME", "COMMAND");
     for (job, record) in jobs {
         row(job.pid, record.as_ref(), &mut text);
     }
@@ -28,10 +26,7 @@ fn table(jobs: &[Described]) -> String {
 
 fn row(pid: i32, record: Option<&Record>, text: &mut String) {
     let Some(record) = record else {
-        let _ = writeln!(
-            text,
-            "{pid:>7} does not answer: it is stopped, or of another version"
-        );
+        let _ = writeln!(text, "{pid:>7} does not answer: it is stopped, or of another version");
         return;
     };
     let part = |own: &str, all: &str| match (record.get(own), record.get(all)) {
@@ -43,11 +38,7 @@ fn row(pid: i32, record: Option<&Record>, text: &mut String) {
         nodes => format!("{}/{nodes}", record.get("node")),
     };
     // A launcher in another namespace of processes has the number there that it tells.
-    let pid = if pid == 0 {
-        record.get("pid").to_owned()
-    } else {
-        pid.to_string()
-    };
+    let pid = if pid == 0 { record.get("pid").to_owned() } else { pid.to_string() };
     let _ = writeln!(
         text,
         "{pid:>7} {:>9} {node:>7}  {:19} {:>9}  {}",
@@ -100,16 +91,8 @@ mod tests {
     #[test]
     fn rows_say_what_a_job_is() {
         let mut record = Record::default();
-        record
-            .add("pid", 17)
-            .add("ranks", 2)
-            .add("world", 4)
-            .add("node", 1)
-            .add("nodes", 2);
-        record
-            .add("since", 0)
-            .add("cpu_ms", 3_725_000)
-            .add("command", "./a \x1b[2J");
+        record.add("pid", 17).add("ranks", 2).add("world", 4).add("node", 1).add("nodes", 2);
+        record.add("since", 0).add("cpu_ms", 3_725_000).add("command", "./a \x1b[2J");
         let mut text = String::new();
         row(17, Some(&record), &mut text);
         let words: Vec<&str> = text.split_whitespace().collect();

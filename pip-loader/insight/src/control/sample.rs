@@ -91,8 +91,7 @@ impl Stage {
 
     fn of(name: &str) -> Self {
         let mut all = Self::ALL.iter();
-        all.find(|(_, own)| *own == name)
-            .map_or(Self::Ended, |(stage, _)| *stage)
+        all.find(|(_, own)| *own == name).map_or(Self::Ended, |(stage, _)| *stage)
     }
 }
 
@@ -126,9 +125,7 @@ impl NodeSample {
             looks: node.number("looks"),
             memory_kib: node.number("memory_kib"),
             silent: node.get("silent").to_owned(),
-            ranks: parts
-                .map(|part| RankRow::of(&Record::decode(part)))
-                .collect(),
+            ranks: parts.map(|part| RankRow::of(&Record::decode(part))).collect(),
         }
     }
 }
@@ -136,11 +133,7 @@ impl NodeSample {
 impl RankRow {
     fn record(&self) -> Record {
         let mut record = Record::default();
-        let helped: Vec<String> = self
-            .helped
-            .iter()
-            .map(|(rank, times)| format!("{rank}:{times}"))
-            .collect();
+        let helped: Vec<String> = self.helped.iter().map(|(rank, times)| format!("{rank}:{times}")).collect();
         record
             .add("rank", self.rank)
             .add("pid", self.pid)

@@ -61,9 +61,7 @@ fn commands(jobs: &[Described]) -> Vec<&str> {
 #[test]
 fn jobs_are_listed_and_asked_and_vanish() {
     let mut served = Served::new("test-listed-");
-    let jobs = served
-        .serve(|| client::jobs_at("test-listed-"))
-        .expect("a list");
+    let jobs = served.serve(|| client::jobs_at("test-listed-")).expect("a list");
     assert_eq!(commands(&jobs), ["test-listed-"]);
     let mut stream = served.stranger();
     let picture = served.serve(|| {
@@ -103,9 +101,7 @@ fn what_is_no_request_ends_its_connection_alone() {
     let until = served.control.until().expect("somebody is there");
     assert!(until <= Instant::now() + PATIENCE);
     assert_eq!(served.control.clients.len(), CLIENTS_MAX - 4);
-    let jobs = served
-        .serve(|| client::jobs_at("test-bothered-"))
-        .expect("a list");
+    let jobs = served.serve(|| client::jobs_at("test-bothered-")).expect("a list");
     assert_eq!(commands(&jobs), ["test-bothered-"]);
     for client in &mut served.control.clients {
         client.until = Instant::now();

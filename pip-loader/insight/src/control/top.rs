@@ -93,12 +93,8 @@ impl Row {
     #[must_use]
     pub fn line(&self) -> String {
         let optional = |value: Option<f64>| value.map_or("-".to_owned(), amount);
-        let mut helped: Vec<String> = self
-            .helped
-            .iter()
-            .take(VICTIMS_SHOWN)
-            .map(|(rank, times)| format!("{rank}:{times}"))
-            .collect();
+        let mut helped: Vec<String> =
+            self.helped.iter().take(VICTIMS_SHOWN).map(|(rank, times)| format!("{rank}:{times}")).collect();
         if self.helped.len() > VICTIMS_SHOWN {
             helped.push("...".into());
         }
@@ -124,11 +120,8 @@ impl Row {
     #[must_use]
     pub fn details(&self) -> Vec<String> {
         let rate = |value: Option<f64>| value.map_or("not counted".to_owned(), amount);
-        let helped: Vec<String> = self
-            .helped
-            .iter()
-            .map(|(rank, times)| format!("rank {rank}: {times} times"))
-            .collect();
+        let helped: Vec<String> =
+            self.helped.iter().map(|(rank, times)| format!("rank {rank}: {times} times")).collect();
         let pairs = [
             ("rank", self.rank.to_string()),
             ("node", self.node.to_string()),
@@ -194,17 +187,7 @@ pub fn amount(value: f64) -> String {
 pub fn head() -> String {
     format!(
         "{:>5} {:>4} {:>8} {:<22} {:>5} {:>5} {:>7} {:>7} {:>8} {:>7}  {}",
-        "RANK",
-        "NODE",
-        "PID",
-        "STATE",
-        "%MPI",
-        "%CPU",
-        "MSG/S",
-        "B/S",
-        "STEALS/S",
-        "MEMORY",
-        "HELPED"
+        "RANK", "NODE", "PID", "STATE", "%MPI", "%CPU", "MSG/S", "B/S", "STEALS/S", "MEMORY", "HELPED"
     )
 }
 
@@ -241,10 +224,7 @@ impl View {
             view.memory_kib += now.memory_kib;
             for (before, after) in earlier.ranks.iter().zip(&now.ranks) {
                 let row = Row::between(before, after, seconds, looks);
-                view.rows.push(Row {
-                    node: now.node,
-                    ..row
-                });
+                view.rows.push(Row { node: now.node, ..row });
             }
         }
         view.rows.sort_by_key(|row| row.rank);
@@ -267,11 +247,7 @@ impl View {
         let sum = |part: fn(&Row) -> f64| self.rows.iter().map(part).sum::<f64>();
         let mpi = sum(|row| row.mpi) / count;
         let own = sum(|row| row.memory_kib as f64);
-        let memory = if self.memory_kib > 0 {
-            self.memory_kib as f64
-        } else {
-            own
-        };
+        let memory = if self.memory_kib > 0 { self.memory_kib as f64 } else { own };
         let silent = match self.silent.as_slice() {
             [] => String::new(),
             [one] => format!("; {one} does not answer"),
@@ -315,11 +291,7 @@ impl Watched {
     /// There is none, or it does not answer.
     pub fn begin(pid: Option<i32>) -> Result<Self, Refusal> {
         let (job, record) = client::find(pid)?;
-        let mut this = Self {
-            job,
-            record,
-            last: Vec::new(),
-        };
+        let mut this = Self { job, record, last: Vec::new() };
         if this.ask().is_none() {
             return Err(Refusal::new("the job has ended"));
         }
@@ -340,11 +312,7 @@ impl Watched {
     /// A line that names the job.
     #[must_use]
     pub fn title(&self) -> String {
-        format!(
-            "job {}: {}",
-            self.record.get("pid"),
-            list::visible(self.record.get("command"))
-        )
+        format!("job {}: {}", self.record.get("pid"), list::visible(self.record.get("command")))
     }
 }
 

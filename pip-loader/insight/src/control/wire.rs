@@ -33,9 +33,7 @@ pub enum Kind {
 
 impl Kind {
     fn of(number: u16) -> Option<Self> {
-        [Self::Describe, Self::Picture, Self::Sample]
-            .into_iter()
-            .find(|&kind| kind as u16 == number)
+        [Self::Describe, Self::Picture, Self::Sample].into_iter().find(|&kind| kind as u16 == number)
     }
 }
 
@@ -178,10 +176,7 @@ mod tests {
 
     #[test]
     fn frames_come_in_pieces_and_together() {
-        let sent = [
-            Frame::encode(Kind::Picture, b"abc"),
-            Frame::encode(Kind::Describe, b""),
-        ];
+        let sent = [Frame::encode(Kind::Picture, b"abc"), Frame::encode(Kind::Describe, b"")];
         let sent = sent.concat();
         let (mut received, mut frames) = (Vec::new(), Vec::new());
         for byte in sent {
@@ -189,10 +184,7 @@ mod tests {
             frames.extend(Frame::take(&mut received, 3).expect("well-formed"));
         }
         assert_eq!((frames.len(), received.len()), (2, 0));
-        assert_eq!(
-            (frames[0].kind, &*frames[0].body),
-            (Kind::Picture, &b"abc"[..])
-        );
+        assert_eq!((frames[0].kind, &*frames[0].body), (Kind::Picture, &b"abc"[..]));
     }
 
     #[test]

@@ -93,8 +93,8 @@ impl Timeline {
     pub fn add(&mut self, text: &str) -> Result<(), String> {
         let none = || "it is no timeline that COHORT_TRACE has written".to_owned();
         let (head, events) = text.split_once(EVENTS).ok_or_else(none)?;
-        let head: Head = serde_json::from_str(&format!("{head}{EVENTS}]}}"))
-            .map_err(|error| format!("{}: {error}", none()))?;
+        let head: Head =
+            serde_json::from_str(&format!("{head}{EVENTS}]}}")).map_err(|error| format!("{}: {error}", none()))?;
         let start: u64 = head.about.start_ns.parse().map_err(|_| none())?;
         if self.start.is_none() {
             self.caption = head.about.job;

@@ -22,13 +22,7 @@ pub enum State {
 
 impl State {
     /// All of them that have a colour.
-    pub const SHOWN: [Self; 5] = [
-        Self::Computes,
-        Self::InMpi,
-        Self::Copies,
-        Self::Helps,
-        Self::Sleeps,
-    ];
+    pub const SHOWN: [Self; 5] = [Self::Computes, Self::InMpi, Self::Copies, Self::Helps, Self::Sleeps];
 
     /// That of a piece; `None` for moments.
     fn of(piece: &Piece) -> Option<Self> {
@@ -49,12 +43,7 @@ const STOLEN_SHOWS: f64 = 50.0;
 /// The state at each of `pixels` equal parts of the time between two, by the pieces of one track in order. Before the
 /// first piece nothing is known if older ones were lost.
 #[must_use]
-pub fn at_pixels(
-    pieces: &[Piece],
-    (from, to): (f64, f64),
-    pixels: usize,
-    rest: State,
-) -> Vec<State> {
+pub fn at_pixels(pieces: &[Piece], (from, to): (f64, f64), pixels: usize, rest: State) -> Vec<State> {
     let width = (to - from) / pixels as f64;
     let mut shares = vec![[0.0_f64; State::SHOWN.len() + 1]; pixels];
     for piece in pieces {
@@ -108,12 +97,7 @@ mod tests {
     use super::*;
 
     fn piece(category: &str, begin: f64, end: f64) -> Piece {
-        Piece {
-            begin,
-            end,
-            category: category.into(),
-            owner: None,
-        }
+        Piece { begin, end, category: category.into(), owner: None }
     }
 
     #[test]

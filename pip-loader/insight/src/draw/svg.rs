@@ -80,10 +80,7 @@ fn rows(timeline: &Timeline) -> Vec<Row<'_>> {
                 row.others = Some(track);
             }
         } else {
-            rows.push(Row {
-                track,
-                others: None,
-            });
+            rows.push(Row { track, others: None });
         }
     }
     rows
@@ -162,28 +159,16 @@ fn draw_at(timeline: &Timeline, rows: &[Row<'_>], pixels: usize) -> String {
          font-family=\"sans-serif\" font-size=\"12\">\n<style>"
     );
     for state in State::SHOWN {
-        put(
-            &mut out,
-            format_args!(".{}{{fill:{}}}", letter(state), colour(state)),
-        );
+        put(&mut out, format_args!(".{}{{fill:{}}}", letter(state), colour(state)));
     }
     out += ".a{stroke:#d1400f;stroke-width:1.2;opacity:.8}.g{stroke:#888;stroke-width:.5}\
             .z{fill:none;stroke:#000;stroke-width:1}</style>\n";
-    put(
-        &mut out,
-        format_args!("<rect width=\"{width}\" height=\"{all}\" fill=\"#fff\"/>\n"),
-    );
+    put(&mut out, format_args!("<rect width=\"{width}\" height=\"{all}\" fill=\"#fff\"/>\n"));
     let title = title(timeline, rows, whole.span);
-    put(
-        &mut out,
-        format_args!("<text x=\"10\" y=\"20\" font-size=\"14\">{title}</text>\n"),
-    );
+    put(&mut out, format_args!("<text x=\"10\" y=\"20\" font-size=\"14\">{title}</text>\n"));
     for (line, y) in about.iter().zip((20 + LINE..).step_by(LINE)) {
         let line = escaped(line);
-        put(
-            &mut out,
-            format_args!("<text x=\"10\" y=\"{y}\">{line}</text>\n"),
-        );
+        put(&mut out, format_args!("<text x=\"10\" y=\"{y}\">{line}</text>\n"));
     }
     legend(&mut out, about.len() * LINE);
     whole.draw(&mut out, rows);
@@ -202,12 +187,7 @@ fn enlarge(out: &mut String, whole: &Panel, (zoom, count): (&Panel, usize), bott
     let (from, to) = zoom.span;
     let (x, width) = (whole.x(from), (whole.x(to) - whole.x(from)).max(1.0));
     let (top, high) = (whole.top - 3, bottom - whole.top + 6);
-    put(
-        out,
-        format_args!(
-            "<rect class=\"z\" x=\"{x:.1}\" y=\"{top}\" width=\"{width:.1}\" height=\"{high}\"/>"
-        ),
-    );
+    put(out, format_args!("<rect class=\"z\" x=\"{x:.1}\" y=\"{top}\" width=\"{width:.1}\" height=\"{high}\"/>"));
     // Above the words.
     let (low, upper) = (zoom.top - 28, bottom + 3);
     put(
@@ -238,10 +218,7 @@ fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
 }
 
 fn title(timeline: &Timeline, rows: &[Row<'_>], (from, to): (f64, f64)) -> String {
-    let ranks = rows
-        .iter()
-        .filter(|row| !row.track.name.contains(':'))
-        .count();
+    let ranks = rows.iter().filter(|row| !row.track.name.contains(':')).count();
     let lost = match timeline.lost {
         0 => String::new(),
         lost => format!("; the oldest {lost} events are missing"),
@@ -257,10 +234,7 @@ fn title(timeline: &Timeline, rows: &[Row<'_>], (from, to): (f64, f64)) -> Strin
 fn about(caption: &Caption) -> Vec<String> {
     let mut lines = folded(&caption.command);
     if lines.len() > COMMAND_LINES {
-        let rest: usize = lines
-            .drain(COMMAND_LINES..)
-            .map(|line| line.chars().count())
-            .sum();
+        let rest: usize = lines.drain(COMMAND_LINES..).map(|line| line.chars().count()).sum();
         lines.push(format!("... and {rest} more letters"));
     }
     lines.extend(Some(caption.place_and_time()).filter(|line| !line.is_empty()));
@@ -312,24 +286,12 @@ fn legend(out: &mut String, below: usize) {
 }
 
 fn draw_row(out: &mut String, row: &Row<'_>, y: usize, panel: &Panel) {
-    let Panel {
-        step,
-        span,
-        pixels,
-        rest,
-        ..
-    } = *panel;
+    let Panel { step, span, pixels, rest, .. } = *panel;
     let bar = step - step / 6;
     if step >= 10 || row.track.name.ends_with('0') {
         let name = escaped(&row.track.name);
         let line = y + (bar + 9) / 2;
-        put(
-            out,
-            format_args!(
-                "<text x=\"{}\" y=\"{line}\" text-anchor=\"end\">{name}</text>",
-                LEFT - 6
-            ),
-        );
+        put(out, format_args!("<text x=\"{}\" y=\"{line}\" text-anchor=\"end\">{name}</text>", LEFT - 6));
     }
     let states = at_pixels(&row.track.pieces, span, pixels, rest);
     // All of a row's pieces that are alike are one path.
@@ -344,13 +306,7 @@ fn draw_row(out: &mut String, row: &Row<'_>, y: usize, panel: &Panel) {
     out.push('\n');
 }
 
-fn path(
-    out: &mut String,
-    states: &[State],
-    state: State,
-    pixels: usize,
-    (y, height): (usize, usize),
-) {
+fn path(out: &mut String, states: &[State], state: State, pixels: usize, (y, height): (usize, usize)) {
     let scale = WIDTH / pixels;
     let mut pieces = runs(states).filter(|run| run.2 == state).peekable();
     if pieces.peek().is_none() {
@@ -388,14 +344,7 @@ fn arrows(out: &mut String, rows: &[Row<'_>], panel: &Panel) {
     for (_, at, thief, owner) in all {
         let x = panel.x(at);
         let y = |place: usize| panel.top + place * panel.step + panel.step / 2;
-        put(
-            out,
-            format_args!(
-                "<path class=\"a\" d=\"M{x:.0} {}V{}\"/>",
-                y(thief),
-                y(owner)
-            ),
-        );
+        put(out, format_args!("<path class=\"a\" d=\"M{x:.0} {}V{}\"/>", y(thief), y(owner)));
     }
     out.push('\n');
 }
@@ -409,10 +358,7 @@ fn axis(out: &mut String, (from, to): (f64, f64), (top, bottom): (usize, usize),
     let least = (to - from) / 10.0;
     let power = 10_f64.powf(least.log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power);
-    let step = steps
-        .into_iter()
-        .find(|&step| step >= least)
-        .unwrap_or(least);
+    let step = steps.into_iter().find(|&step| step >= least).unwrap_or(least);
     let unit = unit(to - from);
     let mut at = 0.0;
     while at <= to - from {

@@ -58,22 +58,10 @@ fn list<T>(bytes: &mut Vec<u8>, all: &[T], each: impl Fn(&mut Vec<u8>, &T)) {
 }
 
 fn rank(bytes: &mut Vec<u8>, rank: &RankState) {
-    let flags = [
-        rank.has_ended,
-        rank.is_initialized,
-        rank.is_finalized,
-        rank.is_busy,
-        rank.place.is_some(),
-    ];
+    let flags = [rank.has_ended, rank.is_initialized, rank.is_finalized, rank.is_busy, rank.place.is_some()];
     let flags = flags.iter().zip(0..);
     let flags = flags.fold(0, |set, (&flag, bit)| set | u64::from(flag) << bit);
-    for word in [
-        rank.world.into(),
-        rank.pid as u64,
-        flags,
-        u64::from(u32::from(rank.run)),
-        rank.waiting.into(),
-    ] {
+    for word in [rank.world.into(), rank.pid as u64, flags, u64::from(u32::from(rank.run)), rank.waiting.into()] {
         number(bytes, word);
     }
     text(bytes, &rank.called);
@@ -197,12 +185,7 @@ mod tests {
         for (index, told) in TOLD.into_iter().enumerate() {
             assert_eq!(told as usize, index);
         }
-        let need = Fact {
-            member: -1,
-            tag: 7,
-            key: 12,
-            ..Fact::new(Told::Receive).named("rows")
-        };
+        let need = Fact { member: -1, tag: 7, key: 12, ..Fact::new(Told::Receive).named("rows") };
         let state = RankState {
             world: 5,
             pid: 17,

@@ -36,10 +36,7 @@ impl Watch {
     #[must_use]
     pub fn of(environment: &[CString]) -> Option<Self> {
         let value = |name: &str| {
-            let mut entries = environment
-                .iter()
-                .rev()
-                .filter_map(|entry| entry.to_str().ok());
+            let mut entries = environment.iter().rev().filter_map(|entry| entry.to_str().ok());
             entries.find_map(|entry| entry.strip_prefix(name)?.strip_prefix('='))
         };
         let action = value(DEADLOCK).and_then(Deadlock::named);
@@ -77,9 +74,7 @@ impl Watch {
             return false;
         };
         match &self.sleeps {
-            Some((since, before)) if *before == sleeps => {
-                !self.was_told && now.duration_since(*since) >= self.after
-            }
+            Some((since, before)) if *before == sleeps => !self.was_told && now.duration_since(*since) >= self.after,
             _ => {
                 self.sleeps = Some((now, sleeps));
                 self.was_told = false;
@@ -142,15 +137,11 @@ fn has_no_other_way(pid: i32, threads: u64) -> Option<bool> {
     let status = std::fs::read_to_string(format!("{folder}/status")).ok()?;
     let line = |name: &str| {
         let mut lines = status.lines();
-        lines
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-            .map(str::trim)
+        lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
     };
     let all: u64 = line("Threads")?.parse().ok()?;
     let caught = u64::from_str_radix(line("SigCgt")?, 16).ok()?;
-    let foreign = FOREIGN
-        .iter()
-        .fold(0, |set, signal| set | 1_u64 << (signal - 1));
+    let foreign = FOREIGN.iter().fold(0, |set, signal| set | 1_u64 << (signal - 1));
     let children = std::fs::read_to_string(format!("{folder}/task/{pid}/children")).ok()?;
     Some(all == threads && caught & !foreign == 0 && children.trim().is_empty())
 }
@@ -171,10 +162,7 @@ mod tests {
         assert!(!watch.is_time(Instant::now()) && watch.is_time(at(2)) && !watch.is_time(at(2)));
         assert!(!watch.is_due(at(10), Some(rest(1))));
         assert!(!watch.is_due(at(12), Some(rest(1))), "too early");
-        assert!(
-            !watch.is_due(at(20), Some(rest(3))),
-            "it was awake meanwhile"
-        );
+        assert!(!watch.is_due(at(20), Some(rest(3))), "it was awake meanwhile");
         assert!(!watch.is_due(at(22), None), "somebody is awake");
         assert!(!watch.is_due(at(30), Some(rest(3))));
         assert!(watch.is_due(at(35), Some(rest(3))));

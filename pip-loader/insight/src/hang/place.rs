@@ -25,10 +25,7 @@ pub struct Places {
 impl Places {
     /// For so long.
     pub fn new(time: Duration) -> Self {
-        Self {
-            code: None,
-            until: Instant::now() + time,
-        }
+        Self { code: None, until: Instant::now() + time }
     }
 
     /// The functions of its program in which a rank is. Those of its Python are known of its main thread only.
@@ -38,7 +35,7 @@ impl Places {
         }
         let task = rank.wait().map_or(rank.pid, |wait| wait.thread);
         let registers = asleep(task).or_else(|| interrupted(task))?;
-        let code = self.code.get_or_insert_with(Code::new);
+        let code = self.code.get_or_insert_with(Code::mapped);
         let mut place = backtrace::place(code, &registers);
         if task != rank.pid {
             place.interpreter = None;
@@ -74,8 +71,8 @@ fn interrupted(task: i32) -> Option<Registers> {
     }
     let it = registers?;
     Some([
-        it.rax, it.rdx, it.rcx, it.rbx, it.rsi, it.rdi, it.rbp, it.rsp, it.r8, it.r9, it.r10,
-        it.r11, it.r12, it.r13, it.r14, it.r15, it.rip,
+        it.rax, it.rdx, it.rcx, it.rbx, it.rsi, it.rdi, it.rbp, it.rsp, it.r8, it.r9, it.r10, it.r11, it.r12, it.r13,
+        it.r14, it.r15, it.rip,
     ])
 }
 

@@ -48,11 +48,7 @@ impl<'a> Graph<'a> {
                 whose.insert(rank.world);
             }
         }
-        let ending: BTreeSet<u32> = all
-            .iter()
-            .filter(|rank| is_at_end(rank))
-            .map(|rank| rank.world)
-            .collect();
+        let ending: BTreeSet<u32> = all.iter().filter(|rank| is_at_end(rank)).map(|rank| rank.world).collect();
         let mut edges: BTreeMap<u32, BTreeMap<u32, String>> = BTreeMap::new();
         for rank in all.iter().filter(|rank| !rank.has_ended) {
             // Threads that wait beside each other: whoever of them goes on may help the others.
@@ -67,34 +63,21 @@ impl<'a> Graph<'a> {
                         Some(holders) if need.name() == "lock" => holders.clone(),
                         _ => words::world(need).into_iter().collect(),
                     },
-                    Told::End => all
-                        .iter()
-                        .map(|rank| rank.world)
-                        .filter(|it| !ending.contains(it))
-                        .collect(),
+                    Told::End => all.iter().map(|rank| rank.world).filter(|it| !ending.contains(it)).collect(),
                     Told::Collective => same_meeting(all, need).unwrap_or_default(),
                     _ => words::world(need).into_iter().collect(),
                 };
                 let of_rank = edges.entry(rank.world).or_default();
-                for needed in needed
-                    .into_iter()
-                    .filter(|&it| it != rank.world || need.told != Told::Collective)
-                {
+                for needed in needed.into_iter().filter(|&it| it != rank.world || need.told != Told::Collective) {
                     of_rank.insert(needed, why.clone());
                 }
             }
         }
-        Self {
-            ranks: all.iter().map(|rank| (rank.world, rank)).collect(),
-            edges,
-        }
+        Self { ranks: all.iter().map(|rank| (rank.world, rank)).collect(), edges }
     }
 
     fn targets(&self, rank: u32) -> impl Iterator<Item = u32> + '_ {
-        self.edges
-            .get(&rank)
-            .into_iter()
-            .flat_map(|edges| edges.keys().copied())
+        self.edges.get(&rank).into_iter().flat_map(|edges| edges.keys().copied())
     }
 
     /// A shortest cycle, as a sentence.
@@ -131,11 +114,7 @@ impl<'a> Graph<'a> {
                     *steps = steps.checked_sub(1)?;
                     if target == start {
                         let mut way = vec![rank];
-                        while let Some(&earlier) = way
-                            .last()
-                            .filter(|&&it| it != start)
-                            .and_then(|it| before.get(it))
-                        {
+                        while let Some(&earlier) = way.last().filter(|&&it| it != start).and_then(|it| before.get(it)) {
                             way.push(earlier);
                         }
                         way.reverse();
@@ -161,10 +140,7 @@ impl<'a> Graph<'a> {
             }
         }
         let is_idle = |rank: &u32| self.edges.get(rank).is_none_or(BTreeMap::is_empty);
-        let blamed: Vec<(u32, BTreeSet<u32>)> = waiting
-            .into_iter()
-            .filter(|(rank, _)| is_idle(rank))
-            .collect();
+        let blamed: Vec<(u32, BTreeSet<u32>)> = waiting.into_iter().filter(|(rank, _)| is_idle(rank)).collect();
         // Those that do the same share a sentence.
         let mut sentences: BTreeMap<(BTreeSet<u32>, String), Vec<u32>> = BTreeMap::new();
         for (rank, waiters) in blamed {
@@ -183,22 +159,10 @@ impl<'a> Graph<'a> {
         let sentence = |((waiters, does), ranks): ((BTreeSet<u32>, String), Vec<u32>)| {
             let waiters: Vec<u32> = waiters.into_iter().collect();
             let verb = if waiters.len() == 1 { "waits" } else { "wait" };
-            let each = if ranks.len() == 1 {
-                "which"
-            } else {
-                "each of which"
-            };
-            format!(
-                "{} {verb} for {}, {each} {does}",
-                words::ranks(&waiters),
-                words::ranks(&ranks)
-            )
+            let each = if ranks.len() == 1 { "which" } else { "each of which" };
+            format!("{} {verb} for {}, {each} {does}", words::ranks(&waiters), words::ranks(&ranks))
         };
-        sentences
-            .into_iter()
-            .take(SENTENCES_MAX)
-            .map(sentence)
-            .collect()
+        sentences.into_iter().take(SENTENCES_MAX).map(sentence).collect()
     }
 
     /// Ranks that wait for a message of anybody, when nobody is left to send one.
@@ -207,12 +171,8 @@ impl<'a> Graph<'a> {
         if self.ranks.values().any(|rank| may_send(rank)) {
             return Vec::new();
         }
-        let mut wild: Vec<u32> = self
-            .ranks
-            .values()
-            .filter(|rank| rank.wait().is_some_and(is_wild))
-            .map(|rank| rank.world)
-            .collect();
+        let mut wild: Vec<u32> =
+            self.ranks.values().filter(|rank| rank.wait().is_some_and(is_wild)).map(|rank| rank.world).collect();
         wild.sort_unstable();
         match wild.is_empty() {
             true => Vec::new(),
@@ -225,17 +185,12 @@ impl<'a> Graph<'a> {
 }
 
 fn is_at_end(rank: &RankState) -> bool {
-    rank.is_finalized
-        || rank
-            .wait()
-            .is_some_and(|wait| wait.needs.iter().any(|need| need.told == Told::End))
+    rank.is_finalized || rank.wait().is_some_and(|wait| wait.needs.iter().any(|need| need.told == Told::End))
 }
 
 /// Whether a wait is for a message of any rank.
 fn is_wild(wait: &Wait) -> bool {
-    wait.needs
-        .iter()
-        .any(|need| need.member == ANY && matches!(need.told, Told::Receive | Told::Probe))
+    wait.needs.iter().any(|need| need.member == ANY && matches!(need.told, Told::Receive | Told::Probe))
 }
 
 /// What a rank does, behind `which`.
@@ -254,15 +209,9 @@ fn same_meeting(all: &[RankState], need: &Fact) -> Option<BTreeSet<u32>> {
     }
     let has_come = |rank: &&RankState| {
         let waits = rank.waits.iter().flat_map(|wait| &wait.needs);
-        waits
-            .into_iter()
-            .any(|it| it.told == Told::Collective && it.key == need.key)
+        waits.into_iter().any(|it| it.told == Told::Collective && it.key == need.key)
     };
-    let missing: BTreeSet<u32> = all
-        .iter()
-        .filter(|rank| !has_come(rank))
-        .map(|rank| rank.world)
-        .collect();
+    let missing: BTreeSet<u32> = all.iter().filter(|rank| !has_come(rank)).map(|rank| rank.world).collect();
     (missing.len() == need.count as usize).then_some(missing)
 }
 
@@ -270,15 +219,10 @@ fn same_meeting(all: &[RankState], need: &Fact) -> Option<BTreeSet<u32>> {
 fn crossed_collectives(all: &[RankState]) -> Vec<String> {
     let mut calls: BTreeMap<u32, (String, BTreeMap<String, Vec<u32>>)> = BTreeMap::new();
     for rank in all.iter().filter(|rank| !rank.has_ended) {
-        for wait in rank
-            .waits
-            .iter()
-            .filter(|wait| !wait.call.starts_with("MPI_Wait"))
-        {
+        for wait in rank.waits.iter().filter(|wait| !wait.call.starts_with("MPI_Wait")) {
             for need in &wait.needs {
                 // Members of two groups exchange messages, which have contexts of their own.
-                let is_inner = need.told == Told::Collective
-                    || need.told == Told::Receive && words::is_inner(need);
+                let is_inner = need.told == Told::Collective || need.told == Told::Receive && words::is_inner(need);
                 if is_inner && need.size > 1 && !wait.call.is_empty() {
                     let entry = calls.entry(need.context).or_default();
                     entry.0 = words::communicator(need);
@@ -301,19 +245,14 @@ fn crossed_collectives(all: &[RankState]) -> Vec<String> {
             })
             .collect();
         let comm = comm.trim_start_matches(", ");
-        format!(
-            "collectives of {comm} are not called in the same order: {}",
-            calls.join(", ")
-        )
+        format!("collectives of {comm} are not called in the same order: {}", calls.join(", "))
     };
     crossed.take(SENTENCES_MAX).map(sentence).collect()
 }
 
 /// Collectives to which all members have come, and that some have left: those were in another one.
 fn gone_on(all: &[RankState]) -> Option<String> {
-    let waits = all
-        .iter()
-        .flat_map(|rank| rank.waits.iter().map(move |wait| (rank, wait)));
+    let waits = all.iter().flat_map(|rank| rank.waits.iter().map(move |wait| (rank, wait)));
     let mut waits = waits.filter(|(rank, _)| !rank.has_ended);
     waits.find_map(|(_, wait)| {
         let [need] = wait.needs.as_slice() else {
@@ -327,8 +266,7 @@ fn gone_on(all: &[RankState]) -> Option<String> {
             needs.any(|it| (it.told, it.key, it.number) == (need.told, need.key, need.number))
         };
         let (here, gone): (Vec<&RankState>, Vec<&RankState>) = all.iter().partition(is_here);
-        let numbers =
-            |ranks: &[&RankState]| -> Vec<u32> { ranks.iter().map(|rank| rank.world).collect() };
+        let numbers = |ranks: &[&RankState]| -> Vec<u32> { ranks.iter().map(|rank| rank.world).collect() };
         let is_whole = gone.is_empty();
         let (here, gone) = (words::ranks(&numbers(&here)), words::ranks(&numbers(&gone)));
         let comm = words::communicator(need);
@@ -349,10 +287,7 @@ fn almost_matching(all: &[RankState]) -> Vec<String> {
         let needs = rank.waits.iter().flat_map(|wait| &wait.needs);
         let needs = needs.filter(|need| matches!(need.told, Told::Receive | Told::Probe));
         for need in needs.filter(|need| !words::is_inner(need)) {
-            let near = rank
-                .unexpected
-                .iter()
-                .filter_map(|message| difference(need, message));
+            let near = rank.unexpected.iter().filter_map(|message| difference(need, message));
             // What differs least.
             if let Some((_, what)) = near.min_by_key(|(differences, _)| *differences) {
                 lines.push(format!("rank {} {what}", rank.world));

@@ -5,12 +5,7 @@ use super::state::RankState;
 use cohort_base::picture::{Fact, Told};
 
 fn rank(world: u32, facts: &[Fact]) -> RankState {
-    let mut state = RankState {
-        world,
-        is_initialized: true,
-        run: 'S',
-        ..RankState::default()
-    };
+    let mut state = RankState { world, is_initialized: true, run: 'S', ..RankState::default() };
     for fact in facts {
         state.take(*fact);
     }
@@ -36,16 +31,10 @@ fn receive(call: &str, from: u32, tag: i32, size: u32) -> [Fact; 2] {
 
 #[test]
 fn a_cycle_is_named() {
-    let ranks = [
-        rank(0, &receive("MPI_Recv", 1, 7, 2)),
-        rank(1, &receive("MPI_Recv", 0, 7, 2)),
-    ];
+    let ranks = [rank(0, &receive("MPI_Recv", 1, 7, 2)), rank(1, &receive("MPI_Recv", 0, 7, 2))];
     let text = picture(&ranks);
     assert!(text.contains("nobody in this circle can go on"), "{text}");
-    assert!(
-        text.contains("rank 0 waits for rank 1 (MPI_Recv from 1, tag 7, MPI_COMM_WORLD of 2)"),
-        "{text}"
-    );
+    assert!(text.contains("rank 0 waits for rank 1 (MPI_Recv from 1, tag 7, MPI_COMM_WORLD of 2)"), "{text}");
 }
 
 #[test]
@@ -61,29 +50,16 @@ fn a_message_with_another_tag_is_named() {
         ..told(Told::Unexpected, "MPI_COMM_WORLD")
     });
     let text = picture(&[rank(0, &[]), rank(1, &facts)]);
-    assert!(
-        text.contains("rank 1 waits for tag 42, and has a message from rank 0 with tag 43"),
-        "{text}"
-    );
+    assert!(text.contains("rank 1 waits for tag 42, and has a message from rank 0 with tag 43"), "{text}");
 }
 
 #[test]
 fn collectives_in_another_order_are_named() {
     let meet = |call| {
-        let about = Fact {
-            context: 1,
-            size: 3,
-            key: 5,
-            number: 1,
-            ..told(Told::Collective, "rows")
-        };
+        let about = Fact { context: 1, size: 3, key: 5, number: 1, ..told(Told::Collective, "rows") };
         [told(Told::Wait, call), about]
     };
-    let ranks = [
-        rank(0, &meet("MPI_Barrier")),
-        rank(1, &meet("MPI_Barrier")),
-        rank(2, &meet("MPI_Bcast")),
-    ];
+    let ranks = [rank(0, &meet("MPI_Barrier")), rank(1, &meet("MPI_Barrier")), rank(2, &meet("MPI_Bcast"))];
     let text = picture(&ranks);
     let expected = "collectives of communicator \"rows\" of 3 are not called in the same order: \
                     ranks 0-1 are in MPI_Barrier, rank 2 is in MPI_Bcast";
@@ -96,9 +72,6 @@ fn a_thousand_ranks_fill_a_screen_only() {
     let ranks: Vec<RankState> = (0..1000).map(ring).collect();
     let text = picture(&ranks);
     assert!(text.lines().count() < 40, "{text}");
-    assert!(
-        text.contains("ranks 0-999: MPI_Recv, MPI_COMM_WORLD of 1000"),
-        "{text}"
-    );
+    assert!(text.contains("ranks 0-999: MPI_Recv, MPI_COMM_WORLD of 1000"), "{text}");
     assert!(text.contains("and so on through 1000 ranks"), "{text}");
 }

@@ -23,11 +23,7 @@ pub fn ranks(numbers: &[u32]) -> String {
     let mut numbers = numbers.to_vec();
     numbers.sort_unstable();
     numbers.dedup();
-    let mut text = String::from(if numbers.len() == 1 {
-        "rank "
-    } else {
-        "ranks "
-    });
+    let mut text = String::from(if numbers.len() == 1 { "rank " } else { "ranks " });
     for (nth, run) in numbers.chunk_by(|a, b| a + 1 == *b).enumerate() {
         let comma = if nth > 0 { ", " } else { "" };
         let _ = match run {
@@ -132,10 +128,7 @@ pub fn waiting(wait: &Wait, detail: Detail) -> String {
                 true => format!("; and {} more", count - SHOWN_MAX),
                 false => String::new(),
             };
-            format!(
-                "{call} for {all}{count} requests: {}{more}",
-                shown.join("; ")
-            )
+            format!("{call} for {all}{count} requests: {}{more}", shown.join("; "))
         }
     }
 }
@@ -164,12 +157,7 @@ fn about(need: &Fact, missing: &[u32]) -> String {
                 let who = world(need).map(|world| format!(", waits for rank {world}"));
                 return format!("{}{}", communicator(need), who.unwrap_or_default());
             }
-            format!(
-                "{bytes} from {}{}{}",
-                peer(need),
-                tag(need),
-                communicator(need)
-            )
+            format!("{bytes} from {}{}{}", peer(need), tag(need), communicator(need))
         }
         Told::Send | Told::Offered => {
             let (bytes, tag) = (bytes(need.number), tag(need));
@@ -186,15 +174,8 @@ fn about(need: &Fact, missing: &[u32]) -> String {
         Told::Access if need.world == NOBODY => {
             format!(", waits for {} of all members of the window", need.name())
         }
-        Told::Access => format!(
-            ", waits for {} of {} at its window",
-            need.name(),
-            peer(need)
-        ),
-        Told::Room => format!(
-            ", so many messages to rank {} that their room is full",
-            need.world
-        ),
+        Told::Access => format!(", waits for {} of {} at its window", need.name(), peer(need)),
+        Told::Room => format!(", so many messages to rank {} that their room is full", need.world),
         Told::End => ", waits for all ranks of the node to end MPI".to_owned(),
         _ => String::new(),
     }
@@ -244,9 +225,7 @@ pub fn queues(rank: &RankState) -> Vec<String> {
     }
     let needs: Vec<&Fact> = rank.waits.iter().flat_map(|wait| &wait.needs).collect();
     let is_waited_for = |fact: &&Fact| {
-        let same = |need: &&&Fact| {
-            (need.context, need.tag, need.world) == (fact.context, fact.tag, fact.world)
-        };
+        let same = |need: &&&Fact| (need.context, need.tag, need.world) == (fact.context, fact.tag, fact.world);
         !needs.iter().any(|need| same(&need))
     };
     let number = rank.world;
@@ -255,39 +234,19 @@ pub fn queues(rank: &RankState) -> Vec<String> {
         let shown: Vec<String> = facts
             .iter()
             .take(SHOWN_MAX)
-            .map(|fact| {
-                format!(
-                    "{}{}",
-                    if what.is_empty() {
-                        request(fact.told)
-                    } else {
-                        ""
-                    },
-                    about(fact, &[])
-                )
-            })
+            .map(|fact| format!("{}{}", if what.is_empty() { request(fact.told) } else { "" }, about(fact, &[])))
             .collect();
         let more = facts.len().saturating_sub(SHOWN_MAX);
-        let more = if more > 0 {
-            format!("; and {more} more")
-        } else {
-            String::new()
-        };
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
         match what {
             _ if shown.is_empty() => {}
-            "" => lines.push(format!(
-                "pending at rank {number}: {}{more}",
-                shown.join("; ")
-            )),
+            "" => lines.push(format!("pending at rank {number}: {}{more}", shown.join("; "))),
             what => lines.push(format!("rank {number} has {what}{}{more}", shown.join(";"))),
         }
     };
     add(rank.pending.iter().filter(is_waited_for).collect(), "");
     let is_of_program = |fact: &&Fact| !is_inner(fact);
-    add(
-        rank.unexpected.iter().filter(is_of_program).collect(),
-        "a message that no receive takes:",
-    );
+    add(rank.unexpected.iter().filter(is_of_program).collect(), "a message that no receive takes:");
     lines
 }
 

@@ -17,9 +17,7 @@ pub fn advice(job: &Job) -> Vec<String> {
         return Vec::new();
     }
     // While ranks wait for one that has more to do, no policy has anything to move for them.
-    let first = unequal(job)
-        .or_else(|| policy(job))
-        .or_else(|| talkative(job));
+    let first = unequal(job).or_else(|| policy(job)).or_else(|| talkative(job));
     first.into_iter().chain(crowded(job)).collect()
 }
 
@@ -60,12 +58,7 @@ fn policy(job: &Job) -> Option<String> {
     if begun == 0 || waits * 10 < all || job.sum(|rank| rank.computing()) * 10 < all {
         return None;
     }
-    let hits: u64 = job
-        .ranks
-        .iter()
-        .flat_map(|rank| &rank.helped)
-        .map(|(_, hits)| hits)
-        .sum();
+    let hits: u64 = job.ranks.iter().flat_map(|rank| &rank.helped).map(|(_, hits)| hits).sum();
     let share = 100 * waits / all;
     match job.policy.as_str() {
         "none" => Some(format!(
@@ -123,29 +116,18 @@ mod tests {
             wall: 1_000_000,
             mpi,
             waiting: mpi,
-            peers: waited
-                .iter()
-                .map(|&(rank, waited)| Peer { rank, waited })
-                .collect(),
+            peers: waited.iter().map(|&(rank, waited)| Peer { rank, waited }).collect(),
             ..Rank::default()
         }
     }
 
     fn job(ranks: Vec<Rank>) -> Job {
-        Job {
-            nodes: 1,
-            cpus: 8,
-            policy: "steal".into(),
-            ranks,
-            ..Job::default()
-        }
+        Job { nodes: 1, cpus: 8, policy: "steal".into(), ranks, ..Job::default() }
     }
 
     #[test]
     fn equal_ranks_hear_nothing() {
-        let equal = job((0..4)
-            .map(|n| rank(n, 100_000, &[((n + 1) % 4, 25_000)]))
-            .collect());
+        let equal = job((0..4).map(|n| rank(n, 100_000, &[((n + 1) % 4, 25_000)])).collect());
         assert_eq!(advice(&equal), Vec::<String>::new());
     }
 
@@ -155,10 +137,7 @@ mod tests {
         let slow = job(vec![waits(0), waits(1), rank(2, 10_000, &[]), waits(3)]);
         let said = advice(&slow);
         assert_eq!(said.len(), 1, "{said:?}");
-        assert!(
-            said[0].starts_with("Give rank 2 less work: it computes 2.5 times"),
-            "{said:?}"
-        );
+        assert!(said[0].starts_with("Give rank 2 less work: it computes 2.5 times"), "{said:?}");
         // The same waits, but all compute little: they are of something else.
         let mut busy = slow.clone();
         busy.ranks.iter_mut().for_each(|rank| rank.mpi = 985_000);
@@ -173,11 +152,7 @@ mod tests {
     #[test]
     fn a_policy_is_named_when_what_was_begun_is_waited_for() {
         let mut slow = job(vec![rank(0, 500_000, &[]), rank(1, 500_000, &[])]);
-        let tally = |count, waiting| Tally {
-            count,
-            waiting,
-            ..Tally::default()
-        };
+        let tally = |count, waiting| Tally { count, waiting, ..Tally::default() };
         slow.calls.insert("MPI_Waitall".into(), tally(10, 700_000));
         assert!(advice(&slow).is_empty(), "nothing was begun");
         slow.calls.insert("MPI_Irecv".into(), tally(10, 0));
@@ -199,10 +174,7 @@ mod tests {
         };
         send(&mut chat, 20_000, 8);
         let said = advice(&chat);
-        assert!(
-            said[0].contains("90% of the time is in MPI, for 80000 messages of 8 B"),
-            "{said:?}"
-        );
+        assert!(said[0].contains("90% of the time is in MPI, for 80000 messages of 8 B"), "{said:?}");
         send(&mut chat, 20_000, 4096);
         assert!(advice(&chat).is_empty(), "they are long");
         send(&mut chat, 100, 8);

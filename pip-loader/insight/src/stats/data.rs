@@ -168,11 +168,7 @@ impl Job {
             let (count, time) = (number(&read[1]), number(&read[2]));
             let found = self.sections.iter().position(|known| known.label == label);
             let place = found.unwrap_or_else(|| {
-                self.sections.push(Section {
-                    label,
-                    shortest: u64::MAX,
-                    ..Section::default()
-                });
+                self.sections.push(Section { label, shortest: u64::MAX, ..Section::default() });
                 self.sections.len() - 1
             });
             let section = &mut self.sections[place];
@@ -211,16 +207,8 @@ impl Job {
 
 fn read_rank(rank: &Value) -> Rank {
     let of = |name: &str| number(&rank[name]);
-    let pairs = |value: &Value| {
-        list(value)
-            .iter()
-            .map(|p| (number(&p[0]), number(&p[1])))
-            .collect()
-    };
-    let peers = list(&rank["peers"]).iter().map(|peer| Peer {
-        rank: number(&peer[0]),
-        waited: number(&peer[3]),
-    });
+    let pairs = |value: &Value| list(value).iter().map(|p| (number(&p[0]), number(&p[1]))).collect();
+    let peers = list(&rank["peers"]).iter().map(|peer| Peer { rank: number(&peer[0]), waited: number(&peer[3]) });
     let policy = rank["policy"].as_object().into_iter().flatten();
     Rank {
         rank: of("rank"),
@@ -235,21 +223,14 @@ fn read_rank(rank: &Value) -> Rank {
         bytes: of("bytes"),
         peers: peers.collect(),
         helped: pairs(&rank["steals"]["of"]),
-        policy: policy
-            .map(|(name, value)| (name.clone(), number(value)))
-            .collect(),
+        policy: policy.map(|(name, value)| (name.clone(), number(value))).collect(),
     }
 }
 
 /// Count, time, waiting and bytes, from this place of a list on.
 fn tally_from(entry: &Value, first: usize) -> Tally {
     let at = |place: usize| number(&entry[first + place]);
-    Tally {
-        count: at(0),
-        time: at(1),
-        waiting: at(2),
-        bytes: at(3),
-    }
+    Tally { count: at(0), time: at(1), waiting: at(2), bytes: at(3) }
 }
 
 fn number(value: &Value) -> u64 {

@@ -22,12 +22,7 @@ mod tests {
         assert!(page.contains("{\"name\":\"\\u003c/script>\"}"));
         assert_eq!(page.matches("</script>").count(), 1);
         for outside in ["http:", "https:", "src=", "@import", "url("] {
-            assert!(
-                !page
-                    .replace("http://www.w3.org/2000/svg", "")
-                    .contains(outside),
-                "{outside}"
-            );
+            assert!(!page.replace("http://www.w3.org/2000/svg", "").contains(outside), "{outside}");
         }
     }
 }

@@ -57,11 +57,7 @@ fn ranks(out: &mut String, job: &Job) {
         }
     } else {
         let mut sorted: Vec<&Rank> = job.ranks.iter().collect();
-        for (name, place) in [
-            ("min", 0),
-            ("median", sorted.len() / 2),
-            ("max", sorted.len() - 1),
-        ] {
+        for (name, place) in [("min", 0), ("median", sorted.len() / 2), ("max", sorted.len() - 1)] {
             summary(out, name, place, job);
         }
         sorted.sort_by_key(|rank| rank.computing());
@@ -75,9 +71,7 @@ fn ranks(out: &mut String, job: &Job) {
 }
 
 fn line(out: &mut String, name: &str, rank: &Rank) {
-    let whom = rank.most_awaited().map_or(String::new(), |peer| {
-        format!("rank {} ({})", peer.rank, time(peer.waited))
-    });
+    let whom = rank.most_awaited().map_or(String::new(), |peer| format!("rank {} ({})", peer.rank, time(peer.waited)));
     let _ = writeln!(
         out,
         "{name:>8} {:>9} {:>9} {:>5} {:>9} {:>9} {:>16} {:>9}  {whom}",
@@ -125,11 +119,8 @@ fn imbalance(out: &mut String, job: &Job) {
         most as f64 / mean.max(1) as f64
     );
     let awaited = job.awaited();
-    let named: Vec<String> = awaited
-        .iter()
-        .take(3)
-        .map(|peer| format!("rank {} ({})", peer.rank, time(peer.waited)))
-        .collect();
+    let named: Vec<String> =
+        awaited.iter().take(3).map(|peer| format!("rank {} ({})", peer.rank, time(peer.waited))).collect();
     let _ = match named.is_empty() {
         true => writeln!(out),
         false => writeln!(out, "; others waited most for {}", named.join(", ")),
@@ -140,27 +131,16 @@ fn imbalance(out: &mut String, job: &Job) {
 fn helpers(out: &mut String, job: &Job) {
     let mut pairs: Vec<(u64, u64, u64)> = Vec::new();
     for rank in &job.ranks {
-        pairs.extend(
-            rank.helped
-                .iter()
-                .map(|&(victim, hits)| (hits, rank.rank, victim)),
-        );
+        pairs.extend(rank.helped.iter().map(|&(victim, hits)| (hits, rank.rank, victim)));
     }
     if pairs.is_empty() {
         return;
     }
     pairs.sort_unstable_by(|a, b| b.cmp(a));
     let all: u64 = pairs.iter().map(|(hits, ..)| hits).sum();
-    let shown: Vec<String> = pairs
-        .iter()
-        .take(6)
-        .map(|(hits, helper, victim)| format!("{helper} for {victim}: {hits}"))
-        .collect();
-    let more = if pairs.len() > shown.len() {
-        ", ..."
-    } else {
-        ""
-    };
+    let shown: Vec<String> =
+        pairs.iter().take(6).map(|(hits, helper, victim)| format!("{helper} for {victim}: {hits}")).collect();
+    let more = if pairs.len() > shown.len() { ", ..." } else { "" };
     let _ = writeln!(
         out,
         "  moved by ranks that waited, for ranks that computed: {} (rank {}{more})",
@@ -180,11 +160,7 @@ fn processors(out: &mut String, job: &Job) {
         counted(job.sum(|rank| rank.sleeps), "sleep"),
     );
     if job.ranks.iter().all(|rank| rank.cpu > 0) {
-        let _ = writeln!(
-            out,
-            "  CPU time of all ranks: {}",
-            time(job.sum(|rank| rank.cpu))
-        );
+        let _ = writeln!(out, "  CPU time of all ranks: {}", time(job.sum(|rank| rank.cpu)));
     }
 }
 
@@ -199,10 +175,7 @@ fn communicators(out: &mut String, job: &Job) {
         (false, 0) => name.clone(),
         (false, size) => format!("{name} ({size})"),
     };
-    let comms = job
-        .communicators
-        .iter()
-        .map(|(key, tally)| (named(key), *tally));
+    let comms = job.communicators.iter().map(|(key, tally)| (named(key), *tally));
     table(out, "communicator", comms.collect());
 }
 
@@ -212,11 +185,7 @@ fn table(out: &mut String, head: &str, mut rows: Vec<(String, Tally)>) {
         return;
     }
     rows.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.time));
-    let _ = writeln!(
-        out,
-        "  {head:<32} {:>12} {:>10} {:>10} {:>10}",
-        "calls", "time", "waiting", "sent"
-    );
+    let _ = writeln!(out, "  {head:<32} {:>12} {:>10} {:>10} {:>10}", "calls", "time", "waiting", "sent");
     for (name, tally) in rows.iter().take(TOP) {
         let _ = writeln!(
             out,
@@ -262,17 +231,11 @@ fn decisions(out: &mut String, job: &Job) {
         (of("came_in_wait"), "came during a wait"),
         (of("turned_on"), "times the fallback was turned on"),
         (of("turned_off"), "times turned off"),
-        (
-            of("own_hits"),
-            "turns of a rank's own signal or thread that moved something",
-        ),
+        (of("own_hits"), "turns of a rank's own signal or thread that moved something"),
         (of("offloaded"), "posts left to a dedicated worker"),
     ];
-    let said: Vec<String> = said
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
+    let said: Vec<String> =
+        said.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
     if !said.is_empty() {
         let _ = writeln!(out, "  policy {}: {}", job.policy, said.join(", "));
     }
@@ -310,37 +273,18 @@ mod tests {
     fn a_few_ranks_have_a_line_each() {
         let text = report(&Job::read(&json(3)).expect("valid"));
         let line = |begin: &str| {
-            let found = text
-                .lines()
-                .find(|line| line.trim_start().starts_with(begin));
-            found
-                .unwrap_or_else(|| panic!("{begin}: {text}"))
-                .to_owned()
+            let found = text.lines().find(|line| line.trim_start().starts_with(begin));
+            found.unwrap_or_else(|| panic!("{begin}: {text}")).to_owned()
         };
-        assert!(
-            text.starts_with("cohort: 3 ranks on 8 CPUs, progress steal, 100.0 ms\n"),
-            "{text}"
-        );
+        assert!(text.starts_with("cohort: 3 ranks on 8 CPUs, progress steal, 100.0 ms\n"), "{text}");
         assert!(line("0 ").ends_with("rank 1 (50.0 ms)"), "{text}");
         assert!(line("1 ").contains("99.0 ms"), "{text}");
-        assert!(
-            line("imbalance").contains("others waited most for rank 1 (100.0 ms)"),
-            "{text}"
-        );
-        assert!(
-            line("MPI_Recv ").contains(" 9 "),
-            "both forms are one: {text}"
-        );
+        assert!(line("imbalance").contains("others waited most for rank 1 (100.0 ms)"), "{text}");
+        assert!(line("MPI_Recv ").contains(" 9 "), "both forms are one: {text}");
         assert!(line("rows (4)").contains("3.0 ms"), "{text}");
         assert!(line("solve").contains("40.0 ms"), "{text}");
-        assert!(
-            line("policy steal").contains("3 times the fallback was turned on"),
-            "{text}"
-        );
-        assert!(
-            line("-> Give rank 1 less work").contains("100.0 ms"),
-            "{text}"
-        );
+        assert!(line("policy steal").contains("3 times the fallback was turned on"), "{text}");
+        assert!(line("-> Give rank 1 less work").contains("100.0 ms"), "{text}");
         assert!(line("moved by").contains("15 times"), "{text}");
     }
 

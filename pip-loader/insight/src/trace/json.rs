@@ -65,11 +65,7 @@ pub fn write(mut out: impl Write, timeline: &Timeline, about: &About<'_>) -> io:
 
 fn write_about(out: &mut impl Write, timeline: &Timeline, about: &About<'_>) -> io::Result<()> {
     writeln!(out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{")?;
-    writeln!(
-        out,
-        "\"version\":{},",
-        quoted(concat!("Cohort ", env!("CARGO_PKG_VERSION")))
-    )?;
+    writeln!(out, "\"version\":{},", quoted(concat!("Cohort ", env!("CARGO_PKG_VERSION"))))?;
     writeln!(
         out,
         "\"node\":{},\"nodes\":{},\"host\":{},\"start_ns\":\"{}\",",
@@ -89,18 +85,11 @@ fn write_about(out: &mut impl Write, timeline: &Timeline, about: &About<'_>) -> 
             it.error
         )
     });
-    writeln!(
-        out,
-        "\"clocks\":[{}],\n\"missing\":{:?},",
-        clocks.collect::<Vec<_>>().join(","),
-        about.missing
-    )?;
-    let ranks = timeline.ranks.iter().map(|rank| {
-        format!(
-            "{{\"rank\":{},\"events\":{},\"lost\":{}}}",
-            rank.number, rank.noted, rank.lost
-        )
-    });
+    writeln!(out, "\"clocks\":[{}],\n\"missing\":{:?},", clocks.collect::<Vec<_>>().join(","), about.missing)?;
+    let ranks = timeline
+        .ranks
+        .iter()
+        .map(|rank| format!("{{\"rank\":{},\"events\":{},\"lost\":{}}}", rank.number, rank.noted, rank.lost));
     let ranks = ranks.collect::<Vec<_>>().join(",");
     writeln!(out, "\"ranks\":[{ranks}]}},\n\"traceEvents\":[")
 }
@@ -114,9 +103,7 @@ fn write_track(out: &mut impl Write, pid: u32, file: u32, track: &Track) -> io::
 
 fn named(pid: u32, tid: u64, what: &str, name: &str) -> String {
     let name = quoted(name);
-    format!(
-        "{{\"ph\":\"M\",\"pid\":{pid},\"tid\":{tid},\"name\":\"{what}\",\"args\":{{\"name\":{name}}}}}"
-    )
+    format!("{{\"ph\":\"M\",\"pid\":{pid},\"tid\":{tid},\"name\":\"{what}\",\"args\":{{\"name\":{name}}}}}")
 }
 
 fn event(pid: u32, file: u32, tid: u64, piece: &Piece) -> String {

@@ -55,21 +55,13 @@ impl Point {
     /// On the first node.
     #[must_use]
     pub fn same(ticks: u64) -> Self {
-        Self {
-            own: ticks,
-            first: ticks,
-            error: 0,
-        }
+        Self { own: ticks, first: ticks, error: 0 }
     }
 
     /// From when a question was asked, what was answered, and when the answer came.
     fn of(asked: u64, first: u64, came: u64) -> Self {
         let trip = came.saturating_sub(asked);
-        Self {
-            own: asked + trip / 2,
-            first,
-            error: trip.div_ceil(2),
-        }
+        Self { own: asked + trip / 2, first, error: trip.div_ceil(2) }
     }
 }
 
@@ -117,25 +109,16 @@ impl Hub {
     /// Listens for the others, if it can. Gives where, for [`Reporter::connect`].
     #[must_use]
     pub fn open(world: &World, ports: [u16; 2]) -> (Self, Vec<u8>) {
-        let mut cards = world
-            .nodes
-            .iter()
-            .map(|it| Interfaces::decode(&it.interfaces));
+        let mut cards = world.nodes.iter().map(|it| Interfaces::decode(&it.interfaces));
         let own = cards.next().unwrap_or_default();
         let addresses = own.reachable_by(&cards.collect::<Vec<_>>());
         let door = Door::open(&addresses, ports, world.secret(), SERVICE, 0);
         let door = door.inspect_err(|error| {
-            say(format_args!(
-                "{TRACE}: cannot listen for other nodes: {error}"
-            ));
+            say(format_args!("{TRACE}: cannot listen for other nodes: {error}"));
         });
         let door = door.ok();
         let addresses = door.as_ref().map(Door::addresses).unwrap_or_default();
-        let hub = Self {
-            door,
-            streams: Vec::new(),
-            shared: Arc::default(),
-        };
+        let hub = Self { door, streams: Vec::new(), shared: Arc::default() };
         (hub, encode(&addresses))
     }
 
@@ -252,12 +235,7 @@ impl Reporter {
     /// Connects with the first node, which listens at `addresses`, and asks for the time.
     #[must_use]
     pub fn connect(world: &World, addresses: &[u8]) -> Option<Self> {
-        let purpose = Purpose {
-            service: SERVICE,
-            from: world.place.index,
-            to: 0,
-            lane: 0,
-        };
+        let purpose = Purpose { service: SERVICE, from: world.place.index, to: 0, lane: 0 };
         let until = Instant::now() + MEET_TIME;
         let who = format!("node 0 ({})", world.host(0));
         let place = (&*who, until);
@@ -265,10 +243,7 @@ impl Reporter {
         let asked = connected.and_then(|mut stream| {
             let point = prepare(&stream).and_then(|()| ask(&mut stream));
             let point = point.map_err(|error| error.to_string())?;
-            Ok(Self {
-                stream,
-                begin: point,
-            })
+            Ok(Self { stream, begin: point })
         });
         let refused = |problem: &String| {
             say(format_args!(
@@ -294,8 +269,7 @@ impl Reporter {
     /// It has not.
     pub fn send(&mut self, record: &[u8]) -> io::Result<()> {
         self.stream.write_all(&[RECORD])?;
-        self.stream
-            .write_all(&(record.len() as u64).to_le_bytes())?;
+        self.stream.write_all(&(record.len() as u64).to_le_bytes())?;
         self.stream.write_all(record)?;
         let mut answer = [0];
         self.stream.read_exact(&mut answer)?;
@@ -352,10 +326,7 @@ pub(super) mod tests {
         let thread = std::thread::spawn(move || answer(served, &Shared::default()));
         let point = ask(&mut stream).expect("answers");
         drop(stream);
-        assert!(
-            thread.join().expect("no panic").is_err(),
-            "it ends with its connection"
-        );
+        assert!(thread.join().expect("no panic").is_err(), "it ends with its connection");
         point
     }
 }

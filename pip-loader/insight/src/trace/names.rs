@@ -13,10 +13,7 @@ impl Names {
     pub fn read(&mut self, address: u64, length: u8) {
         self.0.entry((address, length)).or_insert_with(|| {
             let mut bytes = vec![0; length.into()];
-            let remote = RemoteIoVec {
-                base: address as usize,
-                len: length.into(),
-            };
+            let remote = RemoteIoVec { base: address as usize, len: length.into() };
             let own = nix::unistd::getpid();
             let read = process_vm_readv(own, &mut [IoSliceMut::new(&mut bytes)], &[remote]);
             let text = read.ok().and_then(|_| String::from_utf8(bytes).ok());

@@ -19,10 +19,7 @@ impl Source {
     fn of(ring: &Ring) -> Self {
         let mut events: Vec<(u64, Event)> = ring.events().collect();
         events.sort_unstable_by_key(|&(number, _)| number);
-        Self {
-            noted: ring.noted(),
-            events: events.into_iter().map(|(_, event)| event).collect(),
-        }
+        Self { noted: ring.noted(), events: events.into_iter().map(|(_, event)| event).collect() }
     }
 }
 
@@ -125,15 +122,7 @@ impl Record {
             let key = (reader.number()?, reader.number()?.try_into().ok()?);
             names.insert(key, reader.text()?);
         }
-        let record = Self {
-            node,
-            host,
-            clocks,
-            points,
-            numbers,
-            sources,
-            names,
-        };
+        let record = Self { node, host, clocks, points, numbers, sources, names };
         reader.0.is_empty().then_some(record)
     }
 }
@@ -168,19 +157,10 @@ impl Reader<'_> {
     }
 
     fn clocks(&mut self) -> Option<Clocks> {
-        Some(Clocks {
-            ticks: self.number()?,
-            steady: self.number()?,
-            real: self.number()?,
-            error: self.number()?,
-        })
+        Some(Clocks { ticks: self.number()?, steady: self.number()?, real: self.number()?, error: self.number()? })
     }
 
     fn point(&mut self) -> Option<Point> {
-        Some(Point {
-            own: self.number()?,
-            first: self.number()?,
-            error: self.number()?,
-        })
+        Some(Point { own: self.number()?, first: self.number()?, error: self.number()? })
     }
 }

@@ -13,18 +13,12 @@ impl Scale {
     /// At one time, in ticks, no nanoseconds have passed, and at another one so many.
     #[must_use]
     pub fn new(own: [u64; 2], ns: u64) -> Self {
-        Self {
-            own,
-            ns: [0, ns.into()],
-        }
+        Self { own, ns: [0, ns.into()] }
     }
 
     /// That of a node, by the scale of the first one.
     fn through(self, record: &Record) -> Self {
-        Self {
-            own: record.points.map(|point| point.own),
-            ns: record.points.map(|point| self.signed(point.first)),
-        }
+        Self { own: record.points.map(|point| point.own), ns: record.points.map(|point| self.signed(point.first)) }
     }
 
     fn signed(&self, ticks: u64) -> i128 {

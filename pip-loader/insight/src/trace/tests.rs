@@ -11,26 +11,12 @@ fn rings() -> &'static [Ring] {
 }
 
 fn event(kind: Kind, peer: u32, begin: u64, end: u64) -> Event {
-    Event {
-        kind,
-        peer,
-        thread: 1 << 20,
-        begin,
-        end,
-        flow: 0,
-        bytes: 64,
-        tag: 5,
-        name: 0,
-    }
+    Event { kind, peer, thread: 1 << 20, begin, end, flow: 0, bytes: 64, tag: 5, name: 0 }
 }
 
 fn call(begin: u64, end: u64) -> Event {
     static NAME: &str = "MPI_Recv";
-    Event {
-        flow: NAME.as_ptr().addr() as u64,
-        name: NAME.len() as u8,
-        ..event(Kind::Call, NOBODY, begin, end)
-    }
+    Event { flow: NAME.as_ptr().addr() as u64, name: NAME.len() as u8, ..event(Kind::Call, NOBODY, begin, end) }
 }
 
 /// A tick is two nanoseconds.
@@ -39,12 +25,7 @@ fn timeline(rings: &[Ring]) -> Timeline {
 }
 
 fn record(rings: &[Ring]) -> Record {
-    let clocks = |ticks, steady| Clocks {
-        ticks,
-        steady,
-        real: 500 + steady,
-        error: 3,
-    };
+    let clocks = |ticks, steady| Clocks { ticks, steady, real: 500 + steady, error: 3 };
     Record::of(rings, &NUMBERS, [clocks(1000, 7000), clocks(2000, 9000)])
 }
 
@@ -69,10 +50,7 @@ fn calls_have_their_names_and_times_and_last_until_the_end_if_they_do_not_end() 
 #[test]
 fn a_name_that_was_overwritten_does_no_harm() {
     let rings = rings();
-    let wrong = Event {
-        flow: 8,
-        ..call(1100, 1110)
-    };
+    let wrong = Event { flow: 8, ..call(1100, 1110) };
     rings[0].note(&wrong);
     assert_eq!(pieces(&timeline(rings).ranks[0], 0)[0].0, "a call of MPI");
 }
@@ -117,10 +95,7 @@ fn messages_meet_their_receives_and_those_that_do_not_have_no_arrow() {
 fn who_wakes_a_sleeper_has_an_arrow_to_the_moment_of_waking() {
     let rings = rings();
     rings[0].note(&event(Kind::Wake, 1, 1050, 1050));
-    rings[1].note(&Event {
-        flow: 1,
-        ..event(Kind::Sleep, NOBODY, 1000, 1060)
-    });
+    rings[1].note(&Event { flow: 1, ..event(Kind::Sleep, NOBODY, 1000, 1060) });
     let timeline = timeline(rings);
     let wake = &timeline.ranks[0].tracks[0].pieces[0];
     assert_eq!(wake.name, "wakes rank 7");
@@ -134,19 +109,12 @@ fn who_wakes_a_sleeper_has_an_arrow_to_the_moment_of_waking() {
 #[test]
 fn what_anybody_may_have_done_is_shown_with_the_thread_that_is_in_a_call() {
     let rings = rings();
-    let thread = |number, event| Event {
-        thread: number,
-        ..event
-    };
+    let thread = |number, event| Event { thread: number, ..event };
     rings[0].note(&thread(100, call(1000, 1010)));
     rings[0].note(&thread(200, call(1100, 1120)));
     rings[0].note(&thread(0, event(Kind::Sent, 1, 1110, 1110)));
     let timeline = timeline(rings);
-    let names: Vec<&str> = timeline.ranks[0]
-        .tracks
-        .iter()
-        .map(|it| &*it.name)
-        .collect();
+    let names: Vec<&str> = timeline.ranks[0].tracks.iter().map(|it| &*it.name).collect();
     assert_eq!(names, ["rank 4", "rank 4: thread 1"]);
     assert_eq!(pieces(&timeline.ranks[0], 1)[1].0, "message to rank 7");
 }
@@ -156,10 +124,7 @@ fn pieces_lie_within_each_other_or_apart() {
     let rings = rings();
     rings[0].note(&event(Kind::Copy, NOBODY, 1000, 1100));
     rings[0].note(&event(Kind::Sleep, NOBODY, 1050, 1150));
-    assert_eq!(
-        pieces(&timeline(rings).ranks[0], 0),
-        [("copies", 0, 200), ("sleeps", 100, 200)]
-    );
+    assert_eq!(pieces(&timeline(rings).ranks[0], 0), [("copies", 0, 200), ("sleeps", 100, 200)]);
 }
 
 #[test]
@@ -210,11 +175,7 @@ fn nodes_have_the_first_ones_clock_and_messages_between_them_arrows() {
     let mut second = record(there);
     second.node = 1;
     second.numbers = vec![8, 9];
-    let point = |own, first| line::Point {
-        own,
-        first,
-        error: 5,
-    };
+    let point = |own, first| line::Point { own, first, error: 5 };
     second.points = [point(50_000, 1000), point(50_250, 2000)];
     second.clocks[0].ticks = 50_000;
     second.clocks[1].ticks = 50_250;

@@ -88,11 +88,7 @@ impl Timeline {
         let mut maker = Maker::new(records, &scales);
         maker.add_calls();
         maker.add_others();
-        Self {
-            nodes,
-            start,
-            ranks: maker.finish(),
-        }
+        Self { nodes, start, ranks: maker.finish() }
     }
 }
 
@@ -147,13 +143,7 @@ impl Maker {
             let end = this.sources.len();
             this.numbers.extend(record.numbers);
             this.homes.resize(end, place);
-            this.nodes.push(Node {
-                first,
-                end,
-                scale,
-                ended: record.clocks[1].ticks,
-                names: record.names,
-            });
+            this.nodes.push(Node { first, end, scale, ended: record.clocks[1].ticks, names: record.names });
         }
         this.threads = this.sources.iter().map(threads_of).collect();
         this
@@ -317,11 +307,8 @@ impl Maker {
             let Some(other) = self.other(*rank, event) else {
                 continue;
             };
-            let slept = sleeps
-                .get(&other)
-                .map_or(&[][..], |it| it)
-                .iter()
-                .rfind(|&&slept| all[slept].1.begin <= event.begin);
+            let slept =
+                sleeps.get(&other).map_or(&[][..], |it| it).iter().rfind(|&&slept| all[slept].1.begin <= event.begin);
             if let Some(&slept) = slept
                 && event.begin <= all[slept].1.end
                 && !arrows.contains_key(&slept)
@@ -349,9 +336,7 @@ impl Maker {
             Kind::Steal => return self.add_steal(added, rank, thread, event),
             Kind::Sleep => self.piece(rank, event, "sleeps".into(), "sleep"),
             Kind::Wake => self.piece(rank, event, format!("wakes rank {peer}"), "wake"),
-            Kind::Sent | Kind::SentFar => {
-                self.piece(rank, event, format!("message to rank {peer}"), "sent")
-            }
+            Kind::Sent | Kind::SentFar => self.piece(rank, event, format!("message to rank {peer}"), "sent"),
             Kind::Matched | Kind::MatchedFar => {
                 self.piece(rank, event, format!("message from rank {peer}"), "received")
             }
@@ -359,12 +344,7 @@ impl Maker {
             Kind::Turn => self.piece(rank, event, "progresses itself".into(), "turn"),
             Kind::Policy => {
                 let does = if event.flow != 0 { "on" } else { "off" };
-                self.piece(
-                    rank,
-                    event,
-                    format!("auto turns its fallback {does}"),
-                    "policy",
-                )
+                self.piece(rank, event, format!("auto turns its fallback {does}"), "policy")
             }
         };
         match event.kind {
@@ -392,13 +372,7 @@ impl Maker {
     }
 
     /// Stolen work is on two tracks: the thief's, and that of what others did for the owner.
-    fn add_steal(
-        &mut self,
-        added: &mut Vec<(usize, u64, Piece)>,
-        rank: usize,
-        thread: u64,
-        event: &Event,
-    ) {
+    fn add_steal(&mut self, added: &mut Vec<(usize, u64, Piece)>, rank: usize, thread: u64, event: &Event) {
         let Some(place) = self.other(rank, event) else {
             return;
         };

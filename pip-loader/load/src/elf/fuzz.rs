@@ -11,10 +11,7 @@ fn valid() -> Vec<u8> {
 }
 
 fn configuration() -> ProptestConfig {
-    ProptestConfig {
-        failure_persistence: None,
-        ..ProptestConfig::with_cases(2000)
-    }
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000) }
 }
 
 proptest! {
@@ -43,36 +40,19 @@ fn mutations_of_a_valid_file_never_panic() {
     parse(&original).expect("an unmodified executable is valid");
     let dynamic = goblin::elf::Elf::parse(&original)
         .ok()
-        .and_then(|elf| {
-            elf.program_headers
-                .iter()
-                .find(|h| h.p_type == super::PT_DYNAMIC)
-                .cloned()
-        })
+        .and_then(|elf| elf.program_headers.iter().find(|h| h.p_type == super::PT_DYNAMIC).cloned())
         .map(|header| header.p_offset as usize)
         .expect("a test executable is dynamic");
     let places = prop_oneof![0..64_usize, 64..1024_usize, dynamic..dynamic + 512];
-    let mutation = (
-        proptest::collection::vec((places, any::<u8>()), 1..8),
-        any::<u64>(),
-        0..4_u8,
-    );
-    let config = Config {
-        cases: 4000,
-        failure_persistence: None,
-        ..Config::default()
-    };
+    let mutation = (proptest::collection::vec((places, any::<u8>()), 1..8), any::<u64>(), 0..4_u8);
+    let config = Config { cases: 4000, failure_persistence: None, ..Config::default() };
     TestRunner::new(config)
         .run(&mutation, |(edits, cut, how)| {
             let mut file = file.borrow_mut();
             for &(at, value) in &edits {
                 file[at] = value;
             }
-            let len = if how == 0 {
-                cut as usize % file.len()
-            } else {
-                file.len()
-            };
+            let len = if how == 0 { cut as usize % file.len() } else { file.len() };
             let _ = parse(&file[..len]);
             for &(at, _) in &edits {
                 file[at] = original[at];

@@ -46,10 +46,7 @@ mod tests {
 
     #[test]
     fn dynamic_and_static_libraries_are_recognised() {
-        assert_eq!(
-            named_in(b"\0malloc\0__asan_init\0"),
-            Some("AddressSanitizer")
-        );
+        assert_eq!(named_in(b"\0malloc\0__asan_init\0"), Some("AddressSanitizer"));
         assert_eq!(named_in(b"\0x__tsan_init\0free\0"), Some("ThreadSanitizer"));
         let linked = b"\0__isoc99_vscanf\0__sanitizer_symbolize_code\0";
         assert_eq!(named_in(linked), Some("ThreadSanitizer"));

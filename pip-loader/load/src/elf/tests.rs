@@ -9,11 +9,7 @@ fn an_executable_has_an_interpreter_and_needs_libc() {
     let plan = parse(&own()).expect("a test executable is a valid PIE");
     assert!(plan.interpreter.expect("dynamic").contains("ld-"));
     assert!(plan.needed.iter().any(|name| name.starts_with("libc.so")));
-    assert!(
-        plan.segments
-            .iter()
-            .any(|s| s.execute && !s.write && s.covers(plan.entry, 1))
-    );
+    assert!(plan.segments.iter().any(|s| s.execute && !s.write && s.covers(plan.entry, 1)));
 }
 
 #[test]
@@ -34,10 +30,7 @@ fn each_refusal_says_what_it_found() {
     };
     assert_eq!(parse(b""), Err(ElfError::NotElf));
     assert_eq!(parse(b"not an executable"), Err(ElfError::NotElf));
-    assert_eq!(
-        parse(b"\x7fELF"),
-        Err(ElfError::Truncated { end: 64, len: 4 })
-    );
+    assert_eq!(parse(b"\x7fELF"), Err(ElfError::Truncated { end: 64, len: 4 }));
     assert_eq!(edit(4, 1), ElfError::Bits32);
     assert_eq!(edit(5, 2), ElfError::BigEndian);
     assert_eq!(edit(18, 183), ElfError::Machine(183));
@@ -57,14 +50,7 @@ fn fixed_addresses_are_noted() {
 fn two_segments(segments: [(u64, u64, u64, u64); 2]) -> Result<usize, ElfError> {
     let mut plan = LoadPlan::default();
     for (p_vaddr, p_offset, p_filesz, p_memsz) in segments {
-        let header = ProgramHeader {
-            p_vaddr,
-            p_offset,
-            p_filesz,
-            p_memsz,
-            p_flags: PF_R,
-            ..ProgramHeader::default()
-        };
+        let header = ProgramHeader { p_vaddr, p_offset, p_filesz, p_memsz, p_flags: PF_R, ..ProgramHeader::default() };
         push_segment(&mut plan, &header, 16 * PAGE)?;
     }
     let [first, last] = [&plan.segments[0], &plan.segments[1]];
@@ -82,39 +68,19 @@ fn segments_may_share_a_page_of_the_file_only() {
     let refused = Err(ElfError::Malformed("segments overlap or are out of order"));
     assert_eq!(two_segments([shared, first]), refused);
     // Another page of the file, an overlap, and zeroes behind the first one's bytes.
-    assert_eq!(
-        two_segments([first, (0x3f_f820, 0x2820, 0x1500, 0x1500)]),
-        refused
-    );
-    assert_eq!(
-        two_segments([first, (0x3f_f810, 0x1810, 0x1500, 0x1500)]),
-        refused
-    );
-    assert_eq!(
-        two_segments([(0x3f_e000, 0, 0x1820, 0x1828), shared]),
-        refused
-    );
-    assert_eq!(
-        two_segments([(0x3f_e000, 0, 0x1820, 0x1828), (0x40_0000, 0x2000, 8, 8)]),
-        Ok(2)
-    );
+    assert_eq!(two_segments([first, (0x3f_f820, 0x2820, 0x1500, 0x1500)]), refused);
+    assert_eq!(two_segments([first, (0x3f_f810, 0x1810, 0x1500, 0x1500)]), refused);
+    assert_eq!(two_segments([(0x3f_e000, 0, 0x1820, 0x1828), shared]), refused);
+    assert_eq!(two_segments([(0x3f_e000, 0, 0x1820, 0x1828), (0x40_0000, 0x2000, 8, 8)]), Ok(2));
 }
 
 #[test]
 fn a_file_cut_anywhere_is_truncated() {
     let file = own();
     let plan = parse(&file).expect("valid");
-    let last = plan
-        .segments
-        .iter()
-        .map(|s| s.file_offset + s.file_len)
-        .max()
-        .expect("has segments");
+    let last = plan.segments.iter().map(|s| s.file_offset + s.file_len).max().expect("has segments");
     for len in [64, 100, 1000, last as usize / 2, last as usize - 1] {
         let result = parse(&file[..len]);
-        assert!(
-            matches!(result, Err(ElfError::Truncated { .. })),
-            "{len}: {result:?}"
-        );
+        assert!(matches!(result, Err(ElfError::Truncated { .. })), "{len}: {result:?}");
     }
 }

@@ -13,18 +13,10 @@ use cohort_base::boot::Hook;
 use core::mem::offset_of;
 use core::ptr;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use linux_raw_sys::general::{
-    SA_ONSTACK, SA_RESTORER, SA_SIGINFO, kernel_sigaction, kernel_sigset_t,
-};
+use linux_raw_sys::general::{SA_ONSTACK, SA_RESTORER, SA_SIGINFO, kernel_sigaction, kernel_sigset_t};
 
 /// Signals that a faulting instruction raises, and that of `abort`.
-pub const FAULTS: [i32; 5] = [
-    libc::SIGSEGV,
-    libc::SIGBUS,
-    libc::SIGILL,
-    libc::SIGFPE,
-    libc::SIGABRT,
-];
+pub const FAULTS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT];
 
 /// The registers that a backtrace begins with, in the order of DWARF: 0 to 15, and the instruction.
 pub type Registers = [u64; 17];
@@ -110,10 +102,7 @@ impl CrashRecord {
             signal,
             code: self.code.load(Ordering::Relaxed),
             address: self.address.load(Ordering::Relaxed),
-            registers: self
-                .registers
-                .each_ref()
-                .map(|word| word.load(Ordering::Relaxed)),
+            registers: self.registers.each_ref().map(|word| word.load(Ordering::Relaxed)),
         })
     }
 }
@@ -127,8 +116,7 @@ static ROOT: AtomicI32 = AtomicI32::new(0);
 /// Makes the records of so many ranks and tells the handler where they are. Call once, before the
 /// first rank starts.
 pub fn make_records(count: usize) -> &'static [CrashRecord] {
-    let records: &'static [CrashRecord] =
-        Vec::leak((0..count).map(|_| CrashRecord::default()).collect());
+    let records: &'static [CrashRecord] = Vec::leak((0..count).map(|_| CrashRecord::default()).collect());
     RECORDS_LEN.store(records.len(), Ordering::Relaxed);
     ROOT.store(std::process::id() as i32, Ordering::Relaxed);
     // Release pairs with the handler's Acquire of the pointer.
@@ -158,18 +146,10 @@ pub(super) const MASK_BYTES: usize = size_of::<kernel_sigset_t>();
 
 impl KernelAction {
     /// The default action.
-    pub const DEFAULT: Self = Self {
-        handler: 0,
-        flags: 0,
-        restorer: 0,
-        mask: 0,
-    };
+    pub const DEFAULT: Self = Self { handler: 0, flags: 0, restorer: 0, mask: 0 };
 
     /// No action.
-    pub const IGNORE: Self = Self {
-        handler: libc::SIG_IGN,
-        ..Self::DEFAULT
-    };
+    pub const IGNORE: Self = Self { handler: libc::SIG_IGN, ..Self::DEFAULT };
 
     /// Our handler, on the alternate stack.
     pub fn crash() -> Self {
@@ -186,20 +166,11 @@ impl KernelAction {
         let action = ptr::from_ref(self) as usize;
         // SAFETY: the action is a valid kernel record; its handler is safe to run at
         // any moment of the task, see the module's documentation.
-        unsafe {
-            arch::syscall(
-                libc::SYS_rt_sigaction,
-                [signal as usize, action, 0, MASK_BYTES, 0],
-            )
-        }
+        unsafe { arch::syscall(libc::SYS_rt_sigaction, [signal as usize, action, 0, MASK_BYTES, 0]) }
     }
 }
 
-unsafe extern "C" fn on_fault(
-    signal: i32,
-    info: *const libc::siginfo_t,
-    context: *const libc::ucontext_t,
-) {
+unsafe extern "C" fn on_fault(signal: i32, info: *const libc::siginfo_t, context: *const libc::ucontext_t) {
     // SAFETY: the kernel passes a complete siginfo_t; the accessors only read it.
     let (code, fault, sender) = unsafe {
         let info = &*info;
@@ -219,14 +190,10 @@ unsafe extern "C" fn on_fault(
             for (place, kept) in PLACES.iter().zip(&record.registers) {
                 kept.store(registers[*place as usize] as u64, Ordering::Relaxed);
             }
-            record.address.store(
-                if code > 0 { fault } else { sender as u64 },
-                Ordering::Relaxed,
-            );
+            record.address.store(if code > 0 { fault } else { sender as u64 }, Ordering::Relaxed);
             record.signal.store(signal, Ordering::Release);
             // SAFETY: `claim` gave a record that stays; its order was that of the pid.
-            if let Some(last_words) = unsafe { record.last_words.load(Ordering::Relaxed).as_ref() }
-            {
+            if let Some(last_words) = unsafe { record.last_words.load(Ordering::Relaxed).as_ref() } {
                 last_words.call();
             }
             tell_root();
@@ -238,10 +205,7 @@ unsafe extern "C" fn on_fault(
         // SAFETY: neither call has conditions.
         unsafe {
             let thread = arch::syscall(libc::SYS_gettid, [0; 5]) as usize;
-            arch::syscall(
-                libc::SYS_tgkill,
-                [pid as usize, thread, signal as usize, 0, 0],
-            );
+            arch::syscall(libc::SYS_tgkill, [pid as usize, thread, signal as usize, 0, 0]);
         }
     }
 }

@@ -25,16 +25,12 @@ pub struct DebugTable {
 /// The table; empty until [`publish`].
 #[used]
 #[unsafe(no_mangle)]
-pub static COHORT_DEBUG_RANKS: DebugTable = DebugTable {
-    first: AtomicPtr::new(ptr::null_mut()),
-    len: AtomicUsize::new(0),
-};
+pub static COHORT_DEBUG_RANKS: DebugTable =
+    DebugTable { first: AtomicPtr::new(ptr::null_mut()), len: AtomicUsize::new(0) };
 
 /// Makes the records visible to debuggers.
 pub fn publish(ranks: &'static [DebugRank]) {
-    COHORT_DEBUG_RANKS
-        .first
-        .store(ranks.as_ptr().cast_mut(), Ordering::Relaxed);
+    COHORT_DEBUG_RANKS.first.store(ranks.as_ptr().cast_mut(), Ordering::Relaxed);
     // Release: whoever reads the length finds the records.
     COHORT_DEBUG_RANKS.len.store(ranks.len(), Ordering::Release);
 }

@@ -46,12 +46,7 @@ impl StackArea {
             }
         }
         let (start, guard) = found?;
-        Ok(Self {
-            start: start as usize,
-            stack_size,
-            guard,
-            count,
-        })
+        Ok(Self { start: start as usize, stack_size, guard, count })
     }
 
     /// Bytes of one stack.
@@ -123,8 +118,7 @@ impl Strings {
         execfn: &OsStr,
     ) -> Result<Self, std::ffi::NulError> {
         let strings = |list: &mut dyn Iterator<Item = &'a OsStr>| {
-            list.map(|text| CString::new(text.as_bytes()))
-                .collect::<Result<Vec<_>, _>>()
+            list.map(|text| CString::new(text.as_bytes())).collect::<Result<Vec<_>, _>>()
         };
         Ok(Self {
             arguments: strings(&mut arguments.into_iter())?,
@@ -236,20 +230,12 @@ pub unsafe fn build(
         top as u64
     };
     let execfn = push(strings.execfn.as_bytes_with_nul());
-    let mut push_all = |list: &[CString]| -> Vec<u64> {
-        list.iter()
-            .map(|text| push(text.as_bytes_with_nul()))
-            .collect()
-    };
+    let mut push_all =
+        |list: &[CString]| -> Vec<u64> { list.iter().map(|text| push(text.as_bytes_with_nul())).collect() };
     let mut environment = push_all(&strings.environment);
     let arguments = push_all(&strings.arguments);
     let random = push(&random);
-    environment.extend(
-        extra
-            .variables
-            .iter()
-            .map(|text| push(text.to_bytes_with_nul())),
-    );
+    environment.extend(extra.variables.iter().map(|text| push(text.to_bytes_with_nul())));
 
     let mut words = vec![arguments.len() as u64];
     words.extend(&arguments);
@@ -261,10 +247,7 @@ pub unsafe fn build(
     }
     for (kind, value) in [
         (libc::AT_PHDR, linker.headers as u64),
-        (
-            libc::AT_PHENT,
-            goblin::elf64::program_header::SIZEOF_PHDR as u64,
-        ),
+        (libc::AT_PHENT, goblin::elf64::program_header::SIZEOF_PHDR as u64),
         (libc::AT_PHNUM, linker.headers_count as u64),
         (libc::AT_BASE, 0),
         (libc::AT_ENTRY, linker.entry as u64),
@@ -304,25 +287,11 @@ mod tests {
     fn the_initial_stack_is_what_execve_makes() {
         let area = StackArea::reserve(1, 1 << 20).expect("room");
         let stack = area.open(0).expect("opens");
-        let strings = Strings::new(
-            [OsStr::new("ld.so"), OsStr::new("p")],
-            [OsStr::new("A=b")],
-            OsStr::new("l"),
-        )
-        .expect("no NUL");
-        let image = Image {
-            base: 0,
-            start: 0,
-            end: 0,
-            entry: 7,
-            headers: 8,
-            headers_count: 9,
-        };
+        let strings =
+            Strings::new([OsStr::new("ld.so"), OsStr::new("p")], [OsStr::new("A=b")], OsStr::new("l")).expect("no NUL");
+        let image = Image { base: 0, start: 0, end: 0, entry: 7, headers: 8, headers_count: 9 };
         let inherited = InheritedAuxiliary::of_this_process().expect("proc");
-        let extra = Extra {
-            variables: &[c"C=d".into()],
-            auxiliary: (0x1234_5678_9abc, 42),
-        };
+        let extra = Extra { variables: &[c"C=d".into()], auxiliary: (0x1234_5678_9abc, 42) };
         // SAFETY: the stack was opened just now.
         let pointer = unsafe { build(stack, &strings, &image, &inherited, extra) };
         let pointer = pointer.expect("fits") as *const u64;
@@ -342,12 +311,7 @@ mod tests {
             .map(|index| (word(index), word(index + 1)))
             .take_while(|&(kind, _)| kind != libc::AT_NULL)
             .collect();
-        let value = |kind| {
-            entries
-                .iter()
-                .find(|entry| entry.0 == kind)
-                .map(|entry| entry.1)
-        };
+        let value = |kind| entries.iter().find(|entry| entry.0 == kind).map(|entry| entry.1);
         assert_eq!(value(libc::AT_ENTRY), Some(7));
         assert_eq!(value(0x1234_5678_9abc), Some(42));
         assert_eq!(value(libc::AT_SECURE), Some(0));
@@ -360,19 +324,9 @@ mod tests {
         let stack = area.open(0).expect("opens");
         let long = "x".repeat(1 << 16);
         let strings = Strings::new([OsStr::new(&long)], [], OsStr::new("l")).expect("no NUL");
-        let image = Image {
-            base: 0,
-            start: 0,
-            end: 0,
-            entry: 0,
-            headers: 0,
-            headers_count: 0,
-        };
+        let image = Image { base: 0, start: 0, end: 0, entry: 0, headers: 0, headers_count: 0 };
         let inherited = InheritedAuxiliary::of_this_process().expect("proc");
-        let extra = Extra {
-            variables: &[],
-            auxiliary: (1, 1),
-        };
+        let extra = Extra { variables: &[], auxiliary: (1, 1) };
         // SAFETY: the stack was opened just now.
         let result = unsafe { build(stack, &strings, &image, &inherited, extra) };
         assert_eq!(result.unwrap_err().raw_os_error(), Some(libc::E2BIG));

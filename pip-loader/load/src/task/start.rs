@@ -116,11 +116,7 @@ pub unsafe fn start(plan: &'static StartPlan) -> io::Result<i32> {
     // SAFETY: below the initial stack pointer the stack is unused, and larger than what
     // `run` needs; `run` makes raw system calls only.
     let result = unsafe { arch::clone_onto(flags, stack, run, argument) };
-    if result < 0 {
-        Err(io::Error::from_raw_os_error(-result as i32))
-    } else {
-        Ok(result as i32)
-    }
+    if result < 0 { Err(io::Error::from_raw_os_error(-result as i32)) } else { Ok(result as i32) }
 }
 
 /// The new task's first code. No libc call, no allocation, no panic: the thread pointer
@@ -166,23 +162,11 @@ fn follow_root(plan: &StartPlan) -> isize {
     plan.crash.claim(pid, plan.last_words);
     plan.pid.store(pid, Ordering::Release);
     let death = libc::SIGKILL as usize;
-    let result = own(
-        libc::SYS_prctl,
-        [libc::PR_SET_PDEATHSIG as usize, death, 0, 0, 0],
-    );
+    let result = own(libc::SYS_prctl, [libc::PR_SET_PDEATHSIG as usize, death, 0, 0, 0]);
     if own(libc::SYS_getppid, [0; 5]) as i32 != plan.root {
         return -(libc::ESRCH as isize);
     }
-    own(
-        libc::SYS_prctl,
-        [
-            libc::PR_SET_NAME as usize,
-            plan.name.as_ptr() as usize,
-            0,
-            0,
-            0,
-        ],
-    );
+    own(libc::SYS_prctl, [libc::PR_SET_NAME as usize, plan.name.as_ptr() as usize, 0, 0, 0]);
     result
 }
 
@@ -242,10 +226,7 @@ fn close_others(plan: &StartPlan) -> isize {
 
 /// Closes descriptors; before Linux 5.9, which has a call for it, one by one.
 fn close_range(first: u32, last: u32) -> isize {
-    let result = own(
-        libc::SYS_close_range,
-        [first as usize, last as usize, 0, 0, 0],
-    );
+    let result = own(libc::SYS_close_range, [first as usize, last as usize, 0, 0, 0]);
     if result != -(libc::ENOSYS as isize) {
         return result;
     }
@@ -276,10 +257,7 @@ fn set_affinity(plan: &StartPlan) -> isize {
         return 0;
     }
     let mask = plan.affinity.as_ptr() as usize;
-    own(
-        libc::SYS_sched_setaffinity,
-        [0, plan.affinity.len() * 8, mask, 0, 0],
-    )
+    own(libc::SYS_sched_setaffinity, [0, plan.affinity.len() * 8, mask, 0, 0])
 }
 
 fn set_limits(plan: &StartPlan) -> isize {
@@ -298,15 +276,8 @@ fn inherit(plan: &StartPlan) -> isize {
 }
 
 fn set_signals(plan: &StartPlan) -> isize {
-    let stack = libc::stack_t {
-        ss_sp: plan.handler_stack as *mut libc::c_void,
-        ss_flags: 0,
-        ss_size: HANDLER_STACK,
-    };
-    let mut result = own(
-        libc::SYS_sigaltstack,
-        [core::ptr::from_ref(&stack) as usize, 0, 0, 0, 0],
-    );
+    let stack = libc::stack_t { ss_sp: plan.handler_stack as *mut libc::c_void, ss_flags: 0, ss_size: HANDLER_STACK };
+    let mut result = own(libc::SYS_sigaltstack, [core::ptr::from_ref(&stack) as usize, 0, 0, 0, 0]);
     if plan.inherited.is_none() {
         // Rust's start-up code ignores SIGPIPE in the root; ranks must not inherit that.
         result = result.min(KernelAction::DEFAULT.install(libc::SIGPIPE));
@@ -316,10 +287,7 @@ fn set_signals(plan: &StartPlan) -> isize {
         result = result.min(action.install(signal));
     }
     let mask = core::ptr::from_ref(&plan.signal_mask) as usize;
-    result.min(own(
-        libc::SYS_rt_sigprocmask,
-        [libc::SIG_SETMASK as usize, mask, 0, MASK_BYTES, 0],
-    ))
+    result.min(own(libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as usize, mask, 0, MASK_BYTES, 0]))
 }
 
 /// Leaves the address space, if that is the plan. Does not return then, unless it fails.
@@ -329,10 +297,7 @@ fn execute(plan: &StartPlan) -> isize {
     };
     if execution.inherited >= 0 {
         let descriptor = execution.inherited as usize;
-        own(
-            libc::SYS_fcntl,
-            [descriptor, libc::F_SETFD as usize, 0, 0, 0],
-        );
+        own(libc::SYS_fcntl, [descriptor, libc::F_SETFD as usize, 0, 0, 0]);
     }
     own(
         libc::SYS_execve,
@@ -411,9 +376,7 @@ mod tests {
         assert!(plan.has_parted() && plan.failure().is_none(), "{plan:?}");
         drop((sink, far));
         let mut said = String::new();
-        File::from(source)
-            .read_to_string(&mut said)
-            .expect("a pipe");
+        File::from(source).read_to_string(&mut said).expect("a pipe");
         let size = said.trim_start_matches("FDSize:").trim();
         size.parse().expect("a number")
     }

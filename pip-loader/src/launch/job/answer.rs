@@ -29,10 +29,7 @@ impl Process {
         let words: Vec<&str> = rest.split_whitespace().collect();
         let ticks = |word: usize| words.get(word).and_then(|word| word.parse::<u64>().ok());
         let ticks = ticks(11).unwrap_or(0) + ticks(12).unwrap_or(0);
-        Self {
-            state: words.first().and_then(|word| word.chars().next()),
-            cpu_ms: ticks * 1000 / ticks_per_second(),
-        }
+        Self { state: words.first().and_then(|word| word.chars().next()), cpu_ms: ticks * 1000 / ticks_per_second() }
     }
 
     /// The state in words.
@@ -144,8 +141,7 @@ mod tests {
     #[test]
     fn the_kernels_line_is_read_whatever_a_process_is_called() {
         let second = ticks_per_second();
-        let line =
-            format!("7 (a) R 9 b) T 1 7 7 0 -1 0 0 0 0 0 {second} {second} 0 0 20 0 1 0 5 0 0");
+        let line = format!("7 (a) R 9 b) T 1 7 7 0 -1 0 0 0 0 0 {second} {second} 0 0 20 0 1 0 5 0 0");
         let process = Process::parse(&line);
         assert_eq!((process.state, process.cpu_ms), (Some('T'), 2000));
         assert_eq!(Process::parse(""), Process::default());

@@ -45,10 +45,7 @@ pub(super) fn grace(environment: &[CString]) -> Option<Duration> {
 pub(super) fn kill_orphans() {
     for _ in 0..100 {
         let children = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
-        let children: Vec<i32> = children
-            .split_whitespace()
-            .filter_map(|pid| pid.parse().ok())
-            .collect();
+        let children: Vec<i32> = children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
         if children.is_empty() {
             return;
         }

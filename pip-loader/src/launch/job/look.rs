@@ -93,12 +93,9 @@ impl Job<'_> {
         watch.be_silent();
         let what = "the job cannot go on, each rank waits for another one";
         match watch.action {
-            Deadlock::End => self.end_with_picture(Ending {
-                what,
-                if_waiting: false,
-                status: DEADLOCKED,
-                grace: GRACE,
-            }),
+            Deadlock::End => {
+                self.end_with_picture(Ending { what, if_waiting: false, status: DEADLOCKED, grace: GRACE })
+            }
             Deadlock::Report | Deadlock::Off => self.show(what),
         }
     }
@@ -164,9 +161,7 @@ impl Job<'_> {
             && self.shutdown.is_none()
         {
             let who = self.name_of(rank);
-            say(format_args!(
-                "{who} ended without calling MPI_Init, in which others wait for it"
-            ));
+            say(format_args!("{who} ended without calling MPI_Init, in which others wait for it"));
             self.begin_shutdown(1);
         }
     }

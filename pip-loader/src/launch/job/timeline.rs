@@ -14,31 +14,19 @@ impl Job<'_> {
         let status = self.shutdown.as_ref().map(|shutdown| shutdown.status);
         if let Some(status) = status {
             // Others go on as long as they know of nothing, and this node waits for them.
-            self.membership.tell(Finish {
-                status,
-                is_cut: true,
-                cause: None,
-            });
+            self.membership.tell(Finish { status, is_cut: true, cause: None });
         }
         let line = self.membership.take_timeline();
         let world = self.membership.world();
         let hosts = |node| world.host(node).to_owned();
-        trace.write(
-            &self.spawner.numbers,
-            hosts,
-            line,
-            (status.is_some(), caption),
-        )
+        trace.write(&self.spawner.numbers, hosts, line, (status.is_some(), caption))
     }
 
     /// What the job was.
     pub(super) fn caption(&self) -> Caption {
         let world = self.membership.world();
-        let mut hosts: Vec<(String, usize)> = world
-            .nodes
-            .iter()
-            .map(|info| (info.host.clone(), info.ranks as usize))
-            .collect();
+        let mut hosts: Vec<(String, usize)> =
+            world.nodes.iter().map(|info| (info.host.clone(), info.ranks as usize)).collect();
         if hosts.len() <= 1 {
             // A node that is alone may have more ranks than it was made for.
             hosts = vec![(world.host(0).to_owned(), self.ranks.len())];

@@ -36,12 +36,7 @@ pub(super) struct Watch {
 impl Watch {
     /// Nothing seen yet.
     pub(super) fn new() -> Self {
-        Self {
-            begun: Instant::now(),
-            next: None,
-            looks: 0,
-            ranks: Vec::new(),
-        }
+        Self { begun: Instant::now(), next: None, looks: 0, ranks: Vec::new() }
     }
 
     /// When to look again, if somebody watches.

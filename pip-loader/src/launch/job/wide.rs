@@ -141,11 +141,7 @@ impl Job<'_> {
             return self.begin_shutdown(status.unwrap_or(128 + signal));
         }
         // Who sends SIGINT sits before the job, and sends it again.
-        let grace = if signal == libc::SIGINT {
-            GRACE
-        } else {
-            GRACE_DEFAULT
-        };
+        let grace = if signal == libc::SIGINT { GRACE } else { GRACE_DEFAULT };
         self.end_with_picture(Ending {
             what: "what the ranks did",
             if_waiting: true,
@@ -329,10 +325,7 @@ impl Job<'_> {
     }
 
     fn own_sleeps(&self) -> Vec<u8> {
-        let said = Said {
-            rests: self.sleeps(),
-            packets: None,
-        };
+        let said = Said { rests: self.sleeps(), packets: None };
         said.encode()
     }
 
@@ -365,11 +358,7 @@ impl Job<'_> {
     fn picture_of(&self, mut parts: Parts) -> Picture {
         parts.sort_by_key(|(node, _)| *node);
         let mut silent: BTreeSet<u32> = (0..self.membership.world().place.count).collect();
-        let mut picture = Picture {
-            processes: String::new(),
-            states: Vec::new(),
-            silent: Vec::new(),
-        };
+        let mut picture = Picture { processes: String::new(), states: Vec::new(), silent: Vec::new() };
         for (node, bytes) in parts {
             // One that has ended says nothing more, and whoever speaks nonsense has not answered.
             if bytes.is_empty() {
@@ -392,11 +381,8 @@ impl Job<'_> {
         for &node in picture.silent.iter().take(SILENT_MAX) {
             let ranks = hang::ranks(&world.ranks_of(node));
             // Writing to a string cannot fail.
-            let _ = write!(
-                text,
-                "\n  node {node} ({}) has not answered; {ranks} may do anything there",
-                world.host(node)
-            );
+            let _ =
+                write!(text, "\n  node {node} ({}) has not answered; {ranks} may do anything there", world.host(node));
         }
         if picture.silent.len() > SILENT_MAX {
             let more = picture.silent.len() - SILENT_MAX;
@@ -417,11 +403,7 @@ impl Job<'_> {
             }
         }
         samples.extend(silent.into_iter().map(|node| {
-            let sample = NodeSample {
-                node: node.into(),
-                silent: world.host(node).to_owned(),
-                ..NodeSample::default()
-            };
+            let sample = NodeSample { node: node.into(), silent: world.host(node).to_owned(), ..NodeSample::default() };
             sample.encode()
         }));
         samples.join("\n\n")

@@ -115,10 +115,7 @@ fn fish() -> String {
                 (false, _) => "-o",
             };
             let help = row.help.replace('\\', "\\\\").replace('\'', "\\'");
-            let _ = writeln!(
-                text,
-                "complete -c pip-exec {kind} {plain}{value} -d '{help}'"
-            );
+            let _ = writeln!(text, "complete -c pip-exec {kind} {plain}{value} -d '{help}'");
         }
     }
     text.push_str("complete -c pip-exec -x -a '(__fish_complete_subcommand)'\n");

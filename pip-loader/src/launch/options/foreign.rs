@@ -13,19 +13,11 @@ struct Rows {
 }
 
 const fn harmless(values: usize, names: &'static str) -> Rows {
-    Rows {
-        names,
-        values,
-        instead: None,
-    }
+    Rows { names, values, instead: None }
 }
 
 const fn refused(names: &'static str, instead: &'static str) -> Rows {
-    Rows {
-        names,
-        values: 0,
-        instead: Some(instead),
-    }
+    Rows { names, values: 0, instead: Some(instead) }
 }
 
 static TABLE: &[Rows] = &[
@@ -41,10 +33,7 @@ static TABLE: &[Rows] = &[
          enable-auto-cleanup silent-abort order-nodes skip-launch-node noconf debug d hydra-bstrap pmi1 \
          pmi2 pmix",
     ),
-    refused(
-        "disable-auto-cleanup enable-recovery continuous max-restarts",
-        "a job ends when one of its ranks fails",
-    ),
+    refused("disable-auto-cleanup enable-recovery continuous max-restarts", "a job ends when one of its ranks fails"),
     refused(
         "ckpointlib ckpoint-prefix ckpoint-num ckpoint-interval",
         "checkpoints are the program's own; SIGUSR1, SIGUSR2 and SIGTERM to pip-exec reach the ranks",
@@ -53,20 +42,14 @@ static TABLE: &[Rows] = &[
         "gdb gdba gtool gtoolfile trace t check_mpi mps aps vtune tv xterm stop-on-exec stop-in-init",
         "put the tool before the program, as in pip-exec -n 2 gdb ./app",
     ),
-    refused(
-        "nameserver ompi-server server-wait-time dvm dvm-uri",
-        "processes that join later are not supported",
-    ),
+    refused("nameserver ompi-server server-wait-time dvm dvm-uri", "processes that join later are not supported"),
     refused(
         "binding rankfile rf cpu-set cpu-list",
         "--bind-to, --map-by and --rank-by place the ranks, taskset before pip-exec chooses CPUs",
     ),
     refused("nolocal", "--hosts names the hosts that take ranks"),
     refused("path", "set PATH, or write the program's path"),
-    refused(
-        "preload-files preload-binary pernode-file",
-        "copy the files before the job starts",
-    ),
+    refused("preload-files preload-binary pernode-file", "copy the files before the job starts"),
     // Open MPI's.
     harmless(2, "mca gmca omca prtemca pmixmca"),
     harmless(
@@ -102,18 +85,14 @@ pub fn read(name: &str, option: &str, words: &mut Words<'_>) -> Result<bool, Ref
         return Ok(false);
     };
     if let Some(instead) = rows.instead {
-        return Err(Refusal::new(format!(
-            "option {option} of another launcher means nothing here: {instead}"
-        )));
+        return Err(Refusal::new(format!("option {option} of another launcher means nothing here: {instead}")));
     }
     for index in 0..rows.values {
         let value = words.value(option)?;
         if let Some((parameter, own)) = PLACING.iter().find(|(parameter, _)| value == *parameter)
             && index == 0
         {
-            return Err(Refusal::new(format!(
-                "option {option} {parameter}: use {own}"
-            )));
+            return Err(Refusal::new(format!("option {option} {parameter}: use {own}")));
         }
     }
     Ok(true)

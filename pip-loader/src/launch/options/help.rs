@@ -49,9 +49,7 @@ fn options(all: bool) -> String {
         for row in MORE {
             describe(row, all, &mut text);
         }
-        text.push_str(
-            "\nOptions about the inside of other launchers (--mca, -iface, ...) do nothing.\n",
-        );
+        text.push_str("\nOptions about the inside of other launchers (--mca, -iface, ...) do nothing.\n");
     }
     text.push_str(REMARKS);
     text.push_str(EXAMPLES);
@@ -62,9 +60,7 @@ fn options(all: bool) -> String {
 fn describe(row: &Row, all: bool, text: &mut String) {
     let count = if all { usize::MAX } else { 2 };
     let names: Vec<&str> = row.names.split(' ').take(count).collect();
-    let gap = if row.value.is_empty()
-        || row.value.starts_with('[') && row.value.contains('=') && row.value.len() < 8
-    {
+    let gap = if row.value.is_empty() || row.value.starts_with('[') && row.value.contains('=') && row.value.len() < 8 {
         ""
     } else {
         " "

@@ -42,12 +42,7 @@ pub fn page() -> String {
     text.push_str(".SH ENVIRONMENT\n");
     for row in TABLE {
         let values = format!("{}; default {}", row.values, row.default);
-        let _ = writeln!(
-            text,
-            ".TP\n.BR {} \" ({})\"",
-            plain(row.name),
-            quoted(&values)
-        );
+        let _ = writeln!(text, ".TP\n.BR {} \" ({})\"", plain(row.name), quoted(&values));
         paragraph(row.help, &mut text);
     }
     text.push_str(".SH EXAMPLES\n.nf\n");
@@ -61,10 +56,7 @@ pub fn page() -> String {
 fn options(rows: &[Row], text: &mut String) {
     for row in rows {
         let names: Vec<&str> = row.names.split(' ').collect();
-        let names = format!(
-            "\\fB{}\\fR",
-            plain(&names.join(", ")).replace(", ", "\\fR, \\fB")
-        );
+        let names = format!("\\fB{}\\fR", plain(&names.join(", ")).replace(", ", "\\fR, \\fB"));
         let value = match row.value {
             "" => String::new(),
             value if row.value_words() == 0 => format!("\\fI{}\\fR", plain(value)),

@@ -47,9 +47,7 @@ pub fn names(words: &mut Words<'_>, option: &str) -> Result<Vec<OsString>, Refus
     let list = words.value(option)?;
     let parts = list.as_bytes().split(|&byte| byte == b',');
     let parts = parts.filter(|part| !part.is_empty());
-    Ok(parts
-        .map(|part| OsString::from_vec(part.to_vec()))
-        .collect())
+    Ok(parts.map(|part| OsString::from_vec(part.to_vec())).collect())
 }
 
 /// `--hosts` and files of hosts.
@@ -80,9 +78,7 @@ pub fn map_by(reader: &mut Reader<'_, '_>) -> Done {
         }
         (Some(Unit::Slot), None) | (None, _) => {}
         (Some(Unit::Slot), Some(_)) => {
-            return Err(Refusal::new(
-                "--map-by ppr:N:slot: a slot is one rank; name another unit",
-            ));
+            return Err(Refusal::new("--map-by ppr:N:slot: a slot is one rank; name another unit"));
         }
     }
     options.cores = map.cores.or(options.cores);
@@ -112,10 +108,7 @@ pub fn exported(reader: &mut Reader<'_, '_>) -> Done {
         Some(pair) => reader.options.environment.push(pair),
         None => {
             let name = word.to_string_lossy();
-            reader
-                .options
-                .notes
-                .push(format!("-x {name}: there is no such variable here"));
+            reader.options.notes.push(format!("-x {name}: there is no such variable here"));
         }
     }
     Ok(())

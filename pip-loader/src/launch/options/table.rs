@@ -3,8 +3,7 @@
 mod running;
 
 use super::readers::{
-    Done, add_hosts, exported, grace, map_by, memory_kinds, names, output_folder, print, push, set,
-    some, words,
+    Done, add_hosts, exported, grace, map_by, memory_kinds, names, output_folder, print, push, set, some, words,
 };
 use super::values::{self, Page, Unit};
 use super::{Inherit, Input, Print, Reader, Shell};
@@ -47,13 +46,7 @@ pub(super) const fn row(
     help: &'static str,
     read: fn(&mut Reader<'_, '_>) -> Done,
 ) -> Row {
-    Row {
-        names,
-        value,
-        scope,
-        help,
-        read,
-    }
+    Row { names, value, scope, help, read }
 }
 
 use Scope::{Here, Job, Program};
@@ -66,57 +59,26 @@ pub static MAIN: &[Row] = &[
         Program,
         "ranks of this program (default 1); also -nN. Under a process manager: ranks on each \
          node; -n 4,2: on the first, on the second",
-        |r| {
-            set(
-                &mut r.section.ranks,
-                values::ranks(&r.words.value(r.option)?),
-            )
-        },
+        |r| set(&mut r.section.ranks, values::ranks(&r.words.value(r.option)?)),
     ),
-    row(
-        "-env",
-        "NAME VALUE",
-        Program,
-        "set an environment variable for this program",
-        |r| push(&mut r.section.environment, r.words.pair(r.option)),
-    ),
-    row(
-        "-genv",
-        "NAME VALUE",
-        Job,
-        "the same for all programs; -x NAME=VALUE too",
-        |r| push(&mut r.options.environment, r.words.pair(r.option)),
-    ),
-    row(
-        "-wdir -wd",
-        "DIR",
-        Program,
-        "working directory of this program",
-        |r| {
-            some(
-                &mut r.section.directory,
-                r.words.value(r.option).map(Into::into),
-            )
-        },
-    ),
-    row(
-        "-l --label -prepend-rank",
-        "",
-        Job,
-        "begin each line of output with its rank: [3] ...",
-        |r| set(&mut r.options.output.label, Ok(true)),
-    ),
+    row("-env", "NAME VALUE", Program, "set an environment variable for this program", |r| {
+        push(&mut r.section.environment, r.words.pair(r.option))
+    }),
+    row("-genv", "NAME VALUE", Job, "the same for all programs; -x NAME=VALUE too", |r| {
+        push(&mut r.options.environment, r.words.pair(r.option))
+    }),
+    row("-wdir -wd", "DIR", Program, "working directory of this program", |r| {
+        some(&mut r.section.directory, r.words.value(r.option).map(Into::into))
+    }),
+    row("-l --label -prepend-rank", "", Job, "begin each line of output with its rank: [3] ...", |r| {
+        set(&mut r.options.output.label, Ok(true))
+    }),
     row(
         "--bind-to",
         "none|hwthread|core|l3cache|numa|socket|board",
         Job,
         "bind each rank to a core, or to what shares a cache ... with its core",
-        |r| {
-            some(
-                &mut r.options.bind,
-                values::bind(r.option, &r.words.value(r.option)?),
-            )
-        },
+        |r| some(&mut r.options.bind, values::bind(r.option, &r.words.value(r.option)?)),
     ),
     row(
         "--map-by",
@@ -133,30 +95,12 @@ pub static MAIN: &[Row] = &[
         "show this machine and where the ranks would run, and start none",
         |r| set(&mut r.options.topology, Ok(true)),
     ),
-    row(
-        "-c",
-        "CPU",
-        Job,
-        "bind one rank to each core, beginning with that of this CPU",
-        |r| {
-            some(
-                &mut r.options.first_cpu,
-                values::number(r.option, &r.words.value(r.option)?, "a CPU number"),
-            )
-        },
-    ),
-    row(
-        "--timeout",
-        "SECONDS",
-        Job,
-        "end the job after this time, with status 124",
-        |r| {
-            some(
-                &mut r.options.timeout,
-                values::timeout(&r.words.value(r.option)?),
-            )
-        },
-    ),
+    row("-c", "CPU", Job, "bind one rank to each core, beginning with that of this CPU", |r| {
+        some(&mut r.options.first_cpu, values::number(r.option, &r.words.value(r.option)?, "a CPU number"))
+    }),
+    row("--timeout", "SECONDS", Job, "end the job after this time, with status 124", |r| {
+        some(&mut r.options.timeout, values::timeout(&r.words.value(r.option)?))
+    }),
     row(
         "--hosts -host -H",
         "A:4,B:4",
@@ -165,37 +109,19 @@ pub static MAIN: &[Row] = &[
          hydra|srun|prterun chooses one, --dry-run only prints its command line",
         |r| add_hosts(r, host_list::parse),
     ),
-    row(
-        "--isolate",
-        "",
-        Job,
-        "one address space per rank, joined by the network (for debugging)",
-        |r| set(&mut r.options.isolate, Ok(true)),
-    ),
-    row(
-        "--no-mpi",
-        "",
-        Job,
-        "run programs that use no MPI; needs no Cohort libraries",
-        |r| set(&mut r.options.no_mpi, Ok(true)),
-    ),
-    row(
-        "--policies",
-        "",
-        Here,
-        "list the progress policies, which are the values of COHORT_PROGRESS",
-        |r| print(r, Progress::LISTING.to_owned()),
-    ),
-    row(
-        "--info",
-        "",
-        Here,
-        "settings, pinning, libraries, network and kernel features here, with warnings",
-        |r| set(&mut r.options.info, Ok(true)),
-    ),
-    row("--version -V", "", Here, "the version", |r| {
-        print(r, text::version())
+    row("--isolate", "", Job, "one address space per rank, joined by the network (for debugging)", |r| {
+        set(&mut r.options.isolate, Ok(true))
     }),
+    row("--no-mpi", "", Job, "run programs that use no MPI; needs no Cohort libraries", |r| {
+        set(&mut r.options.no_mpi, Ok(true))
+    }),
+    row("--policies", "", Here, "list the progress policies, which are the values of COHORT_PROGRESS", |r| {
+        print(r, Progress::LISTING.to_owned())
+    }),
+    row("--info", "", Here, "settings, pinning, libraries, network and kernel features here, with warnings", |r| {
+        set(&mut r.options.info, Ok(true))
+    }),
+    row("--version -V", "", Here, "the version", |r| print(r, text::version())),
     row(
         "--help -h",
         "[=all]",
@@ -218,30 +144,13 @@ pub static MORE: &[Row] = &[
         "draw a timeline (COHORT_TRACE) into FILE.svg, or the .svg or .html that follows; one --draw for each node",
         |r| push(&mut r.options.draw, r.words.value(r.option).map(Into::into)),
     ),
-    row(
-        "--launcher",
-        "hydra|srun|prterun",
-        Here,
-        "the process manager for --hosts",
-        |r| {
-            let choices = [
-                ("hydra", Launcher::Hydra),
-                ("srun", Launcher::Srun),
-                ("prterun", Launcher::Prterun),
-            ];
-            some(
-                &mut r.options.launcher,
-                values::choose(r.option, &r.words.value(r.option)?, &choices),
-            )
-        },
-    ),
-    row(
-        "--dry-run",
-        "",
-        Here,
-        "with --hosts: only print the process manager's command line",
-        |r| set(&mut r.options.dry_run, Ok(true)),
-    ),
+    row("--launcher", "hydra|srun|prterun", Here, "the process manager for --hosts", |r| {
+        let choices = [("hydra", Launcher::Hydra), ("srun", Launcher::Srun), ("prterun", Launcher::Prterun)];
+        some(&mut r.options.launcher, values::choose(r.option, &r.words.value(r.option)?, &choices))
+    }),
+    row("--dry-run", "", Here, "with --hosts: only print the process manager's command line", |r| {
+        set(&mut r.options.dry_run, Ok(true))
+    }),
     row(
         "-memory-alloc-kinds",
         "KINDS",
@@ -263,13 +172,9 @@ pub static MORE: &[Row] = &[
         "each rank begins a session of its own: more CPU time on a machine with other work",
         |r| set(&mut r.options.own_sessions, Ok(true)),
     ),
-    row(
-        "--keep-pmi",
-        "",
-        Job,
-        "let ranks see the process manager's variables (PMI_*, PMIX_*)",
-        |r| set(&mut r.options.keep_manager, Ok(true)),
-    ),
+    row("--keep-pmi", "", Job, "let ranks see the process manager's variables (PMI_*, PMIX_*)", |r| {
+        set(&mut r.options.keep_manager, Ok(true))
+    }),
     row(
         "-f --hostfile -machinefile -machine",
         "FILE",
@@ -282,161 +187,59 @@ pub static MORE: &[Row] = &[
         "N",
         Here,
         "ranks on each host that has no number; without -n, N ranks on each",
-        |r| {
-            some(
-                &mut r.options.per_host,
-                values::count(r.option, &r.words.value(r.option)?, "a number of ranks"),
-            )
-        },
+        |r| some(&mut r.options.per_host, values::count(r.option, &r.words.value(r.option)?, "a number of ranks")),
     ),
-    row("-rr -bynode", "", Job, "as --map-by node", |r| {
-        set(&mut r.options.numbering, Ok(Numbering::Cyclic))
+    row("-rr -bynode", "", Job, "as --map-by node", |r| set(&mut r.options.numbering, Ok(Numbering::Cyclic))),
+    row("--oversubscribe", "", Here, "more ranks than --hosts has slots for may run", |r| {
+        some(&mut r.options.oversubscribe, Ok(true))
     }),
-    row(
-        "--oversubscribe",
-        "",
-        Here,
-        "more ranks than --hosts has slots for may run",
-        |r| some(&mut r.options.oversubscribe, Ok(true)),
-    ),
-    row(
-        "--nooversubscribe",
-        "",
-        Job,
-        "refuse more ranks on a node than it has cores",
-        |r| some(&mut r.options.oversubscribe, Ok(false)),
-    ),
-    row(
-        "--cpus-per-rank -cpus-per-proc",
-        "N",
-        Job,
-        "as PE=N of --map-by: cores of each rank",
-        |r| {
-            some(
-                &mut r.options.cores,
-                values::count(r.option, &r.words.value(r.option)?, "a number of cores"),
-            )
-        },
-    ),
-    row(
-        "--rank-by",
-        "UNIT",
-        Job,
-        "number the ranks one of each unit in turn, whatever --map-by says",
-        |r| {
-            let name = r.words.value(r.option)?;
-            match values::unit(r.option, &name.to_string_lossy())? {
-                Unit::Slot => r.options.rank_by = None,
-                Unit::Node => r.options.numbering = Numbering::Cyclic,
-                Unit::Of(level) => r.options.rank_by = Some(level),
-            }
-            Ok(())
-        },
-    ),
-    row(
-        "-x",
-        "NAME[=VALUE]",
-        Job,
-        "give ranks the variable, as it is here if there is no value",
-        exported,
-    ),
-    row(
-        "-genvall",
-        "",
-        Job,
-        "ranks inherit the environment (the default)",
-        |r| set(&mut r.options.inherit, Ok(Inherit::All)),
-    ),
-    row(
-        "-genvnone",
-        "",
-        Job,
-        "ranks inherit nothing: they have what -env, -genv and -x say",
-        |r| set(&mut r.options.inherit, Ok(Inherit::Only(Vec::new()))),
-    ),
-    row(
-        "-genvlist",
-        "A,B",
-        Job,
-        "ranks inherit these variables only",
-        |r| {
-            set(
-                &mut r.options.inherit,
-                names(r.words, r.option).map(Inherit::Only),
-            )
-        },
-    ),
-    row(
-        "-genvexcl",
-        "A,B",
-        Job,
-        "ranks inherit all variables but these",
-        |r| {
-            set(
-                &mut r.options.inherit,
-                names(r.words, r.option).map(Inherit::Except),
-            )
-        },
-    ),
-    row(
-        "-envall",
-        "",
-        Program,
-        "as -genvall, for this program",
-        |r| some(&mut r.section.inherit, Ok(Inherit::All)),
-    ),
-    row(
-        "-envnone",
-        "",
-        Program,
-        "as -genvnone, for this program",
-        |r| some(&mut r.section.inherit, Ok(Inherit::Only(Vec::new()))),
-    ),
-    row(
-        "-envlist",
-        "A,B",
-        Program,
-        "as -genvlist, for this program",
-        |r| {
-            some(
-                &mut r.section.inherit,
-                names(r.words, r.option).map(Inherit::Only),
-            )
-        },
-    ),
-    row(
-        "-envexcl",
-        "A,B",
-        Program,
-        "as -genvexcl, for this program",
-        |r| {
-            some(
-                &mut r.section.inherit,
-                names(r.words, r.option).map(Inherit::Except),
-            )
-        },
-    ),
-    row(
-        "--tag-output",
-        "",
-        Job,
-        "begin each line as Open MPI does: [1,3]<stdout>:",
-        |r| set(&mut r.options.output.tag, Ok(true)),
-    ),
-    row(
-        "--timestamp-output",
-        "",
-        Job,
-        "begin each line with the time and <stdout>:",
-        |r| set(&mut r.options.output.timestamp, Ok(true)),
-    ),
-    row(
-        "-prepend-pattern",
-        "TEXT",
-        Job,
-        "begin each line with TEXT; %r: its rank, %h: the host, %p: the node",
-        |r| some(&mut r.options.output.pattern, words(r.words, r.option)),
-    ),
+    row("--nooversubscribe", "", Job, "refuse more ranks on a node than it has cores", |r| {
+        some(&mut r.options.oversubscribe, Ok(false))
+    }),
+    row("--cpus-per-rank -cpus-per-proc", "N", Job, "as PE=N of --map-by: cores of each rank", |r| {
+        some(&mut r.options.cores, values::count(r.option, &r.words.value(r.option)?, "a number of cores"))
+    }),
+    row("--rank-by", "UNIT", Job, "number the ranks one of each unit in turn, whatever --map-by says", |r| {
+        let name = r.words.value(r.option)?;
+        match values::unit(r.option, &name.to_string_lossy())? {
+            Unit::Slot => r.options.rank_by = None,
+            Unit::Node => r.options.numbering = Numbering::Cyclic,
+            Unit::Of(level) => r.options.rank_by = Some(level),
+        }
+        Ok(())
+    }),
+    row("-x", "NAME[=VALUE]", Job, "give ranks the variable, as it is here if there is no value", exported),
+    row("-genvall", "", Job, "ranks inherit the environment (the default)", |r| {
+        set(&mut r.options.inherit, Ok(Inherit::All))
+    }),
+    row("-genvnone", "", Job, "ranks inherit nothing: they have what -env, -genv and -x say", |r| {
+        set(&mut r.options.inherit, Ok(Inherit::Only(Vec::new())))
+    }),
+    row("-genvlist", "A,B", Job, "ranks inherit these variables only", |r| {
+        set(&mut r.options.inherit, names(r.words, r.option).map(Inherit::Only))
+    }),
+    row("-genvexcl", "A,B", Job, "ranks inherit all variables but these", |r| {
+        set(&mut r.options.inherit, names(r.words, r.option).map(Inherit::Except))
+    }),
+    row("-envall", "", Program, "as -genvall, for this program", |r| some(&mut r.section.inherit, Ok(Inherit::All))),
+    row("-envnone", "", Program, "as -genvnone, for this program", |r| {
+        some(&mut r.section.inherit, Ok(Inherit::Only(Vec::new())))
+    }),
+    row("-envlist", "A,B", Program, "as -genvlist, for this program", |r| {
+        some(&mut r.section.inherit, names(r.words, r.option).map(Inherit::Only))
+    }),
+    row("-envexcl", "A,B", Program, "as -genvexcl, for this program", |r| {
+        some(&mut r.section.inherit, names(r.words, r.option).map(Inherit::Except))
+    }),
+    row("--tag-output", "", Job, "begin each line as Open MPI does: [1,3]<stdout>:", |r| {
+        set(&mut r.options.output.tag, Ok(true))
+    }),
+    row("--timestamp-output", "", Job, "begin each line with the time and <stdout>:", |r| {
+        set(&mut r.options.output.timestamp, Ok(true))
+    }),
+    row("-prepend-pattern", "TEXT", Job, "begin each line with TEXT; %r: its rank, %h: the host, %p: the node", |r| {
+        some(&mut r.options.output.pattern, words(r.words, r.option))
+    }),
     row(
         "-outfile-pattern",
         "FILE",
@@ -444,13 +247,9 @@ pub static MORE: &[Row] = &[
         "ranks write their standard output to files; %r: the rank, %h: the host",
         |r| some(&mut r.options.output.files[0], words(r.words, r.option)),
     ),
-    row(
-        "-errfile-pattern",
-        "FILE",
-        Job,
-        "the same for standard error",
-        |r| some(&mut r.options.output.files[1], words(r.words, r.option)),
-    ),
+    row("-errfile-pattern", "FILE", Job, "the same for standard error", |r| {
+        some(&mut r.options.output.files[1], words(r.words, r.option))
+    }),
     row(
         "--output-filename",
         "DIR[:nocopy]",
@@ -458,77 +257,31 @@ pub static MORE: &[Row] = &[
         "each rank's output also goes to DIR/1/rank.N/stdout and stderr; nocopy: there only",
         output_folder,
     ),
-    row(
-        "-s --stdin",
-        "all|none|N",
-        Job,
-        "the rank that gets standard input (default 0)",
-        |r| {
-            let value = r.words.value(r.option)?;
-            let choices = [("all", Input::All), ("none", Input::None)];
-            let found = values::choose(r.option, &value, &choices);
-            let number =
-                |_| values::number(r.option, &value, "all, none or a rank").map(Input::Rank);
-            set(&mut r.options.input, found.or_else(number))
-        },
-    ),
-    row(
-        "-configfile -app",
-        "FILE",
-        Here,
-        "read options and programs from a file, a program on each line",
-        |r| {
-            some(
-                &mut r.options.config,
-                r.words.value(r.option).map(Into::into),
-            )
-        },
-    ),
-    row(
-        "--report-bindings",
-        "",
-        Job,
-        "say which CPUs each rank is bound to",
-        |r| set(&mut r.options.report.bindings, Ok(true)),
-    ),
-    row(
-        "--display-map --display-allocation",
-        "",
-        Job,
-        "show the machine and where ranks run, and start them",
-        |r| set(&mut r.options.report.map, Ok(true)),
-    ),
-    row(
-        "-print-rank-map",
-        "",
-        Job,
-        "say which ranks run on which host",
-        |r| set(&mut r.options.report.ranks, Ok(true)),
-    ),
-    row(
-        "-v -verbose",
-        "",
-        Job,
-        "say what is started, with which libraries",
-        |r| set(&mut r.options.report.start, Ok(true)),
-    ),
-    row(
-        "-q --quiet",
-        "",
-        Job,
-        "no advice and no notes, only errors",
-        |r| set(&mut r.options.quiet, Ok(true)),
-    ),
-    row("--allow-run-as-root", "", Here, "nothing: root may", |_| {
-        Ok(())
+    row("-s --stdin", "all|none|N", Job, "the rank that gets standard input (default 0)", |r| {
+        let value = r.words.value(r.option)?;
+        let choices = [("all", Input::All), ("none", Input::None)];
+        let found = values::choose(r.option, &value, &choices);
+        let number = |_| values::number(r.option, &value, "all, none or a rank").map(Input::Rank);
+        set(&mut r.options.input, found.or_else(number))
     }),
-    row(
-        "-ordered-output",
-        "",
-        Here,
-        "nothing: lines are whole anyway",
-        |_| Ok(()),
-    ),
+    row("-configfile -app", "FILE", Here, "read options and programs from a file, a program on each line", |r| {
+        some(&mut r.options.config, r.words.value(r.option).map(Into::into))
+    }),
+    row("--report-bindings", "", Job, "say which CPUs each rank is bound to", |r| {
+        set(&mut r.options.report.bindings, Ok(true))
+    }),
+    row("--display-map --display-allocation", "", Job, "show the machine and where ranks run, and start them", |r| {
+        set(&mut r.options.report.map, Ok(true))
+    }),
+    row("-print-rank-map", "", Job, "say which ranks run on which host", |r| {
+        set(&mut r.options.report.ranks, Ok(true))
+    }),
+    row("-v -verbose", "", Job, "say what is started, with which libraries", |r| {
+        set(&mut r.options.report.start, Ok(true))
+    }),
+    row("-q --quiet", "", Job, "no advice and no notes, only errors", |r| set(&mut r.options.quiet, Ok(true))),
+    row("--allow-run-as-root", "", Here, "nothing: root may", |_| Ok(())),
+    row("-ordered-output", "", Here, "nothing: lines are whole anyway", |_| Ok(())),
 ];
 
 /// What packagers use.
@@ -537,22 +290,12 @@ static HIDDEN: &[Row] = &[
         r.print = Some(Print::Manual);
         Ok(())
     }),
-    row(
-        "--completion",
-        "bash|zsh|fish",
-        Here,
-        "what completes these options in a shell",
-        |r| {
-            let shells = [
-                ("bash", Shell::Bash),
-                ("zsh", Shell::Zsh),
-                ("fish", Shell::Fish),
-            ];
-            let shell = values::choose(r.option, &r.words.value(r.option)?, &shells)?;
-            r.print = Some(Print::Completion(shell));
-            Ok(())
-        },
-    ),
+    row("--completion", "bash|zsh|fish", Here, "what completes these options in a shell", |r| {
+        let shells = [("bash", Shell::Bash), ("zsh", Shell::Zsh), ("fish", Shell::Fish)];
+        let shell = values::choose(r.option, &r.words.value(r.option)?, &shells)?;
+        r.print = Some(Print::Completion(shell));
+        Ok(())
+    }),
 ];
 
 /// The option with this name, dashes aside.
@@ -569,9 +312,7 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
 impl Row {
     /// Its names without their dashes.
     pub fn plain_names(&self) -> impl Iterator<Item = &'static str> {
-        self.names
-            .split(' ')
-            .map(|name| name.trim_start_matches('-'))
+        self.names.split(' ').map(|name| name.trim_start_matches('-'))
     }
 
     /// How many words follow it as its value; one that follows `=` in the same word is none.

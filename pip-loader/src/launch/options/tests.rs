@@ -44,18 +44,13 @@ fn sections_have_their_own_environment_and_share_the_global_one() {
     assert_eq!(options.sections[1].environment, [("C".into(), "3".into())]);
     assert_eq!(options.sections[1].ranks, [2]);
     assert_eq!(options.sections[1].program, "-q");
-    assert_eq!(
-        options.sections[1].directory.as_deref(),
-        Some("/tmp".as_ref())
-    );
+    assert_eq!(options.sections[1].directory.as_deref(), Some("/tmp".as_ref()));
 }
 
 #[test]
 fn long_options_take_one_dash_or_two() {
-    for line in [
-        "-bind-to core -map-by numa -timeout 1.5 -label p",
-        "--bind-to=core --map-by numa --timeout=1.5 -l p",
-    ] {
+    for line in ["-bind-to core -map-by numa -timeout 1.5 -label p", "--bind-to=core --map-by numa --timeout=1.5 -l p"]
+    {
         let options = run(line);
         assert_eq!(options.bind, Some(Bind::To(Level::Core)));
         assert_eq!(options.map, Some(Level::Numa));
@@ -122,23 +117,14 @@ fn help_fits_on_a_screen() {
     assert_eq!(print(&["--help"]), short);
     assert_eq!(print(&["--help=all"]), long);
     assert_eq!(print(&["--help=settings"]), help::page(Page::Settings));
-    assert_eq!(
-        print(&["-n", "2", "--version"]),
-        crate::launch::text::version()
-    );
-    assert_eq!(
-        print(&["--policies"]),
-        cohort_base::settings::Progress::LISTING
-    );
+    assert_eq!(print(&["-n", "2", "--version"]), crate::launch::text::version());
+    assert_eq!(print(&["--policies"]), cohort_base::settings::Progress::LISTING);
 }
 
 #[test]
 fn the_manual_has_every_option_and_setting() {
     let page = man::page();
-    let bare = page
-        .replace("\\fB", "")
-        .replace("\\fR", "")
-        .replace('\\', "");
+    let bare = page.replace("\\fB", "").replace("\\fR", "").replace('\\', "");
     for row in table::rows() {
         let names = row.names.split(' ').collect::<Vec<_>>().join(", ");
         assert!(bare.contains(&format!(".TP\n{names}")), "{names}");
@@ -156,10 +142,7 @@ fn shells_complete_every_option() {
     };
     let (bash, zsh, fish) = (printed("bash"), printed("zsh"), printed("fish"));
     for name in table::rows().flat_map(|row| row.names.split(' ')) {
-        assert!(
-            bash.contains(&format!("{name} ")) || bash.contains(&format!("{name}'")),
-            "{name}"
-        );
+        assert!(bash.contains(&format!("{name} ")) || bash.contains(&format!("{name}'")), "{name}");
         assert!(zsh.contains(&format!("'*{name}[")), "{name}");
         let plain = name.trim_start_matches('-');
         let found = ["-s", "-o", "-l"].map(|kind| fish.contains(&format!("{kind} {plain} ")));
@@ -181,46 +164,27 @@ fn names_mean_one_option() {
 
 #[test]
 fn each_launcher_names_options_its_way() {
-    for line in [
-        "-n2 p",
-        "-np2 p",
-        "-ppn 2 p",
-        "-N 2 p",
-        "-H localhost:2 p",
-        "-host localhost -ppn 2 p",
-    ] {
+    for line in ["-n2 p", "-np2 p", "-ppn 2 p", "-N 2 p", "-H localhost:2 p", "-host localhost -ppn 2 p"] {
         assert_eq!(run(line).sections[0].ranks, [2], "{line}");
         assert_eq!(run(line).hosts, None, "{line}");
     }
     for line in ["-prepend-rank p", "--label p", "-l p"] {
         assert!(run(line).output.label, "{line}");
     }
-    assert_eq!(
-        run("-genvlist A,B p").inherit,
-        Inherit::Only(vec!["A".into(), "B".into()])
-    );
-    assert_eq!(
-        run("-envnone p").sections[0].inherit,
-        Some(Inherit::Only(Vec::new()))
-    );
+    assert_eq!(run("-genvlist A,B p").inherit, Inherit::Only(vec!["A".into(), "B".into()]));
+    assert_eq!(run("-envnone p").sections[0].inherit, Some(Inherit::Only(Vec::new())));
     assert_eq!(run("-x A=1 p").environment, [("A".into(), "1".into())]);
     assert_eq!(run("-x NO_SUCH_VARIABLE p").notes.len(), 1);
     assert_eq!(run("-s all p").input, Input::All);
     assert_eq!(run("--stdin 3 p").input, Input::Rank(3));
     assert_eq!(run("--map-by ppr:2:socket:PE=4 p").cores, Some(4));
     assert_eq!(run("-rr p").numbering, Numbering::Cyclic);
-    assert_eq!(
-        run("--bind-to package p").bind,
-        Some(Bind::To(Level::Socket))
-    );
+    assert_eq!(run("--bind-to package p").bind, Some(Bind::To(Level::Socket)));
     let hosts = run("-hosts a,b -n 4 -l p");
     assert_eq!(hosts.hosts.map(|hosts| hosts[1].slots), Some(2));
     assert_eq!(hosts.typed, ["-l"]);
     assert!(refusal("-H localhost:2 -n 4 p").contains("--oversubscribe"));
-    assert_eq!(
-        run("-H localhost:2 --oversubscribe -n 4 p").sections[0].ranks,
-        [4]
-    );
+    assert_eq!(run("-H localhost:2 --oversubscribe -n 4 p").sections[0].ranks, [4]);
 }
 
 #[test]

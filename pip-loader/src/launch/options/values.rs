@@ -37,10 +37,7 @@ impl Words<'_> {
     pub fn value(&mut self, option: &str) -> Result<OsString, Refusal> {
         match self.attached.take() {
             Some(value) => Ok(value),
-            None => self
-                .next()
-                .cloned()
-                .ok_or_else(|| Refusal::new(format!("option {option} needs a value"))),
+            None => self.next().cloned().ok_or_else(|| Refusal::new(format!("option {option} needs a value"))),
         }
     }
 
@@ -63,14 +60,8 @@ impl Words<'_> {
 /// What is before and behind the first `=` that is not the first letter.
 pub fn split_at_equals(word: &OsStr) -> Option<(OsString, OsString)> {
     let bytes = word.as_bytes();
-    let at = bytes
-        .iter()
-        .position(|&byte| byte == b'=')
-        .filter(|&at| at > 0)?;
-    Some((
-        OsStr::from_bytes(&bytes[..at]).to_owned(),
-        OsStr::from_bytes(&bytes[at + 1..]).to_owned(),
-    ))
+    let at = bytes.iter().position(|&byte| byte == b'=').filter(|&at| at > 0)?;
+    Some((OsStr::from_bytes(&bytes[..at]).to_owned(), OsStr::from_bytes(&bytes[at + 1..]).to_owned()))
 }
 
 /// The value of `-n`.
@@ -80,9 +71,7 @@ pub fn ranks(value: &OsStr) -> Result<Vec<usize>, Refusal> {
         let what = "a number of ranks, 1 or more, or one for each node (4,2)";
         match number("-n", OsStr::new(part), what)? {
             ranks if ranks <= RANKS_MAX as usize => Ok(ranks),
-            ranks => Err(Refusal::new(format!(
-                "-n {ranks}: more than {RANKS_MAX} ranks cannot exist"
-            ))),
+            ranks => Err(Refusal::new(format!("-n {ranks}: more than {RANKS_MAX} ranks cannot exist"))),
         }
     };
     let ranks = text.split(',').map(count).collect::<Result<Vec<_>, _>>()?;
@@ -98,11 +87,7 @@ pub fn timeout(value: &OsStr) -> Result<Duration, Refusal> {
     Duration::try_from_secs_f64(seconds)
         .ok()
         .filter(|limit| !limit.is_zero() && limit.as_secs() < 1 << 31)
-        .ok_or_else(|| {
-            Refusal::new(format!(
-                "--timeout {seconds}: it takes seconds, more than 0"
-            ))
-        })
+        .ok_or_else(|| Refusal::new(format!("--timeout {seconds}: it takes seconds, more than 0")))
 }
 
 /// Variable by which MPICH's users limit the time of a job, in seconds.
@@ -128,22 +113,14 @@ impl super::Options {
 pub fn grace(value: &OsStr) -> Result<(OsString, OsString), Refusal> {
     match value.to_str().and_then(settings::grace) {
         Some(_) => Ok((settings::GRACE.into(), value.to_owned())),
-        None => Err(Refusal::new(format!(
-            "--grace {}: it takes seconds, 0 to 86400",
-            value.to_string_lossy()
-        ))),
+        None => Err(Refusal::new(format!("--grace {}: it takes seconds, 0 to 86400", value.to_string_lossy()))),
     }
 }
 
 /// A number; `what` says which are valid.
 pub fn number<T: std::str::FromStr>(option: &str, value: &OsStr, what: &str) -> Result<T, Refusal> {
     let parsed = value.to_str().and_then(|text| text.parse().ok());
-    parsed.ok_or_else(|| {
-        Refusal::new(format!(
-            "option {option} takes {what}, not \"{}\"",
-            value.to_string_lossy()
-        ))
-    })
+    parsed.ok_or_else(|| Refusal::new(format!("option {option} takes {what}, not \"{}\"", value.to_string_lossy())))
 }
 
 /// A number of things, at least one.
@@ -161,10 +138,7 @@ pub fn choose<T: Copy>(option: &str, value: &OsStr, choices: &[(&str, T)]) -> Re
     found.map(|&(_, choice)| choice).ok_or_else(|| {
         let names: Vec<&str> = choices.iter().map(|&(name, _)| name).collect();
         let names = names.join(", ");
-        Refusal::new(format!(
-            "option {option} takes {names}, not \"{}\"",
-            value.to_string_lossy()
-        ))
+        Refusal::new(format!("option {option} takes {names}, not \"{}\"", value.to_string_lossy()))
     })
 }
 
@@ -251,8 +225,7 @@ pub fn config(path: &Path) -> Result<Vec<Vec<OsString>>, Refusal> {
     let mut lines = Vec::new();
     // A backslash at its end lets a line go on.
     for line in text.replace("\\\n", " ").lines() {
-        let words =
-            words(line).ok_or_else(|| refuse(format!("a quote without its end: {line}")))?;
+        let words = words(line).ok_or_else(|| refuse(format!("a quote without its end: {line}")))?;
         if !words.is_empty() {
             lines.push(words);
         }
@@ -306,32 +279,15 @@ mod tests {
 
     #[test]
     fn maps_of_open_mpi() {
-        let read =
-            |text: &str| map("--map-by", OsStr::new(text)).map_err(|error| error.to_string());
+        let read = |text: &str| map("--map-by", OsStr::new(text)).map_err(|error| error.to_string());
         let numa = Some(Unit::Of(Level::Numa));
-        let two = Map {
-            unit: numa,
-            ranks_per_unit: Some(2),
-            cores: Some(3),
-            oversubscribe: None,
-        };
+        let two = Map { unit: numa, ranks_per_unit: Some(2), cores: Some(3), oversubscribe: None };
         assert_eq!(read("ppr:2:numa:PE=3"), Ok(two));
-        let cores = Map {
-            cores: Some(4),
-            ..Map::default()
-        };
+        let cores = Map { cores: Some(4), ..Map::default() };
         assert_eq!(read(":pe=4"), Ok(cores));
-        assert_eq!(
-            read("package:OVERSUBSCRIBE").map(|map| map.oversubscribe),
-            Ok(Some(true))
-        );
+        assert_eq!(read("package:OVERSUBSCRIBE").map(|map| map.oversubscribe), Ok(Some(true)));
         assert_eq!(read("slot").map(|map| map.unit), Ok(Some(Unit::Slot)));
-        for (wrong, says) in [
-            ("ppr:0:numa", "1 to"),
-            ("numa:x", "PE=N"),
-            ("ppr:2", "hwthread"),
-            ("l2", "l3cache"),
-        ] {
+        for (wrong, says) in [("ppr:0:numa", "1 to"), ("numa:x", "PE=N"), ("ppr:2", "hwthread"), ("l2", "l3cache")] {
             let message = read(wrong).unwrap_err();
             assert!(message.contains(says), "{wrong}: {message}");
         }

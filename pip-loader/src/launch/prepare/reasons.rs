@@ -26,9 +26,7 @@ impl<'a> Reasons<'a> {
         if program.fixed_address {
             self.fixed = self.fixed.or(Some(name));
         }
-        self.watched = self
-            .watched
-            .or(program.sanitizer.map(|checker| (name, checker)));
+        self.watched = self.watched.or(program.sanitizer.map(|checker| (name, checker)));
         if let (Some(file), None) = (&program.own_malloc, &self.own_malloc) {
             self.own_malloc = Some((name, file.clone()));
         }

@@ -14,22 +14,12 @@ fn large_files() -> HashMap<String, String> {
         let group = |cores: u32| with_twins(core / cores * cores, cores);
         let folder = format!("cpu/cpu{cpu}");
         let topology = format!("{folder}/topology");
-        add(
-            format!("{topology}/core_cpus_list"),
-            format!("{core},{}", core + 64),
-        );
+        add(format!("{topology}/core_cpus_list"), format!("{core},{}", core + 64));
         add(format!("{topology}/package_cpus_list"), group(32));
-        add(
-            format!("{topology}/physical_package_id"),
-            (core / 32).to_string(),
-        );
+        add(format!("{topology}/physical_package_id"), (core / 32).to_string());
         for (index, level) in ["1", "1", "2", "3"].into_iter().enumerate() {
             let cache = format!("{folder}/cache/index{index}");
-            let shared = if level == "3" {
-                group(4)
-            } else {
-                format!("{core},{}", core + 64)
-            };
+            let shared = if level == "3" { group(4) } else { format!("{core},{}", core + 64) };
             add(format!("{cache}/level"), level.into());
             add(format!("{cache}/shared_cpu_list"), shared);
             add(format!("{cache}/size"), "32768K".into());
@@ -41,10 +31,7 @@ fn large_files() -> HashMap<String, String> {
         add(format!("node/node{node}/meminfo"), memory);
     }
     add("node/node8/cpulist".into(), String::new());
-    add(
-        "node/node8/meminfo".into(),
-        "Node 8 MemTotal: 16777216 kB".into(),
-    );
+    add("node/node8/meminfo".into(), "Node 8 MemTotal: 16777216 kB".into());
     add("node/online".into(), "0-8".into());
     add("cpu/online".into(), "0-127".into());
     files
@@ -72,10 +59,7 @@ pub(in crate::launch) fn large(usable: impl IntoIterator<Item = u32>) -> Topolog
 /// The files of a machine as they were recorded, a line each: path, blank, content.
 fn recorded(text: &str) -> HashMap<String, String> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
-    let file = |line: &str| {
-        line.split_once(' ')
-            .map(|(path, text)| (path.into(), text.into()))
-    };
+    let file = |line: &str| line.split_once(' ').map(|(path, text)| (path.into(), text.into()));
     lines.filter_map(file).collect()
 }
 
@@ -114,12 +98,7 @@ fn this_machine_has_a_cpu() {
     assert!(!topology.cpus.is_empty());
     assert!((1..=topology.cpus.len() as u32).contains(&topology.capacity));
     let online = System::this_machine().online();
-    assert!(
-        topology
-            .cpus
-            .iter()
-            .all(|cpu| online.contains(&cpu.place.cpu))
-    );
+    assert!(topology.cpus.iter().all(|cpu| online.contains(&cpu.place.cpu)));
 }
 
 #[test]
@@ -175,9 +154,7 @@ fn a_recorded_machine_whose_sockets_are_numbered_in_turn() {
     let files = recorded(include_str!("xeon-2s4c-nodes.txt"));
     let cpus = on(&files, |system| system.describe(&system.online()));
     let expected = [0, 1, 0, 1, 4, 5, 4, 5].into_iter().zip(0..);
-    let expected: Vec<_> = expected
-        .map(|(l3, cpu)| [cpu, cpu, l3, 0, cpu % 2])
-        .collect();
+    let expected: Vec<_> = expected.map(|(l3, cpu)| [cpu, cpu, l3, 0, cpu % 2]).collect();
     assert_eq!(rows(&cpus), expected);
 }
 

@@ -28,9 +28,7 @@ pub fn leads_to_launcher() -> bool {
 
 fn is_launcher(process: i32) -> bool {
     let mut target = [0; 4096];
-    let length = file_of(process, "exe", |path| {
-        readlinkat_raw(CWD, path, &mut target[..])
-    });
+    let length = file_of(process, "exe", |path| readlinkat_raw(CWD, path, &mut target[..]));
     length.is_some_and(|length| target[..length].ends_with(LAUNCHER))
 }
 
@@ -48,11 +46,7 @@ fn parent_of(process: i32) -> Option<i32> {
 }
 
 /// What `look` sees in a file of a process.
-fn file_of<T>(
-    process: i32,
-    name: &str,
-    look: impl FnOnce(&CStr) -> rustix::io::Result<T>,
-) -> Option<T> {
+fn file_of<T>(process: i32, name: &str, look: impl FnOnce(&CStr) -> rustix::io::Result<T>) -> Option<T> {
     let path = FixedText::<32>::of(format_args!("/proc/{process}/{name}\0"));
     let path = CStr::from_bytes_with_nul(path.as_str().as_bytes()).ok()?;
     look(path).ok()

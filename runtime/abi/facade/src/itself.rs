@@ -26,12 +26,7 @@ pub unsafe extern "C" fn readlink(path: *const c_char, buffer: *mut c_char, size
 ///
 /// # Safety
 /// As `readlink(2)`.
-pub unsafe extern "C" fn readlink_checked(
-    path: *const c_char,
-    buffer: *mut c_char,
-    size: usize,
-    room: usize,
-) -> isize {
+pub unsafe extern "C" fn readlink_checked(path: *const c_char, buffer: *mut c_char, size: usize, room: usize) -> isize {
     check(size, room);
     // SAFETY: the caller's promise.
     unsafe { readlink(path, buffer, size) }
@@ -65,24 +60,14 @@ fn check(size: usize, room: usize) {
 ///
 /// # Safety
 /// As `readlinkat(2)`.
-pub unsafe extern "C" fn readlinkat(
-    folder: c_int,
-    path: *const c_char,
-    buffer: *mut c_char,
-    size: usize,
-) -> isize {
+pub unsafe extern "C" fn readlinkat(folder: c_int, path: *const c_char, buffer: *mut c_char, size: usize) -> isize {
     // SAFETY: if it is no open folder, the kernel says so.
     let folder = unsafe { BorrowedFd::borrow_raw(folder) };
     // SAFETY: the caller's promise.
     unsafe { link(folder, path, buffer, size) }
 }
 
-unsafe fn link(
-    folder: BorrowedFd<'_>,
-    path: *const c_char,
-    buffer: *mut c_char,
-    size: usize,
-) -> isize {
+unsafe fn link(folder: BorrowedFd<'_>, path: *const c_char, buffer: *mut c_char, size: usize) -> isize {
     let result = match (size, path.is_null() || buffer.is_null()) {
         (0, _) => Err(Errno::INVAL),
         (_, true) => Err(Errno::FAULT),
@@ -171,18 +156,11 @@ impl Lines {
     /// Of what is mapped in this address space.
     pub fn of_maps() -> Option<Self> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        open(c"/proc/self/maps", flags, Mode::empty())
-            .ok()
-            .map(Self::new)
+        open(c"/proc/self/maps", flags, Mode::empty()).ok().map(Self::new)
     }
 
     fn new(file: OwnedFd) -> Self {
-        Self {
-            file,
-            kept: [0; 8192],
-            length: 0,
-            given: 0,
-        }
+        Self { file, kept: [0; 8192], length: 0, given: 0 }
     }
 
     /// The next one, without its end.

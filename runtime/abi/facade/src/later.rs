@@ -41,9 +41,7 @@ fn first() -> Option<([u8; NAME_MAX], *const c_char)> {
     let entry = ours.next()?;
     let length = entry.to_bytes().iter().position(|&byte| byte == b'=')?;
     let mut name = [0; NAME_MAX];
-    name.get_mut(..length)
-        .filter(|_| length < NAME_MAX)?
-        .copy_from_slice(&entry.to_bytes()[..length]);
+    name.get_mut(..length).filter(|_| length < NAME_MAX)?.copy_from_slice(&entry.to_bytes()[..length]);
     // SAFETY: the value is behind the sign.
     Some((name, unsafe { entry.as_ptr().add(length + 1) }))
 }

@@ -87,14 +87,10 @@ impl<A: Abi> Attachment<A> {
         // SAFETY: `boot` is the calling task's own record and stays mapped, and so do the objects and this library.
         let attached = unsafe { (api.attach)(boot, A::ID as u32, objects, table) };
         if attached.table.is_null() {
-            fail(
-                1,
-                format_args!("the node image has no support for the {} ABI", A::NAME),
-            );
+            fail(1, format_args!("the node image has no support for the {} ABI", A::NAME));
         }
         self.rank.store(attached.rank.cast_mut(), Ordering::Relaxed);
-        self.table
-            .store(attached.table.cast_mut().cast(), Ordering::Relaxed);
+        self.table.store(attached.table.cast_mut().cast(), Ordering::Relaxed);
         // SAFETY: registers a plain function; the library is linked never to be unloaded.
         unsafe { libc::pthread_atfork(None, None, Some(after_fork)) };
         leave::prepare(boot);

@@ -61,9 +61,5 @@ unsafe extern "C" {
     pub fn fcloseall() -> c_int;
     pub fn sigfillset(set: *mut SignalSet) -> c_int;
     pub fn sigprocmask(how: c_int, set: *const SignalSet, before: *mut SignalSet) -> c_int;
-    pub fn execve(
-        program: *const c_char,
-        arguments: *const *const c_char,
-        environment: *const *const c_char,
-    ) -> c_int;
+    pub fn execve(program: *const c_char, arguments: *const *const c_char, environment: *const *const c_char) -> c_int;
 }

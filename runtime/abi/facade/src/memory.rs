@@ -81,14 +81,7 @@ pub unsafe extern "C" fn mmap(
         let descriptor = descriptor as isize as usize;
         let flags = flags as usize;
         let protection = protection as usize;
-        [
-            address.addr(),
-            length,
-            protection,
-            flags,
-            descriptor,
-            offset as usize,
-        ]
+        [address.addr(), length, protection, flags, descriptor, offset as usize]
     };
     let boot = match flags & (FIXED | NO_REPLACE) {
         0 => None,
@@ -107,11 +100,7 @@ pub unsafe extern "C" fn mmap(
 ///
 /// # Safety
 /// As `mmap(2)`.
-unsafe fn map_here(
-    boot: &RankBoot,
-    with: impl Fn(c_int) -> [usize; 6],
-    flags: c_int,
-) -> Result<usize, Errno> {
+unsafe fn map_here(boot: &RankBoot, with: impl Fn(c_int) -> [usize; 6], flags: c_int) -> Result<usize, Errno> {
     let [start, length, ..] = with(flags);
     let end = start.saturating_add(length.next_multiple_of(PAGE));
     // SAFETY: not NULL, and it stays.
@@ -158,11 +147,7 @@ fn refuse(boot: &RankBoot, other: u32, address: usize, ends: bool) -> Errno {
         let first = ptr::from_ref(boot).sub(boot.local_rank as usize);
         (*first.add(other as usize)).world_rank
     };
-    let flag = if ends {
-        "MAP_FIXED"
-    } else {
-        "MAP_FIXED_NOREPLACE"
-    };
+    let flag = if ends { "MAP_FIXED" } else { "MAP_FIXED_NOREPLACE" };
     let why = format_args!(
         "rank {here} maps memory at the fixed address {address:#x} (mmap with {flag}), where rank {other} has mapped \
          already: the ranks share an address space; pip-exec --isolate gives each one of its own"
@@ -217,9 +202,7 @@ fn reserve() -> Option<usize> {
         let place = loop {
             let flags = mm::MapFlags::PRIVATE | mm::MapFlags::NORESERVE;
             // SAFETY: new memory, at no particular address.
-            match unsafe {
-                mm::mmap_anonymous(ptr::null_mut(), room, mm::ProtFlags::empty(), flags)
-            } {
+            match unsafe { mm::mmap_anonymous(ptr::null_mut(), room, mm::ProtFlags::empty(), flags) } {
                 Ok(place) => break place.expose_provenance(),
                 Err(_) if room > BREAK_MIN => room /= 2,
                 Err(_) => return None,
@@ -270,8 +253,7 @@ pub unsafe extern "C" fn sbrk(increment: isize) -> *mut c_void {
     if shared().is_none() {
         let theirs = original(c"sbrk");
         // SAFETY: the C library's function of this type.
-        let theirs: unsafe extern "C" fn(isize) -> *mut c_void =
-            unsafe { core::mem::transmute(theirs) };
+        let theirs: unsafe extern "C" fn(isize) -> *mut c_void = unsafe { core::mem::transmute(theirs) };
         // SAFETY: the caller's promise.
         return unsafe { theirs(increment) };
     }
@@ -288,8 +270,7 @@ pub unsafe extern "C" fn brk(end: *mut c_void) -> c_int {
     if shared().is_none() {
         let theirs = original(c"brk");
         // SAFETY: the C library's function of this type.
-        let theirs: unsafe extern "C" fn(*mut c_void) -> c_int =
-            unsafe { core::mem::transmute(theirs) };
+        let theirs: unsafe extern "C" fn(*mut c_void) -> c_int = unsafe { core::mem::transmute(theirs) };
         // SAFETY: the caller's promise.
         return unsafe { theirs(end) };
     }

@@ -37,10 +37,7 @@ macro_rules! own_names {
         /// # Safety
         /// That of the C library's function.
         #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn munmap(
-            address: *mut ::core::ffi::c_void,
-            length: usize,
-        ) -> ::core::ffi::c_int {
+        pub unsafe extern "C" fn munmap(address: *mut ::core::ffi::c_void, length: usize) -> ::core::ffi::c_int {
             // SAFETY: the caller's promise.
             unsafe { $crate::memory::munmap(address, length) }
         }

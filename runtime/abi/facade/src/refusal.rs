@@ -17,13 +17,7 @@ pub const fn early<A: Abi>() -> &'static Table<A> {
 
 /// The table in the child of a fork.
 pub const fn after_fork<A: Abi>() -> &'static Table<A> {
-    const {
-        &Table {
-            Initialized: answer_yes::<A>,
-            Finalized: answer_yes::<A>,
-            ..filled(refuse_after_fork)
-        }
-    }
+    const { &Table { Initialized: answer_yes::<A>, Finalized: answer_yes::<A>, ..filled(refuse_after_fork) } }
 }
 
 const fn filled<A: Abi>(entry: Refuse) -> Table<A> {
@@ -35,10 +29,7 @@ const fn filled<A: Abi>(entry: Refuse) -> Table<A> {
 }
 
 unsafe extern "C" fn refuse_early() -> ! {
-    crate::fail(
-        1,
-        format_args!("MPI was called before its library was initialised"),
-    )
+    crate::fail(1, format_args!("MPI was called before its library was initialised"))
 }
 
 unsafe extern "C" fn refuse_after_fork() -> ! {

@@ -3,8 +3,8 @@
 
 use crate::{descent, fail, libc};
 use cohort_base::boot::{
-    DESCENDANT, Hook, JOIN_LIBRARY, Lifecycle, MAGIC, MANAGER_VARIABLES, NODE_IMAGE, NODE_JOIN,
-    NODE_OPEN, NodeBoot, NodeJoin, NodeOpen, RankBoot, VERSION,
+    DESCENDANT, Hook, JOIN_LIBRARY, Lifecycle, MAGIC, MANAGER_VARIABLES, NODE_IMAGE, NODE_JOIN, NODE_OPEN, NodeBoot,
+    NodeJoin, NodeOpen, RankBoot, VERSION,
 };
 use cohort_base::settings::Settings;
 use core::cell::UnsafeCell;
@@ -168,17 +168,11 @@ fn path_of<'a>(folder: &str, library: &str, buffer: &'a mut [u8; PATH_MAX]) -> &
     // SAFETY: any address may be asked about; `info` is valid for writes.
     let found = unsafe { libc::dladdr(path_of as *const c_void, &mut info) };
     if found == 0 || info.file_name.is_null() {
-        fail(
-            127,
-            format_args!("cannot find out where the MPI library was loaded from"),
-        );
+        fail(127, format_args!("cannot find out where the MPI library was loaded from"));
     }
     // SAFETY: the path of a loaded object, which stays valid while it is loaded.
     let own = unsafe { CStr::from_ptr(info.file_name) }.to_bytes();
-    let directory = own
-        .iter()
-        .rposition(|&byte| byte == b'/')
-        .map_or(0, |slash| slash + 1);
+    let directory = own.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
     let file = directory + folder.len();
     let length = file + library.len();
     if length >= PATH_MAX {

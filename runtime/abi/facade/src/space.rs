@@ -13,8 +13,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use linux_raw_sys::general::{__NR_prctl, O_ACCMODE, O_RDONLY};
 use linux_raw_sys::prctl::{
-    PR_GET_DUMPABLE, PR_GET_MDWE, PR_GET_THP_DISABLE, PR_SET_DUMPABLE, PR_SET_MDWE,
-    PR_SET_THP_DISABLE,
+    PR_GET_DUMPABLE, PR_GET_MDWE, PR_GET_THP_DISABLE, PR_SET_DUMPABLE, PR_SET_MDWE, PR_SET_THP_DISABLE,
 };
 
 /// What is set, what asks for it, its name, and what it means for the others.
@@ -71,12 +70,7 @@ fn tell(boot: &RankBoot, is_said: &AtomicBool, does: fmt::Arguments<'_>, meaning
 pub unsafe fn prctl(option: c_int, arguments: [usize; 4]) -> c_int {
     let call = |option: u32, [first, second, third, fourth]: [usize; 4]| {
         // SAFETY: the caller's promise, or no condition.
-        unsafe {
-            memory::call(
-                __NR_prctl,
-                [option as usize, first, second, third, fourth, 0],
-            )
-        }
+        unsafe { memory::call(__NR_prctl, [option as usize, first, second, third, fourth, 0]) }
     };
     let option = option.cast_unsigned();
     let setting = SETTINGS.iter().find(|setting| setting.set == option);
@@ -106,8 +100,7 @@ unsafe fn look(path: *const c_char, is_written: bool) {
     }
     // SAFETY: the caller's promise; not NULL.
     let path = unsafe { CStr::from_ptr(path) };
-    let is_it =
-        itself::is_of_itself(path, b"/oom_score_adj") || itself::is_of_itself(path, b"/oom_adj");
+    let is_it = itself::is_of_itself(path, b"/oom_score_adj") || itself::is_of_itself(path, b"/oom_adj");
     if let Some(boot) = is_it.then(memory::shared).flatten() {
         let does = format_args!("writes to its oom_score_adj");
         let meaning = "the kernel weighs their memory, and kills them, together";
@@ -159,12 +152,7 @@ pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_uint) -
 ///
 /// # Safety
 /// As `openat(2)`.
-pub unsafe extern "C" fn openat(
-    folder: c_int,
-    path: *const c_char,
-    flags: c_int,
-    mode: c_uint,
-) -> c_int {
+pub unsafe extern "C" fn openat(folder: c_int, path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
     static THEIRS: Original = Original::new(c"openat64");
     // SAFETY: the caller's promise; the C library's function of this type.
     unsafe {

@@ -67,14 +67,6 @@ fn grow(wanted: u64) -> Option<()> {
     protection.set(ProtFlags::EXEC, is_executable);
     let flags = MapFlags::PRIVATE | MapFlags::FIXED | MapFlags::NORESERVE | MapFlags::STACK;
     // SAFETY: the upper part of this stack's own guard, in which nothing lies.
-    unsafe {
-        mm::mmap_anonymous(
-            place,
-            (stack.start - start) as usize,
-            protection,
-            flags | GROWS_DOWN,
-        )
-    }
-    .ok()?;
+    unsafe { mm::mmap_anonymous(place, (stack.start - start) as usize, protection, flags | GROWS_DOWN) }.ok()?;
     Some(())
 }

@@ -66,10 +66,7 @@ fn state(descriptor: c_int, wanted: PollFlags, seconds: i64) -> PollFlags {
     // SAFETY: if it is closed, poll says so.
     let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
     let mut asked = [PollFd::from_borrowed_fd(descriptor, wanted)];
-    let limit = Timespec {
-        tv_sec: seconds,
-        tv_nsec: 0,
-    };
+    let limit = Timespec { tv_sec: seconds, tv_nsec: 0 };
     // Of no use when the call fails: nothing is known then, and nothing done.
     let _ = poll(&mut asked, Some(&limit));
     asked[0].revents()

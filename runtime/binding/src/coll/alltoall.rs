@@ -56,14 +56,7 @@ pub fn alltoallv<A: Abi, C: Count>(
             comm.peers().size() as usize,
         )?),
     };
-    let receive = Varying::check::<A, C>(
-        call,
-        buffer,
-        counts,
-        displacements,
-        datatype,
-        comm.peers().size() as usize,
-    )?;
+    let receive = Varying::check::<A, C>(call, buffer, counts, displacements, datatype, comm.peers().size() as usize)?;
     if let Some(inter) = comm.inter() {
         return inter::alltoall(&inter, send, &receive);
     }
@@ -99,14 +92,7 @@ pub fn alltoallw<A: Abi, C: Count>(
             comm.peers().size() as usize,
         )?),
     };
-    let receive = Typed::check::<A, C>(
-        call,
-        buffer,
-        counts,
-        displacements,
-        datatypes,
-        comm.peers().size() as usize,
-    )?;
+    let receive = Typed::check::<A, C>(call, buffer, counts, displacements, datatypes, comm.peers().size() as usize)?;
     if let Some(inter) = comm.inter() {
         return inter::alltoall(&inter, send, &receive);
     }

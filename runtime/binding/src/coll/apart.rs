@@ -31,15 +31,9 @@ pub fn buffers(sent: Buffer<'_>, received: Buffer<'_>) -> Outcome<()> {
 #[cold]
 fn with_holes(sent: Buffer<'_>, received: Buffer<'_>) -> Outcome<()> {
     let (bytes, room) = (sent.bytes(), received.bytes());
-    let is_same =
-        sent.base() == received.base() && core::ptr::eq(sent.datatype(), received.datatype());
+    let is_same = sent.base() == received.base() && core::ptr::eq(sent.datatype(), received.datatype());
     match bytes > 0 && room > 0 && is_same {
-        true => Err(overlap(
-            sent.base().addr() as u64,
-            bytes,
-            received.base().addr() as u64,
-            room,
-        )),
+        true => Err(overlap(sent.base().addr() as u64, bytes, received.base().addr() as u64, room)),
         false => Ok(()),
     }
 }
@@ -84,10 +78,7 @@ pub fn blocks(group: &Group<'_>, sent: &Blocks<'_>, received: &Blocks<'_>) -> Ou
     let members = group.world.len();
     match sent.several(0..members) {
         Some(all) => from_blocks(group, all, received),
-        _ if checks(group) => lists(
-            &Side(sent, members, |_| true),
-            &Side(received, members, |_| true),
-        ),
+        _ if checks(group) => lists(&Side(sent, members, |_| true), &Side(received, members, |_| true)),
         _ => Ok(()),
     }
 }
@@ -210,40 +201,20 @@ pub fn scattered(group: &Group<'_>, reduction: &Reduction<'_>, counts: &[i64]) -
 /// `MPI_ERR_BUFFER`.
 pub fn described(group: &Group<'_>, call: &Call<'_>) -> Outcome<()> {
     match call {
-        Call::Gather {
-            send: Some(send),
-            receive: Some(receive),
-            ..
-        } => from_blocks(group, *send, receive),
-        Call::Scatter {
-            send: Some(send),
-            receive: Some(receive),
-            ..
-        } => from_blocks(group, *receive, send),
-        Call::Allgather {
-            send: Some(send),
-            receive,
-        } => from_blocks(group, *send, receive),
-        Call::Alltoall {
-            send: Some(send),
-            receive,
-        } => blocks(group, send, receive),
-        Call::Reduce { reduction, root } if *root == group.me => {
-            operands(group, reduction, reduction.result().count())
-        }
+        Call::Gather { send: Some(send), receive: Some(receive), .. } => from_blocks(group, *send, receive),
+        Call::Scatter { send: Some(send), receive: Some(receive), .. } => from_blocks(group, *receive, send),
+        Call::Allgather { send: Some(send), receive } => from_blocks(group, *send, receive),
+        Call::Alltoall { send: Some(send), receive } => blocks(group, send, receive),
+        Call::Reduce { reduction, root } if *root == group.me => operands(group, reduction, reduction.result().count()),
         // Also at the first member of an exclusive scan, which gets no result: if it went on alone, it would wait for
         // members that have an error.
         Call::Allreduce { reduction } | Call::Scan { reduction, .. } => {
             operands(group, reduction, reduction.result().count())
         }
         Call::ReduceScatter { reduction, counts } => scattered(group, reduction, counts),
-        Call::Neighbours {
-            sources,
-            destinations,
-            send,
-            to_all,
-            receive,
-        } => neighbours(group, (send, destinations, *to_all), (receive, sources)),
+        Call::Neighbours { sources, destinations, send, to_all, receive } => {
+            neighbours(group, (send, destinations, *to_all), (receive, sources))
+        }
         _ => Ok(()),
     }
 }

@@ -77,10 +77,7 @@ pub fn instead<A: Abi, C: Count>(
     drop(operands);
     if hears {
         let (set, clear) = all.split_at(bytes);
-        let same = set
-            .iter()
-            .zip(clear)
-            .all(|(set, clear)| set | clear == 0xff);
+        let same = set.iter().zip(clear).all(|(set, clear)| set | clear == 0xff);
         // SAFETY: the receive buffer of this call, not NULL, which the program gives for one `int`.
         unsafe { result.write_unaligned(c_int::from(same)) };
     }

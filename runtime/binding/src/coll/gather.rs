@@ -20,12 +20,7 @@ pub fn gather<A: Abi, C: Count>(
     let comm = call.on_comm(comm)?;
     if let Some(inter) = comm.inter() {
         let at = inter::root::<A>(&inter, at)?;
-        return inter::gather(
-            &inter,
-            at,
-            || Data::check(call, send_buffer),
-            || Data::check(call, buffer),
-        );
+        return inter::gather(&inter, at, || Data::check(call, send_buffer), || Data::check(call, buffer));
     }
     let group = comm.collective();
     let at = root::<A>(&group, at)?;
@@ -62,16 +57,7 @@ pub fn gatherv<A: Abi, C: Count>(
             &inter,
             at,
             || Data::check(call, send_buffer),
-            || {
-                Varying::check::<A, C>(
-                    call,
-                    buffer,
-                    counts,
-                    displacements,
-                    datatype,
-                    inter.remote.len(),
-                )
-            },
+            || Varying::check::<A, C>(call, buffer, counts, displacements, datatype, inter.remote.len()),
         );
     }
     let group = comm.collective();
@@ -84,14 +70,7 @@ pub fn gatherv<A: Abi, C: Count>(
         true => None,
         false => Some(Data::check(call, send_buffer)?),
     };
-    let receive = Varying::check::<A, C>(
-        call,
-        buffer,
-        counts,
-        displacements,
-        datatype,
-        group.world.len(),
-    )?;
+    let receive = Varying::check::<A, C>(call, buffer, counts, displacements, datatype, group.world.len())?;
     if let Some(send) = &send {
         apart::from_blocks(&group, send.buffer(), &receive.blocks())?;
     }
@@ -110,12 +89,7 @@ pub fn scatter<A: Abi, C: Count>(
     let comm = call.on_comm(comm)?;
     if let Some(inter) = comm.inter() {
         let at = inter::root::<A>(&inter, at)?;
-        return inter::scatter(
-            &inter,
-            at,
-            || Data::check(call, send_buffer),
-            || Data::check(call, buffer),
-        );
+        return inter::scatter(&inter, at, || Data::check(call, send_buffer), || Data::check(call, buffer));
     }
     let group = comm.collective();
     let at = root::<A>(&group, at)?;
@@ -174,14 +148,8 @@ pub fn scatterv<A: Abi, C: Count>(
         true => None,
         false => Some(Data::check(call, buffer)?),
     };
-    let send = Varying::check::<A, C>(
-        call,
-        send_buffer,
-        send_counts,
-        send_displacements,
-        send_type,
-        group.world.len(),
-    )?;
+    let send =
+        Varying::check::<A, C>(call, send_buffer, send_counts, send_displacements, send_type, group.world.len())?;
     if let Some(receive) = &receive {
         apart::from_blocks(&group, receive.buffer(), &send.blocks())?;
     }
@@ -227,14 +195,7 @@ pub fn allgatherv<A: Abi, C: Count>(
         true => None,
         false => Some(Data::check(call, send_buffer)?),
     };
-    let receive = Varying::check::<A, C>(
-        call,
-        buffer,
-        counts,
-        displacements,
-        datatype,
-        comm.peers().size() as usize,
-    )?;
+    let receive = Varying::check::<A, C>(call, buffer, counts, displacements, datatype, comm.peers().size() as usize)?;
     if let Some(inter) = comm.inter() {
         return inter::allgather(&inter, send, &receive);
     }

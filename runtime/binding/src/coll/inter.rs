@@ -22,9 +22,7 @@ pub fn root<A: Abi>(inter: &Intergroup<'_>, root: c_int) -> Outcome<Root> {
             Ok(rank) if (rank as usize) < inter.remote.len() => Ok(Root::Remote(rank)),
             _ => {
                 let last = inter.remote.len() - 1;
-                let what = format_args!(
-                    "the root is {root}, it can be MPI_ROOT, MPI_PROC_NULL or 0 to {last}"
-                );
+                let what = format_args!("the root is {root}, it can be MPI_ROOT, MPI_PROC_NULL or 0 to {last}");
                 Err(blame(neutral::ERR_ROOT, what))
             }
         },
@@ -92,9 +90,7 @@ pub fn scatter<S: Parts>(
 pub fn allgather(inter: &Intergroup<'_>, send: Option<Data>, receive: &impl Parts) -> Outcome<()> {
     let send = send.ok_or_else(in_place_refused)?;
     let members = 0..inter.remote.len();
-    let outgoing = members
-        .clone()
-        .map(|member| inter.to(member, send.buffer()));
+    let outgoing = members.clone().map(|member| inter.to(member, send.buffer()));
     let incoming = members.map(|member| inter.from(member, receive.part(member)));
     exchange(inter, outgoing, incoming).map_err(|error| inter.failure(error))
 }
@@ -106,9 +102,7 @@ pub fn allgather(inter: &Intergroup<'_>, send: Option<Data>, receive: &impl Part
 pub fn alltoall<P: Parts>(inter: &Intergroup<'_>, send: Option<P>, receive: &P) -> Outcome<()> {
     let send = send.ok_or_else(in_place_refused)?;
     let members = 0..inter.remote.len();
-    let outgoing = members
-        .clone()
-        .map(|member| inter.to(member, send.part(member)));
+    let outgoing = members.clone().map(|member| inter.to(member, send.part(member)));
     let incoming = members.map(|member| inter.from(member, receive.part(member)));
     exchange(inter, outgoing, incoming).map_err(|error| inter.failure(error))
 }

@@ -47,29 +47,16 @@ fn outgoing<'a>(
 ) -> impl Iterator<Item = Outgoing<'a>> {
     let numbered = all.destinations.iter().enumerate();
     numbered.filter_map(move |(number, neighbour)| {
-        Some(Outgoing {
-            to: comm.peer(neighbour.rank? as i32)?,
-            tag: tag(neighbour.lane),
-            data: part(number),
-        })
+        Some(Outgoing { to: comm.peer(neighbour.rank? as i32)?, tag: tag(neighbour.lane), data: part(number) })
     })
 }
 
 /// The messages from all sources.
-fn incoming<'a>(
-    comm: &'a Comm,
-    all: &'a Neighbours,
-    parts: &'a impl Parts,
-) -> impl Iterator<Item = Incoming<'a>> {
+fn incoming<'a>(comm: &'a Comm, all: &'a Neighbours, parts: &'a impl Parts) -> impl Iterator<Item = Incoming<'a>> {
     let numbered = all.sources.iter().enumerate();
     numbered.filter_map(move |(number, neighbour)| {
         let member = neighbour.rank?;
-        Some(Incoming {
-            from: comm.peer(member as i32)?,
-            member,
-            tag: tag(neighbour.lane),
-            data: parts.part(number),
-        })
+        Some(Incoming { from: comm.peer(member as i32)?, member, tag: tag(neighbour.lane), data: parts.part(number) })
     })
 }
 
@@ -97,12 +84,7 @@ impl RequestKind for Messages {
     /// An empty status, with the error of the first message that failed.
     fn status(&self) -> Status {
         let mut errors = self.requests.iter().map(|it| it.status().error);
-        Status {
-            error: errors
-                .find(|&it| it != neutral::SUCCESS)
-                .unwrap_or(neutral::SUCCESS),
-            ..Status::EMPTY
-        }
+        Status { error: errors.find(|&it| it != neutral::SUCCESS).unwrap_or(neutral::SUCCESS), ..Status::EMPTY }
     }
 
     fn end(&self, _rank: &Rank) -> Rest {
@@ -161,21 +143,11 @@ fn inspect<A: Abi>(
     ending: &Ending<'_, A>,
 ) -> Outcome<()> {
     let group = comm.collective();
-    apart::neighbours(
-        &group,
-        (&send, &all.destinations, to_all),
-        (&receive, &all.sources),
-    )?;
+    apart::neighbours(&group, (&send, &all.destinations, to_all), (&receive, &all.sources))?;
     if matches!(ending, Ending::Request(..)) {
         return Ok(());
     }
-    let call = coll::Call::Neighbours {
-        sources: &all.sources,
-        destinations: &all.destinations,
-        send,
-        to_all,
-        receive,
-    };
+    let call = coll::Call::Neighbours { sources: &all.sources, destinations: &all.destinations, send, to_all, receive };
     coll::compare(&group, &call).map_err(|error| group.failure(error))
 }
 

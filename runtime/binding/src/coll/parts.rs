@@ -114,12 +114,7 @@ impl Varying {
         let (counts, displacements) = (counts(lengths, members)?, list(displacements, members)?);
         let longest = counts.iter().copied().max().unwrap_or(0);
         call.check_buffer(buffer, longest, &datatype)?;
-        Ok(Self {
-            base: buffer.as_ptr().cast(),
-            counts,
-            displacements,
-            datatype,
-        })
+        Ok(Self { base: buffer.as_ptr().cast(), counts, displacements, datatype })
     }
 }
 
@@ -167,11 +162,8 @@ impl Typed {
         datatypes: Array<'_, A::Datatype>,
         members: usize,
     ) -> Outcome<Self> {
-        let (counts, displacements, datatypes) = (
-            counts(lengths, members)?,
-            list(displacements, members)?,
-            call.all_committed(datatypes, members)?,
-        );
+        let (counts, displacements, datatypes) =
+            (counts(lengths, members)?, list(displacements, members)?, call.all_committed(datatypes, members)?);
         if in_place::<A>(buffer) {
             return Err(neutral::ERR_BUFFER.into());
         }
@@ -179,12 +171,7 @@ impl Typed {
             // Displacements may be addresses, relative to MPI_BOTTOM.
             call.check_buffer(buffer.offset(start as isize), count, datatype)?;
         }
-        Ok(Self {
-            base: buffer.as_ptr().cast(),
-            counts,
-            displacements,
-            datatypes,
-        })
+        Ok(Self { base: buffer.as_ptr().cast(), counts, displacements, datatypes })
     }
 }
 

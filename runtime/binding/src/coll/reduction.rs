@@ -63,11 +63,7 @@ pub fn reduce<A: Abi, C: Count>(
     }
     let group = comm.collective();
     let at = root::<A>(&group, at)?;
-    let role = if group.me == at {
-        Role::Both
-    } else {
-        Role::Contributor
-    };
+    let role = if group.me == at { Role::Both } else { Role::Contributor };
     let operands = match Operands::check(call, send_buffer, buffer, op, role) {
         Ok(operands) => operands,
         Err(why) => {
@@ -129,14 +125,8 @@ pub fn reduce_scatter<A: Abi, C: Count>(
     let comm = call.on_comm(comm)?;
     let group = comm.collective();
     let lengths = counts(lengths, group.world.len())?;
-    let total = lengths
-        .iter()
-        .try_fold(0_i64, |sum, &count| sum.checked_add(count));
-    let all = Buffer {
-        base: buffer,
-        count: total.ok_or(neutral::ERR_COUNT)?,
-        datatype,
-    };
+    let total = lengths.iter().try_fold(0_i64, |sum, &count| sum.checked_add(count));
+    let all = Buffer { base: buffer, count: total.ok_or(neutral::ERR_COUNT)?, datatype };
     let operands = Operands::check(call, send_buffer, all, op, Role::Both)?;
     if let Some(inter) = comm.inter() {
         operands.out_of_place()?;
@@ -170,12 +160,7 @@ pub fn reduce_scatter_block<A: Abi, C: Count>(
 }
 
 /// `MPI_Reduce_local`.
-pub fn reduce_local<A: Abi, C: Count>(
-    call: &Call<'_, A>,
-    input: Base,
-    inout: Buffer<A, C>,
-    op: A::Op,
-) -> Outcome<()> {
+pub fn reduce_local<A: Abi, C: Count>(call: &Call<'_, A>, input: Base, inout: Buffer<A, C>, op: A::Op) -> Outcome<()> {
     let op = BoundOp::new(call, op, inout.datatype)?;
     let input = Data::check(call, inout.at(input))?;
     let inout = Data::check(call, inout)?;
@@ -185,18 +170,6 @@ pub fn reduce_local<A: Abi, C: Count>(
         apart::buffers(from, to)?;
     }
     // SAFETY: both buffers are checked arguments of this call.
-    let known = unsafe {
-        op::reduce(
-            op.as_op(),
-            from.base(),
-            to.base(),
-            to.count(),
-            input.datatype(),
-        )
-    };
-    if known {
-        Ok(())
-    } else {
-        Err(neutral::ERR_OP.into())
-    }
+    let known = unsafe { op::reduce(op.as_op(), from.base(), to.base(), to.count(), input.datatype()) };
+    if known { Ok(()) } else { Err(neutral::ERR_OP.into()) }
 }

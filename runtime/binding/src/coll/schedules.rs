@@ -37,45 +37,23 @@ enum Arguments<A: Abi> {
     /// `MPI_Bcast`.
     Bcast { buffer: Data, root: u32 },
     /// `MPI_Gather` and `MPI_Gatherv`; `receive` at the root.
-    Gather {
-        send: Option<Data>,
-        receive: Option<BlockList>,
-        root: u32,
-    },
+    Gather { send: Option<Data>, receive: Option<BlockList>, root: u32 },
     /// `MPI_Scatter` and `MPI_Scatterv`; `send` at the root.
-    Scatter {
-        send: Option<BlockList>,
-        receive: Option<Data>,
-        root: u32,
-    },
+    Scatter { send: Option<BlockList>, receive: Option<Data>, root: u32 },
     /// `MPI_Allgather` and `MPI_Allgatherv`.
-    Allgather {
-        send: Option<Data>,
-        receive: BlockList,
-    },
+    Allgather { send: Option<Data>, receive: BlockList },
     /// `MPI_Alltoall`, `MPI_Alltoallv` and `MPI_Alltoallw`.
-    Alltoall {
-        send: Option<BlockList>,
-        receive: BlockList,
-    },
+    Alltoall { send: Option<BlockList>, receive: BlockList },
     /// `MPI_Reduce`.
     Reduce { operands: Operands<A>, root: u32 },
     /// `MPI_Allreduce`.
     Allreduce(Operands<A>),
     /// `MPI_Reduce_scatter` and `MPI_Reduce_scatter_block`.
-    ReduceScatter {
-        operands: Operands<A>,
-        counts: Vec<i64>,
-    },
+    ReduceScatter { operands: Operands<A>, counts: Vec<i64> },
     /// `MPI_Scan` and `MPI_Exscan`.
     Scan { operands: Operands<A>, kind: Scan },
     /// Neighbourhoods; with `to_all` every destination gets the one block of `send`.
-    Neighbours {
-        all: Neighbours,
-        send: BlockList,
-        to_all: bool,
-        receive: BlockList,
-    },
+    Neighbours { all: Neighbours, send: BlockList, to_all: bool, receive: BlockList },
 }
 
 /// What a member is in an operation with a root.
@@ -114,57 +92,30 @@ impl<A: Abi> Describe for Arguments<A> {
     fn call(&self) -> coll::Call<'_> {
         match self {
             Self::Barrier => coll::Call::Barrier,
-            Self::Bcast { buffer, root } => coll::Call::Bcast {
-                buffer: buffer.buffer(),
-                root: *root,
-            },
-            Self::Gather {
-                send,
-                receive,
-                root,
-            } => coll::Call::Gather {
+            Self::Bcast { buffer, root } => coll::Call::Bcast { buffer: buffer.buffer(), root: *root },
+            Self::Gather { send, receive, root } => coll::Call::Gather {
                 send: send.as_ref().map(Data::buffer),
                 receive: receive.as_ref().map(BlockList::blocks),
                 root: *root,
             },
-            Self::Scatter {
-                send,
-                receive,
-                root,
-            } => coll::Call::Scatter {
+            Self::Scatter { send, receive, root } => coll::Call::Scatter {
                 send: send.as_ref().map(BlockList::blocks),
                 receive: receive.as_ref().map(Data::buffer),
                 root: *root,
             },
-            Self::Allgather { send, receive } => coll::Call::Allgather {
-                send: send.as_ref().map(Data::buffer),
-                receive: receive.blocks(),
-            },
-            Self::Alltoall { send, receive } => coll::Call::Alltoall {
-                send: send.as_ref().map(BlockList::blocks),
-                receive: receive.blocks(),
-            },
-            Self::Reduce { operands, root } => coll::Call::Reduce {
-                reduction: operands.reduction(),
-                root: *root,
-            },
-            Self::Allreduce(operands) => coll::Call::Allreduce {
-                reduction: operands.reduction(),
-            },
-            Self::ReduceScatter { operands, counts } => coll::Call::ReduceScatter {
-                reduction: operands.reduction(),
-                counts,
-            },
-            Self::Scan { operands, kind } => coll::Call::Scan {
-                reduction: operands.reduction(),
-                kind: *kind,
-            },
-            Self::Neighbours {
-                all,
-                send,
-                to_all,
-                receive,
-            } => coll::Call::Neighbours {
+            Self::Allgather { send, receive } => {
+                coll::Call::Allgather { send: send.as_ref().map(Data::buffer), receive: receive.blocks() }
+            }
+            Self::Alltoall { send, receive } => {
+                coll::Call::Alltoall { send: send.as_ref().map(BlockList::blocks), receive: receive.blocks() }
+            }
+            Self::Reduce { operands, root } => coll::Call::Reduce { reduction: operands.reduction(), root: *root },
+            Self::Allreduce(operands) => coll::Call::Allreduce { reduction: operands.reduction() },
+            Self::ReduceScatter { operands, counts } => {
+                coll::Call::ReduceScatter { reduction: operands.reduction(), counts }
+            }
+            Self::Scan { operands, kind } => coll::Call::Scan { reduction: operands.reduction(), kind: *kind },
+            Self::Neighbours { all, send, to_all, receive } => coll::Call::Neighbours {
                 sources: &all.sources,
                 destinations: &all.destinations,
                 send: send.blocks(),
@@ -202,11 +153,7 @@ fn publish_small<A: Abi>(
 
 impl<A: Abi> Arguments<A> {
     /// Those of a member of the root's group, of an intercommunicator: it takes no part.
-    const BESIDE: Self = Self::Gather {
-        send: None,
-        receive: None,
-        root: u32::MAX,
-    };
+    const BESIDE: Self = Self::Gather { send: None, receive: None, root: u32::MAX };
 
     /// Refuses buffers that overlap.
     ///
@@ -228,17 +175,15 @@ impl<A: Abi> Arguments<A> {
         match self {
             Self::Barrier => true,
             Self::Bcast { buffer, .. } => data(buffer),
-            Self::Gather { send, receive, .. } => {
-                send.as_ref().is_none_or(data) && receive.as_ref().is_none_or(blocks)
-            }
+            Self::Gather { send, receive, .. } => send.as_ref().is_none_or(data) && receive.as_ref().is_none_or(blocks),
             Self::Scatter { send, receive, .. } => {
                 send.as_ref().is_none_or(blocks) && receive.as_ref().is_none_or(data)
             }
             Self::Allgather { send, receive } => send.as_ref().is_none_or(data) && blocks(receive),
             Self::Alltoall { send, receive } => send.as_ref().is_none_or(blocks) && blocks(receive),
-            Self::Reduce { operands, .. }
-            | Self::Allreduce(operands)
-            | Self::Scan { operands, .. } => operands.is_plain(),
+            Self::Reduce { operands, .. } | Self::Allreduce(operands) | Self::Scan { operands, .. } => {
+                operands.is_plain()
+            }
             Self::ReduceScatter { .. } | Self::Neighbours { .. } => false,
         }
     }
@@ -262,9 +207,7 @@ impl<A: Abi> Arguments<A> {
         match self {
             Self::Barrier => true,
             Self::Bcast { buffer, .. } => buffer.bytes() <= coll::SMALL_MAX,
-            Self::Allreduce(operands) | Self::Reduce { operands, .. } => {
-                operands.bytes() <= coll::SMALL_MAX
-            }
+            Self::Allreduce(operands) | Self::Reduce { operands, .. } => operands.bytes() <= coll::SMALL_MAX,
             _ => false,
         }
     }
@@ -290,9 +233,7 @@ impl<A: Abi> Arguments<A> {
                 {
                     return publish_small(call, small, comm_handle, target);
                 }
-                if arguments.is_plain()
-                    && arguments.start_again(call, &group, comm_handle, target.lent())?
-                {
+                if arguments.is_plain() && arguments.start_again(call, &group, comm_handle, target.lent())? {
                     return Ok(());
                 }
             }
@@ -360,13 +301,7 @@ impl<A: Abi> Arguments<A> {
     /// # Errors
     /// `MPI_ERR_BUFFER`, no memory, no handle.
     #[inline(never)]
-    fn start_in(
-        self,
-        call: &Call<'_, A>,
-        group: &Group<'_>,
-        comm: u32,
-        target: Place<'_, A::Request>,
-    ) -> Outcome<()> {
+    fn start_in(self, call: &Call<'_, A>, group: &Group<'_>, comm: u32, target: Place<'_, A::Request>) -> Outcome<()> {
         let failure = |error| group.failure(error);
         let record = match self.is_plain() {
             true => Record::Plain,
@@ -386,9 +321,7 @@ impl<A: Abi> Arguments<A> {
         begun.map_err(failure)?;
         let state = match started {
             Some(Started::Small(small)) => State::Small(small, Some(arguments), comm),
-            Some(Started::Request(request)) => {
-                State::Collective(Operation::new(request, comm), arguments)
-            }
+            Some(Started::Request(request)) => State::Collective(Operation::new(request, comm), arguments),
             Some(Started::Again) => unreachable!("no record was given"),
             None => {
                 drop(claim);
@@ -411,13 +344,7 @@ impl<A: Abi> Arguments<A> {
     ///
     /// # Errors
     /// No memory, no handle.
-    fn init(
-        self,
-        call: &Call<'_, A>,
-        comm: &Comm,
-        handle: A::Comm,
-        target: Place<'_, A::Request>,
-    ) -> Outcome<()> {
+    fn init(self, call: &Call<'_, A>, comm: &Comm, handle: A::Comm, target: Place<'_, A::Request>) -> Outcome<()> {
         self.check_apart(comm)?;
         let members = match comm.inter() {
             Some(inter) => inter.local.world.len() + inter.remote.len(),
@@ -428,17 +355,10 @@ impl<A: Abi> Arguments<A> {
             None => {
                 let group = comm.collective();
                 let compared = coll::compare_persistent(&group, &self.call());
-                compared
-                    .and_then(|()| coll::Repeated::open(&group))
-                    .map_err(|error| group.failure(error))?
+                compared.and_then(|()| coll::Repeated::open(&group)).map_err(|error| group.failure(error))?
             }
         };
-        let repeated = Repeated {
-            operation,
-            members,
-            comm: handle.neutral(),
-            arguments: Box::new(self),
-        };
+        let repeated = Repeated { operation, members, comm: handle.neutral(), arguments: Box::new(self) };
         publish_kind(call, repeated, target)
     }
 }

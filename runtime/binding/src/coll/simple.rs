@@ -23,12 +23,7 @@ pub fn barrier<A: Abi>(call: &Call<'_, A>, comm: A::Comm) -> Outcome<()> {
 
 /// `MPI_Bcast`.
 #[inline(always)]
-pub fn bcast<A: Abi, C: Count>(
-    call: &Call<'_, A>,
-    buffer: Buffer<A, C>,
-    from: c_int,
-    comm: A::Comm,
-) -> Outcome<()> {
+pub fn bcast<A: Abi, C: Count>(call: &Call<'_, A>, buffer: Buffer<A, C>, from: c_int, comm: A::Comm) -> Outcome<()> {
     let comm = call.on_comm(comm)?;
     if let Some(inter) = comm.inter() {
         let from = inter::root::<A>(&inter, from)?;

@@ -41,10 +41,7 @@ impl RequestKind for Duplicate {
     }
 
     fn status(&self) -> Status {
-        Status {
-            error: self.settled.get().unwrap_or(neutral::SUCCESS),
-            ..Status::EMPTY
-        }
+        Status { error: self.settled.get().unwrap_or(neutral::SUCCESS), ..Status::EMPTY }
     }
 
     fn end(&self, _rank: &Rank) -> Rest {
@@ -81,11 +78,6 @@ pub fn publish_duplicate<A: Abi>(
     numbering: Numbering,
     target: Place<'_, A::Request>,
 ) -> Outcome<()> {
-    let duplicate = Duplicate {
-        numbering,
-        duplicate: NonNull::from(duplicate),
-        settled: Cell::new(None),
-        comm,
-    };
+    let duplicate = Duplicate { numbering, duplicate: NonNull::from(duplicate), settled: Cell::new(None), comm };
     publish_kind(call, duplicate, target)
 }

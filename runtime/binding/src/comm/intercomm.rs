@@ -32,11 +32,7 @@ pub fn remote_size<A: Abi>(call: &Call<'_, A>, comm: A::Comm, size: Out<'_, c_in
 }
 
 /// `MPI_Comm_remote_group`.
-pub fn remote_group<A: Abi>(
-    call: &Call<'_, A>,
-    comm: A::Comm,
-    target: Out<'_, A::Group>,
-) -> Outcome<()> {
+pub fn remote_group<A: Abi>(call: &Call<'_, A>, comm: A::Comm, target: Out<'_, A::Group>) -> Outcome<()> {
     let comm = call.on_comm(comm)?;
     only_inter(call, comm)?;
     group::publish(call, comm.peers().clone(), target)
@@ -44,13 +40,10 @@ pub fn remote_group<A: Abi>(
 
 /// A leader's rank in its group.
 fn leader(rank: c_int, role: &str, size: u32) -> Outcome<u32> {
-    u32::try_from(rank)
-        .ok()
-        .filter(|&rank| rank < size)
-        .ok_or_else(|| {
-            let what = format_args!("the {role} is {rank}, ranks there are 0 to {}", size - 1);
-            blame(neutral::ERR_RANK, what)
-        })
+    u32::try_from(rank).ok().filter(|&rank| rank < size).ok_or_else(|| {
+        let what = format_args!("the {role} is {rank}, ranks there are 0 to {}", size - 1);
+        blame(neutral::ERR_RANK, what)
+    })
 }
 
 /// `MPI_Intercomm_create`.
@@ -77,18 +70,10 @@ pub fn create<A: Abi>(
             let comm = call.objects().comm(peer.neutral())?;
             only_intra(comm)?;
             let remote_leader = leader(remote_leader, "remote leader", comm.size())? as i32;
-            Some(Bridge {
-                comm,
-                remote_leader,
-                tag,
-            })
+            Some(Bridge { comm, remote_leader, tag })
         }
     };
-    publish(
-        call,
-        Some(local.connect(local_leader, bridge, room(call))?),
-        target,
-    )
+    publish(call, Some(local.connect(local_leader, bridge, room(call))?), target)
 }
 
 /// The string of a communicator made from groups.
@@ -167,12 +152,7 @@ fn from_groups<A: Abi>(
 }
 
 /// `MPI_Intercomm_merge`.
-pub fn merge<A: Abi>(
-    call: &Call<'_, A>,
-    comm: A::Comm,
-    high: c_int,
-    target: Out<'_, A::Comm>,
-) -> Outcome<()> {
+pub fn merge<A: Abi>(call: &Call<'_, A>, comm: A::Comm, high: c_int, target: Out<'_, A::Comm>) -> Outcome<()> {
     let comm = call.on_comm(comm)?;
     let target = call.output(target, "newintracomm")?;
     only_inter(call, comm)?;

@@ -82,13 +82,7 @@ fn asked<A: Abi>(call: &Call<'_, A>, split_type: c_int, hints: &Info) -> Outcome
     }
 }
 
-fn split<A: Abi>(
-    call: &Call<'_, A>,
-    comm: &Comm,
-    split: &Split,
-    key: c_int,
-    hints: A::Info,
-) -> Outcome<Option<Comm>> {
+fn split<A: Abi>(call: &Call<'_, A>, comm: &Comm, split: &Split, key: c_int, hints: A::Info) -> Outcome<Option<Comm>> {
     let room = super::room(call);
     let level_wanted = match *split {
         Split::Set(0) => return comm.split(0, key, room),

@@ -133,8 +133,7 @@ pub fn indexed_block<A: Abi, C: Count>(
     create::<A>(call, newtype, |call| {
         let old = call.datatype(oldtype)?;
         let displacements = list(displacements, length(blocks)?)?;
-        types::indexed_block(block(block_length)?, &displacements, &old, form::<C>())
-            .map_err(failure)
+        types::indexed_block(block(block_length)?, &displacements, &old, form::<C>()).map_err(failure)
     })
 }
 
@@ -150,8 +149,7 @@ pub fn hindexed_block<A: Abi, C: Count>(
     create::<A>(call, newtype, |call| {
         let old = call.datatype(oldtype)?;
         let displacements = list(displacements, length(blocks)?)?;
-        types::hindexed_block(block(block_length)?, &displacements, &old, form::<C>())
-            .map_err(failure)
+        types::hindexed_block(block(block_length)?, &displacements, &old, form::<C>()).map_err(failure)
     })
 }
 
@@ -260,17 +258,8 @@ pub fn darray<A: Abi, C: Count>(
             .map(|(&kind, &argument)| distribution::<A>(kind, argument))
             .collect::<Outcome<Vec<_>>>()?;
         let order = array_order::<A>(order)?;
-        types::darray(
-            size.into(),
-            rank.into(),
-            &global_sizes,
-            &distributions,
-            &grid,
-            order,
-            &old,
-            form::<C>(),
-        )
-        .map_err(failure)
+        types::darray(size.into(), rank.into(), &global_sizes, &distributions, &grid, order, &old, form::<C>())
+            .map_err(failure)
     })
 }
 

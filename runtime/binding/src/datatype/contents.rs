@@ -91,11 +91,7 @@ fn integer<A: Abi>(contents: &Contents, at: usize) -> c_int {
             // size, rank, ndims, then (in the int form) the global sizes, then the
             // distributions and their arguments.
             let dimensions = contents.integers[2] as usize;
-            let sizes = if contents.counts.is_empty() {
-                dimensions
-            } else {
-                0
-            };
+            let sizes = if contents.counts.is_empty() { dimensions } else { 0 };
             let distributions = 3 + sizes..3 + sizes + dimensions;
             let arguments = distributions.end..distributions.end + dimensions;
             if distributions.contains(&at) {
@@ -111,8 +107,7 @@ fn integer<A: Abi>(contents: &Contents, at: usize) -> c_int {
 }
 
 /// The neutral `MPI_DISTRIBUTE_DFLT_DARG`.
-pub(super) const DEFAULT_ARGUMENT: i32 =
-    <cohort_abi::Mpi5 as cohort_abi::Constants>::DISTRIBUTE_DFLT_DARG as i32;
+pub(super) const DEFAULT_ARGUMENT: i32 = <cohort_abi::Mpi5 as cohort_abi::Constants>::DISTRIBUTE_DFLT_DARG as i32;
 
 /// A handle for an argument datatype: predefined ones have theirs, others get a new one.
 fn handle<A: Abi>(call: &Call<'_, A>, datatype: &TypeRef) -> Outcome<A::Datatype> {
@@ -158,18 +153,9 @@ pub fn get_contents<A: Abi>(
     if !contents.counts.is_empty() {
         return Err(neutral::ERR_TYPE.into());
     }
-    let integers = Target {
-        entries: integers,
-        room: max_integers.into(),
-    };
-    let addresses = Target {
-        entries: addresses,
-        room: max_addresses.into(),
-    };
-    let types = Target {
-        entries: types,
-        room: max_types.into(),
-    };
+    let integers = Target { entries: integers, room: max_integers.into() };
+    let addresses = Target { entries: addresses, room: max_addresses.into() };
+    let types = Target { entries: types, room: max_types.into() };
     fill(call, contents, integers, addresses, types)
 }
 
@@ -188,22 +174,10 @@ pub fn get_contents_large<A: Abi>(
 ) -> Outcome<()> {
     let datatype = call.datatype(datatype)?;
     let contents = datatype.contents();
-    let counts = Target {
-        entries: counts,
-        room: max_counts,
-    };
+    let counts = Target { entries: counts, room: max_counts };
     counts.fill(&contents.counts, |&count| Ok(count))?;
-    let integers = Target {
-        entries: integers,
-        room: max_integers,
-    };
-    let addresses = Target {
-        entries: addresses,
-        room: max_addresses,
-    };
-    let types = Target {
-        entries: types,
-        room: max_types,
-    };
+    let integers = Target { entries: integers, room: max_integers };
+    let addresses = Target { entries: addresses, room: max_addresses };
+    let types = Target { entries: types, room: max_types };
     fill(call, contents, integers, addresses, types)
 }

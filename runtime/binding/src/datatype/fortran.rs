@@ -12,18 +12,8 @@ use neutral::handle as predefined_handle;
 /// that have them.
 const REALS: [(c_int, c_int, u32, u32); 3] = [
     (6, 37, predefined_handle::REAL, predefined_handle::COMPLEX),
-    (
-        15,
-        307,
-        predefined_handle::DOUBLE_PRECISION,
-        predefined_handle::DOUBLE_COMPLEX,
-    ),
-    (
-        33,
-        4931,
-        predefined_handle::REAL16,
-        predefined_handle::COMPLEX32,
-    ),
+    (15, 307, predefined_handle::DOUBLE_PRECISION, predefined_handle::DOUBLE_COMPLEX),
+    (33, 4931, predefined_handle::REAL16, predefined_handle::COMPLEX32),
 ];
 
 /// Decimal digits of the integer kinds, and the types that have them.
@@ -46,18 +36,11 @@ fn real_kind(digits: c_int, range: c_int) -> Option<&'static (c_int, c_int, u32,
     if digits == neutral::UNDEFINED && range == neutral::UNDEFINED {
         return None;
     }
-    REALS
-        .iter()
-        .find(|kind| digits <= kind.0 && range <= kind.1)
+    REALS.iter().find(|kind| digits <= kind.0 && range <= kind.1)
 }
 
 /// `MPI_Type_create_f90_real`.
-pub fn f90_real<A: Abi>(
-    call: &Call<'_, A>,
-    digits: c_int,
-    range: c_int,
-    newtype: Out<'_, A::Datatype>,
-) -> Outcome<()> {
+pub fn f90_real<A: Abi>(call: &Call<'_, A>, digits: c_int, range: c_int, newtype: Out<'_, A::Datatype>) -> Outcome<()> {
     create::<A>(call, newtype, |_| {
         let holder = real_kind(digits, range).map(|kind| kind.2);
         parametrised(Combiner::F90Real, &[digits, range], holder)
@@ -78,16 +61,9 @@ pub fn f90_complex<A: Abi>(
 }
 
 /// `MPI_Type_create_f90_integer`.
-pub fn f90_integer<A: Abi>(
-    call: &Call<'_, A>,
-    digits: c_int,
-    newtype: Out<'_, A::Datatype>,
-) -> Outcome<()> {
+pub fn f90_integer<A: Abi>(call: &Call<'_, A>, digits: c_int, newtype: Out<'_, A::Datatype>) -> Outcome<()> {
     create::<A>(call, newtype, |_| {
-        let holder = INTEGERS
-            .iter()
-            .find(|kind| digits <= kind.0)
-            .map(|kind| kind.1);
+        let holder = INTEGERS.iter().find(|kind| digits <= kind.0).map(|kind| kind.1);
         parametrised(Combiner::F90Integer, &[digits], holder)
     })
 }
@@ -127,10 +103,7 @@ pub fn match_size<A: Abi>(
 ) -> Outcome<()> {
     let datatype = call.output(datatype, "datatype")?;
     let types = of_class(A::typeclass_in(class)).ok_or(neutral::ERR_ARG)?;
-    let found = types
-        .iter()
-        .find(|entry| entry.0 == size)
-        .ok_or(neutral::ERR_ARG)?;
+    let found = types.iter().find(|entry| entry.0 == size).ok_or(neutral::ERR_ARG)?;
     datatype.write(A::Datatype::from_neutral(call.context(), found.1));
     Ok(())
 }

@@ -4,9 +4,7 @@ use super::construct::bound;
 use crate::arguments::{Call, Outcome, known, output};
 use crate::passed::{Base, Out};
 use cohort_abi::{Abi, Handle, Integer, neutral};
-use cohort_engine::datatype::{
-    CountForm, Type, TypeRef, contiguous, predefined, types, value_index,
-};
+use cohort_engine::datatype::{CountForm, Type, TypeRef, contiguous, predefined, types, value_index};
 
 /// Stores a number, or `MPI_UNDEFINED` where it does not fit (MPI-4.1, 5.1.5).
 fn store<I: Integer>(target: Out<'_, I>, value: i64) -> Outcome<()> {
@@ -100,20 +98,12 @@ inquiries! {
 }
 
 /// `MPI_Get_address`.
-pub fn get_address<A: Abi>(
-    _call: &Call<'_, A>,
-    location: Base,
-    address: Out<'_, isize>,
-) -> Outcome<()> {
+pub fn get_address<A: Abi>(_call: &Call<'_, A>, location: Base, address: Out<'_, isize>) -> Outcome<()> {
     store(address, location.addr() as i64)
 }
 
 /// `MPI_Address`, removed in MPI-3.
-pub fn old_address<A: Abi>(
-    call: &Call<'_, A>,
-    location: Base,
-    address: Out<'_, isize>,
-) -> Outcome<()> {
+pub fn old_address<A: Abi>(call: &Call<'_, A>, location: Base, address: Out<'_, isize>) -> Outcome<()> {
     get_address::<A>(call, location, address)
 }
 

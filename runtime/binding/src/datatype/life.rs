@@ -57,16 +57,9 @@ pub fn get_name<A: Abi>(
 
 /// `MPI_Type_dup`: the duplicate is committed if the original is, and has the attributes that
 /// their copy callbacks give it.
-pub fn dup<A: Abi>(
-    call: &Call<'_, A>,
-    oldtype: A::Datatype,
-    newtype: Out<'_, A::Datatype>,
-) -> Outcome<()> {
+pub fn dup<A: Abi>(call: &Call<'_, A>, oldtype: A::Datatype, newtype: Out<'_, A::Datatype>) -> Outcome<()> {
     let newtype = call.output(newtype, "newtype")?;
-    newtype.preset(A::Datatype::from_neutral(
-        call.context(),
-        neutral::handle::DATATYPE_NULL,
-    ));
+    newtype.preset(A::Datatype::from_neutral(call.context(), neutral::handle::DATATYPE_NULL));
     let old = call.objects().datatype(oldtype.neutral())?;
     let mut copy = Datatype::new(engine::dup(&old.layout));
     copy.attributes = old.attributes.copied(oldtype.neutral())?;
@@ -90,9 +83,6 @@ pub fn free<A: Abi>(call: &Call<'_, A>, datatype: InOut<'_, A::Datatype>) -> Out
     }
     object.attributes.delete_all(handle)?;
     drop(call.objects().remove_datatype(handle)?);
-    datatype.set(A::Datatype::from_neutral(
-        call.context(),
-        neutral::handle::DATATYPE_NULL,
-    ));
+    datatype.set(A::Datatype::from_neutral(call.context(), neutral::handle::DATATYPE_NULL));
     Ok(())
 }

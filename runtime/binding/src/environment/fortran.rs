@@ -58,8 +58,7 @@ impl Types {
     fn initial<A: Abi>(call: &Call<'_, A>) -> Self {
         let size = |handle| predefined(handle).map_or(0, |datatype| datatype.size());
         // Some types have no handle in one ABI.
-        let has_handle =
-            |handle| A::Datatype::from_neutral(call.context(), handle).neutral() == handle;
+        let has_handle = |handle| A::Datatype::from_neutral(call.context(), handle).neutral() == handle;
         Self {
             sizes: SIZES.map(|(_, handle)| size(handle)),
             supported: OPTIONAL.map(|(_, handle)| has_handle(handle) && size(handle) > 0),
@@ -136,10 +135,7 @@ struct Told {
     truth: Option<[i128; 2]>,
 }
 
-static TOLD: Mutex<Told> = Mutex::new(Told {
-    types: None,
-    truth: None,
-});
+static TOLD: Mutex<Told> = Mutex::new(Told { types: None, truth: None });
 
 /// `MPI_Abi_get_fortran_info`.
 pub fn abi_get_fortran_info<A: Abi>(call: &Call<'_, A>, target: Out<'_, A::Info>) -> Outcome<()> {
@@ -247,12 +243,7 @@ pub fn abi_get_fortran_booleans<A: Abi>(
 }
 
 /// `MPI_Abi_set_fortran_booleans`. LOGICALs of other sizes have the same integers, cut off or with their sign.
-pub fn abi_set_fortran_booleans<A: Abi>(
-    call: &Call<'_, A>,
-    size: c_int,
-    yes: Base,
-    no: Base,
-) -> Outcome<()> {
+pub fn abi_set_fortran_booleans<A: Abi>(call: &Call<'_, A>, size: c_int, yes: Base, no: Base) -> Outcome<()> {
     if !A::TELLS_FORTRAN {
         return fixed(call);
     }

@@ -10,12 +10,7 @@ use core::ptr::NonNull;
 const ALIGNMENT: usize = 64;
 
 /// `MPI_Alloc_mem`: from the rank's own heap, at the alignment that the program asks for, if it does.
-pub fn alloc_mem<A: Abi>(
-    call: &Call<'_, A>,
-    size: isize,
-    info: A::Info,
-    base: Out<'_, *mut c_void>,
-) -> Outcome<()> {
+pub fn alloc_mem<A: Abi>(call: &Call<'_, A>, size: isize, info: A::Info, base: Out<'_, *mut c_void>) -> Outcome<()> {
     let base = call.output(base, "baseptr")?;
     let size = usize::try_from(size).map_err(|_| neutral::ERR_ARG)?;
     let hints = crate::info::given(call, info)?;

@@ -36,31 +36,15 @@ pairs! {
 }
 
 /// `MPI_Get_library_version`.
-pub fn get_library_version<A: Abi>(
-    _call: &Call<'_, A>,
-    version: TextOut<'_>,
-    length: Out<'_, c_int>,
-) -> Outcome<()> {
-    let text = FixedText::<128>::of(format_args!(
-        "Cohort {}, {} ABI",
-        env!("CARGO_PKG_VERSION"),
-        A::NAME
-    ));
+pub fn get_library_version<A: Abi>(_call: &Call<'_, A>, version: TextOut<'_>, length: Out<'_, c_int>) -> Outcome<()> {
+    let text = FixedText::<128>::of(format_args!("Cohort {}, {} ABI", env!("CARGO_PKG_VERSION"), A::NAME));
     let length = output(length)?;
-    length.write(give_text(
-        text.as_str(),
-        version,
-        A::MAX_LIBRARY_VERSION_STRING,
-    )?);
+    length.write(give_text(text.as_str(), version, A::MAX_LIBRARY_VERSION_STRING)?);
     Ok(())
 }
 
 /// `MPI_Get_processor_name`: the host's name.
-pub fn get_processor_name<A: Abi>(
-    _call: &Call<'_, A>,
-    name: TextOut<'_>,
-    length: Out<'_, c_int>,
-) -> Outcome<()> {
+pub fn get_processor_name<A: Abi>(_call: &Call<'_, A>, name: TextOut<'_>, length: Out<'_, c_int>) -> Outcome<()> {
     let host = rustix::system::uname();
     let text = host.nodename().to_str().unwrap_or("localhost");
     let length = output(length)?;
@@ -77,18 +61,9 @@ pub fn error_class<A: Abi>(call: &Call<'_, A>, code: c_int, class: Out<'_, c_int
 }
 
 /// `MPI_Error_string`.
-pub fn error_string<A: Abi>(
-    call: &Call<'_, A>,
-    code: c_int,
-    text: TextOut<'_>,
-    length: Out<'_, c_int>,
-) -> Outcome<()> {
+pub fn error_string<A: Abi>(call: &Call<'_, A>, code: c_int, text: TextOut<'_>, length: Out<'_, c_int>) -> Outcome<()> {
     let found = call.objects().errors.text(A::error_in(code));
     let length = output(length)?;
-    length.write(give_text(
-        &found.ok_or(neutral::ERR_ARG)?,
-        text,
-        A::MAX_ERROR_STRING,
-    )?);
+    length.write(give_text(&found.ok_or(neutral::ERR_ARG)?, text, A::MAX_ERROR_STRING)?);
     Ok(())
 }

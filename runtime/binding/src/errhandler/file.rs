@@ -46,11 +46,7 @@ pub fn set<A: Abi>(call: &Call<'_, A>, file: A::File, handle: A::Errhandler) -> 
 }
 
 /// `MPI_File_get_errhandler`.
-pub fn get<A: Abi>(
-    call: &Call<'_, A>,
-    file: A::File,
-    target: Out<'_, A::Errhandler>,
-) -> Outcome<()> {
+pub fn get<A: Abi>(call: &Call<'_, A>, file: A::File, target: Out<'_, A::Errhandler>) -> Outcome<()> {
     call.on_file();
     let handler = of_file(call, file)?.lock().clone();
     publish(call, &handler, target)
@@ -61,11 +57,7 @@ pub fn call<A: Abi>(call: &Call<'_, A>, file: A::File, code: c_int) -> Outcome<(
     let function = "MPI_File_call_errhandler";
     call.on_file();
     let handler = of_file(call, file)?.lock().clone();
-    let site = Site {
-        function,
-        listener: Listener::File,
-        detail: "",
-    };
+    let site = Site { function, listener: Listener::File, detail: "" };
     handle_error(call.process(), &site, &handler, A::error_in(code));
     Ok(())
 }

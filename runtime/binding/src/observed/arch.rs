@@ -90,9 +90,7 @@ impl Frame {
 pub fn of(number: usize) -> Entry {
     debug_assert!(number < TABLES * CALLS);
     let first = entries as unsafe extern "C" fn();
-    (first as *const u8)
-        .wrapping_add(number * ENTRY_BYTES)
-        .cast()
+    (first as *const u8).wrapping_add(number * ENTRY_BYTES).cast()
 }
 
 /// All entries, one after the other: each notes its number and goes to [`observe`]. No function in itself.

@@ -31,11 +31,7 @@ impl Consumer for Counting {
                     if let State::Other(kind) = request
                         && let Some(bytes) = kind.sends()
                     {
-                        let amounts = Amounts {
-                            messages: 1,
-                            bytes,
-                            ..Amounts::default()
-                        };
+                        let amounts = Amounts { messages: 1, bytes, ..Amounts::default() };
                         followed.count(kind.comm(), &amounts);
                     }
                 }
@@ -56,11 +52,7 @@ impl Consumer for Counting {
         let time = ended.saturating_sub(call.begun);
         let shape = shape(call);
         if shape.class == Class::Wait {
-            let amounts = Amounts {
-                time,
-                waiting: time,
-                ..Amounts::default()
-            };
+            let amounts = Amounts { time, waiting: time, ..Amounts::default() };
             for comm in followed.awaited(call.thread) {
                 followed.count(comm, &amounts);
             }
@@ -78,10 +70,7 @@ fn shape(call: &Observed<'_>) -> &'static Shape {
 /// What a call on a communicator comes to.
 fn amounts(call: &Observed<'_>, shape: &Shape, is_well: bool, time: u64) -> Amounts {
     let peer = shape.peer.map(|place| call.words.rank(call.word(place)));
-    let sends = matches!(
-        shape.class,
-        Class::Send { .. } | Class::Exchange | Class::ExchangeBegin
-    );
+    let sends = matches!(shape.class, Class::Send { .. } | Class::Exchange | Class::ExchangeBegin);
     let is_message = sends && peer != Some(neutral::PROC_NULL);
     let gives = match shape.class {
         Class::Receive | Class::ReceiveBegin | Class::SendInit => false,
@@ -89,20 +78,12 @@ fn amounts(call: &Observed<'_>, shape: &Shape, is_well: bool, time: u64) -> Amou
     };
     let waits = matches!(
         shape.class,
-        Class::Receive
-            | Class::Exchange
-            | Class::Collective(_)
-            | Class::Waits
-            | Class::Send { waits: true }
+        Class::Receive | Class::Exchange | Class::Collective(_) | Class::Waits | Class::Send { waits: true }
     );
     Amounts {
         calls: 1,
         messages: u64::from(is_well && is_message),
-        bytes: if is_well && gives {
-            shape.bytes(call)
-        } else {
-            0
-        },
+        bytes: if is_well && gives { shape.bytes(call) } else { 0 },
         time,
         waiting: if is_well && waits { time } else { 0 },
     }

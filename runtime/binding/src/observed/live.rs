@@ -36,15 +36,9 @@ fn sent(number: u32) -> Option<Sent> {
 fn sent_by(call: &Description) -> Option<Sent> {
     let is_message = !call.name.ends_with("_init")
         && !call.name.ends_with("_init_c")
-        && ![
-            "MPI_Pack",
-            "MPI_Unpack",
-            "MPI_Reduce_local",
-            "MPI_File_",
-            "MPI_Win_",
-        ]
-        .iter()
-        .any(|other| call.name.starts_with(other));
+        && !["MPI_Pack", "MPI_Unpack", "MPI_Reduce_local", "MPI_File_", "MPI_Win_"]
+            .iter()
+            .any(|other| call.name.starts_with(other));
     let has_buffer = call.parameters.iter().any(|p| p.kind == Kind::Buffer);
     let (dest, source) = (call.named("dest"), call.named("source"));
     let only_receives = source.is_some() && dest.is_none() || call.named("message").is_some();
@@ -52,11 +46,7 @@ fn sent_by(call: &Description) -> Option<Sent> {
         return None;
     }
     let pair = |(count, datatype)| Some((call.named(count)?, call.named(datatype)?));
-    let pairs = [
-        ("sendcount", "sendtype"),
-        ("origin_count", "origin_datatype"),
-        ("count", "datatype"),
-    ];
+    let pairs = [("sendcount", "sendtype"), ("origin_count", "origin_datatype"), ("count", "datatype")];
     let counted = pairs.into_iter().find_map(pair);
     Some((counted, dest.or(call.named("target_rank"))))
 }
@@ -72,8 +62,7 @@ impl Consumer for Counting {
             return;
         }
         live.begun.store(call.begun, Ordering::Relaxed);
-        live.current
-            .store(u64::from(call.call.number) + 1, Ordering::Relaxed);
+        live.current.store(u64::from(call.call.number) + 1, Ordering::Relaxed);
         live.calls.fetch_add(1, Ordering::Relaxed);
         if let Some((counted, peer)) = sent(call.call.number)
             && peer.is_none_or(|peer| call.words.rank(call.word(peer)) != neutral::PROC_NULL)

@@ -37,9 +37,7 @@ impl Counting {
     /// Makes the process's statistics.
     pub fn new(process: &Process) -> Self {
         let world = process.objects.rank().node().world_size();
-        process
-            .statistics
-            .call_once(|| Statistics::new(world, CALLS, THREADS));
+        process.statistics.call_once(|| Statistics::new(world, CALLS, THREADS));
         shapes();
         Self
     }
@@ -68,11 +66,7 @@ impl Consumer for Counting {
             statistics.cpu_begun.set(cpu_time());
         }
         let shape = &shapes()[call.call.number as usize];
-        let seen = Seen {
-            call,
-            shape,
-            statistics,
-        };
+        let seen = Seen { call, shape, statistics };
         if call.depth == 0 {
             if call.thread == 0 {
                 statistics.inside_since.set(call.begun);
@@ -87,11 +81,7 @@ impl Consumer for Counting {
             return;
         };
         let shape = &shapes()[call.call.number as usize];
-        let seen = Seen {
-            call,
-            shape,
-            statistics,
-        };
+        let seen = Seen { call, shape, statistics };
         if call.depth == 0 {
             seen.end(code == 0, ended);
         } else if !statistics.is_paused.load(Ordering::Relaxed) {
@@ -106,10 +96,7 @@ impl Seen<'_> {
         let awaited = &self.statistics.awaited[self.call.thread];
         awaited.set(0);
         match self.shape.class {
-            Class::Wait => awaited.set(
-                self.peer_of_requests()
-                    .map_or(0, |peer| u64::from(peer) + 1),
-            ),
+            Class::Wait => awaited.set(self.peer_of_requests().map_or(0, |peer| u64::from(peer) + 1)),
             Class::Collective(_) => self.come(),
             Class::CommFree => {
                 // SAFETY: the program passes the address of a handle, as the standard demands.
@@ -177,10 +164,7 @@ impl Seen<'_> {
         if let Some(place) = self.shape.request {
             // SAFETY: the call has ended well, so it has written a handle there.
             let request = unsafe { call.words.request_at(call.word(place), 0) };
-            let has_peer = matches!(
-                self.shape.class,
-                Class::Send { .. } | Class::SendInit | Class::ReceiveBegin
-            );
+            let has_peer = matches!(self.shape.class, Class::Send { .. } | Class::SendInit | Class::ReceiveBegin);
             let peer = has_peer.then(|| self.awaited_peer()).flatten();
             statistics.remember(request, peer);
             if self.shape.class == Class::SendInit
@@ -276,10 +260,7 @@ impl Seen<'_> {
     }
 
     fn is_root(&self, comm: &Comm) -> bool {
-        let root = self
-            .shape
-            .peer
-            .map(|place| self.call.words.rank(self.call.word(place)));
+        let root = self.shape.peer.map(|place| self.call.words.rank(self.call.word(place)));
         root.is_some_and(|root| u32::try_from(root) == Ok(comm.me()))
     }
 
@@ -310,11 +291,7 @@ impl Seen<'_> {
             return self.target();
         };
         let mut source = call.words.rank(call.word(source));
-        let status = call
-            .call
-            .parameters
-            .iter()
-            .position(|p| p.kind == Kind::Status);
+        let status = call.call.parameters.iter().position(|p| p.kind == Kind::Status);
         if source == neutral::ANY_SOURCE && self.shape.class == Class::Receive {
             // SAFETY: this is asked after the call has ended well.
             let status = unsafe { call.status(status?, 0) };
@@ -326,11 +303,7 @@ impl Seen<'_> {
     /// The only peer of the requests that the call is for; `None` if there are several, or one is not known.
     fn peer_of_requests(&self) -> Option<u32> {
         let call = self.call;
-        let place = call
-            .call
-            .parameters
-            .iter()
-            .position(|p| p.kind == Kind::Request)?;
+        let place = call.call.parameters.iter().position(|p| p.kind == Kind::Request)?;
         let count = match call.call.named("count").or(call.call.named("incount")) {
             Some(count) => usize::try_from(call.number(count)).ok()?,
             None => 1,
@@ -342,8 +315,7 @@ impl Seen<'_> {
         for index in 0..count {
             // SAFETY: the program passes so many handles, as the standard demands.
             let request = unsafe { call.words.request_at(call.word(place), index) };
-            if request == neutral::handle::REQUEST_NULL || request == crate::process::requests::SENT
-            {
+            if request == neutral::handle::REQUEST_NULL || request == crate::process::requests::SENT {
                 continue;
             }
             let peer = self.statistics.peer_of(request)?;
@@ -407,9 +379,8 @@ impl Seen<'_> {
         };
         let made = tally_of(comm, handle);
         // One that follows another of its name goes on with its sums.
-        let is_former = |other: &&mut CommTally| {
-            other.handle == 0 && other.size == made.size && other.name == made.name
-        };
+        let is_former =
+            |other: &&mut CommTally| other.handle == 0 && other.size == made.size && other.name == made.name;
         let is_full = comms.len() >= COMMS_MAX;
         if let Some(former) = comms.iter_mut().find(is_former) {
             former.handle = handle;
@@ -455,12 +426,6 @@ fn arrivals(node: &'static Node, comm: &Comm) -> &'static Arrivals {
     static ALL: Mutex<BTreeMap<(usize, u32, u32), &'static Arrivals>> = Mutex::new(BTreeMap::new());
     // Members with the same first one: communicators of a split share a number.
     let first = comm.group().members()[0];
-    let key = (
-        (&raw const *node).addr(),
-        comm.context(),
-        node.world_rank(first),
-    );
-    ALL.lock()
-        .entry(key)
-        .or_insert_with(|| Box::leak(Box::default()))
+    let key = ((&raw const *node).addr(), comm.context(), node.world_rank(first));
+    ALL.lock().entry(key).or_insert_with(|| Box::leak(Box::default()))
 }

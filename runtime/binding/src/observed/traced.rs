@@ -16,10 +16,7 @@ impl Traced {
     /// For the ring of a rank.
     pub(super) fn new(ring: &'static Ring) -> Self {
         let threads = [const { [const { AtomicU64::new(0) }; DEPTH] }; THREADS];
-        Self {
-            ring,
-            open: threads,
-        }
+        Self { ring, open: threads }
     }
 }
 

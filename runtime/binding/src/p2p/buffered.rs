@@ -26,12 +26,7 @@ use neutral::handle::COMM_SELF;
 ///
 /// # Errors
 /// `MPI_ERR_BUFFER` when no buffer is attached or too little of it is free; no memory.
-pub fn post_buffered(
-    pending: &Pending,
-    claim: &mut Claim<'_>,
-    owners: Owners,
-    message: &Outgoing,
-) -> Outcome<()> {
+pub fn post_buffered(pending: &Pending, claim: &mut Claim<'_>, owners: Owners, message: &Outgoing) -> Outcome<()> {
     if message.to.is_none() {
         return Ok(());
     }
@@ -103,12 +98,7 @@ pub fn forget_buffer<A: Abi>(call: &Call<'_, A>, owner: u32) {
     }
 }
 
-fn attach_to<A: Abi, C: Count>(
-    call: &Call<'_, A>,
-    owner: u32,
-    address: Base,
-    size: C,
-) -> Outcome<()> {
+fn attach_to<A: Abi, C: Count>(call: &Call<'_, A>, owner: u32, address: Base, size: C) -> Outcome<()> {
     let automatic = address.addr() == <A as Constants>::BUFFER_AUTOMATIC;
     let size = match u64::try_from(size.to_i64()) {
         _ if automatic => None,
@@ -120,12 +110,7 @@ fn attach_to<A: Abi, C: Count>(
     if pools.of(owner).is_some() {
         return Err(neutral::ERR_BUFFER.into());
     }
-    pools.0.push(BufferPool {
-        owner,
-        address: address.as_ptr(),
-        size,
-        sends: Vec::new(),
-    });
+    pools.0.push(BufferPool { owner, address: address.as_ptr(), size, sends: Vec::new() });
     Ok(())
 }
 
@@ -140,10 +125,7 @@ fn detach_from<A: Abi, C: Count>(
     drain(call, owner)?;
     let claim = &mut call.rank().enter();
     let pools = &mut call.pending().buffers(claim).0;
-    let place = pools
-        .iter()
-        .position(|pool| pool.owner == owner)
-        .ok_or(neutral::ERR_BUFFER)?;
+    let place = pools.iter().position(|pool| pool.owner == owner).ok_or(neutral::ERR_BUFFER)?;
     let pool = pools.swap_remove(place);
     let bytes = C::from_i64(pool.size.unwrap_or(0) as i64).ok_or(neutral::ERR_ARG)?;
     address.write(pool.address);
@@ -193,17 +175,9 @@ impl RequestKind for Flush {
 
 /// Gives the program a request that is complete when all messages which are in the buffer now have
 /// left. `listener` is the communicator whose error handler hears of failures.
-fn iflush_of<A: Abi>(
-    call: &Call<'_, A>,
-    owner: u32,
-    listener: u32,
-    request: Out<'_, A::Request>,
-) -> Outcome<()> {
+fn iflush_of<A: Abi>(call: &Call<'_, A>, owner: u32, listener: u32, request: Out<'_, A::Request>) -> Outcome<()> {
     let request = call.output(request, "request")?;
-    let flush = Flush {
-        departures: departures(call, owner)?,
-        comm: listener,
-    };
+    let flush = Flush { departures: departures(call, owner)?, comm: listener };
     publish_kind(call, flush, request)
 }
 
@@ -213,11 +187,7 @@ pub fn attach<A: Abi, C: Count>(call: &Call<'_, A>, address: Base, size: C) -> O
 }
 
 /// `MPI_Buffer_detach`: waits until all buffered messages have left.
-pub fn detach<A: Abi, C: Count>(
-    call: &Call<'_, A>,
-    address: Out<'_, *mut c_void>,
-    size: Out<'_, C>,
-) -> Outcome<()> {
+pub fn detach<A: Abi, C: Count>(call: &Call<'_, A>, address: Out<'_, *mut c_void>, size: Out<'_, C>) -> Outcome<()> {
     detach_from(call, PROCESS, address, size)
 }
 
@@ -232,12 +202,7 @@ pub fn iflush<A: Abi>(call: &Call<'_, A>, request: Out<'_, A::Request>) -> Outco
 }
 
 /// `MPI_Comm_attach_buffer`.
-pub fn comm_attach<A: Abi, C: Count>(
-    call: &Call<'_, A>,
-    comm: A::Comm,
-    address: Base,
-    size: C,
-) -> Outcome<()> {
+pub fn comm_attach<A: Abi, C: Count>(call: &Call<'_, A>, comm: A::Comm, address: Base, size: C) -> Outcome<()> {
     call.on_comm(comm)?;
     attach_to(call, comm.neutral(), address, size)
 }
@@ -260,11 +225,7 @@ pub fn comm_flush<A: Abi>(call: &Call<'_, A>, comm: A::Comm) -> Outcome<()> {
 }
 
 /// `MPI_Comm_iflush_buffer`.
-pub fn comm_iflush<A: Abi>(
-    call: &Call<'_, A>,
-    comm: A::Comm,
-    request: Out<'_, A::Request>,
-) -> Outcome<()> {
+pub fn comm_iflush<A: Abi>(call: &Call<'_, A>, comm: A::Comm, request: Out<'_, A::Request>) -> Outcome<()> {
     call.on_comm(comm)?;
     iflush_of(call, comm.neutral(), comm.neutral(), request)
 }
@@ -298,11 +259,7 @@ pub fn session_flush<A: Abi>(call: &Call<'_, A>, session: A::Session) -> Outcome
 }
 
 /// `MPI_Session_iflush_buffer`.
-pub fn session_iflush<A: Abi>(
-    call: &Call<'_, A>,
-    session: A::Session,
-    request: Out<'_, A::Request>,
-) -> Outcome<()> {
+pub fn session_iflush<A: Abi>(call: &Call<'_, A>, session: A::Session, request: Out<'_, A::Request>) -> Outcome<()> {
     call.on_session(session)?;
     iflush_of(call, session.neutral(), COMM_SELF, request)
 }

@@ -8,8 +8,8 @@ use cohort_engine::datatype::pack;
 use cohort_engine::matching::Want;
 use cohort_engine::offload::Poster;
 use cohort_engine::{
-    Claim, EngineError, Envelope, LocalRank, Owner, Peer, Rank, Received, RequestRef, SendMode,
-    Source, Status, Tag, offload, short,
+    Claim, EngineError, Envelope, LocalRank, Owner, Peer, Rank, Received, RequestRef, SendMode, Source, Status, Tag,
+    offload, short,
 };
 use cohort_object::blame;
 use cohort_object::hints::Assertion;
@@ -40,10 +40,7 @@ pub struct Incoming {
 }
 
 /// Status of a receive from `MPI_PROC_NULL` (MPI 3.10).
-pub const FROM_NOBODY: Status = Status {
-    source: neutral::PROC_NULL,
-    ..Status::EMPTY
-};
+pub const FROM_NOBODY: Status = Status { source: neutral::PROC_NULL, ..Status::EMPTY };
 
 impl Outgoing {
     /// Checks the arguments of a send on `comm`.
@@ -61,24 +58,13 @@ impl Outgoing {
         let (count, datatype) = Data::elements(call, &buffer)?;
         let to = match A::rank_in(to) {
             neutral::PROC_NULL => None,
-            rank => Some(
-                comm.peer(rank)
-                    .ok_or_else(|| bad_rank(comm, "destination", to))?,
-            ),
+            rank => Some(comm.peer(rank).ok_or_else(|| bad_rank(comm, "destination", to))?),
         };
         if tag < 0 && call.checks() {
             return Err(bad_tag(tag));
         }
-        let envelope = Envelope {
-            context: comm.context(),
-            source: comm.me() as i32,
-            tag,
-        };
-        Ok(Self {
-            data: Data::of(buffer.base, (count, datatype)),
-            to,
-            envelope,
-        })
+        let envelope = Envelope { context: comm.context(), source: comm.me() as i32, tag };
+        Ok(Self { data: Data::of(buffer.base, (count, datatype)), to, envelope })
     }
 
     /// The data.
@@ -150,16 +136,7 @@ impl Outgoing {
         }
         let claim = &mut rank.enter();
         // SAFETY: checked arguments of a call, for which MPI promises that the buffer is readable; it is one run.
-        unsafe {
-            short::send(
-                claim,
-                buffer.base(),
-                bytes as usize,
-                to,
-                self.envelope,
-                short::Then::More,
-            )
-        }
+        unsafe { short::send(claim, buffer.base(), bytes as usize, to, self.envelope, short::Then::More) }
     }
 
     /// Leaves the send to a dedicated worker; `None`: start it.
@@ -238,11 +215,7 @@ impl Incoming {
     /// # Errors
     /// No memory for the request.
     #[inline]
-    pub fn receive_or_start(
-        &self,
-        claim: &mut Claim<'_>,
-        status: &mut Status,
-    ) -> Result<Received, EngineError> {
+    pub fn receive_or_start(&self, claim: &mut Claim<'_>, status: &mut Status) -> Result<Received, EngineError> {
         let Some(from) = self.from else {
             return self.start(claim).map(Received::Later);
         };
@@ -302,10 +275,7 @@ impl Incoming {
 #[cold]
 fn bad_rank(comm: &Comm, role: &str, rank: c_int) -> Error {
     let (class, last) = (neutral::ERR_RANK, comm.peers().size() - 1);
-    blame(
-        class,
-        format_args!("the {role} is {rank}, ranks here are 0 to {last}"),
-    )
+    blame(class, format_args!("the {role} is {rank}, ranks here are 0 to {last}"))
 }
 
 /// The error of a tag that is negative and no wildcard that is allowed here.
@@ -338,10 +308,7 @@ pub fn source<A: Abi>(comm: &Comm, from: c_int) -> Outcome<Option<Source>> {
             Ok(Some(Source::Any))
         }
         rank => match comm.peer(rank) {
-            Some(peer) => Ok(Some(Source::Rank {
-                peer,
-                comm_rank: rank,
-            })),
+            Some(peer) => Ok(Some(Source::Rank { peer, comm_rank: rank })),
             None => Err(bad_rank(comm, "source", from)),
         },
     }

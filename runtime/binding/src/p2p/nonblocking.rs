@@ -99,10 +99,7 @@ fn offload<A: Abi>(
     let state = State::Once(Operation::new(request, comm.neutral()));
     // SAFETY: the slot was reserved by this poster, and is filled once.
     unsafe { call.pending().requests.fill(index, state) };
-    Some(A::Request::from_neutral(
-        call.context(),
-        dynamic(Kind::Request, index),
-    ))
+    Some(A::Request::from_neutral(call.context(), dynamic(Kind::Request, index)))
 }
 
 macro_rules! sends {

@@ -11,9 +11,7 @@ use crate::request::{live, publish_kind};
 use crate::status::neutral_status;
 use alloc::boxed::Box;
 use cohort_abi::{Abi, Handle, Kind, Status, dynamic, neutral};
-use cohort_engine::partitioned::{
-    AwayReceive, AwaySend, NotReady, PartitionedReceive, PartitionedSend, Partitions,
-};
+use cohort_engine::partitioned::{AwayReceive, AwaySend, NotReady, PartitionedReceive, PartitionedSend, Partitions};
 use cohort_engine::wait::progress;
 use cohort_engine::{Claim, Owner, Rank, Source, Tag};
 use cohort_object::blame;
@@ -65,10 +63,7 @@ impl Partitioned {
             return Err(neutral::ERR_REQUEST.into());
         }
         if !self.is_active() {
-            return Err(blame(
-                neutral::ERR_REQUEST,
-                format_args!("it is not started"),
-            ));
+            return Err(blame(neutral::ERR_REQUEST, format_args!("it is not started")));
         }
         for partition in low..=high {
             let marked = match &self.side {
@@ -136,9 +131,7 @@ impl RequestKind for Partitioned {
 
     fn ready_now(&self, partition: u32) -> bool {
         match &self.side {
-            Side::Send(send) => {
-                self.is_active() && partition < send.partitions() && send.ready(partition).is_ok()
-            }
+            Side::Send(send) => self.is_active() && partition < send.partitions() && send.ready(partition).is_ok(),
             _ => false,
         }
     }
@@ -227,9 +220,7 @@ impl RequestKind for Partitioned {
 
 /// The data of one side.
 fn cut<A: Abi>(call: &Call<'_, A>, partitions: c_int, data: Data) -> Outcome<Partitions> {
-    let partitions = u32::try_from(partitions)
-        .ok()
-        .filter(|&partitions| partitions > 0);
+    let partitions = u32::try_from(partitions).ok().filter(|&partitions| partitions > 0);
     let partitions = partitions.ok_or_else(|| {
         let what = format_args!("the number of partitions is not positive");
         call.blame(neutral::ERR_ARG, what)
@@ -239,17 +230,8 @@ fn cut<A: Abi>(call: &Call<'_, A>, partitions: c_int, data: Data) -> Outcome<Par
 }
 
 /// Gives the program a handle of an inactive operation.
-fn publish<A: Abi>(
-    call: &Call<'_, A>,
-    side: Side,
-    comm: A::Comm,
-    target: Place<'_, A::Request>,
-) -> Outcome<()> {
-    let operation = Partitioned {
-        side,
-        active: AtomicBool::new(false),
-        comm: comm.neutral(),
-    };
+fn publish<A: Abi>(call: &Call<'_, A>, side: Side, comm: A::Comm, target: Place<'_, A::Request>) -> Outcome<()> {
+    let operation = Partitioned { side, active: AtomicBool::new(false), comm: comm.neutral() };
     publish_kind(call, operation, target)
 }
 
@@ -269,11 +251,7 @@ pub fn psend_init<A: Abi>(
     let communicator = call.on_comm(comm)?;
     let request = call.output(request, "request")?;
     info::given(call, hints)?;
-    let buffer = Buffer {
-        base: buffer,
-        count: elements,
-        datatype,
-    };
+    let buffer = Buffer { base: buffer, count: elements, datatype };
     let message = Outgoing::check(call, communicator, buffer, to, tag)?;
     let data = cut(call, partitions, message.data().clone())?;
     let mut claim = call.rank().enter();
@@ -308,11 +286,7 @@ pub fn precv_init<A: Abi>(
     let communicator = call.on_comm(comm)?;
     let request = call.output(request, "request")?;
     info::given(call, hints)?;
-    let buffer = Buffer {
-        base: buffer,
-        count: elements,
-        datatype,
-    };
+    let buffer = Buffer { base: buffer, count: elements, datatype };
     let message = Incoming::check(call, communicator, buffer, from, tag)?;
     let data = cut(call, partitions, message.data().clone())?;
     let Tag::Is(tag) = message.tag else {
@@ -342,19 +316,14 @@ pub fn precv_init<A: Abi>(
 fn partitioned<'a, A: Abi>(call: &Call<'a, A>, handle: A::Request) -> Outcome<&'a dyn Parts> {
     match live(call, handle)?.and_then(|request| request.partitions()) {
         Some(operation) => Ok(operation),
-        None => Err(call.blame(
-            neutral::ERR_REQUEST,
-            format_args!("it is no partitioned operation"),
-        )),
+        None => Err(call.blame(neutral::ERR_REQUEST, format_args!("it is no partitioned operation"))),
     }
 }
 
 /// `MPI_Pready`. Any threads of the rank may call it for different partitions at once.
 #[inline(always)]
 pub fn pready<A: Abi>(call: &Call<'_, A>, partition: c_int, request: A::Request) -> Outcome<()> {
-    let index = request
-        .word()
-        .wrapping_sub(dynamic(Kind::Request, 0) as usize);
+    let index = request.word().wrapping_sub(dynamic(Kind::Request, 0) as usize);
     // SAFETY: no other thread completes the same request meanwhile, as MPI demands (MPI-4.1, 12.6.2).
     let state = unsafe { call.pending().requests.first_at(index) };
     // Negative numbers are very large.
@@ -371,12 +340,7 @@ fn long_pready<A: Abi>(call: &Call<'_, A>, partition: c_int, request: A::Request
 }
 
 /// `MPI_Pready_range`.
-pub fn pready_range<A: Abi>(
-    call: &Call<'_, A>,
-    low: c_int,
-    high: c_int,
-    request: A::Request,
-) -> Outcome<()> {
+pub fn pready_range<A: Abi>(call: &Call<'_, A>, low: c_int, high: c_int, request: A::Request) -> Outcome<()> {
     let operation = partitioned(call, request)?;
     if low > high {
         return Ok(());

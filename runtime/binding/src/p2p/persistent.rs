@@ -48,12 +48,7 @@ impl Plan for SendPlan {
     }
 
     /// Nothing that is sent leaves a record that serves again.
-    fn begin(
-        &self,
-        process: &Process,
-        comm: u32,
-        spent: Option<RequestRef>,
-    ) -> Outcome<RequestRef> {
+    fn begin(&self, process: &Process, comm: u32, spent: Option<RequestRef>) -> Outcome<RequestRef> {
         debug_assert!(spent.is_none());
         let (message, rank) = (&self.message, process.objects.rank());
         if let Some(to) = self.near
@@ -64,8 +59,7 @@ impl Plan for SendPlan {
         if matches!(self.mode, SendMode::Buffered) {
             let claim = &mut rank.enter();
             post_buffered(&process.pending, claim, self.owners, message)?;
-            return RequestRef::completed(claim, Status::EMPTY)
-                .ok_or_else(|| neutral::ERR_NO_MEM.into());
+            return RequestRef::completed(claim, Status::EMPTY).ok_or_else(|| neutral::ERR_NO_MEM.into());
         }
         let poster = Poster::of(rank, message.bytes(), || progress(process, comm));
         match poster.and_then(|mut poster| message.leave(&mut poster, self.mode)) {
@@ -88,12 +82,7 @@ impl Plan for ReceivePlan {
         }
     }
 
-    fn begin(
-        &self,
-        process: &Process,
-        comm: u32,
-        spent: Option<RequestRef>,
-    ) -> Outcome<RequestRef> {
+    fn begin(&self, process: &Process, comm: u32, spent: Option<RequestRef>) -> Outcome<RequestRef> {
         let (message, rank) = (&self.0, process.objects.rank());
         if let Some(spent) = spent {
             let claim = &mut rank.enter();

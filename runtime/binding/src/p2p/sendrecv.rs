@@ -82,11 +82,7 @@ fn publish<A: Abi>(
     leave_send_behind(&mut claim, &both.send, progress);
     leave_behind(&mut claim, &both.receive, progress);
     drop(claim);
-    let state = State::Exchange {
-        receive: both.receive,
-        send: both.send,
-        comm,
-    };
+    let state = State::Exchange { receive: both.receive, send: both.send, comm };
     request::publish(call, state, target)
 }
 

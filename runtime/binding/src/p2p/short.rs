@@ -50,13 +50,7 @@ impl<'a> Near<'a> {
         let peer = node.local(comm.peer(rank)?)?;
         let bytes = count * u64::from(size);
         let base = buffer.base.as_ptr().cast();
-        node.is_eager(bytes).then_some(Self {
-            comm,
-            base,
-            count,
-            bytes,
-            peer,
-        })
+        node.is_eager(bytes).then_some(Self { comm, base, count, bytes, peer })
     }
 
     /// What a receive asks for.
@@ -82,11 +76,7 @@ pub(super) fn send<A: Abi, C: Count>(
     if bytes > short::LONGEST {
         return false;
     }
-    let envelope = Envelope {
-        context: near.comm.context(),
-        source: near.comm.me() as i32,
-        tag,
-    };
+    let envelope = Envelope { context: near.comm.context(), source: near.comm.me() as i32, tag };
     let claim = &mut call.rank().enter();
     // SAFETY: the arguments of a call, for which MPI promises that the buffer is readable.
     unsafe { short::send(claim, near.base, bytes, near.peer, envelope, then) }

@@ -21,19 +21,11 @@ enum Conversion {
     /// x87 extended precision in 16 bytes.
     Extended,
     /// An integer of so many bytes in memory, and so many there.
-    Shorter {
-        memory: usize,
-        there: usize,
-        signed: bool,
-    },
+    Shorter { memory: usize, there: usize, signed: bool },
 }
 
 /// C's `long`.
-const LONG: Conversion = Conversion::Shorter {
-    memory: 8,
-    there: 4,
-    signed: true,
-};
+const LONG: Conversion = Conversion::Shorter { memory: 8, there: 4, signed: true };
 
 impl Conversion {
     /// Bytes of an element in memory.
@@ -137,11 +129,7 @@ fn members(basic: Basic) -> (Conversion, Option<Conversion>) {
         Basic::Long => (LONG, None),
         Basic::UnsignedLong | Basic::Wchar => {
             let memory = basic.size() as usize;
-            let unsigned = Conversion::Shorter {
-                memory,
-                there: memory / 2,
-                signed: false,
-            };
+            let unsigned = Conversion::Shorter { memory, there: memory / 2, signed: false };
             (unsigned, None)
         }
         Basic::F80 => (Conversion::Extended, None),
@@ -161,27 +149,21 @@ fn members(basic: Basic) -> (Conversion, Option<Conversion>) {
 ///
 /// # Errors
 /// That of `each`, after which it is called no more.
-fn convert(
-    datatype: &Type,
-    bytes: u64,
-    mut each: impl FnMut(Conversion) -> Outcome<()>,
-) -> Outcome<()> {
+fn convert(datatype: &Type, bytes: u64, mut each: impl FnMut(Conversion) -> Outcome<()>) -> Outcome<()> {
     let mut outcome = Ok(());
     let mut left = bytes;
     while left > 0 && outcome.is_ok() {
         left -= datatype.size() as u64;
-        datatype
-            .signature()
-            .for_each_run(&mut |basic: Basic, count: u64| {
-                let (first, second) = members(basic);
-                for _ in 0..count {
-                    for part in [Some(first), second].into_iter().flatten() {
-                        if outcome.is_ok() {
-                            outcome = each(part);
-                        }
+        datatype.signature().for_each_run(&mut |basic: Basic, count: u64| {
+            let (first, second) = members(basic);
+            for _ in 0..count {
+                for part in [Some(first), second].into_iter().flatten() {
+                    if outcome.is_ok() {
+                        outcome = each(part);
                     }
                 }
-            });
+            }
+        });
     }
     outcome
 }
@@ -189,13 +171,11 @@ fn convert(
 /// Bytes of `elements` elements there.
 fn size_there(datatype: &Type, elements: i64) -> Outcome<i64> {
     let mut bytes = 0;
-    datatype
-        .signature()
-        .for_each_run(&mut |basic: Basic, count: u64| {
-            let (first, second) = members(basic);
-            let one = first.there() + second.map_or(0, Conversion::there);
-            bytes += count as i64 * one as i64;
-        });
+    datatype.signature().for_each_run(&mut |basic: Basic, count: u64| {
+        let (first, second) = members(basic);
+        let one = first.there() + second.map_or(0, Conversion::there);
+        bytes += count as i64 * one as i64;
+    });
     let bytes = elements.checked_mul(bytes);
     bytes.ok_or_else(|| neutral::ERR_COUNT.into())
 }
@@ -203,9 +183,7 @@ fn size_there(datatype: &Type, elements: i64) -> Outcome<i64> {
 /// Room for the bytes of some data in memory, packed.
 fn room(data: &Data) -> Outcome<Vec<u8>> {
     let (mut packed, bytes) = (Vec::new(), data.buffer().bytes() as usize);
-    packed
-        .try_reserve_exact(bytes)
-        .map_err(|_| neutral::ERR_NO_MEM)?;
+    packed.try_reserve_exact(bytes).map_err(|_| neutral::ERR_NO_MEM)?;
     packed.resize(bytes, 0);
     Ok(packed)
 }
@@ -298,13 +276,7 @@ mod tests {
     #[test]
     fn extended_precision_survives_the_way_through_quadruple() {
         // 1, -2.5, the smallest denormal, infinity, zero.
-        for value in [
-            0x3fff_8000_0000_0000_0000,
-            0xc000_a000_0000_0000_0000,
-            1,
-            0x7fff << 64,
-            0,
-        ] {
+        for value in [0x3fff_8000_0000_0000_0000, 0xc000_a000_0000_0000_0000, 1, 0x7fff << 64, 0] {
             let back = extended(quadruple(value));
             let infinity = value >> 64 == 0x7fff;
             assert_eq!(back & !(u128::from(infinity) << 63), value, "{value:x}");

@@ -22,10 +22,7 @@ pub struct Owners {
 impl Owners {
     /// Those of a communicator with this neutral handle.
     pub fn of(handle: u32, comm: &Comm) -> Self {
-        Self {
-            comm: handle,
-            session: comm.group().session(),
-        }
+        Self { comm: handle, session: comm.group().session() }
     }
 }
 
@@ -65,9 +62,7 @@ impl BufferPools {
     /// The buffer that a send uses.
     pub fn first_of(&mut self, owners: Owners) -> Option<&mut BufferPool> {
         let candidates = [owners.comm, owners.session, PROCESS];
-        let owner = candidates
-            .into_iter()
-            .find(|&owner| self.0.iter().any(|pool| pool.owner == owner))?;
+        let owner = candidates.into_iter().find(|&owner| self.0.iter().any(|pool| pool.owner == owner))?;
         self.of(owner)
     }
 }
@@ -75,9 +70,7 @@ impl BufferPools {
 impl BufferPool {
     /// Forgets messages that have left, and says how many bytes the others take.
     pub fn used(&mut self, claim: &mut Claim<'_>) -> u64 {
-        let left = self
-            .sends
-            .extract_if(.., |(departure, _)| departure.is_complete());
+        let left = self.sends.extract_if(.., |(departure, _)| departure.is_complete());
         left.for_each(|(departure, _)| forget_departure(departure, claim));
         self.sends.iter().map(|(_, bytes)| bytes).sum()
     }

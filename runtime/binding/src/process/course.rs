@@ -20,11 +20,7 @@ impl Course {
     /// Nothing yet, in bins that are `width` ticks wide at first.
     #[must_use]
     pub fn new(width: u64) -> Self {
-        Self {
-            width: width.max(1),
-            mpi: [0; BINS],
-            waiting: [0; BINS],
-        }
+        Self { width: width.max(1), mpi: [0; BINS], waiting: [0; BINS] }
     }
 
     /// A call took from `from` to `to`, in ticks since the rank's first call, of which it waited `waited`: as if spread
@@ -40,8 +36,7 @@ impl Course {
             let end = to.min((bin as u64 + 1) * self.width);
             self.mpi[bin] += end - at;
             // Differences of running shares, so that no tick is lost.
-            let share =
-                |ticks: u64| (u128::from(waited) * u128::from(ticks) / u128::from(time)) as u64;
+            let share = |ticks: u64| (u128::from(waited) * u128::from(ticks) / u128::from(time)) as u64;
             self.waiting[bin] += share(end - from) - share(at - from);
             at = end;
         }
@@ -61,10 +56,7 @@ impl Course {
     /// Bins up to the last one that holds something.
     #[must_use]
     pub fn used(&self) -> usize {
-        self.mpi
-            .iter()
-            .rposition(|&ticks| ticks > 0)
-            .map_or(0, |last| last + 1)
+        self.mpi.iter().rposition(|&ticks| ticks > 0).map_or(0, |last| last + 1)
     }
 }
 

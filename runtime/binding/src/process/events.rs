@@ -188,9 +188,7 @@ impl Events {
         let Some(ring) = process.objects.rank().trace() else {
             return;
         };
-        if self.next.load(Ordering::Relaxed) == ring.noted()
-            || self.is_busy.swap(true, Ordering::Acquire)
-        {
+        if self.next.load(Ordering::Relaxed) == ring.noted() || self.is_busy.swap(true, Ordering::Acquire) {
             return;
         }
         // Relaxed, here and below: only the thread that has set `is_busy` changes it.
@@ -248,10 +246,8 @@ impl Events {
     fn tell(&self, number: u64, event: Event) {
         self.each(|handle, registration| {
             let callback = registration.callbacks.iter().flatten().next();
-            let (true, Some(callback)) = (
-                registration.kind == event.kind && registration.since <= number,
-                callback,
-            ) else {
+            let (true, Some(callback)) = (registration.kind == event.kind && registration.since <= number, callback)
+            else {
                 return;
             };
             let told = FIRST_HANDLE + self.told.fetch_add(1, Ordering::Relaxed);

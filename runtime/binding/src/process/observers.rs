@@ -143,11 +143,7 @@ impl Observers {
     /// Nothing seen yet.
     #[must_use]
     pub fn new(consumers: Vec<Box<dyn Consumer>>) -> Self {
-        Self {
-            threads: (0..THREADS).map(|_| Thread::default()).collect(),
-            consumers,
-            untold: AtomicU64::new(0),
-        }
+        Self { threads: (0..THREADS).map(|_| Thread::default()).collect(), consumers, untold: AtomicU64::new(0) }
     }
 
     /// Who is told.
@@ -168,12 +164,7 @@ impl Observers {
             // Relaxed throughout: a slot is claimed once, and what it holds is its thread's own.
             let mut found = thread.pointer.load(Ordering::Relaxed);
             if found == 0 {
-                let claimed = thread.pointer.compare_exchange(
-                    0,
-                    pointer,
-                    Ordering::Relaxed,
-                    Ordering::Relaxed,
-                );
+                let claimed = thread.pointer.compare_exchange(0, pointer, Ordering::Relaxed, Ordering::Relaxed);
                 found = claimed.map_or_else(|other| other, |_| pointer);
             }
             if found == pointer {

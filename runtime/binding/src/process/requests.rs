@@ -91,9 +91,7 @@ impl State {
         match self {
             Self::Sent => neutral::handle::COMM_SELF,
             Self::Once(operation) | Self::Collective(operation, _) => operation.comm.get(),
-            Self::Received { comm, .. } | Self::Exchange { comm, .. } | Self::Small(.., comm) => {
-                *comm
-            }
+            Self::Received { comm, .. } | Self::Exchange { comm, .. } | Self::Small(.., comm) => *comm,
             Self::Other(kind) => kind.comm(),
         }
     }

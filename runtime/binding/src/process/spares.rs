@@ -33,10 +33,7 @@ struct Kept<T, const MOST: usize> {
 
 impl<T: Copy, const MOST: usize> Kept<T, MOST> {
     const fn empty() -> Self {
-        Self {
-            places: [const { Cell::new(None) }; MOST],
-            count: Cell::new(0),
-        }
+        Self { places: [const { Cell::new(None) }; MOST], count: Cell::new(0) }
     }
 
     /// The place for one more, if there is room.
@@ -81,12 +78,7 @@ pub struct Spares {
 
 impl Default for Spares {
     fn default() -> Self {
-        Self {
-            receives: Kept::empty(),
-            collectives: Kept::empty(),
-            slots: Kept::empty(),
-            made: Cell::new(0),
-        }
+        Self { receives: Kept::empty(), collectives: Kept::empty(), slots: Kept::empty(), made: Cell::new(0) }
     }
 }
 

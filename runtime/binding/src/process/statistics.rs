@@ -85,10 +85,7 @@ const RANK_BITS: u32 = 12;
 
 impl Default for Arrivals {
     fn default() -> Self {
-        Self {
-            last: [const { AtomicU64::new(0) }; ROUNDS],
-            roots: [const { AtomicU64::new(0) }; ROUNDS],
-        }
+        Self { last: [const { AtomicU64::new(0) }; ROUNDS], roots: [const { AtomicU64::new(0) }; ROUNDS] }
     }
 }
 
@@ -258,10 +255,7 @@ impl Statistics {
     /// over, and it will not return. One that the program has left with `longjmp` counts so too if no other came after
     /// it.
     pub fn settle(&self, now: u64) {
-        let Some(tally) = (self.inside.get() as usize)
-            .checked_sub(1)
-            .and_then(|number| self.calls.get(number))
-        else {
+        let Some(tally) = (self.inside.get() as usize).checked_sub(1).and_then(|number| self.calls.get(number)) else {
             return;
         };
         let since = self.inside_since.get();
@@ -317,10 +311,7 @@ impl Statistics {
         let mut sections = self.sections.lock();
         let found = sections.iter().position(|section| section.label == label);
         let index = found.unwrap_or_else(|| {
-            sections.push(Section {
-                label: label.into(),
-                ..Section::default()
-            });
+            sections.push(Section { label: label.into(), ..Section::default() });
             sections.len() - 1
         });
         let section = &mut sections[index];
@@ -409,13 +400,7 @@ mod tests {
         assert_eq!(sections.len(), 1);
         assert_eq!(sections[0].count, 1);
         let sums = sections[0].sums;
-        assert_eq!(
-            (sums.time, sums.mpi, sums.messages, sums.bytes),
-            (500, 30, 1, 10)
-        );
-        assert_eq!(
-            (statistics.peers[1].bytes.get(), statistics.messages.get()),
-            (110, 3)
-        );
+        assert_eq!((sums.time, sums.mpi, sums.messages, sums.bytes), (500, 30, 1, 10));
+        assert_eq!((statistics.peers[1].bytes.get(), statistics.messages.get()), (110, 3));
     }
 }

@@ -35,11 +35,7 @@ impl Finished {
     #[inline]
     fn well(status: Status, freed: bool) -> Self {
         let comm = neutral::handle::COMM_SELF;
-        Self {
-            status,
-            freed,
-            comm,
-        }
+        Self { status, freed, comm }
     }
 
     /// The error of the operation as the error of the call.
@@ -50,10 +46,7 @@ impl Finished {
     pub fn outcome(&self) -> Result<(), Failure> {
         match self.status.error {
             neutral::SUCCESS => Ok(()),
-            _ => Err(Failure {
-                error: failure_of(&self.status),
-                comm: self.comm,
-            }),
+            _ => Err(Failure { error: failure_of(&self.status), comm: self.comm }),
         }
     }
 }
@@ -69,11 +62,7 @@ pub fn publish_complete<A: Abi>(call: &Call<'_, A>, target: Place<'_, A::Request
 ///
 /// # Errors
 /// `MPI_ERR_NO_MEM`; the operation goes on without a handle.
-pub fn publish<A: Abi>(
-    call: &Call<'_, A>,
-    state: State,
-    target: Place<'_, A::Request>,
-) -> Outcome<()> {
+pub fn publish<A: Abi>(call: &Call<'_, A>, state: State, target: Place<'_, A::Request>) -> Outcome<()> {
     let claim = &mut call.rank().enter();
     publish_claimed(call, claim, state, target).map_err(|state| {
         state.release(claim);
@@ -93,10 +82,7 @@ pub fn publish_claimed<A: Abi>(
     target: Place<'_, A::Request>,
 ) -> Result<(), State> {
     let index = call.pending().requests.try_insert(claim, state)?;
-    target.write(A::Request::from_neutral(
-        call.context(),
-        dynamic(Kind::Request, index),
-    ));
+    target.write(A::Request::from_neutral(call.context(), dynamic(Kind::Request, index)));
     Ok(())
 }
 
@@ -104,11 +90,7 @@ pub fn publish_claimed<A: Abi>(
 ///
 /// # Errors
 /// As [`publish`].
-pub fn publish_kind<A: Abi>(
-    call: &Call<'_, A>,
-    kind: impl RequestKind,
-    target: Place<'_, A::Request>,
-) -> Outcome<()> {
+pub fn publish_kind<A: Abi>(call: &Call<'_, A>, kind: impl RequestKind, target: Place<'_, A::Request>) -> Outcome<()> {
     publish(call, State::Other(Box::new(kind)), target)
 }
 
@@ -143,11 +125,7 @@ pub fn live<'a, A: Abi>(call: &Call<'a, A>, handle: A::Request) -> Outcome<Optio
     let index = handle.wrapping_sub(dynamic(Kind::Request, 0));
     let requests = &call.pending().requests;
     // SAFETY: no other thread completes the same request meanwhile, as MPI demands (MPI-4.1, 12.6.2).
-    match unsafe {
-        requests
-            .first(index)
-            .or_else(|| requests.beyond_first(index))
-    } {
+    match unsafe { requests.first(index).or_else(|| requests.beyond_first(index)) } {
         Some(state) if !is_spent(state) => Ok(Some(Live { index, state })),
         _ => Err(neutral::ERR_REQUEST.into()),
     }
@@ -226,9 +204,7 @@ impl<'a> Live<'a> {
     pub fn is_complete(&self) -> bool {
         match self.state {
             State::Sent | State::Received { .. } => true,
-            State::Once(operation) | State::Collective(operation, _) => {
-                operation.request.is_complete()
-            }
+            State::Once(operation) | State::Collective(operation, _) => operation.request.is_complete(),
             State::Exchange { receive, send, .. } => receive.is_complete() && send.is_complete(),
             State::Small(small, ..) => small.is_complete(),
             State::Other(kind) => kind.is_complete(),
@@ -251,9 +227,7 @@ impl<'a> Live<'a> {
         match self.state {
             State::Sent => Status::EMPTY,
             State::Received { status, .. } => *status,
-            State::Once(operation) | State::Collective(operation, _) => {
-                neutral_status(&operation.request.status())
-            }
+            State::Once(operation) | State::Collective(operation, _) => neutral_status(&operation.request.status()),
             State::Exchange { receive, .. } => neutral_status(&receive.status()),
             State::Small(small, ..) => neutral_status(&small.status()),
             State::Other(kind) => kind.status(),
@@ -295,11 +269,7 @@ impl<'a> Live<'a> {
     /// [`Live::finish`] for many operations in turn: takes the rank's claim when it needs it and leaves
     /// it there for the next one, or lets it go.
     #[inline]
-    pub fn finish_under<A: Abi>(
-        self,
-        call: &Call<'_, A>,
-        claim: &mut Option<Claim<'static>>,
-    ) -> Finished {
+    pub fn finish_under<A: Abi>(self, call: &Call<'_, A>, claim: &mut Option<Claim<'static>>) -> Finished {
         if let State::Other(kind) = self.state {
             if let Some(status) = kind.end_now() {
                 return Finished::well(status, false);
@@ -313,22 +283,14 @@ impl<'a> Live<'a> {
             }
             let pending = call.pending();
             let is_kept = match self.state {
-                State::Small(..) => {
-                    pending
-                        .spares
-                        .keep_slot(&pending.requests, self.index, self.state)
-                }
+                State::Small(..) => pending.spares.keep_slot(&pending.requests, self.index, self.state),
                 _ => pending.spares.keep(self.index, self.state),
             };
             if is_kept {
                 return Finished::well(status, true);
             }
         }
-        let finished = Finished {
-            status: self.outcome(),
-            freed: true,
-            comm: self.comm(),
-        };
+        let finished = Finished { status: self.outcome(), freed: true, comm: self.comm() };
         if !matches!(self.state, State::Sent) {
             self.forget(call, claim.get_or_insert_with(|| call.rank().enter()));
         }
@@ -357,11 +319,7 @@ impl<'a> Live<'a> {
             }
             self.forget(call, &mut call.rank().enter());
         }
-        Finished {
-            status,
-            freed: rest != Rest::Inactive,
-            comm,
-        }
+        Finished { status, freed: rest != Rest::Inactive, comm }
     }
 
     /// Gives the slot back, and with it what the state owns.

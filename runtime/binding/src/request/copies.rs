@@ -179,10 +179,7 @@ pub fn set_copies<A: Abi>(
     let newrequest = call.output(newrequest, "newrequest")?;
     // SAFETY: 0, or the address of such a function; `Option` makes NULL of 0.
     let function = unsafe { core::mem::transmute::<usize, Option<Move>>(function as usize) };
-    let copies = Copies {
-        function: function.ok_or(neutral::ERR_ARG)?,
-        state,
-    };
+    let copies = Copies { function: function.ok_or(neutral::ERR_ARG)?, state };
     let operation = live(call, request)?.ok_or(neutral::ERR_REQUEST)?;
     match operation.take(call) {
         Some(operation) => publish_kind(call, Copied { operation, copies }, newrequest),

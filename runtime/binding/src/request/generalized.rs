@@ -27,9 +27,7 @@ pub struct Generalized {
 
 impl core::fmt::Debug for Generalized {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Generalized")
-            .field("complete", &self.complete)
-            .finish_non_exhaustive()
+        f.debug_struct("Generalized").field("complete", &self.complete).finish_non_exhaustive()
     }
 }
 
@@ -106,10 +104,7 @@ impl<A: Abi> Callbacks for Functions<A> {
             Some(query) => A::error_in(unsafe { query(self.extra_state, status) }),
             None => neutral::SUCCESS,
         };
-        Status {
-            error: code,
-            ..status.read()
-        }
+        Status { error: code, ..status.read() }
     }
 
     fn free(&self) -> i32 {
@@ -168,17 +163,8 @@ pub fn start<A: Abi>(
     request: Out<'_, A::Request>,
 ) -> Outcome<()> {
     let request = output(request)?;
-    let functions = Functions::<A> {
-        fortran: AtomicBool::new(false),
-        query,
-        free,
-        cancel,
-        extra_state,
-    };
-    let operation = Generalized {
-        callbacks: Box::new(functions),
-        complete: AtomicBool::new(false),
-    };
+    let functions = Functions::<A> { fortran: AtomicBool::new(false), query, free, cancel, extra_state };
+    let operation = Generalized { callbacks: Box::new(functions), complete: AtomicBool::new(false) };
     publish_kind(call, operation, request)
 }
 

@@ -22,8 +22,7 @@ pub trait Plan: Debug + 'static {
     ///
     /// # Errors
     /// `MPI_ERR_BUFFER`, no memory.
-    fn begin(&self, process: &Process, comm: u32, spent: Option<RequestRef>)
-    -> Outcome<RequestRef>;
+    fn begin(&self, process: &Process, comm: u32, spent: Option<RequestRef>) -> Outcome<RequestRef>;
 
     /// Bytes of the message that each start sends, if it sends one.
     fn sends(&self) -> Option<u64> {
@@ -153,11 +152,7 @@ pub fn publish_persistent<A: Abi>(
     comm: u32,
     target: Place<'_, A::Request>,
 ) -> Outcome<()> {
-    let operation = Persistent {
-        plan,
-        latest: RefCell::new(None),
-        comm,
-    };
+    let operation = Persistent { plan, latest: RefCell::new(None), comm };
     publish_kind(call, operation, target)
 }
 
@@ -178,13 +173,7 @@ pub fn start<A: Abi>(call: &Call<'_, A>, request: InOut<'_, A::Request>) -> Outc
 
 /// `MPI_Startall`.
 #[inline(always)]
-pub fn startall<A: Abi>(
-    call: &Call<'_, A>,
-    count: c_int,
-    requests: InOutArray<'_, A::Request>,
-) -> Outcome<()> {
+pub fn startall<A: Abi>(call: &Call<'_, A>, count: c_int, requests: InOutArray<'_, A::Request>) -> Outcome<()> {
     let requests = requests.entries(length(count)?)?;
-    requests
-        .iter()
-        .try_for_each(|request| start_one(call, request.get()))
+    requests.iter().try_for_each(|request| start_one(call, request.get()))
 }

@@ -25,10 +25,7 @@ pub fn free<A: Abi>(call: &Call<'_, A>, request: InOut<'_, A::Request>) -> Outco
         _ => neutral::SUCCESS,
     };
     operation.forget(call, &mut call.rank().enter());
-    request.set(A::Request::from_neutral(
-        call.context(),
-        neutral::handle::REQUEST_NULL,
-    ));
+    request.set(A::Request::from_neutral(call.context(), neutral::handle::REQUEST_NULL));
     match freed {
         neutral::SUCCESS => Ok(()),
         code => Err(code.into()),

@@ -19,11 +19,7 @@ impl<'c, A: Abi> Requests<'c, A> {
     ///
     /// # Errors
     /// `MPI_ERR_COUNT`, `MPI_ERR_ARG`, `MPI_ERR_REQUEST`.
-    pub fn check(
-        call: &Call<'_, A>,
-        count: c_int,
-        handles: InOutArray<'c, A::Request>,
-    ) -> Outcome<Self> {
+    pub fn check(call: &Call<'_, A>, count: c_int, handles: InOutArray<'c, A::Request>) -> Outcome<Self> {
         Self::over(call, handles.entries(length(count)?)?)
     }
 
@@ -67,11 +63,7 @@ impl<'c, A: Abi> Requests<'c, A> {
 
     /// The requests that are under way, as what a call waits for: all of them, or any.
     pub fn awaited<'a>(&'a self, call: &'a Call<'a, A>, is_any: bool) -> AwaitedRequests<'a, A> {
-        AwaitedRequests {
-            call,
-            array: self.0,
-            is_any,
-        }
+        AwaitedRequests { call, array: self.0, is_any }
     }
 
     fn active<'a>(&self, call: &Call<'a, A>, entry: usize) -> Option<Live<'a>> {
@@ -81,10 +73,7 @@ impl<'c, A: Abi> Requests<'c, A> {
     /// Number of consecutive entries from `first` on that need no waiting.
     pub fn complete_from(&self, call: &Call<'_, A>, first: usize) -> usize {
         (first..self.len())
-            .take_while(|&entry| {
-                self.get(call, entry)
-                    .is_none_or(|request| request.is_complete())
-            })
+            .take_while(|&entry| self.get(call, entry).is_none_or(|request| request.is_complete()))
             .count()
     }
 
@@ -95,10 +84,7 @@ impl<'c, A: Abi> Requests<'c, A> {
 
     /// The first entry that is active and complete.
     pub fn find_complete(&self, call: &Call<'_, A>) -> Option<usize> {
-        (0..self.len()).find(|&entry| {
-            self.active(call, entry)
-                .is_some_and(|request| request.is_complete())
-        })
+        (0..self.len()).find(|&entry| self.active(call, entry).is_some_and(|request| request.is_complete()))
     }
 
     /// Ends `request`, the complete operation at `entry`.
@@ -160,10 +146,7 @@ pub fn report_all<A: Abi>(
 fn in_status(failure: Option<Failure>) -> Result<(), Failure> {
     match failure {
         None => Ok(()),
-        Some(Failure { comm, .. }) => Err(Failure {
-            error: neutral::ERR_IN_STATUS.into(),
-            comm,
-        }),
+        Some(Failure { comm, .. }) => Err(Failure { error: neutral::ERR_IN_STATUS.into(), comm }),
     }
 }
 

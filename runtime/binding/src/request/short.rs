@@ -20,9 +20,7 @@ pub(super) fn is_live<A: Abi>(call: &Call<'_, A>, handle: A::Request) -> bool {
     let index = handle.wrapping_sub(dynamic(Kind::Request, 0));
     // SAFETY: as in `end`.
     match unsafe { call.pending().requests.first(index) } {
-        Some(State::Once(operation) | State::Collective(operation, _)) => {
-            !operation.request.is_spent()
-        }
+        Some(State::Once(operation) | State::Collective(operation, _)) => !operation.request.is_spent(),
         Some(_) => true,
         None => handle == SENT,
     }
@@ -49,14 +47,12 @@ pub(super) fn end_one_of<A: Abi>(call: &Call<'_, A>, request: &Cell<A::Request>)
         return None;
     }
     let (outcome, is_kept) = match state {
-        State::Once(operation) | State::Collective(operation, _) => (
-            neutral_status(operation.request.plain_success()?),
-            pending.spares.keep(index, state),
-        ),
-        State::Small(small, None, _) if small.is_complete() && small.has_succeeded() => (
-            Status::EMPTY,
-            pending.spares.keep_slot(&pending.requests, index, state),
-        ),
+        State::Once(operation) | State::Collective(operation, _) => {
+            (neutral_status(operation.request.plain_success()?), pending.spares.keep(index, state))
+        }
+        State::Small(small, None, _) if small.is_complete() && small.has_succeeded() => {
+            (Status::EMPTY, pending.spares.keep_slot(&pending.requests, index, state))
+        }
         _ => return None,
     };
     is_kept.then(|| {
@@ -137,13 +133,9 @@ pub(super) fn end_other<A: Abi, const WAIT: bool>(
         return Some(false);
     }
     let pending = call.pending();
-    let is_ended =
-        small.has_succeeded() && pending.spares.keep_slot(&pending.requests, index, state);
+    let is_ended = small.has_succeeded() && pending.spares.keep_slot(&pending.requests, index, state);
     is_ended.then(|| {
-        request.set(A::Request::from_neutral(
-            call.context(),
-            neutral::handle::REQUEST_NULL,
-        ));
+        request.set(A::Request::from_neutral(call.context(), neutral::handle::REQUEST_NULL));
         status.write(&Status::EMPTY);
         true
     })
@@ -151,11 +143,7 @@ pub(super) fn end_other<A: Abi, const WAIT: bool>(
 
 /// Waits for a collective of a few bytes that was not complete, or makes one turn. Says whether it is complete.
 #[inline(never)]
-fn go_on<A: Abi, const WAIT: bool>(
-    call: &Call<'_, A>,
-    (index, state): (u32, &State),
-    small: &coll::Small,
-) -> bool {
+fn go_on<A: Abi, const WAIT: bool>(call: &Call<'_, A>, (index, state): (u32, &State), small: &coll::Small) -> bool {
     if !WAIT {
         progress(call.owner());
         return small.is_complete();

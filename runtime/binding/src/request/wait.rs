@@ -19,21 +19,13 @@ const TESTS: bool = false;
 
 /// Goes on until `done` says so, or makes one turn. Returns whether it is done.
 #[inline(always)]
-fn go_on<const WAIT: bool>(
-    call: &Call<'_, impl Abi>,
-    what: impl Awaited,
-    mut done: impl FnMut() -> bool,
-) -> bool {
+fn go_on<const WAIT: bool>(call: &Call<'_, impl Abi>, what: impl Awaited, mut done: impl FnMut() -> bool) -> bool {
     done() || turn::<WAIT>(call, what, done)
 }
 
 /// The same for what is known to be undone.
 #[inline(always)]
-fn turn<const WAIT: bool>(
-    call: &Call<'_, impl Abi>,
-    what: impl Awaited,
-    mut done: impl FnMut() -> bool,
-) -> bool {
+fn turn<const WAIT: bool>(call: &Call<'_, impl Abi>, what: impl Awaited, mut done: impl FnMut() -> bool) -> bool {
     if WAIT {
         until(call.owner(), what, done);
         return true;
@@ -75,10 +67,7 @@ fn long_one<A: Abi, const WAIT: bool>(
     }
     let finished: Finished = operation.finish(call);
     if finished.freed {
-        request.set(A::Request::from_neutral(
-            call.context(),
-            neutral::handle::REQUEST_NULL,
-        ));
+        request.set(A::Request::from_neutral(call.context(), neutral::handle::REQUEST_NULL));
     }
     status.write(&finished.status);
     Ok(Some(finished.outcome()))
@@ -112,11 +101,7 @@ pub fn test<A: Abi>(
 
 /// Whether all operations from entry `first` on are complete.
 #[inline(always)]
-fn all<A: Abi, const WAIT: bool>(
-    call: &Call<'_, A>,
-    array: &Requests<'_, A>,
-    mut first: usize,
-) -> bool {
+fn all<A: Abi, const WAIT: bool>(call: &Call<'_, A>, array: &Requests<'_, A>, mut first: usize) -> bool {
     // Everything before `first` is complete and stays so.
     go_on::<WAIT>(call, array.awaited(call, false), || {
         first += array.complete_from(call, first);

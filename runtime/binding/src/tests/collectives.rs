@@ -21,42 +21,15 @@ fn blocks_go_where_they_belong() {
         let me = program.rank;
         let mut all = [-1; 4];
         let (mine, target) = ((&raw const me).cast(), all.as_mut_ptr().cast::<c_void>());
-        assert_eq!(
-            mpi!(
-                program,
-                Allgather,
-                mine,
-                1,
-                int(),
-                target,
-                1,
-                int(),
-                world()
-            ),
-            0
-        );
+        assert_eq!(mpi!(program, Allgather, mine, 1, int(), target, 1, int(), world()), 0);
         assert_eq!(all, [0, 1, 2, 3]);
         assert_eq!(mpi!(program, Barrier, world()), 0);
         let mut value = if me == 2 { 99 } else { 0 };
-        assert_eq!(
-            mpi!(
-                program,
-                Bcast,
-                (&raw mut value).cast(),
-                1,
-                int(),
-                2,
-                world()
-            ),
-            0
-        );
+        assert_eq!(mpi!(program, Bcast, (&raw mut value).cast(), 1, int(), 2, world()), 0);
         assert_eq!(value, 99);
         let out: [c_int; 4] = core::array::from_fn(|to| me * 10 + to as c_int);
         let from = out.as_ptr().cast();
-        assert_eq!(
-            mpi!(program, Alltoall, from, 1, int(), target, 1, int(), world()),
-            0
-        );
+        assert_eq!(mpi!(program, Alltoall, from, 1, int(), target, 1, int(), world()), 0);
         assert_eq!(all, core::array::from_fn(|from| from as c_int * 10 + me));
     });
 }
@@ -69,25 +42,9 @@ fn blocks_are_gathered_where_displacements_say() {
         let lengths = [1; 4];
         let places: [c_int; 4] = core::array::from_fn(|rank| 3 - rank as c_int);
         let mut all = [0, 0, 0, me];
-        let send = if me == 0 {
-            in_place()
-        } else {
-            (&raw const me).cast_mut().cast()
-        };
+        let send = if me == 0 { in_place() } else { (&raw const me).cast_mut().cast() };
         let target = all.as_mut_ptr().cast();
-        let code = mpi!(
-            program,
-            Gatherv,
-            send,
-            1,
-            int(),
-            target,
-            lengths.as_ptr(),
-            places.as_ptr(),
-            int(),
-            0,
-            world()
-        );
+        let code = mpi!(program, Gatherv, send, 1, int(), target, lengths.as_ptr(), places.as_ptr(), int(), 0, world());
         assert_eq!(code, 0);
         assert!(me != 0 || all == [3, 2, 1, 0]);
         let code = mpi!(program, Bcast, target, 1, int(), 4, world());
@@ -100,19 +57,7 @@ fn predefined_operations_reduce() {
     run(3, |program| {
         let mut values = [program.rank, 10];
         let buffer = values.as_mut_ptr().cast::<c_void>();
-        assert_eq!(
-            mpi!(
-                program,
-                Allreduce,
-                in_place(),
-                buffer,
-                2,
-                int(),
-                sum(),
-                world()
-            ),
-            0
-        );
+        assert_eq!(mpi!(program, Allreduce, in_place(), buffer, 2, int(), sum(), world()), 0);
         assert_eq!(values, [3, 30]);
         let (one, mut prefix) = (1, 0);
         let (from, to) = ((&raw const one).cast(), (&raw mut prefix).cast());
@@ -131,12 +76,7 @@ fn predefined_operations_reduce() {
 }
 
 /// `b = a * 10 + b`, in order.
-unsafe extern "C" fn digits(
-    input: *mut c_void,
-    inout: *mut c_void,
-    length: *mut c_int,
-    datatype: *mut Datatype,
-) {
+unsafe extern "C" fn digits(input: *mut c_void, inout: *mut c_void, length: *mut c_int, datatype: *mut Datatype) {
     // SAFETY: the runtime passes `length` ints.
     unsafe {
         assert!(*datatype == int());
@@ -172,14 +112,8 @@ fn the_programs_operation_sees_its_own_handle() {
 fn nothing_can_be_exchanged() {
     run(2, |program| {
         let (from, to) = (null(), null_mut());
-        assert_eq!(
-            mpi!(program, Alltoall, from, 0, int(), to, 0, int(), world()),
-            0
-        );
-        assert_eq!(
-            mpi!(program, Allreduce, from, to, 0, int(), sum(), world()),
-            0
-        );
+        assert_eq!(mpi!(program, Alltoall, from, 0, int(), to, 0, int(), world()), 0);
+        assert_eq!(mpi!(program, Allreduce, from, to, 0, int(), sum(), world()), 0);
     });
 }
 
@@ -191,40 +125,16 @@ fn start_sum(program: Program, values: &mut [c_int], count: c_int, datatype: Dat
     let mut request = null_request();
     let buffer = values.as_mut_ptr().cast();
     let (world, operation) = (world(), sum());
-    let code = mpi!(
-        program,
-        Iallreduce,
-        in_place(),
-        buffer,
-        count,
-        datatype,
-        operation,
-        world,
-        &mut request
-    );
+    let code = mpi!(program, Iallreduce, in_place(), buffer, count, datatype, operation, world, &mut request);
     assert_eq!(code, 0);
     request
 }
 
 /// Starts a broadcast of `values` from rank 0, of elements of this type.
-fn start_bcast(
-    program: Program,
-    values: &mut [c_int],
-    count: c_int,
-    datatype: Datatype,
-) -> Request {
+fn start_bcast(program: Program, values: &mut [c_int], count: c_int, datatype: Datatype) -> Request {
     let mut request = null_request();
     let buffer = values.as_mut_ptr().cast();
-    let code = mpi!(
-        program,
-        Ibcast,
-        buffer,
-        count,
-        datatype,
-        0,
-        world(),
-        &mut request
-    );
+    let code = mpi!(program, Ibcast, buffer, count, datatype, 0, world(), &mut request);
     assert_eq!(code, 0);
     request
 }
@@ -263,19 +173,13 @@ fn records_of_collectives_serve_again_and_old_handles_stay_dead() {
                 }
                 assert!(*request == null_request());
             }
-            assert_eq!(
-                mpi!(program, Wait, &mut stale, null_mut()),
-                neutral::ERR_REQUEST
-            );
+            assert_eq!(mpi!(program, Wait, &mut stale, null_mut()), neutral::ERR_REQUEST);
             for (at, values) in buffers.iter().take(some).enumerate() {
                 let expected = match (at + round) % 4 {
                     0 | 1 => at + round,
                     _ => 6 * (at + round),
                 };
-                assert!(
-                    values.iter().all(|&it| it as usize == expected),
-                    "{round} {at}"
-                );
+                assert!(values.iter().all(|&it| it as usize == expected), "{round} {at}");
             }
         }
         assert_eq!(mpi!(program, Type_free, &mut pair), 0);

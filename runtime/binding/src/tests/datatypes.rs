@@ -14,49 +14,18 @@ fn a_vector_says_how_it_was_made() {
         assert_eq!(mpi!(program, Type_vector, 3, 2, 4, int(), &mut vector), 0);
         let (mut size, mut lb, mut extent) = (0, -1_isize, 0_isize);
         assert_eq!(mpi!(program, Type_size, vector, &mut size), 0);
-        assert_eq!(
-            mpi!(program, Type_get_extent, vector, &mut lb, &mut extent),
-            0
-        );
+        assert_eq!(mpi!(program, Type_get_extent, vector, &mut lb, &mut extent), 0);
         assert_eq!((size, lb, extent), (24, 0, 40));
         let (mut integers, mut addresses, mut types, mut combiner) = (0, 0, 0, 0);
-        let code = mpi!(
-            program,
-            Type_get_envelope,
-            vector,
-            &mut integers,
-            &mut addresses,
-            &mut types,
-            &mut combiner
-        );
+        let code = mpi!(program, Type_get_envelope, vector, &mut integers, &mut addresses, &mut types, &mut combiner);
         assert_eq!((code, integers, addresses, types), (0, 3, 0, 1));
         assert_eq!(combiner, neutral::COMBINER_VECTOR);
         let (mut arguments, mut old) = ([0; 3], null_type());
         let list = arguments.as_mut_ptr();
-        let code = mpi!(
-            program,
-            Type_get_contents,
-            vector,
-            3,
-            0,
-            1,
-            list,
-            null_mut(),
-            &mut old
-        );
+        let code = mpi!(program, Type_get_contents, vector, 3, 0, 1, list, null_mut(), &mut old);
         assert_eq!((code, arguments), (0, [3, 2, 4]));
         assert!(old == int());
-        let code = mpi!(
-            program,
-            Type_get_contents,
-            vector,
-            2,
-            0,
-            1,
-            list,
-            null_mut(),
-            &mut old
-        );
+        let code = mpi!(program, Type_get_contents, vector, 2, 0, 1, list, null_mut(), &mut old);
         assert_eq!(code, neutral::ERR_ARG);
         assert_eq!(mpi!(program, Type_free, &mut vector), 0);
     });
@@ -74,10 +43,7 @@ fn names_are_the_standards_until_changed() {
         let mut copy = null_type();
         assert_eq!(mpi!(program, Type_dup, int(), &mut copy), 0);
         assert_eq!(mpi!(program, Type_set_name, copy, c"mine".as_ptr()), 0);
-        assert_eq!(
-            mpi!(program, Type_get_name, copy, name.as_mut_ptr(), &mut length),
-            0
-        );
+        assert_eq!(mpi!(program, Type_get_name, copy, name.as_mut_ptr(), &mut length), 0);
         assert_eq!(length, 4);
         assert_eq!(mpi!(program, Type_free, &mut copy), 0);
         let mut predefined = int();
@@ -93,44 +59,14 @@ fn packing_keeps_the_position_and_the_values() {
         let (from, buffer) = (values.as_ptr().cast::<c_void>(), packed.as_mut_ptr().cast());
         for part in 0..3 {
             let from = from.wrapping_byte_add(part * 4);
-            let code = mpi!(
-                program,
-                Pack,
-                from,
-                1,
-                int(),
-                buffer,
-                12,
-                &mut position,
-                world()
-            );
+            let code = mpi!(program, Pack, from, 1, int(), buffer, 12, &mut position, world());
             assert_eq!((code, position), (0, part as c_int * 4 + 4));
         }
-        let code = mpi!(
-            program,
-            Pack,
-            from,
-            1,
-            int(),
-            buffer,
-            12,
-            &mut position,
-            world()
-        );
+        let code = mpi!(program, Pack, from, 1, int(), buffer, 12, &mut position, world());
         assert_eq!(code, neutral::ERR_TRUNCATE);
         position = 0;
         let target = back.as_mut_ptr().cast();
-        let code = mpi!(
-            program,
-            Unpack,
-            buffer,
-            12,
-            &mut position,
-            target,
-            3,
-            int(),
-            world()
-        );
+        let code = mpi!(program, Unpack, buffer, 12, &mut position, target, 3, int(), world());
         assert_eq!((code, position, back), (0, 12, values));
     });
 }
@@ -142,30 +78,10 @@ fn the_portable_form_is_big_endian() {
         let (mut bytes, mut position, mut back) = ([0_u8; 4], 0_isize, 0);
         let form = c"external32".as_ptr();
         let buffer = bytes.as_mut_ptr().cast();
-        let code = mpi!(
-            program,
-            Pack_external,
-            form,
-            (&raw const value).cast(),
-            1,
-            int(),
-            buffer,
-            4,
-            &mut position
-        );
+        let code = mpi!(program, Pack_external, form, (&raw const value).cast(), 1, int(), buffer, 4, &mut position);
         assert_eq!((code, bytes, position), (0, [1, 2, 3, 4], 4));
         position = 0;
-        let code = mpi!(
-            program,
-            Unpack_external,
-            form,
-            buffer,
-            4,
-            &mut position,
-            (&raw mut back).cast(),
-            1,
-            int()
-        );
+        let code = mpi!(program, Unpack_external, form, buffer, 4, &mut position, (&raw mut back).cast(), 1, int());
         assert_eq!((code, back), (0, value));
     });
 }
@@ -176,18 +92,11 @@ fn a_status_remembers_elements() {
         let (mut status, mut count) = (status(), 0);
         let pair = Datatype::from_neutral((), neutral::handle::DOUBLE_INT);
         for elements in [0, 1, 2, 7] {
-            assert_eq!(
-                mpi!(program, Status_set_elements, &mut status, pair, elements),
-                0
-            );
+            assert_eq!(mpi!(program, Status_set_elements, &mut status, pair, elements), 0);
             assert_eq!(mpi!(program, Get_elements, &status, pair, &mut count), 0);
             assert_eq!(count, elements);
             assert_eq!(mpi!(program, Get_count, &status, pair, &mut count), 0);
-            let whole = if elements % 2 == 0 {
-                elements / 2
-            } else {
-                neutral::UNDEFINED
-            };
+            let whole = if elements % 2 == 0 { elements / 2 } else { neutral::UNDEFINED };
             assert_eq!(count, whole);
         }
         let mut size = -1;

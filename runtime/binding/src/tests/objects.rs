@@ -27,26 +27,14 @@ fn errors_return() -> Errhandler {
 
 fn open_session(program: Program) -> Session {
     let mut session = Session::from_neutral((), neutral::handle::SESSION_NULL);
-    let code = mpi!(
-        program,
-        Session_init,
-        no_info(),
-        errors_return(),
-        &mut session
-    );
+    let code = mpi!(program, Session_init, no_info(), errors_return(), &mut session);
     assert_eq!(code, neutral::SUCCESS);
     session
 }
 
 fn process_set(program: Program, session: Session, name: &CStr) -> Result<Group, c_int> {
     let mut group = Group::from_neutral((), neutral::handle::GROUP_NULL);
-    match mpi!(
-        program,
-        Group_from_session_pset,
-        session,
-        name.as_ptr(),
-        &mut group
-    ) {
+    match mpi!(program, Group_from_session_pset, session, name.as_ptr(), &mut group) {
         neutral::SUCCESS => Ok(group),
         code => Err(code),
     }
@@ -57,10 +45,7 @@ fn sum_of_ranks(program: Program, comm: Comm) -> c_int {
     let (mine, mut sum) = (program.rank, -1);
     let op = <Mpi5 as Abi>::Op::from_neutral((), neutral::handle::SUM);
     let (from, to) = ((&raw const mine).cast(), (&raw mut sum).cast());
-    assert_eq!(
-        mpi!(program, Allreduce, from, to, 1, int(), op, comm),
-        neutral::SUCCESS
-    );
+    assert_eq!(mpi!(program, Allreduce, from, to, 1, int(), op, comm), neutral::SUCCESS);
     sum
 }
 
@@ -72,27 +57,14 @@ fn a_nonblocking_duplicate_waits_for_nobody() {
         let mut token = 7;
         let buffer = (&raw mut token).cast();
         if program.rank == 1 {
-            mpi!(
-                program,
-                Recv,
-                buffer,
-                1,
-                int(),
-                0,
-                0,
-                world(),
-                &mut status()
-            );
+            mpi!(program, Recv, buffer, 1, int(), 0, 0, world(), &mut status());
         }
         let code = mpi!(program, Comm_idup, world(), &mut copy, &mut request);
         assert_eq!(code, neutral::SUCCESS);
         if program.rank == 0 {
             mpi!(program, Send, buffer.cast_const(), 1, int(), 1, 0, world());
         }
-        assert_eq!(
-            mpi!(program, Wait, &mut request, &mut status()),
-            neutral::SUCCESS
-        );
+        assert_eq!(mpi!(program, Wait, &mut request, &mut status()), neutral::SUCCESS);
         assert_eq!(sum_of_ranks(program, copy), 1);
         assert_eq!(mpi!(program, Comm_free, &mut copy), neutral::SUCCESS);
     });
@@ -105,26 +77,12 @@ fn a_session_leads_to_a_communicator() {
         let group = process_set(program, session, c"mpi://WORLD").expect("a process set");
         let mut comm = null_comm();
         let tag = c"here".as_ptr();
-        let code = mpi!(
-            program,
-            Comm_create_from_group,
-            group,
-            tag,
-            no_info(),
-            errors_return(),
-            &mut comm
-        );
+        let code = mpi!(program, Comm_create_from_group, group, tag, no_info(), errors_return(), &mut comm);
         assert_eq!(code, neutral::SUCCESS);
         assert_eq!(sum_of_ranks(program, comm), 3);
         assert_eq!(mpi!(program, Comm_disconnect, &mut comm), neutral::SUCCESS);
-        assert_eq!(
-            process_set(program, session, c"no set").err(),
-            Some(neutral::ERR_ARG)
-        );
-        assert_eq!(
-            mpi!(program, Session_finalize, &mut session),
-            neutral::SUCCESS
-        );
+        assert_eq!(process_set(program, session, c"no set").err(), Some(neutral::ERR_ARG));
+        assert_eq!(mpi!(program, Session_finalize, &mut session), neutral::SUCCESS);
         let code = mpi!(program, Session_finalize, &mut session);
         assert_eq!(code, neutral::ERR_SESSION);
     });
@@ -137,38 +95,14 @@ fn names_of_process_sets_fit_the_room_given() {
         let mut name: [c_char; 8] = [1; 8];
         let mut length = 0;
         let hints = no_info();
-        mpi!(
-            program,
-            Session_get_nth_pset,
-            session,
-            hints,
-            1,
-            &mut length,
-            null_mut()
-        );
+        mpi!(program, Session_get_nth_pset, session, hints, 1, &mut length, null_mut());
         assert_eq!(length, 11);
         length = 8;
-        mpi!(
-            program,
-            Session_get_nth_pset,
-            session,
-            hints,
-            1,
-            &mut length,
-            name.as_mut_ptr()
-        );
+        mpi!(program, Session_get_nth_pset, session, hints, 1, &mut length, name.as_mut_ptr());
         // SAFETY: the call ended the text with a NUL.
         let text = unsafe { CStr::from_ptr(name.as_ptr()) };
         assert_eq!((text, length), (c"mpi://S", 11));
-        let code = mpi!(
-            program,
-            Session_get_nth_pset,
-            session,
-            hints,
-            2,
-            &mut length,
-            null_mut()
-        );
+        let code = mpi!(program, Session_get_nth_pset, session, hints, 2, &mut length, null_mut());
         assert_eq!(code, neutral::ERR_ARG);
         mpi!(program, Session_finalize, &mut session);
     });
@@ -186,9 +120,7 @@ fn the_sessions_error_handler_hears_of_its_errors() {
     run(1, |program| {
         type Variadic = unsafe extern "C" fn(*mut Session, *mut c_int, ...);
         // SAFETY: on this platform a function of two pointers can be called as a variadic one.
-        let note = unsafe {
-            core::mem::transmute::<unsafe extern "C" fn(*mut Session, *mut c_int), Variadic>(note)
-        };
+        let note = unsafe { core::mem::transmute::<unsafe extern "C" fn(*mut Session, *mut c_int), Variadic>(note) };
         let mut session = open_session(program);
         let mut handler = errors_return();
         mpi!(program, Session_create_errhandler, Some(note), &mut handler);
@@ -226,10 +158,7 @@ fn the_tool_interface_opens_and_closes() {
         };
         count(-1, neutral::T_ERR_NOT_INITIALIZED);
         let mut level = -1;
-        assert_eq!(
-            mpi!(program, T_init_thread, neutral::THREAD_SINGLE, &mut level),
-            0
-        );
+        assert_eq!(mpi!(program, T_init_thread, neutral::THREAD_SINGLE, &mut level), 0);
         assert_eq!(level, neutral::THREAD_SINGLE);
         count(settings::TABLE.len() as c_int, neutral::SUCCESS);
         let name = c"COHORT_WAIT".as_ptr();
@@ -244,10 +173,7 @@ fn the_tool_interface_opens_and_closes() {
 #[test]
 fn a_trusted_program_may_send_what_it_did_not_commit() {
     for check in [true, false] {
-        let settings = settings::Settings {
-            check,
-            ..settings::Settings::DEFAULT
-        };
+        let settings = settings::Settings { check, ..settings::Settings::DEFAULT };
         run_with(settings, 1, |program| {
             let mut pair = int();
             assert_eq!(mpi!(program, Type_contiguous, 2, int(), &mut pair), 0);

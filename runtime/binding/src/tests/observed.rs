@@ -38,12 +38,7 @@ impl Consumer for Scribe {
     fn end(&self, call: &Observed<'_>, code: i32, ended: u64) {
         assert!(call.begun <= ended);
         let mut text = std::format!("{} end {code}", call.depth);
-        if let Some(at) = call
-            .call
-            .parameters
-            .iter()
-            .position(|p| p.kind == Kind::Status)
-        {
+        if let Some(at) = call.call.parameters.iter().position(|p| p.kind == Kind::Status) {
             // SAFETY: the call has ended well.
             let status = unsafe { call.status(at, 0) }.expect("wanted");
             text += &std::format!(" from {} bytes {}", status.source, status.count_bytes);
@@ -59,8 +54,7 @@ fn observe(program: Program) -> (Heard, &'static Table<Mpi5>) {
     let process = unsafe { Process::of(program.caller) };
     let scribe = Box::new(Scribe(heard.clone()));
     process.observers.call_once(|| Observers::new(vec![scribe]));
-    let place: &'static AtomicPtr<c_void> =
-        Box::leak(Box::new(AtomicPtr::new(core::ptr::null_mut())));
+    let place: &'static AtomicPtr<c_void> = Box::leak(Box::new(AtomicPtr::new(core::ptr::null_mut())));
     // SAFETY: as above; the place stays.
     let given = unsafe { observed::attached::<Mpi5>(program.caller, &TABLE, place) };
     assert_eq!(given, (&raw const TABLE).cast(), "nobody has asked");
@@ -91,10 +85,7 @@ fn messages_are_told_with_their_arguments() {
         assert_eq!(code, neutral::SUCCESS);
         let expected = match program.rank {
             0 => ["0 MPI_Send count=200 dest=1 tag=9 of 2", "0 end 0"],
-            _ => [
-                "0 MPI_Recv_c count=300 source=0 tag=9 of 2",
-                "0 end 0 from 0 bytes 200",
-            ],
+            _ => ["0 MPI_Recv_c count=300 source=0 tag=9 of 2", "0 end 0 from 0 bytes 200"],
         };
         assert_eq!(texts(&heard), expected.map(|text| text.to_string()));
     });
@@ -110,38 +101,18 @@ fn arguments_on_the_stack_arrive_and_are_told() {
         let mut status = status();
         // SAFETY: the arguments are what MPI asks for.
         let code = unsafe {
-            (table.Sendrecv)(
-                program.caller,
-                from,
-                4,
-                byte(),
-                other,
-                5,
-                to,
-                4,
-                byte(),
-                other,
-                5,
-                world(),
-                &mut status,
-            )
+            (table.Sendrecv)(program.caller, from, 4, byte(), other, 5, to, 4, byte(), other, 5, world(), &mut status)
         };
         assert_eq!((code, received), (neutral::SUCCESS, [other as u8; 4]));
-        let begun = std::format!(
-            "0 MPI_Sendrecv sendcount=4 dest={other} sendtag=5 recvcount=4 source={other} recvtag=5 of 2"
-        );
+        let begun =
+            std::format!("0 MPI_Sendrecv sendcount=4 dest={other} sendtag=5 recvcount=4 source={other} recvtag=5 of 2");
         let ended = std::format!("0 end 0 from {other} bytes 4");
         assert_eq!(texts(&heard), [begun, ended]);
     });
 }
 
 /// An attribute's delete function, which calls MPI by the table that is its extra state.
-unsafe extern "C" fn ask_the_size(
-    comm: Comm,
-    _keyval: c_int,
-    caller: *mut c_void,
-    extra: *mut c_void,
-) -> c_int {
+unsafe extern "C" fn ask_the_size(comm: Comm, _keyval: c_int, caller: *mut c_void, extra: *mut c_void) -> c_int {
     let mut size = 0;
     // SAFETY: what the test below has given.
     unsafe { ((*extra.cast_const().cast::<Table<Mpi5>>()).Comm_size)(caller, comm, &mut size) }
@@ -154,29 +125,14 @@ fn calls_of_callbacks_are_told_as_such() {
         let mut keyval = 0;
         let extra = (&raw const *table).cast_mut().cast();
         let copy = None;
-        let code = mpi!(
-            program,
-            Comm_create_keyval,
-            copy,
-            Some(ask_the_size),
-            &mut keyval,
-            extra
-        );
+        let code = mpi!(program, Comm_create_keyval, copy, Some(ask_the_size), &mut keyval, extra);
         assert_eq!(code, neutral::SUCCESS);
         let value = program.caller.cast_mut();
-        assert_eq!(
-            mpi!(program, Comm_set_attr, world(), keyval, value),
-            neutral::SUCCESS
-        );
+        assert_eq!(mpi!(program, Comm_set_attr, world(), keyval, value), neutral::SUCCESS);
         // SAFETY: the arguments are what MPI asks for.
         let code = unsafe { (table.Comm_delete_attr)(program.caller, world(), keyval) };
         assert_eq!(code, neutral::SUCCESS);
-        let expected = [
-            "0 MPI_Comm_delete_attr of 1",
-            "1 MPI_Comm_size of 1",
-            "1 end 0",
-            "0 end 0",
-        ];
+        let expected = ["0 MPI_Comm_delete_attr of 1", "1 MPI_Comm_size of 1", "1 end 0", "0 end 0"];
         assert_eq!(texts(&heard), expected.map(|text| text.to_string()));
     });
 }
@@ -193,10 +149,7 @@ fn a_table_is_switched_back_and_plain_functions_stay_plain() {
         let process = unsafe { Process::of(program.caller) };
         // SAFETY: the same; the rank is here.
         unsafe { observed::switch(program.caller, false) };
-        let mut places = process
-            .facades
-            .iter()
-            .map(|place| place.load(Ordering::Relaxed));
+        let mut places = process.facades.iter().map(|place| place.load(Ordering::Relaxed));
         let place = places.find(|place| !place.is_null()).expect("attached");
         // SAFETY: what `observe` has leaked.
         let now = unsafe { &*place }.load(Ordering::Relaxed);

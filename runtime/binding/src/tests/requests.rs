@@ -19,17 +19,7 @@ fn waitall_reports_each_failure_in_its_status() {
             return;
         }
         for (tag, request) in requests.iter_mut().take(2).enumerate() {
-            let code = mpi!(
-                program,
-                Irecv,
-                at(tag),
-                1,
-                int(),
-                0,
-                tag as c_int,
-                world(),
-                request
-            );
+            let code = mpi!(program, Irecv, at(tag), 1, int(), 0, tag as c_int, world(), request);
             assert_eq!(code, 0);
         }
         let list = requests.as_mut_ptr();
@@ -50,40 +40,15 @@ fn calls_on_nothing_answer_at_once() {
         assert_eq!(status.read().source, neutral::ANY_SOURCE);
         assert_eq!(mpi!(program, Test, &mut request, &mut flag, &mut status), 0);
         assert_eq!(flag, 1);
-        let code = mpi!(
-            program,
-            Testany,
-            1,
-            &mut request,
-            &mut index,
-            &mut flag,
-            &mut status
-        );
+        let code = mpi!(program, Testany, 1, &mut request, &mut index, &mut flag, &mut status);
         assert_eq!((code, flag, index), (0, 1, neutral::UNDEFINED));
-        assert_eq!(
-            mpi!(program, Waitany, 0, null_mut(), &mut index, &mut status),
-            0
-        );
+        assert_eq!(mpi!(program, Waitany, 0, null_mut(), &mut index, &mut status), 0);
         assert_eq!(index, neutral::UNDEFINED);
-        let code = mpi!(
-            program,
-            Waitsome,
-            1,
-            &mut request,
-            &mut count,
-            &mut index,
-            null_mut()
-        );
+        let code = mpi!(program, Waitsome, 1, &mut request, &mut count, &mut index, null_mut());
         assert_eq!((code, count), (0, neutral::UNDEFINED));
         let mut bad = Request::from_neutral((), 0x8000_0000 | 0xb << 26 | 77);
-        assert_eq!(
-            mpi!(program, Wait, &mut bad, &mut status),
-            neutral::ERR_REQUEST
-        );
-        assert_eq!(
-            mpi!(program, Request_free, &mut request),
-            neutral::ERR_REQUEST
-        );
+        assert_eq!(mpi!(program, Wait, &mut bad, &mut status), neutral::ERR_REQUEST);
+        assert_eq!(mpi!(program, Request_free, &mut request), neutral::ERR_REQUEST);
     });
 }
 
@@ -103,17 +68,7 @@ fn some_and_any_find_what_is_complete() {
         let mut requests = [null_request(); 3];
         for (tag, request) in requests.iter_mut().enumerate() {
             let buffer = at.wrapping_add(tag).cast();
-            let code = mpi!(
-                program,
-                Irecv,
-                buffer,
-                1,
-                int(),
-                0,
-                tag as c_int,
-                world(),
-                request
-            );
+            let code = mpi!(program, Irecv, buffer, 1, int(), 0, tag as c_int, world(), request);
             assert_eq!(code, 0);
         }
         let (mut index, mut status) = (-1, status());
@@ -124,15 +79,7 @@ fn some_and_any_find_what_is_complete() {
         while found < 3 {
             let (mut count, mut indices, mut statuses) = (0, [-1; 3], [status; 3]);
             let list = requests.as_mut_ptr();
-            let code = mpi!(
-                program,
-                Waitsome,
-                3,
-                list,
-                &mut count,
-                indices.as_mut_ptr(),
-                statuses.as_mut_ptr()
-            );
+            let code = mpi!(program, Waitsome, 3, list, &mut count, indices.as_mut_ptr(), statuses.as_mut_ptr());
             assert!(code == 0 && count > 0);
             for entry in 0..count as usize {
                 assert_eq!(statuses[entry].read().tag, indices[entry]);
@@ -151,28 +98,8 @@ fn persistent_requests_are_used_again() {
         let mut request = null_request();
         let peer = 1 - program.rank;
         let code = match program.rank {
-            0 => mpi!(
-                program,
-                Send_init,
-                buffer,
-                1,
-                int(),
-                peer,
-                9,
-                world(),
-                &mut request
-            ),
-            _ => mpi!(
-                program,
-                Recv_init,
-                buffer,
-                1,
-                int(),
-                peer,
-                9,
-                world(),
-                &mut request
-            ),
+            0 => mpi!(program, Send_init, buffer, 1, int(), peer, 9, world(), &mut request),
+            _ => mpi!(program, Recv_init, buffer, 1, int(), peer, 9, world(), &mut request),
         };
         assert_eq!(code, 0);
         let kept = request;
@@ -200,20 +127,7 @@ fn a_receive_that_nobody_answers_can_be_cancelled() {
         let mut value = 5;
         let buffer = (&raw mut value).cast::<c_void>();
         let (mut request, mut status, mut flag) = (null_request(), status(), 0);
-        assert_eq!(
-            mpi!(
-                program,
-                Irecv,
-                buffer,
-                1,
-                int(),
-                0,
-                0,
-                world(),
-                &mut request
-            ),
-            0
-        );
+        assert_eq!(mpi!(program, Irecv, buffer, 1, int(), 0, 0, world(), &mut request), 0);
         assert_eq!(mpi!(program, Cancel, &mut request), 0);
         assert_eq!(mpi!(program, Wait, &mut request, &mut status), 0);
         assert_eq!(mpi!(program, Test_cancelled, &status, &mut flag), 0);
@@ -250,15 +164,7 @@ fn generalized_requests_call_the_program() {
         let mut calls: c_int = 0;
         let state = (&raw mut calls).cast::<c_void>();
         let (mut request, mut status, mut flag) = (null_request(), status(), -1);
-        let code = mpi!(
-            program,
-            Grequest_start,
-            Some(query),
-            Some(freed),
-            Some(cancelled),
-            state,
-            &mut request
-        );
+        let code = mpi!(program, Grequest_start, Some(query), Some(freed), Some(cancelled), state, &mut request);
         assert_eq!(code, 0);
         assert_eq!(mpi!(program, Test, &mut request, &mut flag, &mut status), 0);
         assert_eq!(flag, 0);

@@ -22,22 +22,11 @@ struct Category {
 }
 
 /// One that holds nothing.
-const EMPTY: Category = Category {
-    name: "",
-    help: "",
-    controls: || 0..0,
-    performances: || 0..0,
-    events: || 0..0,
-    categories: 0..0,
-};
+const EMPTY: Category =
+    Category { name: "", help: "", controls: || 0..0, performances: || 0..0, events: || 0..0, categories: 0..0 };
 
 static CATEGORIES: &[Category] = &[
-    Category {
-        name: "cohort",
-        help: "everything that Cohort shows",
-        categories: 1..5,
-        ..EMPTY
-    },
+    Category { name: "cohort", help: "everything that Cohort shows", categories: 1..5, ..EMPTY },
     Category {
         name: "cohort_settings",
         help: "the COHORT_* settings of the job",
@@ -50,12 +39,7 @@ static CATEGORIES: &[Category] = &[
         performances: || 0..counts().0,
         ..EMPTY
     },
-    Category {
-        name: "cohort_events",
-        help: "what happens to the calling rank",
-        events: || 0..EVENTS.len(),
-        ..EMPTY
-    },
+    Category { name: "cohort_events", help: "what happens to the calling rank", events: || 0..EVENTS.len(), ..EMPTY },
     Category {
         name: "cohort_comm",
         help: "what the calling rank does on one communicator",
@@ -81,14 +65,8 @@ numbers! {
 }
 
 /// `MPI_T_category_get_index`.
-pub fn category_get_index<A: Abi>(
-    call: &Call<'_, A>,
-    name: Text<'_>,
-    index: Out<'_, c_int>,
-) -> Outcome<()> {
-    open::<A>(call, |_| {
-        look_up(CATEGORIES.iter().map(|it| it.name), name, index)
-    })
+pub fn category_get_index<A: Abi>(call: &Call<'_, A>, name: Text<'_>, index: Out<'_, c_int>) -> Outcome<()> {
+    open::<A>(call, |_| look_up(CATEGORIES.iter().map(|it| it.name), name, index))
 }
 
 /// `MPI_T_category_get_info`.
@@ -115,11 +93,7 @@ pub fn category_get_info<A: Abi>(
 }
 
 /// `MPI_T_category_get_num_events`.
-pub fn category_get_num_events<A: Abi>(
-    call: &Call<'_, A>,
-    index: c_int,
-    count: Out<'_, c_int>,
-) -> Outcome<()> {
+pub fn category_get_num_events<A: Abi>(call: &Call<'_, A>, index: c_int, count: Out<'_, c_int>) -> Outcome<()> {
     open::<A>(call, |_| {
         let category = nth(CATEGORIES, index)?;
         result(count, (category.events)().len() as c_int)
@@ -132,9 +106,7 @@ fn list(numbers: Range<usize>, room: c_int, target: OutArray<'_, c_int>) -> Outc
     let numbers = numbers.take(room).map(|number| number as c_int);
     if numbers.len() > 0 {
         let places = target.places(room);
-        places
-            .map_err(|_| neutral::T_ERR_INVALID)?
-            .write_all(numbers);
+        places.map_err(|_| neutral::T_ERR_INVALID)?.write_all(numbers);
     }
     Ok(())
 }

@@ -22,14 +22,8 @@ pub fn cvar_get_num<A: Abi>(call: &Call<'_, A>, count: Out<'_, c_int>) -> Outcom
 }
 
 /// `MPI_T_cvar_get_index`.
-pub fn cvar_get_index<A: Abi>(
-    call: &Call<'_, A>,
-    name: Text<'_>,
-    index: Out<'_, c_int>,
-) -> Outcome<()> {
-    open::<A>(call, |_| {
-        look_up(TABLE.iter().map(|row| row.name), name, index)
-    })
+pub fn cvar_get_index<A: Abi>(call: &Call<'_, A>, name: Text<'_>, index: Out<'_, c_int>) -> Outcome<()> {
+    open::<A>(call, |_| look_up(TABLE.iter().map(|row| row.name), name, index))
 }
 
 /// `MPI_T_cvar_get_info`.
@@ -55,10 +49,7 @@ pub fn cvar_get_info<A: Abi>(
         };
         give(row.name, name, name_length);
         give(row.help, text, text_length);
-        answer(
-            verbosity,
-            A::tool_verbosity_out(neutral::T_VERBOSITY_USER_BASIC),
-        );
+        answer(verbosity, A::tool_verbosity_out(neutral::T_VERBOSITY_USER_BASIC));
         answer(datatype, A::Datatype::from_neutral(call.context(), kind));
         answer(words, enumeration);
         answer(bind, A::tool_bind_out(neutral::T_BIND_NO_OBJECT));

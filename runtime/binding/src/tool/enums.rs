@@ -27,9 +27,7 @@ pub(super) fn handle_of(index: usize) -> *mut c_void {
 }
 
 /// The enumeration's name and words.
-fn of_handle(
-    handle: *mut c_void,
-) -> Outcome<(&'static str, impl Iterator<Item = &'static str> + Clone)> {
+fn of_handle(handle: *mut c_void) -> Outcome<(&'static str, impl Iterator<Item = &'static str> + Clone)> {
     let index = handle.addr().checked_sub(FIRST);
     let row = index.and_then(|index| TABLE.get(index));
     let found = row.and_then(|row| Some((row.name, words(row)?)));
@@ -63,9 +61,7 @@ pub fn enum_get_item<A: Abi>(
 ) -> Outcome<()> {
     open::<A>(call, |_| {
         let (_, mut words) = of_handle(handle)?;
-        let word = usize::try_from(index)
-            .ok()
-            .and_then(|index| words.nth(index));
+        let word = usize::try_from(index).ok().and_then(|index| words.nth(index));
         let word = word.ok_or(neutral::T_ERR_INVALID_ITEM)?;
         result(value, index)?;
         give(word, name, length);

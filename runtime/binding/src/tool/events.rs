@@ -40,18 +40,11 @@ const PEER: Element = Element {
         peer => rank.node().rank(peer).world_rank().into(),
     },
 };
-const TAG: Element = Element {
-    read: |event, _| u64::from(event.tag.cast_unsigned()),
-};
-const BYTES: Element = Element {
-    read: |event, _| event.bytes,
-};
-const FLAG: Element = Element {
-    read: |event, _| u64::from(event.flow != 0),
-};
-const NANOSECONDS: Element = Element {
-    read: |event, _| (event.end - event.begin).saturating_mul(1000) / ticks_per_us().max(1),
-};
+const TAG: Element = Element { read: |event, _| u64::from(event.tag.cast_unsigned()) };
+const BYTES: Element = Element { read: |event, _| event.bytes };
+const FLAG: Element = Element { read: |event, _| u64::from(event.flow != 0) };
+const NANOSECONDS: Element =
+    Element { read: |event, _| (event.end - event.begin).saturating_mul(1000) / ticks_per_us().max(1) };
 
 /// All of them.
 pub(super) static EVENTS: &[EventType] = &[
@@ -104,14 +97,8 @@ pub fn source_get_num<A: Abi>(call: &Call<'_, A>, count: Out<'_, c_int>) -> Outc
 }
 
 /// `MPI_T_event_get_index`.
-pub fn event_get_index<A: Abi>(
-    call: &Call<'_, A>,
-    name: Text<'_>,
-    index: Out<'_, c_int>,
-) -> Outcome<()> {
-    open::<A>(call, |_| {
-        look_up(EVENTS.iter().map(|event| event.name), name, index)
-    })
+pub fn event_get_index<A: Abi>(call: &Call<'_, A>, name: Text<'_>, index: Out<'_, c_int>) -> Outcome<()> {
+    open::<A>(call, |_| look_up(EVENTS.iter().map(|event| event.name), name, index))
 }
 
 /// `MPI_T_event_get_info`.
@@ -134,10 +121,7 @@ pub fn event_get_info<A: Abi>(
         let event = nth(EVENTS, index)?;
         give(event.name, name, name_length);
         give(event.help, text, text_length);
-        answer(
-            verbosity,
-            A::tool_verbosity_out(neutral::T_VERBOSITY_TUNER_BASIC),
-        );
+        answer(verbosity, A::tool_verbosity_out(neutral::T_VERBOSITY_TUNER_BASIC));
         let count = event.elements.len();
         if let Some(elements) = elements.value() {
             // As many as there is room for; the program learns how many there are.
@@ -214,12 +198,7 @@ pub fn event_handle_free<A: Abi>(
 ) -> Outcome<()> {
     open::<A>(call, |process| {
         let registration = of_handle(process, handle)?;
-        let farewell = function.map(|function| Farewell {
-            handle,
-            function,
-            data,
-            safety: registration.safety,
-        });
+        let farewell = function.map(|function| Farewell { handle, function, data, safety: registration.safety });
         let ended = end(process, handle, farewell);
         ended.ok_or_else(|| neutral::T_ERR_INVALID_HANDLE.into())
     })
@@ -293,20 +272,12 @@ pub fn event_set_dropped_handler<A: Abi>(
 }
 
 /// `MPI_T_event_handle_set_info`: there are no hints.
-pub fn event_handle_set_info<A: Abi>(
-    call: &Call<'_, A>,
-    handle: *mut c_void,
-    _hints: A::Info,
-) -> Outcome<()> {
+pub fn event_handle_set_info<A: Abi>(call: &Call<'_, A>, handle: *mut c_void, _hints: A::Info) -> Outcome<()> {
     open::<A>(call, |process| of_handle(process, handle).map(drop))
 }
 
 /// `MPI_T_event_handle_get_info`: there are no hints.
-pub fn event_handle_get_info<A: Abi>(
-    call: &Call<'_, A>,
-    handle: *mut c_void,
-    hints: Out<'_, A::Info>,
-) -> Outcome<()> {
+pub fn event_handle_get_info<A: Abi>(call: &Call<'_, A>, handle: *mut c_void, hints: Out<'_, A::Info>) -> Outcome<()> {
     open::<A>(call, |process| {
         of_handle(process, handle)?;
         info::publish(call, Info::default(), hints)
@@ -349,12 +320,7 @@ fn of_instance(process: &Process, instance: *mut c_void) -> Outcome<(Event, &'st
 }
 
 /// `MPI_T_event_read`.
-pub fn event_read<A: Abi>(
-    call: &Call<'_, A>,
-    instance: *mut c_void,
-    element: c_int,
-    buffer: Base,
-) -> Outcome<()> {
+pub fn event_read<A: Abi>(call: &Call<'_, A>, instance: *mut c_void, element: c_int, buffer: Base) -> Outcome<()> {
     open::<A>(call, |process| {
         let (event, known) = of_instance(process, instance)?;
         let element = nth(known.elements, element)?;
@@ -376,20 +342,14 @@ pub fn event_copy<A: Abi>(call: &Call<'_, A>, instance: *mut c_void, buffer: Bas
         }
         for (place, element) in known.elements.iter().enumerate() {
             let value = (element.read)(&event, process.objects.rank());
-            buffer
-                .offset((place * ELEMENT) as isize)
-                .write(&value.to_ne_bytes());
+            buffer.offset((place * ELEMENT) as isize).write(&value.to_ne_bytes());
         }
         Ok(())
     })
 }
 
 /// `MPI_T_event_get_timestamp`: when it was over.
-pub fn event_get_timestamp<A: Abi>(
-    call: &Call<'_, A>,
-    instance: *mut c_void,
-    time: Out<'_, i64>,
-) -> Outcome<()> {
+pub fn event_get_timestamp<A: Abi>(call: &Call<'_, A>, instance: *mut c_void, time: Out<'_, i64>) -> Outcome<()> {
     open::<A>(call, |process| {
         let (event, _) = of_instance(process, instance)?;
         result(time, event.end.cast_signed())
@@ -397,11 +357,7 @@ pub fn event_get_timestamp<A: Abi>(
 }
 
 /// `MPI_T_event_get_source`.
-pub fn event_get_source<A: Abi>(
-    call: &Call<'_, A>,
-    instance: *mut c_void,
-    source: Out<'_, c_int>,
-) -> Outcome<()> {
+pub fn event_get_source<A: Abi>(call: &Call<'_, A>, instance: *mut c_void, source: Out<'_, c_int>) -> Outcome<()> {
     open::<A>(call, |process| {
         of_instance(process, instance)?;
         result(source, SOURCE)
@@ -438,11 +394,7 @@ pub fn source_get_info<A: Abi>(
 }
 
 /// `MPI_T_source_get_timestamp`.
-pub fn source_get_timestamp<A: Abi>(
-    call: &Call<'_, A>,
-    index: c_int,
-    time: Out<'_, i64>,
-) -> Outcome<()> {
+pub fn source_get_timestamp<A: Abi>(call: &Call<'_, A>, index: c_int, time: Out<'_, i64>) -> Outcome<()> {
     open::<A>(call, |_| {
         nth(&[SOURCE], index)?;
         result(time, ticks().cast_signed())

@@ -72,12 +72,7 @@ pub fn pvar_get_num<A: Abi>(call: &Call<'_, A>, count: Out<'_, c_int>) -> Outcom
 }
 
 /// `MPI_T_pvar_get_index`.
-pub fn pvar_get_index<A: Abi>(
-    call: &Call<'_, A>,
-    name: Text<'_>,
-    class: c_int,
-    index: Out<'_, c_int>,
-) -> Outcome<()> {
+pub fn pvar_get_index<A: Abi>(call: &Call<'_, A>, name: Text<'_>, class: c_int, index: Out<'_, c_int>) -> Outcome<()> {
     open::<A>(call, |_| {
         let (class, name) = (A::tool_class_in(class), name.get());
         let name = name.ok_or(neutral::T_ERR_INVALID)?.to_bytes();
@@ -116,10 +111,7 @@ pub fn pvar_get_info<A: Abi>(
         };
         give(known.name, name, name_length);
         give(known.help, text, text_length);
-        answer(
-            verbosity,
-            A::tool_verbosity_out(neutral::T_VERBOSITY_TUNER_BASIC),
-        );
+        answer(verbosity, A::tool_verbosity_out(neutral::T_VERBOSITY_TUNER_BASIC));
         answer(class, A::tool_class_out(known.class));
         answer(datatype, A::Datatype::from_neutral(call.context(), kind));
         answer(words, core::ptr::null_mut());
@@ -132,10 +124,7 @@ pub fn pvar_get_info<A: Abi>(
 }
 
 /// `MPI_T_pvar_session_create`.
-pub fn pvar_session_create<A: Abi>(
-    call: &Call<'_, A>,
-    session: Out<'_, *mut c_void>,
-) -> Outcome<()> {
+pub fn pvar_session_create<A: Abi>(call: &Call<'_, A>, session: Out<'_, *mut c_void>) -> Outcome<()> {
     open::<A>(call, |process| {
         let session = wanted(session)?;
         session.write(process.tool.sessions.add(()));
@@ -144,19 +133,13 @@ pub fn pvar_session_create<A: Abi>(
 }
 
 /// `MPI_T_pvar_session_free`; its handles are freed with it.
-pub fn pvar_session_free<A: Abi>(
-    call: &Call<'_, A>,
-    session: InOut<'_, *mut c_void>,
-) -> Outcome<()> {
+pub fn pvar_session_free<A: Abi>(call: &Call<'_, A>, session: InOut<'_, *mut c_void>) -> Outcome<()> {
     open::<A>(call, |process| {
         let session = given(session)?;
         let ended = session.get();
         let removed = process.tool.sessions.remove(ended);
         removed.ok_or(neutral::T_ERR_INVALID_SESSION)?;
-        process
-            .tool
-            .performances
-            .remove_all(|bound| bound.session == ended.addr());
+        process.tool.performances.remove_all(|bound| bound.session == ended.addr());
         communicators::unfollow(process, |_, follower| follower.session == ended.addr());
         session.set(core::ptr::null_mut());
         Ok(())
@@ -187,18 +170,9 @@ pub fn pvar_handle_alloc<A: Abi>(
             None => None,
         };
         result(count, 1)?;
-        let made = process.tool.performances.add(Bound {
-            index: index as usize,
-            session: session.addr(),
-        });
+        let made = process.tool.performances.add(Bound { index: index as usize, session: session.addr() });
         if let Some((quantity, comm)) = of_comm {
-            let follower = Follower {
-                session: session.addr(),
-                comm,
-                quantity,
-                is_running: false,
-                value: 0,
-            };
+            let follower = Follower { session: session.addr(), comm, quantity, is_running: false, value: 0 };
             communicators::follow(process, made.addr(), follower);
         }
         handle.write(made);
@@ -224,11 +198,7 @@ pub fn pvar_handle_free<A: Abi>(
 }
 
 /// The variable of a session's handle.
-fn of_handle(
-    process: &Process,
-    session: *mut c_void,
-    handle: *mut c_void,
-) -> Outcome<&'static Variable> {
+fn of_handle(process: &Process, session: *mut c_void, handle: *mut c_void) -> Outcome<&'static Variable> {
     check_session(process, session)?;
     let bound = process.tool.performances.get(handle);
     let bound = bound.filter(|bound| bound.session == session.addr());
@@ -244,9 +214,7 @@ fn with_follower(
 ) -> Outcome<()> {
     of_handle(process, session, handle)?;
     let followed = &process.tool.followed;
-    followed
-        .with(handle.addr(), then)
-        .ok_or_else(|| refusal.into())
+    followed.with(handle.addr(), then).ok_or_else(|| refusal.into())
 }
 
 /// The same for `MPI_T_PVAR_ALL_HANDLES` too, which passes over variables to which it does not apply.
@@ -275,12 +243,7 @@ fn check_buffer(buffer: Base) -> Outcome<()> {
 }
 
 /// `MPI_T_pvar_read`.
-pub fn pvar_read<A: Abi>(
-    call: &Call<'_, A>,
-    session: *mut c_void,
-    handle: *mut c_void,
-    buffer: Base,
-) -> Outcome<()> {
+pub fn pvar_read<A: Abi>(call: &Call<'_, A>, session: *mut c_void, handle: *mut c_void, buffer: Base) -> Outcome<()> {
     open::<A>(call, |process| {
         let known = of_handle(process, session, handle)?;
         check_buffer(buffer)?;
@@ -296,42 +259,25 @@ pub fn pvar_read<A: Abi>(
 }
 
 /// `MPI_T_pvar_start`. What is counted all the time cannot be started.
-pub fn pvar_start<A: Abi>(
-    call: &Call<'_, A>,
-    session: *mut c_void,
-    handle: *mut c_void,
-) -> Outcome<()> {
+pub fn pvar_start<A: Abi>(call: &Call<'_, A>, session: *mut c_void, handle: *mut c_void) -> Outcome<()> {
     let refusal = neutral::T_ERR_PVAR_NO_STARTSTOP;
     with_followers(call, (session, handle), refusal, |it| it.is_running = true)
 }
 
 /// `MPI_T_pvar_stop`. What is counted all the time cannot be stopped.
-pub fn pvar_stop<A: Abi>(
-    call: &Call<'_, A>,
-    session: *mut c_void,
-    handle: *mut c_void,
-) -> Outcome<()> {
+pub fn pvar_stop<A: Abi>(call: &Call<'_, A>, session: *mut c_void, handle: *mut c_void) -> Outcome<()> {
     let refusal = neutral::T_ERR_PVAR_NO_STARTSTOP;
     with_followers(call, (session, handle), refusal, |it| it.is_running = false)
 }
 
 /// `MPI_T_pvar_reset`. What is counted all the time is read-only.
-pub fn pvar_reset<A: Abi>(
-    call: &Call<'_, A>,
-    session: *mut c_void,
-    handle: *mut c_void,
-) -> Outcome<()> {
+pub fn pvar_reset<A: Abi>(call: &Call<'_, A>, session: *mut c_void, handle: *mut c_void) -> Outcome<()> {
     let refusal = neutral::T_ERR_PVAR_NO_WRITE;
     with_followers(call, (session, handle), refusal, |it| it.value = 0)
 }
 
 /// `MPI_T_pvar_write`. What is counted all the time is read-only.
-pub fn pvar_write<A: Abi>(
-    call: &Call<'_, A>,
-    session: *mut c_void,
-    handle: *mut c_void,
-    buffer: Base,
-) -> Outcome<()> {
+pub fn pvar_write<A: Abi>(call: &Call<'_, A>, session: *mut c_void, handle: *mut c_void, buffer: Base) -> Outcome<()> {
     open::<A>(call, |process| {
         let refusal = neutral::T_ERR_PVAR_NO_WRITE;
         with_follower(process, (session, handle), refusal, |follower| {

@@ -51,16 +51,9 @@ pub fn cart_create<A: Abi>(
 ) -> Outcome<()> {
     let comm = call.on_comm(comm)?;
     let target = call.output(target, "comm_cart")?;
-    target.preset(A::Comm::from_neutral(
-        call.context(),
-        neutral::handle::COMM_NULL,
-    ));
+    target.preset(A::Comm::from_neutral(call.context(), neutral::handle::COMM_NULL));
     let cart = described(call, comm, dimensions, extents, periods)?;
-    publish(
-        call,
-        comm.with_cart(cart, reorder != 0, room(call))?,
-        target,
-    )
+    publish(call, comm.with_cart(cart, reorder != 0, room(call))?, target)
 }
 
 /// Whether a grid has an extent of 0, and no negative one: there is no place in it for anybody.
@@ -94,11 +87,7 @@ pub fn cart_map<A: Abi>(
 }
 
 /// `MPI_Cartdim_get`.
-pub fn cartdim_get<A: Abi>(
-    call: &Call<'_, A>,
-    comm: A::Comm,
-    dimensions: Out<'_, c_int>,
-) -> Outcome<()> {
+pub fn cartdim_get<A: Abi>(call: &Call<'_, A>, comm: A::Comm, dimensions: Out<'_, c_int>) -> Outcome<()> {
     let comm = call.on_comm(comm)?;
     let dimensions = call.output(dimensions, "ndims")?;
     dimensions.write(cart(call, comm)?.dims().len() as c_int);

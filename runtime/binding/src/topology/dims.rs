@@ -125,11 +125,7 @@ fn balance(nodes: c_int, count: usize) -> Vec<c_int> {
     let most = root(nodes, count).saturating_add(Search::difference(&best));
     divisors.retain(|&divisor| divisor <= most);
     divisors.reverse();
-    let mut search = Search {
-        divisors,
-        chosen: Vec::new(),
-        best,
-    };
+    let mut search = Search { divisors, chosen: Vec::new(), best };
     search.split(nodes, count, 0);
     search.best
 }
@@ -139,13 +135,7 @@ fn fill(nodes: c_int, dims: &mut [c_int]) -> Outcome<()> {
     let fixed = dims
         .iter()
         .filter(|&&dim| dim != 0)
-        .try_fold(1_i64, |product, &dim| {
-            if dim > 0 {
-                product.checked_mul(dim.into())
-            } else {
-                None
-            }
-        });
+        .try_fold(1_i64, |product, &dim| if dim > 0 { product.checked_mul(dim.into()) } else { None });
     let fixed = fixed.ok_or(neutral::ERR_DIMS)?;
     if nodes < 1 || i64::from(nodes) % fixed != 0 {
         return Err(neutral::ERR_DIMS.into());
@@ -171,18 +161,12 @@ pub fn dims_create<A: Abi>(
 ) -> Outcome<()> {
     let count = length(count).map_err(|_| neutral::ERR_DIMS)?;
     if count == 0 {
-        return if nodes == 1 {
-            Ok(())
-        } else {
-            Err(neutral::ERR_DIMS.into())
-        };
+        return if nodes == 1 { Ok(()) } else { Err(neutral::ERR_DIMS.into()) };
     }
     let dims = dims.entries(count)?;
     let mut filled: Vec<c_int> = dims.iter().map(Cell::get).collect();
     fill(nodes, &mut filled)?;
-    dims.iter()
-        .zip(filled)
-        .for_each(|(dim, value)| dim.set(value));
+    dims.iter().zip(filled).for_each(|(dim, value)| dim.set(value));
     Ok(())
 }
 
@@ -202,10 +186,7 @@ mod tests {
         }
         assert_eq!(divisors(c_int::MAX), [1, c_int::MAX]);
         // A product of two primes near the root of the largest number.
-        assert_eq!(
-            divisors(46_337 * 46_327),
-            [1, 46_327, 46_337, 46_337 * 46_327]
-        );
+        assert_eq!(divisors(46_337 * 46_327), [1, 46_327, 46_337, 46_337 * 46_327]);
         assert_eq!(root(c_int::MAX, 2), 46_341);
     }
 
@@ -227,23 +208,13 @@ mod tests {
                 assert_eq!(factors.iter().product::<c_int>(), nodes);
                 assert!(factors.is_sorted_by(|a, b| a >= b));
                 let expected = least(nodes, count, nodes, 0);
-                assert_eq!(
-                    Some(Search::difference(&factors)),
-                    expected,
-                    "{nodes} in {count}"
-                );
+                assert_eq!(Some(Search::difference(&factors)), expected, "{nodes} in {count}");
             }
         }
         assert_eq!(balance(936, 3), [13, 9, 8]);
         assert_eq!(balance(c_int::MAX, 2), [c_int::MAX, 1]);
-        assert_eq!(
-            balance(735_134_400, 9).iter().product::<c_int>(),
-            735_134_400
-        );
-        assert_eq!(
-            balance(1 << 30, 20)[..11],
-            [4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 2]
-        );
+        assert_eq!(balance(735_134_400, 9).iter().product::<c_int>(), 735_134_400);
+        assert_eq!(balance(1 << 30, 20)[..11], [4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 2]);
     }
 
     #[test]

@@ -21,12 +21,7 @@ fn graph<'a, A: Abi>(call: &Call<'_, A>, comm: &'a Comm) -> Outcome<&'a Distribu
 }
 
 /// The ranks in an array, all of them members.
-fn members<A: Abi>(
-    call: &Call<'_, A>,
-    comm: &Comm,
-    array: Array<'_, c_int>,
-    count: c_int,
-) -> Outcome<Vec<i32>> {
+fn members<A: Abi>(call: &Call<'_, A>, comm: &Comm, array: Array<'_, c_int>, count: c_int) -> Outcome<Vec<i32>> {
     let ranks = integers(array, edges(call, count)?)?;
     let outside = ranks.iter().find(|&&it| it < 0 || it as u32 >= comm.size());
     if let Some(outside) = outside {
@@ -51,11 +46,7 @@ fn weights<A: Abi>(array: Array<'_, c_int>, count: usize) -> Outcome<Option<Vec<
         return Ok(None);
     }
     if array.addr() == A::WEIGHTS_EMPTY || count == 0 {
-        return if count == 0 {
-            Ok(Some(Vec::new()))
-        } else {
-            Err(neutral::ERR_ARG.into())
-        };
+        return if count == 0 { Ok(Some(Vec::new())) } else { Err(neutral::ERR_ARG.into()) };
     }
     let weights = integers(array, count)?;
     if weights.iter().any(|&weight| weight < 0) {
@@ -127,13 +118,11 @@ pub fn dist_graph_create<A: Abi>(
         let total = total.checked_add(degree);
         total.filter(|_| degree >= 0)
     });
-    let total =
-        total.ok_or_else(|| call.blame(neutral::ERR_ARG, format_args!("a degree is negative")))?;
+    let total = total.ok_or_else(|| call.blame(neutral::ERR_ARG, format_args!("a degree is negative")))?;
     let destinations = members(call, comm, destinations, total)?;
     let weights = weights::<A>(edge_weights, destinations.len())?;
     let origins = sources.iter().zip(&degrees);
-    let origins =
-        origins.flat_map(|(&source, &degree)| core::iter::repeat_n(source, degree as usize));
+    let origins = origins.flat_map(|(&source, &degree)| core::iter::repeat_n(source, degree as usize));
     let edges: Vec<Edge> = origins
         .zip(&destinations)
         .enumerate()
@@ -184,18 +173,10 @@ pub fn dist_graph_neighbors<A: Abi>(
     let graph = graph(call, comm)?;
     let give_weights = |weights: &[i32], target: OutArray<'_, c_int>, room| {
         let wanted = target.addr() != A::UNWEIGHTED && target.addr() != A::WEIGHTS_EMPTY;
-        if wanted {
-            give(weights, target, room)
-        } else {
-            Ok(())
-        }
+        if wanted { give(weights, target, room) } else { Ok(()) }
     };
     give(&graph.sources, sources, inward_room)?;
     give_weights(&graph.source_weights, source_weights, inward_room)?;
     give(&graph.destinations, destinations, outward_room)?;
-    give_weights(
-        &graph.destination_weights,
-        destination_weights,
-        outward_room,
-    )
+    give_weights(&graph.destination_weights, destination_weights, outward_room)
 }

@@ -34,9 +34,7 @@ fn described<A: Abi>(
     let edges = integers(edges, count)?;
     Graph::new(index, edges, comm.size()).map_err(|class| {
         let size = comm.size();
-        let what = format_args!(
-            "{nodes} nodes for {size} processes, an index that descends, or an edge to no node"
-        );
+        let what = format_args!("{nodes} nodes for {size} processes, an index that descends, or an edge to no node");
         call.blame(class, what)
     })
 }
@@ -56,17 +54,10 @@ pub fn graph_create<A: Abi>(
     let graph = described(call, comm, nodes, index, edges)?;
     if nodes == 0 {
         // No node, no communicator; the members need not meet (MPI 8.5.3).
-        target.write(A::Comm::from_neutral(
-            call.context(),
-            neutral::handle::COMM_NULL,
-        ));
+        target.write(A::Comm::from_neutral(call.context(), neutral::handle::COMM_NULL));
         return Ok(());
     }
-    publish(
-        call,
-        comm.with_graph(graph, reorder != 0, room(call))?,
-        target,
-    )
+    publish(call, comm.with_graph(graph, reorder != 0, room(call))?, target)
 }
 
 /// `MPI_Graph_map`.

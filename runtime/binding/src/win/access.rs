@@ -35,18 +35,10 @@ impl Target {
     ) -> Outcome<Self> {
         let member = super::target(call, win, rank)?;
         let (count, datatype) = match member {
-            Some(_) => (
-                call.count(elements)?.cast_unsigned(),
-                call.committed(datatype)?,
-            ),
+            Some(_) => (call.count(elements)?.cast_unsigned(), call.committed(datatype)?),
             None => (0, call.committed(datatype)?),
         };
-        Ok(Self {
-            member,
-            displacement: displacement as i64,
-            count,
-            datatype,
-        })
+        Ok(Self { member, displacement: displacement as i64, count, datatype })
     }
 }
 
@@ -81,9 +73,7 @@ impl Request<'_> {
             action: self.action,
             origin: self.origin.buffer(),
             result: self.result.map(Data::buffer),
-            compare: self
-                .compare
-                .map_or(null(), |compare| compare.as_ptr().cast()),
+            compare: self.compare.map_or(null(), |compare| compare.as_ptr().cast()),
             target: member,
             displacement: self.target.displacement,
             count: self.target.count,
@@ -238,13 +228,7 @@ fn long_accumulate<A: Abi, C: Count>(
         None => return Ok(()),
     };
     let (result, compare) = (None, None);
-    let request = Request {
-        action,
-        origin: &origin,
-        result,
-        compare,
-        target: &target,
-    };
+    let request = Request { action, origin: &origin, result, compare, target: &target };
     request.begin(call, win)
 }
 
@@ -269,13 +253,7 @@ pub fn raccumulate<A: Abi, C: Count>(
         None => Data::unused(call, origin.datatype)?,
     };
     let (result, compare) = (None, None);
-    let operation = Request {
-        action,
-        origin: &origin,
-        result,
-        compare,
-        target: &target,
-    };
+    let operation = Request { action, origin: &origin, result, compare, target: &target };
     operation.publish(call, object, win, request)
 }
 
@@ -308,12 +286,7 @@ impl Fetching {
             PredefinedOp::NoOp => Data::unused(call, datatype)?,
             _ => Data::check(call, origin)?,
         };
-        Ok(Some(Self {
-            action: Action::Accumulate(op),
-            origin,
-            result: Data::check(call, result)?,
-            target,
-        }))
+        Ok(Some(Self { action: Action::Accumulate(op), origin, result: Data::check(call, result)?, target }))
     }
 
     fn request(&self) -> Request<'_> {
@@ -412,11 +385,7 @@ fn long_fetch_and_op<A: Abi>(
 
 /// One element of a type at an address.
 fn one<A: Abi>(base: Base, datatype: A::Datatype) -> Buffer<A, c_int> {
-    Buffer {
-        base,
-        count: 1,
-        datatype,
-    }
+    Buffer { base, count: 1, datatype }
 }
 
 /// Refuses types that are not one predefined element; gives its class.

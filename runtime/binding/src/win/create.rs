@@ -42,13 +42,7 @@ fn publish<A: Abi>(
     let hints = crate::info::hints(call, hints)?;
     // Before the members meet, so that all of them refuse.
     crate::info::alignment(call, &hints)?;
-    let win = Box::new(Win::make(
-        comm,
-        flavor,
-        part,
-        hints,
-        call.objects().room_for_win(),
-    )?);
+    let win = Box::new(Win::make(comm, flavor, part, hints, call.objects().room_for_win())?);
     let part = win.part();
     let handle = call.objects().add_win(win)?;
     target.write(A::Win::from_neutral(call.context(), handle));
@@ -66,11 +60,7 @@ pub fn create<A: Abi, C: Count>(
     target: Out<'_, A::Win>,
 ) -> Outcome<()> {
     let comm = call.on_comm(comm)?;
-    let part = Part {
-        base: base.as_ptr().expose_provenance(),
-        size: bytes(call, size)?,
-        unit: unit(call, disp_unit)?,
-    };
+    let part = Part { base: base.as_ptr().expose_provenance(), size: bytes(call, size)?, unit: unit(call, disp_unit)? };
     publish(call, comm, Flavor::Create, part, hints, target)?;
     Ok(())
 }
@@ -116,10 +106,7 @@ pub fn create_dynamic<A: Abi>(
     target: Out<'_, A::Win>,
 ) -> Outcome<()> {
     let comm = call.on_comm(comm)?;
-    let part = Part {
-        unit: 1,
-        ..Part::default()
-    };
+    let part = Part { unit: 1, ..Part::default() };
     publish(call, comm, Flavor::Dynamic, part, hints, target)?;
     Ok(())
 }
@@ -159,15 +146,9 @@ pub fn free<A: Abi>(call: &Call<'_, A>, win: InOut<'_, A::Win>) -> Outcome<()> {
     let win = win.value().ok_or(neutral::ERR_ARG)?;
     let handle = win.get();
     let object = call.on_win(handle)?;
-    object
-        .window
-        .idle(call.owner())
-        .map_err(|error| failed(call, error))?;
+    object.window.idle(call.owner()).map_err(|error| failed(call, error))?;
     object.attributes.delete_all(handle.neutral())?;
     call.objects().remove_win(handle.neutral())?.release()?;
-    win.set(A::Win::from_neutral(
-        call.context(),
-        neutral::handle::WIN_NULL,
-    ));
+    win.set(A::Win::from_neutral(call.context(), neutral::handle::WIN_NULL));
     Ok(())
 }

@@ -13,11 +13,7 @@ use cohort_object::errhandler::{Errhandler, ErrhandlerOwner, UserErrhandler};
 use core::ffi::{c_int, c_void};
 
 /// `MPI_Win_get_group`.
-pub fn get_group<A: Abi>(
-    call: &Call<'_, A>,
-    win: A::Win,
-    target: Out<'_, A::Group>,
-) -> Outcome<()> {
+pub fn get_group<A: Abi>(call: &Call<'_, A>, win: A::Win, target: Out<'_, A::Group>) -> Outcome<()> {
     let win = call.on_win(win)?;
     group::publish(call, win.group().clone(), target)
 }
@@ -33,12 +29,7 @@ pub fn set_name<A: Abi>(call: &Call<'_, A>, win: A::Win, name: Text<'_>) -> Outc
 }
 
 /// `MPI_Win_get_name`.
-pub fn get_name<A: Abi>(
-    call: &Call<'_, A>,
-    win: A::Win,
-    name: TextOut<'_>,
-    length: Out<'_, c_int>,
-) -> Outcome<()> {
+pub fn get_name<A: Abi>(call: &Call<'_, A>, win: A::Win, name: TextOut<'_>, length: Out<'_, c_int>) -> Outcome<()> {
     if win.neutral() == neutral::handle::WIN_NULL {
         output(length)?.write(give_text("MPI_WIN_NULL", name, A::MAX_OBJECT_NAME)?);
         return Ok(());
@@ -78,9 +69,7 @@ pub fn shared_query<A: Abi, C: Count>(
     let members = 0..win.group().size();
     let found = match super::target(call, win, rank)? {
         Some(member) => window.addressable(member),
-        None => members
-            .filter_map(|member| window.addressable(member))
-            .find(|part| part.size > 0),
+        None => members.filter_map(|member| window.addressable(member)).find(|part| part.size > 0),
     };
     let part = found.unwrap_or_default();
     size.write(part.size as isize);
@@ -103,22 +92,14 @@ pub fn create_errhandler<A: Abi>(
 }
 
 /// `MPI_Win_set_errhandler`.
-pub fn set_errhandler<A: Abi>(
-    call: &Call<'_, A>,
-    win: A::Win,
-    handle: A::Errhandler,
-) -> Outcome<()> {
+pub fn set_errhandler<A: Abi>(call: &Call<'_, A>, win: A::Win, handle: A::Errhandler) -> Outcome<()> {
     let win = call.on_win(win)?;
     *win.errhandler.lock() = errhandler::of_handle(call, handle, ErrhandlerOwner::Win)?;
     Ok(())
 }
 
 /// `MPI_Win_get_errhandler`.
-pub fn get_errhandler<A: Abi>(
-    call: &Call<'_, A>,
-    win: A::Win,
-    target: Out<'_, A::Errhandler>,
-) -> Outcome<()> {
+pub fn get_errhandler<A: Abi>(call: &Call<'_, A>, win: A::Win, target: Out<'_, A::Errhandler>) -> Outcome<()> {
     let win = call.on_win(win)?;
     let handler = win.errhandler.lock().clone();
     errhandler::publish(call, &handler, target)
@@ -128,11 +109,7 @@ pub fn get_errhandler<A: Abi>(
 pub fn call_errhandler<A: Abi>(call: &Call<'_, A>, win: A::Win, code: c_int) -> Outcome<()> {
     let object = call.on_win(win)?;
     let handler = object.errhandler.lock().clone();
-    let site = Site {
-        function: "MPI_Win_call_errhandler",
-        listener: Listener::Win(win.neutral()),
-        detail: "",
-    };
+    let site = Site { function: "MPI_Win_call_errhandler", listener: Listener::Win(win.neutral()), detail: "" };
     handle_error(call.process(), &site, &handler, A::error_in(code));
     Ok(())
 }

@@ -10,11 +10,7 @@ use core::ffi::c_int;
 use core::sync::atomic::{Ordering, fence as memory_fence};
 
 /// The ranks in the window's group of the members of a group.
-pub(super) fn ranks<A: Abi>(
-    call: &Call<'_, A>,
-    win: &Win,
-    group: A::Group,
-) -> Outcome<alloc::vec::Vec<u32>> {
+pub(super) fn ranks<A: Abi>(call: &Call<'_, A>, win: &Win, group: A::Group) -> Outcome<alloc::vec::Vec<u32>> {
     let group = call.objects().group(group.neutral())?;
     let rank = |member| match group.translate(member, win.group())? {
         neutral::UNDEFINED => {
@@ -68,11 +64,7 @@ pub(super) fn is_unchecked<A: Abi>(assertions: c_int) -> bool {
 }
 
 /// Waits for what a call began.
-fn finish<A: Abi>(
-    call: &Call<'_, A>,
-    win: &Win,
-    closing: Result<Closing, RmaError>,
-) -> Outcome<()> {
+fn finish<A: Abi>(call: &Call<'_, A>, win: &Win, closing: Result<Closing, RmaError>) -> Outcome<()> {
     let finished = closing.and_then(|closing| win.window.finish(call.owner(), closing));
     finished.map_err(|error| failed(call, error))
 }
@@ -81,9 +73,7 @@ fn finish<A: Abi>(
 #[inline(always)]
 pub fn fence<A: Abi>(call: &Call<'_, A>, assertions: c_int, win: A::Win) -> Outcome<()> {
     let win = call.on_win(win)?;
-    let closing = win
-        .window
-        .fence(call.owner(), is_last_fence::<A>(assertions));
+    let closing = win.window.fence(call.owner(), is_last_fence::<A>(assertions));
     if A::assertion_in(assertions) & neutral::MODE_NOPRECEDE == 0 {
         return finish(call, win, closing);
     }
@@ -154,10 +144,7 @@ fn long_unlock_all<A: Abi>(call: &Call<'_, A>, win: A::Win) -> Outcome<()> {
 pub fn test<A: Abi>(call: &Call<'_, A>, win: A::Win, flag: Out<'_, c_int>) -> Outcome<()> {
     let win = call.on_win(win)?;
     let flag = output(flag)?;
-    let over = win
-        .window
-        .test(call.owner())
-        .map_err(|error| failed(call, error))?;
+    let over = win.window.test(call.owner()).map_err(|error| failed(call, error))?;
     flag.write(c_int::from(over));
     Ok(())
 }
@@ -165,13 +152,7 @@ pub fn test<A: Abi>(call: &Call<'_, A>, win: A::Win, flag: Out<'_, c_int>) -> Ou
 /// `MPI_Win_lock`. If the target is on this node it waits for the lock, so that the caller may load and
 /// store there; else operations wait for it.
 #[inline(always)]
-pub fn lock<A: Abi>(
-    call: &Call<'_, A>,
-    kind: c_int,
-    rank: c_int,
-    assertions: c_int,
-    win: A::Win,
-) -> Outcome<()> {
+pub fn lock<A: Abi>(call: &Call<'_, A>, kind: c_int, rank: c_int, assertions: c_int, win: A::Win) -> Outcome<()> {
     if assertions == 0
         && let Some(window) = short::window(call, win)
     {
@@ -189,13 +170,7 @@ pub fn lock<A: Abi>(
 }
 
 #[inline(never)]
-fn long_lock<A: Abi>(
-    call: &Call<'_, A>,
-    kind: c_int,
-    rank: c_int,
-    assertions: c_int,
-    win: A::Win,
-) -> Outcome<()> {
+fn long_lock<A: Abi>(call: &Call<'_, A>, kind: c_int, rank: c_int, assertions: c_int, win: A::Win) -> Outcome<()> {
     let win = call.on_win(win)?;
     let (target, exclusive) = lock_arguments(call, win, kind, rank)?;
     let Some(target) = target else { return Ok(()) };
@@ -240,9 +215,7 @@ pub fn lock_all<A: Abi>(call: &Call<'_, A>, assertions: c_int, win: A::Win) -> O
 fn long_lock_all<A: Abi>(call: &Call<'_, A>, assertions: c_int, win: A::Win) -> Outcome<()> {
     let win = call.on_win(win)?;
     may_lock(call, win)?;
-    let locked = win
-        .window
-        .lock_all(call.owner(), is_unchecked::<A>(assertions));
+    let locked = win.window.lock_all(call.owner(), is_unchecked::<A>(assertions));
     if !locked.map_err(|error| failed(call, error))? {
         win.window.hold_locks(call.owner(), None);
     }

@@ -111,17 +111,10 @@ at_one_target! {
 }
 
 /// `MPIX_Win_ifence`: its request is complete when `MPI_Win_fence` would return.
-pub fn ifence<A: Abi>(
-    call: &Call<'_, A>,
-    assertions: c_int,
-    win: A::Win,
-    request: Out<'_, A::Request>,
-) -> Outcome<()> {
+pub fn ifence<A: Abi>(call: &Call<'_, A>, assertions: c_int, win: A::Win, request: Out<'_, A::Request>) -> Outcome<()> {
     let object = call.on_win(win)?;
     let request = output(request)?;
-    let closing = object
-        .window
-        .fence(call.owner(), is_last_fence::<A>(assertions));
+    let closing = object.window.fence(call.owner(), is_last_fence::<A>(assertions));
     if A::assertion_in(assertions) & neutral::MODE_NOPRECEDE == 0 {
         return publish(call, win, closing, request);
     }

@@ -46,12 +46,7 @@ impl<'a> Few<'a> {
         let window = window(call, win)?;
         let bytes = count * u64::from(dense.size);
         let reach = window.reach(rank.cast_unsigned(), displacement, bytes)?;
-        Some(Self {
-            window,
-            reach,
-            dense,
-            count: count as usize,
-        })
+        Some(Self { window, reach, dense, count: count as usize })
     }
 
     /// [`Few::at`] for an operation whose origin has as many elements of the same type.
@@ -122,22 +117,17 @@ impl<'a> Few<'a> {
         let (count, bytes) = (self.count, self.bytes());
         let buffers = (origin.as_ptr().cast::<u8>().cast_const(), fetched);
         // SAFETY: MPI's promises for the buffers, and for the target's part of the window.
-        unsafe {
-            self.window
-                .combine(self.reach, kernel, buffers, (count, bytes))
-        }
+        unsafe { self.window.combine(self.reach, kernel, buffers, (count, bytes)) }
     }
 
     /// `MPI_Compare_and_swap`; says whether it was done.
     #[inline(always)]
     pub(super) fn exchange<A: Abi>(self, compare: Base, origin: Base, result: Base) -> bool {
-        let has_buffers =
-            is_somewhere::<A>(compare) && is_somewhere::<A>(origin) && is_somewhere::<A>(result);
+        let has_buffers = is_somewhere::<A>(compare) && is_somewhere::<A>(origin) && is_somewhere::<A>(result);
         if !has_buffers || !self.dense.basic.can_be_compared() {
             return false;
         }
-        let [compare, origin, result] =
-            [compare, origin, result].map(|base| base.as_ptr().cast::<u8>());
+        let [compare, origin, result] = [compare, origin, result].map(|base| base.as_ptr().cast::<u8>());
         let buffers = (compare.cast_const(), origin.cast_const(), result);
         // SAFETY: as for an accumulate.
         unsafe { self.window.exchange(self.reach, buffers, self.bytes()) }

@@ -2,8 +2,7 @@
 
 use cohort_alloc::SharedHeap;
 use cohort_fabric::{
-    Budget, Event, Limits, LocalRank, Packet, Polled, Refused, Region, Sent, Token, Transfer,
-    Transport, WorldRank,
+    Budget, Event, Limits, LocalRank, Packet, Polled, Refused, Region, Sent, Token, Transfer, Transport, WorldRank,
 };
 use std::alloc::{GlobalAlloc, Layout};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -56,10 +55,7 @@ pub(crate) struct Sink {
 // SAFETY: it keeps nothing that it is given.
 unsafe impl Transport for Sink {
     fn limits(&self) -> Limits {
-        Limits {
-            packet: 16 << 10,
-            transfer: 0,
-        }
+        Limits { packet: 16 << 10, transfer: 0 }
     }
 
     unsafe fn send(
@@ -86,12 +82,7 @@ unsafe impl Transport for Sink {
 
     fn withdraw(&self, _endpoint: LocalRank, _caller: LocalRank, _region: Region) {}
 
-    unsafe fn transfer(
-        &self,
-        _endpoint: LocalRank,
-        _caller: LocalRank,
-        _transfer: Transfer,
-    ) -> Result<(), Refused> {
+    unsafe fn transfer(&self, _endpoint: LocalRank, _caller: LocalRank, _transfer: Transfer) -> Result<(), Refused> {
         Err(Refused::Busy)
     }
 

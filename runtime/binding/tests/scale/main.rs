@@ -34,13 +34,7 @@ fn calls() -> [(&'static str, Vec<Operation>); 8] {
         ("MPI_Allgather 8 B", vec![Operation::Allgather(WISHES)]),
         ("MPI_Comm_dup", vec![Operation::Allreduce(AGREEMENT)]),
         ("MPI_Comm_create", vec![Operation::Allreduce(AGREEMENT)]),
-        (
-            "MPI_Comm_split",
-            vec![
-                Operation::Allgather(WISHES),
-                Operation::Allreduce(AGREEMENT),
-            ],
-        ),
+        ("MPI_Comm_split", vec![Operation::Allgather(WISHES), Operation::Allreduce(AGREEMENT)]),
     ]
 }
 
@@ -66,18 +60,10 @@ fn megabytes(bytes: u64) -> String {
 }
 
 fn print_memory(parts: &[Vec<Part>; 2]) {
-    println!(
-        "| memory of a node, MB | {} nodes | {} nodes |",
-        SIZES[0], SIZES[1]
-    );
+    println!("| memory of a node, MB | {} nodes | {} nodes |", SIZES[0], SIZES[1]);
     println!("|---|---|---|");
     for (few, many) in parts[0].iter().zip(&parts[1]) {
-        println!(
-            "| {} | {} | {} |",
-            few.name,
-            megabytes(few.bytes),
-            megabytes(many.bytes)
-        );
+        println!("| {} | {} | {} |", few.name, megabytes(few.bytes), megabytes(many.bytes));
     }
     let sum = |parts: &[Part]| megabytes(parts.iter().map(|part| part.bytes).sum());
     println!("| all of these | {} | {} |", sum(&parts[0]), sum(&parts[1]));
@@ -85,9 +71,7 @@ fn print_memory(parts: &[Vec<Part>; 2]) {
 
 fn print_costs(costs: &[(&str, [Cost; 2])]) {
     println!();
-    println!(
-        "| call, {RANKS} ranks on each node | steps | messages of a node | its partners | KB sent |"
-    );
+    println!("| call, {RANKS} ranks on each node | steps | messages of a node | its partners | KB sent |");
     println!("|---|---|---|---|---|");
     for (name, [few, many]) in costs {
         let kilobytes = |cost: &Cost| format!("{:.1}", cost.bytes as f64 / 1e3);
@@ -107,8 +91,7 @@ fn print_costs(costs: &[(&str, [Cost; 2])]) {
 
 #[test]
 fn nothing_grows_faster_than_the_nodes() {
-    let costs =
-        calls().map(|(name, operations)| (name, SIZES.map(|nodes| cost(nodes, &operations))));
+    let costs = calls().map(|(name, operations)| (name, SIZES.map(|nodes| cost(nodes, &operations))));
     let all: Vec<Operation> = calls().into_iter().flat_map(|(_, calls)| calls).collect();
     let partners = SIZES.map(|nodes| cost(nodes, &all).partners_of_first);
     let parts = [0, 1].map(|size| memory::of_job(SIZES[size], &partners[size]));

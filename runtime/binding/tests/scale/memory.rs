@@ -50,17 +50,12 @@ struct Meter {
 
 impl Meter {
     fn start() -> Self {
-        Self {
-            node: None,
-            parts: Vec::new(),
-            before: allocated(),
-        }
+        Self { node: None, parts: Vec::new(), before: allocated() }
     }
 
     fn ranks(&self) -> impl Iterator<Item = &'static Rank> + use<> {
         let node = self.node;
-        node.into_iter()
-            .flat_map(|node| (0..node.size()).map(|rank| node.rank(rank)))
+        node.into_iter().flat_map(|node| (0..node.size()).map(|rank| node.rank(rank)))
     }
 
     /// What is allocated, and what the heaps of the ranks hold.
@@ -81,9 +76,7 @@ impl Meter {
 /// The first node of a job of so many. `partners` are the nodes whose leaders its leader exchanges messages with.
 pub(crate) fn of_job(nodes: usize, partners: &[usize]) -> Vec<Part> {
     let ranks = nodes as u32 * RANKS;
-    let lists: Vec<Vec<u32>> = (0..nodes as u32)
-        .map(|node| (node * RANKS..(node + 1) * RANKS).collect())
-        .collect();
+    let lists: Vec<Vec<u32>> = (0..nodes as u32).map(|node| (node * RANKS..(node + 1) * RANKS).collect()).collect();
     let lists: Vec<&[u32]> = lists.iter().map(Vec::as_slice).collect();
     let sink: &'static Sink = Box::leak(Box::default());
     let mut meter = Meter::start();
@@ -93,18 +86,11 @@ pub(crate) fn of_job(nodes: usize, partners: &[usize]) -> Vec<Part> {
     meter.node = Some(node);
     meter.part("ranks, tables of the node, and who lives where", tables);
     let network = network(nodes);
-    meter.part(
-        "the network library: who lives where, addresses of nodes",
-        0,
-    );
+    meter.part("the network library: who lives where, addresses of nodes", 0);
     let objects: Vec<Objects> = meter.ranks().map(Objects::new).collect();
     objects.iter().for_each(Objects::initialize);
     meter.part("`MPI_COMM_WORLD`, `MPI_COMM_SELF`", 0);
-    assert_eq!(
-        sink.packets.load(Ordering::Relaxed),
-        0,
-        "the start says nothing"
-    );
+    assert_eq!(sink.packets.load(Ordering::Relaxed), 0, "the start says nothing");
     communicators(&mut meter, &objects, ranks);
     links(&mut meter, partners);
     drop(network);
@@ -114,8 +100,7 @@ pub(crate) fn of_job(nodes: usize, partners: &[usize]) -> Vec<Part> {
 
 /// What the network library keeps of the job, with addresses as all nodes send them: with TCP one of each node.
 fn network(nodes: usize) -> (Job, Vec<Reachable>) {
-    let homes = (0..nodes as u32)
-        .flat_map(|node| (0..RANKS).map(move |local_rank| RankLocation { node, local_rank }));
+    let homes = (0..nodes as u32).flat_map(|node| (0..RANKS).map(move |local_rank| RankLocation { node, local_rank }));
     let listens = SocketAddr::from(([10, 0, 0, 1], 4242));
     let addresses = NodeAddresses {
         format: FORMAT_SOCKADDR_IN,
@@ -140,10 +125,7 @@ fn network(nodes: usize) -> (Job, Vec<Reachable>) {
 fn communicators(meter: &mut Meter, objects: &[Objects], ranks: u32) {
     let node = meter.node.expect("it was made");
     let number = || node.next_context().expect("numbers are left");
-    let worlds: Vec<&Comm> = objects
-        .iter()
-        .map(|objects| objects.comm(COMM_WORLD).expect("it is there"))
-        .collect();
+    let worlds: Vec<&Comm> = objects.iter().map(|objects| objects.comm(COMM_WORLD).expect("it is there")).collect();
     let copy = number();
     let duplicate = |world: &&Comm| {
         let group = world.group().clone();

@@ -21,19 +21,11 @@ enum Shape {
 /// Families with a codec, their shape, and what they are.
 const FAMILIES: &[(&str, Shape, &str)] = &[
     ("error", Shape::Error, "error class or code"),
-    (
-        "rank",
-        Shape::ChoiceOrCount,
-        "rank: source, destination or root",
-    ),
+    ("rank", Shape::ChoiceOrCount, "rank: source, destination or root"),
     ("tag", Shape::ChoiceOrCount, "message tag"),
     ("thread_level", Shape::Choice, "level of thread support"),
     ("order", Shape::Choice, "order of array storage"),
-    (
-        "distribute",
-        Shape::Choice,
-        "distribution of an array dimension",
-    ),
+    ("distribute", Shape::Choice, "distribution of an array dimension"),
     ("combiner", Shape::Choice, "datatype combiner"),
     ("typeclass", Shape::Choice, "class of a Fortran datatype"),
     ("comparison", Shape::Choice, "result of a comparison"),
@@ -46,37 +38,17 @@ const FAMILIES: &[(&str, Shape, &str)] = &[
     ("access_mode", Shape::Bits, "file access mode"),
     ("assertion", Shape::Bits, "assertion of a window or lock"),
     ("keyval", Shape::ChoiceOrDynamic, "attribute key"),
-    (
-        "tool_safety",
-        Shape::Choice,
-        "safety level of an event callback",
-    ),
+    ("tool_safety", Shape::Choice, "safety level of an event callback"),
     ("tool_order", Shape::Choice, "order of an event source"),
-    (
-        "tool_verbosity",
-        Shape::Choice,
-        "verbosity of a tool variable",
-    ),
-    (
-        "tool_bind",
-        Shape::Choice,
-        "object a tool variable is bound to",
-    ),
+    ("tool_verbosity", Shape::Choice, "verbosity of a tool variable"),
+    ("tool_bind", Shape::Choice, "object a tool variable is bound to"),
     ("tool_scope", Shape::Choice, "scope of a control variable"),
-    (
-        "tool_class",
-        Shape::Choice,
-        "class of a performance variable",
-    ),
+    ("tool_class", Shape::Choice, "class of a performance variable"),
 ];
 
 /// Families whose values are plain associated constants, and the Rust type of those.
-const PLAIN: &[(&str, &str)] = &[
-    ("fortran_status", "usize"),
-    ("pointer", "usize"),
-    ("limit", "usize"),
-    ("other", "i64"),
-];
+const PLAIN: &[(&str, &str)] =
+    &[("fortran_status", "usize"), ("pointer", "usize"), ("limit", "usize"), ("other", "i64")];
 
 /// The constants in the runtime's own values, which are those of the MPI-5 ABI.
 #[must_use]
@@ -84,11 +56,7 @@ pub fn neutral(constants: &[Constant]) -> String {
     let mut out = String::new();
     for constant in constants.iter().filter(|c| !skipped_in_neutral(c)) {
         if let Some(value) = constant.mpi5() {
-            let _ = writeln!(
-                out,
-                "\n/// `MPI_{}`\npub const {}: i32 = {value};",
-                constant.name, constant.name
-            );
+            let _ = writeln!(out, "\n/// `MPI_{}`\npub const {}: i32 = {value};", constant.name, constant.name);
         }
     }
     out += "\n/// Predefined handles.\npub mod handle {\n";
@@ -134,11 +102,7 @@ pub fn constants(constants: &[Constant]) -> String {
         );
     }
     out += "}\n\n";
-    let abis = [
-        ("Mpi5", None),
-        ("Mpich", Some(Column::Mpich)),
-        ("OpenMpi", Some(Column::OpenMpi)),
-    ];
+    let abis = [("Mpi5", None), ("Mpich", Some(Column::Mpich)), ("OpenMpi", Some(Column::OpenMpi))];
     for (abi, column) in abis {
         let _ = writeln!(out, "impl Constants for {abi} {{");
         for (constant, ty) in &plain {
@@ -155,8 +119,7 @@ pub fn constants(constants: &[Constant]) -> String {
         }
         if let Some(column) = column {
             for (family, shape, _) in FAMILIES {
-                let members: Vec<&Constant> =
-                    constants.iter().filter(|c| c.family == *family).collect();
+                let members: Vec<&Constant> = constants.iter().filter(|c| c.family == *family).collect();
                 codec(&mut out, family, shape, &members, column);
             }
         }
@@ -178,24 +141,13 @@ fn plain(constants: &[Constant]) -> Vec<(&Constant, &'static str)> {
 /// One family of an ABI with numbers of its own.
 fn codec(out: &mut String, family: &str, shape: &Shape, members: &[&Constant], column: Column) {
     if !members.iter().any(|member| member.pair(column).is_some()) {
-        let _ = writeln!(
-            out,
-            "#[inline]\nfn {family}_in(_value: c_int) -> i32 {{ neutral::INVALID }}"
-        );
+        let _ = writeln!(out, "#[inline]\nfn {family}_in(_value: c_int) -> i32 {{ neutral::INVALID }}");
         return;
     }
     for direction in ["in", "out"] {
         let input = direction == "in";
-        let types = if input {
-            ("c_int", "i32")
-        } else {
-            ("i32", "c_int")
-        };
-        let _ = writeln!(
-            out,
-            "#[inline]\nfn {family}_{direction}(value: {}) -> {} {{",
-            types.0, types.1
-        );
+        let types = if input { ("c_int", "i32") } else { ("i32", "c_int") };
+        let _ = writeln!(out, "#[inline]\nfn {family}_{direction}(value: {}) -> {} {{", types.0, types.1);
         if let Shape::Bits = shape {
             bits(out, input, members, column);
         } else {
@@ -217,23 +169,13 @@ fn choice(out: &mut String, input: bool, shape: &Shape, members: &[&Constant], c
         }
         if let Some((_, own)) = member.pair(column) {
             let neutral = format!("neutral::{}", member.name);
-            let own = if own > i64::from(i32::MAX) {
-                own - (1 << 32)
-            } else {
-                own
-            };
-            let _ = if input {
-                writeln!(out, "{own} => {neutral},")
-            } else {
-                writeln!(out, "{neutral} => {own},")
-            };
+            let own = if own > i64::from(i32::MAX) { own - (1 << 32) } else { own };
+            let _ = if input { writeln!(out, "{own} => {neutral},") } else { writeln!(out, "{neutral} => {own},") };
         }
     }
     *out += match (shape, input) {
         (Shape::ChoiceOrDynamic, true) => "..0 => value,\n_ => neutral::INVALID,\n}\n",
-        (Shape::Error, true) => {
-            "_ => crate::added_errors::read(value, Self::error_out(neutral::ERR_LASTCODE)),\n}\n"
-        }
+        (Shape::Error, true) => "_ => crate::added_errors::read(value, Self::error_out(neutral::ERR_LASTCODE)),\n}\n",
         (Shape::Error, false) => {
             "..neutral::FIRST_ADDED_ERROR => Self::error_out(neutral::ERR_UNKNOWN),\n\
              _ => crate::added_errors::write(value, Self::error_out(neutral::ERR_LASTCODE)),\n}\n"
@@ -249,15 +191,8 @@ fn bits(out: &mut String, input: bool, members: &[&Constant], column: Column) {
         if let Some((_, own)) = member.pair(column) {
             let neutral = format!("neutral::{}", member.name);
             let own = own.to_string();
-            let (from, to) = if input {
-                (&own, &neutral)
-            } else {
-                (&neutral, &own)
-            };
-            let _ = writeln!(
-                out,
-                "if rest & {from} != 0 {{ rest &= !{from}; result |= {to}; }}"
-            );
+            let (from, to) = if input { (&own, &neutral) } else { (&neutral, &own) };
+            let _ = writeln!(out, "if rest & {from} != 0 {{ rest &= !{from}; result |= {to}; }}");
         }
     }
     *out += "if rest == 0 { result } else { neutral::INVALID }\n";
@@ -308,17 +243,8 @@ fn datatypes(constants: &[Constant]) -> String {
             neutral[mpi5 as usize & 0xff] = mpich;
         }
     }
-    let list = |values: &[i64]| {
-        values
-            .iter()
-            .map(|v| format!("0x{v:x}"))
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    let pairs: Vec<String> = builtin
-        .iter()
-        .map(|(a, b)| format!("(0x{a:x}, 0x{b:x})"))
-        .collect();
+    let list = |values: &[i64]| values.iter().map(|v| format!("0x{v:x}")).collect::<Vec<_>>().join(", ");
+    let pairs: Vec<String> = builtin.iter().map(|(a, b)| format!("(0x{a:x}, 0x{b:x})")).collect();
     format!(
         "\n/// By the low byte of a builtin datatype: its handle and its neutral value.\n\
          pub static DATATYPE_IN: [(u32, u32); 80] = [{}];\n\n\

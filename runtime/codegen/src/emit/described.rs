@@ -24,11 +24,7 @@ pub fn described(api: &Api, wiring: &Wiring) -> String {
             false => format!("-{}", procedure.c_name()),
         }];
         let parameters = procedure.parameters.iter();
-        words.extend(
-            parameters
-                .filter(|p| p.ty.base != Base::Varargs)
-                .map(described_parameter),
-        );
+        words.extend(parameters.filter(|p| p.ty.base != Base::Varargs).map(described_parameter));
         let mut width = 0;
         for (index, word) in words.iter().enumerate() {
             if index > 0 {

@@ -157,11 +157,7 @@ fn described(procedure: &Procedure, function: &str, specific: &str) -> Result<St
     }
     declared.push("ierror: Ierror".to_owned());
     arguments.push("ierror".to_owned());
-    arguments.extend(
-        hidden
-            .iter()
-            .filter_map(|h| Some(h.split_once(':')?.0.to_owned())),
-    );
+    arguments.extend(hidden.iter().filter_map(|h| Some(h.split_once(':')?.0.to_owned())));
     declared.extend(hidden);
     let mut call = format!("{function}({})", arguments.join(", "));
     if let Some(request) = request {
@@ -177,12 +173,7 @@ fn described(procedure: &Procedure, function: &str, specific: &str) -> Result<St
 }
 
 /// What is passed for an array, and the statements before that.
-fn address(
-    before: &mut String,
-    procedure: &Procedure,
-    parameters: &[&Parameter],
-    index: usize,
-) -> String {
+fn address(before: &mut String, procedure: &Procedure, parameters: &[&Parameter], index: usize) -> String {
     let n = |at: usize| rust_name(&parameters[at].name.to_lowercase());
     let name = n(index);
     let writes = !parameters[index].ty.constant;
@@ -194,27 +185,22 @@ fn address(
         }
         Treatment::Parts => {
             let (count, datatype) = (n(index + 2), n(index + 3));
-            let _ = writeln!(
-                before,
-                "let {name}_at = given!(held.parts({name}, {writes}, {count}, {datatype}), ierror);"
-            );
+            let _ =
+                writeln!(before, "let {name}_at = given!(held.parts({name}, {writes}, {count}, {datatype}), ierror);");
             return format!("{name}_at");
         }
-        Treatment::Strided(behind) => format!(
-            "given!(Strided::new({name}, {}, &mut held, {writes}), ierror)",
-            n(index + behind)
-        ),
+        Treatment::Strided(behind) => {
+            format!("given!(Strided::new({name}, {}, &mut held, {writes}), ierror)", n(index + behind))
+        }
         Treatment::Copied => format!("Copied::new({name}, {writes})"),
         Treatment::Typed("Keep") => format!(
             "given!(Typed::new({name}, {}, {}, Otherwise::Keep(&mut held, {writes})), ierror)",
             n(index + 1),
             n(index + 2)
         ),
-        Treatment::Typed(otherwise) => format!(
-            "given!(Typed::new({name}, {}, {}, Otherwise::{otherwise}), ierror)",
-            n(index + 1),
-            n(index + 2)
-        ),
+        Treatment::Typed(otherwise) => {
+            format!("given!(Typed::new({name}, {}, {}, Otherwise::{otherwise}), ierror)", n(index + 1), n(index + 2))
+        }
     };
     let _ = writeln!(before, "let {name}_at = {made};");
     format!("{name}_at.start")
@@ -231,12 +217,9 @@ fn treatment(procedure: &Procedure, parameters: &[&Parameter], index: usize) -> 
     let waits = !name.ends_with("_begin") && !makes_request && !has("WINDOW");
     let reduces = name.contains("reduce") || name.contains("scan");
     let is = |at: usize, kinds: &[&str]| {
-        parameters
-            .get(at)
-            .is_some_and(|p| kinds.contains(&p.kind.as_str()) && p.ty.array.is_empty())
+        parameters.get(at).is_some_and(|p| kinds.contains(&p.kind.as_str()) && p.ty.array.is_empty())
     };
-    let counted = is(index + 1, &["POLYXFER_NUM_ELEM_NNI", "POLYXFER_NUM_ELEM"])
-        && is(index + 2, &["DATATYPE"]);
+    let counted = is(index + 1, &["POLYXFER_NUM_ELEM_NNI", "POLYXFER_NUM_ELEM"]) && is(index + 2, &["DATATYPE"]);
     match (counted && !reduces && !has_blocks(&name, &p.name), waits) {
         (true, true) if p.ty.constant => Treatment::Typed("Read"),
         (true, true) => Treatment::Typed("Write"),

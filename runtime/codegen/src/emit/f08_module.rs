@@ -160,20 +160,12 @@ pub fn modules(api: &Api, constants: &[Constant]) -> String {
 /// The handles and the status.
 fn types(out: &mut String) {
     for handle in HANDLES {
-        let _ = writeln!(
-            out,
-            "\n  type, bind(C) :: MPI_{handle}\n    integer(c_int) :: MPI_VAL\n  end type MPI_{handle}"
-        );
+        let _ =
+            writeln!(out, "\n  type, bind(C) :: MPI_{handle}\n    integer(c_int) :: MPI_VAL\n  end type MPI_{handle}");
     }
     *out += STATUS;
     // A handle and a handle, a handle and an INTEGER, an INTEGER and a handle.
-    let forms = |operator: &str| {
-        [
-            operator.to_owned(),
-            format!("f08_{operator}_f"),
-            format!("f_{operator}_f08"),
-        ]
-    };
+    let forms = |operator: &str| [operator.to_owned(), format!("f08_{operator}_f"), format!("f_{operator}_f08")];
     for (operator, name) in [("==", "eq"), ("/=", "neq")] {
         let _ = writeln!(out, "\n  interface operator({operator})");
         for handle in HANDLES {
@@ -187,12 +179,7 @@ fn types(out: &mut String) {
         for (operator, name) in [("==", "eq"), ("/=", "neq")] {
             let handle_type = format!("type(MPI_{handle})");
             let sides = [
-                (
-                    handle_type.as_str(),
-                    "%MPI_VAL",
-                    handle_type.as_str(),
-                    "%MPI_VAL",
-                ),
+                (handle_type.as_str(), "%MPI_VAL", handle_type.as_str(), "%MPI_VAL"),
                 (handle_type.as_str(), "%MPI_VAL", "integer", ""),
                 ("integer", "", handle_type.as_str(), "%MPI_VAL"),
             ];
@@ -216,10 +203,7 @@ fn compile_constants(out: &mut String, constants: &[Constant]) {
              logical, parameter :: MPI_ASYNC_PROTECTS_NONBLOCKING = .true.\n";
     for constant in constants {
         let value = match &constant.value {
-            Value::Alias(other) => constants
-                .iter()
-                .find(|c| c.name == *other)
-                .and_then(|c| c.pair(Column::Mpich)),
+            Value::Alias(other) => constants.iter().find(|c| c.name == *other).and_then(|c| c.pair(Column::Mpich)),
             Value::Numbers { .. } => constant.pair(Column::Mpich),
         };
         let Some((kind, value)) = value.and_then(|(_, mpich)| number(constant, mpich)) else {
@@ -233,15 +217,8 @@ fn compile_constants(out: &mut String, constants: &[Constant]) {
         };
         let of_kind = |handle: &&&str| constant.handle() == Some(&handle.to_lowercase());
         let _ = match HANDLES.iter().find(of_kind) {
-            Some(handle) => writeln!(
-                out,
-                "  type(MPI_{handle}), parameter :: {name} = MPI_{handle}({value})"
-            ),
-            None => writeln!(
-                out,
-                "  {}, parameter :: {name} = {value}",
-                kind.to_lowercase()
-            ),
+            Some(handle) => writeln!(out, "  type(MPI_{handle}), parameter :: {name} = MPI_{handle}({value})"),
+            None => writeln!(out, "  {}, parameter :: {name} = {value}", kind.to_lowercase()),
         };
     }
     *out += "end module mpi_f08_compile_constants\n";
@@ -270,21 +247,13 @@ fn callbacks(out: &mut String, api: &Api) {
 }
 
 fn function_type(out: &mut String, callback: &Procedure, large: bool) {
-    let parameters: Vec<&Parameter> = callback
-        .parameters
-        .iter()
-        .filter(|p| p.ty.base != Base::Varargs)
-        .collect();
+    let parameters: Vec<&Parameter> = callback.parameters.iter().filter(|p| p.ty.base != Base::Varargs).collect();
     let name = format!("{}{}", callback.c_name(), if large { "_c" } else { "" });
     let mut names: Vec<String> = parameters.iter().map(|p| p.name.to_lowercase()).collect();
     if callback.ierror {
         names.push("ierror".to_owned());
     }
-    let _ = writeln!(
-        out,
-        "    subroutine {name}( &\n      {})",
-        names.join(", &\n      ")
-    );
+    let _ = writeln!(out, "    subroutine {name}( &\n      {})", names.join(", &\n      "));
     let mut declared = String::new();
     for p in parameters {
         let counted = p.kind.starts_with("POLYXFER") && large;
@@ -310,9 +279,7 @@ fn procedures(out: &mut String, api: &Api, prefix: &str) {
         let generic = format!("{prefix}{}", procedure.c_name());
         let _ = writeln!(out, "\n  interface {generic}");
         interface(out, api, procedure, prefix);
-        let large = |p: &&Procedure| {
-            p.large && !procedure.large && p.name == format!("{}_c", procedure.name)
-        };
+        let large = |p: &&Procedure| p.large && !procedure.large && p.name == format!("{}_c", procedure.name);
         let large = api.procedures.iter().find(large);
         if let Some(large) = large.filter(|large| !is_named_apart(large)) {
             interface(out, api, large, prefix);
@@ -332,11 +299,8 @@ fn interface(out: &mut String, api: &Api, procedure: &Procedure, prefix: &str) {
     let Some(specific) = specific_name(api, procedure) else {
         return;
     };
-    let parameters: Vec<&Parameter> = procedure
-        .parameters
-        .iter()
-        .filter(|p| p.fortran && p.ty.base != Base::Varargs)
-        .collect();
+    let parameters: Vec<&Parameter> =
+        procedure.parameters.iter().filter(|p| p.fortran && p.ty.base != Base::Varargs).collect();
     let mut names: Vec<String> = parameters.iter().map(|p| p.name.to_lowercase()).collect();
     if procedure.ierror {
         names.push("ierror".to_owned());
@@ -346,18 +310,10 @@ fn interface(out: &mut String, api: &Api, procedure: &Procedure, prefix: &str) {
         Base::Aint => Some("integer(kind=MPI_ADDRESS_KIND)"),
         _ => None,
     };
-    let form = if function.is_some() {
-        "function"
-    } else {
-        "subroutine"
-    };
+    let form = if function.is_some() { "function" } else { "subroutine" };
     let capital = &procedure.c_name()[..5];
     let name = format!("{prefix}{capital}{}", &specific[1..]);
-    let _ = writeln!(
-        out,
-        "    {form} {name}( &\n      {})",
-        names.join(", &\n      ")
-    );
+    let _ = writeln!(out, "    {form} {name}( &\n      {})", names.join(", &\n      "));
     let mut declared = String::new();
     for p in parameters {
         declare(&mut declared, procedure, p);
@@ -375,10 +331,7 @@ fn interface(out: &mut String, api: &Api, procedure: &Procedure, prefix: &str) {
 fn imported(declared: &str) -> String {
     let is_named = |word: &&str| word.starts_with("MPI_") || *word == "c_ptr";
     let words = declared.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-    let mut names: Vec<&str> = words
-        .filter(is_named)
-        .filter(|w| !w.contains("_f08"))
-        .collect();
+    let mut names: Vec<&str> = words.filter(is_named).filter(|w| !w.contains("_f08")).collect();
     names.sort_unstable();
     names.dedup();
     match names.is_empty() {
@@ -393,8 +346,7 @@ fn imported(declared: &str) -> String {
 fn declare(out: &mut String, procedure: &Procedure, p: &Parameter) {
     let choice = p.kind == "BUFFER";
     // MPI_STATUS_IGNORE is passed where a status comes back.
-    let unsaid =
-        p.direction != Direction::In && (choice || p.kind == "STATUS") || p.kind == "LOGICAL_VOID";
+    let unsaid = p.direction != Direction::In && (choice || p.kind == "STATUS") || p.kind == "LOGICAL_VOID";
     let intent = match p.direction {
         _ if !p.intent || unsaid || matches!(p.ty.base, Base::Callback { .. }) => "",
         Direction::In if choice && !p.ty.constant => "",
@@ -412,10 +364,7 @@ fn declare(out: &mut String, procedure: &Procedure, p: &Parameter) {
     };
     let ty = match &p.ty.base {
         Base::Callback { name, large, .. } => {
-            format!(
-                "procedure({name}{})",
-                if *large && procedure.large { "_c" } else { "" }
-            )
+            format!("procedure({name}{})", if *large && procedure.large { "_c" } else { "" })
         }
         _ => fortran_type(p),
     };

@@ -29,11 +29,7 @@ pub(super) fn has_choice(procedure: &Procedure) -> bool {
 /// Fortran compiler.
 pub(super) fn specific_name(api: &Api, procedure: &Procedure) -> Option<String> {
     let base = base_name(procedure);
-    let form = if has_choice(procedure) {
-        "f08ts"
-    } else {
-        "f08"
-    };
+    let form = if has_choice(procedure) { "f08ts" } else { "f08" };
     if !procedure.large {
         return Some(format!("{base}_{form}"));
     }
@@ -41,9 +37,10 @@ pub(super) fn specific_name(api: &Api, procedure: &Procedure) -> Option<String> 
     if is_named_apart(procedure) {
         return Some(name);
     }
-    let small = api.procedures.iter().find(|p| {
-        !p.large && p.name.len() + 2 == procedure.name.len() && procedure.name.starts_with(&p.name)
-    })?;
+    let small = api
+        .procedures
+        .iter()
+        .find(|p| !p.large && p.name.len() + 2 == procedure.name.len() && procedure.name.starts_with(&p.name))?;
     let kinds = |p: &Procedure| -> Vec<String> { p.parameters.iter().map(kind).collect() };
     (kinds(small) != kinds(procedure)).then_some(name)
 }

@@ -43,28 +43,8 @@ const WRITTEN: &[(&str, &[&str])] = &[
             "Win_create_errhandler",
         ],
     ),
-    (
-        "removed",
-        &[
-            "Address",
-            "Type_extent",
-            "Type_hindexed",
-            "Type_hvector",
-            "Type_lb",
-            "Type_struct",
-            "Type_ub",
-        ],
-    ),
-    (
-        "strings",
-        &[
-            "Comm_spawn",
-            "Comm_spawn_multiple",
-            "Info_get",
-            "Info_get_string",
-            "Session_get_nth_pset",
-        ],
-    ),
+    ("removed", &["Address", "Type_extent", "Type_hindexed", "Type_hvector", "Type_lb", "Type_struct", "Type_ub"]),
+    ("strings", &["Comm_spawn", "Comm_spawn_multiple", "Info_get", "Info_get_string", "Session_get_nth_pset"]),
 ];
 
 /// Procedures in Fortran that C has not, or that are functions of the standard for programs to pass.
@@ -147,8 +127,7 @@ pub fn c_procedures(api: &Api) -> String {
     );
     let in_f08 = |p: &Procedure| has_f08(p) && specific_name(api, p).is_some();
     let called = |p: &&Procedure| {
-        (is_external(p) || in_f08(p) || p.name.starts_with("I_"))
-            && !NOT_CALLED.contains(&p.name.as_str())
+        (is_external(p) || in_f08(p) || p.name.starts_with("I_")) && !NOT_CALLED.contains(&p.name.as_str())
     };
     for p in api.procedures.iter().filter(called) {
         let (name, parameters, returns) = (p.c_name(), rust_parameters(p), rust_return(p));
@@ -194,12 +173,7 @@ fn exported(function: &str, lower: &str) -> String {
         .iter()
         .flat_map(|p| {
             let base = format!("{p}mpi_{lower}");
-            [
-                format!("{base}_"),
-                base.clone(),
-                format!("{base}__"),
-                format!("{}MPI_{upper}", p.to_uppercase()),
-            ]
+            [format!("{base}_"), base.clone(), format!("{base}__"), format!("{}MPI_{upper}", p.to_uppercase())]
         })
         .collect();
     format!("\nnames!({function}: {});\n", names.join(" "))
@@ -214,9 +188,8 @@ pub(super) fn wrapper(procedure: &Procedure, lower: &str, face: Face) -> Result<
         .filter(|p| p.ty.base != Base::Varargs)
         .map(|p| passed(procedure, p, face).ok_or_else(|| refused(p)))
         .collect::<Result<Vec<Passed>, String>>()?;
-    let all = |part: fn(&Passed) -> Option<&String>| -> Vec<String> {
-        passed.iter().filter_map(part).cloned().collect()
-    };
+    let all =
+        |part: fn(&Passed) -> Option<&String>| -> Vec<String> { passed.iter().filter_map(part).cloned().collect() };
     let is_function = !matches!(procedure.returns, Base::Int(_));
     let mut declared = all(|p| p.declared.as_ref());
     if procedure.ierror && !is_function {
@@ -248,23 +221,12 @@ pub(super) fn wrapper(procedure: &Procedure, lower: &str, face: Face) -> Result<
 pub(super) fn passed(procedure: &Procedure, p: &Parameter, face: Face) -> Option<Passed> {
     let n = rust_name(&p.name.to_lowercase());
     let simple = |ty: &str, argument: String| {
-        Some(Passed {
-            declared: Some(format!("{n}: {ty}")),
-            argument,
-            ..Passed::default()
-        })
+        Some(Passed { declared: Some(format!("{n}: {ty}")), argument, ..Passed::default() })
     };
     if !p.fortran {
         let by_value = p.ty.pointers == 0 && p.ty.array.is_empty();
-        let nothing = if by_value {
-            "0"
-        } else {
-            "core::ptr::null_mut()"
-        };
-        return Some(Passed {
-            argument: nothing.to_owned(),
-            ..Passed::default()
-        });
+        let nothing = if by_value { "0" } else { "core::ptr::null_mut()" };
+        return Some(Passed { argument: nothing.to_owned(), ..Passed::default() });
     }
     match p.kind.as_str() {
         "BUFFER" => {
@@ -302,11 +264,7 @@ pub(super) fn passed(procedure: &Procedure, p: &Parameter, face: Face) -> Option
 /// The rule for a parameter whose C type says enough.
 fn by_type(procedure: &Procedure, p: &Parameter, n: &str) -> Option<Passed> {
     let simple = |ty: &str, argument: String| {
-        Some(Passed {
-            declared: Some(format!("{n}: {ty}")),
-            argument,
-            ..Passed::default()
-        })
+        Some(Passed { declared: Some(format!("{n}: {ty}")), argument, ..Passed::default() })
     };
     let pointers = p.ty.pointers + usize::from(!p.ty.array.is_empty());
     match (&p.ty.base, pointers) {
@@ -333,36 +291,22 @@ fn handles(procedure: &Procedure, p: &Parameter, n: &str, kind: &str) -> Passed 
     let counts = ["count", "incount", "max_datatypes"];
     let length = match (counts.iter().find(has), p.name.as_str()) {
         (Some(count), _) => format!("length(*{count})"),
-        (None, "sendtypes") if procedure.name.contains("eighbor") => {
-            "handles::neighbours(*comm)[1]".to_owned()
-        }
-        (None, _) if procedure.name.contains("eighbor") => {
-            "handles::neighbours(*comm)[0]".to_owned()
-        }
+        (None, "sendtypes") if procedure.name.contains("eighbor") => "handles::neighbours(*comm)[1]".to_owned(),
+        (None, _) if procedure.name.contains("eighbor") => "handles::neighbours(*comm)[0]".to_owned(),
         (None, name) => {
             let in_place = "sentinel::buffer(sendbuf).addr() == A::IN_PLACE";
-            let unused = if name == "sendtypes" {
-                in_place
-            } else {
-                "false"
-            };
+            let unused = if name == "sendtypes" { in_place } else { "false" };
             format!("handles::processes(*comm, {unused})")
         }
     };
-    let made = if p.direction == Direction::Out {
-        "room"
-    } else {
-        "of"
-    };
+    let made = if p.direction == Direction::Out { "room" } else { "of" };
     let after = match p.direction {
         Direction::In => String::new(),
         _ => format!("{n}_c.store();\n"),
     };
     Passed {
         declared: Some(format!("{n}: {constant} c_int")),
-        before: format!(
-            "let mut {n}_c = Handles::<<A as Abi>::{kind}>::{made}({n}, || {length});\n"
-        ),
+        before: format!("let mut {n}_c = Handles::<<A as Abi>::{kind}>::{made}({n}, || {length});\n"),
         argument: format!("{n}_c.pointer()"),
         after,
         ..Passed::default()
@@ -380,12 +324,7 @@ fn index(p: &Parameter, n: &str) -> Passed {
     } else {
         format!("arguments::indices_out({n}, *outcount);\n")
     };
-    Passed {
-        declared: Some(format!("{n}: *mut c_int")),
-        argument: n.to_owned(),
-        after,
-        ..Passed::default()
-    }
+    Passed { declared: Some(format!("{n}: *mut c_int")), argument: n.to_owned(), after, ..Passed::default() }
 }
 
 /// A CHARACTER: C gets a copy that ends with NUL, or room for one.

@@ -68,10 +68,7 @@ const OPAQUE: &[(&str, &str)] = &[
 ];
 
 /// Families that are enumeration types in C, with the type's name.
-const ENUMERATIONS: &[(&str, &str)] = &[
-    ("tool_safety", "MPI_T_cb_safety"),
-    ("tool_order", "MPI_T_source_order"),
-];
+const ENUMERATIONS: &[(&str, &str)] = &[("tool_safety", "MPI_T_cb_safety"), ("tool_order", "MPI_T_source_order")];
 
 /// The C header of the MPI-5 ABI.
 #[must_use]
@@ -82,11 +79,7 @@ pub fn header(api: &Api, constants: &[Constant]) -> String {
         let _ = writeln!(out, "typedef struct {tag} *{name};");
     }
     for (family, name) in ENUMERATIONS {
-        enumeration(
-            &mut out,
-            name,
-            constants.iter().filter(|c| c.family == *family),
-        );
+        enumeration(&mut out, name, constants.iter().filter(|c| c.family == *family));
     }
     out += "\n";
     for callback in &api.callbacks {
@@ -98,22 +91,14 @@ pub fn header(api: &Api, constants: &[Constant]) -> String {
     out += ALIASES;
     let mut family = "";
     for constant in constants {
-        if ENUMERATIONS
-            .iter()
-            .any(|(family, _)| *family == constant.family)
-        {
+        if ENUMERATIONS.iter().any(|(family, _)| *family == constant.family) {
             continue;
         }
         if family != constant.family {
             out += "\n";
             family = &constant.family;
         }
-        let _ = writeln!(
-            out,
-            "#define {} {}",
-            constant.c_name(),
-            definition(constant)
-        );
+        let _ = writeln!(out, "#define {} {}", constant.c_name(), definition(constant));
     }
     for prefix in ["", "P"] {
         out += "\n";
@@ -125,14 +110,8 @@ pub fn header(api: &Api, constants: &[Constant]) -> String {
 }
 
 fn enumeration<'a>(out: &mut String, name: &str, members: impl Iterator<Item = &'a Constant>) {
-    let members: Vec<String> = members
-        .filter_map(|c| Some(format!("    MPI_{} = {}", c.name, c.mpi5()?)))
-        .collect();
-    let _ = writeln!(
-        out,
-        "\ntypedef enum {name} {{\n{}\n}} {name};",
-        members.join(",\n")
-    );
+    let members: Vec<String> = members.filter_map(|c| Some(format!("    MPI_{} = {}", c.name, c.mpi5()?))).collect();
+    let _ = writeln!(out, "\ntypedef enum {name} {{\n{}\n}} {name};", members.join(",\n"));
 }
 
 fn definition(constant: &Constant) -> String {
@@ -143,11 +122,7 @@ fn definition(constant: &Constant) -> String {
     if let Some(ty) = pointer_type(constant) {
         return format!("(({ty})0x{value:x})");
     }
-    if value < 0 {
-        format!("({value})")
-    } else {
-        value.to_string()
-    }
+    if value < 0 { format!("({value})") } else { value.to_string() }
 }
 
 /// The type of a constant that is not an integer constant expression.
@@ -172,11 +147,7 @@ fn pointer_type(constant: &Constant) -> Option<String> {
         ("callback", "CONVERSION_FN_NULL_C") => "MPI_Datarep_conversion_function_c *",
         ("callback", _) => {
             let object = name.split('_').next()?;
-            let role = if name.ends_with("DELETE_FN") {
-                "delete"
-            } else {
-                "copy"
-            };
+            let role = if name.ends_with("DELETE_FN") { "delete" } else { "copy" };
             let (first, rest) = (&object[..1], object[1..].to_lowercase());
             return Some(format!("MPI_{first}{rest}_{role}_attr_function *"));
         }
@@ -209,20 +180,7 @@ fn typedef(out: &mut String, callback: &Procedure, large: bool) {
 }
 
 fn prototype(out: &mut String, prefix: &str, procedure: &Procedure) {
-    let parameters: Vec<String> = procedure
-        .parameters
-        .iter()
-        .map(|p| p.ty.c(&p.name))
-        .collect();
-    let parameters = if parameters.is_empty() {
-        "void".to_owned()
-    } else {
-        parameters.join(", ")
-    };
-    let _ = writeln!(
-        out,
-        "{} {prefix}{}({parameters});",
-        procedure.returns.c(),
-        procedure.c_name()
-    );
+    let parameters: Vec<String> = procedure.parameters.iter().map(|p| p.ty.c(&p.name)).collect();
+    let parameters = if parameters.is_empty() { "void".to_owned() } else { parameters.join(", ") };
+    let _ = writeln!(out, "{} {prefix}{}({parameters});", procedure.returns.c(), procedure.c_name());
 }

@@ -81,10 +81,7 @@ pub fn mpif(constants: &[Constant]) -> String {
     let mut out = format!("{TOP}{COMMON}");
     for constant in constants {
         let value = match &constant.value {
-            Value::Alias(other) => constants
-                .iter()
-                .find(|c| c.name == *other)
-                .and_then(|c| c.pair(Column::Mpich)),
+            Value::Alias(other) => constants.iter().find(|c| c.name == *other).and_then(|c| c.pair(Column::Mpich)),
             Value::Numbers { .. } => constant.pair(Column::Mpich),
         };
         let Some((kind, value)) = value.and_then(|(_, mpich)| number(constant, mpich)) else {
@@ -94,10 +91,7 @@ pub fn mpif(constants: &[Constant]) -> String {
         let _ = writeln!(out, "      {kind} {name}\n      PARAMETER ({name}={value})");
     }
     for (name, value) in REMOVED {
-        let _ = writeln!(
-            out,
-            "      INTEGER {name}\n      PARAMETER ({name}={value})"
-        );
+        let _ = writeln!(out, "      INTEGER {name}\n      PARAMETER ({name}={value})");
     }
     for name in PASSED_ON {
         let _ = writeln!(out, "      EXTERNAL {name}");
@@ -106,11 +100,8 @@ pub fn mpif(constants: &[Constant]) -> String {
 }
 
 /// Combiners that MPI-3 removed, with MPICH's numbers: programs that look at any datatype name them. No type has them.
-const REMOVED: [(&str, i32); 3] = [
-    ("MPI_COMBINER_HVECTOR_INTEGER", 5),
-    ("MPI_COMBINER_HINDEXED_INTEGER", 8),
-    ("MPI_COMBINER_STRUCT_INTEGER", 11),
-];
+const REMOVED: [(&str, i32); 3] =
+    [("MPI_COMBINER_HVECTOR_INTEGER", 5), ("MPI_COMBINER_HINDEXED_INTEGER", 8), ("MPI_COMBINER_STRUCT_INTEGER", 11)];
 
 /// A check of the compiler's INTEGERs, and the functions among the procedures with their types.
 const FUNCTIONS: &str = "!
@@ -160,11 +151,7 @@ pub fn module(api: &Api, constants: &[Constant]) -> String {
             let name = format!("{prefix}{}", procedure.c_name());
             // A generic name would refuse an array's element where an array is expected.
             let generic = procedure.parameters.iter().any(|p| p.kind == "C_BUFFER");
-            let named = if generic {
-                format!(" {name}")
-            } else {
-                String::new()
-            };
+            let named = if generic { format!(" {name}") } else { String::new() };
             let _ = writeln!(out, "\n  interface{named}");
             interface(&mut out, procedure, &name, false);
             if generic {
@@ -178,11 +165,8 @@ pub fn module(api: &Api, constants: &[Constant]) -> String {
 
 /// One procedure; `pointer` has `baseptr` as a `TYPE(C_PTR)`.
 fn interface(out: &mut String, procedure: &Procedure, name: &str, pointer: bool) {
-    let parameters: Vec<&Parameter> = procedure
-        .parameters
-        .iter()
-        .filter(|p| p.fortran && p.ty.base != Base::Varargs)
-        .collect();
+    let parameters: Vec<&Parameter> =
+        procedure.parameters.iter().filter(|p| p.fortran && p.ty.base != Base::Varargs).collect();
     let mut names: Vec<String> = parameters.iter().map(|p| p.name.to_lowercase()).collect();
     let function = match procedure.returns {
         Base::Double => Some("double precision"),
@@ -192,17 +176,9 @@ fn interface(out: &mut String, procedure: &Procedure, name: &str, pointer: bool)
     if procedure.ierror {
         names.push("ierror".to_owned());
     }
-    let form = if function.is_some() {
-        "function"
-    } else {
-        "subroutine"
-    };
+    let form = if function.is_some() { "function" } else { "subroutine" };
     let specific = format!("{name}{}", if pointer { "_cptr" } else { "" });
-    let _ = writeln!(
-        out,
-        "    {form} {specific}( &\n      {})",
-        names.join(", &\n      ")
-    );
+    let _ = writeln!(out, "    {form} {specific}( &\n      {})", names.join(", &\n      "));
     if pointer {
         *out += "      use, intrinsic :: iso_c_binding, only: c_ptr\n";
     }
@@ -220,17 +196,10 @@ fn interface(out: &mut String, procedure: &Procedure, name: &str, pointer: bool)
 
 fn declare(out: &mut String, procedure: &Procedure, p: &Parameter, pointer: bool) {
     // gfortran's way to take an argument of any type and rank, and that of flang, Intel's and Cray's compilers.
-    let any = |n: &str| {
-        format!(
-            "real :: {n}(*)\n      !GCC$ ATTRIBUTES NO_ARG_CHECK :: {n}\n      !DIR$ IGNORE_TKR {n}"
-        )
-    };
+    let any =
+        |n: &str| format!("real :: {n}(*)\n      !GCC$ ATTRIBUTES NO_ARG_CHECK :: {n}\n      !DIR$ IGNORE_TKR {n}");
     let n = p.name.to_lowercase();
-    let address = if procedure.removed {
-        "integer"
-    } else {
-        "integer(kind=MPI_ADDRESS_KIND)"
-    };
+    let address = if procedure.removed { "integer" } else { "integer(kind=MPI_ADDRESS_KIND)" };
     let array = if p.ty.array.is_empty() { "" } else { "(*)" };
     let text = match p.kind.as_str() {
         "BUFFER" | "C_BUFFER2" | "LOGICAL_VOID" => any(&n),

@@ -27,9 +27,7 @@ fn size(kind: &str) -> usize {
 /// The variables, and the table by which the runtime finds their addresses.
 #[must_use]
 pub fn objects(constants: &[Constant]) -> String {
-    let mut out = String::from(
-        "use cohort_abi::neutral::handle;\nuse cohort_abi::openmpi::{Object, Objects};\n",
-    );
+    let mut out = String::from("use cohort_abi::neutral::handle;\nuse cohort_abi::openmpi::{Object, Objects};\n");
     let mut define = |kind: &str, name: &str, neutral: &str, fortran: i32| {
         let _ = writeln!(
             out,
@@ -43,10 +41,7 @@ pub fn objects(constants: &[Constant]) -> String {
         if let (Some(kind), Some((name, fortran))) = (constant.handle(), constant.variable()) {
             let neutral = format!("handle::{}", constant.rust_name());
             define(kind, name, &neutral, fortran);
-            let _ = writeln!(
-                entries,
-                "({neutral}, {fortran}, (&raw const {name}).cast()),"
-            );
+            let _ = writeln!(entries, "({neutral}, {fortran}, (&raw const {name}).cast()),");
         }
     }
     let mut unnamed = String::new();

@@ -29,18 +29,11 @@ const SIZES: [(&str, usize); 12] = [
 const RANKS: usize = 15;
 
 /// Variables of `mpi_f08` whose names end otherwise than those of their constants.
-const RENAMED: [&str; 8] = [
-    "int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t",
-];
+const RENAMED: [&str; 8] = ["int8_t", "int16_t", "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t", "uint64_t"];
 
 /// Datatypes that the standard does not have any more.
-const REMOVED: [(&str, i32); 5] = [
-    ("cxx_complex", 55),
-    ("2complex", 26),
-    ("2double_complex", 27),
-    ("lb", 4),
-    ("ub", 3),
-];
+const REMOVED: [(&str, i32); 5] =
+    [("cxx_complex", 55), ("2complex", 26), ("2double_complex", 27), ("lb", 4), ("ub", 3)];
 
 /// The names.
 ///
@@ -117,9 +110,8 @@ fn sizes() -> String {
     for (ty, bytes) in SIZES {
         let shapes = std::iter::once("scalar".to_owned());
         let shapes = shapes.chain((1..=RANKS).map(|rank| format!("r{rank}")));
-        let names: Vec<String> = shapes
-            .flat_map(|shape| ["", "p"].map(|p| format!("{p}mpi_sizeof_{ty}_{shape}_")))
-            .collect();
+        let names: Vec<String> =
+            shapes.flat_map(|shape| ["", "p"].map(|p| format!("{p}mpi_sizeof_{ty}_{shape}_"))).collect();
         let _ = writeln!(
             out,
             "\nextern \"C\" fn sizeof_{ty}(_x: *const c_void, size: &mut c_int, ierror: Ierror) {{\n\
@@ -148,14 +140,8 @@ fn variables(constants: &[Constant]) -> String {
             true => name.trim_end_matches("_t"),
             false => &name,
         };
-        for symbol in [
-            format!("__mpi_f08_types_MOD_mpi_{name}"),
-            format!("ompi_f08_mpi_{base}"),
-        ] {
-            let _ = writeln!(
-                out,
-                "\n#[unsafe(no_mangle)]\npub static {symbol}: c_int = {number};"
-            );
+        for symbol in [format!("__mpi_f08_types_MOD_mpi_{name}"), format!("ompi_f08_mpi_{base}")] {
+            let _ = writeln!(out, "\n#[unsafe(no_mangle)]\npub static {symbol}: c_int = {number};");
         }
     }
     out

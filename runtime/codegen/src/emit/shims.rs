@@ -33,11 +33,7 @@ fn shim(procedure: &Procedure, path: &str) -> Result<String, String> {
     let parameters = rust_parameters(procedure);
     let comma = if parameters.is_empty() { "" } else { ", " };
     // The two forms of a procedure are one for messages.
-    let said = if procedure.large {
-        c_name.trim_end_matches("_c")
-    } else {
-        &c_name
-    };
+    let said = if procedure.large { c_name.trim_end_matches("_c") } else { &c_name };
     let enter = match name.starts_with("T_") {
         true => "crate::tool::enter",
         false => "enter",
@@ -49,18 +45,10 @@ fn shim(procedure: &Procedure, path: &str) -> Result<String, String> {
          // SAFETY: `caller` is the calling rank by the contract of the table; the arguments are what MPI demands.\n\
          unsafe {{ {enter}::<A, _>(caller, &\"{said}\", |call| {path}(call",
     );
-    let mut rest: Vec<&Parameter> = procedure
-        .parameters
-        .iter()
-        .filter(|p| p.ty.base != Base::Varargs)
-        .collect();
+    let mut rest: Vec<&Parameter> = procedure.parameters.iter().filter(|p| p.ty.base != Base::Varargs).collect();
     while !rest.is_empty() {
-        let (argument, taken) = argument(&rest).ok_or_else(|| {
-            format!(
-                "{c_name}: no type of passed.rs for the parameter {}",
-                rest[0].name
-            )
-        })?;
+        let (argument, taken) = argument(&rest)
+            .ok_or_else(|| format!("{c_name}: no type of passed.rs for the parameter {}", rest[0].name))?;
         let _ = write!(out, ", {argument}");
         rest.drain(..taken);
     }

@@ -34,11 +34,7 @@ pub fn table(api: &Api) -> String {
 pub fn callbacks(api: &Api) -> String {
     let mut out = String::from("use crate::Abi;\nuse core::ffi::{c_int, c_void};\n");
     for callback in &api.callbacks {
-        let parameters: Vec<String> = callback
-            .parameters
-            .iter()
-            .map(|p| parameter(callback, p))
-            .collect();
+        let parameters: Vec<String> = callback.parameters.iter().map(|p| parameter(callback, p)).collect();
         let parameters = parameters.join(", ");
         let generics = match (callback.poly, parameters.contains("A as Abi")) {
             (true, _) => "<A, C>",

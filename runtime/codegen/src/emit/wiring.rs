@@ -113,9 +113,7 @@ impl Wiring {
 fn stub(procedure: &Procedure) -> Result<String, String> {
     let name = &procedure.name;
     if procedure.returns != Base::Int("int".to_owned()) {
-        return Err(format!(
-            "functions.table lacks MPI_{name}, which returns no error code"
-        ));
+        return Err(format!("functions.table lacks MPI_{name}, which returns no error code"));
     }
     let parameters: String = procedure
         .parameters

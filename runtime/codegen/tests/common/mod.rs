@@ -9,42 +9,27 @@ use std::process::{Command, Output};
 
 /// The repository.
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
-        .canonicalize()
-        .expect("repository")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("repository")
 }
 
 /// `apis.json` of the Python package pympistandard.
 pub fn apis() -> PathBuf {
-    given(
-        "TEST_COHORT_APIS",
-        "apis.json of the Python package pympistandard",
-    )
+    given("TEST_COHORT_APIS", "apis.json of the Python package pympistandard")
 }
 
 /// Where MPICH's `mpi.h` and `mpi_abi.h` are.
 pub fn mpich_include() -> PathBuf {
-    given(
-        "TEST_COHORT_MPICH_INCLUDE",
-        "the include directory of MPICH 5",
-    )
+    given("TEST_COHORT_MPICH_INCLUDE", "the include directory of MPICH 5")
 }
 
 /// Where Open MPI's `mpi.h` is; its libraries lie in `../lib`.
 pub fn openmpi_include() -> PathBuf {
-    given(
-        "TEST_COHORT_OPENMPI_INCLUDE",
-        "the include directory of Open MPI 5",
-    )
+    given("TEST_COHORT_OPENMPI_INCLUDE", "the include directory of Open MPI 5")
 }
 
 /// Where `libmpi_mpich.so` and `libmpi_mpi5.so` were built.
 pub fn libraries() -> PathBuf {
-    given(
-        "TEST_COHORT_LIBRARIES",
-        "the directory of the built facades, target/release",
-    )
+    given("TEST_COHORT_LIBRARIES", "the directory of the built facades, target/release")
 }
 
 fn given(variable: &str, what: &str) -> PathBuf {
@@ -99,12 +84,7 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
 /// Runs a command that must succeed.
 pub fn run<S: AsRef<OsStr>>(program: &str, arguments: &[S]) -> Output {
     let output = command(program).args(arguments).output().expect(program);
-    assert!(
-        output.status.success(),
-        "{program}: {}\n{}",
-        output.status,
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{program}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
     output
 }
 
@@ -142,10 +122,7 @@ pub fn stand_in(directory: &Path) {
     std::fs::write(&source, text).expect("written");
     let image = directory.join("libcohort_node.so");
     let files = [source.to_str().unwrap(), "-o", image.to_str().unwrap()];
-    run(
-        "cc",
-        &[&["-shared", "-fPIC", "-O1", "-w"], &files[..]].concat(),
-    );
+    run("cc", &[&["-shared", "-fPIC", "-O1", "-w"], &files[..]].concat());
 }
 
 /// Names, kinds (those of `nm`) and sizes of what a library exports.

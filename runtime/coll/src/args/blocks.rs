@@ -14,19 +14,9 @@ pub(crate) enum Layout<'a> {
     /// Blocks of equal length one after the other (`MPI_Gather`): the first one.
     Equal(Buffer<'a>),
     /// Blocks of any length anywhere (`MPI_Gatherv`).
-    Varying {
-        base: *mut u8,
-        counts: &'a [i64],
-        displacements: &'a [i64],
-        datatype: &'a Type,
-    },
+    Varying { base: *mut u8, counts: &'a [i64], displacements: &'a [i64], datatype: &'a Type },
     /// Blocks of any length and type anywhere (`MPI_Alltoallw`).
-    Typed {
-        base: *mut u8,
-        counts: &'a [i64],
-        displacements: &'a [i64],
-        datatypes: &'a [TypeRef],
-    },
+    Typed { base: *mut u8, counts: &'a [i64], displacements: &'a [i64], datatypes: &'a [TypeRef] },
 }
 
 impl<'a> Blocks<'a> {
@@ -47,17 +37,8 @@ impl<'a> Blocks<'a> {
     /// What [`Buffer::new`] asks for holds of the block of each member.
     #[inline]
     #[must_use]
-    pub unsafe fn varying(
-        base: *mut u8,
-        (counts, displacements): (&'a [i64], &'a [i64]),
-        datatype: &'a Type,
-    ) -> Self {
-        Self(Layout::Varying {
-            base,
-            counts,
-            displacements,
-            datatype,
-        })
+    pub unsafe fn varying(base: *mut u8, (counts, displacements): (&'a [i64], &'a [i64]), datatype: &'a Type) -> Self {
+        Self(Layout::Varying { base, counts, displacements, datatype })
     }
 
     /// Blocks of any length and type anywhere: so many elements of each member's type, at displacements from `base` in
@@ -72,12 +53,7 @@ impl<'a> Blocks<'a> {
         (counts, displacements): (&'a [i64], &'a [i64]),
         datatypes: &'a [TypeRef],
     ) -> Self {
-        Self(Layout::Typed {
-            base,
-            counts,
-            displacements,
-            datatypes,
-        })
+        Self(Layout::Typed { base, counts, displacements, datatypes })
     }
 
     /// Where they are.
@@ -92,25 +68,13 @@ impl<'a> Blocks<'a> {
         let at = |base: *mut u8, bytes: i64| base.wrapping_offset(bytes as isize);
         match self.0 {
             // SAFETY: each member's block is there, by [`Blocks::equal`].
-            Layout::Equal(first) => unsafe {
-                first.part(member as u64 * first.count(), first.count())
-            },
-            Layout::Varying {
-                base,
-                counts,
-                displacements,
-                datatype,
-            } => {
+            Layout::Equal(first) => unsafe { first.part(member as u64 * first.count(), first.count()) },
+            Layout::Varying { base, counts, displacements, datatype } => {
                 let bytes = displacements[member].wrapping_mul(datatype.extent());
                 // SAFETY: each member's block is there, by [`Blocks::varying`].
                 unsafe { Buffer::new(at(base, bytes), counts[member] as u64, datatype) }
             }
-            Layout::Typed {
-                base,
-                counts,
-                displacements,
-                datatypes,
-            } => {
+            Layout::Typed { base, counts, displacements, datatypes } => {
                 let start = at(base, displacements[member]);
                 // SAFETY: each member's block is there, by [`Blocks::typed`].
                 unsafe { Buffer::new(start, counts[member] as u64, &datatypes[member]) }
@@ -130,12 +94,8 @@ impl<'a> Blocks<'a> {
             Layout::Equal(first) => {
                 let count = (members.end - members.start) as u64;
                 // SAFETY: the members' blocks are there, by [`Blocks::equal`].
-                let all = unsafe {
-                    first.part(
-                        members.start as u64 * first.count(),
-                        first.count().saturating_mul(count),
-                    )
-                };
+                let all =
+                    unsafe { first.part(members.start as u64 * first.count(), first.count().saturating_mul(count)) };
                 Some(all)
             }
             _ => None,

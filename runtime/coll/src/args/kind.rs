@@ -51,14 +51,8 @@ impl Kind {
             Call::Reduce { .. } => Self::Reduce,
             Call::Allreduce { .. } => Self::Allreduce,
             Call::ReduceScatter { .. } => Self::ReduceScatter,
-            Call::Scan {
-                kind: Scan::Inclusive,
-                ..
-            } => Self::Scan,
-            Call::Scan {
-                kind: Scan::Exclusive,
-                ..
-            } => Self::Exscan,
+            Call::Scan { kind: Scan::Inclusive, .. } => Self::Scan,
+            Call::Scan { kind: Scan::Exclusive, .. } => Self::Exscan,
             Call::Neighbours { to_all: true, .. } => Self::NeighborAllgather,
             Call::Neighbours { to_all: false, .. } => Self::NeighborAlltoall,
         }

@@ -95,21 +95,13 @@ mod tests {
     fn labels_and_their_numbers_tell_calls_apart() {
         let buffer = Buffer::EMPTY;
         let bcasts = (0..20).map(|root| Call::Bcast { buffer, root });
-        let gathers = (0..11).map(|root| Call::Gather {
-            send: None,
-            receive: None,
-            root,
-        });
+        let gathers = (0..11).map(|root| Call::Gather { send: None, receive: None, root });
         let calls = || bcasts.clone().chain(gathers.clone()).chain([Call::Barrier]);
         let labels = || {
             let forms = [Form::Blocking, Form::Internal];
             forms.map(|form| calls().map(move |call| Label::of(&call, form)))
         };
-        let all: BTreeSet<u64> = labels()
-            .into_iter()
-            .flatten()
-            .map(|it| it.with(0))
-            .collect();
+        let all: BTreeSet<u64> = labels().into_iter().flatten().map(|it| it.with(0)).collect();
         assert_eq!(all.len(), 64);
         let numbers: BTreeSet<i32> = labels().into_iter().flatten().map(Label::number).collect();
         assert_eq!(numbers.len(), 64);
@@ -118,20 +110,11 @@ mod tests {
 
     #[test]
     fn what_is_beside_a_label_is_found_under_that_one_only() {
-        let [barrier, bcast] = [
-            Call::Barrier,
-            Call::Bcast {
-                buffer: Buffer::EMPTY,
-                root: 7,
-            },
-        ]
-        .map(|call| Label::of(&call, Form::Blocking));
+        let [barrier, bcast] = [Call::Barrier, Call::Bcast { buffer: Buffer::EMPTY, root: 7 }]
+            .map(|call| Label::of(&call, Form::Blocking));
         let labelled = bcast.with(77);
         assert_eq!(bcast.beside(labelled), 77);
         assert!(barrier.beside(labelled) > Label::FREE);
-        assert_eq!(
-            format!("{}", Label::borne_by(labelled)),
-            "MPI_Bcast, root 7"
-        );
+        assert_eq!(format!("{}", Label::borne_by(labelled)), "MPI_Bcast, root 7");
     }
 }

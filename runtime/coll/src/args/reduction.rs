@@ -89,10 +89,7 @@ impl<'a> Reduction<'a> {
 
     /// The same of an operand that lies where the result goes.
     pub(crate) fn in_place(&self) -> Self {
-        Self {
-            input: None,
-            ..*self
-        }
+        Self { input: None, ..*self }
     }
 }
 

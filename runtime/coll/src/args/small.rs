@@ -49,12 +49,7 @@ impl Agreed {
             }
             _ => return None,
         };
-        let agreed = Self {
-            kind,
-            root,
-            bytes,
-            op,
-        };
+        let agreed = Self { kind, root, bytes, op };
         (bytes <= SMALL_MAX).then_some(agreed)
     }
 
@@ -65,10 +60,7 @@ impl Agreed {
             (Call::Bcast { buffer, .. }, _) => Memory::of(&buffer, None),
             (_, Some(it)) => Memory {
                 operand: it.operand().base(),
-                ..Memory::of(
-                    &it.result,
-                    self.op.and_then(|op| op::kernel(op, it.datatype())),
-                )
+                ..Memory::of(&it.result, self.op.and_then(|op| op::kernel(op, it.datatype())))
             },
             _ => Memory::NONE,
         }
@@ -80,9 +72,7 @@ impl Agreed {
 #[inline]
 fn operand_of(reduction: &Reduction<'_>) -> Option<(u64, PredefinedOp)> {
     match reduction.op {
-        Op::Predefined(op) if reduction.datatype().is_dense() => {
-            Some((reduction.result.bytes(), op))
-        }
+        Op::Predefined(op) if reduction.datatype().is_dense() => Some((reduction.result.bytes(), op)),
         _ => None,
     }
 }
@@ -106,20 +96,10 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    const NONE: Self = Self {
-        operand: core::ptr::null(),
-        result: core::ptr::null_mut(),
-        count: 0,
-        kernel: None,
-    };
+    const NONE: Self = Self { operand: core::ptr::null(), result: core::ptr::null_mut(), count: 0, kernel: None };
 
     fn of(buffer: &Buffer<'_>, kernel: Option<Kernel>) -> Self {
-        Self {
-            operand: buffer.base(),
-            result: buffer.base(),
-            count: buffer.count() as usize,
-            kernel,
-        }
+        Self { operand: buffer.base(), result: buffer.base(), count: buffer.count() as usize, kernel }
     }
 
     /// Folds what `size` members have posted, of which `data` tells the places, into the result: in rank order.

@@ -2,11 +2,7 @@ use super::*;
 
 /// Entries of one row; all-zero memory is what [`Entry`] needs, but loom's atomics are made.
 fn entry() -> Entry {
-    Entry {
-        word: AtomicU64::new(0),
-        _unused: 0,
-        data: UnsafeCell::new([0; ROOM / 8]),
-    }
+    Entry { word: AtomicU64::new(0), _unused: 0, data: UnsafeCell::new([0; ROOM / 8]) }
 }
 
 /// Under loom, which reports every unordered access.
@@ -25,10 +21,7 @@ mod models {
 
     impl Row {
         fn new() -> Arc<Self> {
-            Arc::new(Self {
-                entries: [entry(), entry(), entry()],
-                data: UnsafeCell::new(0),
-            })
+            Arc::new(Self { entries: [entry(), entry(), entry()], data: UnsafeCell::new(0) })
         }
 
         /// The root posts; `true`: what it posted counts.

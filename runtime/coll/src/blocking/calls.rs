@@ -66,8 +66,7 @@ pub fn compare_persistent(group: &Group<'_>, call: &Call<'_>) -> Result<(), Engi
     match group.extent(Label::NONE) {
         Extent::Compared(group) => meet(&group, call, Form::Persistent),
         Extent::Nodes(hierarchy)
-            if group.rank().node().settings().check_members
-                && !matches!(call, Call::Neighbours { .. }) =>
+            if group.rank().node().settings().check_members && !matches!(call, Call::Neighbours { .. }) =>
         {
             nodes::tell(group, hierarchy, call, Form::Persistent)
         }
@@ -121,11 +120,7 @@ pub fn gather(
     receive: Option<Blocks<'_>>,
     root: u32,
 ) -> Result<(), EngineError> {
-    let call = Call::Gather {
-        send,
-        receive,
-        root,
-    };
+    let call = Call::Gather { send, receive, root };
     dispatch(group, &call)
 }
 
@@ -141,11 +136,7 @@ pub fn scatter(
     receive: Option<Buffer<'_>>,
     root: u32,
 ) -> Result<(), EngineError> {
-    let call = Call::Scatter {
-        send,
-        receive,
-        root,
-    };
+    let call = Call::Scatter { send, receive, root };
     dispatch(group, &call)
 }
 
@@ -153,11 +144,7 @@ pub fn scatter(
 ///
 /// # Errors
 /// [`EngineError::Truncated`] when a member sends more than its block of `receive` holds.
-pub fn allgather(
-    group: &Group<'_>,
-    send: Option<Buffer<'_>>,
-    receive: Blocks<'_>,
-) -> Result<(), EngineError> {
+pub fn allgather(group: &Group<'_>, send: Option<Buffer<'_>>, receive: Blocks<'_>) -> Result<(), EngineError> {
     dispatch(group, &Call::Allgather { send, receive })
 }
 
@@ -182,10 +169,7 @@ pub fn view<const N: usize, R>(
     let send = unsafe { Buffer::of_bytes(mine.as_mut_ptr().cast(), bytes) };
     // SAFETY: `all` has room for each member's words, and outlives the call.
     let receive = unsafe { Blocks::equal(Buffer::of_bytes(all.as_mut_ptr().cast(), bytes)) };
-    let call = Call::Allgather {
-        send: Some(send),
-        receive,
-    };
+    let call = Call::Allgather { send: Some(send), receive };
     run_within(group, &call)?;
     Ok(read(&all))
 }
@@ -195,11 +179,7 @@ pub fn view<const N: usize, R>(
 /// # Errors
 /// [`EngineError::Truncated`] when a member sends more than its block of `receive` holds,
 /// [`EngineError::OutOfMemory`] in place.
-pub fn alltoall(
-    group: &Group<'_>,
-    send: Option<Blocks<'_>>,
-    receive: Blocks<'_>,
-) -> Result<(), EngineError> {
+pub fn alltoall(group: &Group<'_>, send: Option<Blocks<'_>>, receive: Blocks<'_>) -> Result<(), EngineError> {
     dispatch(group, &Call::Alltoall { send, receive })
 }
 
@@ -230,11 +210,7 @@ pub fn allreduce(group: &Group<'_>, call: &Reduction<'_>) -> Result<(), EngineEr
 }
 
 #[inline(never)]
-fn allreduce_among_nodes(
-    group: &Group<'_>,
-    hierarchy: &Hierarchy,
-    call: &Reduction<'_>,
-) -> Result<(), EngineError> {
+fn allreduce_among_nodes(group: &Group<'_>, hierarchy: &Hierarchy, call: &Reduction<'_>) -> Result<(), EngineError> {
     let reduction = *call;
     let label = Label::ALLREDUCE;
     let caller = Caller { group, label };
@@ -246,11 +222,7 @@ fn allreduce_among_nodes(
 ///
 /// # Errors
 /// As [`reduce`].
-pub fn reduce_scatter(
-    group: &Group<'_>,
-    call: &Reduction<'_>,
-    counts: &[i64],
-) -> Result<(), EngineError> {
+pub fn reduce_scatter(group: &Group<'_>, call: &Reduction<'_>, counts: &[i64]) -> Result<(), EngineError> {
     let reduction = call.of(counts.iter().sum::<i64>() as u64);
     dispatch(group, &Call::ReduceScatter { reduction, counts })
 }

@@ -112,10 +112,7 @@ fn agree_to_meet_once(group: &LocalGroup<'_>, call: &Call<'_>) -> Option<Movers>
 /// operation is known at compile time, this is a look at one setting, and the description that `call` makes is
 /// written to memory only where there is something to agree on.
 #[inline(always)]
-pub(crate) fn scheduled<'a>(
-    group: &LocalGroup<'_>,
-    call: impl Fn() -> Call<'a>,
-) -> Option<Result<(), EngineError>> {
+pub(crate) fn scheduled<'a>(group: &LocalGroup<'_>, call: impl Fn() -> Call<'a>) -> Option<Result<(), EngineError>> {
     if group.size() == 1 || matches!(call(), Call::Bcast { .. }) {
         return None;
     }
@@ -131,28 +128,14 @@ pub(crate) fn scheduled<'a>(
 ///
 /// # Errors
 /// Those of the operation's own function.
-pub(crate) fn run_schedule(
-    group: &LocalGroup<'_>,
-    call: &Call<'_>,
-    movers: Movers,
-) -> Result<(), EngineError> {
+pub(crate) fn run_schedule(group: &LocalGroup<'_>, call: &Call<'_>, movers: Movers) -> Result<(), EngineError> {
     let alone = match movers {
         Movers::Last => u64::MAX,
         Movers::Everyone => AT_ONCE_MAX,
     };
-    let manner = Manner {
-        alone,
-        ..Manner::ONCE
-    };
+    let manner = Manner { alone, ..Manner::ONCE };
     // SAFETY: what the call refers to lives to the end of this call.
-    let request = unsafe {
-        post(
-            group.rank().forever(),
-            &Spot::Next(&group.place()),
-            call,
-            manner,
-        )?
-    };
+    let request = unsafe { post(group.rank().forever(), &Spot::Next(&group.place()), call, manner)? };
     if movers == Movers::Last {
         runs_others(group.rank().node(), &mut || request.is_complete());
     }

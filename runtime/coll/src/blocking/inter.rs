@@ -25,8 +25,7 @@ impl Intergroup<'_> {
         if !self.leads() {
             return Ok(());
         }
-        self.channel
-            .exchange([self.to(0, out)], [self.from(0, into)])
+        self.channel.exchange([self.to(0, out)], [self.from(0, into)])
     }
 
     /// `MPI_Barrier`: nobody leaves before all members of the other group have come.
@@ -105,9 +104,7 @@ impl Intergroup<'_> {
         // SAFETY: the scratch has room for the sum, and outlives the call.
         unsafe {
             let sum = self.reduce_here(call)?;
-            let out = sum.as_ref().map_or(result, |sum| {
-                Buffer::new(sum.base, result.count(), result.datatype())
-            });
+            let out = sum.as_ref().map_or(result, |sum| Buffer::new(sum.base, result.count(), result.datatype()));
             self.leaders_swap(out, result)?;
             bcast(&self.local, result, 0)
         }
@@ -121,12 +118,8 @@ impl Intergroup<'_> {
     pub fn reduce_scatter(&self, call: &Reduction<'_>, counts: &[i64]) -> Result<(), EngineError> {
         let total: i64 = counts.iter().sum();
         let call = &call.of(total as u64);
-        let starts: Vec<i64> = counts
-            .iter()
-            .scan(0, |next, count| {
-                Some(core::mem::replace(next, *next + count))
-            })
-            .collect();
+        let starts: Vec<i64> =
+            counts.iter().scan(0, |next, count| Some(core::mem::replace(next, *next + count))).collect();
         let mine = counts[self.local.me as usize] as u64;
         let result = call.of(mine).result;
         // SAFETY: both scratches have room for all elements, and outlive the call.

@@ -59,10 +59,7 @@ impl Round<'_> {
 
     /// Lends `buffer`, which is long enough, to `reader` and copies with it, until it has completed the round.
     pub(crate) fn lend(self, buffer: &Buffer<'_>, reader: usize) {
-        let lent = Lent {
-            buffer: *buffer,
-            pieces: Meeting::of_nobody(),
-        };
+        let lent = Lent { buffer: *buffer, pieces: Meeting::of_nobody() };
         self.post_address(&lent);
         self.announce_to(reader);
         self.await_of(reader, || lent.pieces.plan().is_some());
@@ -113,11 +110,7 @@ impl Round<'_> {
     /// # Errors
     /// [`EngineError::Truncated`].
     #[inline]
-    pub(crate) unsafe fn receive_exposed(
-        &self,
-        member: usize,
-        room: Buffer<'_>,
-    ) -> Result<(), EngineError> {
+    pub(crate) unsafe fn receive_exposed(&self, member: usize, room: Buffer<'_>) -> Result<(), EngineError> {
         if let Some(lent) = self.record_if(member) {
             // SAFETY: the caller's promise.
             return unsafe { self.receive_lent(lent, member, room) };
@@ -134,12 +127,7 @@ impl Round<'_> {
     /// # Safety
     /// As [`Round::receive_exposed`]; `member` has posted `lent`.
     #[cold]
-    unsafe fn receive_lent(
-        &self,
-        lent: &Lent<'_>,
-        member: usize,
-        room: Buffer<'_>,
-    ) -> Result<(), EngineError> {
+    unsafe fn receive_lent(&self, lent: &Lent<'_>, member: usize, room: Buffer<'_>) -> Result<(), EngineError> {
         // SAFETY: the caller's promise.
         unsafe {
             self.open(lent, member, room);

@@ -20,6 +20,6 @@ mod round;
 mod script;
 
 pub use calls::{
-    allgather, allreduce, alltoall, barrier, barrier_within, bcast, compare, compare_persistent,
-    gather, reduce, reduce_scatter, run, run_within, scan, scatter, view,
+    allgather, allreduce, alltoall, barrier, barrier_within, bcast, compare, compare_persistent, gather, reduce,
+    reduce_scatter, run, run_within, scan, scatter, view,
 };

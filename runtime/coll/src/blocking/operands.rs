@@ -102,11 +102,7 @@ impl Folder<'_> {
         let bytes = count * self.datatype().size() as u64;
         let (mut length, last) = (None, members.end - 1);
         for member in members.clone().rev() {
-            let Posted::Inline {
-                data,
-                bytes: posted,
-            } = round.posted::<Addresses>(member)
-            else {
+            let Posted::Inline { data, bytes: posted } = round.posted::<Addresses>(member) else {
                 return false;
             };
             if *length.get_or_insert(posted) != posted || posted < first + bytes {
@@ -174,12 +170,7 @@ impl Folder<'_> {
     ///
     /// # Safety
     /// The addresses are live buffers that hold the range; the accumulator has room for it.
-    pub(crate) unsafe fn fold_memory(
-        &self,
-        operands: &[Addresses],
-        range: &Range<u64>,
-        accumulator: *mut u8,
-    ) {
+    pub(crate) unsafe fn fold_memory(&self, operands: &[Addresses], range: &Range<u64>, accumulator: *mut u8) {
         let count = range.end - range.start;
         let operands = operands.iter();
         let operands = operands.map(|it| self.at(it.operand, range.start).cast_const());
@@ -220,11 +211,7 @@ pub(crate) fn in_blocks(
     range: Range<u64>,
     mut work: impl FnMut(&[Addresses], Range<u64>),
 ) -> Result<(), EngineError> {
-    let own = Addresses {
-        operand: call.operand().base(),
-        output,
-        bytes: folder.bytes_of(call.count()),
-    };
+    let own = Addresses { operand: call.operand().base(), output, bytes: folder.bytes_of(call.count()) };
     let mut all = reserve(group.size())?;
     let round = Round::begin(group);
     round.post_address(&own);

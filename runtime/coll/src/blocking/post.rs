@@ -74,11 +74,7 @@ impl Round<'_> {
     ///
     /// # Safety
     /// `member` has posted so in this round.
-    pub(crate) unsafe fn receive_buffer(
-        &self,
-        member: usize,
-        destination: Buffer<'_>,
-    ) -> Result<(), EngineError> {
+    pub(crate) unsafe fn receive_buffer(&self, member: usize, destination: Buffer<'_>) -> Result<(), EngineError> {
         match self.posted(member) {
             // SAFETY: the entry holds that many bytes.
             Posted::Inline { data, bytes } => unsafe { unpack_inline(destination, data, 0, bytes) },
@@ -123,11 +119,7 @@ impl Round<'_> {
     ///
     /// # Errors
     /// [`EngineError::Truncated`].
-    pub(crate) unsafe fn receive_block(
-        &self,
-        member: usize,
-        destination: Buffer<'_>,
-    ) -> Result<(), EngineError> {
+    pub(crate) unsafe fn receive_block(&self, member: usize, destination: Buffer<'_>) -> Result<(), EngineError> {
         let me = self.me();
         match self.posted(member) {
             Posted::Inline { data, bytes } => {

@@ -16,9 +16,7 @@
 //! before it too, and the waiter sees them both.
 
 use crate::args::{Blocks, Label};
-use crate::members::{
-    Awaits, Entry, INLINE, LocalGroup, LocalShared, RING, SCHEDULED, SIDE_BUFFERS, SIDE_BYTES, Slot,
-};
+use crate::members::{Awaits, Entry, INLINE, LocalGroup, LocalShared, RING, SCHEDULED, SIDE_BUFFERS, SIDE_BYTES, Slot};
 use crate::spin::spin;
 use crate::tell::{AwaitedRound, Deed};
 use cohort_base::sync::Barriers;
@@ -92,11 +90,7 @@ impl<'a> Round<'a> {
         let begun = &slots[group.me as usize].own.begun;
         let round = begun.load(Ordering::Relaxed) + 1;
         begun.store(round, Ordering::Relaxed);
-        Self {
-            group,
-            slots,
-            round,
-        }
+        Self { group, slots, round }
     }
 
     /// Number of members.
@@ -153,12 +147,7 @@ impl<'a> Round<'a> {
 
     /// Wakes a member; what it waits for is published.
     pub(crate) fn wake(&self, member: usize) {
-        wait::wake(
-            self.group
-                .rank()
-                .node()
-                .rank(self.group.members[member].index()),
-        );
+        wait::wake(self.group.rank().node().rank(self.group.members[member].index()));
     }
 
     /// Posts nothing but the fact that this member is here.
@@ -259,10 +248,7 @@ impl<'a> Round<'a> {
             let swap = word.compare_exchange(chosen, wanted, Ordering::SeqCst, Ordering::SeqCst);
             chosen = swap.map_or_else(|chosen| chosen, |_| wanted);
         }
-        debug_assert!(
-            chosen & !SCHEDULED == self.round,
-            "members are in different rounds"
-        );
+        debug_assert!(chosen & !SCHEDULED == self.round, "members are in different rounds");
         chosen & SCHEDULED != 0
     }
 
@@ -299,8 +285,7 @@ impl<'a> Round<'a> {
 
     #[inline]
     pub(crate) fn has_posted(&self, member: usize) -> bool {
-        self.entry(member)
-            .is_some_and(|entry| entry.round.load(Ordering::SeqCst) == self.round)
+        self.entry(member).is_some_and(|entry| entry.round.load(Ordering::SeqCst) == self.round)
     }
 
     #[inline]
@@ -332,9 +317,7 @@ impl<'a> Round<'a> {
     /// Instead of a post: arrives at a counter and waits until all members have. Costs each
     /// member one look at one line where [`Round::exchange`] costs one for each member.
     pub(crate) fn meet(&self) {
-        let LocalShared {
-            arrivals, barriers, ..
-        } = self.group.shared;
+        let LocalShared { arrivals, barriers, .. } = self.group.shared;
         let size = self.slots.len() as u64;
         let before = arrivals.fetch_add(1, Ordering::SeqCst);
         let this = before / size + 1;
@@ -406,22 +389,12 @@ impl<'a> Round<'a> {
     }
 
     fn awaited(&self, deed: Deed, member: Option<usize>) -> AwaitedRound<'a> {
-        AwaitedRound {
-            group: self.group,
-            round: self.round,
-            deed,
-            member,
-        }
+        AwaitedRound { group: self.group, round: self.round, deed, member }
     }
 
     /// Waits as every blocking call does, while `awaits` tells members that finish a round what for.
     #[cold]
-    fn sleep_as_watcher(
-        &self,
-        awaits: &AtomicU64,
-        what: AwaitedRound<'_>,
-        done: impl FnMut() -> bool,
-    ) {
+    fn sleep_as_watcher(&self, awaits: &AtomicU64, what: AwaitedRound<'_>, done: impl FnMut() -> bool) {
         let watchers = &self.group.shared.watchers;
         awaits.store(what.round, Ordering::SeqCst);
         watchers.fetch_add(1, Ordering::SeqCst);
@@ -444,13 +417,8 @@ impl<'a> Round<'a> {
             let data: *const u8 = entry.data.get().cast();
             match self.group.label.beside(form) {
                 bytes if bytes as usize <= INLINE => Posted::Inline { data, bytes },
-                bytes if bytes as usize <= SIDE_BYTES => Posted::Inline {
-                    data: *data.cast::<*const u8>(),
-                    bytes,
-                },
-                address if address == ADDRESS | T::NUMBER => {
-                    Posted::Address(&**data.cast::<*const T>())
-                }
+                bytes if bytes as usize <= SIDE_BYTES => Posted::Inline { data: *data.cast::<*const u8>(), bytes },
+                address if address == ADDRESS | T::NUMBER => Posted::Address(&**data.cast::<*const T>()),
                 _ => self.end_crossed(member, Label::borne_by(form)),
             }
         }
@@ -519,8 +487,7 @@ impl<'a> Round<'a> {
         for member in self.others() {
             let Awaits { posts, completion } = &self.slots[member].awaits.0;
             let awaited = completion.load(Ordering::SeqCst);
-            let has_come =
-                awaited != 0 && self.all_but(member, |slot| has_completed(slot, awaited));
+            let has_come = awaited != 0 && self.all_but(member, |slot| has_completed(slot, awaited));
             if has_come || posts.load(Ordering::SeqCst) == self.round {
                 self.wake(member);
             }
@@ -528,30 +495,18 @@ impl<'a> Round<'a> {
     }
 
     fn all_but(&self, member: usize, test: impl Fn(&Slot) -> bool) -> bool {
-        self.slots
-            .iter()
-            .enumerate()
-            .all(|(index, slot)| index == member || test(slot))
+        self.slots.iter().enumerate().all(|(index, slot)| index == member || test(slot))
     }
 
     /// Waits until all other members, or one, have completed `round`.
     fn wait_completion(&self, round: u64, member: Option<usize>) {
-        let mut missing = self
-            .others()
-            .filter(|&it| member.is_none_or(|m| m == it))
-            .peekable();
+        let mut missing = self.others().filter(|&it| member.is_none_or(|m| m == it)).peekable();
         let mut done = move || {
-            while missing
-                .next_if(|&it| has_completed(&self.slots[it], round))
-                .is_some()
-            {}
+            while missing.next_if(|&it| has_completed(&self.slots[it], round)).is_some() {}
             missing.peek().is_none()
         };
         if !self.spin(&mut done) {
-            let what = AwaitedRound {
-                round,
-                ..self.awaited(Deed::Complete, member)
-            };
+            let what = AwaitedRound { round, ..self.awaited(Deed::Complete, member) };
             self.sleep_as_watcher(&self.mine().awaits.completion, what, done);
         }
         if member.is_none() {

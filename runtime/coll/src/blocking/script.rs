@@ -43,15 +43,10 @@ pub(crate) fn run(owner: Owner<'_>, script: ScriptBuilder<'_>) -> Result<(), Eng
     let mut messages = Vec::new();
     let is_message = |step: &Step<'_>| matches!(step, Step::Send { .. } | Step::Receive { .. });
     // Messages that follow each other start together.
-    for steps in script
-        .steps
-        .chunk_by(|one, next| is_message(one) && is_message(next))
-    {
+    for steps in script.steps.chunk_by(|one, next| is_message(one) && is_message(next)) {
         let done = match &steps[0] {
-            Step::Send { .. } | Step::Receive { .. } => messages
-                .try_reserve(steps.len())
-                .map_err(|_| EngineError::OutOfMemory)
-                .and_then(|()| {
+            Step::Send { .. } | Step::Receive { .. } => {
+                messages.try_reserve(steps.len()).map_err(|_| EngineError::OutOfMemory).and_then(|()| {
                     together(&mut rank.enter(), |claim| {
                         let mut begun = steps.iter().map(|step| script.begin(claim, step));
                         begun.try_for_each(|message| {
@@ -59,7 +54,8 @@ pub(crate) fn run(owner: Owner<'_>, script: ScriptBuilder<'_>) -> Result<(), Eng
                             Ok(())
                         })
                     })
-                }),
+                })
+            }
             Step::Wait => wait_for(owner, messages.drain(..)),
             Step::Copy { from, to, .. } => copy_whole(*to, *from),
             Step::Fold { left, right } => {

@@ -17,12 +17,7 @@ pub(super) struct Amount {
 
 impl Amount {
     /// Unknown: it matches everything.
-    pub(super) const UNKNOWN: Self = Self {
-        handle: u32::MAX,
-        count: 0,
-        elements: 0,
-        hash: 0,
-    };
+    pub(super) const UNKNOWN: Self = Self { handle: u32::MAX, count: 0, elements: 0, hash: 0 };
 
     /// That of a buffer.
     pub(super) fn of(buffer: &Buffer<'_>) -> Self {
@@ -31,20 +26,14 @@ impl Amount {
         let named = named_like(buffer.datatype());
         let (handle, size) = named.map_or((0, 1), |it| (it.handle(), it.size().unsigned_abs()));
         let count = buffer.bytes() / size;
-        Self {
-            handle,
-            count,
-            elements,
-            hash,
-        }
+        Self { handle, count, elements, hash }
     }
 
     /// Whether both may be the two ends of one transfer (MPI-4.1, 3.3.1): packed data is of any type.
     pub(super) fn matches(&self, other: &Self) -> bool {
         let is_free = |amount: &Self| {
             let datatype = predefined_type(amount.handle);
-            *amount == Self::UNKNOWN
-                || datatype.is_some_and(|it| it.signature().uniform() == Some(Basic::Packed))
+            *amount == Self::UNKNOWN || datatype.is_some_and(|it| it.signature().uniform() == Some(Basic::Packed))
         };
         let alike = self.elements == other.elements && self.hash == other.hash;
         alike || is_free(self) || is_free(other)

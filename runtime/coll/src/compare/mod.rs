@@ -43,15 +43,12 @@ pub(crate) unsafe fn agree(schedule: &Schedule, size: u32) -> bool {
         Some(member) => found::keep(&first, &said(member)),
         None => {
             let pairs = (0..size).flat_map(|from| (0..size).map(move |to| (from, to)));
-            let wrong = pairs
-                .filter(|&(from, to)| from != to)
-                .find_map(|(from, to)| {
-                    let (giver, taker) = (&part(from).call, &part(to).call);
-                    let (given, taken) = lanes::between(giver, from, taker, to)?;
-                    let (given, taken) = (Amount::of(&given), Amount::of(&taken));
-                    (!given.matches(&taken))
-                        .then(|| (said(from).giving(given), said(to).taking(taken)))
-                });
+            let wrong = pairs.filter(|&(from, to)| from != to).find_map(|(from, to)| {
+                let (giver, taker) = (&part(from).call, &part(to).call);
+                let (given, taken) = lanes::between(giver, from, taker, to)?;
+                let (given, taken) = (Amount::of(&given), Amount::of(&taken));
+                (!given.matches(&taken)).then(|| (said(from).giving(given), said(to).taking(taken)))
+            });
             match wrong {
                 Some((giver, taker)) => found::keep(&giver, &taker),
                 None => return true,
@@ -89,13 +86,9 @@ pub(crate) fn compare(all: &[[i32; WORDS]]) -> Result<(), EngineError> {
     let Some(first) = members().next() else {
         return Ok(());
     };
-    let centre = first
-        .root()
-        .map_or(first, |root| members().nth(root as usize).unwrap_or(first));
+    let centre = first.root().map_or(first, |root| members().nth(root as usize).unwrap_or(first));
     let others = || members().filter(|it| it.member() != centre.member());
-    let kinds = members()
-        .find(|it| !it.agrees(&first))
-        .map(|it| (first, it));
+    let kinds = members().find(|it| !it.agrees(&first)).map(|it| (first, it));
     let found = kinds.or_else(|| {
         let fits = |it: &Said| it.gives_what_takes(&centre) && centre.gives_what_takes(it);
         others().find(|it| !fits(it)).map(|it| (centre, it))

@@ -110,44 +110,29 @@ impl Said {
             _ if me == 0 => 1,
             _ => 0,
         };
-        let is_known = self.blocks <= 1
-            && self.kind != Kind::NeighborAllgather
-            && self.kind != Kind::NeighborAlltoall;
+        let is_known = self.blocks <= 1 && self.kind != Kind::NeighborAllgather && self.kind != Kind::NeighborAlltoall;
         let known = |buffer: Option<_>| match buffer {
             Some(buffer) if is_known => Amount::of(&buffer),
             _ => Amount::UNKNOWN,
         };
-        Self {
-            gives: known(lanes::given(call, me, other)),
-            takes: known(lanes::taken(call, other, me)),
-            ..self
-        }
+        Self { gives: known(lanes::given(call, me, other)), takes: known(lanes::taken(call, other, me)), ..self }
     }
 
     /// With what it gives to another member.
     pub(super) fn giving(self, gives: Amount) -> Self {
         let takes = Amount::UNKNOWN;
-        Self {
-            gives,
-            takes,
-            ..self
-        }
+        Self { gives, takes, ..self }
     }
 
     /// With what it takes of another member.
     pub(super) fn taking(self, takes: Amount) -> Self {
         let gives = Amount::UNKNOWN;
-        Self {
-            gives,
-            takes,
-            ..self
-        }
+        Self { gives, takes, ..self }
     }
 
     /// Whether both call the same, but for the amount of data.
     pub(super) fn agrees(&self, other: &Self) -> bool {
-        let blocks =
-            self.blocks == other.blocks || self.blocks == ANY_BLOCKS || other.blocks == ANY_BLOCKS;
+        let blocks = self.blocks == other.blocks || self.blocks == ANY_BLOCKS || other.blocks == ANY_BLOCKS;
         let in_place = self.in_place == other.in_place || !self.kind.is_in_place_together();
         let one = (self.kind, self.form, self.root, self.op, self.shares);
         blocks && in_place && one == (other.kind, other.form, other.root, other.op, other.shares)
@@ -170,12 +155,7 @@ impl Said {
 
     /// For the way to other members.
     pub(super) fn words(&self) -> [i32; WORDS] {
-        let head = [
-            self.kind as u8,
-            self.blocks,
-            self.form,
-            u8::from(self.in_place),
-        ];
+        let head = [self.kind as u8, self.blocks, self.form, u8::from(self.in_place)];
         let mut words = [0; WORDS];
         words[..5].copy_from_slice(&[
             i32::from_le_bytes(head),
@@ -186,11 +166,7 @@ impl Said {
         ]);
         for (amount, at) in [(&self.gives, 5), (&self.takes, 12)] {
             words[at] = amount.handle.cast_signed();
-            for (number, at) in [
-                (amount.count, at + 1),
-                (amount.elements, at + 3),
-                (amount.hash, at + 5),
-            ] {
+            for (number, at) in [(amount.count, at + 1), (amount.elements, at + 3), (amount.hash, at + 5)] {
                 words[at] = number as i32;
                 words[at + 1] = (number >> 32) as i32;
             }
@@ -201,18 +177,14 @@ impl Said {
     /// What came so.
     pub(super) fn from_words(words: &[i32; WORDS]) -> Self {
         let [kind, blocks, form, in_place] = words[0].to_le_bytes();
-        let number = |at: usize| {
-            u64::from(words[at].cast_unsigned()) | u64::from(words[at + 1].cast_unsigned()) << 32
-        };
+        let number = |at: usize| u64::from(words[at].cast_unsigned()) | u64::from(words[at + 1].cast_unsigned()) << 32;
         let amount = |at: usize| Amount {
             handle: words[at].cast_unsigned(),
             count: number(at + 1),
             elements: number(at + 3),
             hash: number(at + 5),
         };
-        let kind = Kind::ALL
-            .get(usize::from(kind))
-            .map_or(Kind::Barrier, |it| it.0);
+        let kind = Kind::ALL.get(usize::from(kind)).map_or(Kind::Barrier, |it| it.0);
         Self {
             member: words[1].cast_unsigned(),
             kind,
@@ -244,11 +216,7 @@ impl Said {
             true => write!(f, "I{}{rest}", initial.to_ascii_lowercase())?,
             false => write!(f, "{initial}{rest}")?,
         }
-        let end = if self.form == Form::Persistent as u8 {
-            "_init"
-        } else {
-            ""
-        };
+        let end = if self.form == Form::Persistent as u8 { "_init" } else { "" };
         write!(f, "{blocks}{end}")
     }
 }

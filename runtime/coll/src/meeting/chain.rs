@@ -76,12 +76,7 @@ impl<P, W> Chain<P, W> {
         let anchor = place.advance(claim)?;
         // SAFETY: our cursor's reference.
         unsafe { anchor.as_ref() }.retain();
-        Some(Self {
-            anchor,
-            cursor: AtomicPtr::new(null_mut()),
-            me: place.me,
-            size: place.size,
-        })
+        Some(Self { anchor, cursor: AtomicPtr::new(null_mut()), me: place.me, size: place.size })
     }
 
     /// The member's place in it.

@@ -147,9 +147,7 @@ mod models {
     impl Record {
         /// By the holder of the claim: gives the reference back, if nobody has; 1 if that frees the meeting.
         fn give_back(membership: &mut Option<Made>) -> u32 {
-            membership
-                .take()
-                .map_or(0, |Made(meeting)| leave(meeting, 1))
+            membership.take().map_or(0, |Made(meeting)| leave(meeting, 1))
         }
     }
 
@@ -167,10 +165,8 @@ mod models {
                 assert!(meeting.as_ref().post(0, 0));
                 meeting.as_ref().open((), 1);
             }
-            let record = Arc::new(Record {
-                state: AtomicU32::new(PENDING),
-                membership: Mutex::new(Some(Made(meeting))),
-            });
+            let record =
+                Arc::new(Record { state: AtomicU32::new(PENDING), membership: Mutex::new(Some(Made(meeting))) });
             let (working, shared) = (Made(meeting), Arc::clone(&record));
             let thief = thread::spawn(move || {
                 let Made(meeting) = { working };

@@ -57,10 +57,7 @@ impl Hierarchy {
     pub(crate) fn new(map: Arc<NodeMap>, members: &[Peer], context: u32) -> Self {
         let local = map.local_members().iter();
         let local: Vec<Peer> = local.map(|&member| members[member as usize]).collect();
-        let begun = local.iter().map(|_| Begun {
-            count: Count::default(),
-            cursor: AtomicPtr::new(null_mut()),
-        });
+        let begun = local.iter().map(|_| Begun { count: Count::default(), cursor: AtomicPtr::new(null_mut()) });
         Self {
             begun: begun.collect(),
             map,
@@ -101,13 +98,7 @@ impl Hierarchy {
 
     /// The group of this node's members, as member `me`, whose rank is `rank`, sees it.
     pub(crate) fn local<'a>(&'a self, owner: Owner<'a>, me: u32, label: Label) -> LocalGroup<'a> {
-        LocalGroup {
-            owner,
-            me: self.local_rank(me as usize),
-            members: &self.members,
-            shared: &self.shared,
-            label,
-        }
+        LocalGroup { owner, me: self.local_rank(me as usize), members: &self.members, shared: &self.shared, label }
     }
 }
 

@@ -119,8 +119,7 @@ impl Slot {
             handle_alloc_error(Self::RING_LAYOUT);
         }
         let null = null_mut();
-        let swap =
-            (self.ring).compare_exchange(null, made.cast(), Ordering::Release, Ordering::Relaxed);
+        let swap = (self.ring).compare_exchange(null, made.cast(), Ordering::Release, Ordering::Relaxed);
         if swap.is_err() {
             // SAFETY: just allocated, and nobody else knows it.
             unsafe { dealloc(made, Self::RING_LAYOUT) };
@@ -286,9 +285,7 @@ impl LocalShared {
         // SAFETY: the layout is not empty: a communicator has a member.
         let slots = unsafe { alloc_zeroed(layout) }.cast::<Slot>();
         // All fields of a slot are valid when zero.
-        let Some(slots) = NonNull::new(slots) else {
-            handle_alloc_error(layout)
-        };
+        let Some(slots) = NonNull::new(slots) else { handle_alloc_error(layout) };
         Self {
             slots,
             size,

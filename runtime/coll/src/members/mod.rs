@@ -9,8 +9,7 @@ mod shared;
 pub use hierarchy::Count;
 pub(crate) use hierarchy::Hierarchy;
 pub(crate) use local::{
-    Awaits, COPY_MAX, Entry, INLINE, LocalGroup, LocalShared, RING, SCHEDULED, SIDE_BUFFERS,
-    SIDE_BYTES, Slot,
+    Awaits, COPY_MAX, Entry, INLINE, LocalGroup, LocalShared, RING, SCHEDULED, SIDE_BUFFERS, SIDE_BYTES, Slot,
 };
 pub(crate) use node_map::NodeMap;
 pub use roster::Roster;

@@ -46,12 +46,7 @@ impl NodeMap {
             next += members.len();
             members[0] as usize == first && members[members.len() - 1] as usize + 1 == next
         });
-        Some(Self {
-            is_in_order,
-            nodes,
-            node_of,
-            this_node,
-        })
+        Some(Self { is_in_order, nodes, node_of, this_node })
     }
 
     /// Members on this node.

@@ -37,10 +37,7 @@ impl Roster {
     /// These members, each of them once.
     #[must_use]
     pub fn new(peers: Vec<Peer>) -> Self {
-        Self {
-            peers: peers.into(),
-            index: Arc::new(Index(Once::new())),
-        }
+        Self { peers: peers.into(), index: Arc::new(Index(Once::new())) }
     }
 
     /// The members, by rank.

@@ -111,13 +111,7 @@ impl<'a> Group<'a> {
     /// Where the members are, for a call with this label.
     #[inline]
     pub(crate) fn extent(&self, label: Label) -> Extent<'a> {
-        let local = |shared| LocalGroup {
-            owner: self.owner,
-            me: self.me,
-            members: self.world,
-            shared,
-            label,
-        };
+        let local = |shared| LocalGroup { owner: self.owner, me: self.me, members: self.world, shared, label };
         match &self.shared.members {
             Members::OneNode(shared) => Extent::OneNode(local(shared)),
             Members::Other(Others::Compared(shared)) => Extent::Compared(local(shared)),
@@ -129,9 +123,7 @@ impl<'a> Group<'a> {
 impl CommShared {
     fn new(node: &'static Node, context: u32, roster: Roster, maps: &mut Maps) -> Self {
         let members = match maps.enter(node, &roster) {
-            Some(map) => {
-                Members::Other(Others::Nodes(Hierarchy::new(map, roster.peers(), context)))
-            }
+            Some(map) => Members::Other(Others::Nodes(Hierarchy::new(map, roster.peers(), context))),
             None => {
                 let size = roster.peers().len() as u32;
                 match node.settings().check_members && size > 1 {
@@ -140,13 +132,7 @@ impl CommShared {
                 }
             }
         };
-        Self {
-            node,
-            context,
-            left: AtomicU32::new(0),
-            roster,
-            members,
-        }
+        Self { node, context, left: AtomicU32::new(0), roster, members }
     }
 
     fn key(&self) -> Key {
@@ -194,12 +180,7 @@ impl CommShared {
     /// from what `roster` gives. Each of the members on this node asks once and later calls
     /// [`CommShared::leave`] once.
     #[must_use]
-    pub fn of_group(
-        owner: Owner<'_>,
-        context: u32,
-        first: Peer,
-        roster: impl FnOnce() -> Roster,
-    ) -> &'static Self {
+    pub fn of_group(owner: Owner<'_>, context: u32, first: Peer, roster: impl FnOnce() -> Roster) -> &'static Self {
         let node = owner.rank().node();
         TABLE.with(|table| {
             let Table { shared, maps } = table;
@@ -216,10 +197,7 @@ impl CommShared {
 }
 
 /// The shared parts in use, of all nodes. Owner-only: it allocates.
-static TABLE: FutexLock<Table> = FutexLock::new(Table {
-    shared: BTreeMap::new(),
-    maps: Maps(BTreeMap::new()),
-});
+static TABLE: FutexLock<Table> = FutexLock::new(Table { shared: BTreeMap::new(), maps: Maps(BTreeMap::new()) });
 
 /// Context, member 0, and node.
 type Key = (u32, Peer, usize);
@@ -259,11 +237,7 @@ impl Maps {
             return Some(known.map.clone());
         }
         let map = Arc::new(NodeMap::of(node, roster.peers())?);
-        let known = Known {
-            _list: roster.list(),
-            map: map.clone(),
-            users: 1,
-        };
+        let known = Known { _list: roster.list(), map: map.clone(), users: 1 };
         self.0.insert(key, known);
         Some(map)
     }

@@ -20,19 +20,12 @@ use core::ptr::{NonNull, null_mut};
 
 /// The arguments of who comes to a meeting for the sake of others alone.
 pub(super) fn reduction_of_nothing() -> Reduction<'static> {
-    Reduction {
-        input: None,
-        result: Buffer::EMPTY,
-        op: Op::Predefined(PredefinedOp::Sum),
-    }
+    Reduction { input: None, result: Buffer::EMPTY, op: Op::Predefined(PredefinedOp::Sum) }
 }
 
 /// The same of a reduce.
 pub(super) fn reduce_nothing(root: u32) -> Call<'static> {
-    Call::Reduce {
-        reduction: reduction_of_nothing(),
-        root,
-    }
+    Call::Reduce { reduction: reduction_of_nothing(), root }
 }
 
 /// After a member has come to the row's meeting: wakes those that have taken the operation for a small one, and comes
@@ -96,12 +89,7 @@ pub(super) fn leave(group: &LocalGroup<'_>, row: &Row, (root, word): (u32, u64))
 #[inline(always)]
 pub(super) fn wake_others(group: &LocalGroup<'_>) {
     match group.members.len() {
-        2 => wait::wake(
-            group
-                .rank()
-                .node()
-                .rank(group.members[1 - group.me()].index()),
-        ),
+        2 => wait::wake(group.rank().node().rank(group.members[1 - group.me()].index())),
         _ => wake_many(group),
     }
 }
@@ -116,12 +104,7 @@ fn wake_many(group: &LocalGroup<'_>) {
 
 /// Comes to the row's meeting for a member, without a request; the member's reference is the caller's to give back.
 /// `None`: there is none yet.
-pub(super) fn come(
-    row: &Row,
-    member: u32,
-    rank: &'static Rank,
-    call: Call<'static>,
-) -> Option<NonNull<Schedule>> {
+pub(super) fn come(row: &Row, member: u32, rank: &'static Rank, call: Call<'static>) -> Option<NonNull<Schedule>> {
     let schedule = row.meeting().existing()?;
     let part = Part {
         call,

@@ -26,11 +26,7 @@ use core::ptr::NonNull;
 ///
 /// # Safety
 /// The caller was told that it is the last to post.
-pub(super) unsafe fn make_board(
-    claim: &mut Claim<'_>,
-    schedule: &Schedule,
-    size: u32,
-) -> Option<NonNull<Board>> {
+pub(super) unsafe fn make_board(claim: &mut Claim<'_>, schedule: &Schedule, size: u32) -> Option<NonNull<Board>> {
     let agreed = |member| {
         // SAFETY: the caller's promise.
         let call = &unsafe { schedule.part_of(member) }.call;
@@ -182,9 +178,7 @@ impl Exchange {
     /// [`Exchange::is_complete`] of a call that waits: looks for a while.
     #[inline]
     pub(super) fn await_briefly(&self) -> bool {
-        spin(self.ranks[self.me as usize].node(), &mut || {
-            self.is_complete()
-        })
+        spin(self.ranks[self.me as usize].node(), &mut || self.is_complete())
     }
 
     #[inline]

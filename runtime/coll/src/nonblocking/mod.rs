@@ -119,10 +119,7 @@ pub unsafe fn begin_claimed(
 /// # Errors
 /// As [`start`].
 #[inline]
-pub unsafe fn begin_plain(
-    group: &Group<'_>,
-    call: &Call<'_>,
-) -> Result<Option<Small>, EngineError> {
+pub unsafe fn begin_plain(group: &Group<'_>, call: &Call<'_>) -> Result<Option<Small>, EngineError> {
     match in_rows(group) {
         // SAFETY: the caller's conditions.
         Some(group) => unsafe { small::begin_plain(&group, call) },
@@ -153,23 +150,10 @@ pub unsafe fn start(group: &Group<'_>, call: &Call<'_>) -> Result<RequestRef, En
     // SAFETY: the caller's conditions.
     unsafe {
         match group.extent(Label::NONE) {
-            Extent::OneNode(group) => post(
-                group.rank().forever(),
-                &Spot::Next(&group.place()),
-                call,
-                Manner::ONCE,
-            ),
+            Extent::OneNode(group) => post(group.rank().forever(), &Spot::Next(&group.place()), call, Manner::ONCE),
             Extent::Compared(group) => {
-                let manner = Manner {
-                    form: Some(Form::Nonblocking),
-                    ..Manner::ONCE
-                };
-                post(
-                    group.rank().forever(),
-                    &Spot::Next(&group.place()),
-                    call,
-                    manner,
-                )
+                let manner = Manner { form: Some(Form::Nonblocking), ..Manner::ONCE };
+                post(group.rank().forever(), &Spot::Next(&group.place()), call, manner)
             }
             Extent::Nodes(hierarchy) => start_once(group, hierarchy, call),
         }
@@ -183,10 +167,7 @@ pub unsafe fn start(group: &Group<'_>, call: &Call<'_>) -> Result<RequestRef, En
 ///
 /// # Errors
 /// As [`start`].
-pub unsafe fn start_between(
-    inter: &Intergroup<'_>,
-    call: &Call<'_>,
-) -> Result<RequestRef, EngineError> {
+pub unsafe fn start_between(inter: &Intergroup<'_>, call: &Call<'_>) -> Result<RequestRef, EngineError> {
     // SAFETY: the caller's conditions.
     unsafe { Operation::between(inter).start(inter.local.owner, call) }
 }
@@ -198,10 +179,7 @@ pub unsafe fn start_between(
 #[cold]
 pub(crate) fn meet(group: &LocalGroup<'_>, call: &Call<'_>, form: Form) -> Result<(), EngineError> {
     let rank = group.rank().forever();
-    let manner = Manner {
-        form: Some(form),
-        ..Manner::ONCE
-    };
+    let manner = Manner { form: Some(form), ..Manner::ONCE };
     // SAFETY: what the call refers to lives to the end of this call, which waits for the request.
     let request = unsafe { post(rank, &Spot::Next(&group.place()), call, manner)? };
     finish(group.owner, request)

@@ -21,12 +21,7 @@ use core::ptr::null_mut;
 /// The operand of member `me` of `size`; copies it where that is needed. `None` when memory is
 /// short. Inlined by force, as [`super::begin_claimed`] says.
 #[inline(always)]
-pub(super) fn posted(
-    claim: &mut Claim<'_>,
-    call: &Call<'_>,
-    me: u32,
-    size: u32,
-) -> Option<Operand> {
+pub(super) fn posted(claim: &mut Claim<'_>, call: &Call<'_>, me: u32, size: u32) -> Option<Operand> {
     let is_posted_as_it_is = match call {
         Call::Alltoall { send, .. } => send.is_some(),
         Call::Reduce { root, .. } => *root != me || me + 1 == size,
@@ -35,10 +30,10 @@ pub(super) fn posted(
         _ => true,
     };
     if is_posted_as_it_is {
-        return Some(call.reduction().map_or(Operand::NONE, |reduction| Operand {
-            data: reduction.operand().base(),
-            block: null_mut(),
-        }));
+        return Some(
+            call.reduction()
+                .map_or(Operand::NONE, |reduction| Operand { data: reduction.operand().base(), block: null_mut() }),
+        );
     }
     copied(claim, call, size)
 }
@@ -47,9 +42,7 @@ pub(super) fn posted(
 #[inline(never)]
 fn copied(claim: &mut Claim<'_>, call: &Call<'_>, size: u32) -> Option<Operand> {
     match (call, call.reduction()) {
-        (Call::Alltoall { receive, .. }, _) => {
-            packed_blocks(claim, size, |member| receive.block(member))
-        }
+        (Call::Alltoall { receive, .. }, _) => packed_blocks(claim, size, |member| receive.block(member)),
         (_, Some(reduction)) => operand(claim, reduction),
         _ => Some(Operand::NONE),
     }
@@ -58,10 +51,7 @@ fn copied(claim: &mut Claim<'_>, call: &Call<'_>, size: u32) -> Option<Operand> 
 /// The operand of a reducing operation, or a copy of it if it is in place.
 fn operand(claim: &mut Claim<'_>, reduction: &Reduction<'_>) -> Option<Operand> {
     if let Some(data) = reduction.input {
-        return Some(Operand {
-            data,
-            block: null_mut(),
-        });
+        return Some(Operand { data, block: null_mut() });
     }
     let (datatype, count) = (reduction.datatype(), reduction.count());
     let Span { low, bytes } = span(datatype, count);
@@ -77,18 +67,11 @@ fn operand(claim: &mut Claim<'_>, reduction: &Reduction<'_>) -> Option<Operand> 
         }
         copy(Buffer::new(data, count, datatype), from, 0, u64::MAX);
     }
-    Some(Operand {
-        data,
-        block: block.as_ptr(),
-    })
+    Some(Operand { data, block: block.as_ptr() })
 }
 
 /// Packs a block for each member one behind the other.
-fn packed_blocks<'a>(
-    claim: &mut Claim<'_>,
-    size: u32,
-    buffer: impl Fn(usize) -> Buffer<'a>,
-) -> Option<Operand> {
+fn packed_blocks<'a>(claim: &mut Claim<'_>, size: u32, buffer: impl Fn(usize) -> Buffer<'a>) -> Option<Operand> {
     let members = size as usize;
     let total: u64 = (0..members).map(|member| buffer(member).bytes()).sum();
     let table = members * size_of::<u64>();

@@ -23,15 +23,9 @@ struct Tags {
 }
 
 impl Tags {
-    const NONBLOCKING: Self = Self {
-        first: -1000,
-        operations: 1 << 24,
-    };
+    const NONBLOCKING: Self = Self { first: -1000, operations: 1 << 24 };
     /// What is left of the negative numbers.
-    const PERSISTENT: Self = Self {
-        first: Self::NONBLOCKING.end(),
-        operations: (1 << 24) - 16,
-    };
+    const PERSISTENT: Self = Self { first: Self::NONBLOCKING.end(), operations: (1 << 24) - 16 };
 
     /// The first tag behind them.
     const fn end(self) -> i32 {
@@ -63,10 +57,7 @@ pub(crate) struct Operation {
 impl Operation {
     /// The place of the caller's next operation.
     pub(crate) fn next(group: &Group<'_>, hierarchy: &Hierarchy) -> Self {
-        Self {
-            tag: Tags::NONBLOCKING.of(hierarchy.next_number(group.me)),
-            ..Self::of(group)
-        }
+        Self { tag: Tags::NONBLOCKING.of(hierarchy.next_number(group.me)), ..Self::of(group) }
     }
 
     /// A place among the group's members, without tags.
@@ -87,10 +78,7 @@ impl Operation {
     /// # Errors
     /// No memory.
     pub(crate) fn repeated(group: &Group<'_>, hierarchy: &Hierarchy) -> Result<Self, EngineError> {
-        let mut operation = Self {
-            tag: Tags::PERSISTENT.of(hierarchy.next_persistent(group.me)),
-            ..Self::of(group)
-        };
+        let mut operation = Self { tag: Tags::PERSISTENT.of(hierarchy.next_persistent(group.me)), ..Self::of(group) };
         if hierarchy.shares_nodes() {
             let place = hierarchy.place(group.me);
             let chain = Chain::open(&place, &mut group.rank().enter());
@@ -131,13 +119,7 @@ impl Operation {
 
     /// Whose messages they are: those of member `me`, which is `rank`.
     pub(crate) fn endpoint(&self, rank: &'static Rank, me: u32) -> Endpoint<'static> {
-        Endpoint {
-            rank,
-            context: self.context,
-            me,
-            tag: self.tag,
-            members: MemberList::Shared(self.members.clone()),
-        }
+        Endpoint { rank, context: self.context, me, tag: self.tag, members: MemberList::Shared(self.members.clone()) }
     }
 }
 
@@ -150,18 +132,11 @@ mod tests {
         let (nonblocking, persistent) = (Tags::NONBLOCKING, Tags::PERSISTENT);
         assert!(persistent.first <= nonblocking.end());
         assert!(
-            i64::from(persistent.first) - (i64::from(persistent.operations) * i64::from(LANES))
-                >= i64::from(i32::MIN)
+            i64::from(persistent.first) - (i64::from(persistent.operations) * i64::from(LANES)) >= i64::from(i32::MIN)
         );
         // A persistent one that was made first, and all that is begun while it lives.
         let old = persistent.of(0);
-        for number in [
-            0,
-            1,
-            nonblocking.operations - 1,
-            nonblocking.operations,
-            u32::MAX,
-        ] {
+        for number in [0, 1, nonblocking.operations - 1, nonblocking.operations, u32::MAX] {
             assert!(nonblocking.of(number) > old, "{number}");
         }
     }

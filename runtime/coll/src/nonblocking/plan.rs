@@ -36,44 +36,28 @@ pub(super) fn weight_of(call: &Call<'_>, me: u32, size: u32) -> Weight {
         Call::Bcast { buffer, root } if *root == me => equal(members - 1, buffer.bytes()),
         Call::Bcast { .. } => Weight::default(),
         Call::Gather { send, .. } => equal(1, send.map_or(0, |send| send.bytes())),
-        Call::Scatter { send, .. } => {
-            send.map_or(Weight::default(), |send| blocks_weight(&send, size))
-        }
+        Call::Scatter { send, .. } => send.map_or(Weight::default(), |send| blocks_weight(&send, size)),
         Call::Allgather { send, receive } => {
             let block = send.unwrap_or_else(|| receive.block(me as usize));
             equal(members, block.bytes())
         }
         Call::Alltoall { send, receive } => blocks_weight(send.as_ref().unwrap_or(receive), size),
-        Call::Neighbours {
-            destinations,
-            send,
-            to_all: true,
-            ..
-        } => equal(destinations.len() as u64, send.block(0).bytes()),
-        Call::Neighbours {
-            destinations, send, ..
-        } => blocks_weight(send, destinations.len() as u32),
-        Call::Reduce { reduction, .. }
-        | Call::Allreduce { reduction }
-        | Call::Scan { reduction, .. } => {
-            let bytes = reduction.result.bytes();
-            Weight {
-                total: 2 * bytes,
-                longest: reduction.count(),
-            }
+        Call::Neighbours { destinations, send, to_all: true, .. } => {
+            equal(destinations.len() as u64, send.block(0).bytes())
         }
-        Call::ReduceScatter { reduction, counts } => Weight {
-            total: 2 * reduction.result.bytes(),
-            longest: counts.iter().copied().max().unwrap_or(0) as u64,
-        },
+        Call::Neighbours { destinations, send, .. } => blocks_weight(send, destinations.len() as u32),
+        Call::Reduce { reduction, .. } | Call::Allreduce { reduction } | Call::Scan { reduction, .. } => {
+            let bytes = reduction.result.bytes();
+            Weight { total: 2 * bytes, longest: reduction.count() }
+        }
+        Call::ReduceScatter { reduction, counts } => {
+            Weight { total: 2 * reduction.result.bytes(), longest: counts.iter().copied().max().unwrap_or(0) as u64 }
+        }
     }
 }
 
 fn equal(lanes: u64, bytes: u64) -> Weight {
-    Weight {
-        total: lanes.saturating_mul(bytes),
-        longest: if lanes == 0 { 0 } else { bytes },
-    }
+    Weight { total: lanes.saturating_mul(bytes), longest: if lanes == 0 { 0 } else { bytes } }
 }
 
 fn blocks_weight(blocks: &Blocks<'_>, size: u32) -> Weight {
@@ -82,10 +66,7 @@ fn blocks_weight(blocks: &Blocks<'_>, size: u32) -> Weight {
     }
     (0..size as usize).fold(Weight::default(), |sum, member| {
         let bytes = blocks.block(member).bytes();
-        Weight {
-            total: sum.total.saturating_add(bytes),
-            longest: sum.longest.max(bytes),
-        }
+        Weight { total: sum.total.saturating_add(bytes), longest: sum.longest.max(bytes) }
     })
 }
 
@@ -119,16 +100,10 @@ pub(super) unsafe fn make(schedule: &Schedule, size: u32) -> (Plan, u64) {
         // SAFETY: as above.
         Call::Neighbours { .. } => members * unsafe { most_sources(schedule, size) },
     };
-    let mut plan = Plan {
-        lanes,
-        bytes: sum.total,
-        ..nothing(size)
-    };
+    let mut plan = Plan { lanes, bytes: sum.total, ..nothing(size) };
     let step_bytes = match call.reduction() {
         None => {
-            plan.piece = (sum.longest / PIECES)
-                .next_multiple_of(GRAIN)
-                .clamp(PIECE_MIN, PIECE_MAX);
+            plan.piece = (sum.longest / PIECES).next_multiple_of(GRAIN).clamp(PIECE_MIN, PIECE_MAX);
             PIECE_MIN
         }
         Some(reduction) => {
@@ -160,17 +135,7 @@ pub(super) unsafe fn make(schedule: &Schedule, size: u32) -> (Plan, u64) {
 
 /// The plan of an operation that moves nothing.
 pub(super) fn nothing(size: u32) -> Plan {
-    Plan {
-        size,
-        lanes: 0,
-        cells: 0,
-        batch: 1,
-        piece: 1,
-        elements: 0,
-        bytes: 0,
-        calls_user: false,
-        board: None,
-    }
+    Plan { size, lanes: 0, cells: 0, batch: 1, piece: 1, elements: 0, bytes: 0, calls_user: false, board: None }
 }
 
 /// The largest number of sources of a member.

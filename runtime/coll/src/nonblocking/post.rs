@@ -8,8 +8,7 @@ use crate::args::{Call, Form};
 use crate::compare;
 use crate::fold::Runner;
 use crate::schedule::{
-    Calls, Listed, Membership, Operand, Part, Place, Rest, Row, Schedule, ScheduleRef, Weight,
-    complete, enlist,
+    Calls, Listed, Membership, Operand, Part, Place, Rest, Row, Schedule, ScheduleRef, Weight, complete, enlist,
 };
 use cohort_core::EngineError;
 use cohort_core::Owner;
@@ -81,11 +80,7 @@ pub(crate) struct Manner {
 
 impl Manner {
     /// That of a nonblocking operation.
-    pub(crate) const ONCE: Self = Self {
-        alone: AT_ONCE_MAX,
-        form: None,
-        is_repeated: false,
-    };
+    pub(crate) const ONCE: Self = Self { alone: AT_ONCE_MAX, form: None, is_repeated: false };
 }
 
 /// The record of a member's request.
@@ -166,28 +161,17 @@ pub(crate) unsafe fn post_claimed(
         }
         joined
     };
-    let rest = Rest {
-        operand,
-        weight: plan::weight_of(call, me, size),
-        request: request.as_ptr(),
-        rank,
-        form: manner.form,
-    };
+    let rest =
+        Rest { operand, weight: plan::weight_of(call, me, size), request: request.as_ptr(), rank, form: manner.form };
     let calls = match is_brief(call, rest.weight, size) {
         true => Calls::Nobody,
         false => Calls::Thieves,
     };
-    let membership = Membership {
-        schedule,
-        member: me,
-    };
+    let membership = Membership { schedule, member: me };
     // SAFETY: the request has a reference to the schedule; the request is ours, pending, and in no list.
     let opened = unsafe {
         (*request.as_ptr()).membership = Some(membership);
-        if schedule
-            .as_ref()
-            .post_in_place(me, |room| Part::write(room, call, rest))
-        {
+        if schedule.as_ref().post_in_place(me, |room| Part::write(room, call, rest)) {
             open(claim, membership, size, manner)
         } else {
             enlist(claim, request.as_ptr(), calls);
@@ -284,9 +268,7 @@ unsafe fn open(claim: &mut Claim<'_>, membership: Membership, size: u32, manner:
         let schedule = membership.schedule.as_ref();
         let request = schedule.part_of(membership.member).request;
         let (mut plan, steps) = match schedule.part_of(membership.member).form {
-            Some(form) if !compare::agree(schedule, size) || !form.moves_data() => {
-                (plan::nothing(size), 0)
-            }
+            Some(form) if !compare::agree(schedule, size) || !form.moves_data() => (plan::nothing(size), 0),
             _ => plan::make(schedule, size),
         };
         let is_small = plan.bytes <= manner.alone;
@@ -305,10 +287,7 @@ unsafe fn open(claim: &mut Claim<'_>, membership: Membership, size: u32, manner:
         let rank = claim.rank().forever();
         let wanted = steps.min(u64::from(rank.node().boot().cpus.max(1)));
         let woken = wake_members(schedule, membership.member, wanted);
-        Left::Call(Helpers {
-            rank,
-            wanted: wanted - woken,
-        })
+        Left::Call(Helpers { rank, wanted: wanted - woken })
     }
 }
 
@@ -360,9 +339,6 @@ pub(crate) fn finish(owner: Owner<'_>, request: RequestRef) -> Result<(), Engine
         Status::SUCCESS => Ok(()),
         Status::NOT_SAME => Err(EngineError::Disagreement(bytes as u32)),
         Status::NO_MEMORY => Err(EngineError::OutOfMemory),
-        _ => Err(EngineError::Truncated {
-            message: 0,
-            buffer: 0,
-        }),
+        _ => Err(EngineError::Truncated { message: 0, buffer: 0 }),
     }
 }

@@ -88,11 +88,7 @@ impl Repeated {
     /// # Errors
     /// As [`start`](super::start).
     #[inline]
-    pub unsafe fn start<'a>(
-        &self,
-        owner: Owner<'_>,
-        call: impl FnOnce() -> Call<'a>,
-    ) -> Result<(), EngineError> {
+    pub unsafe fn start<'a>(&self, owner: Owner<'_>, call: impl FnOnce() -> Call<'a>) -> Result<(), EngineError> {
         // SAFETY: the caller's conditions.
         let begun = unsafe {
             match &self.form {
@@ -168,8 +164,7 @@ impl Repeated {
     #[must_use]
     pub fn end_now(&self) -> bool {
         let mut active = self.active.borrow_mut();
-        let is_over = matches!(*active, Active::Exchange)
-            && self.exchange().is_some_and(Exchange::is_complete);
+        let is_over = matches!(*active, Active::Exchange) && self.exchange().is_some_and(Exchange::is_complete);
         if is_over {
             *active = Active::Nothing;
         }
@@ -205,14 +200,9 @@ impl WithinNode {
             }
             return Ok(Active::Exchange);
         }
-        let manner = Manner {
-            is_repeated: true,
-            ..Manner::ONCE
-        };
+        let manner = Manner { is_repeated: true, ..Manner::ONCE };
         // SAFETY: the caller's conditions.
-        Ok(Active::Request(unsafe {
-            post(self.rank, &Spot::Next(&place), call, manner)?
-        }))
+        Ok(Active::Request(unsafe { post(self.rank, &Spot::Next(&place), call, manner)? }))
     }
 }
 

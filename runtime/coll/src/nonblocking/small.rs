@@ -63,12 +63,7 @@ pub(super) unsafe fn begin(
                     true => false,
                     false => {
                         let bytes = buffer.bytes();
-                        let agreed = Agreed {
-                            kind: Kind::Bcast,
-                            root: *root,
-                            bytes,
-                            op: None,
-                        };
+                        let agreed = Agreed { kind: Kind::Bcast, root: *root, bytes, op: None };
                         post(group, row, call, agreed)
                     }
                 }
@@ -116,10 +111,7 @@ fn first_row_of_plain(group: &LocalGroup<'_>) -> Result<Row, EngineError> {
 /// # Errors
 /// No memory.
 #[inline]
-pub(super) unsafe fn begin_plain(
-    group: &LocalGroup<'_>,
-    call: &Call<'_>,
-) -> Result<Option<Small>, EngineError> {
+pub(super) unsafe fn begin_plain(group: &LocalGroup<'_>, call: &Call<'_>) -> Result<Option<Small>, EngineError> {
     let agreed = Agreed::of(call).filter(|_| is_dense(call));
     let Some(agreed) = agreed else {
         return Ok(None);
@@ -268,9 +260,7 @@ impl Small {
     #[inline]
     fn look(&self) -> bool {
         let (row, operation) = (&self.0, self.operation());
-        let Agreed {
-            kind, root, bytes, ..
-        } = operation.agreed;
+        let Agreed { kind, root, bytes, .. } = operation.agreed;
         if kind == Kind::Bcast {
             let word = row.entry(root).word();
             if word != operation.word {
@@ -349,18 +339,11 @@ impl Small {
         let same_kind = kind_in(word) == kind_in(operation.word);
         let is_length = same_kind && (word & LARGE != 0 || word >> ROOT == operation.word >> ROOT);
         match is_length {
-            true => Status {
-                error: Status::TRUNCATE,
-                ..Status::EMPTY
-            },
+            true => Status { error: Status::TRUNCATE, ..Status::EMPTY },
             false => {
                 let kinds = [operation.word, word].map(kind_in);
                 let number = compare::differ([row.me, member], kinds);
-                Status {
-                    error: Status::NOT_SAME,
-                    bytes: i64::from(number),
-                    ..Status::EMPTY
-                }
+                Status { error: Status::NOT_SAME, bytes: i64::from(number), ..Status::EMPTY }
             }
         }
     }
@@ -384,10 +367,7 @@ impl Small {
             true => Status::TRUNCATE,
             false => Status::SUCCESS,
         };
-        Status {
-            error,
-            ..Status::EMPTY
-        }
+        Status { error, ..Status::EMPTY }
     }
 
     /// Comes to the row's meeting for the sake of those that wait there. `false`: there is none yet.
@@ -398,9 +378,7 @@ impl Small {
         let call = match (kind, op) {
             (Kind::Bcast, _) => Call::Bcast { buffer, root },
             (Kind::Reduce, _) => absent::reduce_nothing(root),
-            (_, Some(_)) => Call::Allreduce {
-                reduction: absent::reduction_of_nothing(),
-            },
+            (_, Some(_)) => Call::Allreduce { reduction: absent::reduction_of_nothing() },
             _ => Call::Barrier,
         };
         let schedule = self.come(call);
@@ -418,10 +396,7 @@ impl Small {
         // SAFETY: the room of the operation's own buffer, which is one run.
         let run = unsafe { Buffer::of_bytes(base, bytes) };
         let buffer = operation.room.unwrap_or(run);
-        let call = Call::Bcast {
-            buffer,
-            root: operation.agreed.root,
-        };
+        let call = Call::Bcast { buffer, root: operation.agreed.root };
         let schedule = operation.meeting.get().or_else(|| self.come(call));
         operation.meeting.set(schedule);
         let Some(schedule) = schedule else {
@@ -437,10 +412,7 @@ impl Small {
                 true => Status::TRUNCATE,
                 false => Status::SUCCESS,
             };
-            operation.outcome.set(RowOutcome::of(Status {
-                error,
-                ..Status::EMPTY
-            }));
+            operation.outcome.set(RowOutcome::of(Status { error, ..Status::EMPTY }));
             release(schedule);
         }
         true
@@ -459,11 +431,6 @@ impl Small {
             _ => 0..row.size(),
         };
         let count = awaited.filter(|&it| row.entry(it).word() == 0).count() as u32;
-        tell(Fact {
-            key: row.key(),
-            size: row.size(),
-            count,
-            ..Fact::new(Told::Collective)
-        });
+        tell(Fact { key: row.key(), size: row.size(), count, ..Fact::new(Told::Collective) });
     }
 }

@@ -51,9 +51,7 @@ pub(crate) unsafe fn start_once(
 fn root_of(rank: &Rank, call: &Call<'_>, map: &NodeMap) -> Option<u32> {
     let is_led = match call {
         Call::Barrier | Call::Allgather { .. } | Call::Bcast { .. } => true,
-        Call::Allreduce { reduction }
-        | Call::ReduceScatter { reduction, .. }
-        | Call::Reduce { reduction, .. } => {
+        Call::Allreduce { reduction } | Call::ReduceScatter { reduction, .. } | Call::Reduce { reduction, .. } => {
             matches!(reduction.op, Op::Predefined(_)) && folds_by_node(rank, reduction, map)
         }
         _ => false,
@@ -69,11 +67,7 @@ impl Operation {
     ///
     /// # Errors
     /// No memory, or a predefined operation that does not take the type; then the member has not taken part.
-    pub(crate) unsafe fn start(
-        &self,
-        owner: Owner<'_>,
-        call: &Call<'_>,
-    ) -> Result<RequestRef, EngineError> {
+    pub(crate) unsafe fn start(&self, owner: Owner<'_>, call: &Call<'_>) -> Result<RequestRef, EngineError> {
         // SAFETY: the caller's promise; the script uses them until then.
         let call = unsafe { *call.outliving() };
         if let Some((map, chain)) = &self.meetings
@@ -172,11 +166,7 @@ unsafe fn start_at_node(
     unsafe {
         let meeting = joined.as_ref();
         if meeting.post(place.me, part) {
-            let Posted {
-                rank: leader,
-                script: call,
-                ..
-            } = meeting.part_of(0).posted;
+            let Posted { rank: leader, script: call, .. } = meeting.part_of(0).posted;
             let endpoint = operation.endpoint(leader, map.local_members()[0]);
             let prepared = write_for_node(meeting, map, root, endpoint);
             leader.shared::<Coll>().calls.met.call(call);

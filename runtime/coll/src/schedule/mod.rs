@@ -27,8 +27,6 @@ mod step;
 mod work;
 
 pub(crate) use operand::Operand;
-pub(crate) use part::{
-    Chain, Listed, Membership, Part, Pending, Place, Plan, Rest, Schedule, Weight,
-};
+pub(crate) use part::{Chain, Listed, Membership, Part, Pending, Place, Plan, Rest, Schedule, Weight};
 pub(crate) use row::{Cursor, Lane, Operation as RowOperation, Outcome as RowOutcome, Row};
 pub(crate) use work::{Calls, ScheduleRef, complete, enlist, is_pending, next, next_for_owner};

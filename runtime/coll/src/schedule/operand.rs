@@ -14,10 +14,7 @@ pub(crate) struct Operand {
 
 impl Operand {
     /// None.
-    pub(crate) const NONE: Self = Self {
-        data: null_mut(),
-        block: null_mut(),
-    };
+    pub(crate) const NONE: Self = Self { data: null_mut(), block: null_mut() };
 
     /// Frees the copy, if there is one.
     ///

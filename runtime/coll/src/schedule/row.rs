@@ -137,19 +137,14 @@ impl Cursor {
         self.batch.store(batch.as_ptr(), Ordering::Relaxed);
         self.row.store(0, Ordering::Relaxed);
         let made = self.made.load(Ordering::Relaxed).wrapping_add(1);
-        self.made
-            .store(if is_made { made } else { 0 }, Ordering::Relaxed);
+        self.made.store(if is_made { made } else { 0 }, Ordering::Relaxed);
         if let Some(before) = before {
             let over = self.over.load(Ordering::Relaxed);
             self.over.store(0, Ordering::Relaxed);
             // SAFETY: the cursor has moved on, and these operations are over.
             unsafe { count_events(before, me, 1 + over, true) };
         }
-        Some(Row {
-            batch,
-            me,
-            number: 0,
-        })
+        Some(Row { batch, me, number: 0 })
     }
 
     /// Whether the member has just made so many batches in turn that the others are far behind.
@@ -161,8 +156,7 @@ impl Cursor {
     /// The member has come to its next row.
     #[inline]
     pub(crate) fn advance(&self) {
-        self.row
-            .store(self.row.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.row.store(self.row.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 
     /// The same, and its operation in the row before is over: the member does not use that row any more.

@@ -40,17 +40,8 @@ struct Move<'a> {
 ///
 /// # Safety
 /// The caller has taken the step and not finished it; the runner tells the truth.
-pub(crate) unsafe fn run(
-    schedule: &Schedule,
-    plan: &Plan,
-    step: u64,
-    member: u32,
-    runner: Runner,
-) -> u64 {
-    let parts = Parts {
-        schedule,
-        size: plan.size as usize,
-    };
+pub(crate) unsafe fn run(schedule: &Schedule, plan: &Plan, step: u64, member: u32, runner: Runner) -> u64 {
+    let parts = Parts { schedule, size: plan.size as usize };
     let first = step * plan.batch;
     let call = &parts.get(member as usize).call;
     let mut bytes = 0;
@@ -81,33 +72,19 @@ unsafe fn lane_of<'a>(parts: &Parts<'a>, call: &Call<'_>, lane: usize) -> Option
             (from, bcast_buffer(parts.get(receiver))?, receiver)
         }
         Call::Gather { root, .. } => {
-            let Call::Gather {
-                receive: Some(receive),
-                ..
-            } = parts.get(root as usize).call
-            else {
+            let Call::Gather { receive: Some(receive), .. } = parts.get(root as usize).call else {
                 return None;
             };
-            let Call::Gather {
-                send: Some(send), ..
-            } = parts.get(lane).call
-            else {
+            let Call::Gather { send: Some(send), .. } = parts.get(lane).call else {
                 return None;
             };
             (send, receive.block(lane), root as usize)
         }
         Call::Scatter { root, .. } => {
-            let Call::Scatter {
-                send: Some(send), ..
-            } = parts.get(root as usize).call
-            else {
+            let Call::Scatter { send: Some(send), .. } = parts.get(root as usize).call else {
                 return None;
             };
-            let Call::Scatter {
-                receive: Some(receive),
-                ..
-            } = parts.get(lane).call
-            else {
+            let Call::Scatter { receive: Some(receive), .. } = parts.get(lane).call else {
                 return None;
             };
             (send.block(lane), receive, lane)
@@ -127,11 +104,7 @@ unsafe fn lane_of<'a>(parts: &Parts<'a>, call: &Call<'_>, lane: usize) -> Option
         Call::Neighbours { .. } => return neighbour_lane(parts, lane / size, lane % size),
         _ => return None,
     };
-    Some(Move {
-        from: Source::Buffer(from),
-        to,
-        receiver: parts.get(receiver),
-    })
+    Some(Move { from: Source::Buffer(from), to, receiver: parts.get(receiver) })
 }
 
 fn bcast_buffer(part: &Part) -> Option<Buffer<'_>> {
@@ -152,9 +125,7 @@ fn allgather_block(part: &Part, sender: usize) -> Option<Buffer<'_>> {
 /// Where `receiver` puts the block of `sender`; in place its own is there already.
 fn allgather_room(part: &Part, sender: usize, receiver: usize) -> Option<Buffer<'_>> {
     match part.call {
-        Call::Allgather { send, receive } if send.is_some() || sender != receiver => {
-            Some(receive.block(sender))
-        }
+        Call::Allgather { send, receive } if send.is_some() || sender != receiver => Some(receive.block(sender)),
         _ => None,
     }
 }
@@ -178,37 +149,22 @@ unsafe fn alltoall_lane<'a>(parts: &Parts<'a>, sender: usize, receiver: usize) -
     let Call::Alltoall { receive, .. } = to.call else {
         return None;
     };
-    Some(Move {
-        from: source,
-        to: receive.block(sender),
-        receiver: to,
-    })
+    Some(Move { from: source, to: receive.block(sender), receiver: to })
 }
 
 /// What `receiver` gets from its source number `number`.
 fn neighbour_lane<'a>(parts: &Parts<'a>, number: usize, receiver: usize) -> Option<Move<'a>> {
     let part = parts.get(receiver);
-    let Call::Neighbours {
-        sources, receive, ..
-    } = part.call
-    else {
+    let Call::Neighbours { sources, receive, .. } = part.call else {
         return None;
     };
     let source = sources.get(number)?;
-    let Call::Neighbours {
-        destinations,
-        send,
-        to_all,
-        ..
-    } = parts.get(source.rank? as usize).call
-    else {
+    let Call::Neighbours { destinations, send, to_all, .. } = parts.get(source.rank? as usize).call else {
         return None;
     };
     let alike = sources[..number].iter().filter(|it| *it == source).count();
-    let mut towards = destinations
-        .iter()
-        .enumerate()
-        .filter(|(_, it)| it.rank == Some(receiver as u32) && it.lane == source.lane);
+    let mut towards =
+        destinations.iter().enumerate().filter(|(_, it)| it.rank == Some(receiver as u32) && it.lane == source.lane);
     let (block, _) = towards.nth(alike)?;
     Some(Move {
         from: Source::Buffer(send.block(if to_all { 0 } else { block })),
@@ -238,12 +194,7 @@ unsafe fn copy_piece(lane: &Move<'_>, range: Range<u64>) -> u64 {
     unsafe {
         match lane.from {
             Source::Buffer(from) => data::copy_piece(lane.to, from, range.start..end),
-            Source::Packed(data, _) => unpack(
-                lane.to,
-                range.start,
-                data.add(range.start as usize),
-                end - range.start,
-            ),
+            Source::Packed(data, _) => unpack(lane.to, range.start, data.add(range.start as usize), end - range.start),
         }
     }
 }
@@ -268,12 +219,7 @@ unsafe fn fold(
         Call::ReduceScatter { counts, .. } => elements_of(counts, lane..lane + 1),
         _ => 0..plan.elements,
     };
-    let fold = Fold {
-        parts,
-        folder: &folder,
-        runner,
-        start: elements.start,
-    };
+    let fold = Fold { parts, folder: &folder, runner, start: elements.start };
     let range = range.start..range.end.min(elements.end - elements.start);
     let mut bytes = 0;
     for block in folder.blocks(range) {
@@ -309,9 +255,7 @@ impl Fold<'_> {
 
     fn output(&self, member: usize, block: &Range<u64>) -> *mut u8 {
         let call = &self.parts.get(member).call;
-        let output = call
-            .reduction()
-            .map_or(core::ptr::null_mut(), |it| it.output());
+        let output = call.reduction().map_or(core::ptr::null_mut(), |it| it.output());
         self.folder.at(output, block.start)
     }
 
@@ -324,10 +268,7 @@ impl Fold<'_> {
         let result = self.output(member, block);
         let operands = (0..self.parts.size).map(|member| self.operand(member, block));
         // SAFETY: the caller's promise.
-        unsafe {
-            self.folder
-                .fold(operands, result, block.end - block.start, self.runner)
-        };
+        unsafe { self.folder.fold(operands, result, block.end - block.start, self.runner) };
         result
     }
 
@@ -366,16 +307,14 @@ impl Fold<'_> {
             unsafe {
                 match kind {
                     Scan::Inclusive => {
-                        self.folder
-                            .copy_elsewhere(self.operand(member, block), output, count);
+                        self.folder.copy_elsewhere(self.operand(member, block), output, count);
                         if member > 0 {
                             let prefix = self.output(member - 1, block);
                             self.folder.combine(prefix, output, count, self.runner);
                         }
                     }
                     Scan::Exclusive if member > 0 => {
-                        self.folder
-                            .copy_elsewhere(self.operand(member - 1, block), output, count);
+                        self.folder.copy_elsewhere(self.operand(member - 1, block), output, count);
                         if member > 1 {
                             let prefix = self.output(member - 1, block);
                             self.folder.combine(prefix, output, count, self.runner);

@@ -89,18 +89,12 @@ pub(crate) unsafe fn complete(schedule: &Schedule, size: u32) {
                 true => Status::TRUNCATE,
                 false => Status::SUCCESS,
             };
-            let status = Status {
-                error,
-                bytes: i64::from(disagreement),
-                ..Status::EMPTY
-            };
+            let status = Status { error, bytes: i64::from(disagreement), ..Status::EMPTY };
             Request::complete_quietly(part.request.cast(), status);
         }
     }
     // One barrier for all. A member without a request may wait all the same.
-    parts()
-        .take(1)
-        .for_each(|part| part.rank.node().barriers().light());
+    parts().take(1).for_each(|part| part.rank.node().barriers().light());
     for part in parts() {
         if !part.rank.wake_after_barrier() && !part.request.is_null() {
             part.rank.announce();
@@ -235,12 +229,7 @@ impl RequestKind for Scheduled {
         }
     }
 
-    unsafe fn tell(
-        &self,
-        request: NonNull<Request>,
-        _claim: &mut Claim<'_>,
-        tell: &mut dyn FnMut(Fact),
-    ) {
+    unsafe fn tell(&self, request: NonNull<Request>, _claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
         // SAFETY: as above.
         let membership = unsafe { (*request.as_ptr().cast::<Listed>()).membership };
         let Some(membership) = membership else {

@@ -17,9 +17,6 @@ pub(crate) struct Calls {
 impl Calls {
     /// None.
     pub(crate) const fn new() -> Self {
-        Self {
-            met: Called::new(),
-            heard: Line::new(),
-        }
+        Self { met: Called::new(), heard: Line::new() }
     }
 }

@@ -17,11 +17,7 @@ pub(crate) struct Message {
 impl Message {
     /// One that is shorter than `least` bytes is an error.
     pub(crate) fn new(request: RequestRef, least: u64, is_remote: bool) -> Self {
-        Self {
-            request,
-            least,
-            is_remote,
-        }
+        Self { request, least, is_remote }
     }
 
     /// Whether the other end is on another node.
@@ -48,14 +44,10 @@ impl Message {
         self.request.release(claim);
         let bytes = status.bytes as u64;
         match status.error {
-            Status::TRUNCATE => Err(EngineError::Truncated {
-                message: bytes + u64::from(status.beyond),
-                buffer: bytes,
-            }),
-            _ if bytes < self.least => Err(EngineError::Truncated {
-                message: self.least,
-                buffer: bytes,
-            }),
+            Status::TRUNCATE => {
+                Err(EngineError::Truncated { message: bytes + u64::from(status.beyond), buffer: bytes })
+            }
+            _ if bytes < self.least => Err(EngineError::Truncated { message: self.least, buffer: bytes }),
             _ => Ok(()),
         }
     }
@@ -66,11 +58,7 @@ impl Message {
 /// # Safety
 /// They are the claimed rank's, and so is the watch, which waits for nothing. Both stay until the messages
 /// are complete.
-pub(crate) unsafe fn watch_all(
-    messages: &[Message],
-    claim: &mut Claim<'_>,
-    watch: *mut Watch,
-) -> bool {
+pub(crate) unsafe fn watch_all(messages: &[Message], claim: &mut Claim<'_>, watch: *mut Watch) -> bool {
     let mut open = messages.iter().filter(|it| !it.is_complete());
     if !open.all(Message::is_remote) {
         return false;

@@ -52,10 +52,7 @@ pub(crate) struct Part {
 impl Part {
     /// Of this member.
     pub(crate) fn new(posted: Posted) -> Self {
-        Self {
-            posted,
-            is_truncated: AtomicBool::new(false),
-        }
+        Self { posted, is_truncated: AtomicBool::new(false) }
     }
 }
 
@@ -188,8 +185,5 @@ pub(crate) fn note(status: &mut Status, outcome: Result<(), EngineError>) {
 
 /// Somebody's data did not fit; its length is not known here.
 pub(crate) fn truncated() -> Result<(), EngineError> {
-    Err(EngineError::Truncated {
-        message: 0,
-        buffer: 0,
-    })
+    Err(EngineError::Truncated { message: 0, buffer: 0 })
 }

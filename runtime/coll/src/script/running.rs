@@ -79,11 +79,7 @@ pub(crate) struct Scripts {
 
 impl Scripts {
     /// None.
-    pub(crate) const EMPTY: Self = Self {
-        under_way: List::EMPTY,
-        apart: 0,
-        ended: List::EMPTY,
-    };
+    pub(crate) const EMPTY: Self = Self { under_way: List::EMPTY, apart: 0, ended: List::EMPTY };
 
     /// Whether some are over.
     #[inline]
@@ -268,9 +264,7 @@ fn take(claim: &mut Claim<'_>, private: bool) -> Option<ScriptRef> {
 fn ready(claim: &mut Claim<'_>, private: bool) -> *mut Running {
     put_back(claim);
     // SAFETY: elements of the list are valid.
-    scripts(claim)
-        .under_way
-        .find(|it| unsafe { (*it).is_private == private && Running::can_go_on(it) })
+    scripts(claim).under_way.find(|it| unsafe { (*it).is_private == private && Running::can_go_on(it) })
 }
 
 /// Gives back the claim of a rank with scripts. If one of them can go on, somebody is called for it.
@@ -282,8 +276,7 @@ fn leave(mut releasing: Releasing<'_, '_>) {
     let is_hung = rank.pending_events().has_users();
     let is_ready = is_hung && !ready(claim, false).is_null();
     releasing.release();
-    if is_hung && (rank.pending_events().has_changed_since(heard) || is_ready) && !rank.is_claimed()
-    {
+    if is_hung && (rank.pending_events().has_changed_since(heard) || is_ready) && !rank.is_claimed() {
         rank.call(rank);
     }
 }
@@ -305,12 +298,7 @@ impl ScriptRef {
                 (*running).mark = hooks::left_behind(claim);
             }
         }
-        Self {
-            rank,
-            running: Cell::new(running),
-            caller: claim.caller(),
-            runner: Runner::Owner,
-        }
+        Self { rank, running: Cell::new(running), caller: claim.caller(), runner: Runner::Owner }
     }
 
     /// Goes on until messages are under way that are not complete, to the end, or as far as `pieces` pieces of data go.
@@ -397,9 +385,7 @@ impl ScriptRef {
                 claim.expect_less(TaskKind::Shm);
                 hooks::over(claim, (*running).mark);
             }
-            let Progress {
-                request, status, ..
-            } = (*running).progress;
+            let Progress { request, status, .. } = (*running).progress;
             let meeting = (*running).progress.meeting.take();
             scripts(claim).ended.push(running);
             match meeting {
@@ -440,15 +426,7 @@ impl Running {
             is_apart: false,
             is_called: false,
             call: Call::new(),
-            progress: Progress {
-                script,
-                meeting,
-                at: 0,
-                done: 0,
-                messages,
-                request,
-                status: Status::EMPTY,
-            },
+            progress: Progress { script, meeting, at: 0, done: 0, messages, request, status: Status::EMPTY },
             is_taken: AtomicBool::new(true),
             is_private,
             mark: Mark::NONE,
@@ -501,11 +479,7 @@ impl Progress {
             // SAFETY: the runner tells the truth.
             let is_done = unsafe {
                 match script.step(self.at) {
-                    Some(&Step::Copy {
-                        from,
-                        to,
-                        reports_to,
-                    }) => {
+                    Some(&Step::Copy { from, to, reports_to }) => {
                         let end = from.bytes().min(self.done.saturating_add(PIECE));
                         copy_piece(to, from, self.done..end);
                         bytes += end - self.done;

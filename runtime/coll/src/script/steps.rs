@@ -23,11 +23,7 @@ pub(crate) const LANES: u32 = 64;
 /// One step. Messages start when their step is reached and go on behind it.
 pub(crate) enum Step<'a> {
     /// A message to a member.
-    Send {
-        to: usize,
-        lane: u32,
-        data: Buffer<'a>,
-    },
+    Send { to: usize, lane: u32, data: Buffer<'a> },
     /// A message from a member.
     Receive {
         from: usize,
@@ -100,18 +96,8 @@ impl<'a> Script<'a> {
     ///
     /// # Errors
     /// [`EngineError::OutOfMemory`]; nothing was started then.
-    pub(crate) fn begin(
-        &self,
-        claim: &mut Claim<'_>,
-        step: &Step<'_>,
-    ) -> Result<Message, EngineError> {
-        let Endpoint {
-            context,
-            me,
-            tag,
-            ref members,
-            ..
-        } = self.endpoint;
+    pub(crate) fn begin(&self, claim: &mut Claim<'_>, step: &Step<'_>) -> Result<Message, EngineError> {
+        let Endpoint { context, me, tag, ref members, .. } = self.endpoint;
         let mut least = 0;
         let other = match *step {
             Step::Send { to, .. } => members[to],
@@ -123,25 +109,13 @@ impl<'a> Script<'a> {
         let is_remote = claim.rank().node().local(other).is_none();
         let request = match *step {
             Step::Send { to, lane, data } => {
-                let envelope = Envelope {
-                    context,
-                    source: me as i32,
-                    tag: tag - (lane % LANES) as i32,
-                };
+                let envelope = Envelope { context, source: me as i32, tag: tag - (lane % LANES) as i32 };
                 let (to, mode) = (members[to], SendMode::Standard);
                 isend(claim, data, to, envelope, mode)
             }
-            Step::Receive {
-                from,
-                lane,
-                into,
-                least: bytes,
-            } => {
+            Step::Receive { from, lane, into, least: bytes } => {
                 least = bytes;
-                let source = Source::Rank {
-                    peer: members[from],
-                    comm_rank: from as i32,
-                };
+                let source = Source::Rank { peer: members[from], comm_rank: from as i32 };
                 let tag = Tag::Is(tag - (lane % LANES) as i32);
                 irecv(claim, into, source, context, tag)
             }
@@ -168,13 +142,7 @@ impl<'a> Script<'a> {
     ///
     /// # Safety
     /// As [`Script::combine`].
-    pub(crate) unsafe fn combine_piece(
-        &self,
-        left: Buffer<'_>,
-        right: Buffer<'_>,
-        done: u64,
-        runner: Runner,
-    ) -> u64 {
+    pub(crate) unsafe fn combine_piece(&self, left: Buffer<'_>, right: Buffer<'_>, done: u64, runner: Runner) -> u64 {
         let Some(folder) = &self.folder else {
             return right.count();
         };
@@ -206,8 +174,7 @@ impl<'a> Script<'a> {
     /// The most messages that are under way at a time.
     pub(crate) fn most_messages(&self) -> usize {
         let stages = self.steps.split(|step| matches!(step, Step::Wait));
-        let is_message =
-            |step: &&Step<'_>| matches!(step, Step::Send { .. } | Step::Receive { .. });
+        let is_message = |step: &&Step<'_>| matches!(step, Step::Send { .. } | Step::Receive { .. });
         let counts = stages.map(|stage| stage.iter().filter(is_message).count());
         counts.max().unwrap_or(0)
     }

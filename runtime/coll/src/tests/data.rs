@@ -1,8 +1,6 @@
 //! Reproducible random values, and buffers in several layouts.
 
-use cohort_datatype::{
-    Buffer, CountForm, TypeRef, contiguous, pack, predefined, resized, unpack, vector,
-};
+use cohort_datatype::{Buffer, CountForm, TypeRef, contiguous, pack, predefined, resized, unpack, vector};
 use std::vec;
 use std::vec::Vec;
 
@@ -52,11 +50,7 @@ impl Ints {
     pub(super) fn empty(datatype: &TypeRef, count: u64) -> Self {
         let bytes = (datatype.extent() as u64 * count) as usize + datatype.size() as usize * 4;
         let memory = vec![u64::MAX; (bytes + 2 * MARGIN).div_ceil(8)];
-        Self {
-            memory,
-            datatype: datatype.clone(),
-            count,
-        }
+        Self { memory, datatype: datatype.clone(), count }
     }
 
     pub(super) fn filled(datatype: &TypeRef, count: u64, ints: &[i32]) -> Self {

@@ -50,10 +50,7 @@ fn an_allgather_brings_each_byte_once() {
 
 #[test]
 fn integers_are_folded_along_a_tree_whatever_the_order_of_operands() {
-    let settings = Settings {
-        reduce_order: ReduceOrder::Ranks,
-        ..Settings::DEFAULT
-    };
+    let settings = Settings { reduce_order: ReduceOrder::Ranks, ..Settings::DEFAULT };
     let rank = Node::for_test_with(1, settings).rank(0);
     let cost = play(rank, 1000, Operation::Allreduce(12)).expect("memory");
     assert!(cost.messages <= 20, "{} messages", cost.messages);

@@ -15,9 +15,7 @@ use std::vec::Vec;
 const COUNT: usize = 100_001;
 
 fn given(member: usize, round: usize) -> Vec<i32> {
-    (0..COUNT as i32)
-        .map(|at| at * 7 + (member * 1000 + round) as i32)
-        .collect()
+    (0..COUNT as i32).map(|at| at * 7 + (member * 1000 + round) as i32).collect()
 }
 
 /// One that is late in some rounds.

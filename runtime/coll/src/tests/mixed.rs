@@ -38,9 +38,7 @@ fn blocks<'a>(ints: &mut [i32], members: usize, datatype: &'a TypeRef) -> Blocks
 fn one(group: &Group<'_>, kind: u64, root: usize, count: usize, round: usize) {
     let (me, size) = (group.me as usize, group.world.len());
     let datatype = &int();
-    let everyone: Vec<_> = (0..size)
-        .flat_map(|member| values(member, round, count))
-        .collect();
+    let everyone: Vec<_> = (0..size).flat_map(|member| values(member, round, count)).collect();
     let mut own = values(me, round, count);
     let at_root = me == root;
     // SAFETY: live buffers, in every arm.
@@ -60,11 +58,7 @@ fn one(group: &Group<'_>, kind: u64, root: usize, count: usize, round: usize) {
                 assert!(!at_root || all == everyone);
             }
             5 => {
-                let mut all = if at_root {
-                    everyone.clone()
-                } else {
-                    Vec::new()
-                };
+                let mut all = if at_root { everyone.clone() } else { Vec::new() };
                 let source = at_root.then(|| blocks(&mut all, size, datatype));
                 let mut part = vec![0; count];
                 let target = Some(buffer_of(&mut part, datatype));
@@ -80,11 +74,7 @@ fn one(group: &Group<'_>, kind: u64, root: usize, count: usize, round: usize) {
             _ => {
                 let op = Op::Predefined(PredefinedOp::Max);
                 let output = own.as_mut_ptr().cast();
-                let call = Reduction {
-                    input: None,
-                    result: Buffer::new(output, count as u64, datatype),
-                    op,
-                };
+                let call = Reduction { input: None, result: Buffer::new(output, count as u64, datatype), op };
                 allreduce(group, &call).expect("allreduce");
                 assert_eq!(own, values(size - 1, round, count));
             }
@@ -95,13 +85,7 @@ fn one(group: &Group<'_>, kind: u64, root: usize, count: usize, round: usize) {
 /// Runs the sequence on `size` ranks; some of the time a member is late enough for the
 /// others to park.
 fn run(size: u32, wait: WaitMode) {
-    let node = Node::for_test_with(
-        size,
-        Settings {
-            wait,
-            ..Settings::DEFAULT
-        },
-    );
+    let node = Node::for_test_with(size, Settings { wait, ..Settings::DEFAULT });
     on_node(node, |group| {
         let mut common = Random::new(size.into());
         let mut delay = Random::new(1000 + u64::from(group.me));

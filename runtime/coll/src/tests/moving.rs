@@ -12,9 +12,7 @@ use std::vec::Vec;
 
 /// Ints that say who sent them to whom.
 pub(super) fn message(from: usize, to: usize, length: usize, round: usize) -> Vec<i32> {
-    (0..length)
-        .map(|at| ((from * 64 + to) * 1000 + at) as i32 ^ (round << 24) as i32)
-        .collect()
+    (0..length).map(|at| ((from * 64 + to) * 1000 + at) as i32 ^ (round << 24) as i32).collect()
 }
 
 /// Numbers of elements that make entries, side buffers, and what fits in neither.
@@ -87,31 +85,18 @@ impl Varying {
             total += 1 + count as u64;
             total as i64 - count
         });
-        Self {
-            displacements: displacements.collect(),
-            total: total + 1,
-            counts,
-        }
+        Self { displacements: displacements.collect(), total: total + 1, counts }
     }
 
     pub(super) fn blocks<'a>(&'a self, base: *mut u8, datatype: &'a TypeRef) -> Blocks<'a> {
-        let Self {
-            counts,
-            displacements,
-            ..
-        } = self;
+        let Self { counts, displacements, .. } = self;
         // SAFETY: the test's own memory, which stays until the operation is over.
         unsafe { Blocks::varying(base, (counts, displacements), datatype) }
     }
 }
 
 /// What block `member` of a varying buffer holds.
-pub(super) fn block_of(
-    buffer: &mut Ints,
-    shape: &Varying,
-    datatype: &TypeRef,
-    member: usize,
-) -> Vec<i32> {
+pub(super) fn block_of(buffer: &mut Ints, shape: &Varying, datatype: &TypeRef, member: usize) -> Vec<i32> {
     let ints = buffer.ints();
     let per_element = (datatype.size() / 4) as usize;
     let start = shape.displacements[member] as usize * per_element;
@@ -158,9 +143,7 @@ fn equal_blocks_in_place() {
             let (me, size) = (group.me as usize, size as usize);
             let datatype = &int_layouts(1)[0];
             let total = count * size as u64;
-            let expected: Vec<_> = (0..size)
-                .flat_map(|member| message(member, 0, count as usize, 0))
-                .collect();
+            let expected: Vec<_> = (0..size).flat_map(|member| message(member, 0, count as usize, 0)).collect();
             // SAFETY: the test's own memory, which stays until the operation is over.
             let blocks = |base| unsafe { Blocks::equal(Buffer::new(base, count, datatype)) };
             for root in 0..size {
@@ -231,8 +214,7 @@ fn alltoalls_equal_varying_and_in_place() {
             for round in 0..ROUNDS {
                 let equal = round % 3 == 0;
                 // lengths[i][j]: elements from i to j, the same both ways, so that in place works.
-                let mut lengths =
-                    vec![vec![some_count(&mut random) as i64; size as usize]; size as usize];
+                let mut lengths = vec![vec![some_count(&mut random) as i64; size as usize]; size as usize];
                 if !equal {
                     for (i, j) in members.clone().flat_map(|i| (0..=i).map(move |j| (i, j))) {
                         lengths[i][j] = some_count(&mut random) as i64;
@@ -244,8 +226,7 @@ fn alltoalls_equal_varying_and_in_place() {
                 let mut content = vec![-1; shape.total as usize];
                 for member in members.clone() {
                     let sent = message(me, member, lengths[me][member] as usize, round);
-                    content[shape.displacements[member] as usize..][..sent.len()]
-                        .copy_from_slice(&sent);
+                    content[shape.displacements[member] as usize..][..sent.len()].copy_from_slice(&sent);
                 }
                 let mut send = Ints::filled(datatype, shape.total, &content);
                 let mut receive = Ints::empty(datatype, shape.total);
@@ -268,12 +249,8 @@ fn alltoalls_equal_varying_and_in_place() {
 
 fn equal_alltoall(group: &crate::Group<'_>, count: u64, datatype: &TypeRef, round: usize) {
     let (me, size) = (group.me as usize, group.world.len());
-    let sent: Vec<_> = (0..size)
-        .flat_map(|to| message(me, to, count as usize, round))
-        .collect();
-    let expected: Vec<_> = (0..size)
-        .flat_map(|from| message(from, me, count as usize, round))
-        .collect();
+    let sent: Vec<_> = (0..size).flat_map(|to| message(me, to, count as usize, round)).collect();
+    let expected: Vec<_> = (0..size).flat_map(|from| message(from, me, count as usize, round)).collect();
     let mut send = Ints::filled(datatype, count * size as u64, &sent);
     let mut receive = Ints::empty(datatype, count * size as u64);
     // SAFETY: the test's own memory, which stays until the operation is over.
@@ -295,13 +272,7 @@ fn typed_blocks() {
         // SAFETY: the test's own memory, which stays until the operation is over.
         let send = unsafe { Blocks::typed(send.base(), (&[1; 3], &[0, 8, 16]), &datatypes) };
         // SAFETY: the test's own memory, which stays until the operation is over.
-        let blocks = unsafe {
-            Blocks::typed(
-                receive.as_mut_ptr().cast(),
-                (&[1; 3], &[0, 40, 80]),
-                &strided,
-            )
-        };
+        let blocks = unsafe { Blocks::typed(receive.as_mut_ptr().cast(), (&[1; 3], &[0, 40, 80]), &strided) };
         alltoall(group, Some(send), blocks).expect("alltoallw");
         for from in 0..3 {
             let expected = message(from, me, 2, 0);
@@ -321,10 +292,7 @@ fn a_longer_message_is_cut_and_reported() {
             let result = bcast(group, buffer.buffer(), 0);
             let expected = match group.me {
                 0 => Ok(()),
-                _ => Err(EngineError::Truncated {
-                    message: 4 * count,
-                    buffer: 4 * mine,
-                }),
+                _ => Err(EngineError::Truncated { message: 4 * count, buffer: 4 * mine }),
             };
             assert_eq!(result, expected);
             barrier(group).expect("the group still works");

@@ -29,11 +29,7 @@ impl Ranks {
             let transport = Box::leak(Box::new(job.node(node)));
             Node::for_test_in_job(nodes, node, settings, transport)
         };
-        Self {
-            nodes: (0..nodes.len()).map(make).collect(),
-            job,
-            homes,
-        }
+        Self { nodes: (0..nodes.len()).map(make).collect(), job, homes }
     }
 
     /// The rank with this rank in `MPI_COMM_WORLD`.
@@ -64,24 +60,10 @@ pub(crate) fn networks() -> [Options; 4] {
     [
         usual,
         // No reads and writes, completions in any order.
-        Options {
-            transfer: 0,
-            reorder: true,
-            ..usual
-        },
+        Options { transfer: 0, reorder: true, ..usual },
         // Hardly any room: nearly everything is busy at first.
-        Options {
-            queue: 2,
-            operations: 1,
-            ..usual
-        },
+        Options { queue: 2, operations: 1, ..usual },
         // Many short transfers, offsets for addresses, everything pending.
-        Options {
-            transfer: 5000,
-            offsets: true,
-            inject: 0,
-            reorder: true,
-            ..usual
-        },
+        Options { transfer: 5000, offsets: true, inject: 0, reorder: true, ..usual },
     ]
 }

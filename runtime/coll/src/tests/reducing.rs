@@ -17,18 +17,14 @@ fn some_count(random: &mut Random) -> u64 {
 }
 
 fn operand(member: usize, count: u64, round: usize) -> Vec<f64> {
-    (0..count)
-        .map(|at| ((member * 37 + at as usize * 11 + round) % 101) as f64 - 50.0)
-        .collect()
+    (0..count).map(|at| ((member * 37 + at as usize * 11 + round) % 101) as f64 - 50.0).collect()
 }
 
 /// The fold of the operands of `members`, element by element.
 fn fold(members: core::ops::Range<usize>, count: u64, round: usize) -> Vec<f64> {
     let mut sum = vec![0.0; count as usize];
     for member in members {
-        sum.iter_mut()
-            .zip(operand(member, count, round))
-            .for_each(|(sum, x)| *sum += x);
+        sum.iter_mut().zip(operand(member, count, round)).for_each(|(sum, x)| *sum += x);
     }
     sum
 }
@@ -49,11 +45,7 @@ fn all_kinds(group: &Group<'_>, round: usize, count: u64, root: u32) {
     let total = fold(0..size, count, round);
     for in_place in [false, true] {
         let prepare = || {
-            if in_place {
-                input.clone()
-            } else {
-                vec![f64::NAN; count as usize]
-            }
+            if in_place { input.clone() } else { vec![f64::NAN; count as usize] }
         };
         let input = (!in_place).then_some(&input[..]);
 
@@ -73,21 +65,13 @@ fn all_kinds(group: &Group<'_>, round: usize, count: u64, root: u32) {
         let mut output = prepare();
         let call = doubles(input, &mut output, datatype);
         scan(group, &call, Scan::Inclusive).expect("scan");
-        assert_eq!(
-            output,
-            fold(0..me + 1, count, round),
-            "scan {in_place} {count}"
-        );
+        assert_eq!(output, fold(0..me + 1, count, round), "scan {in_place} {count}");
 
         let mut output = prepare();
         let call = doubles(input, &mut output, datatype);
         scan(group, &call, Scan::Exclusive).expect("exscan");
         if me > 0 {
-            assert_eq!(
-                output,
-                fold(0..me, count, round),
-                "exscan {in_place} {count}"
-            );
+            assert_eq!(output, fold(0..me, count, round), "exscan {in_place} {count}");
         }
     }
 }
@@ -166,22 +150,12 @@ impl UserOp for Compose {
 }
 
 fn map(member: usize, at: usize) -> [i32; 2] {
-    [
-        (member * 31 + at * 7 + 2) as i32 % 1000,
-        (member * 17 + at + 1) as i32 % 1000,
-    ]
+    [(member * 31 + at * 7 + 2) as i32 % 1000, (member * 17 + at + 1) as i32 % 1000]
 }
 
 fn composed(members: core::ops::Range<usize>, count: u64) -> Vec<i32> {
-    let fold = |at| {
-        members
-            .clone()
-            .map(|member| map(member, at))
-            .reduce(compose)
-    };
-    (0..count as usize)
-        .flat_map(|at| fold(at).expect("a member"))
-        .collect()
+    let fold = |at| members.clone().map(|member| map(member, at)).reduce(compose);
+    (0..count as usize).flat_map(|at| fold(at).expect("a member")).collect()
 }
 
 #[test]
@@ -189,10 +163,7 @@ fn user_operations_in_rank_order_on_any_layout() {
     for size in 1..=5 {
         on_ranks(size, |group| {
             let (me, size) = (group.me as usize, size as usize);
-            for (count, kind) in [1, 20, 5000]
-                .into_iter()
-                .flat_map(|n| (0..3).map(move |k| (n, k)))
-            {
+            for (count, kind) in [1, 20, 5000].into_iter().flat_map(|n| (0..3).map(move |k| (n, k))) {
                 let datatype = &int_layouts(2)[kind];
                 let ints: Vec<_> = (0..count as usize).flat_map(|at| map(me, at)).collect();
                 let mut input = Ints::filled(datatype, count, &ints);
@@ -209,11 +180,7 @@ fn user_operations_in_rank_order_on_any_layout() {
                 scan(group, &call(Some(from), to), Scan::Inclusive).expect("scan");
                 assert_eq!(output.ints(), composed(0..me + 1, count));
                 let root = count as u32 % size as u32;
-                let (operand, result) = if group.me == root {
-                    (None, from)
-                } else {
-                    (Some(from.cast_const()), to)
-                };
+                let (operand, result) = if group.me == root { (None, from) } else { (Some(from.cast_const()), to) };
                 reduce(group, &call(operand, result), root).expect("reduce");
                 if group.me == root {
                     assert_eq!(input.ints(), composed(0..size, count));

@@ -43,9 +43,7 @@ fn take_part(group: &Group<'_>) {
     let (me, size) = (group.me as usize, group.world.len());
     let datatype = double();
     let mut delay = Random::new(me as u64 + 5);
-    let operations: Vec<_> = (0..4)
-        .map(|_| Repeated::open(group).expect("an operation"))
-        .collect();
+    let operations: Vec<_> = (0..4).map(|_| Repeated::open(group).expect("an operation")).collect();
     let (root, last) = (1 % size as u32, size as u32 - 1);
     let (mut sent, mut reduced, mut operand, mut all) = ([0.0; 2], [0.0; 2], [0.0; 2], [0.0; 2]);
     let (sent_at, reduced_at): (*mut [f64; 2], *mut [f64; 2]) = (&raw mut sent, &raw mut reduced);
@@ -54,10 +52,7 @@ fn take_part(group: &Group<'_>) {
     let buffer = |base: *mut [f64; 2]| unsafe { Buffer::new(base.cast(), 2, &datatype) };
     let call = |which: usize| match which {
         0 => Call::Barrier,
-        1 => Call::Bcast {
-            buffer: buffer(sent_at),
-            root,
-        },
+        1 => Call::Bcast { buffer: buffer(sent_at), root },
         2 => Call::Reduce {
             reduction: Reduction {
                 input: (me as u32 != last).then_some(reduced_at.cast_const().cast()),
@@ -110,10 +105,7 @@ fn take_part(group: &Group<'_>) {
 fn small_ones_start_again_and_again() {
     for size in [2, 3, 6] {
         for wait in [WaitMode::Auto, WaitMode::Park] {
-            let settings = Settings {
-                wait,
-                ..Settings::DEFAULT
-            };
+            let settings = Settings { wait, ..Settings::DEFAULT };
             on_node(Node::for_test_with(size, settings), take_part);
         }
     }
@@ -131,8 +123,7 @@ fn members_that_are_not_alike_go_on_with_schedules() {
             // SAFETY: the test's own memory, which stays until the operation is over.
             let buffer = unsafe { Buffer::new(data.as_mut_ptr().cast(), count, &datatype) };
             // SAFETY: live buffers.
-            unsafe { operation.start(group.owner, || Call::Bcast { buffer, root: 1 }) }
-                .expect("a start");
+            unsafe { operation.start(group.owner, || Call::Bcast { buffer, root: 1 }) }.expect("a start");
             wait::until(group.owner, WaitKind::Request, || operation.is_complete());
             let is_cut = operation.status().error == cohort_core::Status::TRUNCATE;
             assert_eq!(is_cut, group.me == 0);

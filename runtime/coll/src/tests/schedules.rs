@@ -43,10 +43,7 @@ impl UserOp for Crooked {
         for index in 0..count as usize {
             // SAFETY: the caller's buffers of doubles.
             unsafe {
-                let (a, b) = (
-                    input.cast::<f64>().add(index),
-                    inout.cast::<f64>().add(index),
-                );
+                let (a, b) = (input.cast::<f64>().add(index), inout.cast::<f64>().add(index));
                 *b = *a - *b / 2.0;
             }
         }
@@ -63,9 +60,8 @@ impl Trial {
         let by_user = random.below(4) == 0;
         let longest = [1, 4, 30, 700, 9000][random.below(5) as usize];
         let varying = random.below(2) == 0;
-        let counts: Vec<i64> = (0..size)
-            .map(|_| if varying { random.below(longest + 1) } else { longest } as i64)
-            .collect();
+        let counts: Vec<i64> =
+            (0..size).map(|_| if varying { random.below(longest + 1) } else { longest } as i64).collect();
         let displacements = counts
             .iter()
             .scan(0, |sum, count| {
@@ -74,8 +70,7 @@ impl Trial {
             })
             .collect();
         let room = counts.iter().sum::<i64>() as usize + counts.len();
-        let value =
-            |at: usize| ((me as usize * 7919 + at * 31 + seed as usize) % 1009) as f64 / 7.0;
+        let value = |at: usize| ((me as usize * 7919 + at * 31 + seed as usize) % 1009) as f64 / 7.0;
         Self {
             kind,
             root,
@@ -107,24 +102,12 @@ impl Trial {
 
     fn buffer(&self, base: *const f64, member: usize) -> Buffer<'_> {
         // SAFETY: the test's own memory, which stays until the operation is over.
-        unsafe {
-            Buffer::new(
-                base.cast_mut().cast(),
-                self.counts[member] as u64,
-                &self.datatype,
-            )
-        }
+        unsafe { Buffer::new(base.cast_mut().cast(), self.counts[member] as u64, &self.datatype) }
     }
 
     fn blocks(&self, base: *const f64) -> Blocks<'_> {
         // SAFETY: the test's own memory, which stays until the operation is over.
-        unsafe {
-            Blocks::varying(
-                base.cast_mut().cast(),
-                (&self.counts, &self.displacements),
-                &self.datatype,
-            )
-        }
+        unsafe { Blocks::varying(base.cast_mut().cast(), (&self.counts, &self.displacements), &self.datatype) }
     }
 
     /// The arguments of member `me`. `receive` is written through its address only.
@@ -159,10 +142,7 @@ impl Trial {
                 receive: (outside || !at_root).then(|| self.buffer(receive, own)),
                 root,
             },
-            4 => Call::Allgather {
-                send: outside.then(|| self.buffer(send, own)),
-                receive: self.blocks(receive),
-            },
+            4 => Call::Allgather { send: outside.then(|| self.buffer(send, own)), receive: self.blocks(receive) },
             5 => {
                 let equal = |base: *const f64| {
                     // SAFETY: the test's own memory, which stays until the operation is over.
@@ -174,30 +154,16 @@ impl Trial {
                         ))
                     }
                 };
-                Call::Alltoall {
-                    send: outside.then(|| equal(send)),
-                    receive: equal(receive),
-                }
+                Call::Alltoall { send: outside.then(|| equal(send)), receive: equal(receive) }
             }
-            6 => Call::Reduce {
-                reduction: reduction(at_root, first),
-                root,
-            },
-            7 => Call::Allreduce {
-                reduction: reduction(true, first),
-            },
+            6 => Call::Reduce { reduction: reduction(at_root, first), root },
+            7 => Call::Allreduce { reduction: reduction(true, first) },
             8 => Call::ReduceScatter {
                 reduction: reduction(true, self.counts.iter().sum::<i64>() as u64),
                 counts: &self.counts,
             },
-            9 => Call::Scan {
-                reduction: reduction(true, first),
-                kind: Scan::Inclusive,
-            },
-            _ => Call::Scan {
-                reduction: reduction(true, first),
-                kind: Scan::Exclusive,
-            },
+            9 => Call::Scan { reduction: reduction(true, first), kind: Scan::Inclusive },
+            _ => Call::Scan { reduction: reduction(true, first), kind: Scan::Exclusive },
         }
     }
 
@@ -207,10 +173,7 @@ impl Trial {
             8 => self.counts[me as usize] as usize,
             _ => self.receive.len(),
         };
-        self.receive[..end]
-            .iter()
-            .map(|value| value.to_bits())
-            .collect()
+        self.receive[..end].iter().map(|value| value.to_bits()).collect()
     }
 }
 
@@ -238,11 +201,7 @@ fn nodes(rounds: u64) -> impl Iterator<Item = (&'static Node, u64)> {
     let progress = [Progress::Steal, Progress::None, Progress::Thread];
     [1_u32, 2, 3, 5, 8].into_iter().flat_map(move |size| {
         progress.into_iter().map(move |progress| {
-            let settings = Settings {
-                progress,
-                collectives: Algorithms::all(Algorithm::Rounds),
-                ..Settings::DEFAULT
-            };
+            let settings = Settings { progress, collectives: Algorithms::all(Algorithm::Rounds), ..Settings::DEFAULT };
             (Node::for_test_with(size, settings), rounds)
         })
     })
@@ -255,16 +214,11 @@ fn several_at_once_agree_with_the_blocking_form_bit_for_bit() {
             let size = group.world.len() as u32;
             for round in 0..rounds {
                 let seeds = 4 * round + 1..4 * round + 5;
-                let trials: Vec<_> = seeds
-                    .clone()
-                    .map(|seed| Trial::new(seed, group.me, size))
-                    .collect();
+                let trials: Vec<_> = seeds.clone().map(|seed| Trial::new(seed, group.me, size)).collect();
                 // SAFETY: live buffers, here and below; all requests are complete before they go.
                 let begin = |trial: &Trial| unsafe { start(group, &trial.call(group.me)) };
-                let mut requests: Vec<_> = trials
-                    .iter()
-                    .map(|trial| Some(begin(trial).expect("nonblocking")))
-                    .collect();
+                let mut requests: Vec<_> =
+                    trials.iter().map(|trial| Some(begin(trial).expect("nonblocking"))).collect();
                 let expected: Vec<_> = seeds.map(|seed| reference(group, seed)).collect();
                 for step in 0..4 {
                     // Each member finishes them in an order of its own.
@@ -288,9 +242,7 @@ fn among_nodes_too_several_at_once_and_persistent_ones_in_any_order() {
                 let new = |seed| Trial::new(seed, me, size).exact();
                 let seeds = 4 * round + 1..4 * round + 5;
                 let trials: Vec<_> = seeds.clone().map(new).collect();
-                let operations: Vec<_> = (0..2)
-                    .map(|_| Repeated::open(group).expect("an operation"))
-                    .collect();
+                let operations: Vec<_> = (0..2).map(|_| Repeated::open(group).expect("an operation")).collect();
                 let begin = |at: usize| {
                     let call = || trials[at].call(me);
                     // SAFETY: live buffers, here and below, until the requests are complete.
@@ -303,10 +255,7 @@ fn among_nodes_too_several_at_once_and_persistent_ones_in_any_order() {
                 };
                 let first = me as usize % 2;
                 let order = [first, 1 - first, 2, 3];
-                let mut requests: Vec<_> = order
-                    .iter()
-                    .map(|&at| begin(at).expect("nonblocking"))
-                    .collect();
+                let mut requests: Vec<_> = order.iter().map(|&at| begin(at).expect("nonblocking")).collect();
                 let expected: Vec<_> = seeds
                     .map(|seed| {
                         let trial = new(seed);
@@ -332,10 +281,7 @@ fn among_nodes_too_several_at_once_and_persistent_ones_in_any_order() {
 /// With an operation that neither commutes nor associates, and sums of fractions.
 #[test]
 fn in_the_order_of_ranks_results_do_not_depend_on_placement() {
-    let settings = Settings {
-        reduce_order: ReduceOrder::Ranks,
-        ..Settings::DEFAULT
-    };
+    let settings = Settings { reduce_order: ReduceOrder::Ranks, ..Settings::DEFAULT };
     let seeds = |size| (0..150).filter(move |&seed| Trial::new(seed, 0, size).kind > 5);
     for size in [2, 3, 5, 8] {
         let together = on_node(Node::for_test(size), |group| {
@@ -367,19 +313,14 @@ fn persistent_ones_start_again_and_in_any_order() {
             for round in 0..rounds {
                 let pair: [_; 2] = [2 * round + 1000, 2 * round + 1001].map(|seed| {
                     let operation = Repeated::open(group).expect("an operation");
-                    (
-                        operation,
-                        Box::new(Trial::new(seed, me, size)),
-                        reference(group, seed),
-                    )
+                    (operation, Box::new(Trial::new(seed, me, size)), reference(group, seed))
                 });
                 let mut pair = pair;
                 for again in 0..3 {
                     let first = (me as usize + again) % 2;
                     let begin = |at: usize, pair: &[(Repeated, Box<Trial>, Vec<u64>); 2]| {
                         // SAFETY: live buffers.
-                        unsafe { pair[at].0.start(group.owner, || pair[at].1.call(me)) }
-                            .expect("a start")
+                        unsafe { pair[at].0.start(group.owner, || pair[at].1.call(me)) }.expect("a start")
                     };
                     begin(first, &pair);
                     begin(1 - first, &pair);
@@ -401,15 +342,9 @@ fn a_waiting_rank_finishes_what_others_posted() {
     let node = Node::for_test(3);
     let done = AtomicU32::new(0);
     on_node(node, |everyone| {
-        let shared =
-            (everyone.me < 2).then(|| CommShared::of(everyone.owner, 77, &everyone.world[..2]));
+        let shared = (everyone.me < 2).then(|| CommShared::of(everyone.owner, 77, &everyone.world[..2]));
         if let Some(shared) = shared {
-            let pair = Group {
-                context: 77,
-                world: &everyone.world[..2],
-                shared,
-                ..*everyone
-            };
+            let pair = Group { context: 77, world: &everyone.world[..2], shared, ..*everyone };
             let datatype = double();
             let input = vec![1.5_f64; 200_000];
             let mut output = vec![0.0_f64; 200_000];
@@ -432,9 +367,7 @@ fn a_waiting_rank_finishes_what_others_posted() {
             done.fetch_add(1, Ordering::SeqCst);
             wait::wake(node.rank(2));
         } else {
-            wait::until(everyone.owner, WaitKind::Request, || {
-                done.load(Ordering::SeqCst) == 2
-            });
+            wait::until(everyone.owner, WaitKind::Request, || done.load(Ordering::SeqCst) == 2);
         }
     });
 }
@@ -462,12 +395,7 @@ fn a_users_operation_runs_on_members_only() {
             return wait::until(everyone.owner, WaitKind::Request, over);
         }
         let shared = CommShared::of(everyone.owner, 78, &everyone.world[..2]);
-        let pair = Group {
-            context: 78,
-            world: &everyone.world[..2],
-            shared,
-            ..*everyone
-        };
+        let pair = Group { context: 78, world: &everyone.world[..2], shared, ..*everyone };
         let own = [std::thread::current().id()];
         let (datatype, op) = (double(), Guarded(&own));
         let mut data = vec![2.0_f64; 100_000];
@@ -482,10 +410,7 @@ fn a_users_operation_runs_on_members_only() {
         // SAFETY: live buffers until the request is complete.
         let request = unsafe { start(&pair, &call) }.expect("nonblocking");
         finish(&pair, request);
-        assert!(
-            data.iter()
-                .all(|&value| value.to_bits() == 1.0_f64.to_bits())
-        );
+        assert!(data.iter().all(|&value| value.to_bits() == 1.0_f64.to_bits()));
         shared.leave(everyone.owner);
         done.fetch_add(1, Ordering::SeqCst);
         wait::wake(node.rank(2));

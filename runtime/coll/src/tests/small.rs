@@ -68,42 +68,19 @@ impl One {
         let count = [1, 1, 2, 6, 7, 500][random.below(6) as usize];
         let root = random.below(size as u64) as usize;
         let given = given(me, number, count);
-        let taken = if kind == 1 && me == root {
-            given.clone()
-        } else {
-            vec![0.0; count]
-        };
-        Self {
-            kind,
-            root,
-            count,
-            given,
-            taken,
-            datatype: double(),
-        }
+        let taken = if kind == 1 && me == root { given.clone() } else { vec![0.0; count] };
+        Self { kind, root, count, given, taken, datatype: double() }
     }
 
     fn call(&mut self) -> Call<'_> {
         // SAFETY: the test's own memory, which stays until the operation is over.
-        let result = unsafe {
-            Buffer::new(
-                self.taken.as_mut_ptr().cast(),
-                self.count as u64,
-                &self.datatype,
-            )
-        };
-        let reduction = Reduction {
-            input: Some(self.given.as_ptr().cast()),
-            result,
-            op: Op::Predefined(PredefinedOp::Sum),
-        };
+        let result = unsafe { Buffer::new(self.taken.as_mut_ptr().cast(), self.count as u64, &self.datatype) };
+        let reduction =
+            Reduction { input: Some(self.given.as_ptr().cast()), result, op: Op::Predefined(PredefinedOp::Sum) };
         let root = self.root as u32;
         match self.kind {
             0 => Call::Barrier,
-            1 => Call::Bcast {
-                buffer: result,
-                root,
-            },
+            1 => Call::Bcast { buffer: result, root },
             2 => Call::Reduce { reduction, root },
             _ => Call::Allreduce { reduction },
         }
@@ -128,13 +105,8 @@ fn take_part(group: &Group<'_>) {
     let mut own = Random::new(1000 + me as u64);
     for round in 0..60 {
         let many = 1 + common.below(40) as usize;
-        let mut all: Vec<_> = (0..many)
-            .map(|it| One::new(&mut common, 50 * round + it, me, size))
-            .collect();
-        let mut started: Vec<_> = all
-            .iter_mut()
-            .map(|it| Some(begun(group, &it.call()).expect("a start")))
-            .collect();
+        let mut all: Vec<_> = (0..many).map(|it| One::new(&mut common, 50 * round + it, me, size)).collect();
+        let mut started: Vec<_> = all.iter_mut().map(|it| Some(begun(group, &it.call()).expect("a start"))).collect();
         match own.below(30) {
             0 => thread::sleep(Duration::from_micros(300)),
             1..5 => thread::yield_now(),
@@ -155,10 +127,7 @@ fn take_part(group: &Group<'_>) {
 fn many_small_ones_beside_larger_ones_end_in_any_order() {
     for size in [1, 2, 3, 6] {
         for wait in [WaitMode::Auto, WaitMode::Park] {
-            let settings = Settings {
-                wait,
-                ..Settings::DEFAULT
-            };
+            let settings = Settings { wait, ..Settings::DEFAULT };
             on_node(Node::for_test_with(size, settings), take_part);
         }
     }
@@ -191,18 +160,10 @@ fn an_operation_outlives_its_communicator() {
     on_node(Node::for_test(3), |everyone| {
         for number in 0..20 {
             let shared = CommShared::of(everyone.owner, 90, everyone.world);
-            let group = Group {
-                context: 90,
-                shared,
-                ..*everyone
-            };
-            let mut all: Vec<_> = (0..number % 11)
-                .map(|it| One::new(&mut Random::new(it as u64), it, group.me as usize, 3))
-                .collect();
-            let started: Vec<_> = all
-                .iter_mut()
-                .map(|it| begun(&group, &it.call()).expect("a start"))
-                .collect();
+            let group = Group { context: 90, shared, ..*everyone };
+            let mut all: Vec<_> =
+                (0..number % 11).map(|it| One::new(&mut Random::new(it as u64), it, group.me as usize, 3)).collect();
+            let started: Vec<_> = all.iter_mut().map(|it| begun(&group, &it.call()).expect("a start")).collect();
             shared.leave(everyone.owner);
             for it in started {
                 assert_eq!(end(everyone, it), Status::SUCCESS);
@@ -227,15 +188,8 @@ fn members_of_a_broadcast_may_expect_another_length() {
             let started = begun(group, &call.call()).expect("a start");
             let error = end(group, started);
             assert!(error == Status::SUCCESS || error == Status::TRUNCATE);
-            assert_eq!(
-                error == Status::TRUNCATE,
-                count < 2 && group.me > 0,
-                "{count} {late}"
-            );
-            assert!(
-                call.taken[0].to_bits() == 0,
-                "the first value is the root's"
-            );
+            assert_eq!(error == Status::TRUNCATE, count < 2 && group.me > 0, "{count} {late}");
+            assert!(call.taken[0].to_bits() == 0, "the first value is the root's");
         }
     });
 }
@@ -254,10 +208,7 @@ fn a_member_of_a_broadcast_may_expect_more_than_all_others() {
             }
             let started = begun(group, &call.call()).expect("a start");
             assert_eq!(end(group, started), Status::SUCCESS);
-            assert!(
-                call.taken[1].to_bits() == 0,
-                "the second value is the root's"
-            );
+            assert!(call.taken[1].to_bits() == 0, "the second value is the root's");
         }
     });
 }
@@ -265,20 +216,10 @@ fn a_member_of_a_broadcast_may_expect_more_than_all_others() {
 /// Members that begin different operations hear of it, all of them, however long the operations are.
 #[test]
 fn members_that_disagree_are_told() {
-    let settings = Settings {
-        wait: WaitMode::Park,
-        ..Settings::DEFAULT
-    };
+    let settings = Settings { wait: WaitMode::Park, ..Settings::DEFAULT };
     on_node(Node::for_test_with(3, settings), |group| {
         // What member 0 begins, and what the others do, who come late.
-        for (one, other, count) in [
-            (0, 3, 1),
-            (3, 0, 1),
-            (0, 2, 1),
-            (2, 0, 1),
-            (0, 3, 500),
-            (3, 2, 500),
-        ] {
+        for (one, other, count) in [(0, 3, 1), (3, 0, 1), (0, 2, 1), (2, 0, 1), (0, 3, 500), (3, 2, 500)] {
             let mut call = One::new(&mut Random::new(1), 0, group.me as usize, 3);
             call.kind = if group.me == 0 { one } else { other };
             (call.count, call.root) = (count, 1);
@@ -292,10 +233,7 @@ fn members_that_disagree_are_told() {
             // A sender of a small reduce does not wait for the others.
             let is_sender = group.me != 1 && 2 == if group.me == 0 { one } else { other };
             let has_left = is_sender && count == 1 && error == Status::SUCCESS;
-            assert!(
-                has_left || error == Status::NOT_SAME,
-                "{one} and {other}: {error}"
-            );
+            assert!(has_left || error == Status::NOT_SAME, "{one} and {other}: {error}");
         }
         // Members of a broadcast that ends well for them hear of nothing.
         for (one, other) in [(0, 1), (1, 0)] {
@@ -328,10 +266,7 @@ fn members_that_disagree_are_told() {
 #[test]
 fn members_of_a_reduce_may_disagree() {
     for wait in [WaitMode::Auto, WaitMode::Park] {
-        let settings = Settings {
-            wait,
-            ..Settings::DEFAULT
-        };
+        let settings = Settings { wait, ..Settings::DEFAULT };
         on_node(Node::for_test_with(3, settings), |group| {
             let me = group.me as usize;
             for number in 0..3 * 4 * 6 * 2 {
@@ -353,10 +288,7 @@ fn members_of_a_reduce_may_disagree() {
                 let error = end(group, started);
                 let is_told = [Status::NOT_SAME, Status::TRUNCATE].contains(&error);
                 let is_sender = !is_odd(me) && me != root;
-                assert!(
-                    is_told || is_sender && error == Status::SUCCESS,
-                    "{number}: {error}"
-                );
+                assert!(is_told || is_sender && error == Status::SUCCESS, "{number}: {error}");
             }
         });
     }

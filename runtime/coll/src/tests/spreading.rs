@@ -81,10 +81,7 @@ fn varying_blocks_of_many_nodes() {
                 let mut own = Ints::filled(here, count, &message(me, 0, 2 * count as usize, round));
                 let mut all = Ints::empty(there, shape.total);
                 let base = all.base();
-                let call = Call::Allgather {
-                    send: Some(own.buffer()),
-                    receive: shape.blocks(base, there),
-                };
+                let call = Call::Allgather { send: Some(own.buffer()), receive: shape.blocks(base, there) };
                 // SAFETY: live buffers until it is over.
                 unsafe { run(group, &call, round % 2 == 0) };
                 for member in 0..size {

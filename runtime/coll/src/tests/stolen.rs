@@ -66,9 +66,7 @@ impl Trial {
             members,
             send: (0..count * members).map(value).collect(),
             receive,
-            counts: (0..members)
-                .map(|member| (member % 3 * count) as i64 / 2)
-                .collect(),
+            counts: (0..members).map(|member| (member % 3 * count) as i64 / 2).collect(),
             datatype: super::data::int(),
         }
     }
@@ -77,8 +75,7 @@ impl Trial {
         let (send, receive) = (self.send.as_mut_ptr(), self.receive.as_mut_ptr());
         let (datatype, count) = (&self.datatype, self.count as u64);
         // SAFETY: the test's own memory, which stays until the operation is over.
-        let blocks =
-            |base: *mut i32| unsafe { Blocks::equal(Buffer::new(base.cast(), count, datatype)) };
+        let blocks = |base: *mut i32| unsafe { Blocks::equal(Buffer::new(base.cast(), count, datatype)) };
         let reduction = Reduction {
             input: Some(send.cast_const().cast()),
             // SAFETY: the test's own memory, which stays until the operation is over.
@@ -95,18 +92,9 @@ impl Trial {
                 root: 0,
             },
             2 => Call::Allreduce { reduction },
-            3 => Call::Allgather {
-                send: own,
-                receive: blocks(receive),
-            },
-            4 => Call::Alltoall {
-                send: Some(blocks(send)),
-                receive: blocks(receive),
-            },
-            5 => Call::Scan {
-                reduction,
-                kind: coll::Scan::Inclusive,
-            },
+            3 => Call::Allgather { send: own, receive: blocks(receive) },
+            4 => Call::Alltoall { send: Some(blocks(send)), receive: blocks(receive) },
+            5 => Call::Scan { reduction, kind: coll::Scan::Inclusive },
             6 => Call::Reduce { reduction, root: 1 },
             _ => Call::ReduceScatter {
                 reduction: reduction.of(self.counts.iter().sum::<i64>() as u64),
@@ -117,23 +105,15 @@ impl Trial {
 
     fn check(&self, me: u32) {
         let (count, me) = (self.count, me as usize);
-        let sum = |members: usize, at: usize| {
-            (0..members)
-                .map(|member| (member * 1000 + at) as i32)
-                .sum::<i32>()
-        };
+        let sum = |members: usize, at: usize| (0..members).map(|member| (member * 1000 + at) as i32).sum::<i32>();
         let expected: Vec<i32> = match self.kind {
             0 => return,
             1 => (0..count).map(|at| at as i32).collect(),
             2 => (0..count).map(|at| sum(self.members, at)).collect(),
             6 if me == 1 => (0..count).map(|at| sum(self.members, at)).collect(),
             6 => return,
-            3 => (0..count * self.members)
-                .map(|at| (at / count * 1000 + at % count) as i32)
-                .collect(),
-            4 => (0..count * self.members)
-                .map(|at| (at / count * 1000 + me * count + at % count) as i32)
-                .collect(),
+            3 => (0..count * self.members).map(|at| (at / count * 1000 + at % count) as i32).collect(),
+            4 => (0..count * self.members).map(|at| (at / count * 1000 + me * count + at % count) as i32).collect(),
             5 => (0..count).map(|at| sum(me + 1, at)).collect(),
             _ => {
                 let start: i64 = self.counts[..me].iter().sum();
@@ -141,12 +121,7 @@ impl Trial {
                 share.map(|at| sum(self.members, at as usize)).collect()
             }
         };
-        assert_eq!(
-            self.receive[..expected.len()],
-            expected,
-            "kind {}",
-            self.kind
-        );
+        assert_eq!(self.receive[..expected.len()], expected, "kind {}", self.kind);
     }
 }
 
@@ -203,13 +178,7 @@ fn run(nodes: &[&[u32]], ranks: &Ranks, work: impl Fn(&Group<'_>) + Sync) {
         let world: Vec<_> = (0..members).map(|it| node.peer(it)).collect();
         let owner = Owner::for_test(rank);
         let shared = CommShared::of(owner, CONTEXT, &world);
-        work(&Group {
-            owner,
-            context: CONTEXT,
-            me: rank.world_rank(),
-            world: &world,
-            shared,
-        });
+        work(&Group { owner, context: CONTEXT, me: rank.world_rank(), world: &world, shared });
         shared.leave(owner);
         drop(is_over);
         while over.load(Ordering::Acquire) < members {
@@ -219,10 +188,7 @@ fn run(nodes: &[&[u32]], ranks: &Ranks, work: impl Fn(&Group<'_>) + Sync) {
 }
 
 fn settings(progress: Progress) -> Settings {
-    Settings {
-        progress,
-        ..Settings::DEFAULT
-    }
+    Settings { progress, ..Settings::DEFAULT }
 }
 
 /// Short and long messages: with their data and offered, and several pieces of data.
@@ -240,10 +206,7 @@ fn every_kind(group: &Group<'_>) {
 fn waiting_ranks_go_on_with_them() {
     for wait in [WaitMode::Auto, WaitMode::Park, WaitMode::Spin] {
         for network in networks() {
-            let settings = Settings {
-                wait,
-                ..settings(Progress::Steal)
-            };
+            let settings = Settings { wait, ..settings(Progress::Steal) };
             run(&NODES, &Ranks::new(&NODES, network, settings), every_kind);
         }
     }
@@ -251,13 +214,9 @@ fn waiting_ranks_go_on_with_them() {
 
 #[test]
 fn threads_and_dedicated_workers_go_on_with_them() {
-    for progress in [
-        Progress::Thread,
-        Progress::ThreadRendezvous,
-        Progress::Ghost,
-        Progress::Helper,
-        Progress::StealHelper,
-    ] {
+    for progress in
+        [Progress::Thread, Progress::ThreadRendezvous, Progress::Ghost, Progress::Helper, Progress::StealHelper]
+    {
         let ranks = Ranks::new(&NODES, networks()[0], settings(progress));
         run(&NODES, &ranks, every_kind);
     }
@@ -265,15 +224,8 @@ fn threads_and_dedicated_workers_go_on_with_them() {
 
 #[test]
 fn the_grouping_of_ranks_is_stolen_too() {
-    let settings = Settings {
-        reduce_order: ReduceOrder::Ranks,
-        ..settings(Progress::Steal)
-    };
-    run(
-        &NODES,
-        &Ranks::new(&NODES, networks()[0], settings),
-        every_kind,
-    );
+    let settings = Settings { reduce_order: ReduceOrder::Ranks, ..settings(Progress::Steal) };
+    run(&NODES, &Ranks::new(&NODES, networks()[0], settings), every_kind);
 }
 
 #[test]
@@ -281,9 +233,8 @@ fn several_are_under_way_at_a_time_while_their_owner_calls_now_and_then() {
     let ranks = Ranks::new(&NODES, networks()[0], settings(Progress::Steal));
     run(&NODES, &ranks, |group| {
         for round in 0..40 {
-            let mut trials: Vec<_> = (0..KINDS)
-                .map(|kind| Trial::new(kind, COUNTS[(round + kind as usize) % 3], group))
-                .collect();
+            let mut trials: Vec<_> =
+                (0..KINDS).map(|kind| Trial::new(kind, COUNTS[(round + kind as usize) % 3], group)).collect();
             let requests: Vec<_> = trials
                 .iter_mut()
                 // SAFETY: the trials live until the requests are complete.
@@ -340,10 +291,7 @@ fn only_leaders_have_connections() {
             }
         }
         let node = group.rank().node();
-        let mut remote = group
-            .world
-            .iter()
-            .filter(|&&peer| node.local(peer).is_none());
+        let mut remote = group.world.iter().filter(|&&peer| node.local(peer).is_none());
         let sends = remote.any(|&peer| is_acquainted(&mut group.rank().enter(), peer));
         let is_leader = [0, 3].contains(&group.me);
         assert_eq!(sends, is_leader);
@@ -354,20 +302,16 @@ fn only_leaders_have_connections() {
 fn starts_of_a_persistent_operation_meet_in_a_chain_of_their_own() {
     let ranks = Ranks::new(&UNEVEN, networks()[0], settings(Progress::Steal));
     run(&UNEVEN, &ranks, |group| {
-        let operations: Vec<_> = (0..KINDS)
-            .map(|_| coll::Repeated::open(group).expect("memory"))
-            .collect();
+        let operations: Vec<_> = (0..KINDS).map(|_| coll::Repeated::open(group).expect("memory")).collect();
         for round in 0..12 {
             // Each member starts them in an order of its own (their number is even, the factor odd), and others between
             // them.
             let order = |it: u32| (it * (1 + 2 * (group.me % 4)) + round) % KINDS;
-            let mut trials: Vec<_> = (0..KINDS)
-                .map(|it| Trial::new(order(it), COUNTS[round as usize % 3], group))
-                .collect();
+            let mut trials: Vec<_> =
+                (0..KINDS).map(|it| Trial::new(order(it), COUNTS[round as usize % 3], group)).collect();
             for trial in &mut trials {
                 // SAFETY: the trials live until the operations are complete.
-                unsafe { operations[trial.kind as usize].start(group.owner, || trial.call()) }
-                    .expect("memory");
+                unsafe { operations[trial.kind as usize].start(group.owner, || trial.call()) }.expect("memory");
             }
             one(group, OF_LEADERS[round as usize % OF_LEADERS.len()], 100);
             for operation in &operations {

@@ -35,21 +35,13 @@ enum Places<'a> {
 impl<'a> Subgroup<'a> {
     /// These members; the caller is number `me`.
     pub(crate) fn of(members: &'a [usize], me: usize) -> Self {
-        Self {
-            members: Places::List(members),
-            me,
-            size: members.len(),
-        }
+        Self { members: Places::List(members), me, size: members.len() }
     }
 
     /// The members that send and receive for their nodes, in the order of nodes, as the one of this node sees them: the
     /// first of each, but `root` for its own.
     pub(crate) fn of_leaders(map: &'a NodeMap, root: usize) -> Self {
-        Self {
-            members: Places::Leaders(map, root),
-            me: map.this_node(),
-            size: map.nodes(),
-        }
+        Self { members: Places::Leaders(map, root), me: map.this_node(), size: map.nodes() }
     }
 
     /// The member at a place.
@@ -66,13 +58,7 @@ impl<'a> Subgroup<'a> {
 impl<'a> ScriptBuilder<'a> {
     /// A script without steps; with a folder if it folds.
     pub(crate) fn new(endpoint: Endpoint<'a>, folder: Option<Folder<'a>>) -> Self {
-        Self(Script {
-            endpoint,
-            folder,
-            steps: Vec::new(),
-            scratch: Vec::new(),
-            packed: Vec::new(),
-        })
+        Self(Script { endpoint, folder, steps: Vec::new(), scratch: Vec::new(), packed: Vec::new() })
     }
 
     /// What was written.
@@ -93,11 +79,7 @@ impl<'a> ScriptBuilder<'a> {
     /// All members.
     pub(crate) fn everyone(&self) -> Subgroup<'static> {
         let (me, size) = self.place();
-        Subgroup {
-            members: Places::Everyone,
-            me,
-            size,
-        }
+        Subgroup { members: Places::Everyone, me, size }
     }
 
     /// Keeps data that steps use to the script's end.
@@ -124,23 +106,13 @@ impl<'a> ScriptBuilder<'a> {
     /// The other end of [`Script::send_along`].
     pub(crate) fn receive_along(&mut self, from: usize, lane: u32, into: Buffer<'a>) {
         let least = 0;
-        self.0.steps.push(Step::Receive {
-            from,
-            lane,
-            into,
-            least,
-        });
+        self.0.steps.push(Step::Receive { from, lane, into, least });
     }
 
     /// A message from member `from`, which is an operand, or a part of one: all are equally long.
     pub(crate) fn receive_operand(&mut self, from: usize, into: Buffer<'a>) {
         let least = into.bytes();
-        self.0.steps.push(Step::Receive {
-            from,
-            lane: 0,
-            into,
-            least,
-        });
+        self.0.steps.push(Step::Receive { from, lane: 0, into, least });
     }
 
     /// The following steps need what the messages so far bring, or change what they send.
@@ -151,21 +123,13 @@ impl<'a> ScriptBuilder<'a> {
     /// Copies data.
     pub(crate) fn copy(&mut self, from: Buffer<'a>, to: Buffer<'a>) {
         let reports_to = None;
-        self.0.steps.push(Step::Copy {
-            from,
-            to,
-            reports_to,
-        });
+        self.0.steps.push(Step::Copy { from, to, reports_to });
     }
 
     /// Copies data to the member at this place of the node.
     pub(crate) fn copy_for(&mut self, place: usize, from: Buffer<'a>, to: Buffer<'a>) {
         let reports_to = Some(place as u32);
-        self.0.steps.push(Step::Copy {
-            from,
-            to,
-            reports_to,
-        });
+        self.0.steps.push(Step::Copy { from, to, reports_to });
     }
 
     /// `right = left op right`, as many elements as both have.
@@ -179,11 +143,7 @@ impl<'a> ScriptBuilder<'a> {
     ///
     /// # Errors
     /// [`EngineError::OutOfMemory`].
-    pub(crate) fn room(
-        &mut self,
-        folder: &Folder<'a>,
-        count: u64,
-    ) -> Result<Buffer<'a>, EngineError> {
+    pub(crate) fn room(&mut self, folder: &Folder<'a>, count: u64) -> Result<Buffer<'a>, EngineError> {
         let scratch = Scratch::new(folder, count)?;
         let base = scratch.base;
         self.0.scratch.push(scratch.into_memory());

@@ -40,12 +40,8 @@ pub(crate) fn write_among<'a>(
             Ok(())
         }
         (Call::Bcast { buffer, .. }, _) => broadcast(script, group, *buffer, root),
-        (Call::Reduce { reduction, .. }, Some(folder)) => {
-            reduce(script, group, folder, reduction, root)
-        }
-        (Call::Allreduce { reduction }, Some(folder)) => {
-            allreduce(script, group, folder, reduction)
-        }
+        (Call::Reduce { reduction, .. }, Some(folder)) => reduce(script, group, folder, reduction, root),
+        (Call::Allreduce { reduction }, Some(folder)) => allreduce(script, group, folder, reduction),
         _ => Err(EngineError::Unsupported),
     }
 }
@@ -55,11 +51,8 @@ pub(crate) fn write_among<'a>(
 /// long.
 pub(crate) fn partners(call: &Call<'_>, size: usize, me: usize, root: usize) -> Vec<usize> {
     let is_dealt_out = matches!(call, Call::ReduceScatter { .. }) && me == 0;
-    let has_all = size <= DIRECT_MOST
-        || is_dealt_out
-        || call
-            .reduction()
-            .is_some_and(|reduction| sends_to_all(size, reduction));
+    let has_all =
+        size <= DIRECT_MOST || is_dealt_out || call.reduction().is_some_and(|reduction| sends_to_all(size, reduction));
     if has_all {
         return (0..size).filter(|&place| place != me).collect();
     }
@@ -74,15 +67,9 @@ pub(crate) fn partners(call: &Call<'_>, size: usize, me: usize, root: usize) -> 
 }
 
 /// [`write`] for operations that fold.
-fn write_fold<'a>(
-    script: &mut ScriptBuilder<'a>,
-    call: &Call<'a>,
-    folder: &Folder<'a>,
-) -> Result<(), EngineError> {
+fn write_fold<'a>(script: &mut ScriptBuilder<'a>, call: &Call<'a>, folder: &Folder<'a>) -> Result<(), EngineError> {
     match call {
-        Call::ReduceScatter { reduction, counts } => {
-            reduce_scatter(script, folder, reduction, counts)
-        }
+        Call::ReduceScatter { reduction, counts } => reduce_scatter(script, folder, reduction, counts),
         Call::Scan { reduction, kind } => scan(script, folder, reduction, *kind),
         _ => {
             let everyone = script.everyone();
@@ -95,16 +82,8 @@ fn write_fold<'a>(
 fn write_moves<'a>(script: &mut ScriptBuilder<'a>, call: &Call<'a>) -> Result<(), EngineError> {
     let (me, _) = script.place();
     match *call {
-        Call::Gather {
-            send,
-            receive,
-            root,
-        } => gather(script, send, receive, root as usize),
-        Call::Scatter {
-            send,
-            receive,
-            root,
-        } => scatter(script, send, receive, root as usize),
+        Call::Gather { send, receive, root } => gather(script, send, receive, root as usize),
+        Call::Scatter { send, receive, root } => scatter(script, send, receive, root as usize),
         Call::Allgather { send, receive } => {
             let own = receive.block(me);
             if let Some(send) = send {
@@ -119,13 +98,9 @@ fn write_moves<'a>(script: &mut ScriptBuilder<'a>, call: &Call<'a>) -> Result<()
             }
             None => alltoall_in_place(script, &receive)?,
         },
-        Call::Neighbours {
-            sources,
-            destinations,
-            send,
-            to_all,
-            receive,
-        } => neighbours(script, (sources, receive), (destinations, send), to_all),
+        Call::Neighbours { sources, destinations, send, to_all, receive } => {
+            neighbours(script, (sources, receive), (destinations, send), to_all)
+        }
         _ => {
             let everyone = script.everyone();
             write_among(script, everyone, call, None, call.root())?;

@@ -94,12 +94,7 @@ fn broadcast_by_chain<'a>(
 }
 
 /// [`broadcast`] along a binomial tree.
-fn broadcast_by_tree<'a>(
-    script: &mut ScriptBuilder<'a>,
-    group: Subgroup<'_>,
-    buffer: Buffer<'a>,
-    root: usize,
-) {
+fn broadcast_by_tree<'a>(script: &mut ScriptBuilder<'a>, group: Subgroup<'_>, buffer: Buffer<'a>, root: usize) {
     let Subgroup { me, size, .. } = group;
     // Seen from the root, a member gets the data from the one without its lowest bit.
     let place = (me + size - root) % size;
@@ -181,10 +176,7 @@ pub(crate) fn alltoall<'a>(script: &mut ScriptBuilder<'a>, send: Blocks<'a>, rec
 ///
 /// # Errors
 /// [`EngineError::OutOfMemory`].
-pub(crate) fn alltoall_in_place<'a>(
-    script: &mut ScriptBuilder<'a>,
-    blocks: &Blocks<'a>,
-) -> Result<(), EngineError> {
+pub(crate) fn alltoall_in_place<'a>(script: &mut ScriptBuilder<'a>, blocks: &Blocks<'a>) -> Result<(), EngineError> {
     let (me, size) = script.place();
     let others = || (1..size).map(|distance| (me + distance) % size);
     let packed = Packed::of_others(blocks, me, size)?;
@@ -194,9 +186,7 @@ pub(crate) fn alltoall_in_place<'a>(
     for member in others() {
         let block = packed.blocks().block(member);
         // SAFETY: packed bytes, which the script keeps.
-        script.send(member, unsafe {
-            Buffer::of_bytes(block.base(), block.count())
-        });
+        script.send(member, unsafe { Buffer::of_bytes(block.base(), block.count()) });
     }
     script.keep(packed.into_memory());
     Ok(())

@@ -26,11 +26,7 @@ pub(crate) unsafe fn write_for_node(
     root: u32,
     endpoint: Endpoint<'static>,
 ) -> Prepared {
-    let posts = Posts {
-        meeting,
-        map,
-        root: root as usize,
-    };
+    let posts = Posts { meeting, map, root: root as usize };
     posts.write(endpoint)
 }
 
@@ -91,11 +87,7 @@ impl Posts<'_> {
             script.steps.clear();
             Vec::new()
         });
-        Prepared {
-            script,
-            messages,
-            outcome,
-        }
+        Prepared { script, messages, outcome }
     }
 
     /// Writes the steps. If members disagree about lengths, `outcome` says so.
@@ -204,12 +196,7 @@ impl Posts<'_> {
     }
 
     /// Steps of an allgather: leaders exchange the blocks of all members, which lie where these have them.
-    fn gather(
-        &self,
-        script: &mut ScriptBuilder<'static>,
-        group: Subgroup<'_>,
-        receive: &Blocks<'static>,
-    ) {
+    fn gather(&self, script: &mut ScriptBuilder<'static>, group: Subgroup<'_>, receive: &Blocks<'static>) {
         let Subgroup { me, size, .. } = group;
         for distance in 1..size {
             let from = (me + size - distance) % size;
@@ -230,9 +217,7 @@ impl Posts<'_> {
             };
             for from in self.places() {
                 let into = receive.block(self.member(from));
-                if let Some((block, _)) =
-                    self.block(from).filter(|_| from != place || send.is_some())
-                {
+                if let Some((block, _)) = self.block(from).filter(|_| from != place || send.is_some()) {
                     script.copy_for(place, block, into);
                 }
             }

@@ -40,15 +40,13 @@ const WINDOW: u64 = 1 << 20;
 /// Whether each node may fold its operands first: the grouping does not matter, and the order of operands does not
 /// or is kept.
 pub(crate) fn folds_by_node(rank: &Rank, call: &Reduction<'_>, map: &NodeMap) -> bool {
-    !is_grouped_by_rank(rank, call.op, call.datatype())
-        && (call.op.commutative() || map.is_in_order())
+    !is_grouped_by_rank(rank, call.op, call.datatype()) && (call.op.commutative() || map.is_in_order())
 }
 
 /// Whether the setting wants operands grouped by rank. It makes no difference to predefined operations on integers.
 fn is_grouped_by_rank(rank: &Rank, op: Op<'_>, datatype: &Type) -> bool {
     let is_exact = || element_class(datatype).is_some_and(Basic::is_integer);
-    rank.node().settings().reduce_order == ReduceOrder::Ranks
-        && !(matches!(op, Op::Predefined(_)) && is_exact())
+    rank.node().settings().reduce_order == ReduceOrder::Ranks && !(matches!(op, Op::Predefined(_)) && is_exact())
 }
 
 /// Operands of the members of a group, each of as many elements as `operand`, the caller's.
@@ -62,11 +60,7 @@ pub(crate) struct Operands<'g, 'a> {
 impl<'g, 'a> Operands<'g, 'a> {
     /// Those of a reducing call.
     fn of(group: Subgroup<'g>, folder: &'g Folder<'a>, call: &Reduction<'a>) -> Self {
-        Self {
-            group,
-            folder,
-            operand: call.operand(),
-        }
+        Self { group, folder, operand: call.operand() }
     }
 
     /// Steps that fold everybody's operands at the first of a group. Returns where the result is there; elsewhere that
@@ -82,15 +76,8 @@ impl<'g, 'a> Operands<'g, 'a> {
     ///
     /// # Errors
     /// [`EngineError::OutOfMemory`].
-    pub(crate) fn fold_linear(
-        self,
-        script: &mut ScriptBuilder<'a>,
-    ) -> Result<Buffer<'a>, EngineError> {
-        let Self {
-            group,
-            folder,
-            operand: own,
-        } = self;
+    pub(crate) fn fold_linear(self, script: &mut ScriptBuilder<'a>) -> Result<Buffer<'a>, EngineError> {
+        let Self { group, folder, operand: own } = self;
         let count = own.count();
         let sum = script.room(folder, count)?;
         if group.me != 0 {
@@ -128,11 +115,7 @@ impl<'g, 'a> Operands<'g, 'a> {
 
     /// [`Operands::fold_at_first`] along a binomial tree of neighbours.
     fn fold_binomial(self, script: &mut ScriptBuilder<'a>) -> Result<Buffer<'a>, EngineError> {
-        let Self {
-            group,
-            folder,
-            operand,
-        } = self;
+        let Self { group, folder, operand } = self;
         let (Subgroup { me, size, .. }, count) = (group, operand.count());
         let mut sum = script.room(folder, count)?;
         script.copy(operand, sum);
@@ -169,11 +152,7 @@ impl<'g, 'a> Operands<'g, 'a> {
         shares: impl Fn(usize) -> Range<u64>,
         is_preceded: bool,
     ) -> Result<Buffer<'a>, EngineError> {
-        let Self {
-            group,
-            folder,
-            operand,
-        } = self;
+        let Self { group, folder, operand } = self;
         let Subgroup { me, size, .. } = group;
         let own = operand.within(shares(me));
         let mut operands = reserve(size)?;
@@ -216,11 +195,7 @@ impl<'g, 'a> Operands<'g, 'a> {
         script: &mut ScriptBuilder<'a>,
         shares: impl Fn(usize) -> Range<u64>,
     ) -> Result<Buffer<'a>, EngineError> {
-        let Self {
-            group,
-            folder,
-            operand,
-        } = self;
+        let Self { group, folder, operand } = self;
         if folds_in_shares(group, folder, operand.count()) {
             return self.fold_share(script, shares, false);
         }
@@ -371,8 +346,7 @@ pub(crate) fn reduce_scatter<'a>(
     let count = counts[group.me] as u64;
     let starts = starts_of(counts)?;
     let shares = |place: usize| starts[place]..starts[place + 1];
-    let result = Operands::of(group, folder, &call.of(starts[group.size]))
-        .fold_and_scatter(script, shares)?;
+    let result = Operands::of(group, folder, &call.of(starts[group.size])).fold_and_scatter(script, shares)?;
     script.copy(result, call.of(count).result);
     Ok(())
 }
@@ -431,10 +405,7 @@ fn scan_linear<'a>(
     kind: Scan,
 ) -> Result<(), EngineError> {
     let (me, size) = script.place();
-    let (so_far, before) = (
-        script.room(folder, call.count())?,
-        script.room(folder, call.count())?,
-    );
+    let (so_far, before) = (script.room(folder, call.count())?, script.room(folder, call.count())?);
     script.copy(call.operand(), so_far);
     if me > 0 {
         script.receive_operand(me - 1, before);

@@ -80,10 +80,7 @@ impl Order {
     }
 
     /// The members of each place.
-    pub(crate) fn of_places<'m>(
-        size: usize,
-        places: impl Iterator<Item = &'m [u32]>,
-    ) -> Result<Self, EngineError> {
+    pub(crate) fn of_places<'m>(size: usize, places: impl Iterator<Item = &'m [u32]>) -> Result<Self, EngineError> {
         let (mut members, mut starts) = (reserve(size)?, Vec::new());
         starts.push(0);
         for place in places {
@@ -108,11 +105,7 @@ pub(crate) struct Region {
 impl Region {
     /// # Errors
     /// [`EngineError::OutOfMemory`].
-    pub(crate) fn new(
-        script: &mut ScriptBuilder<'_>,
-        order: Order,
-        receive: &Blocks<'_>,
-    ) -> Result<Self, EngineError> {
+    pub(crate) fn new(script: &mut ScriptBuilder<'_>, order: Order, receive: &Blocks<'_>) -> Result<Self, EngineError> {
         let mut offsets = reserve(order.members.len() + 1)?;
         let mut end = 0;
         offsets.push(end);
@@ -134,12 +127,7 @@ impl Region {
                 base
             }
         };
-        Ok(Self {
-            order,
-            offsets,
-            base,
-            is_in_place: in_place.is_some(),
-        })
+        Ok(Self { order, offsets, base, is_in_place: in_place.is_some() })
     }
 
     fn bytes(&self, members: Range<usize>) -> Buffer<'static> {
@@ -163,11 +151,7 @@ impl Region {
 
     /// Calls `copy` with parts of the region and where they go in `receive`: as few as blocks allow that lie one behind
     /// the other.
-    pub(crate) fn deliver<'b>(
-        &self,
-        receive: &Blocks<'b>,
-        mut copy: impl FnMut(Buffer<'static>, Buffer<'b>),
-    ) {
+    pub(crate) fn deliver<'b>(&self, receive: &Blocks<'b>, mut copy: impl FnMut(Buffer<'static>, Buffer<'b>)) {
         let members = &self.order.members;
         let mut start = 0;
         for next in 1..=members.len() {
@@ -177,10 +161,7 @@ impl Region {
             }
             let first = members[start] as usize;
             let into = receive.several(first..first + next - start);
-            copy(
-                self.bytes(start..next),
-                into.unwrap_or_else(|| receive.block(first)),
-            );
+            copy(self.bytes(start..next), into.unwrap_or_else(|| receive.block(first)));
             start = next;
         }
     }

@@ -47,48 +47,32 @@ fn write_moves(
     let numbered = || theirs.clone().enumerate();
     match *call {
         Call::Barrier => {
-            theirs
-                .clone()
-                .for_each(|it| script.receive(it, Buffer::EMPTY));
+            theirs.clone().for_each(|it| script.receive(it, Buffer::EMPTY));
             theirs.clone().for_each(|it| script.send(it, Buffer::EMPTY));
         }
         Call::Bcast { buffer, root } if root as usize == me => {
             theirs.clone().for_each(|it| script.send(it, buffer));
         }
         Call::Bcast { buffer, root } if is_there(root) => script.receive(root as usize, buffer),
-        Call::Gather {
-            send,
-            receive,
-            root,
-        } => match (send, receive) {
+        Call::Gather { send, receive, root } => match (send, receive) {
             (_, Some(receive)) if root as usize == me => {
                 numbered().for_each(|(number, it)| script.receive(it, receive.block(number)));
             }
             (Some(send), _) if is_there(root) => script.send(root as usize, send),
             _ => {}
         },
-        Call::Scatter {
-            send,
-            receive,
-            root,
-        } => match (send, receive) {
+        Call::Scatter { send, receive, root } => match (send, receive) {
             (Some(send), _) if root as usize == me => {
                 numbered().for_each(|(number, it)| script.send(it, send.block(number)));
             }
             (_, Some(receive)) if is_there(root) => script.receive(root as usize, receive),
             _ => {}
         },
-        Call::Allgather {
-            send: Some(send),
-            receive,
-        } => {
+        Call::Allgather { send: Some(send), receive } => {
             numbered().for_each(|(number, it)| script.receive(it, receive.block(number)));
             theirs.clone().for_each(|it| script.send(it, send));
         }
-        Call::Alltoall {
-            send: Some(send),
-            receive,
-        } => {
+        Call::Alltoall { send: Some(send), receive } => {
             numbered().for_each(|(number, it)| script.receive(it, receive.block(number)));
             numbered().for_each(|(number, it)| script.send(it, send.block(number)));
         }
@@ -171,11 +155,7 @@ fn fold_at_leader(
     let (me, _) = script.place();
     let members: Vec<usize> = ours.clone().collect();
     let group = Subgroup::of(&members, me - ours.start);
-    let operands = Operands {
-        group,
-        folder,
-        operand: call.operand(),
-    };
+    let operands = Operands { group, folder, operand: call.operand() };
     let sum = operands.fold_linear(script)?;
     Ok((me == ours.start).then_some(sum))
 }

@@ -58,9 +58,7 @@ impl Rank {
 
     /// A task that tries for the claim and leaves at once.
     fn visit(&self) {
-        let taken =
-            self.is_held
-                .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
+        let taken = self.is_held.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
         if taken.is_ok() {
             self.leave();
         }

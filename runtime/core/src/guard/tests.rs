@@ -18,9 +18,7 @@ fn alone() -> MutexGuard<'static, ()> {
 fn pages() -> *mut u8 {
     let protection = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a new mapping at an address of the kernel's choice.
-    let pages = unsafe {
-        mmap_anonymous(null_mut(), PAGES * PAGE, protection, MapFlags::PRIVATE).expect("memory")
-    };
+    let pages = unsafe { mmap_anonymous(null_mut(), PAGES * PAGE, protection, MapFlags::PRIVATE).expect("memory") };
     pages.cast()
 }
 

@@ -51,12 +51,7 @@ impl<'rank> Claim<'rank> {
 
     #[inline]
     fn new(rank: &'rank Rank, caller: LocalRank, by_owner: bool) -> Self {
-        Self {
-            rank,
-            caller,
-            by_owner,
-            not_send: PhantomData,
-        }
+        Self { rank, caller, by_owner, not_send: PhantomData }
     }
 
     /// The claimed rank.

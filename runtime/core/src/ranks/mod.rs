@@ -141,11 +141,7 @@ struct State {
 impl State {
     /// The state of a new rank.
     const fn new() -> Self {
-        Self {
-            reasons: [0; TaskKind::COUNT],
-            unseen: [0; TaskKind::COUNT],
-            at_release: None,
-        }
+        Self { reasons: [0; TaskKind::COUNT], unseen: [0; TaskKind::COUNT], at_release: None }
     }
 }
 

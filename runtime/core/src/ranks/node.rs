@@ -54,10 +54,7 @@ impl Node {
             WaitMode::Spin => false,
             WaitMode::Park => true,
         };
-        let plan = Plan {
-            ranks: size as usize,
-            workers: workers as usize,
-        };
+        let plan = Plan { ranks: size as usize, workers: workers as usize };
         let mut measured = Cursor::measuring();
         Memory::lay_out(&mut measured, boot)?;
         hooks::measure(&mut measured, &plan);
@@ -177,9 +174,7 @@ impl Node {
         let end = self.contexts();
         let one_more = |drawn| (drawn < end).then_some(drawn + 1);
         // Relaxed: nothing else is told by it.
-        let drawn = self
-            .contexts
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
+        let drawn = self.contexts.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more);
         Some(self.context(drawn.ok()?))
     }
 
@@ -333,10 +328,7 @@ impl Node {
     pub fn numa_of(&self, rank: LocalRank) -> u32 {
         let cpu = self.cpu_of(rank);
         let is_its_place = |place: &&CpuLocation| i64::from(place.cpu) == i64::from(cpu);
-        self.places()
-            .iter()
-            .find(is_its_place)
-            .map_or(0, |place| place.numa)
+        self.places().iter().find(is_its_place).map_or(0, |place| place.numa)
     }
 
     /// Whether a rank is bound to this CPU.

@@ -19,10 +19,7 @@ impl<'rank> Owner<'rank> {
     #[inline]
     #[must_use]
     pub unsafe fn new(rank: &'rank Rank) -> Self {
-        Self {
-            rank,
-            not_send: PhantomData,
-        }
+        Self { rank, not_send: PhantomData }
     }
 
     /// The rank.

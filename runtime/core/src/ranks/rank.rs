@@ -34,11 +34,7 @@ pub(crate) struct Tables {
 
 impl Tables {
     pub fn lay_out(cursor: &mut Cursor, ranks: usize) -> Self {
-        Self {
-            victims: cursor.table(ranks * ranks),
-            workers: cursor.table(ranks),
-            hits: cursor.table(ranks * ranks),
-        }
+        Self { victims: cursor.table(ranks * ranks), workers: cursor.table(ranks), hits: cursor.table(ranks * ranks) }
     }
 }
 
@@ -160,8 +156,7 @@ impl Rank {
     /// Not reentrant.
     #[inline]
     pub fn enter(&self) -> Claim<'_> {
-        self.word
-            .claim_yielding(self.threads.yielding(self.node.yield_policy()));
+        self.word.claim_yielding(self.threads.yielding(self.node.yield_policy()));
         Claim::of_taken(self, self.id, true)
     }
 
@@ -397,8 +392,7 @@ impl Rank {
     /// goes on with it ([`crate::event_count`]).
     #[inline]
     pub fn announce(&self) {
-        if self.pending_events.has_users() && self.pending_events.count_event(|| self.is_claimed())
-        {
+        if self.pending_events.has_users() && self.pending_events.count_event(|| self.is_claimed()) {
             self.call(self);
         }
     }
@@ -443,28 +437,16 @@ impl Rank {
         // SAFETY: the table has `node.size()` entries, and under the claim we are alone; the
         // counters live as long as the node.
         let (storage, counters) = unsafe {
-            (
-                core::slice::from_raw_parts_mut(self.thieving.victims, room),
-                &*core::ptr::from_ref(&self.counters),
-            )
+            (core::slice::from_raw_parts_mut(self.thieving.victims, room), &*core::ptr::from_ref(&self.counters))
         };
         let limit = node.settings().steal_locality;
         let bound_cpu = |rank| node.rank(rank).boot.cpu;
-        let order = victim::build(
-            self.id,
-            node.size(),
-            node.places(),
-            bound_cpu,
-            limit,
-            storage,
-        );
+        let order = victim::build(self.id, node.size(), node.places(), bound_cpu, limit, storage);
         // SAFETY: the room is ours, and nobody has seen it yet.
         unsafe {
             let worker = Worker::new(order, counters, node.settings());
             self.thieving.worker_room.write(worker);
-            self.thieving
-                .worker
-                .store(self.thieving.worker_room, Ordering::Release);
+            self.thieving.worker.store(self.thieving.worker_room, Ordering::Release);
             &*self.thieving.worker_room
         }
     }

@@ -68,8 +68,7 @@ impl Waits {
     /// The program calls this MPI function.
     #[inline(always)]
     pub fn call(&self, name: &'static &'static str) {
-        self.called
-            .store(core::ptr::from_ref(name).cast_mut(), Ordering::Relaxed);
+        self.called.store(core::ptr::from_ref(name).cast_mut(), Ordering::Relaxed);
     }
 
     fn called(&self) -> Option<&'static str> {
@@ -143,11 +142,7 @@ impl Rank {
 
     /// Tells what the rank waits for; `queues` adds what subsystems and layers above know. What is told of a context
     /// is told under the rank's claim.
-    pub fn tell(
-        &self,
-        tell: &mut dyn FnMut(Fact),
-        queues: impl FnOnce(&mut Claim<'_>, &mut dyn FnMut(Fact)),
-    ) {
+    pub fn tell(&self, tell: &mut dyn FnMut(Fact), queues: impl FnOnce(&mut Claim<'_>, &mut dyn FnMut(Fact))) {
         let waits = self.waits();
         let mut about = Fact::new(Told::Rank).named(waits.called().unwrap_or_default());
         about.count = waits.stamps.count();
@@ -180,10 +175,7 @@ impl Rank {
 
     /// See [`cohort_base::boot::NodeApi::rest`].
     pub fn rest(&self) -> Rest {
-        const AWAKE: Rest = Rest {
-            threads: 0,
-            number: 0,
-        };
+        const AWAKE: Rest = Rest { threads: 0, number: 0 };
         // A thread or a timer may wake the rank too.
         if self.capabilities().acts_alone() {
             return AWAKE;

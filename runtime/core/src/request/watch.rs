@@ -17,11 +17,7 @@ pub struct Watch {
 impl Watch {
     /// One that waits for nothing yet.
     pub const fn new(line: &'static Line) -> Self {
-        Self {
-            left: 0,
-            line,
-            next: null_mut(),
-        }
+        Self { left: 0, line, next: null_mut() }
     }
 
     /// Whether it waits for requests.
@@ -72,10 +68,7 @@ impl Line {
     /// Without any.
     #[must_use]
     pub const fn new() -> Self {
-        Self {
-            first: Cell::new(null_mut()),
-            last: Cell::new(null_mut()),
-        }
+        Self { first: Cell::new(null_mut()), last: Cell::new(null_mut()) }
     }
 
     fn push(&self, watch: *mut Watch) {

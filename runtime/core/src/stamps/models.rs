@@ -15,11 +15,7 @@ struct Rank {
 
 impl Rank {
     fn new() -> Self {
-        Self {
-            stamps: Stamps::new(),
-            park: ParkSlot::new(),
-            messages: AtomicU32::new(0),
-        }
+        Self { stamps: Stamps::new(), park: ParkSlot::new(), messages: AtomicU32::new(0) }
     }
 
     fn rest(&self) -> Option<(u64, u64)> {
@@ -58,10 +54,7 @@ impl Rank {
 fn is_stuck(ranks: &[Rank; 2]) -> bool {
     let look = || {
         let [first, second] = ranks;
-        Some((
-            first.stamps.rest(&first.park)?,
-            second.stamps.rest(&second.park)?,
-        ))
+        Some((first.stamps.rest(&first.park)?, second.stamps.rest(&second.park)?))
     };
     let before = look();
     before.is_some() && before == look()

@@ -42,9 +42,7 @@ unsafe fn replace_all<const N: usize>(input: *const u8, inout: *mut u8, count: u
     // SAFETY: the caller's promise.
     unsafe {
         match count {
-            1 => inout
-                .cast::<[u8; N]>()
-                .write(input.cast::<[u8; N]>().read()),
+            1 => inout.cast::<[u8; N]>().write(input.cast::<[u8; N]>().read()),
             _ => move_run(input, inout, count * N),
         }
     }
@@ -128,11 +126,7 @@ impl<V: PartialOrd, I: PartialOrd> Pair<V, I> {
     /// Of equal values the one with the smaller index.
     #[inline(always)]
     fn nearer(self, other: Self) -> Self {
-        if self.index < other.index {
-            self
-        } else {
-            other
-        }
+        if self.index < other.index { self } else { other }
     }
 }
 
@@ -220,9 +214,7 @@ where
     LogicalOr: Operation<T>,
     LogicalXor: Operation<T>,
 {
-    float::<T>(op)
-        .or_else(|| bitwise::<T>(op))
-        .or_else(|| logical::<T>(op))
+    float::<T>(op).or_else(|| bitwise::<T>(op)).or_else(|| logical::<T>(op))
 }
 
 fn float<T: Copy>(op: PredefinedOp) -> Option<Kernel>
@@ -313,9 +305,7 @@ fn truth<T: Logical>(op: PredefinedOp) -> Option<Kernel> {
                     b'|' => one | other,
                     _ => one ^ other,
                 };
-                inout
-                    .add(index)
-                    .write_unaligned(if holds { yes } else { no });
+                inout.add(index).write_unaligned(if holds { yes } else { no });
             }
         }
     }

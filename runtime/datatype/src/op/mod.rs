@@ -207,13 +207,7 @@ pub fn kernel(op: PredefinedOp, datatype: &Type) -> Option<Kernel> {
 /// Both buffers hold `count` elements of `datatype` and do not overlap. With a user operation
 /// the caller runs on the task of the rank that called MPI.
 #[must_use]
-pub unsafe fn reduce(
-    op: Op<'_>,
-    input: *const u8,
-    inout: *mut u8,
-    count: u64,
-    datatype: &Type,
-) -> bool {
+pub unsafe fn reduce(op: Op<'_>, input: *const u8, inout: *mut u8, count: u64, datatype: &Type) -> bool {
     match op {
         Op::Predefined(op) => {
             let Some(kernel) = kernel(op, datatype) else {

@@ -7,9 +7,7 @@ use crate::{TypeRef, predefined, predefined_all};
 use std::vec::Vec;
 
 fn named(name: &str) -> TypeRef {
-    predefined_all()
-        .find(|datatype| datatype.name() == name)
-        .expect("a predefined name")
+    predefined_all().find(|datatype| datatype.name() == name).expect("a predefined name")
 }
 
 /// Applies `op` to two arrays of `T`.
@@ -19,15 +17,8 @@ fn run<T: Copy>(op: PredefinedOp, name: &str, input: &[T], inout: &[T]) -> Vec<T
     let mut result = inout.to_vec();
     let count = input.len() as u64;
     // SAFETY: both slices have the type's layout and the same length.
-    let done = unsafe {
-        reduce(
-            Op::Predefined(op),
-            input.as_ptr().cast(),
-            result.as_mut_ptr().cast(),
-            count,
-            &datatype,
-        )
-    };
+    let done =
+        unsafe { reduce(Op::Predefined(op), input.as_ptr().cast(), result.as_mut_ptr().cast(), count, &datatype) };
     assert!(done, "{op:?} takes {name}");
     result
 }
@@ -69,19 +60,9 @@ fn long_loops_with_a_tail() {
 
 #[test]
 fn long_double_and_complex() {
-    let numbers = |values: &[f64]| {
-        values
-            .iter()
-            .map(|&v| Extended::from_f64(v))
-            .collect::<Vec<_>>()
-    };
+    let numbers = |values: &[f64]| values.iter().map(|&v| Extended::from_f64(v)).collect::<Vec<_>>();
     let (a, b) = (numbers(&[1.5, -2.0, 1e300]), numbers(&[0.25, 8.0, 1e300]));
-    let result = |op| -> Vec<f64> {
-        run(op, "MPI_LONG_DOUBLE", &a, &b)
-            .into_iter()
-            .map(Extended::to_f64)
-            .collect()
-    };
+    let result = |op| -> Vec<f64> { run(op, "MPI_LONG_DOUBLE", &a, &b).into_iter().map(Extended::to_f64).collect() };
     assert_eq!(result(PredefinedOp::Sum), [1.75, 6.0, 2e300]);
     assert_eq!(result(PredefinedOp::Max), [1.5, 8.0, 1e300]);
     assert_eq!(result(PredefinedOp::Min), [0.25, -2.0, 1e300]);
@@ -92,20 +73,10 @@ fn long_double_and_complex() {
     let ratio = back[0].to_f64() / 1e300;
     assert!((ratio - 1.0).abs() < 1e-15, "{ratio}");
 
-    let product = run(
-        PredefinedOp::Prod,
-        "MPI_C_DOUBLE_COMPLEX",
-        &[[1.0, 2.0]],
-        &[[3.0, -1.0]],
-    );
+    let product = run(PredefinedOp::Prod, "MPI_C_DOUBLE_COMPLEX", &[[1.0, 2.0]], &[[3.0, -1.0]]);
     assert_eq!(product, [[5.0, 5.0]]);
     let pair = |re, im| [Extended::from_f64(re), Extended::from_f64(im)];
-    let product = run(
-        PredefinedOp::Prod,
-        "MPI_C_LONG_DOUBLE_COMPLEX",
-        &[pair(1.0, 2.0)],
-        &[pair(3.0, -1.0)],
-    );
+    let product = run(PredefinedOp::Prod, "MPI_C_LONG_DOUBLE_COMPLEX", &[pair(1.0, 2.0)], &[pair(3.0, -1.0)]);
     assert_eq!(product[0].map(Extended::to_f64), [5.0, 5.0]);
 }
 
@@ -117,47 +88,24 @@ fn locations_prefer_the_smaller_index() {
     let a = [DoubleInt(1.0, 4), DoubleInt(2.0, 1), DoubleInt(5.0, 9)];
     let b = [DoubleInt(1.0, 3), DoubleInt(3.0, 0), DoubleInt(4.0, 2)];
     let max = run(PredefinedOp::MaxLoc, "MPI_DOUBLE_INT", &a, &b);
-    assert_eq!(
-        max,
-        [DoubleInt(1.0, 3), DoubleInt(3.0, 0), DoubleInt(5.0, 9)]
-    );
+    assert_eq!(max, [DoubleInt(1.0, 3), DoubleInt(3.0, 0), DoubleInt(5.0, 9)]);
     let min = run(PredefinedOp::MinLoc, "MPI_DOUBLE_INT", &a, &b);
-    assert_eq!(
-        min,
-        [DoubleInt(1.0, 3), DoubleInt(2.0, 1), DoubleInt(4.0, 2)]
-    );
+    assert_eq!(min, [DoubleInt(1.0, 3), DoubleInt(2.0, 1), DoubleInt(4.0, 2)]);
 
     #[repr(C)]
     #[derive(Clone, Copy, Debug, PartialEq)]
     struct LongDoubleInt(Extended, i32);
     let of = |value, index| LongDoubleInt(Extended::from_f64(value), index);
-    let max = run(
-        PredefinedOp::MaxLoc,
-        "MPI_LONG_DOUBLE_INT",
-        &[of(2.0, 7)],
-        &[of(2.0, 5)],
-    );
+    let max = run(PredefinedOp::MaxLoc, "MPI_LONG_DOUBLE_INT", &[of(2.0, 7)], &[of(2.0, 5)]);
     assert_eq!(max, [of(2.0, 5)]);
 }
 
 #[test]
 fn bytes_logicals_and_replace() {
-    assert_eq!(
-        run(PredefinedOp::BitXor, "MPI_BYTE", &[0xf0_u8], &[0xff]),
-        [0x0f]
-    );
-    assert_eq!(
-        run(PredefinedOp::LogicalAnd, "MPI_C_BOOL", &[1_u8, 1], &[1, 0]),
-        [1, 0]
-    );
-    assert_eq!(
-        run(PredefinedOp::LogicalOr, "MPI_LOGICAL", &[1_i32, 0], &[0, 0]),
-        [1, 0]
-    );
-    assert_eq!(
-        run(PredefinedOp::Replace, "MPI_DOUBLE", &[1.0], &[2.0]),
-        [1.0]
-    );
+    assert_eq!(run(PredefinedOp::BitXor, "MPI_BYTE", &[0xf0_u8], &[0xff]), [0x0f]);
+    assert_eq!(run(PredefinedOp::LogicalAnd, "MPI_C_BOOL", &[1_u8, 1], &[1, 0]), [1, 0]);
+    assert_eq!(run(PredefinedOp::LogicalOr, "MPI_LOGICAL", &[1_i32, 0], &[0, 0]), [1, 0]);
+    assert_eq!(run(PredefinedOp::Replace, "MPI_DOUBLE", &[1.0], &[2.0]), [1.0]);
     assert_eq!(run(PredefinedOp::NoOp, "MPI_DOUBLE", &[1.0], &[2.0]), [2.0]);
 }
 
@@ -168,21 +116,9 @@ fn unsuitable_pairs_are_refused() {
     assert!(!supports(BitAnd, Basic::F64) && !supports(LogicalAnd, Basic::F32));
     assert!(!supports(MaxLoc, Basic::F64) && !supports(Sum, Basic::DoubleInt));
     assert!(!supports(Sum, Basic::Wchar) && !supports(Sum, Basic::Bool));
-    assert!(
-        PredefinedOp::ALL
-            .iter()
-            .all(|&op| PredefinedOp::from_handle(op as u32) == Some(op))
-    );
-    let pair = crate::contiguous(
-        2,
-        &predefined(0x214).expect("MPI_DOUBLE"),
-        crate::CountForm::Int,
-    )
-    .expect("small");
-    assert!(
-        kernel(Sum, &pair).is_none(),
-        "derived types take user operations only"
-    );
+    assert!(PredefinedOp::ALL.iter().all(|&op| PredefinedOp::from_handle(op as u32) == Some(op)));
+    let pair = crate::contiguous(2, &predefined(0x214).expect("MPI_DOUBLE"), crate::CountForm::Int).expect("small");
+    assert!(kernel(Sum, &pair).is_none(), "derived types take user operations only");
 }
 
 /// As many elements as the wide loops take, in blocks and beyond them, at every place in a line: each is combined once,
@@ -199,11 +135,7 @@ fn many_elements() {
             let kernel = class_kernel(PredefinedOp::Sum, Basic::U32).expect("it takes integers");
             // SAFETY: all of it lies inside the vectors.
             unsafe {
-                kernel(
-                    input[from..].as_ptr().cast(),
-                    inout[to..].as_mut_ptr().cast(),
-                    count,
-                );
+                kernel(input[from..].as_ptr().cast(), inout[to..].as_mut_ptr().cast(), count);
             }
             let expected = |at: usize| match (to..to + count).contains(&at) {
                 true => before[at].wrapping_add(input[at - to + from]),
@@ -219,11 +151,7 @@ fn many_elements() {
 fn many_are_as_one() {
     let count = 10_000;
     let number = |at: usize| (at as f64).sqrt() * if at.is_multiple_of(3) { -1e7 } else { 1e-7 };
-    let pairs = |shift: usize| {
-        (0..count)
-            .map(|at| [number(at + shift), number(at)])
-            .collect()
-    };
+    let pairs = |shift: usize| (0..count).map(|at| [number(at + shift), number(at)]).collect();
     let (input, inout): (Vec<[f64; 2]>, Vec<[f64; 2]>) = (pairs(11), pairs(5));
     for op in [PredefinedOp::Sum, PredefinedOp::Prod, PredefinedOp::Replace] {
         let name = "MPI_C_DOUBLE_COMPLEX";

@@ -31,19 +31,12 @@ pub(super) trait Operation<T> {
 /// # Safety
 /// As [`Kernel`], for elements of type `T`.
 #[inline(always)]
-pub(super) unsafe fn each<T: Copy, O: Operation<T>>(
-    input: *const u8,
-    inout: *mut u8,
-    count: usize,
-) {
+pub(super) unsafe fn each<T: Copy, O: Operation<T>>(input: *const u8, inout: *mut u8, count: usize) {
     let (input, inout) = (input.cast::<T>(), inout.cast::<T>());
     for index in 0..count {
         // SAFETY: `index` is below `count`; unaligned accesses need no alignment.
         unsafe {
-            let value = O::of(
-                input.add(index).read_unaligned(),
-                inout.add(index).read_unaligned(),
-            );
+            let value = O::of(input.add(index).read_unaligned(), inout.add(index).read_unaligned());
             inout.add(index).write_unaligned(value);
         }
     }
@@ -54,11 +47,7 @@ pub(super) unsafe fn each<T: Copy, O: Operation<T>>(
 /// # Safety
 /// As [`super::Kernel`], for elements of type `T`.
 #[inline(never)]
-pub(super) unsafe fn apply<T: Copy, O: Operation<T>>(
-    input: *const u8,
-    inout: *mut u8,
-    count: usize,
-) {
+pub(super) unsafe fn apply<T: Copy, O: Operation<T>>(input: *const u8, inout: *mut u8, count: usize) {
     // SAFETY: the caller's promise; the machine has these instructions.
     unsafe {
         if avx512::get() {
@@ -92,11 +81,7 @@ unsafe fn in_256_bits<T: Copy, O: Operation<T>>(input: *const u8, inout: *mut u8
 /// # Safety
 /// As [`apply`].
 #[inline(always)]
-unsafe fn ahead<T: Copy, O: Operation<T>>(
-    mut input: *const u8,
-    mut inout: *mut u8,
-    mut count: usize,
-) {
+unsafe fn ahead<T: Copy, O: Operation<T>>(mut input: *const u8, mut inout: *mut u8, mut count: usize) {
     let block = const {
         assert!(BLOCK.is_multiple_of(size_of::<T>()));
         BLOCK / size_of::<T>()

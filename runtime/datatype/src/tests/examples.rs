@@ -20,26 +20,14 @@ fn predefined_types_have_the_c_layout() {
         let basic = datatype.basic().expect("a basic class");
         assert_eq!(datatype.size(), basic.size(), "{}", datatype.name());
         assert_eq!(datatype.extent(), basic.extent(), "{}", datatype.name());
-        assert_eq!(
-            datatype.extent() % basic.alignment(),
-            0,
-            "{}",
-            datatype.name()
-        );
+        assert_eq!(datatype.extent() % basic.alignment(), 0, "{}", datatype.name());
         let found = predefined(datatype.handle()).expect("its own handle");
         assert!(found.same(&datatype));
     }
     assert!(predefined(0x200).is_none(), "MPI_DATATYPE_NULL is no type");
     assert!(predefined(0x101).is_none() && predefined(0x2ff).is_none());
     let short_int = predefined(0x22c).expect("MPI_SHORT_INT");
-    assert_eq!(
-        (
-            short_int.size(),
-            short_int.extent(),
-            short_int.true_extent()
-        ),
-        (6, 8, 8)
-    );
+    assert_eq!((short_int.size(), short_int.extent(), short_int.true_extent()), (6, 8, 8));
 }
 
 #[test]
@@ -65,16 +53,10 @@ fn structs_are_padded_like_c_structs() {
 fn too_large_types_are_refused() {
     let half = contiguous(i64::MAX / 8, &double(), FORM).expect("just fits");
     assert_eq!(contiguous(2, &half, FORM).err(), Some(TypeError::Overflow));
-    assert_eq!(
-        contiguous(-1, &int(), FORM).err(),
-        Some(TypeError::NegativeCount { value: -1 })
-    );
+    assert_eq!(contiguous(-1, &int(), FORM).err(), Some(TypeError::NegativeCount { value: -1 }));
     let far = vector(2, 1, i64::MAX / 4, &double(), CountForm::Large);
     assert_eq!(far.err(), Some(TypeError::Overflow));
-    assert_eq!(
-        resized(&int(), i64::MAX, 1, FORM).err(),
-        Some(TypeError::Overflow)
-    );
+    assert_eq!(resized(&int(), i64::MAX, 1, FORM).err(), Some(TypeError::Overflow));
     let apart = hindexed(&[1, 1], &[i64::MIN, i64::MAX - 8], &int(), FORM);
     assert_eq!(apart.err(), Some(TypeError::Overflow));
 }
@@ -82,24 +64,10 @@ fn too_large_types_are_refused() {
 #[test]
 fn regular_types_compile_to_one_loop() {
     let column = vector(100, 1, 100, &double(), FORM).expect("small");
-    assert!(matches!(
-        column.placed.node.kind,
-        Kind::Vector {
-            count: 100,
-            stride: 800,
-            block: 8
-        }
-    ));
+    assert!(matches!(column.placed.node.kind, Kind::Vector { count: 100, stride: 800, block: 8 }));
     let disps: Vec<_> = (0..50).map(|k| 3 * k).collect();
     let every_third = indexed_block(1, &disps, &int(), FORM).expect("small");
-    assert!(matches!(
-        every_third.placed.node.kind,
-        Kind::Vector {
-            count: 50,
-            stride: 12,
-            block: 4
-        }
-    ));
+    assert!(matches!(every_third.placed.node.kind, Kind::Vector { count: 50, stride: 12, block: 4 }));
     let rows = subarray(&[10, 8], &[4, 8], &[2, 0], ArrayOrder::C, &int(), FORM).expect("inside");
     assert!(rows.placed.node.is_run());
     let adjacent = indexed(&[2, 3, 1], &[4, 6, 9], &int(), FORM).expect("small");
@@ -119,18 +87,8 @@ fn contents_report_the_call() {
     assert!(made.contents().integers.is_empty() && made.contents().addresses.is_empty());
     assert_eq!(made.contents().counts, [2, 2, 1, 0, 20]);
 
-    let made = subarray(
-        &[4, 6],
-        &[2, 3],
-        &[1, 2],
-        ArrayOrder::Fortran,
-        &int(),
-        CountForm::Int,
-    );
-    assert_eq!(
-        made.expect("inside").contents().integers,
-        [2, 4, 6, 2, 3, 1, 2, 15]
-    );
+    let made = subarray(&[4, 6], &[2, 3], &[1, 2], ArrayOrder::Fortran, &int(), CountForm::Int);
+    assert_eq!(made.expect("inside").contents().integers, [2, 4, 6, 2, 3, 1, 2, 15]);
     let made = resized(&int(), -4, 16, CountForm::Int).expect("small");
     assert_eq!(made.contents().addresses, [-4, 16]);
 }
@@ -139,11 +97,7 @@ fn contents_report_the_call() {
 fn contents_of_both_forms_have_the_standards_lengths() {
     let lengths = |made: &TypeRef| {
         let contents = made.contents();
-        let counts = [
-            contents.integers.len(),
-            contents.addresses.len(),
-            contents.counts.len(),
-        ];
+        let counts = [contents.integers.len(), contents.addresses.len(), contents.counts.len()];
         (counts, contents.types.len())
     };
     let (a, b, old) = ([2, 3], [40, 80], &int());
@@ -208,15 +162,11 @@ fn darray_pieces_tile_the_array() {
         [Distribution::Cyclic(None), Distribution::Block(Some(5))],
         [Distribution::Cyclic(Some(3)), Distribution::Cyclic(None)],
     ];
-    for (distributions, order) in cases
-        .iter()
-        .flat_map(|case| [(case, ArrayOrder::C), (case, ArrayOrder::Fortran)])
-    {
+    for (distributions, order) in cases.iter().flat_map(|case| [(case, ArrayOrder::C), (case, ArrayOrder::Fortran)]) {
         let (sizes, grid) = ([7, 9], [3, 2]);
         let mut owners = vec![0; 63 * 4];
         for rank in 0..6 {
-            let piece =
-                darray(6, rank, &sizes, distributions, &grid, order, &int(), FORM).expect("valid");
+            let piece = darray(6, rank, &sizes, distributions, &grid, order, &int(), FORM).expect("valid");
             assert_eq!((piece.lb(), piece.extent()), (0, 63 * 4));
             let mark = vec![1_u8 + rank as u8; piece.size() as usize];
             // SAFETY: the test's own memory, which stays until the operation is over.
@@ -232,18 +182,11 @@ fn darray_pieces_tile_the_array() {
             };
             let place = |distribution, size: usize, extent: usize, at: usize| match distribution {
                 Distribution::None => 0,
-                Distribution::Block(length) => {
-                    at / length.map_or(size.div_ceil(extent), |length| length as usize)
-                }
+                Distribution::Block(length) => at / length.map_or(size.div_ceil(extent), |length| length as usize),
                 Distribution::Cyclic(length) => at / length.unwrap_or(1) as usize % extent,
             };
-            let expected =
-                place(distributions[0], 7, 3, row) * 2 + place(distributions[1], 9, 2, column);
-            assert_eq!(
-                owner,
-                [1 + expected as u8; 4],
-                "{distributions:?} {order:?} {index}"
-            );
+            let expected = place(distributions[0], 7, 3, row) * 2 + place(distributions[1], 9, 2, column);
+            assert_eq!(owner, [1 + expected as u8; 4], "{distributions:?} {order:?} {index}");
         }
     }
 }
@@ -253,22 +196,9 @@ fn bad_arrays_are_refused() {
     let bad = |sizes: &[i64], lengths: &[i64], starts: &[i64]| {
         subarray(sizes, lengths, starts, ArrayOrder::C, &int(), FORM).err()
     };
-    assert_eq!(
-        bad(&[], &[], &[]),
-        Some(TypeError::BadArray { what: "ndims" })
-    );
-    assert_eq!(
-        bad(&[4], &[5], &[0]),
-        Some(TypeError::BadArray {
-            what: "array_of_subsizes"
-        })
-    );
-    assert_eq!(
-        bad(&[4], &[2], &[3]),
-        Some(TypeError::BadArray {
-            what: "array_of_starts"
-        })
-    );
+    assert_eq!(bad(&[], &[], &[]), Some(TypeError::BadArray { what: "ndims" }));
+    assert_eq!(bad(&[4], &[5], &[0]), Some(TypeError::BadArray { what: "array_of_subsizes" }));
+    assert_eq!(bad(&[4], &[2], &[3]), Some(TypeError::BadArray { what: "array_of_starts" }));
 }
 
 #[test]

@@ -16,18 +16,11 @@ fn owner(rank: &Rank) -> Owner<'_> {
 }
 
 fn envelope(source: u32, tag: i32) -> Envelope {
-    Envelope {
-        context: CONTEXT,
-        source: source as i32,
-        tag,
-    }
+    Envelope { context: CONTEXT, source: source as i32, tag }
 }
 
 fn from(rank: u32) -> Source {
-    Source::Rank {
-        peer: Peer::local(rank),
-        comm_rank: rank as i32,
-    }
+    Source::Rank { peer: Peer::local(rank), comm_rank: rank as i32 }
 }
 
 fn pattern(length: usize, seed: usize) -> Vec<u8> {
@@ -37,61 +30,29 @@ fn pattern(length: usize, seed: usize) -> Vec<u8> {
 fn send_bytes(rank: &Rank, to: u32, tag: i32, data: &[u8], mode: SendMode) {
     let (sender, to) = (envelope(rank.id(), tag), Peer::local(to));
     // SAFETY: the slice is readable.
-    unsafe {
-        send(
-            owner(rank),
-            Buffer::of_bytes(data.as_ptr().cast_mut(), data.len() as u64),
-            to,
-            sender,
-            mode,
-        )
-    }
-    .expect("memory");
+    unsafe { send(owner(rank), Buffer::of_bytes(data.as_ptr().cast_mut(), data.len() as u64), to, sender, mode) }
+        .expect("memory");
 }
 
 fn recv_bytes(rank: &Rank, source: Source, tag: Tag, data: &mut [u8]) -> Status {
     // SAFETY: the slice is writable.
-    unsafe {
-        recv(
-            owner(rank),
-            Buffer::of_bytes(data.as_mut_ptr(), data.len() as u64),
-            source,
-            CONTEXT,
-            tag,
-        )
-    }
-    .expect("memory")
+    unsafe { recv(owner(rank), Buffer::of_bytes(data.as_mut_ptr(), data.len() as u64), source, CONTEXT, tag) }
+        .expect("memory")
 }
 
 fn isend_bytes(rank: &Rank, to: u32, tag: i32, data: &[u8], mode: SendMode) -> RequestRef {
     let (sender, to) = (envelope(rank.id(), tag), Peer::local(to));
     let mut claim = rank.enter();
     // SAFETY: the tests keep the data until completion.
-    unsafe {
-        isend(
-            &mut claim,
-            Buffer::of_bytes(data.as_ptr().cast_mut(), data.len() as u64),
-            to,
-            sender,
-            mode,
-        )
-    }
-    .expect("memory")
+    unsafe { isend(&mut claim, Buffer::of_bytes(data.as_ptr().cast_mut(), data.len() as u64), to, sender, mode) }
+        .expect("memory")
 }
 
 fn irecv_bytes(rank: &Rank, source: Source, tag: Tag, data: &mut [u8]) -> RequestRef {
     let mut claim = rank.enter();
     // SAFETY: the tests keep the data until completion.
-    unsafe {
-        irecv(
-            &mut claim,
-            Buffer::of_bytes(data.as_mut_ptr(), data.len() as u64),
-            source,
-            CONTEXT,
-            tag,
-        )
-    }
-    .expect("memory")
+    unsafe { irecv(&mut claim, Buffer::of_bytes(data.as_mut_ptr(), data.len() as u64), source, CONTEXT, tag) }
+        .expect("memory")
 }
 
 fn wait(rank: &Rank, request: RequestRef) -> Status {
@@ -102,11 +63,7 @@ fn wait(rank: &Rank, request: RequestRef) -> Status {
 }
 
 fn settings(progress: Progress, wait: WaitMode) -> Settings {
-    Settings {
-        progress,
-        wait,
-        ..Settings::DEFAULT
-    }
+    Settings { progress, wait, ..Settings::DEFAULT }
 }
 
 const ALL_SETTINGS: [(Progress, WaitMode); 4] = [
@@ -120,9 +77,7 @@ const ALL_SETTINGS: [(Progress, WaitMode); 4] = [
 fn messages_of_every_protocol_arrive() {
     for (progress, mode) in ALL_SETTINGS {
         let node = Node::for_test_with(2, settings(progress, mode));
-        let lengths = [
-            0, 1, 4, 8, 44, 45, 1004, 1005, 16384, 16385, 65536, 65537, 3_000_001,
-        ];
+        let lengths = [0, 1, 4, 8, 44, 45, 1004, 1005, 16384, 16385, 65536, 65537, 3_000_001];
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for (tag, &length) in (0..).zip(&lengths) {
@@ -164,13 +119,7 @@ fn messages_of_one_sender_do_not_overtake() {
     let node = Node::for_test(2);
     // More than the ring holds, so that most of them line up.
     for index in 0..500_u32 {
-        let request = isend_bytes(
-            node.rank(0),
-            1,
-            (index % 3) as i32,
-            &index.to_le_bytes(),
-            SendMode::Standard,
-        );
+        let request = isend_bytes(node.rank(0), 1, (index % 3) as i32, &index.to_le_bytes(), SendMode::Standard);
         assert!(request.is_complete());
         request.release(&mut node.rank(0).enter());
     }
@@ -218,26 +167,14 @@ fn strided_types_on_both_sides() {
         scope.spawn(|| {
             // SAFETY: the test's own memory, which stays until the operation is over.
             let data = unsafe { Buffer::new(source.as_ptr().cast_mut().cast(), 1, &sparse) };
-            send(
-                owner(node.rank(0)),
-                data,
-                Peer::local(1),
-                envelope(0, 0),
-                SendMode::Standard,
-            )
-            .expect("memory");
+            send(owner(node.rank(0)), data, Peer::local(1), envelope(0, 0), SendMode::Standard).expect("memory");
         });
         // SAFETY: the test's own memory, which stays until the operation is over.
         let data = unsafe { Buffer::new(target.as_mut_ptr().cast(), 10_000, &pairs) };
         let status = recv(owner(node.rank(1)), data, from(0), CONTEXT, Tag::Any);
         assert_eq!(status.expect("memory").bytes, 80_000);
     });
-    assert!(
-        target
-            .iter()
-            .zip((0..).step_by(2))
-            .all(|(&is, want)| is == want)
-    );
+    assert!(target.iter().zip((0..).step_by(2)).all(|(&is, want)| is == want));
 }
 
 /// A receive from any source takes what lies at the front of the rings, but not what an older receive gets, and finds
@@ -288,29 +225,22 @@ fn probes_see_messages_and_matched_probes_take_them() {
     let rank = node.rank(1);
     for length in [4, 5000, 100_000] {
         let (first, second) = (pattern(length, 1), pattern(length, 2));
-        let sends = [(7, &first), (7, &second)]
-            .map(|(tag, data)| isend_bytes(node.rank(0), 1, tag, data, SendMode::Standard));
+        let sends =
+            [(7, &first), (7, &second)].map(|(tag, data)| isend_bytes(node.rank(0), 1, tag, data, SendMode::Standard));
         let mut claim = rank.enter();
         assert_eq!(iprobe(&mut claim, from(0), CONTEXT, Tag::Is(8)), None);
         let expected = Status::of(envelope(0, 7), length as u64);
         let seen = iprobe(&mut claim, Source::Any, CONTEXT, Tag::Any);
         assert_eq!(seen, Some(expected));
-        let (message, status) =
-            improbe(&mut claim, from(0), CONTEXT, Tag::Is(7)).expect("a message");
+        let (message, status) = improbe(&mut claim, from(0), CONTEXT, Tag::Is(7)).expect("a message");
         assert_eq!(status, expected);
         drop(claim);
         let (mut one, mut two) = (std::vec![0; length], std::vec![0; length]);
         recv_bytes(rank, from(0), Tag::Is(7), &mut two);
         let mut claim = rank.enter();
         // SAFETY: the buffer lives until the wait below.
-        let receive = unsafe {
-            imrecv(
-                &mut claim,
-                message,
-                Buffer::of_bytes(one.as_mut_ptr(), length as u64),
-            )
-        }
-        .expect("memory");
+        let receive =
+            unsafe { imrecv(&mut claim, message, Buffer::of_bytes(one.as_mut_ptr(), length as u64)) }.expect("memory");
         drop(claim);
         wait(rank, receive);
         for request in sends {
@@ -429,15 +359,9 @@ fn a_turn_looks_at_few_of_many_released_requests() {
         }
         let all: u64 = freed.iter().sum();
         let most = freed.iter().max().copied().unwrap_or(0);
-        assert!(
-            all > 0 && most * 5 < all,
-            "{most} of {all} bytes in one turn"
-        );
+        assert!(all > 0 && most * 5 < all, "{most} of {all} bytes in one turn");
     }
-    assert_eq!(
-        iprobe(&mut node.rank(1).enter(), from(0), CONTEXT, Tag::Any),
-        None
-    );
+    assert_eq!(iprobe(&mut node.rank(1).enter(), from(0), CONTEXT, Tag::Any), None);
 }
 
 #[test]

@@ -85,11 +85,7 @@ fn message(phase: u32, source: u32, number: u32) -> Message {
         to: random.below(RANKS as usize) as u32,
         length: random.below(limit) & !1,
         // Few tags where order matters, distinct ones where the tag tells the message.
-        tag: if PHASES[phase as usize] == Wildcards::None {
-            random.below(3) as i32
-        } else {
-            number as i32
-        },
+        tag: if PHASES[phase as usize] == Wildcards::None { random.below(3) as i32 } else { number as i32 },
         strided: random.below(3) == 0,
         synchronous: random.below(4) == 0,
     }
@@ -97,17 +93,12 @@ fn message(phase: u32, source: u32, number: u32) -> Message {
 
 fn content(message: &Message) -> Vec<u8> {
     let seed = message.source * 31 + message.number;
-    (0..message.length)
-        .map(|index| (index as u32 * 11 + seed) as u8)
-        .collect()
+    (0..message.length).map(|index| (index as u32 * 11 + seed) as u8).collect()
 }
 
 /// The same bytes with gaps: every other pair.
 fn spread(dense: &[u8]) -> Vec<u8> {
-    dense
-        .chunks(2)
-        .flat_map(|pair| [pair[0], pair[1], 0xee, 0xee])
-        .collect()
+    dense.chunks(2).flat_map(|pair| [pair[0], pair[1], 0xee, 0xee]).collect()
 }
 
 fn byte() -> TypeRef {
@@ -142,11 +133,7 @@ impl Player {
     }
 
     fn start_send(&mut self, message: &Message) {
-        let envelope = Envelope {
-            context: self.context(),
-            source: message.source as i32,
-            tag: message.tag,
-        };
+        let envelope = Envelope { context: self.context(), source: message.source as i32, tag: message.tag };
         let mode = match message.synchronous {
             true => SendMode::Synchronous,
             false => SendMode::Standard,
@@ -161,21 +148,16 @@ impl Player {
         // SAFETY: the test's own memory, which stays until the operation is over.
         let buffer = unsafe { Buffer::new(data.as_ptr().cast_mut(), count, &datatype) };
         let poster = Poster::of(self.rank, message.length as u64, || self.rank.progress());
-        let request = poster
-            .and_then(|mut it| it.isend(buffer, to, envelope, mode))
-            .unwrap_or_else(|| {
-                let claim = &mut self.rank.enter();
-                isend(claim, buffer, to, envelope, mode).expect("memory")
-            });
+        let request = poster.and_then(|mut it| it.isend(buffer, to, envelope, mode)).unwrap_or_else(|| {
+            let claim = &mut self.rank.enter();
+            isend(claim, buffer, to, envelope, mode).expect("memory")
+        });
         self.sends.push((request, data));
     }
 
     fn start_receive(&mut self, wanted: Message) {
         let kind = PHASES[self.phase as usize];
-        let source = Source::Rank {
-            peer: Peer::local(wanted.source),
-            comm_rank: wanted.source as i32,
-        };
+        let source = Source::Rank { peer: Peer::local(wanted.source), comm_rank: wanted.source as i32 };
         let (source, tag) = match kind {
             Wildcards::None => (source, Tag::Is(wanted.tag)),
             Wildcards::Tag => (source, Tag::Any),
@@ -192,38 +174,26 @@ impl Player {
         // SAFETY: the test's own memory, which stays until the operation is over.
         let buffer = unsafe { Buffer::new(memory.as_mut_ptr(), count, &datatype) };
         let poster = Poster::of(self.rank, LENGTH_MAX as u64, || self.rank.progress());
-        let request = poster
-            .and_then(|mut it| it.irecv(buffer, source, context, tag))
-            .unwrap_or_else(|| {
-                let claim = &mut self.rank.enter();
-                irecv(claim, buffer, source, context, tag).expect("memory")
-            });
-        self.receives.push(Receive {
-            request,
-            wanted,
-            gaps,
-            memory,
+        let request = poster.and_then(|mut it| it.irecv(buffer, source, context, tag)).unwrap_or_else(|| {
+            let claim = &mut self.rank.enter();
+            irecv(claim, buffer, source, context, tag).expect("memory")
         });
+        self.receives.push(Receive { request, wanted, gaps, memory });
     }
 
     /// Starts everything of the phase in random order, sometimes computing in between.
     fn start(&mut self) {
         let me = self.rank.id();
         let all = |source| (0..MESSAGES).map(move |number| (source, number));
-        let messages: Vec<Message> = (0..RANKS)
-            .flat_map(all)
-            .map(|(source, number)| message(self.phase, source, number))
-            .collect();
+        let messages: Vec<Message> =
+            (0..RANKS).flat_map(all).map(|(source, number)| message(self.phase, source, number)).collect();
         let mut sends: Vec<_> = messages.iter().filter(|it| it.source == me).rev().collect();
         let mut receives: Vec<_> = messages.iter().filter(|it| it.to == me).rev().collect();
         while !(sends.is_empty() && receives.is_empty()) {
             if self.random.below(2) == 0 {
                 sends.pop().into_iter().for_each(|it| self.start_send(it));
             } else {
-                receives
-                    .pop()
-                    .into_iter()
-                    .for_each(|it| self.start_receive(*it));
+                receives.pop().into_iter().for_each(|it| self.start_receive(*it));
             }
             if self.random.below(8) == 0 {
                 std::hint::black_box((0..self.random.below(20_000)).sum::<usize>());
@@ -234,8 +204,7 @@ impl Player {
     fn finish(&mut self) {
         let (receives, sends) = (&self.receives, &self.sends);
         until(Owner::for_test(self.rank), WaitKind::Request, || {
-            receives.iter().all(|it| it.request.is_complete())
-                && sends.iter().all(|(request, _)| request.is_complete())
+            receives.iter().all(|it| it.request.is_complete()) && sends.iter().all(|(request, _)| request.is_complete())
         });
         self.verify();
         let receives = self.receives.drain(..).map(|it| it.request);
@@ -271,23 +240,15 @@ impl Player {
             }
             if PHASES[self.phase as usize] != Wildcards::Source {
                 let last = last_numbers.insert((got.source, exact.then_some(got.tag)), got.number);
-                assert!(
-                    last.is_none_or(|last| last < got.number),
-                    "{got:?} overtook"
-                );
+                assert!(last.is_none_or(|last| last < got.number), "{got:?} overtook");
             }
         }
     }
 }
 
 fn play(node: &'static Node, id: u32) {
-    let mut player = Player {
-        rank: node.rank(id),
-        phase: 0,
-        random: Random::of(&[id]),
-        sends: Vec::new(),
-        receives: Vec::new(),
-    };
+    let mut player =
+        Player { rank: node.rank(id), phase: 0, random: Random::of(&[id]), sends: Vec::new(), receives: Vec::new() };
     for phase in 0..PHASES.len() as u32 {
         player.phase = phase;
         player.start();
@@ -296,12 +257,7 @@ fn play(node: &'static Node, id: u32) {
 }
 
 fn run(progress: Progress, wait: WaitMode, eager_max: usize) {
-    let settings = Settings {
-        progress,
-        wait,
-        eager_max,
-        ..Settings::DEFAULT
-    };
+    let settings = Settings { progress, wait, eager_max, ..Settings::DEFAULT };
     let node = Node::for_test_with(RANKS, settings);
     (0..RANKS).for_each(|id| lifecycle::begin(Owner::for_test(node.rank(id))));
     std::thread::scope(|scope| {
@@ -314,12 +270,7 @@ fn run(progress: Progress, wait: WaitMode, eager_max: usize) {
         let claim = node.rank(id).enter();
         // SAFETY: we hold the claim, and all players have left.
         unsafe { claim.heap().check() };
-        assert!(
-            !node
-                .rank(id)
-                .expected()
-                .is_raised(cohort_steal::TaskKind::Net)
-        );
+        assert!(!node.rank(id).expected().is_raised(cohort_steal::TaskKind::Net));
     }
 }
 

@@ -95,8 +95,7 @@ impl Player<'_> {
             return;
         }
         // SAFETY: the test's own memory, which stays until the operation is over.
-        let elements =
-            |base: *mut u64| unsafe { Buffer::new(base.cast(), count as u64, &self.datatype) };
+        let elements = |base: *mut u64| unsafe { Buffer::new(base.cast(), count as u64, &self.datatype) };
         let operation = Operation {
             action,
             origin: elements(origin),
@@ -124,9 +123,7 @@ impl Player<'_> {
         if count == 0 || count > 32 {
             return false;
         }
-        let reach = self
-            .window
-            .reach(target as u32, cell as isize, bytes as u64);
+        let reach = self.window.reach(target as u32, cell as isize, bytes as u64);
         let (Some(reach), origin) = (reach, origin.cast::<u8>()) else {
             return false;
         };
@@ -189,9 +186,7 @@ impl Player<'_> {
         if self.random.below(3) == 0 {
             self.pending.push(closing);
         } else {
-            self.window
-                .finish(self.owner, closing)
-                .expect("nothing fails");
+            self.window.finish(self.owner, closing).expect("nothing fails");
             // Epochs complete in order here.
             self.finish_all();
         }
@@ -200,9 +195,7 @@ impl Player<'_> {
     /// Waits for all epochs and checks what they brought.
     fn finish_all(&mut self) {
         for closing in core::mem::take(&mut self.pending) {
-            self.window
-                .finish(self.owner, closing)
-                .expect("nothing fails");
+            self.window.finish(self.owner, closing).expect("nothing fails");
         }
         for (buffer, expected) in core::mem::take(&mut self.expected) {
             // SAFETY: the buffer is one of `buffers`, and its operation complete.
@@ -217,24 +210,17 @@ impl Player<'_> {
         match self.random.below(4) {
             0 => self.guarded(target),
             1 => {
-                self.window
-                    .lock_all(self.owner, false)
-                    .expect("no epoch is open");
+                self.window.lock_all(self.owner, false).expect("no epoch is open");
                 for target in 0..self.size {
                     self.operations(target);
                 }
-                let closing = self
-                    .window
-                    .unlock_all(self.owner)
-                    .expect("the epoch is open");
+                let closing = self.window.unlock_all(self.owner).expect("the epoch is open");
                 self.close(closing);
             }
             2 => self.ticket(target),
             _ => {
                 let exclusive = self.random.below(2) == 0;
-                let locked = self
-                    .window
-                    .lock(self.owner, target as u32, exclusive, false);
+                let locked = self.window.lock(self.owner, target as u32, exclusive, false);
                 locked.expect("no epoch is open");
                 self.operations(target);
                 let closing = self.window.unlock(self.owner, target as u32);
@@ -247,26 +233,16 @@ impl Player<'_> {
     fn guarded(&mut self, target: usize) {
         self.finish_all();
         let member = target as u32;
-        self.window
-            .lock(self.owner, member, true, false)
-            .expect("no epoch is open");
+        self.window.lock(self.owner, member, true, false).expect("no epoch is open");
         let buffer = self.buffer(vec![0]);
         self.access(Action::Get, (buffer, None), (target, GUARDED), 1);
-        let flush = self
-            .window
-            .flush(self.owner, Some(member))
-            .expect("a lock is held");
-        self.window
-            .finish(self.owner, flush)
-            .expect("nothing fails");
+        let flush = self.window.flush(self.owner, Some(member)).expect("a lock is held");
+        self.window.finish(self.owner, flush).expect("nothing fails");
         // SAFETY: our own buffer, after the flush.
         unsafe { *buffer += 1 };
         self.access(Action::Put, (buffer, None), (target, GUARDED), 1);
         self.totals.guarded[target].fetch_add(1, Ordering::Relaxed);
-        let closing = self
-            .window
-            .unlock(self.owner, member)
-            .expect("the epoch is open");
+        let closing = self.window.unlock(self.owner, member).expect("the epoch is open");
         self.close(closing);
     }
 
@@ -274,19 +250,12 @@ impl Player<'_> {
     fn ticket(&mut self, target: usize) {
         self.finish_all();
         let member = target as u32;
-        self.window
-            .lock(self.owner, member, false, false)
-            .expect("no epoch is open");
+        self.window.lock(self.owner, member, false, false).expect("no epoch is open");
         let (one, ticket) = (self.buffer(vec![1]), self.buffer(vec![0]));
         let sum = Action::Accumulate(PredefinedOp::Sum);
         self.access(sum, (one, Some(ticket)), (target, TICKETS), 1);
-        let closing = self
-            .window
-            .unlock(self.owner, member)
-            .expect("the epoch is open");
-        self.window
-            .finish(self.owner, closing)
-            .expect("nothing fails");
+        let closing = self.window.unlock(self.owner, member).expect("the epoch is open");
+        self.window.finish(self.owner, closing).expect("nothing fails");
         // SAFETY: our own buffer, after the epoch.
         let ticket = unsafe { *ticket } + 1;
         assert!(ticket > self.last_ticket[target], "tickets only grow");
@@ -296,62 +265,37 @@ impl Player<'_> {
     /// Every rank puts a block of a size that all know at its right neighbour's, between two fences.
     fn fences(&mut self, round: usize) {
         let (right, length) = ((self.me + 1) % self.size, 10 + round * 3000);
-        let closing = self
-            .window
-            .fence(self.owner, false)
-            .expect("no epoch is open");
-        self.window
-            .finish(self.owner, closing)
-            .expect("nothing fails");
+        let closing = self.window.fence(self.owner, false).expect("no epoch is open");
+        self.window.finish(self.owner, closing).expect("nothing fails");
         let values: Vec<u64> = (0..length).map(|_| self.random.next()).collect();
         self.model[right][..length].copy_from_slice(&values);
         let buffer = self.buffer(values);
         let cell = COMMON + self.me * OWN;
         self.access(Action::Put, (buffer, None), (right, cell), length);
-        let closing = self
-            .window
-            .fence(self.owner, true)
-            .expect("no epoch is open");
-        self.window
-            .finish(self.owner, closing)
-            .expect("nothing fails");
+        let closing = self.window.fence(self.owner, true).expect("no epoch is open");
+        self.window.finish(self.owner, closing).expect("nothing fails");
         self.buffers.clear();
     }
 
     /// Every rank is an origin for all others and a target of all others.
     fn groups(&mut self) {
-        let others: Vec<u32> = (0..self.size as u32)
-            .filter(|&member| member != self.me as u32)
-            .collect();
-        self.window
-            .post(self.owner, &others)
-            .expect("no epoch is open");
-        self.window
-            .start(self.owner, &others)
-            .expect("no epoch is open");
+        let others: Vec<u32> = (0..self.size as u32).filter(|&member| member != self.me as u32).collect();
+        self.window.post(self.owner, &others).expect("no epoch is open");
+        self.window.start(self.owner, &others).expect("no epoch is open");
         for &target in &others {
             self.operations(target as usize);
         }
         let access = self.window.complete(self.owner).expect("the epoch is open");
         let exposure = self.window.wait(self.owner).expect("the epoch is open");
-        self.window
-            .finish(self.owner, access)
-            .expect("nothing fails");
-        self.window
-            .finish(self.owner, exposure)
-            .expect("nothing fails");
+        self.window.finish(self.owner, access).expect("nothing fails");
+        self.window.finish(self.owner, exposure).expect("nothing fails");
         self.finish_all();
     }
 }
 
 /// One rank's part of the test.
 fn play(rank: &'static Rank, peers: &[Peer], me: usize, memory: &[Part], totals: &Totals) {
-    let plan = Plan {
-        number: 77,
-        members: peers,
-        parts: &|| memory.into(),
-        is_dynamic: false,
-    };
+    let plan = Plan { number: 77, members: peers, parts: &|| memory.into(), is_dynamic: false };
     let window = Window::open(owner(rank), &plan, Reorder::default());
     totals.meet.wait();
     let size = peers.len();
@@ -396,10 +340,7 @@ fn play(rank: &'static Rank, peers: &[Peer], me: usize, memory: &[Part], totals:
         let theirs = (memory[target].base + cell) as *const u64;
         // SAFETY: a part of the window that only this rank wrote.
         let theirs = unsafe { core::slice::from_raw_parts(theirs, OWN) };
-        assert!(
-            theirs == &model[..],
-            "rank {me} wrote all of it at {target}"
-        );
+        assert!(theirs == &model[..], "rank {me} wrote all of it at {target}");
     }
     totals.meet.wait();
     window.close(owner(rank));
@@ -419,11 +360,7 @@ fn run(nodes: &[&[WorldRank]], options: Options, progress: Progress) {
         })
         .collect();
     let zeros = |count: usize| (0..count).map(|_| AtomicU64::new(0)).collect();
-    let totals = Totals {
-        sums: zeros(size * SUMS),
-        guarded: zeros(size),
-        meet: Barrier::new(size),
-    };
+    let totals = Totals { sums: zeros(size * SUMS), guarded: zeros(size), meet: Barrier::new(size) };
     ranks.run(|rank| {
         let node = rank.node();
         let peers: Vec<Peer> = (0..size as u32).map(|world| node.peer(world)).collect();
@@ -453,20 +390,11 @@ fn only_targets_late_for_transfer_call() {
     let ranks = Ranks::new(&[&[0, 1]], Options::default(), options);
     let mut memory = [0_u64; 2];
     let base = memory.as_mut_ptr().expose_provenance();
-    let part = |me: usize| Part {
-        base: base + me * size_of::<u64>(),
-        size: size_of::<u64>() as u64,
-        unit: 1,
-    };
+    let part = |me: usize| Part { base: base + me * size_of::<u64>(), size: size_of::<u64>() as u64, unit: 1 };
     let (parts, meet) = ([part(0), part(1)], Barrier::new(2));
     ranks.run(|rank| {
         let peers = [0, 1].map(|world| rank.node().peer(world));
-        let plan = Plan {
-            number: 78,
-            members: &peers,
-            parts: &|| parts.into(),
-            is_dynamic: false,
-        };
+        let plan = Plan { number: 78, members: &peers, parts: &|| parts.into(), is_dynamic: false };
         let window = Window::open(owner(rank), &plan, Reorder::default());
         meet.wait();
         let (datatype, mut value) = (predefined(U64).expect("a type"), 7_u64);

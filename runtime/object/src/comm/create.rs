@@ -23,10 +23,7 @@ impl Comm {
         let numbers = self.numbers(attributes.is_err(), room);
         // The callback's error before that of those who only hear of it.
         let (attributes, numbers) = (attributes?, numbers?);
-        Ok(Self {
-            attributes,
-            ..self.alike(numbers.number, numbers.local)
-        })
+        Ok(Self { attributes, ..self.alike(numbers.number, numbers.local) })
     }
 
     /// `MPI_Comm_idup` of the communicator with this handle: the same without waiting for the other
@@ -61,18 +58,14 @@ impl Comm {
 
     /// Begins to agree on the numbers of a nonblocking duplicate of an intercommunicator.
     fn number_between(&self, inter: &Intergroup<'_>, said: i32) -> Outcome<Numbering> {
-        let begin = |parent, members: &Group| {
-            rendezvous::begin(self.rank, Occasion::Duplicate { parent }, members.members())
-        };
+        let begin =
+            |parent, members: &Group| rendezvous::begin(self.rank, Occasion::Duplicate { parent }, members.members());
         let everyone = self.group.union(self.rank.peer(), &self.peers);
         let vote = [0, said.cast_unsigned()];
         Ok(Numbering::Between {
             number: begin(self.number(), &everyone)?,
             local: begin(self.local_number(), &self.group)?,
-            votes: [
-                Agreement::by_vote(&inter.local, vote)?,
-                Agreement::by_vote_of_others(inter, vote)?,
-            ],
+            votes: [Agreement::by_vote(&inter.local, vote)?, Agreement::by_vote_of_others(inter, vote)?],
         })
     }
 
@@ -82,10 +75,7 @@ impl Comm {
         let copy = Self::new(self.rank, own, self.group.clone(), self.inherited());
         match self.is_inter {
             true => Self::between(copy, number, self.peers.clone()),
-            false => Self {
-                topology: self.topology.clone(),
-                ..copy
-            },
+            false => Self { topology: self.topology.clone(), ..copy },
         }
     }
 
@@ -101,10 +91,7 @@ impl Comm {
         errhandler: Errhandler,
         room: Room,
     ) -> Outcome<Self> {
-        let occasion = Occasion::FromGroup {
-            tag: tag.into(),
-            members: group.roster().list(),
-        };
+        let occasion = Occasion::FromGroup { tag: tag.into(), members: group.roster().list() };
         let number = rendezvous::number(rank, occasion, group.members())?;
         Self::new(rank, number, group.clone(), errhandler).if_all_have(room)
     }
@@ -132,11 +119,7 @@ impl Comm {
                 group.me().filter(|_| inside).map(make)
             }
         };
-        if inside {
-            Ok(made)
-        } else {
-            Err(neutral::ERR_GROUP.into())
-        }
+        if inside { Ok(made) } else { Err(neutral::ERR_GROUP.into()) }
     }
 
     /// `MPI_Comm_create_group`; collective over `group`, of which the caller is a member. Its
@@ -149,20 +132,14 @@ impl Comm {
             return Err(neutral::ERR_GROUP.into());
         }
         let me = group.me().ok_or(neutral::ERR_GROUP)?;
-        let message = Telling {
-            owner: self.owner(),
-            context: self.number() * 2 + 1,
-            tag,
-        };
+        let message = Telling { owner: self.owner(), context: self.number() * 2 + 1, tag };
         let drawn = if me == 0 { self.draw() } else { None };
         // As in messages of the communicator: sources by their rank in it.
         let rank_here = |member| self.group.rank_of(member).map_or(0, |rank| rank as i32);
         let [number] = message.pass_on([drawn.unwrap_or(0)], me, group.members(), rank_here)?;
         match number {
             0 => Err(exhausted(self.rank.node())),
-            number => {
-                Self::new(self.rank, number, group.clone(), self.inherited()).if_all_have(room)
-            }
+            number => Self::new(self.rank, number, group.clone(), self.inherited()).if_all_have(room),
         }
     }
 
@@ -191,11 +168,7 @@ impl Comm {
         }
         let (first, me) = place_among(ours, self.me as usize);
         let members = self.group.members();
-        let members = Members {
-            me,
-            first: members[first],
-            list: || chosen(members, with_color(ours, color)),
-        };
+        let members = Members { me, first: members[first], list: || chosen(members, with_color(ours, color)) };
         let own = match self.is_inter {
             true => numbers.local,
             false => numbers.number,
@@ -239,10 +212,7 @@ impl Comm {
         let (ours, theirs) = self.largest(mine)?;
         let theirs = theirs.unwrap_or_default();
         match ours[0].max(theirs[0]) {
-            0 => Ok(Numbers {
-                number: ours[1].max(theirs[1]) as u32,
-                local: ours[2] as u32,
-            }),
+            0 => Ok(Numbers { number: ours[1].max(theirs[1]) as u32, local: ours[2] as u32 }),
             said => Err(self.refused(said)),
         }
     }
@@ -324,11 +294,7 @@ impl Numbering {
     pub fn is_complete(&self) -> bool {
         match self {
             Self::Within(vote) => vote.is_complete(),
-            Self::Between {
-                number,
-                local,
-                votes,
-            } => {
+            Self::Between { number, local, votes } => {
                 let votes_are = votes.iter().all(Agreement::is_complete);
                 number.is_complete() && local.is_complete() && votes_are
             }
@@ -350,11 +316,7 @@ impl Numbering {
                 agreed(said)?;
                 duplicate.renumber(number, number);
             }
-            Self::Between {
-                number,
-                local,
-                votes,
-            } => {
+            Self::Between { number, local, votes } => {
                 for vote in votes {
                     agreed(vote.words()[1])?;
                 }
@@ -377,20 +339,14 @@ impl Numbering {
     fn each(self, mut end: impl FnMut(Agreement)) {
         match self {
             Self::Within(vote) => end(vote),
-            Self::Between {
-                number,
-                local,
-                votes,
-            } => [number, local].into_iter().chain(votes).for_each(end),
+            Self::Between { number, local, votes } => [number, local].into_iter().chain(votes).for_each(end),
         }
     }
 }
 
 /// The members whose wish is this color, by key and then by rank.
 fn with_color(wishes: &[[i32; 2]], color: i32) -> Vec<usize> {
-    let mut mates: Vec<usize> = (0..wishes.len())
-        .filter(|&member| wishes[member][0] == color)
-        .collect();
+    let mut mates: Vec<usize> = (0..wishes.len()).filter(|&member| wishes[member][0] == color).collect();
     // Stable: equal keys keep the order of the parent.
     mates.sort_by_key(|&member| wishes[member][1]);
     mates

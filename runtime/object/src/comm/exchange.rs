@@ -58,10 +58,7 @@ impl Comm {
 
     /// The largest of everyone's numbers, each place by itself: of the own group, and of the other group of an
     /// intercommunicator. Collective; takes few steps and little memory in a group of any size.
-    pub(super) fn largest<const N: usize>(
-        &self,
-        mut mine: [i32; N],
-    ) -> Outcome<([i32; N], Option<[i32; N]>)> {
+    pub(super) fn largest<const N: usize>(&self, mut mine: [i32; N]) -> Outcome<([i32; N], Option<[i32; N]>)> {
         let integer = integer()?;
         let mut ours = [0; N];
         let buffer =
@@ -69,10 +66,7 @@ impl Comm {
             |list: &mut [i32; N]| unsafe {
                 Buffer::new(list.as_mut_ptr().cast(), N as u64, &integer)
             };
-        let (input, op) = (
-            mine.as_mut_ptr().cast_const().cast(),
-            Op::Predefined(PredefinedOp::Max),
-        );
+        let (input, op) = (mine.as_mut_ptr().cast_const().cast(), Op::Predefined(PredefinedOp::Max));
         // SAFETY: both lists are as long, and outlive the call.
         let reduction = unsafe { Reduction::new(Some(input), buffer(&mut ours), op) };
         coll::run_within(&self.collective(), &Call::Allreduce { reduction })?;
@@ -97,13 +91,7 @@ impl Comm {
             let first = Buffer::new(all.as_mut_ptr().cast(), N as u64, &integer);
             (send, Blocks::equal(first))
         };
-        coll::run_within(
-            &self.collective(),
-            &Call::Allgather {
-                send: Some(send),
-                receive,
-            },
-        )?;
+        coll::run_within(&self.collective(), &Call::Allgather { send: Some(send), receive })?;
         Ok(all)
     }
 
@@ -119,18 +107,9 @@ impl Comm {
         // SAFETY: `mine` is only read; `all` has room for everyone's list; both outlive the call.
         let (send, receive) = unsafe {
             let send = Buffer::new(base, mine.len() as u64, &integer);
-            (
-                send,
-                Blocks::varying(all.as_mut_ptr().cast(), (&counts, &starts), &integer),
-            )
+            (send, Blocks::varying(all.as_mut_ptr().cast(), (&counts, &starts), &integer))
         };
-        coll::run_within(
-            &self.collective(),
-            &Call::Allgather {
-                send: Some(send),
-                receive,
-            },
-        )?;
+        coll::run_within(&self.collective(), &Call::Allgather { send: Some(send), receive })?;
         Ok(Lists { counts, all })
     }
 }

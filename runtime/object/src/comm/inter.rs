@@ -58,12 +58,7 @@ impl Comm {
         }
         // The others learn of the leader's failure as of everything else.
         let mut outcome = match &theirs {
-            Ok(theirs) => [
-                neutral::SUCCESS,
-                theirs.len() as i32,
-                numbers[0],
-                numbers[1],
-            ],
+            Ok(theirs) => [neutral::SUCCESS, theirs.len() as i32, numbers[0], numbers[1]],
             Err(error) => [error.code(), 0, 0, 0],
         };
         self.tell(&mut outcome, leader)?;
@@ -80,12 +75,7 @@ impl Comm {
             return Err(neutral::ERR_COMM.into());
         }
         let number = our_number.max(theirs[1]) as u32;
-        let local = Self::new(
-            self.rank,
-            local as u32,
-            self.group.clone(),
-            self.inherited(),
-        );
+        let local = Self::new(self.rank, local as u32, self.group.clone(), self.inherited());
         Self::between(local, number, remote).if_all_have(room)
     }
 
@@ -94,13 +84,7 @@ impl Comm {
         let integer = integer()?;
         // SAFETY: the list is borrowed until the call returns.
         let list = unsafe { Buffer::new(list.as_mut_ptr().cast(), list.len() as u64, &integer) };
-        coll::run_within(
-            &self.collective(),
-            &Call::Bcast {
-                buffer: list,
-                root: from,
-            },
-        )?;
+        coll::run_within(&self.collective(), &Call::Bcast { buffer: list, root: from })?;
         Ok(())
     }
 
@@ -121,15 +105,9 @@ impl Comm {
         let mut theirs = Vec::new();
         let mut number = Ok(0);
         if let Some((remote, remote_leader)) = remote {
-            let mut leaders = vec![
-                group.members()[leader as usize],
-                remote.members()[remote_leader as usize],
-            ];
+            let mut leaders = vec![group.members()[leader as usize], remote.members()[remote_leader as usize]];
             leaders.sort_unstable_by_key(|&leader| rank.node().world_rank(leader));
-            let occasion = Occasion::FromGroups {
-                tag: String::from(tag),
-                leaders: leaders.clone(),
-            };
+            let occasion = Occasion::FromGroups { tag: String::from(tag), leaders: leaders.clone() };
             number = rendezvous::number(rank, occasion, &leaders);
             theirs.extend(world_ranks(rank, remote));
         }
@@ -150,12 +128,7 @@ impl Comm {
             return Err(neutral::ERR_GROUP.into());
         }
         // The local communicator becomes the intercommunicator's own group.
-        let made = Self {
-            number: AtomicU32::new(told as u32),
-            peers: remote,
-            is_inter: true,
-            ..local
-        };
+        let made = Self { number: AtomicU32::new(told as u32), peers: remote, is_inter: true, ..local };
         made.if_all_have(room)
     }
 
@@ -203,26 +176,15 @@ fn from_world_ranks(rank: &Rank, members: &[i32]) -> Group {
 impl Bridge<'_> {
     /// Sends the list to the other leader and returns the other's.
     fn swap(&self, ours: &mut [i32]) -> Outcome<Vec<i32>> {
-        let peer = self
-            .comm
-            .peer(self.remote_leader)
-            .ok_or(neutral::ERR_RANK)?;
+        let peer = self.comm.peer(self.remote_leader).ok_or(neutral::ERR_RANK)?;
         let integer = integer()?;
         let elements =
             // SAFETY: such a list, all of which outlive the exchange.
             |list: &mut [i32]| unsafe { Buffer::new(list.as_mut_ptr().cast(), list.len() as u64, &integer) };
         let (channel, tag) = (self.comm.channel(), self.tag);
-        let outgoing = |list: &mut [i32]| Outgoing {
-            to: peer,
-            tag,
-            data: elements(list),
-        };
-        let incoming = |list: &mut [i32]| Incoming {
-            from: peer,
-            member: self.remote_leader as u32,
-            tag,
-            data: elements(list),
-        };
+        let outgoing = |list: &mut [i32]| Outgoing { to: peer, tag, data: elements(list) };
+        let incoming =
+            |list: &mut [i32]| Incoming { from: peer, member: self.remote_leader as u32, tag, data: elements(list) };
         let mut length = [0];
         let mut our_length = [ours.len() as i32];
         channel.exchange([outgoing(&mut our_length)], [incoming(&mut length)])?;

@@ -87,12 +87,7 @@ impl Comm {
     ///
     /// # Errors
     /// Of the collectives inside.
-    pub fn with_adjacent(
-        &self,
-        mine: Distributed,
-        reorder: bool,
-        room: Room,
-    ) -> Outcome<Option<Self>> {
+    pub fn with_adjacent(&self, mine: Distributed, reorder: bool, room: Room) -> Outcome<Option<Self>> {
         let Some(sites) = self.sites(reorder)? else {
             return self.in_place(mine, room).map(Some);
         };
@@ -110,13 +105,7 @@ impl Comm {
     ///
     /// # Errors
     /// Of the collectives inside.
-    pub fn with_edges(
-        &self,
-        edges: &[Edge],
-        weighted: bool,
-        reorder: bool,
-        room: Room,
-    ) -> Outcome<Option<Self>> {
+    pub fn with_edges(&self, edges: &[Edge], weighted: bool, reorder: bool, room: Room) -> Outcome<Option<Self>> {
         let words = |edge: &Edge| [edge.source, edge.destination, edge.weight];
         let list: Vec<i32> = edges.iter().flat_map(words).collect();
         let lists = self.allgather_lists(&list)?;
@@ -141,12 +130,7 @@ impl Comm {
     ///
     /// # Errors
     /// Of the collectives inside.
-    pub fn split_by_site(
-        &self,
-        level_wanted: SplitLevel,
-        key: i32,
-        room: Room,
-    ) -> Outcome<Option<(Self, usize)>> {
+    pub fn split_by_site(&self, level_wanted: SplitLevel, key: i32, room: Room) -> Outcome<Option<(Self, usize)>> {
         let mine = site(self.rank);
         let detail = self.rank.place().map_or(1, |_| mine.len());
         let words = mine.map(|part| part as i32);
@@ -155,14 +139,7 @@ impl Comm {
             SplitLevel::Level(level) => level as i32,
             SplitLevel::Narrower => -1,
         };
-        let said = [
-            wished,
-            detail as i32,
-            words[0],
-            words[1],
-            words[2],
-            words[3],
-        ];
+        let said = [wished, detail as i32, words[0], words[1], words[2], words[3]];
         // The level, and the first member that shares it.
         let find = |all: &[[i32; 6]]| {
             let level = match level_wanted {
@@ -176,9 +153,7 @@ impl Comm {
             let level = level.filter(|&level| level <= detail);
             let color = level.and_then(|level| {
                 let together = |words: &[i32; 6]| {
-                    words[0] == wished
-                        && words[1] >= level as i32
-                        && words[2..2 + level] == said[2..2 + level]
+                    words[0] == wished && words[1] >= level as i32 && words[2..2 + level] == said[2..2 + level]
                 };
                 all.iter().position(together)
             });
@@ -209,9 +184,7 @@ impl Comm {
     fn known_sites(&self) -> Option<Vec<Site>> {
         let node = self.rank.node();
         let members = self.group.members().iter();
-        let sites: Option<Vec<Site>> = members
-            .map(|&member| Some(site(node.rank(node.local(member)?))))
-            .collect();
+        let sites: Option<Vec<Site>> = members.map(|&member| Some(site(node.rank(node.local(member)?)))).collect();
         differing(sites?)
     }
 
@@ -225,9 +198,7 @@ impl Comm {
 
     /// The caller's place.
     fn place(&self, assigned: &[usize]) -> Option<u32> {
-        let place = assigned
-            .iter()
-            .position(|&member| member == self.me as usize);
+        let place = assigned.iter().position(|&member| member == self.me as usize);
         place.map(|place| place as u32)
     }
 
@@ -249,10 +220,7 @@ impl Comm {
     }
 
     fn shaped(self, topology: Topology) -> Self {
-        Self {
-            topology: Some(Arc::new(topology)),
-            ..self
-        }
+        Self { topology: Some(Arc::new(topology)), ..self }
     }
 }
 
@@ -260,11 +228,7 @@ impl Comm {
 fn named(lists: &Lists) -> impl Iterator<Item = Edge> {
     let lists = lists.iter();
     let edges = lists.flat_map(|list| list.chunks_exact(Edge::WORDS));
-    edges.map(|edge| Edge {
-        source: edge[0],
-        destination: edge[1],
-        weight: edge[2],
-    })
+    edges.map(|edge| Edge { source: edge[0], destination: edge[1], weight: edge[2] })
 }
 
 /// Who sends to whom, for the processes in a range.
@@ -289,9 +253,7 @@ fn graphs_of(edges: impl Iterator<Item = Edge>, wanted: Range<usize>) -> Vec<Dis
 
 fn site(rank: &Rank) -> Site {
     let node = rank.node().boot().node;
-    rank.place().map_or([node, 0, 0, 0], |place| {
-        [node, place.numa, place.l3, place.core]
-    })
+    rank.place().map_or([node, 0, 0, 0], |place| [node, place.numa, place.l3, place.core])
 }
 
 /// Sites among which it makes a difference who is where.
@@ -349,12 +311,7 @@ fn nodes_placed(graphs: &[Distributed], sites: &[Site]) -> Vec<usize> {
 
 /// A member's edges as integers: how many come in and go out, then them and their weights.
 fn packed(graph: &Distributed) -> Vec<i32> {
-    let lists = [
-        &graph.sources,
-        &graph.destinations,
-        &graph.source_weights,
-        &graph.destination_weights,
-    ];
+    let lists = [&graph.sources, &graph.destinations, &graph.source_weights, &graph.destination_weights];
     let mut list: Vec<i32> = lists[..2].iter().map(|list| list.len() as i32).collect();
     list.extend(lists.into_iter().flatten());
     list

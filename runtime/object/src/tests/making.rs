@@ -17,10 +17,7 @@ const NODES: [&[u32]; 3] = [&[4, 1, 6], &[0, 5], &[2, 3]];
 fn check(comm: &Comm, expected: &[i32]) {
     assert_eq!(members(comm), expected);
     assert_eq!(roll_call(comm), expected);
-    assert_eq!(
-        expected[comm.me() as usize],
-        comm.rank().world_rank() as i32
-    );
+    assert_eq!(expected[comm.me() as usize], comm.rank().world_rank() as i32);
     comm.release();
 }
 
@@ -34,9 +31,7 @@ fn duplicates_have_the_members_of_the_parent() {
             let first = world.duplicate(0, Room::There).expect("a duplicate");
             let second = first.duplicate(0, Room::There).expect("a duplicate");
             check(&second, &all);
-            let (third, numbering) = first
-                .duplicate_at_once(0, Room::There)
-                .expect("a duplicate");
+            let (third, numbering) = first.duplicate_at_once(0, Room::There).expect("a duplicate");
             until(world.owner(), WaitKind::Request, || numbering.is_complete());
             numbering.settle(&third).expect("a number");
             numbering.release(&mut world.rank().enter());
@@ -56,15 +51,8 @@ fn parts_with_one_number_do_not_meet() {
         |world| {
             let me = world.me() as i32;
             for _ in 0..20 {
-                let part = world
-                    .split(me % 2, -me, Room::There)
-                    .expect("a part")
-                    .expect("a color");
-                let expected = if me % 2 == 0 {
-                    vec![6, 4, 2, 0]
-                } else {
-                    vec![5, 3, 1]
-                };
+                let part = world.split(me % 2, -me, Room::There).expect("a part").expect("a color");
+                let expected = if me % 2 == 0 { vec![6, 4, 2, 0] } else { vec![5, 3, 1] };
                 let own = part.duplicate(0, Room::There).expect("a duplicate");
                 check(&own, &expected);
                 check(&part, &expected);
@@ -86,9 +74,7 @@ fn disjoint_groups_become_communicators_in_one_call() {
         |world| {
             let (even, odd) = (vec![6, 0, 2, 4], vec![5, 1]);
             let mine = if is_even(world.rank()) { &even } else { &odd };
-            let made = world
-                .create(&group_of(world, mine), Room::There)
-                .expect("groups of it");
+            let made = world.create(&group_of(world, mine), Room::There).expect("groups of it");
             match made {
                 Some(made) => check(&made, mine),
                 None => assert_eq!(world.me(), 3),
@@ -109,18 +95,10 @@ fn groups_become_communicators_without_the_others() {
             }
             let group = group_of(world, &ranks);
             for turn in 0..5 {
-                let made = world
-                    .create_group(&group, turn, Room::There)
-                    .expect("a communicator");
+                let made = world.create_group(&group, turn, Room::There).expect("a communicator");
                 check(&made, &ranks);
             }
-            let from_group = Comm::from_group(
-                world.rank(),
-                &group,
-                "some",
-                Errhandler::Return,
-                Room::There,
-            );
+            let from_group = Comm::from_group(world.rank(), &group, "some", Errhandler::Return, Room::There);
             check(&from_group.expect("a communicator"), &ranks);
         },
     );
@@ -135,14 +113,9 @@ fn the_ranks_of_a_node_share_one_list() {
             let copy = world.duplicate(0, Room::There).expect("a duplicate");
             let address = copy.group().members().as_ptr();
             assert_eq!(address, world.group().members().as_ptr());
-            let part = world
-                .split(0, 0, Room::There)
-                .expect("a part")
-                .expect("a color");
+            let part = world.split(0, 0, Room::There).expect("a part").expect("a color");
             let address = part.group().members().as_ptr().addr() as i64;
-            let told = part
-                .allgather([address as i32, (address >> 32) as i32])
-                .expect("an allgather");
+            let told = part.allgather([address as i32, (address >> 32) as i32]).expect("an allgather");
             for (member, &[low, high]) in told.iter().enumerate() {
                 let peer = part.group().members()[member];
                 let is_same = address == i64::from(high) << 32 | i64::from(low.cast_unsigned());

@@ -20,11 +20,7 @@ fn assert_exhausted<T>(made: Outcome<T>) {
 }
 
 fn window(comm: &Comm) -> Outcome<Win> {
-    let part = Part {
-        base: 0,
-        size: 0,
-        unit: 1,
-    };
+    let part = Part { base: 0, size: 0, unit: 1 };
     Win::make(comm, Flavor::Dynamic, part, Info::default(), Room::There)
 }
 
@@ -38,9 +34,7 @@ fn all_members_learn_that_no_number_is_left() {
     };
     on_nodes(&NODES, short, |world| {
         let rank = world.rank();
-        let copies: Vec<Comm> = (0..2)
-            .map(|_| world.duplicate(0, Room::There).expect("a number is left"))
-            .collect();
+        let copies: Vec<Comm> = (0..2).map(|_| world.duplicate(0, Room::There).expect("a number is left")).collect();
         let last = world.split(0, 0, Room::There).expect("a number is left");
         let last = last.expect("a color");
         assert_eq!(roll_call(&last), [0, 1, 2, 3]);
@@ -48,21 +42,16 @@ fn all_members_learn_that_no_number_is_left() {
         assert_exhausted(world.split(0, 0, Room::There));
         assert_exhausted(world.create(world.group(), Room::There));
         assert_exhausted(world.create_group(world.group(), 3, Room::There));
-        let from_group =
-            Comm::from_group(rank, world.group(), "tag", Errhandler::Return, Room::There);
+        let from_group = Comm::from_group(rank, world.group(), "tag", Errhandler::Return, Room::There);
         assert_exhausted(from_group);
         assert_exhausted(window(world));
-        let (copy, numbering) = world
-            .duplicate_at_once(0, Room::There)
-            .expect("it fails later");
+        let (copy, numbering) = world.duplicate_at_once(0, Room::There).expect("it fails later");
         until(world.owner(), WaitKind::Request, || numbering.is_complete());
         assert_exhausted(numbering.settle(&copy));
         numbering.release(&mut rank.enter());
         // A number of the other node's is as good.
         let others_first = group_of(world, &[1, 0, 2, 3]);
-        let made = world
-            .create_group(&others_first, 4, Room::There)
-            .expect("a number");
+        let made = world.create_group(&others_first, 4, Room::There).expect("a number");
         assert_eq!(roll_call(&made), [1, 0, 2, 3]);
         // The communicators that there are work as before.
         for comm in copies.iter().chain([&last, &made]) {

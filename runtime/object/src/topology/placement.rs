@@ -49,11 +49,7 @@ fn distance(edges: impl Iterator<Item = (usize, usize)>, sites: &[Site], at: &[u
 
 /// [`assign`] for a topology with these edges between places, unless that brings no neighbours nearer to each other:
 /// then the processes stay as they are.
-pub fn assign_nearer(
-    order: &Order,
-    sites: &[Site],
-    edges: impl Iterator<Item = (usize, usize)> + Clone,
-) -> Vec<usize> {
+pub fn assign_nearer(order: &Order, sites: &[Site], edges: impl Iterator<Item = (usize, usize)> + Clone) -> Vec<usize> {
     let assigned = assign(order, sites);
     let as_they_are: Vec<usize> = (0..order.len()).collect();
     match distance(edges.clone(), sites, &assigned) < distance(edges, sites, &as_they_are) {
@@ -92,11 +88,7 @@ pub fn grid_order(cart: &Cart, shares: &[usize]) -> Order {
         if !share.is_multiple_of(cells) {
             continue;
         }
-        let room: Vec<usize> = dims
-            .iter()
-            .zip(&inner)
-            .map(|(all, cut)| all / cut)
-            .collect();
+        let room: Vec<usize> = dims.iter().zip(&inner).map(|(all, cut)| all / cut).collect();
         if let Some(factors) = compact(&room, share / cells, &inner) {
             for (extent, factor) in inner.iter_mut().zip(&factors) {
                 *extent *= factor;
@@ -110,12 +102,7 @@ pub fn grid_order(cart: &Cart, shares: &[usize]) -> Order {
         // The number of the widest block first, then of the next one, then the cell itself.
         let mut key: Vec<usize> = Vec::new();
         for block in blocks.iter().rev() {
-            key.extend(
-                coords
-                    .iter()
-                    .zip(block)
-                    .map(|(&at, extent)| at as usize / extent),
-            );
+            key.extend(coords.iter().zip(block).map(|(&at, extent)| at as usize / extent));
         }
         key.push(cell);
         key

@@ -29,10 +29,7 @@ fn grids_larger_than_the_communicator_are_refused() {
     assert_eq!(make(&[]), Ok(()));
     assert_eq!(make(&[2, 4]), Err(neutral::ERR_DIMS.into()));
     assert_eq!(make(&[0, 4]), Err(neutral::ERR_DIMS.into()));
-    assert_eq!(
-        make(&[i32::MAX, i32::MAX, i32::MAX]),
-        Err(neutral::ERR_DIMS.into())
-    );
+    assert_eq!(make(&[i32::MAX, i32::MAX, i32::MAX]), Err(neutral::ERR_DIMS.into()));
 }
 
 #[test]
@@ -48,18 +45,14 @@ fn parts_of_a_grid_have_their_own_numbers() {
 #[test]
 fn what_is_sent_down_arrives_from_above() {
     let lanes = super::Topology::Cart(grid(&[2], &[true])).neighbours(0);
-    let other = |lane| Neighbour {
-        rank: Some(1),
-        lane,
-    };
+    let other = |lane| Neighbour { rank: Some(1), lane };
     assert_eq!(lanes.destinations, [other(0), other(1)]);
     assert_eq!(lanes.sources, [other(1), other(0)]);
 }
 
 #[test]
 fn graphs_are_checked() {
-    let make =
-        |index: &[i32], edges: &[i32]| Graph::new(index.to_vec(), edges.to_vec(), 4).map(|_| ());
+    let make = |index: &[i32], edges: &[i32]| Graph::new(index.to_vec(), edges.to_vec(), 4).map(|_| ());
     assert_eq!(make(&[1, 2], &[1, 0]), Ok(()));
     assert_eq!(make(&[2, 1], &[1]), Err(neutral::ERR_ARG.into()));
     assert_eq!(make(&[1, 2], &[1, 2]), Err(neutral::ERR_ARG.into()));
@@ -81,9 +74,7 @@ fn cut_edges(cart: &Cart, assigned: &[usize], part: impl Fn(usize) -> u32) -> us
 #[test]
 fn blocks_of_a_grid_share_a_cache() {
     // 16 processes dealt round robin to 4 caches.
-    let sites: Vec<_> = (0..16)
-        .map(|process| [0, 0, process % 4, process])
-        .collect();
+    let sites: Vec<_> = (0..16).map(|process| [0, 0, process % 4, process]).collect();
     assert_eq!(shares(&sites), [4]);
     let cart = grid(&[4, 4], &[false, false]);
     let placed = assign(&grid_order(&cart, &shares(&sites)), &sites);
@@ -99,16 +90,11 @@ fn blocks_of_a_grid_share_a_cache() {
 
 #[test]
 fn blocks_nest_by_cache_and_numa_node() {
-    let sites: Vec<_> = (0..16_u32)
-        .map(|process| [0, process / 8, process / 2, process])
-        .collect();
+    let sites: Vec<_> = (0..16_u32).map(|process| [0, process / 8, process / 2, process]).collect();
     assert_eq!(shares(&sites), [2, 8]);
     let cart = grid(&[2, 8], &[false, false]);
     let placed = assign(&grid_order(&cart, &shares(&sites)), &sites);
-    assert_eq!(
-        cut_edges(&cart, &placed, |process: usize| sites[process][1]),
-        2
-    );
+    assert_eq!(cut_edges(&cart, &placed, |process: usize| sites[process][1]), 2);
 }
 
 #[test]

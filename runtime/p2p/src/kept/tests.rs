@@ -21,11 +21,8 @@ mod models {
     #[test]
     fn a_block_is_free_when_it_is_used_again() {
         loom::model(|| {
-            let way = Arc::new(Way {
-                mark: Mark(AtomicU32::new(0)),
-                data: UnsafeCell::new(0),
-                sent: AtomicU32::new(0),
-            });
+            let way =
+                Arc::new(Way { mark: Mark(AtomicU32::new(0)), data: UnsafeCell::new(0), sent: AtomicU32::new(0) });
             let receiver = {
                 let way = Arc::clone(&way);
                 thread::spawn(move || {
@@ -86,8 +83,5 @@ fn data_lies_as_in_the_buffer_and_tells_its_block() {
             give_back(other);
         }
     }
-    assert!(
-        kept.take(claim.heap(), (16 << 10) + 1, core::ptr::null())
-            .is_none()
-    );
+    assert!(kept.take(claim.heap(), (16 << 10) + 1, core::ptr::null()).is_none());
 }

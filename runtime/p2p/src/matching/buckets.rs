@@ -38,12 +38,8 @@ fn hash(key: &Envelope) -> usize {
 }
 
 impl<T: Keyed<PLACE>, const PLACE: u8> Buckets<T, PLACE> {
-    pub(crate) const EMPTY: Self = Self {
-        grown: null_mut(),
-        mask: FIRST_BUCKETS - 1,
-        count: 0,
-        first: [const { List::EMPTY }; FIRST_BUCKETS],
-    };
+    pub(crate) const EMPTY: Self =
+        Self { grown: null_mut(), mask: FIRST_BUCKETS - 1, count: 0, first: [const { List::EMPTY }; FIRST_BUCKETS] };
 
     /// Number of elements.
     #[inline]
@@ -66,8 +62,7 @@ impl<T: Keyed<PLACE>, const PLACE: u8> Buckets<T, PLACE> {
     #[inline]
     pub(crate) fn find(&mut self, key: &Envelope) -> *mut T {
         // SAFETY: elements of a bucket are valid.
-        self.bucket(key)
-            .find(|element| unsafe { T::key(element) } == *key)
+        self.bucket(key).find(|element| unsafe { T::key(element) } == *key)
     }
 
     /// Appends an element.

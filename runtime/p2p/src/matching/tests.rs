@@ -12,24 +12,12 @@ use std::vec::Vec;
 const CONTEXT: u32 = 6;
 
 fn envelope(source: i32, tag: i32) -> Envelope {
-    Envelope {
-        context: CONTEXT,
-        source,
-        tag,
-    }
+    Envelope { context: CONTEXT, source, tag }
 }
 
 fn want(source: Option<i32>, tag: Option<i32>) -> Want {
-    let from = source.map_or(Source::Any, |comm_rank| Source::Rank {
-        peer: Peer::local(0),
-        comm_rank,
-    });
-    Want::new(
-        Node::for_test(1),
-        from,
-        CONTEXT,
-        tag.map_or(Tag::Any, Tag::Is),
-    )
+    let from = source.map_or(Source::Any, |comm_rank| Source::Rank { peer: Peer::local(0), comm_rank });
+    Want::new(Node::for_test(1), from, CONTEXT, tag.map_or(Tag::Any, Tag::Is))
 }
 
 fn post(claim: &mut Claim<'_>, want: Want) -> *mut Operation {
@@ -63,15 +51,9 @@ fn other_contexts_sources_and_tags_do_not_match() {
     post(&mut claim, want(Some(1), Some(3)));
     post(&mut claim, want(None, Some(4)));
     post(&mut claim, want(Some(2), None));
-    let other_context = Envelope {
-        context: CONTEXT + 1,
-        ..envelope(1, 3)
-    };
+    let other_context = Envelope { context: CONTEXT + 1, ..envelope(1, 3) };
     for message in [envelope(1, 5), envelope(3, 3), other_context] {
-        assert!(
-            claim.of::<P2p>().posted.find(&message).is_null(),
-            "{message:?}"
-        );
+        assert!(claim.of::<P2p>().posted.find(&message).is_null(), "{message:?}");
     }
 }
 
@@ -79,9 +61,7 @@ fn other_contexts_sources_and_tags_do_not_match() {
 fn a_grown_table_keeps_the_order_of_equal_envelopes() {
     let rank = Node::for_test(1).rank(0);
     let mut claim = rank.enter();
-    let requests: Vec<_> = (0..2000)
-        .map(|index| post(&mut claim, want(Some(index % 10), Some(index % 7))))
-        .collect();
+    let requests: Vec<_> = (0..2000).map(|index| post(&mut claim, want(Some(index % 10), Some(index % 7)))).collect();
     for (index, &request) in (0..2000).zip(&requests) {
         let message = envelope(index % 10, index % 7);
         assert_eq!(claim.of::<P2p>().posted.find(&message), request);
@@ -176,9 +156,7 @@ fn queues_agree_with_lists() {
             if random.below(100) < [80, 20][step / 400 % 2] {
                 let want = random.want(node, range);
                 let found = claim.of::<P2p>().unexpected.find(&want, heap);
-                let expected = messages
-                    .iter()
-                    .position(|(message, _)| fits(&want, message));
+                let expected = messages.iter().position(|(message, _)| fits(&want, message));
                 match expected.map(|index| messages.remove(index).1) {
                     Some(message) => {
                         assert_eq!(found, message, "seed {seed} step {step}");
@@ -216,9 +194,7 @@ fn queues_agree_with_lists() {
         }
         // SAFETY: everything is in its queue.
         unsafe {
-            receives
-                .iter()
-                .for_each(|&(_, it)| unpost_receive(&mut claim, it));
+            receives.iter().for_each(|&(_, it)| unpost_receive(&mut claim, it));
             for &(_, message) in &messages {
                 claim.of::<P2p>().unexpected.remove(message);
             }

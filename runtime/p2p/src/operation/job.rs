@@ -102,10 +102,7 @@ impl Mends {
         loop {
             // SAFETY: the reference that the stack gets.
             unsafe { (*job).next.store(first, Ordering::Relaxed) };
-            match self
-                .0
-                .compare_exchange_weak(first, job, Ordering::Release, Ordering::Relaxed)
-            {
+            match self.0.compare_exchange_weak(first, job, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(now) => first = now,
             }
@@ -149,9 +146,7 @@ impl Job {
     ) -> Option<NonNull<Self>> {
         let job = claim.alloc_aligned(size_of::<Self>(), 64)?.cast::<Self>();
         let bytes = status.bytes as u64;
-        let chunk = (bytes / CHUNKS)
-            .next_multiple_of(GRAIN)
-            .clamp(CHUNK_MIN, CHUNK_MAX);
+        let chunk = (bytes / CHUNKS).next_multiple_of(GRAIN).clamp(CHUNK_MIN, CHUNK_MAX);
         // SAFETY: the block is fresh; the offer's request is pending, so that it and its
         // owner are valid, until the job's last chunk is finished.
         unsafe {
@@ -332,8 +327,7 @@ impl Piece for JobRef {
             let length = chunk.end - chunk.start;
             if job.protected.load(Ordering::Relaxed) == 0 {
                 // SAFETY: we took a chunk, so both requests and their buffers are valid.
-                let copied =
-                    unsafe { copy_guarded(&job.offer, job.receive, chunk.start, chunk.end) };
+                let copied = unsafe { copy_guarded(&job.offer, job.receive, chunk.start, chunk.end) };
                 if let Err(side) = copied {
                     job.found_protected(side);
                 }

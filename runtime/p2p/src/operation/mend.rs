@@ -43,9 +43,7 @@ impl Piece for Mend {
         unsafe {
             for _ in 0..PATIENCE {
                 self.touch();
-                let left = job
-                    .protected
-                    .fetch_and(!(self.side as u32), Ordering::Relaxed);
+                let left = job.protected.fetch_and(!(self.side as u32), Ordering::Relaxed);
                 if self.side.other().is_in(left) {
                     job.hand_over();
                     return 0;

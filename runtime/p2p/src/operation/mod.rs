@@ -247,12 +247,7 @@ pub(crate) unsafe fn copy_range(offer: &Offer, receive: *mut Operation, from: u6
 ///
 /// # Safety
 /// As there.
-pub(crate) unsafe fn copy_guarded(
-    offer: &Offer,
-    receive: *mut Operation,
-    from: u64,
-    to: u64,
-) -> Result<(), Side> {
+pub(crate) unsafe fn copy_guarded(offer: &Offer, receive: *mut Operation, from: u64, to: u64) -> Result<(), Side> {
     // SAFETY: the caller's promise; the function only copies.
     let copied = unsafe { guarded(|| copy_range(offer, receive, from, to)) };
     // SAFETY: the caller's promise.

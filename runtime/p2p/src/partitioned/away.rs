@@ -115,23 +115,11 @@ impl AwaySend {
     ///
     /// # Errors
     /// [`EngineError::OutOfMemory`].
-    pub fn new(
-        claim: &mut Claim<'_>,
-        data: Partitions,
-        to: Peer,
-        envelope: Envelope,
-    ) -> Result<Self, EngineError> {
+    pub fn new(claim: &mut Claim<'_>, data: Partitions, to: Peer, envelope: Envelope) -> Result<Self, EngineError> {
         let messages = RankBox::slice(claim, data.partitions as usize, |_, _| Ok(Message::none()))?;
         let first_lane = claim.of::<Partitioned>().take_lanes(data.partitions);
-        let envelope = Envelope {
-            context: envelope.context | PARTITIONED,
-            ..envelope
-        };
-        let introduction = Introduction {
-            partitions: data.partitions,
-            first_lane,
-            bytes: data.bytes(),
-        };
+        let envelope = Envelope { context: envelope.context | PARTITIONED, ..envelope };
+        let introduction = Introduction { partitions: data.partitions, first_lane, bytes: data.bytes() };
         let length = size_of::<Introduction>();
         let block = claim.alloc(length).ok_or(EngineError::OutOfMemory)?;
         // SAFETY: a fresh block with room for the introduction, which is the message.
@@ -140,14 +128,7 @@ impl AwaySend {
             isend_owned(claim, block, length as u64, to, envelope)?.release(claim);
         }
         let rank = claim.rank();
-        Ok(Self {
-            rank: rank.node().rank(rank.id()),
-            messages,
-            data,
-            to,
-            envelope,
-            first_lane,
-        })
+        Ok(Self { rank: rank.node().rank(rank.id()), messages, data, to, envelope, first_lane })
     }
 
     /// Number of partitions.
@@ -159,9 +140,7 @@ impl AwaySend {
     /// Begins a round; the one before is over. The caller does not hold the claim.
     pub fn start(&self) {
         let claim = &mut self.rank.enter();
-        self.messages
-            .iter()
-            .for_each(|message| message.forget(claim));
+        self.messages.iter().for_each(|message| message.forget(claim));
     }
 
     /// Marks a partition of this round ready, and sends it. Any thread of the rank, without the claim.
@@ -181,10 +160,7 @@ impl AwaySend {
         let Tag::Is(tag) = tag_of(self.first_lane, partition) else {
             unreachable!("lanes have tags");
         };
-        let envelope = Envelope {
-            tag,
-            ..self.envelope
-        };
+        let envelope = Envelope { tag, ..self.envelope };
         let mode = SendMode::Standard;
         let sent = isend(claim, data, self.to, envelope, mode);
         message.set(sent.map_err(|_| NotReady::OutOfMemory)?);
@@ -199,9 +175,7 @@ impl AwaySend {
 
     /// Gives the send back.
     pub fn release(self, claim: &mut Claim<'_>) {
-        self.messages
-            .iter()
-            .for_each(|message| message.forget(claim));
+        self.messages.iter().for_each(|message| message.forget(claim));
     }
 }
 
@@ -236,29 +210,16 @@ impl Part {
         let fits = length == 0 || (from.is_multiple_of(element) && length.is_multiple_of(element));
         let room = match fits {
             true => None,
-            false => Some(RankBox::slice(claim, length as usize, |_, _| {
-                Ok(UnsafeCell::new(0))
-            })?),
+            false => Some(RankBox::slice(claim, length as usize, |_, _| Ok(UnsafeCell::new(0)))?),
         };
-        Ok(Self {
-            message: Message::none(),
-            from,
-            length,
-            room,
-            state: AtomicU32::new(IN_PLACE),
-        })
+        Ok(Self { message: Message::none(), from, length, room, state: AtomicU32::new(IN_PLACE) })
     }
 
     /// Posts the receive of this round.
     ///
     /// # Safety
     /// By the claim's holder, once a round.
-    unsafe fn post(
-        &self,
-        claim: &mut Claim<'_>,
-        receiver: &AwayReceiver,
-        tag: Tag,
-    ) -> Result<(), EngineError> {
+    unsafe fn post(&self, claim: &mut Claim<'_>, receiver: &AwayReceiver, tag: Tag) -> Result<(), EngineError> {
         let data = &receiver.data;
         let buffer = if let Some(room) = &self.room {
             // Nobody unpacks before the message is complete.
@@ -271,11 +232,7 @@ impl Part {
             // SAFETY: the range is part of the data.
             unsafe { first.part(self.from / element, self.length / element) }
         };
-        let state = if self.room.is_none() {
-            IN_PLACE
-        } else {
-            PACKED
-        };
+        let state = if self.room.is_none() { IN_PLACE } else { PACKED };
         self.state.store(state, Ordering::Relaxed);
         let (source, context) = (receiver.from, receiver.context);
         let posted = irecv(claim, buffer, source, context, tag)?;
@@ -289,9 +246,7 @@ impl Part {
             return false;
         }
         // Acquire pairs with the Release below: who finds it in place sees it.
-        let taken =
-            self.state
-                .compare_exchange(PACKED, UNPACKING, Ordering::Acquire, Ordering::Acquire);
+        let taken = self.state.compare_exchange(PACKED, UNPACKING, Ordering::Acquire, Ordering::Acquire);
         if taken.is_ok() {
             if let Some(room) = &self.room {
                 let packed = room.as_ptr().cast::<u8>();
@@ -348,11 +303,7 @@ impl AwayReceiver {
 
     /// Posts the receives of this round, if the sender is known. Says whether all are.
     fn post(&self, claim: &mut Claim<'_>) -> bool {
-        if !self
-            .introduction
-            .as_ref()
-            .is_some_and(RequestRef::is_complete)
-        {
+        if !self.introduction.as_ref().is_some_and(RequestRef::is_complete) {
             return false;
         }
         // SAFETY: the introduction is there, and written no more.
@@ -436,9 +387,7 @@ impl AwayReceive {
         let context = context | PARTITIONED;
         let rank = claim.rank();
         let block = claim.alloc_aligned(size_of::<AwayReceiver>(), align_of::<AwayReceiver>());
-        let receiver = block
-            .ok_or(EngineError::OutOfMemory)?
-            .cast::<AwayReceiver>();
+        let receiver = block.ok_or(EngineError::OutOfMemory)?.cast::<AwayReceiver>();
         let fresh = AwayReceiver {
             rank: rank.forever(),
             data,
@@ -446,11 +395,7 @@ impl AwayReceive {
             context,
             tag,
             introduction: None,
-            introduced: UnsafeCell::new(Introduction {
-                partitions: 0,
-                first_lane: 0,
-                bytes: 0,
-            }),
+            introduced: UnsafeCell::new(Introduction { partitions: 0, first_lane: 0, bytes: 0 }),
             parts: UnsafeCell::new(None),
             is_known: AtomicBool::new(false),
             posted: Cell::new(0),
@@ -462,13 +407,7 @@ impl AwayReceive {
         unsafe {
             receiver.write(fresh);
             let room = (*receiver.as_ptr()).introduced.get().cast();
-            match irecv(
-                claim,
-                Buffer::of_bytes(room, length),
-                from,
-                context,
-                Tag::Is(tag),
-            ) {
+            match irecv(claim, Buffer::of_bytes(room, length), from, context, Tag::Is(tag)) {
                 Ok(request) => (*receiver.as_ptr()).introduction = Some(request),
                 Err(error) => {
                     receiver.drop_in_place();
@@ -550,11 +489,7 @@ impl AwayReceive {
             return Status::EMPTY;
         };
         let bytes = self.bytes_of_part().unwrap_or(0) * receiver.parts().len() as u64;
-        let envelope = Envelope {
-            context: receiver.context,
-            source: comm_rank,
-            tag: receiver.tag,
-        };
+        let envelope = Envelope { context: receiver.context, source: comm_rank, tag: receiver.tag };
         Status::delivered(envelope, bytes, receiver.data.all().bytes())
     }
 

@@ -27,15 +27,9 @@ pub(super) struct Channel {
 
 impl Channel {
     /// A channel with a reference for either side; `None` when memory is short.
-    pub(super) fn make(
-        claim: &mut Claim<'_>,
-        source: Partitions,
-        envelope: Envelope,
-    ) -> Option<NonNull<Self>> {
+    pub(super) fn make(claim: &mut Claim<'_>, source: Partitions, envelope: Envelope) -> Option<NonNull<Self>> {
         let count = source.partitions as usize;
-        let states = claim
-            .alloc(count * size_of::<AtomicU32>())?
-            .cast::<AtomicU32>();
+        let states = claim.alloc(count * size_of::<AtomicU32>())?.cast::<AtomicU32>();
         let room = claim.alloc_aligned(size_of::<Self>(), align_of::<Self>());
         let Some(channel) = room.map(NonNull::cast::<Self>) else {
             // SAFETY: it came from this heap and nobody knows it.

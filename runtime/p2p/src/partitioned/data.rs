@@ -60,11 +60,7 @@ impl Destination {
     pub(super) fn new(data: &Partitions, rank: &'static Rank, source: &Partitions) -> Self {
         let is_dense = |side: &Partitions| side.first.as_buffer().datatype().is_dense();
         let fits = source.all().bytes() <= data.all().bytes();
-        Self {
-            is_plain: is_dense(data) && is_dense(source) && fits,
-            data: data.clone(),
-            rank,
-        }
+        Self { is_plain: is_dense(data) && is_dense(source) && fits, data: data.clone(), rank }
     }
 }
 

@@ -41,11 +41,7 @@ unsafe impl Subsystem for Partitioned {
     fn node(_node: &'static Node, _tables: &mut ()) {}
 
     fn rank(_node: &'static Node, _id: LocalRank, _tables: &mut ()) -> ((), State) {
-        let state = State {
-            awaiting: List::EMPTY,
-            away: List::EMPTY,
-            lanes: 0,
-        };
+        let state = State { awaiting: List::EMPTY, away: List::EMPTY, lanes: 0 };
         ((), state)
     }
 

@@ -13,11 +13,7 @@ const CONTEXT: u32 = 2;
 const INT16: u32 = 0x248;
 
 fn envelope(source: i32, tag: i32) -> Envelope {
-    Envelope {
-        context: CONTEXT,
-        source,
-        tag,
-    }
+    Envelope { context: CONTEXT, source, tag }
 }
 
 fn partitions(base: *mut u8, partitions: u32, count: u64, datatype: &Type) -> Partitions {
@@ -34,10 +30,7 @@ fn sender(rank: &Rank, to: u32, data: Partitions, tag: i32) -> PartitionedSend {
 }
 
 fn receiver(rank: &Rank, from: u32, data: Partitions, tag: i32) -> PartitionedReceive {
-    let source = Source::Rank {
-        peer: Peer::local(from),
-        comm_rank: from as i32,
-    };
+    let source = Source::Rank { peer: Peer::local(from), comm_rank: from as i32 };
     PartitionedReceive::new(&mut rank.enter(), data, source, CONTEXT, tag).expect("memory")
 }
 
@@ -56,17 +49,13 @@ fn sides_may_cut_the_data_differently() {
                 let side = partitions(base, theirs, 24 / u64::from(theirs), &MPI_BYTE);
                 let send = sender(rank, 1, side, 7);
                 for round in 0..4 {
-                    data.iter_mut()
-                        .zip(round_data(round))
-                        .for_each(|(to, from)| *to = from);
+                    data.iter_mut().zip(round_data(round)).for_each(|(to, from)| *to = from);
                     send.start();
                     for partition in (0..theirs).rev() {
                         assert_eq!(send.ready(partition), Ok(()));
                         assert_eq!(send.ready(partition), Err(AlreadyReady));
                     }
-                    until(Owner::for_test(rank), WaitKind::Request, || {
-                        send.is_complete()
-                    });
+                    until(Owner::for_test(rank), WaitKind::Request, || send.is_complete());
                 }
             });
             let rank = node.rank(1);
@@ -84,9 +73,7 @@ fn sides_may_cut_the_data_differently() {
                     }
                 }
                 // The round ends just after its last partition has arrived.
-                until(Owner::for_test(rank), WaitKind::Request, || {
-                    receive.is_complete()
-                });
+                until(Owner::for_test(rank), WaitKind::Request, || receive.is_complete());
                 assert_eq!(receive.status().bytes, 24);
                 let arrived = data.chunks(4).flat_map(|chunk| chunk[..2].iter().copied());
                 assert!(arrived.eq(round_data(round)), "{theirs} {ours} {round}");
@@ -116,17 +103,13 @@ fn matches_in_order_and_apart_from_messages() {
     }
     for receive in receives.iter().rev() {
         receive.start();
-        until(Owner::for_test(rank), WaitKind::Request, || {
-            receive.is_complete()
-        });
+        until(Owner::for_test(rank), WaitKind::Request, || receive.is_complete());
     }
     assert!(sends.iter().all(PartitionedSend::is_complete));
     assert_eq!(target, [1, 2]);
     let message = crate::iprobe(&mut rank.enter(), Source::Any, CONTEXT, Tag::Any);
     assert_eq!(message.map(|status| status.bytes), Some(0));
-    receives
-        .into_iter()
-        .for_each(|receive| receive.release(&mut rank.enter()));
+    receives.into_iter().for_each(|receive| receive.release(&mut rank.enter()));
 }
 
 /// A receive that never met a sender can be given back.

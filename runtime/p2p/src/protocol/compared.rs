@@ -55,11 +55,7 @@ fn send_with_types(
 ) -> Result<(), EngineError> {
     let bytes = buffer.bytes();
     let data = (claim.alloc(bytes as usize)).ok_or(EngineError::OutOfMemory)?;
-    let block = Block {
-        data: data.as_ptr(),
-        bytes,
-        mark: Mark::sent(claim, bytes, to, envelope),
-    };
+    let block = Block { data: data.as_ptr(), bytes, mark: Mark::sent(claim, bytes, to, envelope) };
     let payload = Compared::new(block, buffer);
     let header = Header::new(envelope, PayloadKind::Compared, size_of::<Compared>());
     // SAFETY: the block is fresh and has so many bytes, and is still ours if it was not posted.

@@ -19,12 +19,7 @@ use core::ptr::NonNull;
 
 /// Sends a message of `buffer.bytes()` bytes; the buffer is free when this returns.
 #[inline]
-pub fn send(
-    claim: &mut Claim<'_>,
-    buffer: Buffer<'_>,
-    to: LocalRank,
-    envelope: Envelope,
-) -> Result<(), EngineError> {
+pub fn send(claim: &mut Claim<'_>, buffer: Buffer<'_>, to: LocalRank, envelope: Envelope) -> Result<(), EngineError> {
     let bytes = buffer.bytes() as usize;
     if bytes > PAYLOAD_MAX {
         return send_block(claim, buffer, to, envelope);
@@ -33,10 +28,7 @@ pub fn send(
     // SAFETY: the buffer's data is there, being a buffer's; the packed bytes fit in `packed`.
     unsafe {
         match buffer.contiguous() {
-            Some(data)
-                if bytes <= LONGEST
-                    && outbox::send_short(claim, data, bytes, to, envelope, Then::Anything) =>
-            {
+            Some(data) if bytes <= LONGEST && outbox::send_short(claim, data, bytes, to, envelope, Then::Anything) => {
                 Ok(())
             }
             Some(data) => outbox::post(claim, to, header, data),
@@ -65,9 +57,7 @@ pub(crate) fn send_block(
         return unsafe { send_kept(claim, buffer, data, to, envelope) };
     }
     // An address of its own also for a message of no bytes: its ends are known by it.
-    let block = claim
-        .alloc(bytes.max(1) as usize)
-        .ok_or(EngineError::OutOfMemory)?;
+    let block = claim.alloc(bytes.max(1) as usize).ok_or(EngineError::OutOfMemory)?;
     // SAFETY: the block is fresh and has `bytes` bytes.
     unsafe {
         datatype::pack(buffer, 0, block.as_ptr(), bytes);
@@ -108,11 +98,7 @@ unsafe fn post_block(
     to: LocalRank,
     envelope: Envelope,
 ) -> Result<(), EngineError> {
-    let payload = Block {
-        data: block.as_ptr(),
-        bytes,
-        mark: Mark::sent(claim, bytes, to, envelope),
-    };
+    let payload = Block { data: block.as_ptr(), bytes, mark: Mark::sent(claim, bytes, to, envelope) };
     let header = Header::new(envelope, PayloadKind::Block, size_of::<Block>());
     // SAFETY: the payload is a plain value; a block that was not posted is still ours.
     unsafe {
@@ -136,11 +122,7 @@ unsafe fn send_kept(
     envelope: Envelope,
 ) -> Result<(), EngineError> {
     let bytes = buffer.bytes();
-    let payload = Block {
-        data,
-        bytes,
-        mark: Mark::sent(claim, bytes, to, envelope),
-    };
+    let payload = Block { data, bytes, mark: Mark::sent(claim, bytes, to, envelope) };
     let header = Header::new(envelope, PayloadKind::Kept, size_of::<Block>());
     // SAFETY: the payload is a plain value; the block is a kept one with room, and ours if it was not posted.
     unsafe {

@@ -63,11 +63,7 @@ pub(crate) unsafe fn leave_to_owner(
 /// # Safety
 /// As [`super::deliver`], for messages that are eager.
 #[cold]
-pub(crate) unsafe fn deliver_for_owner(
-    claim: &mut Claim<'_>,
-    payload: &Payload<'_>,
-    receive: *mut Operation,
-) -> u64 {
+pub(crate) unsafe fn deliver_for_owner(claim: &mut Claim<'_>, payload: &Payload<'_>, receive: *mut Operation) -> u64 {
     // SAFETY: the caller's promise; a message whose copy ended has not been freed.
     unsafe {
         let copied = guarded(|| eager::receive(payload, (*receive).buffer()));
@@ -136,18 +132,9 @@ unsafe fn keep(claim: &mut Claim<'_>, payload: &Payload<'_>) -> Option<Offer> {
                     block
                 }
             };
-            Block {
-                data: block.as_ptr(),
-                bytes: payload.bytes(),
-                mark: Mark::NONE,
-            }
+            Block { data: block.as_ptr(), bytes: payload.bytes(), mark: Mark::NONE }
         }
     };
     block.mark.came(block.bytes, header.envelope());
-    Some(Offer {
-        request: null_mut(),
-        bytes: block.bytes,
-        data: block.data,
-        relay: null_mut(),
-    })
+    Some(Offer { request: null_mut(), bytes: block.bytes, data: block.data, relay: null_mut() })
 }

@@ -15,12 +15,7 @@ const LIST_AND_REQUEST: u32 = 2;
 ///
 /// # Safety
 /// `offer` was taken for `receive`, a pending receive of the claimed rank in no queue.
-pub(crate) unsafe fn start(
-    claim: &mut Claim<'_>,
-    offer: Offer,
-    receive: *mut Operation,
-    status: Status,
-) -> bool {
+pub(crate) unsafe fn start(claim: &mut Claim<'_>, offer: Offer, receive: *mut Operation, status: Status) -> bool {
     // SAFETY: the caller's promise; the job is fresh, and in no list.
     unsafe {
         let mends = mends_of(claim, &offer);

@@ -34,10 +34,8 @@ pub(crate) fn send(
 ) -> Result<(), EngineError> {
     let bytes = buffer.bytes() as usize;
     debug_assert!(bytes <= DATA_MAX);
-    let mut payload = Marked {
-        mark: Mark::sent(claim, bytes as u64, to, envelope),
-        data: [MaybeUninit::uninit(); DATA_MAX],
-    };
+    let mut payload =
+        Marked { mark: Mark::sent(claim, bytes as u64, to, envelope), data: [MaybeUninit::uninit(); DATA_MAX] };
     let header = Header::new(envelope, PayloadKind::Marked, size_of::<Mark>() + bytes);
     // SAFETY: the packed bytes fit, and lie right behind the mark.
     unsafe {
@@ -88,12 +86,8 @@ pub(crate) unsafe fn keep(claim: &mut Claim<'_>, payload: &Payload<'_>) -> Optio
     unsafe {
         let marked = Marked::of(payload);
         let data = (&raw const (*marked.as_ptr()).data).cast::<u8>();
-        block
-            .as_ptr()
-            .copy_from_nonoverlapping(data, bytes as usize);
-        (*marked.as_ptr())
-            .mark
-            .came(bytes, payload.header().envelope());
+        block.as_ptr().copy_from_nonoverlapping(data, bytes as usize);
+        (*marked.as_ptr()).mark.came(bytes, payload.header().envelope());
     }
     Some(block)
 }

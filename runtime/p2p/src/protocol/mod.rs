@@ -48,19 +48,10 @@ pub(crate) struct Mark {
 
 impl Mark {
     /// Nobody follows the message.
-    pub(crate) const NONE: Self = Self {
-        trace: None,
-        from: 0,
-        number: 0,
-    };
+    pub(crate) const NONE: Self = Self { trace: None, from: 0, number: 0 };
 
     /// A message that the claimed rank is about to send, noted if its events are; its end is if the receiver's are.
-    pub(crate) fn sent(
-        claim: &mut Claim<'_>,
-        bytes: u64,
-        to: LocalRank,
-        envelope: Envelope,
-    ) -> Self {
+    pub(crate) fn sent(claim: &mut Claim<'_>, bytes: u64, to: LocalRank, envelope: Envelope) -> Self {
         let rank = claim.rank();
         let (own, receivers) = (rank.trace(), rank.node().rank(to).trace());
         if own.is_none() && receivers.is_none() {
@@ -70,11 +61,7 @@ impl Mark {
         if let Some(trace) = own {
             trace.note(&message(Kind::Sent, to, number.into(), bytes, envelope));
         }
-        Self {
-            trace: receivers,
-            from: rank.id(),
-            number,
-        }
+        Self { trace: receivers, from: rank.id(), number }
     }
 
     /// Its data has been copied to its receiver.
@@ -185,11 +172,7 @@ impl Payload<'_> {
 ///
 /// # Safety
 /// `request` is a pending receive of the claimed rank.
-pub(crate) unsafe fn deliver(
-    claim: &mut Claim<'_>,
-    payload: &Payload<'_>,
-    request: *mut Operation,
-) -> u64 {
+pub(crate) unsafe fn deliver(claim: &mut Claim<'_>, payload: &Payload<'_>, request: *mut Operation) -> u64 {
     let envelope = payload.header().envelope();
     // SAFETY: the caller's promise; a receive has a buffer, which is the engine's now.
     unsafe {

@@ -55,12 +55,7 @@ pub(crate) unsafe fn send(
 /// # Safety
 /// The caller is the ring's consumer.
 #[inline(always)]
-pub(crate) unsafe fn receive_early(
-    ring: &Ring,
-    want: &Want,
-    buffer: &Buffer<'_>,
-    done: u64,
-) -> u64 {
+pub(crate) unsafe fn receive_early(ring: &Ring, want: &Want, buffer: &Buffer<'_>, done: u64) -> u64 {
     // SAFETY: the caller's promise.
     match unsafe { ring.coming() } {
         None => done,
@@ -75,13 +70,7 @@ pub(crate) unsafe fn receive_early(
 /// # Safety
 /// As for [`receive_early`]; so many pieces of the message are there.
 #[inline(never)]
-unsafe fn receive_pieces(
-    payload: Payload<'_>,
-    pieces: u64,
-    want: &Want,
-    buffer: &Buffer<'_>,
-    done: u64,
-) -> u64 {
+unsafe fn receive_pieces(payload: Payload<'_>, pieces: u64, want: &Want, buffer: &Buffer<'_>, done: u64) -> u64 {
     // SAFETY: only messages in blocks come so; the pieces that were told of lie in the block; the caller's promise.
     unsafe {
         let block = payload.value::<Block>();

@@ -38,11 +38,7 @@ pub(crate) fn is_relayed(claim: &mut Claim<'_>, bytes: u64, mode: SendMode, wait
 ///
 /// # Safety
 /// The send was just made.
-pub(crate) unsafe fn begin(
-    claim: &mut Claim<'_>,
-    send: *mut Operation,
-    buffer: Buffer<'_>,
-) -> *mut Relay {
+pub(crate) unsafe fn begin(claim: &mut Claim<'_>, send: *mut Operation, buffer: Buffer<'_>) -> *mut Relay {
     let heap = claim.heap();
     let Some(data) = buffer.contiguous() else {
         return null_mut();

@@ -32,8 +32,7 @@ pub(crate) fn send(
     to: LocalRank,
     envelope: Envelope,
 ) -> Result<RequestRef, EngineError> {
-    let request = Operation::make(claim, &Kind::Offer, buffer, Want::NOTHING)
-        .ok_or(EngineError::OutOfMemory)?;
+    let request = Operation::make(claim, &Kind::Offer, buffer, Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
     // SAFETY: the request is ours, pending and in no list.
     unsafe { offer_fresh(claim, request, to, envelope, null_mut()) }
 }
@@ -45,8 +44,7 @@ pub(crate) fn send_relayed(
     to: LocalRank,
     envelope: Envelope,
 ) -> Result<RequestRef, EngineError> {
-    let request = Operation::make(claim, &Kind::Offer, buffer, Want::NOTHING)
-        .ok_or(EngineError::OutOfMemory)?;
+    let request = Operation::make(claim, &Kind::Offer, buffer, Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
     // SAFETY: as in `send`.
     unsafe {
         let relay = relayed::begin(claim, request.as_ptr(), buffer);
@@ -134,12 +132,7 @@ unsafe fn offer_through(
 ///
 /// # Safety
 /// `receive` is a pending receive of the claimed rank in no queue.
-pub(crate) unsafe fn receive(
-    claim: &mut Claim<'_>,
-    offer: Offer,
-    envelope: Envelope,
-    receive: *mut Operation,
-) -> u64 {
+pub(crate) unsafe fn receive(claim: &mut Claim<'_>, offer: Offer, envelope: Envelope, receive: *mut Operation) -> u64 {
     // SAFETY: the caller's promise; a taken offer's request is valid until we complete it.
     unsafe {
         let capacity = (*receive).buffer().bytes();
@@ -152,13 +145,7 @@ pub(crate) unsafe fn receive(
         if let Some(ring) = claim.rank().trace() {
             let from = (*offer.request).request.owner().id();
             let flow = offer.request.addr() as u64;
-            ring.note(&message(
-                trace::Kind::Matched,
-                from,
-                flow,
-                offer.bytes,
-                envelope,
-            ));
+            ring.note(&message(trace::Kind::Matched, from, flow, offer.bytes, envelope));
         }
         let relay = relayed::relay_of(claim, &offer);
         if relay.is_none() && bytes > AT_ONCE_MAX && jobs::start(claim, offer, receive, status) {

@@ -27,16 +27,8 @@ struct Types {
 
 impl Types {
     fn of(buffer: Buffer<'_>) -> Self {
-        let digest = buffer
-            .datatype()
-            .signature()
-            .digest()
-            .repeat(buffer.count());
-        Self {
-            elements: digest.elements,
-            hash: digest.hash,
-            handle: handle_of(buffer.datatype()),
-        }
+        let digest = buffer.datatype().signature().digest().repeat(buffer.count());
+        Self { elements: digest.elements, hash: digest.hash, handle: handle_of(buffer.datatype()) }
     }
 }
 
@@ -52,10 +44,7 @@ pub(crate) fn is_compared(envelope: Envelope) -> bool {
 impl Compared {
     /// The data of `buffer` in a block, with its types.
     pub(crate) fn new(block: Block, buffer: Buffer<'_>) -> Self {
-        Self {
-            block,
-            types: Types::of(buffer),
-        }
+        Self { block, types: Types::of(buffer) }
     }
 
     /// The outcome of its delivery to `buffer`, with what the types say.
@@ -67,12 +56,7 @@ impl Compared {
 
 /// The outcome of a delivery from a sender's buffer, with what the types say.
 #[cold]
-pub(crate) fn judge_buffers(
-    envelope: Envelope,
-    status: Status,
-    sent: Buffer<'_>,
-    buffer: Buffer<'_>,
-) -> Status {
+pub(crate) fn judge_buffers(envelope: Envelope, status: Status, sent: Buffer<'_>, buffer: Buffer<'_>) -> Status {
     match is_compared(envelope) {
         true => judge(status, Types::of(sent), buffer),
         false => status,
@@ -84,11 +68,7 @@ fn judge(status: Status, sent: Types, buffer: Buffer<'_>) -> Status {
         return status;
     }
     let page = |handle: u32| handle & 0xff;
-    Status {
-        error: Status::TYPE,
-        beyond: page(sent.handle) | page(handle_of(buffer.datatype())) << 8,
-        ..status
-    }
+    Status { error: Status::TYPE, beyond: page(sent.handle) | page(handle_of(buffer.datatype())) << 8, ..status }
 }
 
 /// Whether elements may come into a buffer: they are its first ones, or one side is packed.

@@ -41,8 +41,7 @@ mod models {
                 && number < first + PIECES
             {
                 // SAFETY: loom checks that nobody reads the block meanwhile.
-                self.block(number)
-                    .with_mut(|data| unsafe { *data = number });
+                self.block(number).with_mut(|data| unsafe { *data = number });
                 self.pace.fill(number);
                 next = number + 1;
             }

@@ -118,11 +118,7 @@ impl Inbound {
     }
 
     /// One for so many bytes of an offer's data, with no place for them yet.
-    pub(super) fn make(
-        claim: &mut Claim<'_>,
-        arrival: &Arrival,
-        wanted: u64,
-    ) -> Option<NonNull<Self>> {
+    pub(super) fn make(claim: &mut Claim<'_>, arrival: &Arrival, wanted: u64) -> Option<NonNull<Self>> {
         let inbound = claim.alloc(size_of::<Self>())?.cast::<Self>();
         // SAFETY: a fresh block of the right size.
         unsafe {

@@ -19,12 +19,7 @@ use cohort_net::{Net, fail, kick};
 use core::ptr::{NonNull, null_mut};
 
 /// A message or an offer has arrived. Returns the bytes that were copied into a user's buffer.
-pub(super) fn arrive(
-    claim: &mut Claim<'_>,
-    peer: Peer,
-    packet: &Header,
-    data: Option<&[u8]>,
-) -> u64 {
+pub(super) fn arrive(claim: &mut Claim<'_>, peer: Peer, packet: &Header, data: Option<&[u8]>) -> u64 {
     let envelope = packet.envelope();
     let mut arrival = Arrival {
         waiting: InWaiting::NONE,
@@ -143,12 +138,7 @@ pub(crate) unsafe fn deliver(
 ///
 /// # Safety
 /// As for [`deliver`].
-unsafe fn finish(
-    claim: &mut Claim<'_>,
-    arrival: &Arrival,
-    request: *mut Operation,
-    status: Status,
-) -> u64 {
+unsafe fn finish(claim: &mut Claim<'_>, arrival: &Arrival, request: *mut Operation, status: Status) -> u64 {
     drop_data(claim, arrival);
     if arrival.flags & SYNCHRONOUS != 0 {
         answer(claim, arrival.peer, Header::new(Kind::Done, arrival.id));
@@ -179,8 +169,7 @@ pub(super) fn retract(claim: &mut Claim<'_>, peer: Peer, id: u64) {
         unsafe {
             (*stored).header.kind == PayloadKind::Arrival && {
                 let arrival = &*Arrival::of(stored);
-                let is_early =
-                    !arrival.is_owed && matches!(arrival.data, Data::Coming(_) | Data::Stored(_));
+                let is_early = !arrival.is_owed && matches!(arrival.data, Data::Coming(_) | Data::Stored(_));
                 arrival.peer == peer && arrival.id == id && !is_early
             }
         }

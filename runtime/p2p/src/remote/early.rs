@@ -113,12 +113,7 @@ pub(super) unsafe fn ask_near(claim: &mut Claim<'_>, peer: Peer, near: Near) {
 ///
 /// # Safety
 /// It is in the list of the link, which is the claimed rank's.
-unsafe fn ask_for(
-    claim: &mut Claim<'_>,
-    mut link: NonNull<Link>,
-    offer: NonNull<InWaiting>,
-    limit: u64,
-) -> Option<()> {
+unsafe fn ask_for(claim: &mut Claim<'_>, mut link: NonNull<Link>, offer: NonNull<InWaiting>, limit: u64) -> Option<()> {
     // SAFETY: links belong to the claim's holder; an element of the list is the beginning of an arrival that stays
     // where it is while it is there.
     unsafe {

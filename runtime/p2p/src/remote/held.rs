@@ -35,19 +35,13 @@ impl Linked<0> for Held {
 
 /// Asks a peer for more messages of a context.
 fn ask(claim: &mut Claim<'_>, peer: Peer, context: u32, source: i32) {
-    let envelope = Envelope {
-        context,
-        source,
-        tag: 0,
-    };
+    let envelope = Envelope { context, source, tag: 0 };
     answer(claim, peer, Header::of_message(Kind::More, envelope, 0, 0));
 }
 
 /// A sender holds messages.
 pub(super) fn told(claim: &mut Claim<'_>, peer: Peer, header: &Header) -> Option<()> {
-    let Envelope {
-        context, source, ..
-    } = header.envelope();
+    let Envelope { context, source, .. } = header.envelope();
     let mut is_wanted = false;
     claim.of::<P2p>().posted.each(|receive| {
         // SAFETY: elements of the queue are valid.
@@ -71,12 +65,7 @@ pub(super) fn told(claim: &mut Claim<'_>, peer: Peer, header: &Header) -> Option
     let held = block.cast::<Held>();
     // SAFETY: a fresh block of the right size, in no list.
     unsafe {
-        held.write(Held {
-            peer,
-            context,
-            source,
-            links: Links::NONE,
-        });
+        held.write(Held { peer, context, source, links: Links::NONE });
         claim.of::<Remote>().held.push(held.as_ptr());
     }
     Some(())

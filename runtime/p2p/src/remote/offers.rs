@@ -66,8 +66,7 @@ pub(super) unsafe fn offer(
         (*this).envelope = envelope;
         (*this).message = header.message;
         (*this).is_synchronous = mode == SendMode::Synchronous;
-        let is_behind =
-            link.as_ref().holds() && !find(claim, link.as_ref().peer, envelope.context).is_null();
+        let is_behind = link.as_ref().holds() && !find(claim, link.as_ref().peer, envelope.context).is_null();
         let offered = if is_behind || link.as_ref().offered > OFFERS_MAX {
             hold(claim, link, outbound)
         } else {
@@ -102,9 +101,7 @@ unsafe fn send_offer(
         }
         if !data.is_null() && net.limits.transfer > 0 && bytes > net.eager_max {
             // Memory that cannot be exposed travels in packets.
-            let exposed = net
-                .transport
-                .expose(endpoint, caller, data.cast_mut(), bytes as usize);
+            let exposed = net.transport.expose(endpoint, caller, data.cast_mut(), bytes as usize);
             if let Ok(region) = exposed {
                 header.flags |= READABLE;
                 header.region = region;
@@ -146,11 +143,7 @@ fn tell(claim: &mut Claim<'_>, peer: Peer, envelope: Envelope) {
 /// # Safety
 /// As for [`offer`]; nobody has heard of the send.
 #[cold]
-unsafe fn hold(
-    claim: &mut Claim<'_>,
-    mut link: NonNull<Link>,
-    outbound: NonNull<Outbound>,
-) -> Result<(), EngineError> {
+unsafe fn hold(claim: &mut Claim<'_>, mut link: NonNull<Link>, outbound: NonNull<Outbound>) -> Result<(), EngineError> {
     // SAFETY: the caller's promise; elements of lists are valid.
     unsafe {
         let (peer, envelope) = (outbound.as_ref().peer, outbound.as_ref().envelope);
@@ -158,13 +151,7 @@ unsafe fn hold(
         if queue.is_null() {
             let block = claim.alloc(size_of::<Queue>());
             queue = block.ok_or(EngineError::OutOfMemory)?.cast().as_ptr();
-            queue.write(Queue {
-                peer,
-                envelope,
-                is_wanted: false,
-                sends: List::EMPTY,
-                links: Links::NONE,
-            });
+            queue.write(Queue { peer, envelope, is_wanted: false, sends: List::EMPTY, links: Links::NONE });
             claim.of::<Remote>().queues.push(queue);
             tell(claim, peer, envelope);
         }

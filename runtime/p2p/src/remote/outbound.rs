@@ -106,11 +106,7 @@ impl Outbound {
             is_retracted: false,
             is_cancelled: false,
             is_synchronous: false,
-            envelope: Envelope {
-                context: 0,
-                source: 0,
-                tag: 0,
-            },
+            envelope: Envelope { context: 0, source: 0, tag: 0 },
             message: 0,
             region: None,
             data,

@@ -43,12 +43,7 @@ struct Piece {
 ///
 /// # Safety
 /// `request` is a pending receive of the claimed rank in no queue, with room for the data.
-pub(super) unsafe fn fetch(
-    claim: &mut Claim<'_>,
-    arrival: &Arrival,
-    request: *mut Operation,
-    status: Status,
-) {
+pub(super) unsafe fn fetch(claim: &mut Claim<'_>, arrival: &Arrival, request: *mut Operation, status: Status) {
     let Some(inbound) = Inbound::make(claim, arrival, status.bytes as u64) else {
         fail::no_memory(claim.rank(), arrival.peer);
     };
@@ -123,12 +118,7 @@ pub(super) fn read_more(claim: &mut Claim<'_>, net: &Net, caller: LocalRank) -> 
 ///
 /// # Safety
 /// It is a receive of the claimed rank with data to ask for.
-unsafe fn read_piece(
-    claim: &mut Claim<'_>,
-    net: &Net,
-    inbound: *mut Inbound,
-    caller: LocalRank,
-) -> bool {
+unsafe fn read_piece(claim: &mut Claim<'_>, net: &Net, inbound: *mut Inbound, caller: LocalRank) -> bool {
     // SAFETY: the caller's promise; the buffer and the piece are kept until the read is complete.
     unsafe {
         let buffer = (*(*inbound).request).buffer();
@@ -142,16 +132,8 @@ unsafe fn read_piece(
             return false;
         };
         let piece = block.cast::<Piece>();
-        piece.write(Piece {
-            inbound,
-            offset,
-            length,
-            is_packed: buffer.is_none(),
-        });
-        let into = buffer.map_or_else(
-            || piece.as_ptr().add(1).cast::<u8>(),
-            |start| start.add(offset as usize),
-        );
+        piece.write(Piece { inbound, offset, length, is_packed: buffer.is_none() });
+        let into = buffer.map_or_else(|| piece.as_ptr().add(1).cast::<u8>(), |start| start.add(offset as usize));
         let rank = claim.rank();
         let token = piece.as_ptr().expose_provenance() as u64 | READ;
         let started = net.transport.transfer(
@@ -196,12 +178,7 @@ pub(super) unsafe fn read_complete(claim: &mut Claim<'_>, token: u64) -> u64 {
     let piece = piece_of(token);
     // SAFETY: the caller's promise: pieces live until their reads are complete.
     unsafe {
-        let Piece {
-            inbound,
-            offset,
-            length,
-            is_packed,
-        } = *piece.as_ptr();
+        let Piece { inbound, offset, length, is_packed } = *piece.as_ptr();
         if is_packed {
             let packed = piece.as_ptr().add(1).cast::<u8>();
             datatype::unpack((*(*inbound).request).buffer(), offset, packed, length);
@@ -211,11 +188,7 @@ pub(super) unsafe fn read_complete(claim: &mut Claim<'_>, token: u64) -> u64 {
         (*inbound).done += length;
         if (*inbound).done == (*inbound).wanted {
             claim.of::<Remote>().reading.remove(inbound);
-            answer(
-                claim,
-                (*inbound).peer,
-                Header::new(Kind::Done, (*inbound).id),
-            );
+            answer(claim, (*inbound).peer, Header::new(Kind::Done, (*inbound).id));
             complete(claim, inbound);
         }
         length
@@ -239,12 +212,7 @@ pub(super) unsafe fn read_failed(claim: &mut Claim<'_>, token: u64, code: i32) -
 unsafe fn complete(claim: &mut Claim<'_>, inbound: *mut Inbound) {
     // SAFETY: the caller's promise; a message that no receive has taken stays where it is.
     unsafe {
-        let Inbound {
-            request,
-            status,
-            block,
-            ..
-        } = *inbound;
+        let Inbound { request, status, block, .. } = *inbound;
         if let Some(arrival) = (*inbound).arrival.as_mut() {
             arrival.data = Data::Stored(block);
         } else {

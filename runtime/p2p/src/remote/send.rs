@@ -40,8 +40,7 @@ pub(crate) fn isend(
     let mut link = link_to(claim, to)?;
     traced::sent(claim, to, envelope, buffer.bytes());
     // SAFETY: links belong to the claim's holder.
-    let fits =
-        buffer.bytes() <= net.eager_max && unsafe { link.as_mut() }.take_window(buffer.bytes());
+    let fits = buffer.bytes() <= net.eager_max && unsafe { link.as_mut() }.take_window(buffer.bytes());
     // SAFETY: the link is the claimed rank's, and so is what is made here; nobody has heard of the send.
     unsafe {
         if fits && mode != SendMode::Synchronous {
@@ -52,13 +51,8 @@ pub(crate) fn isend(
             kick(claim);
             return Ok(claim.rank().sent());
         }
-        let request = Operation::make(
-            claim,
-            &operation::Kind::Remote,
-            buffer,
-            Want::of_send(to, &envelope),
-        )
-        .ok_or(EngineError::OutOfMemory)?;
+        let request = Operation::make(claim, &operation::Kind::Remote, buffer, Want::of_send(to, &envelope))
+            .ok_or(EngineError::OutOfMemory)?;
         let data = buffer.contiguous().unwrap_or(null_mut());
         let outbound = Outbound::make(claim, request.as_ptr(), to, data, buffer.bytes());
         let sent = match outbound {
@@ -127,8 +121,7 @@ unsafe fn send_block(
             line_up(claim, link, packet);
             return Ok(());
         }
-        let outbound = Outbound::make(claim, null_mut(), to, block.as_ptr(), bytes)
-            .ok_or(EngineError::OutOfMemory)?;
+        let outbound = Outbound::make(claim, null_mut(), to, block.as_ptr(), bytes).ok_or(EngineError::OutOfMemory)?;
         offer(claim, net, link, outbound, envelope, SendMode::Standard)?;
         (*outbound).block = block.as_ptr();
     }
@@ -295,11 +288,7 @@ pub(super) fn stream(claim: &mut Claim<'_>, net: &Net) {
 ///
 /// # Safety
 /// It is a send of the claimed rank of which data is wanted.
-unsafe fn line_up_data(
-    claim: &mut Claim<'_>,
-    net: &Net,
-    outbound: NonNull<Outbound>,
-) -> Result<(), EngineError> {
+unsafe fn line_up_data(claim: &mut Claim<'_>, net: &Net, outbound: NonNull<Outbound>) -> Result<(), EngineError> {
     let this = outbound.as_ptr();
     // SAFETY: the caller's promise; the data stays until the send is over.
     unsafe {
@@ -341,13 +330,8 @@ pub(super) fn complete_over(claim: &mut Claim<'_>, net: &Net, caller: LocalRank)
             if let Some(block) = NonNull::new(core::mem::replace(&mut (*this).block, null_mut())) {
                 Heap::free(block);
             }
-            if let Some(request) =
-                NonNull::new(core::mem::replace(&mut (*this).request, null_mut()))
-            {
-                let status = Status {
-                    cancelled: (*this).is_cancelled,
-                    ..Status::EMPTY
-                };
+            if let Some(request) = NonNull::new(core::mem::replace(&mut (*this).request, null_mut())) {
+                let status = Status { cancelled: (*this).is_cancelled, ..Status::EMPTY };
                 Operation::complete(request.as_ptr(), status);
                 completed += 1;
             }

@@ -24,25 +24,11 @@ pub(super) fn sent(claim: &mut Claim<'_>, to: Peer, envelope: Envelope, bytes: u
 /// Notes that a message of this number has met its receive.
 #[cold]
 pub(super) fn matched(claim: &Claim<'_>, from: Peer, envelope: Envelope, bytes: u64, number: u32) {
-    note(
-        claim,
-        trace::Kind::MatchedFar,
-        from,
-        envelope,
-        bytes,
-        number,
-    );
+    note(claim, trace::Kind::MatchedFar, from, envelope, bytes, number);
 }
 
 #[cold]
-fn note(
-    claim: &Claim<'_>,
-    kind: trace::Kind,
-    peer: Peer,
-    envelope: Envelope,
-    bytes: u64,
-    number: u32,
-) {
+fn note(claim: &Claim<'_>, kind: trace::Kind, peer: Peer, envelope: Envelope, bytes: u64, number: u32) {
     let rank = claim.rank();
     if let Some(ring) = rank.trace() {
         let peer = rank.node().world_rank(peer);
@@ -52,13 +38,7 @@ fn note(
 
 /// The header of a message of the claimed rank, with its number if it was noted.
 #[inline]
-pub(super) fn header(
-    claim: &mut Claim<'_>,
-    kind: Kind,
-    envelope: Envelope,
-    bytes: u64,
-    id: u64,
-) -> Header {
+pub(super) fn header(claim: &mut Claim<'_>, kind: Kind, envelope: Envelope, bytes: u64, id: u64) -> Header {
     let mut header = Header::of_message(kind, envelope, bytes, id);
     // 0 without a timeline.
     header.message = claim.of::<P2p>().noted;

@@ -87,10 +87,7 @@ impl Coming<'_> {
         debug_assert!((1..=PIECES_MAX).contains(&pieces));
         let turn = lap(self.tail) ^ pieces << SHIFT;
         // Release pairs with the Acquire in `coming`.
-        self.ring
-            .slot(self.tail)
-            .turn
-            .store(turn, Ordering::Release);
+        self.ring.slot(self.tail).turn.store(turn, Ordering::Release);
     }
 
     /// The message is complete.

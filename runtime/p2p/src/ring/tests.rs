@@ -2,11 +2,7 @@ use super::*;
 use pairs::SHORT;
 
 fn header(tag: i32, payload: usize) -> Header {
-    let envelope = Envelope {
-        context: 4,
-        source: 1,
-        tag,
-    };
+    let envelope = Envelope { context: 4, source: 1, tag };
     Header::new(envelope, PayloadKind::Inline, payload)
 }
 
@@ -39,10 +35,7 @@ mod models {
             slots: core::array::from_fn(|_| Slot {
                 turn: AtomicU32::new(0),
                 body: Body(UnsafeCell::new([MaybeUninit::new(0); BODY])),
-                second: (
-                    AtomicU32::new(0),
-                    Body(UnsafeCell::new([MaybeUninit::new(0); BODY])),
-                ),
+                second: (AtomicU32::new(0), Body(UnsafeCell::new([MaybeUninit::new(0); BODY]))),
             }),
         })
     }
@@ -81,9 +74,7 @@ mod models {
                     let push = || unsafe {
                         match data.len() {
                             length if length <= SHORT => ring.push_half(header, data.as_ptr()),
-                            length if length <= HEAD_PAYLOAD => {
-                                ring.push_one(header, data.as_ptr())
-                            }
+                            length if length <= HEAD_PAYLOAD => ring.push_one(header, data.as_ptr()),
                             _ => ring.push(header, data.as_ptr()),
                         }
                     };
@@ -134,9 +125,8 @@ mod models {
     fn pieces_are_seen_whole() {
         model(|| {
             let ring = ring_used(CELLS - 1);
-            let data: Arc<[[UnsafeCell<i32>; 2]; 2]> = Arc::new(core::array::from_fn(|_| {
-                core::array::from_fn(|_| UnsafeCell::new(0))
-            }));
+            let data: Arc<[[UnsafeCell<i32>; 2]; 2]> =
+                Arc::new(core::array::from_fn(|_| core::array::from_fn(|_| UnsafeCell::new(0))));
             let producer = {
                 let (ring, data) = (Arc::clone(&ring), Arc::clone(&data));
                 thread::spawn(move || {
@@ -273,10 +263,7 @@ mod threads {
                 assert_eq!((coming.header, told), (header(tag, 8), pieces));
                 coming.read(received.as_mut_ptr());
                 assert_eq!(sent, received);
-                assert!(
-                    ring.is_empty() && ring.front().is_none(),
-                    "it is not there yet"
-                );
+                assert!(ring.is_empty() && ring.front().is_none(), "it is not there yet");
             }
             begun.show();
             assert!(ring.coming().is_none(), "it is complete");
@@ -359,8 +346,7 @@ mod threads {
         // SAFETY: this thread is the producer and the consumer.
         unsafe {
             let data = [7; SHORT];
-            let sent =
-                (0..).take_while(|&tag| ring.push_half(header(tag, data.len()), data.as_ptr()));
+            let sent = (0..).take_while(|&tag| ring.push_half(header(tag, data.len()), data.as_ptr()));
             assert_eq!(sent.count() as u64, 2 * CELLS);
             for tag in 0..2 * CELLS as i32 {
                 let mut received = [0; SHORT];
@@ -395,9 +381,7 @@ mod threads {
         let (ring, mut sent) = (empty_ring(), std::collections::VecDeque::new());
         let (mut random, mut paired) = (1_u64, 0);
         for step in 0..STEPS {
-            random = random
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let length = match random >> 60 {
                 0 => 13 + (random >> 40) as usize % 120,
                 _ => (random >> 40) as usize % 13,

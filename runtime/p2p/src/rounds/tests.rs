@@ -51,16 +51,13 @@ mod models {
                 self.copy(index);
             }
             let how = (is_ours, self.several);
-            let is_over = self
-                .rounds
-                .marked(&self.marks, state, (round, PARTITIONS), how);
+            let is_over = self.rounds.marked(&self.marks, state, (round, PARTITIONS), how);
             u32::from(is_over)
         }
 
         fn receive(&self, round: u32) -> u32 {
             self.rounds.open(round);
-            let taken = (0..self.states.len())
-                .filter(|&index| self.rounds.take(&self.states[index], round));
+            let taken = (0..self.states.len()).filter(|&index| self.rounds.take(&self.states[index], round));
             let copied = taken.map(|index| {
                 self.copy(index);
                 let state = &self.states[index];
@@ -186,8 +183,7 @@ mod units {
         /// The end of what [`Sender::ready`] has begun.
         fn marked(&self, index: usize, round: u32, is_copied: bool) -> bool {
             let (state, how) = (&self.states[index], (is_copied, self.several));
-            self.rounds
-                .marked(&self.marks, state, (round, PARTITIONS), how)
+            self.rounds.marked(&self.marks, state, (round, PARTITIONS), how)
         }
 
         fn take(&self, index: usize, round: u32) -> bool {

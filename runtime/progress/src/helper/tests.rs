@@ -10,10 +10,7 @@ const LONG: usize = 200_000;
 const ROUNDS: usize = 50;
 
 fn node(progress: Progress) -> &'static Node {
-    let settings = Settings {
-        progress,
-        ..Settings::DEFAULT
-    };
+    let settings = Settings { progress, ..Settings::DEFAULT };
     let node = Node::for_test_with(2, settings);
     (0..2).for_each(|id| lifecycle::begin(node.rank(id)));
     node
@@ -46,10 +43,7 @@ fn every_wake_up_finds_a_message_and_every_message_a_wake_up() {
             std::thread::yield_now();
         }
         let counts = node.rank(1).counters().snapshot();
-        assert_eq!(
-            counts.own_turns, counts.own_hits,
-            "round {round}: a futile wake-up"
-        );
+        assert_eq!(counts.own_turns, counts.own_hits, "round {round}: a futile wake-up");
         assert_eq!(counts.own_hits, round as u64 + 1);
     }
     (0..2).for_each(|id| lifecycle::end(node.rank(id)));

@@ -16,12 +16,7 @@ use std::vec::Vec;
 const LENGTH: usize = 40_000;
 
 fn node() -> &'static Node {
-    let settings = Settings {
-        progress: Progress::Ghost,
-        wait: WaitMode::Spin,
-        offload_min: 0,
-        ..Settings::DEFAULT
-    };
+    let settings = Settings { progress: Progress::Ghost, wait: WaitMode::Spin, offload_min: 0, ..Settings::DEFAULT };
     let node = Node::for_test_with(2, settings);
     (0..2).for_each(|id| lifecycle::begin(node.rank(id)));
     node
@@ -36,11 +31,7 @@ fn send(rank: &Rank, to: LocalRank, tag: i32, data: &[u8], left: bool) -> Reques
     let to = Peer::local(to);
     // SAFETY: the test's own memory, which stays until the operation is over.
     let data = unsafe { Buffer::of_bytes(data.as_ptr().cast_mut(), data.len() as u64) };
-    let envelope = Envelope {
-        context: 0,
-        source: rank.id() as i32,
-        tag,
-    };
+    let envelope = Envelope { context: 0, source: rank.id() as i32, tag };
     let mode = SendMode::Standard;
     if left && let Some(mut poster) = Poster::of(rank, data.count(), || rank.progress()) {
         let posted = poster.isend(data, to, envelope, mode);
@@ -71,9 +62,7 @@ fn left_and_direct_posts_keep_the_order_of_their_calls() {
     const MESSAGES: usize = 200;
     let node = node();
     for round in 0..10 {
-        let data: Vec<_> = (0..MESSAGES)
-            .map(|number| vec![number as u8; 1 + number * LENGTH / MESSAGES])
-            .collect();
+        let data: Vec<_> = (0..MESSAGES).map(|number| vec![number as u8; 1 + number * LENGTH / MESSAGES]).collect();
         let mut buffers = vec![vec![0; LENGTH]; MESSAGES];
         let is_left = |number: usize, other: usize| (number * 7 + round * other) % 5 < 3;
         let mut sends = Vec::new();
@@ -107,9 +96,7 @@ fn a_left_receive_can_be_cancelled_and_comes_before_probes() {
         let (mut first, mut second) = (vec![0; LENGTH], vec![0; LENGTH]);
         let unwanted = receive(node.rank(1), Tag::Is(5), &mut first, true);
         unwanted.cancel(&mut node.rank(1).enter());
-        until(Owner::for_test(node.rank(1)), WaitKind::Request, || {
-            unwanted.is_complete()
-        });
+        until(Owner::for_test(node.rank(1)), WaitKind::Request, || unwanted.is_complete());
         assert!(unwanted.status().cancelled, "no message fits");
         unwanted.release(&mut node.rank(1).enter());
 
@@ -138,9 +125,7 @@ fn a_left_send_can_be_freed_or_withdrawn() {
         let mut buffers = vec![vec![0; LENGTH]; 2];
         for (buffer, tag) in buffers.iter_mut().zip([0, 2]) {
             let request = receive(node.rank(1), Tag::Any, buffer, true);
-            until(Owner::for_test(node.rank(1)), WaitKind::Request, || {
-                request.is_complete()
-            });
+            until(Owner::for_test(node.rank(1)), WaitKind::Request, || request.is_complete());
             assert_eq!(request.status().tag, tag, "the withdrawn one is gone");
             request.release(&mut node.rank(1).enter());
             assert!(*buffer == data);
@@ -163,10 +148,7 @@ fn threads_of_one_rank_leave_posts_at_the_same_time() {
             scope.spawn(move || {
                 for number in 0..MESSAGES {
                     let data = vec![(number as i32 + tag) as u8; 1000];
-                    end(
-                        node.rank(0),
-                        send(node.rank(0), 1, tag, &data, number % 3 != 0),
-                    );
+                    end(node.rank(0), send(node.rank(0), 1, tag, &data, number % 3 != 0));
                 }
             });
             scope.spawn(move || {

@@ -40,16 +40,11 @@ const _: () = {
 
 impl Time {
     fn of(nanoseconds: u64) -> Self {
-        Self {
-            seconds: (nanoseconds / NS_PER_SECOND) as i64,
-            nanoseconds: (nanoseconds % NS_PER_SECOND) as i64,
-        }
+        Self { seconds: (nanoseconds / NS_PER_SECOND) as i64, nanoseconds: (nanoseconds % NS_PER_SECOND) as i64 }
     }
 
     fn as_nanoseconds(self) -> u64 {
-        (self.seconds as u64)
-            .saturating_mul(NS_PER_SECOND)
-            .saturating_add(self.nanoseconds as u64)
+        (self.seconds as u64).saturating_mul(NS_PER_SECOND).saturating_add(self.nanoseconds as u64)
     }
 }
 
@@ -133,15 +128,9 @@ impl Interrupted {
         // SAFETY: the caller's promise.
         unsafe {
             match &self.awaited {
-                Awaited::Descriptors { base, count } => {
-                    arch::poll(*base, *count, time, self.blocked)
-                }
+                Awaited::Descriptors { base, count } => arch::poll(*base, *count, time, self.blocked),
                 Awaited::Events { set, events, room } => {
-                    let set_is_ready = linux::pollfd {
-                        fd: *set as i32,
-                        events: linux::POLLIN as i16,
-                        revents: 0,
-                    };
+                    let set_is_ready = linux::pollfd { fd: *set as i32, events: linux::POLLIN as i16, revents: 0 };
                     let record = (&raw const set_is_ready).expose_provenance() as u64;
                     let found = arch::poll(record, 1, time, self.blocked);
                     match found > 0 {

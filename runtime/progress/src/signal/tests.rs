@@ -11,10 +11,7 @@ use cohort_core::wait::{WaitKind, until};
 const LONG: usize = 200_000;
 
 fn node_with(source: SignalSource) -> &'static Node {
-    let mut settings = Settings {
-        progress: Progress::Signal,
-        ..Settings::DEFAULT
-    };
+    let mut settings = Settings { progress: Progress::Signal, ..Settings::DEFAULT };
     settings.signal.source = source;
     let node = Node::for_test_with(2, settings);
     (0..2).for_each(|id| lifecycle::begin(node.rank(id)));

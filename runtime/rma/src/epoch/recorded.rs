@@ -48,13 +48,7 @@ impl Linked<0> for Recorded {
 
 impl Recorded {
     /// The operation, to be done later on elements at `base`.
-    pub(crate) fn new(
-        operation: &Operation<'_>,
-        base: *mut u8,
-        index: usize,
-        age: u64,
-        request: *mut Request,
-    ) -> Self {
+    pub(crate) fn new(operation: &Operation<'_>, base: *mut u8, index: usize, age: u64, request: *mut Request) -> Self {
         Self {
             action: operation.action,
             origin: operation.origin.to_owned(),
@@ -103,10 +97,7 @@ impl CopyRef {
     ///
     /// # Safety
     /// The operation is one of `owner`, whose claim the caller holds.
-    pub(crate) unsafe fn of(
-        operation: NonNull<Recorded>,
-        owner: &'static cohort_core::Rank,
-    ) -> Option<Self> {
+    pub(crate) unsafe fn of(operation: NonNull<Recorded>, owner: &'static cohort_core::Rank) -> Option<Self> {
         // SAFETY: the caller's promise.
         let shares = unsafe { operation.as_ref() }.shares.as_ref()?;
         if shares.is_exhausted() {

@@ -76,9 +76,7 @@ mod models {
                     let _ = target.at_origin.granted.open();
                     wait_for(|| target.at_target.ended.is_open(epoch));
                     // SAFETY: as above.
-                    target
-                        .memory
-                        .with(|memory| unsafe { assert_eq!(*memory, 2 * epoch) });
+                    target.memory.with(|memory| unsafe { assert_eq!(*memory, 2 * epoch) });
                 }
             });
             for epoch in 1..=2 {

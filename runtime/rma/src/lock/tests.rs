@@ -17,13 +17,7 @@ mod script {
     fn order(lock: &FairLock) {
         let mut granted = Vec::new();
         let mut ask = |who, exclusive| lock.request(who, exclusive, |it| granted.push(it));
-        let tickets = [
-            ask(0, false),
-            ask(1, false),
-            ask(2, true),
-            ask(3, false),
-            ask(4, false),
-        ];
+        let tickets = [ask(0, false), ask(1, false), ask(2, true), ask(3, false), ask(4, false)];
         assert_eq!(granted, [0, 1], "a reader does not overtake a writer");
         let held = tickets.map(|ticket| lock.is_granted(ticket));
         assert_eq!(held, [true, true, false, false, false]);
@@ -58,10 +52,7 @@ mod script {
             lock.advance(|it| granted.push(it));
         }
         assert_eq!(granted, [2]);
-        assert!(
-            !lock.try_now(false) && !lock.try_now(true),
-            "a writer is alone"
-        );
+        assert!(!lock.try_now(false) && !lock.try_now(true), "a writer is alone");
         if lock.release(true) {
             lock.advance(|_| {});
         }

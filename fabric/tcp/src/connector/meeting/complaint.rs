@@ -16,9 +16,8 @@ impl Meetings {
 
     /// Says which nodes could not be reached up to now. They are tried further.
     pub(super) fn complain_in_time(&mut self, now: Instant) {
-        let is_due = |attempt: &Attempt| {
-            !attempt.is_told && now.saturating_duration_since(attempt.since) >= COMPLAINT_TIME
-        };
+        let is_due =
+            |attempt: &Attempt| !attempt.is_told && now.saturating_duration_since(attempt.since) >= COMPLAINT_TIME;
         let due = self.attempts.iter().filter(|(_, attempt)| is_due(attempt));
         let due: Vec<Way> = due.map(|(&way, _)| way).collect();
         // One stands for all that cannot be reached for the same reason.
@@ -61,8 +60,7 @@ impl Meetings {
     #[cold]
     pub(super) fn complain(&mut self, way: Way, count: u32, code: i32) {
         let (failed, next) = (self.pair(way, count), self.pair(way, count + 1));
-        let (Some((Some(from), to)), false) = (failed, self.has_complained || failed == next)
-        else {
+        let (Some((Some(from), to)), false) = (failed, self.has_complained || failed == next) else {
             return;
         };
         self.has_complained = true;

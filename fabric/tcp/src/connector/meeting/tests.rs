@@ -37,10 +37,7 @@ fn listener() -> (TcpListener, SocketAddr) {
 impl Side {
     /// A node that knows the nodes by these addresses.
     fn new(node: u32, listener: TcpListener, addresses: [SocketAddr; 2]) -> Self {
-        let homes = [0, 1].map(|node| RankLocation {
-            node,
-            local_rank: 0,
-        });
+        let homes = [0, 1].map(|node| RankLocation { node, local_rank: 0 });
         let job = Job::new(node, [5, 6], Duration::from_secs(60), homes.to_vec());
         let setup = Setup {
             job: &Arc::new(job),
@@ -56,13 +53,7 @@ impl Side {
         let shared = share(&setup).expect("what a node needs");
         // SAFETY: open, and nobody else's from now on.
         let socket = unsafe { OwnedFd::from_raw_fd(std::os::fd::IntoRawFd::into_raw_fd(listener)) };
-        let listeners = vec![Listener {
-            socket,
-            place: Place {
-                address: addresses[node as usize].ip(),
-                prefix: 8,
-            },
-        }];
+        let listeners = vec![Listener { socket, place: Place { address: addresses[node as usize].ip(), prefix: 8 } }];
         let addresses = addresses.map(|address| [address].into()).to_vec();
         let meetings = Meetings::new(Arc::clone(&shared), listeners, addresses);
         Self { meetings, shared }
@@ -76,10 +67,7 @@ impl Side {
     fn send(&mut self) {
         let (from, to) = (self.own(), 1 - self.own());
         let caller = self.shared.root();
-        let packet = Packet {
-            header: &[from as u8; 64],
-            body: &[],
-        };
+        let packet = Packet { header: &[from as u8; 64], body: &[] };
         let mut held = self.shared.rails[0].hold(&self.shared.node, &caller);
         // SAFETY: without a ticket the packet is copied.
         let sent = unsafe { held.send(to, PacketWay { from, to }, &[packet], None) };
@@ -90,11 +78,8 @@ impl Side {
 
     /// Does what there is to do; waits a little for it if asked to.
     fn step(&mut self, waits: bool) {
-        let entry = |(socket, events): (BorrowedFd<'_>, i16)| libc::pollfd {
-            fd: socket.as_raw_fd(),
-            events,
-            revents: 0,
-        };
+        let entry =
+            |(socket, events): (BorrowedFd<'_>, i16)| libc::pollfd { fd: socket.as_raw_fd(), events, revents: 0 };
         let mut entries: Vec<_> = self.meetings.descriptors().map(entry).collect();
         let time = if waits { PAUSE } else { 0 };
         // SAFETY: as many records as the call is told.
@@ -129,10 +114,7 @@ impl Side {
 fn pair() -> [Side; 2] {
     let [(first, one), (second, other)] = [listener(), listener()];
     let addresses = [one, other];
-    [
-        Side::new(0, first, addresses),
-        Side::new(1, second, addresses),
-    ]
+    [Side::new(0, first, addresses), Side::new(1, second, addresses)]
 }
 
 /// Each node gets the other's packet once, whichever of them does which step first, and none loses the other.
@@ -149,11 +131,7 @@ fn nodes_that_connect_at_once_have_one_connection() {
 fn connect_at_once(mut starts: [u32; 2], order: u32) {
     let case = format!("starts {starts:?}, order {order:08b}");
     let mut sides = pair();
-    for (side, _) in sides
-        .iter_mut()
-        .zip(starts)
-        .filter(|(_, start)| *start == 0)
-    {
+    for (side, _) in sides.iter_mut().zip(starts).filter(|(_, start)| *start == 0) {
         side.send();
     }
     let mut come = [Vec::new(), Vec::new()];

@@ -58,20 +58,12 @@ fn states_are_told_apart_by_their_brightness() {
     };
     let mut all = State::SHOWN.map(brightness);
     all.sort_by(f64::total_cmp);
-    assert!(
-        all.windows(2).all(|pair| pair[1] - pair[0] > 0.12),
-        "{all:?}"
-    );
+    assert!(all.windows(2).all(|pair| pair[1] - pair[0] > 0.12), "{all:?}");
 }
 
 #[test]
 fn what_is_no_timeline_is_refused() {
-    for text in [
-        "",
-        "[]",
-        "{\"traceEvents\":[\n]}",
-        "{\"otherData\":{},\n\"traceEvents\":[\n]}",
-    ] {
+    for text in ["", "[]", "{\"traceEvents\":[\n]}", "{\"otherData\":{},\n\"traceEvents\":[\n]}"] {
         assert!(Timeline::default().add(text).is_err(), "{text}");
     }
 }
@@ -121,10 +113,7 @@ fn a_long_command_takes_several_lines() {
     let lines = folded(&long);
     assert_eq!(lines.concat(), long);
     assert!(lines.iter().all(|line| line.chars().count() <= LETTERS));
-    let caption = Caption {
-        command: long,
-        ..Caption::default()
-    };
+    let caption = Caption { command: long, ..Caption::default() };
     let shown = about(&caption);
     assert_eq!(shown.len(), COMMAND_LINES + 1);
     assert!(shown[COMMAND_LINES].ends_with(" more letters"));
@@ -133,10 +122,7 @@ fn a_long_command_takes_several_lines() {
 /// Where a picture has an element of this class or tag: the numbers of its coordinates.
 fn numbers(element: &str) -> Vec<f64> {
     let digits = |letter: char| !letter.is_ascii_digit() && letter != '.';
-    element
-        .split(digits)
-        .filter_map(|it| it.parse().ok())
-        .collect()
+    element.split(digits).filter_map(|it| it.parse().ok()).collect()
 }
 
 #[test]
@@ -152,9 +138,7 @@ fn lines_to_what_is_enlarged_cross_no_words() {
         );
     }
     let picture = drawn(&text);
-    let (_, lines) = picture
-        .split_once("<path class=\"z\" d=\"")
-        .expect("enlarged");
+    let (_, lines) = picture.split_once("<path class=\"z\" d=\"").expect("enlarged");
     let lines = numbers(lines.split_once('"').expect("ends").0);
     let (upper, lower) = (lines[1], lines[3]);
     assert!(upper < lower, "{lines:?}");
@@ -162,9 +146,6 @@ fn lines_to_what_is_enlarged_cross_no_words() {
     for word in picture.split("<text ").skip(1) {
         let baseline = word.split_once("y=\"").expect("a place").1;
         let y = numbers(baseline.split_once('"').expect("ends").0)[0];
-        assert!(
-            y + 4.0 <= upper || y - 14.0 >= lower,
-            "{y} in {upper}..{lower}: {word}"
-        );
+        assert!(y + 4.0 <= upper || y - 14.0 >= lower, "{y} in {upper}..{lower}: {word}");
     }
 }

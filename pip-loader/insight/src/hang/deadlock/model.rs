@@ -58,10 +58,9 @@ impl Node {
 
 fn said(answers: &[Answer]) -> Option<Vec<Said>> {
     let said = answers.iter().map(|answer| match answer {
-        Answer::Given(rest, packets) => Some(Said {
-            rests: rest.map(|number| vec![Some(Rest { threads: 1, number })]),
-            packets: *packets,
-        }),
+        Answer::Given(rest, packets) => {
+            Some(Said { rests: rest.map(|number| vec![Some(Rest { threads: 1, number })]), packets: *packets })
+        }
         _ => None,
     });
     said.collect()
@@ -71,12 +70,7 @@ impl State {
     /// Nodes that may send so many packets each.
     fn new(left: &[u8]) -> Self {
         let count = left.len();
-        let node = |&left| Node {
-            is_awake: true,
-            number: 1,
-            left,
-            packets: [0; 2],
-        };
+        let node = |&left| Node { is_awake: true, number: 1, left, packets: [0; 2] };
         Self {
             nodes: left.iter().map(node).collect(),
             on_the_way: vec![0; count],
@@ -95,8 +89,8 @@ impl State {
         let Some(second) = said(&self.second) else {
             return false;
         };
-        let is_silent = is_silent(&second)
-            || without == Without::Counts && second.iter().all(|it| it.packets.is_some());
+        let is_silent =
+            is_silent(&second) || without == Without::Counts && second.iter().all(|it| it.packets.is_some());
         if !is_silent || together(&second).is_none() {
             return false;
         }

@@ -65,11 +65,7 @@ pub fn is_silent(all: &[Said]) -> bool {
     let Some(packets) = packets.collect::<Option<Vec<_>>>() else {
         return false;
     };
-    let sum = |which: usize| {
-        packets
-            .iter()
-            .fold(0, |sum: u64, it| sum.wrapping_add(it[which]))
-    };
+    let sum = |which: usize| packets.iter().fold(0, |sum: u64, it| sum.wrapping_add(it[which]));
     sum(0) == sum(1)
 }
 
@@ -77,8 +73,7 @@ impl Said {
     /// It as bytes, of which there is one at least.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes =
-            vec![u8::from(self.rests.is_some()) | u8::from(self.packets.is_some()) << 1];
+        let mut bytes = vec![u8::from(self.rests.is_some()) | u8::from(self.packets.is_some()) << 1];
         let packets = self.packets.iter().flatten().copied();
         // No rank that rests has no thread.
         let rests = self
@@ -116,19 +111,12 @@ mod tests {
 
     fn said(numbers: &[u64], packets: Option<[u64; 2]>) -> Said {
         let rest = |&number: &u64| (number > 0).then_some(Rest { threads: 1, number });
-        Said {
-            rests: Some(numbers.iter().map(rest).collect()),
-            packets,
-        }
+        Said { rests: Some(numbers.iter().map(rest).collect()), packets }
     }
 
     #[test]
     fn what_is_said_arrives() {
-        for said in [
-            said(&[5, 0, 7], Some([3, u64::MAX])),
-            said(&[], None),
-            Said::default(),
-        ] {
+        for said in [said(&[5, 0, 7], Some([3, u64::MAX])), said(&[], None), Said::default()] {
             let bytes = said.encode();
             assert_eq!(Said::decode(&bytes), Some(said));
             assert_eq!(Said::decode(&[&bytes[..], &[1]].concat()), None);

@@ -19,13 +19,9 @@ fn delay(option: &str, value: &OsStr) -> Result<Duration, Refusal> {
 
 /// All of them.
 pub static RUNNING: &[Row] = &[
-    row(
-        "--ps",
-        "",
-        Scope::Here,
-        "list them: launcher's process, ranks, start, CPU time, command",
-        |r| some(&mut r.options.ask, Ok(Ask::Jobs)),
-    ),
+    row("--ps", "", Scope::Here, "list them: launcher's process, ranks, start, CPU time, command", |r| {
+        some(&mut r.options.ask, Ok(Ask::Jobs))
+    }),
     row(
         "--inspect",
         "PID",
@@ -46,35 +42,17 @@ pub static RUNNING: &[Row] = &[
                 Some(pid) => Some(values::number(r.option, &pid, "a process")?),
                 None => r.words.next_number(),
             };
-            let wanted = Wanted {
-                pid,
-                ..Wanted::default()
-            };
+            let wanted = Wanted { pid, ..Wanted::default() };
             some(&mut r.options.ask, Ok(Ask::Top(wanted)))
         },
     ),
-    row(
-        "--delay",
-        "SECONDS",
-        Scope::Here,
-        "with --top: time between two tables (default 2)",
-        |r| {
-            set(
-                &mut r.options.watch.delay,
-                delay(r.option, &r.words.value(r.option)?),
-            )
-        },
-    ),
-    row(
-        "--times",
-        "N",
-        Scope::Here,
-        "with --top: end after N tables",
-        |r| {
-            let times = values::number(r.option, &r.words.value(r.option)?, "a number of tables");
-            some(&mut r.options.watch.times, times)
-        },
-    ),
+    row("--delay", "SECONDS", Scope::Here, "with --top: time between two tables (default 2)", |r| {
+        set(&mut r.options.watch.delay, delay(r.option, &r.words.value(r.option)?))
+    }),
+    row("--times", "N", Scope::Here, "with --top: end after N tables", |r| {
+        let times = values::number(r.option, &r.words.value(r.option)?, "a number of tables");
+        some(&mut r.options.watch.times, times)
+    }),
     row(
         "--sort",
         "rank|mpi|cpu|messages|bytes|steals|memory",

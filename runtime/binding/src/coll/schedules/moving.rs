@@ -81,8 +81,7 @@ fn varying<A: Abi, C: Count>(
     datatype: A::Datatype,
 ) -> Outcome<BlockList> {
     let members = comm.peers().size() as usize;
-    Varying::check::<A, C>(call, buffer, counts, displacements, datatype, members)
-        .map(BlockList::Varying)
+    Varying::check::<A, C>(call, buffer, counts, displacements, datatype, members).map(BlockList::Varying)
 }
 
 /// Blocks of any length and type, one for each member, or each of the other group.
@@ -95,8 +94,7 @@ fn typed<A: Abi, C: Count>(
     datatypes: Array<'_, A::Datatype>,
 ) -> Outcome<BlockList> {
     let members = comm.peers().size() as usize;
-    Typed::check::<A, C>(call, buffer, counts, displacements, datatypes, members)
-        .map(BlockList::Typed)
+    Typed::check::<A, C>(call, buffer, counts, displacements, datatypes, members).map(BlockList::Typed)
 }
 
 forms! {

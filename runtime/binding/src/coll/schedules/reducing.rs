@@ -25,17 +25,9 @@ fn both<A: Abi>(
 }
 
 /// The shares of a reduce-scatter, and the elements of all of them.
-fn scattered<A: Abi>(
-    lengths: Vec<i64>,
-    operands: impl FnOnce(i64) -> Outcome<Operands<A>>,
-) -> Outcome<Arguments<A>> {
-    let total = lengths
-        .iter()
-        .try_fold(0_i64, |sum, &count| sum.checked_add(count));
-    Ok(Arguments::ReduceScatter {
-        operands: operands(total.ok_or(neutral::ERR_COUNT)?)?,
-        counts: lengths,
-    })
+fn scattered<A: Abi>(lengths: Vec<i64>, operands: impl FnOnce(i64) -> Outcome<Operands<A>>) -> Outcome<Arguments<A>> {
+    let total = lengths.iter().try_fold(0_i64, |sum, &count| sum.checked_add(count));
+    Ok(Arguments::ReduceScatter { operands: operands(total.ok_or(neutral::ERR_COUNT)?)?, counts: lengths })
 }
 
 forms! {

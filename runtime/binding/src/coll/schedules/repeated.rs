@@ -47,8 +47,7 @@ impl RequestKind for Repeated {
     }
 
     fn end(&self, rank: &Rank) -> Rest {
-        self.operation
-            .end(|request| request.release(&mut rank.enter()));
+        self.operation.end(|request| request.release(&mut rank.enter()));
         Rest::Inactive
     }
 

@@ -114,9 +114,7 @@ fn shape(call: &Description) -> Shape {
     let name = call.said().trim_start_matches("MPI_");
     Shape {
         class: class(name),
-        peer: ["dest", "root", "target_rank"]
-            .iter()
-            .find_map(|name| call.named(name)),
+        peer: ["dest", "root", "target_rank"].iter().find_map(|name| call.named(name)),
         source: call.named("source"),
         request: makes_request(name).then(|| request(call)).flatten(),
         data: data(call, name),
@@ -126,9 +124,7 @@ fn shape(call: &Description) -> Shape {
 fn class(name: &str) -> Class {
     use Meeting::{All, FromRoot, Other, ToRoot};
     match name {
-        "Send" | "Rsend" | "Bsend" | "Isend" | "Irsend" | "Ibsend" | "Issend" => {
-            Class::Send { waits: false }
-        }
+        "Send" | "Rsend" | "Bsend" | "Isend" | "Irsend" | "Ibsend" | "Issend" => Class::Send { waits: false },
         "Ssend" => Class::Send { waits: true },
         "Recv" | "Mrecv" | "Probe" | "Mprobe" => Class::Receive,
         "Irecv" | "Imrecv" | "Recv_init" => Class::ReceiveBegin,
@@ -158,9 +154,8 @@ fn class(name: &str) -> Class {
         | "Comm_dup"
         | "Comm_split"
         | "Comm_create" => Class::Collective(Other),
-        "Win_fence" | "Win_start" | "Win_complete" | "Win_wait" | "Win_lock" | "Win_unlock"
-        | "Win_lock_all" | "Win_unlock_all" | "Win_flush" | "Win_flush_all" | "Win_create"
-        | "Win_allocate" | "Win_free" => Class::Waits,
+        "Win_fence" | "Win_start" | "Win_complete" | "Win_wait" | "Win_lock" | "Win_unlock" | "Win_lock_all"
+        | "Win_unlock_all" | "Win_flush" | "Win_flush_all" | "Win_create" | "Win_allocate" | "Win_free" => Class::Waits,
         "Comm_free" | "Comm_disconnect" => Class::CommFree,
         "Comm_set_name" => Class::SetName,
         "MPIX_Section_begin" => Class::SectionBegin,
@@ -173,14 +168,7 @@ fn class(name: &str) -> Class {
 
 /// Whether a function makes a request, rather than looks at one.
 fn makes_request(name: &str) -> bool {
-    let begins = [
-        "I",
-        "MPIX_Win_i",
-        "Rput",
-        "Rget",
-        "Raccumulate",
-        "Comm_idup",
-    ];
+    let begins = ["I", "MPIX_Win_i", "Rput", "Rget", "Raccumulate", "Comm_idup"];
     name.ends_with("_init") || begins.iter().any(|begin| name.starts_with(begin))
 }
 
@@ -194,20 +182,12 @@ fn data(call: &Description, name: &str) -> Option<Data> {
     call.find(Kind::Comm).or(call.find(Kind::Win))?;
     let base = name.trim_start_matches('I').to_ascii_lowercase();
     let base = base.trim_end_matches("_init");
-    let receives = matches!(
-        base,
-        "allgather" | "alltoall" | "scatter" | "neighbor_allgather"
-    );
+    let receives = matches!(base, "allgather" | "alltoall" | "scatter" | "neighbor_allgather");
     let names: &[_] = match receives {
         true => &[("recvcount", "recvtype")],
-        false => &[
-            ("count", "datatype"),
-            ("sendcount", "sendtype"),
-            ("origin_count", "origin_datatype"),
-        ],
+        false => &[("count", "datatype"), ("sendcount", "sendtype"), ("origin_count", "origin_datatype")],
     };
-    let is_value =
-        |place: &usize| matches!(call.parameters[*place].form, Form::Narrow | Form::Wide);
+    let is_value = |place: &usize| matches!(call.parameters[*place].form, Form::Narrow | Form::Wide);
     let (count, datatype) = names.iter().find_map(|(count, datatype)| {
         let count = call.named(count).filter(is_value)?;
         Some((count, call.named(datatype).filter(is_value)?))
@@ -217,12 +197,7 @@ fn data(call: &Description, name: &str) -> Option<Data> {
         "gather" => call.named("sendbuf"),
         _ => None,
     };
-    Some(Data {
-        count,
-        datatype,
-        in_place,
-        each: base == "alltoall",
-    })
+    Some(Data { count, datatype, in_place, each: base == "alltoall" })
 }
 
 #[cfg(test)]
@@ -230,10 +205,7 @@ mod tests {
     use super::*;
 
     fn of(name: &str) -> &'static Shape {
-        let call = calls::all()
-            .iter()
-            .find(|call| call.name == name)
-            .expect(name);
+        let call = calls::all().iter().find(|call| call.name == name).expect(name);
         &shapes()[call.number as usize]
     }
 

@@ -71,16 +71,11 @@ fn processes(node: &'static Node) -> impl Iterator<Item = (&'static Rank, &'stat
 
 /// When the first of a node's ranks began, in ticks.
 fn first(node: &'static Node) -> u64 {
-    let begun =
-        processes(node).filter_map(|(_, process)| Some(process.statistics.get()?.begun.get()));
+    let begun = processes(node).filter_map(|(_, process)| Some(process.statistics.get()?.begun.get()));
     begun.filter(|&begun| begun > 0).min().unwrap_or(0)
 }
 
-fn write_rank(
-    rank: &'static Rank,
-    (statistics, first): (&Statistics, u64),
-    out: &mut dyn Write,
-) -> fmt::Result {
+fn write_rank(rank: &'static Rank, (statistics, first): (&Statistics, u64), out: &mut dyn Write) -> fmt::Result {
     let counts = rank.steal_counts();
     let begun = statistics.begun.get();
     let cpu = match statistics.cpu_ended.get() {
@@ -161,8 +156,7 @@ fn write_lists(statistics: &Statistics, out: &mut dyn Write) -> fmt::Result {
     out.write_str(",\"peers\":[")?;
     let mut list = List::new(out);
     for (peer, tally) in statistics.peers.iter().enumerate() {
-        let (messages, bytes, waited) =
-            (tally.messages.get(), tally.bytes.get(), tally.waited.get());
+        let (messages, bytes, waited) = (tally.messages.get(), tally.bytes.get(), tally.waited.get());
         if messages + waited > 0 {
             list.entry(format_args!("[{peer},{messages},{bytes},{}]", us(waited)))?;
         }
@@ -178,11 +172,7 @@ fn write_lists(statistics: &Statistics, out: &mut dyn Write) -> fmt::Result {
     let mut list = List::new(out);
     for comm in statistics.comms.lock().iter() {
         let tally = Tallied(&comm.tally);
-        list.entry(format_args!(
-            "[{},{},{tally}]",
-            Quoted(&comm.name),
-            comm.size
-        ))?;
+        list.entry(format_args!("[{},{},{tally}]", Quoted(&comm.name), comm.size))?;
     }
     out.write_str("],\"sections\":[")?;
     let mut list = List::new(out);
@@ -192,13 +182,7 @@ fn write_lists(statistics: &Statistics, out: &mut dyn Write) -> fmt::Result {
             // Of a program that has not ended it: until now.
             sums.add(&section.at_begin, &statistics.sums(statistics.ended.get()));
         }
-        let Sums {
-            time,
-            mpi,
-            waiting,
-            messages,
-            bytes,
-        } = sums;
+        let Sums { time, mpi, waiting, messages, bytes } = sums;
         list.entry(format_args!(
             "[{},{},{},{},{},{messages},{bytes}]",
             Quoted(&section.label),
@@ -216,12 +200,7 @@ struct Tallied<'a>(&'a Tally);
 
 impl fmt::Display for Tallied<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Tally {
-            count,
-            time,
-            waiting,
-            bytes,
-        } = self.0;
+        let Tally { count, time, waiting, bytes } = self.0;
         let (time, waiting) = (us(time.get()), us(waiting.get()));
         write!(f, "{},{time},{waiting},{}", count.get(), bytes.get())
     }
@@ -252,9 +231,6 @@ mod tests {
 
     #[test]
     fn text_is_quoted() {
-        assert_eq!(
-            Quoted("a \"b\" \\ \n é").to_string(),
-            "\"a \\\"b\\\" \\\\ \\u000a é\""
-        );
+        assert_eq!(Quoted("a \"b\" \\ \n é").to_string(), "\"a \\\"b\\\" \\\\ \\u000a é\"");
     }
 }

@@ -36,11 +36,7 @@ pub(super) fn alltoall(
 }
 
 /// Exchanges all blocks but the caller's own.
-fn exchange(
-    group: &LocalGroup<'_>,
-    send: &Blocks<'_>,
-    receive: &Blocks<'_>,
-) -> Result<(), EngineError> {
+fn exchange(group: &LocalGroup<'_>, send: &Blocks<'_>, receive: &Blocks<'_>) -> Result<(), EngineError> {
     let mut result = Ok(());
     let round = Round::begin(group);
     let exposed = round.post_blocks(send, 0);

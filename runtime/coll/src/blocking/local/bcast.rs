@@ -16,11 +16,7 @@ use cohort_datatype::Buffer;
 /// # Errors
 /// [`EngineError::Truncated`] when the root sends more than `buffer` holds.
 #[inline(always)]
-pub(super) fn bcast(
-    group: &LocalGroup<'_>,
-    buffer: Buffer<'_>,
-    root: u32,
-) -> Result<(), EngineError> {
+pub(super) fn bcast(group: &LocalGroup<'_>, buffer: Buffer<'_>, root: u32) -> Result<(), EngineError> {
     if group.size() == 1 {
         return Ok(());
     }

@@ -30,11 +30,7 @@ const ALL_FOLD_MAX: usize = 16 << 10;
 /// [`EngineError::Unsupported`] operation for the type, [`EngineError::Truncated`] at members that find that they
 /// disagree about the size, or no memory.
 #[inline(always)]
-pub(super) fn allreduce(
-    group: &LocalGroup<'_>,
-    folder: &Folder<'_>,
-    call: &Reduction<'_>,
-) -> Result<(), EngineError> {
+pub(super) fn allreduce(group: &LocalGroup<'_>, folder: &Folder<'_>, call: &Reduction<'_>) -> Result<(), EngineError> {
     // SAFETY: operand and output have these elements; scratches have room for theirs.
     unsafe {
         if group.size() == 1 {
@@ -77,11 +73,7 @@ pub(super) fn reduce(
         let operand = call.operand();
         if operand.bytes() > copied_max(group) {
             let scratch = Scratch::new(folder, folder.block())?;
-            let output = if is_root {
-                call.output()
-            } else {
-                core::ptr::null_mut()
-            };
+            let output = if is_root { call.output() } else { core::ptr::null_mut() };
             return reduce_by_shares(group, folder, call, &scratch, output, Some(root));
         }
         let round = Round::begin(group);

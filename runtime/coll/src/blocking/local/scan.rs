@@ -62,10 +62,7 @@ fn scan_by_shares(
     call: &Reduction<'_>,
     kind: Scan,
 ) -> Result<(), EngineError> {
-    let (first, second) = (
-        Scratch::new(folder, folder.block())?,
-        Scratch::new(folder, folder.block())?,
-    );
+    let (first, second) = (Scratch::new(folder, folder.block())?, Scratch::new(folder, folder.block())?);
     let range = share(call.count(), group.me(), group.size());
     in_blocks(group, folder, (call, call.output()), range, |all, block| {
         let count = block.end - block.start;

@@ -61,8 +61,7 @@ impl Message {
 
     /// Where block `number` lies.
     fn at(&self, number: usize) -> *mut u8 {
-        self.base
-            .wrapping_add(HEADER + number * self.block as usize)
+        self.base.wrapping_add(HEADER + number * self.block as usize)
     }
 
     /// What it begins with, which is there from the start.
@@ -185,12 +184,7 @@ fn exchange_all(
 }
 
 /// The length of the blocks of all members of the node, if it is one and so short that they go through the leader.
-fn common_block(
-    group: &Caller<'_>,
-    here: &LocalGroup<'_>,
-    round: &Round<'_>,
-    own: &Post<'_>,
-) -> u64 {
+fn common_block(group: &Caller<'_>, here: &LocalGroup<'_>, round: &Round<'_>, own: &Post<'_>) -> u64 {
     let block = own.block;
     let is_short = block <= BLOCK_MOST && block * group.size() as u64 <= MEMBER_MOST;
     let mut others = (0..here.size()).filter(|&place| place != here.me());
@@ -265,12 +259,7 @@ fn pack_for_nodes(
 }
 
 /// Steps that exchange the messages with the other leaders.
-fn exchange(
-    script: &mut ScriptBuilder<'_>,
-    hierarchy: &Hierarchy,
-    outgoing: Messages,
-    incoming: &Messages,
-) {
+fn exchange(script: &mut ScriptBuilder<'_>, hierarchy: &Hierarchy, outgoing: Messages, incoming: &Messages) {
     let (nodes, this_node) = (hierarchy.nodes(), hierarchy.this_node());
     let leader = |node: usize| hierarchy.members(node)[0] as usize;
     for distance in 1..nodes {

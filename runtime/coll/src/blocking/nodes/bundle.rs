@@ -47,21 +47,13 @@ impl Content {
     /// # Errors
     /// [`EngineError::Truncated`].
     pub(crate) unsafe fn deliver(&self, into: Buffer<'_>) -> Result<(), EngineError> {
-        let Self::Inside {
-            data,
-            there,
-            length,
-        } = *self
-        else {
+        let Self::Inside { data, there, length } = *self else {
             return Ok(());
         };
         // SAFETY: the caller's promise.
         let delivered = unsafe { unpack(into, 0, data, there) };
         match delivered < length {
-            true => Err(EngineError::Truncated {
-                message: length,
-                buffer: delivered,
-            }),
+            true => Err(EngineError::Truncated { message: length, buffer: delivered }),
             false => Ok(()),
         }
     }
@@ -80,23 +72,14 @@ impl Bundle {
     pub(crate) unsafe fn at(base: *mut u8, room: u64, blocks: usize, most: u64) -> Self {
         // SAFETY: the caller's promise.
         unsafe { base.write_bytes(0, blocks * LENGTH) };
-        Self {
-            base,
-            blocks,
-            room,
-            most,
-        }
+        Self { base, blocks, room, most }
     }
 
     /// A bundle of so many blocks with so much data, and its memory.
     ///
     /// # Errors
     /// [`EngineError::OutOfMemory`].
-    pub(crate) fn with_room(
-        blocks: usize,
-        data: u64,
-        most: u64,
-    ) -> Result<(Vec<u8>, Self), EngineError> {
+    pub(crate) fn with_room(blocks: usize, data: u64, most: u64) -> Result<(Vec<u8>, Self), EngineError> {
         let bytes = Self::bytes(blocks, data);
         let mut memory: Vec<u8> = reserve(bytes as usize)?;
         // SAFETY: so much was reserved.
@@ -125,20 +108,13 @@ impl Bundle {
     ///
     /// # Safety
     /// The memory is the caller's.
-    pub(crate) unsafe fn fill(
-        &self,
-        lengths: impl Fn(usize) -> u64,
-        mut write: impl FnMut(usize, *mut u8, u64),
-    ) {
+    pub(crate) unsafe fn fill(&self, lengths: impl Fn(usize) -> u64, mut write: impl FnMut(usize, *mut u8, u64)) {
         let mut at = Self::bytes(self.blocks, 0);
         for number in 0..self.blocks {
             let length = lengths(number);
             // SAFETY: `at` keeps within the room, which begins with the lengths.
             unsafe {
-                self.base
-                    .add(number * LENGTH)
-                    .cast::<u64>()
-                    .write_unaligned(length);
+                self.base.add(number * LENGTH).cast::<u64>().write_unaligned(length);
                 if length <= self.most {
                     let fitting = length.min(self.room - at);
                     write(number, self.base.add(at as usize), fitting);
@@ -154,12 +130,7 @@ impl Bundle {
     /// The memory has the lengths.
     unsafe fn length(&self, number: usize) -> u64 {
         // SAFETY: the caller's promise.
-        unsafe {
-            self.base
-                .add(number * LENGTH)
-                .cast::<u64>()
-                .read_unaligned()
-        }
+        unsafe { self.base.add(number * LENGTH).cast::<u64>().read_unaligned() }
     }
 
     /// The blocks, in order.
@@ -179,11 +150,7 @@ impl Bundle {
             // A sender that had more to send than there was room for has filled the room.
             let there = length.min(this.room - at);
             at += there;
-            Content::Inside {
-                data,
-                there,
-                length,
-            }
+            Content::Inside { data, there, length }
         })
     }
 }

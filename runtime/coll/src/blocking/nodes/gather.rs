@@ -67,11 +67,7 @@ pub(super) fn post_to(here: &LocalGroup<'_>, place: usize, block: &Buffer<'_>) {
 
 /// Collects the blocks that the other members of the node [`post_to`] into a bundle, in memory of `data` bytes besides
 /// the lengths, or as much as they take.
-fn collect_here(
-    here: &LocalGroup<'_>,
-    own: &Buffer<'_>,
-    most: u64,
-) -> Result<(Vec<u8>, Bundle), EngineError> {
+fn collect_here(here: &LocalGroup<'_>, own: &Buffer<'_>, most: u64) -> Result<(Vec<u8>, Bundle), EngineError> {
     let size = here.size();
     let round = Round::begin(here);
     round.await_all();
@@ -110,9 +106,7 @@ pub(crate) fn gather(
     if let Some(receive) = receive.filter(|_| me == root) {
         let own = send.map_or(Ok(()), |send| copy_whole(receive.block(me), send));
         let near = receive_here(&here, hierarchy, &receive);
-        return own
-            .and(near)
-            .and(receive_from_nodes(group, hierarchy, &receive));
+        return own.and(near).and(receive_from_nodes(group, hierarchy, &receive));
     }
     let send = send.unwrap_or(Buffer::EMPTY);
     if hierarchy.node_of(root) == hierarchy.this_node() {
@@ -135,11 +129,7 @@ pub(crate) fn gather(
 }
 
 /// Takes what the other members of the root's node [`post_to`].
-fn receive_here(
-    here: &LocalGroup<'_>,
-    hierarchy: &Hierarchy,
-    receive: &Blocks<'_>,
-) -> Result<(), EngineError> {
+fn receive_here(here: &LocalGroup<'_>, hierarchy: &Hierarchy, receive: &Blocks<'_>) -> Result<(), EngineError> {
     let mut outcome = Ok(());
     let round = Round::begin(here);
     round.await_all();
@@ -155,11 +145,7 @@ fn receive_here(
 }
 
 /// Takes what the other nodes send to the root.
-fn receive_from_nodes(
-    group: &Caller<'_>,
-    hierarchy: &Hierarchy,
-    receive: &Blocks<'_>,
-) -> Result<(), EngineError> {
+fn receive_from_nodes(group: &Caller<'_>, hierarchy: &Hierarchy, receive: &Blocks<'_>) -> Result<(), EngineError> {
     let mut bundles = reserve(hierarchy.nodes())?;
     let mut script = builder(group, None);
     for members in hierarchy.other_nodes() {
@@ -242,11 +228,7 @@ fn scatter_root(
 }
 
 /// Sends the blocks of the other nodes' members.
-fn send_to_nodes(
-    group: &Caller<'_>,
-    hierarchy: &Hierarchy,
-    send: &Blocks<'_>,
-) -> Result<(), EngineError> {
+fn send_to_nodes(group: &Caller<'_>, hierarchy: &Hierarchy, send: &Blocks<'_>) -> Result<(), EngineError> {
     let mut script = builder(group, None);
     let block = |member: u32| send.block(member as usize);
     for members in hierarchy.other_nodes() {
@@ -322,9 +304,7 @@ impl Bundles {
     fn for_blocks(hierarchy: &Hierarchy, receive: &Blocks<'_>) -> Result<Self, EngineError> {
         let data = |node: usize| {
             let lengths = hierarchy.members(node).iter();
-            lengths
-                .map(|&member| receive.block(member as usize).bytes())
-                .sum::<u64>()
+            lengths.map(|&member| receive.block(member as usize).bytes()).sum::<u64>()
         };
         let bytes = |node| Bundle::bytes(hierarchy.members(node).len(), data(node));
         let mut memory: Vec<u8> = reserve((0..hierarchy.nodes()).map(bytes).sum::<u64>() as usize)?;
@@ -336,10 +316,7 @@ impl Bundles {
             all.push(unsafe { Bundle::at(at, bytes(node), blocks, u64::MAX) });
             at = at.wrapping_add(bytes(node) as usize);
         }
-        Ok(Self {
-            _memory: memory,
-            all,
-        })
+        Ok(Self { _memory: memory, all })
     }
 
     /// Those of consecutive nodes.

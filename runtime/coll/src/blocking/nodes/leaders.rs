@@ -55,17 +55,11 @@ pub(crate) fn bcast(
     let mut outcome = Ok(());
     if leader == group.me() {
         let root_number = root as u32;
-        let call = Call::Bcast {
-            buffer,
-            root: root_number,
-        };
+        let call = Call::Bcast { buffer, root: root_number };
         outcome = run_among_leaders(group, hierarchy, &call, root);
     }
     let root = hierarchy.local_rank(leader);
-    outcome.and(local::run_any(
-        &group.local(hierarchy),
-        &Call::Bcast { buffer, root },
-    ))
+    outcome.and(local::run_any(&group.local(hierarchy), &Call::Bcast { buffer, root }))
 }
 
 /// This node's leader.
@@ -77,9 +71,7 @@ fn leader_here(hierarchy: &Hierarchy, root: usize) -> usize {
 }
 
 /// An outcome to report at the end, after which the caller goes on; or an error that ends the call at once.
-fn unless_truncated(
-    outcome: Result<(), EngineError>,
-) -> Result<Result<(), EngineError>, EngineError> {
+fn unless_truncated(outcome: Result<(), EngineError>) -> Result<Result<(), EngineError>, EngineError> {
     match outcome {
         Ok(()) | Err(EngineError::Truncated { .. }) => Ok(outcome),
         Err(error) => Err(error),
@@ -140,10 +132,7 @@ pub(crate) fn reduce(
         };
         let output = scratch.as_ref().map_or(reduction.output(), |it| it.base);
         let reduction = reduction.to(output);
-        let to_leader = Call::Reduce {
-            reduction,
-            root: hierarchy.local_rank(leader),
-        };
+        let to_leader = Call::Reduce { reduction, root: hierarchy.local_rank(leader) };
         let outcome = unless_truncated(local::run_any(&group.local(hierarchy), &to_leader))?;
         if !is_leader {
             return outcome;
@@ -179,10 +168,7 @@ pub(crate) fn reduce_scatter(
             _ => None,
         };
         let output = scratch.as_ref().map_or(core::ptr::null_mut(), |it| it.base);
-        let reduction = Reduction {
-            input: Some(call.operand().base()),
-            ..call.to(output)
-        };
+        let reduction = Reduction { input: Some(call.operand().base()), ..call.to(output) };
         let to_leader = Call::Reduce { reduction, root: 0 };
         let mut outcome = unless_truncated(local::run_any(&here, &to_leader))?;
         let mut send = None;
@@ -195,17 +181,9 @@ pub(crate) fn reduce_scatter(
             reduce_scatter_of_nodes(&mut script, (nodes, among), &folder, &in_place, counts)?;
             outcome = outcome.and(run(group.owner, script));
             (lengths, places) = results_here(hierarchy, counts);
-            send = Some(Blocks::varying(
-                output,
-                (&lengths, &places),
-                call.datatype(),
-            ));
+            send = Some(Blocks::varying(output, (&lengths, &places), call.datatype()));
         }
-        let scatter = Call::Scatter {
-            send,
-            receive: Some(own),
-            root: 0,
-        };
+        let scatter = Call::Scatter { send, receive: Some(own), root: 0 };
         outcome.and(local::run_any(&here, &scatter))
     }
 }

@@ -26,12 +26,7 @@ use cohort_core::EngineError;
 /// # Errors
 /// [`EngineError::Disagreement`], no memory.
 #[cold]
-pub(crate) fn tell(
-    group: &Group<'_>,
-    hierarchy: &Hierarchy,
-    call: &Call<'_>,
-    form: Form,
-) -> Result<(), EngineError> {
+pub(crate) fn tell(group: &Group<'_>, hierarchy: &Hierarchy, call: &Call<'_>, form: Form) -> Result<(), EngineError> {
     let mine = compare::said(call, form, group.me);
     let label = Label::TABLE;
     view(&Caller { group, label }, hierarchy, mine, compare::compare)?
@@ -41,11 +36,7 @@ pub(crate) fn tell(
 ///
 /// # Errors
 /// Those of the operation.
-pub(crate) fn run(
-    group: &Caller<'_>,
-    hierarchy: &Hierarchy,
-    call: &Call<'_>,
-) -> Result<(), EngineError> {
+pub(crate) fn run(group: &Caller<'_>, hierarchy: &Hierarchy, call: &Call<'_>) -> Result<(), EngineError> {
     if group.rank().node().settings().check_members {
         tell(group, hierarchy, call, Form::Blocking)?;
     }
@@ -54,16 +45,8 @@ pub(crate) fn run(
     match call {
         Call::Barrier => leaders::barrier(group, hierarchy),
         Call::Bcast { buffer, root } => leaders::bcast(group, hierarchy, *buffer, *root as usize),
-        Call::Gather {
-            send,
-            receive,
-            root,
-        } => gather::gather(group, hierarchy, *send, *receive, *root as usize),
-        Call::Scatter {
-            send,
-            receive,
-            root,
-        } => gather::scatter(group, hierarchy, *send, *receive, *root as usize),
+        Call::Gather { send, receive, root } => gather::gather(group, hierarchy, *send, *receive, *root as usize),
+        Call::Scatter { send, receive, root } => gather::scatter(group, hierarchy, *send, *receive, *root as usize),
         Call::Allgather { send, receive } if hierarchy.shares_nodes() => {
             gather::allgather(group, hierarchy, *send, receive)
         }
@@ -75,9 +58,7 @@ pub(crate) fn run(
         },
         Call::Reduce { reduction, root } => leaders::reduce(group, hierarchy, reduction, *root),
         Call::Allreduce { reduction } => leaders::allreduce(group, hierarchy, reduction),
-        Call::ReduceScatter { reduction, counts } => {
-            leaders::reduce_scatter(group, hierarchy, reduction, counts)
-        }
+        Call::ReduceScatter { reduction, counts } => leaders::reduce_scatter(group, hierarchy, reduction, counts),
         Call::Allgather { .. } | Call::Scan { .. } => run_alone(group, call),
         Call::Neighbours { .. } => {
             // SAFETY: what the call refers to lives to the end of this call, which waits for the request.

@@ -94,12 +94,7 @@ fn fill<const N: usize>(
         let (start, end) = (starts[nodes.start], starts[nodes.end]);
         let bytes = size_of::<Words<N>>();
         // SAFETY: the table has these rows, and stays until the script has ended.
-        unsafe {
-            Buffer::of_bytes(
-                whole.wrapping_add(start * bytes),
-                ((end - start) * bytes) as u64,
-            )
-        }
+        unsafe { Buffer::of_bytes(whole.wrapping_add(start * bytes), ((end - start) * bytes) as u64) }
     };
     let among = Subgroup::of_leaders(hierarchy, 0);
     let mut script = builder(group, None);
@@ -113,10 +108,7 @@ fn fill<const N: usize>(
 }
 
 /// What the members of this node say.
-fn take_near<const N: usize>(
-    here: &LocalGroup<'_>,
-    mine: Words<N>,
-) -> Result<Vec<Words<N>>, EngineError> {
+fn take_near<const N: usize>(here: &LocalGroup<'_>, mine: Words<N>) -> Result<Vec<Words<N>>, EngineError> {
     let mut outcome = Ok(());
     let mut near = room(here.size())?;
     let round = Round::begin(here);

@@ -31,8 +31,7 @@ impl Node {
 
     /// Has all numbers of communicators drawn but `left`, for tests.
     pub fn leave_contexts(&self, left: u32) {
-        self.contexts
-            .store(self.contexts() - left, Ordering::Relaxed);
+        self.contexts.store(self.contexts() - left, Ordering::Relaxed);
     }
 
     /// One node of a job of several, for tests: `homes[node][local_rank]` is a rank in

@@ -52,10 +52,7 @@ fn a_message_longer_than_the_buffer_is_cut_and_reported() {
                 for room in [length / 3, 0] {
                     let mut half = vec![7; room];
                     let status = recv_bytes(rank, from(rank, 0), Tag::Any, &mut half);
-                    assert_eq!(
-                        (status.error, status.bytes),
-                        (Status::TRUNCATE, room as i64)
-                    );
+                    assert_eq!((status.error, status.bytes), (Status::TRUNCATE, room as i64));
                     assert!(half == data[..room]);
                 }
             }
@@ -78,11 +75,7 @@ fn gaps_stay_untouched_whichever_side_has_them() {
     for options in networks() {
         let ranks = Ranks::new(&PAIR, options, Settings::DEFAULT);
         ranks.run(|rank| {
-            let envelope = Envelope {
-                context: CONTEXT,
-                source: 0,
-                tag: 0,
-            };
+            let envelope = Envelope { context: CONTEXT, source: 0, tag: 0 };
             for (sent_sparse, received_sparse) in [(true, false), (false, true), (true, true)] {
                 let mut memory = pattern(80_000, 3);
                 if rank.world_rank() == 0 {
@@ -103,11 +96,7 @@ fn gaps_stay_untouched_whichever_side_has_them() {
                 }
                 let source = memory.clone();
                 let packed = |index: usize| {
-                    if sent_sparse {
-                        source[index / 2 * 4 + index % 2]
-                    } else {
-                        source[index]
-                    }
+                    if sent_sparse { source[index / 2 * 4 + index % 2] } else { source[index] }
                 };
                 memory.fill(0xee);
                 let (count, datatype) = half(received_sparse);
@@ -152,11 +141,7 @@ fn messages_of_a_pair_keep_their_order_whatever_their_way() {
             }
             for n in 0..70 {
                 let mut data = vec![0; 70_000];
-                let source = if n % 2 == 0 {
-                    Source::Any
-                } else {
-                    from(rank, 0)
-                };
+                let source = if n % 2 == 0 { Source::Any } else { from(rank, 0) };
                 let status = recv_bytes(rank, source, Tag::Is(5), &mut data);
                 assert_eq!(status.bytes, lengths[n % 7] as i64, "message {n}");
                 assert!(data[..lengths[n % 7]] == pattern(lengths[n % 7], n));
@@ -204,8 +189,8 @@ fn probes_see_remote_messages_and_matched_ones_are_received_once() {
             }
             let status = probe::probe(owner(rank), Source::Any, CONTEXT, Tag::Is(2));
             assert_eq!((status.tag, status.bytes), (2, 30_000));
-            let (message, status) = improbe(&mut rank.enter(), from(rank, 0), CONTEXT, Tag::Is(2))
-                .expect("it was probed");
+            let (message, status) =
+                improbe(&mut rank.enter(), from(rank, 0), CONTEXT, Tag::Is(2)).expect("it was probed");
             assert_eq!(status.bytes, 30_000);
             // The next one with this tag is the short one.
             let mut data = vec![0; 10];
@@ -273,15 +258,9 @@ fn a_flood_that_nobody_receives_is_bounded_by_the_window() {
             let data = pattern(1000, 0);
             let start = |tag| start_send(rank, 1, tag, &data, SendMode::Standard);
             let requests: Vec<_> = (0..COUNT).map(start).collect();
-            let complete = requests
-                .iter()
-                .filter(|request| request.is_complete())
-                .count();
+            let complete = requests.iter().filter(|request| request.is_complete()).count();
             // Eager sends are complete at once, and no more of them than the window allows.
-            assert!(
-                complete as u64 * 1000 <= cohort_net::link::WINDOW,
-                "{complete} eager sends"
-            );
+            assert!(complete as u64 * 1000 <= cohort_net::link::WINDOW, "{complete} eager sends");
             assert!(complete > 500, "only {complete} eager sends");
             sent_all.store(true, Ordering::Release);
             requests.into_iter().for_each(|request| {
@@ -332,11 +311,7 @@ fn freed_requests_and_owned_blocks_complete_before_the_end() {
                 let request = start_send(rank, 1, 0, data, SendMode::Standard);
                 request.release(&mut rank.enter());
                 for length in [100, 60_000] {
-                    let envelope = Envelope {
-                        context: CONTEXT,
-                        source: 0,
-                        tag: 1,
-                    };
+                    let envelope = Envelope { context: CONTEXT, source: 0, tag: 1 };
                     let mut claim = rank.enter();
                     let block = claim.alloc(length).expect("memory");
                     // SAFETY: the block has this length; it is the engine's afterwards.
@@ -376,9 +351,7 @@ fn a_lost_peer_ends_the_job_with_its_name() {
         });
         ranks.job.lose(2, 110);
         let message = waiter.join().expect_err("the wait ends in a failure");
-        let message = message
-            .downcast_ref::<std::string::String>()
-            .expect("a text");
+        let message = message.downcast_ref::<std::string::String>().expect("a text");
         let expected = "cohort: rank 1 on node 0: rank 2 on node 1 is lost (error 110 of the network: it has not \
                         answered for as long as COHORT_NET_TIMEOUT allows)";
         assert_eq!(message, expected);

@@ -42,11 +42,7 @@ impl Ranks {
             let transport = Box::leak(Box::new(job.node(node)));
             Node::for_test_in_job(nodes, node, settings, transport)
         };
-        Self {
-            nodes: (0..nodes.len()).map(make).collect(),
-            job,
-            homes,
-        }
+        Self { nodes: (0..nodes.len()).map(make).collect(), job, homes }
     }
 
     /// The rank with this rank in `MPI_COMM_WORLD`.
@@ -73,11 +69,7 @@ impl Ranks {
 
 /// The settings of tests, with a policy and a way to wait.
 pub(crate) fn settings(progress: Progress, wait: WaitMode) -> Settings {
-    Settings {
-        progress,
-        wait,
-        ..Settings::DEFAULT
-    }
+    Settings { progress, wait, ..Settings::DEFAULT }
 }
 
 /// Networks that differ in what a test should not depend on.
@@ -86,25 +78,11 @@ pub(crate) fn networks() -> [Options; 4] {
     [
         usual,
         // No reads and writes, completions in any order.
-        Options {
-            transfer: 0,
-            reorder: true,
-            ..usual
-        },
+        Options { transfer: 0, reorder: true, ..usual },
         // Hardly any room: nearly everything is busy at first.
-        Options {
-            queue: 2,
-            operations: 1,
-            ..usual
-        },
+        Options { queue: 2, operations: 1, ..usual },
         // Many short transfers, offsets for addresses, everything pending.
-        Options {
-            transfer: 5000,
-            offsets: true,
-            inject: 0,
-            reorder: true,
-            ..usual
-        },
+        Options { transfer: 5000, offsets: true, inject: 0, reorder: true, ..usual },
     ]
 }
 
@@ -117,11 +95,7 @@ fn pattern(length: usize, seed: usize) -> Vec<u8> {
 }
 
 fn start_send(rank: &Rank, to: WorldRank, tag: i32, data: &[u8], mode: SendMode) -> RequestRef {
-    let envelope = Envelope {
-        context: CONTEXT,
-        source: rank.world_rank() as i32,
-        tag,
-    };
+    let envelope = Envelope { context: CONTEXT, source: rank.world_rank() as i32, tag };
     let peer = rank.node().peer(to);
     let mut claim = rank.enter();
     // SAFETY: the test's own memory, which stays until the operation is over.
@@ -130,10 +104,7 @@ fn start_send(rank: &Rank, to: WorldRank, tag: i32, data: &[u8], mode: SendMode)
 }
 
 fn from(rank: &Rank, world: WorldRank) -> Source {
-    Source::Rank {
-        peer: rank.node().peer(world),
-        comm_rank: world as i32,
-    }
+    Source::Rank { peer: rank.node().peer(world), comm_rank: world as i32 }
 }
 
 fn start_recv(rank: &Rank, source: Source, tag: Tag, data: &mut [u8]) -> RequestRef {

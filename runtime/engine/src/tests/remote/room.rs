@@ -40,11 +40,7 @@ fn sends_wait_for_receives_only_while_a_window_is_full() {
 }
 
 /// Fills the window, so that what is sent next is offered; then has the receiver take some of it, and tells what came.
-fn beyond_the_window(
-    options: Options,
-    send: impl Fn(&Rank) + Sync,
-    receive: impl Fn(&Rank) + Sync,
-) {
+fn beyond_the_window(options: Options, send: impl Fn(&Rank) + Sync, receive: impl Fn(&Rank) + Sync) {
     let ranks = Ranks::new(&PAIR, options, Settings::DEFAULT);
     let are_sent = AtomicBool::new(false);
     ranks.run(|rank| {
@@ -307,9 +303,7 @@ fn sends_that_are_held_arrive_in_order_and_are_cancelled() {
                 let sender = from(rank, 0);
                 match round {
                     0 => (0..COUNT - 1).for_each(|tag| take(Source::Any, Tag::Any, tag)),
-                    1 => (0..COUNT - 1)
-                        .rev()
-                        .for_each(|tag| take(sender, Tag::Is(tag), tag)),
+                    1 => (0..COUNT - 1).rev().for_each(|tag| take(sender, Tag::Is(tag), tag)),
                     2 => {
                         let last = Tag::Is(COUNT - 2);
                         let found = probe(owner(rank), sender, CONTEXT, last);

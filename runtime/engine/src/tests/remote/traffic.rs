@@ -55,40 +55,25 @@ fn round(rank: &'static Rank, random: &mut Random, number: i32) {
     for (index, message) in all.iter().enumerate() {
         if message.from == me {
             let data = pattern(message.length, seed(index));
-            let mode = if message.is_synchronous {
-                SendMode::Synchronous
-            } else {
-                SendMode::Standard
-            };
+            let mode = if message.is_synchronous { SendMode::Synchronous } else { SendMode::Standard };
             sends.push((start_send(rank, message.to, message.tag, &data, mode), data));
         }
         if message.to == me {
             let mut data = vec![0; 150_000];
-            let source = if wildcards {
-                Source::Any
-            } else {
-                from(rank, message.from)
-            };
+            let source = if wildcards { Source::Any } else { from(rank, message.from) };
             let request = start_recv(rank, source, Tag::Is(message.tag), &mut data);
             receives.push((request, data));
         }
     }
-    let mut received: Vec<(Status, Vec<u8>)> = receives
-        .into_iter()
-        .map(|(request, data)| (finish(rank, request), data))
-        .collect();
+    let mut received: Vec<(Status, Vec<u8>)> =
+        receives.into_iter().map(|(request, data)| (finish(rank, request), data)).collect();
     for (request, _data) in sends {
         finish(rank, request);
     }
     // Messages of one sender with one tag come in the order of their sends.
     for (index, message) in all.iter().enumerate().filter(|(_, it)| it.to == me) {
-        let fits = |(status, _): &(Status, Vec<u8>)| {
-            status.source == message.from as i32 && status.tag == message.tag
-        };
-        let place = received
-            .iter()
-            .position(fits)
-            .expect("one for each message");
+        let fits = |(status, _): &(Status, Vec<u8>)| status.source == message.from as i32 && status.tag == message.tag;
+        let place = received.iter().position(fits).expect("one for each message");
         let (status, data) = received.remove(place);
         assert_eq!(status.bytes, message.length as i64, "message {index}");
         assert!(data[..message.length] == pattern(message.length, seed(index)));

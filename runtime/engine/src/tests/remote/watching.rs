@@ -73,11 +73,7 @@ fn a_worker_watches_until_a_rank_sleeps() {
     let ranks = Ranks::new(&[&[0], &[1]], networks()[0], settings);
     let [worker_watched, rank_watched, is_over] = [false; 3].map(AtomicBool::new);
     let first = ranks.rank(0);
-    let watcher = || {
-        Net::of(first.node())
-            .expect("there are two nodes")
-            .watcher()
-    };
+    let watcher = || Net::of(first.node()).expect("there are two nodes").watcher();
     ranks.run(|rank| match rank.world_rank() {
         0 => {
             // The numbers of workers follow those of ranks.

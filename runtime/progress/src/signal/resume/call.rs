@@ -31,10 +31,7 @@ pub(super) struct Interrupted {
 }
 
 /// What it waits for, by addresses of the application.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a handler has nothing but its stack"
-)]
+#[expect(clippy::large_enum_variant, reason = "a handler has nothing but its stack")]
 pub(super) enum Awaited {
     /// Descriptors of `poll`; none for a sleep.
     Descriptors {
@@ -71,11 +68,7 @@ impl Sets {
     /// # Safety
     /// The arguments are those of `select`.
     unsafe fn of(count: u64, places: [u64; 3]) -> Option<Self> {
-        let mut sets = Self {
-            count,
-            places,
-            before: [[0; (SET_BITS / 8) as usize]; 3],
-        };
+        let mut sets = Self { count, places, before: [[0; (SET_BITS / 8) as usize]; 3] };
         if count > SET_BITS {
             return None;
         }
@@ -162,10 +155,7 @@ impl Interrupted {
     unsafe fn sleeping(context: &Context, request: u64, report: u64) -> Self {
         // SAFETY: the caller's promise.
         let left = unsafe { left_at(if report == 0 { request } else { report }) };
-        Self {
-            report: Report::WhenCutShort(time_at(report)),
-            ..Self::polling(context, 0, 0, left)
-        }
+        Self { report: Report::WhenCutShort(time_at(report)), ..Self::polling(context, 0, 0, left) }
     }
 
     /// A sleep up to a time. `None` if its clock is another than the two that all systems have.
@@ -179,10 +169,7 @@ impl Interrupted {
             _ => return None,
         };
         let now = read(clock);
-        let now = Time {
-            seconds: now.tv_sec,
-            nanoseconds: now.tv_nsec,
-        };
+        let now = Time { seconds: now.tv_sec, nanoseconds: now.tv_nsec };
         // SAFETY: the caller's promise.
         let end = unsafe { left_at(context.rdx) }?;
         let left = end.saturating_sub(now.as_nanoseconds());
@@ -212,16 +199,8 @@ impl Interrupted {
 
     /// A wait for events of an epoll set, with a mask of its own unless `mask` is 0.
     fn expecting_events(context: &Context, mask: u64) -> Self {
-        let awaited = Awaited::Events {
-            set: context.rdi,
-            events: context.rsi,
-            room: context.rdx,
-        };
-        Self {
-            awaited,
-            blocked: mask_at(context, mask),
-            ..Self::polling(context, 0, 0, milliseconds(context.r10))
-        }
+        let awaited = Awaited::Events { set: context.rdi, events: context.rsi, room: context.rdx };
+        Self { awaited, blocked: mask_at(context, mask), ..Self::polling(context, 0, 0, milliseconds(context.r10)) }
     }
 }
 
@@ -236,9 +215,7 @@ unsafe fn called(rip: u64) -> Option<u32> {
     // SAFETY: the thread returns to this page, so it is mapped and has been run.
     let code = unsafe {
         let end = with_exposed_provenance::<u8>(rip as usize);
-        end.sub(CODE_LENGTH)
-            .cast::<[u8; CODE_LENGTH]>()
-            .read_unaligned()
+        end.sub(CODE_LENGTH).cast::<[u8; CODE_LENGTH]>().read_unaligned()
     };
     match code {
         [0xb8, a, b, c, d, 0x0f, 0x05] => Some(u32::from_le_bytes([a, b, c, d])),
