@@ -20,7 +20,7 @@ import re
 
 import gdb
 
-# struct DebugRank of pip-loader/src/task/debug.rs: pid, linker, r_debug.
+# struct DebugRank of pip-loader/load/src/task/debug.rs: pid, linker, r_debug.
 RANK_WORDS = 3
 OBJECTS_MAX = 4096
 

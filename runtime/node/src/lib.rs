@@ -60,7 +60,8 @@ pub unsafe extern "C" fn cohort_node_open(boot: *const NodeBoot, node: *mut *mut
     let network = match unsafe { network(boot) } {
         Ok(network) => network,
         Err(NoNetwork) => {
-            let what = "the job has several nodes and no network library of this version";
+            let what = "the job has several nodes and no network library of this build: libcohort_network.so and \
+                        libcohort_node.so are to come from one installation";
             say(boot.report_fd(), format_args!("cohort: {what}\n"));
             return core::ptr::null();
         }
@@ -74,7 +75,7 @@ pub unsafe extern "C" fn cohort_node_open(boot: *const NodeBoot, node: *mut *mut
     &API
 }
 
-/// The job has several nodes, and the loader has found no network.
+/// The job has several nodes, and the loader has found no network of this build.
 struct NoNetwork;
 
 /// The network of a job of several nodes.
