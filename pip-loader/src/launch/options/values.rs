@@ -94,9 +94,9 @@ pub fn timeout(value: &OsStr) -> Result<Duration, Refusal> {
 const MPICH_TIMEOUT: &str = "MPIEXEC_TIMEOUT";
 
 impl super::Options {
-    /// How long the job may take: `--timeout`, else what MPICH's variable says, which is nothing below 1.
+    /// How long the job may take: `--timeout`, else what MPICH's variable says, which is nothing if empty or below 1.
     pub fn time_limit(&self) -> Result<Option<Duration>, Refusal> {
-        let Some(value) = std::env::var_os(MPICH_TIMEOUT) else {
+        let Some(value) = std::env::var_os(MPICH_TIMEOUT).filter(|value| !value.is_empty()) else {
             return Ok(self.timeout);
         };
         let seconds = value.to_str().and_then(|text| text.trim().parse().ok());
