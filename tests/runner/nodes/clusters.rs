@@ -346,13 +346,17 @@ fn cancelled() -> Outcome {
     let started = event::under_way(&sign).is_ok();
     cluster.command("scancel").arg(&job).run()?.expect_code(0)?;
     let is_over = event::until("all processes to end", || processes(&sign).is_empty()).is_ok();
+    // Slurm tells the steps that it ends, and pip-exec that Slurm ends it. Which of them comes first, or at all, is not
+    // said anywhere: the batch script's own step may end before Slurm has written its line.
+    let says_why = || ["CANCELLED", "got SIGTERM; the job ends"].iter().any(|word| read(&output).contains(word));
+    let is_told = event::until("a line that says why", says_why).is_ok();
     let text = read(&output);
     for file in [sign, output, script] {
         let _ = std::fs::remove_file(file);
     }
-    match (started, is_over) {
-        (true, true) if text.contains("CANCELLED") => Ok(()),
-        _ => Err(format!("started: {started}, ended: {is_over}: {text}")),
+    match (started, is_over, is_told) {
+        (true, true, true) => Ok(()),
+        _ => Err(format!("started: {started}, ended: {is_over}, told: {is_told}: {text}")),
     }
 }
 
