@@ -20,8 +20,10 @@ use std::time::Duration;
 /// What a manager gets to pass on the reason of a failure before it is told to end the job.
 const OUTPUT_TIME: Duration = Duration::from_millis(500);
 
-/// How long a job that ends before its time waits for the ranks of other nodes to end.
-const SETTLE_TIME: Duration = Duration::from_secs(2);
+/// How long a job that ends before its time waits for the ranks of other nodes to end. A launcher that is gone is not
+/// waited for, only one that is stopped, or has no CPU: its node would be killed by its manager, and the job's status
+/// would be that of the kill.
+const SETTLE_TIME: Duration = Duration::from_secs(10);
 
 /// A node of a job; the only one when no manager started it.
 pub struct Membership {

@@ -114,7 +114,8 @@ impl Crowd {
             ["sh".to_owned(), "-c".to_owned(), format!("ulimit -n {}; exec \"$@\"", self.files), "sh".to_owned()];
         let (variable, value) = self.variable;
         let job = hosts.pip_exec_after(&limited, &self.ranks.to_string())?;
-        let job = job.arg(program).env(variable, value);
+        // Descriptors are the subject: how long hundreds of ranks leave a node without a CPU is not.
+        let job = job.arg(program).env(variable, value).env("COHORT_NET_TIMEOUT", "200");
         let ended = job.seconds(240).run()?.expect_code(0)?;
         let all = self.nodes * self.ranks;
         let expected = format!("{all} ranks, {} files: 0 wrong bytes", self.files);

@@ -2,9 +2,10 @@ use super::message::{Kind, LENGTH, Message};
 use super::*;
 use crate::watch::Watch;
 use cohort_base::boot::RankLocation;
+use rustix::fd::IntoRawFd as _;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, FromRawFd as _};
 use std::time::Instant;
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -181,6 +182,45 @@ fn strangers_take_little_and_keep_nobody_out() {
         assert!(!matches!(stream.read(&mut [0]), Ok(1..)));
     }
     assert_eq!(first.service.next_dead(), None);
+}
+
+/// In a process of its own, since all of a process's tests share its descriptors.
+#[test]
+fn neighbours_reach_a_process_that_has_no_descriptor_left() {
+    const ALONE: &str = "TEST_ALONE";
+    if std::env::var_os(ALONE).is_none() {
+        let this = std::env::current_exe().unwrap();
+        let name = "service::tests::neighbours_reach_a_process_that_has_no_descriptor_left";
+        let child = std::process::Command::new(this).args(["--exact", name]).env(ALONE, "1").output().unwrap();
+        assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
+        return;
+    }
+    let other = TcpListener::bind((HERE, 0)).unwrap();
+    let mut node = Node::new(0, LONG);
+    let address = node.service.address();
+    let socket = || {
+        // SAFETY: makes a descriptor, which is nobody else's.
+        unsafe { OwnedFd::from_raw_fd(libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0)) }
+    };
+    let sockets = [socket(), socket(), socket()];
+    node.start([address, other.local_addr().unwrap()]);
+    let (_asked, _) = other.accept().unwrap();
+    let limit = rustix::process::Rlimit { current: Some(100), maximum: Some(100) };
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).unwrap();
+    let mut all = Vec::new();
+    while let Ok(taken) = rustix::io::fcntl_dupfd_cloexec(&sockets[0], 0) {
+        all.push(taken);
+    }
+    // Each takes the place of the one before it, whose descriptor is a spare again.
+    let mut streams = Vec::new();
+    for (number, socket) in sockets.into_iter().enumerate() {
+        rustix::net::connect(&socket, &address).unwrap();
+        // SAFETY: an open socket, and nobody else's.
+        let mut stream = unsafe { TcpStream::from_raw_fd(socket.into_raw_fd()) };
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        assert!(ask(&mut stream, node.job.cookie), "{number}");
+        streams.push(stream);
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use cohort_fabric::WorldRank;
 use cohort_fabric::boot::DeadNode;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
-use rustix::io::Errno;
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::accept_with;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -27,6 +27,10 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// How long to wait for a descriptor.
 const SHORTAGE: Duration = Duration::from_millis(10);
+
+/// Descriptors that are kept for the nodes that ask this one: both of the ring's, and one that only passes by. When the
+/// process has no other left, its neighbours shall not take it for dead.
+const SPARES: usize = 3;
 
 /// A connection that another node has made.
 #[derive(Debug)]
@@ -63,6 +67,8 @@ pub struct Worker {
     listener: OwnedFd,
     addresses: Vec<SocketAddr>,
     guests: Vec<Guest>,
+    /// Each stands for a descriptor, and goes when one is needed ([`SPARES`]).
+    spares: Vec<OwnedFd>,
     watched: BTreeMap<u32, Watched>,
     roster: Roster,
     /// Nodes that never answered are missed too.
@@ -88,7 +94,7 @@ impl Worker {
     ) -> Self {
         let nodes = addresses.len() as u32;
         let patience = Patience::of(job.timeout);
-        Self {
+        let mut worker = Self {
             roster: Roster::new(job.node, nodes),
             shared_patience: patience.shared_by(nodes),
             patience,
@@ -100,8 +106,21 @@ impl Worker {
             listener,
             addresses,
             guests: Vec::new(),
+            spares: Vec::new(),
             watched: BTreeMap::new(),
             questions: 0,
+        };
+        worker.restock();
+        worker
+    }
+
+    /// Takes descriptors in the place of spares that were needed, as far as there are any.
+    fn restock(&mut self) {
+        while self.spares.len() < SPARES {
+            let Ok(spare) = fcntl_dupfd_cloexec(&self.shared.bell, 0) else {
+                return;
+            };
+            self.spares.push(spare);
         }
     }
 
@@ -119,6 +138,7 @@ impl Worker {
             self.look(now);
             self.judge(now);
             self.guests.retain(|guest| guest.node.is_some() || now < guest.since + STRANGER_TIME);
+            self.restock();
             planned = self.next_time(now);
             let ready = self.wait(planned.saturating_duration_since(now));
             self.serve(&ready);
@@ -459,12 +479,17 @@ impl Worker {
             let socket = match accept_with(&self.listener, FLAGS) {
                 Ok(socket) => socket,
                 Err(Errno::MFILE | Errno::NFILE) => {
-                    // The oldest stranger's descriptor is for the next. Without any, there may be one soon.
-                    match self.guests.iter().position(|guest| guest.node.is_none()) {
-                        None => std::thread::sleep(SHORTAGE),
-                        Some(oldest) => drop(self.guests.remove(oldest)),
+                    // A spare, or the oldest stranger's descriptor, is for the next. Without any, there may be one soon.
+                    let oldest = self.guests.iter().position(|guest| guest.node.is_none());
+                    match (self.spares.pop(), oldest) {
+                        (Some(spare), _) => drop(spare),
+                        (None, Some(oldest)) => drop(self.guests.remove(oldest)),
+                        (None, None) => {
+                            std::thread::sleep(SHORTAGE);
+                            return;
+                        }
                     }
-                    return;
+                    continue;
                 }
                 Err(_) => return,
             };
