@@ -36,7 +36,7 @@ help:
 	@echo "make bench   the overlap experiment, and latencies and kinds of messages beside other MPIs"
 	@echo "make apps    whole programs beside other MPIs: ONLY=cg RANKS=\"2 4\" ROUNDS=3 BUDGET=110 BUSY=1 take a part"
 	@echo "make papers  the papers' experiments, with plots: ONLY=\"delay onesided\" ROUNDS=3 BUDGET=110 take a part"
-	@echo "make results  measures, and writes the measured parts of docs/RESULTS.md: ONLY=\"apps instructions\""
+	@echo "make results  measures, and writes the measured parts of docs/results: ONLY=\"apps instructions\""
 	@echo "make judges  NWChem, ScaLAPACK and other Fortran programs, compared with MPICH"
 	@echo "make reach   Debian's programs for Open MPI, compared with Open MPI"
 	@echo "make soak    random programs whose every byte is checked, for MINUTES=10 from SEED=1"
@@ -219,7 +219,7 @@ apps: build
 	    --rounds $(or $(ROUNDS),3) $(if $(ONLY),--only $(ONLY)) $(if $(RANKS),--ranks $(RANKS)) \
 	    $(if $(BUDGET),--budget $(BUDGET)) $(if $(BUSY),--busy)
 
-# Measures, and writes the measured parts of docs/RESULTS.md and docs/results, with their pictures: ONLY="apps
+# Measures, and writes the measured parts of docs/results, with their pictures: ONLY="apps
 # instructions" some of them. BUDGET (seconds) holds for whole programs and for the papers' experiments, for each.
 # TAKEN=1 writes what `make apps` and `make papers` have measured. What is written by hand stays.
 results: results-names build

@@ -4,7 +4,7 @@ import dataclasses
 import pathlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs/RESULTS.md"
+FOLDER = ROOT / "docs/results"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,43 +19,49 @@ class Part:
     label: str = ""
     about: str = ""
     heading: str = ""
-    page: pathlib.Path = PAGE
     is_counted: bool = False  # no time, so other load changes nothing, and there are no rounds
     takes_budget: bool = False
+    page: str = dataclasses.field(kw_only=True)  # in docs/results
 
 
 PARTS = {
     "apps": Part(
         "Whole programs", ("apps.py", "--brief"), "apps", takes_budget=True,
         about="Examples in `examples/`, each with its work shared by the ranks; mpi4py programs and LAMMPS start a "
-              "Python on each rank. Ranks that outnumber CPUs run under settings of the other MPIs that yield."),
+              "Python on each rank. Ranks that outnumber CPUs run under settings of the other MPIs that yield.",
+        page="programs.md"),
     "busy": Part(
         "Whole programs on a crowded and busy machine", ("apps.py", "--brief", "--busy"), "apps", takes_budget=True,
-        about="Beside a load like a compiler's on each CPU; the best setting of each MPI counts."),
+        about="Beside a load like a compiler's on each CPU; the best setting of each MPI counts.",
+        page="programs.md"),
     "instructions": Part(
         "Instructions of a call", ("instructions.py",), "dots", "instructions of a call of 8 bytes",
-        is_counted=True),
+        is_counted=True, page="calls.md"),
     "peers": Part(
         "Latencies within a node", ("peers.py",), "dots", "microseconds; the rate: millions per second",
-        heading="Messages within a node"),
+        heading="Messages within a node", page="messages.md"),
     "messages": Part(
-        "Kinds of messages", ("messages.py",), "dots", "as named", heading="Messages within a node"),
+        "Kinds of messages", ("messages.py",), "dots", "as named", heading="Messages within a node",
+        page="messages.md"),
     "collectives": Part(
-        "Collectives within a node", ("collectives.py", "--only", "table"), "dots", "microseconds"),
-    "windows": Part("One-sided operations", ("windows.py",), "dots", "microseconds, or GB/s", heading="Windows"),
-    "memory": Part("Memory of one address space", ("memory.py", "--brief"), "dots", "as named"),
+        "Collectives within a node", ("collectives.py", "--only", "table"), "dots", "microseconds",
+        page="collectives.md"),
+    "windows": Part("One-sided operations", ("windows.py",), "dots", "microseconds, or GB/s", heading="Windows",
+        page="windows.md"),
+    "memory": Part("Memory of one address space", ("memory.py", "--brief"), "dots", "as named", page="memory.md"),
     "network": Part(
         "Messages between nodes", ("network.py",), "dots", "microseconds; the rate: millions per second",
-        heading="Between nodes", page=ROOT / "docs/results/nodes.md"),
-    "cold": Part("What is called rarely", ("cold.py",), "dots", "microseconds", heading="What is called rarely"),
+        heading="Between nodes", page="nodes.md"),
+    "cold": Part("What is called rarely", ("cold.py",), "dots", "microseconds", heading="What is called rarely",
+        page="start.md"),
     "epochs": Part(
         "Nonblocking epochs", ("papers/epochs.py",), "dots",
         "microseconds at the rank that would wait",
-        page=ROOT / "docs/results/papers.md",
+        page="papers.md",
         about="Figures 2 to 13 of the paper on nonblocking epochs: puts of 1 MB, partners that are 1000 us late. The "
               "paper: with nonblocking epochs no rank pays for another one's delay in patterns 2 to 6, and in 7 to 11 "
               "where epochs may overtake each other (reorder). In brackets how many times better than blocking."),
     "papers": Part(
         "The papers' experiments", ("papers/run.py", "--brief"), "own", takes_budget=True,
-        page=ROOT / "docs/results/papers.md"),
+        page="papers.md"),
 }

@@ -1,4 +1,4 @@
-"""Pictures of the tables in docs/RESULTS.md, by matplotlib: times of whole programs, and rows of measurements.
+"""Pictures of the tables in docs/results, by matplotlib: times of whole programs, and rows of measurements.
 
 Colours are those of the papers' plots: one for each policy; `none` is black, other MPIs are grey.
 """

@@ -1,4 +1,4 @@
-"""Measures, and writes the measured parts of docs/RESULTS.md and docs/results/*.md, with pictures.
+"""Measures, and writes the measured parts of docs/results/*.md, with pictures.
 
 A part is what one benchmark prints (`parts.py`). It stands between two comments, `<!-- measured: NAME -->` and
 `<!-- end: NAME -->`, with the date, the machine, the versions and the command; its picture is docs/results/NAME.svg.
@@ -26,9 +26,8 @@ import app_table
 import candidates
 import measured
 from common import HERE, cache
-from parts import PARTS, ROOT
+from parts import FOLDER, PARTS, ROOT
 
-FOLDER = ROOT / "docs/results"
 WIDTH = 118
 
 
@@ -98,8 +97,7 @@ def pictures_of(name, part, output, figures):
     drawn = pictures.apps(tables) if part.picture == "apps" else pictures.dots(tables, part.label)
     if drawn is None:
         return {}, output
-    folder = "" if part.page.parent == FOLDER else f"{FOLDER.name}/"
-    return {f"{name}.svg": drawn}, f"![{part.title}]({folder}{name}.svg)\n\n{output}"
+    return {f"{name}.svg": drawn}, f"![{part.title}]({name}.svg)\n\n{output}"
 
 
 def section(part, command, text, others):
@@ -197,11 +195,12 @@ def measure(name, part, asked):
         if part.picture != "own" and not tables_of(output):
             raise Failed(f"it printed no table: {' / '.join(last) or 'and no message'}")
         drawn, text = pictures_of(name, part, output, figures)
-        old = part.page.read_text() if part.page.exists() else f"# {part.title}\n"
+        path = FOLDER / part.page
+        old = path.read_text() if path.exists() else f"# {part.title}\n"
         page = put(old, name, part, section(part, told, text, share))
         for file, picture in drawn.items():
             replace(FOLDER / file, picture)
-        replace(part.page, page)
+        replace(path, page)
 
 
 def main():
