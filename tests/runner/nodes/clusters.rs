@@ -274,10 +274,11 @@ fn killed_node(launcher: Launcher) -> Outcome {
     let name = sign.file_name().ok_or("no name")?.to_string_lossy();
     let program = programs::compile_as(&name, &source, Abi::Mpi5, &[])?;
     let (job, _cluster) = job(launcher)?;
-    let mut started = false;
+    let mut started = Ok(());
     let job = job.arg(program).arg("message").arg(&sign);
     let ended = job.seconds(100).run_with(|_| {
-        started = event::under_way(&sign).is_ok() && launchers(&sign).len() == 2;
+        let both = || event::until("two launchers", || launchers(&sign).len() == 2);
+        started = event::under_way(&sign).and_then(|()| both());
         if let Some(&launcher) = launchers(&sign).last() {
             let _ = kill_process(launcher, Signal::KILL);
         }
@@ -287,10 +288,10 @@ fn killed_node(launcher: Launcher) -> Outcome {
 }
 
 /// A job that has failed, has said so, and has left nothing.
-fn expect_failure(ended: &Ended, started: bool, sign: &Path) -> Outcome {
+fn expect_failure(ended: &Ended, started: Outcome, sign: &Path) -> Outcome {
     let words = ["is gone", "KILLED BY SIGNAL: 9", "signal 9", "Killed"];
-    if !started {
-        Err(ended.failure("the job did not start"))
+    if let Err(problem) = started {
+        Err(ended.failure(&problem))
     } else if ended.code() == 0 {
         Err(ended.failure("expected a failure"))
     } else if !words.iter().any(|word| ended.says(word)) {
@@ -320,14 +321,15 @@ fn batch() -> Outcome {
     // A minute, and the signal almost as long before its end; Slurm looks every half minute.
     let words = ["--time=1", "--signal=USR1@59"];
     let job = cluster.submit(&words, &script, &output)?;
-    let ended = event::until("the job's end", || read(&output).contains("ended")).is_ok();
+    let ended = event::until("the job's end", || read(&output).contains("ended"));
     let text = read(&output);
-    if !ended {
+    if ended.is_err() {
         let _ = cluster.command("scancel").arg(&job).run();
     }
     for file in [sign, output, script] {
         let _ = std::fs::remove_file(file);
     }
+    ended.map_err(|late| format!("{late}: {text}"))?;
     match text.strip_suffix("ended 0\n") {
         Some(lines) if is_complete(lines, 8, 10) => Ok(()),
         _ => Err(format!("the job was not told, or not heard: {text}")),
@@ -343,21 +345,18 @@ fn cancelled() -> Outcome {
     let (sign, output) = (scratch("sign")?, scratch("output")?);
     let script = batch_script(&format!("{} 10 {}", program.display(), sign.display()))?;
     let job = cluster.submit(&["--time=1"], &script, &output)?;
-    let started = event::under_way(&sign).is_ok();
+    let started = event::under_way(&sign);
     cluster.command("scancel").arg(&job).run()?.expect_code(0)?;
-    let is_over = event::until("all processes to end", || processes(&sign).is_empty()).is_ok();
+    let is_over = event::until("all processes to end", || processes(&sign).is_empty());
     // Slurm tells the steps that it ends, and pip-exec that Slurm ends it. Which of them comes first, or at all, is not
     // said anywhere: the batch script's own step may end before Slurm has written its line.
     let says_why = || ["CANCELLED", "got SIGTERM; the job ends"].iter().any(|word| read(&output).contains(word));
-    let is_told = event::until("a line that says why", says_why).is_ok();
+    let is_told = event::until("a line that says why", says_why);
     let text = read(&output);
     for file in [sign, output, script] {
         let _ = std::fs::remove_file(file);
     }
-    match (started, is_over, is_told) {
-        (true, true, true) => Ok(()),
-        _ => Err(format!("started: {started}, ended: {is_over}, told: {is_told}: {text}")),
-    }
+    started.and(is_over).and(is_told).map_err(|late| format!("{late}: {text}"))
 }
 
 /// Slurm keeps the order of the hosts.
