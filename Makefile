@@ -29,7 +29,7 @@ help:
 	@echo "make install  what is built, below PREFIX=/usr/local (and DESTDIR); make uninstall"
 	@echo "make wheel   a wheel for pip; make deb, make tarball: other packages, in target/packages"
 	@echo "make run     build, then two programs with and without stealing, and what it gained"
-	@echo "make test    unit tests, loom models, fuzzers, tidy checks, C programs, mpi4py's suite, binaries"
+	@echo "make test    unit tests, loom models, tidy checks, C programs, mpi4py's suite, binaries"
 	@echo "make quick   a part of it for those who work here, in some minutes; make test-long: all of the long list"
 	@echo "make test-slowest  where the time of the last run went"
 	@echo "make miri    unit tests of the lower crates under Miri, with a nightly toolchain"
@@ -98,7 +98,6 @@ test-unit:
 
 test-models:
 	@$(call timed,loom)
-	@$(call timed,fuzz)
 
 # Some unit tests look at the built facades, and at the Forum's list of procedures.
 unit: build

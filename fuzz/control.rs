@@ -1,18 +1,4 @@
 //! Whatever comes over a control socket, frames and records are read or refused, and what is read can be sent again.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
-use pip_insight::control::wire::{Frame, REQUEST_MAX, Record};
-
-fuzz_target!(|bytes: &[u8]| {
-    let mut received = bytes.to_vec();
-    let mut last = received.len();
-    while let Ok(Some(frame)) = Frame::take(&mut received, REQUEST_MAX) {
-        assert!(received.len() < last && frame.body.len() <= REQUEST_MAX);
-        last = received.len();
-        let sent = Frame::encode(frame.kind, &frame.body);
-        assert_eq!(Frame::take(&mut sent.clone(), REQUEST_MAX), Ok(Some(frame.clone())));
-    }
-    let record = Record::decode(&String::from_utf8_lossy(bytes));
-    assert_eq!(Record::decode(&record.encode()), record);
-});
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| cohort_fuzz_targets::control::run(bytes));

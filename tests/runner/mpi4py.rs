@@ -49,6 +49,9 @@ struct Group {
     /// Whether all of its runs belong to the long list.
     #[serde(default)]
     seldom: bool,
+    /// Only with these rank counts; empty: with all.
+    #[serde(default)]
+    ranks: Vec<u32>,
     /// Further runs, with other policies.
     #[serde(default)]
     also: Vec<Also>,
@@ -160,7 +163,9 @@ pub fn trials() -> Vec<Trial> {
             with(Build::OpenMpi, &suite.openmpi_ranks, false),
         ];
         let Group { heavy, seldom, .. } = suite.group[index];
-        for (build, ranks, long) in runs.concat() {
+        let only = &suite.group[index].ranks;
+        let runs = runs.concat().into_iter().filter(|(_, ranks, _)| only.is_empty() || only.contains(ranks));
+        for (build, ranks, long) in runs {
             let long = seldom || long || heavy && build != Build::Wheel;
             let suite = Arc::clone(&suite);
             let name = format!("{}/{}/{ranks}", build.title(), suite.group[index].name);

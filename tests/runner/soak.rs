@@ -8,8 +8,15 @@ use crate::{Outcome, place, trial};
 pub fn trials() -> Vec<Trial> {
     vec![
         trial("soak/half a minute".into(), half_a_minute),
+        trial("soak/fuzzers guided by coverage".into(), fuzzers).long(true),
         trial("soak/a folder that is no build is named".into(), without_build),
     ]
+}
+
+/// `make fuzz`: a build of its own, so the corpus of `fuzz/targets` is what every run tries.
+fn fuzzers() -> Outcome {
+    let ended = Program::new("make").arg("-C").arg(place::root()).arg("fuzz").seconds(1200).run()?.expect_code(0)?;
+    ended.expect_text("settings: ").map(drop)
 }
 
 /// What people see who have not built, or name another folder.

@@ -479,7 +479,7 @@ impl Worker {
             let socket = match accept_with(&self.listener, FLAGS) {
                 Ok(socket) => socket,
                 Err(Errno::MFILE | Errno::NFILE) => {
-                    // A spare, or the oldest stranger's descriptor, is for the next. Without any, there may be one soon.
+                    // A spare or the oldest stranger's descriptor is for the next. Without any, there may be one soon.
                     let oldest = self.guests.iter().position(|guest| guest.node.is_none());
                     match (self.spares.pop(), oldest) {
                         (Some(spare), _) => drop(spare),
