@@ -93,7 +93,7 @@ fn expired_by_variable() -> Outcome {
     let mut run = Program::new(place::built_file("pip-exec")?);
     run = run.args(["-n", "2"]).arg(stuck()?).arg("wait").seconds(20);
     let ended = run.env("MPIEXEC_TIMEOUT", "1").run()?;
-    ended.expect_code(124)?.expect_text("ended after 1 seconds")?;
+    ended.expect_code(124)?.expect_text("ended after 1 second\n")?;
     for none in ["0", ""] {
         let run = Program::new(place::built_file("pip-exec")?);
         run.args(["-n", "2", "true"]).env("MPIEXEC_TIMEOUT", none).run()?.expect_code(0)?;

@@ -11,6 +11,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io::Write;
 use std::path::Path;
+use std::time::Duration;
 
 /// Exit status for a command line or a program that was refused.
 pub const REFUSED: i32 = 2;
@@ -49,6 +50,15 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
+/// A time in words: "1 second", "0.5 seconds".
+#[must_use]
+pub fn seconds(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    // The only number that has no plural.
+    let plural = if time == Duration::from_secs(1) { "" } else { "s" };
+    format!("{seconds} second{plural}")
+}
+
 /// Prints what an option asks for instead of a job, and returns the exit status.
 #[must_use]
 pub fn show(page: Result<String, Refusal>) -> i32 {
@@ -78,4 +88,16 @@ pub fn print(text: &str) -> Result<bool, Refusal> {
 pub fn refuse(refusal: &Refusal) -> i32 {
     say(format_args!("{refusal}"));
     REFUSED
+}
+
+#[cfg(test)]
+mod tests {
+    use super::seconds;
+    use std::time::Duration;
+
+    #[test]
+    fn one_second_has_no_plural() {
+        let words = [0.5, 1.0, 1.5, 2.0].map(|time| seconds(Duration::from_secs_f64(time)));
+        assert_eq!(words, ["0.5 seconds", "1 second", "1.5 seconds", "2 seconds"]);
+    }
 }

@@ -48,8 +48,7 @@ impl Gathering {
 
     /// What to say when they do not.
     pub fn lateness(&self) -> String {
-        let seconds = PATIENCE.as_secs();
-        format!("another rank has not come within {seconds} seconds")
+        format!("another rank has not come within {}", pip_ground::seconds(PATIENCE))
     }
 
     /// Keeps the program of a rank, one of so many; whether all have come.

@@ -506,7 +506,7 @@ impl<'a> Job<'a> {
             self.begin_shutdown(1);
         } else if self.shutdown.is_none() && !self.wide.is_ending() && self.deadline.is_some_and(|at| now >= at) {
             let limit = self.timeout.unwrap_or_default();
-            say(format_args!("the job was ended after {} seconds", limit.as_secs_f64()));
+            say(format_args!("the job was ended after {}", pip_ground::seconds(limit)));
             self.end_with_picture(Ending {
                 what: "what the ranks did when the time was over",
                 if_waiting: false,
