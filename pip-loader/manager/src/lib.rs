@@ -27,6 +27,8 @@ pub mod pmix;
 #[cfg(test)]
 mod script;
 pub mod server;
+#[cfg(any(test, feature = "testing"))]
+pub mod table;
 pub mod watch;
 mod wire;
 pub mod wireup;

@@ -147,93 +147,16 @@ pub fn exchange(manager: &mut dyn Manager, info: &NodeInfo) -> Result<World, Fai
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Limits;
-    use std::collections::HashMap;
-    use std::sync::{Arc, Barrier, Mutex};
+    use crate::table::Table;
 
     fn home(node: u32, local_rank: u32) -> RankLocation {
         RankLocation { node, local_rank }
     }
 
-    /// Threads that are each other's clients.
-    struct Table {
-        place: Place,
-        values: Arc<Mutex<HashMap<String, String>>>,
-        barrier: Arc<Barrier>,
-    }
-
-    impl Manager for Table {
-        fn name(&self) -> &'static str {
-            "a table"
-        }
-
-        fn place(&self) -> Place {
-            self.place
-        }
-
-        fn limits(&self) -> Limits {
-            Limits { key: 64, value: 80 }
-        }
-
-        fn application(&mut self) -> Result<u32, Failure> {
-            Ok(0)
-        }
-
-        fn put(&mut self, key: &str, value: &str) -> Result<(), Failure> {
-            assert!(key.len() <= 64 && value.len() < 80);
-            let mut values = self.values.lock().expect("no panic");
-            let former = values.insert(key.to_owned(), value.to_owned());
-            assert_eq!(former, None, "{key} is published twice");
-            Ok(())
-        }
-
-        fn fence(&mut self) -> Result<(), Failure> {
-            self.barrier.wait();
-            Ok(())
-        }
-
-        fn get(&mut self, _from: u32, key: &str) -> Result<String, Failure> {
-            let values = self.values.lock().expect("no panic");
-            Ok(values.get(key).expect("published").clone())
-        }
-
-        fn line(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-            None
-        }
-
-        fn aborter(&self) -> Option<crate::watch::Aborter> {
-            None
-        }
-
-        fn finalize(&mut self) -> Result<(), Failure> {
-            Ok(())
-        }
-    }
-
-    fn everyone<T: Send>(count: u32, run: impl Fn(&mut dyn Manager) -> T + Sync) -> Vec<T> {
-        let values = Arc::new(Mutex::new(HashMap::new()));
-        let barrier = Arc::new(Barrier::new(count as usize));
-        let run = &run;
-        std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..count)
-                .map(|index| {
-                    let mut table = Table {
-                        place: Place { index, count },
-                        values: Arc::clone(&values),
-                        barrier: Arc::clone(&barrier),
-                    };
-                    scope.spawn(move || run(&mut table))
-                })
-                .collect();
-            let results = threads.into_iter().map(|thread| thread.join());
-            results.map(|result| result.expect("no panic")).collect()
-        })
-    }
-
     #[test]
     fn long_and_empty_values_reach_everyone() {
         let value = |index: u32| vec![index as u8; 300 * index as usize];
-        let seen = everyone(3, |manager| {
+        let seen = Table::run(3, |manager| {
             let own = value(manager.place().index);
             all_gather(manager, "x", &own).expect("gathered")
         });
@@ -243,7 +166,7 @@ mod tests {
 
     #[test]
     fn all_nodes_see_the_same_world() {
-        let worlds = everyone(3, |manager| {
+        let worlds = Table::run(3, |manager| {
             let index = manager.place().index;
             let info = NodeInfo {
                 ranks: [2, 1, 3][index as usize],
@@ -282,7 +205,7 @@ mod tests {
 
     #[test]
     fn nodes_that_do_not_fit_are_named() {
-        let failures = everyone(2, |manager| {
+        let failures = Table::run(2, |manager| {
             let numbering = [Numbering::Block, Numbering::Cyclic][manager.place().index as usize];
             let info = NodeInfo { numbering, ..NodeInfo::default() };
             exchange(manager, &info).unwrap_err().to_string()

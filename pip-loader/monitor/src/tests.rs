@@ -1,71 +1,16 @@
 use super::inquiry::What;
 use super::*;
-use cohort_manager::Limits;
+use cohort_manager::table::Table;
 use cohort_manager::wireup::NodeInfo;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
-use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
-use std::sync::{Arc, Barrier, Mutex};
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 fn world(place: Place) -> World {
     let info = NodeInfo { secret: [7; 32], interfaces: Monitor::card(None), ..NodeInfo::default() };
     World { place, nodes: vec![info; place.count as usize], homes: vec![] }
-}
-
-/// Threads that are each other's nodes.
-struct Table {
-    place: Place,
-    values: Arc<Mutex<HashMap<String, String>>>,
-    barrier: Arc<Barrier>,
-}
-
-impl Manager for Table {
-    fn name(&self) -> &'static str {
-        "a table"
-    }
-
-    fn place(&self) -> Place {
-        self.place
-    }
-
-    fn limits(&self) -> Limits {
-        Limits { key: 64, value: 80 }
-    }
-
-    fn application(&mut self) -> Result<u32, Failure> {
-        Ok(0)
-    }
-
-    fn put(&mut self, key: &str, value: &str) -> Result<(), Failure> {
-        let mut values = self.values.lock().expect("no panic");
-        values.insert(key.to_owned(), value.to_owned());
-        Ok(())
-    }
-
-    fn fence(&mut self) -> Result<(), Failure> {
-        self.barrier.wait();
-        Ok(())
-    }
-
-    fn get(&mut self, _from: u32, key: &str) -> Result<String, Failure> {
-        let values = self.values.lock().expect("no panic");
-        Ok(values.get(key).expect("published").clone())
-    }
-
-    fn line(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        None
-    }
-
-    fn aborter(&self) -> Option<cohort_manager::watch::Aborter> {
-        None
-    }
-
-    fn finalize(&mut self) -> Result<(), Failure> {
-        Ok(())
-    }
 }
 
 /// The end of a node with this status; 0 is a good one.
@@ -75,21 +20,12 @@ fn finish(status: i32) -> Finish {
 
 /// The monitors of a job of so many nodes, all of them connected.
 fn nodes(count: u32) -> Vec<Monitor> {
-    let values = Arc::default();
-    let barrier = Arc::new(Barrier::new(count as usize));
-    let threads: Vec<_> = (0..count)
-        .map(|index| {
-            let mut table =
-                Table { place: Place { index, count }, values: Arc::clone(&values), barrier: Arc::clone(&barrier) };
-            std::thread::spawn(move || {
-                let world = world(table.place);
-                let settings = NetworkSettings::read(|_| None);
-                Monitor::meet(&mut table, &world, &settings).expect("a manager")
-            })
-        })
-        .collect();
-    let monitors = threads.into_iter().map(|thread| thread.join());
-    monitors.map(|it| it.expect("no panic")).collect()
+    let meet = |manager: &mut dyn Manager| {
+        let settings = NetworkSettings::read(|_| None);
+        let world = world(manager.place());
+        Monitor::meet(manager, &world, &settings).expect("a manager")
+    };
+    Table::run(count, meet)
 }
 
 fn eventually(mut condition: impl FnMut() -> bool) {
