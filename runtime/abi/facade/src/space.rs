@@ -67,7 +67,7 @@ fn tell(boot: &RankBoot, is_said: &AtomicBool, does: fmt::Arguments<'_>, meaning
 ///
 /// # Safety
 /// As `prctl(2)`.
-pub unsafe fn prctl(option: c_int, arguments: [usize; 4]) -> c_int {
+pub unsafe fn prctl(option: c_int, first: usize, second: usize, third: usize, fourth: usize) -> c_int {
     let call = |option: u32, [first, second, third, fourth]: [usize; 4]| {
         // SAFETY: the caller's promise, or no condition.
         unsafe { memory::call(__NR_prctl, [option as usize, first, second, third, fourth, 0]) }
@@ -78,7 +78,7 @@ pub unsafe fn prctl(option: c_int, arguments: [usize; 4]) -> c_int {
         let boot = memory::shared()?;
         Some((setting, boot, call(setting.get, [0; 4])))
     });
-    let result = call(option, arguments);
+    let result = call(option, [first, second, third, fourth]);
     if let (Some((setting, boot, before)), Ok(_)) = (watched, result)
         && let (Ok(before), Ok(now)) = (before, call(setting.get, [0; 4]))
         && before != now
