@@ -41,7 +41,7 @@ pub use limits::check_own_stack;
 pub use options::{Options, Request, Section};
 
 use cohort_manager::watch::{Limit, START_TIMEOUT};
-use pip_ground::{Refusal, refuse, say, show, voice};
+use pip_ground::{Environment, Refusal, refuse, say, show, voice};
 use pip_insight::{control, draw};
 use pip_monitor::Finish;
 use std::ffi::{OsStr, OsString};
@@ -50,7 +50,7 @@ use std::ffi::{OsStr, OsString};
 /// its exit status.
 #[must_use]
 pub fn run(arguments: Vec<OsString>) -> i32 {
-    let request = match options::parse(arguments) {
+    let request = match options::parse(arguments, environment()) {
         Ok(request) => request,
         Err(refusal) => return refuse(&refusal),
     };
@@ -64,39 +64,48 @@ pub fn run(arguments: Vec<OsString>) -> i32 {
         Request::Info(options) => return show(info::all(&options)),
         Request::Ask(ask) => return control::run(ask),
     };
-    if options.quiet {
+    if options.said.quiet {
         voice::be_quiet();
     }
     tell(&options);
-    let status = match &options.hosts {
+    let status = match &options.hosts.chosen {
         Some(hosts) => hosts::run(&options, hosts),
         None => run_node(&options),
     };
     status.unwrap_or_else(|refusal| refuse(&refusal))
 }
 
+/// The environment of this process; of entries with the same name the first counts, as everywhere.
+fn environment() -> Environment {
+    let mut environment = Environment::new();
+    for (name, value) in std::env::vars_os() {
+        environment.entry(name).or_insert(value);
+    }
+    environment
+}
+
 /// Says what options do not do, in a line each at most.
 fn tell(options: &Options) {
-    if !options.ignored.is_empty() {
-        let ignored = options.ignored.join(", ");
+    if !options.said.ignored.is_empty() {
+        let ignored = options.said.ignored.join(", ");
         voice::advise(format_args!("{ignored}: about the inside of another launcher, without effect here"));
     }
     let mut sections = options.sections.iter();
     let is_alone = matches!(&*options.sections, [only] if matches!(*only.ranks, [] | [1]));
-    if let options::Input::Rank(rank) = options.input
-        && !(is_alone && options.hosts.is_none())
+    if let options::Input::Rank(rank) = options.streams.input
+        && !(is_alone && options.hosts.chosen.is_none())
         && sections.any(|it| python::reads_standard_input(&it.program, &it.arguments))
     {
         voice::advise(format_args!(
             "Python reads its program from standard input, which rank {rank} alone gets: --stdin all gives it to all"
         ));
     }
-    for note in &options.notes {
+    for note in &options.said.notes {
         voice::advise(format_args!("{note}"));
     }
     // A picture that cannot be drawn is of a job that is refused for the same reason.
-    if options.report.map
-        && options.hosts.is_none()
+    if options.said.report.map
+        && options.hosts.chosen.is_none()
         && let Ok(picture) = picture::of_this_machine(options)
     {
         say(format_args!("the ranks' places:\n{}", picture.trim_end()));
@@ -109,7 +118,7 @@ fn run_node(options: &Options) -> Result<i32, Refusal> {
     let signals = signals::Signals::block()?;
     // SAFETY: nothing has started a thread.
     let mut guardian = unsafe { guardian::Guardian::start() };
-    let mut membership = membership::Membership::connect(start_limit(options))?;
+    let mut membership = membership::Membership::connect(&options.variables, start_limit(options))?;
     if membership.place().index == 0 {
         let parts = info::parts(options)?;
         if !parts.is_empty() {
@@ -130,12 +139,8 @@ fn run_node(options: &Options) -> Result<i32, Refusal> {
 
 /// How long the nodes of a job may take to come together.
 fn start_limit(options: &Options) -> Limit {
-    let given = options.environment.iter().rev();
-    let mut given = given.filter(|(name, _)| name == START_TIMEOUT);
-    let value = given.next().map(|(_, value)| value.clone());
-    let value = value.or_else(|| std::env::var_os(START_TIMEOUT));
-    let limit = Limit::of_start(value.as_deref().and_then(OsStr::to_str));
-    match options.timeout {
+    let limit = Limit::of_start(options.variables.of_all(START_TIMEOUT).and_then(OsStr::to_str));
+    match options.start.timeout {
         Some(time) if time < limit.time => Limit { time, setting: "--timeout" },
         _ => limit,
     }

@@ -4,7 +4,7 @@
 //! that core: the core itself, or all CPUs that share its cache, NUMA node or socket. With `PE=N` it is dealt N
 //! cores of one unit of `--map-by`. Nodes of one job on the same machine take its cores one after the other.
 
-use super::options::{Bind, Options, Section};
+use super::options::{Bind, Placement, Section};
 use super::topology::{Cpu, Level, Topology};
 use cohort_manager::Place;
 use pip_ground::Refusal;
@@ -28,12 +28,12 @@ impl Binding {
 
 /// What the options bind ranks to; `None` when they are not bound.
 #[must_use]
-pub fn level(options: &Options) -> Option<Level> {
-    let wanted = options.map.is_some() || options.first_cpu.is_some() || options.cores.is_some();
-    match options.bind {
+pub fn level(placement: &Placement) -> Option<Level> {
+    let wanted = placement.map.is_some() || placement.first_cpu.is_some() || placement.cores.is_some();
+    match placement.bind {
         Some(Bind::None) => None,
         Some(Bind::To(level)) => Some(level),
-        None if options.map == Some(Level::HwThread) => Some(Level::HwThread),
+        None if placement.map == Some(Level::HwThread) => Some(Level::HwThread),
         None => wanted.then_some(Level::Core),
     }
 }
@@ -42,8 +42,8 @@ pub fn level(options: &Options) -> Option<Level> {
 ///
 /// # Errors
 /// As [`Section::ranks_on`].
-pub fn ranks_of(section: &Section, options: &Options, topology: &Topology, place: Place) -> Result<usize, Refusal> {
-    match (options.per_unit, options.map, section.ranks.is_empty()) {
+pub fn ranks_of(section: &Section, placement: &Placement, topology: &Topology, place: Place) -> Result<usize, Refusal> {
+    match (placement.per_unit, placement.map, section.ranks.is_empty()) {
         (Some(each), Some(unit), true) => {
             let units: BTreeSet<u32> = topology.cpus.iter().map(|cpu| unit.of(cpu)).collect();
             Ok(each * units.len().max(1))
@@ -56,9 +56,9 @@ pub fn ranks_of(section: &Section, options: &Options, topology: &Topology, place
 ///
 /// # Errors
 /// There are more.
-pub fn check_room(options: &Options, topology: &Topology, ranks: usize) -> Result<(), Refusal> {
-    let room = cores(topology, Level::Core).len() / options.cores.unwrap_or(1);
-    match options.oversubscribe {
+pub fn check_room(placement: &Placement, topology: &Topology, ranks: usize) -> Result<(), Refusal> {
+    let room = cores(topology, Level::Core).len() / placement.cores.unwrap_or(1);
+    match placement.oversubscribe {
         Some(false) if ranks > room => Err(Refusal::new(format!(
             "{ranks} ranks are more than the {room} that the cores of this node take; run fewer, or leave out \
              --nooversubscribe"
@@ -72,23 +72,23 @@ pub fn check_room(options: &Options, topology: &Topology, ranks: usize) -> Resul
 ///
 /// # Errors
 /// `-c` names a CPU that this job may not use, or the system does not tell which it may.
-pub fn turns(options: &Options, topology: &Topology) -> Result<Option<Vec<Binding>>, Refusal> {
-    let Some(level) = level(options) else {
+pub fn turns(placement: &Placement, topology: &Topology) -> Result<Option<Vec<Binding>>, Refusal> {
+    let Some(level) = level(placement) else {
         return Ok(None);
     };
     if topology.cpus.is_empty() {
         return Err(Refusal::new("ranks cannot be bound: the system does not tell which CPUs this job may use"));
     }
-    let smallest = match (level, options.map) {
+    let smallest = match (level, placement.map) {
         (Level::HwThread, _) | (_, Some(Level::HwThread)) => Level::HwThread,
         _ => Level::Core,
     };
     let cores = cores(topology, smallest);
-    let start = match options.first_cpu {
+    let start = match placement.first_cpu {
         None => 0,
         Some(cpu) => core_of(cpu, &cores, topology)?,
     };
-    let pieces = pieces(&cores, options)?;
+    let pieces = pieces(&cores, placement)?;
     let turn = pieces.iter().position(|piece| piece.contains(&start));
     let mut sharing: HashMap<u32, Vec<u32>> = HashMap::new();
     for cpu in &topology.cpus {
@@ -101,7 +101,7 @@ pub fn turns(options: &Options, topology: &Topology) -> Result<Option<Vec<Bindin
         Binding {
             cpu: first.place.cpu,
             cpus: wider.into_iter().collect(),
-            unit: options.rank_by.map(|unit| unit.of(first)),
+            unit: placement.rank_by.map(|unit| unit.of(first)),
         }
     };
     let turn = turn.unwrap_or(0);
@@ -113,13 +113,13 @@ pub fn turns(options: &Options, topology: &Topology) -> Result<Option<Vec<Bindin
 ///
 /// # Errors
 /// No unit of `--map-by` has that many.
-fn pieces(cores: &[Vec<Cpu>], options: &Options) -> Result<Vec<Vec<usize>>, Refusal> {
-    let unit = match (options.map, options.per_unit) {
+fn pieces(cores: &[Vec<Cpu>], placement: &Placement) -> Result<Vec<Vec<usize>>, Refusal> {
+    let unit = match (placement.map, placement.per_unit) {
         // A piece may lie anywhere.
         (None | Some(Level::HwThread | Level::Core), None) => Level::Board,
         (map, _) => map.unwrap_or(Level::Core),
     };
-    let each = options.cores.unwrap_or(1);
+    let each = placement.cores.unwrap_or(1);
     let mut units: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
     for (index, core) in cores.iter().enumerate() {
         units.entry(unit.of(&core[0])).or_default().push(index);
@@ -128,7 +128,7 @@ fn pieces(cores: &[Vec<Cpu>], options: &Options) -> Result<Vec<Vec<usize>>, Refu
     let mut keyed = Vec::new();
     for (number, unit) in units.values().enumerate() {
         let pieces = unit.chunks_exact(each).map(<[usize]>::to_vec);
-        match options.per_unit {
+        match placement.per_unit {
             None => keyed.extend(pieces.enumerate().map(|(turn, piece)| (turn, number, 0, piece))),
             Some(ranks) => {
                 let pieces: Vec<_> = pieces.collect();
@@ -224,37 +224,37 @@ mod tests {
         Topology { cpus: (0..8).map(cpu).collect(), capacity: 8 }
     }
 
-    fn bound(options: &Options, topology: &Topology, ranks: usize) -> Vec<Binding> {
-        let turns = turns(options, topology).expect("usable");
+    fn bound(placement: &Placement, topology: &Topology, ranks: usize) -> Vec<Binding> {
+        let turns = turns(placement, topology).expect("usable");
         deal(&turns.expect("bound"), 0, ranks)
     }
 
-    fn firsts(options: &Options, topology: &Topology, ranks: usize) -> Vec<u32> {
-        let bindings = bound(options, topology, ranks);
+    fn firsts(placement: &Placement, topology: &Topology, ranks: usize) -> Vec<u32> {
+        let bindings = bound(placement, topology, ranks);
         bindings.iter().map(|binding| binding.cpu).collect()
     }
 
-    fn by(map: Level) -> Options {
-        Options { map: Some(map), ..Options::default() }
+    fn by(map: Level) -> Placement {
+        Placement { map: Some(map), ..Placement::default() }
     }
 
-    fn to(level: Level) -> Options {
-        Options { bind: Some(Bind::To(level)), ..Options::default() }
+    fn to(level: Level) -> Placement {
+        Placement { bind: Some(Bind::To(level)), ..Placement::default() }
     }
 
     #[test]
     fn unbound_unless_asked() {
-        let options = Options { bind: Some(Bind::None), map: Some(Level::Core), ..Options::default() };
-        for options in [Options::default(), options] {
-            assert_eq!(turns(&options, &machine()).expect("usable"), None);
+        let placement = Placement { bind: Some(Bind::None), map: Some(Level::Core), ..Placement::default() };
+        for placement in [Placement::default(), placement] {
+            assert_eq!(turns(&placement, &machine()).expect("usable"), None);
         }
     }
 
     #[test]
     fn ranks_take_cores_in_turn_with_both_threads() {
-        let options = to(Level::Core);
-        assert_eq!(firsts(&options, &machine(), 5), [0, 1, 2, 3, 0]);
-        assert_eq!(bound(&options, &machine(), 1)[0].cpus, [0, 4]);
+        let placement = to(Level::Core);
+        assert_eq!(firsts(&placement, &machine(), 5), [0, 1, 2, 3, 0]);
+        assert_eq!(bound(&placement, &machine(), 1)[0].cpus, [0, 4]);
     }
 
     #[test]
@@ -274,10 +274,10 @@ mod tests {
 
     #[test]
     fn a_first_cpu_may_be_named_by_any_thread_of_its_core() {
-        let options = Options { first_cpu: Some(6), ..Options::default() };
-        assert_eq!(firsts(&options, &machine(), 3), [2, 3, 0]);
-        let options = Options { first_cpu: Some(99), ..Options::default() };
-        let message = turns(&options, &machine()).unwrap_err().to_string();
+        let placement = Placement { first_cpu: Some(6), ..Placement::default() };
+        assert_eq!(firsts(&placement, &machine(), 3), [2, 3, 0]);
+        let placement = Placement { first_cpu: Some(99), ..Placement::default() };
+        let message = turns(&placement, &machine()).unwrap_err().to_string();
         assert!(message.contains("usable ones: 0-7"), "{message}");
     }
 
@@ -320,7 +320,7 @@ mod tests {
         // One thread of a core, an odd end of a cache, all of another socket's node.
         let part = large([1, 7, 64, 65, 40, 41, 42, 43, 44, 45, 46, 47]);
         assert_eq!(firsts(&by(Level::Socket), &part, 4), [64, 40, 1, 41]);
-        let numa = Options { map: Some(Level::Numa), ..to(Level::Numa) };
+        let numa = Placement { map: Some(Level::Numa), ..to(Level::Numa) };
         let lists: Vec<String> = bound(&numa, &part, 3).iter().map(|binding| ranges(&binding.cpus)).collect();
         assert_eq!(lists, ["1,7,64-65", "40-47", "1,7,64-65"]);
     }
@@ -333,38 +333,38 @@ mod tests {
 
     #[test]
     fn ranks_with_threads_get_cores_of_one_unit() {
-        let options = Options { cores: Some(3), ..by(Level::L3Cache) };
+        let placement = Placement { cores: Some(3), ..by(Level::L3Cache) };
         let large = large(0..128);
-        let lists = |options: &Options, ranks| -> Vec<String> {
-            let all = bound(options, &large, ranks);
+        let lists = |placement: &Placement, ranks| -> Vec<String> {
+            let all = bound(placement, &large, ranks);
             all.iter().map(|binding| ranges(&binding.cpus)).collect()
         };
-        assert_eq!(lists(&options, 2), ["0-2,64-66", "4-6,68-70"]);
-        let options = Options { cores: Some(3), ..Options::default() };
-        assert_eq!(lists(&options, 2), ["0-2,64-66", "3-5,67-69"]);
-        let options = Options { cores: Some(5), ..by(Level::L3Cache) };
-        let message = turns(&options, &large).unwrap_err().to_string();
+        assert_eq!(lists(&placement, 2), ["0-2,64-66", "4-6,68-70"]);
+        let placement = Placement { cores: Some(3), ..Placement::default() };
+        assert_eq!(lists(&placement, 2), ["0-2,64-66", "3-5,67-69"]);
+        let placement = Placement { cores: Some(5), ..by(Level::L3Cache) };
+        let message = turns(&placement, &large).unwrap_err().to_string();
         assert!(message.contains("PE=5") && message.contains("has 4 cores"), "{message}");
     }
 
     #[test]
     fn units_take_as_many_ranks_as_ppr_says() {
-        let options = Options { per_unit: Some(2), ..by(Level::Socket) };
+        let placement = Placement { per_unit: Some(2), ..by(Level::Socket) };
         let large = large(0..128);
-        assert_eq!(firsts(&options, &large, 4), [0, 1, 32, 33]);
-        let cores = Options { per_unit: Some(2), ..by(Level::Core) };
+        assert_eq!(firsts(&placement, &large, 4), [0, 1, 32, 33]);
+        let cores = Placement { per_unit: Some(2), ..by(Level::Core) };
         assert_eq!(firsts(&cores, &large, 4), [0, 0, 1, 1]);
         let place = Place { index: 0, count: 1 };
         let section = Section::default();
-        assert_eq!(ranks_of(&section, &options, &large, place).expect("known"), 4);
+        assert_eq!(ranks_of(&section, &placement, &large, place).expect("known"), 4);
     }
 
     #[test]
     fn ranks_are_numbered_over_units() {
-        let options = Options { rank_by: Some(Level::Socket), per_unit: Some(2), ..by(Level::Socket) };
-        assert_eq!(firsts(&options, &large(0..128), 4), [0, 32, 1, 33]);
-        let options = Options { rank_by: Some(Level::Core), ..by(Level::Socket) };
-        assert_eq!(firsts(&options, &large(0..128), 4), [0, 1, 32, 33]);
+        let placement = Placement { rank_by: Some(Level::Socket), per_unit: Some(2), ..by(Level::Socket) };
+        assert_eq!(firsts(&placement, &large(0..128), 4), [0, 32, 1, 33]);
+        let placement = Placement { rank_by: Some(Level::Core), ..by(Level::Socket) };
+        assert_eq!(firsts(&placement, &large(0..128), 4), [0, 1, 32, 33]);
     }
 
     #[test]
@@ -377,9 +377,9 @@ mod tests {
 
     #[test]
     fn more_ranks_than_cores_are_refused_on_request() {
-        let options = Options { oversubscribe: Some(false), ..Options::default() };
-        check_room(&options, &machine(), 4).expect("room");
-        let message = check_room(&options, &machine(), 5).unwrap_err().to_string();
+        let placement = Placement { oversubscribe: Some(false), ..Placement::default() };
+        check_room(&placement, &machine(), 4).expect("room");
+        let message = check_room(&placement, &machine(), 5).unwrap_err().to_string();
         assert!(message.contains("--nooversubscribe"), "{message}");
     }
 }

@@ -1,6 +1,6 @@
 //! The environment of ranks.
 
-use super::options::{Inherit, Options};
+use super::options::{Inherit, Variables};
 use super::{guardian, itself, places};
 use cohort_base::boot::{AUDIT_LIBRARY, LATER, MALLOC_LIBRARY};
 use cohort_manager::is_managers;
@@ -26,18 +26,18 @@ const ROOM: &str = "glibc.rtld.optional_static_tls=";
 const WHOLE_LINES: &str = "GFORTRAN_UNBUFFERED_PRECONNECTED";
 
 /// What every rank finds in its environment that inherits this of ours.
-pub fn of_ranks(options: &Options, inherit: &Inherit, job: &str) -> Environment {
-    let is_passed_on = |name: &OsString| {
+pub fn of_ranks(variables: &Variables, inherit: &Inherit, job: &str) -> Environment {
+    let is_passed_on = |name: &OsStr| {
         let text = name.to_string_lossy();
         let is_others = is_managers(&text) || places::is_place(&text);
-        inherit.takes(name) && (options.keep_manager || !is_others)
+        inherit.takes(name) && (variables.keep_manager || !is_others)
     };
-    let inherited = std::env::vars_os().filter(|(name, _)| is_passed_on(name));
-    let mut common: Environment = inherited.collect();
+    let inherited = variables.around.iter().filter(|(name, _)| is_passed_on(name));
+    let mut common: Environment = inherited.map(|(name, value)| (name.clone(), value.clone())).collect();
     if !std::io::stdout().is_terminal() {
         common.entry(WHOLE_LINES.into()).or_insert_with(|| "y".into());
     }
-    common.extend(options.environment.iter().cloned());
+    common.extend(variables.set.iter().cloned());
     common.extend([(guardian::VARIABLE.into(), job.into())]);
     common
 }

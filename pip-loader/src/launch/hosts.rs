@@ -2,7 +2,7 @@
 //! This module only makes its command line; the manager does the rest.
 
 use super::host_list::{Host, Launcher, NEXT, too_few};
-use super::options::Options;
+use super::options::{Options, Variables};
 use super::signals::{Came, Signals};
 use cohort_manager::wireup::Numbering;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -63,18 +63,19 @@ impl Launcher {
 /// # Errors
 /// The job does not fit on the hosts, or no process manager is installed.
 pub fn run(options: &Options, hosts: &[Host]) -> Result<i32, Refusal> {
-    let (launcher, path) = match options.launcher {
-        Some(launcher) => find(&[launcher])?,
-        None if std::env::var_os("SLURM_JOB_ID").is_some() => {
-            find(&[Launcher::Srun, Launcher::Hydra, Launcher::Prterun])?
+    let variables = &options.variables;
+    let (launcher, path) = match options.hosts.launcher {
+        Some(launcher) => find(&[launcher], variables)?,
+        None if variables.found("SLURM_JOB_ID").is_some() => {
+            find(&[Launcher::Srun, Launcher::Hydra, Launcher::Prterun], variables)?
         }
-        None if has_slurm() => find(&Launcher::ALL)?,
-        None => find(&[Launcher::Hydra, Launcher::Prterun])?,
+        None if has_slurm(variables) => find(&Launcher::ALL, variables)?,
+        None => find(&[Launcher::Hydra, Launcher::Prterun], variables)?,
     };
     let own =
         std::env::current_exe().map_err(|error| Refusal::new(format!("cannot find pip-exec's own folder: {error}")))?;
     let words = command_line(options, hosts, launcher, &own)?;
-    if options.dry_run {
+    if options.hosts.dry_run {
         let line: Vec<_> = words.iter().map(|word| quoted(word)).collect();
         println!("{} {}", quoted(path.as_os_str()), line.join(" "));
         return Ok(0);
@@ -133,16 +134,16 @@ fn wait(manager: &mut Child, signals: &Signals) -> io::Result<(i32, bool)> {
 const SLURM_FILES: [&str; 3] = ["/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf"];
 
 /// Whether Slurm can start anything from here: its commands are installed on many machines that are in no cluster.
-fn has_slurm() -> bool {
-    let variables = ["SLURM_CONF", "SLURM_CONF_SERVER"];
-    let is_set = |name: &&str| std::env::var_os(name).is_some();
-    variables.iter().any(is_set) || SLURM_FILES.iter().any(|file| Path::new(file).exists())
+fn has_slurm(variables: &Variables) -> bool {
+    let is_set = |name: &str| variables.found(name).is_some();
+    ["SLURM_CONF", "SLURM_CONF_SERVER"].into_iter().any(is_set)
+        || SLURM_FILES.iter().any(|file| Path::new(file).exists())
 }
 
-fn find(launchers: &[Launcher]) -> Result<(Launcher, PathBuf), Refusal> {
-    let folders = std::env::var_os("PATH").unwrap_or_default();
+fn find(launchers: &[Launcher], variables: &Variables) -> Result<(Launcher, PathBuf), Refusal> {
+    let folders = variables.found("PATH").unwrap_or_default();
     let installed = |&launcher: &Launcher| {
-        let paths = std::env::split_paths(&folders).map(|folder| folder.join(launcher.program()));
+        let paths = std::env::split_paths(folders).map(|folder| folder.join(launcher.program()));
         let access = nix::unistd::AccessFlags::X_OK;
         let mut found = paths.filter(|path| nix::unistd::access(path, access).is_ok());
         Some((launcher, found.next()?))
@@ -173,13 +174,13 @@ fn command_line(options: &Options, hosts: &[Host], launcher: Launcher, own: &Pat
             }
         }
     }
-    let shares = distribute(hosts, &wanted, options.numbering)?;
+    let shares = distribute(hosts, &wanted, options.placement.numbering)?;
     // Hosts that get no rank take no part.
     let used: Vec<usize> = (0..hosts.len()).filter(|&host| shares.iter().any(|counts| counts[host] > 0)).collect();
     let chosen: Vec<&Host> = used.iter().map(|&host| &hosts[host]).collect();
     let mut words = launcher.options(&chosen);
     words.push(own.into());
-    words.extend(options.typed.iter().cloned());
+    words.extend(options.hosts.typed.iter().cloned());
     for (index, (section, counts)) in options.sections.iter().zip(&shares).enumerate() {
         if index > 0 {
             words.push(NEXT.into());
@@ -235,10 +236,10 @@ mod tests {
 
     fn line(launcher: Launcher, text: &str) -> Result<String, Refusal> {
         let words = text.split_whitespace().map(OsString::from).collect();
-        let Ok(Request::Run(options)) = parse_options(words) else {
+        let Ok(Request::Run(options)) = parse_options(words, pip_ground::Environment::new()) else {
             panic!("{text}");
         };
-        let hosts = options.hosts.clone().expect("given");
+        let hosts = options.hosts.chosen.clone().expect("given");
         let words = command_line(&options, &hosts, launcher, Path::new("/opt/pip-exec"))?;
         let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
         let here = std::env::current_dir().expect("exists");

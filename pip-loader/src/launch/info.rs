@@ -7,7 +7,7 @@ use cohort_base::settings::{DEBUG, Settings, TABLE, debug_parts};
 use pip_ground::Refusal;
 use pip_load::boot;
 use std::collections::BTreeMap;
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
 use std::fmt::Write;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
@@ -67,13 +67,13 @@ struct Values(BTreeMap<String, (String, &'static str)>);
 
 impl Values {
     fn of(options: &Options) -> Result<Self, Refusal> {
-        let text = |name: std::ffi::OsString, value: std::ffi::OsString, from| {
+        let text = |name: &OsString, value: &OsString, from| {
             let [name, value] = [name, value].map(|word| word.to_string_lossy().into_owned());
             (name, (value, from))
         };
-        let inherited = std::env::vars_os().filter(|(name, _)| options.inherit.takes(name));
+        let inherited = options.variables.around.iter().filter(|(name, _)| options.variables.inherit.takes(name));
         let inherited = inherited.map(|(name, value)| text(name, value, "environment"));
-        let own = options.environment.iter().cloned();
+        let own = options.variables.set.iter();
         let own = own.map(|(name, value)| text(name, value, "option"));
         let values = Self(inherited.chain(own).collect());
         let entries = values.0.iter();
@@ -236,25 +236,30 @@ fn fsgsbase() -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::options::Variables;
     use super::*;
+
+    fn with(name: &str, value: &str) -> Options {
+        let set = vec![(name.into(), value.into())];
+        Options { variables: Variables { set, ..Variables::default() }, ..Options::default() }
+    }
 
     #[test]
     fn settings_say_where_they_come_from() {
-        let options = Options { environment: vec![("COHORT_PROGRESS".into(), "none".into())], ..Options::default() };
+        let options = with("COHORT_PROGRESS", "none");
         let page = all(&options).expect("valid");
         let line = page.lines().find(|line| line.contains("COHORT_PROGRESS")).expect("listed");
         assert!(line.contains("none") && line.ends_with("option"), "{line}");
         for part in ["COHORT_WAIT", "default", "CPU", "libmpi.so.12", "membarrier:", "warnings"] {
             assert!(page.contains(part), "{part}: {page}");
         }
-        let wrong = Options { environment: vec![("COHORT_PROGRESS".into(), "x".into())], ..Options::default() };
+        let wrong = with("COHORT_PROGRESS", "x");
         assert!(all(&wrong).unwrap_err().to_string().contains("COHORT_PROGRESS"));
     }
 
     #[test]
     fn jobs_show_the_parts_that_are_asked_for() {
-        let parts_of =
-            |value: &str| parts(&Options { environment: vec![(DEBUG.into(), value.into())], ..Options::default() });
+        let parts_of = |value: &str| parts(&with(DEBUG, value));
         assert!(parts_of("settings").expect("valid").contains("COHORT_DEBUG"));
         assert!(parts_of("net,pin").expect("valid").contains("between nodes"));
         assert!(parts_of("sttings").unwrap_err().to_string().contains("pin, settings, net"));

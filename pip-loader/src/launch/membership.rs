@@ -1,6 +1,7 @@
 //! This node's part in a job: the process manager that started it, the other nodes, and
 //! the network that joins them.
 
+use super::options::Variables;
 use cohort_base::boot::{DESCENDANT, RankLocation};
 use cohort_manager::network::{Network, NetworkSettings};
 use cohort_manager::server::Server;
@@ -12,7 +13,7 @@ use nix::sys::signal::Signal;
 use pip_ground::{Refusal, say};
 use pip_insight::trace::line::{Hub, Line, Reporter};
 use pip_monitor::{Cause, Finish, Monitor, NodeEvent};
-use std::ffi::c_void;
+use std::ffi::{OsStr, c_void};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::time::Duration;
@@ -42,16 +43,16 @@ pub struct Membership {
 }
 
 impl Membership {
-    /// Connects with the process manager that the environment tells of, if any. From here to
+    /// Connects with the process manager that the variables tell of, if any. From here to
     /// [`Membership::ranks_start`], signals and the end of `limit` end the process.
     ///
     /// # Errors
     /// It does not answer, or its library is missing.
-    pub fn connect(limit: Limit) -> Result<Self, Refusal> {
+    pub fn connect(variables: &Variables, limit: Limit) -> Result<Self, Refusal> {
         // A rank may start a pip-exec, whose job is its own.
         let variable = |name: &str| match name {
             DESCENDANT => None,
-            name => std::env::var(name).ok(),
+            name => variables.found(name).and_then(OsStr::to_str).map(str::to_owned),
         };
         let watch = match cohort_manager::is_present(variable) {
             true => Some(begin_watch(Some(limit))?),

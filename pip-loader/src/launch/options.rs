@@ -3,6 +3,7 @@
 
 mod completion;
 mod foreign;
+mod groups;
 mod help;
 mod man;
 mod readers;
@@ -11,17 +12,16 @@ mod table;
 mod tests;
 mod values;
 
-use super::host_list::{self, Host, Launcher, Named};
-use super::topology::Level;
+use super::host_list;
 use cohort_base::settings::{TABLE, nearest};
 use cohort_manager::Place;
-use cohort_manager::wireup::Numbering;
-use pip_ground::Refusal;
+use pip_ground::{Environment, Refusal};
 use pip_insight::ask::{Ask, Wanted};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
-use std::time::Duration;
 use table::Scope;
+
+pub use groups::{Bind, Hosts, Inherit, Input, Instead, Output, Placement, Report, Said, Start, Streams, Variables};
 
 /// What a command line asks for.
 #[derive(Debug)]
@@ -45,77 +45,27 @@ pub enum Request {
     Show(Options),
 }
 
-/// A job.
+/// A job. What is asked for lies in groups, by who needs to know it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The programs, in rank order; at least one.
     pub sections: Vec<Section>,
-    /// `-genv`: for every program.
-    pub environment: Vec<(OsString, OsString)>,
-    /// What ranks inherit of this process's environment.
-    pub inherit: Inherit,
-    /// Where output goes, and what begins its lines.
-    pub output: Output,
-    /// Who gets standard input.
-    pub input: Input,
-    /// `--bind-to`, if given.
-    pub bind: Option<Bind>,
-    /// `--map-by`, if given.
-    pub map: Option<Level>,
-    /// `ppr:N:UNIT` of `--map-by`: ranks of each unit.
-    pub per_unit: Option<usize>,
-    /// `PE=N` of `--map-by`: cores of each rank.
-    pub cores: Option<usize>,
-    /// `--rank-by`.
-    pub rank_by: Option<Level>,
-    /// `-c`: the CPU whose core is the first to take.
-    pub first_cpu: Option<u32>,
-    /// `--topology`: only show the machine and where ranks would run.
-    pub topology: bool,
-    /// `--info`: only show what is installed, how it is set and what the machine can do.
-    pub info: bool,
-    /// `--draw`: only draw these timelines.
-    pub draw: Vec<PathBuf>,
-    /// `--timeout`.
-    pub timeout: Option<Duration>,
-    /// `--no-mpi`: open no node image.
-    pub no_mpi: bool,
-    /// `--hosts`: start the job there; `None` when this is the only host.
-    pub hosts: Option<Vec<Host>>,
-    /// The hosts as they are named.
-    pub named: Vec<Named>,
-    /// `-ppn`.
-    pub per_host: Option<usize>,
-    /// `--oversubscribe` or its contrary.
-    pub oversubscribe: Option<bool>,
-    /// `--launcher`: the process manager to do so, if not the first that is found.
-    pub launcher: Option<Launcher>,
-    /// `--dry-run`: only print the process manager's command line.
-    pub dry_run: bool,
-    /// `--isolate`: each rank gets an address space of its own.
-    pub isolate: bool,
-    /// `--own-sessions`: each rank begins a session.
-    pub own_sessions: bool,
-    /// `--map-by node`: how ranks are numbered over several nodes.
-    pub numbering: Numbering,
-    /// `--keep-pmi`: ranks inherit the process manager's variables.
-    pub keep_manager: bool,
-    /// What to say when the job starts.
-    pub report: Report,
-    /// `--quiet`.
-    pub quiet: bool,
-    /// `-configfile`.
+    /// What programs find in their environment.
+    pub variables: Variables,
+    /// Standard input, output and error.
+    pub streams: Streams,
+    /// Which rank runs where.
+    pub placement: Placement,
+    /// Where the job is started.
+    pub hosts: Hosts,
+    /// How ranks are started, and for how long.
+    pub start: Start,
+    /// What to do instead.
+    pub instead: Instead,
+    /// What the user is told.
+    pub said: Said,
+    /// `-configfile`, until it is read.
     pub config: Option<PathBuf>,
-    /// Options of other launchers that have no effect.
-    pub ignored: Vec<String>,
-    /// What to ask jobs that run, instead of running one.
-    pub ask: Option<Ask>,
-    /// How `--top` shows it.
-    pub watch: Wanted,
-    /// What else to tell the user.
-    pub notes: Vec<String>,
-    /// The words that every node gets as they were typed.
-    pub typed: Vec<OsString>,
 }
 
 impl Options {
@@ -130,86 +80,6 @@ impl Options {
         let programs: Vec<String> = self.sections.iter().map(words).collect();
         programs.join(" : ")
     }
-}
-
-/// What ranks inherit of an environment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Inherit {
-    /// Everything.
-    #[default]
-    All,
-    /// These variables.
-    Only(Vec<OsString>),
-    /// All but these.
-    Except(Vec<OsString>),
-}
-
-impl Inherit {
-    /// Whether ranks inherit this variable.
-    #[must_use]
-    pub fn takes(&self, name: &OsStr) -> bool {
-        match self {
-            Self::All => true,
-            Self::Only(names) => names.iter().any(|own| own == name),
-            Self::Except(names) => names.iter().all(|own| own != name),
-        }
-    }
-
-    /// The option that says it for one program.
-    fn words(&self) -> Vec<OsString> {
-        match self {
-            Self::All => vec!["-envall".into()],
-            Self::Only(names) => vec!["-envlist".into(), names.join(OsStr::new(","))],
-            Self::Except(names) => vec!["-envexcl".into(), names.join(OsStr::new(","))],
-        }
-    }
-}
-
-/// Who gets standard input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Input {
-    /// One rank.
-    Rank(u32),
-    /// Each rank all of it.
-    All,
-    /// Nobody.
-    None,
-}
-
-impl Default for Input {
-    fn default() -> Self {
-        Self::Rank(0)
-    }
-}
-
-/// Where output goes, and what begins its lines.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Output {
-    /// `--label`.
-    pub label: bool,
-    /// `--tag-output`.
-    pub tag: bool,
-    /// `--timestamp-output`.
-    pub timestamp: bool,
-    /// `-prepend-pattern`.
-    pub pattern: Option<String>,
-    /// Files for standard output and error.
-    pub files: [Option<String>; 2],
-    /// What goes to files goes to the root's own streams too.
-    pub copies: bool,
-}
-
-/// What to say when a job starts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Report {
-    /// `--report-bindings`.
-    pub bindings: bool,
-    /// `--display-map`.
-    pub map: bool,
-    /// `-print-rank-map`.
-    pub ranks: bool,
-    /// `--verbose`.
-    pub start: bool,
 }
 
 /// One program of a job.
@@ -242,18 +112,7 @@ impl Section {
             each => Err(values::wrong_nodes(each.len(), place)),
         }
     }
-}
 
-/// `--bind-to`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bind {
-    /// Ranks run where the system puts them.
-    None,
-    /// Each rank stays on its core, or on what shares a cache, a node or a socket with it.
-    To(Level),
-}
-
-impl Section {
     /// The words of its environment, for another node.
     pub fn environment_words(&self) -> Vec<OsString> {
         let mut words = self.inherit.as_ref().map_or_else(Vec::new, Inherit::words);
@@ -264,12 +123,13 @@ impl Section {
     }
 }
 
-/// Reads the arguments of `pip-exec`, without its own name.
+/// Reads the arguments of `pip-exec`, without its own name, which has this environment.
 ///
 /// # Errors
 /// The message for the user.
-pub fn parse(arguments: Vec<OsString>) -> Result<Request, Refusal> {
-    let mut options = Options::default();
+pub fn parse(arguments: Vec<OsString>, around: Environment) -> Result<Request, Refusal> {
+    let variables = Variables { around, ..Variables::default() };
+    let mut options = Options { variables, ..Options::default() };
     if let Some(text) = parse_sections(&arguments, &mut options)? {
         return Ok(Request::Print(text));
     }
@@ -282,17 +142,17 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Request, Refusal> {
             }
         }
     }
-    if options.info {
+    if options.instead.info {
         return Ok(Request::Info(options));
     }
-    if let Some(ask) = options.ask {
+    if let Some(ask) = options.instead.ask {
         return asked(ask, &options);
     }
-    if !options.draw.is_empty() {
+    if !options.instead.draw.is_empty() {
         return draw(options);
     }
-    if options.topology {
-        return match options.named.is_empty() {
+    if options.instead.topology {
+        return match options.hosts.named.is_empty() {
             false => {
                 Err(Refusal::new("--topology shows this machine; to see another one, run it there without --hosts"))
             }
@@ -305,8 +165,8 @@ pub fn parse(arguments: Vec<OsString>) -> Result<Request, Refusal> {
             _ => "a `:` without a program on one of its sides",
         }));
     }
-    let by_manager = options.dry_run || options.launcher.is_some();
-    if options.named.is_empty() && by_manager {
+    let by_manager = options.hosts.dry_run || options.hosts.launcher.is_some();
+    if options.hosts.named.is_empty() && by_manager {
         let what = "--dry-run and --launcher go with --hosts, which is missing";
         return Err(Refusal::new(what));
     }
@@ -326,7 +186,7 @@ fn words_behind(options: &Options) -> impl Iterator<Item = &OsString> {
 fn asked(ask: Ask, options: &Options) -> Result<Request, Refusal> {
     let Some(word) = words_behind(options).next() else {
         return Ok(Request::Ask(match ask {
-            Ask::Top(Wanted { pid, .. }) => Ask::Top(Wanted { pid, ..options.watch }),
+            Ask::Top(Wanted { pid, .. }) => Ask::Top(Wanted { pid, ..options.instead.watch }),
             other => other,
         }));
     };
@@ -353,15 +213,15 @@ fn draw(options: Options) -> Result<Request, Refusal> {
             "--draw draws one picture; what is {} for? Timelines of other nodes have a --draw of their own",
             more.display()
         ))),
-        None => Ok(Request::Draw { timelines: options.draw, picture }),
+        None => Ok(Request::Draw { timelines: options.instead.draw, picture }),
     }
 }
 
 /// Decides how many ranks the hosts take, and whether others than this one take part.
 fn settle_hosts(options: &mut Options, by_manager: bool) -> Result<(), Refusal> {
-    let named = std::mem::take(&mut options.named);
+    let named = std::mem::take(&mut options.hosts.named);
     if named.is_empty() {
-        if let (Some(ranks), [section]) = (options.per_host, &mut *options.sections)
+        if let (Some(ranks), [section]) = (options.hosts.per_host, &mut *options.sections)
             && section.ranks.is_empty()
         {
             section.ranks = vec![ranks];
@@ -375,10 +235,10 @@ fn settle_hosts(options: &mut Options, by_manager: bool) -> Result<(), Refusal> 
         each => Some(each.iter().sum()),
     };
     let wanted = options.sections.iter().map(wanted).sum::<Option<usize>>();
-    let oversubscribe = options.oversubscribe == Some(true);
-    let hosts = host_list::settle(&named, options.per_host, wanted, oversubscribe);
+    let oversubscribe = options.placement.oversubscribe == Some(true);
+    let hosts = host_list::settle(&named, options.hosts.per_host, wanted, oversubscribe);
     if by_manager || !named.iter().all(|host| host_list::is_here(&host.name)) {
-        options.hosts = Some(hosts);
+        options.hosts.chosen = Some(hosts);
         return Ok(());
     }
     let room = hosts.iter().map(|host| host.slots).sum();
@@ -511,12 +371,12 @@ fn parse_option(
             Print::Completion(shell) => completion::script(shell),
         });
         if row.scope == Scope::Job {
-            options.typed.append(&mut words.taken);
+            options.hosts.typed.append(&mut words.taken);
         }
     } else if let Some(count) = glued(name) {
         section.ranks = values::ranks(OsStr::new(count))?;
     } else if foreign::read(name, &option, words)? {
-        options.ignored.push(option.clone());
+        options.said.ignored.push(option.clone());
     } else {
         return Err(unknown(&option, name));
     }

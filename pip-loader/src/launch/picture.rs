@@ -22,14 +22,14 @@ pub fn of_this_machine(options: &Options) -> Result<String, Refusal> {
     for section in &options.sections {
         // Without a program and a number, only the machine is of interest.
         if !section.ranks.is_empty() || !section.program.is_empty() {
-            ranks += binding::ranks_of(section, options, &topology, place)?;
+            ranks += binding::ranks_of(section, &options.placement, &topology, place)?;
         }
     }
-    let turns = binding::turns(options, &topology)?;
+    let turns = binding::turns(&options.placement, &topology)?;
     let picture = Picture {
         system: System::this_machine(),
         bindings: turns.map(|turns| binding::deal(&turns, 0, ranks)),
-        level: binding::level(options),
+        level: binding::level(&options.placement),
         ranks,
         memory: allowed_memory(),
         quota: topology::quota(),
@@ -220,18 +220,18 @@ fn sized(kilobytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::options::Bind;
+    use super::super::options::{Bind, Placement};
     use super::super::topology::tests::{large, on_large};
     use super::*;
 
-    fn lines(options: &Options, usable: impl IntoIterator<Item = u32>, ranks: usize) -> Vec<String> {
+    fn lines(placement: &Placement, usable: impl IntoIterator<Item = u32>, ranks: usize) -> Vec<String> {
         let topology = large(usable);
         let text = on_large(|system| {
-            let turns = binding::turns(options, &topology).expect("usable");
+            let turns = binding::turns(placement, &topology).expect("usable");
             let picture = Picture {
                 system: *system,
                 bindings: turns.map(|turns| binding::deal(&turns, 0, ranks)),
-                level: binding::level(options),
+                level: binding::level(placement),
                 ranks,
                 memory: Some(vec![0, 1, 2, 3, 8]),
                 quota: None,
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_large_machine_is_a_tree() {
-        let lines = lines(&Options::default(), 0..128, 0);
+        let lines = lines(&Placement::default(), 0..128, 0);
         assert_eq!(
             lines[..6],
             [
@@ -263,8 +263,9 @@ mod tests {
 
     #[test]
     fn ranks_stand_beside_what_they_are_bound_to() {
-        let options = Options { bind: Some(Bind::To(Level::L3Cache)), map: Some(Level::Socket), ..Options::default() };
-        let drawn = lines(&options, (0..8).chain(32..40), 6);
+        let placement =
+            Placement { bind: Some(Bind::To(Level::L3Cache)), map: Some(Level::Socket), ..Placement::default() };
+        let drawn = lines(&placement, (0..8).chain(32..40), 6);
         let ranked: Vec<&String> = drawn.iter().filter(|line| line.contains("rank")).collect();
         assert_eq!(
             ranked,
@@ -280,16 +281,16 @@ mod tests {
 
     #[test]
     fn ranks_beyond_the_cpus_are_said_to_take_turns() {
-        let options = Options { bind: Some(Bind::To(Level::Core)), ..Options::default() };
-        let drawn = lines(&options, [5, 69], 3);
+        let placement = Placement { bind: Some(Bind::To(Level::Core)), ..Placement::default() };
+        let drawn = lines(&placement, [5, 69], 3);
         let core = "      core, CPUs 5 69                  ranks 0-2".to_owned();
         assert!(drawn.contains(&core), "{drawn:?}");
         let last = &drawn[drawn.len() - 1];
         assert_eq!(last, "3 ranks, bound by core; they take turns on 2 CPUs");
-        let drawn = lines(&options, 0..2, 257);
+        let drawn = lines(&placement, 0..2, 257);
         let core = "      core, CPUs 0 (64)                129 ranks: 0,2,4,...,256".to_owned();
         assert!(drawn.contains(&core), "{drawn:?}");
-        let last = lines(&Options::default(), 0..4, 1).pop();
+        let last = lines(&Placement::default(), 0..4, 1).pop();
         let expected = "1 rank, not bound (--bind-to core binds them)";
         assert_eq!(last.as_deref(), Some(expected));
     }

@@ -6,7 +6,7 @@ mod words;
 use super::binding::{self, Binding};
 use super::environment::{self, entries};
 use super::libraries::{Dependencies, FORTRAN_FOLDER, STAND_IN_FOLDER};
-use super::options::{Input, Options, Output, Report, Section};
+use super::options::{Input, Options, Output, Report, Section, Variables};
 use super::outcome::Outcome;
 use super::program::{self, Program, Search};
 use super::topology::Topology;
@@ -142,12 +142,12 @@ const AUDIT_LINKER: &[u8] = b"GLIBC_2.35";
 /// # Errors
 /// The message for the user.
 pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, Refusal> {
-    check_valgrind()?;
+    check_valgrind(&options.variables)?;
     let own = own_folder()?;
-    let common = environment::of_ranks(options, &options.inherit, job);
+    let common = environment::of_ranks(&options.variables, &options.variables.inherit, job);
     let shared = settings(&common)?;
     let mut stack_size = shared.stack_size;
-    let libraries = match options.no_mpi {
+    let libraries = match options.start.no_mpi {
         true => None,
         false => Some(boot::library_folder(&own)?),
     };
@@ -157,7 +157,7 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
     let (mut programs, mut map_entries) = (Vec::new(), 0);
     let mut reasons = Reasons::default();
     for (number, section) in (0..).zip(&options.sections) {
-        let ranks = binding::ranks_of(section, options, &topology, place)?;
+        let ranks = binding::ranks_of(section, &options.placement, &topology, place)?;
         let environment = environment_for(section, options, &common, job);
         stack_size = stack_size.max(settings(&environment)?.stack_size);
         let (mut program, entries) = context.program(section, &environment, &mut linkers)?;
@@ -168,18 +168,18 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
     }
     let ranks = programs.iter().map(|program| program.ranks).sum();
     let isolated = check_ranks(options, place, ranks, map_entries, &reasons)?;
-    binding::check_room(options, &topology, ranks)?;
+    binding::check_room(&options.placement, &topology, ranks)?;
     Ok(Prepared {
         programs,
         libraries,
         environment: entries(&common).filter_map(|entry| CString::new(entry.into_vec()).ok()).collect(),
-        turns: binding::turns(options, &topology)?,
+        turns: binding::turns(&options.placement, &topology)?,
         topology,
         stack_size: (stack_size > 0).then_some(stack_size),
         isolated,
-        own_sessions: options.own_sessions,
-        wrapper: reasons.only_wrapper().filter(|_| !options.isolate),
-        numbering: options.numbering,
+        own_sessions: options.start.own_sessions,
+        wrapper: reasons.only_wrapper().filter(|_| !options.start.isolate),
+        numbering: options.placement.numbering,
         network: NetworkSettings::read(|name| {
             let value = common.get(OsStr::new(name))?;
             value.to_str().map(str::to_owned)
@@ -188,10 +188,10 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
         trace: trace::Target::of(&common, place)?,
         counters: shared.stats == Stats::Counters,
         stats: stats::Wanted::read(common.get(OsStr::new(STATS)).map(AsRef::as_ref), place.index, place.count)?,
-        output: options.output.clone(),
-        input: options.input,
-        report: options.report,
-        timeout: options.time_limit()?,
+        output: options.streams.output.clone(),
+        input: options.streams.input,
+        report: options.said.report,
+        timeout: options.start.time_limit(&options.variables)?,
     })
 }
 
@@ -208,12 +208,12 @@ fn check_ranks(
         let node = place.index;
         return Err(Refusal::new(format!("node {node} of the job has no rank")));
     }
-    let isolated = options.isolate || !reasons.is_none();
+    let isolated = options.start.isolate || !reasons.is_none();
     if !isolated {
         limits::check_map_count(ranks, map_entries)?;
         limits::warn_of_shared_limits(ranks);
     } else if place.index == 0 {
-        reasons.advise(options.isolate);
+        reasons.advise(options.start.isolate);
     }
     if place.index == 0 {
         reasons.advise_of_malloc();
@@ -262,8 +262,8 @@ fn own_folder() -> Result<PathBuf, Refusal> {
 
 /// # Errors
 /// Valgrind, which has its clients load a library of its own, runs this process.
-fn check_valgrind() -> Result<(), Refusal> {
-    let list = std::env::var_os("LD_PRELOAD").unwrap_or_default();
+fn check_valgrind(variables: &Variables) -> Result<(), Refusal> {
+    let list = variables.found("LD_PRELOAD").unwrap_or_default();
     if !list.to_string_lossy().contains("/vgpreload_") {
         return Ok(());
     }
@@ -277,7 +277,7 @@ fn check_valgrind() -> Result<(), Refusal> {
 fn environment_for(section: &Section, options: &Options, common: &Environment, job: &str) -> Environment {
     let mut environment = match &section.inherit {
         None => common.clone(),
-        Some(inherit) => environment::of_ranks(options, inherit, job),
+        Some(inherit) => environment::of_ranks(&options.variables, inherit, job),
     };
     environment.extend(section.environment.iter().cloned());
     allocator::keep_freed_memory(&mut environment);

@@ -56,8 +56,8 @@ pub fn add_hosts(
     read: fn(&std::ffi::OsStr) -> Result<Vec<host_list::Named>, Refusal>,
 ) -> Done {
     let list = read(&reader.words.value(reader.option)?)?;
-    match reader.options.named.is_empty() || reader.options.named == list {
-        true => set(&mut reader.options.named, Ok(list)),
+    match reader.options.hosts.named.is_empty() || reader.options.hosts.named == list {
+        true => set(&mut reader.options.hosts.named, Ok(list)),
         false => Err(Refusal::new(format!(
             "option {}: the hosts are named a second time; one list is for all programs, whose ranks take them in turn",
             reader.option
@@ -70,19 +70,19 @@ pub fn map_by(reader: &mut Reader<'_, '_>) -> Done {
     let map = values::map(reader.option, &reader.words.value(reader.option)?)?;
     let options = &mut *reader.options;
     match (map.unit, map.ranks_per_unit) {
-        (Some(Unit::Node), Some(ranks)) => options.per_host = Some(ranks),
-        (Some(Unit::Node), None) => options.numbering = Numbering::Cyclic,
+        (Some(Unit::Node), Some(ranks)) => options.hosts.per_host = Some(ranks),
+        (Some(Unit::Node), None) => options.placement.numbering = Numbering::Cyclic,
         (Some(Unit::Of(level)), ranks) => {
-            options.map = Some(level);
-            options.per_unit = ranks;
+            options.placement.map = Some(level);
+            options.placement.per_unit = ranks;
         }
         (Some(Unit::Slot), None) | (None, _) => {}
         (Some(Unit::Slot), Some(_)) => {
             return Err(Refusal::new("--map-by ppr:N:slot: a slot is one rank; name another unit"));
         }
     }
-    options.cores = map.cores.or(options.cores);
-    options.oversubscribe = map.oversubscribe.or(options.oversubscribe);
+    options.placement.cores = map.cores.or(options.placement.cores);
+    options.placement.oversubscribe = map.oversubscribe.or(options.placement.oversubscribe);
     Ok(())
 }
 
@@ -90,25 +90,25 @@ pub fn map_by(reader: &mut Reader<'_, '_>) -> Done {
 pub fn memory_kinds(reader: &mut Reader<'_, '_>) -> Done {
     let kinds = reader.words.value(reader.option);
     let pair = kinds.map(|kinds| (MEMORY_KINDS.into(), kinds));
-    push(&mut reader.options.environment, pair)
+    push(&mut reader.options.variables.set, pair)
 }
 
 /// `--grace`.
 pub fn grace(reader: &mut Reader<'_, '_>) -> Done {
     let pair = values::grace(&reader.words.value(reader.option)?);
-    push(&mut reader.options.environment, pair)
+    push(&mut reader.options.variables.set, pair)
 }
 
 /// `-x`.
 pub fn exported(reader: &mut Reader<'_, '_>) -> Done {
     let word = reader.words.value(reader.option)?;
     let pair = values::split_at_equals(&word);
-    let pair = pair.or_else(|| Some((word.clone(), std::env::var_os(&word)?)));
+    let pair = pair.or_else(|| Some((word.clone(), reader.options.variables.around.get(&word)?.clone())));
     match pair {
-        Some(pair) => reader.options.environment.push(pair),
+        Some(pair) => reader.options.variables.set.push(pair),
         None => {
             let name = word.to_string_lossy();
-            reader.options.notes.push(format!("-x {name}: there is no such variable here"));
+            reader.options.said.notes.push(format!("-x {name}: there is no such variable here"));
         }
     }
     Ok(())
@@ -121,7 +121,7 @@ pub fn output_folder(reader: &mut Reader<'_, '_>) -> Done {
         Some(folder) => (folder, false),
         None => (&*value, true),
     };
-    let output = &mut reader.options.output;
+    let output = &mut reader.options.streams.output;
     output.copies = copies;
     output.files = ["stdout", "stderr"].map(|name| Some(format!("{folder}/1/rank.%r/{name}")));
     Ok(())

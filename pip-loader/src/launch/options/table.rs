@@ -65,20 +65,20 @@ pub static MAIN: &[Row] = &[
         push(&mut r.section.environment, r.words.pair(r.option))
     }),
     row("-genv", "NAME VALUE", Job, "the same for all programs; -x NAME=VALUE too", |r| {
-        push(&mut r.options.environment, r.words.pair(r.option))
+        push(&mut r.options.variables.set, r.words.pair(r.option))
     }),
     row("-wdir -wd", "DIR", Program, "working directory of this program", |r| {
         some(&mut r.section.directory, r.words.value(r.option).map(Into::into))
     }),
     row("-l --label -prepend-rank", "", Job, "begin each line of output with its rank: [3] ...", |r| {
-        set(&mut r.options.output.label, Ok(true))
+        set(&mut r.options.streams.output.label, Ok(true))
     }),
     row(
         "--bind-to",
         "none|hwthread|core|l3cache|numa|socket|board",
         Job,
         "bind each rank to a core, or to what shares a cache ... with its core",
-        |r| some(&mut r.options.bind, values::bind(r.option, &r.words.value(r.option)?)),
+        |r| some(&mut r.options.placement.bind, values::bind(r.option, &r.words.value(r.option)?)),
     ),
     row(
         "--map-by",
@@ -93,13 +93,13 @@ pub static MAIN: &[Row] = &[
         "",
         Here,
         "show this machine and where the ranks would run, and start none",
-        |r| set(&mut r.options.topology, Ok(true)),
+        |r| set(&mut r.options.instead.topology, Ok(true)),
     ),
     row("-c", "CPU", Job, "bind one rank to each core, beginning with that of this CPU", |r| {
-        some(&mut r.options.first_cpu, values::number(r.option, &r.words.value(r.option)?, "a CPU number"))
+        some(&mut r.options.placement.first_cpu, values::number(r.option, &r.words.value(r.option)?, "a CPU number"))
     }),
     row("--timeout", "SECONDS", Job, "end the job after this time, with status 124", |r| {
-        some(&mut r.options.timeout, values::timeout(&r.words.value(r.option)?))
+        some(&mut r.options.start.timeout, values::timeout(&r.words.value(r.option)?))
     }),
     row(
         "--hosts -host -H",
@@ -110,16 +110,16 @@ pub static MAIN: &[Row] = &[
         |r| add_hosts(r, host_list::parse),
     ),
     row("--isolate", "", Job, "one address space per rank, joined by the network (for debugging)", |r| {
-        set(&mut r.options.isolate, Ok(true))
+        set(&mut r.options.start.isolate, Ok(true))
     }),
     row("--no-mpi", "", Job, "run programs that use no MPI; needs no Cohort libraries", |r| {
-        set(&mut r.options.no_mpi, Ok(true))
+        set(&mut r.options.start.no_mpi, Ok(true))
     }),
     row("--policies", "", Here, "list the progress policies, which are the values of COHORT_PROGRESS", |r| {
         print(r, Progress::LISTING.to_owned())
     }),
     row("--info", "", Here, "settings, pinning, libraries, network and kernel features here, with warnings", |r| {
-        set(&mut r.options.info, Ok(true))
+        set(&mut r.options.instead.info, Ok(true))
     }),
     row("--version -V", "", Here, "the version", |r| print(r, text::version())),
     row(
@@ -142,14 +142,14 @@ pub static MORE: &[Row] = &[
         "FILE",
         Here,
         "draw a timeline (COHORT_TRACE) into FILE.svg, or the .svg or .html that follows; one --draw for each node",
-        |r| push(&mut r.options.draw, r.words.value(r.option).map(Into::into)),
+        |r| push(&mut r.options.instead.draw, r.words.value(r.option).map(Into::into)),
     ),
     row("--launcher", "hydra|srun|prterun", Here, "the process manager for --hosts", |r| {
         let choices = [("hydra", Launcher::Hydra), ("srun", Launcher::Srun), ("prterun", Launcher::Prterun)];
-        some(&mut r.options.launcher, values::choose(r.option, &r.words.value(r.option)?, &choices))
+        some(&mut r.options.hosts.launcher, values::choose(r.option, &r.words.value(r.option)?, &choices))
     }),
     row("--dry-run", "", Here, "with --hosts: only print the process manager's command line", |r| {
-        set(&mut r.options.dry_run, Ok(true))
+        set(&mut r.options.hosts.dry_run, Ok(true))
     }),
     row(
         "-memory-alloc-kinds",
@@ -170,10 +170,10 @@ pub static MORE: &[Row] = &[
         "",
         Job,
         "each rank begins a session of its own: more CPU time on a machine with other work",
-        |r| set(&mut r.options.own_sessions, Ok(true)),
+        |r| set(&mut r.options.start.own_sessions, Ok(true)),
     ),
     row("--keep-pmi", "", Job, "let ranks see the process manager's variables (PMI_*, PMIX_*)", |r| {
-        set(&mut r.options.keep_manager, Ok(true))
+        set(&mut r.options.variables.keep_manager, Ok(true))
     }),
     row(
         "-f --hostfile -machinefile -machine",
@@ -187,39 +187,41 @@ pub static MORE: &[Row] = &[
         "N",
         Here,
         "ranks on each host that has no number; without -n, N ranks on each",
-        |r| some(&mut r.options.per_host, values::count(r.option, &r.words.value(r.option)?, "a number of ranks")),
+        |r| {
+            some(&mut r.options.hosts.per_host, values::count(r.option, &r.words.value(r.option)?, "a number of ranks"))
+        },
     ),
-    row("-rr -bynode", "", Job, "as --map-by node", |r| set(&mut r.options.numbering, Ok(Numbering::Cyclic))),
+    row("-rr -bynode", "", Job, "as --map-by node", |r| set(&mut r.options.placement.numbering, Ok(Numbering::Cyclic))),
     row("--oversubscribe", "", Here, "more ranks than --hosts has slots for may run", |r| {
-        some(&mut r.options.oversubscribe, Ok(true))
+        some(&mut r.options.placement.oversubscribe, Ok(true))
     }),
     row("--nooversubscribe", "", Job, "refuse more ranks on a node than it has cores", |r| {
-        some(&mut r.options.oversubscribe, Ok(false))
+        some(&mut r.options.placement.oversubscribe, Ok(false))
     }),
     row("--cpus-per-rank -cpus-per-proc", "N", Job, "as PE=N of --map-by: cores of each rank", |r| {
-        some(&mut r.options.cores, values::count(r.option, &r.words.value(r.option)?, "a number of cores"))
+        some(&mut r.options.placement.cores, values::count(r.option, &r.words.value(r.option)?, "a number of cores"))
     }),
     row("--rank-by", "UNIT", Job, "number the ranks one of each unit in turn, whatever --map-by says", |r| {
         let name = r.words.value(r.option)?;
         match values::unit(r.option, &name.to_string_lossy())? {
-            Unit::Slot => r.options.rank_by = None,
-            Unit::Node => r.options.numbering = Numbering::Cyclic,
-            Unit::Of(level) => r.options.rank_by = Some(level),
+            Unit::Slot => r.options.placement.rank_by = None,
+            Unit::Node => r.options.placement.numbering = Numbering::Cyclic,
+            Unit::Of(level) => r.options.placement.rank_by = Some(level),
         }
         Ok(())
     }),
     row("-x", "NAME[=VALUE]", Job, "give ranks the variable, as it is here if there is no value", exported),
     row("-genvall", "", Job, "ranks inherit the environment (the default)", |r| {
-        set(&mut r.options.inherit, Ok(Inherit::All))
+        set(&mut r.options.variables.inherit, Ok(Inherit::All))
     }),
     row("-genvnone", "", Job, "ranks inherit nothing: they have what -env, -genv and -x say", |r| {
-        set(&mut r.options.inherit, Ok(Inherit::Only(Vec::new())))
+        set(&mut r.options.variables.inherit, Ok(Inherit::Only(Vec::new())))
     }),
     row("-genvlist", "A,B", Job, "ranks inherit these variables only", |r| {
-        set(&mut r.options.inherit, names(r.words, r.option).map(Inherit::Only))
+        set(&mut r.options.variables.inherit, names(r.words, r.option).map(Inherit::Only))
     }),
     row("-genvexcl", "A,B", Job, "ranks inherit all variables but these", |r| {
-        set(&mut r.options.inherit, names(r.words, r.option).map(Inherit::Except))
+        set(&mut r.options.variables.inherit, names(r.words, r.option).map(Inherit::Except))
     }),
     row("-envall", "", Program, "as -genvall, for this program", |r| some(&mut r.section.inherit, Ok(Inherit::All))),
     row("-envnone", "", Program, "as -genvnone, for this program", |r| {
@@ -232,23 +234,23 @@ pub static MORE: &[Row] = &[
         some(&mut r.section.inherit, names(r.words, r.option).map(Inherit::Except))
     }),
     row("--tag-output", "", Job, "begin each line as Open MPI does: [1,3]<stdout>:", |r| {
-        set(&mut r.options.output.tag, Ok(true))
+        set(&mut r.options.streams.output.tag, Ok(true))
     }),
     row("--timestamp-output", "", Job, "begin each line with the time and <stdout>:", |r| {
-        set(&mut r.options.output.timestamp, Ok(true))
+        set(&mut r.options.streams.output.timestamp, Ok(true))
     }),
     row("-prepend-pattern", "TEXT", Job, "begin each line with TEXT; %r: its rank, %h: the host, %p: the node", |r| {
-        some(&mut r.options.output.pattern, words(r.words, r.option))
+        some(&mut r.options.streams.output.pattern, words(r.words, r.option))
     }),
     row(
         "-outfile-pattern",
         "FILE",
         Job,
         "ranks write their standard output to files; %r: the rank, %h: the host",
-        |r| some(&mut r.options.output.files[0], words(r.words, r.option)),
+        |r| some(&mut r.options.streams.output.files[0], words(r.words, r.option)),
     ),
     row("-errfile-pattern", "FILE", Job, "the same for standard error", |r| {
-        some(&mut r.options.output.files[1], words(r.words, r.option))
+        some(&mut r.options.streams.output.files[1], words(r.words, r.option))
     }),
     row(
         "--output-filename",
@@ -262,24 +264,24 @@ pub static MORE: &[Row] = &[
         let choices = [("all", Input::All), ("none", Input::None)];
         let found = values::choose(r.option, &value, &choices);
         let number = |_| values::number(r.option, &value, "all, none or a rank").map(Input::Rank);
-        set(&mut r.options.input, found.or_else(number))
+        set(&mut r.options.streams.input, found.or_else(number))
     }),
     row("-configfile -app", "FILE", Here, "read options and programs from a file, a program on each line", |r| {
         some(&mut r.options.config, r.words.value(r.option).map(Into::into))
     }),
     row("--report-bindings", "", Job, "say which CPUs each rank is bound to", |r| {
-        set(&mut r.options.report.bindings, Ok(true))
+        set(&mut r.options.said.report.bindings, Ok(true))
     }),
     row("--display-map --display-allocation", "", Job, "show the machine and where ranks run, and start them", |r| {
-        set(&mut r.options.report.map, Ok(true))
+        set(&mut r.options.said.report.map, Ok(true))
     }),
     row("-print-rank-map", "", Job, "say which ranks run on which host", |r| {
-        set(&mut r.options.report.ranks, Ok(true))
+        set(&mut r.options.said.report.ranks, Ok(true))
     }),
     row("-v -verbose", "", Job, "say what is started, with which libraries", |r| {
-        set(&mut r.options.report.start, Ok(true))
+        set(&mut r.options.said.report.start, Ok(true))
     }),
-    row("-q --quiet", "", Job, "no advice and no notes, only errors", |r| set(&mut r.options.quiet, Ok(true))),
+    row("-q --quiet", "", Job, "no advice and no notes, only errors", |r| set(&mut r.options.said.quiet, Ok(true))),
     row("--allow-run-as-root", "", Here, "nothing: root may", |_| Ok(())),
     row("-ordered-output", "", Here, "nothing: lines are whole anyway", |_| Ok(())),
 ];

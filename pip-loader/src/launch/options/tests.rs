@@ -2,16 +2,23 @@
 
 use super::values::Page;
 use super::*;
+use crate::launch::topology::Level;
+use cohort_manager::wireup::Numbering;
+use std::time::Duration;
+
+fn parse_words<'a>(words: impl Iterator<Item = &'a str>) -> Result<Request, Refusal> {
+    parse(words.map(OsString::from).collect(), Environment::new())
+}
 
 fn run(line: &str) -> Options {
-    match parse(line.split_whitespace().map(OsString::from).collect()) {
+    match parse_words(line.split_whitespace()) {
         Ok(Request::Run(options)) => options,
         other => panic!("{line}: {other:?}"),
     }
 }
 
 fn refusal(line: &str) -> String {
-    match parse(line.split_whitespace().map(OsString::from).collect()) {
+    match parse_words(line.split_whitespace()) {
         Err(refusal) => refusal.to_string(),
         other => panic!("{line}: {other:?}"),
     }
@@ -33,13 +40,13 @@ fn every_node_may_have_its_own_number_of_ranks() {
     assert_eq!(on("p", 0, 1).unwrap(), 1);
     let message = on("-n 4,2 p", 0, 1).unwrap_err().to_string();
     assert!(message.contains("2 nodes, but the job has 1"), "{message}");
-    assert_eq!(run("--map-by node p").numbering, Numbering::Cyclic);
+    assert_eq!(run("--map-by node p").placement.numbering, Numbering::Cyclic);
 }
 
 #[test]
 fn sections_have_their_own_environment_and_share_the_global_one() {
     let options = run("-genv A 1 -env B 2 -np 1 p : -wdir /tmp --n=2 -env C=3 -- -q");
-    assert_eq!(options.environment, [("A".into(), "1".into())]);
+    assert_eq!(options.variables.set, [("A".into(), "1".into())]);
     assert_eq!(options.sections[0].environment, [("B".into(), "2".into())]);
     assert_eq!(options.sections[1].environment, [("C".into(), "3".into())]);
     assert_eq!(options.sections[1].ranks, [2]);
@@ -52,11 +59,27 @@ fn long_options_take_one_dash_or_two() {
     for line in ["-bind-to core -map-by numa -timeout 1.5 -label p", "--bind-to=core --map-by numa --timeout=1.5 -l p"]
     {
         let options = run(line);
-        assert_eq!(options.bind, Some(Bind::To(Level::Core)));
-        assert_eq!(options.map, Some(Level::Numa));
-        assert_eq!(options.timeout, Some(Duration::from_millis(1500)));
-        assert!(options.output.label);
+        assert_eq!(options.placement.bind, Some(Bind::To(Level::Core)));
+        assert_eq!(options.placement.map, Some(Level::Numa));
+        assert_eq!(options.start.timeout, Some(Duration::from_millis(1500)));
+        assert!(options.streams.output.label);
     }
+}
+
+#[test]
+fn variables_are_read_where_the_command_line_is() {
+    let around = [("A", "1"), ("B", "2"), ("MPIEXEC_TIMEOUT", "3")].map(|(name, value)| (name.into(), value.into()));
+    let words = ["-x", "A", "-genv", "B", "4", "p"].map(OsString::from);
+    let Ok(Request::Run(options)) = parse(words.into(), around.into()) else {
+        panic!("it is a job");
+    };
+    let variables = &options.variables;
+    assert_eq!(variables.set, [("A".into(), "1".into()), ("B".into(), "4".into())]);
+    let (all, found) = (variables.of_all("B"), variables.found("B"));
+    assert_eq!((all, found, variables.of_all("C")), (Some("4".as_ref()), Some("2".as_ref()), None));
+    assert_eq!(options.start.time_limit(variables).expect("valid"), Some(Duration::from_secs(3)));
+    let options = run("--timeout 2 p");
+    assert_eq!(options.start.time_limit(variables).expect("valid"), Some(Duration::from_secs(2)));
 }
 
 #[test]
@@ -85,18 +108,15 @@ fn refusals_name_what_is_valid() {
 
 #[test]
 fn the_machine_is_shown_with_and_without_programs() {
-    let show = |line: &str| {
-        let words = line.split_whitespace().map(OsString::from).collect();
-        match parse(words) {
-            Ok(Request::Show(options)) => options,
-            other => panic!("{line}: {other:?}"),
-        }
+    let show = |line: &str| match parse_words(line.split_whitespace()) {
+        Ok(Request::Show(options)) => options,
+        other => panic!("{line}: {other:?}"),
     };
     assert!(show("--topology").sections[0].ranks.is_empty());
     assert_eq!(show("--topology -n 3").sections[0].ranks, [3]);
     let options = show("-n 1 a : --topology -n 2 --bind-to l3cache b");
     assert_eq!(options.sections.len(), 2);
-    assert_eq!(options.bind, Some(Bind::To(Level::L3Cache)));
+    assert_eq!(options.placement.bind, Some(Bind::To(Level::L3Cache)));
     assert!(refusal("--topology --hosts a p").contains("without --hosts"));
 }
 
@@ -110,7 +130,7 @@ fn help_fits_on_a_screen() {
             assert!(long.contains(name), "{name}");
         }
     }
-    let print = |words: &[&str]| match parse(words.iter().map(OsString::from).collect()) {
+    let print = |words: &[&str]| match parse_words(words.iter().copied()) {
         Ok(Request::Print(text)) => text,
         other => panic!("{words:?}: {other:?}"),
     };
@@ -136,7 +156,7 @@ fn the_manual_has_every_option_and_setting() {
 
 #[test]
 fn shells_complete_every_option() {
-    let printed = |shell: &str| match parse(vec!["--completion".into(), shell.into()]) {
+    let printed = |shell: &str| match parse_words(["--completion", shell].into_iter()) {
         Ok(Request::Print(text)) => text,
         other => panic!("{shell}: {other:?}"),
     };
@@ -166,23 +186,23 @@ fn names_mean_one_option() {
 fn each_launcher_names_options_its_way() {
     for line in ["-n2 p", "-np2 p", "-ppn 2 p", "-N 2 p", "-H localhost:2 p", "-host localhost -ppn 2 p"] {
         assert_eq!(run(line).sections[0].ranks, [2], "{line}");
-        assert_eq!(run(line).hosts, None, "{line}");
+        assert_eq!(run(line).hosts.chosen, None, "{line}");
     }
     for line in ["-prepend-rank p", "--label p", "-l p"] {
-        assert!(run(line).output.label, "{line}");
+        assert!(run(line).streams.output.label, "{line}");
     }
-    assert_eq!(run("-genvlist A,B p").inherit, Inherit::Only(vec!["A".into(), "B".into()]));
+    assert_eq!(run("-genvlist A,B p").variables.inherit, Inherit::Only(vec!["A".into(), "B".into()]));
     assert_eq!(run("-envnone p").sections[0].inherit, Some(Inherit::Only(Vec::new())));
-    assert_eq!(run("-x A=1 p").environment, [("A".into(), "1".into())]);
-    assert_eq!(run("-x NO_SUCH_VARIABLE p").notes.len(), 1);
-    assert_eq!(run("-s all p").input, Input::All);
-    assert_eq!(run("--stdin 3 p").input, Input::Rank(3));
-    assert_eq!(run("--map-by ppr:2:socket:PE=4 p").cores, Some(4));
-    assert_eq!(run("-rr p").numbering, Numbering::Cyclic);
-    assert_eq!(run("--bind-to package p").bind, Some(Bind::To(Level::Socket)));
+    assert_eq!(run("-x A=1 p").variables.set, [("A".into(), "1".into())]);
+    assert_eq!(run("-x NO_SUCH_VARIABLE p").said.notes.len(), 1);
+    assert_eq!(run("-s all p").streams.input, Input::All);
+    assert_eq!(run("--stdin 3 p").streams.input, Input::Rank(3));
+    assert_eq!(run("--map-by ppr:2:socket:PE=4 p").placement.cores, Some(4));
+    assert_eq!(run("-rr p").placement.numbering, Numbering::Cyclic);
+    assert_eq!(run("--bind-to package p").placement.bind, Some(Bind::To(Level::Socket)));
     let hosts = run("-hosts a,b -n 4 -l p");
-    assert_eq!(hosts.hosts.map(|hosts| hosts[1].slots), Some(2));
-    assert_eq!(hosts.typed, ["-l"]);
+    assert_eq!(hosts.hosts.chosen.map(|hosts| hosts[1].slots), Some(2));
+    assert_eq!(hosts.hosts.typed, ["-l"]);
     assert!(refusal("-H localhost:2 -n 4 p").contains("--oversubscribe"));
     assert_eq!(run("-H localhost:2 --oversubscribe -n 4 p").sections[0].ranks, [4]);
 }
@@ -190,7 +210,7 @@ fn each_launcher_names_options_its_way() {
 #[test]
 fn options_about_the_inside_of_others_are_dropped_or_refused() {
     let options = run("--mca pml ob1 -iface eth0 -bootstrap ssh -n 2 p");
-    assert_eq!(options.ignored, ["--mca", "-iface", "-bootstrap"]);
+    assert_eq!(options.said.ignored, ["--mca", "-iface", "-bootstrap"]);
     assert_eq!(options.sections[0].ranks, [2]);
     assert!(refusal("--mca hwloc_base_binding_policy core p").contains("use --bind-to"));
     assert!(refusal("-gdb p").contains("pip-exec -n 2 gdb"));

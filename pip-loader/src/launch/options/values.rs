@@ -90,25 +90,6 @@ pub fn timeout(value: &OsStr) -> Result<Duration, Refusal> {
         .ok_or_else(|| Refusal::new(format!("--timeout {seconds}: it takes seconds, more than 0")))
 }
 
-/// Variable by which MPICH's users limit the time of a job, in seconds.
-const MPICH_TIMEOUT: &str = "MPIEXEC_TIMEOUT";
-
-impl super::Options {
-    /// How long the job may take: `--timeout`, else what MPICH's variable says, which is nothing if empty or below 1.
-    pub fn time_limit(&self) -> Result<Option<Duration>, Refusal> {
-        let Some(value) = std::env::var_os(MPICH_TIMEOUT).filter(|value| !value.is_empty()) else {
-            return Ok(self.timeout);
-        };
-        let seconds = value.to_str().and_then(|text| text.trim().parse().ok());
-        let seconds: i32 = seconds.ok_or_else(|| {
-            let value = value.to_string_lossy();
-            Refusal::new(format!("{MPICH_TIMEOUT}={value}: it takes whole seconds"))
-        })?;
-        let limit = u64::try_from(seconds).ok().filter(|&seconds| seconds > 0);
-        Ok(self.timeout.or(limit.map(Duration::from_secs)))
-    }
-}
-
 /// The value of `--grace`, as the variable that says the same.
 pub fn grace(value: &OsStr) -> Result<(OsString, OsString), Refusal> {
     match value.to_str().and_then(settings::grace) {

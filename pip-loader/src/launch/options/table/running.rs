@@ -20,7 +20,7 @@ fn delay(option: &str, value: &OsStr) -> Result<Duration, Refusal> {
 /// All of them.
 pub static RUNNING: &[Row] = &[
     row("--ps", "", Scope::Here, "list them: launcher's process, ranks, start, CPU time, command", |r| {
-        some(&mut r.options.ask, Ok(Ask::Jobs))
+        some(&mut r.options.instead.ask, Ok(Ask::Jobs))
     }),
     row(
         "--inspect",
@@ -29,7 +29,7 @@ pub static RUNNING: &[Row] = &[
         "what each rank of the job does now; PID is that of a launcher or of a rank",
         |r| {
             let pid = values::number(r.option, &r.words.value(r.option)?, "a process");
-            some(&mut r.options.ask, pid.map(Ask::Inspect))
+            some(&mut r.options.instead.ask, pid.map(Ask::Inspect))
         },
     ),
     row(
@@ -43,15 +43,15 @@ pub static RUNNING: &[Row] = &[
                 None => r.words.next_number(),
             };
             let wanted = Wanted { pid, ..Wanted::default() };
-            some(&mut r.options.ask, Ok(Ask::Top(wanted)))
+            some(&mut r.options.instead.ask, Ok(Ask::Top(wanted)))
         },
     ),
     row("--delay", "SECONDS", Scope::Here, "with --top: time between two tables (default 2)", |r| {
-        set(&mut r.options.watch.delay, delay(r.option, &r.words.value(r.option)?))
+        set(&mut r.options.instead.watch.delay, delay(r.option, &r.words.value(r.option)?))
     }),
     row("--times", "N", Scope::Here, "with --top: end after N tables", |r| {
         let times = values::number(r.option, &r.words.value(r.option)?, "a number of tables");
-        some(&mut r.options.watch.times, times)
+        some(&mut r.options.instead.watch.times, times)
     }),
     row(
         "--sort",
@@ -60,7 +60,7 @@ pub static RUNNING: &[Row] = &[
         "with --top: the order of the ranks",
         |r| {
             let sort = values::choose(r.option, &r.words.value(r.option)?, &Sort::ALL);
-            set(&mut r.options.watch.sort, sort)
+            set(&mut r.options.instead.watch.sort, sort)
         },
     ),
 ];
