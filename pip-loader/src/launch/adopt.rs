@@ -9,9 +9,9 @@
 //! nothing is lost: no process has been changed.
 
 use super::binding::Binding;
-use super::options::{Output, Report};
+use super::options::{Output, Report, Streams};
 use super::outcome::{self, Adoption, Held, Outcome};
-use super::prepare::{Prepared, PreparedProgram, adopted};
+use super::prepare::{Machine, Prepared, Reports, Spaces, adopted};
 use super::spawn::{Spawner, UNLIMITED_STACK, kept_on_exec};
 use cohort_manager::door::Visitor;
 use std::collections::BTreeSet;
@@ -64,7 +64,7 @@ impl Gathering {
     ///
     /// # Errors
     /// Why it cannot be.
-    pub fn adopt(self, pids: &[i32], programs: &[PreparedProgram], spawner: &Spawner) -> Result<Adopted, String> {
+    pub fn adopt(self, pids: &[i32], spawner: &Spawner) -> Result<Adopted, String> {
         let kept = kept_on_exec().map_err(|error| error.to_string())?;
         let usual: Vec<&[u8]> = self.base.environment.iter().map(|entry| entry.as_bytes()).collect();
         let mut ranks = Vec::new();
@@ -72,14 +72,14 @@ impl Gathering {
             let outcome = outcome::read(*pid, &held.executed, &usual, &kept)?;
             ranks.push(Adoption { outcome, held });
         }
-        let numbers = programs.iter().flat_map(|program| std::iter::repeat_n(program.number, program.ranks));
+        let numbers = spawner.programs.iter().flat_map(|program| std::iter::repeat_n(program.number, program.ranks));
         let outcomes = ranks.iter().map(|rank| &rank.outcome);
         let outcomes: Vec<_> = outcomes.zip(numbers).collect();
         let libraries = self.base.libraries.as_deref();
         let mut programs = adopted(&outcomes, libraries).map_err(|refusal| refusal.to_string())?;
         let turns = bindings(&ranks, spawner.bindings.as_deref())?;
         let cpus: BTreeSet<u32> = ranks.iter().flat_map(|rank| &rank.outcome.cpus).copied().collect();
-        let mut topology = self.base.topology;
+        let mut topology = self.base.machine.topology;
         topology.capacity = topology.capacity.min(cpus.len() as u32).max(1);
         let stack_size = ranks.iter().map(|rank| stack_size(&rank.outcome)).max();
         for (program, rank) in programs.iter_mut().zip(&ranks) {
@@ -91,13 +91,10 @@ impl Gathering {
         }
         let job = Prepared {
             programs,
-            topology,
-            turns,
-            stack_size,
-            isolated: false,
-            wrapper: None,
-            output: Output::default(),
-            report: Report::default(),
+            machine: Machine { topology, turns },
+            spaces: Spaces { isolated: false, wrapper: None, stack_size, ..self.base.spaces },
+            streams: Streams { output: Output::default(), ..self.base.streams },
+            reports: Reports { at_start: Report::default(), ..self.base.reports },
             ..self.base
         };
         Ok(Adopted { job, ranks })

@@ -1,6 +1,6 @@
 //! Programs that ranks start in address spaces of their own: which of them are ranks, and what their end means.
 
-use super::spawn::Spawner;
+use super::spawn::{Spawner, StartedRank};
 use cohort_base::boot::Lifecycle;
 use cohort_manager::door::{self, Answer, Visitor};
 use cohort_manager::server::Stage;
@@ -39,33 +39,34 @@ impl Guests {
         self.reason.get_or_insert(reason);
     }
 
-    /// Answers those who ask for their place; `pid_of` gives the task of a rank of this node.
-    pub fn serve(&mut self, spawner: &mut Spawner, pid_of: impl Fn(usize) -> i32) -> Came {
+    /// Answers those who ask for their place.
+    pub fn serve(&mut self, spawner: &mut Spawner) -> Came {
         let mut came = Came::default();
-        let Some(door) = &mut spawner.door else {
+        let Some(door) = &mut spawner.served.door else {
             return came;
         };
         for visitor in door.visitors() {
             let local = match visitor.rank {
                 Some(rank) => spawner.numbers.iter().position(|&own| own == rank),
-                None => rank_of(visitor.pid, spawner.numbers.len(), &pid_of),
+                None => rank_of(visitor.pid, &spawner.ranks),
             };
-            let Some(local) = local else {
+            // Nobody speaks for one that could not be started.
+            let Some(local) = local.filter(|&local| local < spawner.ranks.len()) else {
                 let rank = visitor.rank.unwrap_or(0);
                 drop(visitor.answer(rank, Answer::Outside));
                 continue;
             };
-            let rank = spawner.numbers[local];
+            let (rank, task) = (spawner.numbers[local], spawner.ranks[local].pid);
             if visitor.executed.is_some() {
                 came.offers.push((local, visitor));
                 continue;
             }
             came.asked = true;
-            let is_task = visitor.pid == pid_of(local);
-            if spawner.server.is_none() && is_task && self.has_left(spawner, local) {
+            let is_task = visitor.pid == task;
+            if spawner.served.server.is_none() && is_task && self.has_left(spawner, local) {
                 spawner.serve_left();
             }
-            let Some(server) = &mut spawner.server else {
+            let Some(server) = &mut spawner.served.server else {
                 let lifecycle = &spawner.node.ranks[local].lifecycle;
                 let is_fresh = lifecycle.load(Ordering::Acquire) == Lifecycle::Fresh as u32;
                 let answer = match is_fresh || is_task {
@@ -76,7 +77,7 @@ impl Guests {
                 continue;
             };
             let own = server.stage(local) != Stage::Silent;
-            match server.admit(rank, visitor.pid, pid_of(local)) {
+            match server.admit(rank, visitor.pid, task) {
                 Ok(guest) => {
                     let world = guest.world();
                     guest.speaks_through(visitor.answer(rank, Answer::Joins(world)));
@@ -84,7 +85,7 @@ impl Guests {
                 }
                 Err(taker) => {
                     // 0: the rank's own task speaks with the server.
-                    let taker = if taker == 0 { pid_of(local) } else { taker };
+                    let taker = if taker == 0 { task } else { taker };
                     drop(refuse(visitor, rank, taker, own));
                 }
             }
@@ -113,7 +114,7 @@ impl Guests {
     /// A rank of this node that uses MPI in the program that it was started with, while another one has executed a
     /// program before it used MPI, and the number of such a one: they never meet.
     pub fn apart(&self, spawner: &Spawner) -> Option<(u32, u32)> {
-        let server = spawner.server.as_ref().filter(|_| self.left == Some(true))?;
+        let server = spawner.served.server.as_ref().filter(|_| self.left == Some(true))?;
         let stage = |rank: usize| spawner.node.ranks[rank].lifecycle.load(Ordering::Acquire);
         let mut ranks = 0..spawner.numbers.len();
         let here = ranks.clone().find(|&rank| stage(rank) != Lifecycle::Fresh as u32)?;
@@ -141,10 +142,10 @@ impl Guests {
     }
 }
 
-/// The rank of this node, of so many, whose task a process is or descends from.
-fn rank_of(process: i32, ranks: usize, pid_of: impl Fn(usize) -> i32) -> Option<usize> {
+/// Which of the ranks of this node it is whose task a process is or descends from.
+fn rank_of(process: i32, ranks: &[StartedRank]) -> Option<usize> {
     let mut line = std::iter::once(process).chain(door::ancestors(process));
-    line.find_map(|pid| (0..ranks).find(|&rank| pid_of(rank) == pid))
+    line.find_map(|pid| ranks.iter().position(|rank| rank.pid == pid))
 }
 
 /// Tells a visitor that its place is taken: what a rank's MPI program starts is a world of its own, also if it has

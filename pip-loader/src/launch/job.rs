@@ -14,9 +14,9 @@ use super::guests::Guests;
 use super::membership::Membership;
 use super::outcome::Adoption;
 use super::output::{self, Forwarder};
-use super::prepare::{Prepared, PreparedProgram};
+use super::prepare::Prepared;
 use super::signals::{Came, Signals};
-use super::spawn::{Spawner, StartedRank};
+use super::spawn::Spawner;
 use cohort_base::boot::{Lifecycle, RankBoot};
 use cohort_manager::server::Stage;
 use end::{End, exit_status, kill_orphans};
@@ -55,8 +55,6 @@ const READ_TIME: Duration = Duration::from_secs(1);
 pub struct Job<'a> {
     membership: &'a mut Membership,
     spawner: Spawner,
-    programs: Vec<PreparedProgram>,
-    ranks: Vec<StartedRank>,
     /// Rank of each task that has not ended.
     alive: HashMap<i32, usize>,
     /// The task that a fault is ending. It is not killed: its core dump may take long.
@@ -107,14 +105,10 @@ impl<'a> Job<'a> {
         // that a job that is ended leaves none. An old kernel would leave them to init.
         let _ = nix::sys::prctl::set_child_subreaper(true);
         let timeout = job.timeout;
-        let environment = job.environment.clone();
         let spawner = Spawner::new(&mut job, signals.original(), membership)?;
-        job.environment = environment;
-        let (programs, wrapper) = (std::mem::take(&mut job.programs), job.wrapper.take());
+        let wrapper = job.spaces.wrapper.take();
         let mut this = Self {
             spawner,
-            programs,
-            ranks: Vec::new(),
             alive: HashMap::new(),
             dying: None,
             signals,
@@ -123,22 +117,22 @@ impl<'a> Job<'a> {
             shutdown: None,
             lost: None,
             departed: 0,
-            command: std::mem::take(&mut job.command),
+            command: std::mem::take(&mut job.reports.command),
             since: SystemTime::now(),
             control: Control::default(),
             watch: Watch::new(),
             grace: end::grace(&job.environment),
             wide: Wide::default(),
             deadlock: hang::Watch::of(&job.environment),
-            counters: job.counters && !job.isolated,
-            stats: job.stats.clone().filter(|_| !job.isolated),
+            counters: job.reports.counters && !job.spaces.isolated,
+            stats: job.reports.stats.clone().filter(|_| !job.spaces.isolated),
             gathering: (wrapper.is_some() && membership.is_alone()).then(|| Gathering::new(job)),
             guests: Guests::new(wrapper),
             membership,
         };
         this.membership.ranks_start();
         let started = this.start_all(&[]);
-        let started = started.map_err(|error| (this.name_of(this.ranks.len()), error));
+        let started = started.map_err(|error| (this.name_of(this.spawner.ranks.len()), error));
         // Also when some ranks were not: those that were may have something to say.
         let forwards = this.spawner.streams.start();
         let forwards = forwards.map_err(|error| ("passing on their output".to_owned(), error));
@@ -159,24 +153,9 @@ impl<'a> Job<'a> {
     }
 
     fn start_all(&mut self, adoptions: &[Adoption]) -> std::io::Result<()> {
-        let started = self.start_each(adoptions);
-        self.spawner.take_back();
-        if started.is_ok() {
-            self.spawner.publish(&self.ranks);
-        }
+        let started = self.spawner.start_all(adoptions);
+        self.alive.extend(self.spawner.ranks.iter().map(|rank| rank.pid).zip(0..));
         started
-    }
-
-    fn start_each(&mut self, adoptions: &[Adoption]) -> std::io::Result<()> {
-        for program in &self.programs {
-            for _ in 0..program.ranks {
-                let adoption = adoptions.get(self.ranks.len());
-                let rank = self.spawner.start(program, adoption)?;
-                self.alive.insert(rank.pid, self.ranks.len());
-                self.ranks.push(rank);
-            }
-        }
-        Ok(())
     }
 
     /// Waits for the end of the job.
@@ -206,7 +185,7 @@ impl<'a> Job<'a> {
         if let Some(stats) = &self.stats {
             lost |= stats.make(&self.spawner.node, &caption);
         }
-        if self.counters && !self.ranks.is_empty() {
+        if self.counters && !self.spawner.ranks.is_empty() {
             memory::report(&self.memory_map());
         }
         let forwarder = self.spawner.streams.forwarder.as_ref();
@@ -293,10 +272,10 @@ impl<'a> Job<'a> {
             sources.push(PollFd::new(forwarder.descriptor(), PollFlags::POLLIN));
         }
         let input = |descriptor| PollFd::new(descriptor, PollFlags::POLLIN);
-        if let Some(server) = &self.spawner.server {
+        if let Some(server) = &self.spawner.served.server {
             sources.extend(server.descriptors().map(input));
         }
-        if let Some(door) = &self.spawner.door {
+        if let Some(door) = &self.spawner.served.door {
             sources.extend(door.descriptors().map(input));
         }
         sources.extend(self.membership.monitor().sources());
@@ -311,10 +290,9 @@ impl<'a> Job<'a> {
 
     /// Answers what ranks have started, and isolated ranks.
     fn serve(&mut self) {
-        let (ranks, guests) = (&self.ranks, &mut self.guests);
-        let came = guests.serve(&mut self.spawner, |rank| ranks[rank].pid);
+        let came = self.guests.serve(&mut self.spawner);
         self.gather(came);
-        let Some(server) = &mut self.spawner.server else {
+        let Some(server) = &mut self.spawner.served.server else {
             return;
         };
         let result = self.membership.serve(server);
@@ -332,7 +310,7 @@ impl<'a> Job<'a> {
         if self.shutdown.is_some() || self.abort_code().is_some() {
             return;
         }
-        let crash = |&rank: &usize| self.ranks[rank].crash.crash();
+        let crash = |&rank: &usize| self.spawner.ranks[rank].crash.crash();
         let mut dying = self.alive.iter().filter_map(|(&pid, rank)| Some((pid, *rank, crash(rank)?.signal)));
         if let Some((pid, rank, signal)) = dying.next() {
             drop(dying);
@@ -431,7 +409,7 @@ impl<'a> Job<'a> {
             }
             End::Exited(0) => {}
             End::Exited(code) => {
-                match self.ranks[rank].plan.failure() {
+                match self.spawner.ranks[rank].plan.failure() {
                     Some((step, error)) if code == SETUP_FAILED => {
                         say(format_args!("{who} could not start: {step}: {error}"));
                     }
@@ -449,7 +427,7 @@ impl<'a> Job<'a> {
     /// Whether a rank's end leaves others waiting.
     fn is_initialized(&self, rank: usize) -> bool {
         let lifecycle = &self.spawner.node.ranks[rank].lifecycle;
-        let server = self.spawner.server.as_ref();
+        let server = self.spawner.served.server.as_ref();
         server.is_some_and(|server| server.stage(rank) == Stage::Joined)
             || lifecycle.load(Ordering::Acquire) == Lifecycle::Initialized as u32
     }
@@ -467,12 +445,12 @@ impl<'a> Job<'a> {
 
     /// A fatal signal in words, and where the rank has been.
     fn describe(&self, rank: usize, signal: i32) -> String {
-        let crash = self.ranks[rank].crash.crash();
+        let crash = self.spawner.ranks[rank].crash.crash();
         let crash = crash.filter(|crash| crash.signal == signal);
         let touched = &self.spawner.node.ranks[rank].touched;
         let touched = touched.load(Ordering::Acquire);
         let map = self.memory_map();
-        let pid = self.ranks[rank].pid;
+        let pid = self.spawner.ranks[rank].pid;
         let what = map.describe_signal(rank, pid, signal, crash.as_ref(), touched);
         if signal == libc::SIGKILL && guardian::memory_has_run_out() {
             return what + OUT_OF_MEMORY;
@@ -482,7 +460,11 @@ impl<'a> Job<'a> {
     }
 
     fn memory_map(&self) -> MemoryMap<'_> {
-        MemoryMap { ranks: &self.spawner.memory, numbers: &self.spawner.numbers, stacks: &self.spawner.stacks }
+        MemoryMap {
+            ranks: &self.spawner.space.memory,
+            numbers: &self.spawner.numbers,
+            stacks: &self.spawner.space.stacks,
+        }
     }
 
     fn check_time(&mut self) {

@@ -1,17 +1,15 @@
 //! Everything that can be found wrong before the first rank starts.
 
+mod context;
 mod reasons;
 mod words;
 
 use super::binding::{self, Binding};
 use super::environment::{self, entries};
-use super::libraries::{Dependencies, FORTRAN_FOLDER, STAND_IN_FOLDER};
-use super::options::{Input, Options, Output, Report, Section, Variables};
+use super::options::{Options, Report, Section, Streams, Variables};
 use super::outcome::Outcome;
-use super::program::{self, Program, Search};
 use super::topology::Topology;
-use super::{allocator, libraries, limits};
-use cohort_base::boot::AUDIT_LIBRARY;
+use super::{allocator, limits};
 use cohort_base::settings::{STATS, Settings, Stats};
 use cohort_manager::Place;
 use cohort_manager::network::NetworkSettings;
@@ -19,21 +17,20 @@ use cohort_manager::wireup::Numbering;
 use pip_ground::{Environment, Refusal};
 use pip_insight::{stats, trace};
 use pip_load::boot;
-use pip_load::image::{OpenError, Template};
+use pip_load::image::Template;
 use pip_load::task::stack::Strings;
 use std::collections::HashMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+use context::Context;
 use reasons::Reasons;
-use words::{executed_strings, strings, wrapper_strings};
 
-/// A job that nothing stands against.
+/// A job that nothing stands against. What is known lies in groups, by who needs it.
 #[derive(Debug)]
 pub struct Prepared {
     /// The programs; rank numbers follow their order.
@@ -42,45 +39,76 @@ pub struct Prepared {
     pub libraries: Option<PathBuf>,
     /// `KEY=VALUE` entries that the node image reads its settings from.
     pub environment: Vec<CString>,
-    /// The machine.
+    /// Where ranks run.
+    pub machine: Machine,
+    /// The address spaces of ranks.
+    pub spaces: Spaces,
+    /// What joins this node to others.
+    pub nodes: Nodes,
+    /// Standard input, output and error.
+    pub streams: Streams,
+    /// What is told of the job.
+    pub reports: Reports,
+    /// `--timeout`.
+    pub timeout: Option<Duration>,
+}
+
+/// Where ranks run.
+#[derive(Debug)]
+pub struct Machine {
+    /// Its CPUs.
     pub topology: Topology,
     /// The bindings that ranks take in turn, if they are bound.
     pub turns: Option<Vec<Binding>>,
-    /// `COHORT_STACKSIZE`, if set.
-    pub stack_size: Option<usize>,
-    /// Each rank gets an address space of its own.
+}
+
+/// The address spaces of ranks, and what their tasks begin with.
+#[derive(Debug)]
+pub struct Spaces {
+    /// Each rank gets one of its own.
     pub isolated: bool,
-    /// Each rank begins a session.
-    pub own_sessions: bool,
     /// A program that is no MPI program, so that ranks are what it starts, if that is why.
     pub wrapper: Option<OsString>,
+    /// `COHORT_STACKSIZE`, if set.
+    pub stack_size: Option<usize>,
+    /// Each rank begins a session.
+    pub own_sessions: bool,
+}
+
+/// What joins this node to others.
+#[derive(Debug)]
+pub struct Nodes {
     /// How ranks are numbered over several nodes.
     pub numbering: Numbering,
     /// What the user asks of the network.
     pub network: NetworkSettings,
+}
+
+/// What is told of the job.
+#[derive(Debug)]
+pub struct Reports {
     /// The programs and their arguments, for people.
     pub command: String,
+    /// What to say when it starts.
+    pub at_start: Report,
     /// `COHORT_TRACE`
     pub trace: Option<trace::Target>,
     /// `COHORT_STATS=counters`: say what the memory of ranks takes.
     pub counters: bool,
     /// The report of `COHORT_STATS`.
     pub stats: Option<stats::Wanted>,
-    /// Where output goes, and what begins its lines.
-    pub output: Output,
-    /// Who gets standard input.
-    pub input: Input,
-    /// What to say when the job starts.
-    pub report: Report,
-    /// `--timeout`.
-    pub timeout: Option<Duration>,
 }
 
 impl Prepared {
+    /// How many ranks this node has.
+    pub fn ranks(&self) -> usize {
+        self.programs.iter().map(|program| program.ranks).sum()
+    }
+
     /// Files that are empty until the job has ended.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
-        let trace = self.trace.as_ref().and_then(trace::Target::file);
-        let stats = self.stats.as_ref().and_then(stats::Wanted::file);
+        let trace = self.reports.trace.as_ref().and_then(trace::Target::file);
+        let stats = self.reports.stats.as_ref().and_then(stats::Wanted::file);
         trace.into_iter().chain(stats)
     }
 }
@@ -134,9 +162,6 @@ impl PreparedProgram {
     }
 }
 
-/// What the dynamic linkers hold that can be audited at no cost: the symbol version of glibc 2.35.
-const AUDIT_LINKER: &[u8] = b"GLIBC_2.35";
-
 /// Checks what this node, at `place` in the job, has to run and reads all that it needs.
 ///
 /// # Errors
@@ -173,25 +198,31 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
         programs,
         libraries,
         environment: entries(&common).filter_map(|entry| CString::new(entry.into_vec()).ok()).collect(),
-        turns: binding::turns(&options.placement, &topology)?,
-        topology,
-        stack_size: (stack_size > 0).then_some(stack_size),
-        isolated,
-        own_sessions: options.start.own_sessions,
-        wrapper: reasons.only_wrapper().filter(|_| !options.start.isolate),
-        numbering: options.placement.numbering,
-        network: NetworkSettings::read(|name| {
-            let value = common.get(OsStr::new(name))?;
-            value.to_str().map(str::to_owned)
-        }),
-        command: options.command(),
-        trace: trace::Target::of(&common, place)?,
-        counters: shared.stats == Stats::Counters,
-        stats: stats::Wanted::read(common.get(OsStr::new(STATS)).map(AsRef::as_ref), place.index, place.count)?,
-        output: options.streams.output.clone(),
-        input: options.streams.input,
-        report: options.said.report,
+        machine: Machine { turns: binding::turns(&options.placement, &topology)?, topology },
+        spaces: Spaces {
+            isolated,
+            wrapper: reasons.only_wrapper().filter(|_| !options.start.isolate),
+            stack_size: (stack_size > 0).then_some(stack_size),
+            own_sessions: options.start.own_sessions,
+        },
+        nodes: Nodes { numbering: options.placement.numbering, network: network_settings(&common) },
+        streams: options.streams.clone(),
+        reports: Reports {
+            command: options.command(),
+            at_start: options.said.report,
+            trace: trace::Target::of(&common, place)?,
+            counters: shared.stats == Stats::Counters,
+            stats: stats::Wanted::read(common.get(OsStr::new(STATS)).map(AsRef::as_ref), place.index, place.count)?,
+        },
         timeout: options.start.time_limit(&options.variables)?,
+    })
+}
+
+/// What the user asks of the network.
+fn network_settings(environment: &Environment) -> NetworkSettings {
+    NetworkSettings::read(|name| {
+        let value = environment.get(OsStr::new(name))?;
+        value.to_str().map(str::to_owned)
     })
 }
 
@@ -288,239 +319,4 @@ fn settings(environment: &Environment) -> Result<Settings, Refusal> {
     let entries: Vec<OsString> = entries(environment).collect();
     Settings::from_env(entries.iter().map(|entry| entry.as_bytes()))
         .map_err(|invalid| Refusal::new(invalid.to_string()))
-}
-
-/// What all programs share.
-struct Context<'a> {
-    own: &'a Path,
-    libraries: Option<&'a Path>,
-    /// What the program sees as `argv[0]`, if that is not its name on the command line.
-    name: Option<&'a OsStr>,
-    /// The file that the kernel has executed, which must be the program's.
-    found: Option<&'a Path>,
-}
-
-/// The map entries that a rank takes to start.
-fn map_entries(program: &Program, linker: &Template, dependencies: &Dependencies) -> usize {
-    // Programs that may open an MPI have the library that the linker is audited by, and that MPI.
-    let opened = if dependencies.mpi_library.is_some() { 0 } else { 2 };
-    dependencies.map_entries
-        + linker.plan().map_entries()
-        + program.plan.map_entries()
-        + (program.preload.len() + opened) * limits::PER_OBJECT
-        + limits::PER_START
-}
-
-impl Context<'_> {
-    /// Prepares one program; also returns the map entries that one of its ranks takes.
-    fn program(
-        &self,
-        section: &Section,
-        environment: &Environment,
-        linkers: &mut HashMap<PathBuf, Rc<Template>>,
-    ) -> Result<(PreparedProgram, usize), Refusal> {
-        let variable = |name: &str| environment.get(OsStr::new(name)).map(OsString::as_os_str);
-        let (directory, path) = working_directory(section)?;
-        let library_path = variable("LD_LIBRARY_PATH").unwrap_or_default();
-        let search = Search {
-            directory: &path,
-            path: variable("PATH").unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin")),
-            own: self.own,
-            library_path,
-        };
-        let mut program = self.resolve(&section.program, search)?;
-        let first = self.libraries.unwrap_or(Path::new("/nonexistent"));
-        let dependencies = libraries::follow(&program.file, &program.plan, first, environment);
-        let is_stub = !program.preload.is_empty();
-        let (malloc, own_malloc) = allocator::choose(environment, self.own, &dependencies)?;
-        program.preload.extend(self.preload(&program, &dependencies)?);
-        program.preload.extend(malloc.clone());
-        let linker = open_linker(&program, linkers)?;
-        let name = Path::new(&section.program).file_name();
-        let name = name.unwrap_or_default().to_owned();
-        self.check_mpi(&program, &dependencies)?;
-        let uses_mpi = dependencies.mpi_library.is_some();
-        let audit = self.audit(&linker, uses_mpi)?;
-        let is_auditable = audit.is_some() || self.libraries.is_none();
-        // What a program starts that names no MPI library is led to ours too.
-        let malloc = malloc.as_deref();
-        let thread_local = dependencies.thread_local + malloc.map_or(0, libraries::thread_local);
-        let starters = environment::of_starters(environment, audit, self.libraries, thread_local);
-        let executed = environment::preloading(starters.clone(), malloc);
-        if self.libraries.is_some() && !uses_mpi && !program.may_open_mpi() {
-            let strings = wrapper_strings(&program, section, &executed)?;
-            let prepared = PreparedProgram::wrapper(strings, directory, name, own_malloc);
-            return Ok((prepared, 0));
-        }
-        let entries = map_entries(&program, &linker, &dependencies);
-        let folders = self.folders(&dependencies, library_path);
-        let arguments = self.arguments(&program, section, &linker, &folders);
-        let mapped = environment::of_mapped(environment, &starters, uses_mpi, &program.file);
-        let direct = is_auditable && !is_stub;
-        let prepared = PreparedProgram {
-            ranks: 0,
-            number: 0,
-            is_linked: uses_mpi,
-            fixed_address: program.plan.fixed_address,
-            sanitizer: dependencies.sanitizer,
-            own_malloc,
-            strings: strings(&arguments, &mapped, linker.path())?,
-            executed: direct
-                .then(|| executed_strings(&program, section, executed, dependencies.sanitizer))
-                .transpose()?,
-            debug: linker.exported_symbol("_r_debug"),
-            linker: Some(linker),
-            directory,
-            name,
-        };
-        Ok((prepared, entries))
-    }
-
-    /// The program that is called so, with the name that it is to see.
-    ///
-    /// # Errors
-    /// It cannot be started.
-    fn resolve(&self, called: &OsStr, search: Search<'_>) -> Result<Program, Refusal> {
-        let mut program = program::resolve(called, search)?;
-        if let Some(name) = self.name {
-            program.name = name.to_owned();
-        }
-        match self.found {
-            Some(file) if program.found.canonicalize().ok().as_deref() != Some(file) => {
-                Err(Refusal::to_run(file, &format!("{} is another", program.found.display())))
-            }
-            _ => Ok(program),
-        }
-    }
-
-    /// Our MPI library, if the linker would look for the one that the program needs elsewhere first.
-    ///
-    /// # Errors
-    /// It is missing.
-    fn preload(&self, program: &Program, dependencies: &Dependencies) -> Result<Option<PathBuf>, Refusal> {
-        let (Some(folder), Some(library)) = (self.libraries, dependencies.mpi_library) else {
-            return Ok(None);
-        };
-        let library = folder.join(library);
-        match library.is_file() {
-            true => Ok(dependencies.rpath_first.then_some(library)),
-            false => Err(Refusal::to_run(&program.file, &format!("it needs {}, which is missing", library.display()))),
-        }
-    }
-
-    /// # Errors
-    /// The program needs an MPI that we do not provide, or what works with such a one only.
-    fn check_mpi(&self, program: &Program, dependencies: &Dependencies) -> Result<(), Refusal> {
-        if let (Some(_), Some((library, what))) = (self.libraries, &dependencies.companion) {
-            let why = format!(
-                "it needs {library}, {what}, which works with Open MPI's own C library only: of its ABI, C, C++ and \
-                 Fortran programs run here; build it for the MPICH ABI, or use that MPI's own launcher"
-            );
-            return Err(Refusal::to_run(&program.file, &why));
-        }
-        let (Some(_), Some((library, vendor)), None) =
-            (self.libraries, &dependencies.other_mpi, dependencies.mpi_library)
-        else {
-            return Ok(());
-        };
-        let vendor = vendor.map_or(String::new(), |vendor| format!(" of {vendor}"));
-        Err(Refusal::to_run(
-            &program.file,
-            &format!(
-                "it needs {library}{vendor}, which knows nothing of this job, so that every rank would be alone in a \
-                 world of its own; build it with pip-exec's mpicc or MPICH's, or use that MPI's own launcher"
-            ),
-        ))
-    }
-
-    /// The library by which what opens an MPI library by a path of its own gets ours. A program that names ours can
-    /// do without: `pip-exec` has the linker look into our folder.
-    ///
-    /// # Errors
-    /// The library is missing, and the program needs it.
-    fn audit(&self, linker: &Template, names_ours: bool) -> Result<Option<PathBuf>, Refusal> {
-        let Some(folder) = self.libraries else {
-            return Ok(None);
-        };
-        // Older linkers show an auditing library the program's own objects only, and send each call between objects
-        // through it.
-        if !linker.mentions(AUDIT_LINKER) {
-            return Ok(None);
-        }
-        let file = folder.join(AUDIT_LIBRARY);
-        match file.is_file() {
-            true => Ok(Some(file)),
-            false if names_ours => Ok(None),
-            false => Err(Refusal::new(format!("{} is missing: the installation is incomplete", file.display()))),
-        }
-    }
-
-    /// Where the dynamic linker looks for libraries first: ours, then the user's.
-    fn folders(&self, dependencies: &Dependencies, library_path: &OsStr) -> OsString {
-        let fortran = self.libraries.filter(|_| !dependencies.mpich_fortran).map(|folder| folder.join(FORTRAN_FOLDER));
-        let stand_ins = self.libraries.filter(|_| dependencies.stand_in).map(|folder| folder.join(STAND_IN_FOLDER));
-        let folders: Vec<&OsStr> = [self.libraries, fortran.as_deref()]
-            .into_iter()
-            .flatten()
-            .map(Path::as_os_str)
-            .chain([library_path])
-            .chain(stand_ins.as_deref().map(Path::as_os_str))
-            .filter(|folder| !folder.is_empty())
-            .collect();
-        folders.join(OsStr::new(":"))
-    }
-
-    /// The command line of the dynamic linker, which then loads the program.
-    fn arguments(&self, program: &Program, section: &Section, linker: &Template, folders: &OsStr) -> Vec<OsString> {
-        let mut arguments = vec![linker.path().into()];
-        // Before glibc 2.33 a program started so sees its file's path as its name.
-        if linker.mentions(b"--argv0") {
-            arguments.extend(["--argv0".into(), program.name.clone()]);
-        }
-        if !folders.is_empty() {
-            arguments.extend(["--library-path".into(), folders.into()]);
-        }
-        if !program.preload.is_empty() {
-            let list: Vec<&OsStr> = program.preload.iter().map(|path| path.as_os_str()).collect();
-            arguments.extend(["--preload".into(), list.join(OsStr::new(":"))]);
-        }
-        arguments.push(program.file.clone().into());
-        arguments.extend(program.leading.iter().cloned());
-        arguments.extend(section.arguments.iter().cloned());
-        arguments
-    }
-}
-
-/// Opens the section's working directory; also gives its path.
-fn working_directory(section: &Section) -> Result<(Option<File>, PathBuf), Refusal> {
-    // One that has been removed has no name, and ranks inherit it all the same.
-    let here = std::env::current_dir().unwrap_or_else(|_| ".".into());
-    let Some(wanted) = &section.directory else {
-        return Ok((None, here));
-    };
-    let path = here.join(wanted);
-    let open = std::fs::OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY).open(&path);
-    match open {
-        Ok(directory) => Ok((Some(directory), path)),
-        Err(error) => Err(Refusal::new(format!("-wdir {}: {error}", wanted.display()))),
-    }
-}
-
-fn open_linker(program: &Program, linkers: &mut HashMap<PathBuf, Rc<Template>>) -> Result<Rc<Template>, Refusal> {
-    let path = PathBuf::from(program.plan.interpreter.as_deref().unwrap_or_default());
-    if let Some(linker) = linkers.get(&path) {
-        return Ok(Rc::clone(linker));
-    }
-    let linker = Template::open(&path).map_err(|error| {
-        let reason = match error {
-            OpenError::Io(error) if error.kind() == std::io::ErrorKind::NotFound => "it does not exist".to_owned(),
-            OpenError::Io(error) => error.to_string(),
-            OpenError::Elf(error) => error.to_string(),
-        };
-        let what = format!("its dynamic linker {} cannot be used: {reason}", path.display());
-        Refusal::to_run(&program.file, &what)
-    })?;
-    let linker = Rc::new(linker);
-    linkers.insert(path, Rc::clone(&linker));
-    Ok(linker)
 }

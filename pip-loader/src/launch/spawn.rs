@@ -1,5 +1,7 @@
 //! Starts the ranks of a prepared job.
 
+mod setup;
+
 use super::binding::{self, Binding};
 use super::limits;
 use super::membership::Membership;
@@ -10,23 +12,20 @@ use super::report::{Started, report};
 use super::streams::{self, Opened, Streams};
 use super::topology::Topology;
 use cohort_base::boot::AT_COHORT;
-use cohort_manager::door::Door;
 use cohort_manager::server::Server;
 use cohort_manager::wireup::World;
-use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use nix::sys::signal::SigSet;
-use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
-use nix::unistd::Pid;
 use pip_ground::Refusal;
 use pip_insight::fault::RankMemory;
 use pip_insight::trace::{Recorder, Target};
 use pip_load::boot::{Node, RankFacts, Surroundings};
-use pip_load::task::crash::{self, CrashRecord, HANDLER_STACK};
+use pip_load::task;
+use pip_load::task::crash::{CrashRecord, HANDLER_STACK};
 use pip_load::task::debug::{self, DebugRank};
 use pip_load::task::exec::ExecArguments;
-use pip_load::task::stack::{self, Extra, InheritedAuxiliary, StackArea};
+use pip_load::task::stack::{self, Extra};
 use pip_load::task::start::{self, Program, StartPlan};
-use pip_load::{image, task};
+use setup::{Lent, Setup};
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -35,8 +34,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Duration;
 
-/// Stack of a rank when RLIMIT_STACK sets no limit. Only touched pages cost memory.
-pub const UNLIMITED_STACK: usize = 1 << 30;
+pub use setup::{Served, Space, UNLIMITED_STACK, kept_on_exec};
 
 /// A rank that was started.
 #[derive(Debug)]
@@ -49,59 +47,48 @@ pub struct StartedRank {
     pub crash: &'static CrashRecord,
 }
 
-/// A rank's first stack pointer and program, and a descriptor that it inherits.
-type Code = (usize, Program, Option<OwnedFd>);
+/// What a rank runs first.
+struct Code {
+    stack_pointer: usize,
+    program: Program,
+    /// Its end of the connection with its process manager.
+    connection: Option<OwnedFd>,
+}
 
 /// Descriptors of the root's that a rank takes.
-struct Lent {
-    pid: i32,
-    plan: &'static StartPlan,
-    _descriptors: (Option<OwnedFd>, Option<Opened>),
+struct Handed {
+    /// What become its standard input, output and error; -1 keeps what is there.
+    standard: [i32; 3],
+    /// Those of them that were opened for it.
+    opened: Option<Opened>,
+    connection: Option<OwnedFd>,
 }
 
-impl Lent {
-    /// Whether the rank, if it has not ended, still needs the root's descriptors.
-    fn is_needed(&self) -> bool {
-        let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
-        let lives = || waitid(Id::Pid(Pid::from_raw(self.pid)), look) == Ok(WaitStatus::StillAlive);
-        !self.plan.has_parted() && lives()
-    }
-}
-
-/// What all ranks of a job share.
+/// The ranks of this node that are started together, and what they share.
 pub struct Spawner {
     /// The boot records.
     pub node: Node,
-    /// The stacks.
-    pub stacks: StackArea,
     /// Each rank's number in the job.
     pub numbers: Vec<u32>,
-    /// What the root knows of each started rank's memory.
-    pub memory: Vec<RankMemory>,
-    /// The process manager of isolated ranks, if they use MPI.
-    pub server: Option<Server>,
-    /// Where programs that ranks start ask for their place, if the job uses MPI.
-    pub door: Option<Door>,
-    /// Standard input, output and error.
-    pub streams: Streams,
-    /// What ranks may not have taken over yet.
-    lent: Vec<Lent>,
-    started: usize,
     world_size: usize,
-    isolated: bool,
-    own_sessions: bool,
-    /// The ranks' ends of their connections with the server.
-    connections: std::vec::IntoIter<OwnedFd>,
-    records: &'static [CrashRecord],
-    handler_stacks: usize,
-    auxiliary: InheritedAuxiliary,
-    close: &'static [(u32, u32)],
-    signal_mask: u64,
-    limits: Vec<(u32, libc::rlimit64)>,
     /// What each rank is bound to, if they are.
     pub bindings: Option<Vec<Binding>>,
+    /// What they run, in their order.
+    pub programs: Vec<PreparedProgram>,
+    /// Those that were started.
+    pub ranks: Vec<StartedRank>,
+    /// Their places in this address space.
+    pub space: Space,
+    /// Who answers what they ask.
+    pub served: Served,
+    /// Standard input, output and error.
+    pub streams: Streams,
     /// The timeline, if there is one.
     pub trace: Option<Recorder>,
+    /// What each of them sets up.
+    setup: Setup,
+    /// What ranks may not have taken over yet.
+    lent: Vec<Lent>,
 }
 
 impl Spawner {
@@ -111,66 +98,38 @@ impl Spawner {
     /// # Errors
     /// A resource is short, the nodes do not come together, or the node image cannot be opened.
     pub fn new(job: &mut Prepared, original_mask: &SigSet, membership: &mut Membership) -> Result<Self, Refusal> {
-        let count: usize = job.programs.iter().map(|program| program.ranks).sum();
-        let mut kept = kept_on_exec().map_err(|e| refuse("cannot list descriptors", &e))?;
-        let mut limits = Vec::new();
-        let stack_size = stack_size(job.stack_size, &mut limits);
+        let count = job.ranks();
+        let mut kept = kept_on_exec().map_err(|error| refuse("cannot list descriptors", &error))?;
         limits::avoid_core_dumps();
         task::freeze_break().map_err(|error| refuse("cannot freeze the program break", &error))?;
-        let programs = job.programs.len();
-        let traced = job.trace.as_ref().is_some_and(Target::is_common);
-        let marks = (job.isolated, traced);
-        membership.wire_up(count, programs, job.numbering, marks, &job.network)?;
-        // Isolated ranks load the node image themselves, each its own.
-        let shared = job.libraries.clone().filter(|_| !job.isolated);
-        if let Some(folder) = &shared {
-            membership.open_network(folder, &job.network)?;
-        }
+        meet(job, count, membership)?;
         if let Some(network) = membership.network() {
             kept.extend(network.descriptors().map(|descriptor| descriptor as u32));
         }
         let world = membership.world();
         let numbers = world.ranks_of(world.place.index);
         let before = world.ranks_before() as usize;
-        let bindings = job.turns.take();
-        let bindings = bindings.map(|turns| binding::deal(&turns, before, count));
-        let first = world.first_application();
-        let facts = rank_facts(job, &numbers, first, bindings.as_deref());
-        let door = open_door(job, membership)?;
-        let (server, connections) = serve_isolated(job, &facts, world.homes.len())?;
+        let bindings = job.machine.turns.take().map(|turns| binding::deal(&turns, before, count));
+        let facts = rank_facts(job, &numbers, world.first_application(), bindings.as_deref());
+        let served = Served::new(job, membership, &facts)?;
         let trace = begin_trace(job, count)?;
-        let environment = std::mem::take(&mut job.environment);
-        let around = surroundings(&job.topology, membership);
-        let rings = trace.as_ref().map_or(ptr::null(), Recorder::rings);
-        // SAFETY: what the membership and the recorder point to is never freed.
-        let node = unsafe { Node::open(shared.as_deref(), &facts, environment, around, rings) }?;
-        let (streams, former) = Streams::new(job, count, world.place.index, &kept)?;
-        limits.extend(former.map(|limit| limit_entry(libc::RLIMIT_NOFILE, limit)));
+        let node = open_node(job, membership, &facts, trace.as_ref())?;
+        let (streams, files) = Streams::new(job, count, world.place.index, &kept)?;
         tell(job, &numbers, bindings.as_deref(), world);
-        let (stacks, handler_stacks) = reserve_stacks(count, stack_size)?;
+        let (space, stack) = Space::reserve(count, job.spaces.stack_size)?;
         Ok(Self {
             node,
-            stacks,
             numbers,
-            server,
-            door,
-            started: 0,
-            world_size: membership.world().homes.len(),
-            isolated: job.isolated,
-            own_sessions: job.own_sessions,
-            connections: connections.into_iter(),
-            memory: Vec::with_capacity(count),
-            streams,
-            lent: Vec::new(),
-            records: crash::make_records(count),
-            handler_stacks,
-            auxiliary: InheritedAuxiliary::of_this_process()
-                .map_err(|error| refuse("cannot read /proc/self/auxv", &error))?,
-            close: gaps(kept).leak(),
-            signal_mask: kernel_mask(original_mask),
-            limits,
+            world_size: world.homes.len(),
             bindings,
+            programs: std::mem::take(&mut job.programs),
+            ranks: Vec::with_capacity(count),
+            space,
+            served,
+            streams,
             trace,
+            setup: Setup::new(job, original_mask, kept, [stack, files]),
+            lent: Vec::new(),
         })
     }
 
@@ -185,76 +144,111 @@ impl Spawner {
         let applications = self.node.ranks.iter().map(|rank| rank.app_number);
         let server = Server::new(numbers, applications.collect(), self.world_size as u32);
         // Without descriptors they are refused. Nobody has the ranks' ends: all come through the door.
-        self.server = server.ok().map(|(server, _)| server);
+        self.served.server = server.ok().map(|(server, _)| server);
     }
 
-    /// Lets debuggers find the ranks. Call when all have been started.
-    pub fn publish(&self, ranks: &[StartedRank]) {
+    /// Starts all of them, as wrappers have set them up if some have. After an error, those that were started are
+    /// [`Spawner::ranks`].
+    ///
+    /// # Errors
+    /// A resource is short.
+    pub fn start_all(&mut self, adoptions: &[Adoption]) -> io::Result<()> {
+        let programs = std::mem::take(&mut self.programs);
+        let each = programs.iter().flat_map(|program| std::iter::repeat_n(program, program.ranks));
+        let mut each = each.enumerate();
+        let started = each.try_for_each(|(rank, program)| self.start(rank, program, adoptions.get(rank)));
+        self.programs = programs;
+        self.take_back();
+        if started.is_ok() {
+            self.publish();
+        }
+        started
+    }
+
+    /// Lets debuggers find the ranks.
+    fn publish(&self) {
         let entry = |(rank, memory): (&StartedRank, &RankMemory)| DebugRank {
             pid: rank.pid as usize,
             linker: memory.linker.base,
             debug: memory.debug.unwrap_or(0),
         };
-        let records: Vec<DebugRank> = ranks.iter().zip(&self.memory).map(entry).collect();
+        let records: Vec<DebugRank> = self.ranks.iter().zip(&self.space.memory).map(entry).collect();
         debug::publish(records.leak());
     }
 
-    /// Starts the next rank, as a wrapper has set it up if one has. Ranks are started in order.
-    ///
-    /// # Errors
-    /// A resource is short.
-    pub fn start(&mut self, program: &PreparedProgram, adoption: Option<&Adoption>) -> io::Result<StartedRank> {
-        let rank = self.started;
-        let record = &self.node.ranks[rank];
-        let (stack_pointer, code, connection) =
-            if self.isolated { self.execution(rank, program)? } else { self.image(rank, program)? };
-        let number = self.numbers[rank];
-        let opened = match adoption {
-            None => Some(self.streams.open(number)?),
-            Some(_) => None,
+    /// Starts the next rank, as a wrapper has set it up if one has.
+    fn start(&mut self, rank: usize, program: &PreparedProgram, adoption: Option<&Adoption>) -> io::Result<()> {
+        let mut code = match self.setup.isolated {
+            true => self.execution(rank, program)?,
+            false => self.image(rank, program)?,
         };
-        let standard = opened.as_ref().map(streams::numbers);
-        let standard = standard.unwrap_or_else(|| adoption.map_or([-1; 3], Adoption::standard));
-        let directory = program.directory.as_ref().map_or(-1, AsRawFd::as_raw_fd);
-        let connected = connection.as_ref().map_or(-1, AsRawFd::as_raw_fd);
-        let mut needed = standard.into_iter().chain([directory, connected]);
-        let above = self.streams.above;
-        let above = above.filter(|&above| needed.all(|number| number < above as i32));
-        let outcome = adoption.map(|adoption| &adoption.outcome);
-        let plan: &'static StartPlan = Box::leak(Box::new(StartPlan {
-            stack_pointer,
-            program: code,
-            root: std::process::id() as i32,
-            standard,
-            above,
-            parted: AtomicU32::new(0),
-            close: self.close,
-            directory,
-            own_session: self.own_sessions,
-            affinity: self.bindings.as_ref().map_or_else(Vec::new, |list| mask_words(&list[rank].cpus)),
-            signal_mask: outcome.map_or(self.signal_mask, |outcome| outcome.signal_mask),
-            limits: outcome.map_or(&self.limits, |outcome| &outcome.limits).clone(),
-            inherited: outcome.map(|outcome| outcome.inherited.clone()),
-            handler_stack: self.handler_stacks + rank * HANDLER_STACK,
-            name: task_name(program.name.as_bytes()),
-            crash: &self.records[rank],
-            pid: &record.pid,
-            last_words: &record.last_words,
-            failed: AtomicU64::new(0),
-        }));
+        let handed = self.hand_over(rank, code.connection.take(), adoption)?;
+        let plan: &'static StartPlan = Box::leak(Box::new(self.plan(rank, program, code, &handed, adoption)));
         // SAFETY: image, stack and handler stack were made for this rank and are never
         // unmapped; the job has blocked all signals.
         let pid = unsafe { start::start(plan)? };
         self.lent.retain(|lent| !lent.plan.has_parted());
-        let lent = Lent { pid, plan, _descriptors: (connection, opened) };
+        let lent = Lent { pid, plan, _descriptors: (handed.connection, handed.opened) };
         self.lent.extend((!plan.has_parted()).then_some(lent));
-        self.started += 1;
-        Ok(StartedRank { pid, plan, crash: &self.records[rank] })
+        self.ranks.push(StartedRank { pid, plan, crash: &self.space.records[rank] });
+        Ok(())
+    }
+
+    /// Opens what a rank takes over: what a wrapper has left open, or its part of the job's streams.
+    fn hand_over(
+        &mut self,
+        rank: usize,
+        connection: Option<OwnedFd>,
+        adoption: Option<&Adoption>,
+    ) -> io::Result<Handed> {
+        if let Some(adoption) = adoption {
+            return Ok(Handed { standard: adoption.standard(), opened: None, connection });
+        }
+        let opened = self.streams.open(self.numbers[rank])?;
+        Ok(Handed { standard: streams::numbers(&opened), opened: Some(opened), connection })
+    }
+
+    /// What a rank sets up before it enters its program.
+    fn plan(
+        &self,
+        rank: usize,
+        program: &PreparedProgram,
+        code: Code,
+        handed: &Handed,
+        adoption: Option<&Adoption>,
+    ) -> StartPlan {
+        let Setup { own_sessions, signal_mask, close, limits, .. } = &self.setup;
+        let directory = program.directory.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+        let connected = handed.connection.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+        let mut needed = handed.standard.into_iter().chain([directory, connected]);
+        let above = self.streams.above;
+        let outcome = adoption.map(|adoption| &adoption.outcome);
+        let record = &self.node.ranks[rank];
+        StartPlan {
+            stack_pointer: code.stack_pointer,
+            program: code.program,
+            root: std::process::id() as i32,
+            standard: handed.standard,
+            above: above.filter(|&above| needed.all(|number| number < above as i32)),
+            parted: AtomicU32::new(0),
+            close,
+            directory,
+            own_session: *own_sessions,
+            affinity: self.bindings.as_ref().map_or_else(Vec::new, |list| setup::mask_words(&list[rank].cpus)),
+            signal_mask: outcome.map_or(*signal_mask, |outcome| outcome.signal_mask),
+            limits: outcome.map_or(limits, |outcome| &outcome.limits).clone(),
+            inherited: outcome.map(|outcome| outcome.inherited.clone()),
+            handler_stack: self.space.handler_stacks + rank * HANDLER_STACK,
+            name: task_name(program.name.as_bytes()),
+            crash: &self.space.records[rank],
+            pid: &record.pid,
+            last_words: &record.last_words,
+            failed: AtomicU64::new(0),
+        }
     }
 
     /// Closes the root's copies of what ranks have taken over: the root would not see that they close theirs.
-    /// Call when all have been started, or none more is.
-    pub fn take_back(&mut self) {
+    fn take_back(&mut self) {
         // Each of them runs and has two system calls to make.
         while self.lent.iter().any(Lent::is_needed) {
             std::thread::sleep(Duration::from_micros(100));
@@ -269,18 +263,18 @@ impl Spawner {
         let record = &self.node.ranks[rank];
         let variables = self.variables(rank, Vec::new(), program);
         let extra = Extra { variables: &variables, auxiliary: (AT_COHORT, std::ptr::from_ref(record) as u64) };
-        let range = self.stacks.open(rank)?;
+        let range = self.space.stacks.open(rank)?;
         // SAFETY: this rank's stack was opened just now.
-        let stack_pointer = unsafe { stack::build(range, &program.strings, &linker, &self.auxiliary, extra)? };
+        let stack_pointer = unsafe { stack::build(range, &program.strings, &linker, &self.space.auxiliary, extra)? };
         let debug = program.debug.map(|offset| linker.base.wrapping_add(offset as usize));
-        self.memory.push(RankMemory { linker, debug });
-        Ok((stack_pointer, Program::Mapped(linker.entry), None))
+        self.space.memory.push(RankMemory { linker, debug });
+        Ok(Code { stack_pointer, program: Program::Mapped(linker.entry), connection: None })
     }
 
     /// The entries of a rank's environment that tell its place, and by which programs that it starts find the job,
     /// after what its manager tells.
     fn variables(&self, rank: usize, mut entries: Vec<CString>, program: &PreparedProgram) -> Vec<CString> {
-        if let Some(door) = &self.door {
+        if let Some(door) = &self.served.door {
             let (name, value) = door.variable(self.numbers[rank]);
             entries.extend(CString::new(format!("{name}={value}")));
         }
@@ -297,10 +291,10 @@ impl Spawner {
 
     /// What an isolated rank executes; its stack here serves its set-up only.
     fn execution(&mut self, rank: usize, program: &PreparedProgram) -> io::Result<Code> {
-        let range = self.stacks.open(rank)?;
-        let connection = self.connections.next();
+        let range = self.space.stacks.open(rank)?;
+        let connection = self.served.connections.next();
         let (mut variables, mut inherited) = (Vec::new(), -1);
-        if let (Some(server), Some(connection)) = (&self.server, &connection) {
+        if let (Some(server), Some(connection)) = (&self.served.server, &connection) {
             inherited = connection.as_raw_fd();
             let entries = server.variables(rank, inherited).into_iter();
             let entries = entries.map(|(name, value)| CString::new(format!("{name}={value}")));
@@ -309,8 +303,37 @@ impl Spawner {
         let variables = self.variables(rank, variables, program);
         let strings = program.executed.as_ref().unwrap_or(&program.strings);
         let execution = ExecArguments::new(strings, variables, inherited);
-        Ok((range.end - 16, Program::Executed(execution), connection))
+        Ok(Code { stack_pointer: range.end - 16, program: Program::Executed(execution), connection })
     }
+}
+
+/// Meets the other nodes, and opens the network to them.
+fn meet(job: &Prepared, count: usize, membership: &mut Membership) -> Result<(), Refusal> {
+    let traced = job.reports.trace.as_ref().is_some_and(Target::is_common);
+    let marks = (job.spaces.isolated, traced);
+    membership.wire_up(count, job.programs.len(), job.nodes.numbering, marks, &job.nodes.network)?;
+    match shared_image(job) {
+        Some(folder) => membership.open_network(folder, &job.nodes.network),
+        None => Ok(()),
+    }
+}
+
+/// The folder of the node image that all ranks share. Isolated ranks load it themselves, each its own.
+fn shared_image(job: &Prepared) -> Option<&std::path::Path> {
+    job.libraries.as_deref().filter(|_| !job.spaces.isolated)
+}
+
+/// Opens the node image, and makes the boot records of ranks with these facts.
+fn open_node(
+    job: &Prepared,
+    membership: &Membership,
+    facts: &[RankFacts],
+    trace: Option<&Recorder>,
+) -> Result<Node, Refusal> {
+    let around = surroundings(&job.machine.topology, membership);
+    let rings = trace.map_or(ptr::null(), Recorder::rings);
+    // SAFETY: what the membership and the recorder point to is never freed.
+    unsafe { Node::open(shared_image(job), facts, job.environment.clone(), around, rings) }
 }
 
 /// Says of the job what the options ask for.
@@ -321,57 +344,21 @@ fn tell(job: &Prepared, numbers: &[u32], bindings: Option<&[Binding]>, world: &W
         world: world.homes.len(),
         place: world.place,
         libraries: job.libraries.as_deref(),
-        isolated: job.isolated,
+        isolated: job.spaces.isolated,
     };
-    report(job.report, &started);
+    report(job.reports.at_start, &started);
 }
 
-/// The ranks' stacks, and where those of their fault handlers begin.
-fn reserve_stacks(count: usize, size: usize) -> Result<(StackArea, usize), Refusal> {
-    let no_room = format!("no room for {count} stacks of {size} bytes");
-    let stacks = StackArea::reserve(count, size).map_err(|error| refuse(&no_room, &error))?;
-    let protection = libc::PROT_READ | libc::PROT_WRITE;
-    let handler_stacks = image::reserve(count * HANDLER_STACK, protection, libc::MAP_NORESERVE)
-        .map_err(|error| refuse("no room for signal stacks", &error))?;
-    Ok((stacks, handler_stacks as usize))
-}
-
-/// Where programs that ranks start ask for their place, if they may use MPI.
 /// Begins the timeline, if the job has one and its ranks share an address space.
 fn begin_trace(job: &mut Prepared, ranks: usize) -> Result<Option<Recorder>, Refusal> {
-    if job.isolated {
-        if let (Some(target), None) = (&job.trace, &job.wrapper) {
+    if job.spaces.isolated {
+        if let (Some(target), None) = (&job.reports.trace, &job.spaces.wrapper) {
             target.advise_of_isolation();
         }
         return Ok(None);
     }
-    let begun = job.trace.take().map(|target| target.begin(ranks));
+    let begun = job.reports.trace.take().map(|target| target.begin(ranks));
     (begun.transpose()).map_err(|error| refuse("cannot make room for a timeline", &error))
-}
-
-fn open_door(job: &Prepared, membership: &Membership) -> Result<Option<Door>, Refusal> {
-    let gathers = job.wrapper.is_some() && membership.is_alone();
-    let door = job.libraries.is_some().then(|| Door::open(gathers));
-    let door = door.transpose();
-    door.map_err(|error| refuse("cannot listen for what ranks start", &error))
-}
-
-/// The process manager of isolated ranks that may use MPI, and their ends of the connections.
-fn serve_isolated(
-    job: &Prepared,
-    facts: &[RankFacts],
-    world_ranks: usize,
-) -> Result<(Option<Server>, Vec<OwnedFd>), Refusal> {
-    if !job.isolated || job.libraries.is_none() {
-        return Ok((None, Vec::new()));
-    }
-    let numbers = facts.iter().map(|fact| fact.world_rank).collect();
-    let applications = facts.iter().map(|fact| fact.app_number).collect();
-    let (server, ends) = Server::new(numbers, applications, world_ranks as u32)
-        .map_err(|error| refuse("cannot connect with ranks", &error))?;
-    // What a wrapper starts comes through the door; a pip-exec that it starts has a job of its own.
-    let ends = if job.wrapper.is_some() { Vec::new() } else { ends };
-    Ok((Some(server), ends))
 }
 
 fn refuse(what: &str, error: &io::Error) -> Refusal {
@@ -412,68 +399,6 @@ fn rank_facts(job: &Prepared, world_ranks: &[u32], first: u32, bindings: Option<
     numbers.enumerate().map(fact).collect()
 }
 
-/// The descriptors, beyond the first three, that `execve` would keep, were it called now.
-pub fn kept_on_exec() -> io::Result<Vec<u32>> {
-    let mut kept = Vec::new();
-    for entry in std::fs::read_dir("/proc/self/fd")?.flatten() {
-        let Some(Ok(fd)) = entry.file_name().to_str().map(str::parse::<i32>) else {
-            continue;
-        };
-        // SAFETY: reading the flags of a descriptor, even of a closed one, is harmless.
-        let flags = unsafe { libc::fcntl(fd, libc::F_GETFD) };
-        if fd > 2 && flags >= 0 && flags & libc::FD_CLOEXEC == 0 {
-            kept.push(fd as u32);
-        }
-    }
-    Ok(kept)
-}
-
-/// The ranges between the descriptors in `kept`, from 3 on.
-fn gaps(mut kept: Vec<u32>) -> Vec<(u32, u32)> {
-    kept.sort_unstable();
-    let mut gaps = Vec::new();
-    let mut first = 3;
-    for fd in kept {
-        if fd > first {
-            gaps.push((first, fd - 1));
-        }
-        first = fd + 1;
-    }
-    gaps.push((first, u32::MAX));
-    gaps
-}
-
-fn limit_entry(resource: libc::__rlimit_resource_t, (soft, hard): (u64, u64)) -> (u32, libc::rlimit64) {
-    (resource, libc::rlimit64 { rlim_cur: soft, rlim_max: hard })
-}
-
-/// The size of each stack. A size of the user's own also becomes the ranks' soft limit,
-/// from which libc derives the bounds of the main stack and the size of thread stacks.
-fn stack_size(wanted: Option<usize>, limits: &mut Vec<(u32, libc::rlimit64)>) -> usize {
-    let (soft, hard) = getrlimit(Resource::RLIMIT_STACK).unwrap_or((8 << 20, RLIM_INFINITY));
-    if let Some(size) = wanted {
-        let soft = (size as u64).min(hard);
-        limits.push(limit_entry(libc::RLIMIT_STACK, (soft, hard)));
-        return size;
-    }
-    if soft == RLIM_INFINITY { UNLIMITED_STACK } else { (soft as usize).clamp(1 << 16, 1 << 36) }
-}
-
-/// A signal set as the kernel's word: signal n is bit n - 1.
-fn kernel_mask(set: &SigSet) -> u64 {
-    set.iter().fold(0, |mask, signal| mask | 1 << (signal as i32 - 1))
-}
-
-/// CPUs as words of a kernel mask.
-fn mask_words(cpus: &[u32]) -> Vec<u64> {
-    let last = cpus.iter().max().copied().unwrap_or(0);
-    let mut words = vec![0; last as usize / 64 + 1];
-    for &cpu in cpus {
-        words[cpu as usize / 64] |= 1 << (cpu % 64);
-    }
-    words
-}
-
 fn task_name(name: &[u8]) -> [u8; 16] {
     let mut task = [0; 16];
     let len = name.len().min(15);
@@ -486,26 +411,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn descriptors_between_kept_ones_are_closed() {
-        assert_eq!(gaps(vec![]), [(3, u32::MAX)]);
-        assert_eq!(gaps(vec![7, 3, 4]), [(5, 6), (8, u32::MAX)]);
-    }
-
-    #[test]
-    fn masks_and_names() {
-        assert_eq!(mask_words(&[0, 65]), [1, 2]);
+    fn names_of_tasks_are_cut() {
         assert_eq!(&task_name(b"a-very-long-program-name"), b"a-very-long-pro\0");
-        let mut set = SigSet::empty();
-        set.add(nix::sys::signal::Signal::SIGHUP);
-        assert_eq!(kernel_mask(&set), 1);
-    }
-
-    #[test]
-    fn a_wanted_stack_becomes_the_limit() {
-        let mut limits = Vec::new();
-        assert_eq!(stack_size(Some(1 << 20), &mut limits), 1 << 20);
-        assert_eq!(limits[0].1.rlim_cur, 1 << 20);
-        assert!(stack_size(None, &mut limits) >= 1 << 16);
-        assert_eq!(limits.len(), 1);
     }
 }

@@ -59,15 +59,15 @@ impl Streams {
         node: u32,
         kept: &[u32],
     ) -> Result<(Self, Option<(u64, u64)>), Refusal> {
-        let output = std::mem::take(&mut job.output);
+        let output = std::mem::take(&mut job.streams.output);
         let marked = output.label || output.tag || output.timestamp || output.pattern.is_some();
-        let asked = marked || output.copies || job.input == Input::All;
+        let asked = marked || output.copies || job.streams.input == Input::All;
         let output_of_root = io::stdout();
         let output_of_root = output_of_root.as_fd();
         let whole_lines = (ranks > 1 && may_tear(output_of_root)) || may_refuse(output_of_root);
         let needed = 4 * ranks as u64 + OWN_FILES;
         // What wrappers execute hands over its descriptors.
-        let wanted = if job.wrapper.is_some() { 2 } else { 1 } * needed;
+        let wanted = if job.spaces.wrapper.is_some() { 2 } else { 1 } * needed;
         let is_apart = ranks >= MANY && kept.iter().all(|&descriptor| descriptor < OWN_ENDS);
         let apart = is_apart.then(|| limits::raise_open_files(wanted + u64::from(OWN_ENDS)));
         let apart = apart.and_then(Result::ok);
@@ -90,7 +90,7 @@ impl Streams {
             above,
             output,
             whole_lines,
-            input: job.input,
+            input: job.streams.input,
             null: File::open(NULL).map_err(|error| refuse(about(NULL, error)))?.into(),
             files: HashMap::new(),
             node,

@@ -80,8 +80,8 @@ impl Job<'_> {
         record
             .add("pid", std::process::id())
             .add("command", &self.command)
-            .add("ranks", self.ranks.len())
-            .add("world", world.homes.len().max(self.ranks.len()))
+            .add("ranks", self.spawner.ranks.len())
+            .add("world", world.homes.len().max(self.spawner.ranks.len()))
             .add("node", world.place.index)
             .add("nodes", world.place.count)
             .add("since", since.as_secs())
@@ -97,7 +97,7 @@ impl Job<'_> {
     /// What the kernel says of the processes of this node's ranks, one a line.
     pub(super) fn processes(&self) -> String {
         let mut text = String::new();
-        for (rank, started) in self.ranks.iter().enumerate() {
+        for (rank, started) in self.spawner.ranks.iter().enumerate() {
             let process = Process::read(started.pid);
             // Writing to a string cannot fail.
             let _ = writeln!(

@@ -21,10 +21,10 @@ impl Job<'_> {
         for (rank, visitor) in came.offers {
             // What a wrapper has forked is not what it has become.
             if let Some(gathering) = &mut self.gathering
-                && self.ranks[rank].pid == visitor.pid
+                && self.spawner.ranks[rank].pid == visitor.pid
                 && outcome::uses_mpi(&visitor)
             {
-                complete = gathering.hold(rank, self.ranks.len(), visitor);
+                complete = gathering.hold(rank, self.spawner.ranks.len(), visitor);
             }
         }
         if complete && let Some(gathering) = self.gathering.take() {
@@ -34,8 +34,8 @@ impl Job<'_> {
 
     /// Starts the ranks in one address space, unless something stands against it: then they go on where they are.
     fn adopt(&mut self, gathering: Gathering) {
-        let pids: Vec<i32> = self.ranks.iter().map(|rank| rank.pid).collect();
-        let mut adopted = match gathering.adopt(&pids, &self.programs, &self.spawner) {
+        let pids: Vec<i32> = self.spawner.ranks.iter().map(|rank| rank.pid).collect();
+        let mut adopted = match gathering.adopt(&pids, &self.spawner) {
             Ok(adopted) => adopted,
             Err(reason) => return self.guests.note(reason),
         };
@@ -72,14 +72,12 @@ impl Job<'_> {
     fn restart(&mut self, spawner: Spawner, adopted: Adopted) {
         let before = std::mem::replace(&mut self.spawner, spawner);
         // What ranks have started knows the door, and what they write passes through these streams.
-        (self.spawner.streams, self.spawner.door) = (before.streams, before.door);
-        self.programs = adopted.job.programs;
-        (self.counters, self.stats) = (adopted.job.counters, adopted.job.stats);
-        self.ranks.clear();
+        (self.spawner.streams, self.spawner.served.door) = (before.streams, before.served.door);
+        (self.counters, self.stats) = (adopted.job.reports.counters, adopted.job.reports.stats);
         let started = Blocked::all().map_err(std::io::Error::from);
         let started = started.and_then(|_blocked| self.start_all(&adopted.ranks));
         if let Err(error) = started {
-            let rank = self.name_of(self.ranks.len());
+            let rank = self.name_of(self.spawner.ranks.len());
             say(format_args!("cannot start {rank}: {error}"));
             self.begin_shutdown(REFUSED);
         }

@@ -13,7 +13,7 @@ impl Job<'_> {
     /// What each rank of this node does.
     pub(super) fn states(&self) -> Vec<RankState> {
         let node = &self.spawner.node;
-        let ranks = self.ranks.iter().enumerate();
+        let ranks = self.spawner.ranks.iter().enumerate();
         let asked = ranks.map(|(local, rank)| Asked {
             local,
             world: self.spawner.numbers[local],
@@ -34,12 +34,12 @@ impl Job<'_> {
 
     /// Whether the ranks of this node share one address space.
     fn is_shared(&self) -> bool {
-        self.spawner.server.is_none() && self.gathering.is_none()
+        self.spawner.served.server.is_none() && self.gathering.is_none()
     }
 
     /// The sleeps of all ranks of this node, `None` in the place of one that has ended; `None` if one is awake.
     pub(super) fn sleeps(&self) -> Option<Rests> {
-        let ranks = self.ranks.iter().enumerate();
+        let ranks = self.spawner.ranks.iter().enumerate();
         let sleep = |(local, rank): (usize, &StartedRank)| {
             if !self.alive.contains_key(&rank.pid) {
                 return Some(None);
@@ -136,7 +136,7 @@ impl Job<'_> {
     /// Notes ranks that others wait for, or will, and that do not come: a program that a rank has started and that
     /// ended within MPI, and a rank that ended before it.
     pub(super) fn look_for_lost(&mut self) {
-        let Some(server) = &self.spawner.server else {
+        let Some(server) = &self.spawner.served.server else {
             return;
         };
         if let Some((here, left)) = self.guests.apart(&self.spawner)
@@ -156,7 +156,7 @@ impl Job<'_> {
             self.lost = Some((Instant::now(), what));
         }
         let ended = |rank: &usize| !self.alive.values().any(|alive| alive == rank);
-        let mut missed = (0..self.ranks.len()).filter(|&rank| server.misses(rank));
+        let mut missed = (0..self.spawner.ranks.len()).filter(|&rank| server.misses(rank));
         if let Some(rank) = missed.find(ended)
             && self.shutdown.is_none()
         {

@@ -29,9 +29,9 @@ impl Job<'_> {
             world.nodes.iter().map(|info| (info.host.clone(), info.ranks as usize)).collect();
         if hosts.len() <= 1 {
             // A node that is alone may have more ranks than it was made for.
-            hosts = vec![(world.host(0).to_owned(), self.ranks.len())];
+            hosts = vec![(world.host(0).to_owned(), self.spawner.ranks.len())];
         }
-        let programs: Vec<_> = self.programs.iter().map(|it| &*it.name).collect();
+        let programs: Vec<_> = self.spawner.programs.iter().map(|it| &*it.name).collect();
         let since = self.since.duration_since(UNIX_EPOCH).unwrap_or_default();
         Caption::of_this_job(&programs, since.as_secs(), hosts)
     }

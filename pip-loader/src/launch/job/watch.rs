@@ -67,7 +67,7 @@ impl Job<'_> {
         }
         self.watch.next = Some(now + PERIOD);
         self.watch.looks += 1;
-        self.watch.ranks.resize(self.ranks.len(), Seen::default());
+        self.watch.ranks.resize(self.spawner.ranks.len(), Seen::default());
         for (rank, seen) in self.watch.ranks.iter_mut().enumerate() {
             let glance = self.spawner.node.glance(rank);
             seen.asleep += u64::from(glance & ASLEEP != 0);
@@ -86,12 +86,12 @@ impl Job<'_> {
                 false => 0,
             },
             silent: String::new(),
-            ranks: (0..self.ranks.len()).map(|rank| self.row(rank)).collect(),
+            ranks: (0..self.spawner.ranks.len()).map(|rank| self.row(rank)).collect(),
         }
     }
 
     fn row(&self, rank: usize) -> RankRow {
-        let pid = self.ranks[rank].pid;
+        let pid = self.spawner.ranks[rank].pid;
         let process = match self.alive.contains_key(&pid) {
             true => Process::read(pid),
             false => Process::default(),
@@ -100,7 +100,7 @@ impl Job<'_> {
         let counts = node.sample(rank);
         let seen = self.watch.ranks.get(rank).copied().unwrap_or_default();
         // Most ranks help nobody.
-        let victims = if counts.hits > 0 { self.ranks.len() } else { 0 };
+        let victims = if counts.hits > 0 { self.spawner.ranks.len() } else { 0 };
         let helped = (0..victims).filter_map(|victim| {
             let times = node.hits(rank, victim);
             (times > 0).then(|| (self.spawner.numbers[victim].into(), times))
@@ -138,7 +138,7 @@ impl Job<'_> {
         let lifecycle = &self.spawner.node.ranks[rank].lifecycle;
         let stage = lifecycle.load(Ordering::Acquire);
         match stage {
-            _ if self.spawner.server.is_some() => Stage::Alone,
+            _ if self.spawner.served.server.is_some() => Stage::Alone,
             stage if stage == Lifecycle::Initialized as u32 => Stage::Initialized,
             stage if stage == Lifecycle::Finalized as u32 => Stage::Finalized,
             _ => Stage::Fresh,

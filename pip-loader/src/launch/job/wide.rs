@@ -341,7 +341,7 @@ impl Job<'_> {
     /// What this node says of its ranks: lines about their processes, and what they do.
     fn own_part(&self) -> Vec<u8> {
         let has_image = self.spawner.node.has_image();
-        let world = self.membership.world().homes.len().max(self.ranks.len());
+        let world = self.membership.world().homes.len().max(self.spawner.ranks.len());
         let processes = match has_image && world > PROCESSES_MAX {
             true => String::new(),
             false => self.processes(),
