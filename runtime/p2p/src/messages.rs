@@ -5,18 +5,18 @@ use crate::direct::{DIRECT_POLLS, receive_directly, sender_of};
 use crate::matching::{Stored, Want};
 use crate::operation::{Kind, Operation};
 use crate::poll::{self, AtFront};
-use crate::protocol::{self, Payload, compared, eager, relayed, rendezvous};
+use crate::protocol::choice::{self, Protocol, Sent};
+use crate::protocol::{self, Payload, eager};
 use crate::remote;
 use crate::remote::post_receive;
 use crate::state::{is_quiet, outbox_to};
 use crate::tell::RoomFor;
-use cohort_base::Peer;
 use cohort_base::sync::pause;
+use cohort_base::{LocalRank, Peer};
 use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
 use cohort_core::message::{Envelope, SendMode, Source, Status, Tag};
 use cohort_core::owner::Owner;
-use cohort_core::rank::Rank;
 use cohort_core::request::RequestRef;
 use cohort_core::wait::until_claimed;
 use cohort_datatype::Buffer;
@@ -25,12 +25,6 @@ use core::ptr::NonNull;
 
 /// Messages that may wait for room to one receiver before a blocking send waits too.
 const WAITING_MAX: u32 = 1024;
-
-/// Whether a message is sent without waiting for its receive.
-#[inline]
-pub fn is_eager(rank: &Rank, bytes: u64, mode: SendMode) -> bool {
-    mode != SendMode::Synchronous && rank.node().is_eager(bytes)
-}
 
 /// Starts a send (`MPI_Isend`, `MPI_Issend`, `MPI_Irsend`).
 ///
@@ -43,23 +37,51 @@ pub fn isend(
     envelope: Envelope,
     mode: SendMode,
 ) -> Result<RequestRef, EngineError> {
+    start_send(claim, &buffer, to, &envelope, (mode, false))
+}
+
+/// Starts a send whose caller waits for its end in the call, or does not.
+#[inline(always)]
+fn start_send(
+    claim: &mut Claim<'_>,
+    buffer: &Buffer<'_>,
+    to: Peer,
+    envelope: &Envelope,
+    (mode, waits): (SendMode, bool),
+) -> Result<RequestRef, EngineError> {
     let node = claim.rank().node();
     let Some(to) = node.local(to) else {
         let net = Net::of(node).ok_or(EngineError::Unsupported)?;
-        return remote::isend(claim, net, buffer, to, envelope, mode);
+        return remote::isend(claim, net, *buffer, to, *envelope, mode);
     };
-    if is_eager(claim.rank(), buffer.bytes(), mode) {
-        eager::send(claim, buffer, to, envelope)?;
-        return Ok(claim.rank().sent());
+    let protocol = Protocol::of_own(claim, buffer.bytes(), envelope, mode, waits);
+    match protocol.start(claim, buffer, to, envelope)? {
+        Sent::Now => Ok(claim.rank().sent()),
+        Sent::Later(request) => Ok(request),
     }
-    if compared::is_short(claim.rank(), buffer.bytes(), mode) {
-        compared::send(claim, buffer, to, envelope)?;
-        return Ok(claim.rank().sent());
+}
+
+/// Starts the send of a request that was made before, and completes that if the send is over. An error is the
+/// request's.
+///
+/// # Safety
+/// `request` is a pending send of the claimed rank, in no list.
+pub unsafe fn start_posted(
+    claim: &mut Claim<'_>,
+    request: *mut Operation,
+    protocol: Protocol,
+    to: LocalRank,
+    envelope: Envelope,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let error = match protocol.start_request(claim, request, to, envelope) {
+            Ok(false) => return,
+            Ok(true) => Status::SUCCESS,
+            Err(_) => Status::NO_MEMORY,
+        };
+        Operation::complete(request, Status { error, ..Status::EMPTY });
     }
-    if relayed::is_relayed(claim, buffer.bytes(), mode, false) {
-        return rendezvous::send_relayed(claim, buffer, to, envelope);
-    }
-    rendezvous::send(claim, buffer, to, envelope)
 }
 
 /// Starts a send of `bytes` packed bytes in a block of the rank's heap (`claim.alloc`), which the
@@ -85,7 +107,7 @@ pub unsafe fn isend_owned(
         return Ok(claim.rank().sent());
     };
     // SAFETY: the caller's promise.
-    unsafe { eager::send_owned(claim, block, bytes, to, envelope)? };
+    unsafe { choice::send_owned(claim, block, bytes, to, envelope)? };
     Ok(claim.rank().sent())
 }
 
@@ -313,23 +335,23 @@ pub fn send(
 ) -> Result<(), EngineError> {
     let rank = owner.rank();
     let mut claim = rank.enter();
-    // SAFETY: the outbox is ours under the claim.
-    unsafe {
-        if let Some(to) = rank.node().local(to)
-            && is_eager(rank, buffer.bytes(), mode)
-        {
-            eager::send(&mut claim, buffer, to, envelope)?;
-            if (*outbox_to(&mut claim, to)).waiting > WAITING_MAX {
-                let has_room = move |claim: &mut Claim<'_>| {
-                    // SAFETY: the outbox is ours under the claim.
-                    (*outbox_to(claim, to)).waiting <= WAITING_MAX
-                };
-                drop(until_claimed(owner, claim, RoomFor(Peer::local(to)), has_room));
-            }
-            return Ok(());
-        }
+    let Some(near) = rank.node().local(to) else {
         let request = send_waiting(&mut claim, buffer, to, envelope, mode)?;
         finish(owner, claim, request);
+        return Ok(());
+    };
+    let protocol = Protocol::of_own(&mut claim, buffer.bytes(), &envelope, mode, true);
+    match protocol.start(&mut claim, &buffer, near, &envelope)? {
+        Sent::Now => {
+            // SAFETY: the outbox is ours under the claim.
+            let has_room = |claim: &mut Claim<'_>| unsafe { (*outbox_to(claim, near)).waiting <= WAITING_MAX };
+            if !has_room(&mut claim) {
+                drop(until_claimed(owner, claim, RoomFor(to), has_room));
+            }
+        }
+        Sent::Later(request) => {
+            finish(owner, claim, request);
+        }
     }
     Ok(())
 }
@@ -345,12 +367,7 @@ pub fn send_waiting(
     envelope: Envelope,
     mode: SendMode,
 ) -> Result<RequestRef, EngineError> {
-    match claim.rank().node().local(to) {
-        Some(to) if relayed::is_relayed(claim, buffer.bytes(), mode, true) => {
-            rendezvous::send_relayed(claim, buffer, to, envelope)
-        }
-        _ => isend(claim, buffer, to, envelope, mode),
-    }
+    start_send(claim, &buffer, to, &envelope, (mode, true))
 }
 
 /// Waits for a request and releases it.

@@ -31,14 +31,14 @@ use cohort_base::Peer;
 use cohort_base::settings::Progress;
 use cohort_base::sync::atomic::Ordering;
 use cohort_core::claim::Claim;
-use cohort_core::message::{Envelope, SendMode, Source, Status, Tag};
+use cohort_core::message::{Envelope, SendMode, Source, Tag};
 use cohort_core::rank::Rank;
 use cohort_core::request::RequestRef;
 use cohort_datatype::Buffer;
 use cohort_p2p::matching::Want;
-use cohort_p2p::messages::{is_eager, start_receive};
+use cohort_p2p::messages::{start_posted, start_receive};
 use cohort_p2p::operation::{Kind, Operation};
-use cohort_p2p::protocol::{eager, rendezvous};
+use cohort_p2p::protocol::choice::Protocol;
 use cohort_p2p::sender_of;
 use cohort_steal::policy::{DedicatedWorkers, policy};
 use core::marker::PhantomData;
@@ -107,8 +107,8 @@ impl<'rank> Poster<'rank> {
     /// Leaves a send to the ghost; `None`: nothing was done, post it directly.
     pub fn isend(&mut self, buffer: Buffer<'_>, to: Peer, envelope: Envelope, mode: SendMode) -> Option<RequestRef> {
         let to = self.rank.node().local(to)?;
-        let is_eager = is_eager(self.rank, buffer.bytes(), mode);
-        self.post(&Kind::Offer, buffer, Want::NOTHING, |request| Post::Send { request, to, envelope, is_eager })
+        let protocol = Protocol::of(self.rank, buffer.bytes(), &envelope, mode);
+        self.post(&Kind::Offer, buffer, Want::NOTHING, |request| Post::Send { request, to, envelope, protocol })
     }
 
     /// Leaves a receive to the ghost; `None`: nothing was done, post it directly.
@@ -202,20 +202,7 @@ unsafe fn carry_out(claim: &mut Claim<'_>, post: Post) {
                 let request = Operation::handle(NonNull::new_unchecked(request));
                 watch::leave_behind(claim, &request, progress);
             }
-            Post::Send { request, to, envelope, is_eager } => {
-                let sent = match is_eager {
-                    true => eager::send(claim, (*request).buffer(), to, envelope),
-                    false => rendezvous::offer(claim, request, to, envelope),
-                };
-                if is_eager || sent.is_err() {
-                    let error = match sent {
-                        Ok(()) => Status::SUCCESS,
-                        Err(_) => Status::NO_MEMORY,
-                    };
-                    let status = Status { error, ..Status::EMPTY };
-                    Operation::complete(request, status);
-                }
-            }
+            Post::Send { request, to, envelope, protocol } => start_posted(claim, request, protocol, to, envelope),
         }
     }
 }

@@ -5,6 +5,7 @@ use cohort_base::sync::atomic::AtomicBool;
 use cohort_base::{LocalRank, Peer};
 use cohort_core::message::Envelope;
 use cohort_p2p::operation::Operation;
+use cohort_p2p::protocol::choice::Protocol;
 use cohort_steal::channel::SpscQueue;
 use core::cell::UnsafeCell;
 
@@ -17,7 +18,7 @@ pub(crate) const SPARES: usize = 32;
 /// A message to post. Its request is pending and in no list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Post {
-    Send { request: *mut Operation, to: LocalRank, envelope: Envelope, is_eager: bool },
+    Send { request: *mut Operation, to: LocalRank, envelope: Envelope, protocol: Protocol },
     Receive { request: *mut Operation, from: Option<Peer>, progress: Progress },
 }
 

@@ -17,13 +17,16 @@ use cohort_datatype::{self as datatype, Buffer};
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 
-/// Sends a message of `buffer.bytes()` bytes; the buffer is free when this returns.
-#[inline]
-pub fn send(claim: &mut Claim<'_>, buffer: Buffer<'_>, to: LocalRank, envelope: Envelope) -> Result<(), EngineError> {
+/// Sends a message of at most [`PAYLOAD_MAX`] bytes in the ring; the buffer is free when this returns.
+#[inline(always)]
+pub(crate) fn send_inline(
+    claim: &mut Claim<'_>,
+    buffer: Buffer<'_>,
+    to: LocalRank,
+    envelope: Envelope,
+) -> Result<(), EngineError> {
     let bytes = buffer.bytes() as usize;
-    if bytes > PAYLOAD_MAX {
-        return send_block(claim, buffer, to, envelope);
-    }
+    debug_assert!(bytes <= PAYLOAD_MAX);
     let header = Header::new(envelope, PayloadKind::Inline, bytes);
     // SAFETY: the buffer's data is there, being a buffer's; the packed bytes fit in `packed`.
     unsafe {
@@ -42,7 +45,7 @@ pub fn send(claim: &mut Claim<'_>, buffer: Buffer<'_>, to: LocalRank, envelope: 
     }
 }
 
-/// [`send`] in a block, however short the message is.
+/// Sends a message in a block, however short it is; the buffer is free when this returns.
 pub(crate) fn send_block(
     claim: &mut Claim<'_>,
     buffer: Buffer<'_>,
@@ -65,33 +68,31 @@ pub(crate) fn send_block(
     }
 }
 
-/// Sends `bytes` packed bytes in a block of the claimed rank's heap, which is the
-/// engine's from now on, also in case of an error.
+/// Sends packed bytes of a block of the claimed rank's heap, at most [`PAYLOAD_MAX`], in the ring, and frees the block.
 ///
 /// # Safety
-/// `block` came from the claimed rank's heap and holds `bytes` bytes.
-pub(crate) unsafe fn send_owned(
+/// As for [`post_block`].
+pub(crate) unsafe fn send_owned_inline(
     claim: &mut Claim<'_>,
     block: NonNull<u8>,
     bytes: u64,
     to: LocalRank,
     envelope: Envelope,
 ) -> Result<(), EngineError> {
+    let header = Header::new(envelope, PayloadKind::Inline, bytes as usize);
     // SAFETY: the caller's promise.
     unsafe {
-        if bytes > PAYLOAD_MAX as u64 || claim.rank().node().follows_messages() {
-            return post_block(claim, block, bytes, to, envelope);
-        }
-        let header = Header::new(envelope, PayloadKind::Inline, bytes as usize);
         let posted = outbox::post(claim, to, header, block.as_ptr());
         claim.free_local(block);
         posted
     }
 }
 
+/// Sends packed bytes in the block of the claimed rank's heap in which they are.
+///
 /// # Safety
-/// As for [`send_owned`].
-unsafe fn post_block(
+/// `block` came from the claimed rank's heap and holds `bytes` bytes; it is the engine's from now on.
+pub(crate) unsafe fn post_block(
     claim: &mut Claim<'_>,
     block: NonNull<u8>,
     bytes: u64,
@@ -110,7 +111,7 @@ unsafe fn post_block(
     }
 }
 
-/// [`send`] in a kept block, which is given back also in case of an error.
+/// [`send_block`] in a kept block, which is given back also in case of an error.
 ///
 /// # Safety
 /// `data` came from [`kept::Kept::take`] and has room for the message.

@@ -1,16 +1,6 @@
-//! How bytes travel between two ranks: one file per way.
-//!
-//! | way | for | copies | module |
-//! |---|---|---|---|
-//! | inline | up to [`crate::ring::PAYLOAD_MAX`] bytes | into the ring, out of it | [`eager`] |
-//! | marked | the same with a [`Mark`], with `COHORT_TRACE` | one more at either end | `marked` |
-//! | block | up to `COHORT_EAGER_MAX` | into a block of the sender's heap, out of it | [`eager`] |
-//! | kept block | the same, while one of the sender's few is free | into it, out of it | `kept.rs` |
-//! | block with its types | the same, with `COHORT_CHECK=members` | the same | `compared` |
-//! | offer | longer, and synchronous sends | one, from user buffer to user buffer | [`rendezvous`] |
-//! | relayed offer | offers of 16 to 512 K whose data was written anew, where every rank has a CPU | two, piece by piece through a few blocks of the sender's | `relayed`, `relay.rs` |
-//! | job | offers of more than [`rendezvous::AT_ONCE_MAX`] bytes | the same one, by several ranks | `operation/job.rs` |
+//! How bytes travel between two ranks: one file per way. [`choice`] says which message takes which.
 
+pub mod choice;
 pub(crate) mod compared;
 pub mod eager;
 pub(crate) mod handover;

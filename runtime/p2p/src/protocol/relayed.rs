@@ -6,7 +6,6 @@
 //! They are offers that carry the address of the relay as well. The receiver's own task takes the pieces from there,
 //! and copies those itself that are late; a thief, or a progress thread, copies from the sender's buffer as ever.
 
-use super::compared;
 use super::eager::take_lines;
 use crate::P2p;
 use crate::found::Found;
@@ -15,23 +14,18 @@ use crate::relay::{LONGEST, Pieces, Relay, SHORTEST, piece};
 use cohort_base::clock;
 use cohort_core::claim::Claim;
 use cohort_core::guard::guarded;
-use cohort_core::message::SendMode;
 use cohort_datatype::{self as datatype, Buffer};
 use core::ptr::{NonNull, null_mut};
 
-/// Whether a message is sent through a relay, by the claimed rank's own task: if it `waits` for its end in the call
-/// that sends it, or if its program writes the data of its long messages anew, as far as their receivers have found.
+/// Whether a relay suits an offer of the claimed rank's own task: if that `waits` for its end in the call that sends
+/// it, or if its program writes the data of its long messages anew, as far as their receivers have found.
 ///
 /// Where ranks outnumber CPUs the sender's pieces would take the CPU of those that compute.
 #[inline]
-pub(crate) fn is_relayed(claim: &mut Claim<'_>, bytes: u64, mode: SendMode, waits: bool) -> bool {
-    let rank = claim.rank();
-    let found = claim.of::<P2p>().rewrites;
+pub(crate) fn suits(claim: &mut Claim<'_>, bytes: u64, waits: bool) -> bool {
     (SHORTEST..=LONGEST).contains(&bytes)
-        && (waits || found == Found::Written)
-        && (mode == SendMode::Synchronous || !rank.node().is_eager(bytes))
-        && !compared::is_short(rank, bytes, mode)
-        && rank.polls_directly()
+        && (waits || claim.of::<P2p>().rewrites == Found::Written)
+        && claim.rank().polls_directly()
 }
 
 /// Gives a relay of the claimed rank to a send that was not offered yet, if its data is one run and one is free.

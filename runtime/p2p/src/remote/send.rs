@@ -39,31 +39,29 @@ pub(crate) fn isend(
 ) -> Result<RequestRef, EngineError> {
     let mut link = link_to(claim, to)?;
     traced::sent(claim, to, envelope, buffer.bytes());
-    // SAFETY: links belong to the claim's holder.
-    let fits = buffer.bytes() <= net.eager_max && unsafe { link.as_mut() }.take_window(buffer.bytes());
     // SAFETY: the link is the claimed rank's, and so is what is made here; nobody has heard of the send.
     unsafe {
-        if fits && mode != SendMode::Synchronous {
-            if send_directly(claim, net, link, buffer, envelope) {
-                return Ok(claim.rank().sent());
+        let protocol = Protocol::of(net, link.as_mut(), buffer.bytes(), mode);
+        if protocol == Protocol::Eager {
+            if !send_directly(claim, net, link, buffer, envelope) {
+                send_eagerly(claim, link, buffer, envelope, null_mut())?;
+                kick(claim);
             }
-            send_eagerly(claim, link, buffer, envelope, null_mut())?;
-            kick(claim);
             return Ok(claim.rank().sent());
         }
-        let request = Operation::make(claim, &operation::Kind::Remote, buffer, Want::of_send(to, &envelope))
-            .ok_or(EngineError::OutOfMemory)?;
-        let data = buffer.contiguous().unwrap_or(null_mut());
-        let outbound = Outbound::make(claim, request.as_ptr(), to, data, buffer.bytes());
-        let sent = match outbound {
-            Some(outbound) if fits => send_eagerly(claim, link, buffer, envelope, outbound),
-            Some(outbound) => offer(claim, net, link, outbound, envelope, mode),
-            None => {
-                if fits {
-                    link.as_mut().give_window(link::cost(buffer.bytes()));
-                }
-                Err(EngineError::OutOfMemory)
+        let give_up = || {
+            if protocol == Protocol::EagerAnswered {
+                (*link.as_ptr()).give_window(link::cost(buffer.bytes()));
             }
+            EngineError::OutOfMemory
+        };
+        let request = Operation::make(claim, &operation::Kind::Remote, buffer, Want::of_send(to, &envelope))
+            .ok_or_else(give_up)?;
+        let data = buffer.contiguous().unwrap_or(null_mut());
+        let sent = match Outbound::make(claim, request.as_ptr(), to, data, buffer.bytes()) {
+            Some(outbound) if protocol == Protocol::Rendezvous => offer(claim, net, link, outbound, envelope, mode),
+            Some(outbound) => send_eagerly(claim, link, buffer, envelope, outbound),
+            None => Err(give_up()),
         };
         if let Err(error) = sent {
             Operation::complete_quietly(request.as_ptr(), Status::EMPTY);
@@ -72,6 +70,29 @@ pub(crate) fn isend(
         }
         kick(claim);
         Ok(Operation::handle(request))
+    }
+}
+
+/// How a message travels between nodes, chosen once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Protocol {
+    /// With its envelope in a packet: the send is over at once. Its cost was taken from the peer's window.
+    Eager,
+    /// The same for a synchronous send, which ends with the receiver's answer.
+    EagerAnswered,
+    /// It is offered. The receiver reads the data where it is, if that is one run and the network can; else it asks for
+    /// it in packets.
+    Rendezvous,
+}
+
+impl Protocol {
+    /// That of a message to the peer of a link.
+    fn of(net: &Net, link: &mut Link, bytes: u64, mode: SendMode) -> Self {
+        match (bytes <= net.eager_max && link.take_window(bytes), mode) {
+            (false, _) => Self::Rendezvous,
+            (true, SendMode::Synchronous) => Self::EagerAnswered,
+            (true, _) => Self::Eager,
+        }
     }
 }
 
@@ -113,7 +134,7 @@ unsafe fn send_block(
     traced::sent(claim, to, envelope, bytes);
     // SAFETY: links belong to the claim's holder; the caller's promise for the block.
     unsafe {
-        if bytes <= net.eager_max && link.as_mut().take_window(bytes) {
+        if Protocol::of(net, link.as_mut(), bytes, SendMode::Standard) == Protocol::Eager {
             let header = traced::header(claim, Kind::Eager, envelope, bytes, 0);
             let packet = Outgoing::referring(claim, header, block.as_ptr(), bytes as usize)
                 .inspect_err(|_| link.as_mut().give_window(link::cost(bytes)))?;

@@ -16,7 +16,11 @@ use std::vec::Vec;
 const LENGTH: usize = 40_000;
 
 fn node() -> &'static Node {
-    let settings = Settings { progress: Progress::Ghost, wait: WaitMode::Spin, offload_min: 0, ..Settings::DEFAULT };
+    node_with(Settings::DEFAULT)
+}
+
+fn node_with(settings: Settings) -> &'static Node {
+    let settings = Settings { progress: Progress::Ghost, wait: WaitMode::Spin, offload_min: 0, ..settings };
     let node = Node::for_test_with(2, settings);
     (0..2).for_each(|id| lifecycle::begin(node.rank(id)));
     node
@@ -163,4 +167,27 @@ fn threads_of_one_rank_leave_posts_at_the_same_time() {
         }
     });
     finish(node);
+}
+
+#[test]
+fn short_messages_that_are_left_need_no_receive_whatever_they_carry() {
+    let checked = Settings { check_members: true, eager_max: 0, compared_eager_max: 16 << 10, ..Settings::DEFAULT };
+    for (settings, follows) in [(Settings::DEFAULT, false), (Settings::DEFAULT, true), (checked, false)] {
+        let node = node_with(settings);
+        node.follow_messages(follows);
+        let data = vec![7; 1000];
+        let mut counted = 0;
+        while counted == 0 {
+            let sent = send(node.rank(0), 1, 0, &data, true);
+            until(Owner::for_test(node.rank(0)), WaitKind::Request, || sent.is_complete());
+            end(node.rank(0), sent);
+            let mut buffer = vec![0; data.len()];
+            let received = receive(node.rank(1), Tag::Is(0), &mut buffer, false);
+            until(Owner::for_test(node.rank(1)), WaitKind::Request, || received.is_complete());
+            assert_eq!(buffer, data);
+            end(node.rank(1), received);
+            counted = node.rank(0).counters().snapshot().offloaded;
+        }
+        finish(node);
+    }
 }

@@ -1,0 +1,198 @@
+//! Which protocol carries a message: chosen once, when it is sent.
+//!
+//! Within a node ([`Protocol`]):
+//!
+//! | protocol | which messages | copies | module |
+//! |---|---|---|---|
+//! | inline | up to [`PAYLOAD_MAX`] bytes | into the ring, out of it | [`eager`] |
+//! | inline, marked | the same with a [`Mark`](super::Mark), while somebody follows messages (`COHORT_TRACE`) | one more at either end | [`marked`] |
+//! | eager | up to `COHORT_EAGER_MAX` | into a block, out of it: one of the few that the sender keeps (`kept.rs`), or of its heap | [`eager`] |
+//! | eager with its types | the same, with `COHORT_CHECK=members` | the same | [`compared`] |
+//! | rendezvous | longer ones, and synchronous sends | one, from user buffer to user buffer; of more than [`rendezvous::AT_ONCE_MAX`] bytes by several ranks (`operation/job.rs`) | [`rendezvous`] |
+//! | rendezvous by a pipelined copy | those of 16 to 512 K whose sender waits, or writes its data anew, where every rank has a CPU | two, piece by piece through a relay of the sender's, if one is free and the receiver wants it | [`relayed`] |
+//!
+//! Between nodes `remote/send.rs` chooses. Sends of one cell that need nothing else have left before anything is chosen
+//! (`short.rs`), as inline ones.
+
+use super::{compared, eager, marked, relayed, rendezvous};
+use crate::operation::Operation;
+use crate::ring::PAYLOAD_MAX;
+use cohort_base::LocalRank;
+use cohort_core::claim::Claim;
+use cohort_core::error::EngineError;
+use cohort_core::message::{Envelope, SendMode};
+use cohort_core::node::Node;
+use cohort_core::rank::Rank;
+use cohort_core::request::RequestRef;
+use cohort_datatype::Buffer;
+use core::ptr::NonNull;
+
+/// How a message travels within a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// With its envelope: the send is over when it returns.
+    Eager(Eager),
+    /// Its receiver copies from the sender's buffer.
+    Rendezvous,
+    /// The same, or what the sender copies piece by piece into a relay of its own.
+    Pipelined,
+}
+
+/// How the data of an eager message travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Eager {
+    /// In the cells of the ring.
+    Inline,
+    /// The same, behind a mark.
+    Marked,
+    /// In a block of the sender's.
+    Block,
+    /// The same, with its types.
+    Typed,
+}
+
+/// What became of a send that has started.
+#[derive(Debug)]
+#[must_use]
+pub(crate) enum Sent {
+    /// It is over.
+    Now,
+    /// It has a request.
+    Later(RequestRef),
+}
+
+impl Protocol {
+    /// That of a message which anybody may send for its rank.
+    #[inline(always)]
+    pub fn of(rank: &Rank, bytes: u64, envelope: &Envelope, mode: SendMode) -> Self {
+        match mode != SendMode::Synchronous && rank.node().is_eager(bytes) {
+            true => Self::Eager(Eager::by_length(bytes)),
+            false => Self::of_other(rank.node(), bytes, envelope, mode),
+        }
+    }
+
+    /// That of a message which the claimed rank's own task sends, which `waits` for its end in the call or not.
+    #[inline(always)]
+    pub(crate) fn of_own(claim: &mut Claim<'_>, bytes: u64, envelope: &Envelope, mode: SendMode, waits: bool) -> Self {
+        match Self::of(claim.rank(), bytes, envelope, mode) {
+            Self::Rendezvous if relayed::suits(claim, bytes, waits) => Self::Pipelined,
+            protocol => protocol,
+        }
+    }
+
+    /// That of a message that does not leave in the shortest way: it is long, or its sender wants to know that it was
+    /// received, or all messages carry something more, so that the shortest way is closed.
+    #[cold]
+    fn of_other(node: &Node, bytes: u64, envelope: &Envelope, mode: SendMode) -> Self {
+        let settings = node.settings();
+        let eager_max = settings.compared_eager_max.max(settings.eager_max) as u64;
+        if mode == SendMode::Synchronous || bytes > eager_max {
+            return Self::Rendezvous;
+        }
+        if settings.check_members && compared::is_compared(*envelope) && bytes > 0 {
+            return Self::Eager(Eager::Typed);
+        }
+        Self::Eager(match node.follows_messages() {
+            true if bytes <= marked::DATA_MAX as u64 => Eager::Marked,
+            true => Eager::Block,
+            false => Eager::by_length(bytes),
+        })
+    }
+
+    /// Starts a send by the rank's own task. What describes it is read where it is: copied in wide words, it would wait
+    /// until the narrow stores of its parts have left the core.
+    ///
+    /// # Errors
+    /// [`EngineError::OutOfMemory`]; nothing was sent then.
+    #[inline(always)]
+    pub(crate) fn start(
+        self,
+        claim: &mut Claim<'_>,
+        buffer: &Buffer<'_>,
+        to: LocalRank,
+        envelope: &Envelope,
+    ) -> Result<Sent, EngineError> {
+        match self {
+            Self::Eager(eager) => eager.send(claim, buffer, to, envelope).map(|()| Sent::Now),
+            Self::Rendezvous => rendezvous::send(claim, *buffer, to, *envelope).map(Sent::Later),
+            Self::Pipelined => rendezvous::send_relayed(claim, *buffer, to, *envelope).map(Sent::Later),
+        }
+    }
+
+    /// Starts the send of a request that was made before. Says whether it is over; the request is not complete.
+    ///
+    /// # Errors
+    /// As for [`Protocol::start`].
+    ///
+    /// # Safety
+    /// `request` is a pending send of the claimed rank, in no list.
+    pub(crate) unsafe fn start_request(
+        self,
+        claim: &mut Claim<'_>,
+        request: *mut Operation,
+        to: LocalRank,
+        envelope: Envelope,
+    ) -> Result<bool, EngineError> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Self::Eager(eager) => eager.send(claim, &(*request).buffer(), to, &envelope).map(|()| true),
+                // A relay is for the rank's own task, which is not here.
+                Self::Rendezvous | Self::Pipelined => rendezvous::offer(claim, request, to, envelope).map(|()| false),
+            }
+        }
+    }
+}
+
+impl Eager {
+    /// That of a message to which nothing is added.
+    #[inline(always)]
+    fn by_length(bytes: u64) -> Self {
+        match bytes > PAYLOAD_MAX as u64 {
+            true => Self::Block,
+            false => Self::Inline,
+        }
+    }
+
+    /// Sends a message; the buffer is free when this returns.
+    #[inline(always)]
+    fn send(
+        self,
+        claim: &mut Claim<'_>,
+        buffer: &Buffer<'_>,
+        to: LocalRank,
+        envelope: &Envelope,
+    ) -> Result<(), EngineError> {
+        match self {
+            Self::Inline => eager::send_inline(claim, *buffer, to, *envelope),
+            Self::Block => eager::send_block(claim, *buffer, to, *envelope),
+            Self::Marked => marked::send(claim, *buffer, to, *envelope),
+            Self::Typed => compared::send(claim, *buffer, to, *envelope),
+        }
+    }
+}
+
+/// Sends `bytes` packed bytes in a block of the claimed rank's heap, which is the engine's from now on, also in case of
+/// an error. Its types are not known any more.
+///
+/// # Safety
+/// `block` came from the claimed rank's heap and holds `bytes` bytes.
+pub(crate) unsafe fn send_owned(
+    claim: &mut Claim<'_>,
+    block: NonNull<u8>,
+    bytes: u64,
+    to: LocalRank,
+    envelope: Envelope,
+) -> Result<(), EngineError> {
+    let is_inline = Eager::by_length(bytes) == Eager::Inline && !claim.rank().node().follows_messages();
+    // SAFETY: the caller's promise.
+    unsafe {
+        match is_inline {
+            true => eager::send_owned_inline(claim, block, bytes, to, envelope),
+            false => eager::post_block(claim, block, bytes, to, envelope),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
