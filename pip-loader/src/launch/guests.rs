@@ -1,5 +1,6 @@
 //! Programs that ranks start in address spaces of their own: which of them are ranks, and what their end means.
 
+use super::adopt::Gathering;
 use super::spawn::{Spawner, StartedRank};
 use cohort_base::boot::Lifecycle;
 use cohort_manager::door::{self, Answer, Visitor};
@@ -7,9 +8,9 @@ use cohort_manager::server::Stage;
 use pip_ground::voice;
 use std::ffi::{OsStr, OsString};
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 /// What the root remembers of them.
-#[derive(Debug)]
 pub struct Guests {
     /// What is no MPI program itself, if that is why ranks do not share an address space. Said once.
     wrapper: Option<OsString>,
@@ -17,6 +18,8 @@ pub struct Guests {
     reason: Option<String>,
     /// A rank has left the address space that all shared, by executing another program; whether it had used no MPI.
     left: Option<bool>,
+    /// Programs that wrappers have executed and that may yet share an address space.
+    pub gathering: Option<Gathering>,
 }
 
 /// Who came to the door.
@@ -29,9 +32,23 @@ pub struct Came {
 }
 
 impl Guests {
-    /// For a job with this wrapper.
-    pub fn new(wrapper: Option<OsString>) -> Self {
-        Self { wrapper, reason: None, left: None }
+    /// For a job with this wrapper, whose ranks are waited for if `gathering` is there.
+    pub fn new(wrapper: Option<OsString>, gathering: Option<Gathering>) -> Self {
+        Self { wrapper, reason: None, left: None, gathering }
+    }
+
+    /// When those that have come wait no longer for the others.
+    pub fn until(&self) -> Option<Instant> {
+        self.gathering.as_ref().and_then(Gathering::until)
+    }
+
+    /// Lets those that have come go on where they are if that time has come.
+    pub fn give_up(&mut self, now: Instant) {
+        if self.until().is_some_and(|at| now >= at)
+            && let Some(gathering) = self.gathering.take()
+        {
+            self.note(gathering.lateness());
+        }
     }
 
     /// Notes why ranks do not share an address space though they have offered to.

@@ -75,11 +75,11 @@ impl Job<'_> {
         let world = self.membership.world();
         let pids: Vec<String> = self.alive.keys().map(i32::to_string).collect();
         let processes = self.alive.keys().map(|&pid| Process::read(pid).cpu_ms);
-        let since = self.since.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = self.about.since.duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut record = Record::default();
         record
             .add("pid", std::process::id())
-            .add("command", &self.command)
+            .add("command", &self.about.command)
             .add("ranks", self.spawner.ranks.len())
             .add("world", world.homes.len().max(self.spawner.ranks.len()))
             .add("node", world.place.index)

@@ -1,10 +1,18 @@
 //! How a rank ends, what status that gives the job, and the end of what it leaves behind.
 
+use super::super::output;
+use super::{Job, UNREAD};
+use cohort_base::boot::{Lifecycle, RankBoot};
 use cohort_base::settings;
+use cohort_manager::server::Stage;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
+use pip_ground::say;
+use pip_insight::hang;
+use pip_load::task::start::SETUP_FAILED;
 use std::ffi::CString;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How a rank ended.
@@ -39,6 +47,89 @@ pub(super) fn grace(environment: &[CString]) -> Option<Duration> {
         let value = entry.to_str().ok()?.strip_prefix(settings::GRACE)?;
         settings::grace(value.strip_prefix('=')?)
     })
+}
+
+impl Job<'_> {
+    /// Takes the tasks that have ended.
+    pub(super) fn reap(&mut self) {
+        loop {
+            let mut status = 0;
+            // SAFETY: `status` is a valid place for the result.
+            let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
+            if pid <= 0 {
+                return;
+            }
+            match End::of(status) {
+                Some(end) => self.on_end(pid, end),
+                None if libc::WIFSTOPPED(status) => hang::let_go(pid, status),
+                None => {}
+            }
+        }
+    }
+
+    /// A task of this node has ended.
+    pub(super) fn on_end(&mut self, pid: i32, end: End) {
+        let Some(rank) = self.alive.remove(&pid) else {
+            return;
+        };
+        // Those that wait for it go on.
+        self.guests.gathering = None;
+        // What ended it may have been told before: by a node that aborts, or by itself.
+        self.look_for_others();
+        self.serve_guests();
+        if self.ends.shutdown.is_some() {
+            return;
+        }
+        if let Some(code) = self.abort_code() {
+            // The rank itself has said why.
+            return self.begin_shutdown(exit_status(code));
+        }
+        let word = self.spawner.node.ranks[rank].abort.load(Ordering::Acquire);
+        if let Some(code) = RankBoot::decode_departure(word) {
+            if self.ends.departed == 0 {
+                self.ends.departed = exit_status(code);
+            }
+            return;
+        }
+        let who = format!("{} (pid {pid})", self.name_of(rank));
+        match end {
+            // Whoever read its output has read enough. A shell says so of what it started.
+            End::Killed(libc::SIGPIPE) | End::Exited(UNREAD) if output::is_unread() => {
+                self.begin_shutdown(UNREAD);
+            }
+            End::Exited(0) if self.is_initialized(rank) => {
+                say(format_args!("{who} ended without calling MPI_Finalize"));
+                self.begin_shutdown(1);
+            }
+            End::Exited(0) => {}
+            End::Exited(code) => {
+                match self.spawner.ranks[rank].plan.failure() {
+                    Some((step, error)) if code == SETUP_FAILED => {
+                        say(format_args!("{who} could not start: {step}: {error}"));
+                    }
+                    _ => say(format_args!("{who} ended with status {code}")),
+                }
+                self.begin_shutdown(code);
+            }
+            End::Killed(signal) => {
+                self.say_killed(pid, rank, signal);
+                self.begin_shutdown(128 + signal);
+            }
+        }
+    }
+
+    /// Whether a rank's end leaves others waiting.
+    fn is_initialized(&self, rank: usize) -> bool {
+        let lifecycle = &self.spawner.node.ranks[rank].lifecycle;
+        let server = self.spawner.served.server.as_ref();
+        server.is_some_and(|server| server.stage(rank) == Stage::Joined)
+            || lifecycle.load(Ordering::Acquire) == Lifecycle::Initialized as u32
+    }
+
+    pub(super) fn say_killed(&self, pid: i32, rank: usize, signal: i32) {
+        let (who, by) = (self.name_of(rank), self.describe(rank, signal));
+        say(format_args!("{who} (pid {pid}) killed by {by}"));
+    }
 }
 
 /// Kills what the ranks' forked processes left behind.

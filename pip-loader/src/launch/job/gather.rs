@@ -15,19 +15,19 @@ impl Job<'_> {
     /// Keeps programs that offer themselves until all ranks have come. Nobody waits any more when one has gone on.
     pub(super) fn gather(&mut self, came: Came) {
         if came.asked {
-            self.gathering = None;
+            self.guests.gathering = None;
         }
         let mut complete = false;
         for (rank, visitor) in came.offers {
             // What a wrapper has forked is not what it has become.
-            if let Some(gathering) = &mut self.gathering
+            if let Some(gathering) = &mut self.guests.gathering
                 && self.spawner.ranks[rank].pid == visitor.pid
                 && outcome::uses_mpi(&visitor)
             {
                 complete = gathering.hold(rank, self.spawner.ranks.len(), visitor);
             }
         }
-        if complete && let Some(gathering) = self.gathering.take() {
+        if complete && let Some(gathering) = self.guests.gathering.take() {
             self.adopt(gathering);
         }
     }
@@ -66,14 +66,14 @@ impl Job<'_> {
             }
         }
         self.alive.retain(|pid, _| !pids.contains(pid));
-        self.shutdown.is_none()
+        self.ends.shutdown.is_none()
     }
 
     fn restart(&mut self, spawner: Spawner, adopted: Adopted) {
         let before = std::mem::replace(&mut self.spawner, spawner);
         // What ranks have started knows the door, and what they write passes through these streams.
         (self.spawner.streams, self.spawner.served.door) = (before.streams, before.served.door);
-        (self.counters, self.stats) = (adopted.job.reports.counters, adopted.job.reports.stats);
+        (self.about.counters, self.about.stats) = (adopted.job.reports.counters, adopted.job.reports.stats);
         let started = Blocked::all().map_err(std::io::Error::from);
         let started = started.and_then(|_blocked| self.start_all(&adopted.ranks));
         if let Err(error) = started {

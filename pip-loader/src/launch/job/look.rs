@@ -1,7 +1,8 @@
 //! What the ranks of a running job do.
 
 use super::super::spawn::StartedRank;
-use super::{Ending, GRACE, Job};
+use super::wide::Ending;
+use super::{GRACE, Job};
 use cohort_base::boot::Rest;
 use cohort_base::settings::Deadlock;
 use pip_ground::{DEADLOCKED, REFUSED, say};
@@ -34,7 +35,7 @@ impl Job<'_> {
 
     /// Whether the ranks of this node share one address space.
     fn is_shared(&self) -> bool {
-        self.spawner.served.server.is_none() && self.gathering.is_none()
+        self.spawner.served.server.is_none() && self.guests.gathering.is_none()
     }
 
     /// The sleeps of all ranks of this node, `None` in the place of one that has ended; `None` if one is awake.
@@ -47,13 +48,13 @@ impl Job<'_> {
             let rest = self.spawner.node.rest(local as u32);
             (rest.threads > 0).then_some(Some(rest))
         };
-        let is_asked = self.is_shared() && self.shutdown.is_none();
+        let is_asked = self.is_shared() && self.ends.shutdown.is_none();
         ranks.map(sleep).collect::<Option<_>>().filter(|_| is_asked)
     }
 
     /// Looks whether the job can go on, if it is time to: `proof.rs` has the steps.
     pub(super) fn look_for_deadlock(&mut self) {
-        if self.shutdown.is_some() || !self.may_deadlock() {
+        if self.ends.shutdown.is_some() || !self.may_deadlock() {
             return;
         }
         let Some(watch) = &mut self.deadlock else {
@@ -87,7 +88,7 @@ impl Job<'_> {
         if !is_last {
             return self.note_sleeps(sleeps);
         }
-        if self.shutdown.is_some() || !watch.is_unchanged(sleeps.as_ref()) {
+        if self.ends.shutdown.is_some() || !watch.is_unchanged(sleeps.as_ref()) {
             return;
         }
         watch.be_silent();
@@ -140,7 +141,7 @@ impl Job<'_> {
             return;
         };
         if let Some((here, left)) = self.guests.apart(&self.spawner)
-            && self.shutdown.is_none()
+            && self.ends.shutdown.is_none()
         {
             say(format_args!(
                 "rank {left} has executed another program before it called MPI_Init, and rank {here} has not: they are \
@@ -148,17 +149,17 @@ impl Job<'_> {
             ));
             return self.begin_shutdown(REFUSED);
         }
-        if let (Some((rank, pid)), None) = (server.lost_guest(), &self.lost)
+        if let (Some((rank, pid)), None) = (server.lost_guest(), &self.ends.lost)
             && !self.alive.contains_key(&pid)
         {
             let who = self.membership.name_of(rank);
             let what = format!("{who}: process {pid} ended without calling MPI_Finalize");
-            self.lost = Some((Instant::now(), what));
+            self.ends.lost = Some((Instant::now(), what));
         }
         let ended = |rank: &usize| !self.alive.values().any(|alive| alive == rank);
         let mut missed = (0..self.spawner.ranks.len()).filter(|&rank| server.misses(rank));
         if let Some(rank) = missed.find(ended)
-            && self.shutdown.is_none()
+            && self.ends.shutdown.is_none()
         {
             let who = self.name_of(rank);
             say(format_args!("{who} ended without calling MPI_Init, in which others wait for it"));

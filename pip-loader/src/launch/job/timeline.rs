@@ -11,7 +11,7 @@ impl Job<'_> {
         let Some(trace) = self.spawner.trace.take() else {
             return false;
         };
-        let status = self.shutdown.as_ref().map(|shutdown| shutdown.status);
+        let status = self.ends.shutdown.as_ref().map(|shutdown| shutdown.status);
         if let Some(status) = status {
             // Others go on as long as they know of nothing, and this node waits for them.
             self.membership.tell(Finish { status, is_cut: true, cause: None });
@@ -32,7 +32,7 @@ impl Job<'_> {
             hosts = vec![(world.host(0).to_owned(), self.spawner.ranks.len())];
         }
         let programs: Vec<_> = self.spawner.programs.iter().map(|it| &*it.name).collect();
-        let since = self.since.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let since = self.about.since.duration_since(UNIX_EPOCH).unwrap_or_default();
         Caption::of_this_job(&programs, since.as_secs(), hosts)
     }
 }

@@ -117,7 +117,7 @@ impl Job<'_> {
 
     /// Ends the job when it has been shown what its ranks did.
     pub(super) fn end_with_picture(&mut self, ending: Ending) {
-        if self.wide.ending.is_some() || self.shutdown.is_some() {
+        if self.wide.ending.is_some() || self.ends.shutdown.is_some() {
             return;
         }
         let until = Instant::now() + PATIENCE;
@@ -135,8 +135,8 @@ impl Job<'_> {
     /// Ends the job, and does not wait for anything at the second signal.
     pub(super) fn end_by_signal(&mut self, signal: i32) {
         let status = self.stop_waiting();
-        if self.shutdown.is_some() || status.is_some() {
-            self.dying = None;
+        if self.ends.shutdown.is_some() || status.is_some() {
+            self.ends.dying = None;
             self.kill_alive(Signal::SIGKILL);
             return self.begin_shutdown(status.unwrap_or(128 + signal));
         }
@@ -146,7 +146,7 @@ impl Job<'_> {
             what: "what the ranks did",
             if_waiting: true,
             status: 128 + signal,
-            grace: self.grace.unwrap_or(grace),
+            grace: self.time.grace.unwrap_or(grace),
         });
     }
 
@@ -220,7 +220,7 @@ impl Job<'_> {
     fn end_now(&mut self) {
         if let Some((ending, ..)) = self.wide.ending.take() {
             self.begin_shutdown(ending.status);
-            if let Some(shutdown) = &mut self.shutdown {
+            if let Some(shutdown) = &mut self.ends.shutdown {
                 shutdown.kill_at = Instant::now() + ending.grace;
             }
         }

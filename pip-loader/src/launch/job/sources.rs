@@ -1,0 +1,375 @@
+//! What a job waits for.
+//!
+//! A source says what the job is to sleep for, descriptors and a time, and does what there is to do when the job is
+//! awake. The job knows a list of them and no more of any, and the list may grow while it runs. All have their turn
+//! whenever the job wakes up, in the order of the list: a source that finds nothing does nothing.
+//!
+//! What several sources look at is part of the job; what only one needs may be its own.
+
+use super::super::output::Forwarder;
+use super::super::signals::Came;
+use super::end::exit_status;
+use super::wide::Ending;
+use super::{GRACE, Job, UNREAD};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::Signal;
+use pip_ground::{TIMED_OUT, say};
+use pip_insight::hang;
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+/// The same when the time of `--timeout` is over: programs may save what they have.
+const SAVE_TIME: Duration = Duration::from_secs(5);
+
+/// Something that a job waits for.
+pub(super) trait Source {
+    /// Adds what the job is to sleep for.
+    fn awaits<'a>(&'a self, _job: &'a Job<'_>, _sleep: &mut Sleep<'a>) {}
+
+    /// Looks whether that has come, and does what it is for.
+    fn serve(&mut self, job: &mut Job<'_>);
+}
+
+/// What a job sleeps for.
+#[derive(Debug, Default)]
+pub(super) struct Sleep<'a> {
+    descriptors: Vec<PollFd<'a>>,
+    until: Option<Instant>,
+}
+
+impl<'a> Sleep<'a> {
+    /// For input.
+    fn input(&mut self, descriptors: impl IntoIterator<Item = BorrowedFd<'a>>) {
+        let input = |descriptor| PollFd::new(descriptor, PollFlags::POLLIN);
+        self.descriptors.extend(descriptors.into_iter().map(input));
+    }
+
+    /// For what these say.
+    fn events(&mut self, descriptors: impl IntoIterator<Item = PollFd<'a>>) {
+        self.descriptors.extend(descriptors);
+    }
+
+    /// Until the first of these at most.
+    fn until(&mut self, times: impl IntoIterator<Item = Instant>) {
+        self.until = self.until.into_iter().chain(times).min();
+    }
+
+    /// Sleeps.
+    fn begin(mut self) {
+        let left = self.until.map(|at| at.saturating_duration_since(Instant::now()));
+        // Rounded up, so that the time has come when it is over.
+        let left = left.map(|left| left.as_millis() as u64 + 1);
+        let limit = left.map_or(PollTimeout::NONE, |left| {
+            PollTimeout::try_from(left.min(i32::MAX as u64)).unwrap_or(PollTimeout::MAX)
+        });
+        // An interrupted wait is followed by another round of looking.
+        let _ = poll(&mut self.descriptors, limit);
+    }
+}
+
+impl Job<'_> {
+    /// Adds to what the job waits for.
+    pub(super) fn add(&mut self, source: impl Source + 'static) {
+        self.sources.push(Box::new(source));
+    }
+
+    /// Sleeps until something comes, and serves it.
+    pub(super) fn turn(&mut self) {
+        let mut sleep = Sleep::default();
+        for source in &self.sources {
+            source.awaits(self, &mut sleep);
+        }
+        if let Some(shutdown) = &self.ends.shutdown {
+            // No other time matters any more, and those that have passed would never let it sleep.
+            sleep.until = Some(shutdown.kill_at);
+        }
+        sleep.begin();
+        let mut sources = std::mem::take(&mut self.sources);
+        for source in &mut sources {
+            source.serve(self);
+        }
+        // Those that were added meanwhile come last.
+        sources.append(&mut self.sources);
+        self.sources = sources;
+    }
+}
+
+/// What every job waits for from its beginning.
+pub(super) fn of_all_jobs() -> Vec<Box<dyn Source>> {
+    vec![
+        Box::new(Signals),
+        Box::new(Output),
+        Box::new(OtherNodes),
+        Box::new(Manager),
+        Box::new(Guests),
+        Box::new(Questions),
+        Box::new(Ranks),
+        Box::new(Lost),
+        Box::new(Deadlock),
+        Box::new(TimeOver),
+        Box::new(LastGrace),
+    ]
+}
+
+/// Signals to `pip-exec`.
+struct Signals;
+
+impl Source for Signals {
+    fn awaits<'a>(&'a self, job: &'a Job<'_>, sleep: &mut Sleep<'a>) {
+        sleep.input([job.signals.descriptor()]);
+    }
+
+    fn serve(&mut self, job: &mut Job<'_>) {
+        while let Some(came) = job.signals.next() {
+            match came {
+                Came::Child => {}
+                Came::Forward(signal) => {
+                    job.kill_alive(signal);
+                    if signal == Signal::SIGTSTP {
+                        job.stop();
+                    }
+                }
+                Came::Show => job.show("what the ranks do"),
+                Came::End(signal) => {
+                    if job.ends.shutdown.is_none() {
+                        job.membership.note_signal(signal);
+                    }
+                    job.end_by_signal(signal);
+                }
+            }
+        }
+    }
+}
+
+impl Job<'_> {
+    /// Stops the root as well; the time in which the job is stopped does not count.
+    fn stop(&mut self) {
+        let since = Instant::now();
+        self.signals.stop();
+        self.time.deadline = self.time.deadline.map(|at| at + since.elapsed());
+    }
+}
+
+/// The end of output: nobody reads it any more, or all of it was passed on.
+struct Output;
+
+impl Source for Output {
+    fn awaits<'a>(&'a self, job: &'a Job<'_>, sleep: &mut Sleep<'a>) {
+        sleep.input(job.spawner.streams.forwarder.as_ref().map(Forwarder::descriptor));
+    }
+
+    fn serve(&mut self, job: &mut Job<'_>) {
+        let mut forwarders = job.spawner.streams.forwarder.iter();
+        if job.ends.shutdown.is_none() && forwarders.any(Forwarder::is_closed) {
+            // As for any program of a pipe whose reader has read enough.
+            job.begin_shutdown(UNREAD);
+        }
+    }
+}
+
+/// What the launchers of other nodes say, and what the network says of them.
+struct OtherNodes;
+
+impl Source for OtherNodes {
+    fn awaits<'a>(&'a self, job: &'a Job<'_>, sleep: &mut Sleep<'a>) {
+        let monitor = job.membership.monitor();
+        sleep.events(monitor.sources());
+        sleep.input(job.membership.alarm());
+        sleep.until(monitor.until());
+    }
+
+    fn serve(&mut self, job: &mut Job<'_>) {
+        job.look_for_others();
+    }
+}
+
+impl Job<'_> {
+    /// Ends the job when another node has.
+    pub(super) fn look_for_others(&mut self) {
+        if let Some(status) = self.membership.remote_failure() {
+            self.begin_shutdown(status);
+        }
+    }
+}
+
+/// The end of the process manager.
+struct Manager;
+
+impl Source for Manager {
+    fn awaits<'a>(&'a self, job: &'a Job<'_>, sleep: &mut Sleep<'a>) {
+        // A connection that has hung up is always ready; then the job is ended already.
+        let line = job.membership.line();
+        sleep.events(line.filter(|_| job.ends.shutdown.is_none()));
+    }
+
+    fn serve(&mut self, job: &mut Job<'_>) {
+        if job.ends.shutdown.is_none() && job.membership.lost_manager() {
+            job.begin_shutdown(1);
+        }
+    }
+}
+
+/// What ranks have started, and ranks with an address space of their own.
+struct Guests;
+
+impl Source for Guests {
+    fn awaits<'a>(&'a self, job: &'a Job<'_>, sleep: &mut Sleep<'a>) {
+        let served = &job.spawner.served;
+        sleep.input(served.server.iter().flat_map(|server| server.descriptors()));
+        sleep.input(served.door.iter().flat_map(|door| door.descriptors()));
+        sleep.until(job.guests.until());
+        // Whether ranks that have parted will meet is looked at from time to time.
+        sleep.until(job.guests.is_leaving().then(|| Instant::now() + GRACE));
+    }
+
+    fn serve(&mut self, job: &mut Job<'_>) {
+        job.serve_guests();
+        job.guests.give_up(Instant::now());
+    }
+}
+
+impl Job<'_> {
+    /// Answers what ranks have started, and isolated ranks.
+    pub(super) fn serve_guests(&mut self) {
+        let came = self.guests.serve(&mut self.spawner);
+        self.gather(came);
+        let Some(server) = &mut self.spawner.served.server else {
+            return;
+        };
+        let result = self.membership.serve(server);
+        let code = server.abort_code();
+        if let Err(failure) = result {
+            say(format_args!("{failure}"));
+            self.begin_shutdown(1);
+        } else if let Some(code) = code {
+            self.begin_shutdown(exit_status(code));
+        }
+    }
+}
+
+/// Those who ask at the control socket.
+pub(super) struct Clients;
+
+impl Source for Clients {
+    fn awaits<'a>(&'a self, job: &'a Job<'_>, sleep: &mut Sleep<'a>) {
+        sleep.events(job.control.sources());
+        sleep.until(job.control.until());
+        sleep.until(job.watch.until());
+    }
+
+    fn serve(&mut self, job: &mut Job<'_>) {
+        job.answer_all();
+    }
+}
+
+/// Questions to all nodes, and theirs.
+struct Questions;
+
+impl Source for Questions {
+    fn awaits<'a>(&'a self, job: &'a Job<'_>, sleep: &mut Sleep<'a>) {
+        sleep.until(job.wide.until());
+    }
+
+    fn serve(&mut self, job: &mut Job<'_>) {
+        job.look_around();
+    }
+}
+
+/// The ends of ranks. A signal tells of them.
+struct Ranks;
+
+impl Source for Ranks {
+    fn serve(&mut self, job: &mut Job<'_>) {
+        job.reap();
+        job.look_for_dying();
+    }
+}
+
+impl Job<'_> {
+    /// Ends the job when a fault is about to end a rank, and does not wait for the core dump.
+    fn look_for_dying(&mut self) {
+        if self.ends.shutdown.is_some() || self.abort_code().is_some() {
+            return;
+        }
+        let crash = |&rank: &usize| self.spawner.ranks[rank].crash.crash();
+        let mut dying = self.alive.iter().filter_map(|(&pid, rank)| Some((pid, *rank, crash(rank)?.signal)));
+        if let Some((pid, rank, signal)) = dying.next() {
+            drop(dying);
+            self.say_killed(pid, rank, signal);
+            self.ends.dying = Some(pid);
+            self.begin_shutdown(128 + signal);
+        }
+    }
+}
+
+/// Ranks that others wait for and that do not come.
+struct Lost;
+
+impl Source for Lost {
+    fn awaits<'a>(&'a self, job: &'a Job<'_>, sleep: &mut Sleep<'a>) {
+        sleep.until(job.ends.lost.as_ref().map(|(since, _)| *since + GRACE));
+    }
+
+    fn serve(&mut self, job: &mut Job<'_>) {
+        job.look_for_lost();
+        if job.ends.shutdown.is_none()
+            && let Some((since, what)) = &job.ends.lost
+            && Instant::now() >= *since + GRACE
+        {
+            say(format_args!("{what}"));
+            job.begin_shutdown(1);
+        }
+    }
+}
+
+/// That the job cannot go on.
+struct Deadlock;
+
+impl Source for Deadlock {
+    fn awaits<'a>(&'a self, job: &'a Job<'_>, sleep: &mut Sleep<'a>) {
+        let watch = job.deadlock.as_ref().filter(|_| job.may_deadlock());
+        sleep.until(watch.map(hang::Watch::next));
+    }
+
+    fn serve(&mut self, job: &mut Job<'_>) {
+        job.look_for_deadlock();
+    }
+}
+
+/// The end of the time of `--timeout`.
+struct TimeOver;
+
+impl Source for TimeOver {
+    fn awaits<'a>(&'a self, job: &'a Job<'_>, sleep: &mut Sleep<'a>) {
+        // The time is over once.
+        sleep.until(job.time.deadline.filter(|_| !job.wide.is_ending()));
+    }
+
+    fn serve(&mut self, job: &mut Job<'_>) {
+        let is_over = job.time.deadline.is_some_and(|at| Instant::now() >= at);
+        if !is_over || job.ends.shutdown.is_some() || job.wide.is_ending() {
+            return;
+        }
+        let limit = job.time.limit.unwrap_or_default();
+        say(format_args!("the job was ended after {}", pip_ground::seconds(limit)));
+        job.end_with_picture(Ending {
+            what: "what the ranks did when the time was over",
+            if_waiting: false,
+            status: TIMED_OUT,
+            grace: job.time.grace.unwrap_or(SAVE_TIME),
+        });
+    }
+}
+
+/// The end of the time that ranks get to end by themselves, until which [`Job::turn`] sleeps then.
+struct LastGrace;
+
+impl Source for LastGrace {
+    fn serve(&mut self, job: &mut Job<'_>) {
+        let now = Instant::now();
+        if job.ends.shutdown.as_ref().is_some_and(|shutdown| now >= shutdown.kill_at) {
+            job.kill_alive(Signal::SIGKILL);
+            job.ends.shutdown.iter_mut().for_each(|shutdown| shutdown.kill_at = now + GRACE);
+        }
+    }
+}
