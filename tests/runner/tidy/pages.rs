@@ -14,19 +14,38 @@ const CHECKS: &str = "tidy/";
 /// Endings of names that are files of the tree.
 const ENDINGS: [&str; 6] = [".rs", ".c", ".py", ".sh", ".toml", ".table"];
 
-/// Links between our own pages name files that exist.
+/// Links between our own pages name files that exist, and sections of them.
 pub fn links_lead_somewhere() -> Outcome {
     let mut complaints = Vec::new();
     for (path, page) in text::sources(&["md"])? {
         let folder = path.parent().unwrap_or(&path);
         for link in page.split("](").skip(1) {
-            let target = link.split([')', '#']).next().unwrap_or(link);
-            if !target.contains("://") && !folder.join(target).exists() {
-                complaints.push(format!("{} links to {target}", text::relative(&path).display()));
+            let link = link.split(')').next().unwrap_or(link);
+            let (target, section) = link.split_once('#').unwrap_or((link, ""));
+            if target.contains("://") {
+                continue;
+            }
+            let file = if target.is_empty() { path.clone() } else { folder.join(target) };
+            let is_page = file.extension().is_some_and(|extension| extension == "md");
+            if !file.exists() || is_page && !section.is_empty() && !has_section(&file, section)? {
+                complaints.push(format!("{} links to {link}", text::relative(&path).display()));
             }
         }
     }
     outcome(complaints)
+}
+
+/// Whether a heading of the page has this name in links: small letters, words joined by hyphens, no other signs.
+fn has_section(file: &Path, section: &str) -> Result<bool, String> {
+    let page = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let name = |heading: &str| -> String {
+        // Of a link in a heading, its words.
+        let words = heading.split("](").map(|part| part.rsplit_once(')').map_or(part, |(_, rest)| rest));
+        let kept = words.flat_map(str::chars).filter(|&sign| sign.is_alphanumeric() || " -_".contains(sign));
+        kept.flat_map(char::to_lowercase).map(|sign| if sign == ' ' { '-' } else { sign }).collect()
+    };
+    let headings = page.lines().filter(|line| line.starts_with('#'));
+    Ok(headings.map(|line| name(line.trim_start_matches('#').trim())).any(|heading| heading == section))
 }
 
 /// Files and folders in backquotes are in the tree; the beginning of a path may be left out.
