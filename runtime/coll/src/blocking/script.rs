@@ -5,7 +5,7 @@ use crate::data::copy_whole;
 use crate::exchange::wait_for;
 use crate::fold::{Folder, Runner};
 use crate::members::Caller;
-use crate::script::{Endpoint, MemberList, Step};
+use crate::script::{Endpoint, MemberList, Message, Script, Step};
 use crate::write::{ScriptBuilder, write};
 use alloc::vec::Vec;
 use cohort_core::EngineError;
@@ -19,16 +19,28 @@ const FIRST: i32 = -2;
 const END: i32 = FIRST - Label::NUMBERS;
 const _: () = assert!(END > -1000, "those of nonblocking collectives begin there");
 
-/// A script to be written and then [`run`], of the group's member.
-pub(crate) fn builder<'a>(group: &Caller<'a>, folder: Option<Folder<'a>>) -> ScriptBuilder<'a> {
-    let endpoint = Endpoint {
+/// Whose messages those of the group's member are.
+pub(crate) fn endpoint<'a>(group: &Caller<'a>) -> Endpoint<'a> {
+    Endpoint {
         rank: group.rank(),
         context: group.context,
         me: group.me,
         tag: FIRST - group.label.number(),
         members: MemberList::Borrowed(group.world),
-    };
-    ScriptBuilder::new(endpoint, folder)
+    }
+}
+
+/// A script to be written and then [`run`], of the group's member.
+pub(crate) fn builder<'a>(group: &Caller<'a>, folder: Option<Folder<'a>>) -> ScriptBuilder<'a> {
+    ScriptBuilder::new(endpoint(group), folder)
+}
+
+/// [`run_script`] of what was written.
+///
+/// # Errors
+/// As there.
+pub(crate) fn run(owner: Owner<'_>, script: ScriptBuilder<'_>) -> Result<(), EngineError> {
+    run_script(owner, &script.done())
 }
 
 /// Runs all steps and waits for their end.
@@ -36,49 +48,62 @@ pub(crate) fn builder<'a>(group: &Caller<'a>, folder: Option<Folder<'a>>) -> Scr
 /// # Errors
 /// [`EngineError::Truncated`] when a message was longer than its room, after everything else was done;
 /// [`EngineError::OutOfMemory`], when some messages may be missing.
-pub(crate) fn run(owner: Owner<'_>, script: ScriptBuilder<'_>) -> Result<(), EngineError> {
-    let script = script.done();
-    let rank = owner.rank();
-    let mut outcome = Ok(());
+pub(crate) fn run_script(owner: Owner<'_>, script: &Script<'_>) -> Result<(), EngineError> {
     let mut messages = Vec::new();
-    let is_message = |step: &Step<'_>| matches!(step, Step::Send { .. } | Step::Receive { .. });
     // Messages that follow each other start together.
-    for steps in script.steps.chunk_by(|one, next| is_message(one) && is_message(next)) {
-        let done = match &steps[0] {
-            Step::Send { .. } | Step::Receive { .. } => {
-                messages.try_reserve(steps.len()).map_err(|_| EngineError::OutOfMemory).and_then(|()| {
-                    together(&mut rank.enter(), |claim| {
-                        let mut begun = steps.iter().map(|step| script.begin(claim, step));
-                        begun.try_for_each(|message| {
-                            messages.push(message?);
-                            Ok(())
-                        })
-                    })
-                })
-            }
-            Step::Wait => wait_for(owner, messages.drain(..)),
-            Step::Copy { from, to, .. } => copy_whole(*to, *from),
-            Step::Fold { left, right } => {
-                // SAFETY: this is a call of the owner's.
-                unsafe { script.combine(*left, *right, Runner::Owner) };
-                Ok(())
-            }
-        };
-        if done == Err(EngineError::OutOfMemory) {
-            let _ = wait_for(owner, messages.drain(..));
-            return done;
-        }
-        outcome = outcome.and(done);
-    }
-    outcome.and(wait_for(owner, messages.drain(..)))
+    let mut stages = script.steps.chunk_by(|one, next| one.is_message() && next.is_message());
+    let done = stages.try_fold(Ok(()), |outcome, steps| match take(owner, script, steps, &mut messages) {
+        Err(EngineError::OutOfMemory) => Err(EngineError::OutOfMemory),
+        taken => Ok(outcome.and(taken)),
+    });
+    let waited = wait_for(owner, messages.drain(..));
+    done?.and(waited)
 }
 
-/// Writes and runs an operation in which each member sends and receives for itself.
+/// Takes a step, or starts messages that follow each other.
+fn take(
+    owner: Owner<'_>,
+    script: &Script<'_>,
+    steps: &[Step<'_>],
+    messages: &mut Vec<Message>,
+) -> Result<(), EngineError> {
+    match &steps[0] {
+        Step::Send { .. } | Step::Receive { .. } => start(owner, script, steps, messages),
+        Step::Wait => wait_for(owner, messages.drain(..)),
+        Step::Copy { from, to, .. } => copy_whole(*to, *from),
+        Step::Fold { left, right } => {
+            // SAFETY: this is a call of the owner's.
+            unsafe { script.combine(*left, *right, Runner::Owner) };
+            Ok(())
+        }
+    }
+}
+
+/// Starts messages.
+fn start(
+    owner: Owner<'_>,
+    script: &Script<'_>,
+    steps: &[Step<'_>],
+    messages: &mut Vec<Message>,
+) -> Result<(), EngineError> {
+    messages.try_reserve(steps.len()).map_err(|_| EngineError::OutOfMemory)?;
+    together(&mut owner.rank().enter(), |claim| {
+        for step in steps {
+            messages.push(script.begin(claim, step)?);
+        }
+        Ok(())
+    })
+}
+
+/// Writes and runs an operation in which each member sends and receives for itself; of a reducing one with its folder.
 ///
 /// # Errors
 /// As [`run`].
-pub(crate) fn run_alone(group: &Caller<'_>, call: &Call<'_>) -> Result<(), EngineError> {
-    let folder = call.folder()?;
+pub(crate) fn run_alone<'a>(
+    group: &Caller<'a>,
+    call: &Call<'a>,
+    folder: Option<Folder<'a>>,
+) -> Result<(), EngineError> {
     let mut script = builder(group, folder);
     write(&mut script, call, folder.as_ref())?;
     run(group.owner, script)

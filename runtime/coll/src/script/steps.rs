@@ -45,6 +45,13 @@ pub(crate) enum Step<'a> {
     Fold { left: Buffer<'a>, right: Buffer<'a> },
 }
 
+impl Step<'_> {
+    /// Whether it starts a message.
+    pub(crate) fn is_message(&self) -> bool {
+        matches!(self, Self::Send { .. } | Self::Receive { .. })
+    }
+}
+
 /// Who sends and receives the messages of a script, and how others tell them from those of other scripts.
 #[derive(Clone)]
 pub(crate) struct Endpoint<'a> {
@@ -98,31 +105,21 @@ impl<'a> Script<'a> {
     /// [`EngineError::OutOfMemory`]; nothing was started then.
     pub(crate) fn begin(&self, claim: &mut Claim<'_>, step: &Step<'_>) -> Result<Message, EngineError> {
         let Endpoint { context, me, tag, ref members, .. } = self.endpoint;
-        let mut least = 0;
-        let other = match *step {
-            Step::Send { to, .. } => members[to],
-            Step::Receive { from, .. } => members[from],
-            Step::Wait | Step::Copy { .. } | Step::Fold { .. } => {
-                unreachable!("a step that is no message")
-            }
-        };
-        let is_remote = claim.rank().node().local(other).is_none();
-        let request = match *step {
+        let (member, least, request) = match *step {
             Step::Send { to, lane, data } => {
                 let envelope = Envelope { context, source: me as i32, tag: tag - (lane % LANES) as i32 };
-                let (to, mode) = (members[to], SendMode::Standard);
-                isend(claim, data, to, envelope, mode)
+                (to, 0, isend(claim, data, members[to], envelope, SendMode::Standard))
             }
-            Step::Receive { from, lane, into, least: bytes } => {
-                least = bytes;
+            Step::Receive { from, lane, into, least } => {
                 let source = Source::Rank { peer: members[from], comm_rank: from as i32 };
                 let tag = Tag::Is(tag - (lane % LANES) as i32);
-                irecv(claim, into, source, context, tag)
+                (from, least, irecv(claim, into, source, context, tag))
             }
             Step::Wait | Step::Copy { .. } | Step::Fold { .. } => {
                 unreachable!("a step that is no message")
             }
         };
+        let is_remote = claim.rank().node().local(members[member]).is_none();
         request.map(|request| Message::new(request, least, is_remote))
     }
 
@@ -174,8 +171,7 @@ impl<'a> Script<'a> {
     /// The most messages that are under way at a time.
     pub(crate) fn most_messages(&self) -> usize {
         let stages = self.steps.split(|step| matches!(step, Step::Wait));
-        let is_message = |step: &&Step<'_>| matches!(step, Step::Send { .. } | Step::Receive { .. });
-        let counts = stages.map(|stage| stage.iter().filter(is_message).count());
+        let counts = stages.map(|stage| stage.iter().filter(|step| step.is_message()).count());
         counts.max().unwrap_or(0)
     }
 }

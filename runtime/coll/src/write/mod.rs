@@ -4,6 +4,7 @@
 
 mod builder;
 mod calls;
+mod led;
 mod moving;
 mod node;
 mod reducing;
@@ -11,8 +12,11 @@ mod spreading;
 mod two_groups;
 
 pub(crate) use builder::{ScriptBuilder, Subgroup};
-pub(crate) use calls::{partners, write, write_among};
+#[cfg(any(test, feature = "testing"))]
+pub(crate) use calls::write_among;
+pub(crate) use calls::{partners, write};
+pub(crate) use led::{Led, write_led};
 pub(crate) use node::write_for_node;
-pub(crate) use reducing::{folds_by_node, reduce_scatter_of_nodes};
+pub(crate) use reducing::folds_by_node;
 pub(crate) use spreading::exchange;
 pub(crate) use two_groups::{Sides, write_between};

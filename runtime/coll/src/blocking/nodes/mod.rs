@@ -2,24 +2,28 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `leaders`, `gather`, `alltoall` | one member of each node sends and receives for all of them |
+//! | this file | what scripts do (`write/led.rs`), or each member for itself |
+//! | `gather`, `alltoall` | one member of each node sends and receives for all of them |
 //! | `bundle` | what it sends for them in one message |
 //! | `view` | what all members say, in one table for the members of a node |
 
 mod alltoall;
 mod bundle;
 mod gather;
-mod leaders;
 mod view;
 
 pub(crate) use view::view;
 
-use super::script::run_alone;
+use super::local;
+use super::script::{endpoint, run_alone, run_script};
 use crate::args::{Call, Form, Label};
 use crate::compare;
+use crate::fold::Folder;
 use crate::members::{Caller, Group, Hierarchy};
 use crate::nonblocking::{finish, start};
+use crate::write::{Led, folds_by_node, write_led};
 use cohort_core::EngineError;
+use core::cell::OnceCell;
 
 /// Compares the members' arguments. Collective.
 ///
@@ -41,10 +45,18 @@ pub(crate) fn run(group: &Caller<'_>, hierarchy: &Hierarchy, call: &Call<'_>) ->
         tell(group, hierarchy, call, Form::Blocking)?;
     }
     // A wrong operation is refused before anything is sent.
-    call.folder()?;
+    let folder = call.folder()?;
+    let is_led = call.reduction().is_none_or(|reduction| folds_by_node(group.rank(), reduction, hierarchy));
     match call {
-        Call::Barrier => leaders::barrier(group, hierarchy),
-        Call::Bcast { buffer, root } => leaders::bcast(group, hierarchy, *buffer, *root as usize),
+        Call::Barrier
+        | Call::Bcast { .. }
+        | Call::Reduce { .. }
+        | Call::Allreduce { .. }
+        | Call::ReduceScatter { .. }
+            if is_led =>
+        {
+            run_led(group, hierarchy, call, folder)
+        }
         Call::Gather { send, receive, root } => gather::gather(group, hierarchy, *send, *receive, *root as usize),
         Call::Scatter { send, receive, root } => gather::scatter(group, hierarchy, *send, *receive, *root as usize),
         Call::Allgather { send, receive } if hierarchy.shares_nodes() => {
@@ -54,16 +66,32 @@ pub(crate) fn run(group: &Caller<'_>, hierarchy: &Hierarchy, call: &Call<'_>) ->
             Some(block) if hierarchy.shares_nodes() => {
                 alltoall::alltoall(group, hierarchy, send.as_ref(), receive, block)
             }
-            _ => run_alone(group, call),
+            _ => run_alone(group, call, folder),
         },
-        Call::Reduce { reduction, root } => leaders::reduce(group, hierarchy, reduction, *root),
-        Call::Allreduce { reduction } => leaders::allreduce(group, hierarchy, reduction),
-        Call::ReduceScatter { reduction, counts } => leaders::reduce_scatter(group, hierarchy, reduction, counts),
-        Call::Allgather { .. } | Call::Scan { .. } => run_alone(group, call),
         Call::Neighbours { .. } => {
             // SAFETY: what the call refers to lives to the end of this call, which waits for the request.
             let request = unsafe { start(group, call)? };
             finish(group.owner, request)
         }
+        _ => run_alone(group, call, folder),
     }
+}
+
+/// Runs an operation in which leaders send and receive for their nodes.
+fn run_led(
+    group: &Caller<'_>,
+    hierarchy: &Hierarchy,
+    call: &Call<'_>,
+    folder: Option<Folder<'_>>,
+) -> Result<(), EngineError> {
+    let shares = OnceCell::new();
+    let Led { before, among, after } = write_led(endpoint(group), hierarchy, call, folder, &shares)?;
+    let here = group.local(hierarchy);
+    let outcome = before.map_or(Ok(()), |call| local::run_any(&here, &call));
+    // Members that disagree about a length have folded nothing, and go on: others wait for them.
+    if !matches!(outcome, Ok(()) | Err(EngineError::Truncated { .. })) {
+        return outcome;
+    }
+    let outcome = outcome.and(among.as_ref().map_or(Ok(()), |script| run_script(group.owner, script)));
+    outcome.and(after.map_or(Ok(()), |call| local::run_any(&here, &call)))
 }
