@@ -51,35 +51,28 @@ pub(super) unsafe fn begin(
         Some(row) => row,
         None => first_row(group, claim)?,
     };
-    let agreed = Agreed::of(call);
-    // SAFETY: the caller's promise.
-    let begun = unsafe {
-        match (agreed, call) {
-            (Some(agreed), _) => post(group, row, call, agreed),
-            // Others may take a broadcast for a small one, and so does this member if its root does.
-            (None, Call::Bcast { buffer, root }) if *root != group.me => {
-                let is_large = row.entry(*root).choose_large(large_word(call));
-                match is_large {
-                    true => false,
-                    false => {
-                        let bytes = buffer.bytes();
-                        let agreed = Agreed { kind: Kind::Bcast, root: *root, bytes, op: None };
-                        post(group, row, call, agreed)
-                    }
-                }
-            }
-            (None, Call::Bcast { .. }) => {
-                row.entry(group.me).choose_large(large_word(call));
-                false
-            }
-            (None, _) => false,
+    match agreed_in(group, &row, call) {
+        // SAFETY: the caller's promise.
+        Some(agreed) if unsafe { post(group, row, call, agreed) } => {
+            group.cursor().advance();
+            Ok(Begun::Small(Small(row)))
         }
-    };
-    if !begun {
-        return Ok(Begun::Large(row));
+        _ => Ok(Begun::Large(row)),
     }
-    group.cursor().advance();
-    Ok(Begun::Small(Small(row)))
+}
+
+/// As which small operation the member takes part, if as one. Others may take a broadcast for a small one that is not
+/// by what this member knows, and so does this member if its root does.
+#[inline(always)]
+fn agreed_in(group: &LocalGroup<'_>, row: &Row, call: &Call<'_>) -> Option<Agreed> {
+    match (Agreed::of(call), call) {
+        (None, Call::Bcast { buffer, root }) => {
+            let is_large = row.entry(*root).choose_large(large_word(call));
+            let follows = !is_large && *root != group.me;
+            follows.then(|| Agreed { kind: Kind::Bcast, root: *root, bytes: buffer.bytes(), op: None })
+        }
+        (agreed, _) => agreed,
+    }
 }
 
 /// The first row of the member's next batch.
@@ -128,40 +121,70 @@ pub(super) unsafe fn begin_plain(group: &LocalGroup<'_>, call: &Call<'_>) -> Res
     Ok(Some(Small(row)))
 }
 
+/// What a member does in a small operation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// Gives what a broadcast brings to others, and needs nothing of them.
+    Root,
+    /// Takes what the root gives.
+    Leaf,
+    /// Gives an operand to the member that gets the result, and needs nothing of others.
+    Sender,
+    /// That member.
+    Collector,
+    /// Gives something to all others, and needs what each of them gives.
+    Peer,
+}
+
+impl Role {
+    #[inline(always)]
+    fn of(agreed: &Agreed, me: u32) -> Self {
+        match (agreed.kind, agreed.root == me) {
+            (Kind::Bcast, true) => Self::Root,
+            (Kind::Bcast, false) => Self::Leaf,
+            (Kind::Reduce, true) => Self::Collector,
+            (Kind::Reduce, false) => Self::Sender,
+            _ => Self::Peer,
+        }
+    }
+
+    /// What is known of the member's part when it has given what it gives.
+    #[inline(always)]
+    fn outcome(self) -> RowOutcome {
+        match self {
+            Self::Root | Self::Sender => RowOutcome::Success,
+            Self::Leaf | Self::Collector | Self::Peer => RowOutcome::Pending,
+        }
+    }
+}
+
 /// Posts what the member gives. `false`: it is the root, and another member has chosen that the operation is not small.
 ///
 /// # Safety
 /// As for [`begin`]; the row is the member's next one.
 #[inline]
 unsafe fn post(group: &LocalGroup<'_>, row: Row, call: &Call<'_>, agreed: Agreed) -> bool {
-    let (me, word) = (group.me, small_word(call, &agreed));
-    let gives = agreed.kind != Kind::Bcast || agreed.root == me;
-    let is_root = agreed.kind == Kind::Bcast && gives;
-    let is_sender = agreed.kind == Kind::Reduce && agreed.root != me;
+    let role = Role::of(&agreed, group.me);
+    let word = small_word(call, &agreed);
     let memory = agreed.memory(call);
-    let entry = row.entry(me);
     // SAFETY: the caller's promise.
     unsafe {
-        let call = *call.outliving();
-        let room = match call {
-            Call::Bcast { buffer, .. } if !is_dense(&call) => Some(buffer),
+        let room = match *call.outliving() {
+            Call::Bcast { buffer, .. } if !is_dense(call) => Some(buffer),
             _ => None,
         };
-        let bytes = agreed.bytes as usize;
         let fill = |out: *mut u8| match room {
-            None => copy_small(memory.operand, out, bytes),
+            None => copy_small(memory.operand, out, agreed.bytes as usize),
             Some(buffer) => {
                 cohort_datatype::pack(buffer, 0, out, agreed.bytes);
             }
         };
-        if is_root {
-            if !entry.post_unless_large(word, fill) {
-                return false;
-            }
-        } else if gives {
-            entry.post(word, fill);
-        } else {
-            entry.mark(word);
+        let entry = row.entry(group.me);
+        match role {
+            Role::Root if !entry.post_unless_large(word, fill) => return false,
+            Role::Root => {}
+            Role::Leaf => entry.mark(word),
+            Role::Sender | Role::Collector | Role::Peer => entry.post(word, fill),
         }
         row.begin(RowOperation {
             agreed,
@@ -171,34 +194,34 @@ unsafe fn post(group: &LocalGroup<'_>, row: Row, call: &Call<'_>, agreed: Agreed
             rank: group.rank().forever(),
             seen: Cell::new(0),
             meeting: Cell::new(None),
-            outcome: Cell::new(match is_root || is_sender {
-                true => RowOutcome::Success,
-                false => RowOutcome::Pending,
-            }),
+            outcome: Cell::new(role.outcome()),
         });
     }
-    if is_sender {
+    if role == Role::Sender {
         if let Some(at) = absent::leave(group, &row, (agreed.root, word)) {
             Small(row).leave_in_disagreement(at);
         }
-        return true;
+    } else if wakes(group, &row, role, word) {
+        absent::wake_others(group);
     }
-    // Who wakes whom: `crate::board`.
-    let wakes = match gives && agreed.kind != Kind::Reduce {
-        true => is_root || row.size() == 2 || is_last(row.entries()),
+    true
+}
+
+/// Whether a member that has posted wakes the others ([`crate::board`]).
+#[inline(always)]
+fn wakes(group: &LocalGroup<'_>, row: &Row, role: Role, word: u64) -> bool {
+    match role {
+        Role::Root => true,
+        Role::Peer => row.size() == 2 || is_last(row.entries()),
         // Nobody waits for its word but those that have begun something else.
-        false => {
+        Role::Leaf | Role::Sender | Role::Collector => {
             match row.size() {
                 2 => group.rank().node().barriers().light(),
                 _ => fence(Ordering::SeqCst),
             }
             row.entries().any(|it| ![0, word].contains(&it.word()))
         }
-    };
-    if wakes {
-        absent::wake_others(group);
     }
-    true
 }
 
 impl Small {
