@@ -134,66 +134,118 @@ fn take_turns<'rank>(
     mut done: impl FnMut(&mut Claim<'_>) -> bool,
 ) -> Claim<'rank> {
     let rank = claim.rank();
+    let mut waiter =
+        Waiter { owner, rank, backoff: Backoff::of_thread(rank), has_parked: false, noted: None, is_asked: false };
     let mut claim = Some(claim);
-    let mut backoff = Backoff::of_thread(rank);
-    let mut has_parked = false;
-    let mut noted = None;
-    // Somebody has asked for help, and there was something to do since.
-    let mut is_asked = false;
     loop {
         let mut held = claim.take().unwrap_or_else(|| rank.enter());
         if done(&mut held) {
-            if has_parked {
-                hand_over(rank.node());
-            }
-            if let Some(place) = &noted {
-                Waits::end(&mut held, place);
-            }
+            waiter.end(&mut held);
             return held;
         }
+        claim = match waiter.take_turn(held) {
+            Turned::Moved(claim) => claim,
+            Turned::Rests(held) => waiter.rest(held, what, &mut done),
+        };
+    }
+}
+
+/// One wait of a thread of a rank.
+struct Waiter<'rank> {
+    owner: Owner<'rank>,
+    rank: &'rank Rank,
+    backoff: Backoff<'rank>,
+    has_parked: bool,
+    /// Where others see what it waits for.
+    noted: Option<Place>,
+    /// Somebody has asked for help, and there was something to do since.
+    is_asked: bool,
+}
+
+/// What became of a turn, and of the claim.
+enum Turned<'rank> {
+    /// Something of the rank's own has moved.
+    Moved(Option<Claim<'rank>>),
+    /// Nothing has.
+    Rests(Claim<'rank>),
+}
+
+impl<'rank> Waiter<'rank> {
+    /// A turn for the rank itself.
+    #[inline(always)]
+    fn take_turn(&mut self, mut held: Claim<'rank>) -> Turned<'rank> {
         let turn = turn::turn_of_waiter(&mut held);
-        let work = turn.work.or_else(|| turn::own_work(&mut held, Some(owner)));
+        let work = turn.work.or_else(|| turn::own_work(&mut held, Some(self.owner)));
         if let Some(work) = work {
             drop(held);
             // When all pieces are taken, the next turn waits for those who do them.
-            run(rank, &work, u32::MAX);
-            backoff.renew();
-            continue;
+            run(self.rank, &work, u32::MAX);
+            self.backoff.renew();
+            return Turned::Moved(None);
         }
         if turn.moved {
-            backoff.renew();
-            claim = Some(held);
-            continue;
+            self.backoff.renew();
+            return Turned::Moved(Some(held));
         }
-        let worker = rank.worker(&mut held);
         if turn.flows {
-            backoff.stay();
+            self.backoff.stay();
         }
-        if backoff.is_time_to_help() && steal(rank, worker, &thief(&mut held, is_asked)) {
-            backoff.renew();
-        } else if backoff.is_over() || abort::must_leave(rank) {
+        Turned::Rests(held)
+    }
+
+    /// Helps others, sleeps, gives way or pauses: what the rank does while nothing of its own moves. Returns the claim
+    /// if it is still held.
+    #[inline(always)]
+    fn rest(
+        &mut self,
+        mut held: Claim<'rank>,
+        what: &impl Awaited,
+        done: &mut impl FnMut(&mut Claim<'_>) -> bool,
+    ) -> Option<Claim<'rank>> {
+        let rank = self.rank;
+        let worker = rank.worker(&mut held);
+        if self.backoff.is_time_to_help() && steal(rank, worker, &thief(&mut held, self.is_asked)) {
+            self.backoff.renew();
+        } else if self.backoff.is_over() || abort::must_leave(rank) {
             drop(held);
-            abort::leave_if_told(rank);
-            if backoff.gives_way(rank.node().yield_policy()) {
-                continue;
-            }
-            has_parked = true;
-            if park(owner, worker, &mut is_asked, &mut noted, what, &mut done) {
-                backoff.renew();
-            }
-            continue;
-        } else if backoff.is_generous() {
+            self.sleep(worker, what, done);
+            return None;
+        } else if self.backoff.is_generous() {
             drop(held);
             rank.node().yield_policy().give_way();
-            continue;
+            return None;
         } else if rank.waits().is_asked() {
-            show(held, &mut noted, what);
-            continue;
+            show(held, &mut self.noted, what);
+            return None;
         } else {
             pause();
         }
         // Another thread of the rank may want its turn.
-        claim = (!rank.threads_multiple()).then_some(held);
+        (!rank.threads_multiple()).then_some(held)
+    }
+
+    /// Gives way or parks.
+    #[inline(always)]
+    fn sleep(&mut self, worker: &Worker<'_>, what: &impl Awaited, done: &mut impl FnMut(&mut Claim<'_>) -> bool) {
+        abort::leave_if_told(self.rank);
+        if self.backoff.gives_way(self.rank.node().yield_policy()) {
+            return;
+        }
+        self.has_parked = true;
+        if park(self.owner, worker, &mut self.is_asked, &mut self.noted, what, done) {
+            self.backoff.renew();
+        }
+    }
+
+    /// The end of the wait.
+    #[inline(always)]
+    fn end(&self, held: &mut Claim<'_>) {
+        if self.has_parked {
+            hand_over(self.rank.node());
+        }
+        if let Some(place) = &self.noted {
+            Waits::end(held, place);
+        }
     }
 }
 
