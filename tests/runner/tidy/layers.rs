@@ -17,7 +17,7 @@ const LAYERS: [&[&str]; 16] = [
     &["cohort-net", "cohort-fabric-ofi", "cohort-fabric-tcp"],
     &["cohort-p2p", "cohort-rma", "cohort-network"],
     &["cohort-coll", "cohort-progress"],
-    &["cohort-engine"],
+    &["cohort-engine", "cohort-io"],
     &["cohort-object", "cohort-join", "cohort-audit", "cohort-malloc"],
     &["cohort-binding"],
     &["cohort-facade", "cohort-abi-facade"],
@@ -49,7 +49,7 @@ const BELOW_LOADER: [&str; 6] =
     ["cohort-arch", "cohort-base", "cohort-fabric", "cohort-interpose", "cohort-manager", "cohort-proof"];
 
 /// Crates whose code may run on any task of the node.
-const STEALABLE: [&str; 13] = [
+const STEALABLE: [&str; 14] = [
     "cohort-arch",
     "cohort-base",
     "cohort-alloc",
@@ -61,6 +61,7 @@ const STEALABLE: [&str; 13] = [
     "cohort-p2p",
     "cohort-rma",
     "cohort-coll",
+    "cohort-io",
     "cohort-progress",
     "cohort-engine",
 ];

@@ -1,0 +1,26 @@
+//! Files (MPI-5.0 chapter 14): which bytes of a file a rank sees, and how they are read and written.
+//!
+//! All of it runs in calls of the rank's own task, which has its own table of descriptors.
+//!
+//! # Layers
+//! A module uses only modules above it in this table.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`layout`] | views: displacement, etype and filetype as pieces of the file |
+//! | [`medium`] | how bytes get to the kernel and back |
+//! | [`transfer`] | one rank's reads and writes |
+
+#![no_std]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod layout;
+pub mod medium;
+pub mod transfer;
+
+pub use layout::{Overflow, Piece, Pieces, View, ViewError};
+pub use medium::Failure;
+pub use transfer::{Done, read, write};
