@@ -31,6 +31,7 @@ mod description;
 pub mod fortran;
 mod kernels;
 pub mod op;
+mod places;
 mod predefined;
 mod program;
 mod reference;
@@ -47,6 +48,7 @@ pub use construct::{
     contiguous, dup, f90, hindexed, hindexed_block, hvector, indexed, indexed_block, resized, struct_, vector,
 };
 pub use contents::{Combiner, Contents, CountForm};
+pub use places::{Order, Runs};
 pub use predefined::{Dense, dense, named_like, predefined, predefined_all, predefined_type, types, value_index};
 pub use reference::TypeRef;
 pub use signature::{Digest, Signature};

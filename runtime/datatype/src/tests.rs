@@ -1,6 +1,7 @@
 //! Random nested types against a naive reference: the list of (displacement, basic) pairs.
 
 mod examples;
+mod places;
 
 use super::*;
 use proptest::prelude::*;

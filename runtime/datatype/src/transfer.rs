@@ -110,7 +110,7 @@ unsafe fn copy_layouts(destination: Buffer<'_>, source: Buffer<'_>, from: u64, t
             unpack(destination, from, data.add(from as usize), length);
         } else if let Some(data) = destination.contiguous() {
             pack(source, from, data.add(from as usize), length);
-        } else if typical_run(&source.datatype().placed.node) >= DIRECT_RUN {
+        } else if source.datatype().typical_run() >= DIRECT_RUN {
             walk(source, from, to, &mut Direct { destination, offset: from });
         } else {
             copy_by_bounce(destination, source, from, to);
@@ -132,17 +132,6 @@ unsafe fn copy_by_bounce(destination: Buffer<'_>, source: Buffer<'_>, from: u64,
             unpack(destination, at, bounce, length);
         }
         at += length;
-    }
-}
-
-/// Bytes of a typical contiguous run of `node`.
-fn typical_run(node: &Node) -> u64 {
-    match &node.kind {
-        Kind::Run => node.size,
-        Kind::Vector { block, .. } => *block,
-        Kind::Repeat { child, .. } => typical_run(child),
-        Kind::Blocks(blocks) => node.size / blocks.len() as u64,
-        Kind::Parts(parts) => parts.first().map_or(0, |part| typical_run(&part.node)),
     }
 }
 
