@@ -6,7 +6,7 @@
 
 mod pieces;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use pieces::{Piece, Pieces};
 

@@ -1,0 +1,154 @@
+//! Transfers against a map of all bytes.
+
+use super::*;
+use crate::layout::tests::{Recipe, build, recipes};
+use crate::medium::fake::{Content, Fake, Turn};
+use cohort_datatype::{CountForm, contiguous, hvector, types};
+use proptest::prelude::*;
+use std::collections::VecDeque;
+use std::vec;
+use std::vec::Vec;
+
+fn noise(index: usize) -> u8 {
+    (index.wrapping_mul(2_654_435_761) >> 11) as u8 | 1
+}
+
+/// A buffer's memory: how many bytes it has, and where each byte of its data lies.
+struct Layout {
+    datatype: cohort_datatype::TypeRef,
+    places: Vec<usize>,
+    bytes: usize,
+}
+
+impl Layout {
+    fn new(recipe: &Recipe, count: u64) -> Self {
+        let (datatype, bytes) = build(recipe);
+        let extent = datatype.extent();
+        let copies = 0..count as i64;
+        let places: Vec<usize> =
+            copies.flat_map(|copy| bytes.iter().map(move |byte| (copy * extent + byte) as usize)).collect();
+        let bytes = places.iter().max().map_or(0, |last| last + 1);
+        Self { datatype, places, bytes }
+    }
+}
+
+/// The places in the file of `length` bytes of data from `position` on.
+fn places(view: &View, bytes: &[i64], position: u64, length: usize) -> Vec<usize> {
+    let extent = view.filetype().extent();
+    let place = |position: usize| {
+        let (copy, inside) = (position / bytes.len(), position % bytes.len());
+        (view.displacement() as i64 + copy as i64 * extent + bytes[inside]) as usize
+    };
+    (position as usize..position as usize + length).map(place).collect()
+}
+
+fn turns() -> impl Strategy<Value = VecDeque<Turn>> {
+    let turn = prop_oneof![
+        (1..200_usize).prop_map(Turn::Short),
+        Just(Turn::Error(Errno::INTR)),
+        Just(Turn::Error(Errno::AGAIN)),
+    ];
+    prop::collection::vec(turn, 0..6).prop_map(Into::into)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_written_is_the_data_and_nothing_else(
+        filetype in recipes(), memory in recipes(), count in 0..6_u64, position in 0..200_u64,
+        displacement in 0..100_u64, turns in turns(), room in prop::option::of(0..3000_u64),
+    ) {
+        let (filetype, bytes) = build(&filetype);
+        prop_assume!(!bytes.is_empty());
+        let view = View::new(displacement, types::MPI_INT.to_ref(), filetype, true).expect("ascending");
+        let layout = Layout::new(&memory, count);
+        let mut memory: Vec<u8> = (0..layout.bytes).map(noise).collect();
+        // SAFETY: the test's own memory.
+        let buffer = unsafe { Buffer::new(memory.as_mut_ptr(), count, &layout.datatype) };
+        let fake = Fake { turns: turns.into(), room, ..Fake::default() };
+        let done = through(&fake, Way::Write, &view, position, buffer);
+
+        let places = places(&view, &bytes, position, layout.places.len());
+        let fit = places.iter().take_while(|place| room.is_none_or(|room| (**place as u64) < room)).count();
+        let mut wanted = Content::default();
+        for (place, source) in places[..fit].iter().zip(&layout.places) {
+            let size = wanted.bytes.len().max(place + 1);
+            wanted.bytes.resize(size, 0);
+            wanted.written.resize(size, false);
+            (wanted.bytes[*place], wanted.written[*place]) = (noise(*source), true);
+        }
+        prop_assert_eq!(&*fake.content.lock().expect("unpoisoned"), &wanted);
+        prop_assert_eq!(done.bytes, fit as u64);
+        let failure = places.get(fit).map(|place| Failure { errno: Errno::NOSPC, offset: *place as u64 });
+        prop_assert_eq!(done.error, failure);
+    }
+
+    #[test]
+    fn what_is_read_is_what_is_there(
+        filetype in recipes(), memory in recipes(), count in 0..6_u64, position in 0..200_u64,
+        displacement in 0..100_u64, turns in turns(), size in 0..4000_usize, broken in any::<bool>(),
+    ) {
+        let (filetype, bytes) = build(&filetype);
+        prop_assume!(!bytes.is_empty());
+        let view = View::new(displacement, types::MPI_INT.to_ref(), filetype, false).expect("ascending");
+        let layout = Layout::new(&memory, count);
+        let mut memory: Vec<u8> = vec![0; layout.bytes];
+        // SAFETY: the test's own memory.
+        let buffer = unsafe { Buffer::new(memory.as_mut_ptr(), count, &layout.datatype) };
+        let content = Content { bytes: (0..size).map(noise).collect(), written: vec![true; size] };
+        let mut turns = turns;
+        if broken {
+            turns.push_front(Turn::Error(Errno::IO));
+        }
+        let fake = Fake { turns: turns.into(), content: content.into(), ..Fake::default() };
+        let done = through(&fake, Way::Read, &view, position, buffer);
+
+        let places = places(&view, &bytes, position, layout.places.len());
+        let there = places.iter().take_while(|place| **place < size).count();
+        // The first attempt failed: either it was one for several pieces, and then each for itself did not.
+        let is_told = done.error.is_some();
+        prop_assert!(!is_told || broken);
+        let there = if is_told { 0 } else { there };
+        let mut wanted: Vec<u8> = vec![0; layout.bytes];
+        for (place, room) in places[..there].iter().zip(&layout.places) {
+            wanted[*room] = noise(*place);
+        }
+        prop_assert_eq!(done.bytes, there as u64);
+        prop_assert_eq!(memory, wanted);
+    }
+}
+
+/// Long runs go to the kernel as they are, and gaps between them stay as they are.
+#[test]
+fn long_runs_with_gaps() {
+    const FORM: CountForm = CountForm::Int;
+    let run = contiguous(20_000, &types::MPI_BYTE.to_ref(), FORM).expect("a run");
+    let datatype = hvector(150, 1, 20_011, &run, FORM).expect("with gaps");
+    assert!(datatype.typical_run() >= STRAIGHT);
+    let bytes = 150 * 20_011;
+    let data: Vec<u8> = (0..bytes).map(noise).collect();
+    let mut memory = data.clone();
+    // SAFETY: the test's own memory.
+    let buffer = unsafe { Buffer::new(memory.as_mut_ptr(), 1, &datatype) };
+    let turns: VecDeque<_> = [Turn::Short(30_000), Turn::Error(Errno::INTR), Turn::Short(1)].into();
+    let fake = Fake { turns: turns.into(), ..Fake::default() };
+    let done = through(&fake, Way::Write, &View::bytes(), 3, buffer);
+    assert_eq!(done, Done { bytes: 3_000_000, error: None });
+    let is_data = |at: usize| at % 20_011 < 20_000;
+    let packed: Vec<u8> = (0..bytes).filter(|at| is_data(*at)).map(noise).collect();
+    assert!(fake.content.lock().expect("unpoisoned").bytes[3..] == packed);
+    memory.fill(0);
+    // SAFETY: as above.
+    let buffer = unsafe { Buffer::new(memory.as_mut_ptr(), 1, &datatype) };
+    let done = through(&fake, Way::Read, &View::bytes(), 3 + 100, buffer);
+    assert_eq!(done, Done { bytes: 3_000_000 - 100, error: None }, "the file ends");
+    let places = (0..bytes).filter(|at| is_data(*at));
+    for (at, byte) in places.clone().zip(packed[100..].iter().copied().chain(std::iter::repeat(0))) {
+        assert_eq!(memory[at], byte);
+    }
+    assert!((0..bytes).filter(|at| !is_data(*at)).all(|at| memory[at] == 0), "gaps of memory");
+    let full = Fake { room: Some(1_000_000), ..Fake::default() };
+    let done = through(&full, Way::Write, &View::bytes(), 0, buffer);
+    assert_eq!(done, Done { bytes: 1_000_000, error: Some(Failure { errno: Errno::NOSPC, offset: 1_000_000 }) });
+}
