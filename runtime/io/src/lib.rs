@@ -10,6 +10,7 @@
 //! | [`layout`] | views: displacement, etype and filetype as pieces of the file |
 //! | [`medium`] | how bytes get to the kernel and back |
 //! | [`transfer`] | one rank's reads and writes |
+//! | [`collective`] | reads and writes of all members together |
 
 #![no_std]
 
@@ -17,10 +18,23 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod collective;
 pub mod layout;
 pub mod medium;
 pub mod transfer;
 
+pub use collective::{Terms, read_all, write_all};
 pub use layout::{Overflow, Piece, Pieces, View, ViewError};
 pub use medium::Failure;
 pub use transfer::{Done, read, write};
+
+#[cfg(test)]
+mod joined_for_tests {
+    use cohort_coll::Coll;
+    use cohort_net::Network;
+    use cohort_p2p::{P2p, Remote};
+    use cohort_progress::Machinery;
+
+    cohort_core::engine!(Network, P2p, Remote, Coll, Machinery);
+    cohort_net::receivers!(Remote);
+}

@@ -6,7 +6,7 @@
 
 mod mover;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use mover::{Bounce, Mover, STRAIGHT};
 

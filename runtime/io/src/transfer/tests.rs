@@ -9,19 +9,19 @@ use std::collections::VecDeque;
 use std::vec;
 use std::vec::Vec;
 
-fn noise(index: usize) -> u8 {
+pub(crate) fn noise(index: usize) -> u8 {
     (index.wrapping_mul(2_654_435_761) >> 11) as u8 | 1
 }
 
 /// A buffer's memory: how many bytes it has, and where each byte of its data lies.
-struct Layout {
-    datatype: cohort_datatype::TypeRef,
-    places: Vec<usize>,
-    bytes: usize,
+pub(crate) struct Layout {
+    pub(crate) datatype: cohort_datatype::TypeRef,
+    pub(crate) places: Vec<usize>,
+    pub(crate) bytes: usize,
 }
 
 impl Layout {
-    fn new(recipe: &Recipe, count: u64) -> Self {
+    pub(crate) fn new(recipe: &Recipe, count: u64) -> Self {
         let (datatype, bytes) = build(recipe);
         let extent = datatype.extent();
         let copies = 0..count as i64;
@@ -33,7 +33,7 @@ impl Layout {
 }
 
 /// The places in the file of `length` bytes of data from `position` on.
-fn places(view: &View, bytes: &[i64], position: u64, length: usize) -> Vec<usize> {
+pub(crate) fn places(view: &View, bytes: &[i64], position: u64, length: usize) -> Vec<usize> {
     let extent = view.filetype().extent();
     let place = |position: usize| {
         let (copy, inside) = (position / bytes.len(), position % bytes.len());
@@ -42,7 +42,7 @@ fn places(view: &View, bytes: &[i64], position: u64, length: usize) -> Vec<usize
     (position as usize..position as usize + length).map(place).collect()
 }
 
-fn turns() -> impl Strategy<Value = VecDeque<Turn>> {
+pub(crate) fn turns() -> impl Strategy<Value = VecDeque<Turn>> {
     let turn = prop_oneof![
         (1..200_usize).prop_map(Turn::Short),
         Just(Turn::Error(Errno::INTR)),

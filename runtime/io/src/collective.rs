@@ -1,0 +1,190 @@
+//! Reads and writes of all members of a file together (MPI-5.0 section 14.4).
+//!
+//! # Protocol
+//! The members on a node live in one address space, so data needs no exchange.
+//!
+//! ```text
+//! C1 each member posts where its view, its position and its buffer are; the members meet
+//! C2 members take chunks of the file, by one counter of the node: the next one with data of any member
+//! C3 who takes a chunk moves the bytes of ALL members of the node in it, with its own descriptor (`chunk.rs`)
+//! C4 the members meet again, and tell each other what they found: errors, and the end of the file
+//! ```
+//!
+//! # Why it holds
+//! Posts lie on the members' stacks, from C1 to C4, which no member leaves before all are there. A chunk is aligned,
+//! and one task moves it, so no two tasks write the same byte. Where members write the same bytes, those of the highest
+//! rank stay, as if all had written one after the other: within a node collective writes are atomic.
+//!
+//! Long pieces gain nothing from a common chunk: if all members have only such, each moves its own, unless the file is
+//! atomic. So does a member whose view goes back in the file.
+//!
+//! Between nodes each node's members work by themselves. The first error is told to all members of all nodes.
+
+mod chunk;
+mod cover;
+mod post;
+#[cfg(test)]
+mod tests;
+
+use crate::layout::View;
+use crate::medium::{Failure, Medium, Plain, Way};
+use crate::transfer::{Done, through};
+use alloc::vec::Vec;
+use chunk::Worker;
+use cohort_coll::{Group, view as meet};
+use cohort_core::EngineError;
+use cohort_datatype::Buffer;
+use post::{Plan, Post};
+use rustix::fd::BorrowedFd;
+use rustix::io::Errno;
+
+/// What a file says about its collective reads and writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// Overlapping writes of members leave the data of one of them.
+    pub is_atomic: bool,
+    /// Bytes of memory that the members on a node take together, but those of one chunk at least.
+    pub memory: u64,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self { is_atomic: false, memory: 16 << 20 }
+    }
+}
+
+/// Reads into the members' buffers, each from its own `position` of its own view on. Collective; the descriptor is the
+/// calling task's.
+///
+/// # Errors
+/// Those of the engine; no member has moved anything then. Those of the file are the same at all members, in
+/// [`Done::error`].
+pub fn read_all(
+    group: &Group<'_>,
+    fd: BorrowedFd<'_>,
+    view: &View,
+    position: u64,
+    buffer: &Buffer<'_>,
+    terms: Terms,
+) -> Result<Done, EngineError> {
+    all(group, &Plain(fd), Way::Read, &Post::new(view, position, *buffer), terms)
+}
+
+/// Writes the members' buffers, each from its own `position` of its own view on. Collective; the descriptor is the
+/// calling task's.
+///
+/// # Errors
+/// As [`read_all`].
+pub fn write_all(
+    group: &Group<'_>,
+    fd: BorrowedFd<'_>,
+    view: &View,
+    position: u64,
+    buffer: &Buffer<'_>,
+    terms: Terms,
+) -> Result<Done, EngineError> {
+    all(group, &Plain(fd), Way::Write, &Post::new(view, position, *buffer), terms)
+}
+
+fn all(group: &Group<'_>, medium: &impl Medium, way: Way, own: &Post<'_>, terms: Terms) -> Result<Done, EngineError> {
+    let node = group.rank().node();
+    let is_here = |member: usize| node.local(group.world[member]).is_some();
+    // SAFETY: only posts of members of this node are looked at, and these stay until all members have met again.
+    let posts = |table: &[[i32; 2]]| unsafe { posts_of(table, is_here) };
+    let posts = meet(group, words(core::ptr::from_ref(own).addr() as u64), posts)?;
+    let (done, found) = match &posts {
+        Some(posts) => part(medium, way, own, posts, terms),
+        None => {
+            let failure = Failure { errno: Errno::NOMEM, offset: 0 };
+            (Done { bytes: 0, error: Some(failure) }, Found { end: 0, error: Some(failure) })
+        }
+    };
+    let told = |table: &[[i32; 5]]| {
+        let mut all = Found::NOTHING;
+        for (member, words) in table.iter().enumerate() {
+            let found = Found::of_words(*words);
+            all.add(Found { end: if is_here(member) { found.end } else { u64::MAX }, ..found });
+        }
+        all
+    };
+    let Ok(all) = meet(group, found.words(), told) else {
+        // The others may still use this member's buffer, so it must not go on.
+        panic!("no memory left to end a collective call of a file");
+    };
+    let is_own = posts.is_none_or(|posts| Plan::of(&posts, terms).is_own(own));
+    let bytes = if is_own { done.bytes } else { own.bytes_before(all.end) };
+    Ok(Done { bytes, error: all.error })
+}
+
+/// A member's part between the two meetings: what it did of its own data, and what it found.
+fn part(medium: &impl Medium, way: Way, own: &Post<'_>, posts: &[&Post<'_>], terms: Terms) -> (Done, Found) {
+    let plan = Plan::of(posts, terms);
+    let mut done = Done { bytes: 0, error: None };
+    let mut found = Found::NOTHING;
+    if plan.is_own(own) {
+        done = through(medium, way, own.view, own.position, own.buffer);
+        found.error = done.error;
+    }
+    if let Some(next) = plan.next(own) {
+        found.add(Worker::new(medium, way, posts, &plan).work(next));
+    }
+    (done, found)
+}
+
+/// What a member, or all of them, found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Found {
+    /// Where the first byte of a chunk lies that was not moved; `u64::MAX` if all were.
+    end: u64,
+    /// The first error.
+    error: Option<Failure>,
+}
+
+impl Found {
+    const NOTHING: Self = Self { end: u64::MAX, error: None };
+
+    fn add(&mut self, other: Self) {
+        self.end = self.end.min(other.end);
+        self.error = match (self.error, other.error) {
+            (Some(one), Some(two)) => Some(if two.offset < one.offset { two } else { one }),
+            (one, two) => one.or(two),
+        };
+    }
+
+    fn words(self) -> [i32; 5] {
+        let ([end, above], error) = (words(self.end), self.error);
+        let [offset, higher] = words(error.map_or(0, |it| it.offset));
+        [end, above, offset, higher, error.map_or(0, |it| it.errno.raw_os_error())]
+    }
+
+    fn of_words([end, above, offset, higher, errno]: [i32; 5]) -> Self {
+        let failure = || Failure { errno: Errno::from_raw_os_error(errno), offset: whole([offset, higher]) };
+        Self { end: whole([end, above]), error: (errno != 0).then(failure) }
+    }
+}
+
+/// The lower and the higher half.
+const fn words(value: u64) -> [i32; 2] {
+    [value as i32, (value >> 32) as i32]
+}
+
+const fn whole([low, high]: [i32; 2]) -> u64 {
+    low as u32 as u64 | (high as u32 as u64) << 32
+}
+
+/// The posts of the members that are here, by rank; `None` without memory for the list.
+///
+/// # Safety
+/// The posts of those members lie where the table says, for as long as the result lives.
+unsafe fn posts_of<'a>(table: &[[i32; 2]], is_here: impl Fn(usize) -> bool) -> Option<Vec<&'a Post<'a>>> {
+    let mut posts = Vec::new();
+    posts.try_reserve_exact(table.len()).ok()?;
+    for (member, words) in table.iter().enumerate() {
+        if is_here(member) {
+            let post = core::ptr::with_exposed_provenance::<Post<'a>>(whole(*words) as usize);
+            // SAFETY: the caller's promise.
+            posts.push(unsafe { &*post });
+        }
+    }
+    Some(posts)
+}

@@ -1,0 +1,66 @@
+//! Which bytes of a chunk have data.
+
+use super::chunk::CHUNK;
+use alloc::vec::Vec;
+use core::ops::Range;
+use rustix::io::Errno;
+
+/// Bytes of memory that it takes.
+pub(super) const COVER: u64 = CHUNK / 8;
+
+const WORDS: usize = (CHUNK / 64) as usize;
+
+/// A bit for each byte of a chunk.
+#[derive(Default)]
+pub(super) struct Cover {
+    words: Vec<u64>,
+}
+
+impl Cover {
+    /// Forgets all.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub(super) fn clear(&mut self) -> Result<(), Errno> {
+        self.words.clear();
+        self.words.try_reserve_exact(WORDS).map_err(|_| Errno::NOMEM)?;
+        self.words.resize(WORDS, 0);
+        Ok(())
+    }
+
+    /// Bytes `from..to` have data.
+    pub(super) fn mark(&mut self, from: u64, to: u64) {
+        let (first, last) = ((from / 64) as usize, (to / 64) as usize);
+        // The bits of a word from this byte on; those below it are the others.
+        let above = |byte: u64| u64::MAX << (byte % 64);
+        if first == last {
+            self.words[first] |= above(from) & !above(to);
+            return;
+        }
+        self.words[first] |= above(from);
+        self.words[first + 1..last].fill(u64::MAX);
+        if !to.is_multiple_of(64) {
+            self.words[last] |= !above(to);
+        }
+    }
+
+    /// The bytes with data at or behind `from`, up to the first without.
+    pub(super) fn run(&self, from: u64) -> Option<Range<u64>> {
+        let start = self.first(from, 0)?;
+        Some(start..self.first(start, u64::MAX).unwrap_or(CHUNK))
+    }
+
+    /// The first bit at or behind `from` that differs from those of `others`.
+    fn first(&self, from: u64, others: u64) -> Option<u64> {
+        let skip = (from / 64) as usize;
+        let mut mask = u64::MAX << (from % 64);
+        for (index, word) in self.words.iter().enumerate().skip(skip) {
+            let bits = (word ^ others) & mask;
+            if bits != 0 {
+                return Some(index as u64 * 64 + u64::from(bits.trailing_zeros()));
+            }
+            mask = u64::MAX;
+        }
+        None
+    }
+}
