@@ -10,7 +10,7 @@ pub(crate) mod tests;
 
 pub use pieces::{Piece, Pieces};
 
-use cohort_datatype::{Runs, TypeRef, types};
+use cohort_datatype::{Buffer, Runs, TypeRef, types};
 
 /// Why a view cannot be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,6 +188,20 @@ impl View {
             }
         }
         Ok(Pieces::new(self, position, length))
+    }
+
+    /// Bytes `[position, position + length)` of the data where a part of the file lies in memory: byte `low` of the file
+    /// at `memory`. What the second value says of the buffer's bytes comes before them. The view has data.
+    ///
+    /// # Safety
+    /// As for [`Buffer::new`], of those bytes; no others may be used.
+    pub(crate) unsafe fn image(&self, position: u64, length: u64, low: u64, memory: *mut u8) -> (Buffer<'_>, u64) {
+        let size = self.filetype.size() as u64;
+        let (copy, inside) = (position / size, position % size);
+        let place = (copy as i64).wrapping_mul(self.filetype.extent()).wrapping_add(self.displacement as i64);
+        let base = memory.wrapping_offset(place.wrapping_sub(low as i64) as isize);
+        // SAFETY: the caller's promise.
+        (unsafe { Buffer::new(base, (inside + length).div_ceil(size), &self.filetype) }, inside)
     }
 
     /// The runs of the data from `position` on, in offsets of the file, which may reach behind what is asked for.

@@ -7,6 +7,7 @@ use crate::layout::Piece;
 use crate::medium::{Failure, Medium, Moved, Run, Way, carry};
 use crate::transfer::{Bounce, Mover};
 use cohort_datatype::{pack, unpack};
+use core::ops::Range;
 use rustix::io::Errno;
 
 /// Bytes of a chunk: few enough to stay in the cache, a multiple of what file systems move at once.
@@ -47,20 +48,11 @@ impl<'a, M: Medium> Worker<'a, M> {
         found
     }
 
-    /// Calls `visit` for each member's data between two places: with the byte of its buffer that each piece begins with,
-    /// and the piece.
-    fn each(&self, low: u64, high: u64, mut visit: impl FnMut(&'a Post<'a>, u64, Piece)) {
-        for post in self.posts.iter().filter(|post| self.plan.is_common(post)) {
-            let positions = post.between(low, high);
-            let mut at = positions.start - post.position;
-            let Ok(pieces) = post.view.pieces(positions.start, positions.end - positions.start) else {
-                unreachable!("a part of a regular member's data");
-            };
-            for piece in pieces {
-                visit(post, at, piece);
-                at += piece.length;
-            }
-        }
+    /// The members whose data chunks have, each with its positions between two places.
+    fn members(&self, low: u64, high: u64) -> impl Iterator<Item = (&'a Post<'a>, Range<u64>)> + use<'a, M> {
+        let plan = self.plan;
+        let common = self.posts.iter().filter(move |post| plan.is_common(post));
+        common.map(move |post| (*post, post.between(low, high))).filter(|(_, positions)| !positions.is_empty())
     }
 
     /// Gathers the data, and writes each run of it.
@@ -70,14 +62,11 @@ impl<'a, M: Medium> Worker<'a, M> {
             Err(errno) => return failed(errno, low),
         };
         let base = high - CHUNK;
-        let mut cover = core::mem::take(&mut self.cover);
-        self.each(low, high, |post, from, piece| {
-            let at = piece.offset - base;
-            // SAFETY: the piece lies in the chunk, for which there is room, and which is no part of a buffer.
-            unsafe { pack(post.buffer, from, memory.wrapping_add(at as usize), piece.length) };
-            cover.mark(at, at + piece.length);
-        });
-        self.cover = cover;
+        for (post, positions) in self.members(low, high) {
+            let pieces = pieces_of(post, &positions).map(|(_, piece)| (piece.offset - base, piece.length));
+            pieces.for_each(|(at, length)| self.cover.mark(at, at + length));
+            gather(post, positions, base, memory);
+        }
         let mut from = low - base;
         while let Some(run) = self.cover.run(from) {
             from = run.end;
@@ -99,12 +88,9 @@ impl<'a, M: Medium> Worker<'a, M> {
 
     fn read(&mut self, low: u64, high: u64) -> Found {
         let (mut bytes, mut end) = (0, low);
-        for post in self.posts.iter().filter(|post| self.plan.is_common(post)) {
-            let positions = post.between(low, high);
+        for (post, positions) in self.members(low, high) {
             bytes += positions.end - positions.start;
-            if !positions.is_empty()
-                && let Ok(last) = post.view.offset(positions.end - 1)
-            {
+            if let Ok(last) = post.view.offset(positions.end - 1) {
                 end = end.max(last + 1);
             }
         }
@@ -123,27 +109,73 @@ impl<'a, M: Medium> Worker<'a, M> {
         if error.is_some() {
             return None;
         }
-        self.each(low, end, |post, from, piece| {
-            let at = piece.offset - low;
-            let there = bytes.saturating_sub(at).min(piece.length);
-            // SAFETY: the kernel has filled as many bytes from there on, which are no part of the buffer.
-            unsafe { unpack(post.buffer, from, memory.wrapping_add(at as usize), there) };
-        });
+        for (post, positions) in self.members(low, low + bytes) {
+            scatter(post, positions, low, memory);
+        }
         Some(if bytes < end - low { Found { end: low + bytes, error: None } } else { Found::NOTHING })
     }
 
     /// Reads each piece for itself.
     fn read_pieces(&mut self, low: u64, high: u64) -> Found {
-        let (mut found, mut bounce) = (Found::NOTHING, core::mem::take(&mut self.bounce));
-        self.each(low, high, |post, from, piece| {
+        let mut found = Found::NOTHING;
+        for (post, positions) in self.members(low, high) {
             let (medium, way, buffer) = (self.medium, Way::Read, post.buffer);
-            let Moved { bytes, error } = Mover { medium, way, buffer, bounce: &mut bounce }.piece(from, piece);
-            if bytes < piece.length {
-                found.add(Found { end: piece.offset + bytes, error });
+            let mut mover = Mover { medium, way, buffer, bounce: &mut self.bounce };
+            for (from, piece) in pieces_of(post, &positions) {
+                let Moved { bytes, error } = mover.piece(from, piece);
+                if bytes < piece.length {
+                    found.add(Found { end: piece.offset + bytes, error });
+                }
             }
-        });
-        self.bounce = bounce;
+        }
         found
+    }
+}
+
+/// The pieces of a part of a member's data, each with the byte of its buffer's data that it begins with.
+fn pieces_of<'a>(post: &'a Post<'a>, positions: &Range<u64>) -> impl Iterator<Item = (u64, Piece)> + use<'a> {
+    let Ok(pieces) = post.view.pieces(positions.start, positions.end - positions.start) else {
+        unreachable!("a part of data that has its places");
+    };
+    let mut at = positions.start - post.position;
+    pieces.map(move |piece| {
+        let from = at;
+        at += piece.length;
+        (from, piece)
+    })
+}
+
+/// Copies a part of a member's data to where it belongs in a chunk, whose byte `low` of the file is at `memory`.
+fn gather(post: &Post<'_>, positions: Range<u64>, low: u64, memory: *mut u8) {
+    let (from, length) = (positions.start - post.position, positions.end - positions.start);
+    let Some(data) = post.buffer.contiguous() else {
+        return pieces_of(post, &positions).for_each(|(from, piece)| {
+            let to = memory.wrapping_add((piece.offset - low) as usize);
+            // SAFETY: the piece lies in the chunk, for which there is room, and which is no part of a buffer.
+            unsafe { pack(post.buffer, from, to, piece.length) };
+        });
+    };
+    // SAFETY: the pieces lie in the chunk, for which there is room, and which is no part of a buffer.
+    unsafe {
+        let (image, inside) = post.view.image(positions.start, length, low, memory);
+        unpack(image, inside, data.wrapping_add(from as usize), length);
+    }
+}
+
+/// Copies a part of a member's data from a chunk, whose byte `low` of the file is at `memory`.
+fn scatter(post: &Post<'_>, positions: Range<u64>, low: u64, memory: *mut u8) {
+    let (from, length) = (positions.start - post.position, positions.end - positions.start);
+    let Some(data) = post.buffer.contiguous() else {
+        return pieces_of(post, &positions).for_each(|(from, piece)| {
+            let there = memory.wrapping_add((piece.offset - low) as usize);
+            // SAFETY: the piece lies in the part of the chunk that was read, which is no part of a buffer.
+            unsafe { unpack(post.buffer, from, there, piece.length) };
+        });
+    };
+    // SAFETY: the pieces lie in the part of the chunk that was read, which is no part of a buffer.
+    unsafe {
+        let (image, inside) = post.view.image(positions.start, length, low, memory);
+        pack(image, inside, data.wrapping_add(from as usize), length);
     }
 }
 
