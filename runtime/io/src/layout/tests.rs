@@ -29,6 +29,11 @@ fn int() -> TypeRef {
     types::MPI_INT.to_ref()
 }
 
+/// What follows the type must not begin before this; the bounds of a subarray may end before its data.
+fn end(datatype: &TypeRef) -> i64 {
+    datatype.ub().max(datatype.true_lb() + datatype.true_extent())
+}
+
 /// The type, and the displacement of each of its bytes.
 pub(crate) fn build(recipe: &Recipe) -> (TypeRef, Vec<i64>) {
     let made = match recipe {
@@ -43,7 +48,7 @@ pub(crate) fn build(recipe: &Recipe) -> (TypeRef, Vec<i64>) {
             let (mut at, mut disps) = (0, vec![]);
             for (gap, length) in list {
                 disps.push(at + gap);
-                at += gap + length * old.extent() + old.lb();
+                at += gap + if *length > 0 { (length - 1) * old.extent() + end(&old) } else { 0 };
             }
             let lengths: Vec<i64> = list.iter().map(|it| it.1).collect();
             hindexed(&lengths, &disps, &old, FORM).expect("small")
@@ -53,7 +58,7 @@ pub(crate) fn build(recipe: &Recipe) -> (TypeRef, Vec<i64>) {
             let (mut at, mut disps) = (0, vec![]);
             for ((gap, _), member) in members.iter().zip(&types) {
                 disps.push(at + gap);
-                at += gap + member.ub();
+                at += gap + end(member);
             }
             struct_(&vec![1; types.len()], &disps, &types, FORM).expect("small")
         }
