@@ -28,6 +28,7 @@ mod buffer;
 mod construct;
 mod contents;
 mod description;
+pub mod external;
 pub mod fortran;
 mod kernels;
 pub mod op;

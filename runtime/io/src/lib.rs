@@ -8,6 +8,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`layout`] | views: displacement, etype and filetype as pieces of the file |
+//! | [`datarep`] | data representations other than memory's |
 //! | [`medium`] | how bytes get to the kernel and back |
 //! | [`transfer`] | one rank's reads and writes |
 //! | [`collective`] | reads and writes of all members together |
@@ -19,6 +20,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod collective;
+pub mod datarep;
 pub mod layout;
 pub mod medium;
 pub mod transfer;
