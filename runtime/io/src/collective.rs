@@ -18,6 +18,9 @@
 //! Long pieces gain nothing from a common chunk: if all members have only such, each moves its own, unless the file is
 //! atomic. So does a member whose view goes back in the file.
 //!
+//! Who meets memory that the program of another rank has protected leaves it alone: then each member moves its own
+//! data, on its own task, which runs that program's handler, and all meet once more.
+//!
 //! Between nodes each node's members work by themselves. The first error is told to all members of all nodes.
 
 mod chunk;
@@ -96,10 +99,26 @@ fn all(group: &Group<'_>, medium: &impl Medium, way: Way, own: &Post<'_>, terms:
         Some(posts) => part(medium, way, own, posts, terms),
         None => {
             let failure = Failure { errno: Errno::NOMEM, offset: 0 };
-            (Done { bytes: 0, error: Some(failure) }, Found { end: 0, error: Some(failure) })
+            (Done { bytes: 0, error: Some(failure) }, Found { end: 0, error: Some(failure), ..Found::NOTHING })
         }
     };
-    let told = |table: &[[i32; 5]]| {
+    let all = tell(group, found, is_here);
+    let is_own = posts.is_none_or(|posts| Plan::of(&posts, terms).is_own(own));
+    if !all.is_protected {
+        let bytes = if is_own { done.bytes } else { own.bytes_before(all.end) };
+        return Ok(Done { bytes, error: all.error });
+    }
+    let done = match is_own {
+        true => done,
+        false => through(medium, way, own.view, own.position, own.buffer),
+    };
+    let all = tell(group, Found { error: done.error, ..Found::NOTHING }, is_here);
+    Ok(Done { bytes: done.bytes, error: all.error })
+}
+
+/// Meets the others to tell them what this member found. Returns what all found.
+fn tell(group: &Group<'_>, found: Found, is_here: impl Fn(usize) -> bool) -> Found {
+    let told = |table: &[[i32; WORDS]]| {
         let mut all = Found::NOTHING;
         for (member, words) in table.iter().enumerate() {
             let found = Found::of_words(*words);
@@ -107,13 +126,11 @@ fn all(group: &Group<'_>, medium: &impl Medium, way: Way, own: &Post<'_>, terms:
         }
         all
     };
-    let Ok(all) = meet(group, found.words(), told) else {
+    match meet(group, found.words(), told) {
+        Ok(all) => all,
         // The others may still use this member's buffer, so it must not go on.
-        panic!("no memory left to end a collective call of a file");
-    };
-    let is_own = posts.is_none_or(|posts| Plan::of(&posts, terms).is_own(own));
-    let bytes = if is_own { done.bytes } else { own.bytes_before(all.end) };
-    Ok(Done { bytes, error: all.error })
+        Err(error) => panic!("a collective call of a file cannot end: {error}"),
+    }
 }
 
 /// A member's part between the two meetings: what it did of its own data, and what it found.
@@ -131,6 +148,9 @@ fn part(medium: &impl Medium, way: Way, own: &Post<'_>, posts: &[&Post<'_>], ter
     (done, found)
 }
 
+/// Numbers of a [`Found`].
+const WORDS: usize = 6;
+
 /// What a member, or all of them, found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Found {
@@ -138,28 +158,33 @@ struct Found {
     end: u64,
     /// The first error.
     error: Option<Failure>,
+    /// A program has protected memory of a buffer of its own.
+    is_protected: bool,
 }
 
 impl Found {
-    const NOTHING: Self = Self { end: u64::MAX, error: None };
+    const NOTHING: Self = Self { end: u64::MAX, error: None, is_protected: false };
 
     fn add(&mut self, other: Self) {
         self.end = self.end.min(other.end);
+        self.is_protected |= other.is_protected;
         self.error = match (self.error, other.error) {
             (Some(one), Some(two)) => Some(if two.offset < one.offset { two } else { one }),
             (one, two) => one.or(two),
         };
     }
 
-    fn words(self) -> [i32; 5] {
+    fn words(self) -> [i32; WORDS] {
         let ([end, above], error) = (words(self.end), self.error);
         let [offset, higher] = words(error.map_or(0, |it| it.offset));
-        [end, above, offset, higher, error.map_or(0, |it| it.errno.raw_os_error())]
+        let errno = error.map_or(0, |it| it.errno.raw_os_error());
+        [end, above, offset, higher, errno, self.is_protected.into()]
     }
 
-    fn of_words([end, above, offset, higher, errno]: [i32; 5]) -> Self {
+    fn of_words([end, above, offset, higher, errno, protected]: [i32; WORDS]) -> Self {
         let failure = || Failure { errno: Errno::from_raw_os_error(errno), offset: whole([offset, higher]) };
-        Self { end: whole([end, above]), error: (errno != 0).then(failure) }
+        let (end, error) = (whole([end, above]), (errno != 0).then(failure));
+        Self { end, error, is_protected: protected != 0 }
     }
 }
 

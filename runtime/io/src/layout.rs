@@ -190,8 +190,8 @@ impl View {
         Ok(Pieces::new(self, position, length))
     }
 
-    /// Bytes `[position, position + length)` of the data where a part of the file lies in memory: byte `low` of the file
-    /// at `memory`. What the second value says of the buffer's bytes comes before them. The view has data.
+    /// Bytes `[position, position + length)` of the data where a part of the file lies in memory: byte `low` of the
+    /// file at `memory`. What the second value says of the buffer's bytes comes before them. The view has data.
     ///
     /// # Safety
     /// As for [`Buffer::new`], of those bytes; no others may be used.

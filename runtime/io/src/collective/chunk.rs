@@ -1,18 +1,15 @@
 //! One chunk of a file: the data of all members in it.
 
 use super::Found;
-use super::cover::Cover;
+use super::cover::{CHUNK, Cover};
 use super::post::{Next, Plan, Post};
 use crate::layout::Piece;
 use crate::medium::{Failure, Medium, Moved, Run, Way, carry};
 use crate::transfer::{Bounce, Mover};
+use cohort_core::guard::guarded;
 use cohort_datatype::{pack, unpack};
 use core::ops::Range;
 use rustix::io::Errno;
-
-/// Bytes of a chunk: few enough to stay in the cache, a multiple of what file systems move at once.
-/// Tests have many of them.
-pub(super) const CHUNK: u64 = if cfg!(test) { 256 } else { 256 << 10 };
 
 /// A chunk is read as a whole if at least one byte in so many is data.
 const DENSE: u64 = 4;
@@ -65,7 +62,10 @@ impl<'a, M: Medium> Worker<'a, M> {
         for (post, positions) in self.members(low, high) {
             let pieces = pieces_of(post, &positions).map(|(_, piece)| (piece.offset - base, piece.length));
             pieces.for_each(|(at, length)| self.cover.mark(at, at + length));
-            gather(post, positions, base, memory);
+            // SAFETY: it copies, and owns nothing.
+            if unsafe { guarded(|| gather(post, positions.start, positions.end, base, memory)) }.is_err() {
+                return protected(low);
+            }
         }
         let mut from = low - base;
         while let Some(run) = self.cover.run(from) {
@@ -110,9 +110,12 @@ impl<'a, M: Medium> Worker<'a, M> {
             return None;
         }
         for (post, positions) in self.members(low, low + bytes) {
-            scatter(post, positions, low, memory);
+            // SAFETY: it copies, and owns nothing.
+            if unsafe { guarded(|| scatter(post, positions.start, positions.end, low, memory)) }.is_err() {
+                return Some(protected(low));
+            }
         }
-        Some(if bytes < end - low { Found { end: low + bytes, error: None } } else { Found::NOTHING })
+        Some(if bytes < end - low { Found { end: low + bytes, ..Found::NOTHING } } else { Found::NOTHING })
     }
 
     /// Reads each piece for itself.
@@ -123,8 +126,11 @@ impl<'a, M: Medium> Worker<'a, M> {
             let mut mover = Mover { medium, way, buffer, bounce: &mut self.bounce };
             for (from, piece) in pieces_of(post, &positions) {
                 let Moved { bytes, error } = mover.piece(from, piece);
+                if error.is_some_and(|it| it.errno == Errno::FAULT) {
+                    return protected(low);
+                }
                 if bytes < piece.length {
-                    found.add(Found { end: piece.offset + bytes, error });
+                    found.add(Found { end: piece.offset + bytes, error, ..Found::NOTHING });
                 }
             }
         }
@@ -146,10 +152,10 @@ fn pieces_of<'a>(post: &'a Post<'a>, positions: &Range<u64>) -> impl Iterator<It
 }
 
 /// Copies a part of a member's data to where it belongs in a chunk, whose byte `low` of the file is at `memory`.
-fn gather(post: &Post<'_>, positions: Range<u64>, low: u64, memory: *mut u8) {
-    let (from, length) = (positions.start - post.position, positions.end - positions.start);
+fn gather(post: &Post<'_>, start: u64, end: u64, low: u64, memory: *mut u8) {
+    let (from, length) = (start - post.position, end - start);
     let Some(data) = post.buffer.contiguous() else {
-        return pieces_of(post, &positions).for_each(|(from, piece)| {
+        return pieces_of(post, &(start..end)).for_each(|(from, piece)| {
             let to = memory.wrapping_add((piece.offset - low) as usize);
             // SAFETY: the piece lies in the chunk, for which there is room, and which is no part of a buffer.
             unsafe { pack(post.buffer, from, to, piece.length) };
@@ -157,16 +163,16 @@ fn gather(post: &Post<'_>, positions: Range<u64>, low: u64, memory: *mut u8) {
     };
     // SAFETY: the pieces lie in the chunk, for which there is room, and which is no part of a buffer.
     unsafe {
-        let (image, inside) = post.view.image(positions.start, length, low, memory);
+        let (image, inside) = post.view.image(start, length, low, memory);
         unpack(image, inside, data.wrapping_add(from as usize), length);
     }
 }
 
 /// Copies a part of a member's data from a chunk, whose byte `low` of the file is at `memory`.
-fn scatter(post: &Post<'_>, positions: Range<u64>, low: u64, memory: *mut u8) {
-    let (from, length) = (positions.start - post.position, positions.end - positions.start);
+fn scatter(post: &Post<'_>, start: u64, end: u64, low: u64, memory: *mut u8) {
+    let (from, length) = (start - post.position, end - start);
     let Some(data) = post.buffer.contiguous() else {
-        return pieces_of(post, &positions).for_each(|(from, piece)| {
+        return pieces_of(post, &(start..end)).for_each(|(from, piece)| {
             let there = memory.wrapping_add((piece.offset - low) as usize);
             // SAFETY: the piece lies in the part of the chunk that was read, which is no part of a buffer.
             unsafe { unpack(post.buffer, from, there, piece.length) };
@@ -174,11 +180,17 @@ fn scatter(post: &Post<'_>, positions: Range<u64>, low: u64, memory: *mut u8) {
     };
     // SAFETY: the pieces lie in the part of the chunk that was read, which is no part of a buffer.
     unsafe {
-        let (image, inside) = post.view.image(positions.start, length, low, memory);
+        let (image, inside) = post.view.image(start, length, low, memory);
         pack(image, inside, data.wrapping_add(from as usize), length);
     }
 }
 
 fn failed(errno: Errno, offset: u64) -> Found {
-    Found { end: offset, error: Some(Failure { errno, offset }) }
+    Found { end: offset, error: Some(Failure { errno, offset }), is_protected: false }
+}
+
+/// A program does not let this task use memory of a buffer.
+#[cold]
+fn protected(offset: u64) -> Found {
+    Found { end: offset, error: None, is_protected: true }
 }

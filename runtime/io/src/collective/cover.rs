@@ -1,9 +1,12 @@
 //! Which bytes of a chunk have data.
 
-use super::chunk::CHUNK;
 use alloc::vec::Vec;
 use core::ops::Range;
 use rustix::io::Errno;
+
+/// Bytes of a chunk: few enough to stay in the cache, a multiple of what file systems move at once.
+/// Tests have many of them.
+pub(super) const CHUNK: u64 = if cfg!(test) { 256 } else { 256 << 10 };
 
 /// Bytes of memory that it takes.
 pub(super) const COVER: u64 = CHUNK / 8;

@@ -1,8 +1,7 @@
 //! What members post, and what follows from all posts.
 
 use super::Terms;
-use super::chunk::CHUNK;
-use super::cover::COVER;
+use super::cover::{CHUNK, COVER};
 use crate::layout::View;
 use crate::transfer::STRAIGHT;
 use cohort_datatype::Buffer;

@@ -228,3 +228,32 @@ fn members_meet_again_and_again() {
         assert_eq!(told, vec![Done { bytes: 0, error }; size as usize], "all members know");
     }
 }
+
+/// Memory that one member's program has protected is that member's matter: it alone has the kernel read it.
+#[test]
+fn protected_memory_of_another_kills_nobody() {
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+    const BYTES: usize = 4096;
+    let path = std::env::temp_dir().join(std::format!("cohort-io-protected-{}", std::process::id()));
+    let file = std::fs::File::options().write(true).create_new(true).open(&path).expect("a new file");
+    std::fs::remove_file(&path).expect("it is there");
+    // SAFETY: the file is open as long as it is used.
+    let fd = unsafe { BorrowedFd::borrow_raw(std::os::fd::AsRawFd::as_raw_fd(&file)) };
+    let told = on_ranks(3, |group| {
+        let access = if group.me == 1 { ProtFlags::empty() } else { ProtFlags::READ | ProtFlags::WRITE };
+        // SAFETY: new memory.
+        let memory = unsafe { mmap_anonymous(core::ptr::null_mut(), BYTES, access, MapFlags::PRIVATE) };
+        let memory = memory.expect("a page");
+        let block = cohort_datatype::resized(&types::MPI_INT.to_ref(), 0, 12, cohort_datatype::CountForm::Int);
+        let view = View::new(u64::from(group.me) * 4, types::MPI_INT.to_ref(), block.expect("gaps"), true);
+        let view = view.expect("a view");
+        // SAFETY: the test's own memory.
+        let buffer = unsafe { Buffer::of_bytes(memory.cast(), BYTES as u64) };
+        let done = write_all(group, fd, &view, 0, &buffer, Terms::default()).expect("memory");
+        // SAFETY: nobody uses it any more.
+        unsafe { munmap(memory, BYTES) }.expect("it was mapped");
+        done
+    });
+    let done = |bytes| Done { bytes, error: Some(Failure { errno: Errno::FAULT, offset: 4 }) };
+    assert_eq!(told, [done(BYTES as u64), done(0), done(BYTES as u64)]);
+}
