@@ -95,6 +95,8 @@ fn all(group: &Group<'_>, medium: &impl Medium, way: Way, own: &Post<'_>, terms:
     // SAFETY: only posts of members of this node are looked at, and these stay until all members have met again.
     let posts = |table: &[[i32; 2]]| unsafe { posts_of(table, is_here) };
     let posts = meet(group, words(core::ptr::from_ref(own).addr() as u64), posts)?;
+    // Posts of others are looked at before the next meeting only.
+    let is_own = posts.as_ref().is_none_or(|posts| Plan::of(posts, terms).is_own(own));
     let (done, found) = match &posts {
         Some(posts) => part(medium, way, own, posts, terms),
         None => {
@@ -103,7 +105,6 @@ fn all(group: &Group<'_>, medium: &impl Medium, way: Way, own: &Post<'_>, terms:
         }
     };
     let all = tell(group, found, is_here);
-    let is_own = posts.is_none_or(|posts| Plan::of(&posts, terms).is_own(own));
     if !all.is_protected {
         let bytes = if is_own { done.bytes } else { own.bytes_before(all.end) };
         return Ok(Done { bytes, error: all.error });
