@@ -1,7 +1,7 @@
 //! One chunk of a file: the data of all members in it.
 
 use super::Found;
-use super::cover::{CHUNK, Cover};
+use super::cover::Cover;
 use super::post::{Next, Plan, Post};
 use crate::layout::Piece;
 use crate::medium::{Failure, Medium, Moved, Run, Way, carry};
@@ -52,41 +52,8 @@ impl<'a, M: Medium> Worker<'a, M> {
         common.map(move |post| (*post, post.between(low, high))).filter(|(_, positions)| !positions.is_empty())
     }
 
-    /// Gathers the data, and writes each run of it.
-    fn write(&mut self, low: u64, high: u64) -> Found {
-        let memory = match self.room() {
-            Ok(memory) => memory,
-            Err(errno) => return failed(errno, low),
-        };
-        let base = high - CHUNK;
-        for (post, positions) in self.members(low, high) {
-            let pieces = pieces_of(post, &positions).map(|(_, piece)| (piece.offset - base, piece.length));
-            pieces.for_each(|(at, length)| self.cover.mark(at, at + length));
-            // SAFETY: it copies, and owns nothing.
-            if unsafe { guarded(|| gather(post, positions.start, positions.end, base, memory)) }.is_err() {
-                return protected(low);
-            }
-        }
-        let mut from = low - base;
-        while let Some(run) = self.cover.run(from) {
-            from = run.end;
-            // SAFETY: the room is ours, and this part of it was filled.
-            let bytes = unsafe { Run::new(memory.wrapping_add(run.start as usize), (run.end - run.start) as usize) };
-            let Moved { error, .. } = carry(self.medium, Way::Write, &mut [bytes], base + run.start);
-            if let Some(Failure { errno, offset }) = error {
-                return failed(errno, offset);
-            }
-        }
-        Found::NOTHING
-    }
-
-    /// Memory for a chunk, without any data yet.
-    fn room(&mut self) -> Result<*mut u8, Errno> {
-        self.cover.clear()?;
-        self.bounce.room(CHUNK)
-    }
-
-    fn read(&mut self, low: u64, high: u64) -> Found {
+    /// The bytes of data between two places, and where the last of them ends.
+    fn extent(&self, low: u64, high: u64) -> (u64, u64) {
         let (mut bytes, mut end) = (0, low);
         for (post, positions) in self.members(low, high) {
             bytes += positions.end - positions.start;
@@ -94,6 +61,39 @@ impl<'a, M: Medium> Worker<'a, M> {
                 end = end.max(last + 1);
             }
         }
+        (bytes, end)
+    }
+
+    /// Gathers the data, and writes each run of it.
+    fn write(&mut self, low: u64, high: u64) -> Found {
+        let (_, end) = self.extent(low, high);
+        let memory = match self.cover.clear(end - low).and_then(|()| self.bounce.room(end - low)) {
+            Ok(memory) => memory,
+            Err(errno) => return failed(errno, low),
+        };
+        for (post, positions) in self.members(low, end) {
+            let pieces = pieces_of(post, &positions).map(|(_, piece)| (piece.offset - low, piece.length));
+            pieces.for_each(|(at, length)| self.cover.mark(at, at + length));
+            // SAFETY: it copies, and owns nothing.
+            if unsafe { guarded(|| gather(post, positions.start, positions.end, low, memory)) }.is_err() {
+                return protected(low);
+            }
+        }
+        let mut from = 0;
+        while let Some(run) = self.cover.run(from) {
+            from = run.end;
+            // SAFETY: the room is ours, and this part of it was filled.
+            let bytes = unsafe { Run::new(memory.wrapping_add(run.start as usize), (run.end - run.start) as usize) };
+            let Moved { error, .. } = carry(self.medium, Way::Write, &mut [bytes], low + run.start);
+            if let Some(Failure { errno, offset }) = error {
+                return failed(errno, offset);
+            }
+        }
+        Found::NOTHING
+    }
+
+    fn read(&mut self, low: u64, high: u64) -> Found {
+        let (bytes, end) = self.extent(low, high);
         let is_dense = bytes.saturating_mul(DENSE) >= end - low;
         // An error may be one of bytes that nobody asked for.
         let whole = if is_dense { self.read_whole(low, end) } else { None };
@@ -102,7 +102,7 @@ impl<'a, M: Medium> Worker<'a, M> {
 
     /// Reads all from `low` to `end`, and hands the pieces out. `None` if that fails.
     fn read_whole(&mut self, low: u64, end: u64) -> Option<Found> {
-        let memory = self.bounce.room(CHUNK).ok()?;
+        let memory = self.bounce.room(end - low).ok()?;
         // SAFETY: the room is ours.
         let run = unsafe { Run::new(memory, (end - low) as usize) };
         let Moved { bytes, error } = carry(self.medium, Way::Read, &mut [run], low);

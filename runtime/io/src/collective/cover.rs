@@ -11,8 +11,6 @@ pub(super) const CHUNK: u64 = if cfg!(test) { 256 } else { 256 << 10 };
 /// Bytes of memory that it takes.
 pub(super) const COVER: u64 = CHUNK / 8;
 
-const WORDS: usize = (CHUNK / 64) as usize;
-
 /// A bit for each byte of a chunk.
 #[derive(Default)]
 pub(super) struct Cover {
@@ -20,14 +18,15 @@ pub(super) struct Cover {
 }
 
 impl Cover {
-    /// Forgets all.
+    /// Forgets all, and has room for so many bytes.
     ///
     /// # Errors
     /// `ENOMEM`.
-    pub(super) fn clear(&mut self) -> Result<(), Errno> {
+    pub(super) fn clear(&mut self, bytes: u64) -> Result<(), Errno> {
+        let words = bytes.div_ceil(64) as usize;
         self.words.clear();
-        self.words.try_reserve_exact(WORDS).map_err(|_| Errno::NOMEM)?;
-        self.words.resize(WORDS, 0);
+        self.words.try_reserve_exact(words).map_err(|_| Errno::NOMEM)?;
+        self.words.resize(words, 0);
         Ok(())
     }
 
@@ -50,7 +49,7 @@ impl Cover {
     /// The bytes with data at or behind `from`, up to the first without.
     pub(super) fn run(&self, from: u64) -> Option<Range<u64>> {
         let start = self.first(from, 0)?;
-        Some(start..self.first(start, u64::MAX).unwrap_or(CHUNK))
+        Some(start..self.first(start, u64::MAX).unwrap_or(self.words.len() as u64 * 64))
     }
 
     /// The first bit at or behind `from` that differs from those of `others`.

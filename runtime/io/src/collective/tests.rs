@@ -154,7 +154,7 @@ proptest! {
     #[test]
     fn covers_are_the_bytes_that_were_marked(ranges in prop::collection::vec((0..256_u64, 1..256_u64), 0..9)) {
         let mut cover = Cover::default();
-        cover.clear().expect("memory");
+        cover.clear(256).expect("memory");
         let mut wanted = [false; 256];
         for (from, length) in ranges {
             let to = (from + length).min(256);
