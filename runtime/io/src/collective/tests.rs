@@ -1,5 +1,7 @@
 //! Collective calls against a map of all bytes, as if the members had come one after the other.
 
+mod nodes;
+
 use super::*;
 use crate::layout::tests::{Recipe, build, recipes};
 use crate::medium::fake::{Content, Fake};
