@@ -277,6 +277,8 @@ impl Suite {
         };
         let ended = launcher
             .env("OPENBLAS_NUM_THREADS", "1")
+            // Tests of files have each file kept by the device some hundred times; in memory that costs nothing.
+            .env("TMPDIR", "/dev/shm")
             .arg(start.build.python()?)
             .arg("-B")
             .arg(place::cached("mpi4py-src/test/main.py", "mpi4py-src")?)

@@ -13,7 +13,7 @@ use cohort_abi::{Abi, Constants, Count, Handle, Integer, Kind, neutral};
 use cohort_engine::datatype::fortran::told;
 use cohort_engine::datatype::{TypeRef, predefined};
 use cohort_engine::{EngineError, Owner, Rank, reserve};
-use cohort_object::{Datatype, Errhandler, Objects, Session, Win, blame};
+use cohort_object::{Datatype, Errhandler, File, Objects, Session, Win, blame};
 use core::cell::Cell;
 use core::ffi::{CStr, c_void};
 use core::fmt;
@@ -79,8 +79,19 @@ impl<'a, A: Abi> Call<'a, A> {
     }
 
     /// The call is for `MPI_FILE_NULL`, whose error handler hears when it fails.
-    pub fn on_file(&self) {
-        self.listener.set(Listener::File);
+    pub fn on_no_file(&self) {
+        self.listener.set(Listener::File(neutral::handle::FILE_NULL));
+    }
+
+    /// The file that the call is for; its error handler hears when the call fails.
+    ///
+    /// # Errors
+    /// `MPI_ERR_FILE`.
+    pub fn on_file(&self, file: A::File) -> Outcome<&'a File> {
+        let file = file.neutral();
+        self.listener.set(Listener::File(file));
+        let found = self.process.objects.file(file).map(|found| &**found);
+        found.map_err(|class| bad_file(self, file, class))
     }
 
     /// Has the error handler that the call was given, and no other, hear that it has failed: that of the object which
@@ -433,6 +444,15 @@ fn bad_win<A: Abi>(call: &Call<'_, A>, handle: u32, class: Error) -> Error {
     match handle {
         neutral::handle::WIN_NULL => call.blame(class, format_args!("it is MPI_WIN_NULL")),
         _ => call.blame(class, format_args!("the handle {handle:#x} stands for no window")),
+    }
+}
+
+/// Explains why there is no file with this handle.
+#[cold]
+fn bad_file<A: Abi>(call: &Call<'_, A>, handle: u32, class: Error) -> Error {
+    match handle {
+        neutral::handle::FILE_NULL => call.blame(class, format_args!("it is MPI_FILE_NULL")),
+        _ => call.blame(class, format_args!("the handle {handle:#x} stands for no file")),
     }
 }
 

@@ -5,7 +5,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use cohort_abi::{Abi, INDEX_MAX, Kind, dynamic, neutral};
 use cohort_base::Peer;
-use cohort_base::text::{FixedText, complain};
+use cohort_base::text::FixedText;
 use cohort_engine::{lifecycle, reserve};
 use cohort_object::Error;
 use cohort_object::errhandler::Errhandler;
@@ -19,8 +19,8 @@ pub enum Listener {
     Comm(u32),
     /// The session with this neutral handle, or as `Process` if there is none.
     Session(u32),
-    /// Calls for `MPI_FILE_NULL`, and the opening of files: what `MPI_File_set_errhandler` set there.
-    File,
+    /// The file with this neutral handle, or `MPI_FILE_NULL` if there is none: it hears of the opening of files.
+    File(u32),
     /// The window with this neutral handle, or as `Process` if there is none.
     Win(u32),
     /// The error handler that the call was given, which has heard.
@@ -34,9 +34,13 @@ impl Listener {
     /// The object that an operation belongs to, by its neutral handle.
     #[must_use]
     pub fn of(handle: u32) -> Self {
-        match handle == dynamic(Kind::Win, handle & INDEX_MAX) {
-            true => Self::Win(handle),
-            false => Self::Comm(handle),
+        let is = |kind| handle == dynamic(kind, handle & INDEX_MAX);
+        if is(Kind::Win) {
+            Self::Win(handle)
+        } else if is(Kind::File) {
+            Self::File(handle)
+        } else {
+            Self::Comm(handle)
         }
     }
 
@@ -53,7 +57,11 @@ impl Listener {
                 let session = objects.session(handle).ok();
                 session.map(|session| session.errhandler.lock().clone())
             }
-            Self::File => Some(objects.file_errhandler.lock().clone()),
+            Self::File(handle) => {
+                let file = objects.file(handle).ok();
+                let own = file.map(|file| file.errhandler.lock().clone());
+                Some(own.unwrap_or_else(|| objects.file_errhandler.lock().clone()))
+            }
             Self::Win(handle) => {
                 let win = objects.win(handle).ok();
                 win.map(|win| win.errhandler.lock().clone())
@@ -83,8 +91,7 @@ impl Listener {
     /// Neutral handle of the object that an error handler of the program is called for.
     fn object(self) -> u32 {
         match self {
-            Self::Comm(object) | Self::Session(object) | Self::Win(object) => object,
-            Self::File => neutral::handle::FILE_NULL,
+            Self::Comm(object) | Self::Session(object) | Self::Win(object) | Self::File(object) => object,
             Self::Told | Self::Process => neutral::handle::COMM_SELF,
         }
     }
@@ -94,6 +101,10 @@ impl Listener {
         let own = || alloc::vec![process.objects.rank().peer()];
         let handle = match self {
             Self::Comm(handle) => handle,
+            Self::File(handle) => {
+                let file = process.objects.file(handle);
+                return file.map_or_else(|_| own(), |file| file.group().members().to_vec());
+            }
             Self::Win(handle) => {
                 let win = process.objects.win(handle);
                 return win.map_or_else(|_| own(), |win| win.group().members().to_vec());
@@ -174,7 +185,7 @@ fn die(process: &Process, site: &Site<'_>, is_fatal: bool, code: i32) -> ! {
     let place = match site.listener {
         Listener::Comm(comm) => comm_name(process, comm),
         Listener::Session(_) => "a session".into(),
-        Listener::File => "MPI_FILE_NULL".into(),
+        Listener::File(file) => process.objects.file(file).map_or("MPI_FILE_NULL".into(), |file| file.name()),
         Listener::Win(win) => win_name(process, win),
         Listener::Told | Listener::Process => String::new(),
     };
@@ -219,23 +230,12 @@ fn win_name(process: &Process, win: u32) -> String {
     }
 }
 
-/// Whether a process of the node has said that there are no files.
-static IS_SAID: AtomicBool = AtomicBool::new(false);
-
-/// Who hears that this function is not implemented. Files have an error handler of their own, which by default lets the
-/// program go on, and many programs do not look: so that is said once on a node.
-fn listener_of(process: &Process, name: &str) -> Listener {
-    if !name.starts_with("MPI_File_") {
-        return Listener::Process;
+/// Who hears that this function is not implemented.
+fn listener_of(name: &str) -> Listener {
+    match name.starts_with("MPI_File_") {
+        true => Listener::File(neutral::handle::FILE_NULL),
+        false => Listener::Process,
     }
-    // Relaxed: nothing else is told by it.
-    if !IS_SAID.swap(true, Ordering::Relaxed) {
-        let rank = process.objects.rank().world_rank();
-        complain(format_args!(
-            "cohort: rank {rank}: {name} is not implemented, nor is anything else of files: an error is returned\n"
-        ));
-    }
-    Listener::File
 }
 
 /// What a function that is not implemented does: it raises `MPI_ERR_UNSUPPORTED_OPERATION`.
@@ -247,7 +247,7 @@ pub unsafe fn unsupported<A: Abi>(caller: *const c_void, name: &'static str) -> 
     // SAFETY: the condition of this function is the same.
     let process = unsafe { Process::of(caller) };
     let error = Error::from(neutral::ERR_UNSUPPORTED_OPERATION);
-    raise::<A>(process, name, listener_of(process, name), &error)
+    raise::<A>(process, name, listener_of(name), &error)
 }
 
 /// The same for a function of another library whose result is no error code: any result would be a wrong answer, so the

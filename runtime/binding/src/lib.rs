@@ -31,6 +31,7 @@ mod data;
 pub mod datatype;
 pub mod environment;
 pub mod errhandler;
+pub mod file;
 mod foreign;
 /// What the build script writes.
 mod generated {

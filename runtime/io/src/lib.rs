@@ -11,6 +11,9 @@
 //! | [`datarep`] | data representations other than memory's |
 //! | [`medium`] | how bytes get to the kernel and back |
 //! | [`transfer`] | one rank's reads and writes |
+//! | [`error`] | the kernel's error numbers in words |
+//! | [`open`] | files come and go, and have sizes |
+//! | [`file`] | what the members of a node share of an open file |
 //! | [`collective`] | reads and writes of all members together |
 
 #![no_std]
@@ -21,11 +24,16 @@ extern crate std;
 
 pub mod collective;
 pub mod datarep;
+pub mod error;
+pub mod file;
 pub mod layout;
 pub mod medium;
+pub mod open;
 pub mod transfer;
 
 pub use collective::{Terms, read_all, write_all};
+pub use error::Words;
+pub use file::Shared;
 pub use layout::{Overflow, Piece, Pieces, View, ViewError};
 pub use medium::Failure;
 pub use transfer::{Done, read, write};

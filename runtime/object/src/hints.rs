@@ -3,6 +3,8 @@
 //! A communicator keeps the hints that this runtime knows and no others, as the standard asks:
 //! `MPI_Comm_get_info` tells which of the program's hints were taken.
 
+pub(crate) mod file;
+
 use crate::Outcome;
 use crate::info::Info;
 use alloc::string::String;

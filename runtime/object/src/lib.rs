@@ -11,6 +11,7 @@
 //! | [`slots`] | numbered slots: how a handle's index leads to its object |
 //! | [`comm`] | communicators and the collective calls that make them |
 //! | [`win`] | windows and the collective calls that make them |
+//! | [`file`] | files: opening, views, pointers, reading and writing |
 //! | [`group`] | groups and their algebra |
 //! | [`attribute`] | keyvals, cached attributes |
 //! | [`errhandler`] | error handlers |
@@ -36,6 +37,7 @@ pub mod datatype;
 pub mod errhandler;
 pub mod error;
 mod failure;
+pub mod file;
 pub mod group;
 pub mod hints;
 pub mod info;
@@ -56,6 +58,7 @@ pub use datatype::Datatype;
 pub use errhandler::{Errhandler, ErrorCallback};
 pub use error::ErrorTable;
 pub use failure::{Error, Outcome, blame};
+pub use file::File;
 pub use group::Group;
 pub use hints::Hints;
 pub use info::Info;

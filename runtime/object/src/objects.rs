@@ -6,6 +6,7 @@ use crate::datatype::Datatype;
 use crate::errhandler::{Errhandler, UserErrhandler};
 use crate::error::ErrorTable;
 use crate::failure::has_memory;
+use crate::file::File;
 use crate::group::Group;
 use crate::hints::{self, MEMORY_KINDS};
 use crate::info::Info;
@@ -47,6 +48,8 @@ pub struct Objects {
     comm_count: AtomicU32,
     /// Windows in `wins`.
     win_count: AtomicU32,
+    /// Files in `files`.
+    file_count: AtomicU32,
     groups: Slots<Group>,
     datatypes: Slots<Box<Datatype>>,
     errhandlers: Slots<Arc<UserErrhandler>>,
@@ -55,6 +58,7 @@ pub struct Objects {
     infos: Slots<Box<Info>>,
     sessions: Slots<Box<Session>>,
     wins: Slots<Box<Win>>,
+    files: Slots<Box<File>>,
     /// What short calls on the first windows want of them; null where there is none.
     windows: [AtomicPtr<Window>; WINDOWS],
     predefined: Once<Vec<Datatype>>,
@@ -131,6 +135,7 @@ kinds! {
     infos Box<Info>, Info, ERR_INFO, [add_info], info, remove_info;
     sessions Box<Session>, Session, ERR_SESSION, [add_session], session, remove_session;
     wins Box<Win>, Win, ERR_WIN, [], win, take_win;
+    files Box<File>, File, ERR_FILE, [], file, take_file;
 }
 
 impl Objects {
@@ -203,6 +208,7 @@ impl Objects {
             comms: Slots::new(),
             comm_count: AtomicU32::new(0),
             win_count: AtomicU32::new(0),
+            file_count: AtomicU32::new(0),
             groups: Slots::new(),
             datatypes: Slots::new(),
             errhandlers: Slots::new(),
@@ -211,6 +217,7 @@ impl Objects {
             infos: Slots::new(),
             sessions: Slots::new(),
             wins: Slots::new(),
+            files: Slots::new(),
             windows: [const { AtomicPtr::new(core::ptr::null_mut()) }; WINDOWS],
             predefined: Once::new(),
             parametrised: Mutex::new(Vec::new()),
@@ -358,6 +365,33 @@ impl Objects {
     /// Whether there is room for one window more.
     pub fn room_for_win(&self) -> Room {
         self.room(&self.wins, &self.win_count)
+    }
+
+    /// Whether there is room for one file more.
+    pub fn room_for_file(&self) -> Room {
+        self.room(&self.files, &self.file_count)
+    }
+
+    /// Keeps a file and returns its handle. The caller has seen that there [is room](Self::room_for_file), and the other
+    /// members have heard so.
+    ///
+    /// # Errors
+    /// `MPI_ERR_OTHER` when another thread has taken the last index.
+    pub fn add_file(&self, file: Box<File>) -> Outcome<u32> {
+        let index = self.files.insert(&mut self.rank.enter(), file);
+        let handle = dynamic(Kind::File, index.ok_or(neutral::ERR_OTHER)?);
+        self.file_count.fetch_add(1, Ordering::Relaxed);
+        Ok(handle)
+    }
+
+    /// Takes the file of a handle out.
+    ///
+    /// # Errors
+    /// `MPI_ERR_FILE`.
+    pub fn remove_file(&self, handle: u32) -> Outcome<Box<File>> {
+        let file = self.take_file(handle)?;
+        self.file_count.fetch_sub(1, Ordering::Relaxed);
+        Ok(file)
     }
 
     fn room<T>(&self, slots: &Slots<T>, count: &AtomicU32) -> Room {

@@ -1,5 +1,5 @@
-//! Error handlers of files (MPI-4.1 section 14.7). No file can be opened yet: the one handle is
-//! `MPI_FILE_NULL`, whose error handler new files inherit and which hears of failed openings.
+//! Error handlers of files (MPI-5.0 section 14.7). New files inherit that of `MPI_FILE_NULL`, which hears of failed
+//! openings.
 
 use super::{Function, of_handle, publish};
 use crate::arguments::{Call, Outcome};
@@ -15,11 +15,11 @@ use spin::Mutex;
 /// The error handler of a file.
 fn of_file<'a, A: Abi>(call: &Call<'a, A>, file: A::File) -> Outcome<&'a Mutex<Errhandler>> {
     match file.neutral() {
-        neutral::handle::FILE_NULL => Ok(&call.objects().file_errhandler),
-        other => {
-            let what = format_args!("the handle {other:#x} stands for no file");
-            Err(call.blame(neutral::ERR_FILE, what))
+        neutral::handle::FILE_NULL => {
+            call.on_no_file();
+            Ok(&call.objects().file_errhandler)
         }
+        _ => Ok(&call.on_file(file)?.errhandler),
     }
 }
 
@@ -29,7 +29,7 @@ pub fn create<A: Abi>(
     function: Option<callback::FileErrhandlerFunction<A>>,
     target: Out<'_, A::Errhandler>,
 ) -> Outcome<()> {
-    call.on_file();
+    call.on_no_file();
     let what = format_args!("file_errhandler_fn is NULL");
     let function = function.ok_or_else(|| call.blame(neutral::ERR_ARG, what))?;
     let callback = Box::new(Function::<A, A::File>::new(call, function));
@@ -39,7 +39,6 @@ pub fn create<A: Abi>(
 
 /// `MPI_File_set_errhandler`.
 pub fn set<A: Abi>(call: &Call<'_, A>, file: A::File, handle: A::Errhandler) -> Outcome<()> {
-    call.on_file();
     let place = of_file(call, file)?;
     *place.lock() = of_handle(call, handle, ErrhandlerOwner::File)?;
     Ok(())
@@ -47,7 +46,6 @@ pub fn set<A: Abi>(call: &Call<'_, A>, file: A::File, handle: A::Errhandler) -> 
 
 /// `MPI_File_get_errhandler`.
 pub fn get<A: Abi>(call: &Call<'_, A>, file: A::File, target: Out<'_, A::Errhandler>) -> Outcome<()> {
-    call.on_file();
     let handler = of_file(call, file)?.lock().clone();
     publish(call, &handler, target)
 }
@@ -55,9 +53,8 @@ pub fn get<A: Abi>(call: &Call<'_, A>, file: A::File, target: Out<'_, A::Errhand
 /// `MPI_File_call_errhandler`.
 pub fn call<A: Abi>(call: &Call<'_, A>, file: A::File, code: c_int) -> Outcome<()> {
     let function = "MPI_File_call_errhandler";
-    call.on_file();
     let handler = of_file(call, file)?.lock().clone();
-    let site = Site { function, listener: Listener::File, detail: "" };
+    let site = Site { function, listener: Listener::File(file.neutral()), detail: "" };
     handle_error(call.process(), &site, &handler, A::error_in(code));
     Ok(())
 }

@@ -41,8 +41,19 @@ const FOREIGN: [(&str, &str); 3] = [
 const PARTLY: [(&[&str], &str); 7] = [
     (&["Cart_map", "Graph_map"], "only members on the caller's own node are moved closer to each other"),
     (
-        &["File_create_errhandler", "File_set_errhandler", "File_get_errhandler", "File_call_errhandler"],
-        "there is one file, `MPI_FILE_NULL`",
+        &[
+            "File_iread",
+            "File_iread_all",
+            "File_iread_at",
+            "File_iread_at_all",
+            "File_iread_shared",
+            "File_iwrite",
+            "File_iwrite_all",
+            "File_iwrite_at",
+            "File_iwrite_at_all",
+            "File_iwrite_shared",
+        ],
+        "they do their work in the call that starts them",
     ),
     (
         &["Comm_set_errhandler"],

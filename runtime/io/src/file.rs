@@ -1,0 +1,39 @@
+//! What the members of a node that have opened a file together share.
+
+use cohort_base::lock::{FutexGuard, FutexLock};
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// What the members of a node share of a file that they have opened together.
+#[derive(Debug, Default)]
+pub struct Shared {
+    pointer: AtomicU64,
+    turn: FutexLock<()>,
+}
+
+impl Shared {
+    /// The shared pointer, in bytes of the view's data.
+    #[must_use]
+    pub fn pointer(&self) -> u64 {
+        // Sequentially consistent, as all of it: a pointer moves once per call of the program, and the order of moves is
+        // what the program sees.
+        self.pointer.load(Ordering::SeqCst)
+    }
+
+    /// Sets the shared pointer; the members have met, and meet again before they use it.
+    pub fn set_pointer(&self, position: u64) {
+        self.pointer.store(position, Ordering::SeqCst);
+    }
+
+    /// Moves the shared pointer on by some bytes, and gives where it was: those bytes are the caller's. `None`: it would
+    /// be beyond what an offset can say, and stays.
+    #[must_use]
+    pub fn take(&self, bytes: u64) -> Option<u64> {
+        let next = |at: u64| at.checked_add(bytes).filter(|&next| i64::try_from(next).is_ok());
+        self.pointer.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next).ok()
+    }
+
+    /// Waits until nobody else on the node reads or writes the file in atomic mode; others wait until the guard is gone.
+    pub fn turn(&self) -> FutexGuard<'_, ()> {
+        self.turn.lock()
+    }
+}

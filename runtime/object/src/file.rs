@@ -1,0 +1,179 @@
+//! Files (MPI 14): what the members of a communicator have opened together.
+//!
+//! Opening is collective: the first member opens or makes the file, then all others open it, each with a descriptor of
+//! its own, and they agree that all could. A file has a communicator of its own for its meetings, so that the program
+//! may free the one it was opened with. In each collective call the members tell each other whether their part has
+//! gone well (`error.rs`): the failure of one is everybody's.
+
+mod access;
+mod away;
+mod error;
+mod open;
+mod pointer;
+mod size;
+mod view;
+
+use crate::comm::Comm;
+use crate::errhandler::Errhandler;
+use crate::failure::{Error, Outcome};
+use crate::group::Group;
+use crate::info::Info;
+use alloc::ffi::CString;
+use alloc::string::String;
+use alloc::sync::Arc;
+use away::Away;
+use cohort_abi::neutral;
+use cohort_base::lock::FutexLock;
+use cohort_base::text::FixedText;
+use cohort_engine::coll;
+use cohort_io::Shared;
+use core::ffi::CStr;
+use core::sync::atomic::{AtomicBool, Ordering};
+use error::{Told, Trouble, first, of_member, told};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use spin::Mutex;
+
+pub use access::{Form, Place, Way};
+pub use open::delete;
+pub use view::{Datarep, Seen, Wanted};
+
+/// A file, as one of its members sees it.
+pub struct File {
+    /// The caller's own.
+    descriptor: OwnedFd,
+    /// What a relative name is relative to, if it is needed again.
+    folder: Option<OwnedFd>,
+    name: CString,
+    /// Neutral bits of the access mode.
+    mode: i32,
+    comm: Comm,
+    shared: Arc<Shared>,
+    /// The first member on this node.
+    leads: bool,
+    /// The shared pointer, if not all members live on this node.
+    away: Option<Away>,
+    seen: Mutex<Seen>,
+    /// The individual pointer, in bytes of the view's data.
+    position: FutexLock<u64>,
+    is_atomic: AtomicBool,
+    /// The split collective that has begun, and its outcome.
+    begun: Mutex<Option<(Form, u64, Outcome<()>)>>,
+    /// Its error handler.
+    pub errhandler: Mutex<Errhandler>,
+    info: Mutex<Info>,
+}
+
+impl File {
+    /// The members.
+    #[must_use]
+    pub fn group(&self) -> &Group {
+        self.comm.group()
+    }
+
+    /// Neutral bits of the access mode.
+    #[must_use]
+    pub fn mode(&self) -> i32 {
+        self.mode
+    }
+
+    /// Whether the access mode has this bit.
+    fn is(&self, bit: i32) -> bool {
+        self.mode & bit != 0
+    }
+
+    /// The name, for messages.
+    #[must_use]
+    pub fn name(&self) -> String {
+        FixedText::<200>::of(format_args!("{}", error::Shown(self.name.to_bytes()))).as_str().into()
+    }
+
+    /// `MPI_File_get_info`.
+    #[must_use]
+    pub fn info(&self) -> Info {
+        self.info.lock().clone()
+    }
+
+    /// `MPI_File_set_info`; collective.
+    ///
+    /// # Errors
+    /// Of the meeting.
+    pub fn set_info(&self, hints: &Info) -> Outcome<()> {
+        self.agree(Ok(()))?;
+        self.take_hints(hints)
+    }
+
+    /// Keeps the hints that are in force.
+    fn take_hints(&self, hints: &Info) -> Outcome<()> {
+        crate::hints::file::take(&self.info.lock(), hints)
+    }
+
+    /// `MPI_File_get_atomicity`.
+    #[must_use]
+    pub fn is_atomic(&self) -> bool {
+        // Relaxed: the members set it together.
+        self.is_atomic.load(Ordering::Relaxed)
+    }
+
+    /// `MPI_File_set_atomicity`; collective.
+    ///
+    /// # Errors
+    /// `MPI_ERR_NOT_SAME`.
+    pub fn set_atomicity(&self, is_atomic: bool) -> Outcome<()> {
+        self.all_say(Ok(u64::from(is_atomic)), "the flag")?;
+        self.is_atomic.store(is_atomic, Ordering::Relaxed);
+        // Nobody goes on before all are in the new mode.
+        self.agree(Ok(()))
+    }
+
+    /// [`agree`] of the file's members.
+    fn agree(&self, mine: Result<(), Trouble>) -> Outcome<()> {
+        agree(&self.comm, &self.name, mine)
+    }
+
+    /// The caller's trouble with what the kernel says.
+    fn kernel(&self, errno: Errno) -> Trouble {
+        Trouble::of_kernel(errno, &self.name)
+    }
+
+    /// Meets the other members, of whom all must say the same. Collective.
+    ///
+    /// # Errors
+    /// As [`File::agree`]; `MPI_ERR_NOT_SAME`, about `what`.
+    fn all_say(&self, mine: Result<u64, Trouble>, what: &str) -> Outcome<u64> {
+        let [class, errno, low, high] = told(&mine);
+        let said = mine.as_ref().map_or(0, |said| *said);
+        let words = [class, errno, low, high, said as i32, (said >> 32) as i32];
+        let (found, other) = coll::view(&self.comm.collective(), words, |all| {
+            let troubles = all.iter().map(|&[class, errno, low, high, ..]| [class, errno, low, high]);
+            (first(troubles), all.iter().position(|words| words[4..] != all[0][4..]))
+        })?;
+        let said = mine.map_err(|trouble| trouble.error)?;
+        heard(found, &self.name)?;
+        match other {
+            None => Ok(said),
+            Some(member) => {
+                let what = format_args!("{what} of rank {member} differs from that of rank 0");
+                Err(Error::new(neutral::ERR_NOT_SAME, what))
+            }
+        }
+    }
+}
+
+/// Meets the other members, and fails with those whose part has failed. Collective.
+///
+/// # Errors
+/// The caller's, or else the first of others.
+fn agree(comm: &Comm, name: &CStr, mine: Result<(), Trouble>) -> Outcome<()> {
+    if comm.size() == 1 {
+        return mine.map_err(|trouble| trouble.error);
+    }
+    let found = coll::view(&comm.collective(), told(&mine), |all| first(all.iter().copied()))?;
+    mine.map_err(|trouble| trouble.error)?;
+    heard(found, name)
+}
+
+/// The error of the member who has told of trouble, if one has.
+fn heard(found: Option<(usize, Told)>, name: &CStr) -> Outcome<()> {
+    found.map_or(Ok(()), |found| Err(of_member(found, name)))
+}

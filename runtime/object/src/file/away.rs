@@ -1,0 +1,79 @@
+//! The shared pointer of a file that several nodes have opened: a window of the first member with eight bytes, which
+//! the members change by one-sided operations.
+
+use super::error::Trouble;
+use crate::comm::Comm;
+use crate::failure::{Error, Outcome};
+use crate::info::Info;
+use crate::room::Room;
+use crate::win::{Flavor, Win};
+use cohort_abi::neutral;
+use cohort_engine::datatype::op::PredefinedOp;
+use cohort_engine::datatype::{Buffer, types};
+use cohort_engine::rma::{Action, Operation, Part, RmaError};
+use core::ptr::null;
+
+/// A shared pointer in the memory of the first member.
+pub(super) struct Away(Win);
+
+/// The error of a one-sided operation.
+#[cold]
+fn failed(error: RmaError) -> Error {
+    Error::new(neutral::ERR_IO, format_args!("the shared file pointer: {error}"))
+}
+
+impl Away {
+    /// Makes the pointer, which is 0; collective.
+    ///
+    /// # Errors
+    /// No memory.
+    pub(super) fn make(comm: &Comm) -> Outcome<Self> {
+        let size = if comm.me() == 0 { size_of::<i64>() as u64 } else { 0 };
+        let part = Part { base: 0, size, unit: 1 };
+        let win = Win::make(comm, Flavor::Allocate, part, Info::default(), Room::There)?;
+        // No member ever asks for an exclusive lock.
+        win.window.lock_all(comm.owner(), true).map_err(failed)?;
+        Ok(Self(win))
+    }
+
+    /// Changes the pointer in one step, and gives what it was.
+    ///
+    /// # Errors
+    /// The way to the first member is lost.
+    pub(super) fn fetch(&self, comm: &Comm, op: PredefinedOp, operand: u64) -> Result<u64, Trouble> {
+        let (mut operand, mut found) = (operand, 0_u64);
+        let element = &types::MPI_INT64_T;
+        // SAFETY: each is an element of the type, and stays until the flush is over.
+        let (origin, result) = unsafe {
+            let there = |at: *mut u64| Buffer::new(at.cast(), 1, element);
+            (there(&raw mut operand), there(&raw mut found))
+        };
+        let operation = Operation {
+            action: Action::Accumulate(op),
+            origin,
+            result: Some(result),
+            compare: null(),
+            target: 0,
+            displacement: 0,
+            count: 1,
+            datatype: element,
+        };
+        let (owner, window) = (comm.owner(), &self.0.window);
+        // SAFETY: nothing is compared, and the target is the window's memory.
+        let begun = unsafe { window.access(owner, &operation, false) };
+        let flushed = begun.and_then(|_| window.flush(owner, Some(0)));
+        flushed.and_then(|closing| window.finish(owner, closing)).map_err(failed)?;
+        Ok(found)
+    }
+
+    /// Ends the pointer; collective.
+    ///
+    /// # Errors
+    /// The way to the first member is lost.
+    pub(super) fn release(self, comm: &Comm) -> Outcome<()> {
+        let (owner, window) = (comm.owner(), &self.0.window);
+        let closed = window.unlock_all(owner).and_then(|closing| window.finish(owner, closing));
+        let released = self.0.release();
+        closed.map_err(failed).and(released)
+    }
+}

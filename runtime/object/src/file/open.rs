@@ -1,0 +1,289 @@
+//! Opening, closing and deleting.
+
+use super::away::Away;
+use super::error::{Trouble, first, of_member, told};
+use super::view::Seen;
+use super::{File, agree};
+use crate::comm::Comm;
+use crate::errhandler::Errhandler;
+use crate::failure::{Error, Outcome};
+use crate::info::Info;
+use crate::rendezvous::exhausted;
+use crate::room::Room;
+use alloc::sync::Arc;
+use cohort_abi::neutral;
+use cohort_base::lock::FutexLock;
+use cohort_engine::coll;
+use cohort_io::Shared;
+use cohort_io::open::{self, How, Identity};
+use core::ffi::CStr;
+use core::ptr::with_exposed_provenance;
+use core::sync::atomic::AtomicBool;
+use rustix::fd::{AsFd, OwnedFd};
+use spin::Mutex;
+
+/// All bits of an access mode.
+const MODES: i32 = neutral::MODE_APPEND
+    | neutral::MODE_CREATE
+    | neutral::MODE_DELETE_ON_CLOSE
+    | neutral::MODE_EXCL
+    | neutral::MODE_RDONLY
+    | neutral::MODE_RDWR
+    | neutral::MODE_SEQUENTIAL
+    | neutral::MODE_UNIQUE_OPEN
+    | neutral::MODE_WRONLY;
+
+/// Refuses access modes that the standard forbids (MPI-5.0 section 14.2.1).
+fn check_mode(mode: i32) -> Result<(), Trouble> {
+    let has = |bit: i32| mode & bit != 0;
+    let accesses = [neutral::MODE_RDONLY, neutral::MODE_RDWR, neutral::MODE_WRONLY];
+    let why = if mode < 0 || mode & !MODES != 0 {
+        "it has bits that mean nothing"
+    } else if accesses.into_iter().filter(|&bit| has(bit)).count() != 1 {
+        "it must have one of MPI_MODE_RDONLY, MPI_MODE_RDWR and MPI_MODE_WRONLY"
+    } else if has(neutral::MODE_RDONLY) && has(neutral::MODE_CREATE | neutral::MODE_EXCL) {
+        "MPI_MODE_RDONLY goes neither with MPI_MODE_CREATE nor with MPI_MODE_EXCL"
+    } else if has(neutral::MODE_RDWR) && has(neutral::MODE_SEQUENTIAL) {
+        "MPI_MODE_RDWR does not go with MPI_MODE_SEQUENTIAL"
+    } else {
+        return Ok(());
+    };
+    Err(Trouble::new(neutral::ERR_AMODE, format_args!("amode: {why}")))
+}
+
+/// How the member opens the file: the first one makes it, the others find it.
+fn how(mode: i32, is_first: bool) -> How {
+    How {
+        reads: mode & neutral::MODE_WRONLY == 0,
+        writes: mode & neutral::MODE_RDONLY == 0,
+        creates: is_first && mode & neutral::MODE_CREATE != 0,
+        is_exclusive: is_first && mode & neutral::MODE_EXCL != 0,
+    }
+}
+
+/// What members say in the first meeting: their trouble, mode, room, the size of the file and the address of what the
+/// node's members share.
+type First = [i32; 10];
+
+fn halves(value: u64) -> [i32; 2] {
+    [value as i32, (value >> 32) as i32]
+}
+
+fn whole(low: i32, high: i32) -> u64 {
+    u64::from(low.cast_unsigned()) | u64::from(high.cast_unsigned()) << 32
+}
+
+/// What the members have in common after the first meeting.
+struct Common {
+    shared: Arc<Shared>,
+    /// Bytes of the file.
+    size: u64,
+}
+
+/// Reads what all members say in the first meeting, of whom `leader` is the first on this node.
+fn first_meeting(comm: &Comm, all: &[First], leader: usize, name: &CStr) -> Outcome<Common> {
+    if let Some(found) = first(all.iter().map(|&[class, errno, low, high, ..]| [class, errno, low, high])) {
+        return Err(of_member(found, name));
+    }
+    if let Some(member) = all.iter().position(|words| words[4] != all[0][4]) {
+        let what = format_args!("amode of rank {member} differs from that of rank 0");
+        return Err(Error::new(neutral::ERR_NOT_SAME, what));
+    }
+    let lacks = all.iter().map(|words| Room::of_word(words[5])).max();
+    lacks.map_or(Ok(()), |lacks| lacks.of_all(comm.rank(), "file"))?;
+    let size = whole(all[0][6], all[0][7]);
+    let address = whole(all[leader][8], all[leader][9]) as usize;
+    let shared = with_exposed_provenance::<Shared>(address);
+    // SAFETY: the leader lives in this address space and has told where its `Arc` points to. It has the `Arc` until the
+    // next meeting, to which the caller goes after this.
+    let shared = unsafe {
+        Arc::increment_strong_count(shared);
+        Arc::from_raw(shared)
+    };
+    Ok(Common { shared, size })
+}
+
+impl File {
+    /// Opens a file; collective.
+    ///
+    /// # Errors
+    /// `MPI_ERR_COMM` for an intercommunicator; at all members that of the first who has one: `MPI_ERR_AMODE`,
+    /// `MPI_ERR_NOT_SAME`, what the kernel says, what `room` lacks.
+    pub fn open(
+        comm: &Comm,
+        name: Outcome<&CStr>,
+        mode: i32,
+        hints: &Info,
+        room: Room,
+        errhandler: Errhandler,
+    ) -> Outcome<Self> {
+        if comm.is_inter() {
+            return Err(Error::new(neutral::ERR_COMM, format_args!("it is an intercommunicator")));
+        }
+        let (is_first, name) = (comm.me() == 0, name.map(open::without_prefix));
+        let shown = name.as_ref().map_or(c"the file", |name| name);
+        let opens = |name: &CStr| open::open(name, how(mode, is_first)).map_err(|no| Trouble::of_kernel(no, name));
+        let checked = name.clone().map_err(Trouble::from).and_then(|name| check_mode(mode).map(|()| name));
+        let made = match is_first {
+            true => checked.clone().and_then(opens).map(Some),
+            false => checked.clone().map(|_| None),
+        };
+        let node = comm.rank().node();
+        let is_here = |&member: &_| node.local(member).is_some();
+        let leader = comm.group().members().iter().position(is_here).unwrap_or(0);
+        let lent = (leader == comm.me() as usize).then(|| Arc::new(Shared::default()));
+        let common = Self::meet_first(comm, &made, (mode, room), (leader, lent.as_ref()), shown)?;
+        // The caller's own trouble would have ended the first meeting.
+        let name = name?;
+        let opened = made.and_then(|made| made.map_or_else(|| opens(name), Ok));
+        let (own, descriptor) = Self::meet_second(comm, opened, leader, name)?;
+        let is_relative = name.to_bytes().first() != Some(&b'/');
+        let needs_folder = is_first && is_relative && mode & neutral::MODE_DELETE_ON_CLOSE != 0;
+        let folder = needs_folder.then(open::working_directory).transpose();
+        let folder = folder.map_err(|errno| Trouble::of_kernel(errno, c"."));
+        let position = if mode & neutral::MODE_APPEND != 0 { common.size } else { 0 };
+        let away = match comm.group().members().iter().all(is_here) {
+            true => None,
+            false => Some(Away::make(&own).inspect_err(|_| own.release())?),
+        };
+        let (folder, trouble) = match folder {
+            Ok(folder) => (folder, Ok(())),
+            Err(trouble) => (None, Err(trouble)),
+        };
+        let file = Self {
+            descriptor,
+            folder,
+            name: name.into(),
+            mode,
+            comm: own,
+            shared: common.shared,
+            leads: lent.is_some(),
+            away,
+            seen: Mutex::new(Seen::bytes()),
+            position: FutexLock::new(position),
+            is_atomic: AtomicBool::new(false),
+            begun: Mutex::new(None),
+            errhandler: Mutex::new(errhandler),
+            info: Mutex::new(crate::hints::file::defaults()),
+        };
+        let trouble = trouble.and_then(|()| file.set_shared(position));
+        match file.agree(trouble).and_then(|()| file.take_hints(hints)) {
+            Ok(()) => Ok(file),
+            Err(error) => {
+                let Self { comm, away, .. } = file;
+                away.map_or(Ok(()), |away| away.release(&comm))?;
+                comm.release();
+                Err(error)
+            }
+        }
+    }
+
+    /// The first meeting: the first member has opened the file, and all have the same mind about it.
+    fn meet_first(
+        comm: &Comm,
+        made: &Result<Option<OwnedFd>, Trouble>,
+        (mode, room): (i32, Room),
+        (leader, lent): (usize, Option<&Arc<Shared>>),
+        name: &CStr,
+    ) -> Outcome<Common> {
+        // A pipe has no size; it has a beginning.
+        let size = made.as_ref().ok().and_then(Option::as_ref).and_then(|file| open::size(file).ok()).unwrap_or(0);
+        let address = lent.map_or(0, |shared| Arc::as_ptr(shared).expose_provenance());
+        let [class, errno, low, high] = told(made);
+        let (size, address) = (halves(size), halves(address as u64));
+        let words = [class, errno, low, high, mode, room.word(), size[0], size[1], address[0], address[1]];
+        let met = coll::view(&comm.collective(), words, |all| first_meeting(comm, all, leader, name))?;
+        // The own trouble has more to say than what others hear of it.
+        made.as_ref().map_err(|trouble| trouble.error.clone())?;
+        met
+    }
+
+    /// The second meeting: all members have opened the file, and it is the same. Makes the file's communicator.
+    fn meet_second(
+        comm: &Comm,
+        opened: Result<OwnedFd, Trouble>,
+        leader: usize,
+        name: &CStr,
+    ) -> Outcome<(Comm, OwnedFd)> {
+        let rank = comm.rank();
+        let opened = opened.and_then(|file| match open::identity(&file) {
+            Ok(found) => Ok((file, found)),
+            Err(errno) => Err(Trouble::of_kernel(errno, name)),
+        });
+        let drawn = (comm.me() == 0 && opened.is_ok()).then(|| rank.node().next_context());
+        let number = drawn.flatten().unwrap_or(0);
+        let nothing = Identity { device: 0, inode: 0 };
+        let mine = opened.as_ref().map_or(nothing, |(_, found)| *found);
+        let ([class, errno, low, high], device, inode) = (told(&opened), halves(mine.device), halves(mine.inode));
+        let words = [class, errno, low, high, number.cast_signed(), device[0], device[1], inode[0], inode[1]];
+        let (found, number, is_other) = coll::view(&comm.collective(), words, |all| {
+            let troubles = all.iter().map(|&[class, errno, low, high, ..]| [class, errno, low, high]);
+            (first(troubles), all[0][4].cast_unsigned(), all[leader][5..] != words[5..])
+        })?;
+        let (file, _) = opened.map_err(|trouble| trouble.error)?;
+        found.map_or(Ok(()), |found| Err(of_member(found, name)))?;
+        if number == 0 {
+            return Err(exhausted(rank.node()));
+        }
+        let own = Comm::new(rank, number, comm.group().clone(), Errhandler::Return);
+        // Members of other nodes cannot see whether it is the same.
+        let same = match is_other {
+            false => Ok(()),
+            true => {
+                let what = format_args!("this name is another file for rank {leader} than for rank {}", comm.me());
+                Err(Trouble::new(neutral::ERR_NOT_SAME, what))
+            }
+        };
+        match agree(&own, name, same) {
+            Ok(()) => Ok((own, file)),
+            Err(error) => {
+                own.release();
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether the program may close the file.
+    ///
+    /// # Errors
+    /// `MPI_ERR_OTHER` when a split collective has not been ended.
+    pub fn may_close(&self) -> Outcome<()> {
+        match &*self.begun.lock() {
+            None => Ok(()),
+            Some((form, ..)) => {
+                let what = format_args!("{form} has begun and not been ended");
+                Err(Error::new(neutral::ERR_OTHER, what))
+            }
+        }
+    }
+
+    /// Closes the file, and deletes it if it was opened so; collective. The object is gone, whatever happens.
+    ///
+    /// # Errors
+    /// What the kernel says to one of the members.
+    pub fn close(self) -> Outcome<()> {
+        let Self { descriptor, folder, name, mode, comm, away, .. } = self;
+        let told_by = |errno| Trouble::of_kernel(errno, &name);
+        let closed = agree(&comm, &name, open::close(descriptor).map_err(told_by));
+        let removed = match mode & neutral::MODE_DELETE_ON_CLOSE {
+            0 => Ok(()),
+            _ if comm.me() == 0 => {
+                let removed = open::remove(folder.as_ref().map(AsFd::as_fd), &name);
+                agree(&comm, &name, removed.map_err(told_by))
+            }
+            _ => agree(&comm, &name, Ok(())),
+        };
+        let ended = away.map_or(Ok(()), |away| away.release(&comm));
+        comm.release();
+        closed.and(removed).and(ended)
+    }
+}
+
+/// `MPI_File_delete`.
+///
+/// # Errors
+/// What the kernel says.
+pub fn delete(name: &CStr) -> Outcome<()> {
+    let name = open::without_prefix(name);
+    open::remove(None, name).map_err(|errno| Trouble::of_kernel(errno, name).error)
+}

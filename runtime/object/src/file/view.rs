@@ -1,0 +1,152 @@
+//! Views (MPI-5.0 section 14.3).
+
+use super::File;
+use super::error::{Shown, Trouble};
+use crate::failure::Outcome;
+use crate::info::Info;
+use alloc::sync::Arc;
+use cohort_abi::neutral;
+use cohort_engine::datatype::TypeRef;
+use cohort_io::{View, ViewError};
+
+/// How data lies in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Datarep {
+    /// As in memory.
+    Native,
+    /// As this runtime likes it on any of its machines: as in memory.
+    Internal,
+}
+
+impl Datarep {
+    /// The representation of this name.
+    fn of_name(name: &[u8]) -> Option<Self> {
+        match name {
+            b"native" => Some(Self::Native),
+            b"internal" => Some(Self::Internal),
+            _ => None,
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Internal => "internal",
+        }
+    }
+}
+
+/// What a member sees of a file.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// Which bytes, in which order.
+    pub view: Arc<View>,
+    /// What they mean.
+    pub datarep: Datarep,
+}
+
+impl Seen {
+    /// All bytes, as every file begins.
+    pub(super) fn bytes() -> Self {
+        Self { view: Arc::new(View::bytes()), datarep: Datarep::Native }
+    }
+}
+
+/// Arguments of `MPI_File_set_view`.
+pub struct Wanted<'a> {
+    /// Where the view begins; `None` is where the shared pointer is.
+    pub displacement: Option<i64>,
+    /// The unit.
+    pub etype: TypeRef,
+    /// The template.
+    pub filetype: TypeRef,
+    /// The name of the representation.
+    pub datarep: &'a [u8],
+}
+
+impl File {
+    /// What the caller sees.
+    #[must_use]
+    pub fn seen(&self) -> Seen {
+        self.seen.lock().clone()
+    }
+
+    /// Which bytes the caller sees.
+    pub(super) fn view(&self) -> Arc<View> {
+        self.seen.lock().view.clone()
+    }
+
+    /// `MPI_File_set_view`; collective.
+    ///
+    /// # Errors
+    /// Of the arguments, which may be wrong already; `MPI_ERR_NOT_SAME`, `MPI_ERR_UNSUPPORTED_DATAREP`.
+    pub fn set_view(&self, wanted: Outcome<Wanted<'_>>, hints: Outcome<Info>) -> Outcome<()> {
+        let checked = self.no_split().and(wanted).map_err(Trouble::from).and_then(|wanted| self.check(&wanted));
+        let checked = checked.and_then(|seen| Ok((seen, hints?)));
+        let said = match &checked {
+            // Both have to be the same everywhere.
+            Ok((seen, _)) => Ok((seen.view.etype().extent() as u64) << 8 | seen.datarep as u64),
+            Err(trouble) => Err(trouble.clone()),
+        };
+        self.all_say(said, "the etype's extent or the data representation")?;
+        let (seen, hints) = checked.map_err(|trouble| trouble.error)?;
+        *self.seen.lock() = seen;
+        self.position.with(|position| *position = 0);
+        let moved = self.set_shared(0);
+        self.take_hints(&hints)?;
+        // Nobody uses the shared pointer before it is where it should be.
+        self.agree(moved)
+    }
+
+    fn check(&self, wanted: &Wanted<'_>) -> Result<Seen, Trouble> {
+        let Some(datarep) = Datarep::of_name(wanted.datarep) else {
+            let what = format_args!("\"{}\" is neither \"native\" nor \"internal\"", Shown(wanted.datarep));
+            return Err(Trouble::new(neutral::ERR_UNSUPPORTED_DATAREP, what));
+        };
+        let displacement = self.displacement(wanted.displacement)?;
+        let writes = !self.is(neutral::MODE_RDONLY);
+        let view = View::new(displacement, wanted.etype.clone(), wanted.filetype.clone(), writes);
+        Ok(Seen { view: Arc::new(view.map_err(refused)?), datarep })
+    }
+
+    fn displacement(&self, wanted: Option<i64>) -> Result<u64, Trouble> {
+        let refused = |what: core::fmt::Arguments<'_>| Err(Trouble::new(neutral::ERR_DISP, what));
+        match (wanted, self.is(neutral::MODE_SEQUENTIAL)) {
+            (Some(displacement), false) => match u64::try_from(displacement) {
+                Ok(displacement) => Ok(displacement),
+                Err(_) => refused(format_args!("disp is {displacement}")),
+            },
+            (None, true) => {
+                let offset = self.view().offset(self.shared_position()?);
+                offset.map_err(|_| Trouble::new(neutral::ERR_DISP, format_args!("it is beyond all offsets")))
+            }
+            (None, false) => refused(format_args!("MPI_DISPLACEMENT_CURRENT is for MPI_MODE_SEQUENTIAL")),
+            (Some(_), true) => refused(format_args!("MPI_MODE_SEQUENTIAL needs MPI_DISPLACEMENT_CURRENT")),
+        }
+    }
+}
+
+/// The error of a view that the standard forbids.
+#[cold]
+fn refused(error: ViewError) -> Trouble {
+    match error {
+        ViewError::EmptyEtype => Trouble::new(neutral::ERR_TYPE, format_args!("the etype has no data")),
+        ViewError::Indivisible { etype, filetype } => {
+            let what = format_args!("the filetype's {filetype} bytes are not made of etypes of {etype} bytes");
+            Trouble::new(neutral::ERR_TYPE, what)
+        }
+        ViewError::Negative { displacement } => {
+            Trouble::new(neutral::ERR_TYPE, format_args!("the filetype has the negative displacement {displacement}"))
+        }
+        ViewError::Decreasing => {
+            Trouble::new(neutral::ERR_TYPE, format_args!("displacements of the filetype decrease"))
+        }
+        ViewError::Overlapping => {
+            let what = format_args!("the filetype overlaps itself, and the file is open for writing");
+            Trouble::new(neutral::ERR_TYPE, what)
+        }
+        ViewError::Overflow => Trouble::new(neutral::ERR_ARG, format_args!("the view reaches beyond all offsets")),
+    }
+}
