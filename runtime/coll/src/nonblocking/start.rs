@@ -7,8 +7,7 @@ use crate::members::{Group, Hierarchy, NodeMap};
 use crate::memory::{begin_script, free_ended_scripts, reserve};
 use crate::script::node_meeting::{NodeMeetingRef, Part, Place, Plan, Posted};
 use crate::script::{Running, Script, ScriptRef};
-use crate::write::{ScriptBuilder, folds_by_node, partners};
-use crate::write::{write, write_between, write_for_node};
+use crate::write::{ScriptBuilder, is_led, partners, write, write_between, write_for_node};
 use alloc::vec::Vec;
 use cohort_base::Peer;
 use cohort_core::EngineError;
@@ -46,17 +45,11 @@ pub(crate) unsafe fn start_once(
     }
 }
 
-/// The operation's root, or member 0 if it has none, if leaders have scripts for their nodes in it. Kind, operation and
-/// places decide, which all members know alike. A user's operation is called by each member for itself.
+/// The operation's root, or member 0 if it has none, if leaders have scripts for their nodes in it. A user's operation
+/// is called by each member for itself.
 fn root_of(rank: &Rank, call: &Call<'_>, map: &NodeMap) -> Option<u32> {
-    let is_led = match call {
-        Call::Barrier | Call::Allgather { .. } | Call::Bcast { .. } => true,
-        Call::Allreduce { reduction } | Call::ReduceScatter { reduction, .. } | Call::Reduce { reduction, .. } => {
-            matches!(reduction.op, Op::Predefined(_)) && folds_by_node(rank, reduction, map)
-        }
-        _ => false,
-    };
-    (is_led && map.shares_nodes()).then_some(call.root() as u32)
+    let calls_user = call.reduction().is_some_and(|it| !matches!(it.op, Op::Predefined(_)));
+    (!calls_user && is_led(rank, call, map)).then_some(call.root() as u32)
 }
 
 impl Operation {

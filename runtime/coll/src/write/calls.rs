@@ -2,12 +2,14 @@
 
 use super::builder::{ScriptBuilder, Subgroup};
 use super::moving::{alltoall, alltoall_in_place, barrier, broadcast, gather, neighbours, scatter};
-use super::reducing::{allreduce, reduce, reduce_scatter, scan, sends_to_all};
+use super::reducing::{allreduce, folds_by_node, reduce, reduce_scatter, scan, sends_to_all};
 use super::spreading::{DIRECT_MOST, allgather};
 use crate::args::Call;
 use crate::fold::Folder;
+use crate::members::NodeMap;
 use alloc::vec::Vec;
 use cohort_core::EngineError;
+use cohort_core::rank::Rank;
 
 /// Writes the steps of an operation in which each member sends and receives for itself; of a reducing one with its
 /// folder.
@@ -44,6 +46,19 @@ pub(crate) fn write_among<'a>(
         (Call::Allreduce { reduction }, Some(folder)) => allreduce(script, group, folder, reduction),
         _ => Err(EngineError::Unsupported),
     }
+}
+
+/// Whether the first member of each node sends and receives for all of them in an operation: its *leader*, or the root
+/// for its own node. Kind, operation and places decide, which all members know alike.
+pub(crate) fn is_led(rank: &Rank, call: &Call<'_>, map: &NodeMap) -> bool {
+    map.shares_nodes()
+        && match call {
+            Call::Barrier | Call::Bcast { .. } | Call::Allgather { .. } => true,
+            Call::Reduce { reduction, .. } | Call::Allreduce { reduction } | Call::ReduceScatter { reduction, .. } => {
+                folds_by_node(rank, reduction, map)
+            }
+            _ => false,
+        }
 }
 
 /// The places of a group that the one at place `me` may exchange messages with in an operation whose leaders have

@@ -14,9 +14,8 @@ mod two_groups;
 pub(crate) use builder::{ScriptBuilder, Subgroup};
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use calls::write_among;
-pub(crate) use calls::{partners, write};
+pub(crate) use calls::{is_led, partners, write};
 pub(crate) use led::{Led, write_led};
 pub(crate) use node::write_for_node;
-pub(crate) use reducing::folds_by_node;
 pub(crate) use spreading::exchange;
 pub(crate) use two_groups::{Sides, write_between};

@@ -21,7 +21,7 @@ use crate::compare;
 use crate::fold::Folder;
 use crate::members::{Caller, Group, Hierarchy};
 use crate::nonblocking::{finish, start};
-use crate::write::{Led, folds_by_node, write_led};
+use crate::write::{Led, is_led, write_led};
 use cohort_core::EngineError;
 use core::cell::OnceCell;
 
@@ -46,22 +46,12 @@ pub(crate) fn run(group: &Caller<'_>, hierarchy: &Hierarchy, call: &Call<'_>) ->
     }
     // A wrong operation is refused before anything is sent.
     let folder = call.folder()?;
-    let is_led = call.reduction().is_none_or(|reduction| folds_by_node(group.rank(), reduction, hierarchy));
+    let is_led = is_led(group.rank(), call, hierarchy);
     match call {
-        Call::Barrier
-        | Call::Bcast { .. }
-        | Call::Reduce { .. }
-        | Call::Allreduce { .. }
-        | Call::ReduceScatter { .. }
-            if is_led =>
-        {
-            run_led(group, hierarchy, call, folder)
-        }
         Call::Gather { send, receive, root } => gather::gather(group, hierarchy, *send, *receive, *root as usize),
         Call::Scatter { send, receive, root } => gather::scatter(group, hierarchy, *send, *receive, *root as usize),
-        Call::Allgather { send, receive } if hierarchy.shares_nodes() => {
-            gather::allgather(group, hierarchy, *send, receive)
-        }
+        Call::Allgather { send, receive } if is_led => gather::allgather(group, hierarchy, *send, receive),
+        _ if is_led => run_led(group, hierarchy, call, folder),
         Call::Alltoall { send, receive } => match receive.equal_bytes(1) {
             Some(block) if hierarchy.shares_nodes() => {
                 alltoall::alltoall(group, hierarchy, send.as_ref(), receive, block)
