@@ -1,21 +1,25 @@
-//! Collectives (MPI-4.1 chapter 6): the blocking ones in a file for each family, all others in `schedules`.
+//! Collectives (MPI-4.1 chapter 6 and section 8.6).
+//!
+//! Each operation is described once, in `moving`, `reducing` or `neighbour`: its parameters, how they are checked, and
+//! what they are then ([`described`]). [`forms`] makes the blocking, the nonblocking and the persistent function of
+//! that.
 
-mod alltoall;
+#[macro_use]
+mod forms;
 mod apart;
+mod blocking;
+mod described;
 mod equal;
-mod gather;
-mod inter;
+mod messages;
+mod moving;
 mod neighbour;
+mod nonblocking;
 mod operands;
 mod parts;
-mod reduction;
-mod run;
-mod schedules;
-mod simple;
+mod persistent;
+mod reducing;
+mod root;
 
-pub use alltoall::{alltoall, alltoallv, alltoallw};
-pub use gather::{allgather, allgatherv, gather, gatherv, scatter, scatterv};
+pub use moving::*;
 pub use neighbour::*;
-pub use reduction::{allreduce, exscan, reduce, reduce_local, reduce_scatter, reduce_scatter_block, scan};
-pub use schedules::*;
-pub use simple::{barrier, bcast};
+pub use reducing::*;

@@ -61,8 +61,7 @@ impl Intergroup<'_> {
         }
     }
 
-    /// A root as a nonblocking or persistent [`Call`](super::Call) names it: its place among the members of both
-    /// groups.
+    /// A root as a [`Call`](super::Call) names it: its place among the members of both groups.
     #[must_use]
     pub fn place_of(&self, root: Root) -> u32 {
         let (ours, theirs) = self.places();
@@ -70,6 +69,16 @@ impl Intergroup<'_> {
             Root::Here => ours.start as u32 + self.local.me,
             Root::Beside => NOBODY,
             Root::Remote(root) => theirs.start as u32 + root,
+        }
+    }
+
+    /// The root that a [`Call`](super::Call) names by its place.
+    pub(crate) fn root_at(&self, place: u32) -> Root {
+        let (_, theirs) = self.places();
+        match place {
+            NOBODY => Root::Beside,
+            place if theirs.contains(&(place as usize)) => Root::Remote(place - theirs.start as u32),
+            _ => Root::Here,
         }
     }
 }

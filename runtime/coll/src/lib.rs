@@ -30,7 +30,7 @@
 //! | `simulation` | scripts of jobs of any size, played together without data; for tests | owner |
 //! | `blocking` | the blocking ones: `local` within a node, `nodes` among nodes, `inter` between groups | owner |
 //!
-//! Each operation is described once, by a [`Call`]: the blocking form runs it ([`run`], or the function of its name),
+//! Each operation is described once, by a [`Call`]: the blocking form runs it ([`run`], [`run_known`]),
 //! the nonblocking one starts it ([`start`]), a persistent one starts it again and again ([`Repeated`]).
 //!
 //! # Algorithms within a node
@@ -104,11 +104,10 @@ mod write;
 pub use args::small::SMALL_MAX;
 #[cfg(not(loom))]
 pub use args::{Blocks, Call, Neighbour, Reduction, Scan};
+#[cfg(all(test, not(loom)))]
+use blocking::{allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan, scatter};
 #[cfg(not(loom))]
-pub use blocking::{
-    allgather, allreduce, alltoall, barrier, barrier_within, bcast, compare, compare_persistent, gather, reduce,
-    reduce_scatter, run, run_within, scan, scatter, view,
-};
+pub use blocking::{barrier_within, compare, compare_persistent, run, run_known, run_within, view};
 #[cfg(not(loom))]
 pub use compare::words_of;
 #[cfg(not(loom))]

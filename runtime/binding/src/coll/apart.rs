@@ -199,7 +199,17 @@ pub fn scattered(group: &Group<'_>, reduction: &Reduction<'_>, counts: &[i64]) -
 ///
 /// # Errors
 /// `MPI_ERR_BUFFER`.
+#[inline(never)]
 pub fn described(group: &Group<'_>, call: &Call<'_>) -> Outcome<()> {
+    known(group, call)
+}
+
+/// [`described`] for a call whose operation is known at compile time: that operation alone is left of this.
+///
+/// # Errors
+/// `MPI_ERR_BUFFER`.
+#[inline(always)]
+pub fn known(group: &Group<'_>, call: &Call<'_>) -> Outcome<()> {
     match call {
         Call::Gather { send: Some(send), receive: Some(receive), .. } => from_blocks(group, *send, receive),
         Call::Scatter { send: Some(send), receive: Some(receive), .. } => from_blocks(group, *receive, send),

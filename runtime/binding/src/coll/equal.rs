@@ -4,41 +4,34 @@
 //! if the data of all is the same bit for bit, else 0. It is no operation on elements, so no other call takes it.
 
 use super::operands::Operands;
-use super::parts::in_place;
-use super::run;
+use super::parts::{Members, in_place};
 use crate::arguments::{Call, Comm, Outcome};
 use crate::data::Data;
 use crate::op::BoundOp;
 use crate::passed::{Base, Buffer};
 use alloc::vec;
 use cohort_abi::{Abi, Count, Handle, neutral};
+use cohort_engine::coll;
 use cohort_engine::datatype::{self, OwnedBuffer, predefined};
 use cohort_engine::op::PredefinedOp;
 use cohort_object::Error;
 use core::ffi::c_int;
 
-/// Who gets the answer.
-pub enum Listeners {
-    /// Everyone.
-    All,
-    /// This member.
-    Root(u32),
-}
-
 /// The reduction whose operation is [`neutral::handle::MPIX_EQUAL`], which the usual way refused with `refusal`; with
-/// any other operation that is the answer.
+/// any other operation that is the answer. The result goes to the root, if there is one, else to all.
 #[cold]
 pub fn instead<A: Abi, C: Count>(
     call: &Call<'_, A>,
     (send_buffer, buffer): (Base, Buffer<A, C>),
     op: A::Op,
     comm: &Comm,
-    listeners: Listeners,
+    at: Option<u32>,
     refusal: Error,
 ) -> Outcome<()> {
     if op.neutral() != neutral::handle::MPIX_EQUAL || comm.inter().is_some() {
         return Err(refusal);
     }
+    let group = comm.collective();
     let from = match in_place::<A>(send_buffer) {
         true => buffer.base,
         false => send_buffer,
@@ -52,11 +45,7 @@ pub fn instead<A: Abi, C: Count>(
     for (to, from) in inverted.iter_mut().zip(&*plain) {
         *to = !from;
     }
-    let group = comm.collective();
-    let hears = match listeners {
-        Listeners::All => true,
-        Listeners::Root(root) => root == group.me,
-    };
+    let hears = at.is_none_or(|root| root == group.me);
     let result = buffer.base.as_ptr().cast::<c_int>();
     if hears && (result.is_null() || in_place::<A>(buffer.base)) {
         return Err(neutral::ERR_BUFFER.into());
@@ -70,10 +59,12 @@ pub fn instead<A: Abi, C: Count>(
         let target = OwnedBuffer::new(all.as_mut_ptr(), bits.len() as u64, datatype);
         Operands::<A>::made(bits.as_ptr(), target, op)
     };
-    match listeners {
-        Listeners::All => run::allreduce(&group, &operands)?,
-        Listeners::Root(root) => run::reduce(&group, &operands, root)?,
-    }
+    let reduction = operands.reduction();
+    let done = match at {
+        None => coll::run(&group, &coll::Call::Allreduce { reduction }),
+        Some(root) => coll::run(&group, &coll::Call::Reduce { reduction, root }),
+    };
+    done.map_err(|error| group.failure(error))?;
     drop(operands);
     if hears {
         let (set, clear) = all.split_at(bytes);

@@ -1,7 +1,6 @@
 //! The arguments of a reduction, checked.
 
-use super::inter;
-use super::parts::in_place;
+use super::parts::{in_place, in_place_refused};
 use crate::arguments::{Call, Outcome};
 use crate::op::BoundOp;
 use crate::passed::{Base, Buffer};
@@ -81,12 +80,6 @@ impl<A: Abi> Operands<A> {
         self.op.is_predefined() && self.result.datatype().is_static()
     }
 
-    /// Bytes of the operand.
-    #[inline]
-    pub fn bytes(&self) -> u64 {
-        self.result.bytes()
-    }
-
     /// Refuses in-place, which intercommunicators do not have.
     ///
     /// # Errors
@@ -94,7 +87,7 @@ impl<A: Abi> Operands<A> {
     pub fn out_of_place(&self) -> Outcome<()> {
         match self.input {
             Some(_) => Ok(()),
-            None => Err(inter::in_place_refused()),
+            None => Err(in_place_refused()),
         }
     }
 

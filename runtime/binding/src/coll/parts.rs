@@ -1,16 +1,24 @@
-//! The buffer arguments of collectives, checked.
+//! What collectives share: their buffer arguments, checked, and their failures.
 
-use crate::arguments::{Call, Error, Outcome, counts, list};
+use crate::arguments::{Call, Comm, Error, Outcome, counts, list};
 use crate::data::Data;
-use crate::passed::{Array, Base};
+use crate::passed::{Array, Base, Buffer};
 use alloc::vec::Vec;
 use cohort_abi::{Abi, Count, Integer, neutral};
 use cohort_engine::coll::inter::Intergroup;
 use cohort_engine::coll::{self, Blocks, Group};
-use cohort_engine::datatype::{Buffer, TypeRef};
+use cohort_engine::datatype::TypeRef;
 use cohort_engine::{EngineError, Rank};
 use cohort_object::blame;
-use core::ffi::c_int;
+
+/// The call, its communicator, and that one's handle.
+pub type On<'a, 'c, A> = (&'a Call<'c, A>, &'a Comm, <A as Abi>::Comm);
+
+/// Intercommunicators have no in-place form (MPI 6.2.2).
+pub fn in_place_refused() -> Error {
+    let what = format_args!("it is MPI_IN_PLACE on an intercommunicator");
+    blame(neutral::ERR_BUFFER, what)
+}
 
 /// Whether a buffer argument is `MPI_IN_PLACE`.
 #[inline]
@@ -55,37 +63,105 @@ pub fn failure(error: EngineError) -> Error {
     }
 }
 
-/// The root argument.
-///
-/// # Errors
-/// `MPI_ERR_ROOT`.
-#[inline]
-pub fn root<A: Abi>(group: &Group<'_>, root: c_int) -> Outcome<u32> {
-    match u32::try_from(A::rank_in(root)) {
-        Ok(root) if (root as usize) < group.world.len() => Ok(root),
-        _ => {
-            let last = group.world.len() - 1;
-            let what = format_args!("the root is {root}, ranks here are 0 to {last}");
-            Err(blame(neutral::ERR_ROOT, what))
-        }
-    }
-}
-
 /// Buffers that have a part for each of several members.
-pub trait Parts {
+pub trait Parts: 'static {
     /// The blocks.
     fn blocks(&self) -> Blocks<'_>;
 
-    /// The part for member or neighbour number `index`.
-    fn part(&self, index: usize) -> Buffer<'_> {
-        self.blocks().block(index)
+    /// Whether nothing is to be let go of with it: there are no lists, and the type is predefined.
+    #[inline]
+    fn is_plain(&self) -> bool {
+        false
     }
 }
 
+/// Equal blocks, one after the other.
 impl Parts for Data {
     #[inline]
     fn blocks(&self) -> Blocks<'_> {
         self.blocks()
+    }
+
+    #[inline]
+    fn is_plain(&self) -> bool {
+        self.datatype().is_static()
+    }
+}
+
+/// A buffer argument that a call passes, with a part for each of several members.
+pub trait Unchecked<A: Abi> {
+    /// The same, checked.
+    type Checked: Parts;
+
+    /// Whether it is `MPI_IN_PLACE`.
+    fn is_in_place(&self) -> bool;
+
+    /// Checks the arguments of so many parts. Inlined by force, as [`Data::check`] is.
+    ///
+    /// # Errors
+    /// `MPI_ERR_COUNT`, `MPI_ERR_TYPE`, `MPI_ERR_BUFFER`, `MPI_ERR_ARG`.
+    fn check(self, call: &Call<'_, A>, parts: usize) -> Outcome<Self::Checked>;
+}
+
+/// Equal parts, of which this is the first.
+impl<A: Abi, C: Count> Unchecked<A> for Buffer<A, C> {
+    type Checked = Data;
+
+    #[inline(always)]
+    fn is_in_place(&self) -> bool {
+        in_place::<A>(self.base)
+    }
+
+    #[inline(always)]
+    fn check(self, call: &Call<'_, A>, _parts: usize) -> Outcome<Data> {
+        Data::check(call, self)
+    }
+}
+
+/// Parts of any length, of one type: the buffer, counts, displacements in extents of the type, and the type.
+pub struct OfOneType<'c, A: Abi, C: Count>(pub Base, pub Array<'c, C>, pub Array<'c, C::Displacement>, pub A::Datatype);
+
+impl<A: Abi, C: Count> Unchecked<A> for OfOneType<'_, A, C> {
+    type Checked = Varying;
+
+    #[inline]
+    fn is_in_place(&self) -> bool {
+        in_place::<A>(self.0)
+    }
+
+    fn check(self, call: &Call<'_, A>, parts: usize) -> Outcome<Varying> {
+        let Self(buffer, lengths, displacements, datatype) = self;
+        let datatype = call.committed(datatype)?;
+        let (counts, displacements) = (counts(lengths, parts)?, list(displacements, parts)?);
+        let longest = counts.iter().copied().max().unwrap_or(0);
+        call.check_buffer(buffer, longest, &datatype)?;
+        Ok(Varying { base: buffer.as_ptr().cast(), counts, displacements, datatype })
+    }
+}
+
+/// Parts of any length and type: the buffer, counts, displacements in bytes, and types.
+pub struct OfTypes<'c, A: Abi, C, D>(pub Base, pub Array<'c, C>, pub Array<'c, D>, pub Array<'c, A::Datatype>);
+
+impl<A: Abi, C: Count, D: Integer> Unchecked<A> for OfTypes<'_, A, C, D> {
+    type Checked = Typed;
+
+    #[inline]
+    fn is_in_place(&self) -> bool {
+        in_place::<A>(self.0)
+    }
+
+    fn check(self, call: &Call<'_, A>, parts: usize) -> Outcome<Typed> {
+        let Self(buffer, lengths, displacements, datatypes) = self;
+        let (counts, displacements, datatypes) =
+            (counts(lengths, parts)?, list(displacements, parts)?, call.all_committed(datatypes, parts)?);
+        if in_place::<A>(buffer) {
+            return Err(neutral::ERR_BUFFER.into());
+        }
+        for ((&count, &start), datatype) in counts.iter().zip(&displacements).zip(&datatypes) {
+            // Displacements may be addresses, relative to MPI_BOTTOM.
+            call.check_buffer(buffer.offset(start as isize), count, datatype)?;
+        }
+        Ok(Typed { base: buffer.as_ptr().cast(), counts, displacements, datatypes })
     }
 }
 
@@ -95,27 +171,6 @@ pub struct Varying {
     counts: Vec<i64>,
     displacements: Vec<i64>,
     datatype: TypeRef,
-}
-
-impl Varying {
-    /// Checks the arguments of `members` blocks.
-    ///
-    /// # Errors
-    /// `MPI_ERR_COUNT`, `MPI_ERR_TYPE`, `MPI_ERR_BUFFER`, `MPI_ERR_ARG`.
-    pub fn check<A: Abi, C: Count>(
-        call: &Call<'_, A>,
-        buffer: Base,
-        lengths: Array<'_, C>,
-        displacements: Array<'_, C::Displacement>,
-        datatype: A::Datatype,
-        members: usize,
-    ) -> Outcome<Self> {
-        let datatype = call.committed(datatype)?;
-        let (counts, displacements) = (counts(lengths, members)?, list(displacements, members)?);
-        let longest = counts.iter().copied().max().unwrap_or(0);
-        call.check_buffer(buffer, longest, &datatype)?;
-        Ok(Self { base: buffer.as_ptr().cast(), counts, displacements, datatype })
-    }
 }
 
 impl Parts for Varying {
@@ -134,71 +189,10 @@ pub struct Typed {
     datatypes: Vec<TypeRef>,
 }
 
-impl Typed {
-    /// Checks the arguments of `members` blocks.
-    ///
-    /// # Errors
-    /// `MPI_ERR_COUNT`, `MPI_ERR_TYPE`, `MPI_ERR_BUFFER`, `MPI_ERR_ARG`.
-    pub fn check<A: Abi, C: Count>(
-        call: &Call<'_, A>,
-        buffer: Base,
-        lengths: Array<'_, C>,
-        displacements: Array<'_, C::Displacement>,
-        datatypes: Array<'_, A::Datatype>,
-        members: usize,
-    ) -> Outcome<Self> {
-        Self::check_bytes::<A, C, _>(call, buffer, lengths, displacements, datatypes, members)
-    }
-
-    /// The same with displacements of any type.
-    ///
-    /// # Errors
-    /// As [`Typed::check`].
-    pub fn check_bytes<A: Abi, C: Count, D: Integer>(
-        call: &Call<'_, A>,
-        buffer: Base,
-        lengths: Array<'_, C>,
-        displacements: Array<'_, D>,
-        datatypes: Array<'_, A::Datatype>,
-        members: usize,
-    ) -> Outcome<Self> {
-        let (counts, displacements, datatypes) =
-            (counts(lengths, members)?, list(displacements, members)?, call.all_committed(datatypes, members)?);
-        if in_place::<A>(buffer) {
-            return Err(neutral::ERR_BUFFER.into());
-        }
-        for ((&count, &start), datatype) in counts.iter().zip(&displacements).zip(&datatypes) {
-            // Displacements may be addresses, relative to MPI_BOTTOM.
-            call.check_buffer(buffer.offset(start as isize), count, datatype)?;
-        }
-        Ok(Self { base: buffer.as_ptr().cast(), counts, displacements, datatypes })
-    }
-}
-
 impl Parts for Typed {
     fn blocks(&self) -> Blocks<'_> {
         let lengths = (&*self.counts, &*self.displacements);
         // SAFETY: the checked buffer of a call, which by MPI's promise has these blocks.
         unsafe { Blocks::typed(self.base, lengths, &self.datatypes) }
-    }
-}
-
-/// A buffer with a block for each member, in any of the forms that collectives have for it.
-pub enum BlockList {
-    /// Of equal length, one after the other.
-    Equal(Data),
-    /// Of any length.
-    Varying(Varying),
-    /// Of any length and type.
-    Typed(Typed),
-}
-
-impl Parts for BlockList {
-    fn blocks(&self) -> Blocks<'_> {
-        match self {
-            Self::Equal(part) => part.blocks(),
-            Self::Varying(varying) => varying.blocks(),
-            Self::Typed(typed) => typed.blocks(),
-        }
     }
 }

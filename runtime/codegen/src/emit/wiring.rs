@@ -33,33 +33,34 @@ impl Wiring {
         let mut functions = BTreeMap::new();
         for line in crate::table_lines(table) {
             let words: Vec<&str> = line.split_whitespace().collect();
-            let (name, path, counts, style) = match words.as_slice() {
-                [name, path] => (*name, *path, false, Style::Checked),
-                [name, path, "count"] => (*name, *path, true, Style::Checked),
-                [name, path, "raw"] => (*name, *path, false, Style::Raw),
-                [name, path, "refusal"] => (*name, *path, false, Style::Refusal),
+            let [name, path, ref how @ ..] = *words else {
+                return Err(format!("functions.table: {line}"));
+            };
+            let (counts, forms, style) = match how {
+                [] => (false, false, Style::Checked),
+                ["count"] => (true, false, Style::Checked),
+                ["forms"] => (false, true, Style::Checked),
+                ["count", "forms"] => (true, true, Style::Checked),
+                ["raw"] => (false, false, Style::Raw),
+                ["refusal"] => (false, false, Style::Refusal),
                 _ => return Err(format!("functions.table: {line}")),
             };
             let path = match path.strip_prefix("abi::") {
                 Some(rest) => format!("cohort_abi::{rest}"),
                 None => format!("crate::{path}"),
             };
-            let mut entries = vec![];
-            if counts {
-                if !api.has_large(name) {
-                    return Err(format!("functions.table: {name} has no large-count form"));
-                }
-                entries.push((name.to_owned(), format!("{path}::<A, core::ffi::c_int>")));
-                entries.push((format!("{name}_c"), format!("{path}::<A, i64>")));
-            } else {
-                entries.push((name.to_owned(), format!("{path}::<A>")));
+            let mut named = vec![(name.to_owned(), path.clone())];
+            if forms {
+                named.extend(other_forms(name, &path));
             }
-            for (name, path) in entries {
-                if !api.procedures.iter().any(|p| p.name == name) {
-                    return Err(format!("functions.table: no procedure MPI_{name}"));
-                }
-                if functions.insert(name.clone(), (path, style)).is_some() {
-                    return Err(format!("functions.table: {name} twice"));
+            for (name, path) in named {
+                for (name, path) in with_counts(&name, &path, counts, api)? {
+                    if !api.procedures.iter().any(|p| p.name == name) {
+                        return Err(format!("functions.table: no procedure MPI_{name}"));
+                    }
+                    if functions.insert(name.clone(), (path, style)).is_some() {
+                        return Err(format!("functions.table: {name} twice"));
+                    }
                 }
             }
         }
@@ -107,6 +108,26 @@ impl Wiring {
             out += &stub(procedure)?;
         }
         Ok(out + "}\n")
+    }
+}
+
+/// The nonblocking and the persistent form of the collective procedure `name`, and the functions beside `path` that
+/// implement them.
+fn other_forms(name: &str, path: &str) -> [(String, String); 2] {
+    let (room, function) = path.rsplit_once("::").unwrap_or(("crate", path));
+    let nonblocking = (format!("I{}", name.to_lowercase()), format!("{room}::i{function}"));
+    [nonblocking, (format!("{name}_init"), format!("{path}_init"))]
+}
+
+/// A procedure and the expression for what implements it; with `counts` the large form too.
+fn with_counts(name: &str, path: &str, counts: bool, api: &Api) -> Result<Vec<(String, String)>, String> {
+    match counts {
+        false => Ok(vec![(name.to_owned(), format!("{path}::<A>"))]),
+        true if !api.has_large(name) => Err(format!("functions.table: {name} has no large-count form")),
+        true => Ok(vec![
+            (name.to_owned(), format!("{path}::<A, core::ffi::c_int>")),
+            (format!("{name}_c"), format!("{path}::<A, i64>")),
+        ]),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The blocking collectives as functions.
+//! The blocking collectives: the functions of each operation, which keep its own case of `local::run`.
 
 use super::{local, nodes};
 use crate::args::{Blocks, Call, Form, Label, Reduction, Scan};
@@ -14,6 +14,27 @@ use cohort_datatype::Buffer;
 /// Those of the operation's own function.
 pub fn run(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
     run_as(group, call, Form::Blocking)
+}
+
+/// [`run`] of a call whose operation is known at compile time: that operation's own function is left of this.
+///
+/// # Errors
+/// Those of the operation's own function.
+#[inline(always)]
+pub fn run_known(group: &Group<'_>, call: &Call<'_>) -> Result<(), EngineError> {
+    match *call {
+        Call::Barrier => barrier(group),
+        Call::Bcast { buffer, root } => bcast(group, buffer, root),
+        Call::Gather { send, receive, root } => gather(group, send, receive, root),
+        Call::Scatter { send, receive, root } => scatter(group, send, receive, root),
+        Call::Allgather { send, receive } => allgather(group, send, receive),
+        Call::Alltoall { send, receive } => alltoall(group, send, receive),
+        Call::Reduce { ref reduction, root } => reduce(group, reduction, root),
+        Call::Allreduce { ref reduction } => allreduce(group, reduction),
+        Call::ReduceScatter { ref reduction, counts } => reduce_scatter(group, reduction, counts),
+        Call::Scan { ref reduction, kind } => scan(group, reduction, kind),
+        Call::Neighbours { .. } => run(group, call),
+    }
 }
 
 /// [`run`] in this form.

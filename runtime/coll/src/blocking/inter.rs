@@ -4,7 +4,8 @@
 //! [`Channel::exchange`](crate::exchange::Channel::exchange). The other forms are scripts of `write/two_groups.rs`.
 
 use super::calls::{barrier, bcast, reduce, scatter};
-use crate::args::{Blocks, Reduction};
+use crate::args::{Blocks, Call, Reduction};
+use crate::exchange::{Incoming, Outgoing};
 use crate::fold::Folder;
 use crate::inter::{Intergroup, Root};
 use crate::memory::Scratch;
@@ -13,6 +14,51 @@ use cohort_core::EngineError;
 use cohort_datatype::Buffer;
 
 impl Intergroup<'_> {
+    /// Runs an operation and waits for its end. A root is named by its [place](Intergroup::place_of), and nobody is in
+    /// place.
+    ///
+    /// # Errors
+    /// Those of the operation; [`EngineError::Unsupported`] for one that is for one group only.
+    pub fn run(&self, call: &Call<'_>) -> Result<(), EngineError> {
+        match *call {
+            Call::Barrier => self.barrier(),
+            Call::Bcast { buffer, root } => self.bcast(buffer, self.root_at(root)),
+            Call::Gather { send, receive, root } => match self.root_at(root) {
+                Root::Beside => Ok(()),
+                Root::Here => self.channel.exchange([], self.incoming(receive)),
+                Root::Remote(at) => self.channel.exchange(send.map(|send| self.to(at as usize, send)), []),
+            },
+            Call::Scatter { send, receive, root } => match self.root_at(root) {
+                Root::Beside => Ok(()),
+                Root::Here => self.channel.exchange(self.outgoing(send), []),
+                Root::Remote(at) => self.channel.exchange([], receive.map(|room| self.from(at as usize, room))),
+            },
+            Call::Allgather { send, receive } => {
+                let outgoing = (0..self.remote.len()).filter_map(|member| Some(self.to(member, send?)));
+                self.channel.exchange(outgoing, self.incoming(Some(receive)))
+            }
+            Call::Alltoall { send, receive } => {
+                self.channel.exchange(self.outgoing(send), self.incoming(Some(receive)))
+            }
+            Call::Reduce { ref reduction, root } => self.reduce(reduction, self.root_at(root)),
+            Call::Allreduce { ref reduction } => self.allreduce(reduction),
+            Call::ReduceScatter { ref reduction, counts } => self.reduce_scatter(reduction, counts),
+            Call::Scan { .. } | Call::Neighbours { .. } => Err(EngineError::Unsupported),
+        }
+    }
+
+    /// A block to each member of the other group.
+    fn outgoing<'d>(&self, blocks: Option<Blocks<'d>>) -> impl Iterator<Item = Outgoing<'d>> {
+        let members = 0..self.remote.len();
+        members.filter_map(move |member| Some(self.to(member, blocks?.block(member))))
+    }
+
+    /// A block from each member of the other group.
+    fn incoming<'d>(&self, blocks: Option<Blocks<'d>>) -> impl Iterator<Item = Incoming<'d>> {
+        let members = 0..self.remote.len();
+        members.filter_map(move |member| Some(self.from(member, blocks?.block(member))))
+    }
+
     fn leads(&self) -> bool {
         self.local.me == 0
     }
@@ -43,7 +89,7 @@ impl Intergroup<'_> {
     ///
     /// # Errors
     /// [`EngineError::Truncated`], [`EngineError::OutOfMemory`].
-    pub fn bcast(&self, data: Buffer<'_>, root: Root) -> Result<(), EngineError> {
+    fn bcast(&self, data: Buffer<'_>, root: Root) -> Result<(), EngineError> {
         match root {
             Root::Beside => Ok(()),
             Root::Here => self.channel.exchange([self.to(0, data)], []),
@@ -62,7 +108,7 @@ impl Intergroup<'_> {
     ///
     /// # Errors
     /// [`EngineError::Unsupported`] operation for the type, or no memory.
-    pub fn reduce(&self, call: &Reduction<'_>, root: Root) -> Result<(), EngineError> {
+    fn reduce(&self, call: &Reduction<'_>, root: Root) -> Result<(), EngineError> {
         // SAFETY: the scratch holds the sum, and outlives the call.
         unsafe {
             match root {
@@ -99,7 +145,7 @@ impl Intergroup<'_> {
     ///
     /// # Errors
     /// As [`Intergroup::reduce`].
-    pub fn allreduce(&self, call: &Reduction<'_>) -> Result<(), EngineError> {
+    fn allreduce(&self, call: &Reduction<'_>) -> Result<(), EngineError> {
         let result = call.result;
         // SAFETY: the scratch has room for the sum, and outlives the call.
         unsafe {
@@ -115,7 +161,7 @@ impl Intergroup<'_> {
     ///
     /// # Errors
     /// As [`Intergroup::reduce`].
-    pub fn reduce_scatter(&self, call: &Reduction<'_>, counts: &[i64]) -> Result<(), EngineError> {
+    fn reduce_scatter(&self, call: &Reduction<'_>, counts: &[i64]) -> Result<(), EngineError> {
         let total: i64 = counts.iter().sum();
         let call = &call.of(total as u64);
         let starts: Vec<i64> =

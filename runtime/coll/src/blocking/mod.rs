@@ -19,7 +19,6 @@ mod post;
 mod round;
 mod script;
 
-pub use calls::{
-    allgather, allreduce, alltoall, barrier, barrier_within, bcast, compare, compare_persistent, gather, reduce,
-    reduce_scatter, run, run_within, scan, scatter, view,
-};
+#[cfg(test)]
+pub(crate) use calls::{allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan, scatter};
+pub use calls::{barrier_within, compare, compare_persistent, run, run_known, run_within, view};

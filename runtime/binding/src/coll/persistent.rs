@@ -1,24 +1,61 @@
-//! Persistent collectives behind a request handle.
+//! The persistent form (MPI-4.1 section 6.13): the program gets an inactive request.
 
-use super::super::parts::failure_among;
+use super::apart;
+use super::described::{Arguments, Beside};
+use super::forms::Form;
+use super::parts::{Members, On, failure_among};
+use crate::passed::Place;
 use crate::process::Process;
 use crate::process::requests::{Describe, RequestKind, Rest};
+use crate::request::publish_kind;
 use crate::status::neutral_status;
 use alloc::boxed::Box;
-use cohort_abi::{Status, neutral};
+use cohort_abi::{Abi, Handle, Status, neutral};
 use cohort_base::picture::Fact;
 use cohort_engine::coll;
 use cohort_engine::{Claim, Rank};
 use cohort_object::{Outcome, blame};
 
+/// Makes the operation of this call, and writes a handle of it there, inactive.
+pub struct Persistent<'a, 'c, A: Abi>(pub On<'a, 'c, A>, pub Place<'c, A::Request>);
+
+impl<A: Abi> Form for Persistent<'_, '_, A> {
+    fn with(self, arguments: impl Arguments) -> Outcome<()> {
+        init_kept(self.0, Box::new(arguments), self.1)
+    }
+
+    fn beside(self) -> Outcome<()> {
+        self.with(Beside {})
+    }
+}
+
+fn init_kept<A: Abi>(
+    (call, comm, handle): On<'_, '_, A>,
+    arguments: Box<dyn Describe>,
+    target: Place<'_, A::Request>,
+) -> Outcome<()> {
+    let comm_handle = handle.neutral();
+    let (operation, members) = match comm.inter() {
+        Some(inter) => (coll::Repeated::open_between(&inter), inter.local.world.len() + inter.remote.len()),
+        None => {
+            let (group, described) = (comm.collective(), arguments.call());
+            apart::described(&group, &described)?;
+            let compared = coll::compare_persistent(&group, &described);
+            let opened = compared.and_then(|()| coll::Repeated::open(&group));
+            (opened.map_err(|error| group.failure(error))?, group.world.len())
+        }
+    };
+    publish_kind(call, Repeated { operation, members, comm: comm_handle, arguments }, target)
+}
+
 /// A persistent collective operation.
 #[derive(Debug)]
-pub(super) struct Repeated {
-    pub(super) operation: coll::Repeated,
-    pub(super) members: usize,
+struct Repeated {
+    operation: coll::Repeated,
+    members: usize,
     /// Neutral handle of the communicator.
-    pub(super) comm: u32,
-    pub(super) arguments: Box<dyn Describe>,
+    comm: u32,
+    arguments: Box<dyn Describe>,
 }
 
 impl RequestKind for Repeated {

@@ -1,0 +1,117 @@
+//! Messages to and from the neighbours of a communicator's topology: what the blocking and the nonblocking forms of
+//! neighbourhood collectives are.
+
+use super::apart;
+use super::parts::{Members, On};
+use crate::arguments::{Comm, Outcome};
+use crate::passed::Place;
+use crate::process::requests::{RequestKind, Rest};
+use crate::request::publish_kind;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use cohort_abi::{Abi, Handle, Status, neutral};
+use cohort_base::picture::Fact;
+use cohort_engine::coll::exchange::{Incoming, Outgoing};
+use cohort_engine::coll::{self, Call};
+use cohort_engine::waits::Awaited;
+use cohort_engine::{Claim, Rank, RequestRef};
+use cohort_object::blame;
+
+/// Tag of the messages of a lane; collectives have negative tags.
+fn tag(lane: u32) -> i32 {
+    -1 - lane as i32
+}
+
+/// The messages to all destinations, and those from all sources.
+fn messages<'a>(
+    comm: &'a Comm,
+    call: &Call<'a>,
+) -> (impl Iterator<Item = Outgoing<'a>> + 'a, impl Iterator<Item = Incoming<'a>> + 'a) {
+    let Call::Neighbours { sources, destinations, send, to_all, receive } = *call else {
+        unreachable!("the arguments are those of neighbours")
+    };
+    let outgoing = destinations.iter().enumerate().filter_map(move |(number, neighbour)| {
+        let data = send.block(if to_all { 0 } else { number });
+        Some(Outgoing { to: comm.peer(neighbour.rank? as i32)?, tag: tag(neighbour.lane), data })
+    });
+    let incoming = sources.iter().enumerate().filter_map(move |(number, neighbour)| {
+        let member = neighbour.rank?;
+        let (from, tag) = (comm.peer(member as i32)?, tag(neighbour.lane));
+        Some(Incoming { from, member, tag, data: receive.block(number) })
+    });
+    (outgoing, incoming)
+}
+
+/// Sends and receives all of these, after the arguments of all members were compared, if that is asked for.
+///
+/// # Errors
+/// What the engine says: `MPI_ERR_TRUNCATE`, `MPI_ERR_NO_MEM`.
+pub fn run(comm: &Comm, call: &Call<'_>) -> Outcome<()> {
+    let group = comm.collective();
+    let (outgoing, incoming) = messages(comm, call);
+    let done = coll::compare(&group, call).and_then(|()| comm.channel().exchange(outgoing, incoming));
+    done.map_err(|error| group.failure(error))
+}
+
+/// Refuses buffers that overlap, starts all of these, and gives the program a handle of them.
+///
+/// # Errors
+/// `MPI_ERR_BUFFER`, no memory, no handle.
+pub fn start<A: Abi>(
+    (call, comm, handle): On<'_, '_, A>,
+    described: &Call<'_>,
+    target: Place<'_, A::Request>,
+) -> Outcome<()> {
+    let group = comm.collective();
+    apart::described(&group, described)?;
+    let (outgoing, incoming) = messages(comm, described);
+    let mut requests = Vec::new();
+    let started = comm.channel().start(outgoing, incoming, &mut requests);
+    started.map_err(|error| group.failure(error))?;
+    publish_kind(call, Messages { requests, comm: handle.neutral() }, target)
+}
+
+/// Sends and receives with one handle, complete together.
+#[derive(Debug)]
+struct Messages {
+    requests: Vec<RequestRef>,
+    /// Neutral handle of the communicator whose error handler hears of failures.
+    comm: u32,
+}
+
+impl RequestKind for Messages {
+    fn comm(&self) -> u32 {
+        self.comm
+    }
+
+    fn is_complete(&self) -> bool {
+        self.requests.iter().all(|it| it.is_complete())
+    }
+
+    fn tell(&self, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+        self.requests.iter().for_each(|it| it.tell(claim, tell));
+    }
+
+    /// An empty status, with the error of the first message that failed.
+    fn status(&self) -> Status {
+        let mut errors = self.requests.iter().map(|it| it.status().error);
+        Status { error: errors.find(|&it| it != neutral::SUCCESS).unwrap_or(neutral::SUCCESS), ..Status::EMPTY }
+    }
+
+    fn end(&self, _rank: &Rank) -> Rest {
+        Rest::Nothing(neutral::SUCCESS)
+    }
+
+    fn release(self: Box<Self>, claim: &mut Claim<'_>) {
+        self.requests.into_iter().for_each(|it| it.release(claim));
+    }
+
+    fn abandon(&self, _rank: &Rank) -> Outcome<i32> {
+        Ok(neutral::SUCCESS)
+    }
+
+    fn cancel(&self, _rank: &Rank) -> Outcome<()> {
+        let what = format_args!("a collective operation cannot be cancelled");
+        Err(blame(neutral::ERR_REQUEST, what))
+    }
+}
