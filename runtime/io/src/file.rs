@@ -14,8 +14,8 @@ impl Shared {
     /// The shared pointer, in bytes of the view's data.
     #[must_use]
     pub fn pointer(&self) -> u64 {
-        // Sequentially consistent, as all of it: a pointer moves once per call of the program, and the order of moves is
-        // what the program sees.
+        // Sequentially consistent, as all of it: a pointer moves once per call of the program, and the order of moves
+        // is what the program sees.
         self.pointer.load(Ordering::SeqCst)
     }
 
@@ -24,15 +24,16 @@ impl Shared {
         self.pointer.store(position, Ordering::SeqCst);
     }
 
-    /// Moves the shared pointer on by some bytes, and gives where it was: those bytes are the caller's. `None`: it would
-    /// be beyond what an offset can say, and stays.
+    /// Moves the shared pointer on by some bytes, and gives where it was: those bytes are the caller's. `None`: it
+    /// would be beyond what an offset can say, and stays.
     #[must_use]
     pub fn take(&self, bytes: u64) -> Option<u64> {
         let next = |at: u64| at.checked_add(bytes).filter(|&next| i64::try_from(next).is_ok());
         self.pointer.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next).ok()
     }
 
-    /// Waits until nobody else on the node reads or writes the file in atomic mode; others wait until the guard is gone.
+    /// Waits until nobody else on the node reads or writes the file in atomic mode; others wait until the guard is
+    /// gone.
     pub fn turn(&self) -> FutexGuard<'_, ()> {
         self.turn.lock()
     }

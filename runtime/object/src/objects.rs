@@ -372,8 +372,8 @@ impl Objects {
         self.room(&self.files, &self.file_count)
     }
 
-    /// Keeps a file and returns its handle. The caller has seen that there [is room](Self::room_for_file), and the other
-    /// members have heard so.
+    /// Keeps a file and returns its handle. The caller has seen that there [is room](Self::room_for_file), and the
+    /// other members have heard so.
     ///
     /// # Errors
     /// `MPI_ERR_OTHER` when another thread has taken the last index.

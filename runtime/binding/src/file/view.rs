@@ -56,22 +56,22 @@ pub fn get_view<A: Abi>(
     let seen = file.seen();
     give_text(seen.datarep.name(), datarep, <A as Constants>::MAX_DATAREP_STRING)?;
     displacement.write(seen.view.displacement().cast_signed());
-    etype.write(handle(call, seen.view.etype())?);
-    filetype.write(handle(call, seen.view.filetype())?);
+    etype.write(handle(call, &seen.types[0])?);
+    filetype.write(handle(call, &seen.types[1])?);
     Ok(())
 }
 
-/// `MPI_File_get_type_extent`: in the representations that there are, as in memory.
+/// `MPI_File_get_type_extent`.
 pub fn get_type_extent<A: Abi, C: Count>(
     call: &Call<'_, A>,
     file: A::File,
     datatype: A::Datatype,
     extent: Out<'_, C::Address>,
 ) -> Outcome<()> {
-    call.on_file(file)?;
+    let file = call.on_file(file)?;
     let extent = call.output(extent, "extent")?;
     let datatype = call.committed(datatype)?;
-    let value = <C::Address as Integer>::from_i64(datatype.extent()).ok_or(neutral::ERR_VALUE_TOO_LARGE)?;
+    let value = <C::Address as Integer>::from_i64(file.type_extent(&datatype)?).ok_or(neutral::ERR_VALUE_TOO_LARGE)?;
     extent.write(value);
     Ok(())
 }

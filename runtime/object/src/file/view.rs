@@ -7,6 +7,7 @@ use crate::info::Info;
 use alloc::sync::Arc;
 use cohort_abi::neutral;
 use cohort_engine::datatype::TypeRef;
+use cohort_io::datarep::{DatarepError, in_file};
 use cohort_io::{View, ViewError};
 
 /// How data lies in a file.
@@ -16,6 +17,8 @@ pub enum Datarep {
     Native,
     /// As this runtime likes it on any of its machines: as in memory.
     Internal,
+    /// As on any machine (MPI-5.0 section 14.5.2).
+    External32,
 }
 
 impl Datarep {
@@ -24,6 +27,7 @@ impl Datarep {
         match name {
             b"native" => Some(Self::Native),
             b"internal" => Some(Self::Internal),
+            b"external32" => Some(Self::External32),
             _ => None,
         }
     }
@@ -34,6 +38,7 @@ impl Datarep {
         match self {
             Self::Native => "native",
             Self::Internal => "internal",
+            Self::External32 => "external32",
         }
     }
 }
@@ -45,12 +50,16 @@ pub struct Seen {
     pub view: Arc<View>,
     /// What they mean.
     pub datarep: Datarep,
+    /// The etype and the filetype as the program has given them: those of the view are as long as in the file.
+    pub types: [TypeRef; 2],
 }
 
 impl Seen {
     /// All bytes, as every file begins.
     pub(super) fn bytes() -> Self {
-        Self { view: Arc::new(View::bytes()), datarep: Datarep::Native }
+        let view = View::bytes();
+        let types = [view.etype().clone(), view.filetype().clone()];
+        Self { view: Arc::new(view), datarep: Datarep::Native, types }
     }
 }
 
@@ -102,13 +111,34 @@ impl File {
 
     fn check(&self, wanted: &Wanted<'_>) -> Result<Seen, Trouble> {
         let Some(datarep) = Datarep::of_name(wanted.datarep) else {
-            let what = format_args!("\"{}\" is neither \"native\" nor \"internal\"", Shown(wanted.datarep));
+            let what =
+                format_args!("\"{}\" is none of \"native\", \"internal\" and \"external32\"", Shown(wanted.datarep));
             return Err(Trouble::new(neutral::ERR_UNSUPPORTED_DATAREP, what));
         };
         let displacement = self.displacement(wanted.displacement)?;
         let writes = !self.is(neutral::MODE_RDONLY);
-        let view = View::new(displacement, wanted.etype.clone(), wanted.filetype.clone(), writes);
-        Ok(Seen { view: Arc::new(view.map_err(refused)?), datarep })
+        let types = [wanted.etype.clone(), wanted.filetype.clone()];
+        let [etype, filetype] = match datarep {
+            Datarep::Native | Datarep::Internal => types.clone(),
+            Datarep::External32 => [in_file(&types[0]).map_err(unfit)?, in_file(&types[1]).map_err(unfit)?],
+        };
+        let view = View::new(displacement, etype, filetype, writes);
+        Ok(Seen { view: Arc::new(view.map_err(refused)?), datarep, types })
+    }
+
+    /// How far apart elements of a type lie in the file (`MPI_File_get_type_extent`).
+    ///
+    /// # Errors
+    /// Of types that the representation does not have.
+    pub fn type_extent(&self, datatype: &TypeRef) -> Outcome<i64> {
+        let datarep = self.seen.lock().datarep;
+        match datarep {
+            Datarep::Native | Datarep::Internal => Ok(datatype.extent()),
+            Datarep::External32 => match in_file(datatype) {
+                Ok(datatype) => Ok(datatype.extent()),
+                Err(error) => Err(unfit(error).error),
+            },
+        }
     }
 
     fn displacement(&self, wanted: Option<i64>) -> Result<u64, Trouble> {
@@ -124,6 +154,22 @@ impl File {
             }
             (None, false) => refused(format_args!("MPI_DISPLACEMENT_CURRENT is for MPI_MODE_SEQUENTIAL")),
             (Some(_), true) => refused(format_args!("MPI_MODE_SEQUENTIAL needs MPI_DISPLACEMENT_CURRENT")),
+        }
+    }
+}
+
+/// The error of data that has no form in `external32`.
+#[cold]
+pub(super) fn unfit(error: DatarepError) -> Trouble {
+    match error {
+        DatarepError::Unfit(_) => {
+            Trouble::new(neutral::ERR_CONVERSION, format_args!("a value does not fit into its type in external32"))
+        }
+        DatarepError::NoMemory => neutral::ERR_NO_MEM.into(),
+        DatarepError::Type(_) => Trouble::new(neutral::ERR_TYPE, format_args!("external32 has no such type")),
+        DatarepError::Constructor(_) => {
+            let what = format_args!("distributed arrays of types that are shorter in external32");
+            Trouble::new(neutral::ERR_UNSUPPORTED_OPERATION, what)
         }
     }
 }
