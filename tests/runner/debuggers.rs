@@ -53,10 +53,10 @@ fn look(launcher: &Path, job: u32) -> Outcome {
     expect(&strace(first)?, "strace -p", &["access("])
 }
 
-/// Waits until the job's picture says where both ranks are. A rank that computes tells when it next has a CPU, which may
-/// be later than the picture waits for.
+/// Waits until the job's picture says where both ranks are. A rank that computes tells when it next has a CPU, which
+/// may be later than the picture waits for.
 fn picture(launcher: &Path, job: u32) -> Outcome {
-    let parts = ["rank 1: MPI_Recv from 0, tag 42", "in waits_here at attached.c:13", "computes_here at attached.c:"];
+    let parts = ["rank 1: MPI_Recv from 0, tag 42", "waits_here at attached.c:13", "computes_here at attached.c:"];
     // The job may not have begun.
     event::says(&parts, || output(Command::new(launcher).args(["--inspect", &job.to_string()])))
 }
