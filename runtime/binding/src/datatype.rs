@@ -7,8 +7,7 @@ mod inquire;
 mod life;
 
 pub use construct::{
-    contiguous, darray, hindexed, hindexed_block, hvector, indexed, indexed_block, old_hindexed, old_hvector,
-    old_struct, resized, struct_, subarray, vector,
+    contiguous, darray, hindexed, hindexed_block, hvector, indexed, indexed_block, resized, struct_, subarray, vector,
 };
 pub use contents::{get_contents, get_contents_large, get_envelope, get_envelope_large};
 pub use fortran::{f90_complex, f90_integer, f90_real, match_size};

@@ -40,120 +40,110 @@ fn block<C: Count>(length: C) -> Outcome<i64> {
     }
 }
 
-/// `MPI_Type_contiguous`.
-pub fn contiguous<A: Abi, C: Count>(
-    call: &Call<'_, A>,
-    elements: C,
-    oldtype: A::Datatype,
-    newtype: Out<'_, A::Datatype>,
-) -> Outcome<()> {
-    create::<A>(call, newtype, |call| {
-        let old = call.datatype(oldtype)?;
-        types::contiguous(call.count(elements)?, &old, form::<C>()).map_err(failure)
-    })
+/// Makes a constructor of each description: its parameters before the old type and the new one, and what makes the
+/// type of them.
+macro_rules! constructors {
+    ($(
+        $(#[$page:meta])*
+        $name:ident <$count:ident>($($parameter:ident: $type:ty),* $(,)?)
+        = |$call:ident, $old:ident| $made:expr;
+    )*) => {$(
+        $(#[$page])*
+        pub fn $name<A: Abi, $count: Count>(
+            call: &Call<'_, A>,
+            $($parameter: $type,)*
+            oldtype: A::Datatype,
+            newtype: Out<'_, A::Datatype>,
+        ) -> Outcome<()> {
+            create::<A>(call, newtype, |$call| {
+                let $old = &$call.datatype(oldtype)?;
+                $made.map_err(failure)
+            })
+        }
+    )*};
 }
 
-/// `MPI_Type_vector`.
-pub fn vector<A: Abi, C: Count>(
-    call: &Call<'_, A>,
-    blocks: C,
-    block_length: C,
-    stride: C,
-    oldtype: A::Datatype,
-    newtype: Out<'_, A::Datatype>,
-) -> Outcome<()> {
-    create::<A>(call, newtype, |call| {
-        let old = call.datatype(oldtype)?;
-        let (blocks, block_length) = (call.count(blocks)?, block(block_length)?);
-        types::vector(blocks, block_length, stride.to_i64(), &old, form::<C>()).map_err(failure)
-    })
-}
+constructors! {
+    /// `MPI_Type_contiguous`.
+    contiguous<C>(elements: C)
+    = |call, old| types::contiguous(call.count(elements)?, old, form::<C>());
 
-/// `MPI_Type_create_hvector`.
-pub fn hvector<A: Abi, C: Count>(
-    call: &Call<'_, A>,
-    blocks: C,
-    block_length: C,
-    stride: C::Address,
-    oldtype: A::Datatype,
-    newtype: Out<'_, A::Datatype>,
-) -> Outcome<()> {
-    create::<A>(call, newtype, |call| {
-        let old = call.datatype(oldtype)?;
-        let (blocks, block_length) = (call.count(blocks)?, block(block_length)?);
-        types::hvector(blocks, block_length, stride.to_i64(), &old, form::<C>()).map_err(failure)
-    })
-}
+    /// `MPI_Type_vector`.
+    vector<C>(blocks: C, block_length: C, stride: C)
+    = |call, old| types::vector(call.count(blocks)?, block(block_length)?, stride.to_i64(), old, form::<C>());
 
-/// `MPI_Type_indexed`.
-pub fn indexed<A: Abi, C: Count>(
-    call: &Call<'_, A>,
-    blocks: C,
-    block_lengths: Array<'_, C>,
-    displacements: Array<'_, C>,
-    oldtype: A::Datatype,
-    newtype: Out<'_, A::Datatype>,
-) -> Outcome<()> {
-    create::<A>(call, newtype, |call| {
-        let old = call.datatype(oldtype)?;
+    /// `MPI_Type_create_hvector`, and `MPI_Type_hvector`, which MPI-3 removed.
+    hvector<C>(blocks: C, block_length: C, stride: C::Address)
+    = |call, old| types::hvector(call.count(blocks)?, block(block_length)?, stride.to_i64(), old, form::<C>());
+
+    /// `MPI_Type_indexed`.
+    indexed<C>(blocks: C, block_lengths: Array<'_, C>, displacements: Array<'_, C>)
+    = |call, old| {
         let blocks = length(blocks)?;
-        let block_lengths = list(block_lengths, blocks)?;
-        let displacements = list(displacements, blocks)?;
-        types::indexed(&block_lengths, &displacements, &old, form::<C>()).map_err(failure)
-    })
-}
+        types::indexed(&list(block_lengths, blocks)?, &list(displacements, blocks)?, old, form::<C>())
+    };
 
-/// `MPI_Type_create_hindexed`.
-pub fn hindexed<A: Abi, C: Count>(
-    call: &Call<'_, A>,
-    blocks: C,
-    block_lengths: Array<'_, C>,
-    displacements: Array<'_, C::Address>,
-    oldtype: A::Datatype,
-    newtype: Out<'_, A::Datatype>,
-) -> Outcome<()> {
-    create::<A>(call, newtype, |call| {
-        let old = call.datatype(oldtype)?;
+    /// `MPI_Type_create_hindexed`, and `MPI_Type_hindexed`, which MPI-3 removed.
+    hindexed<C>(blocks: C, block_lengths: Array<'_, C>, displacements: Array<'_, C::Address>)
+    = |call, old| {
         let blocks = length(blocks)?;
-        let block_lengths = list(block_lengths, blocks)?;
-        let displacements = list(displacements, blocks)?;
-        types::hindexed(&block_lengths, &displacements, &old, form::<C>()).map_err(failure)
-    })
-}
+        types::hindexed(&list(block_lengths, blocks)?, &list(displacements, blocks)?, old, form::<C>())
+    };
 
-/// `MPI_Type_create_indexed_block`.
-pub fn indexed_block<A: Abi, C: Count>(
-    call: &Call<'_, A>,
-    blocks: C,
-    block_length: C,
-    displacements: Array<'_, C>,
-    oldtype: A::Datatype,
-    newtype: Out<'_, A::Datatype>,
-) -> Outcome<()> {
-    create::<A>(call, newtype, |call| {
-        let old = call.datatype(oldtype)?;
+    /// `MPI_Type_create_indexed_block`.
+    indexed_block<C>(blocks: C, block_length: C, displacements: Array<'_, C>)
+    = |call, old| {
         let displacements = list(displacements, length(blocks)?)?;
-        types::indexed_block(block(block_length)?, &displacements, &old, form::<C>()).map_err(failure)
-    })
-}
+        types::indexed_block(block(block_length)?, &displacements, old, form::<C>())
+    };
 
-/// `MPI_Type_create_hindexed_block`.
-pub fn hindexed_block<A: Abi, C: Count>(
-    call: &Call<'_, A>,
-    blocks: C,
-    block_length: C,
-    displacements: Array<'_, C::Address>,
-    oldtype: A::Datatype,
-    newtype: Out<'_, A::Datatype>,
-) -> Outcome<()> {
-    create::<A>(call, newtype, |call| {
-        let old = call.datatype(oldtype)?;
+    /// `MPI_Type_create_hindexed_block`.
+    hindexed_block<C>(blocks: C, block_length: C, displacements: Array<'_, C::Address>)
+    = |call, old| {
         let displacements = list(displacements, length(blocks)?)?;
-        types::hindexed_block(block(block_length)?, &displacements, &old, form::<C>()).map_err(failure)
-    })
+        types::hindexed_block(block(block_length)?, &displacements, old, form::<C>())
+    };
+
+    /// `MPI_Type_create_subarray`.
+    subarray<C>(
+        dimensions: c_int,
+        sizes: Array<'_, C>,
+        subsizes: Array<'_, C>,
+        starts: Array<'_, C>,
+        order: c_int,
+    )
+    = |call, old| {
+        let dimensions = length(dimensions)?;
+        let (sizes, subsizes) = (list(sizes, dimensions)?, list(subsizes, dimensions)?);
+        let starts = list(starts, dimensions)?;
+        types::subarray(&sizes, &subsizes, &starts, array_order::<A>(order)?, old, form::<C>())
+    };
+
+    /// `MPI_Type_create_darray`.
+    darray<C>(
+        size: c_int,
+        rank: c_int,
+        dimensions: c_int,
+        global_sizes: Array<'_, C>,
+        distributions: Array<'_, c_int>,
+        arguments: Array<'_, c_int>,
+        process_sizes: Array<'_, c_int>,
+        order: c_int,
+    )
+    = |call, old| {
+        let dimensions = length(dimensions)?;
+        let global_sizes = list(global_sizes, dimensions)?;
+        let kinds = list(distributions, dimensions)?;
+        let arguments = list(arguments, dimensions)?;
+        let grid = list(process_sizes, dimensions)?;
+        let each = kinds.iter().zip(&arguments).map(|(&kind, &argument)| distribution::<A>(kind, argument));
+        let distributions = each.collect::<Outcome<Vec<_>>>()?;
+        let order = array_order::<A>(order)?;
+        types::darray(size.into(), rank.into(), &global_sizes, &distributions, &grid, order, old, form::<C>())
+    };
 }
 
-/// `MPI_Type_create_struct`.
+/// `MPI_Type_create_struct`, and `MPI_Type_struct`, which MPI-3 removed.
 pub fn struct_<A: Abi, C: Count>(
     call: &Call<'_, A>,
     blocks: C,
@@ -209,60 +199,6 @@ fn struct_with_bounds<A: Abi>(
     types::resized(&data, low, extent, form).map_err(failure)
 }
 
-/// `MPI_Type_create_subarray`.
-pub fn subarray<A: Abi, C: Count>(
-    call: &Call<'_, A>,
-    dimensions: c_int,
-    sizes: Array<'_, C>,
-    subsizes: Array<'_, C>,
-    starts: Array<'_, C>,
-    order: c_int,
-    oldtype: A::Datatype,
-    newtype: Out<'_, A::Datatype>,
-) -> Outcome<()> {
-    create::<A>(call, newtype, |call| {
-        let old = call.datatype(oldtype)?;
-        let dimensions = length(dimensions)?;
-        let sizes = list(sizes, dimensions)?;
-        let subsizes = list(subsizes, dimensions)?;
-        let starts = list(starts, dimensions)?;
-        let order = array_order::<A>(order)?;
-        types::subarray(&sizes, &subsizes, &starts, order, &old, form::<C>()).map_err(failure)
-    })
-}
-
-/// `MPI_Type_create_darray`.
-pub fn darray<A: Abi, C: Count>(
-    call: &Call<'_, A>,
-    size: c_int,
-    rank: c_int,
-    dimensions: c_int,
-    global_sizes: Array<'_, C>,
-    distributions: Array<'_, c_int>,
-    arguments: Array<'_, c_int>,
-    process_sizes: Array<'_, c_int>,
-    order: c_int,
-    oldtype: A::Datatype,
-    newtype: Out<'_, A::Datatype>,
-) -> Outcome<()> {
-    create::<A>(call, newtype, |call| {
-        let old = call.datatype(oldtype)?;
-        let dimensions = length(dimensions)?;
-        let global_sizes = list(global_sizes, dimensions)?;
-        let kinds = list(distributions, dimensions)?;
-        let arguments = list(arguments, dimensions)?;
-        let grid = list(process_sizes, dimensions)?;
-        let distributions = kinds
-            .iter()
-            .zip(&arguments)
-            .map(|(&kind, &argument)| distribution::<A>(kind, argument))
-            .collect::<Outcome<Vec<_>>>()?;
-        let order = array_order::<A>(order)?;
-        types::darray(size.into(), rank.into(), &global_sizes, &distributions, &grid, order, &old, form::<C>())
-            .map_err(failure)
-    })
-}
-
 /// `MPI_Type_create_resized`.
 pub fn resized<A: Abi, C: Count>(
     call: &Call<'_, A>,
@@ -275,40 +211,4 @@ pub fn resized<A: Abi, C: Count>(
         let old = call.datatype(oldtype)?;
         types::resized(&old, lb.to_i64(), extent.to_i64(), form::<C>()).map_err(failure)
     })
-}
-
-/// `MPI_Type_hvector`, removed in MPI-3.
-pub fn old_hvector<A: Abi>(
-    call: &Call<'_, A>,
-    blocks: c_int,
-    block_length: c_int,
-    stride: isize,
-    oldtype: A::Datatype,
-    newtype: Out<'_, A::Datatype>,
-) -> Outcome<()> {
-    hvector::<A, c_int>(call, blocks, block_length, stride, oldtype, newtype)
-}
-
-/// `MPI_Type_hindexed`, removed in MPI-3.
-pub fn old_hindexed<A: Abi>(
-    call: &Call<'_, A>,
-    blocks: c_int,
-    block_lengths: Array<'_, c_int>,
-    displacements: Array<'_, isize>,
-    oldtype: A::Datatype,
-    newtype: Out<'_, A::Datatype>,
-) -> Outcome<()> {
-    hindexed::<A, c_int>(call, blocks, block_lengths, displacements, oldtype, newtype)
-}
-
-/// `MPI_Type_struct`, removed in MPI-3.
-pub fn old_struct<A: Abi>(
-    call: &Call<'_, A>,
-    blocks: c_int,
-    block_lengths: Array<'_, c_int>,
-    displacements: Array<'_, isize>,
-    members: Array<'_, A::Datatype>,
-    newtype: Out<'_, A::Datatype>,
-) -> Outcome<()> {
-    struct_::<A, c_int>(call, blocks, block_lengths, displacements, members, newtype)
 }

@@ -24,6 +24,17 @@ pub enum Style {
     Refusal,
 }
 
+/// Of which types of counts a Rust function is generic, and which of them C has.
+#[derive(Clone, Copy)]
+enum Counts {
+    /// Of none.
+    None,
+    /// `int` alone.
+    Small,
+    /// `int`, and `MPI_Count` in the procedure that ends in `_c`.
+    Both,
+}
+
 impl Wiring {
     /// Reads `functions.table`.
     ///
@@ -37,12 +48,13 @@ impl Wiring {
                 return Err(format!("functions.table: {line}"));
             };
             let (counts, forms, style) = match how {
-                [] => (false, false, Style::Checked),
-                ["count"] => (true, false, Style::Checked),
-                ["forms"] => (false, true, Style::Checked),
-                ["count", "forms"] => (true, true, Style::Checked),
-                ["raw"] => (false, false, Style::Raw),
-                ["refusal"] => (false, false, Style::Refusal),
+                [] => (Counts::None, false, Style::Checked),
+                ["small"] => (Counts::Small, false, Style::Checked),
+                ["count"] => (Counts::Both, false, Style::Checked),
+                ["forms"] => (Counts::None, true, Style::Checked),
+                ["count", "forms"] => (Counts::Both, true, Style::Checked),
+                ["raw"] => (Counts::None, false, Style::Raw),
+                ["refusal"] => (Counts::None, false, Style::Refusal),
                 _ => return Err(format!("functions.table: {line}")),
             };
             let path = match path.strip_prefix("abi::") {
@@ -119,15 +131,14 @@ fn other_forms(name: &str, path: &str) -> [(String, String); 2] {
     [nonblocking, (format!("{name}_init"), format!("{path}_init"))]
 }
 
-/// A procedure and the expression for what implements it; with `counts` the large form too.
-fn with_counts(name: &str, path: &str, counts: bool, api: &Api) -> Result<Vec<(String, String)>, String> {
+/// A procedure and the expression for what implements it, with its large form if that has the same function.
+fn with_counts(name: &str, path: &str, counts: Counts, api: &Api) -> Result<Vec<(String, String)>, String> {
+    let small = (name.to_owned(), format!("{path}::<A, core::ffi::c_int>"));
     match counts {
-        false => Ok(vec![(name.to_owned(), format!("{path}::<A>"))]),
-        true if !api.has_large(name) => Err(format!("functions.table: {name} has no large-count form")),
-        true => Ok(vec![
-            (name.to_owned(), format!("{path}::<A, core::ffi::c_int>")),
-            (format!("{name}_c"), format!("{path}::<A, i64>")),
-        ]),
+        Counts::None => Ok(vec![(name.to_owned(), format!("{path}::<A>"))]),
+        Counts::Small => Ok(vec![small]),
+        Counts::Both if !api.has_large(name) => Err(format!("functions.table: {name} has no large-count form")),
+        Counts::Both => Ok(vec![small, (format!("{name}_c"), format!("{path}::<A, i64>"))]),
     }
 }
 
