@@ -262,9 +262,10 @@ pub unsafe trait Transport: Sync {
         false
     }
 
-    /// Sleeps until an endpoint of the node may have events, [`Transport::interrupt`] is called or
-    /// `limit` is over. May return early. One task at a time; made without a claim.
-    fn watch(&self, caller: LocalRank, limit: Option<Duration>);
+    /// Sleeps until an endpoint of the node may have events, there is input at one of the `others`, which are
+    /// descriptors of the caller's process, [`Transport::interrupt`] is called or `limit` is over. May return early.
+    /// One task at a time; made without a claim.
+    fn watch(&self, caller: LocalRank, limit: Option<Duration>, others: &[i32]);
 
     /// Ends the sleep of the task in [`Transport::watch`], or of the next one. Costs one atomic
     /// operation when nobody is there. Made in any state, also by a sink: it waits for nobody.

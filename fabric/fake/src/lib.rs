@@ -200,9 +200,9 @@ unsafe impl Transport for Node {
         false
     }
 
-    fn watch(&self, caller: LocalRank, limit: Option<Duration>) {
+    fn watch(&self, caller: LocalRank, limit: Option<Duration>, others: &[i32]) {
         assert!((caller as usize) < self.ranks.len());
-        self.shared.watch(self.number, limit);
+        self.shared.watch(self.number, limit, others);
     }
 
     fn interrupt(&self, caller: LocalRank) {

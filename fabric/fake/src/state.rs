@@ -270,21 +270,22 @@ impl Shared {
         }
     }
 
-    pub fn watch(&self, node: usize, limit: Option<Duration>) {
+    pub fn watch(&self, node: usize, limit: Option<Duration>, others: &[i32]) {
         let deadline = limit.map(|limit| Instant::now() + limit);
         let mut state = self.lock();
         while !std::mem::take(&mut state.interrupted[node]) {
             let ranks = self.nodes[node].ranks.iter();
             let mut ends = ranks.map(|&rank| &state.endpoints[rank as usize]);
-            if ends.any(Endpoint::has_events) {
+            if ends.any(Endpoint::has_events) || others.iter().any(|&other| is_ready(other)) {
                 return;
             }
             let bell = &self.nodes[node].events;
-            let Some(deadline) = deadline else {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let look = (!others.is_empty()).then_some(LOOK);
+            let Some(left) = left.into_iter().chain(look).min() else {
                 state = bell.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
             }
@@ -297,6 +298,16 @@ impl Shared {
         self.lock().interrupted[node] = true;
         self.nodes[node].events.notify_all();
     }
+}
+
+/// Between two looks at descriptors, which ring no bell.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// Whether there is input at a descriptor.
+fn is_ready(descriptor: i32) -> bool {
+    let mut entry = libc::pollfd { fd: descriptor, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one entry, which outlives the call.
+    unsafe { libc::poll(&raw mut entry, 1, 0) > 0 }
 }
 
 impl Endpoint {

@@ -194,15 +194,15 @@ fn completions_come_in_any_order_and_packets_in_theirs() {
 #[test]
 fn a_watcher_wakes_for_packets_interrupts_and_time() {
     let (_job, near, far) = two(Options::default());
-    near.watch(0, Some(Duration::from_millis(1)));
+    near.watch(0, Some(Duration::from_millis(1)), &[]);
     near.interrupt(1);
-    near.watch(0, None);
+    near.watch(0, None, &[]);
     std::thread::scope(|scope| {
-        scope.spawn(|| near.watch(0, None));
+        scope.spawn(|| near.watch(0, None, &[]));
         send(&far, 0, 2, b"wake up", 0).unwrap();
     });
     let start = Instant::now();
-    near.watch(1, Some(Duration::from_secs(3600)));
+    near.watch(1, Some(Duration::from_secs(3600)), &[]);
     assert!(start.elapsed() < Duration::from_secs(3600));
     assert_eq!(poll(&near, 1).len(), 1);
 }

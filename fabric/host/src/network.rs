@@ -494,9 +494,9 @@ unsafe impl Transport for Network {
         self.end_of(endpoint).owes.load(Ordering::Acquire)
     }
 
-    fn watch(&self, caller: LocalRank, limit: Option<Duration>) {
+    fn watch(&self, caller: LocalRank, limit: Option<Duration>, others: &[i32]) {
         let process = caller as usize;
-        self.watch.sleep(limit, |list| {
+        self.watch.sleep(limit, others, |list| {
             let _seat = self.seats.borrow(process);
             if !self.is_intact(process) {
                 list.watch_waker(None);

@@ -76,8 +76,10 @@ fn reset(counter: i32) {
 /// What a sleeper polls: the waker, and the queues of the network, by their numbers in the calling process.
 #[derive(Debug)]
 pub struct List {
-    /// What is polled: the waker is the first, if it is one of them.
+    /// What is polled: the waker is the first, if it is one of them, and what others wait for comes last.
     entries: Vec<PollFd<'static>>,
+    /// How many of them are the network's.
+    own: usize,
     /// The waker's number.
     waker: Option<i32>,
     /// Whether a queue has no descriptor.
@@ -123,6 +125,12 @@ impl List {
         self.entries.push(entry);
     }
 
+    /// After the network's own: what others wait for.
+    fn add_others(&mut self, others: &[i32]) {
+        self.own = self.entries.len();
+        others.iter().for_each(|&other| self.add(other));
+    }
+
     /// Leaves a queue alone; sleep is short meanwhile.
     pub fn leave_out(&mut self) {
         self.is_partial = true;
@@ -166,6 +174,7 @@ impl Watch {
             occupied: AtomicBool::new(false),
             list: UnsafeCell::new(List {
                 entries: Vec::with_capacity(1 + queues),
+                own: 0,
                 waker: None,
                 is_blind: false,
                 is_deaf: false,
@@ -216,11 +225,12 @@ impl Watch {
         wake(number)
     }
 
-    /// Sleeps until there may be completions, the waker ends it or `limit` is over. `prepare` says
+    /// Sleeps until there may be completions, there is input at one of the `others`, the waker ends it or `limit` is
+    /// over. `prepare` says
     /// whether there are none, and what the calling process can poll; it is called again before each nap where a
     /// queue has nothing to poll. Uses no thread-local data. Says whether a descriptor of the list turned out not to be
     /// open.
-    pub fn sleep(&self, limit: Option<Duration>, mut prepare: impl FnMut(&mut List) -> bool) -> bool {
+    pub fn sleep(&self, limit: Option<Duration>, others: &[i32], mut prepare: impl FnMut(&mut List) -> bool) -> bool {
         if self.occupied.swap(true, Ordering::Acquire) {
             return false;
         }
@@ -235,6 +245,7 @@ impl Watch {
                 if !prepare(list) {
                     break;
                 }
+                list.add_others(others);
                 if !list.is_blind {
                     end = poll_list(list, limit);
                     break;
@@ -284,9 +295,9 @@ fn poll_list(list: &mut List, limit: Option<Duration>) -> End {
     if let (Some(waker), Some(PollFlags::IN)) = (list.waker, first) {
         reset(waker);
     }
-    let mut entries = list.entries.iter();
+    let mut own = list.entries[..list.own].iter();
     match ready {
-        _ if entries.any(|entry| entry.revents().contains(PollFlags::NVAL)) => End::Gone,
+        _ if own.any(|entry| entry.revents().contains(PollFlags::NVAL)) => End::Gone,
         Ok(1..) => End::Ready,
         _ => End::Nothing,
     }
@@ -323,13 +334,13 @@ mod tests {
             list.watch_waker(Some(watch.descriptor()));
             true
         };
-        watch.sleep(Some(Duration::from_millis(1)), hear);
+        watch.sleep(Some(Duration::from_millis(1)), &[], hear);
         watch.waker().interrupt();
-        watch.sleep(None, hear);
+        watch.sleep(None, &[], hear);
         std::thread::scope(|scope| {
             let sleeper = scope.spawn(|| {
                 for _ in 0..100 {
-                    watch.sleep(None, hear);
+                    watch.sleep(None, &[], hear);
                 }
             });
             while !sleeper.is_finished() {
@@ -342,24 +353,39 @@ mod tests {
     #[test]
     fn no_sleep_where_there_is_work_or_no_descriptor() {
         let watch = Watch::open(0).unwrap();
-        watch.sleep(None, |_| false);
+        watch.sleep(None, &[], |_| false);
         let blind = Watch::open(1).unwrap();
         let start = Instant::now();
-        blind.sleep(Some(Duration::from_secs(3600)), |list| {
+        blind.sleep(Some(Duration::from_secs(3600)), &[], |list| {
             list.watch_waker(Some(blind.descriptor()));
             list.watch(None);
             true
         });
         assert!(start.elapsed() < Duration::from_secs(3600));
-        blind.sleep(None, |list| {
+        blind.sleep(None, &[], |list| {
             list.watch_waker(Some(blind.descriptor()));
             list.leave_out();
             true
         });
-        let is_gone = blind.sleep(None, |list| {
+        let is_gone = blind.sleep(None, &[], |list| {
             list.watch_waker(Some(i32::MAX));
             true
         });
         assert!(is_gone, "a descriptor that is not open ends the sleep");
+    }
+
+    #[test]
+    fn what_others_wait_for_ends_the_sleep_and_harms_no_queue() {
+        let watch = Watch::open(0).unwrap();
+        let hear = |list: &mut List| {
+            list.watch_waker(Some(watch.descriptor()));
+            true
+        };
+        let (input, mut output) = std::io::pipe().unwrap();
+        let number = std::os::fd::AsRawFd::as_raw_fd(&input);
+        assert!(!watch.sleep(Some(Duration::from_millis(1)), &[number], hear));
+        std::io::Write::write_all(&mut output, b"x").unwrap();
+        assert!(!watch.sleep(None, &[number], hear));
+        assert!(!watch.sleep(None, &[i32::MAX], hear), "it is no descriptor of the network");
     }
 }

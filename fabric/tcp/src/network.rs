@@ -272,10 +272,10 @@ unsafe impl Transport for TcpNetwork {
         calls.load(Ordering::Relaxed) > 0
     }
 
-    fn watch(&self, caller: LocalRank, limit: Option<Duration>) {
+    fn watch(&self, caller: LocalRank, limit: Option<Duration>, others: &[i32]) {
         let shared = &*self.shared;
         let process = shared.processes.of(caller);
-        let is_gone = shared.watch.sleep(limit, |list| self.prepare(list, process));
+        let is_gone = shared.watch.sleep(limit, others, |list| self.prepare(list, process));
         if is_gone {
             // The program has closed what was not its own.
             let sets = shared.rails.iter().flat_map(|rail| [&rail.readable, &rail.writable]);

@@ -127,10 +127,11 @@ pub struct Coll;
 #[cfg(all(test, not(loom)))]
 mod joined_for_tests {
     use crate::Coll;
+    use crate::tests::Probe;
     use cohort_net::Network;
     use cohort_p2p::{P2p, Remote};
     use cohort_progress::Machinery;
 
-    cohort_core::engine!(Network, P2p, Remote, Coll, Machinery);
+    cohort_core::engine!(Network, P2p, Remote, Coll, Machinery, Probe);
     cohort_net::receivers!(Remote);
 }

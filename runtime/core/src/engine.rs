@@ -10,7 +10,7 @@ macro_rules! engine {
             use super::*;
             use $crate::memory::{Cursor, Plan};
             use $crate::message::Envelope;
-            use $crate::subsystem::{Awake, Duration, Mark, Need, Subsystem, Ticket, are_distinct, furnish, measure};
+            use $crate::subsystem::{Awake, Mark, Need, Sleep, Subsystem, Ticket, are_distinct, furnish, measure};
             use $crate::request::Requests;
             use $crate::{Claim, Look, Node, Owner, Rank, Turn, Work};
 
@@ -32,6 +32,7 @@ macro_rules! engine {
                 "cohort_engine_wait_goes_on"
                 "cohort_engine_wait_ends"
                 "cohort_engine_woken"
+                "cohort_engine_sleep_begins"
                 "cohort_engine_sleep"
                 "cohort_engine_hand_over"
                 "cohort_engine_help"
@@ -137,8 +138,13 @@ macro_rules! engine {
             }
 
             #[unsafe(no_mangle)]
-            fn cohort_engine_sleep(rank: &Rank, ticket: Ticket, limit: Option<Duration>) -> Result<Awake, Ticket> {
-                $(let ticket = match <$subsystem as Subsystem>::sleep(rank, ticket, limit) {
+            fn cohort_engine_sleep_begins(rank: &Rank, sleep: &mut Sleep) {
+                $(<$subsystem as Subsystem>::sleep_begins(rank, sleep);)*
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_sleep(rank: &Rank, ticket: Ticket, sleep: &Sleep) -> Result<Awake, Ticket> {
+                $(let ticket = match <$subsystem as Subsystem>::sleep(rank, ticket, sleep) {
                     Ok(awake) => return Ok(awake),
                     Err(ticket) => ticket,
                 };)*

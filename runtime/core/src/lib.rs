@@ -66,6 +66,8 @@ mod report;
 #[cfg(not(loom))]
 pub mod request;
 pub mod shares;
+#[cfg(not(loom))]
+mod sleep;
 mod stamps;
 #[cfg(not(loom))]
 pub mod steal;

@@ -18,14 +18,14 @@ use crate::memory::{Cursor, Plan, Table};
 use crate::message::Envelope;
 pub use crate::ranks::hooks;
 use crate::ranks::{Claim, Node, Owner, Rank};
+#[doc(hidden)]
+pub use crate::sleep::Sleep;
 use crate::work::{Look, Turn, Work};
 pub use crate::work::{Mark, Need};
 use cohort_base::LocalRank;
 #[doc(hidden)]
 pub use cohort_steal::park::{Awake, Ticket};
 use core::cell::UnsafeCell;
-#[doc(hidden)]
-pub use core::time::Duration;
 
 /// A part of the engine. See the module page. All functions but those that make state have a default that does nothing.
 ///
@@ -109,12 +109,16 @@ pub unsafe trait Subsystem: Sized + 'static {
     /// A rank that slept was woken, on a node with a network.
     fn woken(_rank: &Rank) {}
 
-    /// A rank that has announced its sleep sleeps elsewhere than in its own slot, if the subsystem
+    /// Adds what a sleep of the rank is for besides being woken. By a thread of the rank that has announced its sleep.
+    #[inline]
+    fn sleep_begins(_rank: &Rank, _sleep: &mut Sleep) {}
+
+    /// A rank that has announced its sleep sleeps where descriptors end it, if the subsystem
     /// has such a place now; else it gives the ticket back.
     ///
     /// # Errors
     /// The ticket.
-    fn sleep(_rank: &Rank, ticket: Ticket, _limit: Option<Duration>) -> Result<Awake, Ticket> {
+    fn sleep(_rank: &Rank, ticket: Ticket, _sleep: &Sleep) -> Result<Awake, Ticket> {
         Err(ticket)
     }
 

@@ -24,6 +24,7 @@ use crate::ranks::Owner;
 use crate::ranks::Rank;
 use crate::ranks::hooks;
 use crate::ranks::waits::{Awaited, Place, Waits};
+use crate::sleep::Sleep;
 use crate::steal::Thief;
 use crate::turn;
 use crate::work::{Turn, Work};
@@ -37,8 +38,7 @@ use cohort_steal::park::{Awake, Ticket};
 use cohort_steal::policy::{Outcome, Worker, moment};
 use core::time::Duration;
 
-/// Longest sleep while a victim's claim hides whether it has work.
-pub const UNSURE_SLEEP: Duration = Duration::from_millis(1);
+pub use crate::sleep::UNSURE_SLEEP;
 
 /// Nonblocking calls that find nothing and follow each other faster than this are a loop.
 const LOOP_US: u64 = 5;
@@ -269,17 +269,20 @@ fn show(mut claim: Claim<'_>, noted: &mut Option<Place>, what: &impl Awaited) {
     node.yield_policy().give_way();
 }
 
-/// Sleeps after the announcement that the ticket stands for, where the network is watched if nobody
-/// else does that. Whoever leaves a wait in which it has slept so calls [`hand_over`].
+/// Sleeps after the announcement that the ticket stands for, until the rank is woken, what subsystems wait for has
+/// come, or the limit is over; where the network is watched if nobody else does that. Whoever leaves a wait in which
+/// it has slept so calls [`hand_over`].
 pub fn sleep(rank: &Rank, ticket: Ticket, limit: Option<Duration>) -> Awake {
+    let mut sleep = Sleep::new(limit);
+    hooks::sleep_begins(rank, &mut sleep);
     let ticket = match rank.node().has_network() {
-        true => match hooks::sleep(rank, ticket, limit) {
+        true => match hooks::sleep(rank, ticket, &sleep) {
             Ok(awake) => return awake,
             Err(ticket) => ticket,
         },
         false => ticket,
     };
-    rank.park().sleep(ticket, limit)
+    rank.park().sleep(ticket, sleep.limit_without_descriptors())
 }
 
 /// By a thread that has come to the end of a wait in which it announced a sleep.

@@ -50,13 +50,12 @@ use cohort_core::memory::{Cursor, Plan};
 use cohort_core::node::Node;
 use cohort_core::owner::Owner;
 use cohort_core::rank::Rank;
-use cohort_core::subsystem::{self, Subsystem};
+use cohort_core::subsystem::{self, Sleep, Subsystem};
 use cohort_core::turn::{Look, Turn};
 use cohort_fabric::{Budget, Event, Limits, Transport};
 use cohort_steal::TaskKind;
 use cohort_steal::park::{Awake, Ticket};
 use core::ptr::NonNull;
-use core::time::Duration;
 use link::{IN_BUSY, Link, Outgoing};
 use names::Names;
 use table::LinkTable;
@@ -440,8 +439,8 @@ unsafe impl Subsystem for Network {
         }
     }
 
-    fn sleep(rank: &Rank, ticket: Ticket, limit: Option<Duration>) -> Result<Awake, Ticket> {
-        watch::sleep(rank, ticket, limit)
+    fn sleep(rank: &Rank, ticket: Ticket, sleep: &Sleep) -> Result<Awake, Ticket> {
+        watch::sleep(rank, ticket, sleep)
     }
 
     fn hand_over(node: &'static Node) {

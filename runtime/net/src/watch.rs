@@ -10,6 +10,8 @@
 //! ends its watch, and the worker hands over to the rank, which else would be woken by way of the worker. Whoever
 //! watches wakes the dedicated workers of those that it finds something for, or interrupts these, as the policy says.
 //!
+//! What other subsystems of the watcher's rank wait for, a descriptor or a time, ends its watch too.
+//!
 //! Under policies that do not steal, who the events belong to is told by what ranks expect of the
 //! network: so a rank must expect something ([`cohort_core::claim::Claim::expect_more`]) as long as
 //! its wait, or what it has sent, may need a turn of its own.
@@ -30,7 +32,7 @@ use cohort_base::sync::atomic::{Ordering, fence};
 use cohort_core::node::Node;
 use cohort_core::rank::Rank;
 use cohort_core::steal;
-use cohort_core::subsystem::{Need, hooks};
+use cohort_core::subsystem::{Need, Sleep, hooks};
 use cohort_core::wait::UNSURE_SLEEP;
 use cohort_steal::TaskKind;
 use cohort_steal::park::{Awake, ParkSlot, Ticket};
@@ -45,12 +47,12 @@ const FRUITLESS_MAX: u32 = 8;
 ///
 /// # Errors
 /// The ticket, if there is no network or somebody else watches it.
-pub fn sleep(rank: &Rank, ticket: Ticket, limit: Option<Duration>) -> Result<Awake, Ticket> {
+pub fn sleep(rank: &Rank, ticket: Ticket, sleep: &Sleep) -> Result<Awake, Ticket> {
     let Some(net) = Net::of(rank.node()) else {
         return Err(ticket);
     };
     let me = rank.id() + 1;
-    let awake = match net.watch(me, rank, rank.park(), ticket, limit) {
+    let awake = match net.watch(me, rank, rank.park(), ticket, sleep) {
         Ok(awake) => awake,
         Err(ticket) => {
             net.displace_worker(rank);
@@ -65,6 +67,8 @@ pub fn sleep(rank: &Rank, ticket: Ticket, limit: Option<Duration>) -> Result<Awa
             net.fruitless.store(0, Ordering::Relaxed);
             Awake::Woken
         }
+        // The rank's next turn finds what it is.
+        Awake::Unasked if sleep.is_ready() => Awake::Woken,
         Awake::Unasked => after_nothing(rank.node(), net, rank.park()),
         Awake::Woken => Awake::Woken,
     };
@@ -100,7 +104,7 @@ pub fn sleep_of_worker(
         return Err(ticket);
     };
     let me = node.size() + 1 + worker.number;
-    let awake = net.watch(me, worker.host, worker.slot, ticket, limit)?;
+    let awake = net.watch(me, worker.host, worker.slot, ticket, &Sleep::new(limit))?;
     let moved = look();
     let told = tell(worker.host, 0..node.size());
     hand_over(node);
@@ -173,20 +177,15 @@ impl Net {
     }
 
     /// The watch of whoever has this number, slept in this slot, by a task of this rank.
-    fn watch(
-        &self,
-        number: u32,
-        rank: &Rank,
-        slot: &ParkSlot,
-        ticket: Ticket,
-        limit: Option<Duration>,
-    ) -> Result<Awake, Ticket> {
+    fn watch(&self, number: u32, rank: &Rank, slot: &ParkSlot, ticket: Ticket, sleep: &Sleep) -> Result<Awake, Ticket> {
         // SeqCst: the module page says why.
         let entered = self.watcher.compare_exchange(0, number, Ordering::SeqCst, Ordering::SeqCst);
         if entered.is_err() {
             return Err(ticket);
         }
-        let awake = slot.sleep_elsewhere(ticket, || self.transport.watch(rank.id(), limit));
+        let awake = slot.sleep_elsewhere(ticket, || {
+            self.transport.watch(rank.id(), sleep.limit(), sleep.descriptors());
+        });
         self.watcher.store(0, Ordering::SeqCst);
         Ok(awake)
     }

@@ -100,7 +100,7 @@ unsafe impl Transport for Sink {
         false
     }
 
-    fn watch(&self, _caller: LocalRank, _limit: Option<Duration>) {}
+    fn watch(&self, _caller: LocalRank, _limit: Option<Duration>, _others: &[i32]) {}
 
     fn interrupt(&self, _caller: LocalRank) {}
 }

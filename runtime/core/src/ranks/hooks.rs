@@ -5,9 +5,9 @@
 use super::{Claim, Node, Owner, Rank};
 use crate::memory::{Cursor, Plan};
 use crate::message::Envelope;
+use crate::sleep::Sleep;
 use crate::work::{Look, Mark, Need, Turn, Work};
 use cohort_steal::park::{Awake, Ticket};
-use core::time::Duration;
 
 macro_rules! hooks {
     ($($(#[$doc:meta])* $link:ident => fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)?;)*) => {
@@ -58,8 +58,10 @@ hooks! {
     cohort_engine_wait_ends => fn wait_ends(claim: &mut Claim<'_>, since: u64);
     /// [`woken`](crate::Subsystem::woken)
     cohort_engine_woken => fn woken(rank: &Rank);
+    /// [`sleep_begins`](crate::Subsystem::sleep_begins)
+    cohort_engine_sleep_begins => fn sleep_begins(rank: &Rank, sleep: &mut Sleep);
     /// [`sleep`](crate::Subsystem::sleep) of the first that has a place.
-    cohort_engine_sleep => fn sleep(rank: &Rank, ticket: Ticket, limit: Option<Duration>) -> Result<Awake, Ticket>;
+    cohort_engine_sleep => fn sleep(rank: &Rank, ticket: Ticket, sleep: &Sleep) -> Result<Awake, Ticket>;
     /// [`hand_over`](crate::Subsystem::hand_over)
     cohort_engine_hand_over => fn hand_over(node: &'static Node);
     /// [`help`](crate::Subsystem::help) of the first that has somebody.
