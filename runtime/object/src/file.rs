@@ -27,10 +27,11 @@ use cohort_base::lock::FutexLock;
 use cohort_base::text::FixedText;
 use cohort_engine::coll;
 use cohort_io::Shared;
+use cohort_io::open::{Identity, identity};
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, Ordering};
 use error::{Told, Trouble, first, of_member, told};
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use spin::Mutex;
 
@@ -40,8 +41,10 @@ pub use view::{Datarep, Seen, Wanted};
 
 /// A file, as one of its members sees it.
 pub struct File {
-    /// The caller's own.
+    /// The caller's own, as long as the program leaves it alone ([`File::descriptor`]).
     descriptor: OwnedFd,
+    /// What it stands for.
+    identity: Identity,
     /// What a relative name is relative to, if it is needed again.
     folder: Option<OwnedFd>,
     name: CString,
@@ -131,6 +134,15 @@ impl File {
         agree(&self.comm, &self.name, mine)
     }
 
+    /// The descriptor, if it still stands for the file: programs that close all descriptors but their own, as daemons
+    /// do, close this one too, and its number may be that of another file by now.
+    fn descriptor(&self) -> Result<BorrowedFd<'_>, Trouble> {
+        match identity(&self.descriptor) {
+            Ok(found) if found == self.identity => Ok(self.descriptor.as_fd()),
+            _ => Err(closed_by_program(&self.descriptor, &self.name)),
+        }
+    }
+
     /// The caller's trouble with what the kernel says.
     fn kernel(&self, errno: Errno) -> Trouble {
         Trouble::of_kernel(errno, &self.name)
@@ -158,6 +170,14 @@ impl File {
             }
         }
     }
+}
+
+/// The trouble of a member whose descriptor stands for something else.
+#[cold]
+fn closed_by_program(descriptor: &OwnedFd, name: &CStr) -> Trouble {
+    let (number, shown) = (descriptor.as_raw_fd(), error::Shown(name.to_bytes()));
+    let what = format_args!("{shown}: the program has closed descriptor {number}, by which MPI had the file");
+    Trouble::new(neutral::ERR_FILE, what)
 }
 
 /// Meets the other members, and fails with those whose part has failed. Collective.

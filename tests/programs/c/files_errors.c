@@ -5,7 +5,9 @@
 //# stdout: passed
 #include "check.h"
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { COUNT = 5000 };
@@ -98,6 +100,32 @@ static void portable(const char *name) {
     CHECK_EQ(MPI_File_close(&file), MPI_SUCCESS);
 }
 
+/* A program that closes all descriptors, as daemons do, and opens a file of its own: it is told, and its file stays as
+   it was. */
+static void closed(const char *name) {
+    MPI_File file;
+    MPI_Status status;
+    char own[] = "/dev/shm/files-own-XXXXXX", got[4];
+    CHECK_EQ(MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file), MPI_SUCCESS);
+    int mine = mkstemp(own);
+    CHECK_EQ(write(mine, "mine", 4), 4);
+    struct stat wanted, found;
+    CHECK_EQ(stat(name, &wanted), 0);
+    for (int number = 3; number < 4096; number++)
+        if (number != mine && fstat(number, &found) == 0 && found.st_ino == wanted.st_ino)
+            CHECK_EQ(dup2(mine, number), number);
+    CHECK_EQ(class_of(MPI_File_write_at(file, 0, out, 4, MPI_BYTE, &status)), MPI_ERR_FILE);
+    CHECK_EQ(class_of(MPI_File_write_at_all(file, 0, out, 4, MPI_BYTE, &status)), MPI_ERR_FILE);
+    CHECK_EQ(class_of(MPI_File_set_size(file, 0)), MPI_ERR_FILE);
+    CHECK_EQ(class_of(MPI_File_close(&file)), MPI_ERR_FILE);
+    CHECK(file == MPI_FILE_NULL);
+    CHECK_EQ(pread(mine, got, 4, 0), 4);
+    CHECK(memcmp(got, "mine", 4) == 0);
+    close(mine);
+    unlink(own);
+    unlink(name);
+}
+
 int main(int argc, char **argv) {
     char name[64];
     start(&argc, &argv);
@@ -107,5 +135,8 @@ int main(int argc, char **argv) {
     full();
     limited(name);
     portable(name);
+    MPI_Barrier(MPI_COMM_WORLD);
+    snprintf(name, sizeof name, "files-closed-%d", (int)getpid());
+    closed(name);
     return finish();
 }

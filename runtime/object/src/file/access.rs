@@ -125,6 +125,7 @@ impl File {
     }
 
     fn check_access<'b>(&self, form: Form, data: Buffer<'b>) -> Result<Buffer<'b>, Trouble> {
+        self.descriptor()?;
         match form.way {
             Way::Write => self.may_write()?,
             Way::Read if self.is(neutral::MODE_WRONLY) => {

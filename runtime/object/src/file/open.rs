@@ -19,7 +19,7 @@ use cohort_io::open::{self, How, Identity};
 use core::ffi::CStr;
 use core::ptr::with_exposed_provenance;
 use core::sync::atomic::AtomicBool;
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, IntoRawFd, OwnedFd};
 use spin::Mutex;
 
 /// All bits of an access mode.
@@ -136,7 +136,7 @@ impl File {
         // The caller's own trouble would have ended the first meeting.
         let name = name?;
         let opened = made.and_then(|made| made.map_or_else(|| opens(name), Ok));
-        let (own, descriptor) = Self::meet_second(comm, opened, leader, name)?;
+        let (own, descriptor, identity) = Self::meet_second(comm, opened, leader, name)?;
         let is_relative = name.to_bytes().first() != Some(&b'/');
         let needs_folder = is_first && is_relative && mode & neutral::MODE_DELETE_ON_CLOSE != 0;
         let folder = needs_folder.then(open::working_directory).transpose();
@@ -152,6 +152,7 @@ impl File {
         };
         let file = Self {
             descriptor,
+            identity,
             folder,
             name: name.into(),
             mode,
@@ -204,7 +205,7 @@ impl File {
         opened: Result<OwnedFd, Trouble>,
         leader: usize,
         name: &CStr,
-    ) -> Outcome<(Comm, OwnedFd)> {
+    ) -> Outcome<(Comm, OwnedFd, Identity)> {
         let rank = comm.rank();
         let opened = opened.and_then(|file| match open::identity(&file) {
             Ok(found) => Ok((file, found)),
@@ -220,7 +221,7 @@ impl File {
             let troubles = all.iter().map(|&[class, errno, low, high, ..]| [class, errno, low, high]);
             (first(troubles), all[0][4].cast_unsigned(), all[leader][5..] != words[5..])
         })?;
-        let (file, _) = opened.map_err(|trouble| trouble.error)?;
+        let (file, identity) = opened.map_err(|trouble| trouble.error)?;
         found.map_or(Ok(()), |found| Err(of_member(found, name)))?;
         if number == 0 {
             return Err(exhausted(rank.node()));
@@ -235,7 +236,7 @@ impl File {
             }
         };
         match agree(&own, name, same) {
-            Ok(()) => Ok((own, file)),
+            Ok(()) => Ok((own, file, identity)),
             Err(error) => {
                 own.release();
                 Err(error)
@@ -262,9 +263,18 @@ impl File {
     /// # Errors
     /// What the kernel says to one of the members.
     pub fn close(self) -> Outcome<()> {
+        let is_ours = self.descriptor().map(drop);
         let Self { descriptor, folder, name, mode, comm, away, .. } = self;
         let told_by = |errno| Trouble::of_kernel(errno, &name);
-        let closed = agree(&comm, &name, open::close(descriptor).map_err(told_by));
+        let closed = match is_ours {
+            Ok(()) => open::close(descriptor).map_err(told_by),
+            Err(trouble) => {
+                // Whatever has the number now is the program's.
+                let _ = descriptor.into_raw_fd();
+                Err(trouble)
+            }
+        };
+        let closed = agree(&comm, &name, closed);
         let removed = match mode & neutral::MODE_DELETE_ON_CLOSE {
             0 => Ok(()),
             _ if comm.me() == 0 => {

@@ -16,7 +16,7 @@ impl File {
     }
 
     pub(super) fn bytes(&self) -> Result<u64, Trouble> {
-        open::size(&self.descriptor).map_err(|errno| self.kernel(errno))
+        open::size(self.descriptor()?).map_err(|errno| self.kernel(errno))
     }
 
     /// A size argument of a call that changes the file's.
@@ -36,7 +36,7 @@ impl File {
     pub fn set_size(&self, size: i64) -> Outcome<()> {
         let size = self.all_say(self.wanted(size), "the size")?;
         self.agree(match self.comm.me() {
-            0 => open::set_size(&self.descriptor, size).map_err(|errno| self.kernel(errno)),
+            0 => self.descriptor().and_then(|file| open::set_size(file, size).map_err(|errno| self.kernel(errno))),
             _ => Ok(()),
         })
     }
@@ -48,7 +48,7 @@ impl File {
     pub fn preallocate(&self, size: i64) -> Outcome<()> {
         let size = self.all_say(self.wanted(size), "the size")?;
         self.agree(match self.comm.me() {
-            0 => open::preallocate(&self.descriptor, size).map_err(|errno| self.kernel(errno)),
+            0 => self.descriptor().and_then(|file| open::preallocate(file, size).map_err(|errno| self.kernel(errno))),
             _ => Ok(()),
         })
     }
@@ -62,7 +62,7 @@ impl File {
         self.no_split()?;
         self.agree(Ok(()))?;
         self.agree(match self.leads {
-            true => open::sync(&self.descriptor).map_err(|errno| self.kernel(errno)),
+            true => self.descriptor().and_then(|file| open::sync(file).map_err(|errno| self.kernel(errno))),
             false => Ok(()),
         })
     }

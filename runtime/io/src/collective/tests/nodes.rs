@@ -2,7 +2,7 @@
 
 use super::*;
 use cohort_base::settings::Settings;
-use cohort_coll::barrier;
+use cohort_coll::{Call, run};
 use cohort_core::lifecycle;
 use cohort_fabric_fake::{Job, Options};
 use std::boxed::Box;
@@ -28,7 +28,7 @@ fn on_nodes<R: Send>(nodes: &[&[u32]], work: impl Fn(&Group<'_>) -> R + Sync) ->
                     let shared = CommShared::of(owner, CONTEXT, &world);
                     let group = Group { owner, context: CONTEXT, me: *member, world: &world, shared };
                     let result = work(&group);
-                    barrier(&group).expect("barrier");
+                    run(&group, &Call::Barrier).expect("barrier");
                     shared.leave(owner);
                     lifecycle::end(owner);
                     (*member, result)
