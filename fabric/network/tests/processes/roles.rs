@@ -251,7 +251,7 @@ fn sleep_until(node: &Node, seen: &mut Vec<Seen>, enough: impl Fn(&[Seen]) -> bo
             return;
         }
         let start = Instant::now();
-        node.network.watch(0, Some(LONG));
+        node.network.watch(0, Some(LONG), &[]);
         assert!(start.elapsed() < LONG, "nothing wakes it");
     }
 }
@@ -399,7 +399,7 @@ fn sleep() {
         while packets(&seen).count() <= round {
             node.poll(0, 0, &mut seen);
             if packets(&seen).count() <= round {
-                node.network.watch(0, Some(Duration::from_secs(100)));
+                node.network.watch(0, Some(Duration::from_secs(100)), &[]);
             }
         }
         if node.number == 1 {
@@ -411,7 +411,7 @@ fn sleep() {
     std::thread::scope(|scope| {
         let caller = scope.spawn(move || shared.get().network.interrupt(0));
         caller.join().unwrap();
-        node.network.watch(0, None);
+        node.network.watch(0, None, &[]);
     });
     assert!(start.elapsed() < Duration::from_secs(100));
     node.farewell(node.number, &[other], &mut seen);
@@ -435,7 +435,7 @@ fn killed() {
     println!("\nTALKED");
     while !seen.contains(&Seen::Lost(1)) {
         node.poll(0, 0, &mut seen);
-        node.network.watch(0, Some(Duration::from_millis(100)));
+        node.network.watch(0, Some(Duration::from_millis(100)), &[]);
     }
     let packet = Packet { header: b"too late", body: &[] };
     // SAFETY: nothing is sent.
