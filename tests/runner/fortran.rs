@@ -9,10 +9,11 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Programs that run the same under MPICH.
-const JUDGED: [&str; 8] = [
+const JUDGED: [&str; 9] = [
     "arguments.f90",
     "callbacks.f90",
     "derived.f90",
+    "files.f90",
     "languages.f90",
     "modern.f90",
     "sections.f90",
