@@ -34,8 +34,6 @@ class Case:
     quick: bool = False
     # What else the package manager shall bring.
     needs: tuple = ()
-    # Why it cannot run yet: it must end with the error of a function that does not exist.
-    lacks: str = ""
 
 
 class Job:
