@@ -433,6 +433,8 @@ pub fn progress(owner: Owner<'_>) -> bool {
 }
 
 /// [`progress`] without what a loop of such calls does when it finds nothing.
+// A part of each probe and test; the compiler leaves it out of line when its callers change.
+#[inline(always)]
 pub(crate) fn turn_of(owner: Owner<'_>) -> bool {
     let rank = owner.rank();
     let mut claim = rank.enter();
