@@ -277,8 +277,9 @@ impl Suite {
         };
         let ended = launcher
             .env("OPENBLAS_NUM_THREADS", "1")
-            // Tests of files have each file kept by the device some hundred times; in memory that costs nothing.
-            .env("TMPDIR", "/dev/shm")
+            // Tests of files have each file kept by the device some hundred times; in memory that costs nothing. But
+            // nodes need not have the same memory.
+            .env("TMPDIR", if start.several_nodes { "/tmp" } else { "/dev/shm" })
             .arg(start.build.python()?)
             .arg("-B")
             .arg(place::cached("mpi4py-src/test/main.py", "mpi4py-src")?)
