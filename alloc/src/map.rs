@@ -26,8 +26,7 @@ pub(crate) fn refused() -> usize {
     REFUSED.load(Ordering::Relaxed)
 }
 
-/// Page size of x86-64.
-pub(crate) const PAGE: usize = 4096;
+pub(crate) use cohort_arch::PAGE;
 
 #[cfg(not(miri))]
 mod kernel {

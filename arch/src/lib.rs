@@ -13,7 +13,9 @@ compile_error!("Cohort runs on Linux on x86-64 only");
 mod x86_64;
 
 #[cfg(target_arch = "x86_64")]
-pub use x86_64::{order_time_stamp, prefetch, set_thread_base, system_call, thread_base, thread_block, time_stamp};
+pub use x86_64::{
+    PAGE, frame, order_time_stamp, prefetch, set_thread_base, system_call, thread_base, thread_block, time_stamp,
+};
 
 /// Keeps functions that crates of one image call by name within that image.
 #[macro_export]

@@ -1,7 +1,12 @@
 //! x86-64.
 
+pub mod frame;
+
 use core::arch::asm;
 use core::arch::x86_64::{_MM_HINT_T0, _mm_lfence, _mm_prefetch, _rdtsc};
+
+/// Bytes of a page of memory.
+pub const PAGE: usize = 4096;
 
 /// Makes a system call and returns what the kernel does: an error as a negative number. Stores no `errno`.
 ///

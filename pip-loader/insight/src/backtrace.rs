@@ -9,6 +9,7 @@ pub mod python;
 
 use super::fault::read_words;
 use addr2line::Loader;
+use cohort_arch::frame::{RETURN_ADDRESS, STACK_POINTER};
 use gimli::{BaseAddresses, CfaRule, EhFrame, LittleEndian, Register, RegisterRule, UnwindContext, UnwindSection};
 use goblin::elf::Elf;
 use goblin::elf::program_header::PT_LOAD;
@@ -26,10 +27,6 @@ const SHOWN_MAX: usize = 12;
 /// Most frames that are followed.
 const FRAMES_MAX: usize = 64;
 
-/// DWARF's numbers of the stack pointer and of the return address.
-const STACK: usize = 7;
-const RETURN: usize = 16;
-
 /// The frames of a rank, one a line, the innermost first. Empty where nothing is known.
 #[must_use]
 pub fn lines(registers: &Registers) -> String {
@@ -38,7 +35,7 @@ pub fn lines(registers: &Registers) -> String {
     let mut interpreter = None;
     for frame in 0..FRAMES_MAX {
         // A return address is behind the call, which may be the last instruction of its function.
-        let probe = registers[RETURN] - u64::from(frame > 0 && registers[RETURN] > 0);
+        let probe = registers[RETURN_ADDRESS] - u64::from(frame > 0 && registers[RETURN_ADDRESS] > 0);
         if let Some((file, address)) = code.at(probe) {
             interpreter = interpreter.or_else(|| file.interpreter_at(probe, address));
             for line in file.describe(address) {
@@ -83,7 +80,7 @@ pub struct Place {
 pub fn place(code: &mut Code, registers: &Registers) -> Place {
     let (mut registers, mut place) = (*registers, Place::default());
     for frame in 0..FRAMES_MAX {
-        let probe = registers[RETURN] - u64::from(frame > 0 && registers[RETURN] > 0);
+        let probe = registers[RETURN_ADDRESS] - u64::from(frame > 0 && registers[RETURN_ADDRESS] > 0);
         if let Some((file, address)) = code.at(probe)
             && !OURS.iter().any(|name| file.name.starts_with(name))
         {
@@ -174,7 +171,7 @@ impl Code {
             // A call of what is no function has left its return address on the stack.
             return is_first && pop(registers);
         };
-        object.unwind(address, registers).is_some() && registers[RETURN] != 0
+        object.unwind(address, registers).is_some() && registers[RETURN_ADDRESS] != 0
     }
 }
 
@@ -195,11 +192,11 @@ fn mapped(line: &str) -> Option<Mapped> {
 
 /// Returns from a function that has not begun.
 fn pop(registers: &mut Registers) -> bool {
-    let Some([address]) = read_words::<1>(registers[STACK] as usize) else {
+    let Some([address]) = read_words::<1>(registers[STACK_POINTER] as usize) else {
         return false;
     };
-    registers[RETURN] = address as u64;
-    registers[STACK] = registers[STACK].wrapping_add(8);
+    registers[RETURN_ADDRESS] = address as u64;
+    registers[STACK_POINTER] = registers[STACK_POINTER].wrapping_add(8);
     address != 0
 }
 
@@ -301,7 +298,7 @@ impl Object {
         };
         let frame = of(*register, registers)?.wrapping_add_signed(*offset);
         let mut caller = *registers;
-        (caller[STACK], caller[RETURN]) = (frame, 0);
+        (caller[STACK_POINTER], caller[RETURN_ADDRESS]) = (frame, 0);
         for (register, rule) in row.registers() {
             let value = match rule {
                 RegisterRule::Offset(offset) => {
@@ -317,7 +314,7 @@ impl Object {
             *caller.get_mut(usize::from(register.0))? = value;
         }
         // The stack grows downwards, so a caller's frame is above.
-        let goes_up = caller[STACK] > registers[STACK];
+        let goes_up = caller[STACK_POINTER] > registers[STACK_POINTER];
         *registers = caller;
         goes_up.then_some(())
     }

@@ -7,12 +7,10 @@
 //! has ended.
 
 use super::fault::{MemoryMap, Part};
+use cohort_arch::PAGE;
 use pip_ground::say;
 use std::fs;
 use std::ops::Range;
-
-/// Where mappings end: at multiples of this.
-const PAGE: usize = 4096;
 
 /// Kilobytes in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use goblin::elf::program_header::{PF_R, PF_W, PF_X, PT_DYNAMIC, PT_INTERP, PT_LO
 use goblin::elf64::header::SIZEOF_EHDR;
 
 /// Smallest page of the architecture; segments are mapped in its multiples.
-pub const PAGE: u64 = 4096;
+pub const PAGE: u64 = cohort_arch::PAGE as u64;
 
 /// End of the user half of the address space; no segment may reach beyond it.
 const ADDRESS_LIMIT: u64 = 1 << 47;

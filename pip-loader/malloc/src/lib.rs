@@ -9,6 +9,7 @@
 //! made of others.
 #![no_std]
 
+use cohort_arch::PAGE;
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use tikv_jemalloc_sys as jemalloc;
@@ -24,9 +25,6 @@ const SETTINGS: &[u8] = b"oversize_threshold:70368744177664,dirty_decay_ms:60000
 /// Where jemalloc looks for its settings: a pointer to a C string.
 #[unsafe(export_name = "_rjem_malloc_conf")]
 pub static CONFIGURATION: Option<&'static u8> = Some(&SETTINGS[0]);
-
-/// The size of a page, for what is named after it.
-const PAGE: usize = 4096;
 
 /// `malloc(3)`
 #[unsafe(no_mangle)]

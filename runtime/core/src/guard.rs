@@ -28,10 +28,11 @@
 //! *Signals.* No thread that copies blocks SIGSEGV ([`Signals`](cohort_base::signals::Signals), [`SignalAction`]).
 
 use crate::arch::{self as machine, SignalAction};
+use cohort_arch::frame::{Access, Frame};
 use cohort_base::clock::{ticks, ticks_of_us};
 use cohort_base::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use core::ffi::c_void;
-use core::mem::{MaybeUninit, offset_of};
+use core::mem::MaybeUninit;
 use linux_raw_sys::general as linux;
 use rustix::process::{Pid, getpid};
 use rustix::thread::gettid;
@@ -64,17 +65,10 @@ const STUB_BYTES: usize = 8;
 /// Bytes behind the beginning of a mem function that are taken for its code.
 const MEM_BYTES: usize = 8 << 10;
 
-/// The kernel's number for a page fault, and the bit of its code that says "write".
-const PAGE_FAULT: u64 = 14;
-const WRITE_BIT: u64 = 2;
-
 /// What stands for a handler where there is none, and the flag of one that is called once.
 const HANDLER_DEFAULT: usize = 0;
 const HANDLER_IGNORE: usize = 1;
 const RESET: u64 = linux::SA_RESETHAND as u64;
-
-/// The processor's flag that has strings run backwards.
-const DIRECTION_FLAG: u64 = 1 << 10;
 
 /// What a guarded copy could not do.
 #[repr(u64)]
@@ -124,23 +118,6 @@ static LINKS: [Link; STUBS] = [const {
         blocked: AtomicU64::new(0),
     }
 }; STUBS];
-
-/// The kernel's record of what a signal interrupted, up to the fault's kind (`ucontext`, `sigcontext_64`).
-#[repr(C)]
-struct Interrupted {
-    head: [u64; 5],
-    general: [u64; 13],
-    rax: u64,
-    rcx: u64,
-    rsp: u64,
-    rip: u64,
-    flags: u64,
-    segments: u64,
-    error: u64,
-    trap: u64,
-}
-
-const _: () = assert!(offset_of!(Interrupted, rip) == 40 + 16 * 8);
 
 /// Runs `copy`. `Err`: it met memory that may not be accessed so, and ended there.
 ///
@@ -273,21 +250,19 @@ fn link_to(action: &SignalAction) -> Option<usize> {
 }
 
 /// What the kernel calls, through a stub; `link` is the address behind its call.
-unsafe extern "C" fn on_fault(signal: u32, information: *const i32, interrupted: *mut Interrupted, link: usize) {
+unsafe extern "C" fn on_fault(signal: u32, information: *const i32, interrupted: *mut Frame, link: usize) {
     // SAFETY: the kernel's records; the third word of the first one is `si_code`.
     let (code, state) = unsafe { (*information.add(2), &mut *interrupted) };
     if code > 0
-        && is_runtime(state.rip as usize)
-        && let Some(stack) = frame_above(state.rsp)
+        && is_runtime(state.instruction() as usize)
+        && let Some(stack) = frame_above(state.stack_pointer())
     {
-        state.rax = match state.trap {
-            PAGE_FAULT if state.error & WRITE_BIT != 0 => Fault::Write,
-            PAGE_FAULT => Fault::Read,
-            _ => Fault::Unknown,
-        } as u64;
-        state.rsp = stack;
-        state.rip = (arch::leave as *const ()).addr() as u64;
-        state.flags &= !DIRECTION_FLAG;
+        let kind = match state.access() {
+            Access::Write => Fault::Write,
+            Access::Read => Fault::Read,
+            Access::Unknown => Fault::Unknown,
+        };
+        state.leave_at((arch::leave as *const ()).addr() as u64, stack, kind as u64);
         return;
     }
     // SAFETY: the kernel's records, and a stub's address.
@@ -298,7 +273,7 @@ unsafe extern "C" fn on_fault(signal: u32, information: *const i32, interrupted:
 ///
 /// # Safety
 /// The arguments are those of [`on_fault`].
-unsafe fn go_on(signal: u32, code: i32, information: *const i32, interrupted: *mut Interrupted, link: usize) {
+unsafe fn go_on(signal: u32, code: i32, information: *const i32, interrupted: *mut Frame, link: usize) {
     let link = &LINKS[(link - stub(0)) / STUB_BYTES];
     let handler = link.handler.load(Ordering::Relaxed);
     let is_function = handler > HANDLER_IGNORE;
@@ -308,7 +283,7 @@ unsafe fn go_on(signal: u32, code: i32, information: *const i32, interrupted: *m
     if is_function {
         // SAFETY: the kernel would have called this function with these arguments.
         unsafe {
-            let handler: unsafe extern "C" fn(u32, *const i32, *mut Interrupted) = core::mem::transmute(handler);
+            let handler: unsafe extern "C" fn(u32, *const i32, *mut Frame) = core::mem::transmute(handler);
             handler(signal, information, interrupted);
         }
     } else if code <= 0 && handler == HANDLER_DEFAULT {

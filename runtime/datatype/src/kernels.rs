@@ -69,7 +69,7 @@ unsafe fn move_strings(from: *const u8, to: *mut u8, bytes: usize) {
     }
 }
 
-/// Bytes of a page.
+/// The part of an address by which the processor first tells whether a load meets a store before it.
 const PAGE: usize = 4096;
 
 /// So far behind a byte that is stored, loads from the same place of another page wait for it.

@@ -17,6 +17,7 @@ use crate::{Error, Outcome};
 use alloc::boxed::Box;
 use alloc::string::String;
 use cohort_abi::neutral;
+use cohort_arch::PAGE;
 use cohort_engine::coll;
 use cohort_engine::rma::{Part, Plan, Reorder, Window};
 use core::ptr::{NonNull, with_exposed_provenance_mut};
@@ -32,9 +33,6 @@ const ALIGNMENT: usize = 2048;
 /// Alignment of the parts of a shared window that need not follow each other: a cache line; a page if they have many.
 const APART: u64 = 64;
 const MANY_PAGES: u64 = 64 << 10;
-
-/// Alignment of a shared window.
-const PAGE: usize = 4096;
 
 /// Hints that a window has unless the program says otherwise (MPI 12.2.1).
 const DEFAULT_HINTS: [(&str, &str); 5] = [

@@ -13,7 +13,7 @@ use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, m
 /// Bytes of the thread's stack, of which the lowest page is a guard. Pages that the thread does not touch
 /// cost nothing.
 const STACK: usize = 128 << 10;
-const GUARD: usize = 4096;
+const GUARD: usize = cohort_arch::PAGE;
 
 /// What a thread runs. It neither unwinds nor uses thread-local data.
 pub(crate) type Entry = unsafe extern "C" fn(*const c_void);

@@ -34,7 +34,8 @@ mod resume;
 
 use crate::interrupter::{Interrupter, needs_timer};
 use crate::parts::OfRank as _;
-use crate::timer::{self, Context, Information};
+use crate::timer::{self, Information};
+use cohort_arch::frame::Frame;
 use cohort_base::clock::{ticks, ticks_of_us};
 use cohort_base::settings::SignalSource;
 use cohort_base::signals::Signals;
@@ -249,7 +250,7 @@ fn waits(work: &Work) -> bool {
 ///
 /// # Safety
 /// The kernel calls it, for a timer of [`timer::Timers`].
-unsafe extern "C" fn handle(_: i32, information: *const Information, context: *mut Context) {
+unsafe extern "C" fn handle(_: i32, information: *const Information, context: *mut Frame) {
     // SAFETY: the kernel's records are valid in a handler, and our timers carry ranks.
     unsafe {
         let Some(rank) = (*information).rank() else {

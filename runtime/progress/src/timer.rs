@@ -2,6 +2,7 @@
 //!
 //! System calls only: the rank's libc never hears of them.
 
+use cohort_arch::frame::Frame;
 use cohort_base::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use cohort_core::arch::{self, SignalAction};
 use cohort_core::rank::Rank;
@@ -60,44 +61,8 @@ impl Information {
     }
 }
 
-/// The kernel's `ucontext`: the interrupted thread. A test compares it with that of the C library.
-#[repr(C)]
-pub(crate) struct Context {
-    flags: u64,
-    link: *const c_void,
-    stack: *const c_void,
-    stack_flags: i32,
-    stack_size: u64,
-    pub(crate) r8: u64,
-    pub(crate) r9: u64,
-    pub(crate) r10: u64,
-    r11_to_r15: [u64; 5],
-    pub(crate) rdi: u64,
-    pub(crate) rsi: u64,
-    rbp_and_rbx: [u64; 2],
-    pub(crate) rdx: u64,
-    pub(crate) rax: u64,
-    pub(crate) rcx: u64,
-    rsp: u64,
-    pub(crate) rip: u64,
-    rest: [u64; 15],
-    /// The application's mask of signals.
-    pub(crate) blocked: u64,
-}
-
-impl Context {
-    pub(crate) fn is_on_alternative_stack(&self) -> bool {
-        self.stack_flags & linux::SS_ONSTACK as i32 != 0
-    }
-
-    /// Whether the signal has ended a system call. The kernel leaves the address behind the call in `rcx`.
-    pub(crate) fn was_cut_short(&self) -> bool {
-        self.rax as i64 == EINTR && self.rcx == self.rip
-    }
-}
-
 /// A handler of our signal.
-pub(crate) type Handler = unsafe extern "C" fn(i32, *const Information, *mut Context);
+pub(crate) type Handler = unsafe extern "C" fn(i32, *const Information, *mut Frame);
 
 /// Takes the last candidate without a handler for the calling rank and installs `handler`: all
 /// signals blocked in it, interrupted system calls begun again. Returns the signal's number.
@@ -197,35 +162,6 @@ impl ThreadTimer {
         let id = self.id.swap(NONE, Ordering::Relaxed);
         if id != NONE {
             arch::timer_delete(id);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use libc::{greg_t, ucontext_t};
-
-    #[test]
-    fn the_context_is_the_kernels() {
-        let general = offset_of!(ucontext_t, uc_mcontext.gregs);
-        let register = |index: i32| general + index as usize * size_of::<greg_t>();
-        let pairs = [
-            (offset_of!(Context, stack), offset_of!(ucontext_t, uc_stack)),
-            (offset_of!(Context, stack_flags), offset_of!(ucontext_t, uc_stack.ss_flags)),
-            (offset_of!(Context, r8), register(libc::REG_R8)),
-            (offset_of!(Context, r9), register(libc::REG_R9)),
-            (offset_of!(Context, r10), register(libc::REG_R10)),
-            (offset_of!(Context, rdi), register(libc::REG_RDI)),
-            (offset_of!(Context, rsi), register(libc::REG_RSI)),
-            (offset_of!(Context, rdx), register(libc::REG_RDX)),
-            (offset_of!(Context, rax), register(libc::REG_RAX)),
-            (offset_of!(Context, rcx), register(libc::REG_RCX)),
-            (offset_of!(Context, rip), register(libc::REG_RIP)),
-            (offset_of!(Context, blocked), offset_of!(ucontext_t, uc_sigmask)),
-        ];
-        for (index, (ours, theirs)) in pairs.into_iter().enumerate() {
-            assert_eq!(ours, theirs, "field {index}");
         }
     }
 }

@@ -118,9 +118,9 @@ pub fn prterun() -> Result<Program, String> {
     Ok(for_prterun(prterun)?.args(["--oversubscribe"]))
 }
 
-/// A program that is, or starts, a `prterun`, with what that needs. It names its folder by its process ID, never removes
-/// it when it is killed, and cannot start where an earlier one of the same number has left its own: each gets a place
-/// for itself.
+/// A program that is, or starts, a `prterun`, with what that needs. It names its folder by its process ID, leaves it
+/// when it is killed, and cannot start where an earlier one of the same number has left its own: each gets a place for
+/// itself.
 ///
 /// # Errors
 /// The folder cannot be made.

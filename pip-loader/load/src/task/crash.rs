@@ -9,6 +9,7 @@
 //! ([`Hook`]) comes once the signal is noted: should it fault in turn, the kernel ends the rank.
 
 use super::arch;
+use cohort_arch::frame::{Frame, REGISTERS, RETURN_ADDRESS, STACK_POINTER};
 use cohort_base::boot::Hook;
 use core::mem::offset_of;
 use core::ptr;
@@ -18,29 +19,8 @@ use linux_raw_sys::general::{SA_ONSTACK, SA_RESTORER, SA_SIGINFO, kernel_sigacti
 /// Signals that a faulting instruction raises, and that of `abort`.
 pub const FAULTS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT];
 
-/// The registers that a backtrace begins with, in the order of DWARF: 0 to 15, and the instruction.
-pub type Registers = [u64; 17];
-
-/// Where the kernel keeps them.
-const PLACES: [i32; 17] = [
-    libc::REG_RAX,
-    libc::REG_RDX,
-    libc::REG_RCX,
-    libc::REG_RBX,
-    libc::REG_RSI,
-    libc::REG_RDI,
-    libc::REG_RBP,
-    libc::REG_RSP,
-    libc::REG_R8,
-    libc::REG_R9,
-    libc::REG_R10,
-    libc::REG_R11,
-    libc::REG_R12,
-    libc::REG_R13,
-    libc::REG_R14,
-    libc::REG_R15,
-    libc::REG_RIP,
-];
+/// The registers that a backtrace begins with.
+pub type Registers = [u64; REGISTERS];
 
 /// Bytes of the stack on which the handler runs (the largest register state is 11 KiB).
 pub const HANDLER_STACK: usize = 32 << 10;
@@ -53,7 +33,7 @@ pub struct CrashRecord {
     signal: AtomicI32,
     code: AtomicI32,
     address: AtomicU64,
-    registers: [AtomicU64; 17],
+    registers: [AtomicU64; REGISTERS],
     /// What the rank still has to say, once it runs.
     last_words: AtomicPtr<Hook>,
 }
@@ -75,13 +55,13 @@ impl Crash {
     /// Where the instruction is.
     #[must_use]
     pub fn instruction(&self) -> u64 {
-        self.registers[16]
+        self.registers[RETURN_ADDRESS]
     }
 
     /// The stack pointer.
     #[must_use]
     pub fn stack_pointer(&self) -> u64 {
-        self.registers[7]
+        self.registers[STACK_POINTER]
     }
 }
 
@@ -170,14 +150,14 @@ impl KernelAction {
     }
 }
 
-unsafe extern "C" fn on_fault(signal: i32, info: *const libc::siginfo_t, context: *const libc::ucontext_t) {
+unsafe extern "C" fn on_fault(signal: i32, info: *const libc::siginfo_t, frame: *const Frame) {
     // SAFETY: the kernel passes a complete siginfo_t; the accessors only read it.
     let (code, fault, sender) = unsafe {
         let info = &*info;
         (info.si_code, info.si_addr() as u64, info.si_pid())
     };
     // SAFETY: the kernel passes the interrupted state.
-    let registers = unsafe { &(*context).uc_mcontext.gregs };
+    let registers = unsafe { (*frame).registers() };
     // SAFETY: `getpid` has no conditions.
     let pid = unsafe { arch::syscall(libc::SYS_getpid, [0; 5]) } as i32;
     let records = RECORDS.load(Ordering::Acquire);
@@ -187,8 +167,8 @@ unsafe extern "C" fn on_fault(signal: i32, info: *const libc::siginfo_t, context
         let record = unsafe { &*records.add(index) };
         if record.pid.load(Ordering::Acquire) == pid {
             record.code.store(code, Ordering::Relaxed);
-            for (place, kept) in PLACES.iter().zip(&record.registers) {
-                kept.store(registers[*place as usize] as u64, Ordering::Relaxed);
+            for (kept, register) in record.registers.iter().zip(registers) {
+                kept.store(register, Ordering::Relaxed);
             }
             record.address.store(if code > 0 { fault } else { sender as u64 }, Ordering::Relaxed);
             record.signal.store(signal, Ordering::Release);

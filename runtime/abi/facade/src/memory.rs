@@ -6,6 +6,7 @@
 //! functions from their own start, so that nothing here allocates or takes a lock.
 
 use crate::{fail, is_own, libc, rank_boot};
+use cohort_arch::PAGE;
 use cohort_base::boot::RankBoot;
 use cohort_base::claims::{Answer, Verdict};
 use cohort_base::text::complain;
@@ -18,9 +19,6 @@ use rustix::mm;
 /// `MAP_FIXED` and `MAP_FIXED_NOREPLACE`.
 const FIXED: c_int = linux_raw_sys::general::MAP_FIXED as c_int;
 const NO_REPLACE: c_int = linux_raw_sys::general::MAP_FIXED_NOREPLACE as c_int;
-
-/// Length of a page.
-const PAGE: usize = 4096;
 
 /// What a break may grow to, if there is so much.
 const BREAK_MAX: usize = 64 << 30;

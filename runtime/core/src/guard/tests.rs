@@ -1,11 +1,11 @@
 use super::*;
+use cohort_arch::PAGE;
 use core::ptr::null_mut;
 use core::sync::atomic::AtomicPtr;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::vec;
 
-const PAGE: usize = 4096;
 const PAGES: usize = 4;
 
 /// What a signal does is the whole process's.

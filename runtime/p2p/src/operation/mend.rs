@@ -9,15 +9,13 @@
 use super::job::JobRef;
 use super::side::Side;
 use super::{Offer, copy_guarded, copy_range};
+use cohort_arch::PAGE;
 use cohort_base::boot::Touched;
 use cohort_base::sync::atomic::Ordering;
 use cohort_core::Piece;
 use cohort_core::arch;
 use cohort_core::rank::Rank;
 use cohort_datatype::{Buffer, visit};
-
-/// Bytes that are touched at once: the smallest page.
-const PAGE: usize = 4096;
 
 /// How often a side's own task opens its memory and finds it protected again, before it copies without a guard.
 const PATIENCE: u32 = 4;

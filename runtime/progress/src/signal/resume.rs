@@ -16,8 +16,9 @@
 
 mod call;
 
-use crate::timer::{Context, EINTR};
+use crate::timer::EINTR;
 use call::{Awaited, Interrupted, Report};
+use cohort_arch::frame::Frame;
 use cohort_core::arch;
 use core::mem::offset_of;
 use core::ptr::null_mut;
@@ -55,7 +56,7 @@ impl Time {
 /// # Safety
 /// In a handler, with its context, and all signals blocked.
 pub(super) unsafe fn finish(
-    context: *mut Context,
+    context: *mut Frame,
     mut next: Option<u64>,
     mut turn: impl FnMut() -> Option<u64>,
 ) -> Option<u64> {
@@ -70,7 +71,7 @@ pub(super) unsafe fn finish(
             // SAFETY: as above; the interrupted thread sees the result of its call.
             unsafe {
                 call.tell_what_is_left(found);
-                (*context).rax = found as u64;
+                (*context).set_result(found);
             }
             return next;
         }
@@ -86,12 +87,12 @@ pub(super) unsafe fn finish(
 ///
 /// # Safety
 /// In a handler, with its context.
-pub(super) unsafe fn sleeps_on(context: *mut Context) -> bool {
+pub(super) unsafe fn sleeps_on(context: *mut Frame) -> bool {
     // SAFETY: the kernel's record.
     let context = unsafe { &mut *context };
-    match arch::wait_again(context.rip) {
+    match arch::wait_again(context.instruction()) {
         Some(again) if context.was_cut_short() => {
-            context.rip = again;
+            context.go_on_at(again);
             true
         }
         _ => false,

@@ -1,10 +1,7 @@
-//! Which call a thread was in.
-//!
-//! The number of the call is not in the interrupted context. It is read from the instruction before
-//! the call, `mov eax, number`, as C libraries have it; any other call keeps its `EINTR`.
+//! Which call a thread was in. Calls that are not made as C libraries make them keep their `EINTR`.
 
 use super::Time;
-use crate::timer::Context;
+use cohort_arch::frame::Frame;
 use cohort_base::clock::system::{ClockId, read};
 use core::ptr::{null_mut, with_exposed_provenance, with_exposed_provenance_mut};
 use linux_raw_sys::general as linux;
@@ -12,10 +9,6 @@ use linux_raw_sys::general as linux;
 const CLOCK_REALTIME: u64 = linux::CLOCK_REALTIME as u64;
 const TIMER_ABSTIME: u64 = linux::TIMER_ABSTIME as u64;
 const NS_PER_MS: u64 = 1_000_000;
-
-/// `mov eax, imm32; syscall`.
-const CODE_LENGTH: usize = 7;
-const PAGE: usize = 4096;
 
 /// Descriptors in a set of `select` that has the C library's size.
 const SET_BITS: u64 = linux::__FD_SETSIZE as u64;
@@ -108,43 +101,44 @@ impl Interrupted {
     ///
     /// # Safety
     /// `context` is a handler's, and outlives the result.
-    pub(super) unsafe fn of(context: &Context) -> Option<Self> {
+    pub(super) unsafe fn of(context: &Frame) -> Option<Self> {
         if !context.was_cut_short() {
             return None;
         }
         // SAFETY: the caller's promise; the arguments are what the call was made with.
         unsafe {
-            match called(context.rip)? {
-                linux::__NR_nanosleep => Some(Self::sleeping(context, context.rdi, context.rsi)),
-                linux::__NR_clock_nanosleep if context.rsi & TIMER_ABSTIME == 0 => {
-                    Some(Self::sleeping(context, context.rdx, context.r10))
+            let [first, second, third, fourth, fifth, _] = context.arguments();
+            match context.call_number()? {
+                linux::__NR_nanosleep => Some(Self::sleeping(context, first, second)),
+                linux::__NR_clock_nanosleep if second & TIMER_ABSTIME == 0 => {
+                    Some(Self::sleeping(context, third, fourth))
                 }
                 linux::__NR_clock_nanosleep => Self::sleeping_until(context),
                 linux::__NR_pause => Some(Self::polling(context, 0, 0, None)),
                 linux::__NR_poll => {
-                    let left = milliseconds(context.rdx);
-                    Some(Self::polling(context, context.rdi, context.rsi, left))
+                    let left = milliseconds(third);
+                    Some(Self::polling(context, first, second, left))
                 }
                 linux::__NR_ppoll => Some(Self {
-                    report: Report::Always(time_at(context.rdx)),
-                    blocked: mask_at(context, context.r10),
-                    ..Self::polling(context, context.rdi, context.rsi, left_at(context.rdx))
+                    report: Report::Always(time_at(third)),
+                    blocked: mask_at(context, fourth),
+                    ..Self::polling(context, first, second, left_at(third))
                 }),
                 linux::__NR_pselect6 => Self::selecting(context),
                 linux::__NR_epoll_wait => Some(Self::expecting_events(context, 0)),
-                linux::__NR_epoll_pwait => Some(Self::expecting_events(context, context.r8)),
+                linux::__NR_epoll_pwait => Some(Self::expecting_events(context, fifth)),
                 _ => None,
             }
         }
     }
 
     /// A wait for descriptors of `poll`.
-    fn polling(context: &Context, base: u64, count: u64, left_ns: Option<u64>) -> Self {
+    fn polling(context: &Frame, base: u64, count: u64, left_ns: Option<u64>) -> Self {
         Self {
             awaited: Awaited::Descriptors { base, count },
             left_ns,
             report: Report::Never,
-            blocked: &raw const context.blocked,
+            blocked: core::ptr::from_ref(context.blocked()),
         }
     }
 
@@ -152,7 +146,7 @@ impl Interrupted {
     ///
     /// # Safety
     /// As [`Interrupted::of`].
-    unsafe fn sleeping(context: &Context, request: u64, report: u64) -> Self {
+    unsafe fn sleeping(context: &Frame, request: u64, report: u64) -> Self {
         // SAFETY: the caller's promise.
         let left = unsafe { left_at(if report == 0 { request } else { report }) };
         Self { report: Report::WhenCutShort(time_at(report)), ..Self::polling(context, 0, 0, left) }
@@ -162,8 +156,9 @@ impl Interrupted {
     ///
     /// # Safety
     /// As [`Interrupted::of`].
-    unsafe fn sleeping_until(context: &Context) -> Option<Self> {
-        let clock = match context.rdi {
+    unsafe fn sleeping_until(context: &Frame) -> Option<Self> {
+        let [clock, _, until, ..] = context.arguments();
+        let clock = match clock {
             CLOCK_REALTIME => ClockId::Realtime,
             cohort_core::arch::CLOCK_MONOTONIC => ClockId::Monotonic,
             _ => return None,
@@ -171,7 +166,7 @@ impl Interrupted {
         let now = read(clock);
         let now = Time { seconds: now.tv_sec, nanoseconds: now.tv_nsec };
         // SAFETY: the caller's promise.
-        let end = unsafe { left_at(context.rdx) }?;
+        let end = unsafe { left_at(until) }?;
         let left = end.saturating_sub(now.as_nanoseconds());
         Some(Self::polling(context, 0, 0, Some(left)))
     }
@@ -180,46 +175,28 @@ impl Interrupted {
     ///
     /// # Safety
     /// As [`Interrupted::of`].
-    unsafe fn selecting(context: &Context) -> Option<Self> {
-        let places = [context.rsi, context.rdx, context.r10];
+    unsafe fn selecting(context: &Frame) -> Option<Self> {
+        let [count, read, write, except, time, mask] = context.arguments();
         // SAFETY: the caller's promise. The last argument is 0 or the address of a record that begins with the mask's.
         unsafe {
-            let mask = match context.r9 {
+            let mask = match mask {
                 0 => 0,
                 record => *with_exposed_provenance::<u64>(record as usize),
             };
             Some(Self {
-                awaited: Awaited::Sets(Sets::of(context.rdi, places)?),
-                report: Report::Always(time_at(context.r8)),
+                awaited: Awaited::Sets(Sets::of(count, [read, write, except])?),
+                report: Report::Always(time_at(time)),
                 blocked: mask_at(context, mask),
-                ..Self::polling(context, 0, 0, left_at(context.r8))
+                ..Self::polling(context, 0, 0, left_at(time))
             })
         }
     }
 
     /// A wait for events of an epoll set, with a mask of its own unless `mask` is 0.
-    fn expecting_events(context: &Context, mask: u64) -> Self {
-        let awaited = Awaited::Events { set: context.rdi, events: context.rsi, room: context.rdx };
-        Self { awaited, blocked: mask_at(context, mask), ..Self::polling(context, 0, 0, milliseconds(context.r10)) }
-    }
-}
-
-/// The number of the call that returns to `rip`.
-///
-/// # Safety
-/// The thread returns there.
-unsafe fn called(rip: u64) -> Option<u32> {
-    if rip as usize % PAGE < CODE_LENGTH {
-        return None;
-    }
-    // SAFETY: the thread returns to this page, so it is mapped and has been run.
-    let code = unsafe {
-        let end = with_exposed_provenance::<u8>(rip as usize);
-        end.sub(CODE_LENGTH).cast::<[u8; CODE_LENGTH]>().read_unaligned()
-    };
-    match code {
-        [0xb8, a, b, c, d, 0x0f, 0x05] => Some(u32::from_le_bytes([a, b, c, d])),
-        _ => None,
+    fn expecting_events(context: &Frame, mask: u64) -> Self {
+        let [set, events, room, time, ..] = context.arguments();
+        let awaited = Awaited::Events { set, events, room };
+        Self { awaited, blocked: mask_at(context, mask), ..Self::polling(context, 0, 0, milliseconds(time)) }
     }
 }
 
@@ -248,9 +225,9 @@ unsafe fn left_at(address: u64) -> Option<u64> {
 }
 
 /// The mask at an address; the thread's if it is 0.
-fn mask_at(context: &Context, address: u64) -> *const u64 {
+fn mask_at(context: &Frame, address: u64) -> *const u64 {
     match address {
-        0 => &raw const context.blocked,
+        0 => core::ptr::from_ref(context.blocked()),
         _ => with_exposed_provenance(address as usize),
     }
 }
