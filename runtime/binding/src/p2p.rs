@@ -1,5 +1,25 @@
 //! Point-to-point communication (MPI-4.1 sections 3.2 to 3.10, but for requests and probes).
 
+/// Procedures that send: one for each mode, whose arguments `$finish` gets, with the mode and what follows in its list.
+macro_rules! sends {
+    ($finish:ident $more:tt: $($(#[$page:meta])* $name:ident $mode:ident;)*) => {
+        $(sends!(@ $finish $more $(#[$page])* $name $mode);)*
+    };
+    (@ $finish:ident ($($more:ident: $type:ty)?) $(#[$page:meta])* $name:ident $mode:ident) => {
+        $(#[$page])*
+        pub fn $name<A: Abi, C: Count>(
+            call: &Call<'_, A>,
+            buffer: Buffer<A, C>,
+            to: c_int,
+            tag: c_int,
+            comm: A::Comm,
+            $($more: $type)?
+        ) -> Outcome<()> {
+            $finish(call, (buffer, to, tag), comm, SendMode::$mode, $($more)?)
+        }
+    };
+}
+
 mod blocking;
 mod buffered;
 mod message;

@@ -12,22 +12,23 @@ use cohort_engine::short::Then;
 use cohort_engine::{SendMode, Status};
 use core::ffi::c_int;
 
-macro_rules! sends {
-    ($($(#[$page:meta])* $name:ident $mode:ident;)*) => {$(
-        $(#[$page])*
-        pub fn $name<A: Abi, C: Count>(
-            call: &Call<'_, A>,
-            buffer: Buffer<A, C>,
-            to: c_int,
-            tag: c_int,
-            comm: A::Comm,
-        ) -> Outcome<()> {
-            let comm = call.on_comm(comm)?;
-            let message = Outgoing::check(call, comm, buffer, to, tag)?;
-            let sent = message.send(call.owner(), SendMode::$mode);
-            sent.map_err(engine_error)
+/// Sends, and waits until the program may use its buffer again.
+#[inline(always)]
+fn finished<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    (buffer, to, tag): (Buffer<A, C>, c_int, c_int),
+    comm: A::Comm,
+    mode: SendMode,
+) -> Outcome<()> {
+    let communicator = call.on_comm(comm)?;
+    let message = Outgoing::check(call, communicator, buffer, to, tag)?;
+    match mode {
+        SendMode::Buffered => {
+            let claim = &mut call.rank().enter();
+            post_buffered(call.pending(), claim, Owners::of(comm.neutral(), communicator), &message)
         }
-    )*};
+        mode => message.send(call.owner(), mode).map_err(engine_error),
+    }
 }
 
 /// `MPI_Send`.
@@ -46,6 +47,7 @@ pub fn send<A: Abi, C: Count>(
 }
 
 sends! {
+    finished():
     /// [`send`] of any message.
     #[inline(never)]
     long_send Standard;
@@ -55,21 +57,8 @@ sends! {
     /// `MPI_Rsend`.
     #[inline(always)]
     rsend Ready;
-}
-
-/// `MPI_Bsend`.
-pub fn bsend<A: Abi, C: Count>(
-    call: &Call<'_, A>,
-    buffer: Buffer<A, C>,
-    to: c_int,
-    tag: c_int,
-    comm: A::Comm,
-) -> Outcome<()> {
-    let communicator = call.on_comm(comm)?;
-    let message = Outgoing::check(call, communicator, buffer, to, tag)?;
-    let claim = &mut call.rank().enter();
-    let owners = Owners::of(comm.neutral(), communicator);
-    post_buffered(call.pending(), claim, owners, &message)
+    /// `MPI_Bsend`.
+    bsend Buffered;
 }
 
 /// `MPI_Recv`.

@@ -102,31 +102,34 @@ fn offload<A: Abi>(
     Some(A::Request::from_neutral(call.context(), dynamic(Kind::Request, index)))
 }
 
-macro_rules! sends {
-    ($($(#[$page:meta])* $name:ident $mode:ident;)*) => {$(
-        $(#[$page])*
-        pub fn $name<A: Abi, C: Count>(
-            call: &Call<'_, A>,
-            buffer: Buffer<A, C>,
-            to: c_int,
-            tag: c_int,
-            comm: A::Comm,
-            request: Out<'_, A::Request>,
-        ) -> Outcome<()> {
-            let communicator = call.on_comm(comm)?;
-            let request = call.output(request, "request")?;
-            let message = Outgoing::check(call, communicator, buffer, to, tag)?;
-            let leave = |poster: &mut Poster<'_>| message.leave(poster, SendMode::$mode);
-            if let Some(left) = offload(call, (comm, communicator), message.bytes(), leave) {
-                request.write(left);
-                return Ok(());
-            }
-            let claim = &mut call.rank().enter();
-            let started = message.start(claim, SendMode::$mode).map_err(engine_error)?;
-            leave_send_behind(claim, &started, communicator.progress.get());
-            publish(call, claim, started, comm, request)
-        }
-    )*};
+/// Starts a send, and gives the program a request for it.
+#[inline(always)]
+fn started<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    (buffer, to, tag): (Buffer<A, C>, c_int, c_int),
+    comm: A::Comm,
+    mode: SendMode,
+    request: Out<'_, A::Request>,
+) -> Outcome<()> {
+    let communicator = call.on_comm(comm)?;
+    let request = call.output(request, "request")?;
+    let message = Outgoing::check(call, communicator, buffer, to, tag)?;
+    if let SendMode::Buffered = mode {
+        let claim = &mut call.rank().enter();
+        post_buffered(call.pending(), claim, Owners::of(comm.neutral(), communicator), &message)?;
+        // The copy is the runtime's, so the program's operation is already complete.
+        let done = RequestRef::completed(claim, Status::EMPTY).ok_or(neutral::ERR_NO_MEM)?;
+        return publish(call, claim, done, comm, request);
+    }
+    let leave = |poster: &mut Poster<'_>| message.leave(poster, mode);
+    if let Some(left) = offload(call, (comm, communicator), message.bytes(), leave) {
+        request.write(left);
+        return Ok(());
+    }
+    let claim = &mut call.rank().enter();
+    let started = message.start(claim, mode).map_err(engine_error)?;
+    leave_send_behind(claim, &started, communicator.progress.get());
+    publish(call, claim, started, comm, request)
 }
 
 /// `MPI_Isend`.
@@ -146,6 +149,7 @@ pub fn isend<A: Abi, C: Count>(
 }
 
 sends! {
+    started(request: Out<'_, A::Request>):
     /// [`isend`] of any message.
     #[inline(never)]
     long_isend Standard;
@@ -153,26 +157,8 @@ sends! {
     issend Synchronous;
     /// `MPI_Irsend`.
     irsend Ready;
-}
-
-/// `MPI_Ibsend`.
-pub fn ibsend<A: Abi, C: Count>(
-    call: &Call<'_, A>,
-    buffer: Buffer<A, C>,
-    to: c_int,
-    tag: c_int,
-    comm: A::Comm,
-    request: Out<'_, A::Request>,
-) -> Outcome<()> {
-    let communicator = call.on_comm(comm)?;
-    let request = call.output(request, "request")?;
-    let message = Outgoing::check(call, communicator, buffer, to, tag)?;
-    let claim = &mut call.rank().enter();
-    let owners = Owners::of(comm.neutral(), communicator);
-    post_buffered(call.pending(), claim, owners, &message)?;
-    // The copy is the runtime's, so the program's operation is already complete.
-    let done = RequestRef::completed(claim, Status::EMPTY).ok_or(neutral::ERR_NO_MEM)?;
-    publish(call, claim, done, comm, request)
+    /// `MPI_Ibsend`.
+    ibsend Buffered;
 }
 
 /// `MPI_Irecv`.

@@ -102,33 +102,25 @@ impl Plan for ReceivePlan {
     }
 }
 
-macro_rules! sends {
-    ($($(#[$page:meta])* $name:ident $mode:ident;)*) => {$(
-        $(#[$page])*
-        pub fn $name<A: Abi, C: Count>(
-            call: &Call<'_, A>,
-            buffer: Buffer<A, C>,
-            to: c_int,
-            tag: c_int,
-            comm: A::Comm,
-            request: Out<'_, A::Request>,
-        ) -> Outcome<()> {
-            let communicator = call.on_comm(comm)?;
-            let request = call.output(request, "request")?;
-            let (rank, mode) = (call.rank(), SendMode::$mode);
-            let message = Outgoing::check(call, communicator, buffer, to, tag)?;
-            let plan = SendPlan {
-                near: message.near(rank).filter(|_| is_short(mode)),
-                message,
-                mode,
-                owners: Owners::of(comm.neutral(), communicator),
-            };
-            publish_persistent(call, plan, comm.neutral(), request)
-        }
-    )*};
+/// Gives the program a request that each start begins anew.
+#[inline(always)]
+fn planned<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    (buffer, to, tag): (Buffer<A, C>, c_int, c_int),
+    comm: A::Comm,
+    mode: SendMode,
+    request: Out<'_, A::Request>,
+) -> Outcome<()> {
+    let communicator = call.on_comm(comm)?;
+    let request = call.output(request, "request")?;
+    let message = Outgoing::check(call, communicator, buffer, to, tag)?;
+    let near = message.near(call.rank()).filter(|_| is_short(mode));
+    let owners = Owners::of(comm.neutral(), communicator);
+    publish_persistent(call, SendPlan { message, mode, owners, near }, comm.neutral(), request)
 }
 
 sends! {
+    planned(request: Out<'_, A::Request>):
     /// `MPI_Send_init`.
     send_init Standard;
     /// `MPI_Ssend_init`.

@@ -4,7 +4,7 @@ use super::failed;
 use super::short::Few;
 use crate::arguments::{Call, Outcome, output};
 use crate::data::Data;
-use crate::passed::{Base, Buffer, Out, Place};
+use crate::passed::{Base, Buffer, Out};
 use crate::request::{publish_complete, publish_pending};
 use cohort_abi::{Abi, Count, Handle, neutral};
 use cohort_engine::datatype::{Basic, TypeRef};
@@ -30,8 +30,7 @@ impl Target {
         call: &Call<'_, A>,
         win: &Win,
         (rank, displacement): (c_int, isize),
-        elements: C,
-        datatype: A::Datatype,
+        (elements, datatype): (C, A::Datatype),
     ) -> Outcome<Self> {
         let member = super::target(call, win, rank)?;
         let (count, datatype) = match member {
@@ -42,19 +41,75 @@ impl Target {
     }
 }
 
-/// An operation of the standard, with its buffers checked.
-struct Request<'a> {
+/// An operation of the standard, with its arguments checked.
+struct Checked {
     action: Action,
-    origin: &'a Data,
-    result: Option<&'a Data>,
+    origin: Data,
+    result: Option<Data>,
     compare: Option<Base>,
-    target: &'a Target,
+    member: u32,
+    target: Target,
 }
 
-impl Request<'_> {
-    /// Begins the operation.
-    fn begin<A: Abi>(&self, call: &Call<'_, A>, win: &Win) -> Outcome<()> {
-        self.access(call, win, false).map(|_| ())
+impl Checked {
+    /// A put, a get, an accumulate; `None` for `MPI_PROC_NULL`. Inlined by force, as [`Checked::access`].
+    #[inline(always)]
+    fn moving<A: Abi, C: Count>(
+        call: &Call<'_, A>,
+        win: &Win,
+        action: Action,
+        origin: Buffer<A, C>,
+        (place, there): ((c_int, isize), (C, A::Datatype)),
+    ) -> Outcome<Option<Self>> {
+        let target = Target::check(call, win, place, there)?;
+        let Some(member) = target.member else {
+            return Ok(None);
+        };
+        let origin = Data::check(call, origin)?;
+        Ok(Some(Self { action, origin, result: None, compare: None, member, target }))
+    }
+
+    /// An accumulate that fetches; `None` for `MPI_PROC_NULL`.
+    fn fetching<A: Abi, C: Count>(
+        call: &Call<'_, A>,
+        win: &Win,
+        op: A::Op,
+        (origin, result): (Buffer<A, C>, Buffer<A, C>),
+        (place, there): ((c_int, isize), (C, A::Datatype)),
+    ) -> Outcome<Option<Self>> {
+        let op = predefined_op(call, op)?;
+        let target = Target::check(call, win, place, there)?;
+        let Some(member) = target.member else {
+            return Ok(None);
+        };
+        // What the origin is does not matter when nothing is changed.
+        let origin = match op {
+            PredefinedOp::NoOp => Data::unused(call, there.1)?,
+            _ => Data::check(call, origin)?,
+        };
+        let result = Some(Data::check(call, result)?);
+        Ok(Some(Self { action: Action::Accumulate(op), origin, result, compare: None, member, target }))
+    }
+
+    /// A compare and swap; `None` for `MPI_PROC_NULL`.
+    fn swapping<A: Abi>(
+        call: &Call<'_, A>,
+        win: &Win,
+        (origin, compare, result): (Base, Base, Base),
+        datatype: A::Datatype,
+        place: (c_int, isize),
+    ) -> Outcome<Option<Self>> {
+        if !one_element(call, datatype)?.can_be_compared() {
+            let what = format_args!("only integers, logicals and bytes are compared");
+            return Err(call.blame(neutral::ERR_TYPE, what));
+        }
+        let target = Target::check::<A, c_int>(call, win, place, (1, datatype))?;
+        let Some(member) = target.member else {
+            return Ok(None);
+        };
+        let [origin, result, _] = [origin, result, compare].map(|base| Data::check(call, one::<A>(base, datatype)));
+        let (origin, result, compare) = (origin?, Some(result?), Some(compare));
+        Ok(Some(Self { action: Action::CompareAndSwap, origin, result, compare, member, target }))
     }
 
     /// Begins the operation, with a request for it if one is wanted and needed. Inlined by force, so that the engine's
@@ -66,15 +121,12 @@ impl Request<'_> {
         win: &Win,
         wants_request: bool,
     ) -> Outcome<Option<cohort_engine::RequestRef>> {
-        let Some(member) = self.target.member else {
-            return Ok(None);
-        };
         let operation = Operation {
             action: self.action,
             origin: self.origin.buffer(),
-            result: self.result.map(Data::buffer),
+            result: self.result.as_ref().map(Data::buffer),
             compare: self.compare.map_or(null(), |compare| compare.as_ptr().cast()),
-            target: member,
+            target: self.member,
             displacement: self.target.displacement,
             count: self.target.count,
             datatype: &self.target.datatype,
@@ -85,19 +137,35 @@ impl Request<'_> {
         let closing = begun.map_err(|error| failed(call, error))?;
         Ok(closing.request())
     }
+}
 
-    /// Begins the operation and gives the program a request for it.
-    fn publish<A: Abi>(
-        &self,
-        call: &Call<'_, A>,
-        win: &Win,
-        handle: A::Win,
-        target: Place<'_, A::Request>,
-    ) -> Outcome<()> {
-        match self.access(call, win, true)? {
-            Some(pending) => publish_pending(call, pending, handle.neutral(), target),
-            None => publish_complete(call, target),
-        }
+/// Begins what `check` gives.
+#[inline(always)]
+fn begin<A: Abi>(call: &Call<'_, A>, win: A::Win, check: impl FnOnce(&Win) -> Outcome<Option<Checked>>) -> Outcome<()> {
+    let win = call.on_win(win)?;
+    match check(win)? {
+        Some(checked) => checked.access(call, win, false).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// Begins what `check` gives, with a request for it.
+#[inline(always)]
+fn publish<A: Abi>(
+    call: &Call<'_, A>,
+    handle: A::Win,
+    request: Out<'_, A::Request>,
+    check: impl FnOnce(&Win) -> Outcome<Option<Checked>>,
+) -> Outcome<()> {
+    let win = call.on_win(handle)?;
+    let request = output(request)?;
+    let pending = match check(win)? {
+        Some(checked) => checked.access(call, win, true)?,
+        None => None,
+    };
+    match pending {
+        Some(pending) => publish_pending(call, pending, handle.neutral(), request),
+        None => publish_complete(call, request),
     }
 }
 
@@ -123,33 +191,22 @@ macro_rules! moves {
             datatype: A::Datatype,
             win: A::Win,
         ) -> Outcome<()> {
-            let place = (rank, displacement);
-            if let Some(few) = Few::from(call, win, &origin, place, (count, datatype)) {
+            let (place, there) = ((rank, displacement), (count, datatype));
+            if let Some(few) = Few::from(call, win, &origin, place, there) {
                 few.$name(origin.base);
                 return Ok(());
             }
-            $long(call, origin, rank, displacement, count, datatype, win)
+            $long(call, origin, (place, there), win)
         }
 
         #[inline(never)]
         fn $long<A: Abi, C: Count>(
             call: &Call<'_, A>,
             origin: Buffer<A, C>,
-            rank: c_int,
-            displacement: isize,
-            count: C,
-            datatype: A::Datatype,
+            target: ((c_int, isize), (C, A::Datatype)),
             win: A::Win,
         ) -> Outcome<()> {
-            let win = call.on_win(win)?;
-            let target = Target::check(call, win, (rank, displacement), count, datatype)?;
-            let origin = match target.member {
-                Some(_) => Data::check(call, origin)?,
-                None => return Ok(()),
-            };
-            let (action, result, compare) = (Action::$action, None, None);
-            Request { action, origin: &origin, result, compare, target: &target }
-                .begin(call, win)
+            begin(call, win, |win| Checked::moving(call, win, Action::$action, origin, target))
         }
 
         $(#[$with_page])*
@@ -164,17 +221,8 @@ macro_rules! moves {
             win: A::Win,
             request: Out<'_, A::Request>,
         ) -> Outcome<()> {
-            let object = call.on_win(win)?;
-            let request = output(request)?;
-            let target =
-                Target::check(call, object, (rank, displacement), count, datatype)?;
-            let origin = match target.member {
-                Some(_) => Data::check(call, origin)?,
-                None => Data::unused(call, origin.datatype)?,
-            };
-            let (action, result, compare) = (Action::$action, None, None);
-            Request { action, origin: &origin, result, compare, target: &target }
-                .publish(call, object, win, request)
+            let target = ((rank, displacement), (count, datatype));
+            publish(call, win, request, |win| Checked::moving(call, win, Action::$action, origin, target))
         }
     )*};
 }
@@ -202,34 +250,25 @@ pub fn accumulate<A: Abi, C: Count>(
     op: A::Op,
     win: A::Win,
 ) -> Outcome<()> {
-    let place = (rank, displacement);
-    if let Some(few) = Few::from(call, win, &origin, place, (count, datatype))
+    let (place, there) = ((rank, displacement), (count, datatype));
+    if let Some(few) = Few::from(call, win, &origin, place, there)
         && few.accumulate::<A>(op, origin.base)
     {
         return Ok(());
     }
-    long_accumulate(call, origin, place, (count, datatype), op, win)
+    long_accumulate(call, origin, (place, there), op, win)
 }
 
 #[inline(never)]
 fn long_accumulate<A: Abi, C: Count>(
     call: &Call<'_, A>,
     origin: Buffer<A, C>,
-    (rank, displacement): (c_int, isize),
-    (count, datatype): (C, A::Datatype),
+    target: ((c_int, isize), (C, A::Datatype)),
     op: A::Op,
     win: A::Win,
 ) -> Outcome<()> {
-    let win = call.on_win(win)?;
-    let action = Action::Accumulate(predefined_op(call, op)?);
-    let target = Target::check(call, win, (rank, displacement), count, datatype)?;
-    let origin = match target.member {
-        Some(_) => Data::check(call, origin)?,
-        None => return Ok(()),
-    };
-    let (result, compare) = (None, None);
-    let request = Request { action, origin: &origin, result, compare, target: &target };
-    request.begin(call, win)
+    let action = |op| predefined_op(call, op).map(Action::Accumulate);
+    begin(call, win, |win| Checked::moving(call, win, action(op)?, origin, target))
 }
 
 /// `MPI_Raccumulate`.
@@ -244,60 +283,9 @@ pub fn raccumulate<A: Abi, C: Count>(
     win: A::Win,
     request: Out<'_, A::Request>,
 ) -> Outcome<()> {
-    let object = call.on_win(win)?;
-    let request = output(request)?;
-    let action = Action::Accumulate(predefined_op(call, op)?);
-    let target = Target::check(call, object, (rank, displacement), count, datatype)?;
-    let origin = match target.member {
-        Some(_) => Data::check(call, origin)?,
-        None => Data::unused(call, origin.datatype)?,
-    };
-    let (result, compare) = (None, None);
-    let operation = Request { action, origin: &origin, result, compare, target: &target };
-    operation.publish(call, object, win, request)
-}
-
-/// The buffers of an accumulate that fetches.
-struct Fetching {
-    action: Action,
-    origin: Data,
-    result: Data,
-    target: Target,
-}
-
-impl Fetching {
-    /// Checks the arguments; `None` for `MPI_PROC_NULL`.
-    fn check<A: Abi, C: Count>(
-        call: &Call<'_, A>,
-        win: &Win,
-        origin: Buffer<A, C>,
-        result: Buffer<A, C>,
-        place: (c_int, isize),
-        (count, datatype): (C, A::Datatype),
-        op: A::Op,
-    ) -> Outcome<Option<Self>> {
-        let op = predefined_op(call, op)?;
-        let target = Target::check(call, win, place, count, datatype)?;
-        if target.member.is_none() {
-            return Ok(None);
-        }
-        // What the origin is does not matter when nothing is changed.
-        let origin = match op {
-            PredefinedOp::NoOp => Data::unused(call, datatype)?,
-            _ => Data::check(call, origin)?,
-        };
-        Ok(Some(Self { action: Action::Accumulate(op), origin, result: Data::check(call, result)?, target }))
-    }
-
-    fn request(&self) -> Request<'_> {
-        Request {
-            action: self.action,
-            origin: &self.origin,
-            result: Some(&self.result),
-            compare: None,
-            target: &self.target,
-        }
-    }
+    let target = ((rank, displacement), (count, datatype));
+    let action = |op| predefined_op(call, op).map(Action::Accumulate);
+    publish(call, win, request, |win| Checked::moving(call, win, action(op)?, origin, target))
 }
 
 /// `MPI_Get_accumulate`.
@@ -313,12 +301,8 @@ pub fn get_accumulate<A: Abi, C: Count>(
     op: A::Op,
     win: A::Win,
 ) -> Outcome<()> {
-    let win = call.on_win(win)?;
-    let (place, there) = ((rank, displacement), (count, datatype));
-    match Fetching::check(call, win, origin, result, place, there, op)? {
-        Some(fetching) => fetching.request().begin(call, win),
-        None => Ok(()),
-    }
+    let target = ((rank, displacement), (count, datatype));
+    begin(call, win, |win| Checked::fetching(call, win, op, (origin, result), target))
 }
 
 /// `MPI_Rget_accumulate`.
@@ -334,13 +318,8 @@ pub fn rget_accumulate<A: Abi, C: Count>(
     win: A::Win,
     request: Out<'_, A::Request>,
 ) -> Outcome<()> {
-    let object = call.on_win(win)?;
-    let request = output(request)?;
-    let (place, there) = ((rank, displacement), (count, datatype));
-    match Fetching::check(call, object, origin, result, place, there, op)? {
-        Some(fetching) => fetching.request().publish(call, object, win, request),
-        None => publish_complete(call, request),
-    }
+    let target = ((rank, displacement), (count, datatype));
+    publish(call, win, request, |win| Checked::fetching(call, win, op, (origin, result), target))
 }
 
 /// `MPI_Fetch_and_op`.
@@ -373,14 +352,12 @@ fn long_fetch_and_op<A: Abi>(
     op: A::Op,
     win: A::Win,
 ) -> Outcome<()> {
-    let win = call.on_win(win)?;
-    one_element(call, datatype)?;
-    let (origin, result) = (one(origin, datatype), one(result, datatype));
-    let there = (1, datatype);
-    match Fetching::check(call, win, origin, result, place, there, op)? {
-        Some(fetching) => fetching.request().begin(call, win),
-        None => Ok(()),
-    }
+    let check = |win: &Win| {
+        one_element(call, datatype)?;
+        let buffers = (one(origin, datatype), one(result, datatype));
+        Checked::fetching(call, win, op, buffers, (place, (1, datatype)))
+    };
+    begin(call, win, check)
 }
 
 /// One element of a type at an address.
@@ -421,29 +398,10 @@ pub fn compare_and_swap<A: Abi>(
 #[inline(never)]
 fn long_compare_and_swap<A: Abi>(
     call: &Call<'_, A>,
-    (origin, compare, result): (Base, Base, Base),
+    buffers: (Base, Base, Base),
     datatype: A::Datatype,
     place: (c_int, isize),
     win: A::Win,
 ) -> Outcome<()> {
-    let win = call.on_win(win)?;
-    if !one_element(call, datatype)?.can_be_compared() {
-        let what = format_args!("only integers, logicals and bytes are compared");
-        return Err(call.blame(neutral::ERR_TYPE, what));
-    }
-    let target = Target::check(call, win, place, 1, datatype)?;
-    if target.member.is_none() {
-        return Ok(());
-    }
-    let origin = Data::check(call, one::<A>(origin, datatype))?;
-    let result = Data::check(call, one::<A>(result, datatype))?;
-    Data::check(call, one::<A>(compare, datatype))?;
-    let request = Request {
-        action: Action::CompareAndSwap,
-        origin: &origin,
-        result: Some(&result),
-        compare: Some(compare),
-        target: &target,
-    };
-    request.begin(call, win)
+    begin(call, win, |win| Checked::swapping(call, win, buffers, datatype, place))
 }
