@@ -8,8 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Programs of both ABIs, and of Open MPI's only. (Its 4.1 lacks the MPI-4 procedures of the others.)
-const PROGRAMS: [&str; 7] =
-    ["arguments.f90", "callbacks.f90", "derived.f90", "files.f90", "fixed.f", "openmpi.f90", "openmpi08.f90"];
+const PROGRAMS: [&str; 8] = [
+    "arguments.f90",
+    "callbacks.f90",
+    "datarep.f90",
+    "derived.f90",
+    "files.f90",
+    "fixed.f",
+    "openmpi.f90",
+    "openmpi08.f90",
+];
 
 const ITEM: &str = "openmpi-fortran";
 

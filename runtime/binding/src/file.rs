@@ -1,6 +1,7 @@
 //! Files (MPI-5.0, chapter 14).
 
 mod access;
+mod datarep;
 mod life;
 mod pointer;
 mod size;
@@ -13,6 +14,7 @@ pub use access::{
     write_all_begin, write_all_end, write_at, write_at_all, write_at_all_begin, write_at_all_end, write_ordered,
     write_ordered_begin, write_ordered_end, write_shared,
 };
+pub use datarep::{register_datarep, register_datarep_large};
 pub use life::{close, delete, get_amode, get_group, get_info, open, set_info};
 pub use pointer::{get_byte_offset, get_position, get_position_shared, seek, seek_shared};
 pub use size::{get_atomicity, get_size, preallocate, set_atomicity, set_size, sync};

@@ -50,7 +50,9 @@ pub use construct::{
 };
 pub use contents::{Combiner, Contents, CountForm};
 pub use places::{Order, Runs};
-pub use predefined::{Dense, dense, named_like, predefined, predefined_all, predefined_type, types, value_index};
+pub use predefined::{
+    Dense, dense, named_like, pair_members, predefined, predefined_all, predefined_type, types, value_index,
+};
 pub use reference::TypeRef;
 pub use signature::{Digest, Signature};
 pub use transfer::{copy, copy_bytes, pack, unpack, visit};

@@ -242,3 +242,10 @@ pub fn value_index(value: &Type, index: &Type) -> Option<TypeRef> {
     let found = PAIRS.iter().find(|pair| (pair.0, pair.1) == members)?;
     predefined(found.2)
 }
+
+/// The value type and the index type of a predefined pair type.
+#[must_use]
+pub fn pair_members(pair: &Type) -> Option<[TypeRef; 2]> {
+    let &(value, index, _) = PAIRS.iter().find(|(.., handle)| *handle == pair.handle)?;
+    Some([predefined(value)?, predefined(index)?])
+}

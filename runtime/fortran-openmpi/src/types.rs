@@ -76,7 +76,8 @@ names!(attributes::type_null_delete_fn: __mpi_f08_callbacks_MOD_mpi_type_null_de
 names!(attributes::win_dup_fn: __mpi_f08_callbacks_MOD_mpi_win_dup_fn);
 names!(attributes::win_null_copy_fn: __mpi_f08_callbacks_MOD_mpi_win_null_copy_fn);
 names!(attributes::win_null_delete_fn: __mpi_f08_callbacks_MOD_mpi_win_null_delete_fn);
-names!(callbacks::conversion_fn_null: __mpi_f08_callbacks_MOD_mpi_conversion_fn_null);
+names!(callbacks::conversion_fn_null:
+    __mpi_f08_callbacks_MOD_mpi_conversion_fn_null __mpi_f08_callbacks_MOD_mpi_conversion_fn_null_c);
 names!(callbacks::f_sync_reg: mpi_f_sync_reg_f08_ pmpi_f_sync_reg_f08_);
 names!(callbacks::f_sync_reg: ompi_f_sync_reg_f);
 

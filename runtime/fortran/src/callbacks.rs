@@ -10,9 +10,10 @@ use crate::generated::c;
 use crate::handles::handle;
 use crate::text::Text;
 use alloc::boxed::Box;
-use cohort_abi::{Abi, Constants, Handle, neutral};
+use cohort_abi::{Abi, Constants, Handle, callback, neutral};
 use core::ffi::{c_char, c_int, c_void};
 
+type Datatype = <A as Abi>::Datatype;
 type Request = <A as Abi>::Request;
 
 macro_rules! operations {
@@ -145,36 +146,149 @@ pub unsafe extern "C" fn grequest_start(
     }
 }
 
+/// Buffer, datatype, count, file's buffer, position, extra state, error.
+type Convert<C> = unsafe extern "C" fn(*mut c_void, *mut c_int, *mut C, *mut c_void, *mut i64, *mut isize, *mut c_int);
+/// Datatype, extent, extra state, error.
+type Extent = unsafe extern "C" fn(*mut c_int, *mut isize, *mut isize, *mut c_int);
+
+/// The functions of a data representation, and their extra state. Never freed: representations last for ever.
+struct Representation<C> {
+    read: Option<Convert<C>>,
+    write: Option<Convert<C>>,
+    extent: Extent,
+    extra_state: isize,
+}
+
+impl<C> Representation<C> {
+    /// Calls a conversion function with what C got.
+    ///
+    /// # Safety
+    /// The function's contract.
+    unsafe fn convert(
+        &self,
+        function: Option<Convert<C>>,
+        (user, file): (*mut c_void, *mut c_void),
+        datatype: Datatype,
+        (mut count, mut position): (C, i64),
+    ) -> c_int {
+        let (mut datatype, mut state, mut error) = (datatype.to_int(), self.extra_state, 0);
+        match function {
+            // SAFETY: by the caller's contract.
+            Some(function) => unsafe {
+                function(user, &mut datatype, &mut count, file, &mut position, &mut state, &mut error);
+            },
+            None => error = A::error_out(neutral::ERR_CONVERSION),
+        }
+        error
+    }
+}
+
+unsafe extern "C" fn read<C>(
+    user: *mut c_void,
+    datatype: Datatype,
+    count: C,
+    file: *mut c_void,
+    position: i64,
+    state: *mut c_void,
+) -> c_int {
+    // SAFETY: the record of `register_datarep`.
+    unsafe {
+        let own = &*state.cast::<Representation<C>>();
+        own.convert(own.read, (user, file), datatype, (count, position))
+    }
+}
+
+unsafe extern "C" fn write<C>(
+    user: *mut c_void,
+    datatype: Datatype,
+    count: C,
+    file: *mut c_void,
+    position: i64,
+    state: *mut c_void,
+) -> c_int {
+    // SAFETY: the record of `register_datarep`.
+    unsafe {
+        let own = &*state.cast::<Representation<C>>();
+        own.convert(own.write, (user, file), datatype, (count, position))
+    }
+}
+
+unsafe extern "C" fn extent<C>(datatype: Datatype, extent: *mut isize, state: *mut c_void) -> c_int {
+    // SAFETY: the record of `register_datarep`, and a place for the result.
+    unsafe {
+        let own = &*state.cast::<Representation<C>>();
+        let (mut datatype, mut state, mut error) = (datatype.to_int(), own.extra_state, 0);
+        (own.extent)(&mut datatype, extent, &mut state, &mut error);
+        error
+    }
+}
+
+unsafe extern "C" {
+    // As programs see them: the address of a function in a library may be that of an entry in the program.
+    fn mpi_conversion_fn_null_();
+    fn mpi_conversion_fn_null();
+    fn mpi_conversion_fn_null__();
+    fn MPI_CONVERSION_FN_NULL();
+    fn __mpi_f08_callbacks_MOD_mpi_conversion_fn_null();
+    fn __mpi_f08_callbacks_MOD_mpi_conversion_fn_null_c();
+}
+
+/// Whether the program passes `MPI_CONVERSION_FN_NULL`.
+fn is_null(function: *const c_void) -> bool {
+    let names: [unsafe extern "C" fn(); 6] = [
+        mpi_conversion_fn_null_,
+        mpi_conversion_fn_null,
+        mpi_conversion_fn_null__,
+        MPI_CONVERSION_FN_NULL,
+        __mpi_f08_callbacks_MOD_mpi_conversion_fn_null,
+        __mpi_f08_callbacks_MOD_mpi_conversion_fn_null_c,
+    ];
+    function.is_null() || names.into_iter().any(|name| function.addr() == (name as *const c_void).addr())
+}
+
 macro_rules! datareps {
-    ($($name:ident $procedure:ident;)*) => {$(
-        /// `MPI_REGISTER_DATAREP`, for small or large counts. The library has no data representations of programs, so
-        /// C reports that and never calls the functions.
+    ($($name:ident $procedure:ident $count:ty;)*) => {$(
+        #[doc = concat!("`", stringify!($procedure), "`.")]
         pub unsafe extern "C" fn $name(
             datarep: *const c_char,
-            _read: *const c_void,
-            _write: *const c_void,
-            _extent: *const c_void,
-            _extra_state: *const isize,
+            read_fn: *const c_void,
+            write_fn: *const c_void,
+            extent_fn: Extent,
+            extra_state: *const isize,
             ierror: Ierror,
             datarep_length: c_int,
         ) {
             // SAFETY: the Fortran caller keeps the contract of this procedure.
             unsafe {
                 let datarep = Text::trimmed(datarep, datarep_length);
-                let nothing = core::ptr::null_mut();
-                let code = c::$procedure(datarep.pointer(), None, None, None, nothing);
-                ierror.set(match code {
-                    0 => A::error_out(neutral::ERR_UNSUPPORTED_OPERATION),
-                    code => code,
-                });
+                let function = |address: *const c_void| match is_null(address) {
+                    true => None,
+                    false => Some(core::mem::transmute::<*const c_void, Convert<$count>>(address)),
+                };
+                let own = Representation::<$count> {
+                    read: function(read_fn),
+                    write: function(write_fn),
+                    extent: extent_fn,
+                    extra_state: *extra_state,
+                };
+                let reads: Option<callback::DatarepConversionFunction<A, $count>> =
+                    own.read.map(|_| read::<$count> as _);
+                let writes: Option<callback::DatarepConversionFunction<A, $count>> =
+                    own.write.map(|_| write::<$count> as _);
+                let state = Box::into_raw(Box::new(own));
+                let code = c::$procedure(datarep.pointer(), reads, writes, Some(extent::<$count>), state.cast());
+                if code != 0 {
+                    drop(Box::from_raw(state));
+                }
+                ierror.set(code);
             }
         }
     )*};
 }
 
 datareps! {
-    register_datarep MPI_Register_datarep;
-    register_datarep_c MPI_Register_datarep_c;
+    register_datarep MPI_Register_datarep c_int;
+    register_datarep_c MPI_Register_datarep_c i64;
 }
 
 /// `MPI_CONVERSION_FN_NULL`, which stands for "no function" and is never called by MPI.

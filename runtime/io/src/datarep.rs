@@ -1,7 +1,9 @@
 //! Data representations (MPI-5.0 section 14.5). `native` and `internal` are the bytes of memory. `external32` has other
 //! bytes, and for some types fewer: so etypes and filetypes have a form of their own there ([`in_file`]), and data is
-//! converted ([`Converted`]) before it is written, and after it is read.
+//! converted ([`Converted`]) before it is written, and after it is read. Representations of programs say by [`Lengths`]
+//! how long items are there, and [`Items`] counts them.
 
+mod items;
 #[cfg(test)]
 mod tests;
 
@@ -12,7 +14,9 @@ use cohort_datatype::{
     indexed, indexed_block, pack, resized, struct_, subarray, types, unpack, vector,
 };
 
-/// Why data has no form in `external32`.
+pub use items::{Items, Prefix};
+
+/// Why data has no form in a representation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatarepError {
     /// A value does not fit into its type there.
@@ -23,23 +27,56 @@ pub enum DatarepError {
     Type(TypeError),
     /// Types that this constructor made of elements that are shorter there are not supported.
     Constructor(Combiner),
+    /// The program's function has said so of the type of this name, with this code.
+    Refused(&'static str, i32),
+    /// The program's function has given this extent of the type of this name.
+    Extent(&'static str, i64),
+}
+
+/// How long items of predefined types are in a file.
+pub trait Lengths {
+    /// Bytes of an item.
+    ///
+    /// # Errors
+    /// What the program's function says.
+    fn of(&self, item: &TypeRef) -> Result<i64, DatarepError>;
+
+    /// Whether all items of a type are as long as in memory.
+    ///
+    /// # Errors
+    /// As [`Lengths::of`].
+    fn keeps(&self, datatype: &TypeRef) -> Result<bool, DatarepError>;
+}
+
+/// Those of `external32`.
+#[derive(Clone, Copy, Debug)]
+pub struct External32;
+
+impl Lengths for External32 {
+    fn of(&self, item: &TypeRef) -> Result<i64, DatarepError> {
+        Ok(external::size(item))
+    }
+
+    fn keeps(&self, datatype: &TypeRef) -> Result<bool, DatarepError> {
+        Ok(external::is_as_long(datatype))
+    }
 }
 
 /// The form of bounds and counts does not matter: nobody asks for the contents.
 const FORM: CountForm = CountForm::Large;
 
-/// The form of an etype or a filetype in a file of `external32`. Displacements in bytes are those of the file, as the
+/// The form of an etype or a filetype in a file of other lengths. Displacements in bytes are those of the file, as the
 /// standard says (MPI-5.0 section 14.5.1); all others are scaled.
 ///
 /// # Errors
-/// [`DatarepError::Type`], [`DatarepError::Constructor`].
-pub fn in_file(datatype: &TypeRef) -> Result<TypeRef, DatarepError> {
-    if external::is_as_long(datatype) {
+/// [`DatarepError::Type`], [`DatarepError::Constructor`]; of the lengths.
+pub fn in_file(datatype: &TypeRef, lengths: &dyn Lengths) -> Result<TypeRef, DatarepError> {
+    if lengths.keeps(datatype)? {
         return Ok(datatype.clone());
     }
     let contents = datatype.contents();
     let old = || match contents.types.first() {
-        Some(old) => in_file(old),
+        Some(old) => in_file(old, lengths),
         None => Err(DatarepError::Constructor(contents.combiner)),
     };
     // Both forms of a constructor have the same arguments in the same order.
@@ -49,7 +86,7 @@ pub fn in_file(datatype: &TypeRef) -> Result<TypeRef, DatarepError> {
     let first = numbers.first().map_or(0, |it| *it as usize);
     let made = match contents.combiner {
         Combiner::Named | Combiner::F90Real | Combiner::F90Complex | Combiner::F90Integer | Combiner::ValueIndex => {
-            contiguous(external::size(datatype), &types::MPI_BYTE.to_ref(), FORM)
+            contiguous(items::length(datatype, lengths)?, &types::MPI_BYTE.to_ref(), FORM)
         }
         Combiner::Dup => Ok(dup(&old()?)),
         Combiner::Contiguous => contiguous(numbers[0], &old()?, FORM),
@@ -57,16 +94,16 @@ pub fn in_file(datatype: &TypeRef) -> Result<TypeRef, DatarepError> {
         Combiner::Hvector => hvector(numbers[0], numbers[1], numbers[2], &old()?, FORM),
         Combiner::Resized => resized(&old()?, numbers[0], numbers[1], FORM),
         Combiner::Indexed | Combiner::Hindexed => {
-            let (lengths, displacements) = numbers[1..].split_at(first);
+            let (blocks, displacements) = numbers[1..].split_at(first);
             let make = if contents.combiner == Combiner::Indexed { indexed } else { hindexed };
-            make(lengths, displacements, &old()?, FORM)
+            make(blocks, displacements, &old()?, FORM)
         }
         Combiner::IndexedBlock => indexed_block(numbers[1], &numbers[2..], &old()?, FORM),
         Combiner::HindexedBlock => hindexed_block(numbers[1], &numbers[2..], &old()?, FORM),
         Combiner::Struct => {
-            let (lengths, displacements) = numbers[1..].split_at(first);
-            let members: Result<Vec<_>, _> = contents.types.iter().map(in_file).collect();
-            struct_(lengths, displacements, &members?, FORM)
+            let (blocks, displacements) = numbers[1..].split_at(first);
+            let members: Result<Vec<_>, _> = contents.types.iter().map(|it| in_file(it, lengths)).collect();
+            struct_(blocks, displacements, &members?, FORM)
         }
         Combiner::Subarray => array(contents, &old()?),
         Combiner::Darray => return Err(DatarepError::Constructor(Combiner::Darray)),

@@ -7,9 +7,11 @@
 
 mod access;
 mod away;
+mod convert;
 mod error;
 mod open;
 mod pointer;
+mod representation;
 mod size;
 mod view;
 
@@ -37,6 +39,8 @@ use spin::Mutex;
 
 pub use access::{Form, Place, Way};
 pub use open::delete;
+pub use representation::{Conversions, Representation};
+pub(crate) use view::is_known;
 pub use view::{Datarep, Seen, Wanted};
 
 /// A file, as one of its members sees it.

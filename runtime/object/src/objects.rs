@@ -6,7 +6,7 @@ use crate::datatype::Datatype;
 use crate::errhandler::{Errhandler, UserErrhandler};
 use crate::error::ErrorTable;
 use crate::failure::has_memory;
-use crate::file::File;
+use crate::file::{self, Conversions, File, Representation};
 use crate::group::Group;
 use crate::hints::{self, MEMORY_KINDS};
 use crate::info::Info;
@@ -74,6 +74,8 @@ pub struct Objects {
     pub has_own_errhandler: AtomicBool,
     /// Error handler of `MPI_FILE_NULL`, which new files inherit (MPI 14.7).
     pub file_errhandler: Mutex<Errhandler>,
+    /// Data representations of the program (MPI 14.5.3), which last for ever.
+    pub representations: Mutex<Vec<Arc<Representation>>>,
 }
 
 /// The error when a kind of object has an object for each of its handles.
@@ -226,6 +228,7 @@ impl Objects {
             initial_errhandler: Mutex::new(Errhandler::Fatal),
             has_own_errhandler: AtomicBool::new(false),
             file_errhandler: Mutex::new(Errhandler::Return),
+            representations: Mutex::new(Vec::new()),
         }
     }
 
@@ -545,5 +548,35 @@ impl Objects {
     pub fn remove_datatype(&self, handle: u32) -> Outcome<Box<Datatype>> {
         let index = Self::datatype_index(handle).ok_or(neutral::ERR_TYPE)?;
         self.datatypes.remove(&mut self.rank.enter(), index).ok_or_else(|| neutral::ERR_TYPE.into())
+    }
+}
+
+impl Objects {
+    /// `MPI_Register_datarep`.
+    ///
+    /// # Errors
+    /// `MPI_ERR_DUP_DATAREP`; `MPI_ERR_ARG` for a name that is empty or has `most` bytes or more.
+    pub fn add_representation(&self, name: &[u8], most: usize, functions: Box<dyn Conversions>) -> Outcome<()> {
+        let shown = String::from_utf8_lossy(name);
+        let text = match core::str::from_utf8(name) {
+            Ok(text) if !text.is_empty() && text.len() < most => text,
+            Ok("") => return Err(Error::new(neutral::ERR_ARG, format_args!("datarep is an empty name"))),
+            Ok(_) => return Err(Error::new(neutral::ERR_ARG, format_args!("datarep has {most} bytes or more"))),
+            Err(_) => return Err(Error::new(neutral::ERR_ARG, format_args!("datarep \"{shown}\" is no UTF-8"))),
+        };
+        let mut all = self.representations.lock();
+        if file::is_known(name) || all.iter().any(|other| other.name() == text) {
+            let what = format_args!("there is a data representation \"{shown}\" already");
+            return Err(Error::new(neutral::ERR_DUP_DATAREP, what));
+        }
+        has_memory()?;
+        all.push(Arc::new(Representation::new(text, functions)));
+        Ok(())
+    }
+
+    /// The program's representation of this name.
+    #[must_use]
+    pub fn representation(&self, name: &[u8]) -> Option<Arc<Representation>> {
+        self.representations.lock().iter().find(|other| other.name().as_bytes() == name).cloned()
     }
 }

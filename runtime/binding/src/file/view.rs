@@ -20,11 +20,13 @@ pub fn set_view<A: Abi>(
 ) -> Outcome<()> {
     let file = call.on_file(file)?;
     let wanted = || {
+        let datarep = call.text(datarep, "datarep")?.to_bytes();
         Ok(Wanted {
             displacement: (displacement != <A as Constants>::DISPLACEMENT_CURRENT).then_some(displacement),
             etype: call.committed(etype)?,
             filetype: call.committed(filetype)?,
-            datarep: call.text(datarep, "datarep")?.to_bytes(),
+            datarep,
+            own: call.objects().representation(datarep),
         })
     };
     file.set_view(wanted(), info::given(call, hints))
@@ -54,7 +56,7 @@ pub fn get_view<A: Abi>(
     let etype = call.output(etype, "etype")?;
     let filetype = call.output(filetype, "filetype")?;
     let seen = file.seen();
-    give_text(seen.datarep.name(), datarep, <A as Constants>::MAX_DATAREP_STRING)?;
+    give_text(seen.datarep_name(), datarep, <A as Constants>::MAX_DATAREP_STRING)?;
     displacement.write(seen.view.displacement().cast_signed());
     etype.write(handle(call, &seen.types[0])?);
     filetype.write(handle(call, &seen.types[1])?);

@@ -114,6 +114,7 @@ impl Wiring {
         }
         out += "}\n}\n\n/// What is not implemented: one function per name, which reads no argument.\n\
              #[allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]\nmod unsupported {\n\
+             #[allow(unused_imports, reason = \"what is left need not have callbacks\")]\n\
              use cohort_abi::{Abi, callback};\nuse core::ffi::{c_char, c_int, c_void};\n";
         let lacks = |p: &&Procedure| !self.functions.contains_key(&p.name);
         for procedure in api.procedures.iter().filter(lacks) {

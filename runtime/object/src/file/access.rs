@@ -4,13 +4,10 @@ use super::File;
 use super::error::{Trouble, first, told};
 use super::heard;
 use super::pointer::{position, rounded_up};
-use super::view::{Datarep, unfit};
 use crate::failure::{Error, Outcome};
 use cohort_abi::neutral;
 use cohort_engine::coll;
 use cohort_engine::datatype::Buffer;
-use cohort_engine::datatype::external::bytes_in_memory;
-use cohort_io::datarep::Converted;
 use cohort_io::{Done, Terms, View};
 use core::fmt;
 use rustix::fd::AsFd;
@@ -74,30 +71,19 @@ impl File {
     /// Reads or writes what `data` is, and gives how many bytes that were, whether it went well or not. A collective
     /// call with wrong arguments meets the other members all the same.
     pub fn access(&self, form: Form, data: Outcome<Buffer<'_>>) -> (u64, Outcome<()>) {
-        let datarep = self.seen.lock().datarep;
-        match (datarep, data) {
-            (Datarep::External32, Ok(data)) => self.access_converted(form, data),
-            (_, data) => self.access_bytes(form, data),
-        }
-    }
-
-    /// [`File::access`] of data that has other bytes in the file.
-    fn access_converted(&self, form: Form, data: Buffer<'_>) -> (u64, Outcome<()>) {
-        let converted = match form.way {
-            Way::Read => Converted::room(&data),
-            Way::Write => Converted::of(&data),
+        let seen = self.seen();
+        let data = match data {
+            Ok(data) if seen.is_converted(form.way) => data,
+            data => return self.access_bytes(form, data),
         };
-        let mut converted = match converted {
-            Ok(converted) => converted,
-            Err(error) => return self.access_bytes(form, Err(unfit(error).error)),
+        let mut changed = match self.change(&seen, form.way, &data) {
+            Ok(changed) => changed,
+            Err(trouble) => return self.access_bytes(form, Err(trouble.error)),
         };
-        let (bytes, outcome) = self.access_bytes(form, Ok(converted.as_buffer()));
-        match form.way {
-            Way::Write => (bytes_in_memory(data.datatype(), bytes), outcome),
-            Way::Read => match converted.store(bytes, &data) {
-                Ok(bytes) => (bytes, outcome),
-                Err(error) => (0, outcome.and(Err(unfit(error).error))),
-            },
+        let (bytes, outcome) = self.access_bytes(form, Ok(changed.as_buffer()));
+        match self.change_back(&changed, form.way, bytes, &data) {
+            Ok(bytes) => (bytes, outcome),
+            Err(trouble) => (0, outcome.and(Err(trouble.error))),
         }
     }
 

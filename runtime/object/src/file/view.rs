@@ -2,12 +2,13 @@
 
 use super::File;
 use super::error::{Shown, Trouble};
+use super::representation::Representation;
 use crate::failure::Outcome;
 use crate::info::Info;
 use alloc::sync::Arc;
 use cohort_abi::neutral;
 use cohort_engine::datatype::TypeRef;
-use cohort_io::datarep::{DatarepError, in_file};
+use cohort_io::datarep::{DatarepError, External32, in_file};
 use cohort_io::{View, ViewError};
 
 /// How data lies in a file.
@@ -19,6 +20,8 @@ pub enum Datarep {
     Internal,
     /// As on any machine (MPI-5.0 section 14.5.2).
     External32,
+    /// As functions of the program make it.
+    Program,
 }
 
 impl Datarep {
@@ -31,16 +34,11 @@ impl Datarep {
             _ => None,
         }
     }
+}
 
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Native => "native",
-            Self::Internal => "internal",
-            Self::External32 => "external32",
-        }
-    }
+/// Whether this is the name of a representation that is always there.
+pub(crate) fn is_known(name: &[u8]) -> bool {
+    Datarep::of_name(name).is_some()
 }
 
 /// What a member sees of a file.
@@ -52,14 +50,33 @@ pub struct Seen {
     pub datarep: Datarep,
     /// The etype and the filetype as the program has given them: those of the view are as long as in the file.
     pub types: [TypeRef; 2],
+    /// The functions of [`Datarep::Program`].
+    pub own: Option<Arc<Representation>>,
 }
 
 impl Seen {
+    /// The name of the representation.
+    #[must_use]
+    pub fn datarep_name(&self) -> &str {
+        match (self.datarep, &self.own) {
+            (Datarep::Program, Some(own)) => own.name(),
+            (Datarep::External32, _) => "external32",
+            (Datarep::Internal, _) => "internal",
+            _ => "native",
+        }
+    }
+
+    /// What all members must have in common.
+    fn word(&self) -> u64 {
+        let name = self.own.as_ref().map_or(0, |own| own.number());
+        (self.view.etype().extent() as u64) << 8 ^ self.datarep as u64 ^ name
+    }
+
     /// All bytes, as every file begins.
     pub(super) fn bytes() -> Self {
         let view = View::bytes();
         let types = [view.etype().clone(), view.filetype().clone()];
-        Self { view: Arc::new(view), datarep: Datarep::Native, types }
+        Self { view: Arc::new(view), datarep: Datarep::Native, types, own: None }
     }
 }
 
@@ -73,6 +90,8 @@ pub struct Wanted<'a> {
     pub filetype: TypeRef,
     /// The name of the representation.
     pub datarep: &'a [u8],
+    /// The program's representation of that name, if there is one.
+    pub own: Option<Arc<Representation>>,
 }
 
 impl File {
@@ -96,7 +115,7 @@ impl File {
         let checked = checked.and_then(|seen| Ok((seen, hints?)));
         let said = match &checked {
             // Both have to be the same everywhere.
-            Ok((seen, _)) => Ok((seen.view.etype().extent() as u64) << 8 | seen.datarep as u64),
+            Ok((seen, _)) => Ok(seen.word()),
             Err(trouble) => Err(trouble.clone()),
         };
         self.all_say(said, "the etype's extent or the data representation")?;
@@ -110,20 +129,39 @@ impl File {
     }
 
     fn check(&self, wanted: &Wanted<'_>) -> Result<Seen, Trouble> {
-        let Some(datarep) = Datarep::of_name(wanted.datarep) else {
-            let what =
-                format_args!("\"{}\" is none of \"native\", \"internal\" and \"external32\"", Shown(wanted.datarep));
-            return Err(Trouble::new(neutral::ERR_UNSUPPORTED_DATAREP, what));
+        let datarep = match (Datarep::of_name(wanted.datarep), &wanted.own) {
+            (Some(known), _) => known,
+            (None, Some(_)) => Datarep::Program,
+            (None, None) => {
+                let what = format_args!(
+                    "\"{}\" is none of \"native\", \"internal\" and \"external32\", and not registered",
+                    Shown(wanted.datarep)
+                );
+                return Err(Trouble::new(neutral::ERR_UNSUPPORTED_DATAREP, what));
+            }
         };
         let displacement = self.displacement(wanted.displacement)?;
         let writes = !self.is(neutral::MODE_RDONLY);
         let types = [wanted.etype.clone(), wanted.filetype.clone()];
         let [etype, filetype] = match datarep {
             Datarep::Native | Datarep::Internal => types.clone(),
-            Datarep::External32 => [in_file(&types[0]).map_err(unfit)?, in_file(&types[1]).map_err(unfit)?],
+            Datarep::External32 | Datarep::Program => {
+                let there = |datatype| self.in_file(datatype, wanted.own.as_deref());
+                [there(&types[0])?, there(&types[1])?]
+            }
         };
+        let own = wanted.own.clone().filter(|_| datarep == Datarep::Program);
         let view = View::new(displacement, etype, filetype, writes);
-        Ok(Seen { view: Arc::new(view.map_err(refused)?), datarep, types })
+        Ok(Seen { view: Arc::new(view.map_err(refused)?), datarep, types, own })
+    }
+
+    /// The form of a type in a file of `external32`, or of the program's representation.
+    fn in_file(&self, datatype: &TypeRef, own: Option<&Representation>) -> Result<TypeRef, Trouble> {
+        match own {
+            None => in_file(datatype, &External32),
+            Some(own) => in_file(datatype, &own.lengths(crate::owner_of(self.comm.rank()))),
+        }
+        .map_err(unfit)
     }
 
     /// How far apart elements of a type lie in the file (`MPI_File_get_type_extent`).
@@ -131,13 +169,13 @@ impl File {
     /// # Errors
     /// Of types that the representation does not have.
     pub fn type_extent(&self, datatype: &TypeRef) -> Outcome<i64> {
-        let datarep = self.seen.lock().datarep;
-        match datarep {
+        let seen = self.seen();
+        match seen.datarep {
             Datarep::Native | Datarep::Internal => Ok(datatype.extent()),
-            Datarep::External32 => match in_file(datatype) {
-                Ok(datatype) => Ok(datatype.extent()),
-                Err(error) => Err(unfit(error).error),
-            },
+            Datarep::External32 | Datarep::Program => {
+                let there = self.in_file(datatype, seen.own.as_deref());
+                there.map(|there| there.extent()).map_err(|trouble| trouble.error)
+            }
         }
     }
 
@@ -158,7 +196,7 @@ impl File {
     }
 }
 
-/// The error of data that has no form in `external32`.
+/// The error of data that has no form in a representation.
 #[cold]
 pub(super) fn unfit(error: DatarepError) -> Trouble {
     match error {
@@ -166,10 +204,18 @@ pub(super) fn unfit(error: DatarepError) -> Trouble {
             Trouble::new(neutral::ERR_CONVERSION, format_args!("a value does not fit into its type in external32"))
         }
         DatarepError::NoMemory => neutral::ERR_NO_MEM.into(),
-        DatarepError::Type(_) => Trouble::new(neutral::ERR_TYPE, format_args!("external32 has no such type")),
+        DatarepError::Type(_) => Trouble::new(neutral::ERR_TYPE, format_args!("the representation has no such type")),
         DatarepError::Constructor(_) => {
-            let what = format_args!("distributed arrays of types that are shorter in external32");
+            let what = format_args!("distributed arrays of types that have another length in the file");
             Trouble::new(neutral::ERR_UNSUPPORTED_OPERATION, what)
+        }
+        DatarepError::Refused(name, code) => {
+            let what = format_args!("the program's extent function gives error {code} for {name}");
+            Trouble::new(neutral::ERR_CONVERSION, what)
+        }
+        DatarepError::Extent(name, extent) => {
+            let what = format_args!("the program's extent function gives {extent} bytes for {name}");
+            Trouble::new(neutral::ERR_CONVERSION, what)
         }
     }
 }

@@ -1,0 +1,108 @@
+//! Data representations of the program (MPI-5.0 section 14.5.3).
+
+use super::Way;
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use cohort_engine::Owner;
+use cohort_engine::datatype::TypeRef;
+use cohort_io::datarep::{DatarepError, Items, Lengths};
+use spin::Mutex;
+
+/// The functions of a representation, whatever the program's ABI. They give the program's own codes.
+pub trait Conversions: Send + Sync {
+    /// Bytes of an item of a predefined type in the file.
+    ///
+    /// # Errors
+    /// The function's code.
+    fn extent(&self, owner: Owner<'_>, datatype: &TypeRef) -> Result<i64, i32>;
+
+    /// Whether there is a function for this way; data is as in memory if not.
+    fn converts(&self, way: Way) -> bool;
+
+    /// The most items that a function can be told of.
+    fn most(&self) -> u64;
+
+    /// Converts `count` items between `file` and the items of `user` from `position` on.
+    ///
+    /// # Safety
+    /// Both have these items: `user` in instances of `datatype`, `file` one behind the other.
+    ///
+    /// # Errors
+    /// The function's code; `MPI_ERR_NO_MEM` when no handle can be made.
+    unsafe fn convert(
+        &self,
+        owner: Owner<'_>,
+        way: Way,
+        user: (*mut u8, &TypeRef),
+        count: u64,
+        file: *mut u8,
+        position: u64,
+    ) -> Result<(), i32>;
+}
+
+/// A representation of the program.
+pub struct Representation {
+    name: String,
+    pub(super) functions: Box<dyn Conversions>,
+    /// Bytes of items by the handle of their type: its function is asked once for each.
+    known: Mutex<Vec<(u32, i64)>>,
+}
+
+impl core::fmt::Debug for Representation {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Representation").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Representation {
+    /// One that is not registered yet.
+    pub(crate) fn new(name: &str, functions: Box<dyn Conversions>) -> Self {
+        Self { name: name.into(), functions, known: Mutex::default() }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// A number of the name, by which members tell that theirs are the same.
+    pub(super) fn number(&self) -> u64 {
+        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        self.name.as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, step) << 8
+    }
+
+    /// How long items are.
+    pub(super) fn lengths<'a>(&'a self, owner: Owner<'a>) -> OwnLengths<'a> {
+        OwnLengths { representation: self, owner }
+    }
+}
+
+/// How long items are in a representation of the program.
+pub(super) struct OwnLengths<'a> {
+    representation: &'a Representation,
+    owner: Owner<'a>,
+}
+
+impl Lengths for OwnLengths<'_> {
+    fn of(&self, item: &TypeRef) -> Result<i64, DatarepError> {
+        let handle = item.handle();
+        let found = self.representation.known.lock().iter().find(|(known, _)| *known == handle && handle != 0).copied();
+        if let Some((_, extent)) = found {
+            return Ok(extent);
+        }
+        let extent = self.representation.functions.extent(self.owner, item);
+        match extent.map_err(|code| DatarepError::Refused(item.name(), code))? {
+            extent @ 1..=0xffff_ffff => {
+                self.representation.known.lock().push((handle, extent));
+                Ok(extent)
+            }
+            extent => Err(DatarepError::Extent(item.name(), extent)),
+        }
+    }
+
+    fn keeps(&self, datatype: &TypeRef) -> Result<bool, DatarepError> {
+        Ok(Items::of(datatype, self)?.keep())
+    }
+}
