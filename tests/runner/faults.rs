@@ -2,6 +2,7 @@
 //!
 //! [`crate::command::Program`] itself checks that no task of the job lives on.
 
+mod files;
 mod machine;
 mod memory;
 mod places;
@@ -25,6 +26,7 @@ pub fn trials() -> Vec<Trial> {
         trial("faults/a forked child that exits leaves its parent in the job".into(), forked_child),
     ];
     trials.extend(places::trials());
+    trials.extend(files::trials());
     trials.extend(machine::trials());
     trials.extend(memory::trials());
     trials

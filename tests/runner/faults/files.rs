@@ -1,0 +1,116 @@
+//! Files on a machine that lets calls fail: all members hear of it, and nothing that failed is said to have gone well
+//! (`failing.c` checks both).
+
+use super::ranks_of;
+use crate::command::{Ended, Program};
+use crate::directives::Abi;
+use crate::trials::Trial;
+use crate::{Outcome, event, place, programs, trial};
+use rustix::process::{Signal, kill_process};
+use std::path::{Path, PathBuf};
+
+const RANKS: usize = 4;
+
+/// Bytes of each rank in a call, and of its blocks: such that are moved in chunks together, and such that are not.
+const RANGE: usize = 100_000;
+const BLOCKS: [usize; 2] = [64, 20_000];
+
+/// What is injected into the calls of the kernel that are about the file, a word on it, and what the program says.
+const INJECTED: [(&str, &str, &str); 7] = [
+    ("interrupted writes", "pwrite64,pwritev2:error=EINTR:when=1+2", WELL),
+    ("interrupted reads", "pread64,preadv2:error=EINTR:when=1+2", WELL),
+    ("writes that shall be tried again", "pwrite64,pwritev2:error=EAGAIN:when=1+2", WELL),
+    ("failing writes", "pwrite64,pwritev2:error=EIO:when=2+5", "write: MPI_ERR_IO"),
+    ("failing reads", "pread64,preadv2:error=EIO:when=1+4", "read: MPI_ERR_IO"),
+    ("a quota", "pwrite64,pwritev2:error=EDQUOT:when=3", "write: MPI_ERR_QUOTA"),
+    ("a failing fsync", "fsync:error=EIO", "sync: MPI_ERR_IO"),
+];
+const WELL: &str = "20 of 20 calls went well, 0 of 4 ranks' own failed";
+
+/// The trials of this module.
+pub fn trials() -> Vec<Trial> {
+    let mut trials = vec![
+        trial("faults/files on a full file system".into(), full),
+        trial("faults/kill -9 of a rank that writes a file".into(), killed),
+    ];
+    for (word, injected, said) in INJECTED {
+        trials.push(trial(format!("faults/files with {word}"), move || injection(injected, said)));
+    }
+    trials
+}
+
+fn program() -> Result<PathBuf, String> {
+    let source = place::root().join("tests/programs/tools/failing.c");
+    programs::compile_as("failing", &source, Abi::Mpi5, &[])
+}
+
+fn arguments(file: &Path, block: usize, calls: usize) -> Result<Vec<String>, String> {
+    let (pip_exec, program) = (place::built_file("pip-exec")?, program()?);
+    let numbers = [RANGE, block, calls].map(|it| it.to_string());
+    let words = [pip_exec.display().to_string(), "-n".into(), RANKS.to_string(), program.display().to_string()];
+    Ok(words.into_iter().chain([file.display().to_string()]).chain(numbers).collect())
+}
+
+fn injection(injected: &str, said: &str) -> Outcome {
+    for block in BLOCKS {
+        let file = place::scratch()?.join(format!("file-{block}"));
+        let log = place::scratch()?.join(format!("calls-{block}"));
+        let program = Program::new("strace").args(["-f", "-o"]).arg(&log).arg("-P").arg(&file);
+        let program = program.arg("-e").arg(format!("inject={injected}"));
+        program.args(arguments(&file, block, 20)?).seconds(120).run()?.expect_code(0)?.expect_text(said)?;
+        let log = std::fs::read_to_string(&log).map_err(|error| error.to_string())?;
+        if !log.contains("(INJECTED)") {
+            return Err(format!("nothing was injected:\n{log}"));
+        }
+    }
+    Ok(())
+}
+
+/// A file system of 1 MiB, and calls that need ten times as much.
+fn full() -> Outcome {
+    for block in BLOCKS {
+        let folder = place::scratch()?.join(format!("full-{block}"));
+        std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+        let line = format!(
+            "mount -t tmpfs -o size=1m tmpfs {} && exec {}",
+            folder.display(),
+            arguments(&folder.join("file"), block, 25)?.join(" ")
+        );
+        let ended: Ended = Program::new("unshare").args(["-m", "bash", "-c", &line]).run()?;
+        let ended = ended.expect_code(0)?.expect_text("write: MPI_ERR_NO_SPACE")?;
+        ended.expect_text("2 of 25 calls went well, 4 of 4 ranks' own failed")?;
+    }
+    Ok(())
+}
+
+/// The job ends, and the file has all that was complete before.
+fn killed() -> Outcome {
+    for block in BLOCKS {
+        let (file, sign) =
+            (place::scratch()?.join(format!("killed-{block}")), place::scratch()?.join(format!("sign-{block}")));
+        let words = arguments(&file, block, 10_000)?;
+        let (done, mut came) = (|| std::fs::metadata(&sign).map_or(0, |it| it.len() as usize), Ok(()));
+        let ended = Program::new(&words[0]).args(&words[1..]).arg(&sign).seconds(60).run_with(|root| {
+            came = event::until("five calls", || done() >= 5);
+            if let Some(rank) = ranks_of(root).get(1) {
+                let _ = kill_process(*rank, Signal::KILL);
+            }
+        })?;
+        came.map_err(|problem| ended.failure(&problem))?;
+        let ended = ended.expect_code(128 + Signal::KILL.as_raw())?;
+        let bytes = std::fs::read(&file).map_err(|error| error.to_string())?;
+        let _ = std::fs::remove_file(&file);
+        let calls = done();
+        for (at, &byte) in bytes.iter().take(calls * RANGE * RANKS).enumerate() {
+            let (rank, position) = (at / block % RANKS, at / (block * RANKS) * block + at % block);
+            let expected = (rank + 3 * (position / RANGE) + position % RANGE % 253 + 1) as u8;
+            if byte != expected {
+                return Err(ended.failure(&format!("byte {at} is {byte}, not {expected}; {calls} calls went well")));
+            }
+        }
+        if bytes.len() < calls * (RANGE / block * block) * RANKS {
+            return Err(ended.failure(&format!("{} bytes after {calls} calls", bytes.len())));
+        }
+    }
+    Ok(())
+}
