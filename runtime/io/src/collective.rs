@@ -21,10 +21,12 @@
 //! Who meets memory that the program of another rank has protected leaves it alone: then each member moves its own
 //! data, on its own task, which runs that program's handler, and all meet once more.
 //!
-//! Between nodes each node's members work by themselves. The first error is told to all members of all nodes.
+//! Each node's members work by themselves, but for short pieces in which nodes take turns (`nodes.rs`). The first error
+//! is told to all members of all nodes.
 
 mod chunk;
 mod cover;
+mod nodes;
 mod post;
 #[cfg(test)]
 mod tests;
@@ -37,6 +39,7 @@ use chunk::Worker;
 use cohort_coll::{Group, view as meet};
 use cohort_core::EngineError;
 use cohort_datatype::Buffer;
+use nodes::{Deal, SAID, Said};
 use post::{Plan, Post};
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
@@ -92,19 +95,28 @@ pub fn write_all(
 fn all(group: &Group<'_>, medium: &impl Medium, way: Way, own: &Post<'_>, terms: Terms) -> Result<Done, EngineError> {
     let node = group.rank().node();
     let is_here = |member: usize| node.local(group.world[member]).is_some();
-    // SAFETY: only posts of members of this node are looked at, and these stay until all members have met again.
-    let posts = |table: &[[i32; 2]]| unsafe { posts_of(table, is_here) };
-    let posts = meet(group, words(core::ptr::from_ref(own).addr() as u64), posts)?;
+    let met = |table: &[[i32; SAID]]| {
+        // SAFETY: only posts of members of this node are looked at, and these stay until all members have met again.
+        (unsafe { posts_of(table, is_here) }, Deal::of(group, way, table, terms))
+    };
+    let (posts, deal) = meet(group, Said::of(own).words(), met)?;
     // Posts of others are looked at before the next meeting only.
-    let is_own = posts.as_ref().is_none_or(|posts| Plan::of(posts, terms).is_own(own));
-    let (done, found) = match &posts {
-        Some(posts) => part(medium, way, own, posts, terms),
-        None => {
+    let is_own = match (&deal, &posts) {
+        (Some(deal), _) => deal.is_own(own),
+        (None, Some(posts)) => Plan::of(posts, terms).is_own(own),
+        (None, None) => true,
+    };
+    let (done, found) = match (&deal, &posts) {
+        (Some(deal), posts) => nodes::part(group, (medium, way), own, posts.as_deref(), deal),
+        (None, Some(posts)) => part(medium, way, own, posts, terms),
+        (None, None) => {
             let failure = Failure { errno: Errno::NOMEM, offset: 0 };
             (Done { bytes: 0, error: Some(failure) }, Found { end: 0, error: Some(failure), ..Found::NOTHING })
         }
     };
-    let all = tell(group, found, is_here);
+    // What is not there matters to those who share the work.
+    let shares = |member| deal.is_some() || is_here(member);
+    let all = tell(group, found, shares);
     if !all.is_protected {
         let bytes = if is_own { done.bytes } else { own.bytes_before(all.end) };
         return Ok(Done { bytes, error: all.error });
@@ -113,17 +125,18 @@ fn all(group: &Group<'_>, medium: &impl Medium, way: Way, own: &Post<'_>, terms:
         true => done,
         false => through(medium, way, own.view, own.position, own.buffer),
     };
-    let all = tell(group, Found { error: done.error, ..Found::NOTHING }, is_here);
+    let all = tell(group, Found { error: done.error, ..Found::NOTHING }, shares);
     Ok(Done { bytes: done.bytes, error: all.error })
 }
 
-/// Meets the others to tell them what this member found. Returns what all found.
-fn tell(group: &Group<'_>, found: Found, is_here: impl Fn(usize) -> bool) -> Found {
+/// Meets the others to tell them what this member found. Returns what all found, and those who share the work have not
+/// moved.
+fn tell(group: &Group<'_>, found: Found, shares: impl Fn(usize) -> bool) -> Found {
     let told = |table: &[[i32; WORDS]]| {
         let mut all = Found::NOTHING;
         for (member, words) in table.iter().enumerate() {
             let found = Found::of_words(*words);
-            all.add(Found { end: if is_here(member) { found.end } else { u64::MAX }, ..found });
+            all.add(Found { end: if shares(member) { found.end } else { u64::MAX }, ..found });
         }
         all
     };
@@ -202,12 +215,12 @@ const fn whole([low, high]: [i32; 2]) -> u64 {
 ///
 /// # Safety
 /// The posts of those members lie where the table says, for as long as the result lives.
-unsafe fn posts_of<'a>(table: &[[i32; 2]], is_here: impl Fn(usize) -> bool) -> Option<Vec<&'a Post<'a>>> {
+unsafe fn posts_of<'a>(table: &[[i32; SAID]], is_here: impl Fn(usize) -> bool) -> Option<Vec<&'a Post<'a>>> {
     let mut posts = Vec::new();
     posts.try_reserve_exact(table.len()).ok()?;
     for (member, words) in table.iter().enumerate() {
         if is_here(member) {
-            let post = core::ptr::with_exposed_provenance::<Post<'a>>(whole(*words) as usize);
+            let post = core::ptr::with_exposed_provenance::<Post<'a>>(Said::of_words(words).post as usize);
             // SAFETY: the caller's promise.
             posts.push(unsafe { &*post });
         }

@@ -37,6 +37,8 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/a libfabric that is not there".into(), absent_libfabric),
         trial("nodes/files of one rank on each node".into(), || files(Network::Default)),
         trial("nodes/files of one rank on each node (libfabric)".into(), || files(Network::Libfabric)),
+        trial("nodes/files of uneven nodes".into(), files_of_uneven_nodes),
+        trial("nodes/files of isolated ranks".into(), files_of_isolated_ranks),
         trial("nodes/mpiexec without pip-exec".into(), without_pip_exec),
         trial("nodes/isolated ranks".into(), isolated),
         trial("nodes/COHORT_REDUCE_ORDER=ranks makes placement no difference".into(), any_placement),
@@ -226,6 +228,27 @@ fn files(network: Network) -> Outcome {
     let source = programs::source("files.c");
     let program = programs::compile_as(&name, &source, Abi::Mpi5, &[])?;
     hosts.pip_exec("1")?.arg(program).run()?.expect_code(0)?;
+    Ok(())
+}
+
+/// Random views of one file: nodes with one, two and three members, dealt out in turn or not.
+fn files_of_uneven_nodes() -> Outcome {
+    let program = programs::compile_as("nodes-files-uneven", &programs::source("files_nodes.c"), Abi::Mpi5, &[])?;
+    let hosts = Hosts::new(3)?;
+    for (mapped, seed) in [(&[][..], "100"), (&["--map-by", "node"][..], "200")] {
+        let job = hosts.pip_exec("2,1,3")?.args(mapped).arg(&program).args(["6", seed]);
+        job.seconds(120).run()?.expect_code(0)?.expect_text("passed")?;
+    }
+    Ok(())
+}
+
+/// The same where each rank is a node, so that nodes read for each other.
+fn files_of_isolated_ranks() -> Outcome {
+    let program = programs::compile_as("nodes-files-isolated", &programs::source("files_nodes.c"), Abi::Mpi5, &[])?;
+    for ranks in ["3", "6"] {
+        let job = Program::new(place::built_file("pip-exec")?).args(["--isolate", "-n", ranks]);
+        job.arg(&program).args(["6", ranks]).seconds(120).run()?.expect_code(0)?.expect_text("passed")?;
+    }
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use core::ops::Range;
 use rustix::io::Errno;
 
 /// A chunk is read as a whole if at least one byte in so many is data.
-const DENSE: u64 = 4;
+pub(super) const DENSE: u64 = 4;
 
 /// A member that takes chunks.
 pub(super) struct Worker<'a, M> {
@@ -139,7 +139,10 @@ impl<'a, M: Medium> Worker<'a, M> {
 }
 
 /// The pieces of a part of a member's data, each with the byte of its buffer's data that it begins with.
-fn pieces_of<'a>(post: &'a Post<'a>, positions: &Range<u64>) -> impl Iterator<Item = (u64, Piece)> + use<'a> {
+pub(super) fn pieces_of<'a>(
+    post: &'a Post<'a>,
+    positions: &Range<u64>,
+) -> impl Iterator<Item = (u64, Piece)> + use<'a> {
     let Ok(pieces) = post.view.pieces(positions.start, positions.end - positions.start) else {
         unreachable!("a part of data that has its places");
     };
@@ -152,7 +155,7 @@ fn pieces_of<'a>(post: &'a Post<'a>, positions: &Range<u64>) -> impl Iterator<It
 }
 
 /// Copies a part of a member's data to where it belongs in a chunk, whose byte `low` of the file is at `memory`.
-fn gather(post: &Post<'_>, start: u64, end: u64, low: u64, memory: *mut u8) {
+pub(super) fn gather(post: &Post<'_>, start: u64, end: u64, low: u64, memory: *mut u8) {
     let (from, length) = (start - post.position, end - start);
     let Some(data) = post.buffer.contiguous() else {
         return pieces_of(post, &(start..end)).for_each(|(from, piece)| {
@@ -169,7 +172,7 @@ fn gather(post: &Post<'_>, start: u64, end: u64, low: u64, memory: *mut u8) {
 }
 
 /// Copies a part of a member's data from a chunk, whose byte `low` of the file is at `memory`.
-fn scatter(post: &Post<'_>, start: u64, end: u64, low: u64, memory: *mut u8) {
+pub(super) fn scatter(post: &Post<'_>, start: u64, end: u64, low: u64, memory: *mut u8) {
     let (from, length) = (start - post.position, end - start);
     let Some(data) = post.buffer.contiguous() else {
         return pieces_of(post, &(start..end)).for_each(|(from, piece)| {
@@ -185,12 +188,12 @@ fn scatter(post: &Post<'_>, start: u64, end: u64, low: u64, memory: *mut u8) {
     }
 }
 
-fn failed(errno: Errno, offset: u64) -> Found {
+pub(super) fn failed(errno: Errno, offset: u64) -> Found {
     Found { end: offset, error: Some(Failure { errno, offset }), is_protected: false }
 }
 
 /// A program does not let this task use memory of a buffer.
 #[cold]
-fn protected(offset: u64) -> Found {
+pub(super) fn protected(offset: u64) -> Found {
     Found { end: offset, error: None, is_protected: true }
 }

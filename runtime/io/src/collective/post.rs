@@ -29,6 +29,19 @@ impl<'a> Post<'a> {
         Self { view, position, buffer, is_regular, is_long, next: AtomicU64::new(0) }
     }
 
+    /// Whether there is data, all of which has a place in ascending order.
+    pub(super) fn is_regular(&self) -> bool {
+        self.is_regular
+    }
+
+    /// Where the data begins and ends in the file; an empty range if it has no order.
+    pub(super) fn range(&self) -> core::ops::Range<u64> {
+        match (self.is_regular, self.view.offset(self.position), self.view.offset(self.end().saturating_sub(1))) {
+            (true, Ok(first), Ok(last)) => first..last + 1,
+            _ => 0..0,
+        }
+    }
+
     /// The first position behind the data.
     fn end(&self) -> u64 {
         self.position + self.buffer.bytes()

@@ -42,31 +42,78 @@ fn on_nodes<R: Send>(nodes: &[&[u32]], work: impl Fn(&Group<'_>) -> R + Sync) ->
 }
 
 /// Blocks in turn, whose members are on other nodes than their neighbours; then the file is full for one of them.
+/// With so many nodes, nodes read for each other too.
 #[test]
-fn members_on_nodes_write_their_own_and_learn_of_errors() {
+fn members_on_nodes_write_what_they_have_and_learn_of_errors() {
     const BYTES: u64 = 1200;
-    let file = Fake { room: Some(5 * BYTES), ..Fake::default() };
-    let told = on_nodes(&[&[0, 3], &[1, 4], &[2]], |group| {
+    let layouts: [&[&[u32]]; 3] =
+        [&[&[0, 3], &[1, 4], &[2]], &[&[0], &[1], &[2], &[3], &[4], &[5]], &[&[0, 4, 5], &[1, 2, 3, 6]]];
+    for nodes in layouts {
+        let size = nodes.iter().map(|members| members.len() as u64).sum::<u64>();
+        let file = Fake { room: Some(size * BYTES), ..Fake::default() };
+        let told = on_nodes(nodes, |group| {
+            let me = u64::from(group.me);
+            let extent = size as i64 * 4;
+            let filetype =
+                cohort_datatype::resized(&types::MPI_INT.to_ref(), 0, extent, cohort_datatype::CountForm::Int);
+            let view = View::new(me * 4, types::MPI_INT.to_ref(), filetype.expect("gaps"), true).expect("a view");
+            let mut data: Vec<u8> = (0..BYTES).map(|byte| noise((byte + me * 7919) as usize)).collect();
+            let access = |way, position, data: &mut [u8]| {
+                // SAFETY: the test's own memory.
+                let buffer = unsafe { Buffer::of_bytes(data.as_mut_ptr(), data.len() as u64) };
+                all(group, &file, way, &Post::new(&view, position, buffer), Terms::default()).expect("memory")
+            };
+            assert_eq!(access(Way::Write, 0, &mut data), Done { bytes: BYTES, error: None });
+            let mut back = vec![0; BYTES as usize];
+            assert_eq!(access(Way::Read, 0, &mut back), Done { bytes: BYTES, error: None });
+            assert_eq!(back, data);
+            // The second half, and what is behind the end of the file.
+            back.fill(0);
+            assert_eq!(access(Way::Read, BYTES / 2, &mut back), Done { bytes: BYTES / 2, error: None });
+            assert_eq!(back[..back.len() / 2], data[data.len() / 2..]);
+            assert!(back[back.len() / 2..].iter().all(|&byte| byte == 0));
+            let more = if me == 4 { data.len() } else { 0 };
+            access(Way::Write, BYTES, &mut data[..more])
+        });
+        let error = Some(Failure { errno: Errno::NOSPC, offset: size * BYTES + 16 });
+        assert_eq!(told, vec![Done { bytes: 0, error }; size as usize]);
+        let content = file.content.lock().expect("unpoisoned");
+        assert!(content.bytes.len() as u64 == size * BYTES && content.written.iter().all(|written| *written));
+    }
+}
+
+/// The file is full in the midst of what nodes write for each other: each member knows how much of its own is there.
+#[test]
+fn a_full_file_is_known_to_members_of_all_nodes() {
+    const BYTES: u64 = 6000;
+    let file = Fake { room: Some(2 * BYTES + 4), ..Fake::default() };
+    let told = on_nodes(&[&[0, 2], &[1, 3]], |group| {
         let me = u64::from(group.me);
-        let filetype = cohort_datatype::resized(&types::MPI_INT.to_ref(), 0, 20, cohort_datatype::CountForm::Int);
+        let filetype = cohort_datatype::resized(&types::MPI_INT.to_ref(), 0, 16, cohort_datatype::CountForm::Int);
         let view = View::new(me * 4, types::MPI_INT.to_ref(), filetype.expect("gaps"), true).expect("a view");
-        let fill = |byte: u64| noise((byte + me * 7919) as usize);
-        let mut data: Vec<u8> = (0..BYTES).map(fill).collect();
+        let mut data = vec![me as u8; BYTES as usize];
         // SAFETY: the test's own memory.
         let buffer = unsafe { Buffer::of_bytes(data.as_mut_ptr(), BYTES) };
-        let written = all(group, &file, Way::Write, &Post::new(&view, 0, buffer), Terms::default()).expect("memory");
-        assert_eq!(written, Done { bytes: BYTES, error: None });
-        let mut back = vec![0; BYTES as usize];
-        // SAFETY: the test's own memory.
-        let buffer = unsafe { Buffer::of_bytes(back.as_mut_ptr(), BYTES) };
-        let read = all(group, &file, Way::Read, &Post::new(&view, 0, buffer), Terms::default()).expect("memory");
-        assert_eq!((read, back), (Done { bytes: BYTES, error: None }, data.clone()));
-        // SAFETY: the test's own memory.
-        let buffer = unsafe { Buffer::of_bytes(data.as_mut_ptr(), if me == 4 { BYTES } else { 0 }) };
-        all(group, &file, Way::Write, &Post::new(&view, BYTES, buffer), Terms::default()).expect("memory")
+        all(group, &file, Way::Write, &Post::new(&view, 0, buffer), Terms::default()).expect("memory")
     });
-    let error = Some(Failure { errno: Errno::NOSPC, offset: 5 * BYTES + 16 });
-    assert_eq!(told, vec![Done { bytes: 0, error }; 5]);
+    let error = Some(Failure { errno: Errno::NOSPC, offset: 2 * BYTES + 4 });
+    let done = |bytes| Done { bytes, error };
+    assert_eq!(told, [done(BYTES / 2 + 4), done(BYTES / 2), done(BYTES / 2), done(BYTES / 2)]);
+}
+
+/// Members of two nodes write the same bytes: in atomic mode those of the last node's highest rank stay, all of them.
+#[test]
+fn overlapping_writes_of_nodes_are_as_one_after_the_other() {
+    const BYTES: u64 = 6000;
+    let file = Fake::default();
+    let terms = Terms { is_atomic: true, ..Terms::default() };
+    on_nodes(&[&[0, 1], &[2, 3]], |group| {
+        let mut data = vec![group.me as u8 + 1; BYTES as usize];
+        // SAFETY: the test's own memory.
+        let buffer = unsafe { Buffer::of_bytes(data.as_mut_ptr(), BYTES) };
+        let view = View::bytes();
+        all(group, &file, Way::Write, &Post::new(&view, 0, buffer), terms).expect("memory")
+    });
     let content = file.content.lock().expect("unpoisoned");
-    assert!(content.bytes.len() as u64 == 5 * BYTES && content.written.iter().all(|written| *written));
+    assert!(content.bytes.len() as u64 == BYTES && content.bytes.iter().all(|&byte| byte == 4));
 }
