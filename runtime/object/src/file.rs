@@ -23,7 +23,7 @@ use crate::info::Info;
 use alloc::ffi::CString;
 use alloc::string::String;
 use alloc::sync::Arc;
-use away::Away;
+use away::{Away, Exclusion};
 use cohort_abi::neutral;
 use cohort_base::lock::FutexLock;
 use cohort_base::text::FixedText;
@@ -35,7 +35,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use error::{Told, Trouble, first, of_member, told};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
-use spin::Mutex;
+use spin::{Mutex, Once};
 
 pub use access::{Form, Place, Way};
 pub use open::delete;
@@ -60,6 +60,8 @@ pub struct File {
     leads: bool,
     /// The shared pointer, if not all members live on this node.
     away: Option<Away>,
+    /// Who may read and write in atomic mode, if not all members live on this node and that mode was ever asked for.
+    exclusion: Once<Exclusion>,
     seen: Mutex<Seen>,
     /// The individual pointer, in bytes of the view's data.
     position: FutexLock<u64>,
@@ -125,9 +127,13 @@ impl File {
     /// `MPI_File_set_atomicity`; collective.
     ///
     /// # Errors
-    /// `MPI_ERR_NOT_SAME`.
+    /// `MPI_ERR_NOT_SAME`, no memory.
     pub fn set_atomicity(&self, is_atomic: bool) -> Outcome<()> {
         self.all_say(Ok(u64::from(is_atomic)), "the flag")?;
+        if is_atomic && self.away.is_some() && self.exclusion.get().is_none() {
+            let made = Exclusion::make(&self.comm)?;
+            self.exclusion.call_once(|| made);
+        }
         self.is_atomic.store(is_atomic, Ordering::Relaxed);
         // Nobody goes on before all are in the new mode.
         self.agree(Ok(()))

@@ -156,12 +156,22 @@ impl File {
 
     /// Moves the bytes.
     fn transfer(&self, way: Way, view: &View, position: u64, data: Buffer<'_>) -> (u64, Option<Trouble>) {
-        let turn = self.is_atomic().then(|| self.shared.turn());
-        let Done { bytes, error } = match way {
-            Way::Read => cohort_io::read(self.descriptor.as_fd(), view, position, &data),
-            Way::Write => cohort_io::write(self.descriptor.as_fd(), view, position, &data),
+        let file = self.descriptor.as_fd();
+        let moves = || match way {
+            Way::Read => cohort_io::read(file, view, position, &data),
+            Way::Write => cohort_io::write(file, view, position, &data),
         };
-        drop(turn);
+        let Done { bytes, error } = match (self.is_atomic(), self.exclusion.get()) {
+            (false, _) => moves(),
+            (true, Some(exclusion)) => match exclusion.alone(&self.comm, moves) {
+                Ok(done) => done,
+                Err(error) => return (0, Some(error.into())),
+            },
+            (true, None) => {
+                let _turn = self.shared.turn();
+                moves()
+            }
+        };
         (bytes, error.map(|failure| Trouble::at(failure, &self.name)))
     }
 
@@ -219,10 +229,17 @@ impl File {
         }
         let (group, file) = (self.comm.collective(), self.descriptor.as_fd());
         let terms = Terms { is_atomic: self.is_atomic(), ..Terms::default() };
-        let Done { bytes, error } = match way {
-            Way::Read => cohort_io::read_all(&group, file, view, position, &data, terms)?,
-            Way::Write => cohort_io::write_all(&group, file, view, position, &data, terms)?,
+        // Data without an order is moved by its member. In atomic mode that waits for the others.
+        let is_apart = terms.is_atomic && way == Way::Write && !view.is_ordered();
+        let common = if is_apart { Buffer::EMPTY } else { data };
+        let Done { mut bytes, error } = match way {
+            Way::Read => cohort_io::read_all(&group, file, view, position, &common, terms)?,
+            Way::Write => cohort_io::write_all(&group, file, view, position, &common, terms)?,
         };
+        let mut trouble = trouble;
+        if is_apart && trouble.is_none() {
+            (bytes, trouble) = self.transfer(way, view, position, data);
+        }
         // What the kernel has said is known to all; what a member's arguments are is not.
         let agreed = self.agree(trouble.map_or(Ok(()), Err));
         let told = error.map_or(Ok(()), |failure| Err(Trouble::at(failure, &self.name).error));

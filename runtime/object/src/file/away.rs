@@ -1,5 +1,6 @@
-//! The shared pointer of a file that several nodes have opened: a window of the first member with eight bytes, which
-//! the members change by one-sided operations.
+//! What members on several nodes share of a file, by windows of the first member: the shared pointer, eight bytes which
+//! the members change by one-sided operations; and in atomic mode the right to read and write, which is the lock of
+//! another window.
 
 use super::error::Trouble;
 use crate::comm::Comm;
@@ -8,6 +9,7 @@ use crate::info::Info;
 use crate::room::Room;
 use crate::win::{Flavor, Win};
 use cohort_abi::neutral;
+use cohort_base::lock::FutexLock;
 use cohort_engine::datatype::op::PredefinedOp;
 use cohort_engine::datatype::{Buffer, types};
 use cohort_engine::rma::{Action, Operation, Part, RmaError};
@@ -22,15 +24,53 @@ fn failed(error: RmaError) -> Error {
     Error::new(neutral::ERR_IO, format_args!("the shared file pointer: {error}"))
 }
 
+/// The error of a lock.
+#[cold]
+fn not_locked(error: RmaError) -> Error {
+    Error::new(neutral::ERR_IO, format_args!("the lock of the file in atomic mode: {error}"))
+}
+
+/// A window of the first member with a word, for which the members have no lock yet.
+fn word_of_first(comm: &Comm) -> Outcome<Win> {
+    let size = if comm.me() == 0 { size_of::<i64>() as u64 } else { 0 };
+    let part = Part { base: 0, size, unit: 1 };
+    Win::make(comm, Flavor::Allocate, part, Info::default(), Room::There)
+}
+
+/// Changes the word in one step, and gives what it was.
+fn fetch(win: &Win, comm: &Comm, op: PredefinedOp, operand: u64) -> Result<u64, RmaError> {
+    let (mut operand, mut found) = (operand, 0_u64);
+    let element = &types::MPI_INT64_T;
+    // SAFETY: each is an element of the type, and stays until the flush is over.
+    let (origin, result) = unsafe {
+        let there = |at: *mut u64| Buffer::new(at.cast(), 1, element);
+        (there(&raw mut operand), there(&raw mut found))
+    };
+    let operation = Operation {
+        action: Action::Accumulate(op),
+        origin,
+        result: Some(result),
+        compare: null(),
+        target: 0,
+        displacement: 0,
+        count: 1,
+        datatype: element,
+    };
+    let (owner, window) = (comm.owner(), &win.window);
+    // SAFETY: nothing is compared, and the target is the window's memory.
+    let begun = unsafe { window.access(owner, &operation, false) };
+    let flushed = begun.and_then(|_| window.flush(owner, Some(0)));
+    flushed.and_then(|closing| window.finish(owner, closing))?;
+    Ok(found)
+}
+
 impl Away {
     /// Makes the pointer, which is 0; collective.
     ///
     /// # Errors
     /// No memory.
     pub(super) fn make(comm: &Comm) -> Outcome<Self> {
-        let size = if comm.me() == 0 { size_of::<i64>() as u64 } else { 0 };
-        let part = Part { base: 0, size, unit: 1 };
-        let win = Win::make(comm, Flavor::Allocate, part, Info::default(), Room::There)?;
+        let win = word_of_first(comm)?;
         // No member ever asks for an exclusive lock.
         win.window.lock_all(comm.owner(), true).map_err(failed)?;
         Ok(Self(win))
@@ -41,29 +81,7 @@ impl Away {
     /// # Errors
     /// The way to the first member is lost.
     pub(super) fn fetch(&self, comm: &Comm, op: PredefinedOp, operand: u64) -> Result<u64, Trouble> {
-        let (mut operand, mut found) = (operand, 0_u64);
-        let element = &types::MPI_INT64_T;
-        // SAFETY: each is an element of the type, and stays until the flush is over.
-        let (origin, result) = unsafe {
-            let there = |at: *mut u64| Buffer::new(at.cast(), 1, element);
-            (there(&raw mut operand), there(&raw mut found))
-        };
-        let operation = Operation {
-            action: Action::Accumulate(op),
-            origin,
-            result: Some(result),
-            compare: null(),
-            target: 0,
-            displacement: 0,
-            count: 1,
-            datatype: element,
-        };
-        let (owner, window) = (comm.owner(), &self.0.window);
-        // SAFETY: nothing is compared, and the target is the window's memory.
-        let begun = unsafe { window.access(owner, &operation, false) };
-        let flushed = begun.and_then(|_| window.flush(owner, Some(0)));
-        flushed.and_then(|closing| window.finish(owner, closing)).map_err(failed)?;
-        Ok(found)
+        fetch(&self.0, comm, op, operand).map_err(|error| failed(error).into())
     }
 
     /// Ends the pointer; collective.
@@ -75,5 +93,46 @@ impl Away {
         let closed = window.unlock_all(owner).and_then(|closing| window.finish(owner, closing));
         let released = self.0.release();
         closed.map_err(failed).and(released)
+    }
+}
+
+/// The right to read and write in atomic mode, of one member at a time.
+pub(super) struct Exclusion {
+    win: Win,
+    /// Of the threads of a member one is there.
+    threads: FutexLock<()>,
+}
+
+impl Exclusion {
+    /// Makes it; collective.
+    ///
+    /// # Errors
+    /// No memory.
+    pub(super) fn make(comm: &Comm) -> Outcome<Self> {
+        Ok(Self { win: word_of_first(comm)?, threads: FutexLock::new(()) })
+    }
+
+    /// Does the work while no other member does such.
+    ///
+    /// # Errors
+    /// The way to the first member is lost.
+    pub(super) fn alone<R>(&self, comm: &Comm, work: impl FnOnce() -> R) -> Outcome<R> {
+        let _threads = self.threads.lock();
+        let (owner, window) = (comm.owner(), &self.win.window);
+        window.lock(owner, 0, true, false).map_err(not_locked)?;
+        // The lock of another node comes with the first operation that is done.
+        fetch(&self.win, comm, PredefinedOp::NoOp, 0).map_err(not_locked)?;
+        let result = work();
+        let unlocked = window.unlock(owner, 0).and_then(|closing| window.finish(owner, closing));
+        unlocked.map_err(not_locked)?;
+        Ok(result)
+    }
+
+    /// Ends it; collective.
+    ///
+    /// # Errors
+    /// Of the meeting.
+    pub(super) fn release(self) -> Outcome<()> {
+        self.win.release()
     }
 }

@@ -1,6 +1,6 @@
 //! Opening, closing and deleting.
 
-use super::away::Away;
+use super::away::{Away, Exclusion};
 use super::error::{Trouble, first, of_member, told};
 use super::view::Seen;
 use super::{File, agree};
@@ -20,7 +20,7 @@ use core::ffi::CStr;
 use core::ptr::with_exposed_provenance;
 use core::sync::atomic::AtomicBool;
 use rustix::fd::{AsFd, IntoRawFd, OwnedFd};
-use spin::Mutex;
+use spin::{Mutex, Once};
 
 /// All bits of an access mode.
 const MODES: i32 = neutral::MODE_APPEND
@@ -160,6 +160,7 @@ impl File {
             shared: common.shared,
             leads: lent.is_some(),
             away,
+            exclusion: Once::new(),
             seen: Mutex::new(Seen::bytes()),
             position: FutexLock::new(position),
             is_atomic: AtomicBool::new(false),
@@ -264,7 +265,7 @@ impl File {
     /// What the kernel says to one of the members.
     pub fn close(self) -> Outcome<()> {
         let is_ours = self.descriptor().map(drop);
-        let Self { descriptor, folder, name, mode, comm, away, .. } = self;
+        let Self { descriptor, folder, name, mode, comm, away, exclusion, .. } = self;
         let told_by = |errno| Trouble::of_kernel(errno, &name);
         let closed = match is_ours {
             Ok(()) => open::close(descriptor).map_err(told_by),
@@ -284,6 +285,7 @@ impl File {
             _ => agree(&comm, &name, Ok(())),
         };
         let ended = away.map_or(Ok(()), |away| away.release(&comm));
+        let ended = ended.and(exclusion.try_into_inner().map_or(Ok(()), Exclusion::release));
         comm.release();
         closed.and(removed).and(ended)
     }
