@@ -3,7 +3,7 @@
 
 use core::ffi::CStr;
 use rustix::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags, SeekFrom};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags, SeekFrom, StatxFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 /// Names of file systems that other MPIs take in front of a file's name, each with a colon behind it.
@@ -120,6 +120,74 @@ pub fn identity(file: impl AsFd) -> Result<Identity, Errno> {
     Ok(Identity { device: found.st_dev, inode: found.st_ino })
 }
 
+/// What tells a file from others for those who live on different nodes, where devices have different numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marks {
+    /// It is a file, and no device, pipe or the like, of which each node has its own.
+    pub is_file: bool,
+    /// Its number on its device.
+    pub inode: u64,
+    /// When it was made, in nanoseconds; 0 if the file system does not tell.
+    pub born: u64,
+    /// Its bytes.
+    pub bytes: u64,
+    /// When it was last written, in nanoseconds.
+    pub written: u64,
+}
+
+impl Marks {
+    /// Whether two nodes that have opened a name certainly have two files. File systems between nodes give a file one
+    /// number and one time of birth everywhere. Where that is not told, numbers may be a node's own (as with FUSE), and
+    /// the rest may change meanwhile: only both together tell two files apart.
+    #[must_use]
+    pub fn differ(&self, other: &Self) -> bool {
+        if !self.is_file || !other.is_file {
+            return self.is_file != other.is_file;
+        }
+        let is_number = self.inode == other.inode;
+        match self.born != 0 && other.born != 0 {
+            true => !is_number || self.born != other.born,
+            false => !is_number && (self.bytes, self.written) != (other.bytes, other.written),
+        }
+    }
+}
+
+/// What nodes compare of a file.
+///
+/// # Errors
+/// What the kernel says.
+pub fn marks(file: impl AsFd) -> Result<Marks, Errno> {
+    let nanoseconds = |seconds: i64, rest: u32| (seconds as u64).wrapping_mul(1_000_000_000).wrapping_add(rest.into());
+    let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
+    let file = file.as_fd();
+    let is_file = |mode: u32| FileType::from_raw_mode(mode) == FileType::RegularFile;
+    match rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted) {
+        Ok(found) => {
+            let is_told = found.stx_mask & StatxFlags::BTIME.bits() != 0;
+            let (born, written) = (found.stx_btime, found.stx_mtime);
+            Ok(Marks {
+                is_file: is_file(found.stx_mode.into()),
+                inode: found.stx_ino,
+                born: if is_told { nanoseconds(born.tv_sec, born.tv_nsec) } else { 0 },
+                bytes: found.stx_size,
+                written: nanoseconds(written.tv_sec, written.tv_nsec),
+            })
+        }
+        // Old kernels, and containers that know older system calls only.
+        Err(Errno::NOSYS | Errno::PERM) => {
+            let found = rustix::fs::fstat(file)?;
+            Ok(Marks {
+                is_file: is_file(found.st_mode),
+                inode: found.st_ino,
+                born: 0,
+                bytes: found.st_size as u64,
+                written: nanoseconds(found.st_mtime, found.st_mtime_nsec as u32),
+            })
+        }
+        Err(errno) => Err(errno),
+    }
+}
+
 /// Bytes of the file.
 ///
 /// # Errors
@@ -189,6 +257,28 @@ mod tests {
         assert_eq!(without_prefix(c"/tmp/ufs:x"), c"/tmp/ufs:x");
         assert_eq!(without_prefix(c"plot:1.dat"), c"plot:1.dat");
         assert_eq!(without_prefix(c"x"), c"x");
+    }
+
+    #[test]
+    fn files_differ_if_what_never_changes_does() {
+        let file = Marks { is_file: true, inode: 7, born: 5, bytes: 100, written: 9 };
+        assert!(!file.differ(&file));
+        // Somebody writes to it.
+        assert!(!file.differ(&Marks { bytes: 200, written: 10, ..file }));
+        assert!(file.differ(&Marks { born: 6, ..file }));
+        assert!(file.differ(&Marks { inode: 8, ..file }));
+        // A file system that does not tell.
+        let untold = Marks { born: 0, ..file };
+        assert!(!file.differ(&untold) && !untold.differ(&Marks { bytes: 200, ..untold }));
+        assert!(!untold.differ(&Marks { inode: 8, ..untold }));
+        assert!(untold.differ(&Marks { inode: 8, written: 10, ..untold }));
+        // Each node has its own null device.
+        let device = Marks { is_file: false, ..file };
+        assert!(!device.differ(&Marks { inode: 8, born: 6, ..device }) && device.differ(&file));
+        let how = How { reads: true, writes: false, creates: false, is_exclusive: false };
+        let marks_of = |name| marks(open(name, how).expect("it is there")).expect("told");
+        let found = [c"/dev/null", c"/proc/self/exe"].map(|name| marks_of(name).is_file);
+        assert_eq!(found, [false, true]);
     }
 
     #[test]

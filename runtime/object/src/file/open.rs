@@ -15,7 +15,7 @@ use cohort_abi::neutral;
 use cohort_base::lock::FutexLock;
 use cohort_engine::coll;
 use cohort_io::Shared;
-use cohort_io::open::{self, How, Identity};
+use cohort_io::open::{self, How, Identity, Marks};
 use core::ffi::CStr;
 use core::ptr::with_exposed_provenance;
 use core::sync::atomic::AtomicBool;
@@ -64,6 +64,25 @@ fn how(mode: i32, is_first: bool) -> How {
 /// What members say in the first meeting: their trouble, mode, room, the size of the file and the address of what the
 /// node's members share.
 type First = [i32; 10];
+
+/// What they say in the second one: their trouble, the number of the file's communicator, and what they have opened.
+type Second = [i32; 16];
+
+/// Two members that have opened different files, as far as member `me` can see, on whose node `leader` is the first.
+fn other_file(all: &[Second], me: usize, leader: usize) -> Option<[usize; 2]> {
+    let marks = |words: &Second| Marks {
+        is_file: words[5] != 0,
+        inode: whole(words[8], words[9]),
+        born: whole(words[10], words[11]),
+        bytes: whole(words[12], words[13]),
+        written: whole(words[14], words[15]),
+    };
+    // Device and inode, which only one node knows so.
+    if all[me][6..10] != all[leader][6..10] {
+        return Some([leader, me]);
+    }
+    marks(&all[0]).differ(&marks(&all[leader])).then_some([0, leader])
+}
 
 fn halves(value: u64) -> [i32; 2] {
     [value as i32, (value >> 32) as i32]
@@ -208,31 +227,36 @@ impl File {
         name: &CStr,
     ) -> Outcome<(Comm, OwnedFd, Identity)> {
         let rank = comm.rank();
-        let opened = opened.and_then(|file| match open::identity(&file) {
-            Ok(found) => Ok((file, found)),
+        let seen = |file: &OwnedFd| Ok((open::identity(file)?, open::marks(file)?));
+        let opened = opened.and_then(|file| match seen(&file) {
+            Ok((found, marks)) => Ok((file, found, marks)),
             Err(errno) => Err(Trouble::of_kernel(errno, name)),
         });
         let drawn = (comm.me() == 0 && opened.is_ok()).then(|| rank.node().next_context());
         let number = drawn.flatten().unwrap_or(0);
-        let nothing = Identity { device: 0, inode: 0 };
-        let mine = opened.as_ref().map_or(nothing, |(_, found)| *found);
-        let ([class, errno, low, high], device, inode) = (told(&opened), halves(mine.device), halves(mine.inode));
-        let words = [class, errno, low, high, number.cast_signed(), device[0], device[1], inode[0], inode[1]];
-        let (found, number, is_other) = coll::view(&comm.collective(), words, |all| {
+        let nothing = (Identity { device: 0, inode: 0 }, Marks::default());
+        let (mine, marks) = opened.as_ref().map_or(nothing, |(_, found, marks)| (*found, *marks));
+        let ([class, errno, low, high], number) = (told(&opened), number.cast_signed());
+        let [device, inode, born] = [mine.device, mine.inode, marks.born].map(halves);
+        let [bytes, written] = [marks.bytes, marks.written].map(halves);
+        let head = [[class, errno], [low, high], [number, marks.is_file.into()]];
+        let mut words: Second = [0; 16];
+        words[..6].copy_from_slice(head.as_flattened());
+        words[6..].copy_from_slice([device, inode, born, bytes, written].as_flattened());
+        let (found, number, other) = coll::view(&comm.collective(), words, |all| {
             let troubles = all.iter().map(|&[class, errno, low, high, ..]| [class, errno, low, high]);
-            (first(troubles), all[0][4].cast_unsigned(), all[leader][5..] != words[5..])
+            (first(troubles), all[0][4].cast_unsigned(), other_file(all, comm.me() as usize, leader))
         })?;
-        let (file, identity) = opened.map_err(|trouble| trouble.error)?;
+        let (file, identity, _) = opened.map_err(|trouble| trouble.error)?;
         found.map_or(Ok(()), |found| Err(of_member(found, name)))?;
         if number == 0 {
             return Err(exhausted(rank.node()));
         }
         let own = Comm::new(rank, number, comm.group().clone(), Errhandler::Return);
-        // Members of other nodes cannot see whether it is the same.
-        let same = match is_other {
-            false => Ok(()),
-            true => {
-                let what = format_args!("this name is another file for rank {leader} than for rank {}", comm.me());
+        let same = match other {
+            None => Ok(()),
+            Some([one, other]) => {
+                let what = format_args!("this name is another file for rank {one} than for rank {other}");
                 Err(Trouble::new(neutral::ERR_NOT_SAME, what))
             }
         };
