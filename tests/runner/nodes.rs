@@ -9,7 +9,7 @@ mod encryption;
 mod faults;
 mod hosts;
 mod limits;
-mod managers;
+pub mod managers;
 mod pictures;
 mod programs;
 mod rails;

@@ -124,7 +124,7 @@ pub fn prterun() -> Result<Program, String> {
 ///
 /// # Errors
 /// The folder cannot be made.
-fn for_prterun(program: Program) -> Result<Program, String> {
+pub fn for_prterun(program: Program) -> Result<Program, String> {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let folder = place::scratch()?.join(format!("prterun{}-{number}", std::process::id()));
