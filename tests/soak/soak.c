@@ -25,7 +25,7 @@ typedef struct {
 static const Kind kinds[] = {
     {"messages", messages, 8},       {"burst", burst, 2},     {"partitions", partitions, 1},
     {"collectives", collectives, 5}, {"windows", windows, 4}, {"communicators", communicators, 2},
-    {"threads", threads, 2},
+    {"threads", threads, 2},         {"files", files, 2},
 };
 #define KINDS ((int)(sizeof kinds / sizeof *kinds))
 

@@ -81,4 +81,5 @@ void collectives(Round *round);
 void windows(Round *round);
 void communicators(Round *round);
 void threads(Round *round);
+void files(Round *round);
 #endif
