@@ -7,7 +7,7 @@
 #include "check.h"
 #include <unistd.h>
 
-enum { PIECE = 64, PIECES = 256, BYTES = PIECE * PIECES, ROUNDS = 12, RECORDS = 60, RECORD_MOST = 200 };
+enum { PIECE = 64, PIECES = 256, BYTES = PIECE * PIECES, ROUNDS = 6, RECORDS = 25, RECORD_MOST = 200 };
 
 static char name[64];
 static MPI_File file;

@@ -3,8 +3,11 @@
 //# ranks: 2 3
 //# abi: mpi5
 //# stdout: passed
+#define _GNU_SOURCE
 #include "check.h"
 #include <dirent.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -31,6 +34,38 @@ static void make(const char *text) {
     FILE *made = fopen("x", "w");
     CHECK(made && fputs(text, made) >= 0);
     fclose(made);
+}
+
+/* Each of two ranks has a disk of its own, where the file has the same name, number and bytes. Needs the right to
+   mount. */
+static void disks(void) {
+    int can = unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0, all;
+    MPI_Allreduce(&can, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    if (!all || size > 2) return;
+    CHECK_EQ(mount("none", folder, "tmpfs", 0, NULL), 0);
+    CHECK_EQ(chdir(folder), 0);
+    struct stat mine, first;
+    if (rank == 0) make("abc");
+    if (rank == 0) CHECK_EQ(stat("x", &first), 0);
+    MPI_Bcast(&first, sizeof first, MPI_BYTE, 0, MPI_COMM_WORLD);
+    // Clocks of file systems tick some hundred times a second: at first both may be of one tick.
+    for (int is_later = rank == 0; !is_later;) {
+        struct stat probe;
+        FILE *made = fopen(".tick", "w");
+        CHECK(made && stat(".tick", &probe) == 0);
+        fclose(made);
+        is_later = probe.st_mtim.tv_nsec != first.st_mtim.tv_nsec;
+        CHECK_EQ(unlink(".tick"), 0);
+        if (is_later) {
+            CHECK(umount2(folder, MNT_DETACH) == 0 && mount("none", folder, "tmpfs", 0, NULL) == 0);
+            CHECK_EQ(chdir(folder), 0);
+            make("abc");
+        }
+    }
+    CHECK_EQ(stat("x", &mine), 0);
+    CHECK_EQ(mine.st_ino, first.st_ino);
+    opens(MPI_MODE_RDWR, MPI_ERR_NOT_SAME);
+    CHECK(chdir("/") == 0 && umount2(folder, MNT_DETACH) == 0);
 }
 
 int main(int argc, char **argv) {
@@ -61,6 +96,8 @@ int main(int argc, char **argv) {
     MPI_Barrier(MPI_COMM_WORLD);
     // The same file again.
     opens(MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_SUCCESS);
+    disks();
+    MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0) CHECK_EQ(rmdir(folder), 0);
     return finish();
 }

@@ -231,12 +231,19 @@ fn files(network: Network) -> Outcome {
     Ok(())
 }
 
-/// Random views of one file: nodes with one, two and three members, dealt out in turn or not.
+/// Random views of one file, and conflicting accesses: nodes with one, two and three members, dealt out in turn or not.
 fn files_of_uneven_nodes() -> Outcome {
-    let program = programs::compile_as("nodes-files-uneven", &programs::source("files_nodes.c"), Abi::Mpi5, &[])?;
+    const IN_TURN: [&str; 2] = ["--map-by", "node"];
     let hosts = Hosts::new(3)?;
-    for (mapped, seed) in [(&[][..], "100"), (&["--map-by", "node"][..], "200")] {
-        let job = hosts.pip_exec("2,1,3")?.args(mapped).arg(&program).args(["6", seed]);
+    let runs: [(&str, &[&str], &[&str]); 3] = [
+        ("files_nodes", &["6", "100"], &[]),
+        ("files_nodes", &["6", "200"], &IN_TURN),
+        ("files_atomic", &[], &IN_TURN),
+    ];
+    for (name, arguments, mapped) in runs {
+        let source = programs::source(&format!("{name}.c"));
+        let program = programs::compile_as(&format!("nodes-uneven-{name}"), &source, Abi::Mpi5, &[])?;
+        let job = hosts.pip_exec("2,1,3")?.args(mapped).arg(&program).args(arguments);
         job.seconds(120).run()?.expect_code(0)?.expect_text("passed")?;
     }
     Ok(())
@@ -244,10 +251,11 @@ fn files_of_uneven_nodes() -> Outcome {
 
 /// The same where each rank is a node, so that nodes read for each other.
 fn files_of_isolated_ranks() -> Outcome {
-    let program = programs::compile_as("nodes-files-isolated", &programs::source("files_nodes.c"), Abi::Mpi5, &[])?;
-    for ranks in ["3", "6"] {
+    for (name, ranks, rounds) in [("files_nodes", "3", "6"), ("files_nodes", "6", "5"), ("files_atomic", "4", "")] {
+        let source = programs::source(&format!("{name}.c"));
+        let program = programs::compile_as(&format!("nodes-isolated-{name}-{ranks}"), &source, Abi::Mpi5, &[])?;
         let job = Program::new(place::built_file("pip-exec")?).args(["--isolate", "-n", ranks]);
-        job.arg(&program).args(["6", ranks]).seconds(120).run()?.expect_code(0)?.expect_text("passed")?;
+        job.arg(&program).args([rounds, ranks]).seconds(120).run()?.expect_code(0)?.expect_text("passed")?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Collective calls against a map of all bytes, as if the members had come one after the other.
 
-mod nodes;
+pub(super) mod nodes;
 
 use super::*;
 use crate::layout::tests::{Recipe, build, recipes};

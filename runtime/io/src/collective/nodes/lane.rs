@@ -46,6 +46,10 @@ impl Memory {
     /// `None` if there is not so much.
     fn new(deal: &Deal) -> Option<Self> {
         let (chunk, nodes) = (deal.chunk, deal.nodes.len());
+        #[cfg(test)]
+        if super::super::tests::nodes::has_no_memory() {
+            return None;
+        }
         let mut bytes = Vec::new();
         let size = 2 * nodes as u64 * Slot::bytes(chunk) + chunk;
         bytes.try_reserve_exact(usize::try_from(size).ok()?).ok()?;

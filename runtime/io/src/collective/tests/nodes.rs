@@ -7,6 +7,15 @@ use cohort_core::lifecycle;
 use cohort_fabric_fake::{Job, Options};
 use std::boxed::Box;
 
+std::thread_local! {
+    static NO_MEMORY: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Whether this member finds no memory for the chunks of a lane.
+pub(in super::super) fn has_no_memory() -> bool {
+    NO_MEMORY.get()
+}
+
 /// Runs `work` at every member; `nodes[node][local_rank]` is a member. Returns the results by member.
 fn on_nodes<R: Send>(nodes: &[&[u32]], work: impl Fn(&Group<'_>) -> R + Sync) -> Vec<R> {
     const CONTEXT: u32 = 1;
@@ -116,4 +125,69 @@ fn overlapping_writes_of_nodes_are_as_one_after_the_other() {
     });
     let content = file.content.lock().expect("unpoisoned");
     assert!(content.bytes.len() as u64 == BYTES && content.bytes.iter().all(|&byte| byte == 4));
+}
+
+/// A member of a lane has no memory for it: nobody waits for it for ever, and all learn why nothing came of the call.
+#[test]
+fn who_has_no_memory_says_so() {
+    const BYTES: u64 = 6000;
+    let nodes: [&[u32]; 5] = [&[0], &[1], &[2], &[3], &[4]];
+    for way in [Way::Write, Way::Read] {
+        let content = Content { bytes: vec![7; 5 * BYTES as usize], written: vec![true; 5 * BYTES as usize] };
+        let file = Fake { content: content.into(), ..Fake::default() };
+        let told = on_nodes(&nodes, |group| {
+            let me = u64::from(group.me);
+            NO_MEMORY.set(me == 3);
+            let filetype = cohort_datatype::resized(&types::MPI_INT.to_ref(), 0, 20, cohort_datatype::CountForm::Int);
+            let view = View::new(me * 4, types::MPI_INT.to_ref(), filetype.expect("gaps"), true).expect("a view");
+            let mut data = vec![7; BYTES as usize];
+            // SAFETY: the test's own memory.
+            let buffer = unsafe { Buffer::of_bytes(data.as_mut_ptr(), BYTES) };
+            let done = all(group, &file, way, &Post::new(&view, 0, buffer), Terms::default()).expect("memory");
+            assert!(data.iter().all(|&byte| byte == 7));
+            done
+        });
+        let error = Some(Failure { errno: Errno::NOMEM, offset: 0 });
+        assert_eq!(told, vec![Done { bytes: 0, error }; 5]);
+        assert!(file.content.lock().expect("unpoisoned").bytes.iter().all(|&byte| byte == 7));
+    }
+}
+
+/// Memory that one member's program has protected is that member's matter, whoever would write it for it.
+#[test]
+fn protected_memory_does_no_harm_on_other_nodes() {
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+    const BYTES: usize = 4096;
+    let path = std::env::temp_dir().join(std::format!("cohort-io-nodes-{}", std::process::id()));
+    let file = std::fs::File::options().read(true).write(true).create_new(true).open(&path).expect("a new file");
+    std::fs::remove_file(&path).expect("it is there");
+    // SAFETY: the file is open as long as it is used.
+    let fd = unsafe { BorrowedFd::borrow_raw(std::os::fd::AsRawFd::as_raw_fd(&file)) };
+    let told = on_nodes(&[&[0, 1], &[2, 3]], |group| {
+        let access = if group.me == 1 { ProtFlags::empty() } else { ProtFlags::READ | ProtFlags::WRITE };
+        // SAFETY: new memory.
+        let memory = unsafe { mmap_anonymous(core::ptr::null_mut(), BYTES, access, MapFlags::PRIVATE) };
+        let memory = memory.expect("a page").cast::<u8>();
+        if group.me != 1 {
+            // SAFETY: the test's own memory.
+            unsafe { memory.write_bytes(group.me as u8 + 1, BYTES) };
+        }
+        let block = cohort_datatype::resized(&types::MPI_INT.to_ref(), 0, 16, cohort_datatype::CountForm::Int);
+        let view = View::new(u64::from(group.me) * 4, types::MPI_INT.to_ref(), block.expect("gaps"), true);
+        let view = view.expect("a view");
+        // SAFETY: the test's own memory.
+        let buffer = unsafe { Buffer::of_bytes(memory, BYTES as u64) };
+        let done = write_all(group, fd, &view, 0, &buffer, Terms::default()).expect("memory");
+        // SAFETY: nobody uses it any more.
+        unsafe { munmap(memory.cast(), BYTES) }.expect("it was mapped");
+        done
+    });
+    let done = |bytes| Done { bytes, error: Some(Failure { errno: Errno::FAULT, offset: 4 }) };
+    assert_eq!(told, [done(BYTES as u64), done(0), done(BYTES as u64), done(BYTES as u64)]);
+    let mut content = vec![0; 4 * BYTES];
+    std::os::unix::fs::FileExt::read_at(&file, &mut content, 0).expect("readable");
+    for (place, byte) in content.iter().enumerate() {
+        let member = place / 4 % 4;
+        assert_eq!(*byte, if member == 1 { 0 } else { member as u8 + 1 });
+    }
 }
