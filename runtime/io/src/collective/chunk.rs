@@ -3,7 +3,7 @@
 use super::Found;
 use super::cover::Cover;
 use super::post::{Next, Plan, Post};
-use crate::layout::Piece;
+use crate::layout::{Piece, Pieces};
 use crate::medium::{Failure, Medium, Moved, Run, Way, carry};
 use crate::transfer::{Bounce, Mover};
 use cohort_core::guard::guarded;
@@ -72,8 +72,8 @@ impl<'a, M: Medium> Worker<'a, M> {
             Err(errno) => return failed(errno, low),
         };
         for (post, positions) in self.members(low, end) {
-            let pieces = pieces_of(post, &positions).map(|(_, piece)| (piece.offset - low, piece.length));
-            pieces.for_each(|(at, length)| self.cover.mark(at, at + length));
+            let cover = &mut self.cover;
+            pieces(post, &positions).each_run(|piece| cover.mark(piece.offset - low, piece.end() - low));
             // SAFETY: it copies, and owns nothing.
             if unsafe { guarded(|| gather(post, positions.start, positions.end, low, memory)) }.is_err() {
                 return protected(low);
@@ -138,16 +138,21 @@ impl<'a, M: Medium> Worker<'a, M> {
     }
 }
 
+/// The pieces of a part of a member's data.
+pub(super) fn pieces<'a>(post: &'a Post<'a>, positions: &Range<u64>) -> Pieces<'a> {
+    let Ok(pieces) = post.view.pieces(positions.start, positions.end - positions.start) else {
+        unreachable!("a part of data that has its places");
+    };
+    pieces
+}
+
 /// The pieces of a part of a member's data, each with the byte of its buffer's data that it begins with.
 pub(super) fn pieces_of<'a>(
     post: &'a Post<'a>,
     positions: &Range<u64>,
 ) -> impl Iterator<Item = (u64, Piece)> + use<'a> {
-    let Ok(pieces) = post.view.pieces(positions.start, positions.end - positions.start) else {
-        unreachable!("a part of data that has its places");
-    };
     let mut at = positions.start - post.position;
-    pieces.map(move |piece| {
+    pieces(post, positions).map(move |piece| {
         let from = at;
         at += piece.length;
         (from, piece)

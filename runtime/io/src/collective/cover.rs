@@ -30,19 +30,21 @@ impl Cover {
         Ok(())
     }
 
-    /// Bytes `from..to` have data.
+    /// Bytes `from..to` have data; there is one at least.
+    #[inline]
     pub(super) fn mark(&mut self, from: u64, to: u64) {
-        let (first, last) = ((from / 64) as usize, (to / 64) as usize);
-        // The bits of a word from this byte on; those below it are the others.
-        let above = |byte: u64| u64::MAX << (byte % 64);
-        if first == last {
-            self.words[first] |= above(from) & !above(to);
-            return;
-        }
-        self.words[first] |= above(from);
-        self.words[first + 1..last].fill(u64::MAX);
-        if !to.is_multiple_of(64) {
-            self.words[last] |= !above(to);
+        let (first, last) = ((from / 64) as usize, ((to - 1) / 64) as usize);
+        // The bits of a word from the first byte on, and up to the last.
+        let (above, below) = (u64::MAX << (from % 64), u64::MAX >> (63 - (to - 1) % 64));
+        let words = &mut self.words[first..=last];
+        match words {
+            [word] => *word |= above & below,
+            [head, whole @ .., tail] => {
+                *head |= above;
+                whole.fill(u64::MAX);
+                *tail |= below;
+            }
+            [] => {}
         }
     }
 

@@ -14,6 +14,7 @@ pub struct Piece {
 
 impl Piece {
     /// The first offset behind it.
+    #[inline]
     #[must_use]
     pub const fn end(self) -> u64 {
         self.offset + self.length
@@ -38,6 +39,24 @@ impl<'a> Pieces<'a> {
     pub(super) fn new(view: &'a View, position: u64, left: u64) -> Self {
         let runs = Runs { disp: 0, bytes: 0, more: 0, next: 0, stride: 0, block: 0 };
         Self { view, position, left, runs, piece: None }
+    }
+
+    /// Calls `visit` for each run, in the order of the data; neighbours are not put together.
+    pub(crate) fn each_run(mut self, mut visit: impl FnMut(Piece)) {
+        while let Some(first) = self.run() {
+            visit(first);
+            // Whole blocks of what was asked for, in a loop of its own.
+            let Runs { more, next, stride, block, .. } = self.runs;
+            let whole = more.min(self.left.checked_div(block).unwrap_or(0));
+            let mut at = next;
+            for _ in 0..whole {
+                visit(Piece { offset: at as u64, length: block });
+                at = at.wrapping_add(stride);
+            }
+            self.left -= whole * block;
+            self.runs.more -= whole;
+            self.runs.next = at;
+        }
     }
 
     /// The next run, which may go on where the one before it ended.

@@ -126,6 +126,9 @@ proptest! {
         let list: Vec<Piece> = pieces.clone().collect();
         prop_assert!(list.windows(2).all(|pair| pair[0].end() != pair[1].offset), "neighbours are merged");
         prop_assert!(list.iter().all(|piece| piece.length > 0));
+        let mut runs = vec![];
+        pieces.clone().each_run(|run| runs.extend(run.offset..run.end()));
+        prop_assert_eq!(runs, &all[from..to]);
         prop_assert_eq!(bytes_of(pieces), &all[from..to]);
         for (position, offset) in all.iter().enumerate() {
             prop_assert_eq!(view.offset(position as u64), Ok(*offset));
