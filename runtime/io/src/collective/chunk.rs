@@ -67,7 +67,7 @@ impl<'a, M: Medium> Worker<'a, M> {
     /// Gathers the data, and writes each run of it.
     fn write(&mut self, low: u64, high: u64) -> Found {
         let (_, end) = self.extent(low, high);
-        let memory = match self.cover.clear(end - low).and_then(|()| self.bounce.room(end - low)) {
+        let memory = match self.cover.clear(end - low).and_then(|()| self.bounce.room(end - low, low)) {
             Ok(memory) => memory,
             Err(errno) => return failed(errno, low),
         };
@@ -102,7 +102,7 @@ impl<'a, M: Medium> Worker<'a, M> {
 
     /// Reads all from `low` to `end`, and hands the pieces out. `None` if that fails.
     fn read_whole(&mut self, low: u64, end: u64) -> Option<Found> {
-        let memory = self.bounce.room(end - low).ok()?;
+        let memory = self.bounce.room(end - low, low).ok()?;
         // SAFETY: the room is ours.
         let run = unsafe { Run::new(memory, (end - low) as usize) };
         let Moved { bytes, error } = carry(self.medium, Way::Read, &mut [run], low);
@@ -125,7 +125,11 @@ impl<'a, M: Medium> Worker<'a, M> {
             let (medium, way, buffer) = (self.medium, Way::Read, post.buffer);
             let mut mover = Mover { medium, way, buffer, bounce: &mut self.bounce };
             for (from, piece) in pieces_of(post, &positions) {
-                let Moved { bytes, error } = mover.piece(from, piece);
+                let mover = &raw mut mover;
+                // SAFETY: nobody else uses the mover; its copies own nothing.
+                let Ok(Moved { bytes, error }) = (unsafe { guarded(|| (*mover).piece(from, piece)) }) else {
+                    return protected(low);
+                };
                 if error.is_some_and(|it| it.errno == Errno::FAULT) {
                     return protected(low);
                 }

@@ -152,3 +152,24 @@ fn long_runs_with_gaps() {
     let done = through(&full, Way::Write, &View::bytes(), 0, buffer);
     assert_eq!(done, Done { bytes: 1_000_000, error: Some(Failure { errno: Errno::NOSPC, offset: 1_000_000 }) });
 }
+
+/// Room begins in a line where the bytes of the file do, and long reads are right wherever memory begins.
+#[test]
+fn reads_into_lines() {
+    let mut bounce = Bounce::default();
+    for offset in [0, 1, 63, 4096, 5000, 1 << 40] {
+        let room = bounce.room(100_000, offset).expect("memory");
+        assert_eq!(room.addr() as u64 % 64, offset % 64);
+    }
+    let content = Content { bytes: (0..300_000).map(noise).collect(), written: vec![true; 300_000] };
+    let fake = Fake { content: content.into(), ..Fake::default() };
+    let byte = types::MPI_BYTE.to_ref();
+    for (shift, offset) in [(0, 0), (16, 0), (3, 70), (64, 128), (8, 4095)] {
+        let mut memory: Vec<u8> = vec![0; 270_100];
+        // SAFETY: the test's own memory.
+        let buffer = unsafe { Buffer::new(memory[shift..].as_mut_ptr(), 270_000, &byte) };
+        let done = through(&fake, Way::Read, &View::bytes(), offset, buffer);
+        assert_eq!(done, Done { bytes: 270_000, error: None });
+        assert!((0..270_000).all(|at| memory[shift + at] == noise(at + offset as usize)), "{shift} {offset}");
+    }
+}
