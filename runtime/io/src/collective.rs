@@ -51,16 +51,18 @@ pub struct Terms {
     pub is_atomic: bool,
     /// Bytes of memory that the members on a node take together, but those of one chunk at least.
     pub memory: u64,
+    /// The caller's arguments are wrong: it takes part without data, and all learn that somebody did so.
+    pub is_troubled: bool,
 }
 
 impl Default for Terms {
     fn default() -> Self {
-        Self { is_atomic: false, memory: 16 << 20 }
+        Self { is_atomic: false, memory: 16 << 20, is_troubled: false }
     }
 }
 
 /// Reads into the members' buffers, each from its own `position` of its own view on. Collective; the descriptor is the
-/// calling task's.
+/// calling task's. The second value says whether a member takes part without data, since its arguments are wrong.
 ///
 /// # Errors
 /// Those of the engine; no member has moved anything then. Those of the file are the same at all members, in
@@ -72,7 +74,7 @@ pub fn read_all(
     position: u64,
     buffer: &Buffer<'_>,
     terms: Terms,
-) -> Result<Done, EngineError> {
+) -> Result<(Done, bool), EngineError> {
     all(group, &Plain(fd), Way::Read, &Post::new(view, position, *buffer), terms)
 }
 
@@ -88,11 +90,17 @@ pub fn write_all(
     position: u64,
     buffer: &Buffer<'_>,
     terms: Terms,
-) -> Result<Done, EngineError> {
+) -> Result<(Done, bool), EngineError> {
     all(group, &Plain(fd), Way::Write, &Post::new(view, position, *buffer), terms)
 }
 
-fn all(group: &Group<'_>, medium: &impl Medium, way: Way, own: &Post<'_>, terms: Terms) -> Result<Done, EngineError> {
+fn all(
+    group: &Group<'_>,
+    medium: &impl Medium,
+    way: Way,
+    own: &Post<'_>,
+    terms: Terms,
+) -> Result<(Done, bool), EngineError> {
     let node = group.rank().node();
     let is_here = |member: usize| node.local(group.world[member]).is_some();
     let met = |table: &[[i32; SAID]]| {
@@ -116,17 +124,18 @@ fn all(group: &Group<'_>, medium: &impl Medium, way: Way, own: &Post<'_>, terms:
     };
     // What is not there matters to those who share the work.
     let shares = |member| deal.is_some() || is_here(member);
-    let all = tell(group, found, shares);
+    let all = tell(group, Found { is_troubled: terms.is_troubled, ..found }, shares);
+    let is_troubled = all.is_troubled;
     if !all.is_protected {
         let bytes = if is_own { done.bytes } else { own.bytes_before(all.end) };
-        return Ok(Done { bytes, error: all.error });
+        return Ok((Done { bytes, error: all.error }, is_troubled));
     }
     let done = match is_own {
         true => done,
         false => through(medium, way, own.view, own.position, own.buffer),
     };
     let all = tell(group, Found { error: done.error, ..Found::NOTHING }, shares);
-    Ok(Done { bytes: done.bytes, error: all.error })
+    Ok((Done { bytes: done.bytes, error: all.error }, is_troubled))
 }
 
 /// Meets the others to tell them what this member found. Returns what all found, and those who share the work have not
@@ -174,14 +183,17 @@ struct Found {
     error: Option<Failure>,
     /// A program has protected memory of a buffer of its own.
     is_protected: bool,
+    /// A member takes part without data, since its arguments are wrong.
+    is_troubled: bool,
 }
 
 impl Found {
-    const NOTHING: Self = Self { end: u64::MAX, error: None, is_protected: false };
+    const NOTHING: Self = Self { end: u64::MAX, error: None, is_protected: false, is_troubled: false };
 
     fn add(&mut self, other: Self) {
         self.end = self.end.min(other.end);
         self.is_protected |= other.is_protected;
+        self.is_troubled |= other.is_troubled;
         self.error = match (self.error, other.error) {
             (Some(one), Some(two)) => Some(if two.offset < one.offset { two } else { one }),
             (one, two) => one.or(two),
@@ -192,13 +204,13 @@ impl Found {
         let ([end, above], error) = (words(self.end), self.error);
         let [offset, higher] = words(error.map_or(0, |it| it.offset));
         let errno = error.map_or(0, |it| it.errno.raw_os_error());
-        [end, above, offset, higher, errno, self.is_protected.into()]
+        [end, above, offset, higher, errno, i32::from(self.is_protected) | i32::from(self.is_troubled) << 1]
     }
 
-    fn of_words([end, above, offset, higher, errno, protected]: [i32; WORDS]) -> Self {
+    fn of_words([end, above, offset, higher, errno, flags]: [i32; WORDS]) -> Self {
         let failure = || Failure { errno: Errno::from_raw_os_error(errno), offset: whole([offset, higher]) };
         let (end, error) = (whole([end, above]), (errno != 0).then(failure));
-        Self { end, error, is_protected: protected != 0 }
+        Self { end, error, is_protected: flags & 1 != 0, is_troubled: flags & 2 != 0 }
     }
 }
 

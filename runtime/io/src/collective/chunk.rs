@@ -198,11 +198,11 @@ pub(super) fn scatter(post: &Post<'_>, start: u64, end: u64, low: u64, memory: *
 }
 
 pub(super) fn failed(errno: Errno, offset: u64) -> Found {
-    Found { end: offset, error: Some(Failure { errno, offset }), is_protected: false }
+    Found { end: offset, error: Some(Failure { errno, offset }), ..Found::NOTHING }
 }
 
 /// A program does not let this task use memory of a buffer.
 #[cold]
 pub(super) fn protected(offset: u64) -> Found {
-    Found { end: offset, error: None, is_protected: true }
+    Found { end: offset, is_protected: true, ..Found::NOTHING }
 }

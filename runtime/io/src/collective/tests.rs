@@ -98,8 +98,11 @@ fn play(medium: &Fake, way: Way, members: &mut [Member], terms: Terms) -> Vec<Do
 }
 
 fn terms() -> impl Strategy<Value = Terms> {
-    (any::<bool>(), prop::sample::select(vec![0, 600, 16 << 20]))
-        .prop_map(|(is_atomic, memory)| Terms { is_atomic, memory })
+    (any::<bool>(), prop::sample::select(vec![0, 600, 16 << 20])).prop_map(|(is_atomic, memory)| Terms {
+        is_atomic,
+        memory,
+        ..Terms::default()
+    })
 }
 
 proptest! {
@@ -211,19 +214,19 @@ fn members_meet_again_and_again() {
                 // SAFETY: the test's own memory.
                 let buffer = unsafe { Buffer::of_bytes(data.as_mut_ptr(), 1200) };
                 let post = Post::new(&view, call * 1200, buffer);
-                let done = all(group, &full, Way::Write, &post, Terms::default()).expect("memory");
+                let done = all(group, &full, Way::Write, &post, Terms::default()).expect("memory").0;
                 assert_eq!(done, Done { bytes: 1200, error: None });
                 let mut back = [0; 1200];
                 // SAFETY: the test's own memory.
                 let buffer = unsafe { Buffer::of_bytes(back.as_mut_ptr(), 1200) };
                 let post = Post::new(&view, call * 1200, buffer);
-                let done = all(group, &full, Way::Read, &post, Terms::default()).expect("memory");
+                let done = all(group, &full, Way::Read, &post, Terms::default()).expect("memory").0;
                 assert_eq!((done, back), (Done { bytes: 1200, error: None }, data));
             }
             // SAFETY: the test's own memory.
             let buffer = unsafe { Buffer::of_bytes(data.as_mut_ptr(), if me + 1 == size { 1200 } else { 0 }) };
             let post = Post::new(&view, CALLS * 1200, buffer);
-            all(group, &full, Way::Write, &post, Terms::default()).expect("memory")
+            all(group, &full, Way::Write, &post, Terms::default()).expect("memory").0
         });
         let offset = CALLS * 1200 * u64::from(size) + u64::from(size - 1) * 12;
         let error = Some(Failure { errno: Errno::NOSPC, offset });
@@ -251,7 +254,7 @@ fn protected_memory_of_another_kills_nobody() {
         let view = view.expect("a view");
         // SAFETY: the test's own memory.
         let buffer = unsafe { Buffer::of_bytes(memory.cast(), BYTES as u64) };
-        let done = write_all(group, fd, &view, 0, &buffer, Terms::default()).expect("memory");
+        let done = write_all(group, fd, &view, 0, &buffer, Terms::default()).expect("memory").0;
         // SAFETY: nobody uses it any more.
         unsafe { munmap(memory, BYTES) }.expect("it was mapped");
         done

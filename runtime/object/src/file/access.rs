@@ -228,11 +228,12 @@ impl File {
             return Ok((bytes, met.map_or(Ok(()), |met| Err(met.error))));
         }
         let (group, file) = (self.comm.collective(), self.descriptor.as_fd());
-        let terms = Terms { is_atomic: self.is_atomic(), ..Terms::default() };
         // Data without an order is moved by its member. In atomic mode that waits for the others.
-        let is_apart = terms.is_atomic && way == Way::Write && !view.is_ordered();
+        let is_apart = self.is_atomic() && way == Way::Write && !view.is_ordered();
+        let is_troubled = trouble.is_some() || is_apart;
+        let terms = Terms { is_atomic: self.is_atomic(), is_troubled, ..Terms::default() };
         let common = if is_apart { Buffer::EMPTY } else { data };
-        let Done { mut bytes, error } = match way {
+        let (Done { mut bytes, error }, is_troubled) = match way {
             Way::Read => cohort_io::read_all(&group, file, view, position, &common, terms)?,
             Way::Write => cohort_io::write_all(&group, file, view, position, &common, terms)?,
         };
@@ -241,7 +242,7 @@ impl File {
             (bytes, trouble) = self.transfer(way, view, position, data);
         }
         // What the kernel has said is known to all; what a member's arguments are is not.
-        let agreed = self.agree(trouble.map_or(Ok(()), Err));
+        let agreed = if is_troubled { self.agree(trouble.map_or(Ok(()), Err)) } else { Ok(()) };
         let told = error.map_or(Ok(()), |failure| Err(Trouble::at(failure, &self.name).error));
         Ok((bytes, agreed.and(told)))
     }

@@ -70,7 +70,7 @@ fn members_on_nodes_write_what_they_have_and_learn_of_errors() {
             let access = |way, position, data: &mut [u8]| {
                 // SAFETY: the test's own memory.
                 let buffer = unsafe { Buffer::of_bytes(data.as_mut_ptr(), data.len() as u64) };
-                all(group, &file, way, &Post::new(&view, position, buffer), Terms::default()).expect("memory")
+                all(group, &file, way, &Post::new(&view, position, buffer), Terms::default()).expect("memory").0
             };
             assert_eq!(access(Way::Write, 0, &mut data), Done { bytes: BYTES, error: None });
             let mut back = vec![0; BYTES as usize];
@@ -103,7 +103,7 @@ fn a_full_file_is_known_to_members_of_all_nodes() {
         let mut data = vec![me as u8; BYTES as usize];
         // SAFETY: the test's own memory.
         let buffer = unsafe { Buffer::of_bytes(data.as_mut_ptr(), BYTES) };
-        all(group, &file, Way::Write, &Post::new(&view, 0, buffer), Terms::default()).expect("memory")
+        all(group, &file, Way::Write, &Post::new(&view, 0, buffer), Terms::default()).expect("memory").0
     });
     let error = Some(Failure { errno: Errno::NOSPC, offset: 2 * BYTES + 4 });
     let done = |bytes| Done { bytes, error };
@@ -121,7 +121,7 @@ fn overlapping_writes_of_nodes_are_as_one_after_the_other() {
         // SAFETY: the test's own memory.
         let buffer = unsafe { Buffer::of_bytes(data.as_mut_ptr(), BYTES) };
         let view = View::bytes();
-        all(group, &file, Way::Write, &Post::new(&view, 0, buffer), terms).expect("memory")
+        all(group, &file, Way::Write, &Post::new(&view, 0, buffer), terms).expect("memory").0
     });
     let content = file.content.lock().expect("unpoisoned");
     assert!(content.bytes.len() as u64 == BYTES && content.bytes.iter().all(|&byte| byte == 4));
@@ -143,7 +143,7 @@ fn who_has_no_memory_says_so() {
             let mut data = vec![7; BYTES as usize];
             // SAFETY: the test's own memory.
             let buffer = unsafe { Buffer::of_bytes(data.as_mut_ptr(), BYTES) };
-            let done = all(group, &file, way, &Post::new(&view, 0, buffer), Terms::default()).expect("memory");
+            let done = all(group, &file, way, &Post::new(&view, 0, buffer), Terms::default()).expect("memory").0;
             assert!(data.iter().all(|&byte| byte == 7));
             done
         });
@@ -177,7 +177,7 @@ fn protected_memory_does_no_harm_on_other_nodes() {
         let view = view.expect("a view");
         // SAFETY: the test's own memory.
         let buffer = unsafe { Buffer::of_bytes(memory, BYTES as u64) };
-        let done = write_all(group, fd, &view, 0, &buffer, Terms::default()).expect("memory");
+        let done = write_all(group, fd, &view, 0, &buffer, Terms::default()).expect("memory").0;
         // SAFETY: nobody uses it any more.
         unsafe { munmap(memory.cast(), BYTES) }.expect("it was mapped");
         done
