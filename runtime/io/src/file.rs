@@ -8,6 +8,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 pub struct Shared {
     pointer: AtomicU64,
     turn: FutexLock<()>,
+    /// The number of the last collective call that took bytes for all members, and where these begin.
+    taken: FutexLock<(u64, Option<u64>)>,
 }
 
 impl Shared {
@@ -32,9 +34,35 @@ impl Shared {
         self.pointer.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next).ok()
     }
 
+    /// [`Shared::take`] by all members together, for the file's `number`th such call, the first of which is 1: who comes
+    /// first takes, the others get the same. All have said how many bytes they want, and all meet before the next one.
+    #[must_use]
+    pub fn take_together(&self, number: u64, bytes: u64) -> Option<u64> {
+        let mut taken = self.taken.lock();
+        if taken.0 != number {
+            *taken = (number, self.take(bytes));
+        }
+        taken.1
+    }
+
     /// Waits until nobody else on the node reads or writes the file in atomic mode; others wait until the guard is
     /// gone.
     pub fn turn(&self) -> FutexGuard<'_, ()> {
         self.turn.lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_takes_for_all() {
+        let shared = Shared::default();
+        assert_eq!([1, 1, 1].map(|number| shared.take_together(number, 10)), [Some(0); 3]);
+        assert_eq!(shared.take(5), Some(10));
+        assert_eq!([2, 2].map(|number| shared.take_together(number, 7)), [Some(15); 2]);
+        assert_eq!([3, 3].map(|number| shared.take_together(number, u64::MAX)), [None; 2]);
+        assert_eq!(shared.pointer(), 22);
     }
 }

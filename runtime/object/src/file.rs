@@ -31,7 +31,7 @@ use cohort_engine::coll;
 use cohort_io::Shared;
 use cohort_io::open::{Identity, identity};
 use core::ffi::CStr;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use error::{Told, Trouble, first, of_member, told};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
@@ -62,6 +62,8 @@ pub struct File {
     away: Option<Away>,
     /// Who may read and write in atomic mode, if not all members live on this node and that mode was ever asked for.
     exclusion: Once<Exclusion>,
+    /// How often bytes of the shared pointer were taken by all members together.
+    taken_together: AtomicU64,
     seen: Mutex<Seen>,
     /// The individual pointer, in bytes of the view's data.
     position: FutexLock<u64>,

@@ -248,7 +248,8 @@ impl File {
     }
 
     /// The caller's part of an access in the order of ranks: its data, and where it goes, behind those of lower ranks.
-    /// The first member takes the room for all from the shared pointer, which others may be using meanwhile.
+    /// Who comes first on a node takes the room for all from the shared pointer, which others may be using meanwhile;
+    /// of several nodes the first member does.
     fn ordered<'b>(&self, data: Result<Buffer<'b>, Trouble>) -> Outcome<(Buffer<'b>, u64)> {
         let bytes = data.as_ref().map_or(0, Buffer::bytes);
         let ([class, errno, low, high], me) = (told(&data), self.comm.me() as usize);
@@ -261,20 +262,30 @@ impl File {
         })?;
         let data = data.map_err(|trouble| trouble.error)?;
         heard(found, &self.name)?;
-        let taken = match (me, before.zip(total)) {
-            (_, None) => Err(Trouble::new(neutral::ERR_ARG, format_args!("all members' data is too much"))),
-            (0, Some((_, total))) => self.take_shared(total),
-            _ => Ok(0),
+        let Some((before, total)) = before.zip(total) else {
+            return Err(Error::new(neutral::ERR_ARG, format_args!("all members' data is too much")));
         };
+        let start = match self.away {
+            None => self.take_together(total).map_err(|trouble| trouble.error)?,
+            Some(_) => self.taken_by_first(total)?,
+        };
+        Ok((data, start + before))
+    }
+
+    /// The first member takes bytes from the shared pointer for all, of several nodes. Collective.
+    fn taken_by_first(&self, bytes: u64) -> Outcome<u64> {
+        let taken = if self.comm.me() == 0 { self.take_shared(bytes) } else { Ok(0) };
         let [class, errno, low, high] = told(&taken);
         let start = taken.as_ref().map_or(0, |start| *start);
         let words = [class, errno, low, high, start as i32, (start >> 32) as i32];
         let (found, start) = coll::view(&self.comm.collective(), words, |all| {
-            (first(all.iter().map(|&[class, errno, low, high, ..]| [class, errno, low, high])), whole(&all[0]))
+            let troubles = all.iter().map(|&[class, errno, low, high, ..]| [class, errno, low, high]);
+            let [.., low, high] = all[0];
+            (first(troubles), u64::from(low.cast_unsigned()) | u64::from(high.cast_unsigned()) << 32)
         })?;
         taken.map_err(|trouble| trouble.error)?;
         heard(found, &self.name)?;
-        Ok((data, start + before.unwrap_or(0)))
+        Ok(start)
     }
 
     /// The begin of a split collective. The access is done here; its end tells how it went.

@@ -18,7 +18,7 @@ use cohort_io::Shared;
 use cohort_io::open::{self, How, Identity, Marks};
 use core::ffi::CStr;
 use core::ptr::with_exposed_provenance;
-use core::sync::atomic::AtomicBool;
+use core::sync::atomic::{AtomicBool, AtomicU64};
 use rustix::fd::{AsFd, IntoRawFd, OwnedFd};
 use spin::{Mutex, Once};
 
@@ -181,6 +181,7 @@ impl File {
             away,
             exclusion: Once::new(),
             seen: Mutex::new(Seen::bytes()),
+            taken_together: AtomicU64::new(0),
             position: FutexLock::new(position),
             is_atomic: AtomicBool::new(false),
             begun: Mutex::new(None),

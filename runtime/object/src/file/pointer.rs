@@ -8,6 +8,7 @@ use crate::failure::Outcome;
 use cohort_abi::neutral;
 use cohort_engine::datatype::op::PredefinedOp;
 use cohort_io::View;
+use core::sync::atomic::Ordering;
 
 /// The next whole etype.
 pub(super) fn rounded_up(view: &View, position: u64) -> u64 {
@@ -28,6 +29,13 @@ pub(super) fn position(view: &View, offset: i64) -> Result<u64, Trouble> {
 /// A position as an offset of a program.
 fn offset(view: &View, position: u64) -> i64 {
     (position / view.etype_size()).cast_signed()
+}
+
+/// What was taken from the shared pointer, if all of it can be said by offsets.
+fn taken_within(taken: Option<u64>, bytes: u64) -> Result<u64, Trouble> {
+    let is_there = |at: &u64| at.checked_add(bytes).is_some_and(|end| i64::try_from(end).is_ok());
+    let beyond = || Trouble::new(neutral::ERR_ARG, format_args!("the shared pointer is beyond all offsets"));
+    taken.filter(is_there).ok_or_else(beyond)
 }
 
 impl File {
@@ -104,9 +112,15 @@ impl File {
             None => self.shared.take(bytes),
             Some(away) => Some(away.fetch(&self.comm, PredefinedOp::Sum, bytes)?),
         };
-        let is_there = |at: &u64| at.checked_add(bytes).is_some_and(|end| i64::try_from(end).is_ok());
-        let beyond = || Trouble::new(neutral::ERR_ARG, format_args!("the shared pointer is beyond all offsets"));
-        taken.filter(is_there).ok_or_else(beyond)
+        taken_within(taken, bytes)
+    }
+
+    /// [`File::take_shared`] by all members together, who have met and meet again before the next time: the same place
+    /// for all. They all live on this node.
+    pub(super) fn take_together(&self, bytes: u64) -> Result<u64, Trouble> {
+        // Relaxed: a count of the caller's own.
+        let number = self.taken_together.fetch_add(1, Ordering::Relaxed) + 1;
+        taken_within(self.shared.take_together(number, bytes), bytes)
     }
 
     /// Sets the shared pointer. All members call it, who have met and meet again before they use it.

@@ -1,6 +1,6 @@
 //! A lane: the members of all nodes, one of each, that move the same rows.
 
-use super::super::chunk::{DENSE, failed, gather, pieces_of, protected, scatter};
+use super::super::chunk::{DENSE, failed, gather, pieces, pieces_of, protected, scatter};
 use super::super::cover::Cover;
 use super::super::{Found, Post};
 use super::Deal;
@@ -148,9 +148,8 @@ impl<'a, M: Medium> Lane<'a, M> {
     /// Marks where this node's members have data in a chunk.
     fn mark(&mut self, low: u64, high: u64) {
         for (post, positions) in self.members(low, high) {
-            for (_, piece) in pieces_of(post, &positions) {
-                self.cover.mark(piece.offset - low, piece.end() - low);
-            }
+            let cover = &mut self.cover;
+            pieces(post, &positions).each_run(|piece| cover.mark(piece.offset - low, piece.end() - low));
         }
     }
 
