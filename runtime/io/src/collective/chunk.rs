@@ -151,10 +151,7 @@ pub(super) fn pieces<'a>(post: &'a Post<'a>, positions: &Range<u64>) -> Pieces<'
 }
 
 /// The pieces of a part of a member's data, each with the byte of its buffer's data that it begins with.
-pub(super) fn pieces_of<'a>(
-    post: &'a Post<'a>,
-    positions: &Range<u64>,
-) -> impl Iterator<Item = (u64, Piece)> + use<'a> {
+fn pieces_of<'a>(post: &'a Post<'a>, positions: &Range<u64>) -> impl Iterator<Item = (u64, Piece)> + use<'a> {
     let mut at = positions.start - post.position;
     pieces(post, positions).map(move |piece| {
         let from = at;

@@ -1,6 +1,6 @@
 //! A lane: the members of all nodes, one of each, that move the same rows.
 
-use super::super::chunk::{DENSE, failed, gather, pieces, pieces_of, protected, scatter};
+use super::super::chunk::{DENSE, failed, gather, pieces, protected, scatter};
 use super::super::cover::Cover;
 use super::super::{Found, Post};
 use super::Deal;
