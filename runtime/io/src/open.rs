@@ -1,9 +1,10 @@
 //! Files come and go, and have sizes: system calls of the calling rank's own task, which has its own descriptors,
 //! working directory and rights.
 
+use cohort_base::text::FixedText;
 use core::ffi::CStr;
-use rustix::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
-use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, Mode, OFlags, SeekFrom, StatxFlags};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, Mode, NFS_SUPER_MAGIC, OFlags, SeekFrom, StatxFlags};
 use rustix::io::{Errno, retry_on_intr};
 
 /// Names of file systems that other MPIs take in front of a file's name, each with a colon behind it.
@@ -245,6 +246,22 @@ pub fn sync(file: impl AsFd) -> Result<(), Errno> {
     }
 }
 
+/// Has this node see what others have written and their kernels have sent on. NFS asks its server what is new when a
+/// file is opened, so that is done once more there. Who may not open it for reading has nothing old to read either.
+pub fn look_again(file: impl AsFd) {
+    let file = file.as_fd();
+    let is_nfs = rustix::fs::fstatfs(file).is_ok_and(|found| found.f_type == NFS_SUPER_MAGIC);
+    if is_nfs {
+        open_again(file);
+    }
+}
+
+/// Opens and closes a file that is open.
+fn open_again(file: BorrowedFd<'_>) -> bool {
+    let link = FixedText::<40>::of(format_args!("/proc/self/fd/{}", file.as_raw_fd()));
+    rustix::fs::open(link.as_str(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).is_ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,6 +296,14 @@ mod tests {
         let marks_of = |name| marks(open(name, how).expect("it is there")).expect("told");
         let found = [c"/dev/null", c"/proc/self/exe"].map(|name| marks_of(name).is_file);
         assert_eq!(found, [false, true]);
+    }
+
+    #[test]
+    fn a_file_that_is_open_can_be_opened_again() {
+        let how = How { reads: true, writes: false, creates: false, is_exclusive: false };
+        let file = open(c"/proc/self/exe", how).expect("it is there");
+        assert!(open_again(file.as_fd()));
+        look_again(&file);
     }
 
     #[test]

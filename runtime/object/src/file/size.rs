@@ -62,7 +62,13 @@ impl File {
         self.no_split()?;
         self.agree(Ok(()))?;
         self.agree(match self.leads {
-            true => self.descriptor().and_then(|file| open::sync(file).map_err(|errno| self.kernel(errno))),
+            true => self.descriptor().and_then(|file| {
+                let kept = open::sync(file).map_err(|errno| self.kernel(errno));
+                if self.away.is_some() {
+                    open::look_again(file);
+                }
+                kept
+            }),
             false => Ok(()),
         })
     }
