@@ -100,14 +100,10 @@ class Case:
     steps: tuple
     ranks: tuple = (2, 4)
     seconds: int = 900
-    # Files that the steps find in their folder.
-    beside: tuple = ()
 
     def run(self, place, who, ranks):
         """Raises Wrong if a step fails."""
         with Folder() as folder:
-            for file in self.beside:
-                (folder / file.name).symlink_to(file)
             for step in self.steps:
                 text = place.run(who, ranks, [step.program, *step.arguments], folder, self.seconds, step.code)
                 if step.code is not None and "FAILED" in text:

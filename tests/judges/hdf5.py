@@ -5,11 +5,10 @@ from building import LIBRARIES, Case, Step
 # One program of many tests.
 MANY = ["testphdf5", "t_dset", "t_file", "t_file_image", "t_mdset", "t_ph5basic", "t_coll_chunk", "t_span_tree",
         "t_chunk_alloc", "t_filter_read", "t_prop", "t_coll_md_read"]
-NAMES = ["t_mpi", "testphdf5", "t_shapesame", "t_filters_parallel", "t_pread", "t_init_term", "t_bigio", "t_cache",
-         "t_cache_image"]
+NAMES = ["t_mpi", "testphdf5", "t_shapesame", "t_filters_parallel", "t_pread", "t_init_term", "t_bigio", "t_cache"]
 SHORT = ["t_mpi", "testphdf5"]
 # Those that need more ranks, or write files of many GiB on four.
-RANKS = {"t_cache": (4,), "t_bigio": (2,), "t_cache_image": (2,)}
+RANKS = {"t_cache": (4,), "t_bigio": (2,)}
 # Steps that belong together: the second looks at the file of the first.
 PAIRS = {"t_pshutdown, t_prestart": ("t_pshutdown", "t_prestart"), "t_pflush1, t_pflush2": ("t_pflush1", "t_pflush2")}
 
@@ -26,7 +25,7 @@ def cases(place, abi):
 
     def program(name):
         files = MANY if name == "testphdf5" else [name]
-        helpers = ["h5test", "testframe"] + (["genall5"] if name == "t_cache_image" else [])
+        helpers = ["h5test", "testframe"]
         command = ["-std=gnu99", "-DNDEBUG", *(f"-I{folder}" for folder in folders),
                    *(source / "testpar" / f"{file}.c" for file in files),
                    *(source / "test" / f"{file}.c" for file in helpers), library]
@@ -34,7 +33,7 @@ def cases(place, abi):
 
     for name in SHORT if place.quick else NAMES:
         made = program(name)
-        yield Case(name, abi, (Step(made),), RANKS.get(name, (2, 4)), beside=(made,))
+        yield Case(name, abi, (Step(made),), RANKS.get(name, (2, 4)))
     if place.quick:
         return
     for name, steps in PAIRS.items():
