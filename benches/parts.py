@@ -48,6 +48,7 @@ PARTS = {
         page="collectives.md"),
     "windows": Part("One-sided operations", ("windows.py",), "dots", "microseconds, or GB/s", heading="Windows",
         page="windows.md"),
+    "files": Part("Files", ("files.py",), "dots", "milliseconds", heading="Files", page="files.md"),
     "memory": Part("Memory of one address space", ("memory.py", "--brief"), "dots", "as named", page="memory.md"),
     "network": Part(
         "Messages between nodes", ("network.py",), "dots", "microseconds; the rate: millions per second",

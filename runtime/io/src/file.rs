@@ -34,8 +34,8 @@ impl Shared {
         self.pointer.fetch_update(Ordering::SeqCst, Ordering::SeqCst, next).ok()
     }
 
-    /// [`Shared::take`] by all members together, for the file's `number`th such call, the first of which is 1: who comes
-    /// first takes, the others get the same. All have said how many bytes they want, and all meet before the next one.
+    /// [`Shared::take`] by all members together, for the file's `number`th such call, the first of which is 1: who
+    /// comes first takes, the others get the same. All have said how many bytes they want, and meet before the next.
     #[must_use]
     pub fn take_together(&self, number: u64, bytes: u64) -> Option<u64> {
         let mut taken = self.taken.lock();

@@ -32,9 +32,9 @@ pub(crate) struct Bounce {
 }
 
 impl Bounce {
-    /// Memory for `bytes` bytes that belong to `offset` of a file, whatever is in it. It begins in a line where they do:
-    /// the kernel copies page by page, and one to three times as fast if each copy begins with a line. In a page it is
-    /// far from there: memory of programs is near, and copies to a few bytes further on in a page are slow.
+    /// Memory for `bytes` bytes that belong to `offset` of a file, whatever is in it. It begins in a line where they
+    /// do: the kernel copies page by page, and one to three times as fast if each copy begins with a line. In a page it
+    /// is far from there: memory of programs is near, and copies to a few bytes further on in a page are slow.
     ///
     /// # Errors
     /// `ENOMEM`.
