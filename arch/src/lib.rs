@@ -14,7 +14,8 @@ mod x86_64;
 
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::{
-    PAGE, frame, order_time_stamp, prefetch, set_thread_base, system_call, thread_base, thread_block, time_stamp,
+    PAGE, frame, order_time_stamp, prefetch, set_thread_base, system_call, thread_base, thread_block,
+    thread_block_word, time_stamp,
 };
 
 /// Keeps functions that crates of one image call by name within that image.

@@ -47,6 +47,18 @@ pub fn thread_block() -> usize {
     address
 }
 
+/// The second word of the block that [`thread_block`] finds. C libraries keep the address of a table there.
+#[inline]
+#[must_use]
+pub fn thread_block_word() -> usize {
+    let word;
+    // SAFETY: a block has more words than one, by the ABI.
+    unsafe {
+        asm!("mov {}, fs:8", out(reg) word, options(nostack, readonly, preserves_flags));
+    }
+    word
+}
+
 /// The register that leads to the calling thread's thread-local data.
 ///
 /// # Safety

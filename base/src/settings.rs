@@ -10,6 +10,7 @@ mod deadlock;
 mod debug;
 mod grace;
 mod handles;
+mod io;
 mod memory;
 pub mod network;
 mod progress;
@@ -70,6 +71,8 @@ pub struct Settings {
     pub offload_min: usize,
     /// `COHORT_HANDLES_MAX`.
     pub handles_max: u32,
+    /// `COHORT_IO=plain`: operations on files are done in the calls that start them.
+    pub plain_io: bool,
     /// `COHORT_HELPERS`: dedicated workers of the `helper` policies.
     pub helpers: u32,
     /// `COHORT_GHOST_TOPO`.
@@ -109,6 +112,7 @@ impl Settings {
         ghosts: 1,
         offload_min: 32 << 10,
         handles_max: handles::MOST,
+        plain_io: false,
         helpers: 1,
         worker_placement: WorkerPlacement::Machine,
         thread_pin: ThreadPin::Rank,
@@ -230,6 +234,7 @@ pub static TABLE: &[Row] = &[
         help: "helper policies: dedicated workers per node",
         set: |s, v| number(v, 1, 64).map(|n| s.helpers = n),
     },
+    io::ROW,
     memory::MALLOC_ROW,
     memory::ROW,
     Row {

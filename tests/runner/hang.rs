@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
 
 /// Programs that hang, and what is said of them.
-const HANGING: [(&str, &[&str]); 9] = [
+const HANGING: [(&str, &[&str]); 10] = [
     (
         "lost_message",
         &[
@@ -42,6 +42,7 @@ const HANGING: [(&str, &[&str]); 9] = [
             "nobody in this circle can go on",
         ],
     ),
+    ("missing_in_file", &["another thread: MPI_File_iwrite_at_all, a communicator of 4, waits for rank 3"]),
 ];
 
 /// Collectives that some ranks call in another order than the others, and the counts.

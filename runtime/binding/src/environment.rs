@@ -37,7 +37,7 @@ fn initialize(process: &Process, level: i32) -> Outcome<()> {
     lifetime.thread_level.store(level, Ordering::Relaxed);
     lifetime.main_thread.store(thread_id(), Ordering::Relaxed);
     if level == neutral::THREAD_MULTIPLE {
-        process.objects.rank().set_threads_multiple(true);
+        process.objects.rank().set_threads_multiple();
     }
     process.objects.initialize();
     lifetime.enter(process.objects.owner());
@@ -108,6 +108,7 @@ pub fn finalize<A: Abi>(call: &Call<'_, A>) -> Outcome<()> {
     let world = neutral::handle::COMM_WORLD;
     call.objects().comm(world)?.attributes.delete_all(world)?;
     crate::p2p::flush_buffers(call)?;
+    call.objects().end_operations();
     if call.rank().node().boot().nodes > 1 {
         coll::barrier_within(&call.objects().comm(world)?.collective()).map_err(crate::arguments::engine_error)?;
     } else {

@@ -5,6 +5,7 @@ mod datarep;
 mod life;
 mod pointer;
 mod size;
+mod under_way;
 mod view;
 
 pub use access::{

@@ -53,7 +53,7 @@ fn begin<A: Abi>(
         return Err(call.blame(neutral::ERR_INFO_VALUE, what));
     }
     if level == "MPI_THREAD_MULTIPLE" {
-        call.rank().set_threads_multiple(true);
+        call.rank().set_threads_multiple();
     }
     let used = cohort_object::Info::default();
     used.set(THREAD_LEVEL, level)?;
@@ -76,6 +76,7 @@ pub fn finalize<A: Abi>(call: &Call<'_, A>, session: InOut<'_, A::Session>) -> O
     let handle = session.get().neutral();
     call.objects().session(handle)?;
     crate::p2p::flush_buffers(call)?;
+    call.objects().end_operations();
     crate::p2p::forget_buffer(call, handle);
     call.objects().remove_session(handle)?;
     process.lifetime.leave(call.owner());

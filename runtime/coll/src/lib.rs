@@ -118,6 +118,8 @@ pub use nonblocking::{
 };
 #[cfg(not(loom))]
 pub use shortage::left_out;
+#[cfg(not(loom))]
+pub use tell::tell_missing;
 
 /// The subsystem.
 #[cfg(not(loom))]

@@ -1,6 +1,7 @@
 //! What members of collectives wait for, for whoever asks why a job hangs.
 
-use crate::members::{LocalGroup, Slot};
+use crate::args::Label;
+use crate::members::{Extent, Group, LocalGroup, Slot};
 use cohort_base::picture::{Fact, Told};
 use cohort_base::sync::atomic::Ordering;
 use cohort_core::claim::Claim;
@@ -58,5 +59,16 @@ impl Awaited for AwaitedRound<'_> {
                 ..about(Told::Missing)
             });
         }
+    }
+}
+
+/// Tells who has not come to the round that the caller's rank was in last.
+pub fn tell_missing(group: &Group<'_>, claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+    match group.extent(Label::TABLE) {
+        Extent::OneNode(group) | Extent::Compared(group) => {
+            let round = group.shared.slots()[group.me()].own.begun.load(Ordering::Acquire);
+            AwaitedRound { group: &group, round, deed: Deed::Begin, member: None }.tell(claim, tell);
+        }
+        Extent::Nodes(_) => tell(Fact::new(Told::Outside)),
     }
 }

@@ -32,7 +32,7 @@ const REPEATED_BYTES: u64 = 5;
 pub const CLOCK_MONOTONIC: u64 = linux::CLOCK_MONOTONIC as u64;
 
 /// A thread of the caller's process, as far as the kernel is concerned, which clears and wakes a
-/// word when it ends. It has no thread-local data of its own, so it may run stealable code only.
+/// word when it ends. It has no thread-local data of its own, so it may run code of the node image only.
 const THREAD_FLAGS: u64 = (linux::CLONE_VM
     | linux::CLONE_FS
     | linux::CLONE_FILES
@@ -61,18 +61,21 @@ pub fn exit_group(code: i32) -> ! {
 
 /// Starts a thread that calls `run(argument)` on a stack that ends at `stack_end` and then ends.
 /// The kernel sets `*alive` to 0, and wakes it as a shared futex, when the thread has ended.
-/// Returns a negative error number when the kernel refuses.
+/// Returns a negative error number when the kernel refuses. With a `block` that is what the thread's register for
+/// thread-local data leads to; without, it is that of the thread that calls.
 ///
 /// # Safety
-/// The stack is writable, large enough for `run`, 16-aligned at its end, and lives like `alive`
-/// and `argument` until the thread has ended. `run` neither unwinds nor uses thread-local data.
+/// The stack is writable, large enough for `run`, 16-aligned at its end, and lives like `alive`, `argument` and `block`
+/// until the thread has ended. `run` neither unwinds nor uses thread-local data.
 pub unsafe fn start_thread(
     stack_end: *mut u8,
     alive: *mut u32,
     run: unsafe extern "C" fn(*const c_void),
     argument: *const c_void,
+    block: *const c_void,
 ) -> i64 {
     let result: i64;
+    let flags = if block.is_null() { THREAD_FLAGS } else { THREAD_FLAGS | u64::from(linux::CLONE_SETTLS) };
     // SAFETY: the parent's path only returns from the call; the new thread never leaves its
     // branch, uses its own stack, and finds its registers as they were.
     unsafe {
@@ -92,11 +95,11 @@ pub unsafe fn start_thread(
             run = in(reg) run,
             argument = in(reg) argument,
             inlateout("rax") SYS_CLONE => result,
-            in("rdi") THREAD_FLAGS,
+            in("rdi") flags,
             in("rsi") stack_end,
             in("rdx") 0,
             in("r10") alive,
-            in("r8") 0,
+            in("r8") block,
             out("rcx") _,
             out("r11") _,
         );

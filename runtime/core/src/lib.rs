@@ -89,6 +89,7 @@ pub use backoff::Backoff;
 #[cfg(not(any(loom, miri)))]
 pub use cohort_alloc::reserve;
 pub use cohort_base::{LocalRank, Peer};
+pub use cohort_steal::park;
 #[cfg(not(loom))]
 pub use error::EngineError;
 #[cfg(not(loom))]

@@ -5,19 +5,99 @@
 //! queues up to sleep: a claim that is handed on to a sleeper lies idle until that one runs, and everybody who
 //! comes meanwhile queues up too. And while several threads wait, each gives its CPU away instead of spinning: what it
 //! waits for may be a message that another one is about to send.
+//!
+//! A thread of the runtime's own may be in calls of the engine that wait, beside the program's ([`Block`]).
 
 use crate::yield_policy::YieldPolicy;
 use cohort_base::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::cell::Cell;
+use core::ffi::c_void;
+use core::ptr::{from_ref, null, with_exposed_provenance};
 use core::sync::atomic::compiler_fence;
 
 /// Times that a thread gives its CPU away before it queues up for the claim.
 const YIELDS: u32 = 16;
+
+/// What the register for thread-local data leads to in a thread of the runtime's own that runs calls of the engine for
+/// its rank, as the program's threads do. It has no thread-local data, so nothing of the program's may run in it: no
+/// function that the program has given MPI, no handler of its signals. By its block such a thread is told from the
+/// program's: claims that it takes are none of the owner's ([`Claim::is_by_owner`](crate::Claim::is_by_owner)).
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Block {
+    /// Its own address, as in the blocks of C libraries.
+    this: *const c_void,
+    /// [`MARK`], where C libraries have an address.
+    mark: usize,
+    /// The MPI function that the thread works for, if it is sure.
+    call: Cell<Option<&'static &'static str>>,
+    /// What a C library's functions would look at.
+    rest: [usize; 13],
+}
+
+/// No address: it is odd, and not canonical.
+const MARK: usize = 0xC0_40_47_F1_1E_00_00_01;
+
+impl Block {
+    /// One that is not in its place yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { this: null(), mark: MARK, call: Cell::new(None), rest: [0; 13] }
+    }
+
+    /// It stays where it is.
+    pub fn settle(&mut self) {
+        self.this = with_exposed_provenance(from_ref(self).expose_provenance());
+    }
+
+    /// Whether the calling thread has such a block.
+    #[must_use]
+    pub fn is_callers() -> bool {
+        #[cfg(all(not(miri), not(loom)))]
+        {
+            cohort_arch::thread_block_word() == MARK
+        }
+        #[cfg(any(miri, loom))]
+        false
+    }
+
+    /// That of the calling thread.
+    #[must_use]
+    pub fn of_caller() -> Option<&'static Self> {
+        #[cfg(all(not(miri), not(loom)))]
+        {
+            let block = with_exposed_provenance::<Self>(cohort_arch::thread_block());
+            // SAFETY: the mark says what it is; it stays as long as the thread, which is the only one to ask for it.
+            Self::is_callers().then(|| unsafe { &*block })
+        }
+        #[cfg(any(miri, loom))]
+        None
+    }
+
+    /// The thread works for this MPI function from now on.
+    pub fn set_call(&self, call: Option<&'static &'static str>) {
+        self.call.set(call);
+    }
+
+    /// The MPI function that it works for.
+    pub(crate) fn call(&self) -> Option<&'static str> {
+        self.call.get().copied()
+    }
+}
+
+impl Default for Block {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 /// The threads of one rank. All accesses are Relaxed: the level is set before there are threads,
 /// and the count is a hint.
 #[derive(Debug)]
 pub struct Threads {
     are_multiple: AtomicBool,
+    /// Those of the program.
+    are_programs_multiple: AtomicBool,
     waiting: AtomicU32,
     /// Whether a handler that interrupts the rank's thread finds it busy.
     keeps_handler_out: AtomicBool,
@@ -28,6 +108,7 @@ impl Default for Threads {
     fn default() -> Self {
         Self {
             are_multiple: AtomicBool::new(false),
+            are_programs_multiple: AtomicBool::new(false),
             waiting: AtomicU32::new(0),
             keeps_handler_out: AtomicBool::new(false),
         }
@@ -41,9 +122,20 @@ impl Threads {
         self.are_multiple.load(Ordering::Relaxed)
     }
 
-    /// Several threads may be in calls at a time from now on, or one.
-    pub fn set_multiple(&self, multiple: bool) {
-        self.are_multiple.store(multiple, Ordering::Relaxed);
+    /// Several threads of the program may be in calls at a time from now on.
+    pub fn set_multiple(&self) {
+        self.are_programs_multiple.store(true, Ordering::Relaxed);
+        self.are_multiple.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether they may.
+    pub fn are_programs_multiple(&self) -> bool {
+        self.are_programs_multiple.load(Ordering::Relaxed)
+    }
+
+    /// A thread with a [`Block`] may be in calls beside the program's from now on, or none.
+    pub fn set_helped(&self, helped: bool) {
+        self.are_multiple.store(helped || self.are_programs_multiple(), Ordering::Relaxed);
     }
 
     /// What a thread does each time it finds the claim taken; see [`cohort_steal::claim::ClaimWord::claim_yielding`].

@@ -175,7 +175,7 @@ impl<'rank> Waiter<'rank> {
     #[inline(always)]
     fn take_turn(&mut self, mut held: Claim<'rank>) -> Turned<'rank> {
         let turn = turn::turn_of_waiter(&mut held);
-        let work = turn.work.or_else(|| turn::own_work(&mut held, Some(self.owner)));
+        let work = turn.work.or_else(|| own_work(self.owner, &mut held));
         if let Some(work) = work {
             drop(held);
             // When all pieces are taken, the next turn waits for those who do them.
@@ -247,6 +247,13 @@ impl<'rank> Waiter<'rank> {
             Waits::end(held, place);
         }
     }
+}
+
+/// The work that the rank looks for itself; what may call the program, unless a thread of the runtime's own waits.
+#[inline(always)]
+fn own_work(owner: Owner<'_>, held: &mut Claim<'_>) -> Option<Work> {
+    let program = held.is_by_owner().then_some(owner);
+    turn::own_work(held, program)
 }
 
 /// Does pieces of work outside of the claim, on a task of the rank.
@@ -397,7 +404,7 @@ fn last_look(
         return LastLook::Found;
     }
     let turn = turn::own_turn(&mut claim);
-    let work = turn.work.or_else(|| turn::own_work(&mut claim, Some(owner)));
+    let work = turn.work.or_else(|| own_work(owner, &mut claim));
     if let Some(work) = work {
         drop(claim);
         run(rank, &work, u32::MAX);

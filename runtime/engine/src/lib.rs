@@ -23,8 +23,8 @@ pub use {
     cohort_core::claim::Claim,
     cohort_core::{
         Envelope, LocalRank, Look, Node, Owner, Peer, Piece, Rank, RequestRef, SendMode, Source, Status, Tag, Turn,
-        Work, abort, claim, error, error::EngineError, list, memory, message, node, owner, rank, rank_box, request,
-        reserve, subsystem, wait, waits,
+        Work, abort, claim, error, error::EngineError, list, memory, message, node, owner, park, rank, rank_box,
+        request, reserve, subsystem, threads, wait, waits,
     },
     cohort_datatype as datatype,
     cohort_datatype::op,
@@ -33,7 +33,7 @@ pub use {
         MessageRef, Received, await_briefly, improbe, imrecv, iprobe, irecv, isend, isend_owned, matching, mprobe,
         partitioned, probe, receive_or_start, recv, recv_into, send, send_waiting, short, tell_queues, types_of,
     },
-    cohort_progress::{offload, watch},
+    cohort_progress::{kernel_thread, offload, watch},
     cohort_rma as rma,
 };
 /// The beginning and the end of a rank, and changes of its policies.

@@ -32,7 +32,7 @@ mod post;
 mod tests;
 
 use crate::layout::View;
-use crate::medium::{Failure, Medium, Plain, Way};
+use crate::medium::{Failure, Medium, Way};
 use crate::transfer::{Done, through};
 use alloc::vec::Vec;
 use chunk::Worker;
@@ -41,7 +41,6 @@ use cohort_core::EngineError;
 use cohort_datatype::Buffer;
 use nodes::{Deal, SAID, Said};
 use post::{Plan, Post};
-use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 
 /// What a file says about its collective reads and writes.
@@ -61,37 +60,23 @@ impl Default for Terms {
     }
 }
 
-/// Reads into the members' buffers, each from its own `position` of its own view on. Collective; the descriptor is the
-/// calling task's. The second value says whether a member takes part without data, since its arguments are wrong.
+/// Reads into the members' buffers, or writes them, each from its own `position` of its own view on. Collective; the
+/// medium's descriptor is the calling task's. The second value says whether a member takes part without data, since its
+/// arguments are wrong.
 ///
 /// # Errors
 /// Those of the engine; no member has moved anything then. Those of the file are the same at all members, in
 /// [`Done::error`].
-pub fn read_all(
+pub fn through_all(
     group: &Group<'_>,
-    fd: BorrowedFd<'_>,
+    medium: &impl Medium,
+    way: Way,
     view: &View,
     position: u64,
     buffer: &Buffer<'_>,
     terms: Terms,
 ) -> Result<(Done, bool), EngineError> {
-    all(group, &Plain(fd), Way::Read, &Post::new(view, position, *buffer), terms)
-}
-
-/// Writes the members' buffers, each from its own `position` of its own view on. Collective; the descriptor is the
-/// calling task's.
-///
-/// # Errors
-/// As [`read_all`].
-pub fn write_all(
-    group: &Group<'_>,
-    fd: BorrowedFd<'_>,
-    view: &View,
-    position: u64,
-    buffer: &Buffer<'_>,
-    terms: Terms,
-) -> Result<(Done, bool), EngineError> {
-    all(group, &Plain(fd), Way::Write, &Post::new(view, position, *buffer), terms)
+    all(group, medium, way, &Post::new(view, position, *buffer), terms)
 }
 
 fn all(

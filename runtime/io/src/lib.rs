@@ -1,6 +1,7 @@
 //! Files (MPI-5.0 chapter 14): which bytes of a file a rank sees, and how they are read and written.
 //!
-//! All of it runs in calls of the rank's own task, which has its own table of descriptors.
+//! All of it runs in calls of the rank's own tasks, which have a table of descriptors of their own: the program's
+//! threads, and those of the runtime's own that do what is under way ([`medium::Lent`]).
 //!
 //! # Layers
 //! A module uses only modules above it in this table.
@@ -31,12 +32,12 @@ pub mod medium;
 pub mod open;
 pub mod transfer;
 
-pub use collective::{Terms, read_all, write_all};
+pub use collective::{Terms, through_all};
 pub use error::Words;
 pub use file::Shared;
 pub use layout::{Overflow, Piece, Pieces, View, ViewError};
-pub use medium::Failure;
-pub use transfer::{Done, read, write};
+pub use medium::{Ask, Failure, Lent, Medium, Plain, Way};
+pub use transfer::{Done, through};
 
 #[cfg(test)]
 mod joined_for_tests {

@@ -5,10 +5,12 @@
 
 #[cfg(test)]
 pub(crate) mod fake;
+mod lent;
 mod plain;
 #[cfg(test)]
 mod tests;
 
+pub use lent::{Ask, Lent};
 pub use plain::Plain;
 
 use core::marker::PhantomData;
@@ -94,6 +96,21 @@ pub trait Medium {
     /// # Errors
     /// The kernel's.
     fn attempt(&self, way: Way, runs: &mut [Run<'_>], offset: u64) -> Result<usize, Errno>;
+
+    /// [`Medium::attempt`] with memory of the caller's rank's.
+    ///
+    /// # Errors
+    /// The kernel's.
+    #[inline]
+    fn attempt_own(&self, way: Way, runs: &mut [Run<'_>], offset: u64) -> Result<usize, Errno> {
+        self.attempt(way, runs, offset)
+    }
+
+    /// Does a copy to or from memory of the caller's rank's program. It may begin anew.
+    #[inline]
+    fn copy(&self, copy: &dyn Fn()) {
+        copy();
+    }
 }
 
 /// What was moved.
@@ -117,7 +134,7 @@ pub fn carry(medium: &impl Medium, way: Way, mut runs: &mut [Run<'_>], offset: u
         let at = offset + done;
         let failed = |errno| Moved { bytes: done, error: Some(Failure { errno, offset: at }) };
         let count = runs.len().min(RUNS);
-        match medium.attempt(way, &mut runs[..count], at) {
+        match medium.attempt_own(way, &mut runs[..count], at) {
             Ok(0) if way == Way::Read => return Moved { bytes: done, error: None },
             // No file system says so; it would go on for ever.
             Ok(0) => return failed(Errno::IO),

@@ -11,9 +11,8 @@ pub(crate) mod tests;
 pub(crate) use mover::{Bounce, Mover, STRAIGHT};
 
 use crate::layout::{Overflow, Piece, Pieces, View};
-use crate::medium::{Failure, Medium, Moved, Plain, Way};
+use crate::medium::{Failure, Medium, Moved, Way};
 use cohort_datatype::Buffer;
-use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 
 /// Gaps between pieces that are read rather than left out.
@@ -28,21 +27,10 @@ pub struct Done {
     pub error: Option<Failure>,
 }
 
-/// Reads into `buffer` from `position` (in bytes of the view's data) on; the descriptor is the calling task's.
+/// Reads into `buffer`, or writes it, from `position` (in bytes of the view's data) on; the medium's descriptor is the
+/// calling task's. Bytes between the pieces of the view stay as they are.
 #[must_use]
-pub fn read(fd: BorrowedFd<'_>, view: &View, position: u64, buffer: &Buffer<'_>) -> Done {
-    through(&Plain(fd), Way::Read, view, position, *buffer)
-}
-
-/// Writes `buffer` from `position` (in bytes of the view's data) on; the descriptor is the calling task's.
-/// Bytes between the pieces of the view stay as they are.
-#[must_use]
-pub fn write(fd: BorrowedFd<'_>, view: &View, position: u64, buffer: &Buffer<'_>) -> Done {
-    through(&Plain(fd), Way::Write, view, position, *buffer)
-}
-
-/// [`read`] or [`write`] through a medium.
-pub(crate) fn through(medium: &impl Medium, way: Way, view: &View, position: u64, buffer: Buffer<'_>) -> Done {
+pub fn through(medium: &impl Medium, way: Way, view: &View, position: u64, buffer: Buffer<'_>) -> Done {
     let total = buffer.bytes();
     let pieces = match view.pieces(position, total) {
         Ok(pieces) => pieces,

@@ -256,6 +256,20 @@ impl Comm {
         }
     }
 
+    /// What the members share for a second numbering of collectives, of a communicator that has no messages of its own:
+    /// it takes their context. Each member that asks gives it back ([`CommShared::leave`]).
+    #[must_use]
+    pub fn apart(&self) -> &'static CommShared {
+        let first = self.group.members()[0];
+        CommShared::of_group(self.owner(), self.local_number() * 2, first, || self.group.roster().clone())
+    }
+
+    /// For collectives in that numbering.
+    #[must_use]
+    pub fn group_apart<'a>(&'a self, shared: &'a CommShared) -> coll::Group<'a> {
+        coll::Group { context: self.local_number() * 2, shared, ..self.collective() }
+    }
+
     /// For collectives that send messages.
     #[must_use]
     pub fn channel(&self) -> Channel<'_> {

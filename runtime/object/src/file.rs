@@ -13,6 +13,8 @@ mod open;
 mod pointer;
 mod representation;
 mod size;
+mod split;
+mod under_way;
 mod view;
 
 use crate::comm::Comm;
@@ -36,10 +38,13 @@ use error::{Told, Trouble, first, of_member, told};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use spin::{Mutex, Once};
+use split::Begun;
+use under_way::Lines;
 
 pub use access::{Form, Place, Way};
 pub use open::delete;
 pub use representation::{Conversions, Representation};
+pub use under_way::{Operation, Started, UnderWay};
 pub(crate) use view::is_known;
 pub use view::{Datarep, Seen, Wanted};
 
@@ -68,8 +73,10 @@ pub struct File {
     /// The individual pointer, in bytes of the view's data.
     position: FutexLock<u64>,
     is_atomic: AtomicBool,
-    /// The split collective that has begun, and its outcome.
-    begun: Mutex<Option<(Form, u64, Outcome<()>)>>,
+    /// The split collective that has begun.
+    begun: Mutex<Option<Begun>>,
+    /// Where operations stand that are under way.
+    lines: Lines,
     /// Its error handler.
     pub errhandler: Mutex<Errhandler>,
     info: Mutex<Info>,
@@ -143,7 +150,13 @@ impl File {
 
     /// [`agree`] of the file's members.
     fn agree(&self, mine: Result<(), Trouble>) -> Outcome<()> {
-        agree(&self.comm, &self.name, mine)
+        agree(&self.comm.collective(), &self.name, mine)
+    }
+
+    /// For the meetings of operations that are under way, which go beside those of calls that wait. The numbering is
+    /// that of the messages of the file's communicator, which has none.
+    fn meeting(&self) -> coll::Group<'_> {
+        self.comm.group_apart(self.lines.apart.call_once(|| self.comm.apart()))
     }
 
     /// The descriptor, if it still stands for the file: programs that close all descriptors but their own, as daemons
@@ -196,11 +209,11 @@ fn closed_by_program(descriptor: &OwnedFd, name: &CStr) -> Trouble {
 ///
 /// # Errors
 /// The caller's, or else the first of others.
-fn agree(comm: &Comm, name: &CStr, mine: Result<(), Trouble>) -> Outcome<()> {
-    if comm.size() == 1 {
+fn agree(group: &coll::Group<'_>, name: &CStr, mine: Result<(), Trouble>) -> Outcome<()> {
+    if group.world.len() == 1 {
         return mine.map_err(|trouble| trouble.error);
     }
-    let found = coll::view(&comm.collective(), told(&mine), |all| first(all.iter().copied()))?;
+    let found = coll::view(group, told(&mine), |all| first(all.iter().copied()))?;
     mine.map_err(|trouble| trouble.error)?;
     heard(found, name)
 }

@@ -33,6 +33,7 @@ extern crate std;
 pub mod alignment;
 pub mod attribute;
 pub mod comm;
+mod crew;
 pub mod datatype;
 pub mod errhandler;
 pub mod error;

@@ -6,7 +6,7 @@ use crate::datatype::Datatype;
 use crate::errhandler::{Errhandler, UserErrhandler};
 use crate::error::ErrorTable;
 use crate::failure::has_memory;
-use crate::file::{self, Conversions, File, Representation};
+use crate::file::{self, Conversions, File, Representation, UnderWay};
 use crate::group::Group;
 use crate::hints::{self, MEMORY_KINDS};
 use crate::info::Info;
@@ -72,6 +72,8 @@ pub struct Objects {
     /// Whether the program has set the error handler of `MPI_COMM_SELF`. Until then that of `MPI_COMM_WORLD` hears of
     /// errors that belong to no object, as programs expect that know MPI before version 4.
     pub has_own_errhandler: AtomicBool,
+    /// Operations on files that go on while the program computes.
+    under_way: Once<&'static UnderWay>,
     /// Error handler of `MPI_FILE_NULL`, which new files inherit (MPI 14.7).
     pub file_errhandler: Mutex<Errhandler>,
     /// Data representations of the program (MPI 14.5.3), which last for ever.
@@ -227,6 +229,7 @@ impl Objects {
             errors: ErrorTable::new(),
             initial_errhandler: Mutex::new(Errhandler::Fatal),
             has_own_errhandler: AtomicBool::new(false),
+            under_way: Once::new(),
             file_errhandler: Mutex::new(Errhandler::Return),
             representations: Mutex::new(Vec::new()),
         }
@@ -368,6 +371,17 @@ impl Objects {
     /// Whether there is room for one window more.
     pub fn room_for_win(&self) -> Room {
         self.room(&self.wins, &self.win_count)
+    }
+
+    /// What the rank has for operations on files that are under way.
+    pub fn under_way(&self) -> &'static UnderWay {
+        // Threads may look at it as long as the rank lives.
+        self.under_way.call_once(|| Box::leak(Box::new(UnderWay::new(self.rank))))
+    }
+
+    /// Waits for operations on files that are under way, and ends their threads.
+    pub fn end_operations(&self) {
+        self.under_way.get().inspect(|under_way| under_way.end());
     }
 
     /// Whether there is room for one file more.

@@ -1,13 +1,14 @@
 //! A bare kernel thread of a rank's task.
 //!
-//! The node image has no libc to make a pthread with, and needs none, since stealable code uses no
+//! The node image has no libc to make a pthread with, and needs none, since its code uses no
 //! thread-local data. All signals are blocked in it, so that handlers of the application never run on it.
 
 use cohort_base::signals::Signals;
 use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use cohort_core::arch;
+use cohort_core::threads::Block;
 use core::ffi::c_void;
-use core::ptr::{from_ref, null_mut};
+use core::ptr::{from_ref, null, null_mut};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 
 /// Bytes of the thread's stack, of which the lowest page is a guard. Pages that the thread does not touch
@@ -16,11 +17,11 @@ const STACK: usize = 128 << 10;
 const GUARD: usize = cohort_arch::PAGE;
 
 /// What a thread runs. It neither unwinds nor uses thread-local data.
-pub(crate) type Entry = unsafe extern "C" fn(*const c_void);
+pub type Entry = unsafe extern "C" fn(*const c_void);
 
 /// Room for one thread.
 #[derive(Debug)]
-pub(crate) struct KernelThread {
+pub struct KernelThread {
     stop: AtomicBool,
     /// The number of the thread while it lives; the kernel clears it.
     alive: AtomicU32,
@@ -30,8 +31,16 @@ pub(crate) struct KernelThread {
     stack: AtomicPtr<c_void>,
 }
 
+impl Default for KernelThread {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl KernelThread {
-    pub(crate) fn new() -> Self {
+    /// Without a thread.
+    #[must_use]
+    pub fn new() -> Self {
         Self {
             stop: AtomicBool::new(false),
             alive: AtomicU32::new(0),
@@ -45,16 +54,33 @@ impl KernelThread {
     ///
     /// # Safety
     /// `entry` may be called with the argument; it returns soon after [`KernelThread::must_stop`].
-    pub(crate) unsafe fn start<T>(&self, entry: Entry, argument: &'static T, won: impl FnOnce()) {
+    pub unsafe fn start<T>(&self, entry: Entry, argument: &'static T, won: impl FnOnce()) {
+        // SAFETY: the caller's promise.
+        unsafe { self.start_with(entry, argument, false, won) };
+    }
+
+    /// [`KernelThread::start`] of a thread with a [`Block`], which may be in calls of the engine that wait. Returns
+    /// whether it was started.
+    ///
+    /// # Safety
+    /// As for [`KernelThread::start`].
+    pub unsafe fn start_with_block<T>(&self, entry: Entry, argument: &'static T) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.start_with(entry, argument, true, || {}) }
+    }
+
+    /// # Safety
+    /// As for [`KernelThread::start`].
+    unsafe fn start_with<T>(&self, entry: Entry, argument: &'static T, has_block: bool, won: impl FnOnce()) -> bool {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         // Acquire pairs with the kernel's clearing: the thread before has ended, and left its stack.
         let begun = self.alive.compare_exchange(0, number.max(1), Ordering::Acquire, Ordering::Relaxed);
         if begun.is_err() {
-            return;
+            return false;
         }
         let Some(stack) = self.stack() else {
             self.alive.store(0, Ordering::Release);
-            return;
+            return false;
         };
         self.stop.store(false, Ordering::Relaxed);
         won();
@@ -62,14 +88,18 @@ impl KernelThread {
         // SAFETY: the stack is fresh, and unmapped in `stop` only after the thread has ended; the
         // caller's promise.
         let started = unsafe {
-            let end = stack.cast::<u8>().add(STACK);
+            let block = stack.cast::<u8>().add(STACK - size_of::<Block>()).cast::<Block>();
+            block.write(Block::new());
+            (*block).settle();
+            let shown = if has_block { block.cast_const().cast() } else { null() };
             let argument = from_ref(argument).cast();
-            arch::start_thread(end, self.alive.as_ptr(), entry, argument)
+            arch::start_thread(block.cast(), self.alive.as_ptr(), entry, argument, shown)
         };
         signals.restore();
         if started < 0 {
             self.alive.store(0, Ordering::Release);
         }
+        started >= 0
     }
 
     /// The stack, made at the first start. By the task that is about to start the thread.
@@ -85,18 +115,18 @@ impl KernelThread {
     /// Whether there is a thread. It may be gone although nobody stopped it: with a task that ended or executed another
     /// program.
     #[inline]
-    pub(crate) fn is_alive(&self) -> bool {
+    pub fn is_alive(&self) -> bool {
         self.alive.load(Ordering::Relaxed) != 0
     }
 
     /// Whether the thread was asked to end. Asked by the thread.
     #[inline]
-    pub(crate) fn must_stop(&self) -> bool {
+    pub fn must_stop(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
 
     /// Stops the thread, if there is one, and waits for its end; `wake` ends its sleep.
-    pub(crate) fn stop(&self, wake: impl FnOnce()) {
+    pub fn stop(&self, wake: impl FnOnce()) {
         use rustix::thread::futex::{Flags, wait};
         let number = self.alive.load(Ordering::Acquire);
         if number == 0 {

@@ -11,7 +11,8 @@
 //! | [`watch`] | receives and collectives that a program leaves behind |
 //! | `help` | finding somebody for a rank that computes |
 //! | `dedicated_workers`, [`offload`], `helper` | dedicated workers: what they do, posts left to them, matches they look for |
-//! | `poller`, `kernel_thread` | a rank's own progress thread |
+//! | `poller` | a rank's own progress thread |
+//! | [`kernel_thread`] | threads of the runtime's own |
 //! | `signal`, `timer` | interrupting a program |
 //! | `fallback` | what an adapting policy does |
 //! | `parts` | what is kept for each rank and node: `worker`, `posts`, `mailbox`, `interrupter`, `observer` |
@@ -30,7 +31,7 @@ mod fallback;
 mod help;
 mod helper;
 mod interrupter;
-mod kernel_thread;
+pub mod kernel_thread;
 pub mod lifecycle;
 mod mailbox;
 mod observer;

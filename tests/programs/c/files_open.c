@@ -145,6 +145,11 @@ static void deleting(void) {
     refused(name, MPI_MODE_RDONLY, MPI_ERR_NO_SUCH_FILE);
     MPI_Barrier(MPI_COMM_WORLD);
     CHECK_EQ(class_of(MPI_File_delete("/none/x", MPI_INFO_NULL)), MPI_ERR_NO_SUCH_FILE);
+    // One member has no place for the handle.
+    MPI_File *place = rank == size - 1 ? NULL : &file;
+    const int mode = MPI_MODE_CREATE | MPI_MODE_RDWR;
+    CHECK_EQ(class_of(MPI_File_open(MPI_COMM_WORLD, name, mode, MPI_INFO_NULL, place)), MPI_ERR_ARG);
+    CHECK(file == MPI_FILE_NULL);
 }
 
 int main(int argc, char **argv) {

@@ -1,7 +1,8 @@
-/* Nine programs that hang, each for another reason: `hangs REASON`, on 4 ranks. */
+/* Ten programs that hang, each for another reason: `hangs REASON`, on 4 ranks. */
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LONG (1 << 20)
 
@@ -119,6 +120,21 @@ static void unanswered(void)
     MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
 }
 
+/* One rank does not come to an operation on a file that is under way. */
+static void missing_in_file(void)
+{
+    MPI_File file;
+    MPI_Request request;
+    MPI_File_open(MPI_COMM_WORLD, "/dev/shm/hangs-file", MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    MPI_Barrier(MPI_COMM_WORLD);
+    unlink("/dev/shm/hangs-file");
+    if (me != 3) {
+        MPI_File_iwrite_at_all(file, (MPI_Offset)me * LONG, long_message, LONG, MPI_CHAR, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 int main(int argc, char **argv)
 {
     struct {
@@ -134,6 +150,7 @@ int main(int argc, char **argv)
         {"subset", subset},
         {"wildcard_race", wildcard_race},
         {"unanswered", unanswered},
+        {"missing_in_file", missing_in_file},
     };
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);

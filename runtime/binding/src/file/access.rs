@@ -1,27 +1,24 @@
-//! Reading and writing (MPI-5.0 section 14.4).
-//!
-//! Nonblocking forms read and write in the call that starts them, and their requests are complete from the start. The
-//! collective ones among them meet nobody, since they may not wait for other members.
+//! Reading and writing (MPI-5.0 section 14.4): each procedure is described once, and what its forms do with the
+//! description is here once for all of them.
 
+use super::under_way::{UnderWay, status};
 use crate::arguments::{Call, Outcome};
 use crate::data::Data;
 use crate::passed::{Base, Buffer, Out, StatusOut};
 use crate::process::requests::State;
-use crate::request::publish;
+use crate::request::{publish, publish_kind};
 use cohort_abi::{Abi, Count, Handle, Status, neutral};
-use cohort_object::file::{Form, Place, Way};
+use cohort_object::file::{Form, Place, Started, Way};
 
-/// What a transfer of so many bytes says.
-fn status(bytes: u64) -> Status {
-    Status { count_bytes: bytes.cast_signed(), ..Status::EMPTY }
-}
+/// The name of an MPI function.
+type Name = &'static &'static str;
 
 /// Reads or writes, and waits for it.
 #[inline(never)]
-fn blocking<A: Abi, C: Count>(
+fn waits<A: Abi, C: Count>(
     call: &Call<'_, A>,
     file: A::File,
-    form: Form,
+    (form, _): (Form, Name),
     buffer: Buffer<A, C>,
     target: StatusOut<'_, A>,
 ) -> Outcome<()> {
@@ -32,220 +29,124 @@ fn blocking<A: Abi, C: Count>(
     outcome
 }
 
-/// Reads or writes, and leaves the outcome to a request.
+/// Has it go on, and leaves the outcome to a request.
 #[inline(never)]
-fn started<A: Abi, C: Count>(
+fn starts<A: Abi, C: Count>(
     call: &Call<'_, A>,
     handle: A::File,
-    form: Form,
+    (form, name): (Form, Name),
     buffer: Buffer<A, C>,
     request: Out<'_, A::Request>,
 ) -> Outcome<()> {
     let file = call.on_file(handle)?;
     let request = call.output(request, "request")?;
-    let data = Data::check(call, buffer)?;
-    let (bytes, outcome) = file.access(form, Ok(data.buffer()));
-    let error = outcome.map_or_else(|error| error.code(), |()| neutral::SUCCESS);
-    let status = Status { error, ..status(bytes) };
-    publish(call, State::Received { status, comm: handle.neutral() }, request)
+    let data = match Data::check(call, buffer) {
+        Err(error) if !form.is_collective => return Err(error),
+        data => data,
+    };
+    match file.start(form, data.map(Data::into_owned), name) {
+        Started::Over(bytes, outcome) => {
+            let error = outcome.map_or_else(|error| error.code(), |()| neutral::SUCCESS);
+            let status = Status { error, ..status(bytes) };
+            publish(call, State::Received { status, comm: handle.neutral() }, request)
+        }
+        Started::UnderWay(operation) => publish_kind(call, UnderWay::new(operation, handle.neutral()), request),
+    }
 }
 
 /// The begin of a split collective.
 #[inline(never)]
-fn begun<A: Abi, C: Count>(call: &Call<'_, A>, file: A::File, form: Form, buffer: Buffer<A, C>) -> Outcome<()> {
+fn begins<A: Abi, C: Count>(
+    call: &Call<'_, A>,
+    file: A::File,
+    (form, name): (Form, Name),
+    buffer: Buffer<A, C>,
+) -> Outcome<()> {
     let file = call.on_file(file)?;
-    let data = Data::check(call, buffer);
-    file.begin(form, data.as_ref().map(Data::buffer).map_err(Clone::clone))
+    file.begin(form, Data::check(call, buffer).map(Data::into_owned), name)
 }
 
 /// The end of a split collective.
 #[inline(never)]
-fn ended<A: Abi>(call: &Call<'_, A>, file: A::File, form: Form, target: StatusOut<'_, A>) -> Outcome<()> {
+fn ends<A: Abi>(call: &Call<'_, A>, file: A::File, form: Form, target: StatusOut<'_, A>) -> Outcome<()> {
     let (bytes, outcome) = call.on_file(file)?.end(form)?;
     target.write(&status(bytes));
     outcome
 }
 
-macro_rules! forms {
-    ($($(#[$page:meta])* $name:ident $way:ident $place:ident $($collective:ident)?;)*) => {$(
-        forms!(@ $(#[$page])* $name $way $place is_all!($($collective)?));
-    )*};
-    (@ $(#[$page:meta])* $name:ident $way:ident At $all:expr) => {
-        $(#[$page])*
-        pub fn $name<A: Abi, C: Count>(
-            call: &Call<'_, A>,
-            file: A::File,
-            offset: i64,
-            buffer: Buffer<A, C>,
-            status: StatusOut<'_, A>,
-        ) -> Outcome<()> {
-            let form = Form { way: Way::$way, place: Place::At(offset), is_collective: $all };
-            blocking(call, file, form, buffer, status)
-        }
-    };
-    (@ $(#[$page:meta])* $name:ident $way:ident $place:ident $all:expr) => {
-        $(#[$page])*
-        pub fn $name<A: Abi, C: Count>(
-            call: &Call<'_, A>,
-            file: A::File,
-            buffer: Buffer<A, C>,
-            status: StatusOut<'_, A>,
-        ) -> Outcome<()> {
-            let form = Form { way: Way::$way, place: Place::$place, is_collective: $all };
-            blocking(call, file, form, buffer, status)
-        }
-    };
-}
+/// Makes the functions of each procedure from its description: which way data goes, where in the file, who calls it,
+/// and the names of its forms.
+macro_rules! procedures {
+    ($($way:ident $place:ident $who:ident: $($form:ident $name:ident),+;)*) => {$($(
+        procedures!(@ $form $name $way $place $who);
+    )+)*};
 
-macro_rules! is_all {
-    () => {
-        false
+    // The parameters of a form.
+    (@ waits $name:ident $($what:ident)+) => {
+        procedures!(! waits $name ($($what)+) (status: StatusOut<'_, A>));
     };
-    (all) => {
-        true
+    (@ starts $name:ident $($what:ident)+) => {
+        procedures!(! starts $name ($($what)+) (request: Out<'_, A::Request>));
     };
-}
-
-forms! {
-    /// `MPI_File_read_at`.
-    read_at Read At;
-    /// `MPI_File_read_at_all`.
-    read_at_all Read At all;
-    /// `MPI_File_write_at`.
-    write_at Write At;
-    /// `MPI_File_write_at_all`.
-    write_at_all Write At all;
-    /// `MPI_File_read`.
-    read Read Own;
-    /// `MPI_File_read_all`.
-    read_all Read Own all;
-    /// `MPI_File_write`.
-    write Write Own;
-    /// `MPI_File_write_all`.
-    write_all Write Own all;
-    /// `MPI_File_read_shared`.
-    read_shared Read Shared;
-    /// `MPI_File_read_ordered`.
-    read_ordered Read Shared all;
-    /// `MPI_File_write_shared`.
-    write_shared Write Shared;
-    /// `MPI_File_write_ordered`.
-    write_ordered Write Shared all;
-}
-
-macro_rules! starts {
-    ($($(#[$page:meta])* $name:ident $way:ident $place:ident;)*) => {$(
-        starts!(@ $(#[$page])* $name $way $place);
-    )*};
-    (@ $(#[$page:meta])* $name:ident $way:ident At) => {
-        $(#[$page])*
-        pub fn $name<A: Abi, C: Count>(
-            call: &Call<'_, A>,
-            file: A::File,
-            offset: i64,
-            buffer: Buffer<A, C>,
-            request: Out<'_, A::Request>,
-        ) -> Outcome<()> {
-            let form = Form { way: Way::$way, place: Place::At(offset), is_collective: false };
-            started(call, file, form, buffer, request)
-        }
+    (@ begins $name:ident $($what:ident)+) => {
+        procedures!(! begins $name ($($what)+) ());
     };
-    (@ $(#[$page:meta])* $name:ident $way:ident $place:ident) => {
-        $(#[$page])*
-        pub fn $name<A: Abi, C: Count>(
-            call: &Call<'_, A>,
-            file: A::File,
-            buffer: Buffer<A, C>,
-            request: Out<'_, A::Request>,
-        ) -> Outcome<()> {
-            let form = Form { way: Way::$way, place: Place::$place, is_collective: false };
-            started(call, file, form, buffer, request)
-        }
-    };
-}
-
-starts! {
-    /// `MPI_File_iread_at`.
-    iread_at Read At;
-    /// `MPI_File_iread_at_all`.
-    iread_at_all Read At;
-    /// `MPI_File_iwrite_at`.
-    iwrite_at Write At;
-    /// `MPI_File_iwrite_at_all`.
-    iwrite_at_all Write At;
-    /// `MPI_File_iread`.
-    iread Read Own;
-    /// `MPI_File_iread_all`.
-    iread_all Read Own;
-    /// `MPI_File_iwrite`.
-    iwrite Write Own;
-    /// `MPI_File_iwrite_all`.
-    iwrite_all Write Own;
-    /// `MPI_File_iread_shared`.
-    iread_shared Read Shared;
-    /// `MPI_File_iwrite_shared`.
-    iwrite_shared Write Shared;
-}
-
-macro_rules! splits {
-    ($($(#[$page:meta])* $begin:ident $(#[$end_page:meta])* $end:ident $way:ident $place:ident;)*) => {$(
-        splits!(@ $(#[$page])* $begin $way $place);
-
-        $(#[$end_page])*
-        pub fn $end<A: Abi>(
+    (@ ends $name:ident $way:ident $place:ident $who:ident) => {
+        #[doc = concat!("`MPI_File_", stringify!($name), "`.")]
+        pub fn $name<A: Abi>(
             call: &Call<'_, A>,
             file: A::File,
             _buffer: Base,
             status: StatusOut<'_, A>,
         ) -> Outcome<()> {
-            ended(call, file, splits!(% $way $place), status)
+            ends(call, file, procedures!(% $way, $place 0, $who), status)
         }
-    )*};
-    (% $way:ident At) => { Form { way: Way::$way, place: Place::At(0), is_collective: true } };
-    (% $way:ident $place:ident) => { Form { way: Way::$way, place: Place::$place, is_collective: true } };
-    (@ $(#[$page:meta])* $name:ident $way:ident At) => {
-        $(#[$page])*
+    };
+
+    // The parameters of a place.
+    (! $form:ident $name:ident ($way:ident At $who:ident) $last:tt) => {
+        procedures!(= $form $name ($way, At offset, $who) (offset: i64) $last);
+    };
+    (! $form:ident $name:ident ($way:ident $place:ident $who:ident) $last:tt) => {
+        procedures!(= $form $name ($way, $place 0, $who) () $last);
+    };
+
+    (= $form:ident $name:ident ($($what:tt)+) ($($offset:ident: $number:ty)?) ($($last:ident: $last_type:ty)?)) => {
+        #[doc = concat!("`MPI_File_", stringify!($name), "`.")]
         pub fn $name<A: Abi, C: Count>(
             call: &Call<'_, A>,
             file: A::File,
-            offset: i64,
+            $($offset: $number,)?
             buffer: Buffer<A, C>,
+            $($last: $last_type,)?
         ) -> Outcome<()> {
-            let form = Form { way: Way::$way, place: Place::At(offset), is_collective: true };
-            begun(call, file, form, buffer)
+            let name: Name = &concat!("MPI_File_", stringify!($name));
+            $form(call, file, (procedures!(% $($what)+), name), buffer $(, $last)?)
         }
     };
-    (@ $(#[$page:meta])* $name:ident $way:ident $place:ident) => {
-        $(#[$page])*
-        pub fn $name<A: Abi, C: Count>(call: &Call<'_, A>, file: A::File, buffer: Buffer<A, C>) -> Outcome<()> {
-            begun(call, file, splits!(% $way $place), buffer)
-        }
+
+    // What a form is told of its procedure.
+    (% $way:ident, At $offset:expr, $who:ident) => {
+        Form { way: Way::$way, place: Place::At($offset), is_collective: procedures!(? $who) }
     };
+    (% $way:ident, $place:ident $offset:expr, $who:ident) => {
+        Form { way: Way::$way, place: Place::$place, is_collective: procedures!(? $who) }
+    };
+    (? one) => { false };
+    (? all) => { true };
 }
 
-splits! {
-    /// `MPI_File_read_at_all_begin`.
-    read_at_all_begin
-    /// `MPI_File_read_at_all_end`.
-    read_at_all_end Read At;
-    /// `MPI_File_write_at_all_begin`.
-    write_at_all_begin
-    /// `MPI_File_write_at_all_end`.
-    write_at_all_end Write At;
-    /// `MPI_File_read_all_begin`.
-    read_all_begin
-    /// `MPI_File_read_all_end`.
-    read_all_end Read Own;
-    /// `MPI_File_write_all_begin`.
-    write_all_begin
-    /// `MPI_File_write_all_end`.
-    write_all_end Write Own;
-    /// `MPI_File_read_ordered_begin`.
-    read_ordered_begin
-    /// `MPI_File_read_ordered_end`.
-    read_ordered_end Read Shared;
-    /// `MPI_File_write_ordered_begin`.
-    write_ordered_begin
-    /// `MPI_File_write_ordered_end`.
-    write_ordered_end Write Shared;
+procedures! {
+    Read At one: waits read_at, starts iread_at;
+    Read At all: waits read_at_all, starts iread_at_all, begins read_at_all_begin, ends read_at_all_end;
+    Read Own one: waits read, starts iread;
+    Read Own all: waits read_all, starts iread_all, begins read_all_begin, ends read_all_end;
+    Read Shared one: waits read_shared, starts iread_shared;
+    Read Shared all: waits read_ordered, begins read_ordered_begin, ends read_ordered_end;
+    Write At one: waits write_at, starts iwrite_at;
+    Write At all: waits write_at_all, starts iwrite_at_all, begins write_at_all_begin, ends write_at_all_end;
+    Write Own one: waits write, starts iwrite;
+    Write Own all: waits write_all, starts iwrite_all, begins write_all_begin, ends write_all_end;
+    Write Shared one: waits write_shared, starts iwrite_shared;
+    Write Shared all: waits write_ordered, begins write_ordered_begin, ends write_ordered_end;
 }

@@ -22,12 +22,17 @@ pub fn open<A: Abi>(
     // The error handler of MPI_FILE_NULL hears of what goes wrong here, and new files inherit it.
     call.on_no_file();
     let comm = comm.map_err(|class| call.blame(class, format_args!("comm is no communicator")))?;
-    let target = call.output(target, "fh")?;
+    // What is wrong with the arguments of one member is told to all.
+    let target = call.output(target, "fh");
+    let hints = info::given(call, hints);
     let name = call.text(name, "filename");
-    let hints = info::given(call, hints)?;
+    let name = target.as_ref().map_err(Clone::clone).and(name);
+    let name = hints.as_ref().map_err(Clone::clone).and(name);
+    let hints = hints.unwrap_or_default();
     let handler = call.objects().file_errhandler.lock().clone();
-    let room = call.objects().room_for_file();
+    let room = (call.objects().room_for_file(), call.objects().under_way());
     let file = File::open(comm, name, A::access_mode_in(mode), &hints, room, handler)?;
+    let target = target?;
     let handle = call.objects().add_file(Box::new(file))?;
     target.write(A::File::from_neutral(call.context(), handle));
     Ok(())

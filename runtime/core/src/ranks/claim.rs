@@ -7,6 +7,7 @@
 
 pub use super::{AtRelease, Claim, Releasing};
 use super::{Rank, State, hooks};
+use crate::threads::Block;
 use cohort_alloc::Heap;
 use cohort_base::LocalRank;
 use cohort_steal::TaskKind;
@@ -44,7 +45,7 @@ impl<'rank> Claim<'rank> {
     /// written to memory, and copied from there in pieces of other sizes.
     #[inline(never)]
     fn told(rank: &'rank Rank, caller: LocalRank, by_owner: bool) -> Self {
-        let mut claim = Self::new(rank, caller, by_owner);
+        let mut claim = Self::new(rank, caller, by_owner && !Block::is_callers());
         hooks::claimed(&mut claim);
         claim
     }
@@ -67,8 +68,8 @@ impl<'rank> Claim<'rank> {
         self.caller
     }
 
-    /// Whether the claimed rank holds it in a call of its own: not as a thief, nor in a progress
-    /// thread or a signal's handler.
+    /// Whether the claimed rank holds it in a call of its own: not as a thief, nor in a thread of the runtime's or a
+    /// signal's handler.
     #[inline]
     pub fn is_by_owner(&self) -> bool {
         self.by_owner

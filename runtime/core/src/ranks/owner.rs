@@ -15,7 +15,8 @@ impl<'rank> Owner<'rank> {
     ///
     /// # Safety
     /// The caller runs on a task of `rank`, in a call of the program: not in a handler of signals
-    /// of the runtime, not on a thread of the runtime, and with no claim that it has stolen.
+    /// of the runtime, not on a thread of the runtime, and with no claim that it has stolen. Or it runs on a thread of
+    /// the runtime with a [`Block`](crate::threads::Block), and what it calls leads to no function of the program's.
     #[inline]
     #[must_use]
     pub unsafe fn new(rank: &'rank Rank) -> Self {

@@ -211,8 +211,19 @@ impl Rank {
 
     /// Whether several threads of the rank may call at once (`MPI_THREAD_MULTIPLE`): waits then
     /// give the claim back between turns.
-    pub fn set_threads_multiple(&self, multiple: bool) {
-        self.threads.set_multiple(multiple);
+    pub fn set_threads_multiple(&self) {
+        self.threads.set_multiple();
+    }
+
+    /// A thread of the runtime's own may be in calls that wait, beside the program's, from now on, or none
+    /// ([`Block`](crate::threads::Block)). By a thread of the program's that does not wait, before the first of those
+    /// calls and after the last one.
+    pub fn set_helped(&self, helped: bool) {
+        if helped {
+            // Who takes the claim is looked at.
+            self.call_when_claimed();
+        }
+        self.threads.set_helped(helped);
     }
 
     /// Whether they may.

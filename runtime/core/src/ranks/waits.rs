@@ -8,6 +8,7 @@
 
 use super::{Claim, Rank};
 use crate::stamps::{SLOTS, Stamps};
+use crate::threads::Block;
 use cohort_base::boot::Rest;
 use cohort_base::clock::{ticks, ticks_per_us};
 use cohort_base::picture::{Fact, Told};
@@ -86,7 +87,10 @@ impl Waits {
             return Place(at);
         };
         // Of several threads another may have called something since.
-        let call = this.called().filter(|_| !rank.threads_multiple());
+        let call = match Block::of_caller() {
+            Some(block) => block.call(),
+            None => this.called().filter(|_| !rank.threads().are_programs_multiple()),
+        };
         // SAFETY: only the lifetime differs: `end` removes the note before that is over.
         let what = unsafe { core::mem::transmute::<&dyn Awaited, &'static dyn Awaited>(what) };
         let note = Note {

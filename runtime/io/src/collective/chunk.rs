@@ -8,6 +8,7 @@ use crate::medium::{Failure, Medium, Moved, Run, Way, carry};
 use crate::transfer::{Bounce, Mover};
 use cohort_core::guard::guarded;
 use cohort_datatype::{pack, unpack};
+use core::cell::Cell;
 use core::ops::Range;
 use rustix::io::Errno;
 
@@ -122,15 +123,12 @@ impl<'a, M: Medium> Worker<'a, M> {
     fn read_pieces(&mut self, low: u64, high: u64) -> Found {
         let mut found = Found::NOTHING;
         for (post, positions) in self.members(low, high) {
-            let (medium, way, buffer) = (self.medium, Way::Read, post.buffer);
+            let medium = &Anybodys { medium: self.medium, is_protected: Cell::new(false) };
+            let (way, buffer) = (Way::Read, post.buffer);
             let mut mover = Mover { medium, way, buffer, bounce: &mut self.bounce };
             for (from, piece) in pieces_of(post, &positions) {
-                let mover = &raw mut mover;
-                // SAFETY: nobody else uses the mover; its copies own nothing.
-                let Ok(Moved { bytes, error }) = (unsafe { guarded(|| (*mover).piece(from, piece)) }) else {
-                    return protected(low);
-                };
-                if error.is_some_and(|it| it.errno == Errno::FAULT) {
+                let Moved { bytes, error } = mover.piece(from, piece);
+                if medium.is_protected.get() || error.is_some_and(|it| it.errno == Errno::FAULT) {
                     return protected(low);
                 }
                 if bytes < piece.length {
@@ -139,6 +137,24 @@ impl<'a, M: Medium> Worker<'a, M> {
             }
         }
         found
+    }
+}
+
+/// A medium for memory of any member.
+struct Anybodys<'a, M> {
+    medium: &'a M,
+    is_protected: Cell<bool>,
+}
+
+impl<M: Medium> Medium for Anybodys<'_, M> {
+    fn attempt(&self, way: Way, runs: &mut [Run<'_>], offset: u64) -> Result<usize, Errno> {
+        self.medium.attempt(way, runs, offset)
+    }
+
+    fn copy(&self, copy: &dyn Fn()) {
+        // SAFETY: it copies, and owns nothing.
+        let copied = unsafe { guarded(copy) };
+        self.is_protected.set(self.is_protected.get() || copied.is_err());
     }
 }
 

@@ -4,6 +4,7 @@ pub(super) mod nodes;
 
 use super::*;
 use crate::layout::tests::{Recipe, build, recipes};
+use crate::medium::Plain;
 use crate::medium::fake::{Content, Fake};
 use crate::transfer::tests::{Layout, noise, places, turns};
 use cohort_base::Peer;
@@ -13,6 +14,7 @@ use cohort_core::node::Node;
 use cohort_datatype::types;
 use cover::Cover;
 use proptest::prelude::*;
+use rustix::fd::BorrowedFd;
 use std::thread;
 use std::vec;
 use std::vec::Vec;
@@ -254,7 +256,7 @@ fn protected_memory_of_another_kills_nobody() {
         let view = view.expect("a view");
         // SAFETY: the test's own memory.
         let buffer = unsafe { Buffer::of_bytes(memory.cast(), BYTES as u64) };
-        let done = write_all(group, fd, &view, 0, &buffer, Terms::default()).expect("memory").0;
+        let done = through_all(group, &Plain(fd), Way::Write, &view, 0, &buffer, Terms::default()).expect("memory").0;
         // SAFETY: nobody uses it any more.
         unsafe { munmap(memory, BYTES) }.expect("it was mapped");
         done

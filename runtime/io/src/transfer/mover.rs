@@ -5,6 +5,7 @@ use crate::layout::Piece;
 use crate::medium::{Failure, Medium, Moved, RUNS, Run, Way, carry};
 use alloc::vec::Vec;
 use cohort_datatype::{Buffer, pack, unpack, visit};
+use core::cell::Cell;
 use core::mem::MaybeUninit;
 use rustix::io::Errno;
 
@@ -113,15 +114,19 @@ impl<M: Medium> Mover<'_, '_, M> {
                 Err(errno) => return Moved { bytes: done, error: Some(Failure { errno, offset }) },
             };
             if self.way == Way::Write {
-                // SAFETY: there is room for as many, which is no part of the buffer.
-                unsafe { pack(self.buffer, from + done, memory, bytes) };
+                self.medium.copy(&|| {
+                    // SAFETY: there is room for as many, which is no part of the buffer.
+                    unsafe { pack(self.buffer, from + done, memory, bytes) };
+                });
             }
             // SAFETY: the room is ours.
             let run = unsafe { Run::new(memory, bytes as usize) };
             let moved = carry(self.medium, self.way, &mut [run], offset);
             if self.way == Way::Read {
-                // SAFETY: the kernel has filled as many bytes, which are no part of the buffer.
-                unsafe { unpack(self.buffer, from + done, memory, moved.bytes) };
+                self.medium.copy(&|| {
+                    // SAFETY: the kernel has filled as many bytes, which are no part of the buffer.
+                    unsafe { unpack(self.buffer, from + done, memory, moved.bytes) };
+                });
             }
             done += moved.bytes;
             if moved.bytes < bytes {
@@ -147,8 +152,13 @@ impl<M: Medium> Mover<'_, '_, M> {
         for piece in pieces {
             let at = piece.offset - span.offset;
             let bytes = moved.bytes.saturating_sub(at).min(piece.length);
-            // SAFETY: the kernel has filled as many bytes from there on, which are no part of the buffer.
-            done += unsafe { unpack(self.buffer, done, memory.wrapping_add(at as usize), bytes) };
+            let there = memory.wrapping_add(at as usize);
+            let copied = Cell::new(0);
+            self.medium.copy(&|| {
+                // SAFETY: the kernel has filled as many bytes from there on, which are no part of the buffer.
+                copied.set(unsafe { unpack(self.buffer, done, there, bytes) });
+            });
+            done += copied.get();
             if bytes < piece.length {
                 break;
             }

@@ -1,25 +1,18 @@
 //! Reading and writing (MPI-5.0 section 14.4): one way for all forms of the standard.
 
-use super::File;
 use super::error::{Trouble, first, told};
-use super::heard;
 use super::pointer::{position, rounded_up};
+use super::{File, agree, heard};
 use crate::failure::{Error, Outcome};
+use alloc::sync::Arc;
 use cohort_abi::neutral;
 use cohort_engine::coll;
 use cohort_engine::datatype::Buffer;
-use cohort_io::{Done, Terms, View};
+use cohort_io::{Done, Medium, Plain, Terms, View};
 use core::fmt;
 use rustix::fd::AsFd;
 
-/// Which way data goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// From the file.
-    Read,
-    /// To the file.
-    Write,
-}
+pub use cohort_io::Way;
 
 /// Where in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +23,17 @@ pub enum Place {
     Own,
     /// At the shared pointer; in a collective call in the order of ranks.
     Shared,
+}
+
+/// What is to be moved, when its arguments are checked and its place is known: any thread of the rank may do it.
+pub(super) struct Task {
+    pub way: Way,
+    pub is_collective: bool,
+    /// Why nothing is moved.
+    pub trouble: Option<Trouble>,
+    view: Arc<View>,
+    position: u64,
+    pub is_atomic: bool,
 }
 
 /// A form of reading or writing.
@@ -45,7 +49,7 @@ pub struct Form {
 
 impl Form {
     /// Whether one split call of this form is ended by one of the other.
-    fn is_like(self, other: Self) -> bool {
+    pub(super) fn is_like(self, other: Self) -> bool {
         let kind = |form: Self| (form.way, core::mem::discriminant(&form.place));
         kind(self) == kind(other)
     }
@@ -132,36 +136,96 @@ impl File {
         }
     }
 
+    /// What is left of an access that goes on. Pointers move on by what was asked for.
+    ///
+    /// # Errors
+    /// Of the meeting in which the members' places are found; the other members have it too.
+    pub(super) fn task(&self, form: Form, data: Result<Buffer<'_>, Trouble>) -> Outcome<Task> {
+        let view = self.view();
+        let checked = data.and_then(|data| self.check_access(form, data));
+        let place = match form.place {
+            Place::Shared if form.is_collective => Ok(self.ordered(checked)?.1),
+            place => checked.and_then(|data| self.take_place(place, &view, data.bytes())),
+        };
+        let (position, trouble) = match place {
+            Ok(position) => (position, None),
+            Err(trouble) => (0, Some(trouble)),
+        };
+        let Form { way, is_collective, .. } = form;
+        Ok(Task { way, is_collective, trouble, view, position, is_atomic: self.is_atomic() })
+    }
+
+    /// Where the caller's next bytes belong, which nobody else gets.
+    fn take_place(&self, place: Place, view: &View, bytes: u64) -> Result<u64, Trouble> {
+        match place {
+            Place::At(offset) => position(view, offset),
+            Place::Own => {
+                let mut at = self.position.lock();
+                let taken = *at;
+                *at = rounded_up(view, taken.saturating_add(bytes).min(i64::MAX as u64));
+                Ok(taken)
+            }
+            Place::Shared => self.take_shared(bytes),
+        }
+    }
+
+    /// Does a task.
+    pub(super) fn do_task(&self, medium: &impl Medium, task: &Task, data: Buffer<'_>) -> (u64, Outcome<()>) {
+        let Task { way, view, position, .. } = task;
+        let trouble = task.trouble.clone().or_else(|| self.descriptor().err());
+        if task.is_collective {
+            let place = match trouble {
+                None => (data, *position),
+                Some(_) => (Buffer::EMPTY, 0),
+            };
+            let moved = self.all_move((&self.meeting(), medium), (*way, task.is_atomic), view, place, trouble);
+            return moved.unwrap_or_else(|error| (0, Err(error)));
+        }
+        let (bytes, trouble) = match trouble {
+            None => self.transfer(medium, (*way, task.is_atomic), view, *position, data),
+            trouble => (0, trouble),
+        };
+        (bytes, trouble.map_or(Ok(()), |trouble| Err(trouble.error)))
+    }
+
     /// The caller's part of an access.
     fn alone(&self, form: Form, data: Buffer<'_>) -> (u64, Option<Trouble>) {
         let view = self.view();
         match form.place {
             Place::At(offset) => match position(&view, offset) {
-                Ok(position) => self.transfer(form.way, &view, position, data),
+                Ok(position) => self.transfer(&self.medium(), (form.way, self.is_atomic()), &view, position, data),
                 Err(trouble) => (0, Some(trouble)),
             },
             Place::Own => {
                 // Held all the time: of two threads the second goes on where the first has ended.
                 let mut at = self.position.lock();
-                let (bytes, trouble) = self.transfer(form.way, &view, *at, data);
+                let (bytes, trouble) = self.transfer(&self.medium(), (form.way, self.is_atomic()), &view, *at, data);
                 *at = rounded_up(&view, at.saturating_add(bytes));
                 (bytes, trouble)
             }
             Place::Shared => match self.take_shared(data.bytes()) {
-                Ok(position) => self.transfer(form.way, &view, position, data),
+                Ok(position) => self.transfer(&self.medium(), (form.way, self.is_atomic()), &view, position, data),
                 Err(trouble) => (0, Some(trouble)),
             },
         }
     }
 
+    /// The file in a call of the program.
+    fn medium(&self) -> Plain<'_> {
+        Plain(self.descriptor.as_fd())
+    }
+
     /// Moves the bytes.
-    fn transfer(&self, way: Way, view: &View, position: u64, data: Buffer<'_>) -> (u64, Option<Trouble>) {
-        let file = self.descriptor.as_fd();
-        let moves = || match way {
-            Way::Read => cohort_io::read(file, view, position, &data),
-            Way::Write => cohort_io::write(file, view, position, &data),
-        };
-        let Done { bytes, error } = match (self.is_atomic(), self.exclusion.get()) {
+    fn transfer(
+        &self,
+        medium: &impl Medium,
+        (way, is_atomic): (Way, bool),
+        view: &View,
+        position: u64,
+        data: Buffer<'_>,
+    ) -> (u64, Option<Trouble>) {
+        let moves = || cohort_io::through(medium, way, view, position, data);
+        let Done { bytes, error } = match (is_atomic, self.exclusion.get()) {
             (false, _) => moves(),
             (true, Some(exclusion)) => match exclusion.alone(&self.comm, moves) {
                 Ok(done) => done,
@@ -178,11 +242,14 @@ impl File {
     /// All members' access.
     fn together(&self, form: Form, data: Result<Buffer<'_>, Trouble>) -> (u64, Outcome<()>) {
         let view = self.view();
-        let start = data.and_then(|data| Ok((data, self.start(form, &view)?)));
+        let start = data.and_then(|data| Ok((data, self.first_place(form, &view)?)));
+        let (group, how) = (self.comm.collective(), (form.way, self.is_atomic()));
+        let through = (&group, &self.medium());
         match form.place {
             Place::Shared => {
                 let ordered = self.ordered(start.map(|(data, _)| data));
-                let moved = ordered.and_then(|(data, position)| self.all_move(form.way, &view, (data, position), None));
+                let moved =
+                    ordered.and_then(|(data, position)| self.all_move(through, how, &view, (data, position), None));
                 moved.unwrap_or_else(|error| (0, Err(error)))
             }
             place => {
@@ -190,7 +257,7 @@ impl File {
                     Ok(start) => (None, start),
                     Err(trouble) => (Some(trouble), (Buffer::EMPTY, 0)),
                 };
-                let moved = self.all_move(form.way, &view, (data, position), trouble);
+                let moved = self.all_move(through, how, &view, (data, position), trouble);
                 let (bytes, outcome) = moved.unwrap_or_else(|error| (0, Err(error)));
                 if place == Place::Own {
                     self.position.with(|at| *at = rounded_up(&view, at.saturating_add(bytes)));
@@ -201,7 +268,7 @@ impl File {
     }
 
     /// Where the caller's part of a collective access begins.
-    fn start(&self, form: Form, view: &View) -> Result<u64, Trouble> {
+    fn first_place(&self, form: Form, view: &View) -> Result<u64, Trouble> {
         match form.place {
             Place::At(offset) => position(view, offset),
             Place::Own => Ok(*self.position.lock()),
@@ -215,34 +282,35 @@ impl File {
     /// Of the meetings; what the kernel says comes with the number of bytes.
     fn all_move(
         &self,
-        way: Way,
+        (group, medium): (&coll::Group<'_>, &impl Medium),
+        (way, is_atomic): (Way, bool),
         view: &View,
         (data, position): (Buffer<'_>, u64),
         trouble: Option<Trouble>,
     ) -> Outcome<(u64, Outcome<()>)> {
         if self.comm.size() == 1 {
             let (bytes, met) = match trouble {
-                None => self.transfer(way, view, position, data),
+                None => self.transfer(medium, (way, is_atomic), view, position, data),
                 trouble => (0, trouble),
             };
             return Ok((bytes, met.map_or(Ok(()), |met| Err(met.error))));
         }
-        let (group, file) = (self.comm.collective(), self.descriptor.as_fd());
         // Data without an order is moved by its member. In atomic mode that waits for the others.
-        let is_apart = self.is_atomic() && way == Way::Write && !view.is_ordered();
+        let is_apart = is_atomic && way == Way::Write && !view.is_ordered();
         let is_troubled = trouble.is_some() || is_apart;
-        let terms = Terms { is_atomic: self.is_atomic(), is_troubled, ..Terms::default() };
+        let terms = Terms { is_atomic, is_troubled, ..Terms::default() };
         let common = if is_apart { Buffer::EMPTY } else { data };
-        let (Done { mut bytes, error }, is_troubled) = match way {
-            Way::Read => cohort_io::read_all(&group, file, view, position, &common, terms)?,
-            Way::Write => cohort_io::write_all(&group, file, view, position, &common, terms)?,
-        };
+        let (Done { mut bytes, error }, is_troubled) =
+            cohort_io::through_all(group, medium, way, view, position, &common, terms)?;
         let mut trouble = trouble;
         if is_apart && trouble.is_none() {
-            (bytes, trouble) = self.transfer(way, view, position, data);
+            (bytes, trouble) = self.transfer(medium, (way, is_atomic), view, position, data);
         }
         // What the kernel has said is known to all; what a member's arguments are is not.
-        let agreed = if is_troubled { self.agree(trouble.map_or(Ok(()), Err)) } else { Ok(()) };
+        let agreed = match is_troubled {
+            true => agree(group, &self.name, trouble.map_or(Ok(()), Err)),
+            false => Ok(()),
+        };
         let told = error.map_or(Ok(()), |failure| Err(Trouble::at(failure, &self.name).error));
         Ok((bytes, agreed.and(told)))
     }
@@ -286,34 +354,5 @@ impl File {
         taken.map_err(|trouble| trouble.error)?;
         heard(found, &self.name)?;
         Ok(start)
-    }
-
-    /// The begin of a split collective. The access is done here; its end tells how it went.
-    ///
-    /// # Errors
-    /// `MPI_ERR_OTHER` when one has begun already.
-    pub fn begin(&self, form: Form, data: Outcome<Buffer<'_>>) -> Outcome<()> {
-        self.no_split()?;
-        let (bytes, outcome) = self.access(form, data);
-        *self.begun.lock() = Some((form, bytes, outcome));
-        Ok(())
-    }
-
-    /// The end of a split collective: as [`File::access`].
-    ///
-    /// # Errors
-    /// `MPI_ERR_OTHER` when none of this form has begun.
-    pub fn end(&self, form: Form) -> Outcome<(u64, Outcome<()>)> {
-        let mut begun = self.begun.lock();
-        match begun.take_if(|(begun, ..)| begun.is_like(form)) {
-            Some((_, bytes, outcome)) => Ok((bytes, outcome)),
-            None => {
-                let what = match &*begun {
-                    None => Error::new(neutral::ERR_OTHER, format_args!("{form} was not called")),
-                    Some((other, ..)) => Error::new(neutral::ERR_OTHER, format_args!("{other} has begun, not {form}")),
-                };
-                Err(what)
-            }
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::away::{Away, Exclusion};
 use super::error::{Trouble, first, of_member, told};
+use super::under_way::{Lines, UnderWay};
 use super::view::Seen;
 use super::{File, agree};
 use crate::comm::Comm;
@@ -61,9 +62,9 @@ fn how(mode: i32, is_first: bool) -> How {
     }
 }
 
-/// What members say in the first meeting: their trouble, mode, room, the size of the file and the address of what the
-/// node's members share.
-type First = [i32; 10];
+/// What members say in the first meeting: their trouble, mode, room, the size of the file, the address of what the
+/// node's members share, and whether nothing goes on.
+type First = [i32; 11];
 
 /// What they say in the second one: their trouble, the number of the file's communicator, and what they have opened.
 type Second = [i32; 16];
@@ -97,6 +98,8 @@ struct Common {
     shared: Arc<Shared>,
     /// Bytes of the file.
     size: u64,
+    /// Whether a member does operations in the calls that start them, so that all do.
+    is_plain: bool,
 }
 
 /// Reads what all members say in the first meeting, of whom `leader` is the first on this node.
@@ -119,7 +122,7 @@ fn first_meeting(comm: &Comm, all: &[First], leader: usize, name: &CStr) -> Outc
         Arc::increment_strong_count(shared);
         Arc::from_raw(shared)
     };
-    Ok(Common { shared, size })
+    Ok(Common { shared, size, is_plain: all.iter().any(|words| words[10] != 0) })
 }
 
 impl File {
@@ -133,7 +136,7 @@ impl File {
         name: Outcome<&CStr>,
         mode: i32,
         hints: &Info,
-        room: Room,
+        (room, under_way): (Room, &'static UnderWay),
         errhandler: Errhandler,
     ) -> Outcome<Self> {
         if comm.is_inter() {
@@ -185,6 +188,7 @@ impl File {
             position: FutexLock::new(position),
             is_atomic: AtomicBool::new(false),
             begun: Mutex::new(None),
+            lines: Lines::new(under_way, common.is_plain),
             errhandler: Mutex::new(errhandler),
             info: Mutex::new(crate::hints::file::defaults()),
         };
@@ -213,7 +217,8 @@ impl File {
         let address = lent.map_or(0, |shared| Arc::as_ptr(shared).expose_provenance());
         let [class, errno, low, high] = told(made);
         let (size, address) = (halves(size), halves(address as u64));
-        let words = [class, errno, low, high, mode, room.word(), size[0], size[1], address[0], address[1]];
+        let plain = comm.rank().node().settings().plain_io.into();
+        let words = [class, errno, low, high, mode, room.word(), size[0], size[1], address[0], address[1], plain];
         let met = coll::view(&comm.collective(), words, |all| first_meeting(comm, all, leader, name))?;
         // The own trouble has more to say than what others hear of it.
         made.as_ref().map_err(|trouble| trouble.error.clone())?;
@@ -261,7 +266,7 @@ impl File {
                 Err(Trouble::new(neutral::ERR_NOT_SAME, what))
             }
         };
-        match agree(&own, name, same) {
+        match agree(&own.collective(), name, same) {
             Ok(()) => Ok((own, file, identity)),
             Err(error) => {
                 own.release();
@@ -270,27 +275,24 @@ impl File {
         }
     }
 
-    /// Whether the program may close the file.
+    /// Whether the program may close the file. Waits for what is under way.
     ///
     /// # Errors
     /// `MPI_ERR_OTHER` when a split collective has not been ended.
     pub fn may_close(&self) -> Outcome<()> {
-        match &*self.begun.lock() {
-            None => Ok(()),
-            Some((form, ..)) => {
-                let what = format_args!("{form} has begun and not been ended");
-                Err(Error::new(neutral::ERR_OTHER, what))
-            }
-        }
+        self.no_split()?;
+        self.quiesce();
+        Ok(())
     }
 
-    /// Closes the file, and deletes it if it was opened so; collective. The object is gone, whatever happens.
+    /// Closes the file, and deletes it if it was opened so; collective. The object is gone, whatever happens. Nothing
+    /// is under way ([`File::may_close`]).
     ///
     /// # Errors
     /// What the kernel says to one of the members.
     pub fn close(self) -> Outcome<()> {
         let is_ours = self.descriptor().map(drop);
-        let Self { descriptor, folder, name, mode, comm, away, exclusion, .. } = self;
+        let Self { descriptor, folder, name, mode, comm, away, exclusion, lines, .. } = self;
         let told_by = |errno| Trouble::of_kernel(errno, &name);
         let closed = match is_ours {
             Ok(()) => open::close(descriptor).map_err(told_by),
@@ -300,17 +302,18 @@ impl File {
                 Err(trouble)
             }
         };
-        let closed = agree(&comm, &name, closed);
+        let closed = agree(&comm.collective(), &name, closed);
         let removed = match mode & neutral::MODE_DELETE_ON_CLOSE {
             0 => Ok(()),
             _ if comm.me() == 0 => {
                 let removed = open::remove(folder.as_ref().map(AsFd::as_fd), &name);
-                agree(&comm, &name, removed.map_err(told_by))
+                agree(&comm.collective(), &name, removed.map_err(told_by))
             }
-            _ => agree(&comm, &name, Ok(())),
+            _ => agree(&comm.collective(), &name, Ok(())),
         };
         let ended = away.map_or(Ok(()), |away| away.release(&comm));
         let ended = ended.and(exclusion.try_into_inner().map_or(Ok(()), Exclusion::release));
+        lines.apart.get().inspect(|apart| apart.leave(comm.owner()));
         comm.release();
         closed.and(removed).and(ended)
     }

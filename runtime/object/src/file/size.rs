@@ -2,7 +2,7 @@
 
 use super::File;
 use super::error::Trouble;
-use crate::failure::{Error, Outcome};
+use crate::failure::Outcome;
 use cohort_abi::neutral;
 use cohort_io::open;
 
@@ -71,16 +71,5 @@ impl File {
             }),
             false => Ok(()),
         })
-    }
-
-    /// Refuses a collective call while a split one is not ended.
-    pub(super) fn no_split(&self) -> Result<(), Error> {
-        match &*self.begun.lock() {
-            None => Ok(()),
-            Some((form, ..)) => {
-                let what = format_args!("{form} has begun and not been ended");
-                Err(Error::new(neutral::ERR_OTHER, what))
-            }
-        }
     }
 }

@@ -145,8 +145,8 @@ fn threads_of_one_rank_leave_posts_at_the_same_time() {
     const THREADS: i32 = 4;
     const MESSAGES: usize = 300;
     let node = node();
-    node.rank(0).set_threads_multiple(true);
-    node.rank(1).set_threads_multiple(true);
+    node.rank(0).set_threads_multiple();
+    node.rank(1).set_threads_multiple();
     std::thread::scope(|scope| {
         for tag in 0..THREADS {
             scope.spawn(move || {
