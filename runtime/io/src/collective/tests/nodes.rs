@@ -177,7 +177,7 @@ fn protected_memory_does_no_harm_on_other_nodes() {
         let view = view.expect("a view");
         // SAFETY: the test's own memory.
         let buffer = unsafe { Buffer::of_bytes(memory, BYTES as u64) };
-        let done = write_all(group, fd, &view, 0, &buffer, Terms::default()).expect("memory").0;
+        let done = through_all(group, &Plain(fd), Way::Write, &view, 0, &buffer, Terms::default()).expect("memory").0;
         // SAFETY: nobody uses it any more.
         unsafe { munmap(memory.cast(), BYTES) }.expect("it was mapped");
         done
