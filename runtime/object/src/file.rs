@@ -164,6 +164,8 @@ impl File {
     fn descriptor(&self) -> Result<BorrowedFd<'_>, Trouble> {
         match identity(&self.descriptor) {
             Ok(found) if found == self.identity => Ok(self.descriptor.as_fd()),
+            // A file system may have lost the file.
+            Err(errno) if errno != Errno::BADF => Err(self.kernel(errno)),
             _ => Err(closed_by_program(&self.descriptor, &self.name)),
         }
     }

@@ -16,7 +16,7 @@ const RANGE: usize = 100_000;
 const BLOCKS: [usize; 2] = [64, 20_000];
 
 /// What is injected into the calls of the kernel that are about the file, a word on it, and what the program says.
-const INJECTED: [(&str, &str, &str); 7] = [
+const INJECTED: [(&str, &str, &str); 9] = [
     ("interrupted writes", "pwrite64,pwritev2:error=EINTR:when=1+2", WELL),
     ("interrupted reads", "pread64,preadv2:error=EINTR:when=1+2", WELL),
     ("writes that shall be tried again", "pwrite64,pwritev2:error=EAGAIN:when=1+2", WELL),
@@ -24,6 +24,9 @@ const INJECTED: [(&str, &str, &str); 7] = [
     ("failing reads", "pread64,preadv2:error=EIO:when=1+4", "read: MPI_ERR_IO"),
     ("a quota", "pwrite64,pwritev2:error=EDQUOT:when=3", "write: MPI_ERR_QUOTA"),
     ("a failing fsync", "fsync:error=EIO", "sync: MPI_ERR_IO"),
+    ("a failing close", "close:error=EIO:when=1", "close: MPI_ERR_IO"),
+    // In one of the calls, which look whether the descriptor is still that of the file.
+    ("a file that is lost", "fstat,newfstatat:error=ESTALE:when=12", ": MPI_ERR_IO"),
 ];
 const WELL: &str = "20 of 20 calls went well, 0 of 4 ranks' own failed";
 
