@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
 
 /// Programs that hang, and what is said of them.
-const HANGING: [(&str, &[&str]); 10] = [
+const HANGING: [(&str, &[&str]); 15] = [
     (
         "lost_message",
         &[
@@ -32,6 +32,11 @@ const HANGING: [(&str, &[&str]); 10] = [
     ),
     ("wrong_tag", &["rank 1 waits for tag 42, and has a message from rank 0 with tag 43"]),
     ("lock_cycle", &["waits for lock of", "nobody in this circle can go on: rank 0 waits for rank 1"]),
+    ("file_open", &["ranks 0-1, 3: MPI_File_open, file \"null\" of 4, waits for rank 2", "rank 2: MPI_Finalize"]),
+    ("file_close", &["ranks 0-1, 3: MPI_File_close, file \"null\" of 4, waits for rank 2"]),
+    ("file_set_view", &["ranks 0-1, 3: MPI_File_set_view, file \"null\" of 4, waits for rank 2"]),
+    ("file_write_all", &["ranks 0-1, 3: MPI_File_write_all, file \"null\" of 4, waits for rank 2"]),
+    ("file_write_ordered", &["ranks 0-1, 3: MPI_File_write_ordered, file \"null\" of 4, waits for rank 2"]),
     ("subset", &["nobody in this circle can go on", "MPI_Allreduce, MPI_COMM_WORLD of 4, waits for rank"]),
     ("wildcard_race", &["rank 0 waits for a message from rank 2, and has one from rank 1 with tag 1"]),
     (

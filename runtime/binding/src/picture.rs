@@ -7,7 +7,7 @@
 use crate::process::Process;
 use cohort_base::picture::{Fact, NO_CONTEXT, NOBODY};
 use cohort_engine::{Rank, rma, tell_queues, tell_traffic};
-use cohort_object::Comm;
+use cohort_object::group::Group;
 
 /// Tells what is known of a rank.
 pub fn look(rank: &'static Rank, tell: &mut dyn FnMut(Fact)) {
@@ -28,25 +28,35 @@ pub fn look(rank: &'static Rank, tell: &mut dyn FnMut(Fact)) {
     });
 }
 
+/// A fact with the ranks of a communicator's members in `MPI_COMM_WORLD`, and the other way round.
+fn of_members(process: &Process, fact: Fact, members: &Group) -> Fact {
+    let (mut told, node) = (Fact { size: members.size(), ..fact }, process.objects.rank().node());
+    let member = usize::try_from(fact.member).ok().and_then(|member| members.members().get(member));
+    if let (NOBODY, Some(&peer)) = (fact.world, member) {
+        told.world = node.world_rank(peer) as i32;
+    } else if let (NOBODY, true) = (fact.member, fact.world >= 0) {
+        let peer = node.peer(fact.world as u32);
+        let member = members.members().iter().position(|&it| it == peer);
+        told.member = member.map_or(NOBODY, |member| member as i32);
+    }
+    told
+}
+
 /// A fact about a communicator with its name, and the rank of `MPI_COMM_WORLD` that is meant.
 ///
 /// # Safety
 /// The claim of the process's rank is held.
 unsafe fn named(process: &Process, fact: Fact) -> Fact {
     let mut named = fact;
-    let mut name = |comm: &Comm| {
-        comm.with_name(|name| named = named.named(name));
-        named.size = comm.peers().size();
-        let node = comm.rank().node();
-        if let (NOBODY, Some(peer)) = (fact.world, comm.peer(fact.member)) {
-            named.world = node.world_rank(peer) as i32;
-        } else if let (NOBODY, true) = (fact.member, fact.world >= 0) {
-            let peer = node.peer(fact.world as u32);
-            let member = comm.peers().members().iter().position(|&it| it == peer);
-            named.member = member.map_or(NOBODY, |member| member as i32);
-        }
-    };
     // SAFETY: the caller's promise.
-    unsafe { process.objects.with_comm_of(fact.context, &mut name) };
+    unsafe {
+        process.objects.with_comm_of(fact.context, &mut |comm| {
+            named = of_members(process, fact, comm.peers());
+            comm.with_name(|name| named = named.named(name));
+        });
+    }
+    process.objects.passing.show(fact.context, &mut |passing| {
+        named = of_members(process, fact, &passing.group).named(&passing.name);
+    });
     named
 }

@@ -131,6 +131,9 @@ impl SignalAction {
     /// The default action.
     pub(crate) const DEFAULT: Self = Self { handler: null(), flags: 0, restorer: null(), blocked: 0 };
 
+    /// The signal is ignored.
+    pub const IGNORE: Self = Self { handler: core::ptr::without_provenance(1), ..Self::DEFAULT };
+
     /// A handler with three arguments, on the stack of the interrupted thread, that blocks all signals but
     /// [faults](crate::guard) and restarts system calls.
     pub fn new(handler: *const c_void) -> Self {

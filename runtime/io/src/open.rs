@@ -2,10 +2,14 @@
 //! working directory and rights.
 
 use cohort_base::text::FixedText;
+use cohort_core::arch::{SignalAction, signal_action};
 use core::ffi::CStr;
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use rustix::fs::{AtFlags, CWD, FallocateFlags, FileType, Mode, NFS_SUPER_MAGIC, OFlags, SeekFrom, StatxFlags};
 use rustix::io::{Errno, retry_on_intr};
+
+/// The signal of a write beyond the limit of a file's size.
+const SIGXFSZ: u32 = rustix::process::Signal::XFSZ.as_raw() as u32;
 
 /// Names of file systems that other MPIs take in front of a file's name, each with a colon behind it.
 const PREFIXES: [&str; 16] = [
@@ -38,6 +42,8 @@ pub struct How {
     pub creates: bool,
     /// It must not be there.
     pub is_exclusive: bool,
+    /// Its permissions if it is made; `umask` takes from them.
+    pub permissions: u32,
 }
 
 /// What tells one file of a node from all others.
@@ -74,11 +80,22 @@ pub fn open(name: &CStr, how: How) -> Result<OwnedFd, Errno> {
     flags |= OFlags::CLOEXEC;
     flags.set(OFlags::CREATE, how.creates);
     flags.set(OFlags::EXCL, how.is_exclusive);
-    let mode = Mode::from_raw_mode(0o666);
+    let mode = Mode::from_raw_mode(how.permissions);
     let file = retry_on_intr(|| rustix::fs::open(name, flags, mode))?;
+    if how.writes {
+        survive_limit();
+    }
     match FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) {
         FileType::Directory => Err(Errno::ISDIR),
         _ => Ok(file),
+    }
+}
+
+/// Has a write beyond the limit of a file's size (`RLIMIT_FSIZE`) fail, where the kernel would end the rank. A program
+/// that handles the signal, or ignores it, keeps its way.
+fn survive_limit() {
+    if signal_action(SIGXFSZ, None).is_some_and(|action| action.is_default()) {
+        signal_action(SIGXFSZ, Some(&SignalAction::IGNORE));
     }
 }
 
@@ -308,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_folder_is_no_file() {
-        let how = How { reads: true, writes: false, creates: false, is_exclusive: false };
+        let how = How { reads: true, writes: false, creates: false, is_exclusive: false, permissions: 0o666 };
         assert_eq!(open(c"/", how).err(), Some(Errno::ISDIR));
         assert_eq!(open(c"/none/x", how).err(), Some(Errno::NOENT));
     }

@@ -190,6 +190,12 @@ impl Comm {
         context / 2 == self.number() || context == self.local_number() * 2 + 1
     }
 
+    /// The context of the own group's collectives.
+    #[must_use]
+    pub(crate) fn collective_context(&self) -> u32 {
+        self.local_number() * 2 + 1
+    }
+
     /// Shows its name, unless somebody is just changing it.
     pub fn with_name(&self, look: impl FnOnce(&str)) {
         if let Some(name) = self.name.try_lock() {

@@ -21,6 +21,7 @@ use crate::comm::Comm;
 use crate::errhandler::Errhandler;
 use crate::failure::{Error, Outcome};
 use crate::group::Group;
+use crate::hints::file::FileHints;
 use crate::info::Info;
 use alloc::ffi::CString;
 use alloc::string::String;
@@ -79,7 +80,7 @@ pub struct File {
     lines: Lines,
     /// Its error handler.
     pub errhandler: Mutex<Errhandler>,
-    info: Mutex<Info>,
+    hints: Mutex<FileHints>,
 }
 
 impl File {
@@ -87,6 +88,12 @@ impl File {
     #[must_use]
     pub fn group(&self) -> &Group {
         self.comm.group()
+    }
+
+    /// The communicator of its meetings.
+    #[must_use]
+    pub fn comm(&self) -> &Comm {
+        &self.comm
     }
 
     /// Neutral bits of the access mode.
@@ -109,21 +116,33 @@ impl File {
     /// `MPI_File_get_info`.
     #[must_use]
     pub fn info(&self) -> Info {
-        self.info.lock().clone()
+        let name = self.name.to_str().unwrap_or_default();
+        self.hints.lock().report(name, self.is(neutral::MODE_CREATE))
     }
 
     /// `MPI_File_set_info`; collective.
     ///
     /// # Errors
-    /// Of the meeting.
-    pub fn set_info(&self, hints: &Info) -> Outcome<()> {
-        self.agree(Ok(()))?;
-        self.take_hints(hints)
+    /// Of the meeting, and of arguments, which may be wrong already; `MPI_ERR_NOT_SAME`.
+    pub fn set_info(&self, hints: Outcome<Info>) -> Outcome<()> {
+        let wanted = hints.map(|hints| self.hinted(&hints, "MPI_File_set_info"));
+        self.put_in_force(wanted.map_err(Trouble::from))
     }
 
-    /// Keeps the hints that are in force.
-    fn take_hints(&self, hints: &Info) -> Outcome<()> {
-        crate::hints::file::take(&self.info.lock(), hints)
+    /// The hints in force if the program hints this in a call of the function `place`.
+    fn hinted(&self, hints: &Info, place: &str) -> FileHints {
+        let mut wanted = self.hints.lock().clone();
+        let name = error::Shown(self.name.to_bytes());
+        wanted.take(hints, self.comm.me() == 0, format_args!("{place} of {name}"));
+        wanted
+    }
+
+    /// Takes what all members hint alike; collective.
+    fn put_in_force(&self, wanted: Result<FileHints, Trouble>) -> Outcome<()> {
+        let said = wanted.as_ref().map(FileHints::word).map_err(Clone::clone);
+        self.all_say(said, FileHints::what())?;
+        *self.hints.lock() = wanted.map_err(|trouble| trouble.error)?;
+        Ok(())
     }
 
     /// `MPI_File_get_atomicity`.

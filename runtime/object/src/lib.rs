@@ -22,6 +22,7 @@
 //! | [`error`] | error classes, codes and their texts |
 //! | [`info`] | info objects |
 //! | [`hints`] | hints of communicators, kinds of memory |
+//! | [`passing`] | files that are being opened or closed |
 //! | [`policy`] | progress policies of communicators and windows |
 //! | [`datatype`] | what the binding adds to a datatype: commit state, name, attributes |
 #![no_std]
@@ -43,6 +44,7 @@ pub mod group;
 pub mod hints;
 pub mod info;
 pub mod objects;
+pub mod passing;
 pub mod policy;
 pub mod rendezvous;
 pub mod room;

@@ -10,6 +10,7 @@ use crate::file::{self, Conversions, File, Representation, UnderWay};
 use crate::group::Group;
 use crate::hints::{self, MEMORY_KINDS};
 use crate::info::Info;
+use crate::passing::Place;
 use crate::room::Room;
 use crate::session::Session;
 use crate::slots::Slots;
@@ -78,6 +79,8 @@ pub struct Objects {
     pub file_errhandler: Mutex<Errhandler>,
     /// Data representations of the program (MPI 14.5.3), which last for ever.
     pub representations: Mutex<Vec<Arc<Representation>>>,
+    /// The file that is being opened or closed.
+    pub passing: Place,
 }
 
 /// The error when a kind of object has an object for each of its handles.
@@ -232,6 +235,7 @@ impl Objects {
             under_way: Once::new(),
             file_errhandler: Mutex::new(Errhandler::Return),
             representations: Mutex::new(Vec::new()),
+            passing: Place::default(),
         }
     }
 
@@ -351,12 +355,19 @@ impl Objects {
             }
         }
         let comms = &self.comms;
-        // SAFETY: the caller's promise; nobody reserves slots of communicators.
+        // SAFETY: the caller's promise; nobody reserves slots of communicators or files.
         unsafe {
             comms.each(|comm| {
                 let is_it = comm.has_context(context);
                 if is_it {
                     look(comm);
+                }
+                !is_it
+            });
+            self.files.each(|file| {
+                let is_it = file.comm().has_context(context);
+                if is_it {
+                    look(file.comm());
                 }
                 !is_it
             });
@@ -571,16 +582,15 @@ impl Objects {
     /// # Errors
     /// `MPI_ERR_DUP_DATAREP`; `MPI_ERR_ARG` for a name that is empty or has `most` bytes or more.
     pub fn add_representation(&self, name: &[u8], most: usize, functions: Box<dyn Conversions>) -> Outcome<()> {
-        let shown = String::from_utf8_lossy(name);
         let text = match core::str::from_utf8(name) {
             Ok(text) if !text.is_empty() && text.len() < most => text,
             Ok("") => return Err(Error::new(neutral::ERR_ARG, format_args!("datarep is an empty name"))),
             Ok(_) => return Err(Error::new(neutral::ERR_ARG, format_args!("datarep has {most} bytes or more"))),
-            Err(_) => return Err(Error::new(neutral::ERR_ARG, format_args!("datarep \"{shown}\" is no UTF-8"))),
+            Err(_) => return Err(Error::new(neutral::ERR_ARG, format_args!("datarep is no UTF-8"))),
         };
         let mut all = self.representations.lock();
         if file::is_known(name) || all.iter().any(|other| other.name() == text) {
-            let what = format_args!("there is a data representation \"{shown}\" already");
+            let what = format_args!("there is a data representation \"{text}\" already");
             return Err(Error::new(neutral::ERR_DUP_DATAREP, what));
         }
         has_memory()?;

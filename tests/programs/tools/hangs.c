@@ -1,4 +1,4 @@
-/* Ten programs that hang, each for another reason: `hangs REASON`, on 4 ranks. */
+/* Programs that hang, each for another reason: `hangs REASON`, on 4 ranks. */
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,6 +135,49 @@ static void missing_in_file(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* Rank 2 does not come to a collective call on a file. */
+static void file_open(void)
+{
+    MPI_File file;
+    if (me != 2)
+        MPI_File_open(MPI_COMM_WORLD, "/dev/null", MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+}
+
+static MPI_File opened(void)
+{
+    MPI_File file;
+    MPI_File_open(MPI_COMM_WORLD, "/dev/null", MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    return file;
+}
+
+static void file_close(void)
+{
+    MPI_File file = opened();
+    if (me != 2)
+        MPI_File_close(&file);
+}
+
+static void file_set_view(void)
+{
+    MPI_File file = opened();
+    if (me != 2)
+        MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", MPI_INFO_NULL);
+}
+
+static void file_write_all(void)
+{
+    MPI_File file = opened();
+    if (me != 2)
+        MPI_File_write_all(file, &value, 1, MPI_INT, MPI_STATUS_IGNORE);
+}
+
+static void file_write_ordered(void)
+{
+    MPI_File file = opened();
+    if (me != 2)
+        MPI_File_write_ordered(file, &value, 1, MPI_INT, MPI_STATUS_IGNORE);
+}
+
 int main(int argc, char **argv)
 {
     struct {
@@ -151,6 +194,11 @@ int main(int argc, char **argv)
         {"wildcard_race", wildcard_race},
         {"unanswered", unanswered},
         {"missing_in_file", missing_in_file},
+        {"file_open", file_open},
+        {"file_close", file_close},
+        {"file_set_view", file_set_view},
+        {"file_write_all", file_write_all},
+        {"file_write_ordered", file_write_ordered},
     };
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);

@@ -205,7 +205,7 @@ pub fn communicator(need: &Fact) -> String {
     match (need.name(), need.size) {
         (_, 0) => String::new(),
         ("", size) => format!(", a communicator of {size}"),
-        (name, size) if name.starts_with("MPI_COMM_") => format!(", {name} of {size}"),
+        (name, size) if name.starts_with("MPI_COMM_") || name.starts_with("file \"") => format!(", {name} of {size}"),
         (name, size) => format!(", communicator \"{name}\" of {size}"),
     }
 }

@@ -31,7 +31,10 @@ pub fn open<A: Abi>(
     let hints = hints.unwrap_or_default();
     let handler = call.objects().file_errhandler.lock().clone();
     let room = (call.objects().room_for_file(), call.objects().under_way());
+    let shown = name.as_ref().map_or("?", |name| name.to_str().unwrap_or("?"));
+    let passing = call.objects().passing.meets_about(comm, shown);
     let file = File::open(comm, name, A::access_mode_in(mode), &hints, room, handler)?;
+    drop(passing);
     let target = target?;
     let handle = call.objects().add_file(Box::new(file))?;
     target.write(A::File::from_neutral(call.context(), handle));
@@ -47,6 +50,7 @@ pub fn close<A: Abi>(call: &Call<'_, A>, file: InOut<'_, A::File>) -> Outcome<()
     let file = call.objects().remove_file(handle.neutral())?;
     place.set(A::File::from_neutral(call.context(), neutral::handle::FILE_NULL));
     let handler = file.errhandler.lock().clone();
+    let _passing = call.objects().passing.meets_about(file.comm(), &file.name());
     let listener = Listener::File(neutral::handle::FILE_NULL);
     call.heard_by("MPI_File_close", (listener, &handler), file.close())
 }
@@ -75,7 +79,7 @@ pub fn get_amode<A: Abi>(call: &Call<'_, A>, file: A::File, mode: Out<'_, c_int>
 /// `MPI_File_set_info`.
 pub fn set_info<A: Abi>(call: &Call<'_, A>, file: A::File, hints: A::Info) -> Outcome<()> {
     let file = call.on_file(file)?;
-    file.set_info(&info::given(call, hints)?)
+    file.set_info(info::given(call, hints))
 }
 
 /// `MPI_File_get_info`.

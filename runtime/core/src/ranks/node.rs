@@ -141,16 +141,22 @@ impl Node {
     /// The value of a setting in force, as one would type it.
     #[must_use]
     pub fn setting(&self, row: &Row) -> &'static str {
-        let mut value = row.default;
+        self.variable(row.name).unwrap_or(row.default)
+    }
+
+    /// The value of a variable of the environment in which the job was started.
+    #[must_use]
+    pub fn variable(&self, wanted: &str) -> Option<&'static str> {
+        let mut value = None;
         let mut next = self.boot.environment;
         // SAFETY: NULL or a list of strings that ends with NULL, which the loader keeps.
         unsafe {
             while let Some(&entry) = next.as_ref().filter(|entry| !entry.is_null()) {
                 let entry = CStr::from_ptr(entry).to_str().unwrap_or_default();
                 if let Some((name, given)) = entry.split_once('=')
-                    && name == row.name
+                    && name == wanted
                 {
-                    value = given;
+                    value = Some(given);
                 }
                 next = next.add(1);
             }

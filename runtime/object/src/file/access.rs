@@ -295,10 +295,18 @@ impl File {
             };
             return Ok((bytes, met.map_or(Ok(()), |met| Err(met.error))));
         }
+        let hints = self.hints.lock().clone();
+        if !hints.is_together(way == Way::Read) && !is_atomic {
+            let (bytes, met) = match trouble {
+                None => self.transfer(medium, (way, is_atomic), view, position, data),
+                trouble => (0, trouble),
+            };
+            return Ok((bytes, agree(group, &self.name, met.map_or(Ok(()), Err))));
+        }
         // Data without an order is moved by its member. In atomic mode that waits for the others.
         let is_apart = is_atomic && way == Way::Write && !view.is_ordered();
         let is_troubled = trouble.is_some() || is_apart;
-        let terms = Terms { is_atomic, is_troubled, ..Terms::default() };
+        let terms = Terms { is_atomic, is_troubled, memory: hints.memory };
         let common = if is_apart { Buffer::EMPTY } else { data };
         let (Done { mut bytes, error }, is_troubled) =
             cohort_io::through_all(group, medium, way, view, position, &common, terms)?;

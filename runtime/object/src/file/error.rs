@@ -121,7 +121,7 @@ fn class_of(errno: Errno) -> i32 {
         Errno::ACCESS | Errno::PERM => neutral::ERR_ACCESS,
         Errno::ROFS => neutral::ERR_READ_ONLY,
         Errno::TXTBSY | Errno::BUSY => neutral::ERR_FILE_IN_USE,
-        Errno::NOSPC => neutral::ERR_NO_SPACE,
+        Errno::NOSPC | Errno::FBIG => neutral::ERR_NO_SPACE,
         Errno::DQUOT => neutral::ERR_QUOTA,
         Errno::NOMEM => neutral::ERR_NO_MEM,
         Errno::OPNOTSUPP | Errno::NOSYS => neutral::ERR_UNSUPPORTED_OPERATION,

@@ -1,14 +1,16 @@
 //! Opening, closing and deleting.
 
 use super::away::{Away, Exclusion};
-use super::error::{Trouble, first, of_member, told};
+use super::error::{Shown, Trouble, first, of_member, told};
 use super::under_way::{Lines, UnderWay};
 use super::view::Seen;
 use super::{File, agree};
 use crate::comm::Comm;
 use crate::errhandler::Errhandler;
 use crate::failure::{Error, Outcome};
+use crate::hints::file::{FileHints, of_site};
 use crate::info::Info;
+use crate::passing::label;
 use crate::rendezvous::exhausted;
 use crate::room::Room;
 use alloc::sync::Arc;
@@ -53,13 +55,24 @@ fn check_mode(mode: i32) -> Result<(), Trouble> {
 }
 
 /// How the member opens the file: the first one makes it, the others find it.
-fn how(mode: i32, is_first: bool) -> How {
+fn how(mode: i32, is_first: bool, permissions: u32) -> How {
     How {
         reads: mode & neutral::MODE_WRONLY == 0,
         writes: mode & neutral::MODE_RDONLY == 0,
         creates: is_first && mode & neutral::MODE_CREATE != 0,
         is_exclusive: is_first && mode & neutral::MODE_EXCL != 0,
+        permissions,
     }
+}
+
+/// The hints of a file that is to be opened: the program's, and below them those of the site.
+fn first_hints(comm: &Comm, given: &Info, name: &CStr) -> FileHints {
+    let (mut hints, speaks, shown) = (FileHints::default(), comm.me() == 0, Shown(name.to_bytes()));
+    if let Some(file) = comm.rank().node().variable("ROMIO_HINTS").filter(|file| !file.is_empty()) {
+        hints.take(&of_site(file, speaks), speaks, format_args!("ROMIO_HINTS of {file}"));
+    }
+    hints.take(given, speaks, format_args!("MPI_File_open of {shown}"));
+    hints
 }
 
 /// What members say in the first meeting: their trouble, mode, room, the size of the file, the address of what the
@@ -144,7 +157,11 @@ impl File {
         }
         let (is_first, name) = (comm.me() == 0, name.map(open::without_prefix));
         let shown = name.as_ref().map_or(c"the file", |name| name);
-        let opens = |name: &CStr| open::open(name, how(mode, is_first)).map_err(|no| Trouble::of_kernel(no, name));
+        let wanted = first_hints(comm, hints, shown);
+        let opens = |name: &CStr| {
+            let how = how(mode, is_first, wanted.permissions);
+            open::open(name, how).map_err(|no| Trouble::of_kernel(no, name))
+        };
         let checked = name.clone().map_err(Trouble::from).and_then(|name| check_mode(mode).map(|()| name));
         let made = match is_first {
             true => checked.clone().and_then(opens).map(Some),
@@ -190,18 +207,21 @@ impl File {
             begun: Mutex::new(None),
             lines: Lines::new(under_way, common.is_plain),
             errhandler: Mutex::new(errhandler),
-            info: Mutex::new(crate::hints::file::defaults()),
+            hints: Mutex::new(FileHints::default()),
         };
         let trouble = trouble.and_then(|()| file.set_shared(position));
-        match file.agree(trouble).and_then(|()| file.take_hints(hints)) {
+        match file.put_in_force(trouble.map(|()| wanted)) {
             Ok(()) => Ok(file),
-            Err(error) => {
-                let Self { comm, away, .. } = file;
-                away.map_or(Ok(()), |away| away.release(&comm))?;
-                comm.release();
-                Err(error)
-            }
+            Err(error) => file.undone().and(Err(error)),
         }
+    }
+
+    /// Gives back what a file has that could not be opened; collective.
+    fn undone(self) -> Outcome<()> {
+        let Self { comm, away, .. } = self;
+        away.map_or(Ok(()), |away| away.release(&comm))?;
+        comm.release();
+        Ok(())
     }
 
     /// The first meeting: the first member has opened the file, and all have the same mind about it.
@@ -259,6 +279,7 @@ impl File {
             return Err(exhausted(rank.node()));
         }
         let own = Comm::new(rank, number, comm.group().clone(), Errhandler::Return);
+        own.set_name(&label(name.to_str().unwrap_or("?")));
         let same = match other {
             None => Ok(()),
             Some([one, other]) => {

@@ -123,9 +123,8 @@ impl File {
         *self.seen.lock() = seen;
         self.position.with(|position| *position = 0);
         let moved = self.set_shared(0);
-        self.take_hints(&hints)?;
         // Nobody uses the shared pointer before it is where it should be.
-        self.agree(moved)
+        self.put_in_force(moved.map(|()| self.hinted(&hints, "MPI_File_set_view")))
     }
 
     fn check(&self, wanted: &Wanted<'_>) -> Result<Seen, Trouble> {
