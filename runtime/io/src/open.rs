@@ -309,7 +309,7 @@ mod tests {
         // Each node has its own null device.
         let device = Marks { is_file: false, ..file };
         assert!(!device.differ(&Marks { inode: 8, born: 6, ..device }) && device.differ(&file));
-        let how = How { reads: true, writes: false, creates: false, is_exclusive: false };
+        let how = How { reads: true, writes: false, creates: false, is_exclusive: false, permissions: 0o666 };
         let marks_of = |name| marks(open(name, how).expect("it is there")).expect("told");
         let found = [c"/dev/null", c"/proc/self/exe"].map(|name| marks_of(name).is_file);
         assert_eq!(found, [false, true]);
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_open_can_be_opened_again() {
-        let how = How { reads: true, writes: false, creates: false, is_exclusive: false };
+        let how = How { reads: true, writes: false, creates: false, is_exclusive: false, permissions: 0o666 };
         let file = open(c"/proc/self/exe", how).expect("it is there");
         assert!(open_again(file.as_fd()));
         look_again(&file);

@@ -12,6 +12,7 @@ use core::ffi::{CStr, c_char, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 use rustix::fs::{Access, access};
+use rustix::mm;
 
 /// Storage that the constructor fills before anybody reads it.
 struct Once<T>(UnsafeCell<T>);
@@ -88,8 +89,7 @@ pub fn open() -> (&'static RankBoot, bool) {
             unsafe { libc::_exit(status) };
         }
     }
-    // SAFETY: the C library's environment, which the constructor alone uses now.
-    node.environment = unsafe { libc::environ };
+    node.environment = kept_environment();
     let mut handle = null_mut();
     // SAFETY: both records are complete and are never moved or freed.
     let api = unsafe { open(node, &mut handle) };
@@ -107,6 +107,28 @@ pub fn open() -> (&'static RankBoot, bool) {
     rank.api = api;
     rank.node = handle;
     (rank, is_started)
+}
+
+/// A copy of the environment, which stays: programs change theirs, and the C library frees what it had before.
+fn kept_environment() -> *const *const c_char {
+    let pointers = (environment().count() + 1) * size_of::<*const c_char>();
+    let bytes = environment().map(|entry| entry.len() + 1).sum::<usize>();
+    let (access, flags) = (mm::ProtFlags::READ | mm::ProtFlags::WRITE, mm::MapFlags::PRIVATE);
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let Ok(memory) = (unsafe { mm::mmap_anonymous(null_mut(), pointers + bytes, access, flags) }) else {
+        fail(1, format_args!("there is no memory for a copy of the environment"));
+    };
+    let (mut next, mut text) = (memory.cast::<*const c_char>(), memory.cast::<u8>().wrapping_add(pointers));
+    for entry in environment() {
+        // SAFETY: the mapping has room for all entries, each with a zero behind it, and for what points to them; it
+        // consists of zeros.
+        unsafe {
+            entry.as_ptr().copy_to_nonoverlapping(text, entry.len());
+            next.write(text.cast());
+            (next, text) = (next.add(1), text.add(entry.len() + 1));
+        }
+    }
+    memory.cast()
 }
 
 /// Ends the process if a `COHORT_*` variable has no valid name or value.
