@@ -44,9 +44,8 @@ use under_way::Lines;
 
 pub use access::{Form, Place, Way};
 pub use open::delete;
-pub use representation::{Conversions, Representation};
+pub use representation::{Conversions, Representation, Representations};
 pub use under_way::{Operation, Started, UnderWay};
-pub(crate) use view::is_known;
 pub use view::{Datarep, Seen, Wanted};
 
 /// A file, as one of its members sees it.

@@ -6,7 +6,7 @@ use crate::datatype::Datatype;
 use crate::errhandler::{Errhandler, UserErrhandler};
 use crate::error::ErrorTable;
 use crate::failure::has_memory;
-use crate::file::{self, Conversions, File, Representation, UnderWay};
+use crate::file::{File, Representations, UnderWay};
 use crate::group::Group;
 use crate::hints::{self, MEMORY_KINDS};
 use crate::info::Info;
@@ -78,7 +78,7 @@ pub struct Objects {
     /// Error handler of `MPI_FILE_NULL`, which new files inherit (MPI 14.7).
     pub file_errhandler: Mutex<Errhandler>,
     /// Data representations of the program (MPI 14.5.3), which last for ever.
-    pub representations: Mutex<Vec<Arc<Representation>>>,
+    pub representations: Representations,
     /// The file that is being opened or closed.
     pub passing: Place,
 }
@@ -234,7 +234,7 @@ impl Objects {
             has_own_errhandler: AtomicBool::new(false),
             under_way: Once::new(),
             file_errhandler: Mutex::new(Errhandler::Return),
-            representations: Mutex::new(Vec::new()),
+            representations: Representations::default(),
             passing: Place::default(),
         }
     }
@@ -573,34 +573,5 @@ impl Objects {
     pub fn remove_datatype(&self, handle: u32) -> Outcome<Box<Datatype>> {
         let index = Self::datatype_index(handle).ok_or(neutral::ERR_TYPE)?;
         self.datatypes.remove(&mut self.rank.enter(), index).ok_or_else(|| neutral::ERR_TYPE.into())
-    }
-}
-
-impl Objects {
-    /// `MPI_Register_datarep`.
-    ///
-    /// # Errors
-    /// `MPI_ERR_DUP_DATAREP`; `MPI_ERR_ARG` for a name that is empty or has `most` bytes or more.
-    pub fn add_representation(&self, name: &[u8], most: usize, functions: Box<dyn Conversions>) -> Outcome<()> {
-        let text = match core::str::from_utf8(name) {
-            Ok(text) if !text.is_empty() && text.len() < most => text,
-            Ok("") => return Err(Error::new(neutral::ERR_ARG, format_args!("datarep is an empty name"))),
-            Ok(_) => return Err(Error::new(neutral::ERR_ARG, format_args!("datarep has {most} bytes or more"))),
-            Err(_) => return Err(Error::new(neutral::ERR_ARG, format_args!("datarep is no UTF-8"))),
-        };
-        let mut all = self.representations.lock();
-        if file::is_known(name) || all.iter().any(|other| other.name() == text) {
-            let what = format_args!("there is a data representation \"{text}\" already");
-            return Err(Error::new(neutral::ERR_DUP_DATAREP, what));
-        }
-        has_memory()?;
-        all.push(Arc::new(Representation::new(text, functions)));
-        Ok(())
-    }
-
-    /// The program's representation of this name.
-    #[must_use]
-    pub fn representation(&self, name: &[u8]) -> Option<Arc<Representation>> {
-        self.representations.lock().iter().find(|other| other.name().as_bytes() == name).cloned()
     }
 }

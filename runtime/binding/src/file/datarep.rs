@@ -122,7 +122,7 @@ fn register<A: Abi, C: Count>(
     // SAFETY: a process is leaked when it is made.
     let process = unsafe { Process::of(core::ptr::from_ref(call.process()).cast()) };
     let functions = Functions::<A, C> { process, read, write, extent, extra_state };
-    call.objects().add_representation(name, <A as Constants>::MAX_DATAREP_STRING, Box::new(functions))
+    call.objects().representations.add(name, <A as Constants>::MAX_DATAREP_STRING, Box::new(functions))
 }
 
 /// `MPI_Register_datarep`.

@@ -26,7 +26,7 @@ pub fn set_view<A: Abi>(
             etype: call.committed(etype)?,
             filetype: call.committed(filetype)?,
             datarep,
-            own: call.objects().representation(datarep),
+            own: call.objects().representations.find(datarep),
         })
     };
     file.set_view(wanted(), info::given(call, hints))

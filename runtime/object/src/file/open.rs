@@ -75,6 +75,14 @@ fn first_hints(comm: &Comm, given: &Info, name: &CStr) -> FileHints {
     hints
 }
 
+/// What a name is relative to that is needed again when the file is closed.
+fn folder_of(name: &CStr, mode: i32) -> Result<Option<OwnedFd>, Trouble> {
+    let is_relative = name.to_bytes().first() != Some(&b'/');
+    let is_needed = is_relative && mode & neutral::MODE_DELETE_ON_CLOSE != 0;
+    let folder = is_needed.then(open::working_directory).transpose();
+    folder.map_err(|errno| Trouble::of_kernel(errno, c"."))
+}
+
 /// What members say in the first meeting: their trouble, mode, room, the size of the file, the address of what the
 /// node's members share, and whether nothing goes on.
 type First = [i32; 11];
@@ -176,18 +184,14 @@ impl File {
         let name = name?;
         let opened = made.and_then(|made| made.map_or_else(|| opens(name), Ok));
         let (own, descriptor, identity) = Self::meet_second(comm, opened, leader, name)?;
-        let is_relative = name.to_bytes().first() != Some(&b'/');
-        let needs_folder = is_first && is_relative && mode & neutral::MODE_DELETE_ON_CLOSE != 0;
-        let folder = needs_folder.then(open::working_directory).transpose();
-        let folder = folder.map_err(|errno| Trouble::of_kernel(errno, c"."));
+        let (folder, trouble) = match is_first.then(|| folder_of(name, mode)).transpose() {
+            Ok(folder) => (folder.flatten(), Ok(())),
+            Err(trouble) => (None, Err(trouble)),
+        };
         let position = if mode & neutral::MODE_APPEND != 0 { common.size } else { 0 };
         let away = match comm.group().members().iter().all(is_here) {
             true => None,
             false => Some(Away::make(&own).inspect_err(|_| own.release())?),
-        };
-        let (folder, trouble) = match folder {
-            Ok(folder) => (folder, Ok(())),
-            Err(trouble) => (None, Err(trouble)),
         };
         let file = Self {
             descriptor,

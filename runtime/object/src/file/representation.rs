@@ -1,9 +1,13 @@
 //! Data representations of the program (MPI-5.0 section 14.5.3).
 
 use super::Way;
+use super::view::is_known;
+use crate::failure::{Error, Outcome, has_memory};
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
+use cohort_abi::neutral;
 use cohort_engine::Owner;
 use cohort_engine::datatype::TypeRef;
 use cohort_io::datarep::{DatarepError, Items, Lengths};
@@ -57,7 +61,7 @@ impl core::fmt::Debug for Representation {
 
 impl Representation {
     /// One that is not registered yet.
-    pub(crate) fn new(name: &str, functions: Box<dyn Conversions>) -> Self {
+    fn new(name: &str, functions: Box<dyn Conversions>) -> Self {
         Self { name: name.into(), functions, known: Mutex::default() }
     }
 
@@ -76,6 +80,39 @@ impl Representation {
     /// How long items are.
     pub(super) fn lengths<'a>(&'a self, owner: Owner<'a>) -> OwnLengths<'a> {
         OwnLengths { representation: self, owner }
+    }
+}
+
+/// The representations that a program has registered. They last for ever.
+#[derive(Debug, Default)]
+pub struct Representations(Mutex<Vec<Arc<Representation>>>);
+
+impl Representations {
+    /// `MPI_Register_datarep`.
+    ///
+    /// # Errors
+    /// `MPI_ERR_DUP_DATAREP`; `MPI_ERR_ARG` for a name that is empty or has `most` bytes or more.
+    pub fn add(&self, name: &[u8], most: usize, functions: Box<dyn Conversions>) -> Outcome<()> {
+        let text = match core::str::from_utf8(name) {
+            Ok(text) if !text.is_empty() && text.len() < most => text,
+            Ok("") => return Err(Error::new(neutral::ERR_ARG, format_args!("datarep is an empty name"))),
+            Ok(_) => return Err(Error::new(neutral::ERR_ARG, format_args!("datarep has {most} bytes or more"))),
+            Err(_) => return Err(Error::new(neutral::ERR_ARG, format_args!("datarep is no UTF-8"))),
+        };
+        let mut all = self.0.lock();
+        if is_known(name) || all.iter().any(|other| other.name() == text) {
+            let what = format_args!("there is a data representation \"{text}\" already");
+            return Err(Error::new(neutral::ERR_DUP_DATAREP, what));
+        }
+        has_memory()?;
+        all.push(Arc::new(Representation::new(text, functions)));
+        Ok(())
+    }
+
+    /// That of this name.
+    #[must_use]
+    pub fn find(&self, name: &[u8]) -> Option<Arc<Representation>> {
+        self.0.lock().iter().find(|other| other.name().as_bytes() == name).cloned()
     }
 }
 

@@ -37,7 +37,7 @@ impl Datarep {
 }
 
 /// Whether this is the name of a representation that is always there.
-pub(crate) fn is_known(name: &[u8]) -> bool {
+pub(super) fn is_known(name: &[u8]) -> bool {
     Datarep::of_name(name).is_some()
 }
 
