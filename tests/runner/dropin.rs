@@ -58,7 +58,7 @@ pub fn trials() -> Vec<Trial> {
         trials.push(trial(name, move || wrapped(words, line)));
     }
     type Body = fn() -> Outcome;
-    let named: [(&str, Body); 22] = [
+    let named: [(&str, Body); 23] = [
         ("another MPI's RPATH in what is opened", opened_rpath),
         ("another MPI's RPATH in a program", program_rpath),
         ("another MPI's RPATH in what a script starts", scripted_rpath),
@@ -71,6 +71,7 @@ pub fn trials() -> Vec<Trial> {
         ("another ABI's library is refused when it is opened", opens_another),
         ("a script with #!", script),
         ("a working directory that was removed", removed_directory),
+        ("an environment that changes", changed_environment),
         ("what Python starts is refused", python_starts),
         ("what an isolated Python starts joins", isolated_python_starts),
         ("what an MPI rank starts is a world of its own", rank_starts),
@@ -251,6 +252,13 @@ fn wrapped(words: &[&str], line: bool) -> Outcome {
         true => Ok(()),
         false => Err(ended.failure("expected the line about memory once, or never")),
     }
+}
+
+/// MPI reads variables after the C library has freed the list that they were in.
+fn changed_environment() -> Outcome {
+    let script = place::root().join("tests/programs/python/environment.py");
+    let library = place::built_file("libmpi.so.12")?;
+    Program::new("python3").arg(script).arg(library).run()?.expect_code(0)?.expect_text("opened").map(drop)
 }
 
 /// Ranks inherit the directory, though it has no name any more; those that a wrapper becomes too.

@@ -47,7 +47,7 @@ const HANGING: [(&str, &[&str]); 15] = [
             "nobody in this circle can go on",
         ],
     ),
-    ("missing_in_file", &["another thread: MPI_File_iwrite_at_all, a communicator of 4, waits for rank 3"]),
+    ("missing_in_file", &["another thread: MPI_File_iwrite_at_all, file \"hangs-file\" of 4, waits for rank 3"]),
 ];
 
 /// Collectives that some ranks call in another order than the others, and the counts.

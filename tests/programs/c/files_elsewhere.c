@@ -13,10 +13,15 @@
 
 static char folder[64];
 
+/* Descriptors of files below the folder: those of the network come at any time. */
 static int descriptors(void) {
     DIR *all = opendir("/proc/self/fd");
     int count = 0;
-    while (readdir(all)) count++;
+    for (struct dirent *entry; (entry = readdir(all));) {
+        char target[256] = {0};
+        if (readlinkat(dirfd(all), entry->d_name, target, sizeof target - 1) > 0)
+            count += strncmp(target, folder, strlen(folder)) == 0;
+    }
     closedir(all);
     return count;
 }
