@@ -44,9 +44,9 @@ use under_way::Lines;
 
 pub use access::{Form, Place, Way};
 pub use open::delete;
-pub use representation::{Conversions, Representation, Representations};
+pub use representation::{Conversions, Datarep, Representation, Representations};
 pub use under_way::{Operation, Started, UnderWay};
-pub use view::{Datarep, Seen, Wanted};
+pub use view::{Seen, Wanted};
 
 /// A file, as one of its members sees it.
 pub struct File {

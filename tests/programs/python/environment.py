@@ -1,5 +1,5 @@
-"""Loads the library of MPICH's ABI that is named, and changes the environment before and after: MPI reads variables later,
-and the C library frees the list that it has replaced."""
+"""Loads the library of MPICH's ABI that is named, and changes the environment before and after: MPI reads variables
+later, and the C library frees the list that it has replaced."""
 import ctypes
 import os
 import sys

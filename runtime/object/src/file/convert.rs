@@ -4,8 +4,8 @@
 //! they may call MPI. A collective call converts before its members meet, and again behind that.
 
 use super::error::Trouble;
-use super::representation::Representation;
-use super::view::{Datarep, Seen, unfit};
+use super::representation::{Datarep, Representation};
+use super::view::{Seen, unfit};
 use super::{File, Way};
 use crate::owner_of;
 use alloc::sync::Arc;

@@ -1,7 +1,6 @@
-//! Data representations of the program (MPI-5.0 section 14.5.3).
+//! Data representations (MPI-5.0 section 14.5), and those of the program (section 14.5.3).
 
 use super::Way;
-use super::view::is_known;
 use crate::failure::{Error, Outcome, has_memory};
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -12,6 +11,31 @@ use cohort_engine::Owner;
 use cohort_engine::datatype::TypeRef;
 use cohort_io::datarep::{DatarepError, Items, Lengths};
 use spin::Mutex;
+
+/// How data lies in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Datarep {
+    /// As in memory.
+    Native,
+    /// As this runtime likes it on any of its machines: as in memory.
+    Internal,
+    /// As on any machine (MPI-5.0 section 14.5.2).
+    External32,
+    /// As functions of the program make it.
+    Program,
+}
+
+impl Datarep {
+    /// The representation of this name.
+    pub(super) fn of_name(name: &[u8]) -> Option<Self> {
+        match name {
+            b"native" => Some(Self::Native),
+            b"internal" => Some(Self::Internal),
+            b"external32" => Some(Self::External32),
+            _ => None,
+        }
+    }
+}
 
 /// The functions of a representation, whatever the program's ABI. They give the program's own codes.
 pub trait Conversions: Send + Sync {
@@ -100,7 +124,7 @@ impl Representations {
             Err(_) => return Err(Error::new(neutral::ERR_ARG, format_args!("datarep is no UTF-8"))),
         };
         let mut all = self.0.lock();
-        if is_known(name) || all.iter().any(|other| other.name() == text) {
+        if Datarep::of_name(name).is_some() || all.iter().any(|other| other.name() == text) {
             let what = format_args!("there is a data representation \"{text}\" already");
             return Err(Error::new(neutral::ERR_DUP_DATAREP, what));
         }

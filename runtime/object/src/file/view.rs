@@ -2,7 +2,7 @@
 
 use super::File;
 use super::error::{Shown, Trouble};
-use super::representation::Representation;
+use super::representation::{Datarep, Representation};
 use crate::failure::Outcome;
 use crate::info::Info;
 use alloc::sync::Arc;
@@ -10,36 +10,6 @@ use cohort_abi::neutral;
 use cohort_engine::datatype::TypeRef;
 use cohort_io::datarep::{DatarepError, External32, in_file};
 use cohort_io::{View, ViewError};
-
-/// How data lies in a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Datarep {
-    /// As in memory.
-    Native,
-    /// As this runtime likes it on any of its machines: as in memory.
-    Internal,
-    /// As on any machine (MPI-5.0 section 14.5.2).
-    External32,
-    /// As functions of the program make it.
-    Program,
-}
-
-impl Datarep {
-    /// The representation of this name.
-    fn of_name(name: &[u8]) -> Option<Self> {
-        match name {
-            b"native" => Some(Self::Native),
-            b"internal" => Some(Self::Internal),
-            b"external32" => Some(Self::External32),
-            _ => None,
-        }
-    }
-}
-
-/// Whether this is the name of a representation that is always there.
-pub(super) fn is_known(name: &[u8]) -> bool {
-    Datarep::of_name(name).is_some()
-}
 
 /// What a member sees of a file.
 #[derive(Clone, Debug)]
