@@ -447,7 +447,9 @@ fn near_miss(name: &str) -> Option<&'static Row> {
     let own = |name: &'static str| name.strip_prefix(PREFIX).unwrap_or(name);
     let name = name.strip_prefix(PREFIX)?;
     let likely = match name.len() {
-        0..8 => 1,
+        // Half of such a name differs.
+        0..3 => 0,
+        3..8 => 1,
         8..12 => 2,
         _ => 3,
     };

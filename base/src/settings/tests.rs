@@ -44,6 +44,7 @@ fn near_misses_are_refused_and_other_names_are_somebody_elses() {
         ("COHORT_WAI", "COHORT_WAIT"),
         ("COHORT_STAT", "COHORT_STATS"),
         ("COHORT_progress", "COHORT_PROGRESS"),
+        ("COHORT_io", "COHORT_IO"),
         ("COHORT_PORGERSS", "COHORT_PROGRESS"),
         ("COHORT_STEAL_LOCALTIY", "COHORT_STEAL_LOCALITY"),
         ("COHORT_SIGNAL_PERIOD", "COHORT_SIGNAL_PERIOD_US"),
@@ -57,6 +58,7 @@ fn near_misses_are_refused_and_other_names_are_somebody_elses() {
     for name in [
         "COHORT_NAME",
         "COHORT_ID",
+        "COHORT_NO",
         "COHORT_DIR",
         "COHORT_VCF",
         "COHORT_SIZE",
