@@ -103,6 +103,17 @@ fn json(abi: Abi) -> Outcome {
     expect("messages of the section", &send[5], &6.into())?;
     expect("bytes of the section", &send[6], &3052.into())?;
     expect("messages of level 2", &named(sections, "Pcontrol 2")?[5], &0.into())?;
+    let file = named(&sender["files"], "/dev/null")?;
+    expect("members of the file", &file[1], &2.into())?;
+    expect("opens", &file[2], &1.into())?;
+    expect("calls on the file", &file[3], &7.into())?;
+    let (read, written) = (&file[5], &file[6]);
+    expect("reads", &read[0], &1.into())?;
+    expect("bytes read", &read[2], &0.into())?;
+    expect("writes", &written[0], &4.into())?;
+    expect("bytes written", &written[2], &3040.into())?;
+    expect("small writes", &written[3][0], &1.into())?;
+    expect("writes of 1000 bytes", &written[3][1], &3.into())?;
     course(sender)?;
     expect("finalized", &sender["finalized"], &true.into())
 }

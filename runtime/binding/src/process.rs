@@ -6,6 +6,7 @@
 pub mod buffers;
 pub mod course;
 pub mod events;
+pub mod files;
 pub mod followed;
 pub mod lifetime;
 pub mod live;
@@ -14,6 +15,7 @@ pub mod pending;
 pub mod requests;
 pub mod spares;
 pub mod statistics;
+pub mod sum;
 pub mod telling;
 pub mod tools;
 

@@ -58,6 +58,16 @@ int main(int argc, char **argv)
     }
     MPI_Pcontrol(-2);
 
+    /* Writes of 3 times 1000 bytes and of 10 ints, and a read of nothing. */
+    MPI_File file;
+    MPI_Status status;
+    MPI_File_open(MPI_COMM_WORLD, "/dev/null", MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    for (int i = 0; i < 3; i++)
+        MPI_File_write(file, buffer, 1000, MPI_BYTE, MPI_STATUS_IGNORE);
+    MPI_File_write_at_all(file, 0, buffer, 10, MPI_INT, &status);
+    MPI_File_read_at(file, 0, buffer, 1000, MPI_BYTE, &status);
+    MPI_File_close(&file);
+
     MPI_Pcontrol(0);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Pcontrol(1);

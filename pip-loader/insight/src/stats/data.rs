@@ -35,6 +35,48 @@ pub struct Peer {
     pub waited: u64,
 }
 
+/// Calls that moved up to so many bytes each, but the last class, which has all others.
+pub const SIZES: [&str; 10] = ["100 B", "1 KB", "10 KB", "100 KB", "1 MB", "4 MB", "10 MB", "100 MB", "1 GB", "more"];
+
+/// Reads or writes of a file, by all ranks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Calls.
+    pub count: u64,
+    /// How long they took.
+    pub time: u64,
+    /// What they moved.
+    pub bytes: u64,
+    /// How many moved so much, by [`SIZES`].
+    pub sizes: [u64; SIZES.len()],
+}
+
+impl Moved {
+    fn add(&mut self, read: &Value) {
+        self.count += number(&read[0]);
+        self.time += number(&read[1]);
+        self.bytes += number(&read[2]);
+        for (sum, read) in self.sizes.iter_mut().zip(list(&read[3])) {
+            *sum += number(read);
+        }
+    }
+}
+
+/// What was done to a file, by all ranks. Times are in microseconds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct File {
+    /// How often a rank opened it.
+    pub opens: u64,
+    /// Calls on it.
+    pub count: u64,
+    /// How long they took.
+    pub time: u64,
+    /// Reads.
+    pub read: Moved,
+    /// Writes.
+    pub written: Moved,
+}
+
 /// A stage of the program. Times are in microseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Section {
@@ -122,6 +164,8 @@ pub struct Job {
     pub calls: BTreeMap<String, Tally>,
     /// By name and size.
     pub communicators: BTreeMap<(String, u64), Tally>,
+    /// By name and number of members.
+    pub files: BTreeMap<(String, u64), File>,
     /// In the order of the first rank that has them.
     pub sections: Vec<Section>,
 }
@@ -162,6 +206,14 @@ impl Job {
             let key = (text(&comm[0]), number(&comm[1]));
             let tally = self.communicators.entry(key).or_default();
             tally.add(&tally_from(comm, 2));
+        }
+        for read in list(&rank["files"]) {
+            let file = self.files.entry((text(&read[0]), number(&read[1]))).or_default();
+            file.opens += number(&read[2]);
+            file.count += number(&read[3]);
+            file.time += number(&read[4]);
+            file.read.add(&read[5]);
+            file.written.add(&read[6]);
         }
         for read in list(&rank["sections"]) {
             let label = text(&read[0]);

@@ -1,7 +1,7 @@
 //! The report as text: a screen, however many ranks there are.
 
 use super::advice::advice;
-use super::data::{Job, Rank, Tally};
+use super::data::{File, Job, Moved, Rank, SIZES, Tally};
 use super::units::{bytes, counted, share, time};
 use std::fmt::Write;
 
@@ -35,6 +35,7 @@ pub fn report(job: &Job) -> String {
     processors(&mut out, job);
     calls(&mut out, job);
     communicators(&mut out, job);
+    files(&mut out, job);
     sections(&mut out, job);
     decisions(&mut out, job);
     for sentence in advice(job) {
@@ -198,6 +199,48 @@ fn table(out: &mut String, head: &str, mut rows: Vec<(String, Tally)>) {
     }
 }
 
+/// The files with the most time, and how much their calls moved.
+fn files(out: &mut String, job: &Job) {
+    if job.files.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "  {:<32} {:>12} {:>10} {:>10} {:>10} {:>10} {:>10}",
+        "file", "calls", "time", "reads", "read", "writes", "written"
+    );
+    let mut rows: Vec<(&(String, u64), &File)> = job.files.iter().collect();
+    rows.sort_by_key(|(_, file)| std::cmp::Reverse(file.time));
+    for ((name, members), file) in rows.into_iter().take(TOP) {
+        let _ = writeln!(
+            out,
+            "  {:<32} {:>12} {:>10} {:>10} {:>10} {:>10} {:>10}",
+            format!("{name} ({members})"),
+            file.count,
+            time(file.time),
+            file.read.count,
+            bytes(file.read.bytes),
+            file.written.count,
+            bytes(file.written.bytes),
+        );
+        for (what, moved) in [("reads of", &file.read), ("writes of", &file.written)] {
+            if moved.count > 0 {
+                let _ = writeln!(out, "      {what} {}; {}", sizes(moved), time(moved.time));
+            }
+        }
+    }
+}
+
+/// How many calls moved how much.
+fn sizes(moved: &Moved) -> String {
+    let classes = SIZES.iter().zip(&moved.sizes).filter(|(_, count)| **count > 0);
+    let said = classes.map(|(most, count)| match *most {
+        "more" => format!("more than 1 GB: {count}"),
+        most => format!("up to {most}: {count}"),
+    });
+    said.collect::<Vec<_>>().join(", ")
+}
+
 fn sections(out: &mut String, job: &Job) {
     if job.sections.is_empty() {
         return;
@@ -258,6 +301,7 @@ mod tests {
                  \"policy\":{{\"turned_on\":1}},\"steals\":{{\"of\":[[1,5]]}},\"peers\":[{peers}],\
                  \"calls\":[[\"MPI_Recv\",1,900,800,0],[\"MPI_Recv_c\",2,100,50,0]],\
                  \"communicators\":[[\"rows\",4,3,1000,850,0]],\
+                 \"files\":[[\"/data/out\",3,1,7,2000,[0,0,0,[]],[4,1500,4000,[1,3,0,0,0,0,0,0,0,0]]]],\
                  \"sections\":[[\"solve\",2,{},10,5,1,300]]}}",
                 40_000 + rank,
             )
@@ -282,6 +326,8 @@ mod tests {
         assert!(line("imbalance").contains("others waited most for rank 1 (100.0 ms)"), "{text}");
         assert!(line("MPI_Recv ").contains(" 9 "), "both forms are one: {text}");
         assert!(line("rows (4)").contains("3.0 ms"), "{text}");
+        assert!(line("/data/out (3)").ends_with("12    12.0 KB"), "{text}");
+        assert!(line("writes of").contains("up to 100 B: 3, up to 1 KB: 9; 4.5 ms"), "{text}");
         assert!(line("solve").contains("40.0 ms"), "{text}");
         assert!(line("policy steal").contains("3 times the fallback was turned on"), "{text}");
         assert!(line("-> Give rank 1 less work").contains("100.0 ms"), "{text}");

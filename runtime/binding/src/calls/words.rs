@@ -12,6 +12,8 @@ pub trait Words: Sync {
     fn datatype(&self, word: u64) -> u32;
     /// The neutral handle of a window.
     fn win(&self, word: u64) -> u32;
+    /// The neutral handle of a file.
+    fn file(&self, word: u64) -> u32;
     /// The neutral handle of a reduction operation.
     fn op(&self, word: u64) -> u32;
     /// The rank of a source, a target or a root: neutral, with `ANY_SOURCE`, `PROC_NULL` and `ROOT`.
@@ -23,6 +25,11 @@ pub trait Words: Sync {
     /// # Safety
     /// A communicator is there.
     unsafe fn comm_at(&self, address: u64) -> u32;
+    /// The neutral handle of the file at an address.
+    ///
+    /// # Safety
+    /// A file is there.
+    unsafe fn file_at(&self, address: u64) -> u32;
     /// The neutral handle of the request that is number `index` at an address.
     ///
     /// # Safety
@@ -80,6 +87,10 @@ impl<A: Abi> Words for Of<A> {
         handle::<A::Win>(word)
     }
 
+    fn file(&self, word: u64) -> u32 {
+        handle::<A::File>(word)
+    }
+
     fn op(&self, word: u64) -> u32 {
         handle::<A::Op>(word)
     }
@@ -95,6 +106,11 @@ impl<A: Abi> Words for Of<A> {
     unsafe fn comm_at(&self, address: u64) -> u32 {
         // SAFETY: the same condition.
         unsafe { handle_at::<A::Comm>(address, 0) }
+    }
+
+    unsafe fn file_at(&self, address: u64) -> u32 {
+        // SAFETY: the same condition.
+        unsafe { handle_at::<A::File>(address, 0) }
     }
 
     unsafe fn request_at(&self, address: u64, index: usize) -> u32 {

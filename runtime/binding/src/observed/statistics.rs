@@ -4,6 +4,7 @@
 //! wait is for, the member that came last to a collective in which all wait for all. Nobody is counted otherwise.
 
 pub(super) mod classes;
+mod files;
 mod json;
 
 pub use json::write;
@@ -22,6 +23,7 @@ use cohort_engine::Node;
 use cohort_object::Comm;
 use core::ffi::CStr;
 use core::sync::atomic::Ordering;
+use files::FileCall;
 use spin::Mutex;
 
 /// Communicators that are counted apart; calls on others go to the last of them.
@@ -98,6 +100,7 @@ impl Seen<'_> {
         match self.shape.class {
             Class::Wait => awaited.set(self.peer_of_requests().map_or(0, |peer| u64::from(peer) + 1)),
             Class::Collective(_) => self.come(),
+            Class::Other if self.shape.file == Some(FileCall::Close) => awaited.set(u64::from(self.closing())),
             Class::CommFree => {
                 // SAFETY: the program passes the address of a handle, as the standard demands.
                 let handle = unsafe { self.call.words.comm_at(self.call.word(0)) };
@@ -144,6 +147,7 @@ impl Seen<'_> {
         };
         count(&statistics.calls[self.call.call.number as usize]);
         self.with_comm(|tally| count(&tally.tally));
+        self.count_file(is_well, time);
         if self.call.thread == 0 {
             statistics.inside.set(0);
             statistics.mpi.add(time);
@@ -331,6 +335,7 @@ impl Seen<'_> {
     fn bytes(&self) -> u64 {
         match self.shape.class {
             Class::Receive | Class::ReceiveBegin | Class::SendInit | Class::Wait => 0,
+            _ if self.shape.file == Some(FileCall::Read) => 0,
             // To `MPI_PROC_NULL` nothing goes.
             Class::Send { .. } | Class::Exchange if self.target().is_none() => 0,
             _ => self.shape.bytes(self.call),

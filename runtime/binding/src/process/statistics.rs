@@ -4,6 +4,8 @@
 //! they order nothing.
 
 use super::course::Course;
+use super::files::FileTally;
+use super::sum::Sum;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -23,28 +25,6 @@ const FIRST_BIN_US: u64 = 64;
 
 /// Arrivals that a communicator remembers: those of its latest collectives.
 const ROUNDS: usize = 64;
-
-/// A number that only grows.
-#[derive(Debug, Default)]
-pub struct Sum(AtomicU64);
-
-impl Sum {
-    /// Adds to it.
-    pub fn add(&self, amount: u64) {
-        self.0.fetch_add(amount, Ordering::Relaxed);
-    }
-
-    /// What it is now.
-    #[must_use]
-    pub fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Makes it `value`.
-    pub fn set(&self, value: u64) {
-        self.0.store(value, Ordering::Relaxed);
-    }
-}
 
 /// Calls of one kind. Times are in ticks.
 #[derive(Debug, Default)]
@@ -211,6 +191,8 @@ pub struct Statistics {
     pub peers: Box<[PeerTally]>,
     /// In the order in which they were met.
     pub comms: Mutex<Vec<CommTally>>,
+    /// In the order in which they were opened.
+    pub files: Mutex<Vec<FileTally>>,
     /// Peers of requests: the handle above, the peer's world rank + 1 below.
     pub requests: Box<[AtomicU64]>,
     /// What a start of a persistent request sends: peer and bytes, by handle.
@@ -243,6 +225,7 @@ impl Statistics {
             calls: (0..calls).map(|_| Tally::default()).collect(),
             peers: (0..peers).map(|_| PeerTally::default()).collect(),
             comms: Mutex::default(),
+            files: Mutex::default(),
             requests: (0..REQUESTS).map(|_| AtomicU64::new(0)).collect(),
             persistent: Mutex::default(),
             awaited: (0..threads).map(|_| Sum::default()).collect(),

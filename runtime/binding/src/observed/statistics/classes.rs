@@ -1,5 +1,6 @@
 //! What kind of call each function is, and where its peer, its count and its datatype are.
 
+use super::files::{FileCall, file_call};
 use crate::calls::{self, Description, Form, Kind};
 use crate::process::observers::Observed;
 use alloc::vec::Vec;
@@ -73,6 +74,8 @@ pub struct Shape {
     pub request: Option<usize>,
     /// Which arguments are count and datatype of what it sends, and how.
     data: Option<Data>,
+    /// What it does to a file.
+    pub file: Option<FileCall>,
 }
 
 /// What a call sends.
@@ -118,6 +121,7 @@ fn shape(call: &Description) -> Shape {
         source: call.named("source"),
         request: makes_request(name).then(|| request(call)).flatten(),
         data: data(call, name),
+        file: file_call(name),
     }
 }
 
@@ -179,7 +183,7 @@ fn request(call: &Description) -> Option<usize> {
 
 /// Count and datatype of what a function sends. Where each member has counts of its own there is none.
 fn data(call: &Description, name: &str) -> Option<Data> {
-    call.find(Kind::Comm).or(call.find(Kind::Win))?;
+    call.find(Kind::Comm).or(call.find(Kind::Win)).or(call.find(Kind::File))?;
     let base = name.trim_start_matches('I').to_ascii_lowercase();
     let base = base.trim_end_matches("_init");
     let receives = matches!(base, "allgather" | "alltoall" | "scatter" | "neighbor_allgather");

@@ -2,6 +2,7 @@
 
 use crate::calls;
 use crate::process::Process;
+use crate::process::files::Moved;
 use crate::process::statistics::{Statistics, Sums, Tally};
 use cohort_base::clock::{ticks, ticks_per_us};
 use cohort_engine::{Node, Rank};
@@ -174,6 +175,20 @@ fn write_lists(statistics: &Statistics, out: &mut dyn Write) -> fmt::Result {
         let tally = Tallied(&comm.tally);
         list.entry(format_args!("[{},{},{tally}]", Quoted(&comm.name), comm.size))?;
     }
+    out.write_str("],\"files\":[")?;
+    let mut list = List::new(out);
+    for file in statistics.files.lock().iter() {
+        list.entry(format_args!(
+            "[{},{},{},{},{},{},{}]",
+            Quoted(&file.name),
+            file.members,
+            file.opens.get(),
+            file.count.get(),
+            us(file.time.get()),
+            MovedOf(&file.read),
+            MovedOf(&file.written),
+        ))?;
+    }
     out.write_str("],\"sections\":[")?;
     let mut list = List::new(out);
     for section in statistics.sections.lock().iter() {
@@ -203,6 +218,20 @@ impl fmt::Display for Tallied<'_> {
         let Tally { count, time, waiting, bytes } = self.0;
         let (time, waiting) = (us(time.get()), us(waiting.get()));
         write!(f, "{},{time},{waiting},{}", count.get(), bytes.get())
+    }
+}
+
+/// Count, time, bytes, and how many moved so much.
+struct MovedOf<'a>(&'a Moved);
+
+impl fmt::Display for MovedOf<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Moved { count, time, bytes, sizes } = self.0;
+        write!(f, "[{},{},{}", count.get(), us(time.get()), bytes.get())?;
+        for (nth, size) in sizes.iter().enumerate() {
+            write!(f, "{}{}", if nth == 0 { ",[" } else { "," }, size.get())?;
+        }
+        f.write_str("]]")
     }
 }
 
