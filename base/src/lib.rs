@@ -14,6 +14,7 @@
 //! | [`picture`] | what the node image tells the loader of a rank that waits |
 //! | [`settings`] | every `COHORT_*` environment variable: name, default, valid values |
 //! | [`signals`] | which signals the calling thread blocks |
+//! | [`sockets`] | what of a connection the other system has not acknowledged |
 //! | [`sync`] | atomics (replaceable by loom), the light/heavy barrier pair, futex, pause |
 //! | [`text`] | formatting without an allocator: a fixed buffer and a writer to a descriptor |
 //! | [`trace`] | rings of events, which become a timeline |
@@ -30,6 +31,7 @@ mod peer;
 pub mod picture;
 pub mod settings;
 pub mod signals;
+pub mod sockets;
 pub mod sync;
 pub mod text;
 pub mod trace;

@@ -9,6 +9,7 @@ mod silence;
 use crate::caller::Caller;
 use crate::cipher::Cipher;
 use crate::frame::{HEAD, Head, Malformed};
+use cohort_base::sockets;
 use cohort_fabric_host::handles::Handle;
 use cohort_fabric_host::mail::{Delivery, Ticket};
 use cohort_fabric_host::seat::system_call;
@@ -231,14 +232,7 @@ impl Stream {
         if self.waits() {
             return false;
         }
-        let number = socket.number_of_root();
-        let mut entry = libc::pollfd { fd: number, events: 0, revents: 0 };
-        let mut unsent: c_int = 0;
-        // SAFETY: one record; a place for a number.
-        unsafe {
-            let is_broken = libc::poll(&raw mut entry, 1, 0) > 0;
-            is_broken || libc::ioctl(number, libc::TIOCOUTQ, &raw mut unsent) != 0 || unsent == 0
-        }
+        sockets::has_arrived(socket.number_of_root())
     }
 
     /// What the other system has not acknowledged, if something waits for that. By the root.

@@ -32,6 +32,9 @@ use std::time::{Duration, Instant};
 /// How long nodes may take to find their neighbours in the tree.
 const MEET_TIME: Duration = Duration::from_secs(15);
 
+/// How long the last words of a node may need to arrive.
+const ARRIVAL_TIME: Duration = Duration::from_secs(8);
+
 /// Most children of a node.
 const FANOUT: u32 = 32;
 
@@ -97,6 +100,8 @@ pub struct Monitor {
     peers: Vec<Peer>,
     /// All neighbours have come, so that what one node tells reaches all.
     is_whole: bool,
+    /// Neighbours that have ended well.
+    ended: Vec<u32>,
     inquiries: Inquiries,
 }
 
@@ -206,6 +211,9 @@ impl Monitor {
             self.take_frame(from, frame);
         }
         for &event in &events {
+            if matches!(event, NodeEvent::Ended(_, finish) if !finish.ends_job()) {
+                self.ended.push(event.node());
+            }
             self.forget(event);
         }
         events.retain(|event| match event {
@@ -236,6 +244,21 @@ impl Monitor {
         for peer in &mut self.peers {
             peer.say_goodbye(&Frame::Finish(finish));
         }
+    }
+
+    /// Waits until the neighbours have this node's last words, for at most [`ARRIVAL_TIME`]: to be called before this
+    /// process ends. Else a network that loses packets makes a node that has ended well one that is gone.
+    pub fn part(&self) {
+        let until = Instant::now() + ARRIVAL_TIME;
+        while !self.peers.iter().all(Peer::has_arrived) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Whether a node has ended well, as it has said itself, or the one above it, which ends later.
+    pub fn has_ended(&self, node: u32) -> bool {
+        let mut line = std::iter::successors(Some(node), |&node| parent(node));
+        line.any(|node| self.ended.contains(&node))
     }
 
     /// After [`Monitor::send_finish`] of a job that ends before its time: waits until no rank of any node runs. Whoever

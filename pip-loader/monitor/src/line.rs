@@ -4,11 +4,12 @@
 //! how it has ended; if that ends the job, another one follows when nothing runs behind it any more.
 
 use super::{Cause, Finish, NodeEvent};
+use cohort_base::sockets;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{setsockopt, sockopt};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::time::{Duration, Instant};
 
 /// Looks at a silent host's connection until it counts as gone.
@@ -270,6 +271,11 @@ impl Peer {
         let _ = self.stream.set_write_timeout(Some(GOODBYE_TIME));
         let _ = self.stream.write_all(&self.outbox);
         self.outbox.clear();
+    }
+
+    /// Whether the other system has all that was sent, or nothing comes there any more.
+    pub fn has_arrived(&self) -> bool {
+        sockets::has_arrived(self.stream.as_raw_fd())
     }
 
     /// Takes the frames that have come, and what has happened to the node if something has.

@@ -1,7 +1,9 @@
 use super::inquiry::What;
+use super::line::Frame;
 use super::*;
 use cohort_manager::table::Table;
 use cohort_manager::wireup::NodeInfo;
+use nix::poll::PollFlags;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
@@ -179,6 +181,28 @@ fn a_question_reaches_all_nodes_and_waits_for_none() {
     let mut expected = all_of_them(&[34]);
     expected.push((34, Vec::new()));
     assert_eq!(ask(&mut all, &[], long), expected);
+}
+
+#[test]
+fn last_words_are_waited_for_until_the_other_system_has_them() {
+    let mut all = nodes(2);
+    let mut ended = all.pop().expect("node 1");
+    ended.part();
+    // As much as the other system takes, and more: the rest stays here until it is read there.
+    let _ = ended.peers[0].stream.set_nonblocking(true);
+    let filler = Frame::Answer(inquiry::Id { origin: 9, number: 9 }, vec![(9, vec![0; 1 << 20])]);
+    while ended.peers[0].awaited() == PollFlags::POLLIN {
+        ended.peers[0].send(&filler);
+    }
+    assert!(!ended.peers[0].has_arrived());
+    let goodbye = std::thread::spawn(move || {
+        ended.send_finish(finish(0));
+        ended.part();
+        ended.peers[0].has_arrived()
+    });
+    eventually(|| all[0].events().is_empty() && all[0].peers.is_empty());
+    assert!(goodbye.join().expect("no panic"));
+    assert!(all[0].has_ended(1) && !all[0].has_ended(0));
 }
 
 /// A door of node 0, and where it is.

@@ -306,7 +306,9 @@ impl Membership {
 
     /// Says which node the network has found dead, if it has found one.
     fn report_dead(&mut self) -> bool {
-        let Some(dead) = self.network.as_ref().and_then(Network::next_dead) else {
+        // Whoever has ended well has left the network too, whose goodbye may still be on its way.
+        let mut found = std::iter::from_fn(|| self.network.as_ref()?.next_dead());
+        let Some(dead) = found.find(|dead| !self.monitor.has_ended(dead.node)) else {
             return false;
         };
         match dead.code {
@@ -381,6 +383,7 @@ impl Membership {
             unsafe { network.close(has_failed) };
         }
         self.tell(finish);
+        self.monitor.part();
         if status != 0 && self.line_is_down() {
             return;
         }

@@ -1,8 +1,9 @@
 //! A connection of the service: whole messages, and nothing that blocks.
 
 use super::message::LENGTH;
+use cohort_base::sockets;
 use rustix::event::{PollFd, PollFlags};
-use rustix::fd::{AsFd, OwnedFd};
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_tcp_nodelay, socket_error};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with};
@@ -83,6 +84,11 @@ impl Line {
             LENGTH => Ok(()),
             _ => Err(Errno::NOBUFS),
         }
+    }
+
+    /// Whether the other system has all that was sent, or nothing comes there any more.
+    pub fn has_arrived(&self) -> bool {
+        self.is_connecting || sockets::has_arrived(self.socket.as_raw_fd())
     }
 
     /// The next message, if a whole one has come.

@@ -25,6 +25,10 @@ const ACCEPTS: usize = 64;
 /// A wait that lasts so much longer than it should says that this process was stopped.
 const PAUSE: Duration = Duration::from_millis(500);
 
+/// How long the last words of this node may need to arrive, and how often to look.
+const GOODBYE_TIME: Duration = Duration::from_secs(4);
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+
 /// How long to wait for a descriptor.
 const SHORTAGE: Duration = Duration::from_millis(10);
 
@@ -158,6 +162,20 @@ impl Worker {
                 // Who is gone need not know.
                 let _ = guest.line.send(&self.message(Kind::Leaving, node, 0));
             }
+        }
+        self.wait_for_arrival();
+    }
+
+    /// Waits until the others have the last words, for a time. A network may lose them, and then a closed connection
+    /// does not say them again.
+    fn wait_for_arrival(&self) {
+        let until = Instant::now() + GOODBYE_TIME;
+        let lines = || {
+            let watched = self.watched.values().filter_map(|it| it.line.as_ref());
+            watched.chain(self.guests.iter().filter(|it| it.node.is_some()).map(|it| &it.line))
+        };
+        while !lines().all(Line::has_arrived) && Instant::now() < until {
+            std::thread::sleep(LOOK_AGAIN);
         }
     }
 

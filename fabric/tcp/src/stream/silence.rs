@@ -7,6 +7,7 @@
 //! acknowledges the questions
 //! whether it has room again, so that time does not count.
 
+use cohort_base::sockets;
 use libc::c_int;
 use std::time::{Duration, Instant};
 
@@ -41,10 +42,7 @@ impl Acknowledgements {
     /// Looks at a socket; by the root.
     pub fn look(&mut self, socket: c_int, now: Instant) -> Option<Silence> {
         let time = self.note(ask(socket)?, now)?;
-        let mut bytes: c_int = 0;
-        // SAFETY: a place for a number.
-        unsafe { libc::ioctl(socket, libc::TIOCOUTQ, &raw mut bytes) };
-        let bytes = bytes.cast_unsigned();
+        let bytes = sockets::unacknowledged(socket).unwrap_or(0);
         Some(Silence { bytes, time })
     }
 
