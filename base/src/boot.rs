@@ -10,6 +10,7 @@
 use crate::claims::Claims;
 use crate::live::LiveApi;
 use crate::picture::Hear;
+use crate::spawn::{Desk, WorldBoot};
 use crate::trace::Ring;
 use core::ffi::{c_char, c_void};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -25,7 +26,7 @@ pub const AT_COHORT: u64 = 0x434f_484f_5254; // "COHORT"
 pub const MAGIC: u64 = 0x3154_524f_484f_4350;
 
 /// Raised whenever the layout of a record changes.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// File name of the node image, which lies beside the facades.
 pub const NODE_IMAGE: &str = "libcohort_node.so";
@@ -94,8 +95,10 @@ pub struct NodeBoot {
     pub magic: u64,
     /// [`VERSION`].
     pub version: u32,
-    /// Ranks on this node.
+    /// Ranks on this node when the job begins.
     pub node_ranks: u32,
+    /// Ranks that it may have in all: the others are spawned while the job runs.
+    pub capacity: u32,
     /// Ranks in the job.
     pub world_ranks: u32,
     /// CPUs that this node's ranks may use (after affinity masks and cgroup limits) and have for
@@ -104,7 +107,8 @@ pub struct NodeBoot {
     /// NULL-terminated `KEY=VALUE` list to read the `COHORT_*` settings from.
     /// The caller has validated it with [`crate::settings::Settings::from_env`].
     pub environment: *const *const c_char,
-    /// `node_ranks` records, in rank order.
+    /// `node_ranks` records, in rank order, and room for `capacity`: a record is complete before its rank is
+    /// [added](NodeApi::add).
     pub ranks: *const RankBoot,
     /// `places_len` places, one per usable CPU; may be NULL with `places_len` 0.
     pub places: *const CpuLocation,
@@ -123,6 +127,8 @@ pub struct NodeBoot {
     pub network: *const c_void,
     /// NULL, or a ring for the events of each rank of this node, `node_ranks` of them.
     pub trace: *const Ring,
+    /// NULL, or where ranks ask for more of them.
+    pub desk: *const Desk,
 }
 
 impl NodeBoot {
@@ -145,6 +151,8 @@ pub struct RankBoot {
     pub local_rank: u32,
     /// Rank in `MPI_COMM_WORLD`.
     pub world_rank: u32,
+    /// NULL for a rank that the job began with, or the world that it was spawned into.
+    pub world: *const WorldBoot,
     /// Number of the program of the command line (`prog0 : prog1`), `MPI_APPNUM`.
     pub app_number: u32,
     /// CPU this rank is bound to, or -1.
@@ -335,6 +343,11 @@ pub struct NodeApi {
     /// A number that stands for the sleep of a rank, all of whose threads that are in MPI sleep until another rank of
     /// the job wakes them, and how many these are (`docs/insight.md`). `threads` 0: that is not so.
     pub rest: unsafe extern "C" fn(node: *mut c_void, rank: u32) -> Rest,
+    /// Adds the next ranks of the node, whose records are complete, so many that `ranks` there are. By the launcher,
+    /// one call at a time, before it starts them.
+    pub add: unsafe extern "C" fn(node: *mut c_void, ranks: u32),
+    /// Wakes a rank that waits for an answer of the launcher ([`Desk`]).
+    pub wake: unsafe extern "C" fn(node: *mut c_void, rank: u32),
 }
 
 /// What [`NodeApi::rest`] says.

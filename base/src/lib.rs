@@ -15,6 +15,7 @@
 //! | [`settings`] | every `COHORT_*` environment variable: name, default, valid values |
 //! | [`signals`] | which signals the calling thread blocks |
 //! | [`sockets`] | what of a connection the other system has not acknowledged |
+//! | [`spawn`] | how ranks ask their launcher for more of them, and what those know of each other |
 //! | [`sync`] | atomics (replaceable by loom), the light/heavy barrier pair, futex, pause |
 //! | [`text`] | formatting without an allocator: a fixed buffer and a writer to a descriptor |
 //! | [`trace`] | rings of events, which become a timeline |
@@ -32,6 +33,7 @@ pub mod picture;
 pub mod settings;
 pub mod signals;
 pub mod sockets;
+pub mod spawn;
 pub mod sync;
 pub mod text;
 pub mod trace;

@@ -29,6 +29,28 @@ pub struct RankMemory {
     pub debug: Option<usize>,
 }
 
+impl RankMemory {
+    /// What is kept of a rank whose memory has been given back.
+    pub const GONE: Self =
+        Self { linker: Image { base: 0, start: 0, end: 0, entry: 0, headers: 0, headers_count: 0 }, debug: None };
+
+    /// Where its dynamic linker, its program and its libraries lie, each once. The kernel's own object, which all ranks
+    /// share, is none of them.
+    #[must_use]
+    pub fn images(&self) -> Vec<Range<usize>> {
+        // SAFETY: no condition.
+        let shared = unsafe { libc::getauxval(libc::AT_SYSINFO_EHDR) } as usize;
+        let linker = self.linker.start..self.linker.end;
+        let others = objects(self).into_iter().map(|object| object.range);
+        let mut all: Vec<_> = std::iter::once(linker).chain(others).collect();
+        all.retain(|range| !range.is_empty() && !range.contains(&shared));
+        // The linker is in its own list too.
+        all.sort_unstable_by_key(|range| range.start);
+        all.dedup_by(|later, earlier| later.start < earlier.end);
+        all
+    }
+}
+
 /// All ranks' memory.
 #[derive(Debug)]
 pub struct MemoryMap<'a> {

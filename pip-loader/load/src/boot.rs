@@ -8,6 +8,7 @@ use cohort_base::boot::{
 use cohort_base::claims::Claims;
 use cohort_base::live::RankSample;
 use cohort_base::picture::Fact;
+use cohort_base::spawn::{Desk, WorldBoot};
 use cohort_base::trace::Ring;
 use pip_ground::Refusal;
 use std::ffi::{CStr, CString, OsStr, c_char, c_void};
@@ -61,6 +62,8 @@ pub struct RankFacts {
     pub cpu: i32,
     /// Its program is linked to an MPI library.
     pub is_linked: bool,
+    /// The world that it is spawned into; none for one that the job begins with.
+    pub world: Option<&'static WorldBoot>,
 }
 
 /// What a node image learns of its machine and of the job.
@@ -89,6 +92,7 @@ fn record(rank: usize, facts: &RankFacts, leaver: *const c_char, claims: *const 
         version: VERSION,
         local_rank: rank as u32,
         world_rank: facts.world_rank,
+        world: facts.world.map_or(ptr::null(), ptr::from_ref),
         app_number: facts.app_number,
         cpu: facts.cpu,
         lifecycle: AtomicU32::new(0),
@@ -145,15 +149,23 @@ fn list_of(entries: Vec<CString>) -> *const *const c_char {
 /// The records, and the node image if there is one. Never freed: ranks and node image
 /// keep pointers into it.
 pub struct Node {
-    /// One record per rank.
-    pub ranks: &'static [RankBoot],
+    /// One record per rank, and room for those that may be spawned.
+    records: *mut RankBoot,
+    count: usize,
+    capacity: usize,
+    /// Where ranks ask for more of them.
+    desk: &'static Desk,
+    /// What each record leads to.
+    leaver: *const c_char,
+    claims: *const Claims,
     api: Option<&'static NodeApi>,
     node: *mut c_void,
 }
 
 impl Node {
     /// Makes the records and, with a folder, loads the node image from it and opens it.
-    /// Call before the first rank starts; `environment` holds `KEY=VALUE` entries, `trace` is as in [`NodeBoot`].
+    /// So many more ranks as there is `room` for may be added later. Call before the first rank starts; `environment`
+    /// holds `KEY=VALUE` entries, `trace` is as in [`NodeBoot`].
     ///
     /// # Errors
     /// The image cannot be loaded or refuses the records.
@@ -162,28 +174,38 @@ impl Node {
     /// What `trace` and the pointers of `around` lead to is as [`NodeBoot`] wants it, and is never freed.
     pub unsafe fn open(
         folder: Option<&Path>,
-        facts: &[RankFacts],
+        (facts, room): (&[RankFacts], usize),
         environment: Vec<CString>,
         around: Surroundings,
         trace: *const Ring,
     ) -> Result<Self, Refusal> {
-        let count = facts.len() as u32;
         let leaver = leaver(folder.filter(|_| facts.len() >= MANY));
-        let claims = claims();
-        let record = |(rank, facts)| record(rank, facts, leaver, claims);
-        let ranks: &'static mut [RankBoot] = Box::leak(facts.iter().enumerate().map(record).collect());
-        let records = ranks.as_mut_ptr();
-        let mut this = Self { ranks: &[], api: None, node: ptr::null_mut() };
+        let capacity = facts.len() + room;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let records = image::reserve(capacity * size_of::<RankBoot>(), protection, libc::MAP_NORESERVE)
+            .map_err(|error| Refusal::new(format!("no room for the records of {capacity} ranks: {error}")))?;
+        let mut this = Self {
+            records: records.cast(),
+            count: 0,
+            capacity,
+            desk: Box::leak(Box::new(Desk::new(std::process::id() as i32))),
+            leaver,
+            claims: claims(),
+            api: None,
+            node: ptr::null_mut(),
+        };
+        this.write_records(facts);
         if let Some(folder) = folder {
             let places: &'static [_] = around.places.leak();
             let boot = Box::leak(Box::new(NodeBoot {
                 magic: MAGIC,
                 version: VERSION,
-                node_ranks: count,
+                node_ranks: facts.len() as u32,
+                capacity: capacity as u32,
                 world_ranks: around.world_ranks,
                 cpus: around.cpus,
                 environment: list_of(environment),
-                ranks: records,
+                ranks: this.records,
                 places: places.as_ptr(),
                 places_len: places.len() as u32,
                 report_fd: libc::STDERR_FILENO,
@@ -192,20 +214,72 @@ impl Node {
                 homes: around.homes,
                 network: around.network,
                 trace,
+                desk: if room > 0 { this.desk } else { ptr::null() },
             }));
             this.open_image(&folder.join(NODE_IMAGE), boot)?;
         }
-        for index in 0..facts.len() {
-            // SAFETY: `records` is the leaked slice; no rank runs yet, and the node image
-            // reads these two fields from a rank's own calls only.
+        this.lead_to_image(0);
+        Ok(this)
+    }
+
+    /// Writes the records of the next ranks.
+    fn write_records(&mut self, facts: &[RankFacts]) {
+        for facts in facts {
+            let record = record(self.count, facts, self.leaver, self.claims);
+            // SAFETY: there is room for `capacity` of them, and nobody has seen this one yet.
+            unsafe { self.records.add(self.count).write(record) };
+            self.count += 1;
+        }
+    }
+
+    /// Tells the ranks from `first` on where the node image is. None of them runs yet.
+    fn lead_to_image(&mut self, first: usize) {
+        for index in first..self.count {
+            // SAFETY: a record of ours; the node image reads these two fields from a rank's own calls only.
             unsafe {
-                (*records.add(index)).api = this.api.map_or(ptr::null(), ptr::from_ref);
-                (*records.add(index)).node = this.node;
+                (*self.records.add(index)).api = self.api.map_or(ptr::null(), ptr::from_ref);
+                (*self.records.add(index)).node = self.node;
             }
         }
-        // SAFETY: as above; from here on only the atomics change.
-        this.ranks = unsafe { std::slice::from_raw_parts(records, facts.len()) };
-        Ok(this)
+    }
+
+    /// The records of all ranks.
+    #[must_use]
+    pub fn ranks(&self) -> &'static [RankBoot] {
+        // SAFETY: so many are written, and never freed; only their atomics change.
+        unsafe { std::slice::from_raw_parts(self.records, self.count) }
+    }
+
+    /// How many ranks may be spawned still.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.capacity - self.count
+    }
+
+    /// What ranks have asked for.
+    #[must_use]
+    pub fn desk(&self) -> &'static Desk {
+        self.desk
+    }
+
+    /// Adds ranks, which may start then; there is [room](Node::room) for them.
+    pub fn add(&mut self, facts: &[RankFacts]) {
+        assert!(facts.len() <= self.room(), "no room for so many ranks");
+        let first = self.count;
+        self.write_records(facts);
+        self.lead_to_image(first);
+        if let Some(api) = self.api {
+            // SAFETY: `node` came from the same image's open; the records are complete, and one thread does this.
+            unsafe { (api.add)(self.node, self.count as u32) };
+        }
+    }
+
+    /// Wakes a rank that waits for an answer.
+    pub fn wake(&self, rank: u32) {
+        if let Some(api) = self.api {
+            // SAFETY: `node` came from the same image's open, and has this rank.
+            unsafe { (api.wake)(self.node, rank) };
+        }
     }
 
     fn open_image(&mut self, path: &Path, boot: &'static NodeBoot) -> Result<(), Refusal> {
@@ -305,7 +379,7 @@ impl Node {
         }
         let mut hear = hear;
         if let Some(api) = self.api
-            && (rank as usize) < self.ranks.len()
+            && (rank as usize) < self.count
         {
             // SAFETY: `node` came from the same image's open, and has this rank.
             unsafe { (api.look)(self.node, rank, forward, (&raw mut hear).cast()) };
@@ -317,7 +391,7 @@ impl Node {
         let none = Rest { threads: 0, number: 0 };
         // SAFETY: as above.
         let ask = |api: &NodeApi| unsafe { (api.rest)(self.node, rank) };
-        let api = self.api.filter(|_| (rank as usize) < self.ranks.len());
+        let api = self.api.filter(|_| (rank as usize) < self.count);
         api.map_or(none, ask)
     }
 

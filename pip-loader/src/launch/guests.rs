@@ -84,7 +84,7 @@ impl Guests {
                 spawner.serve_left();
             }
             let Some(server) = &mut spawner.served.server else {
-                let lifecycle = &spawner.node.ranks[local].lifecycle;
+                let lifecycle = &spawner.node.ranks()[local].lifecycle;
                 let is_fresh = lifecycle.load(Ordering::Acquire) == Lifecycle::Fresh as u32;
                 let answer = match is_fresh || is_task {
                     true => Answer::Outside,
@@ -113,7 +113,7 @@ impl Guests {
     /// Whether a rank whose task has executed another program may have its place in a job of address spaces of their
     /// own: it was not in the middle of MPI, and all other ranks can still come.
     fn has_left(&mut self, spawner: &Spawner, local: usize) -> bool {
-        let stage = |rank: usize| spawner.node.ranks[rank].lifecycle.load(Ordering::Acquire);
+        let stage = |rank: usize| spawner.node.ranks()[rank].lifecycle.load(Ordering::Acquire);
         let may = spawner.has_all_ranks() && stage(local) != Lifecycle::Initialized as u32;
         if may {
             self.left = Some(stage(local) == Lifecycle::Fresh as u32);
@@ -132,7 +132,7 @@ impl Guests {
     /// program before it used MPI, and the number of such a one: they never meet.
     pub fn apart(&self, spawner: &Spawner) -> Option<(u32, u32)> {
         let server = spawner.served.server.as_ref().filter(|_| self.left == Some(true))?;
-        let stage = |rank: usize| spawner.node.ranks[rank].lifecycle.load(Ordering::Acquire);
+        let stage = |rank: usize| spawner.node.ranks()[rank].lifecycle.load(Ordering::Acquire);
         let mut ranks = 0..spawner.numbers.len();
         let here = ranks.clone().find(|&rank| stage(rank) != Lifecycle::Fresh as u32)?;
         let left = ranks.find(|&rank| server.stage(rank) != Stage::Silent)?;

@@ -4,6 +4,7 @@ mod answer;
 mod end;
 mod gather;
 mod look;
+mod requests;
 mod sources;
 mod timeline;
 mod watch;
@@ -15,7 +16,7 @@ use super::guests::Guests;
 use super::membership::Membership;
 use super::outcome::Adoption;
 use super::output::Forwarder;
-use super::prepare::Prepared;
+use super::prepare::{Later, Prepared};
 use super::signals::Signals;
 use super::spawn::Spawner;
 use cohort_base::boot::RankBoot;
@@ -61,6 +62,8 @@ pub struct Job<'a> {
     guests: Guests,
     control: Control,
     watch: Watch,
+    /// What programs that ranks spawn are prepared from.
+    later: Later,
     /// What other nodes are asked.
     wide: Wide,
     /// Notices that the job cannot go on.
@@ -133,6 +136,7 @@ impl<'a> Job<'a> {
             },
             control: Control::default(),
             watch: Watch::new(),
+            later: job.later.clone(),
             wide: Wide::default(),
             deadlock: hang::Watch::of(&job.environment),
             about: About {
@@ -195,10 +199,10 @@ impl<'a> Job<'a> {
         if self.about.counters && !self.spawner.ranks.is_empty() {
             memory::report(&self.memory_map());
         }
-        let forwarder = self.spawner.streams.forwarder.as_ref();
+        let mut forwarders = self.spawner.streams.forwarders.iter();
         let is_cut = self.ends.shutdown.is_some();
         let status = match self.ends.shutdown.as_ref().map_or(self.ends.departed, |it| it.status) {
-            0 => i32::from(lost || forwarder.is_some_and(Forwarder::has_lost)),
+            0 => i32::from(lost || forwarders.any(Forwarder::has_lost)),
             status => status,
         };
         let cause = None;
@@ -207,11 +211,9 @@ impl<'a> Job<'a> {
 
     /// After the last rank has ended: waits until what they wrote is read; not for long if the job is being ended.
     fn await_readers(&mut self) {
-        if let Some(forwarder) = &self.spawner.streams.forwarder {
-            forwarder.end();
-        }
+        self.spawner.streams.forwarders.iter().for_each(Forwarder::end);
         let mut until = None;
-        while self.spawner.streams.forwarder.as_ref().is_some_and(|it| !it.is_done()) {
+        while self.spawner.streams.forwarders.iter().any(|it| !it.is_done()) {
             if let Some(shutdown) = &mut self.ends.shutdown {
                 let now = Instant::now();
                 let until = *until.get_or_insert(now + READ_TIME);
@@ -232,12 +234,16 @@ impl<'a> Job<'a> {
 
     /// A rank of this node in words.
     fn name_of(&self, rank: usize) -> String {
-        self.membership.name_of(self.spawner.numbers[rank])
+        let name = self.membership.name_of(self.spawner.numbers[rank]);
+        match self.spawner.world_of(rank) {
+            Some(world) => format!("{name} (rank {} of spawned world {})", rank as u32 - world.first, world.number),
+            None => name,
+        }
     }
 
     /// The code of a rank that called `MPI_Abort`.
     fn abort_code(&self) -> Option<i32> {
-        let words = self.spawner.node.ranks.iter().map(|rank| rank.abort.load(Ordering::Acquire));
+        let words = self.spawner.node.ranks().iter().map(|rank| rank.abort.load(Ordering::Acquire));
         words.into_iter().find_map(RankBoot::decode_abort)
     }
 
@@ -245,7 +251,7 @@ impl<'a> Job<'a> {
     fn describe(&self, rank: usize, signal: i32) -> String {
         let crash = self.spawner.ranks[rank].crash.crash();
         let crash = crash.filter(|crash| crash.signal == signal);
-        let touched = &self.spawner.node.ranks[rank].touched;
+        let touched = &self.spawner.node.ranks()[rank].touched;
         let touched = touched.load(Ordering::Acquire);
         let map = self.memory_map();
         let pid = self.spawner.ranks[rank].pid;

@@ -252,6 +252,11 @@ pub fn dumps_kill_all(release: &str) -> bool {
     }
 }
 
+/// Whether address space is limited (`ulimit -v`), so that none is to be set aside for what may never come.
+pub fn is_address_space_short() -> bool {
+    getrlimit(Resource::RLIMIT_AS).is_ok_and(|(soft, _)| soft != RLIM_INFINITY)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

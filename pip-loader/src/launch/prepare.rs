@@ -1,6 +1,7 @@
 //! Everything that can be found wrong before the first rank starts.
 
 mod context;
+mod later;
 mod reasons;
 mod words;
 
@@ -28,6 +29,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use context::Context;
+pub use later::Later;
 use reasons::Reasons;
 
 /// A job that nothing stands against. What is known lies in groups, by who needs it.
@@ -51,6 +53,8 @@ pub struct Prepared {
     pub reports: Reports,
     /// `--timeout`.
     pub timeout: Option<Duration>,
+    /// What programs that ranks spawn are prepared from.
+    pub later: Later,
 }
 
 /// Where ranks run.
@@ -196,7 +200,6 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
     binding::check_room(&options.placement, &topology, ranks)?;
     Ok(Prepared {
         programs,
-        libraries,
         environment: entries(&common).filter_map(|entry| CString::new(entry.into_vec()).ok()).collect(),
         machine: Machine { turns: binding::turns(&options.placement, &topology)?, topology },
         spaces: Spaces {
@@ -215,6 +218,8 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
             stats: stats::Wanted::read(common.get(OsStr::new(STATS)).map(AsRef::as_ref), place.index, place.count)?,
         },
         timeout: options.start.time_limit(&options.variables)?,
+        later: Later::new(own, libraries.clone(), common, place),
+        libraries,
     })
 }
 

@@ -11,7 +11,9 @@ use super::prepare::{Prepared, PreparedProgram};
 use super::report::{Started, report};
 use super::streams::{self, Opened, Streams};
 use super::topology::Topology;
+use cohort_arch::PAGE;
 use cohort_base::boot::AT_COHORT;
+use cohort_base::spawn::WorldBoot;
 use cohort_manager::server::Server;
 use cohort_manager::wireup::World;
 use nix::sys::signal::SigSet;
@@ -31,7 +33,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 pub use setup::{Served, Space, UNLIMITED_STACK, kept_on_exec};
@@ -71,6 +73,12 @@ pub struct Spawner {
     /// Each rank's number in the job.
     pub numbers: Vec<u32>,
     world_size: usize,
+    /// The worlds that were spawned, in their order.
+    worlds: Vec<&'static WorldBoot>,
+    /// Those of them whose memory is there.
+    mapped: Vec<&'static WorldBoot>,
+    /// The bindings that ranks take in turn, if they are bound.
+    turns: Option<Vec<Binding>>,
     /// What each rank is bound to, if they are.
     pub bindings: Option<Vec<Binding>>,
     /// What they run, in their order.
@@ -109,18 +117,23 @@ impl Spawner {
         let world = membership.world();
         let numbers = world.ranks_of(world.place.index);
         let before = world.ranks_before() as usize;
-        let bindings = job.machine.turns.take().map(|turns| binding::deal(&turns, before, count));
-        let facts = rank_facts(job, &numbers, world.first_application(), bindings.as_deref());
+        let turns = job.machine.turns.take();
+        let bindings = turns.as_deref().map(|turns| binding::deal(turns, before, count));
+        let capacity = count + job.later.room(job.spaces.isolated);
+        let facts = rank_facts(&job.programs, &numbers, world.first_application(), bindings.as_deref(), None);
         let served = Served::new(job, membership, &facts)?;
         let trace = begin_trace(job, count)?;
         let node = open_node(job, membership, &facts, trace.as_ref())?;
         let (streams, files) = Streams::new(job, count, world.place.index, &kept)?;
         tell(job, &numbers, bindings.as_deref(), world);
-        let (space, stack) = Space::reserve(count, job.spaces.stack_size)?;
+        let (space, stack) = Space::reserve((count, capacity), job.spaces.stack_size)?;
         Ok(Self {
             node,
             numbers,
             world_size: world.homes.len(),
+            worlds: Vec::new(),
+            mapped: Vec::new(),
+            turns,
             bindings,
             programs: std::mem::take(&mut job.programs),
             ranks: Vec::with_capacity(count),
@@ -141,7 +154,7 @@ impl Spawner {
     /// Becomes the process manager of ranks that have left their common address space.
     pub fn serve_left(&mut self) {
         let numbers = self.numbers.clone();
-        let applications = self.node.ranks.iter().map(|rank| rank.app_number);
+        let applications = self.node.ranks().iter().map(|rank| rank.app_number);
         let server = Server::new(numbers, applications.collect(), self.world_size as u32);
         // Without descriptors they are refused. Nobody has the ranks' ends: all come through the door.
         self.served.server = server.ok().map(|(server, _)| server);
@@ -163,6 +176,74 @@ impl Spawner {
             self.publish();
         }
         started
+    }
+
+    /// Starts more ranks, which run `programs` in a world of their own, of which the record knows everything but where
+    /// its ranks are. All that can be refused has been looked at; an error comes from the system.
+    ///
+    /// # Errors
+    /// There is no room for so many, or the system has started some of them only, which are [`Spawner::ranks`] then.
+    pub fn spawn(&mut self, programs: Vec<PreparedProgram>, world: WorldBoot) -> Result<(), (io::Error, bool)> {
+        let first = self.ranks.len();
+        let count: usize = programs.iter().map(|program| program.ranks).sum();
+        let before = |error| (error, false);
+        self.space.extend(count).map_err(before)?;
+        self.streams.begin_more().map_err(before)?;
+        let world: &'static WorldBoot = Box::leak(Box::new(WorldBoot {
+            number: self.worlds.len() as u32 + 1,
+            first: first as u32,
+            size: count as u32,
+            ..world
+        }));
+        let dealt = self.turns.as_deref().map(|turns| binding::deal(turns, first, count));
+        let numbers: Vec<u32> = (0..count as u32).collect();
+        let facts = rank_facts(&programs, &numbers, 0, dealt.as_deref(), Some(world));
+        self.bindings.iter_mut().zip(dealt).for_each(|(all, dealt)| all.extend(dealt));
+        self.worlds.push(world);
+        self.mapped.push(world);
+        self.numbers.extend((first..first + count).map(|rank| rank as u32));
+        self.node.add(&facts);
+        let each = programs.iter().flat_map(|program| std::iter::repeat_n(program, program.ranks));
+        let started = (first..).zip(each).try_for_each(|(rank, program)| self.start(rank, program, None));
+        self.take_back();
+        let started = started.and_then(|()| self.streams.start());
+        // What they run stays with those that were started before.
+        self.programs.extend(programs);
+        self.publish();
+        started.map_err(|error| (error, true))
+    }
+
+    /// Gives back the memory of ranks of spawned worlds that have ended and that no communicator joins with others:
+    /// their programs, libraries and stacks. Their heaps stay.
+    pub fn give_back(&mut self, has_ended: impl Fn(i32) -> bool) {
+        let ranks_of = |world: &WorldBoot| world.first as usize..(world.first + world.size) as usize;
+        let ranks = &self.ranks;
+        let is_over = |world: &WorldBoot| {
+            let mut all = ranks_of(world).map(|rank| ranks.get(rank));
+            let have_ended = all.all(|rank| rank.is_some_and(|rank| has_ended(rank.pid)));
+            have_ended && world.links.load(Ordering::Acquire) == 0
+        };
+        let (over, mapped): (Vec<_>, Vec<_>) = self.mapped.iter().partition(|world| is_over(world));
+        self.mapped = mapped;
+        for world in over {
+            for rank in ranks_of(world) {
+                let memory = std::mem::replace(&mut self.space.memory[rank], RankMemory::GONE);
+                for range in memory.images() {
+                    let start = range.start / PAGE * PAGE;
+                    // SAFETY: the rank's own copy, which its task has mapped; the task and all of its threads have
+                    // ended, and by its disconnection no other rank reads its memory.
+                    unsafe { libc::munmap(start as *mut libc::c_void, range.end - start) };
+                }
+                // SAFETY: as above.
+                unsafe { self.space.stacks.close(rank) };
+            }
+        }
+    }
+
+    /// The world that a rank of this node was spawned into, if it was.
+    pub fn world_of(&self, rank: usize) -> Option<&'static WorldBoot> {
+        let mut worlds = self.worlds.iter().rev();
+        worlds.find(|world| world.first as usize <= rank).copied()
     }
 
     /// Lets debuggers find the ranks.
@@ -204,7 +285,7 @@ impl Spawner {
         if let Some(adoption) = adoption {
             return Ok(Handed { standard: adoption.standard(), opened: None, connection });
         }
-        let opened = self.streams.open(self.numbers[rank])?;
+        let opened = self.streams.open(self.numbers[rank], self.world_of(rank).is_some())?;
         Ok(Handed { standard: streams::numbers(&opened), opened: Some(opened), connection })
     }
 
@@ -223,7 +304,7 @@ impl Spawner {
         let mut needed = handed.standard.into_iter().chain([directory, connected]);
         let above = self.streams.above;
         let outcome = adoption.map(|adoption| &adoption.outcome);
-        let record = &self.node.ranks[rank];
+        let record = &self.node.ranks()[rank];
         StartPlan {
             stack_pointer: code.stack_pointer,
             program: code.program,
@@ -260,7 +341,7 @@ impl Spawner {
     fn image(&mut self, rank: usize, program: &PreparedProgram) -> io::Result<Code> {
         let no_linker = || io::Error::from_raw_os_error(libc::ENOEXEC);
         let linker = program.linker.as_ref().ok_or_else(no_linker)?.map()?;
-        let record = &self.node.ranks[rank];
+        let record = &self.node.ranks()[rank];
         let variables = self.variables(rank, Vec::new(), program);
         let extra = Extra { variables: &variables, auxiliary: (AT_COHORT, std::ptr::from_ref(record) as u64) };
         let range = self.space.stacks.open(rank)?;
@@ -278,11 +359,19 @@ impl Spawner {
             let (name, value) = door.variable(self.numbers[rank]);
             entries.extend(CString::new(format!("{name}={value}")));
         }
-        let place = PlaceOfRank {
-            rank: self.numbers[rank],
-            size: self.world_size,
-            local_rank: rank,
-            local_size: self.numbers.len(),
+        let place = match self.world_of(rank) {
+            Some(world) => PlaceOfRank {
+                rank: rank as u32 - world.first,
+                size: world.size as usize,
+                local_rank: rank - world.first as usize,
+                local_size: world.size as usize,
+            },
+            None => PlaceOfRank {
+                rank: self.numbers[rank],
+                size: self.world_size,
+                local_rank: rank,
+                local_size: self.numbers.len(),
+            },
         };
         let others = [program.strings.environment(), &entries].concat();
         entries.extend(places::entries(&place, &others));
@@ -332,8 +421,9 @@ fn open_node(
 ) -> Result<Node, Refusal> {
     let around = surroundings(&job.machine.topology, membership);
     let rings = trace.map_or(ptr::null(), Recorder::rings);
+    let room = job.later.room(job.spaces.isolated);
     // SAFETY: what the membership and the recorder point to is never freed.
-    unsafe { Node::open(shared_image(job), facts, job.environment.clone(), around, rings) }
+    unsafe { Node::open(shared_image(job), (facts, room), job.environment.clone(), around, rings) }
 }
 
 /// Says of the job what the options ask for.
@@ -381,8 +471,14 @@ fn surroundings(topology: &Topology, membership: &Membership) -> Surroundings {
 }
 
 /// What the ranks are told of themselves; their programs' numbers begin with `first`.
-fn rank_facts(job: &Prepared, world_ranks: &[u32], first: u32, bindings: Option<&[Binding]>) -> Vec<RankFacts> {
-    let numbers = job.programs.iter().flat_map(|program| {
+fn rank_facts(
+    programs: &[PreparedProgram],
+    world_ranks: &[u32],
+    first: u32,
+    bindings: Option<&[Binding]>,
+    world: Option<&'static WorldBoot>,
+) -> Vec<RankFacts> {
+    let numbers = programs.iter().flat_map(|program| {
         let of_program = (first + program.number, program.is_linked);
         std::iter::repeat_n(of_program, program.ranks)
     });
@@ -395,6 +491,7 @@ fn rank_facts(job: &Prepared, world_ranks: &[u32], first: u32, bindings: Option<
         app_number: number,
         cpu: cpu(rank),
         is_linked,
+        world,
     };
     numbers.enumerate().map(fact).collect()
 }

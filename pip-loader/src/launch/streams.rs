@@ -28,8 +28,8 @@ const MANY: usize = 64;
 
 /// Where the streams of all ranks lead.
 pub struct Streams {
-    /// What passes through the root.
-    pub forwarder: Option<Forwarder>,
+    /// What passes through the root, of all that were started together one; those that are started next have the last.
+    pub forwarders: Vec<Forwarder>,
     feeder: Feeder,
     output: Output,
     /// Lines of standard output would be torn if it were the root's own.
@@ -85,7 +85,7 @@ impl Streams {
         let host = nix::sys::utsname::uname();
         let host = host.map(|host| host.nodename().to_string_lossy().into_owned());
         let this = Self {
-            forwarder: forwards.then(|| Forwarder::new(above)).transpose().map_err(refuse)?,
+            forwarders: forwards.then(|| Forwarder::new(above)).transpose().map_err(refuse)?.into_iter().collect(),
             feeder: Feeder::default(),
             above,
             output,
@@ -99,12 +99,24 @@ impl Streams {
         Ok((this, former.flatten()))
     }
 
-    /// Opens the streams of a rank.
+    /// More ranks are about to start, whose output passes through the root if that of the others does.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn begin_more(&mut self) -> io::Result<()> {
+        if !self.forwarders.is_empty() {
+            self.forwarders.push(Forwarder::new(self.above)?);
+        }
+        Ok(())
+    }
+
+    /// Opens the streams of a rank. One that is spawned reads nothing.
     ///
     /// # Errors
     /// A file cannot be written to, or no descriptor is left.
-    pub fn open(&mut self, rank: u32) -> io::Result<Opened> {
+    pub fn open(&mut self, rank: u32, is_spawned: bool) -> io::Result<Opened> {
         let input = match self.input {
+            _ if is_spawned => Some(self.null.try_clone()?),
             Input::Rank(reader) if reader == rank => None,
             Input::All => Some(self.feeder.add(rank)?),
             Input::Rank(_) | Input::None => Some(self.null.try_clone()?),
@@ -123,7 +135,7 @@ impl Streams {
             return Ok(file.map(OwnedFd::from));
         }
         let passes = !prefix.is_empty() || file.is_some() || (self.whole_lines && stream == Stream::Output);
-        match &mut self.forwarder {
+        match self.forwarders.last_mut() {
             Some(forwarder) if passes => forwarder.add(stream, prefix, file, is_alone).map(Some),
             _ => Ok(None),
         }
@@ -154,11 +166,11 @@ impl Streams {
     /// # Errors
     /// The system has no room for a thread.
     pub fn start(&mut self) -> io::Result<()> {
-        if self.input == Input::All {
+        if self.input == Input::All && self.forwarders.len() < 2 {
             self.feeder.start()?;
         }
         self.files.clear();
-        self.forwarder.as_mut().map_or(Ok(()), Forwarder::start)
+        self.forwarders.last_mut().map_or(Ok(()), Forwarder::start)
     }
 }
 

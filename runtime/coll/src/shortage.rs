@@ -20,8 +20,8 @@ pub fn left_out(rank: &Rank, members: usize, error: EngineError) -> EngineError 
 #[cold]
 pub(crate) fn end(rank: &Rank) {
     let text = FixedText::<320>::of(format_args!(
-        "cohort: rank {} is out of memory (MPI_ERR_NO_MEM) in a collective, in which others wait for it: {}",
-        rank.world_rank(),
+        "cohort: {} is out of memory (MPI_ERR_NO_MEM) in a collective, in which others wait for it: {}",
+        rank.name(),
         why(),
     ));
     // Ranks of tests are threads of one process.

@@ -10,7 +10,8 @@ macro_rules! engine {
             use super::*;
             use $crate::memory::{Cursor, Plan};
             use $crate::message::Envelope;
-            use $crate::subsystem::{Awake, Mark, Need, Sleep, Subsystem, Ticket, are_distinct, furnish, measure};
+            use $crate::subsystem::{Awake, Mark, Need, Sleep, Subsystem, Ticket};
+            use $crate::subsystem::{are_distinct, furnish, furnish_rank, measure};
             use $crate::request::Requests;
             use $crate::{Claim, Look, Node, Owner, Rank, Turn, Work};
 
@@ -18,6 +19,7 @@ macro_rules! engine {
             $crate::hidden! {
                 "cohort_engine_measure"
                 "cohort_engine_furnish"
+                "cohort_engine_furnish_rank"
                 "cohort_engine_begin"
                 "cohort_engine_end"
                 "cohort_engine_turn"
@@ -56,6 +58,12 @@ macro_rules! engine {
             fn cohort_engine_furnish(cursor: &mut Cursor, plan: &Plan, node: &'static Node) {
                 $(furnish::<$subsystem>(cursor, plan, node);)*
                 furnish::<Requests>(cursor, plan, node);
+            }
+
+            #[unsafe(no_mangle)]
+            fn cohort_engine_furnish_rank(node: &'static Node, rank: &Rank) {
+                $(furnish_rank::<$subsystem>(node, rank);)*
+                furnish_rank::<Requests>(node, rank);
             }
 
             #[unsafe(no_mangle)]

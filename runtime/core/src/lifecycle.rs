@@ -3,9 +3,11 @@
 pub use crate::abort::{abort, abort_members};
 use crate::ranks::Claim;
 use crate::ranks::{Owner, hooks};
-use crate::wait;
+use crate::wait::{self, WaitKind};
 use crate::waits::Awaited;
 use cohort_base::picture::{Fact, Told};
+use cohort_base::spawn::{Request, State};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Begins: has every subsystem start what it has for the rank. By the rank's own task, at
 /// initialisation. Without memory or threads for it the rank simply progresses inside its own
@@ -20,13 +22,39 @@ pub fn end(owner: Owner<'static>) {
     hooks::end(owner);
 }
 
-/// Waits until every rank of the node has come here or has left ([`abort_members`]), so that nobody's
-/// memory goes away while another still reads it. Once per rank, for a job of one node.
+/// Waits until every rank of the node that the rank is connected with has come here or has left ([`abort_members`]), so
+/// that nobody's memory goes away while another still reads it. Once per rank, for a job of one node.
 pub fn meet_at_end(owner: Owner<'_>) {
     let rank = owner.rank();
     let node = rank.node();
     rank.mark_done();
-    wait::until(owner, TheEnd, || node.all_done());
+    wait::until(owner, TheEnd, || node.all_done(rank));
+}
+
+/// Asks the launcher for more ranks, and waits for its answer. `false` if there is no launcher to ask.
+///
+/// # Safety
+/// What the request leads to stays, and nobody changes it, until this returns.
+pub unsafe fn ask(owner: Owner<'_>, request: &Request) -> bool {
+    // SAFETY: NULL, or a record that stays.
+    let Some(desk) = (unsafe { owner.rank().node().boot().desk.as_ref() }) else {
+        return false;
+    };
+    let Some(launcher) = Pid::from_raw(desk.launcher()) else {
+        return false;
+    };
+    // SAFETY: the caller's promise, and this returns when it has been answered.
+    unsafe { desk.leave(request) };
+    // It awaits this signal anyway. One that is gone ends its ranks.
+    let _ = kill_process(launcher, Signal::CHILD);
+    wait::until(owner, WaitKind::Request, || request.state() != State::Open);
+    true
+}
+
+/// Waits for something that another process does outside of MPI's messages; it [wakes](crate::rank::Rank::wake) the
+/// rank then.
+pub fn await_others(owner: Owner<'_>, done: impl FnMut() -> bool) {
+    wait::until(owner, WaitKind::Request, done);
 }
 
 /// What a rank waits for that has come to its end.

@@ -60,7 +60,7 @@ impl Cursor {
     /// One over fresh memory with as much room as `measured` has laid out; `None` when the kernel has none. The memory
     /// is never unmapped.
     pub(crate) fn over_fresh(measured: &Self) -> Option<Self> {
-        use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
+        use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
         // SAFETY: a new private mapping at an address of the kernel's choice.
         let base = unsafe {
             mmap_anonymous(
@@ -70,7 +70,12 @@ impl Cursor {
                 MapFlags::PRIVATE | MapFlags::NORESERVE,
             )
         };
-        Some(Self { base: base.ok()?.cast(), offset: 0 })
+        let base = base.ok()?;
+        // Tables are laid out for more ranks than there are: a huge page would be mostly empty. A kernel without them
+        // refuses the advice, which is as good.
+        // SAFETY: the advice changes no content.
+        let _ = unsafe { madvise(base, measured.offset, Advice::LinuxNoHugepage) };
+        Some(Self { base: base.cast(), offset: 0 })
     }
 }
 

@@ -190,12 +190,19 @@ impl Node {
     #[must_use]
     pub fn part<S: Subsystem>(&self) -> &S::Node {
         // SAFETY: as above.
-        unsafe { &*self.room(S::SLOT).get::<S::Node>() }
+        unsafe { &(*self.room(S::SLOT).get::<Part<S>>()).node }
     }
 }
 
+/// What a subsystem keeps for a node, and what it makes ranks from.
+#[repr(C)]
+struct Part<S: Subsystem> {
+    node: S::Node,
+    rest: UnsafeCell<(S::Tables, Table<Record<S>>)>,
+}
+
 /// Lays out what `S` keeps.
-fn lay_out<S: Subsystem>(cursor: &mut Cursor, plan: &Plan) -> (S::Tables, Table<S::Node>, Table<Record<S>>) {
+fn lay_out<S: Subsystem>(cursor: &mut Cursor, plan: &Plan) -> (S::Tables, Table<Part<S>>, Table<Record<S>>) {
     let tables = S::tables(cursor, plan);
     (tables, cursor.table(1), cursor.table(plan.ranks))
 }
@@ -209,21 +216,29 @@ pub fn measure<S: Subsystem>(cursor: &mut Cursor, plan: &Plan) {
 /// Makes what `S` keeps for a node that nobody else sees yet.
 #[doc(hidden)]
 pub fn furnish<S: Subsystem>(cursor: &mut Cursor, plan: &Plan, node: &'static Node) {
-    let (mut tables, mut part, mut records) = lay_out::<S>(cursor, plan);
+    let (mut tables, mut part, records) = lay_out::<S>(cursor, plan);
     let part = part.take(1);
-    // SAFETY: the memory and the rooms are those of `S`, empty, and seen by nobody else.
+    // SAFETY: the memory and the room are those of `S`, empty, and seen by nobody else.
     unsafe {
-        part.write(S::node(node, &mut tables));
+        let own = S::node(node, &mut tables);
+        part.write(Part { node: own, rest: UnsafeCell::new((tables, records)) });
         node.room(S::SLOT).fill(part);
     }
-    for id in 0..node.size() {
-        let (shared, state) = S::rank(node, id, &mut tables);
+}
+
+/// Makes what `S` keeps for a rank that nobody else sees yet: the one after those that were made before. One task at a
+/// time.
+#[doc(hidden)]
+pub fn furnish_rank<S: Subsystem>(node: &'static Node, rank: &Rank) {
+    let part = node.room(S::SLOT).get::<Part<S>>();
+    // SAFETY: `furnish` has filled the room; only this function touches the rest of the part, and is called by one task
+    // at a time. The rank's room is that of `S`, empty, and seen by nobody else.
+    unsafe {
+        let (tables, records) = &mut *(*part).rest.get();
+        let (shared, state) = S::rank(node, rank.id(), tables);
         let record = records.take(1);
-        // SAFETY: as above.
-        unsafe {
-            record.write(Record { shared, state: UnsafeCell::new(state) });
-            node.rank(id).room(S::SLOT).fill(record);
-        }
+        record.write(Record { shared, state: UnsafeCell::new(state) });
+        rank.room(S::SLOT).fill(record);
     }
 }
 

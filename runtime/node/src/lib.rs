@@ -34,7 +34,7 @@ static MPICH: Table<Mpich> = table();
 static MPI5: Table<Mpi5> = table();
 static OPEN_MPI: Table<OpenMpi> = table();
 
-static API: NodeApi = NodeApi { version: VERSION, attach, report, statistics, live: live::API, look, rest };
+static API: NodeApi = NodeApi { version: VERSION, attach, report, statistics, live: live::API, look, rest, add, wake };
 
 /// Makes the node that `boot` describes; see [`cohort_base::boot::NodeOpen`].
 ///
@@ -189,6 +189,25 @@ unsafe extern "C" fn rest(node: *mut c_void, rank: u32) -> Rest {
     // SAFETY: the caller's contract.
     let node: &'static Node = unsafe { &*node.cast_const().cast() };
     node.rank(rank).rest()
+}
+
+/// See [`NodeApi::add`].
+///
+/// # Safety
+/// `node` is what `cohort_node_open` gave; the contract of the field.
+unsafe extern "C" fn add(node: *mut c_void, ranks: u32) {
+    // SAFETY: the caller's contract; nodes are never unmade.
+    unsafe { (*node.cast_const().cast::<Node>()).add(ranks) };
+}
+
+/// See [`NodeApi::wake`].
+///
+/// # Safety
+/// `node` is what `cohort_node_open` gave and has this rank.
+unsafe extern "C" fn wake(node: *mut c_void, rank: u32) {
+    // SAFETY: the caller's contract.
+    let node: &'static Node = unsafe { &*node.cast_const().cast() };
+    node.rank(rank).wake();
 }
 
 /// Text that goes to a [`TakeText`].

@@ -13,7 +13,7 @@ use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 /// Where a rank's senders show it their rings.
 #[derive(Debug)]
 pub(crate) struct Inbox {
-    /// The ring of each sender, or null; `node.size()` entries.
+    /// The ring of each sender, or null; `node.capacity()` entries.
     rings: *const AtomicPtr<Ring>,
     /// Senders, plus one, in the order in which they came; 0 where one is about to be written.
     senders: *const AtomicU32,

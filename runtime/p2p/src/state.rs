@@ -40,7 +40,7 @@ pub struct State {
     pub(crate) alike: Alike,
     /// Messages that were noted for a timeline, modulo 2^32.
     pub(crate) noted: u32,
-    /// `node.size()` outboxes.
+    /// `node.capacity()` outboxes.
     outboxes: *mut Outbox,
 }
 
@@ -70,7 +70,7 @@ pub struct Shared {
     pub(crate) inbox: Inbox,
     /// Messages whose copy needs the rank's own task.
     pub(crate) mends: Mends,
-    /// Offers taken out of the rings, by sender; `node.size()` entries, written under the claim.
+    /// Offers taken out of the rings, by sender; `node.capacity()` entries, written under the claim.
     accepted: *const AtomicU32,
     size: u32,
 }

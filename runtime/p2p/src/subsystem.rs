@@ -43,7 +43,7 @@ unsafe impl Subsystem for P2p {
     fn node(_node: &'static Node, _tables: &mut Tables) {}
 
     fn rank(node: &'static Node, _id: LocalRank, tables: &mut Tables) -> (Shared, State) {
-        let (size, count) = (node.size(), node.size() as usize);
+        let (size, count) = (node.capacity(), node.capacity() as usize);
         // SAFETY: the tables are zeroed, dealt out to one rank each, and live as long as the node.
         let shared = unsafe {
             let inbox = Inbox::new(tables.rings.take(count), tables.senders.take(count), size);

@@ -112,6 +112,7 @@ fn records() -> (*mut NodeBoot, *mut RankBoot) {
         version: VERSION,
         local_rank: 0,
         world_rank: 0,
+        world: std::ptr::null(),
         app_number: 0,
         cpu: -1,
         lifecycle: AtomicU32::new(Lifecycle::Fresh as u32),
@@ -132,6 +133,7 @@ fn records() -> (*mut NodeBoot, *mut RankBoot) {
         magic: MAGIC,
         version: VERSION,
         node_ranks: 1,
+        capacity: 1,
         world_ranks: 1,
         cpus: 1,
         environment: null(),
@@ -144,6 +146,7 @@ fn records() -> (*mut NodeBoot, *mut RankBoot) {
         homes: std::ptr::null(),
         network: std::ptr::null(),
         trace: std::ptr::null(),
+        desk: std::ptr::null(),
     }));
     (node, rank)
 }

@@ -74,7 +74,7 @@ impl RankState {
     /// Looks at a rank.
     #[must_use]
     pub fn of(node: &Node, asked: Asked) -> Self {
-        let stage = node.ranks[asked.local].lifecycle.load(std::sync::atomic::Ordering::Acquire);
+        let stage = node.ranks()[asked.local].lifecycle.load(std::sync::atomic::Ordering::Acquire);
         let mut state = Self {
             world: asked.world,
             pid: asked.pid,

@@ -195,7 +195,7 @@ fn peer(need: &Fact) -> String {
         (NOBODY, NOBODY) => "somebody".to_owned(),
         (NOBODY, world) => format!("rank {world}"),
         (member, world) if world == NOBODY || member == world => member.to_string(),
-        (member, world) => format!("{member} (rank {world} of MPI_COMM_WORLD)"),
+        (member, world) => format!("{member} (rank {world} of the job)"),
     }
 }
 

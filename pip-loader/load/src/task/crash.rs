@@ -9,6 +9,7 @@
 //! ([`Hook`]) comes once the signal is noted: should it fault in turn, the kernel ends the rank.
 
 use super::arch;
+use crate::image::reserve;
 use cohort_arch::frame::{Frame, REGISTERS, RETURN_ADDRESS, STACK_POINTER};
 use cohort_base::boot::Hook;
 use core::mem::offset_of;
@@ -94,14 +95,20 @@ static RECORDS_LEN: AtomicUsize = AtomicUsize::new(0);
 static ROOT: AtomicI32 = AtomicI32::new(0);
 
 /// Makes the records of so many ranks and tells the handler where they are. Call once, before the
-/// first rank starts.
-pub fn make_records(count: usize) -> &'static [CrashRecord] {
-    let records: &'static [CrashRecord] = Vec::leak((0..count).map(|_| CrashRecord::default()).collect());
+/// first rank starts. Those of ranks that never start take no memory.
+///
+/// # Errors
+/// There is no room.
+pub fn make_records(count: usize) -> std::io::Result<&'static [CrashRecord]> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let room = reserve(count * size_of::<CrashRecord>(), protection, libc::MAP_NORESERVE)?;
+    // SAFETY: fresh memory of that size, which is never unmapped and aligned to a page; zeros are a record's default.
+    let records: &'static [CrashRecord] = unsafe { std::slice::from_raw_parts(room.cast(), count) };
     RECORDS_LEN.store(records.len(), Ordering::Relaxed);
     ROOT.store(std::process::id() as i32, Ordering::Relaxed);
     // Release pairs with the handler's Acquire of the pointer.
     RECORDS.store(records.as_ptr().cast_mut(), Ordering::Release);
-    records
+    Ok(records)
 }
 
 /// The kernel's `struct sigaction` of x86-64 (`kernel_sigaction`, whose handlers take one argument).

@@ -15,14 +15,24 @@ use std::os::unix::ffi::OsStrExt;
 /// it is small.
 const GUARDS: [usize; 3] = [4 << 30, 64 << 20, 16 * PAGE as usize];
 
-/// The stacks of all ranks: one reservation, so that finding room costs one system
+/// The stacks of all ranks: one reservation for those that start together, so that finding room costs one system
 /// call and each stack two map entries.
 #[derive(Debug)]
 pub struct StackArea {
-    start: usize,
     stack_size: usize,
+    parts: Vec<Part>,
+}
+
+/// Stacks that were reserved together.
+#[derive(Debug)]
+struct Part {
+    start: usize,
     guard: usize,
+    /// The number of the first one.
+    first: usize,
     count: usize,
+    /// Those of them that were given back.
+    closed: Vec<usize>,
 }
 
 impl StackArea {
@@ -33,9 +43,19 @@ impl StackArea {
     /// The address space has no room.
     pub fn reserve(count: usize, stack_size: usize) -> io::Result<Self> {
         let stack_size = stack_size.next_multiple_of(PAGE as usize);
+        let mut this = Self { stack_size, parts: Vec::new() };
+        this.extend(count)?;
+        Ok(this)
+    }
+
+    /// Reserves `count` more.
+    ///
+    /// # Errors
+    /// The address space has no room.
+    pub fn extend(&mut self, count: usize) -> io::Result<()> {
         let mut found = Err(io::Error::from_raw_os_error(libc::ENOMEM));
         for guard in GUARDS {
-            let each = (stack_size + guard).checked_mul(count);
+            let each = (self.stack_size + guard).checked_mul(count);
             let Some(len) = each.and_then(|len| len.checked_add(guard)) else {
                 continue;
             };
@@ -46,7 +66,9 @@ impl StackArea {
             }
         }
         let (start, guard) = found?;
-        Ok(Self { start: start as usize, stack_size, guard, count })
+        let first = self.parts.last().map_or(0, |part| part.first + part.count);
+        self.parts.push(Part { start: start as usize, guard, first, count, closed: Vec::new() });
+        Ok(())
     }
 
     /// Bytes of one stack.
@@ -55,14 +77,23 @@ impl StackArea {
         self.stack_size
     }
 
-    /// The addresses of stack `index`.
+    fn part(&self, index: usize) -> &Part {
+        let part = self.parts.iter().rfind(|part| part.first <= index);
+        let part = part.filter(|part| index < part.first + part.count);
+        part.unwrap_or_else(|| panic!("there is no stack {index}"))
+    }
+
+    /// The addresses of stack `index`; none if it was given back.
     ///
     /// # Panics
     /// `index` is not below the count.
     #[must_use]
     pub fn range(&self, index: usize) -> Range<usize> {
-        assert!(index < self.count, "stack {index} of {}", self.count);
-        let start = self.start + self.guard + index * (self.stack_size + self.guard);
+        let Part { start, guard, first, closed, .. } = self.part(index);
+        if closed.contains(&index) {
+            return 0..0;
+        }
+        let start = start + guard + (index - first) * (self.stack_size + guard);
         start..start + self.stack_size
     }
 
@@ -70,7 +101,22 @@ impl StackArea {
     #[must_use]
     pub fn guard(&self, index: usize) -> Range<usize> {
         let stack = self.range(index);
-        stack.start - self.guard..stack.start
+        stack.start.saturating_sub(self.part(index).guard)..stack.start
+    }
+
+    /// Gives stack `index` back, and the guard below it.
+    ///
+    /// # Safety
+    /// Nobody uses it any more.
+    pub unsafe fn close(&mut self, index: usize) {
+        let (stack, guard) = (self.range(index), self.guard(index));
+        if let Some(part) = self.parts.iter_mut().rfind(|part| part.first <= index)
+            && !stack.is_empty()
+        {
+            part.closed.push(index);
+            // SAFETY: a part of the reservation, by the caller's promise unused.
+            unsafe { libc::munmap(guard.start as *mut libc::c_void, stack.end - guard.start) };
+        }
     }
 
     /// Makes stack `index` usable.
@@ -280,7 +326,7 @@ mod tests {
             // SAFETY: the last word of a stack that was opened just now.
             unsafe { ((range.end - 8) as *mut u64).write_volatile(index as u64) };
         }
-        assert!(area.range(0).end + area.guard <= area.range(1).start);
+        assert!(area.range(0).end + area.guard(1).len() <= area.range(1).start);
     }
 
     #[test]

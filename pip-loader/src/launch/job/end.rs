@@ -60,7 +60,11 @@ impl Job<'_> {
                 return;
             }
             match End::of(status) {
-                Some(end) => self.on_end(pid, end),
+                Some(end) => {
+                    self.on_end(pid, end);
+                    let alive = &self.alive;
+                    self.spawner.give_back(|pid| !alive.contains_key(&pid));
+                }
                 None if libc::WIFSTOPPED(status) => hang::let_go(pid, status),
                 None => {}
             }
@@ -84,7 +88,7 @@ impl Job<'_> {
             // The rank itself has said why.
             return self.begin_shutdown(exit_status(code));
         }
-        let word = self.spawner.node.ranks[rank].abort.load(Ordering::Acquire);
+        let word = self.spawner.node.ranks()[rank].abort.load(Ordering::Acquire);
         if let Some(code) = RankBoot::decode_departure(word) {
             if self.ends.departed == 0 {
                 self.ends.departed = exit_status(code);
@@ -120,7 +124,7 @@ impl Job<'_> {
 
     /// Whether a rank's end leaves others waiting.
     fn is_initialized(&self, rank: usize) -> bool {
-        let lifecycle = &self.spawner.node.ranks[rank].lifecycle;
+        let lifecycle = &self.spawner.node.ranks()[rank].lifecycle;
         let server = self.spawner.served.server.as_ref();
         server.is_some_and(|server| server.stage(rank) == Stage::Joined)
             || lifecycle.load(Ordering::Acquire) == Lifecycle::Initialized as u32

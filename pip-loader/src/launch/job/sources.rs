@@ -103,6 +103,7 @@ pub(super) fn of_all_jobs() -> Vec<Box<dyn Source>> {
         Box::new(Manager),
         Box::new(Guests),
         Box::new(Questions),
+        Box::new(Requests),
         Box::new(Ranks),
         Box::new(Lost),
         Box::new(Deadlock),
@@ -155,11 +156,11 @@ struct Output;
 
 impl Source for Output {
     fn awaits<'a>(&'a self, job: &'a Job<'_>, sleep: &mut Sleep<'a>) {
-        sleep.input(job.spawner.streams.forwarder.as_ref().map(Forwarder::descriptor));
+        sleep.input(job.spawner.streams.forwarders.iter().map(Forwarder::descriptor));
     }
 
     fn serve(&mut self, job: &mut Job<'_>) {
-        let mut forwarders = job.spawner.streams.forwarder.iter();
+        let mut forwarders = job.spawner.streams.forwarders.iter();
         if job.ends.shutdown.is_none() && forwarders.any(Forwarder::is_closed) {
             // As for any program of a pipe whose reader has read enough.
             job.begin_shutdown(UNREAD);
@@ -272,6 +273,15 @@ impl Source for Questions {
 
     fn serve(&mut self, job: &mut Job<'_>) {
         job.look_around();
+    }
+}
+
+/// What ranks ask of their launcher. A signal tells of it.
+struct Requests;
+
+impl Source for Requests {
+    fn serve(&mut self, job: &mut Job<'_>) {
+        job.answer_requests();
     }
 }
 

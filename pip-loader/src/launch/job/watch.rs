@@ -135,7 +135,7 @@ impl Job<'_> {
 
     /// How far a rank that lives has come in its use of MPI.
     pub(super) fn stage(&self, rank: usize) -> Stage {
-        let lifecycle = &self.spawner.node.ranks[rank].lifecycle;
+        let lifecycle = &self.spawner.node.ranks()[rank].lifecycle;
         let stage = lifecycle.load(Ordering::Acquire);
         match stage {
             _ if self.spawner.served.server.is_some() => Stage::Alone,

@@ -41,26 +41,41 @@ pub struct Space {
 }
 
 impl Space {
-    /// Room for so many, with stacks of the size that the user wants; also gives their limit for that.
+    /// Room for so many, of `capacity` that there may be one day, with stacks of the size that the user wants; also
+    /// gives their limit for that.
     ///
     /// # Errors
     /// There is no room.
-    pub fn reserve(count: usize, wanted_stack: Option<usize>) -> Result<(Self, Option<SoftAndHard>), Refusal> {
+    pub fn reserve(
+        (count, capacity): (usize, usize),
+        wanted_stack: Option<usize>,
+    ) -> Result<(Self, Option<SoftAndHard>), Refusal> {
         let (size, limit) = stack_size(wanted_stack);
         let no_room = format!("no room for {count} stacks of {size} bytes");
         let stacks = StackArea::reserve(count, size).map_err(|error| refuse(&no_room, &error))?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let handler_stacks = image::reserve(count * HANDLER_STACK, protection, libc::MAP_NORESERVE)
+        let handler_stacks = image::reserve(capacity * HANDLER_STACK, protection, libc::MAP_NORESERVE)
             .map_err(|error| refuse("no room for signal stacks", &error))?;
         let auxiliary = InheritedAuxiliary::of_this_process();
         let this = Self {
             stacks,
             handler_stacks: handler_stacks as usize,
-            records: crash::make_records(count),
+            records: crash::make_records(capacity)
+                .map_err(|error| refuse("no room for the records of faults", &error))?,
             auxiliary: auxiliary.map_err(|error| refuse("cannot read /proc/self/auxv", &error))?,
             memory: Vec::with_capacity(count),
         };
         Ok((this, limit))
+    }
+}
+
+impl Space {
+    /// Room for so many more.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn extend(&mut self, count: usize) -> io::Result<()> {
+        self.stacks.extend(count)
     }
 }
 

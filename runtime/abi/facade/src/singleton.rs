@@ -25,6 +25,7 @@ static RANK: Once<RankBoot> = Once(UnsafeCell::new(RankBoot {
     version: VERSION,
     local_rank: 0,
     world_rank: 0,
+    world: core::ptr::null(),
     app_number: 0,
     cpu: -1,
     lifecycle: AtomicU32::new(Lifecycle::Fresh as u32),
@@ -46,6 +47,7 @@ static NODE: Once<NodeBoot> = Once(UnsafeCell::new(NodeBoot {
     magic: MAGIC,
     version: VERSION,
     node_ranks: 1,
+    capacity: 1,
     world_ranks: 1,
     cpus: 1,
     environment: core::ptr::null(),
@@ -58,6 +60,7 @@ static NODE: Once<NodeBoot> = Once(UnsafeCell::new(NodeBoot {
     homes: core::ptr::null(),
     network: core::ptr::null(),
     trace: core::ptr::null(),
+    desk: core::ptr::null(),
 }));
 
 /// Longest path of the node image, with its NUL.

@@ -27,8 +27,10 @@ macro_rules! hooks {
 hooks! {
     /// Measures the tables of all subsystems.
     cohort_engine_measure => fn measure(cursor: &mut Cursor, plan: &Plan);
-    /// Makes the rooms of all subsystems.
+    /// Makes the rooms that all subsystems have for the node.
     cohort_engine_furnish => fn furnish(cursor: &mut Cursor, plan: &Plan, node: &'static Node);
+    /// Makes the rooms that all subsystems have for a rank.
+    cohort_engine_furnish_rank => fn furnish_rank(node: &'static Node, rank: &Rank);
     /// [`begin`](crate::Subsystem::begin)
     cohort_engine_begin => fn begin(owner: Owner<'static>);
     /// [`end`](crate::Subsystem::end)

@@ -38,11 +38,14 @@ use waits::Waits;
 /// All ranks of one address space. Never unmade.
 pub struct Node {
     ranks: *const Rank,
-    size: u32,
-    crowded: bool,
+    /// Ranks that there are. It grows when ranks are spawned.
+    size: AtomicU32,
+    /// What has become of the ranks that the job began with.
+    first_world: FirstWorld,
+    crowded: AtomicBool,
     /// Ranks that wait, counted under policies that want to know.
     waiting: AtomicU32,
-    /// Ranks that have come to their end.
+    /// Ranks that have come to their end, of all worlds.
     done: AtomicU32,
     /// Who wants to see the ends of messages: a timeline, and ranks that are told of theirs.
     followers: AtomicU32,
@@ -56,17 +59,26 @@ pub struct Node {
     contexts: AtomicU32,
     peers: Peers,
     network: Option<&'static dyn Transport>,
+    /// What further ranks are made from. Only the launcher's task touches it, in [`Node::add`].
+    rest: UnsafeCell<Option<node::Rest>>,
     rooms: [Room; SLOTS],
 }
 
-// SAFETY: `ranks` points to ranks that are shared and live for ever.
+/// What of a spawned world is in its [`WorldBoot`](cohort_base::spawn::WorldBoot), of the ranks that began the job.
+#[derive(Debug, Default)]
+struct FirstWorld {
+    done: AtomicU32,
+    links: AtomicU32,
+}
+
+// SAFETY: `ranks` points to ranks that are shared and live for ever; `rest` is one task's.
 unsafe impl Sync for Node {}
 // SAFETY: as above.
 unsafe impl Send for Node {}
 
 impl fmt::Debug for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Node({} ranks)", self.size)
+        write!(f, "Node({} ranks)", self.size())
     }
 }
 
@@ -106,11 +118,13 @@ pub struct Rank {
 
 /// What a rank needs to steal from others.
 struct Thieving {
-    /// Null until the rank waits for the first time.
+    /// Null until the rank waits for the first time, and again when there are more ranks.
     worker: AtomicPtr<Worker<'static>>,
+    /// The last one that was made, or null.
+    last: AtomicPtr<Worker<'static>>,
     /// Room for the worker.
     worker_room: *mut Worker<'static>,
-    /// Room for the worker's victims, `node.size()` entries.
+    /// Room for the worker's victims, `node.capacity()` entries.
     victims: *mut LocalRank,
 }
 

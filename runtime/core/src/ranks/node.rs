@@ -1,7 +1,7 @@
 //! The node: all ranks of one address space.
 
 pub use super::Node;
-use super::{Rank, hooks, rank};
+use super::{FirstWorld, Rank, hooks, rank};
 use crate::memory::{Cursor, Plan, Room, SLOTS, Table};
 use crate::peers::{self, Peers};
 use crate::yield_policy::YieldPolicy;
@@ -9,11 +9,12 @@ use cohort_base::boot::{CpuLocation, NodeBoot};
 use cohort_base::clock;
 use cohort_base::settings::{Row, Settings, WaitMode};
 use cohort_base::sync::Barriers;
-use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use cohort_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use cohort_base::{LocalRank, Peer, WorldRank};
 use cohort_fabric::Transport;
 use cohort_steal::idle::IdleSet;
 use cohort_steal::policy::{DedicatedWorkers, policy};
+use core::cell::UnsafeCell;
 use core::ffi::CStr;
 use core::ptr::NonNull;
 
@@ -54,7 +55,8 @@ impl Node {
             WaitMode::Spin => false,
             WaitMode::Park => true,
         };
-        let plan = Plan { ranks: size as usize, workers: workers as usize };
+        let capacity = boot.capacity.max(size);
+        let plan = Plan { ranks: capacity as usize, workers: workers as usize };
         let mut measured = Cursor::measuring();
         Memory::lay_out(&mut measured, boot)?;
         hooks::measure(&mut measured, &plan);
@@ -62,14 +64,15 @@ impl Node {
         let mut memory = Memory::lay_out(&mut cursor, boot)?;
         let entries = Peers::entries(boot);
         let peers = memory.peers.take(entries);
-        let idle = memory.idle.take(IdleSet::words(size));
+        let idle = memory.idle.take(IdleSet::words(capacity));
         // SAFETY: the memory is zeroed, exclusively ours, large enough for every table and never
         // unmapped; nobody sees the node before it is complete.
         unsafe {
             memory.node.write(Self {
                 ranks: memory.ranks.as_ptr(),
-                size,
-                crowded,
+                size: AtomicU32::new(size),
+                first_world: FirstWorld::default(),
+                crowded: AtomicBool::new(crowded),
                 waiting: AtomicU32::new(0),
                 done: AtomicU32::new(0),
                 followers: AtomicU32::new(u32::from(settings.trace)),
@@ -78,10 +81,11 @@ impl Node {
                 barriers: Barriers::detect(crowded),
                 settings,
                 boot,
-                idle: core::slice::from_raw_parts(idle, IdleSet::words(size)),
-                contexts: AtomicU32::new(size),
+                idle: core::slice::from_raw_parts(idle, IdleSet::words(capacity)),
+                contexts: AtomicU32::new(capacity),
                 peers: Peers::new(boot, core::slice::from_raw_parts_mut(peers, entries)),
                 network,
+                rest: UnsafeCell::new(None),
                 rooms: [const { Room::empty() }; SLOTS],
             });
             let node: &'static Self = memory.node.as_ref();
@@ -90,6 +94,10 @@ impl Node {
                 memory.ranks.add(id as usize).write(rank);
             }
             hooks::furnish(&mut cursor, &plan, node);
+            for id in 0..size {
+                hooks::furnish_rank(node, node.rank(id));
+            }
+            *node.rest.get() = Some(Rest { ranks: memory.ranks, tables: memory.tables });
             Some(node)
         }
     }
@@ -103,32 +111,98 @@ impl Node {
     #[inline]
     #[must_use]
     pub fn rank(&self, index: LocalRank) -> &'static Rank {
-        assert!(index < self.size, "no such rank");
+        assert!(index < self.size(), "no such rank");
         // SAFETY: there are `size` ranks, which live for ever.
         unsafe { &*self.ranks.add(index as usize) }
     }
 
-    /// Number of ranks.
+    /// Number of ranks. It grows: a rank below it is complete.
     #[inline]
     #[must_use]
     pub fn size(&self) -> u32 {
-        self.size
+        // Acquire pairs with the Release in `add`.
+        self.size.load(Ordering::Acquire)
+    }
+
+    /// How many ranks there may be in all.
+    #[must_use]
+    pub fn capacity(&self) -> u32 {
+        self.boot.capacity.max(self.boot.node_ranks)
+    }
+
+    /// Makes the next ranks, so that there are so many. The loader's records of them are complete.
+    ///
+    /// # Safety
+    /// One task at a time. Panics if there is no room.
+    pub unsafe fn add(&'static self, ranks: u32) {
+        assert!(ranks <= self.capacity(), "no room for so many ranks");
+        // SAFETY: the caller's promise: nobody else uses it.
+        let Some(rest) = (unsafe { &mut *self.rest.get() }) else {
+            return;
+        };
+        for id in self.size()..ranks {
+            // SAFETY: tables and records have an entry for each rank up to the capacity, and ids count up; the rank is
+            // seen by others when the size has grown.
+            unsafe {
+                let rank = rest.ranks.add(id as usize);
+                rank.write(Rank::new(self, id, &mut rest.tables));
+                hooks::furnish_rank(self, rank.as_ref());
+            }
+        }
+        let is_crowded = self.settings.wait == WaitMode::Auto && ranks > self.boot.cpus;
+        if is_crowded {
+            self.crowded.store(true, Ordering::Relaxed);
+        }
+        self.size.store(ranks, Ordering::Release);
+        // They look at more victims from now on.
+        (0..ranks).for_each(|id| self.rank(id).forget_worker());
     }
 
     /// Counts one more rank that has come to its end; the last one wakes all who wait for that.
-    pub(crate) fn count_done(&self) {
+    pub(crate) fn count_done(&self, of: &Rank) {
         // Release: what the rank did before is seen by those who see everyone counted; acquire in
         // `all_done`.
-        if self.done.fetch_add(1, Ordering::AcqRel) + 1 == self.size {
-            (0..self.size).for_each(|index| {
-                self.rank(index).wake();
-            });
+        let (done, _, size) = self.world_of(of);
+        let is_last_there = done.fetch_add(1, Ordering::AcqRel) + 1 == size;
+        let is_last = self.done.fetch_add(1, Ordering::AcqRel) + 1 == self.size();
+        if is_last_there || is_last {
+            self.wake_all();
         }
     }
 
-    /// Whether every rank of the node has come to its end.
-    pub(crate) fn all_done(&self) -> bool {
-        self.done.load(Ordering::Acquire) == self.size
+    fn wake_all(&self) {
+        (0..self.size()).for_each(|index| {
+            self.rank(index).wake();
+        });
+    }
+
+    /// How many ranks of a rank's world have come to their end, how many of its communicators reach beyond it, and its
+    /// size on this node.
+    fn world_of(&self, rank: &Rank) -> (&AtomicU32, &AtomicU32, u32) {
+        match rank.world() {
+            Some(world) => (&world.done, &world.links, world.size),
+            None => (&self.first_world.done, &self.first_world.links, self.boot.node_ranks),
+        }
+    }
+
+    /// Whether every rank of the node has come to its end that a rank is connected with (MPI-5.0, 11.10.4): those of
+    /// its world, and of all if a communicator of its world reaches beyond that.
+    pub(crate) fn all_done(&self, rank: &Rank) -> bool {
+        let (done, links, size) = self.world_of(rank);
+        let is_apart = links.load(Ordering::Acquire) == 0;
+        is_apart && done.load(Ordering::Acquire) == size || self.done.load(Ordering::Acquire) == self.size()
+    }
+
+    /// A rank has one more communicator that reaches beyond its world, or one less.
+    pub fn link(&self, rank: &Rank, more: bool) {
+        let (_, links, _) = self.world_of(rank);
+        match more {
+            true => links.fetch_add(1, Ordering::AcqRel),
+            false => links.fetch_sub(1, Ordering::AcqRel),
+        };
+        if !more && links.load(Ordering::Acquire) == 0 {
+            self.wake_all();
+        }
     }
 
     /// The settings in force.
@@ -205,7 +279,7 @@ impl Node {
     #[inline]
     #[must_use]
     pub fn local(&self, peer: Peer) -> Option<LocalRank> {
-        (peer.index() < self.size).then_some(peer.index())
+        (peer.index() < self.size()).then_some(peer.index())
     }
 
     /// The peer with this rank in `MPI_COMM_WORLD`. Panics when there is none.
@@ -250,7 +324,7 @@ impl Node {
     #[inline]
     #[must_use]
     pub fn is_crowded(&self) -> bool {
-        self.crowded
+        self.crowded.load(Ordering::Relaxed)
     }
 
     /// Whether a message of so many bytes is sent in the shortest way.
@@ -325,7 +399,7 @@ impl Node {
 
     /// The CPU that a rank is bound to, or -1.
     fn cpu_of(&self, rank: LocalRank) -> i32 {
-        assert!(rank < self.size, "no such rank");
+        assert!(rank < self.size(), "no such rank");
         // SAFETY: the loader's record has one entry per rank.
         unsafe { (*self.boot.ranks.add(rank as usize)).cpu }
     }
@@ -339,7 +413,7 @@ impl Node {
 
     /// Whether a rank is bound to this CPU.
     pub fn has_rank_on(&self, place: &CpuLocation) -> bool {
-        (0..self.size).any(|rank| i64::from(self.cpu_of(rank)) == i64::from(place.cpu))
+        (0..self.size()).any(|rank| i64::from(self.cpu_of(rank)) == i64::from(place.cpu))
     }
 
     /// Ranks that wait, as far as their policies want them counted.
@@ -354,6 +428,12 @@ impl Node {
     }
 }
 
+/// What further ranks are made from.
+pub(super) struct Rest {
+    ranks: NonNull<Rank>,
+    tables: rank::Tables,
+}
+
 /// The core's tables.
 struct Memory {
     node: NonNull<Node>,
@@ -365,7 +445,7 @@ struct Memory {
 
 impl Memory {
     fn lay_out(cursor: &mut Cursor, boot: &NodeBoot) -> Option<Self> {
-        let size = boot.node_ranks;
+        let size = boot.capacity.max(boot.node_ranks);
         let count = size as usize;
         Some(Self {
             node: NonNull::new(cursor.table::<Node>(1).take(1))?,

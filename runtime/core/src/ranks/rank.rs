@@ -11,6 +11,7 @@ use crate::work::Need;
 use cohort_alloc::Heap;
 use cohort_base::boot::{CpuLocation, RankBoot};
 use cohort_base::settings::Progress;
+use cohort_base::spawn::WorldBoot;
 use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
 use cohort_base::trace::{Event, Kind, Ring};
 use cohort_base::{LocalRank, Peer, WorldRank};
@@ -23,6 +24,7 @@ pub use cohort_steal::stats::Snapshot as StealCounts;
 use cohort_steal::victim;
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
+use core::fmt;
 use core::ptr::null_mut;
 
 /// The core's tables of ranks.
@@ -44,10 +46,24 @@ impl Tables {
 /// The loader's record has an entry for the rank.
 unsafe fn ring_of(node: &'static Node, id: LocalRank) -> *mut Ring {
     let rings = node.boot().trace.cast_mut();
-    match rings.is_null() {
-        true => rings,
-        // SAFETY: one ring for each rank.
+    match rings.is_null() || id >= node.boot().node_ranks {
+        true => null_mut(),
+        // SAFETY: one ring for each rank that the job began with.
         false => unsafe { rings.add(id as usize) },
+    }
+}
+
+/// A rank in words: by its number in `MPI_COMM_WORLD`, and which world that is if it was spawned.
+#[derive(Debug)]
+pub struct Name<'a>(&'a Rank);
+
+impl fmt::Display for Name<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "rank {}", self.0.world_rank())?;
+        match self.0.world() {
+            Some(world) => write!(formatter, " of spawned world {}", world.number),
+            None => Ok(()),
+        }
     }
 }
 
@@ -57,7 +73,7 @@ impl Rank {
     /// # Safety
     /// The tables are real, and `id` counts from 0; the loader's record has an entry for it.
     pub(crate) unsafe fn new(node: &'static Node, id: LocalRank, tables: &mut Tables) -> Self {
-        let count = node.size() as usize;
+        let count = node.capacity() as usize;
         // SAFETY: the caller's promise; the tables are zeroed, and dealt out to one rank each.
         let (boot, hits) = unsafe {
             let hits = core::slice::from_raw_parts(tables.hits.take(count), count);
@@ -78,6 +94,7 @@ impl Rank {
             waits: Waits::default(),
             thieving: Thieving {
                 worker: AtomicPtr::new(null_mut()),
+                last: AtomicPtr::new(null_mut()),
                 worker_room: tables.workers.take(1),
                 victims: tables.victims.take(count),
             },
@@ -129,6 +146,19 @@ impl Rank {
     #[must_use]
     pub fn world_rank(&self) -> WorldRank {
         self.boot.world_rank
+    }
+
+    /// What messages to users call it.
+    #[must_use]
+    pub fn name(&self) -> Name<'_> {
+        Name(self)
+    }
+
+    /// The world that the rank was spawned into; `None` for one that the job began with.
+    #[must_use]
+    pub fn world(&self) -> Option<&'static WorldBoot> {
+        // SAFETY: NULL, or a record that is never freed.
+        unsafe { self.boot.world.as_ref() }
     }
 
     /// The node.
@@ -190,10 +220,17 @@ impl Rank {
         unsafe { self.word.release() };
     }
 
+    /// Whether the rank needs nobody any more: it is in the last wait of `MPI_Finalize`, or has ended. What its program
+    /// has in its own memory may be gone then.
+    #[must_use]
+    pub fn has_come_to_end(&self) -> bool {
+        self.is_done.load(Ordering::Relaxed)
+    }
+
     /// Counts this rank among those that have come to their end, once.
     pub(crate) fn mark_done(&self) {
         if !self.is_done.swap(true, Ordering::Relaxed) {
-            self.node.count_done();
+            self.node.count_done(self);
         }
     }
 
@@ -438,27 +475,48 @@ impl Rank {
                 return worker;
             }
         }
-        self.make_worker()
+        self.make_worker(claim)
+    }
+
+    /// There are more ranks: the next wait makes a worker that knows them.
+    pub(crate) fn forget_worker(&self) {
+        self.thieving.worker.store(null_mut(), Ordering::Release);
     }
 
     #[cold]
-    fn make_worker(&self) -> &Worker<'static> {
+    fn make_worker(&self, claim: &mut Claim<'_>) -> &Worker<'static> {
         let node = self.node;
-        let room = node.size().saturating_sub(1) as usize;
-        // SAFETY: the table has `node.size()` entries, and under the claim we are alone; the
-        // counters live as long as the node.
-        let (storage, counters) = unsafe {
-            (core::slice::from_raw_parts_mut(self.thieving.victims, room), &*core::ptr::from_ref(&self.counters))
+        let ranks = node.size();
+        let room = ranks.saturating_sub(1) as usize;
+        let last = self.thieving.last.load(Ordering::Relaxed);
+        let (place, victims) = match last.is_null() {
+            true => (self.thieving.worker_room, self.thieving.victims),
+            // A thread of the rank may still use the last one, which stays.
+            false => {
+                let place = claim.alloc_aligned(size_of::<Worker<'static>>(), align_of::<Worker<'static>>());
+                let victims = claim.alloc_aligned(size_of::<LocalRank>() * room.max(1), align_of::<LocalRank>());
+                match (place, victims) {
+                    (Some(place), Some(victims)) => (place.cast().as_ptr(), victims.cast().as_ptr()),
+                    // Without memory it goes on with those it knows.
+                    _ => (last, null_mut()),
+                }
+            }
         };
-        let limit = node.settings().steal_locality;
-        let bound_cpu = |rank| node.rank(rank).boot.cpu;
-        let order = victim::build(self.id, node.size(), node.places(), bound_cpu, limit, storage);
-        // SAFETY: the room is ours, and nobody has seen it yet.
-        unsafe {
-            let worker = Worker::new(order, counters, node.settings());
-            self.thieving.worker_room.write(worker);
-            self.thieving.worker.store(self.thieving.worker_room, Ordering::Release);
-            &*self.thieving.worker_room
+        if !victims.is_null() {
+            // SAFETY: there is room for the others, and under the claim we are alone; the counters live as long as the
+            // node. Nobody has seen the place of the worker yet.
+            unsafe {
+                let storage = core::slice::from_raw_parts_mut(victims, room);
+                let counters = &*core::ptr::from_ref(&self.counters);
+                let limit = node.settings().steal_locality;
+                let bound_cpu = |rank| node.rank(rank).boot.cpu;
+                let order = victim::build(self.id, ranks, node.places(), bound_cpu, limit, storage);
+                place.write(Worker::new(order, counters, node.settings()));
+            }
         }
+        self.thieving.last.store(place, Ordering::Relaxed);
+        self.thieving.worker.store(place, Ordering::Release);
+        // SAFETY: it was made, and stays.
+        unsafe { &*place }
     }
 }

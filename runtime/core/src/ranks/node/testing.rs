@@ -69,6 +69,7 @@ fn node_boot(ranks: Vec<RankBoot>, world_ranks: u32) -> &'static mut NodeBoot {
         magic: MAGIC,
         version: VERSION,
         node_ranks: ranks.len() as u32,
+        capacity: ranks.len() as u32,
         world_ranks,
         cpus: 2,
         environment: null(),
@@ -81,6 +82,7 @@ fn node_boot(ranks: Vec<RankBoot>, world_ranks: u32) -> &'static mut NodeBoot {
         homes: null(),
         network: null(),
         trace: null(),
+        desk: null(),
     }))
 }
 
@@ -90,6 +92,7 @@ fn rank_boot(rank: u32, world_rank: u32) -> RankBoot {
         version: VERSION,
         local_rank: rank,
         world_rank,
+        world: null(),
         app_number: 0,
         cpu: -1,
         lifecycle: AtomicU32::new(0),

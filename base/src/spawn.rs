@@ -1,0 +1,276 @@
+//! How ranks ask their launcher for more of them (`MPI_Comm_spawn`), and what those know of each other.
+//!
+//! Ranks and launcher share their address space, so a request is a record that the asking rank keeps until it is
+//! answered. The rank pushes it onto the [`Desk`] and sends the launcher SIGCHLD, which that awaits anyway. The
+//! launcher takes all requests, starts what they ask for, fills in the answer, and stores the state last, with release
+//! order; from then on the record is the rank's again. Then it [wakes](crate::boot::NodeApi::wake) the rank.
+//!
+//! Pushing and taking all is a stack of which only one side pops, and all at once: no record can come back while
+//! somebody holds its address from before.
+
+use crate::LocalRank;
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_char};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+/// Where ranks leave their requests.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Desk {
+    requests: AtomicPtr<Request>,
+    /// The process that takes them.
+    launcher: i32,
+}
+
+/// One program of a request.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Command {
+    /// What to run.
+    pub program: *const c_char,
+    /// Its arguments, with NULL at the end; NULL for none.
+    pub arguments: *const *const c_char,
+    /// How many run it.
+    pub ranks: u32,
+    /// The directory to run it in, or NULL.
+    pub directory: *const c_char,
+    /// Folders to look for it in, instead of `PATH`; or NULL.
+    pub path: *const c_char,
+    /// The hosts to run it on, with commas between them; or NULL.
+    pub host: *const c_char,
+    /// Entries `NAME=VALUE` for its environment, a line each; or NULL.
+    pub environment: *const c_char,
+}
+
+/// The numbers of communicators that a new world needs, which the asking rank has drawn.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Numbers {
+    /// Its `MPI_COMM_WORLD`.
+    pub world: u32,
+    /// The intercommunicator between parents and children.
+    pub between: u32,
+    /// The children's own collectives there.
+    pub children: u32,
+}
+
+/// Longest reason of a refusal, in bytes.
+pub const REASON_MAX: usize = 480;
+
+/// A request for more ranks.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Request {
+    next: AtomicPtr<Request>,
+    /// Who asks, and is woken.
+    pub asker: LocalRank,
+    /// What to run.
+    pub commands: *const Command,
+    /// How many commands there are.
+    pub commands_len: u32,
+    /// The members of the communicator over which they are spawned.
+    pub parents: *const LocalRank,
+    /// How many members there are.
+    pub parents_len: u32,
+    /// Of the new world.
+    pub numbers: Numbers,
+    /// The launcher's until `state` says that there is one, and nobody's to write afterwards.
+    answer: UnsafeCell<Answer>,
+    state: AtomicU32,
+}
+
+/// What the launcher says.
+#[repr(C)]
+#[derive(Debug)]
+struct Answer {
+    first: LocalRank,
+    reason: [u8; REASON_MAX],
+    reason_len: usize,
+}
+
+/// What has become of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Nothing yet.
+    Open,
+    /// The ranks have been started.
+    Granted,
+    /// There are none; the reason says why.
+    Refused,
+}
+
+impl Request {
+    /// One that nobody has seen.
+    #[must_use]
+    pub const fn new(asker: LocalRank, commands: &[Command], parents: &[LocalRank], numbers: Numbers) -> Self {
+        Self {
+            next: AtomicPtr::new(null_mut()),
+            asker,
+            commands: commands.as_ptr(),
+            commands_len: commands.len() as u32,
+            parents: parents.as_ptr(),
+            parents_len: parents.len() as u32,
+            numbers,
+            answer: UnsafeCell::new(Answer { first: 0, reason: [0; REASON_MAX], reason_len: 0 }),
+            state: AtomicU32::new(0),
+        }
+    }
+
+    /// What has become of it. What was answered is seen by whoever sees that it was.
+    pub fn state(&self) -> State {
+        match self.state.load(Ordering::Acquire) {
+            0 => State::Open,
+            1 => State::Granted,
+            _ => State::Refused,
+        }
+    }
+
+    /// The answer, if there is one.
+    fn answer(&self) -> Option<&Answer> {
+        // SAFETY: whoever has stored the state has written the answer before, and writes no more.
+        (self.state() != State::Open).then(|| unsafe { &*self.answer.get() })
+    }
+
+    /// Index on the node of the first new rank, once it is granted; the others follow.
+    #[must_use]
+    pub fn first(&self) -> LocalRank {
+        self.answer().map_or(0, |answer| answer.first)
+    }
+
+    /// Why it was refused.
+    #[must_use]
+    pub fn reason(&self) -> &str {
+        let reason = self.answer().and_then(|answer| answer.reason.get(..answer.reason_len));
+        core::str::from_utf8(reason.unwrap_or_default()).unwrap_or_default()
+    }
+
+    /// The launcher has started the ranks.
+    ///
+    /// # Safety
+    /// It has taken the request, and does not touch it afterwards.
+    pub unsafe fn grant(&self, first: LocalRank) {
+        // SAFETY: the answer is the launcher's.
+        unsafe { (*self.answer.get()).first = first };
+        self.state.store(1, Ordering::Release);
+    }
+
+    /// The launcher has started none, for this reason, of which as much is kept as there is room for.
+    ///
+    /// # Safety
+    /// As for [`Request::grant`].
+    pub unsafe fn refuse(&self, reason: &str) {
+        let mut length = reason.len().min(REASON_MAX);
+        while !reason.is_char_boundary(length) {
+            length -= 1;
+        }
+        // SAFETY: the answer is the launcher's.
+        let answer = unsafe { &mut *self.answer.get() };
+        answer.reason[..length].copy_from_slice(&reason.as_bytes()[..length]);
+        answer.reason_len = length;
+        self.state.store(2, Ordering::Release);
+    }
+}
+
+impl Desk {
+    /// An empty one, of this process.
+    #[must_use]
+    pub const fn new(launcher: i32) -> Self {
+        Self { requests: AtomicPtr::new(null_mut()), launcher }
+    }
+
+    /// The process that takes requests.
+    #[must_use]
+    pub fn launcher(&self) -> i32 {
+        self.launcher
+    }
+
+    /// Leaves a request.
+    ///
+    /// # Safety
+    /// It stays where it is, with what it leads to, until it has been answered, and nobody changes it until then.
+    pub unsafe fn leave(&self, request: &Request) {
+        let mut first = self.requests.load(Ordering::Relaxed);
+        loop {
+            request.next.store(first, Ordering::Relaxed);
+            let own = core::ptr::from_ref(request).cast_mut();
+            // Release: whoever takes it sees all of it.
+            match self.requests.compare_exchange_weak(first, own, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(now) => first = now,
+            }
+        }
+    }
+
+    /// Takes all requests; the oldest is the last. By the launcher.
+    pub fn take(&self) -> Requests<'_> {
+        Requests { next: self.requests.swap(null_mut(), Ordering::Acquire), desk: core::marker::PhantomData }
+    }
+}
+
+/// Requests that the launcher has taken, the youngest first.
+#[derive(Debug)]
+pub struct Requests<'a> {
+    next: *mut Request,
+    desk: core::marker::PhantomData<&'a Desk>,
+}
+
+impl<'a> Iterator for Requests<'a> {
+    type Item = &'a Request;
+
+    fn next(&mut self) -> Option<&'a Request> {
+        // SAFETY: requests stay until they are answered, by the promise of `leave`, and each is given out once.
+        let request = unsafe { self.next.as_ref() }?;
+        self.next = request.next.load(Ordering::Relaxed);
+        Some(request)
+    }
+}
+
+/// A world of ranks that were spawned together. It is never freed, as its ranks lead to it.
+#[repr(C)]
+#[derive(Debug)]
+pub struct WorldBoot {
+    /// Its number: 1 for the first that is spawned.
+    pub number: u32,
+    /// Index on the node of its first rank; the others follow.
+    pub first: LocalRank,
+    /// How many there are.
+    pub size: u32,
+    /// Of its communicators.
+    pub numbers: Numbers,
+    /// The members of the communicator over which it was spawned.
+    pub parents: *const LocalRank,
+    /// How many these are.
+    pub parents_len: u32,
+    /// Ranks of it that have come to their end.
+    pub done: AtomicU32,
+    /// Communicators of its ranks that reach beyond it, each counted at each rank.
+    pub links: AtomicU32,
+}
+
+// SAFETY: what the pointer leads to is written before the world is published, and never changes or goes.
+unsafe impl Sync for WorldBoot {}
+// SAFETY: as above.
+unsafe impl Send for WorldBoot {}
+
+impl WorldBoot {
+    /// The parents.
+    #[must_use]
+    pub fn parents(&self) -> &'static [LocalRank] {
+        // SAFETY: whoever makes the record leaves them there for ever.
+        unsafe { core::slice::from_raw_parts(self.parents, self.parents_len as usize) }
+    }
+}
+
+/// The text of a C string of a request; empty for NULL.
+///
+/// # Safety
+/// NULL, or a C string that lives for `'a`.
+#[must_use]
+pub unsafe fn text<'a>(string: *const c_char) -> &'a [u8] {
+    match string.is_null() {
+        true => &[],
+        // SAFETY: the caller's promise.
+        false => unsafe { CStr::from_ptr(string) }.to_bytes(),
+    }
+}

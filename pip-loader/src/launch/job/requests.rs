@@ -1,0 +1,74 @@
+//! What ranks ask of their launcher: more ranks (`MPI_Comm_spawn`).
+
+use super::Job;
+use cohort_base::spawn::{Request, WorldBoot};
+use nix::sys::signal::Signal;
+use pip_ground::{REFUSED, say};
+use std::sync::atomic::AtomicU32;
+
+impl Job<'_> {
+    /// Answers what ranks have asked for; the oldest was there first.
+    pub(super) fn answer_requests(&mut self) {
+        let mut requests: Vec<&Request> = self.spawner.node.desk().take().collect();
+        while let Some(request) = requests.pop() {
+            self.answer_request(request);
+        }
+    }
+    /// Starts what a rank asks for, and tells it.
+    fn answer_request(&mut self, request: &Request) {
+        let (asker, first) = (request.asker, self.spawner.ranks.len());
+        let started = self.start_more(request);
+        // SAFETY: it was taken once, and nobody here touches it afterwards.
+        unsafe {
+            match started {
+                Ok(()) => request.grant(first as u32),
+                Err(reason) => request.refuse(&reason),
+            }
+        }
+        self.spawner.node.wake(asker);
+    }
+
+    /// # Errors
+    /// Why there are no more ranks.
+    fn start_more(&mut self, request: &Request) -> Result<(), String> {
+        if self.ends.shutdown.is_some() {
+            return Err("the job ends".to_owned());
+        }
+        // SAFETY: it was taken, and is not answered yet.
+        let programs = unsafe { self.later.programs(request) }.map_err(|refusal| refusal.to_string())?;
+        let wanted: usize = programs.iter().map(|program| program.ranks).sum();
+        let room = self.spawner.node.room();
+        if wanted > room {
+            return Err(format!(
+                "{wanted} more ranks are asked for, and a job has room for {room} more beside those that it has started"
+            ));
+        }
+        // SAFETY: as above.
+        let parents = unsafe { std::slice::from_raw_parts(request.parents, request.parents_len as usize) };
+        let parents: &'static [u32] = parents.to_vec().leak();
+        let world = WorldBoot {
+            number: 0,
+            first: 0,
+            size: 0,
+            numbers: request.numbers,
+            parents: parents.as_ptr(),
+            parents_len: parents.len() as u32,
+            done: AtomicU32::new(0),
+            links: AtomicU32::new(0),
+        };
+        let first = self.spawner.ranks.len();
+        let started = self.spawner.spawn(programs, world);
+        self.alive.extend(self.spawner.ranks.iter().map(|rank| rank.pid).zip(0..).skip(first));
+        match started {
+            Ok(()) => Ok(()),
+            Err((error, false)) => Err(error.to_string()),
+            Err((error, true)) => {
+                let rank = self.name_of(self.spawner.ranks.len());
+                say(format_args!("cannot start {rank}: {error}; the job ends"));
+                self.kill_alive(Signal::SIGKILL);
+                self.begin_shutdown(REFUSED);
+                Err(error.to_string())
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Prepares programs that ranks spawn while the job runs.
+
+use super::context::Context;
+use super::reasons::Reasons;
+use super::{PreparedProgram, limits};
+use crate::launch::allocator;
+use crate::launch::options::Section;
+use cohort_base::spawn::{Command, Request, text};
+use cohort_manager::Place;
+use pip_ground::{Environment, Refusal};
+use pip_load::image::Template;
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString, c_char};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// Ranks that may be spawned in a job. Each takes some address space from the beginning, and no memory.
+const ROOM: usize = 1024;
+
+/// What they are prepared from.
+#[derive(Clone, Debug)]
+pub struct Later {
+    own: PathBuf,
+    libraries: Option<PathBuf>,
+    environment: Environment,
+    is_alone: bool,
+    linkers: HashMap<PathBuf, Rc<Template>>,
+}
+
+impl Later {
+    /// For ranks that find `environment`, on the node at `place`.
+    pub fn new(own: PathBuf, libraries: Option<PathBuf>, environment: Environment, place: Place) -> Self {
+        Self { own, libraries, environment, is_alone: place.count == 1, linkers: HashMap::new() }
+    }
+
+    /// How many ranks may be spawned in this job, whose ranks have an address space each or share one.
+    pub fn room(&self, isolated: bool) -> usize {
+        let can = self.is_alone && self.libraries.is_some() && !isolated && !limits::is_address_space_short();
+        if can { ROOM } else { 0 }
+    }
+
+    /// The programs that a rank asks for, in their order.
+    ///
+    /// # Errors
+    /// Why one of them cannot be started, in words.
+    ///
+    /// # Safety
+    /// The request has been taken and is not answered.
+    pub unsafe fn programs(&mut self, request: &Request) -> Result<Vec<PreparedProgram>, Refusal> {
+        // SAFETY: the request and what it leads to stay until it is answered.
+        let commands = unsafe { std::slice::from_raw_parts(request.commands, request.commands_len as usize) };
+        let (mut programs, mut map_entries, mut ranks) = (Vec::new(), 0, 0);
+        for (number, command) in (0..).zip(commands) {
+            // SAFETY: as above.
+            let (section, environment) = unsafe { self.section(command) }?;
+            let context = Context { own: &self.own, libraries: self.libraries.as_deref(), name: None, found: None };
+            let (mut program, entries) = context.program(&section, &environment, &mut self.linkers)?;
+            let mut reasons = Reasons::default();
+            reasons.add(&section.program, &program);
+            if !reasons.is_none() {
+                let why = "it needs an address space of its own (it is not position-independent, watched by a \
+                           sanitizer, or no program that an MPI program can share one with), which a rank that is \
+                           spawned cannot have yet; compile it with -fPIE and link it with -pie";
+                return Err(Refusal::to_run(Path::new(&section.program), &why));
+            }
+            (program.ranks, program.number) = (command.ranks as usize, number);
+            map_entries += entries * program.ranks;
+            ranks += program.ranks;
+            programs.push(program);
+        }
+        limits::check_map_count(ranks, map_entries)?;
+        limits::check_task_count(ranks)?;
+        Ok(programs)
+    }
+
+    /// A command as one of the command line, and what its ranks find in their environment.
+    ///
+    /// # Safety
+    /// As for [`Later::programs`].
+    unsafe fn section(&self, command: &Command) -> Result<(Section, Environment), Refusal> {
+        // SAFETY: the caller's promise.
+        let word = |place: *const c_char| unsafe { OsStr::from_bytes(text(place)) };
+        check_host(word(command.host))?;
+        let mut environment = self.environment.clone();
+        for line in word(command.environment).as_bytes().split(|&byte| byte == b'\n') {
+            if let Some(at) = line.iter().position(|&byte| byte == b'=') {
+                let (name, value) = (OsStr::from_bytes(&line[..at]), OsStr::from_bytes(&line[at + 1..]));
+                environment.insert(name.to_owned(), value.to_owned());
+            }
+        }
+        allocator::keep_freed_memory(&mut environment);
+        let directory = Some(word(command.directory)).filter(|name| !name.is_empty()).map(PathBuf::from);
+        let mut arguments = Vec::new();
+        let mut next = command.arguments;
+        // SAFETY: NULL, or a list that NULL ends, which stays as the request does.
+        unsafe {
+            while let Some(&argument) = next.as_ref().filter(|argument| !argument.is_null()) {
+                arguments.push(word(argument).to_owned());
+                next = next.add(1);
+            }
+        }
+        let program = found(word(command.program), word(command.path), directory.as_deref());
+        let section =
+            Section { ranks: Vec::new(), environment: Vec::new(), inherit: None, directory, program, arguments };
+        Ok((section, environment))
+    }
+}
+
+/// The program's name, with the first of these folders that has it, if one has.
+fn found(program: &OsStr, folders: &OsStr, directory: Option<&Path>) -> OsString {
+    let relative = directory.unwrap_or(Path::new(""));
+    let mut folders = folders.as_bytes().split(|&byte| byte == b':' || byte == b' ').filter(|name| !name.is_empty());
+    let file = |folder: &[u8]| {
+        let file = Path::new(OsStr::from_bytes(folder)).join(program);
+        relative.join(&file).is_file().then(|| file.into_os_string())
+    };
+    folders.find_map(file).unwrap_or_else(|| program.to_owned())
+}
+
+/// # Errors
+/// The program is to run on another host.
+fn check_host(wanted: &OsStr) -> Result<(), Refusal> {
+    let own = nix::sys::utsname::uname().map(|host| host.nodename().to_owned()).unwrap_or_default();
+    let short = |name: &[u8]| name.split(|&byte| byte == b'.').next().unwrap_or_default().to_owned();
+    let is_here = |name: &[u8]| {
+        let name = name.trim_ascii();
+        name.is_empty() || name == b"localhost" || short(name) == short(own.as_bytes())
+    };
+    match wanted.as_bytes().split(|&byte| byte == b',').all(is_here) {
+        true => Ok(()),
+        false => Err(Refusal::new(format!(
+            "host = {}: processes are spawned on the host of the job only, {}",
+            wanted.to_string_lossy(),
+            own.to_string_lossy()
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_looked_for_in_folders() {
+        assert_eq!(found(OsStr::new("sh"), OsStr::new("/nowhere:/bin"), None), "/bin/sh");
+        assert_eq!(found(OsStr::new("sh"), OsStr::new("bin"), Some(Path::new("/"))), "bin/sh");
+        assert_eq!(found(OsStr::new("no-such-program"), OsStr::new("/bin"), None), "no-such-program");
+    }
+
+    #[test]
+    fn other_hosts_are_refused() {
+        assert!(check_host(OsStr::new("")).is_ok() && check_host(OsStr::new("localhost")).is_ok());
+        let refusal = check_host(OsStr::new("no-such-host.example")).expect_err("another host");
+        assert!(refusal.to_string().contains("no-such-host"), "{refusal}");
+    }
+}
