@@ -59,6 +59,7 @@ mod readme;
 mod remains;
 mod slice;
 mod soak;
+mod spawned;
 mod stats;
 mod tidy;
 mod trace;
@@ -98,6 +99,7 @@ fn main() -> ExitCode {
     trials.extend(readme::trials());
     trials.extend(nodes::trials());
     trials.extend(soak::trials());
+    trials.extend(spawned::trials());
     trials.extend(stats::trials());
     trials.extend(mpi4py::trials());
     trials.extend(itself::trials());

@@ -17,8 +17,12 @@ use neutral::handle::{COMM_NULL, COMM_SELF, COMM_WORLD};
 
 mod duplicate;
 pub mod intercomm;
+mod port;
+mod spawn;
 mod split_type;
 
+pub use port::{accept, close_port, connect, join, lookup_name, open_port, publish_name, unpublish_name};
+pub use spawn::{spawn, spawn_multiple};
 pub use split_type::split_type;
 
 /// Gives the program a handle of a new communicator, `MPI_COMM_NULL` for none.
@@ -66,10 +70,10 @@ answers! {
     };
 }
 
-/// `MPI_Comm_get_parent`: no process is spawned by another yet.
+/// `MPI_Comm_get_parent`.
 pub fn get_parent<A: Abi>(call: &Call<'_, A>, parent: Out<'_, A::Comm>) -> Outcome<()> {
     let parent = call.output(parent, "parent")?;
-    parent.write(A::Comm::from_neutral(call.context(), COMM_NULL));
+    parent.write(A::Comm::from_neutral(call.context(), call.objects().parent()));
     Ok(())
 }
 
@@ -231,9 +235,8 @@ pub fn free<A: Abi>(call: &Call<'_, A>, comm: InOut<'_, A::Comm>) -> Outcome<()>
     discard(call, comm, |_| Ok(()))
 }
 
-/// `MPI_Comm_disconnect`: waits until all members call it, and frees the communicator. No process
-/// is cut off from another: they are all of one job, and contexts outlive the communicator's
-/// object.
+/// `MPI_Comm_disconnect`: waits until all members call it, and frees the communicator. Worlds that no communicator
+/// joins any more end apart ([`lifecycle::meet_at_end`](cohort_engine::lifecycle::meet_at_end)).
 pub fn disconnect<A: Abi>(call: &Call<'_, A>, comm: InOut<'_, A::Comm>) -> Outcome<()> {
     discard(call, comm, |object| {
         let met = match object.inter() {

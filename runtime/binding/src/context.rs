@@ -192,8 +192,8 @@ fn die(process: &Process, site: &Site<'_>, is_fatal: bool, code: i32) -> ! {
     let on = if place.is_empty() { "" } else { " on " };
     let class = objects.errors.class_of(code).unwrap_or(neutral::ERR_UNKNOWN);
     let line = FixedText::<1024>::of(format_args!(
-        "cohort: rank {}: {} failed{on}{place}: {}{}{} (error handler {handler})",
-        objects.rank().world_rank(),
+        "cohort: {}: {} failed{on}{place}: {}{}{} (error handler {handler})",
+        objects.rank().name(),
         site.function,
         objects.errors.text(code).unwrap_or_default(),
         if site.detail.is_empty() { "" } else { ": " },
@@ -260,8 +260,8 @@ pub unsafe fn unsupported_value<A: Abi>(caller: *const c_void, name: &'static st
     // SAFETY: the condition of this function is the same.
     let rank = unsafe { Process::of(caller) }.objects.rank();
     let line = FixedText::<256>::of(format_args!(
-        "cohort: rank {}: {name} is not implemented, and what it returns cannot say so; {MISSING}",
-        rank.world_rank(),
+        "cohort: {}: {name} is not implemented, and what it returns cannot say so; {MISSING}",
+        rank.name(),
     ));
     lifecycle::abort(rank, 1, line.as_str())
 }

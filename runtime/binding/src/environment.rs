@@ -14,13 +14,11 @@ use core::sync::atomic::Ordering;
 
 mod fortran;
 mod memory;
-mod spawn;
 mod time;
 mod version;
 
 pub use fortran::{abi_get_fortran_booleans, abi_get_fortran_info, abi_set_fortran_booleans, abi_set_fortran_info};
 pub use memory::{alloc_mem, free_mem};
-pub use spawn::comm_spawn;
 pub use time::{wtick, wtime};
 pub use version::{abi_get_version, error_class, error_string, get_library_version, get_processor_name, get_version};
 
@@ -125,8 +123,8 @@ pub fn abort<A: Abi>(call: &Call<'_, A>, comm: A::Comm, code: c_int) -> Outcome<
     let process = call.process();
     let rank = process.objects.rank();
     let line = FixedText::<256>::of(format_args!(
-        "cohort: rank {} called MPI_Abort on {} with code {code}",
-        rank.world_rank(),
+        "cohort: {} called MPI_Abort on {} with code {code}",
+        rank.name(),
         comm_name(process, comm.neutral()),
     ));
     lifecycle::abort(rank, code, line.as_str())

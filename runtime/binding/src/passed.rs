@@ -12,6 +12,10 @@
 //!
 //! **Owner only.** None of these types outlives its call, but for buffers.
 
+mod strings;
+
+pub use strings::{StringLists, Strings};
+
 use cohort_abi::{Abi, Constants, Count, Status, StatusLayout, neutral};
 use cohort_object::Outcome;
 use core::cell::Cell;

@@ -31,6 +31,8 @@ use spin::Mutex;
 mod create;
 mod exchange;
 mod inter;
+mod port;
+mod spawn;
 mod topology;
 
 pub use create::Numbering;
@@ -120,8 +122,12 @@ impl Comm {
     /// `MPI_COMM_WORLD`.
     #[must_use]
     pub fn world(rank: &'static Rank, errhandler: Errhandler) -> Self {
-        let members = Members { me: rank.world_rank(), first: rank.node().peer(0), list: || everyone(rank) };
-        Self::of_members(rank, WORLD_NUMBER, members, errhandler)
+        let (number, first) = match rank.world() {
+            Some(world) => (world.numbers.world, Peer::local(world.first)),
+            None => (WORLD_NUMBER, rank.node().peer(0)),
+        };
+        let members = Members { me: rank.world_rank(), first, list: || everyone(rank) };
+        Self::of_members(rank, number, members, errhandler)
     }
 
     /// The same with a group that is derived from a session (0: from none).

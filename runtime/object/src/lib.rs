@@ -46,6 +46,7 @@ pub mod info;
 pub mod objects;
 pub mod passing;
 pub mod policy;
+pub mod ports;
 pub mod rendezvous;
 pub mod room;
 pub mod session;

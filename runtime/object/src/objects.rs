@@ -47,6 +47,8 @@ pub struct Objects {
     comms: Slots<Box<Comm>>,
     /// Communicators in `comms`.
     comm_count: AtomicU32,
+    /// Handle of the communicator with the processes that have spawned this one, or that of none.
+    parent: AtomicU32,
     /// Windows in `wins`.
     win_count: AtomicU32,
     /// Files in `files`.
@@ -214,6 +216,7 @@ impl Objects {
             live: AtomicPtr::new(core::ptr::null_mut()),
             comms: Slots::new(),
             comm_count: AtomicU32::new(0),
+            parent: AtomicU32::new(neutral::handle::COMM_NULL),
             win_count: AtomicU32::new(0),
             file_count: AtomicU32::new(0),
             groups: Slots::new(),
@@ -263,10 +266,20 @@ impl Objects {
             let number = node.context_of_self(self.rank.id());
             let own = Comm::new(self.rank, number, alone, handler());
             own.set_name("MPI_COMM_SELF");
+            if let Some(parent) = Comm::with_parents(self.rank, handler()) {
+                // A fresh rank has room for a handle.
+                let handle = self.add_comm(Box::new(parent)).unwrap_or(neutral::handle::COMM_NULL);
+                self.parent.store(handle, Ordering::Relaxed);
+            }
             Builtin { world, own }
         });
         let builtin = core::ptr::from_ref(builtin).cast_mut();
         self.live.store(builtin, Ordering::Release);
+    }
+
+    /// The communicator with the processes that have spawned this one, until it is freed; else that of none.
+    pub fn parent(&self) -> u32 {
+        self.parent.load(Ordering::Relaxed)
     }
 
     /// From now on the predefined communicators are refused (`MPI_Finalize`).
@@ -438,12 +451,16 @@ impl Objects {
     /// # Errors
     /// `MPI_ERR_OTHER` when another thread has taken the last index.
     pub fn add_comm(&self, comm: Box<Comm>) -> Outcome<u32> {
+        let is_link = comm.reaches_beyond();
         let index = self.comms.try_insert(&mut self.rank.enter(), comm);
         let index = index.map_err(|comm| {
             comm.release();
             Error::from(neutral::ERR_OTHER)
         })?;
         self.comm_count.fetch_add(1, Ordering::Relaxed);
+        if is_link {
+            self.rank.node().link(self.rank, true);
+        }
         Ok(dynamic(Kind::Comm, index))
     }
 
@@ -454,6 +471,11 @@ impl Objects {
     pub fn remove_comm(&self, handle: u32) -> Outcome<Box<Comm>> {
         let comm = self.take_comm(handle)?;
         self.comm_count.fetch_sub(1, Ordering::Relaxed);
+        let null = neutral::handle::COMM_NULL;
+        let _ = self.parent.compare_exchange(handle, null, Ordering::Relaxed, Ordering::Relaxed);
+        if comm.reaches_beyond() {
+            self.rank.node().link(self.rank, false);
+        }
         Ok(comm)
     }
 

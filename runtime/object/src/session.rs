@@ -6,6 +6,7 @@ use crate::group::Group;
 use crate::info::Info;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
+use cohort_base::Peer;
 use cohort_base::lock::FutexLock;
 use cohort_base::text::FixedText;
 use cohort_engine::Rank;
@@ -23,9 +24,12 @@ pub struct Session {
     pub info: Info,
 }
 
-/// The ranks of the job, in the order of `MPI_COMM_WORLD`.
+/// The ranks of the caller's world, in the order of `MPI_COMM_WORLD`.
 pub(crate) fn everyone(rank: &Rank) -> Roster {
     let node = rank.node();
+    if let Some(world) = rank.world() {
+        return Roster::new((world.first..world.first + world.size).map(Peer::local).collect());
+    }
     let address = core::ptr::from_ref(node).addr();
     let mut known = EVERYONE.lock();
     if let Some((_, everyone)) = known.iter().find(|(of, _)| *of == address) {

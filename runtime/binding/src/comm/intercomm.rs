@@ -39,7 +39,7 @@ pub fn remote_group<A: Abi>(call: &Call<'_, A>, comm: A::Comm, target: Out<'_, A
 }
 
 /// A leader's rank in its group.
-fn leader(rank: c_int, role: &str, size: u32) -> Outcome<u32> {
+pub(super) fn leader(rank: c_int, role: &str, size: u32) -> Outcome<u32> {
     u32::try_from(rank).ok().filter(|&rank| rank < size).ok_or_else(|| {
         let what = format_args!("the {role} is {rank}, ranks there are 0 to {}", size - 1);
         blame(neutral::ERR_RANK, what)

@@ -116,8 +116,8 @@ pub fn want(rank: &Rank, reason: u32, on: bool) {
         true => wanted.fetch_or(reason, Ordering::Relaxed) | reason,
         false => wanted.fetch_and(!reason, Ordering::Relaxed) & !reason,
     };
-    if !is_wanted(rank.node().settings()) {
-        // SAFETY: what `attach` has stored; ranks' memory stays when they have ended.
+    if !is_wanted(rank.node().settings()) && !rank.has_come_to_end() {
+        // SAFETY: what `attach` has stored; the memory of a rank that has not ended stays.
         unsafe { switch(rank.local(), left != 0) };
     }
 }

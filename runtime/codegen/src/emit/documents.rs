@@ -6,22 +6,7 @@ use std::fmt::Write;
 
 /// Chapters of the standard that are missing, and how the names of their procedures begin; the
 /// last one is for all others.
-const CHAPTERS: [(&str, &[&str]); 4] = [
-    ("Files", &["File_", "Register_datarep"]),
-    (
-        "Processes that start or meet later",
-        &[
-            "Comm_accept",
-            "Comm_connect",
-            "Comm_join",
-            "Comm_spawn",
-            "Close_port",
-            "Lookup_name",
-            "Open_port",
-            "Publish_name",
-            "Unpublish_name",
-        ],
-    ),
+const CHAPTERS: [(&str, &[&str]); 2] = [
     (
         "MPICH's, which its Fortran library names",
         &["X_Comm_agree", "X_Comm_failure_", "X_Comm_revoke", "X_Comm_shrink"],
@@ -38,22 +23,16 @@ const FOREIGN: [(&str, &str); 3] = [
 
 /// Procedures that do less than the standard says, and what is missing. The forms with large counts
 /// follow by themselves.
-const PARTLY: [(&[&str], &str); 7] = [
+const PARTLY: [(&[&str], &str); 8] = [
     (&["Cart_map", "Graph_map"], "only members on the caller's own node are moved closer to each other"),
     (
-        &[
-            "File_iread",
-            "File_iread_all",
-            "File_iread_at",
-            "File_iread_at_all",
-            "File_iread_shared",
-            "File_iwrite",
-            "File_iwrite_all",
-            "File_iwrite_at",
-            "File_iwrite_at_all",
-            "File_iwrite_shared",
-        ],
-        "they do their work in the call that starts them",
+        &["Comm_spawn", "Comm_spawn_multiple"],
+        "in jobs of `pip-exec` on one node whose ranks share an address space; elsewhere `MPI_ERR_SPAWN` with that \
+         reason",
+    ),
+    (
+        &["Comm_accept", "Comm_connect", "Comm_join", "Open_port", "Publish_name", "Lookup_name"],
+        "between processes of one job on one node; `MPI_Comm_join` gives `MPI_COMM_NULL` for a process of another job",
     ),
     (
         &["Comm_set_errhandler"],

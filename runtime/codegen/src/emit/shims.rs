@@ -73,6 +73,8 @@ fn argument(parameters: &[&Parameter]) -> Option<(String, usize)> {
         return Some((name, 1));
     }
     let constructor = match parameter.kind.as_str() {
+        "STRING_ARRAY" => "Strings",
+        "STRING_2DARRAY" => "StringLists",
         // The last is the address of a handle of whatever kind.
         "BUFFER" | "LOGICAL_VOID" | "TOOL_MPI_OBJ" => "Base",
         // What `MPI_T_event_read` and its like fill.

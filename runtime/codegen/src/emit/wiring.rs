@@ -20,8 +20,6 @@ pub enum Style {
     Checked,
     /// What C passes: it is an `unsafe extern "C"` function itself.
     Raw,
-    /// The same, and it reports that the procedure is not implemented.
-    Refusal,
 }
 
 /// Of which types of counts a Rust function is generic, and which of them C has.
@@ -54,7 +52,6 @@ impl Wiring {
                 ["forms"] => (Counts::None, true, Style::Checked),
                 ["count", "forms"] => (Counts::Both, true, Style::Checked),
                 ["raw"] => (Counts::None, false, Style::Raw),
-                ["refusal"] => (Counts::None, false, Style::Refusal),
                 _ => return Err(format!("functions.table: {line}")),
             };
             let path = match path.strip_prefix("abi::") {
@@ -82,8 +79,7 @@ impl Wiring {
     /// Whether `name` has an implementation.
     #[must_use]
     pub fn implements(&self, name: &str) -> bool {
-        let style = self.functions.get(name).map(|(_, style)| *style);
-        style.is_some_and(|style| style != Style::Refusal)
+        self.functions.contains_key(name)
     }
 
     /// The Rust function that implements `name`.
@@ -106,7 +102,7 @@ impl Wiring {
         for procedure in &api.procedures {
             let name = &procedure.name;
             let path = match self.functions.get(name) {
-                Some((path, Style::Raw | Style::Refusal)) => path.clone(),
+                Some((path, Style::Raw)) => path.clone(),
                 Some((_, Style::Checked)) => format!("super::shims::{name}::<A>"),
                 None => format!("unsupported::{name}::<A>"),
             };
@@ -115,7 +111,9 @@ impl Wiring {
         out += "}\n}\n\n/// What is not implemented: one function per name, which reads no argument.\n\
              #[allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]\nmod unsupported {\n\
              #[allow(unused_imports, reason = \"what is left need not have callbacks\")]\n\
-             use cohort_abi::{Abi, callback};\nuse core::ffi::{c_char, c_int, c_void};\n";
+             use cohort_abi::{Abi, callback};\n\
+             #[allow(unused_imports, reason = \"what is left need not have texts\")]\n\
+             use core::ffi::{c_char, c_int, c_void};\n";
         let lacks = |p: &&Procedure| !self.functions.contains_key(&p.name);
         for procedure in api.procedures.iter().filter(lacks) {
             out += &stub(procedure)?;

@@ -80,7 +80,7 @@ impl Comm {
     }
 
     /// Broadcasts integers of member `from`.
-    fn tell(&self, list: &mut [i32], from: u32) -> Outcome<()> {
+    pub(super) fn tell(&self, list: &mut [i32], from: u32) -> Outcome<()> {
         let integer = integer()?;
         // SAFETY: the list is borrowed until the call returns.
         let list = unsafe { Buffer::new(list.as_mut_ptr().cast(), list.len() as u64, &integer) };

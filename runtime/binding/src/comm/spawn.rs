@@ -1,0 +1,144 @@
+//! Processes that start while the job runs (MPI-5.0, 11.8).
+
+use super::intercomm::leader;
+use super::{publish, room};
+use crate::arguments::{Call, Outcome, only_intra};
+use crate::info::given;
+use crate::passed::{Array, Out, OutArray, StringLists, Strings, Text};
+use alloc::string::String;
+use alloc::vec::Vec;
+use cohort_abi::{Abi, Constants, Handle, neutral};
+use cohort_base::spawn::Command;
+use cohort_object::{Info, blame};
+use core::ffi::c_int;
+use core::ptr::null;
+use neutral::handle::COMM_NULL;
+
+/// One program of a call, and what it leads to.
+struct Wanted<'c> {
+    command: Text<'c>,
+    arguments: Strings<'c>,
+    ranks: c_int,
+    keys: Keys,
+}
+
+/// The values of the reserved keys of an info argument (MPI-5.0, 11.8.4) that the launcher acts upon, with a NUL each.
+struct Keys {
+    directory: Option<Vec<u8>>,
+    path: Option<Vec<u8>>,
+    environment: Option<Vec<u8>>,
+    host: Option<Vec<u8>>,
+}
+
+/// `MPI_Comm_spawn`.
+pub fn spawn<A: Abi>(
+    call: &Call<'_, A>,
+    command: Text<'_>,
+    arguments: Strings<'_>,
+    ranks: c_int,
+    info: A::Info,
+    root: c_int,
+    comm: A::Comm,
+    target: Out<'_, A::Comm>,
+    codes: OutArray<'_, c_int>,
+) -> Outcome<()> {
+    let wanted = || {
+        let keys = Keys::of(&given(call, info)?);
+        Ok(alloc::vec![Wanted { command, arguments, ranks, keys }])
+    };
+    start(call, (root, comm), wanted, target, codes)
+}
+
+/// `MPI_Comm_spawn_multiple`.
+pub fn spawn_multiple<A: Abi>(
+    call: &Call<'_, A>,
+    count: c_int,
+    commands: Strings<'_>,
+    arguments: StringLists<'_>,
+    ranks: Array<'_, c_int>,
+    infos: Array<'_, A::Info>,
+    root: c_int,
+    comm: A::Comm,
+    target: Out<'_, A::Comm>,
+    codes: OutArray<'_, c_int>,
+) -> Outcome<()> {
+    let wanted = || {
+        let length = usize::try_from(count).ok().filter(|&length| length > 0);
+        let length = length.ok_or_else(|| blame(neutral::ERR_COUNT, format_args!("count is {count}")))?;
+        let (ranks, infos) = (ranks.entries(length)?, infos.entries(length)?);
+        let mut wanted = Vec::with_capacity(length);
+        for (index, command) in commands.entries(length)?.enumerate() {
+            let keys = Keys::of(&given(call, infos[index])?);
+            wanted.push(Wanted { command, arguments: arguments.list(index), ranks: ranks[index], keys });
+        }
+        Ok(wanted)
+    };
+    start(call, (root, comm), wanted, target, codes)
+}
+
+/// Both: the arguments that say what to start matter at the root only.
+fn start<'c, A: Abi>(
+    call: &Call<'_, A>,
+    (root, comm): (c_int, A::Comm),
+    wanted: impl FnOnce() -> Outcome<Vec<Wanted<'c>>>,
+    target: Out<'_, A::Comm>,
+    codes: OutArray<'_, c_int>,
+) -> Outcome<()> {
+    let comm = call.on_comm(comm)?;
+    let target = call.output(target, "intercomm")?;
+    only_intra(comm)?;
+    let root = leader(root, "root", comm.size())?;
+    target.preset(A::Comm::from_neutral(call.context(), COMM_NULL));
+    // The others learn of the root's failure as of everything else.
+    let (wanted, commands) = match (root == comm.me()).then(wanted) {
+        None => (Vec::new(), None),
+        Some(Err(error)) => (Vec::new(), Some(Err(error))),
+        Some(Ok(wanted)) => {
+            let commands = wanted.iter().map(|wanted| wanted.command(call)).collect();
+            (wanted, Some(commands))
+        }
+    };
+    // SAFETY: the texts are those of the call's arguments and of `wanted`, which stay until it returns.
+    let made = unsafe { comm.spawn(root, commands, room(call)) };
+    drop(wanted);
+    let (made, count) = made?;
+    if codes.addr() != <A as Constants>::ERRCODES_IGNORE {
+        codes.places(count as usize)?.write_all((0..count).map(|_| A::error_out(neutral::SUCCESS)));
+    }
+    publish(call, Some(made), target)
+}
+
+impl Wanted<'_> {
+    /// As the launcher is told it.
+    fn command<A: Abi>(&self, call: &Call<'_, A>) -> Outcome<Command> {
+        let program = call.text(self.command, "command")?;
+        if program.is_empty() {
+            return Err(blame(neutral::ERR_ARG, format_args!("command is empty")));
+        }
+        let ranks = u32::try_from(self.ranks).ok().filter(|&ranks| ranks > 0);
+        let ranks = ranks.ok_or_else(|| blame(neutral::ERR_ARG, format_args!("maxprocs is {}", self.ranks)))?;
+        let text = |text: &Option<Vec<u8>>| text.as_ref().map_or(null(), |text| text.as_ptr().cast());
+        Ok(Command {
+            program: program.as_ptr(),
+            arguments: self.arguments.as_ptr(),
+            ranks,
+            directory: text(&self.keys.directory),
+            path: text(&self.keys.path),
+            environment: text(&self.keys.environment),
+            host: text(&self.keys.host),
+        })
+    }
+}
+
+impl Keys {
+    fn of(info: &Info) -> Self {
+        let text = |key: &str| {
+            let value = info.get(key).map(String::into_bytes);
+            value.map(|mut value| {
+                value.push(0);
+                value
+            })
+        };
+        Self { directory: text("wdir"), path: text("path"), environment: text("env"), host: text("host") }
+    }
+}

@@ -1,0 +1,109 @@
+//! The calls that start processes (MPI-5.0, 11.8).
+//!
+//! The root asks the launcher, which is in the same address space ([`cohort_base::spawn`]), and tells the others what
+//! came of it. The children find the numbers of their communicators and their parents in the record of their world, so
+//! nobody waits for them here: whoever has called may send to children that have not begun yet.
+
+use super::Comm;
+use crate::errhandler::Errhandler;
+use crate::group::Group;
+use crate::rendezvous::exhausted;
+use crate::room::Room;
+use crate::{Error, Outcome, blame};
+use alloc::vec::Vec;
+use cohort_abi::neutral;
+use cohort_base::Peer;
+use cohort_base::spawn::{Command, Numbers, Request, State};
+use cohort_engine::{Rank, lifecycle};
+
+/// What a launcher that cannot be asked is told about.
+const NOBODY: &str = "MPI_Comm_spawn starts processes in jobs of pip-exec on one node whose ranks share an address \
+    space; this process is alone, isolated, or in a job of several nodes: start it as pip-exec -n N PROGRAM";
+
+impl Comm {
+    /// `MPI_Comm_spawn` and `MPI_Comm_spawn_multiple`; collective. The member `root` says what to start, or why not.
+    /// Also gives how many processes were started.
+    ///
+    /// # Errors
+    /// `MPI_ERR_SPAWN`, with the launcher's reason at the root; the root's own; of [`Comm::numbers`].
+    ///
+    /// # Safety
+    /// What the commands lead to stays during the call.
+    pub unsafe fn spawn(&self, root: u32, commands: Option<Outcome<Vec<Command>>>, room: Room) -> Outcome<(Self, u32)> {
+        let ours = self.numbers(false, room)?.number;
+        let mut failure = None;
+        let mut told = [neutral::SUCCESS, 0, 0, 0];
+        if let Some(commands) = commands {
+            // SAFETY: the caller's promise.
+            match commands.and_then(|commands| unsafe { self.ask(&commands) }) {
+                Ok((first, count, between)) => {
+                    told[1..].copy_from_slice(&[first.cast_signed(), count.cast_signed(), between.cast_signed()]);
+                }
+                Err(error) => {
+                    told[0] = error.code();
+                    failure = Some(error);
+                }
+            }
+        }
+        self.tell(&mut told, root)?;
+        let [code, first, count, between] = told;
+        if code != neutral::SUCCESS {
+            return Err(failure.unwrap_or_else(|| code.into()));
+        }
+        let (first, count) = (first.cast_unsigned(), count.cast_unsigned());
+        let children = (first..first + count).map(Peer::local);
+        let remote = Group::new(children.collect(), self.rank.peer());
+        let local = Self::new(self.rank, ours, self.group.clone(), self.inherited());
+        Ok((Self::between(local, between.cast_unsigned(), remote), count))
+    }
+
+    /// Has the launcher start processes: the index of the first, how many, and the intercommunicator's number.
+    ///
+    /// # Safety
+    /// As for [`Comm::spawn`].
+    unsafe fn ask(&self, commands: &[Command]) -> Outcome<(u32, u32, u32)> {
+        let drawn = || self.draw().ok_or_else(|| exhausted(self.rank.node()));
+        let numbers = Numbers { world: drawn()?, between: drawn()?, children: drawn()? };
+        let parents: Vec<u32> = self.group.members().iter().map(|member| member.index()).collect();
+        let request = Request::new(self.rank.id(), commands, &parents, numbers);
+        // SAFETY: the lists stay until the call returns, and what they lead to by the caller's promise.
+        let is_asked = unsafe { lifecycle::ask(self.owner(), &request) };
+        match request.state() {
+            State::Granted => Ok((request.first(), commands.iter().map(|it| it.ranks).sum(), numbers.between)),
+            State::Refused => Err(refused(request.reason())),
+            State::Open => {
+                debug_assert!(!is_asked, "an answer was waited for");
+                Err(refused(NOBODY))
+            }
+        }
+    }
+
+    /// The intercommunicator with the processes that have spawned the caller's world (`MPI_Comm_get_parent`).
+    pub(crate) fn with_parents(rank: &'static Rank, errhandler: Errhandler) -> Option<Self> {
+        let world = rank.world()?;
+        let parents = Group::new(world.parents().iter().copied().map(Peer::local).collect(), rank.peer());
+        let children = Group::shared(crate::session::everyone(rank), rank.world_rank());
+        let local = Self::new(rank, world.numbers.children, children, errhandler);
+        let made = Self::between(local, world.numbers.between, parents);
+        made.set_name("MPI_COMM_PARENT");
+        Some(made)
+    }
+
+    /// Whether it has members of other worlds than the caller's.
+    pub(crate) fn reaches_beyond(&self) -> bool {
+        let node = self.rank.node();
+        let own = match self.rank.world() {
+            Some(world) => world.first..world.first + world.size,
+            // No other world is there.
+            None if node.size() == node.boot().node_ranks => return false,
+            None => 0..node.boot().node_ranks,
+        };
+        let mut members = self.group.members().iter().chain(self.peers.members());
+        members.any(|member| !own.contains(&member.index()))
+    }
+}
+
+#[cold]
+fn refused(reason: &str) -> Error {
+    blame(neutral::ERR_SPAWN, format_args!("{reason}"))
+}

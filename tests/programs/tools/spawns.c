@@ -1,0 +1,67 @@
+/* Two ranks spawn two more; what happens then is the first argument. */
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+static const char *what;
+static int rank;
+static pid_t root;
+static volatile int *volatile nowhere = (volatile int *)8;
+
+static int is(const char *word) { return strcmp(what, word) == 0; }
+
+static void parent(char *program) {
+    MPI_Comm children;
+    char pid[16];
+    snprintf(pid, sizeof pid, "%d", (int)getpid());
+    char *arguments[] = {(char *)what, pid, NULL};
+    if (is("refused")) {
+        MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+        program = "/no/such/program";
+    }
+    MPI_Comm_spawn(program, arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE);
+    int got;
+    if (is("hang")) MPI_Recv(&got, 1, MPI_INT, 0, 0, children, MPI_STATUS_IGNORE);
+    if (is("parent exits") && rank == 0) exit(5);
+    if (is("outlives")) {
+        MPI_Comm_disconnect(&children);
+        MPI_Finalize();
+        printf("parent %d ends\n", rank);
+        exit(0);
+    }
+}
+
+static void child(MPI_Comm parents) {
+    int got = 0;
+    if (is("aborts") && rank == 1) MPI_Abort(MPI_COMM_WORLD, 7);
+    if (is("exits") && rank == 1) exit(3);
+    if (is("crashes") && rank == 1) *nowhere = 1;
+    if (is("hang")) MPI_Recv(&got, 1, MPI_INT, 0, 0, parents, MPI_STATUS_IGNORE);
+    if (is("wrong rank")) MPI_Send(&got, 1, MPI_INT, 9, 0, parents);
+    if (is("outlives")) {
+        MPI_Comm_disconnect(&parents);
+        /* Until the root of the parents has ended, who does not wait for this. */
+        for (int turn = 0; turn < 2000 && kill(root, 0) == 0; turn++) usleep(5000);
+    }
+    printf("child %d ends\n", rank);
+}
+
+int main(int argc, char **argv) {
+    MPI_Comm parents;
+    MPI_Init(&argc, &argv);
+    what = argv[1];
+    root = argc > 2 ? atoi(argv[2]) : 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_get_parent(&parents);
+    if (parents == MPI_COMM_NULL) {
+        parent(argv[0]);
+    } else {
+        child(parents);
+    }
+    MPI_Finalize();
+    return 0;
+}

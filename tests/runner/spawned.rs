@@ -1,0 +1,97 @@
+//! Processes that ranks start while the job runs: how they end, what is said of them, and who cannot start any.
+
+use crate::command::Program;
+use crate::directives::Abi;
+use crate::trials::Trial;
+use crate::{Outcome, place, programs, trial};
+use std::path::PathBuf;
+
+/// What a job of two ranks that spawn two more is to do, its status, and what is to be said.
+const ENDS: [(&str, i32, &[&str]); 6] = [
+    ("aborts", 7, &["rank 1 of spawned world 1 called MPI_Abort on MPI_COMM_WORLD with code 7"]),
+    ("exits", 3, &["rank 3 (rank 1 of spawned world 1) (pid ", "ended with status 3"]),
+    ("crashes", 139, &["rank 3 (rank 1 of spawned world 1) (pid ", "killed by signal 11", "in child at spawns.c"]),
+    ("wrong rank", 6, &["of spawned world 1: MPI_Send failed on MPI_COMM_PARENT: MPI_ERR_RANK"]),
+    ("parent exits", 5, &["rank 0 (pid ", "ended with status 5"]),
+    ("refused", 53, &["MPI_Comm_spawn failed on MPI_COMM_WORLD: MPI_ERR_SPAWN", "/no/such/program"]),
+];
+
+/// The trials of this module.
+pub fn trials() -> Vec<Trial> {
+    let ends = ENDS.iter().map(|&(what, status, said)| {
+        trial(format!("spawned/{what}"), move || {
+            let ended = job(what)?.run()?.expect_code(status)?;
+            said.iter().try_fold(ended, |ended, text| ended.expect_text(text)).map(drop)
+        })
+    });
+    let mut trials: Vec<Trial> = ends.collect();
+    trials.extend([
+        trial("spawned/worlds that have parted end apart".into(), outlives),
+        trial("spawned/a job that hangs names both sides".into(), hang),
+        trial("spawned/isolated ranks are told that they cannot".into(), isolated),
+        trial("spawned/a process without a launcher is told that it cannot".into(), alone),
+        trial("spawned/labels".into(), labels),
+        trial("spawned/a pool of mpi4py".into(), pool),
+        trial("spawned/the pools of mpi4py's own tests".into(), pools).long(true),
+    ]);
+    trials
+}
+
+fn program() -> Result<PathBuf, String> {
+    let source = place::root().join("tests/programs/tools/spawns.c");
+    programs::compile(&source, Abi::Mpi5, &[])
+}
+
+fn pip_exec(ranks: &str) -> Result<Program, String> {
+    Ok(Program::new(place::built_file("pip-exec")?).args(["-n", ranks]).seconds(60))
+}
+
+fn job(what: &str) -> Result<Program, String> {
+    Ok(pip_exec("2")?.arg(program()?).arg(what))
+}
+
+/// The children wait for the end of their parents, who do not wait for theirs.
+fn outlives() -> Outcome {
+    let ended = job("outlives")?.run()?.expect_code(0)?;
+    let parents = ended.stdout.rfind("parent 0 ends");
+    let children = ended.stdout.find("child");
+    match (parents, children) {
+        (Some(parents), Some(children)) if parents < children => Ok(()),
+        _ => Err(ended.failure("expected the ends of the parents before those of the children")),
+    }
+}
+
+fn hang() -> Outcome {
+    let job = job("hang")?.env("COHORT_DEADLOCK", "end").run()?.expect_code(35)?;
+    job.expect_text("the job cannot go on")?.expect_text("MPI_COMM_PARENT")?.expect_text("ranks 2-3").map(drop)
+}
+
+fn isolated() -> Outcome {
+    let job = pip_exec("2")?.arg("--isolate").arg(program()?).arg("none").run()?.expect_code(53)?;
+    job.expect_text("MPI_ERR_SPAWN")?.expect_text("isolated").map(drop)
+}
+
+fn alone() -> Outcome {
+    let job = Program::new(program()?).arg("none").seconds(60).run()?.expect_code(53)?;
+    job.expect_text("MPI_ERR_SPAWN")?.expect_text("pip-exec -n N").map(drop)
+}
+
+fn labels() -> Outcome {
+    let job = pip_exec("2")?.arg("-l").arg(program()?).arg("none").run()?.expect_code(0)?;
+    job.expect_text("[2] child 0 ends")?.expect_text("[3] child 1 ends").map(drop)
+}
+
+fn pool() -> Outcome {
+    let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
+    let script = place::root().join("tests/programs/tools/pool.py");
+    let job = pip_exec("1")?.arg(python).arg(script).seconds(120);
+    job.run()?.expect_code(0)?.expect_text("passed").map(drop)
+}
+
+fn pools() -> Outcome {
+    let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
+    let script = place::cached("mpi4py-src/demo/futures/test_futures.py", "mpi4py-src")?;
+    let folder = script.parent().map(std::path::Path::to_owned).unwrap_or_default();
+    let job = pip_exec("1")?.arg(python).arg(&script).directory(&folder).seconds(300);
+    job.run()?.expect_code(0)?.expect_text("OK").map(drop)
+}
