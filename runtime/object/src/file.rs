@@ -130,7 +130,7 @@ impl File {
 
     /// The hints in force if the program hints this in a call of the function `place`.
     fn hinted(&self, hints: &Info, place: &str) -> FileHints {
-        let mut wanted = self.hints.lock().clone();
+        let mut wanted = *self.hints.lock();
         let name = error::Shown(self.name.to_bytes());
         wanted.take(hints, self.comm.me() == 0, format_args!("{place} of {name}"));
         wanted

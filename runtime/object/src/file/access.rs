@@ -4,6 +4,7 @@ use super::error::{Trouble, first, told};
 use super::pointer::{position, rounded_up};
 use super::{File, agree, heard};
 use crate::failure::{Error, Outcome};
+use crate::hints::file::FileHints;
 use alloc::sync::Arc;
 use cohort_abi::neutral;
 use cohort_engine::coll;
@@ -27,13 +28,21 @@ pub enum Place {
 
 /// What is to be moved, when its arguments are checked and its place is known: any thread of the rank may do it.
 pub(super) struct Task {
-    pub way: Way,
+    pub manner: Manner,
     pub is_collective: bool,
     /// Why nothing is moved.
     pub trouble: Option<Trouble>,
     view: Arc<View>,
     position: u64,
+}
+
+/// How bytes are moved: what was in force when the operation started. The program may change that while the operation
+/// is under way, and members do so at other times.
+#[derive(Clone, Copy)]
+pub(super) struct Manner {
+    pub way: Way,
     pub is_atomic: bool,
+    hints: FileHints,
 }
 
 /// A form of reading or writing.
@@ -151,8 +160,12 @@ impl File {
             Ok(position) => (position, None),
             Err(trouble) => (0, Some(trouble)),
         };
-        let Form { way, is_collective, .. } = form;
-        Ok(Task { way, is_collective, trouble, view, position, is_atomic: self.is_atomic() })
+        Ok(Task { manner: self.manner(form.way), is_collective: form.is_collective, trouble, view, position })
+    }
+
+    /// How an operation that starts now is done.
+    fn manner(&self, way: Way) -> Manner {
+        Manner { way, is_atomic: self.is_atomic(), hints: *self.hints.lock() }
     }
 
     /// Where the caller's next bytes belong, which nobody else gets.
@@ -171,18 +184,18 @@ impl File {
 
     /// Does a task.
     pub(super) fn do_task(&self, medium: &impl Medium, task: &Task, data: Buffer<'_>) -> (u64, Outcome<()>) {
-        let Task { way, view, position, .. } = task;
+        let Task { manner, view, position, .. } = task;
         let trouble = task.trouble.clone().or_else(|| self.descriptor().err());
         if task.is_collective {
             let place = match trouble {
                 None => (data, *position),
                 Some(_) => (Buffer::EMPTY, 0),
             };
-            let moved = self.all_move((&self.meeting(), medium), (*way, task.is_atomic), view, place, trouble);
+            let moved = self.all_move((&self.meeting(), medium), *manner, view, place, trouble);
             return moved.unwrap_or_else(|error| (0, Err(error)));
         }
         let (bytes, trouble) = match trouble {
-            None => self.transfer(medium, (*way, task.is_atomic), view, *position, data),
+            None => self.transfer(medium, (manner.way, manner.is_atomic), view, *position, data),
             trouble => (0, trouble),
         };
         (bytes, trouble.map_or(Ok(()), |trouble| Err(trouble.error)))
@@ -243,7 +256,7 @@ impl File {
     fn together(&self, form: Form, data: Result<Buffer<'_>, Trouble>) -> (u64, Outcome<()>) {
         let view = self.view();
         let start = data.and_then(|data| Ok((data, self.first_place(form, &view)?)));
-        let (group, how) = (self.comm.collective(), (form.way, self.is_atomic()));
+        let (group, how) = (self.comm.collective(), self.manner(form.way));
         let through = (&group, &self.medium());
         match form.place {
             Place::Shared => {
@@ -283,7 +296,7 @@ impl File {
     fn all_move(
         &self,
         (group, medium): (&coll::Group<'_>, &impl Medium),
-        (way, is_atomic): (Way, bool),
+        Manner { way, is_atomic, hints }: Manner,
         view: &View,
         (data, position): (Buffer<'_>, u64),
         trouble: Option<Trouble>,
@@ -295,7 +308,6 @@ impl File {
             };
             return Ok((bytes, met.map_or(Ok(()), |met| Err(met.error))));
         }
-        let hints = self.hints.lock().clone();
         if !hints.is_together(way == Way::Read) && !is_atomic {
             let (bytes, met) = match trouble {
                 None => self.transfer(medium, (way, is_atomic), view, position, data),

@@ -225,7 +225,7 @@ impl File {
         });
         let is_small = operation.task.trouble.is_some() || operation.memory.lock().buffer().bytes() <= SMALL;
         // That is a matter of windows, which belong to calls of the program.
-        let is_exclusive = operation.task.is_atomic && self.exclusion.get().is_some();
+        let is_exclusive = operation.task.manner.is_atomic && self.exclusion.get().is_some();
         if is_alone && (is_small || is_exclusive || self.lines.is_plain) {
             operation.move_all(None);
             operation.finish();
@@ -349,7 +349,7 @@ impl Operation {
         // SAFETY: the file is there until none of its operations is left to finish (`File::quiesce`).
         let file = unsafe { self.file.as_ref() };
         let bytes = self.outcome.lock().0;
-        let stored = file.change_back(&changed, self.task.way, bytes, &data.as_buffer());
+        let stored = file.change_back(&changed, self.task.manner.way, bytes, &data.as_buffer());
         let mut outcome = self.outcome.lock();
         match stored {
             Ok(bytes) => outcome.0 = bytes,

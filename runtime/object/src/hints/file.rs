@@ -44,7 +44,7 @@ impl Together {
 }
 
 /// The hints of a file that are in force.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileHints {
     /// Bytes of memory that the members on a node take for a collective call.
     pub memory: u64,
