@@ -1,5 +1,5 @@
-// In atomic mode operations that are under way leave the data of one member, whole, also where a member's data goes back
-// in the file, so that it waits for the others; whatever the members do meanwhile, and wherever they live.
+// In atomic mode operations that are under way leave the data of one member, whole, also where a member's data goes
+// back in the file, so that it waits for the others; whatever the members do meanwhile, and wherever they live.
 //# ranks: 2 4
 //# abi: mpi5
 //# stdout: passed

@@ -35,6 +35,7 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = vec![
         trial("faults/files on a full file system".into(), full),
         trial("faults/kill -9 of a rank that writes a file".into(), killed),
+        trial("faults/what a failed write says, whatever its form".into(), told),
     ];
     for (word, injected, said) in INJECTED {
         trials.push(trial(format!("faults/files with {word}"), move || injection(injected, said)));
@@ -82,6 +83,29 @@ fn full() -> Outcome {
         let ended: Ended = Program::new("unshare").args(["-m", "bash", "-c", &line]).run()?;
         let ended = ended.expect_code(0)?.expect_text("write: MPI_ERR_NO_SPACE")?;
         ended.expect_text("2 of 25 calls went well, 4 of 4 ranks' own failed")?;
+    }
+    Ok(())
+}
+
+/// Forms of writing, and what the line says that ends the job: the system's words, and where.
+const TOLD: [(&str, &str); 7] = [
+    ("write_at", "/dev/full: No space left on device at offset 4096"),
+    ("iwrite_at", "/dev/full: No space left on device at offset 4096"),
+    ("iwrite_at of little", "/dev/full: No space left on device at offset 4096"),
+    ("two at once", "of the statuses: /dev/full: No space left on device at offset 4096"),
+    ("iwrite_all", "/dev/full: No space left on device at offset 0"),
+    ("tested", "the offset is -5"),
+    ("split", "/dev/full: No space left on device at offset 0"),
+];
+
+fn told() -> Outcome {
+    let program = programs::compile_as("told", &place::root().join("tests/programs/tools/told.c"), Abi::Mpi5, &[])?;
+    for (form, words) in TOLD {
+        let job = Program::new(place::built_file("pip-exec")?).args(["-n", "3"]).arg(&program).arg(form);
+        let ended = job.run()?;
+        if ended.code() == 0 || !ended.says(words) || !ended.says("MPI_ERRORS_ARE_FATAL") {
+            return Err(ended.failure(&format!("{form} does not say \"{words}\"")));
+        }
     }
     Ok(())
 }

@@ -1,13 +1,13 @@
 //! Reading and writing (MPI-5.0 section 14.4): each procedure is described once, and what its forms do with the
 //! description is here once for all of them.
 
-use super::under_way::{UnderWay, status};
+use super::under_way::{Failed, UnderWay, status};
 use crate::arguments::{Call, Outcome};
 use crate::data::Data;
 use crate::passed::{Base, Buffer, Out, StatusOut};
 use crate::process::requests::State;
 use crate::request::{publish, publish_kind};
-use cohort_abi::{Abi, Count, Handle, Status, neutral};
+use cohort_abi::{Abi, Count, Handle};
 use cohort_object::file::{Form, Place, Started, Way};
 
 /// The name of an MPI function.
@@ -45,11 +45,10 @@ fn starts<A: Abi, C: Count>(
         data => data,
     };
     match file.start(form, data.map(Data::into_owned), name) {
-        Started::Over(bytes, outcome) => {
-            let error = outcome.map_or_else(|error| error.code(), |()| neutral::SUCCESS);
-            let status = Status { error, ..status(bytes) };
-            publish(call, State::Received { status, comm: handle.neutral() }, request)
+        Started::Over(bytes, Ok(())) => {
+            publish(call, State::Received { status: status(bytes), comm: handle.neutral() }, request)
         }
+        Started::Over(bytes, Err(error)) => publish_kind(call, Failed::new(bytes, error, handle.neutral()), request),
         Started::UnderWay(operation) => publish_kind(call, UnderWay::new(operation, handle.neutral()), request),
     }
 }

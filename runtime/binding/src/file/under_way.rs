@@ -8,6 +8,7 @@ use cohort_abi::{Status, neutral};
 use cohort_base::picture::Fact;
 use cohort_engine::waits::Awaited;
 use cohort_engine::{Claim, Rank};
+use cohort_object::Error;
 use cohort_object::file::Operation;
 
 /// What a transfer of so many bytes says.
@@ -53,6 +54,10 @@ impl RequestKind for UnderWay {
         Status { error, ..status(bytes) }
     }
 
+    fn why(&self) -> Option<Error> {
+        self.operation.settle().1.err()
+    }
+
     fn end(&self, _rank: &Rank) -> Rest {
         Rest::Nothing(neutral::SUCCESS)
     }
@@ -65,6 +70,53 @@ impl RequestKind for UnderWay {
     }
 
     /// Too late, as for all operations on files.
+    fn cancel(&self, _rank: &Rank) -> Outcome<()> {
+        Ok(())
+    }
+}
+
+/// An operation that had failed when its call returned.
+#[derive(Debug)]
+pub(super) struct Failed {
+    bytes: u64,
+    error: Error,
+    /// As in [`UnderWay`].
+    file: u32,
+}
+
+impl Failed {
+    pub(super) fn new(bytes: u64, error: Error, file: u32) -> Self {
+        Self { bytes, error, file }
+    }
+}
+
+impl RequestKind for Failed {
+    fn comm(&self) -> u32 {
+        self.file
+    }
+
+    fn is_complete(&self) -> bool {
+        true
+    }
+
+    fn status(&self) -> Status {
+        Status { error: self.error.code(), ..status(self.bytes) }
+    }
+
+    fn why(&self) -> Option<Error> {
+        Some(self.error.clone())
+    }
+
+    fn end(&self, _rank: &Rank) -> Rest {
+        Rest::Nothing(neutral::SUCCESS)
+    }
+
+    fn release(self: Box<Self>, _claim: &mut Claim<'_>) {}
+
+    fn abandon(&self, _rank: &Rank) -> Outcome<i32> {
+        Ok(neutral::SUCCESS)
+    }
+
     fn cancel(&self, _rank: &Rank) -> Outcome<()> {
         Ok(())
     }

@@ -10,7 +10,7 @@ use cohort_base::picture::{Fact, Told};
 use cohort_engine::rank_box::RankBox;
 use cohort_engine::waits::Awaited;
 use cohort_engine::{Claim, Owner, Rank, RequestRef, coll};
-use cohort_object::Outcome;
+use cohort_object::{Error, Outcome};
 use core::any::Any;
 use core::cell::Cell;
 use core::ffi::c_int;
@@ -176,6 +176,11 @@ pub trait RequestKind: Any + fmt::Debug {
 
     /// The outcome of a complete operation, which stays as it is. It may call the application.
     fn status(&self) -> Status;
+
+    /// The error of a complete operation that has failed, if it has more to say than its status.
+    fn why(&self) -> Option<Error> {
+        None
+    }
 
     /// Ends a complete operation whose status was taken. It may call the application.
     fn end(&self, rank: &Rank) -> Rest;

@@ -9,7 +9,7 @@ use cohort_abi::{Abi, Handle, Kind, Status, dynamic, neutral};
 use cohort_base::picture::Fact;
 use cohort_engine::waits::Awaited;
 use cohort_engine::{Claim, Rank, RequestRef};
-use cohort_object::blame;
+use cohort_object::{Error, blame};
 use core::any::Any;
 
 /// A request of the program's that is not `MPI_REQUEST_NULL`.
@@ -20,7 +20,7 @@ pub struct Live<'a> {
 }
 
 /// How an operation ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Finished {
     /// For the program.
     pub status: Status,
@@ -28,6 +28,8 @@ pub struct Finished {
     pub freed: bool,
     /// Whose error handler hears of `status.error`.
     pub comm: u32,
+    /// What is wrong, if the status does not say all.
+    why: Option<Error>,
 }
 
 impl Finished {
@@ -35,7 +37,7 @@ impl Finished {
     #[inline]
     fn well(status: Status, freed: bool) -> Self {
         let comm = neutral::handle::COMM_SELF;
-        Self { status, freed, comm }
+        Self { status, freed, comm, why: None }
     }
 
     /// The error of the operation as the error of the call.
@@ -43,10 +45,15 @@ impl Finished {
     /// # Errors
     /// The operation's.
     #[inline]
-    pub fn outcome(&self) -> Result<(), Failure> {
-        match self.status.error {
-            neutral::SUCCESS => Ok(()),
-            _ => Err(Failure { error: failure_of(&self.status), comm: self.comm }),
+    pub fn outcome(self) -> Result<(), Failure> {
+        let Self { status, comm, why, .. } = self;
+        match status.error {
+            neutral::SUCCESS => {
+                // There is nothing to say, which compilers do not see.
+                core::mem::forget(why);
+                Ok(())
+            }
+            _ => Err(Failure { error: why.unwrap_or_else(|| failure_of(&status)), comm }),
         }
     }
 }
@@ -290,7 +297,7 @@ impl<'a> Live<'a> {
                 return Finished::well(status, true);
             }
         }
-        let finished = Finished { status: self.outcome(), freed: true, comm: self.comm() };
+        let finished = Finished { status: self.outcome(), freed: true, comm: self.comm(), why: None };
         if !matches!(self.state, State::Sent) {
             self.forget(call, claim.get_or_insert_with(|| call.rank().enter()));
         }
@@ -312,6 +319,7 @@ impl<'a> Live<'a> {
     #[cold]
     fn finish_other<A: Abi>(self, call: &Call<'_, A>, kind: &dyn RequestKind) -> Finished {
         let (mut status, comm) = (kind.status(), kind.comm());
+        let why = if status.error == neutral::SUCCESS { None } else { kind.why() };
         let rest = kind.end(call.rank());
         if let Rest::Nothing(error) = rest {
             if status.error == neutral::SUCCESS {
@@ -319,7 +327,7 @@ impl<'a> Live<'a> {
             }
             self.forget(call, &mut call.rank().enter());
         }
-        Finished { status, freed: rest != Rest::Inactive, comm }
+        Finished { status, freed: rest != Rest::Inactive, comm, why }
     }
 
     /// Gives the slot back, and with it what the state owns.

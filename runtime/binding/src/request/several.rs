@@ -8,6 +8,7 @@ use cohort_abi::{Abi, Handle, Status, neutral};
 use cohort_base::picture::{Fact, Told};
 use cohort_engine::Claim;
 use cohort_engine::waits::Awaited;
+use cohort_object::blame;
 use core::cell::Cell;
 use core::ffi::c_int;
 
@@ -143,10 +144,17 @@ pub fn report_all<A: Abi>(
     in_status(first_failure)
 }
 
+/// The error of a call that ended several operations of which this one failed first.
 fn in_status(failure: Option<Failure>) -> Result<(), Failure> {
     match failure {
         None => Ok(()),
-        Some(Failure { comm, .. }) => Err(Failure { error: neutral::ERR_IN_STATUS.into(), comm }),
+        Some(Failure { error, comm }) => {
+            let error = match error.detail() {
+                "" => neutral::ERR_IN_STATUS.into(),
+                detail => blame(neutral::ERR_IN_STATUS, format_args!("{detail}")),
+            };
+            Err(Failure { error, comm })
+        }
     }
 }
 
