@@ -14,7 +14,8 @@
 //! A5 it is there: wakes it; else starts it  T6 it is still empty: is not there any more, and ends
 //! ```
 //! A1 and A2 are one step under the line's lock, as T3 is, and A4 and A5 are under the desk's, as T6 is: work that is
-//! put into a line is seen by the line's thread, or whoever puts it there finds that it has none.
+//! put into a line is seen by the line's thread, or whoever puts it there finds that it has none. If none can be
+//! started in A3, whoever wanted it is the line's thread, and does T2 and T3.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -24,6 +25,7 @@ use cohort_base::lock::FutexLock;
 use cohort_engine::Rank;
 use cohort_engine::kernel_thread::KernelThread;
 use cohort_engine::park::{Awake, ParkSlot};
+#[cfg(not(test))]
 use core::ffi::c_void;
 use core::time::Duration;
 
@@ -34,6 +36,9 @@ const LINGER: Duration = Duration::from_millis(200);
 pub(crate) trait Job: Send + Sync + 'static {
     /// Does it, in a thread of a crew's.
     fn work(self: &Arc<Self>);
+
+    /// Does it, in a thread of the program's.
+    fn work_here(self: &Arc<Self>);
 }
 
 /// Work that is done in its order.
@@ -59,6 +64,14 @@ impl<J> Line<J> {
         let place = jobs.iter().position(|other| Arc::ptr_eq(other, job));
         place.and_then(|place| jobs.remove(place)).is_some()
     }
+
+    /// The next job for the line's thread; `None`: there is none, and the line has no thread now.
+    fn next(&self) -> Option<Arc<J>> {
+        let mut queue = self.queue.lock();
+        let job = queue.jobs.pop_front();
+        queue.has_thread = job.is_some();
+        job
+    }
 }
 
 /// The threads of a rank.
@@ -67,6 +80,9 @@ pub(crate) struct Crew<J: 'static> {
     idle: FutexLock<Vec<&'static Hand<J>>>,
     /// All of them.
     hands: FutexLock<Vec<&'static Hand<J>>>,
+    /// No thread can be started.
+    #[cfg(test)]
+    pub(crate) has_none: core::sync::atomic::AtomicBool,
 }
 
 /// A thread, or room for one.
@@ -85,29 +101,34 @@ struct Desk<J> {
 impl<J: Job> Crew<J> {
     /// One without threads.
     pub(crate) fn new(rank: &'static Rank) -> Self {
-        Self { rank, idle: FutexLock::new(Vec::new()), hands: FutexLock::new(Vec::new()) }
+        Self {
+            rank,
+            idle: FutexLock::new(Vec::new()),
+            hands: FutexLock::new(Vec::new()),
+            #[cfg(test)]
+            has_none: core::sync::atomic::AtomicBool::new(false),
+        }
     }
 
-    /// Has a thread do a job after all that stands in the line before. `false`: there is no thread, and the job is not
-    /// in the line. By a thread of the program's.
-    pub(crate) fn put(&'static self, line: &Arc<Line<J>>, job: Arc<J>) -> bool {
+    /// Has a thread do a job after all that stands in the line before. If none can be started, calls `alone`, and does
+    /// the job itself, and what comes into the line meanwhile. By a thread of the program's.
+    pub(crate) fn put(&'static self, line: &Arc<Line<J>>, job: Arc<J>, alone: impl FnOnce()) {
         {
             let mut queue = line.queue.lock();
-            queue.jobs.push_back(job.clone());
+            queue.jobs.push_back(job);
             if queue.has_thread {
-                return true;
+                return;
             }
             queue.has_thread = true;
         }
         let idle = self.idle.lock().pop();
         if idle.unwrap_or_else(|| self.another()).begin(line) {
-            return true;
+            return;
         }
-        let mut queue = line.queue.lock();
-        queue.has_thread = false;
-        let place = queue.jobs.iter().position(|other| Arc::ptr_eq(other, &job));
-        place.map(|place| queue.jobs.remove(place));
-        false
+        alone();
+        while let Some(job) = line.next() {
+            job.work_here();
+        }
     }
 
     fn another(&'static self) -> &'static Hand<J> {
@@ -119,7 +140,10 @@ impl<J: Job> Crew<J> {
         };
         // Threads may look at it as long as the rank lives.
         let hand: &'static Hand<J> = Box::leak(Box::new(hand));
-        self.hands.lock().push(hand);
+        let mut hands = self.hands.lock();
+        hands.push(hand);
+        // So that a thread that becomes idle needs no memory for that.
+        self.idle.lock().reserve(hands.len());
         hand
     }
 
@@ -147,14 +171,26 @@ impl<J: Job> Hand<J> {
         }
         // One that is not there any more is about to end.
         self.thread.stop(|| {});
-        // SAFETY: `run` takes a hand, looks at `must_stop` whenever it has nothing to do, and neither unwinds nor uses
-        // thread-local data.
-        if unsafe { self.thread.start_with_block(run::<J>, self) } {
+        if self.start() {
             return true;
         }
         *self.desk.lock() = Desk { line: None, is_there: false };
         self.crew.idle.lock().push(self);
         false
+    }
+
+    #[cfg(not(test))]
+    fn start(&'static self) -> bool {
+        // SAFETY: `run` takes a hand, looks at `must_stop` whenever it has nothing to do, and neither unwinds nor uses
+        // thread-local data.
+        unsafe { self.thread.start_with_block(run::<J>, self) }
+    }
+
+    /// Tests have thread-local data everywhere.
+    #[cfg(test)]
+    fn start(&'static self) -> bool {
+        let may_start = !self.crew.has_none.load(core::sync::atomic::Ordering::Relaxed);
+        may_start && std::thread::Builder::new().spawn(|| self.serve()).is_ok()
     }
 
     /// T1 to T6.
@@ -181,15 +217,7 @@ impl<J: Job> Hand<J> {
 
     /// Works for a line until it is empty.
     fn work(&'static self, line: &Line<J>) {
-        loop {
-            let job = {
-                let mut queue = line.queue.lock();
-                let Some(job) = queue.jobs.pop_front() else {
-                    queue.has_thread = false;
-                    break;
-                };
-                job
-            };
+        while let Some(job) = line.next() {
             job.work();
         }
         self.crew.idle.lock().push(self);
@@ -200,6 +228,7 @@ impl<J: Job> Hand<J> {
 ///
 /// # Safety
 /// `hand` is a hand of such a crew.
+#[cfg(not(test))]
 unsafe extern "C" fn run<J: Job>(hand: *const c_void) {
     // SAFETY: `begin` passed a hand, which lives for ever.
     let hand: &'static Hand<J> = unsafe { &*hand.cast::<Hand<J>>() };
@@ -209,6 +238,7 @@ unsafe extern "C" fn run<J: Job>(hand: *const c_void) {
 
 /// Lets the thread run on all CPUs of the node's, though its rank may be bound to one: it is there for those that are
 /// idle.
+#[cfg(not(test))]
 fn go_anywhere(rank: &Rank) {
     let mut cpus = rustix::thread::CpuSet::new();
     for place in rank.node().places() {
@@ -219,3 +249,6 @@ fn go_anywhere(rank: &Rank) {
         let _ = rustix::thread::sched_setaffinity(None, &cpus);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,7 +15,7 @@ use std::vec::Vec;
 
 /// Runs `program` on each rank of a job, with its `MPI_COMM_WORLD`: `nodes[node][local_rank]` is a rank there.
 /// `prepare` sees each node before.
-fn on_nodes(nodes: &[&[WorldRank]], prepare: impl Fn(&'static Node), program: impl Fn(&Comm) + Sync) {
+pub(crate) fn on_nodes(nodes: &[&[WorldRank]], prepare: impl Fn(&'static Node), program: impl Fn(&Comm) + Sync) {
     let job = Job::new(nodes, Options::default());
     let make = |node| {
         let transport = Box::leak(Box::new(job.node(node)));

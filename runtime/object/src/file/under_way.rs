@@ -150,13 +150,12 @@ impl UnderWay {
             self.meeting.fetch_add(1, Ordering::Relaxed);
             self.rank.set_helped(true);
         }
-        if !self.crew.put(&operation.line, operation.clone()) {
+        self.crew.put(&operation.line, operation.clone(), || {
             if !self.was_told.swap(true, Ordering::Relaxed) {
                 let what = "no thread can be started: operations on files are done in the calls that start them";
                 say(self.rank.node().boot().report_fd(), format_args!("cohort: {what}\n"));
             }
-            operation.do_here();
-        }
+        });
     }
 
     /// A call for an operation ends: if none meets others now, no thread of ours is in calls of the engine.
@@ -377,6 +376,10 @@ impl Job for Operation {
         block.inspect(|block| block.set_call(None));
         self.complete();
     }
+
+    fn work_here(self: &Arc<Self>) {
+        self.do_here();
+    }
 }
 
 impl Awaited for &Operation {
@@ -395,3 +398,6 @@ impl Awaited for &Operation {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
