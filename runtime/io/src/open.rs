@@ -67,10 +67,17 @@ pub fn without_prefix(name: &CStr) -> &CStr {
     rest.and_then(Result::ok).unwrap_or(name)
 }
 
+/// Whether a name is that of a pipe: to open one waits for whoever opens its other end, perhaps for ever.
+fn is_pipe(name: &CStr) -> bool {
+    // What old kernels do not tell is seen when it is open.
+    let found = rustix::fs::statx(CWD, name, AtFlags::STATX_DONT_SYNC, StatxFlags::TYPE);
+    found.is_ok_and(|found| FileType::from_raw_mode(found.stx_mode.into()) == FileType::Fifo)
+}
+
 /// Opens a file.
 ///
 /// # Errors
-/// What the kernel says; `EISDIR` for a folder.
+/// What the kernel says; `EISDIR` for a folder, and `ESPIPE` for a pipe, which has no places in it.
 pub fn open(name: &CStr, how: How) -> Result<OwnedFd, Errno> {
     let mut flags = match (how.reads, how.writes) {
         (_, false) => OFlags::RDONLY,
@@ -81,12 +88,16 @@ pub fn open(name: &CStr, how: How) -> Result<OwnedFd, Errno> {
     flags.set(OFlags::CREATE, how.creates);
     flags.set(OFlags::EXCL, how.is_exclusive);
     let mode = Mode::from_raw_mode(how.permissions);
+    if is_pipe(name) {
+        return Err(Errno::SPIPE);
+    }
     let file = retry_on_intr(|| rustix::fs::open(name, flags, mode))?;
     if how.writes {
         survive_limit();
     }
     match FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) {
         FileType::Directory => Err(Errno::ISDIR),
+        FileType::Fifo => Err(Errno::SPIPE),
         _ => Ok(file),
     }
 }

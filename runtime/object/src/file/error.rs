@@ -124,7 +124,7 @@ fn class_of(errno: Errno) -> i32 {
         Errno::NOSPC | Errno::FBIG => neutral::ERR_NO_SPACE,
         Errno::DQUOT => neutral::ERR_QUOTA,
         Errno::NOMEM => neutral::ERR_NO_MEM,
-        Errno::OPNOTSUPP | Errno::NOSYS => neutral::ERR_UNSUPPORTED_OPERATION,
+        Errno::OPNOTSUPP | Errno::NOSYS | Errno::SPIPE => neutral::ERR_UNSUPPORTED_OPERATION,
         _ => neutral::ERR_IO,
     }
 }
