@@ -14,6 +14,7 @@
 //! | [`transfer`] | one rank's reads and writes |
 //! | [`error`] | the kernel's error numbers in words |
 //! | [`open`] | files come and go, and have sizes |
+//! | [`mark`] | whether a descriptor still stands for a file |
 //! | [`file`] | what the members of a node share of an open file |
 //! | [`collective`] | reads and writes of all members together |
 
@@ -28,6 +29,7 @@ pub mod datarep;
 pub mod error;
 pub mod file;
 pub mod layout;
+pub mod mark;
 pub mod medium;
 pub mod open;
 pub mod transfer;
@@ -36,6 +38,7 @@ pub use collective::{Terms, through_all};
 pub use error::Words;
 pub use file::Shared;
 pub use layout::{Overflow, Piece, Pieces, View, ViewError};
+pub use mark::Mark;
 pub use medium::{Ask, Failure, Lent, Medium, Plain, Way};
 pub use transfer::{Done, through};
 

@@ -222,8 +222,18 @@ pub fn marks(file: impl AsFd) -> Result<Marks, Errno> {
 /// # Errors
 /// What the kernel says.
 pub fn size(file: impl AsFd) -> Result<u64, Errno> {
-    // A device has a size too, but only this way.
-    rustix::fs::seek(file, SeekFrom::End(0))
+    let file = file.as_fd();
+    let found = rustix::fs::fstat(file)?;
+    match FileType::from_raw_mode(found.st_mode) {
+        // Its position stays, which marks it.
+        FileType::RegularFile => Ok(found.st_size as u64),
+        // A device has a size too, but only this way.
+        _ => {
+            let before = rustix::fs::seek(file, SeekFrom::Current(0))?;
+            let bytes = rustix::fs::seek(file, SeekFrom::End(0))?;
+            rustix::fs::seek(file, SeekFrom::Start(before)).map(|_| bytes)
+        }
+    }
 }
 
 /// Cuts or lengthens the file.

@@ -31,8 +31,7 @@ use cohort_abi::neutral;
 use cohort_base::lock::FutexLock;
 use cohort_base::text::FixedText;
 use cohort_engine::coll;
-use cohort_io::Shared;
-use cohort_io::open::{Identity, identity};
+use cohort_io::{Mark, Shared};
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use error::{Told, Trouble, first, of_member, told};
@@ -52,8 +51,8 @@ pub use view::{Seen, Wanted};
 pub struct File {
     /// The caller's own, as long as the program leaves it alone ([`File::descriptor`]).
     descriptor: OwnedFd,
-    /// What it stands for.
-    identity: Identity,
+    /// What it is known by.
+    mark: Mark,
     /// What a relative name is relative to, if it is needed again.
     folder: Option<OwnedFd>,
     name: CString,
@@ -180,11 +179,10 @@ impl File {
     /// The descriptor, if it still stands for the file: programs that close all descriptors but their own, as daemons
     /// do, close this one too, and its number may be that of another file by now.
     fn descriptor(&self) -> Result<BorrowedFd<'_>, Trouble> {
-        match identity(&self.descriptor) {
-            Ok(found) if found == self.identity => Ok(self.descriptor.as_fd()),
-            // A file system may have lost the file.
-            Err(errno) if errno != Errno::BADF => Err(self.kernel(errno)),
-            _ => Err(closed_by_program(&self.descriptor, &self.name)),
+        match self.mark.is_of(&self.descriptor) {
+            Ok(true) => Ok(self.descriptor.as_fd()),
+            Ok(false) => Err(closed_by_program(&self.descriptor, &self.name)),
+            Err(errno) => Err(self.kernel(errno)),
         }
     }
 

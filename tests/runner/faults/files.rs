@@ -16,7 +16,7 @@ const RANGE: usize = 100_000;
 const BLOCKS: [usize; 2] = [64, 20_000];
 
 /// What is injected into the calls of the kernel that are about the file, a word on it, and what the program says.
-const INJECTED: [(&str, &str, &str); 9] = [
+const INJECTED: [(&str, &str, &str); 10] = [
     ("interrupted writes", "pwrite64,pwritev2:error=EINTR:when=1+2", WELL),
     ("interrupted reads", "pread64,preadv2:error=EINTR:when=1+2", WELL),
     ("writes that shall be tried again", "pwrite64,pwritev2:error=EAGAIN:when=1+2", WELL),
@@ -25,8 +25,13 @@ const INJECTED: [(&str, &str, &str); 9] = [
     ("a quota", "pwrite64,pwritev2:error=EDQUOT:when=3", "write: MPI_ERR_QUOTA"),
     ("a failing fsync", "fsync:error=EIO", "sync: MPI_ERR_IO"),
     ("a failing close", "close:error=EIO:when=1", "close: MPI_ERR_IO"),
-    // In one of the calls, which look whether the descriptor is still that of the file.
-    ("a file that is lost", "fstat,newfstatat:error=ESTALE:when=12", ": MPI_ERR_IO"),
+    // By its position a file is known in each call, to find that the program has closed the descriptor; else by this.
+    ("no position", "lseek:error=ESPIPE", WELL),
+    (
+        "no position, and a file that is lost",
+        "lseek:error=ESTALE;fstat,newfstatat:error=ESTALE:when=12",
+        ": MPI_ERR_IO",
+    ),
 ];
 const WELL: &str = "20 of 20 calls went well, 0 of 4 ranks' own failed";
 
@@ -60,7 +65,7 @@ fn injection(injected: &str, said: &str) -> Outcome {
         let file = place::scratch()?.join(format!("file-{block}"));
         let log = place::scratch()?.join(format!("calls-{block}"));
         let program = Program::new("strace").args(["-f", "-o"]).arg(&log).arg("-P").arg(&file);
-        let program = program.arg("-e").arg(format!("inject={injected}"));
+        let program = program.args(injected.split(';').flat_map(|one| ["-e".into(), format!("inject={one}")]));
         program.args(arguments(&file, block, 20)?).seconds(120).run()?.expect_code(0)?.expect_text(said)?;
         let log = std::fs::read_to_string(&log).map_err(|error| error.to_string())?;
         if !log.contains("(INJECTED)") {

@@ -2,7 +2,7 @@
 
 use super::error::{Trouble, first, told};
 use super::pointer::{position, rounded_up};
-use super::{File, agree, heard};
+use super::{File, Seen, agree, heard};
 use crate::failure::{Error, Outcome};
 use crate::hints::file::FileHints;
 use alloc::sync::Arc;
@@ -84,10 +84,9 @@ impl File {
     /// Reads or writes what `data` is, and gives how many bytes that were, whether it went well or not. A collective
     /// call with wrong arguments meets the other members all the same.
     pub fn access(&self, form: Form, data: Outcome<Buffer<'_>>) -> (u64, Outcome<()>) {
-        let seen = self.seen();
-        let data = match data {
-            Ok(data) if seen.is_converted(form.way) => data,
-            data => return self.access_bytes(form, data),
+        let (data, seen) = match (data, self.seen_if_converted(form.way)) {
+            (Ok(data), Some(seen)) => (data, seen),
+            (data, _) => return self.access_bytes(form, data),
         };
         let mut changed = match self.change(&seen, form.way, &data) {
             Ok(changed) => changed,
@@ -98,6 +97,12 @@ impl File {
             Ok(bytes) => (bytes, outcome),
             Err(trouble) => (0, outcome.and(Err(trouble.error))),
         }
+    }
+
+    /// What the caller sees of the file, if its data is converted on this way.
+    fn seen_if_converted(&self, way: Way) -> Option<Seen> {
+        let seen = self.seen.lock();
+        seen.is_converted(way).then(|| seen.clone())
     }
 
     /// [`File::access`] of the bytes that are in the file.

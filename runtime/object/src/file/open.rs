@@ -17,8 +17,8 @@ use alloc::sync::Arc;
 use cohort_abi::neutral;
 use cohort_base::lock::FutexLock;
 use cohort_engine::coll;
-use cohort_io::Shared;
 use cohort_io::open::{self, How, Identity, Marks};
+use cohort_io::{Mark, Shared};
 use core::ffi::CStr;
 use core::ptr::with_exposed_provenance;
 use core::sync::atomic::{AtomicBool, AtomicU64};
@@ -194,8 +194,8 @@ impl File {
             false => Some(Away::make(&own).inspect_err(|_| own.release())?),
         };
         let file = Self {
+            mark: Mark::make(&descriptor, identity),
             descriptor,
-            identity,
             folder,
             name: name.into(),
             mode,
