@@ -1,7 +1,7 @@
 //! Which signals the calling thread blocks. By system call: neither a C library nor `errno` is used, so that tasks of
 //! all ranks may do it. The C library's own signals are blocked as well.
 
-use linux_raw_sys::general::{__NR_rt_sigprocmask, SIG_SETMASK, SIGSEGV};
+use linux_raw_sys::general::{__NR_rt_sigprocmask, SIG_SETMASK, SIGBUS, SIGSEGV};
 
 /// A set of signals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,8 +11,8 @@ impl Signals {
     /// All.
     pub const ALL: Self = Self(u64::MAX);
 
-    /// All but that of a fault: a thread that blocks it is killed where a handler would have helped.
-    pub const ALL_BUT_FAULTS: Self = Self(!(1 << (SIGSEGV - 1)));
+    /// All but those of faults: a thread that blocks them is killed where a handler would have helped.
+    pub const ALL_BUT_FAULTS: Self = Self(!(1 << (SIGSEGV - 1) | 1 << (SIGBUS - 1)));
 
     /// Blocks these and no others, and returns what was blocked before.
     pub fn block(self) -> Self {
@@ -58,7 +58,7 @@ mod tests {
         let first = Signals::ALL_BUT_FAULTS.block();
         assert_eq!(first, before);
         let now = Signals::blocked();
-        assert!(!now.has(SIGSEGV) && now.has(2) && now.has(15));
+        assert!(!now.has(SIGSEGV) && !now.has(SIGBUS) && now.has(2) && now.has(15));
         first.restore();
         assert_eq!(Signals::blocked(), before);
     }

@@ -3,7 +3,8 @@
 //! Ranks share an address space, so a task copies into, and out of, memory of other ranks. Their programs may protect
 //! it (`mprotect`: dirty tracking, write barriers), and open it in a handler of SIGSEGV that only their own task runs.
 //! So a copy on behalf of another rank runs in [`guarded`], which returns where it met such a page; the caller then
-//! leaves the copy to the rank whose memory that is.
+//! leaves the copy to the rank whose memory that is. In [`guarded_mapping`] it ends at pages of a mapped file that are
+//! not there (SIGBUS), too.
 //!
 //! # Protocol
 //! ```text
@@ -25,7 +26,8 @@
 //! *The program's handler.* It may be set at any time, over ours. G1 finds that and puts a stub in front, which calls
 //! it for all other faults with the same flags. The program may install what it found there before: that is a stub too,
 //! with what was behind it. A look costs a system call, so a thread takes its last one for granted for [`TRUST_US`].
-//! *Signals.* No thread that copies blocks SIGSEGV ([`Signals`](cohort_base::signals::Signals), [`SignalAction`]).
+//! *Signals.* No thread that copies blocks SIGSEGV or SIGBUS ([`Signals`](cohort_base::signals::Signals),
+//! [`SignalAction`]).
 
 use crate::arch::{self as machine, SignalAction};
 use cohort_arch::frame::{Access, Frame};
@@ -124,9 +126,28 @@ static LINKS: [Link; STUBS] = [const {
 /// # Safety
 /// `copy` accesses memory, and calls the mem functions, and does nothing else that must not end in the middle.
 pub unsafe fn guarded<R, F: FnOnce() -> R + Copy>(copy: F) -> Result<R, Fault> {
-    let Some(slot) = Slot::take() else {
-        return Ok(copy());
-    };
+    match Slot::take() {
+        // SAFETY: the caller's promise.
+        Some(slot) => unsafe { guarded_by(slot, copy) },
+        None => Ok(copy()),
+    }
+}
+
+/// [`guarded`] with a mapped file: the copy ends too where the file has no such page any more, or the file system no
+/// room for it. `Err` also if there can be no guard; nothing was copied then.
+///
+/// # Safety
+/// As [`guarded`].
+pub unsafe fn guarded_mapping<F: FnOnce() + Copy>(copy: F) -> Result<(), Fault> {
+    // At each call: they are long, and few.
+    let slot = if come_first(linux::SIGBUS) { Slot::take() } else { None };
+    // SAFETY: the caller's promise.
+    slot.map_or(Err(Fault::Unknown), |slot| unsafe { guarded_by(slot, copy) })
+}
+
+/// # Safety
+/// As [`guarded`]; the slot is the caller's, and is free when this returns.
+unsafe fn guarded_by<R, F: FnOnce() -> R + Copy>(slot: &Slot, copy: F) -> Result<R, Fault> {
     let mut call = Call { copy, result: MaybeUninit::uninit() };
     // SAFETY: the function takes this argument; the caller's promise for what it runs.
     let kind = unsafe { arch::enter(run::<R, F>, (&raw mut call).cast(), &raw const slot.stack as *mut u64) };
@@ -168,7 +189,7 @@ impl Slot {
         // Relaxed, both: the slot is ours, and its holders come after each other.
         let age = now.wrapping_sub(slot.looked.load(Ordering::Relaxed));
         if slot.place.load(Ordering::Relaxed) != place || age > ticks_of_us(TRUST_US) {
-            if !come_first() {
+            if !come_first(linux::SIGSEGV) {
                 slot.taken.store(0, Ordering::Release);
                 return None;
             }
@@ -200,8 +221,8 @@ fn is_stub(handler: usize) -> bool {
 }
 
 /// G1: `false` if there is no stub left, or another thread is about the same.
-fn come_first() -> bool {
-    let Some(found) = machine::signal_action(linux::SIGSEGV, None) else {
+fn come_first(signal: u32) -> bool {
+    let Some(found) = machine::signal_action(signal, None) else {
         return false;
     };
     if is_stub(found.handler_address()) {
@@ -211,13 +232,13 @@ fn come_first() -> bool {
         return false;
     };
     let ours = found.replaced_by(stub(index));
-    let Some(before) = machine::signal_action(linux::SIGSEGV, Some(&ours)) else {
+    let Some(before) = machine::signal_action(signal, Some(&ours)) else {
         return false;
     };
     if before.handler_address() == found.handler_address() || is_stub(before.handler_address()) {
         return true;
     }
-    machine::signal_action(linux::SIGSEGV, Some(&before));
+    machine::signal_action(signal, Some(&before));
     false
 }
 

@@ -6,11 +6,13 @@
 #[cfg(test)]
 pub(crate) mod fake;
 mod lent;
+mod mapping;
 mod plain;
 #[cfg(test)]
 mod tests;
 
 pub use lent::{Ask, Lent};
+pub use mapping::Mapping;
 pub use plain::Plain;
 
 use core::marker::PhantomData;
@@ -104,6 +106,12 @@ pub trait Medium {
     #[inline]
     fn attempt_own(&self, way: Way, runs: &mut [Run<'_>], offset: u64) -> Result<usize, Errno> {
         self.attempt(way, runs, offset)
+    }
+
+    /// A part of the file as memory, all of whose bytes the file has. `None` if it cannot be.
+    #[inline]
+    fn mapping(&self, _offset: u64, _bytes: u64) -> Option<Mapping> {
+        None
     }
 
     /// Does a copy to or from memory of the caller's rank's program. It may begin anew.

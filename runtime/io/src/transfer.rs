@@ -2,7 +2,8 @@
 //!
 //! Where memory and file have long runs, the kernel gets them as they are. Short runs of memory pass through a buffer
 //! that stays in the cache. Short pieces that are read are read together with the small gaps between them. What is
-//! written is what the program's data is, and nothing else: gaps are neither written nor read before.
+//! written is what the program's data is, and nothing else: gaps are neither written nor read before. Many short pieces
+//! are written through a mapping of the file, where that can be.
 
 mod mover;
 #[cfg(test)]
@@ -17,6 +18,15 @@ use rustix::io::Errno;
 
 /// Gaps between pieces that are read rather than left out.
 const GAP: u64 = 4096;
+
+/// Gaps between pieces that are written through a mapping: such that each page has a piece, and no hole gets a page.
+pub(crate) const HOLE: u64 = 4095;
+
+/// Bytes of a file that are mapped at a time.
+const MAPPED: u64 = 1 << 20;
+
+/// Fewer pieces than this are not worth a mapping.
+pub(crate) const FEW: usize = if cfg!(test) { 3 } else { 16 };
 
 /// What a transfer did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +48,12 @@ pub fn through(medium: &impl Medium, way: Way, view: &View, position: u64, buffe
     };
     let mut bounce = Bounce::default();
     let mut mover = Mover { medium, way, buffer, bounce: &mut bounce };
-    let is_fine = way == Way::Read && view.typical_piece() < STRAIGHT && view.is_ordered();
-    if is_fine { by_windows(&mut mover, pieces) } else { by_pieces(&mut mover, 0, pieces) }
+    let short = if way == Way::Read { STRAIGHT } else { HOLE };
+    if view.typical_piece() < short && view.is_ordered() {
+        by_windows(&mut mover, pieces)
+    } else {
+        by_pieces(&mut mover, 0, pieces)
+    }
 }
 
 /// What is said of bytes that the view does not have.
@@ -61,7 +75,7 @@ fn by_pieces<M: Medium>(mover: &mut Mover<'_, '_, M>, mut done: u64, pieces: imp
     Done { bytes: done, error: None }
 }
 
-/// Reads short pieces in ascending order: as many as lie close together at a time.
+/// Moves short pieces in ascending order: as many as lie close together at a time.
 fn by_windows<M: Medium>(mover: &mut Mover<'_, '_, M>, mut pieces: Pieces<'_>) -> Done {
     let mut done = 0;
     let mut next = pieces.next();
@@ -70,13 +84,17 @@ fn by_windows<M: Medium>(mover: &mut Mover<'_, '_, M>, mut pieces: Pieces<'_>) -
         let inside = pieces.clone();
         next = loop {
             match pieces.next() {
-                Some(piece) if window.takes(piece) => window.take(piece),
+                Some(piece) if window.takes(piece, mover.way) => window.take(piece),
                 other => break other,
             }
         };
         let list = || core::iter::once(first).chain(inside.clone()).take(window.pieces);
-        let together = if window.pieces > 1 { mover.window(done, window.span, list()) } else { None };
-        // If they cannot be read together, each for itself tells which of them cannot.
+        let together = match mover.way {
+            Way::Read if window.pieces > 1 => mover.window(done, window.span, list()),
+            Way::Write if window.pieces >= FEW => mover.mapped(done, window.span, list()),
+            _ => None,
+        };
+        // If they cannot be moved together, each for itself tells which of them cannot.
         let result = together.unwrap_or_else(|| by_pieces(mover, done, list()));
         let wanted: u64 = list().map(|piece| piece.length).sum();
         if result.error.is_some() || result.bytes < done + wanted {
@@ -87,15 +105,19 @@ fn by_windows<M: Medium>(mover: &mut Mover<'_, '_, M>, mut pieces: Pieces<'_>) -
     Done { bytes: done, error: None }
 }
 
-/// Pieces that are read at once.
+/// Pieces that are moved at once.
 struct Window {
     span: Piece,
     pieces: usize,
 }
 
 impl Window {
-    fn takes(&self, piece: Piece) -> bool {
-        piece.offset - self.span.end() <= GAP && piece.end() - self.span.offset <= mover::BOUNCE
+    fn takes(&self, piece: Piece, way: Way) -> bool {
+        let (gap, most) = match way {
+            Way::Read => (GAP, mover::BOUNCE),
+            Way::Write => (HOLE, MAPPED),
+        };
+        piece.offset - self.span.end() <= gap && piece.end() - self.span.offset <= most
     }
 
     fn take(&mut self, piece: Piece) {

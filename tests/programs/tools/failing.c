@@ -2,8 +2,8 @@
    all of its bytes, and each collective one ends alike at all ranks.
 
    failing NAME RANGE BLOCK CALLS [SIGN]: each rank writes CALLS times RANGE bytes in blocks of BLOCK, which alternate
-   with those of other ranks, and reads them. Prints the first error, and how many calls went well. The file SIGN gets a
-   letter for each call that went well. */
+   with those of other ranks, and reads them. A BLOCK below 0 is as long, and has a gap behind it. Prints the first
+   error, and how many calls went well. The file SIGN gets a letter for each call that went well. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +40,8 @@ int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    int range = atoi(argv[2]), block = atoi(argv[3]), calls = atoi(argv[4]), well = 0;
+    int range = atoi(argv[2]), block = abs(atoi(argv[3])), calls = atoi(argv[4]), well = 0;
+    int apart = atoi(argv[3]) < 0 ? 2 * block : block;
     FILE *sign = argc > 5 && rank == 0 ? fopen(argv[5], "w") : NULL;
     unsigned char *out = malloc(range), *in = malloc(range);
     MPI_File file;
@@ -49,9 +50,9 @@ int main(int argc, char **argv) {
     if (!agreed(MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file), "open"))
         return MPI_Abort(MPI_COMM_WORLD, 4);
     MPI_Type_vector(1, block, block, MPI_BYTE, &blocks);
-    MPI_Type_create_resized(blocks, 0, (MPI_Aint)block * size, &blocks);
+    MPI_Type_create_resized(blocks, 0, (MPI_Aint)apart * size, &blocks);
     MPI_Type_commit(&blocks);
-    MPI_File_set_view(file, (MPI_Offset)rank * block, MPI_BYTE, blocks, "native", MPI_INFO_NULL);
+    MPI_File_set_view(file, (MPI_Offset)rank * apart, MPI_BYTE, blocks, "native", MPI_INFO_NULL);
     for (int call = 0; call < calls; call++) {
         MPI_Count bytes = -1;
         for (int at = 0; at < range; at++) out[at] = (unsigned char)(rank + 3 * call + at % 253 + 1);

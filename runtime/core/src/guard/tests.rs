@@ -98,3 +98,27 @@ fn a_handler_of_the_program_gets_what_no_guard_waits_for() {
     machine::signal_action(linux::SIGSEGV, Some(&before));
     forget_looks();
 }
+
+#[test]
+fn a_copy_into_a_file_ends_where_the_file_does() {
+    let _alone = alone();
+    let path = std::env::temp_dir().join(std::format!("cohort-guard-{}", std::process::id()));
+    let file = std::fs::File::options().read(true).write(true).create_new(true).open(&path).expect("a new file");
+    std::fs::remove_file(&path).expect("it is there");
+    file.set_len(PAGE as u64).expect("a page");
+    let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+    // SAFETY: the file is open, and the mapping is new.
+    let mapped = unsafe {
+        let file = rustix::fd::BorrowedFd::borrow_raw(std::os::fd::AsRawFd::as_raw_fd(&file));
+        rustix::mm::mmap(null_mut(), PAGES * PAGE, protection, flags, file, 0).expect("a mapping").cast::<u8>()
+    };
+    let other = vec![7_u8; PAGES * PAGE];
+    // SAFETY: both have so many bytes, and the closure only copies.
+    let copy = |bytes| unsafe { guarded_mapping(|| other.as_ptr().copy_to_nonoverlapping(mapped, bytes)) };
+    assert_eq!(copy(PAGE), Ok(()));
+    assert!(copy(PAGE + 1).is_err() && copy(PAGES * PAGE).is_err());
+    file.set_len(0).expect("no page");
+    assert!(copy(1).is_err());
+    file.set_len((PAGES * PAGE) as u64).expect("all pages");
+    assert_eq!(copy(PAGES * PAGE), Ok(()));
+}

@@ -5,7 +5,7 @@ use super::cover::Cover;
 use super::post::{Next, Plan, Post};
 use crate::layout::{Piece, Pieces};
 use crate::medium::{Failure, Medium, Moved, Run, Way, carry};
-use crate::transfer::{Bounce, Mover};
+use crate::transfer::{Bounce, FEW, HOLE, Mover};
 use cohort_core::guard::guarded;
 use cohort_datatype::{pack, unpack};
 use core::cell::Cell;
@@ -80,17 +80,49 @@ impl<'a, M: Medium> Worker<'a, M> {
                 return protected(low);
             }
         }
-        let mut from = 0;
-        while let Some(run) = self.cover.run(from) {
-            from = run.end;
-            // SAFETY: the room is ours, and this part of it was filled.
-            let bytes = unsafe { Run::new(memory.wrapping_add(run.start as usize), (run.end - run.start) as usize) };
-            let Moved { error, .. } = carry(self.medium, Way::Write, &mut [bytes], low + run.start);
-            if let Some(Failure { errno, offset }) = error {
+        let runs = self.cover.runs();
+        if self.store(runs.clone(), low, memory) {
+            return Found::NOTHING;
+        }
+        for run in runs {
+            if let Some(Failure { errno, offset }) = self.write_run(&run, low, memory) {
                 return failed(errno, offset);
             }
         }
         Found::NOTHING
+    }
+
+    /// Writes a run of a chunk's bytes.
+    fn write_run(&self, run: &Range<u64>, low: u64, memory: *mut u8) -> Option<Failure> {
+        // SAFETY: the room is ours, and this part of it was filled.
+        let bytes = unsafe { Run::new(memory.wrapping_add(run.start as usize), (run.end - run.start) as usize) };
+        carry(self.medium, Way::Write, &mut [bytes], low + run.start).error
+    }
+
+    /// Writes many short runs of a chunk's bytes through a mapping of the file. `false`: not all are written.
+    fn store(&self, runs: impl Iterator<Item = Range<u64>> + Clone, low: u64, memory: *mut u8) -> bool {
+        let mut count = 0;
+        let (mut last, mut is_fine) = (0..0, true);
+        for run in runs.clone() {
+            is_fine &= run.start - last.end <= HOLE;
+            (last, count) = (run, count + 1);
+        }
+        // The last one as in `Mover::mapped`.
+        if !is_fine || count < FEW || self.write_run(&last, low, memory).is_some() {
+            return false;
+        }
+        let Some(mapping) = self.medium.mapping(low, last.start) else {
+            return false;
+        };
+        let copy = |to: *mut u8| {
+            for Range { start, end } in runs.clone().take_while(|run| run.start < last.start) {
+                let (start, length) = (start as usize, (end - start) as usize);
+                // SAFETY: the run lies in the mapping and in the chunk's memory.
+                unsafe { to.wrapping_add(start).copy_from_nonoverlapping(memory.wrapping_add(start), length) };
+            }
+        };
+        // SAFETY: it copies, and owns nothing.
+        unsafe { mapping.fill(copy) }
     }
 
     fn read(&mut self, low: u64, high: u64) -> Found {

@@ -48,6 +48,12 @@ impl Cover {
         }
     }
 
+    /// All runs of bytes with data.
+    pub(super) fn runs(&self) -> impl Iterator<Item = Range<u64>> + Clone + use<'_> {
+        let mut from = 0;
+        core::iter::from_fn(move || self.run(from).inspect(|run| from = run.end))
+    }
+
     /// The bytes with data at or behind `from`, up to the first without.
     pub(super) fn run(&self, from: u64) -> Option<Range<u64>> {
         let start = self.first(from, 0)?;

@@ -1,6 +1,6 @@
 //! System calls by a thread of the rank that is none of the program's.
 
-use super::{Medium, Plain, Run, Way};
+use super::{Mapping, Medium, Plain, Run, Way};
 use cohort_core::guard::guarded;
 use core::cell::Cell;
 use rustix::fd::BorrowedFd;
@@ -41,6 +41,10 @@ impl Medium for Lent<'_> {
             }
         });
         result.get()
+    }
+
+    fn mapping(&self, offset: u64, bytes: u64) -> Option<Mapping> {
+        self.plain.mapping(offset, bytes)
     }
 
     fn copy(&self, copy: &dyn Fn()) {

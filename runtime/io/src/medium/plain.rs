@@ -1,6 +1,6 @@
 //! System calls that return when the bytes are moved.
 
-use super::{Medium, RUNS, Run, Way};
+use super::{Mapping, Medium, RUNS, Run, Way};
 use core::array::from_fn;
 use rustix::fd::BorrowedFd;
 use rustix::io::{Errno, IoSlice, IoSliceMut, ReadWriteFlags, pread, preadv2, pwrite, pwritev2};
@@ -25,5 +25,9 @@ impl Medium for Plain<'_> {
                 pwritev2(self.0, &slices[..count], offset, ReadWriteFlags::empty())
             }
         }
+    }
+
+    fn mapping(&self, offset: u64, bytes: u64) -> Option<Mapping> {
+        Mapping::of(self.0, offset, bytes)
     }
 }

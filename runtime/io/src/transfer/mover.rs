@@ -165,4 +165,40 @@ impl<M: Medium> Mover<'_, '_, M> {
         }
         Some(Done { bytes: done, error: None })
     }
+
+    /// Writes the pieces within `span`, of which there are several, from byte `done` of the buffer's data on, through a
+    /// mapping of the file. `None` if that cannot be: perhaps some are written.
+    pub(super) fn mapped(
+        &mut self,
+        done: u64,
+        span: Piece,
+        pieces: impl Iterator<Item = Piece> + Clone,
+    ) -> Option<Done> {
+        let (last, total) = (pieces.clone().last()?, pieces.clone().map(|piece| piece.length).sum::<u64>());
+        // By a call of the kernel's, which makes the file as long as it has to be and notes that it was written.
+        if self.piece(done + total - last.length, last).bytes < last.length {
+            return None;
+        }
+        let mapping = self.medium.mapping(span.offset, last.offset - span.offset)?;
+        let (buffer, data) = (self.buffer, self.buffer.contiguous());
+        let copy = |memory: *mut u8| {
+            let mut from = done;
+            for piece in pieces.clone().take_while(|piece| piece.offset < last.offset) {
+                let to = memory.wrapping_add((piece.offset - span.offset) as usize);
+                // SAFETY: the piece lies in the mapping, which is no part of the buffer.
+                unsafe {
+                    match data {
+                        Some(data) => {
+                            to.copy_from_nonoverlapping(data.wrapping_add(from as usize), piece.length as usize);
+                        }
+                        None => _ = pack(buffer, from, to, piece.length),
+                    }
+                }
+                from += piece.length;
+            }
+        };
+        // SAFETY: it copies, and owns nothing.
+        let is_copied = unsafe { mapping.fill(copy) };
+        is_copied.then_some(Done { bytes: done + total, error: None })
+    }
 }

@@ -2,10 +2,17 @@
 
 use super::*;
 use crate::layout::tests::{Recipe, build, recipes};
+use crate::medium::Plain;
 use crate::medium::fake::{Content, Fake, Turn};
 use cohort_datatype::{CountForm, contiguous, hvector, types};
+use core::sync::atomic::{AtomicU32, Ordering};
 use proptest::prelude::*;
+use rustix::fd::BorrowedFd;
 use std::collections::VecDeque;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::vec;
 use std::vec::Vec;
 
@@ -51,6 +58,70 @@ pub(crate) fn turns() -> impl Strategy<Value = VecDeque<Turn>> {
     prop::collection::vec(turn, 0..6).prop_map(Into::into)
 }
 
+/// A file that has no name any more, where files can be mapped.
+fn new_file(test: &str) -> File {
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let folder = Path::new("/dev/shm");
+    let folder = if folder.is_dir() { folder } else { &std::env::temp_dir() };
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
+    let path = folder.join(std::format!("cohort-{test}-{}-{number}", std::process::id()));
+    let file = File::options().read(true).write(true).create_new(true).open(&path).expect("a new file");
+    std::fs::remove_file(&path).expect("it is there");
+    file
+}
+
+fn plain(file: &File) -> Plain<'_> {
+    // SAFETY: the file is open as long as it is borrowed.
+    Plain(unsafe { BorrowedFd::borrow_raw(file.as_raw_fd()) })
+}
+
+/// Writers of each other's gaps, at the same time, and one who cuts the file now and then: no byte of any of them is
+/// lost but to the cuts, and all go on.
+#[test]
+fn gaps_belong_to_others_who_write_them_meanwhile() {
+    const PIECES: u64 = 3000;
+    const PIECE: u64 = 7;
+    for cuts in [false, true] {
+        let (file, writers) = (new_file("gaps"), 4_u64);
+        let (go_on, shrunk) = (AtomicU32::new(1), AtomicU32::new(0));
+        let types = {
+            let piece = contiguous(PIECE as i64, &types::MPI_BYTE.to_ref(), CountForm::Int).expect("a piece");
+            cohort_datatype::resized(&piece, 0, (PIECE * writers) as i64, CountForm::Int).expect("with gaps")
+        };
+        let write = |writer: u64, round: u8| {
+            let view = View::new(writer * PIECE, types::MPI_BYTE.to_ref(), types.clone(), true).expect("a view");
+            let mut memory = vec![writer as u8 * 50 + round; (PIECES * PIECE) as usize];
+            let bytes = types::MPI_BYTE.to_ref();
+            // SAFETY: the test's own memory.
+            let buffer = unsafe { Buffer::new(memory.as_mut_ptr(), PIECES * PIECE, &bytes) };
+            let done = through(&plain(&file), Way::Write, &view, 0, buffer);
+            assert_eq!(done, Done { bytes: PIECES * PIECE, error: None });
+        };
+        std::thread::scope(|scope| {
+            let write = &write;
+            let begin = |writer| scope.spawn(move || (1..40).for_each(|round| write(writer, round)));
+            let all: Vec<_> = (0..writers).map(begin).collect();
+            let cutter = scope.spawn(|| {
+                while cuts && go_on.load(Ordering::Relaxed) != 0 {
+                    file.set_len(u64::from(shrunk.fetch_add(1, Ordering::Relaxed) % 3) * 9000).expect("cut");
+                }
+            });
+            all.into_iter().for_each(|writer| writer.join().expect("it goes on"));
+            go_on.store(0, Ordering::Relaxed);
+            cutter.join().expect("it ends");
+        });
+        let mut found = vec![0; (PIECES * PIECE * writers) as usize];
+        let there = file.read_at(&mut found, 0).expect("read");
+        assert!(cuts || there == found.len());
+        for (at, &byte) in found[..there].iter().enumerate() {
+            let writer = (at as u64 / PIECE % writers) as u8;
+            let is_last = byte == writer * 50 + 39;
+            let is_old = cuts && (byte == 0 || (1..40).contains(&byte.wrapping_sub(writer * 50)));
+            assert!(is_last || is_old, "byte {at} of writer {writer} is {byte}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -82,6 +153,35 @@ proptest! {
         prop_assert_eq!(done.bytes, fit as u64);
         let failure = places.get(fit).map(|place| Failure { errno: Errno::NOSPC, offset: *place as u64 });
         prop_assert_eq!(done.error, failure);
+    }
+
+    #[test]
+    fn what_is_written_through_a_mapping_is_the_data_and_nothing_else(
+        filetype in recipes(), memory in recipes(), count in 0..6_u64, position in 0..200_u64,
+        displacement in 0..9000_u64, before in 0..12_000_usize,
+    ) {
+        let (filetype, bytes) = build(&filetype);
+        prop_assume!(!bytes.is_empty());
+        let view = View::new(displacement, types::MPI_INT.to_ref(), filetype, true).expect("ascending");
+        let layout = Layout::new(&memory, count);
+        let mut memory: Vec<u8> = (0..layout.bytes).map(noise).collect();
+        // SAFETY: the test's own memory.
+        let buffer = unsafe { Buffer::new(memory.as_mut_ptr(), count, &layout.datatype) };
+        let file = new_file("mapped");
+        let mut wanted: Vec<u8> = (0..before).map(|at| !noise(at)).collect();
+        file.write_all_at(&wanted, 0).expect("written");
+        let done = through(&plain(&file), Way::Write, &view, position, buffer);
+
+        let places = places(&view, &bytes, position, layout.places.len());
+        for (place, source) in places.iter().zip(&layout.places) {
+            let size = wanted.len().max(place + 1);
+            wanted.resize(size, 0);
+            wanted[*place] = noise(*source);
+        }
+        prop_assert_eq!(done, Done { bytes: places.len() as u64, error: None });
+        let mut found = vec![0; wanted.len() + 1];
+        prop_assert_eq!(file.read_at(&mut found, 0).expect("read"), wanted.len());
+        prop_assert_eq!(&found[..wanted.len()], wanted);
     }
 
     #[test]
