@@ -10,6 +10,7 @@ use cohort_abi::neutral;
 use cohort_engine::coll;
 use cohort_engine::datatype::Buffer;
 use cohort_io::{Done, Medium, Plain, Terms, View};
+use core::cell::Cell;
 use core::fmt;
 use rustix::fd::AsFd;
 
@@ -325,8 +326,11 @@ impl File {
         let is_troubled = trouble.is_some() || is_apart;
         let terms = Terms { is_atomic, is_troubled, memory: hints.memory };
         let common = if is_apart { Buffer::EMPTY } else { data };
-        let (Done { mut bytes, error }, is_troubled) =
-            cohort_io::through_all(group, medium, way, view, position, &common, terms)?;
+        let together = || cohort_io::through_all(group, medium, way, view, position, &common, terms);
+        let (Done { mut bytes, error }, is_troubled) = match is_atomic {
+            true => self.exclusively(group, together)??,
+            false => together()?,
+        };
         let mut trouble = trouble;
         if is_apart && trouble.is_none() {
             (bytes, trouble) = self.transfer(medium, (way, is_atomic), view, position, data);
@@ -338,6 +342,33 @@ impl File {
         };
         let told = error.map_or(Ok(()), |failure| Err(Trouble::at(failure, &self.name).error));
         Ok((bytes, agreed.and(told)))
+    }
+
+    /// Does a work of all members, which begins and ends with a meeting, while no member reads or writes by itself in
+    /// atomic mode. Collective. The members meet before the right is taken, since who has it must not wait for members
+    /// that want it for themselves first, and again when it is theirs.
+    fn exclusively<R>(&self, group: &coll::Group<'_>, work: impl FnOnce() -> R) -> Outcome<R> {
+        coll::view(group, [0], |_| ())?;
+        let begun = Cell::new(false);
+        let work = || {
+            begun.set(true);
+            agree(group, &self.name, Ok(()))?;
+            Ok(work())
+        };
+        let outcome = match (self.exclusion.get(), self.comm.me()) {
+            (Some(exclusion), 0) => exclusion.alone(&self.comm, work).and_then(|outcome| outcome),
+            (None, _) if self.leads => {
+                let _turn = self.shared.turn();
+                work()
+            }
+            _ => work(),
+        };
+        match outcome {
+            Err(error) if !begun.get() => {
+                Err(agree(group, &self.name, Err(error.clone().into())).err().unwrap_or(error))
+            }
+            outcome => outcome,
+        }
     }
 
     /// The caller's part of an access in the order of ranks: its data, and where it goes, behind those of lower ranks.
