@@ -103,6 +103,27 @@ static void performance_variables(void) {
     CHECK_EQ(MPI_T_pvar_session_free(&session), MPI_T_ERR_INVALID_SESSION);
 }
 
+/* Reads and writes that have ended, whoever has done them. */
+static void files(void) {
+    static char data[100000];
+    MPI_T_pvar_session session;
+    MPI_File file;
+    MPI_Request request;
+    MPI_T_pvar_session_create(&session);
+    CHECK_EQ(read_counter(session, "cohort_file_writes"), 0);
+    CHECK_EQ(MPI_File_open(MPI_COMM_WORLD, "/dev/null", MPI_MODE_RDWR, MPI_INFO_NULL, &file), MPI_SUCCESS);
+    MPI_File_write_at(file, 0, data, 10, MPI_BYTE, MPI_STATUS_IGNORE);
+    MPI_File_iwrite_at_all(file, 0, data, sizeof data, MPI_BYTE, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_File_read_all(file, data, sizeof data, MPI_BYTE, MPI_STATUS_IGNORE);
+    CHECK_EQ(read_counter(session, "cohort_file_writes"), 2);
+    CHECK_EQ(read_counter(session, "cohort_file_written_bytes"), 10 + sizeof data);
+    CHECK_EQ(read_counter(session, "cohort_file_reads"), 1);
+    CHECK_EQ(read_counter(session, "cohort_file_read_bytes"), 0);
+    MPI_File_close(&file);
+    MPI_T_pvar_session_free(&session);
+}
+
 static void categories(void) {
     int count, cvars, pvars, inner, indices[64], all_cvars = 0, all_pvars = 0;
     MPI_T_category_get_num(&count);
@@ -139,6 +160,7 @@ int main(int argc, char **argv) {
     start(&argc, &argv);
     control_variables();
     performance_variables();
+    files();
     categories();
     char text[MPI_MAX_ERROR_STRING];
     MPI_Error_string(MPI_T_ERR_CVAR_SET_NEVER, text, &count);

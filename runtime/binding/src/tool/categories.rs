@@ -1,5 +1,5 @@
-//! Categories: one for the settings, one for the counters, one for the events, one for the variables of a
-//! communicator, and one that holds all.
+//! Categories: one for the settings, one for the counters, one for those of files, one for the events, one for the
+//! variables of a communicator, and one that holds all.
 
 use super::events::EVENTS;
 use super::performance::counts;
@@ -26,7 +26,7 @@ const EMPTY: Category =
     Category { name: "", help: "", controls: || 0..0, performances: || 0..0, events: || 0..0, categories: 0..0 };
 
 static CATEGORIES: &[Category] = &[
-    Category { name: "cohort", help: "everything that Cohort shows", categories: 1..5, ..EMPTY },
+    Category { name: "cohort", help: "everything that Cohort shows", categories: 1..6, ..EMPTY },
     Category {
         name: "cohort_settings",
         help: "the COHORT_* settings of the job",
@@ -43,6 +43,12 @@ static CATEGORIES: &[Category] = &[
     Category {
         name: "cohort_comm",
         help: "what the calling rank does on one communicator",
+        performances: || counts().0 + counts().1..counts().0 + counts().1 + counts().2,
+        ..EMPTY
+    },
+    Category {
+        name: "cohort_files",
+        help: "what the calling rank reads and writes of files",
         performances: || counts().0..counts().0 + counts().1,
         ..EMPTY
     },

@@ -1,5 +1,6 @@
-//! Performance variables: what the calling rank did for others and how often it slept, which are counted all the time
-//! and cannot be written, and what it does on one communicator ([`super::communicators`]).
+//! Performance variables: what the calling rank did for others, how often it slept, and what it read and wrote of
+//! files, which are counted all the time and cannot be written, and what it does on one communicator
+//! ([`super::communicators`]).
 
 use super::communicators::{self, VARIABLES};
 use super::variable::Variable;
@@ -11,6 +12,7 @@ use crate::process::followed::Follower;
 use crate::process::tools::Bound;
 use cohort_abi::{Abi, Handle, neutral};
 use core::ffi::{c_int, c_void};
+use core::sync::atomic::Ordering;
 
 macro_rules! counters {
     ($($name:literal $help:literal $($field:ident).+;)*) => {
@@ -20,7 +22,7 @@ macro_rules! counters {
             help: $help,
             class: neutral::T_PVAR_CLASS_COUNTER,
             of_comm: None,
-            read: |counts| counts.$($field).+,
+            read: |process| process.objects.rank().steal_counts().$($field).+,
         },)*];
     };
 }
@@ -49,14 +51,34 @@ counters! {
     "cohort_auto_helper_chosen" "auto: times the fallback was a helper, as no signal reaches the program" helper_chosen;
 }
 
-/// How many there are of each kind: those that are counted all the time, and those of a communicator after them.
-pub(super) fn counts() -> (usize, usize) {
-    (COUNTERS.len(), VARIABLES.len())
+macro_rules! files {
+    ($($name:literal $help:literal $field:ident;)*) => {
+        /// Those of files, which are counted all the time too.
+        static FILES: &[Variable] = &[$(Variable {
+            name: $name,
+            help: $help,
+            class: neutral::T_PVAR_CLASS_COUNTER,
+            of_comm: None,
+            read: |process| process.objects.under_way().moved.$field.load(Ordering::Relaxed),
+        },)*];
+    };
+}
+
+files! {
+    "cohort_file_reads" "reads of files that have ended" reads;
+    "cohort_file_read_bytes" "bytes that they have read" read_bytes;
+    "cohort_file_writes" "writes of files that have ended" writes;
+    "cohort_file_written_bytes" "bytes that they have written" written_bytes;
+}
+
+/// How many there are of each kind, in their order: of the rank, of its files, and of a communicator.
+pub(super) fn counts() -> (usize, usize, usize) {
+    (COUNTERS.len(), FILES.len(), VARIABLES.len())
 }
 
 /// All of them, by index.
 fn all() -> impl Iterator<Item = &'static Variable> {
-    COUNTERS.iter().chain(VARIABLES)
+    COUNTERS.iter().chain(FILES).chain(VARIABLES)
 }
 
 /// The variable with the program's index.
@@ -252,8 +274,7 @@ pub fn pvar_read<A: Abi>(call: &Call<'_, A>, session: *mut c_void, handle: *mut 
             let of = (session, handle);
             return with_follower(process, of, neutral::T_ERR_INVALID_HANDLE, read);
         }
-        let counts = process.objects.rank().steal_counts();
-        buffer.write(&(known.read)(&counts).to_ne_bytes());
+        buffer.write(&(known.read)(process).to_ne_bytes());
         Ok(())
     })
 }

@@ -109,7 +109,7 @@ impl File {
     /// [`File::access`] of the bytes that are in the file.
     fn access_bytes(&self, form: Form, data: Outcome<Buffer<'_>>) -> (u64, Outcome<()>) {
         let checked = data.map_err(Trouble::from).and_then(|data| self.check_access(form, data));
-        match form.is_collective {
+        let (bytes, outcome) = match form.is_collective {
             false => {
                 let (bytes, error) = checked.map_or_else(|trouble| (0, Some(trouble)), |data| self.alone(form, data));
                 (bytes, error.map_or(Ok(()), |trouble| Err(trouble.error)))
@@ -118,7 +118,9 @@ impl File {
                 let split = self.no_split().map_err(Trouble::from);
                 self.together(form, split.and(checked))
             }
-        }
+        };
+        self.lines.under_way.moved.count(form.way, bytes);
+        (bytes, outcome)
     }
 
     /// Refuses writes to a file that is open for reading only.

@@ -29,10 +29,10 @@ use cohort_engine::datatype::{Buffer, OwnedBuffer};
 use cohort_engine::threads::Block;
 use cohort_engine::waits::Awaited;
 use cohort_engine::{Claim, Owner, Rank, coll, wait};
-use cohort_io::{Ask, Lent, Plain};
+use cohort_io::{Ask, Lent, Plain, Way};
 use core::fmt;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use rustix::fd::AsFd;
 use spin::Once;
 
@@ -44,9 +44,32 @@ const DONE: u32 = 3;
 /// Operations of one member of up to so many bytes are done in the call: a thread would take longer to begin.
 const SMALL: u64 = 64 << 10;
 
+/// Reads and writes of a rank that have ended, and their bytes. Relaxed: nothing follows from them.
+#[derive(Debug, Default)]
+#[expect(missing_docs)]
+pub struct Totals {
+    pub reads: AtomicU64,
+    pub read_bytes: AtomicU64,
+    pub writes: AtomicU64,
+    pub written_bytes: AtomicU64,
+}
+
+impl Totals {
+    pub(super) fn count(&self, way: Way, bytes: u64) {
+        let (calls, moved) = match way {
+            Way::Read => (&self.reads, &self.read_bytes),
+            Way::Write => (&self.writes, &self.written_bytes),
+        };
+        calls.fetch_add(1, Ordering::Relaxed);
+        moved.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
+
 /// What a rank has for operations that are under way.
 pub struct UnderWay {
     rank: &'static Rank,
+    /// What was moved, whether it was under way or not.
+    pub moved: Totals,
     crew: Crew<Operation>,
     /// All that are not done, and those that the program's thread has to finish.
     operations: FutexLock<VecDeque<Arc<Operation>>>,
@@ -58,7 +81,7 @@ pub struct UnderWay {
 
 /// Where operations of a file stand.
 pub(super) struct Lines {
-    under_way: &'static UnderWay,
+    pub under_way: &'static UnderWay,
     /// Nothing goes on: operations are done in the calls that start them.
     pub is_plain: bool,
     alone: Arc<Line<Operation>>,
@@ -136,6 +159,7 @@ impl UnderWay {
     pub fn new(rank: &'static Rank) -> Self {
         Self {
             rank,
+            moved: Totals::default(),
             crew: Crew::new(rank),
             operations: FutexLock::new(VecDeque::new()),
             meeting: AtomicU32::new(0),
@@ -253,6 +277,7 @@ impl Operation {
             None => file.do_task(&Plain(descriptor), &self.task, memory.buffer()),
             Some(ask) => file.do_task(&Lent::new(descriptor, ask), &self.task, memory.buffer()),
         };
+        self.under_way.moved.count(self.task.manner.way, bytes);
         *self.outcome.lock() = (bytes, outcome);
     }
 
