@@ -1,6 +1,6 @@
-//! Writes the function table from `functions.table`, the functions that C sees, and what they are called and take.
+//! Writes the function table from `functions.table`, and the functions that C sees.
 
-use cohort_codegen::emit::{described, shims, wiring::Wiring};
+use cohort_codegen::emit::{shims, wiring::Wiring};
 use cohort_codegen::understood;
 
 fn main() {
@@ -8,5 +8,4 @@ fn main() {
     let wiring = understood(Wiring::read(include_str!("functions.table"), &api));
     cohort_codegen::write("wiring.rs", &understood(wiring.rust(&api)));
     cohort_codegen::write("shims.rs", &understood(shims::shims(&api, &wiring)));
-    cohort_codegen::write("described.rs", &described::described(&api, &wiring));
 }

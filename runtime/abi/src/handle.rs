@@ -42,6 +42,12 @@ pub const fn dynamic(kind: Kind, index: u32) -> u32 {
     FIRST_DYNAMIC | (kind as u32) << 26 | index
 }
 
+/// The index of [`SENT_REQUEST`]; no slot has it.
+pub const SENT_INDEX: u32 = INDEX_MAX;
+
+/// The neutral handle of all requests that were complete when their call returned, and that say nothing but that.
+pub const SENT_REQUEST: u32 = dynamic(Kind::Request, SENT_INDEX);
+
 /// A handle as a program holds it.
 pub trait Handle: Copy + PartialEq + 'static {
     /// What the calling rank's copy of the ABI's library adds to a handle's number.

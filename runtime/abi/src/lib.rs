@@ -16,6 +16,7 @@ mod handle;
 mod mpi5;
 mod mpich;
 pub mod openmpi;
+pub mod passed;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -49,7 +50,9 @@ pub use count::{Count, Integer};
 pub use generated::callback;
 pub use generated::constants::Constants;
 pub use generated::table::Table;
-pub use handle::{FIRST_DYNAMIC, FIRST_DYNAMIC_DATATYPE_INDEX, Handle, INDEX_MAX, Kind, dynamic};
+pub use handle::{
+    FIRST_DYNAMIC, FIRST_DYNAMIC_DATATYPE_INDEX, Handle, INDEX_MAX, Kind, SENT_INDEX, SENT_REQUEST, dynamic,
+};
 pub use mpi5::Mpi5;
 pub use status::{Status, StatusLayout};
 

@@ -5,10 +5,10 @@
 
 use crate::context::{Listener, raise, tell};
 use crate::foreign;
-use crate::passed::{Array, Base, In, InOut, Out, Place, Text};
 use crate::process::Process;
 use crate::process::pending::Pending;
 use alloc::vec::Vec;
+use cohort_abi::passed::{Array, Base, In, InOut, Out, Place, Text};
 use cohort_abi::{Abi, Constants, Count, Handle, Integer, Kind, neutral};
 use cohort_engine::datatype::fortran::told;
 use cohort_engine::datatype::{TypeRef, predefined};

@@ -1,10 +1,10 @@
 //! Keyvals and attributes (MPI-4.1 section 7.7).
 
 use crate::arguments::{Call, Outcome, output};
-use crate::passed::{InOut, Out};
 use crate::process::Process;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use cohort_abi::passed::{InOut, Out};
 use cohort_abi::{Abi, Handle, callback, neutral};
 use cohort_object::attribute::{AttributeCallbacks, Attributes, Keyval, Owner, Value};
 use core::ffi::{c_int, c_void};

@@ -2,10 +2,10 @@
 
 use crate::arguments::{Call, Comm, Outcome, engine_error, only_intra, output};
 use crate::group;
-use crate::passed::{InOut, Out, Place, Text, TextOut};
 use crate::progress::take_hints;
 use crate::text::{give_text, shortened};
 use alloc::boxed::Box;
+use cohort_abi::passed::{InOut, Out, Place, Text, TextOut};
 use cohort_abi::{Abi, Constants, Handle, neutral};
 use cohort_engine::coll;
 use cohort_object::Info;

@@ -1,10 +1,10 @@
 //! Error handlers, and the errors that programs add (MPI-4.1 sections 9.3 and 9.5).
 
 use crate::arguments::{Call, Outcome};
-use crate::passed::{InOut, Out, Text};
 use crate::text::shortened;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use cohort_abi::passed::{InOut, Out, Text};
 use cohort_abi::{Abi, Constants, Handle, callback, neutral};
 use cohort_object::Errhandler;
 use cohort_object::errhandler::{ErrhandlerOwner, ErrorCallback, UserErrhandler};

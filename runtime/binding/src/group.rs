@@ -1,8 +1,8 @@
 //! Groups (MPI-4.1 section 7.3).
 
 use crate::arguments::{Call, Outcome, length, list};
-use crate::passed::{Array, InOut, Out, OutArray};
 use alloc::vec::Vec;
+use cohort_abi::passed::{Array, InOut, Out, OutArray};
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_object::group::{Group, Range};
 use core::ffi::c_int;

@@ -1,8 +1,8 @@
 //! Info objects (MPI-4.1 chapter 10).
 
 use crate::arguments::{Call, Outcome};
-use crate::passed::{InOut, Out, Text, TextOut};
 use alloc::boxed::Box;
+use cohort_abi::passed::{InOut, Out, Text, TextOut};
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_object::{Info, alignment};
 use core::ffi::{c_char, c_int};

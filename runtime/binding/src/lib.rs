@@ -3,11 +3,11 @@
 //! A function decodes its handles and constants by the [`Abi`](cohort_abi::Abi) it is generic
 //! over, checks its arguments, and calls the object layer or the engine with neutral values.
 //! It is safe: C calls a generated function (`generated::shims`), which turns the raw arguments
-//! into the types of `passed`, by the direction and the length that the standard gives each parameter.
+//! into the types of [`cohort_abi::passed`], by the direction and the length that the standard gives each parameter.
 //! `functions.table` says which function implements which procedure, and the compiler checks
 //! the signatures. Procedures without a line get [`unsupported`].
 //!
-//! From the bottom up: `passed` (what C passes), `process` (what a rank has of MPI), `context` (who hears
+//! From the bottom up: `process` (what a rank has of MPI), `context` (who hears
 //! of an error), `arguments` (a call and its checks), and the chapters of the standard. No two modules
 //! use each other.
 //!
@@ -23,7 +23,6 @@ extern crate std;
 
 mod arguments;
 pub mod attribute;
-pub mod calls;
 pub mod coll;
 pub mod comm;
 mod context;
@@ -35,11 +34,6 @@ pub mod file;
 mod foreign;
 /// What the build script writes.
 mod generated {
-    /// What the entries of the function table are called and take, for `crate::calls`.
-    pub mod described {
-        include!(concat!(env!("OUT_DIR"), "/described.rs"));
-    }
-
     /// The functions that C sees: they take over MPI's promises about the arguments and enter the functions of this
     /// crate.
     #[allow(non_snake_case, missing_docs, clippy::missing_safety_doc)]
@@ -54,12 +48,9 @@ mod generated {
 }
 pub mod group;
 pub mod info;
-pub mod observed;
 pub mod op;
 pub mod p2p;
 pub mod pack;
-mod passed;
-pub mod picture;
 pub mod probe;
 pub mod process;
 pub mod progress;
@@ -69,10 +60,11 @@ pub mod status;
 #[cfg(test)]
 mod tests;
 mod text;
-pub mod tool;
 pub mod topology;
 pub mod win;
 
+// `functions.table` and the functions that C sees name it as they do the other chapters.
+use cohort_insight::tool;
 pub use context::{unsupported, unsupported_value};
 pub use generated::wiring::*;
 pub use process::attach;

@@ -1,8 +1,8 @@
 //! Reduction operations (MPI-4.1 section 6.9).
 
 use crate::arguments::{Call, Outcome, output};
-use crate::passed::{InOut, Out};
 use crate::process::pending::UserFunction;
+use cohort_abi::passed::{InOut, Out};
 use cohort_abi::{Abi, Count, Handle, INDEX_MAX, Kind, callback, dynamic, neutral};
 use cohort_engine::datatype::Type;
 use cohort_engine::op::{Op, PredefinedOp, UserOp, element_class, supports};

@@ -3,9 +3,9 @@
 use crate::arguments::{Call, Comm, Outcome, engine_error};
 use crate::data::Data;
 use crate::p2p::{FROM_NOBODY, source, wanted_tag};
-use crate::passed::{Buffer, InOut, Out, Place, StatusOut};
 use crate::request::publish_pending;
 use crate::status::{failure_of, neutral_status};
+use cohort_abi::passed::{Buffer, InOut, Out, Place, StatusOut};
 use cohort_abi::{Abi, Count, Handle, INDEX_MAX, Kind, Status, dynamic, neutral};
 use cohort_engine::wait::{WaitKind, progress, until};
 use cohort_engine::{Claim, MessageRef, RequestRef, Source, Tag};

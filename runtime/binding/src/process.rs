@@ -4,35 +4,23 @@
 //! `tidy/modules` checks.
 
 pub mod buffers;
-pub mod course;
-pub mod events;
-pub mod files;
-pub mod followed;
 pub mod lifetime;
-pub mod live;
-pub mod observers;
 pub mod pending;
 pub mod requests;
 pub mod spares;
-pub mod statistics;
-pub mod sum;
 pub mod telling;
-pub mod tools;
 
 use alloc::boxed::Box;
-use cohort_abi::Caller;
+use cohort_abi::{INDEX_MAX, Kind, SENT_REQUEST, dynamic};
 use cohort_engine::Rank;
-use cohort_object::Objects;
+use cohort_insight::subject::{RequestFacts, Subject};
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
+use core::ops::Deref;
+use core::sync::atomic::{AtomicI32, Ordering};
 use lifetime::Lifetime;
-use live::Live;
-use observers::Observers;
 use pending::Pending;
-use spin::Once;
-use statistics::Statistics;
+use requests::State;
 use telling::Telling;
-use tools::Tool;
 
 /// Predefined attributes of `MPI_COMM_WORLD`.
 pub const PREDEFINED: usize = 7;
@@ -40,26 +28,14 @@ pub const PREDEFINED: usize = 7;
 /// Everything that one rank has of MPI. The facade passes its address as first argument.
 #[repr(C)]
 pub struct Process {
-    /// What the codecs of handles know of the rank; its place is first.
-    pub caller: Caller,
-    /// By handle.
-    pub objects: Objects,
+    /// What is looked at; its place is first.
+    pub subject: Subject,
     /// Under way.
     pub pending: Pending,
     /// Values of the predefined attributes of `MPI_COMM_WORLD`, whose addresses programs get.
     pub attributes: [AtomicI32; PREDEFINED],
     /// Initialised, finalised, thread level.
     pub lifetime: Lifetime,
-    /// The tool information interface.
-    pub tool: Tool,
-    /// Who looks at its calls, once somebody does.
-    pub observers: Once<Observers>,
-    /// What its calls have come to, while somebody watches.
-    pub live: Live,
-    /// What is counted of its calls, if that is wanted.
-    pub statistics: Once<Statistics>,
-    /// Where its facades read their tables from, by ABI; NULL for those that it has not.
-    pub facades: [AtomicPtr<AtomicPtr<c_void>>; 3],
     /// What it has told of its Fortran.
     pub fortran: Telling,
 }
@@ -76,22 +52,44 @@ impl Process {
     }
 }
 
+impl Deref for Process {
+    type Target = Subject;
+
+    #[inline(always)]
+    fn deref(&self) -> &Subject {
+        &self.subject
+    }
+}
+
+/// What is counted of a request.
+///
+/// # Safety
+/// As [`RequestLookup`](cohort_insight::subject::RequestLookup) says.
+unsafe fn facts(rank: &Rank, handle: u32) -> Option<RequestFacts> {
+    let index = handle & INDEX_MAX;
+    if handle == SENT_REQUEST || handle != dynamic(Kind::Request, index) {
+        return None;
+    }
+    // SAFETY: the rank makes a call, so this is what `attach` has stored. No other thread completes or starts the
+    // request meanwhile, by the caller's condition.
+    let state = unsafe { Process::of(rank.local()).pending.requests.get(index) }?;
+    let sends = match state {
+        State::Other(kind) => kind.sends(),
+        _ => None,
+    };
+    Some(RequestFacts { comm: state.comm(), sends })
+}
+
 /// The first argument of all functions for a rank, of which the facade gives the predefined objects, or NULL.
 /// Idempotent; called by the rank's own task.
 #[must_use]
 pub fn attach(rank: &'static Rank, objects: *const c_void) -> *const c_void {
     if rank.local().is_null() {
         let process = Process {
-            caller: Caller::default(),
-            objects: Objects::new(rank),
+            subject: Subject::new(rank, facts),
             pending: Pending::default(),
             attributes: Default::default(),
             lifetime: Lifetime::new(),
-            tool: Tool::default(),
-            observers: Once::new(),
-            live: Live::default(),
-            statistics: Once::new(),
-            facades: Default::default(),
             fortran: Telling::default(),
         };
         rank.set_local(Box::into_raw(Box::new(process)).cast());

@@ -1,7 +1,7 @@
 //! Statuses (MPI-4.1 sections 3.2.5, 5.1.11 and 13.3).
 
 use crate::arguments::{Call, Error, Outcome};
-use crate::passed::{In, InOut, Out, Place};
+use cohort_abi::passed::{In, InOut, Out, Place};
 use cohort_abi::{Abi, Integer, Status, StatusLayout, neutral};
 use cohort_engine::datatype::{Basic, Type};
 use cohort_engine::{EngineError, types_of};

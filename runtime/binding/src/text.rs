@@ -1,8 +1,8 @@
 //! Strings that the program gets.
 
 use crate::arguments::Outcome;
-use crate::passed::TextOut;
 use cohort_abi::neutral;
+use cohort_abi::passed::TextOut;
 use core::ffi::c_int;
 
 /// The longest beginning of `text` of at most `bytes` bytes that does not cut a character.

@@ -13,8 +13,8 @@ pub use distributed::{
 pub use graph::{graph_create, graph_get, graph_map, graph_neighbors, graph_neighbors_count, graphdims_get};
 
 use crate::arguments::{Call, Comm, Error, Outcome, list};
-use crate::passed::{Array, OutArray};
 use alloc::vec::Vec;
+use cohort_abi::passed::{Array, OutArray};
 use cohort_abi::{Abi, neutral};
 use core::ffi::c_int;
 

@@ -17,10 +17,11 @@ use cohort_base::boot::{AbiId, Attached, MAGIC, NodeApi, NodeBoot, RankBoot, Res
 use cohort_base::picture::Hear;
 use cohort_base::settings::{Settings, Stats};
 use cohort_base::text::{FixedText, complain, say};
-use cohort_binding::{observed, table};
+use cohort_binding::table;
 use cohort_engine::Node;
 use cohort_fabric::Transport;
 use cohort_fabric::record;
+use cohort_insight::{observed, picture};
 use core::ffi::{CStr, c_char, c_void};
 use core::sync::atomic::AtomicPtr;
 use rustix::process::{Signal, getpid, kill_process};
@@ -178,7 +179,7 @@ unsafe extern "C" fn look(node: *mut c_void, rank: u32, hear: Hear, data: *mut c
     // SAFETY: the caller's contract.
     let node: &'static Node = unsafe { &*node.cast_const().cast() };
     // SAFETY: the caller's contract.
-    cohort_binding::picture::look(node.rank(rank), &mut |fact| unsafe { hear(data, &fact) });
+    picture::look(node.rank(rank), &mut |fact| unsafe { hear(data, &fact) });
 }
 
 /// See [`NodeApi::rest`].

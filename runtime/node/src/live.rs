@@ -1,9 +1,9 @@
 //! What the loader may look at while ranks run: the functions of [`cohort_base::live::LiveApi`].
 
 use cohort_base::live::{LiveApi, RankSample};
-use cohort_binding::observed::live::{self, WATCHED};
 use cohort_engine::Node;
 use cohort_engine::rank::Rank;
+use cohort_insight::observed::live::{self, WATCHED};
 use core::ffi::c_void;
 
 /// All of them.

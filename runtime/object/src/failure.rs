@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use cohort_abi::neutral;
+use cohort_abi::passed::NullArray;
 use cohort_base::text::FixedText;
 use cohort_engine::{EngineError, coll, reserve};
 use core::fmt;
@@ -50,6 +51,13 @@ impl From<i32> for Error {
     fn from(class: i32) -> Self {
         const UNKNOWN: NonZeroI32 = NonZeroI32::new(neutral::ERR_UNKNOWN).unwrap();
         Self { code: NonZeroI32::new(class).unwrap_or(UNKNOWN), detail: None }
+    }
+}
+
+impl From<NullArray> for Error {
+    #[cold]
+    fn from(_: NullArray) -> Self {
+        neutral::ERR_ARG.into()
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Crates from the bottom up; a crate may use those of the lines above its own.
-const LAYERS: [&[&str]; 16] = [
+const LAYERS: [&[&str]; 17] = [
     &["cohort-arch"],
     // What build scripts call lies below what they build.
     &["cohort-base", "cohort-codegen"],
@@ -19,6 +19,7 @@ const LAYERS: [&[&str]; 16] = [
     &["cohort-coll", "cohort-progress"],
     &["cohort-engine", "cohort-io"],
     &["cohort-object", "cohort-join", "cohort-audit", "cohort-malloc"],
+    &["cohort-insight"],
     &["cohort-binding"],
     &["cohort-facade", "cohort-abi-facade"],
     &[

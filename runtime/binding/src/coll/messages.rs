@@ -4,11 +4,11 @@
 use super::apart;
 use super::parts::{Members, On};
 use crate::arguments::{Comm, Outcome};
-use crate::passed::Place;
 use crate::process::requests::{RequestKind, Rest};
 use crate::request::publish_kind;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use cohort_abi::passed::Place;
 use cohort_abi::{Abi, Handle, Status, neutral};
 use cohort_base::picture::Fact;
 use cohort_engine::coll::exchange::{Incoming, Outgoing};

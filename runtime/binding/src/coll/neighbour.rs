@@ -8,7 +8,7 @@ use super::nonblocking::Nonblocking;
 use super::parts::{OfOneType, OfTypes, Unchecked};
 use super::persistent::Persistent;
 use crate::arguments::{Call, Comm, Outcome};
-use crate::passed::{Array, Base, Buffer, Out};
+use cohort_abi::passed::{Array, Base, Buffer, Out};
 use cohort_abi::{Abi, Count, neutral};
 
 /// An exchange with all neighbours; with `to_all` every destination gets the one block of `send`.

@@ -1,10 +1,10 @@
 //! The request of a nonblocking duplicate (`MPI_Comm_idup`).
 
 use crate::arguments::{Call, Outcome};
-use crate::passed::Place;
 use crate::process::requests::{RequestKind, Rest};
 use crate::request::publish_kind;
 use alloc::boxed::Box;
+use cohort_abi::passed::Place;
 use cohort_abi::{Abi, Status, neutral};
 use cohort_engine::{Claim, Rank};
 use cohort_object::comm::Numbering;

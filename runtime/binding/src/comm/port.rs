@@ -3,8 +3,8 @@
 use super::intercomm::leader;
 use super::{publish, room};
 use crate::arguments::{Call, Outcome, only_intra};
-use crate::passed::{Out, Place, Text, TextOut};
 use crate::text::give_text;
+use cohort_abi::passed::{Out, Place, Text, TextOut};
 use cohort_abi::{Abi, Constants, Handle, neutral};
 use cohort_object::{Comm, ports};
 use core::ffi::c_int;

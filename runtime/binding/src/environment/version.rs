@@ -1,8 +1,8 @@
 //! Versions, names and error texts (MPI-4.1 sections 9.1 and 9.4).
 
 use crate::arguments::{Call, Outcome, output};
-use crate::passed::{Out, TextOut};
 use crate::text::give_text;
+use cohort_abi::passed::{Out, TextOut};
 use cohort_abi::{Abi, neutral};
 use cohort_base::text::FixedText;
 use core::ffi::c_int;

@@ -4,9 +4,9 @@
 use super::{Function, of_handle, publish};
 use crate::arguments::{Call, Outcome};
 use crate::context::{Listener, Site, handle_error};
-use crate::passed::Out;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use cohort_abi::passed::Out;
 use cohort_abi::{Abi, Handle, callback, neutral};
 use cohort_object::errhandler::{Errhandler, ErrhandlerOwner, UserErrhandler};
 use core::ffi::c_int;

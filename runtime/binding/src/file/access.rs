@@ -4,9 +4,9 @@
 use super::under_way::{Failed, UnderWay, status};
 use crate::arguments::{Call, Outcome};
 use crate::data::Data;
-use crate::passed::{Base, Buffer, Out, StatusOut};
 use crate::process::requests::State;
 use crate::request::{publish, publish_kind};
+use cohort_abi::passed::{Base, Buffer, Out, StatusOut};
 use cohort_abi::{Abi, Count, Handle};
 use cohort_object::file::{Form, Place, Started, Way};
 

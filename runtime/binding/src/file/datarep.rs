@@ -1,9 +1,9 @@
 //! Data representations of programs (MPI-5.0 section 14.5.3).
 
 use crate::arguments::{Call, Outcome};
-use crate::passed::Text;
 use crate::process::Process;
 use alloc::boxed::Box;
+use cohort_abi::passed::Text;
 use cohort_abi::{Abi, Constants, Count, Handle, callback, neutral};
 use cohort_engine::Owner;
 use cohort_engine::datatype::TypeRef;

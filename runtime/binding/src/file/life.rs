@@ -2,9 +2,9 @@
 
 use crate::arguments::{Call, Outcome};
 use crate::context::Listener;
-use crate::passed::{InOut, Out, Text};
 use crate::{group, info};
 use alloc::boxed::Box;
+use cohort_abi::passed::{InOut, Out, Text};
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_object::File;
 use core::ffi::c_int;

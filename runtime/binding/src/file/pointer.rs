@@ -1,8 +1,8 @@
 //! Individual and shared pointers (MPI-5.0 sections 14.4.3 and 14.4.4).
 
 use crate::arguments::{Call, Outcome};
-use crate::passed::Out;
 use cohort_abi::Abi;
+use cohort_abi::passed::Out;
 use core::ffi::c_int;
 
 /// `MPI_File_seek`.

@@ -1,8 +1,8 @@
 //! Sizes of files, what the device keeps, and atomic mode (MPI-5.0 sections 14.2 and 14.6).
 
 use crate::arguments::{Call, Outcome};
-use crate::passed::Out;
 use cohort_abi::Abi;
+use cohort_abi::passed::Out;
 use core::ffi::c_int;
 
 /// `MPI_File_set_size`.

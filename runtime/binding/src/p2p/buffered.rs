@@ -7,7 +7,6 @@
 
 use super::message::Outgoing;
 use crate::arguments::{Call, Outcome, engine_error};
-use crate::passed::{Base, Out};
 use crate::process::buffers::{BufferPool, Departure, Owners, PROCESS, forget_departure};
 use crate::process::pending::Pending;
 use crate::process::requests::{RequestKind, Rest};
@@ -15,6 +14,7 @@ use crate::request::publish_kind;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use cohort_abi::passed::{Base, Out};
 use cohort_abi::{Abi, Constants, Count, Handle, Status, neutral};
 use cohort_engine::wait::{WaitKind, until};
 use cohort_engine::{Claim, Rank};

@@ -2,7 +2,7 @@
 
 use crate::arguments::{Call, Comm, Error, Outcome};
 use crate::data::Data;
-use crate::passed::Buffer;
+use cohort_abi::passed::Buffer;
 use cohort_abi::{Abi, Count, neutral};
 use cohort_engine::datatype::pack;
 use cohort_engine::matching::Want;

@@ -4,11 +4,11 @@ use super::buffered::post_buffered;
 use super::message::{Incoming, Outgoing};
 use super::short;
 use crate::arguments::{Call, Comm, Outcome, engine_error};
-use crate::passed::{Buffer, Out, Place};
 use crate::process::buffers::Owners;
-use crate::process::requests::{Operation, SENT, State};
+use crate::process::requests::{Operation, State};
 use crate::status::neutral_status;
-use cohort_abi::{Abi, Count, Handle, Kind, dynamic, neutral};
+use cohort_abi::passed::{Buffer, Out, Place};
+use cohort_abi::{Abi, Count, Handle, Kind, SENT_REQUEST, dynamic, neutral};
 use cohort_engine::offload::Poster;
 use cohort_engine::watch::{leave_behind, leave_send_behind};
 use cohort_engine::{Claim, Received, RequestRef, SendMode, Status, short as engine_short};
@@ -27,7 +27,7 @@ pub(super) fn publish<A: Abi>(
     target: Place<'_, A::Request>,
 ) -> Outcome<()> {
     if request.is_shared() {
-        target.write(A::Request::from_neutral(call.context(), SENT));
+        target.write(A::Request::from_neutral(call.context(), SENT_REQUEST));
         return Ok(());
     }
     let state = State::Once(Operation::new(request, comm.neutral()));

@@ -3,10 +3,10 @@
 use super::buffered::post_buffered;
 use super::message::{Incoming, Outgoing};
 use crate::arguments::{Call, Outcome, engine_error};
-use crate::passed::{Buffer, Out};
 use crate::process::Process;
 use crate::process::buffers::Owners;
 use crate::request::{Plan, publish_persistent};
+use cohort_abi::passed::{Buffer, Out};
 use cohort_abi::{Abi, Count, Handle, neutral};
 use cohort_base::settings::Progress;
 use cohort_engine::offload::Poster;

@@ -2,10 +2,10 @@
 
 use super::message::{Incoming, Outgoing};
 use crate::arguments::{Call, Comm, Outcome, engine_error};
-use crate::passed::{Buffer, Out, Place, StatusOut};
 use crate::process::requests::State;
 use crate::request;
 use crate::status::{failure_of, neutral_status};
+use cohort_abi::passed::{Buffer, Out, Place, StatusOut};
 use cohort_abi::{Abi, Count, Handle, neutral};
 use cohort_engine::wait::{WaitKind, until};
 use cohort_engine::watch::{leave_behind, leave_send_behind};

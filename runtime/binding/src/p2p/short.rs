@@ -3,9 +3,8 @@
 //! long way (`blocking.rs`, `nonblocking.rs`), where nothing has happened yet.
 
 use crate::arguments::{Call, Error};
-use crate::passed::{Buffer, Out};
-use crate::process::requests::SENT;
-use cohort_abi::{Abi, Constants, Count, Handle, Kind, dynamic};
+use cohort_abi::passed::{Buffer, Out};
+use cohort_abi::{Abi, Constants, Count, Handle, Kind, SENT_REQUEST, dynamic};
 use cohort_engine::datatype::{self, TypeRef, dense, predefined};
 use cohort_engine::matching::Want;
 use cohort_engine::{Envelope, LocalRank, Status, offload, short};
@@ -95,7 +94,7 @@ pub(super) fn isend<A: Abi, C: Count>(
     if !is_direct || !send(call, buffer, place, comm, short::Then::More) {
         return false;
     }
-    request.write(A::Request::from_neutral(call.context(), SENT));
+    request.write(A::Request::from_neutral(call.context(), SENT_REQUEST));
     true
 }
 

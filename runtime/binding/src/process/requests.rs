@@ -5,7 +5,7 @@
 
 use super::Process;
 use alloc::boxed::Box;
-use cohort_abi::{INDEX_MAX, Kind, Status, dynamic, neutral};
+use cohort_abi::{Status, neutral};
 use cohort_base::picture::{Fact, Told};
 use cohort_engine::rank_box::RankBox;
 use cohort_engine::waits::Awaited;
@@ -51,7 +51,7 @@ impl fmt::Debug for dyn Describe {
 #[derive(Debug)]
 pub enum State {
     /// A send, or work on a window, that was complete when its call returned. All of them have one handle,
-    /// [`SENT`], which takes no slot.
+    /// [`SENT_REQUEST`](cohort_abi::SENT_REQUEST), which takes no slot.
     Sent,
     /// A receive that was complete when its call returned, and for which no spare was left.
     Received {
@@ -129,12 +129,6 @@ impl State {
         }
     }
 }
-
-/// The index in the handle of all that is [`State::Sent`]; slots never have it.
-pub const SENT_INDEX: u32 = INDEX_MAX;
-
-/// Neutral handle of all that is [`State::Sent`].
-pub const SENT: u32 = dynamic(Kind::Request, SENT_INDEX);
 
 /// What is left of an operation whose completion the program has been told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,11 @@
 //! What a request handle stands for, and how its operation ends.
 
 use crate::arguments::{Call, Failure, Outcome};
-use crate::passed::Place;
-use crate::process::requests::{Operation, Parts, RequestKind, Rest, SENT, SENT_INDEX, State};
+use crate::process::requests::{Operation, Parts, RequestKind, Rest, State};
 use crate::status::{failure_of, neutral_status};
 use alloc::boxed::Box;
-use cohort_abi::{Abi, Handle, Kind, Status, dynamic, neutral};
+use cohort_abi::passed::Place;
+use cohort_abi::{Abi, Handle, Kind, SENT_INDEX, SENT_REQUEST, Status, dynamic, neutral};
 use cohort_base::picture::Fact;
 use cohort_engine::waits::Awaited;
 use cohort_engine::{Claim, Rank, RequestRef};
@@ -61,7 +61,7 @@ impl Finished {
 /// Gives the program the handle of an operation that was complete when its call returned; as [`publish_pending`], but
 /// it takes no slot, and cannot fail.
 pub fn publish_complete<A: Abi>(call: &Call<'_, A>, target: Place<'_, A::Request>) -> Outcome<()> {
-    target.write(A::Request::from_neutral(call.context(), SENT));
+    target.write(A::Request::from_neutral(call.context(), SENT_REQUEST));
     Ok(())
 }
 
@@ -124,7 +124,7 @@ pub fn live<'a, A: Abi>(call: &Call<'a, A>, handle: A::Request) -> Outcome<Optio
     if handle == neutral::handle::REQUEST_NULL {
         return Ok(None);
     }
-    if handle == SENT {
+    if handle == SENT_REQUEST {
         let (index, state) = (SENT_INDEX, &State::Sent);
         return Ok(Some(Live { index, state }));
     }

@@ -6,10 +6,10 @@
 
 use super::completion::{Live, live, publish_kind};
 use crate::arguments::{Call, Outcome};
-use crate::passed::Out;
 use crate::process::Process;
 use crate::process::requests::{Parts, RequestKind, Rest, State};
 use alloc::boxed::Box;
+use cohort_abi::passed::Out;
 use cohort_abi::{Abi, Status, neutral};
 use cohort_engine::{Claim, Owner, Rank};
 use cohort_object::blame;

@@ -2,11 +2,11 @@
 
 use super::completion::{live, publish_kind};
 use crate::arguments::{Call, Outcome, length};
-use crate::passed::{InOut, InOutArray, Place};
 use crate::process::Process;
 use crate::process::requests::{RequestKind, Rest, State};
 use crate::status::neutral_status;
 use alloc::boxed::Box;
+use cohort_abi::passed::{InOut, InOutArray, Place};
 use cohort_abi::{Abi, Status, neutral};
 use cohort_base::picture::Fact;
 use cohort_engine::waits::Awaited;

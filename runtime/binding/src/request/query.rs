@@ -3,9 +3,9 @@
 use super::completion::live;
 use super::several::Requests;
 use crate::arguments::{Call, Outcome, length};
-use crate::passed::{Array, In, InOut, Out, OutArray, StatusArray, StatusOut};
 use crate::process::requests::State;
 use alloc::vec::Vec;
+use cohort_abi::passed::{Array, In, InOut, Out, OutArray, StatusArray, StatusOut};
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_engine::wait::progress;
 use core::cell::Cell;

@@ -3,7 +3,7 @@
 use super::completion::{Live, live};
 use super::short;
 use crate::arguments::{Call, Failure, Outcome, length};
-use crate::passed::{InOutArray, OutArray, Place, StatusArray, StatusOut};
+use cohort_abi::passed::{InOutArray, OutArray, Place, StatusArray, StatusOut};
 use cohort_abi::{Abi, Handle, Status, neutral};
 use cohort_base::picture::{Fact, Told};
 use cohort_engine::Claim;

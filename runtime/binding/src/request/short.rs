@@ -5,10 +5,10 @@
 
 use super::completion::Live;
 use crate::arguments::Call;
-use crate::passed::StatusOut;
-use crate::process::requests::{SENT, State};
+use crate::process::requests::State;
 use crate::status::neutral_status;
-use cohort_abi::{Abi, Handle, Kind, Status, dynamic, neutral};
+use cohort_abi::passed::StatusOut;
+use cohort_abi::{Abi, Handle, Kind, SENT_REQUEST, Status, dynamic, neutral};
 use cohort_engine::coll;
 use cohort_engine::wait::{progress, until};
 use core::cell::Cell;
@@ -22,7 +22,7 @@ pub(super) fn is_live<A: Abi>(call: &Call<'_, A>, handle: A::Request) -> bool {
     match unsafe { call.pending().requests.first(index) } {
         Some(State::Once(operation) | State::Collective(operation, _)) => !operation.request.is_spent(),
         Some(_) => true,
-        None => handle == SENT,
+        None => handle == SENT_REQUEST,
     }
 }
 
@@ -35,7 +35,7 @@ pub(super) fn end_one_of<A: Abi>(call: &Call<'_, A>, request: &Cell<A::Request>)
     let pending = call.pending();
     // SAFETY: as in `end`.
     let Some(state) = (unsafe { pending.requests.first(index) }) else {
-        return (handle == SENT).then(|| {
+        return (handle == SENT_REQUEST).then(|| {
             request.set(null());
             Status::EMPTY
         });
@@ -76,7 +76,7 @@ pub(super) fn end<A: Abi, const WAIT: bool>(
     let pending = call.pending();
     // SAFETY: no other thread completes the same request meanwhile, as MPI demands (MPI-4.1, 12.6.2).
     let Some(state) = (unsafe { pending.requests.first(index) }) else {
-        if handle != SENT {
+        if handle != SENT_REQUEST {
             return None;
         }
         request.set(null());

@@ -1,14 +1,14 @@
 //! Calls through the observed table, and what a consumer hears of them.
 
 use super::{Comm, Program, TABLE, byte, mpi, run, status, world};
-use crate::calls::Kind;
-use crate::observed;
 use crate::process::Process;
-use crate::process::observers::{Consumer, Observed, Observers};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::{vec, vec::Vec};
 use cohort_abi::{Abi, Mpi5, Table, neutral};
+use cohort_insight::calls::Kind;
+use cohort_insight::observed;
+use cohort_insight::subject::observers::{Consumer, Observed, Observers};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use std::string::{String, ToString};

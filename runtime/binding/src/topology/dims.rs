@@ -1,8 +1,8 @@
 //! The choice of dimensions (MPI-4.1 section 8.5.2).
 
 use crate::arguments::{Call, Outcome, length};
-use crate::passed::InOutArray;
 use alloc::vec::Vec;
+use cohort_abi::passed::InOutArray;
 use cohort_abi::{Abi, neutral};
 use core::cell::Cell;
 use core::ffi::c_int;

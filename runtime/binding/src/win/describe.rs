@@ -3,11 +3,11 @@
 use crate::arguments::{Call, Outcome, output};
 use crate::context::{Listener, Site, handle_error};
 use crate::errhandler::{self, Function};
-use crate::passed::{Out, Text, TextOut};
 use crate::text::{give_text, shortened};
 use crate::{group, info};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use cohort_abi::passed::{Out, Text, TextOut};
 use cohort_abi::{Abi, Constants, Count, Handle, Integer, callback, neutral};
 use cohort_object::errhandler::{Errhandler, ErrhandlerOwner, UserErrhandler};
 use core::ffi::{c_int, c_void};

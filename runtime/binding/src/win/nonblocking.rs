@@ -5,8 +5,8 @@
 use super::epoch::{is_last_fence, is_unchecked, lock_arguments, may_lock, ranks};
 use super::failed;
 use crate::arguments::{Call, Outcome, output};
-use crate::passed::{Out, Place};
 use crate::request::{publish_complete, publish_pending};
+use cohort_abi::passed::{Out, Place};
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_engine::rma::{Closing, RmaError};
 use core::ffi::c_int;

@@ -1,5 +1,5 @@
 //! `shims.rs`: the functions that C sees, which turn raw arguments into the types of
-//! `runtime/binding/src/passed.rs`.
+//! `runtime/abi/src/passed.rs`.
 
 use super::wiring::{Style, Wiring};
 use super::{rust_name, rust_parameters};
@@ -13,7 +13,7 @@ use std::fmt::Write;
 /// A parameter that no type of `passed.rs` fits.
 pub fn shims(api: &Api, wiring: &Wiring) -> Result<String, String> {
     let mut out = String::from(
-        "use crate::arguments::enter;\nuse crate::passed::*;\nuse cohort_abi::{Abi, callback};\n\
+        "use crate::arguments::enter;\nuse cohort_abi::passed::*;\nuse cohort_abi::{Abi, callback};\n\
          use core::ffi::{c_char, c_int, c_void};\n",
     );
     for procedure in &api.procedures {

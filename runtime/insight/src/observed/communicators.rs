@@ -1,26 +1,25 @@
-//! Counts the calls on communicators that a tool follows ([`crate::process::followed`]).
+//! Counts the calls on communicators that a tool follows ([`crate::subject::followed`]).
 
 use super::statistics::classes::{Class, Shape, shapes};
 use crate::calls::{Kind, Parameter};
-use crate::process::Process;
-use crate::process::followed::Amounts;
-use crate::process::observers::{Consumer, Observed};
-use crate::process::requests::{SENT, State};
+use crate::subject::RequestFacts;
+use crate::subject::followed::Amounts;
+use crate::subject::observers::{Consumer, Observed};
 use alloc::vec::Vec;
-use cohort_abi::{INDEX_MAX, Kind as HandleKind, dynamic, neutral};
+use cohort_abi::neutral;
 
 /// The consumer that counts.
 pub struct Counting;
 
 impl Consumer for Counting {
     fn begin(&self, call: &Observed<'_>) {
-        let followed = &call.process.tool.followed;
+        let followed = &call.subject.tool.followed;
         if call.depth > 0 || followed.is_empty() {
             return;
         }
         match shape(call).class {
             Class::Wait => {
-                let mut comms: Vec<u32> = requests(call).map(State::comm).collect();
+                let mut comms: Vec<u32> = requests(call).map(|request| request.comm).collect();
                 comms.sort_unstable();
                 comms.dedup();
                 followed.awaits(call.thread, comms);
@@ -28,11 +27,9 @@ impl Consumer for Counting {
             // Before they begin, since persistent ones may be complete at once.
             Class::Start => {
                 for request in requests(call) {
-                    if let State::Other(kind) = request
-                        && let Some(bytes) = kind.sends()
-                    {
+                    if let Some(bytes) = request.sends {
                         let amounts = Amounts { messages: 1, bytes, ..Amounts::default() };
-                        followed.count(kind.comm(), &amounts);
+                        followed.count(request.comm, &amounts);
                     }
                 }
             }
@@ -45,7 +42,7 @@ impl Consumer for Counting {
     }
 
     fn end(&self, call: &Observed<'_>, code: i32, ended: u64) {
-        let followed = &call.process.tool.followed;
+        let followed = &call.subject.tool.followed;
         if call.depth > 0 || followed.is_empty() {
             return;
         }
@@ -90,7 +87,7 @@ fn amounts(call: &Observed<'_>, shape: &Shape, is_well: bool, time: u64) -> Amou
 }
 
 /// What the requests of a call stand for that have a communicator of their own.
-fn requests<'a>(call: &Observed<'a>) -> impl Iterator<Item = &'a State> {
+fn requests(call: &Observed<'_>) -> impl Iterator<Item = RequestFacts> {
     let is_request = |p: &Parameter| p.kind == Kind::Request;
     let place = call.call.parameters.iter().position(is_request);
     let count = match call.call.named("count").or(call.call.named("incount")) {
@@ -98,19 +95,12 @@ fn requests<'a>(call: &Observed<'a>) -> impl Iterator<Item = &'a State> {
         None => 1,
     };
     let address = place.map(|place| call.word(place));
-    let (process, words) = (call.process, call.words);
+    let (subject, words) = (call.subject, call.words);
     (0..count).filter_map(move |index| {
         // SAFETY: the program passes so many handles, as the standard demands.
-        of_handle(process, unsafe { words.request_at(address?, index) })
+        let handle = unsafe { words.request_at(address?, index) };
+        // SAFETY: the call is about to complete or start the request, and no other thread does meanwhile, as MPI
+        // demands.
+        unsafe { (subject.request)(subject.objects.rank(), handle) }
     })
-}
-
-/// What a handle of a request stands for, if it has a slot.
-fn of_handle(process: &Process, handle: u32) -> Option<&State> {
-    let index = handle & INDEX_MAX;
-    if handle == SENT || handle != dynamic(HandleKind::Request, index) {
-        return None;
-    }
-    // SAFETY: the call is about to complete or start the request, and no other thread does meanwhile, as MPI demands.
-    unsafe { process.pending.requests.get(index) }
 }

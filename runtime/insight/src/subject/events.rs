@@ -6,7 +6,7 @@
 //! overwritten by then is counted, and the handlers of dropped events hear of it. While there is no registration,
 //! nothing is noted, and no call is observed.
 
-use super::Process;
+use super::Subject;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_abi::callback::{TEventCbFunction, TEventDroppedCbFunction, TEventFreeCbFunction};
@@ -184,8 +184,8 @@ impl Events {
     }
 
     /// Tells callbacks what has happened since. By a thread of the rank that holds no claim.
-    pub fn deliver(&self, process: &Process) {
-        let Some(ring) = process.objects.rank().trace() else {
+    pub fn deliver(&self, subject: &Subject) {
+        let Some(ring) = subject.objects.rank().trace() else {
             return;
         };
         if self.next.load(Ordering::Relaxed) == ring.noted() || self.is_busy.swap(true, Ordering::Acquire) {

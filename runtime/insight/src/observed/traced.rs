@@ -1,7 +1,7 @@
 //! Calls as events of a timeline (`COHORT_TRACE`).
 
 use crate::calls::Kind as Parameter;
-use crate::process::observers::{Consumer, DEPTH, Observed, THREADS};
+use crate::subject::observers::{Consumer, DEPTH, Observed, THREADS};
 use cohort_base::trace::{self, Event, Kind, NO_TAG, NOBODY, Ring};
 use core::sync::atomic::{AtomicU64, Ordering};
 

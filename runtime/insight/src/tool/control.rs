@@ -3,17 +3,17 @@
 //! A setting that is one of a few words is an integer with an enumeration; any other is its text, as
 //! a user would type it.
 
-use super::{answer, enums, give, given, look_up, nth, open, result, wanted};
-use crate::arguments::{Call, Outcome};
-use crate::passed::{Base, InOut, Out, Text, TextOut};
-use crate::process::Process;
+use super::{Call, answer, enums, give, given, look_up, nth, open, result, wanted};
+use crate::subject::Subject;
+use cohort_abi::passed::{Base, InOut, Out, Text, TextOut};
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_base::settings::{Row, TABLE};
+use cohort_object::Outcome;
 use core::ffi::{c_int, c_void};
 
 /// The value in force, as one would type it.
-fn value(process: &Process, row: &Row) -> &'static str {
-    process.objects.rank().node().setting(row)
+fn value(subject: &Subject, row: &Row) -> &'static str {
+    subject.objects.rank().node().setting(row)
 }
 
 /// `MPI_T_cvar_get_num`.
@@ -66,24 +66,24 @@ pub fn cvar_handle_alloc<A: Abi>(
     handle: Out<'_, *mut c_void>,
     count: Out<'_, c_int>,
 ) -> Outcome<()> {
-    open::<A>(call, |process| {
+    open::<A>(call, |subject| {
         let row = nth(TABLE, index)?;
         let handle = wanted(handle)?;
         let elements = match enums::words(row) {
             Some(_) => 1,
-            None => value(process, row).len() as c_int + 1,
+            None => value(subject, row).len() as c_int + 1,
         };
         result(count, elements)?;
-        handle.write(process.tool.controls.add(index as usize));
+        handle.write(subject.tool.controls.add(index as usize));
         Ok(())
     })
 }
 
 /// `MPI_T_cvar_handle_free`.
 pub fn cvar_handle_free<A: Abi>(call: &Call<'_, A>, handle: InOut<'_, *mut c_void>) -> Outcome<()> {
-    open::<A>(call, |process| {
+    open::<A>(call, |subject| {
         let handle = given(handle)?;
-        let removed = process.tool.controls.remove(handle.get());
+        let removed = subject.tool.controls.remove(handle.get());
         removed.ok_or(neutral::T_ERR_INVALID_HANDLE)?;
         handle.set(core::ptr::null_mut());
         Ok(())
@@ -91,19 +91,19 @@ pub fn cvar_handle_free<A: Abi>(call: &Call<'_, A>, handle: InOut<'_, *mut c_voi
 }
 
 /// The variable of a handle.
-fn of_handle(process: &Process, handle: *mut c_void) -> Outcome<&'static Row> {
-    let index = process.tool.controls.get(handle);
+fn of_handle(subject: &Subject, handle: *mut c_void) -> Outcome<&'static Row> {
+    let index = subject.tool.controls.get(handle);
     Ok(&TABLE[index.ok_or(neutral::T_ERR_INVALID_HANDLE)?])
 }
 
 /// `MPI_T_cvar_read`.
 pub fn cvar_read<A: Abi>(call: &Call<'_, A>, handle: *mut c_void, buffer: Base) -> Outcome<()> {
-    open::<A>(call, |process| {
-        let row = of_handle(process, handle)?;
+    open::<A>(call, |subject| {
+        let row = of_handle(subject, handle)?;
         if buffer.is_null() {
             return Err(neutral::T_ERR_INVALID.into());
         }
-        let value = value(process, row);
+        let value = value(subject, row);
         match enums::words(row) {
             Some(mut words) => {
                 let number = words.position(|word| word == value);
@@ -122,8 +122,8 @@ pub fn cvar_read<A: Abi>(call: &Call<'_, A>, handle: *mut c_void, buffer: Base) 
 
 /// `MPI_T_cvar_write`: settings are read when the job starts.
 pub fn cvar_write<A: Abi>(call: &Call<'_, A>, handle: *mut c_void, _buffer: Base) -> Outcome<()> {
-    open::<A>(call, |process| {
-        of_handle(process, handle)?;
+    open::<A>(call, |subject| {
+        of_handle(subject, handle)?;
         Err(neutral::T_ERR_CVAR_SET_NEVER.into())
     })
 }

@@ -1,18 +1,17 @@
-//! Events (MPI-4.1 section 15.3.8): what happens to the calling rank, as callbacks. [`crate::process::events`] says
+//! Events (MPI-4.1 section 15.3.8): what happens to the calling rank, as callbacks. [`crate::subject::events`] says
 //! when these run.
 
-use super::{answer, give, look_up, nth, open, result, wanted};
-use crate::arguments::{Call, Outcome};
-use crate::info;
+use super::{Call, answer, give, look_up, nth, open, result, wanted};
 use crate::observed::live::{self, TOLD};
-use crate::passed::{Base, InOut, Out, OutArray, Text, TextOut};
-use crate::process::Process;
-use crate::process::events::{Callback, Farewell, Registration, SOURCE};
+use crate::subject::Subject;
+use crate::subject::events::{Callback, Farewell, Registration, SOURCE};
+use alloc::boxed::Box;
+use cohort_abi::passed::{Base, InOut, Out, OutArray, Text, TextOut};
 use cohort_abi::{Abi, Handle, callback, neutral};
 use cohort_base::clock::{ticks, ticks_per_us};
 use cohort_base::trace::{Event, Kind, NOBODY};
 use cohort_engine::Rank;
-use cohort_object::Info;
+use cohort_object::{Info, Outcome};
 use core::ffi::{c_int, c_void};
 
 /// Bytes of an element: all are `MPI_UNSIGNED_LONG_LONG`.
@@ -155,11 +154,11 @@ pub fn event_handle_alloc<A: Abi>(
     _hints: A::Info,
     handle: Out<'_, *mut c_void>,
 ) -> Outcome<()> {
-    open::<A>(call, |process| {
+    open::<A>(call, |subject| {
         let event = nth(EVENTS, index)?;
         let handle = wanted(handle)?;
-        let rank = process.objects.rank();
-        let events = &process.tool.events;
+        let rank = subject.objects.rank();
+        let events = &subject.tool.events;
         let ring = events.begin(rank);
         let registration = Registration {
             kind: event.kind,
@@ -184,8 +183,8 @@ fn is_of_message(kind: Kind) -> bool {
 }
 
 /// The registration of a handle.
-fn of_handle(process: &Process, handle: *mut c_void) -> Outcome<Registration> {
-    let found = process.tool.events.get(handle);
+fn of_handle(subject: &Subject, handle: *mut c_void) -> Outcome<Registration> {
+    let found = subject.tool.events.get(handle);
     found.ok_or_else(|| neutral::T_ERR_INVALID_HANDLE.into())
 }
 
@@ -196,18 +195,18 @@ pub fn event_handle_free<A: Abi>(
     data: *mut c_void,
     function: Option<callback::TEventFreeCbFunction>,
 ) -> Outcome<()> {
-    open::<A>(call, |process| {
-        let registration = of_handle(process, handle)?;
+    open::<A>(call, |subject| {
+        let registration = of_handle(subject, handle)?;
         let farewell = function.map(|function| Farewell { handle, function, data, safety: registration.safety });
-        let ended = end(process, handle, farewell);
+        let ended = end(subject, handle, farewell);
         ended.ok_or_else(|| neutral::T_ERR_INVALID_HANDLE.into())
     })
 }
 
 /// Ends a registration; with the last one, nothing is noted any more.
-fn end(process: &Process, handle: *mut c_void, farewell: Option<Farewell>) -> Option<()> {
-    let rank = process.objects.rank();
-    let events = &process.tool.events;
+fn end(subject: &Subject, handle: *mut c_void, farewell: Option<Farewell>) -> Option<()> {
+    let rank = subject.objects.rank();
+    let events = &subject.tool.events;
     let ended = events.remove(handle, farewell)?;
     if is_of_message(ended.kind) {
         rank.node().follow_messages(false);
@@ -220,9 +219,9 @@ fn end(process: &Process, handle: *mut c_void, farewell: Option<Farewell>) -> Op
 }
 
 /// Ends all registrations, as nobody uses the interface any more.
-pub(super) fn end_all(process: &Process) {
-    for handle in process.tool.events.handles() {
-        end(process, handle, None);
+pub(super) fn end_all(subject: &Subject) {
+    for handle in subject.tool.events.handles() {
+        end(subject, handle, None);
     }
 }
 
@@ -236,9 +235,9 @@ pub fn event_register_callback<A: Abi>(
     data: *mut c_void,
     function: Option<callback::TEventCbFunction>,
 ) -> Outcome<()> {
-    open::<A>(call, |process| {
+    open::<A>(call, |subject| {
         let level = level::<A>(safety)?;
-        let changed = process.tool.events.change(handle, |registration| {
+        let changed = subject.tool.events.change(handle, |registration| {
             registration.callbacks[level] = function.map(|function| Callback { function, data });
         });
         changed.ok_or_else(|| neutral::T_ERR_INVALID_HANDLE.into())
@@ -264,23 +263,31 @@ pub fn event_set_dropped_handler<A: Abi>(
     handle: *mut c_void,
     function: Option<callback::TEventDroppedCbFunction>,
 ) -> Outcome<()> {
-    open::<A>(call, |process| {
-        let events = &process.tool.events;
+    open::<A>(call, |subject| {
+        let events = &subject.tool.events;
         let changed = events.change(handle, |registration| registration.dropped = function);
         changed.ok_or_else(|| neutral::T_ERR_INVALID_HANDLE.into())
     })
 }
 
+/// Gives the program an info object without keys.
+fn no_hints<A: Abi>(call: &Call<'_, A>, hints: Out<'_, A::Info>) -> Outcome<()> {
+    let target = hints.place().ok_or(neutral::ERR_ARG)?;
+    let handle = call.subject().objects.add_info(Box::new(Info::default()))?;
+    target.write(A::Info::from_neutral(call.context(), handle));
+    Ok(())
+}
+
 /// `MPI_T_event_handle_set_info`: there are no hints.
 pub fn event_handle_set_info<A: Abi>(call: &Call<'_, A>, handle: *mut c_void, _hints: A::Info) -> Outcome<()> {
-    open::<A>(call, |process| of_handle(process, handle).map(drop))
+    open::<A>(call, |subject| of_handle(subject, handle).map(drop))
 }
 
 /// `MPI_T_event_handle_get_info`: there are no hints.
 pub fn event_handle_get_info<A: Abi>(call: &Call<'_, A>, handle: *mut c_void, hints: Out<'_, A::Info>) -> Outcome<()> {
-    open::<A>(call, |process| {
-        of_handle(process, handle)?;
-        info::publish(call, Info::default(), hints)
+    open::<A>(call, |subject| {
+        of_handle(subject, handle)?;
+        no_hints(call, hints)
     })
 }
 
@@ -291,8 +298,8 @@ pub fn event_callback_set_info<A: Abi>(
     safety: c_int,
     _hints: A::Info,
 ) -> Outcome<()> {
-    open::<A>(call, |process| {
-        of_handle(process, handle)?;
+    open::<A>(call, |subject| {
+        of_handle(subject, handle)?;
         level::<A>(safety).map(drop)
     })
 }
@@ -304,16 +311,16 @@ pub fn event_callback_get_info<A: Abi>(
     safety: c_int,
     hints: Out<'_, A::Info>,
 ) -> Outcome<()> {
-    open::<A>(call, |process| {
-        of_handle(process, handle)?;
+    open::<A>(call, |subject| {
+        of_handle(subject, handle)?;
         level::<A>(safety)?;
-        info::publish(call, Info::default(), hints)
+        no_hints(call, hints)
     })
 }
 
 /// The event that a callback was given, and its type.
-fn of_instance(process: &Process, instance: *mut c_void) -> Outcome<(Event, &'static EventType)> {
-    let event = process.tool.events.instance(instance);
+fn of_instance(subject: &Subject, instance: *mut c_void) -> Outcome<(Event, &'static EventType)> {
+    let event = subject.tool.events.instance(instance);
     let event = event.ok_or(neutral::T_ERR_INVALID_HANDLE)?;
     let known = EVENTS.iter().find(|known| known.kind == event.kind);
     Ok((event, known.ok_or(neutral::T_ERR_INVALID_HANDLE)?))
@@ -321,13 +328,13 @@ fn of_instance(process: &Process, instance: *mut c_void) -> Outcome<(Event, &'st
 
 /// `MPI_T_event_read`.
 pub fn event_read<A: Abi>(call: &Call<'_, A>, instance: *mut c_void, element: c_int, buffer: Base) -> Outcome<()> {
-    open::<A>(call, |process| {
-        let (event, known) = of_instance(process, instance)?;
+    open::<A>(call, |subject| {
+        let (event, known) = of_instance(subject, instance)?;
         let element = nth(known.elements, element)?;
         if buffer.is_null() {
             return Err(neutral::T_ERR_INVALID.into());
         }
-        let value = (element.read)(&event, process.objects.rank());
+        let value = (element.read)(&event, subject.objects.rank());
         buffer.write(&value.to_ne_bytes());
         Ok(())
     })
@@ -335,13 +342,13 @@ pub fn event_read<A: Abi>(call: &Call<'_, A>, instance: *mut c_void, element: c_
 
 /// `MPI_T_event_copy`.
 pub fn event_copy<A: Abi>(call: &Call<'_, A>, instance: *mut c_void, buffer: Base) -> Outcome<()> {
-    open::<A>(call, |process| {
-        let (event, known) = of_instance(process, instance)?;
+    open::<A>(call, |subject| {
+        let (event, known) = of_instance(subject, instance)?;
         if buffer.is_null() {
             return Err(neutral::T_ERR_INVALID.into());
         }
         for (place, element) in known.elements.iter().enumerate() {
-            let value = (element.read)(&event, process.objects.rank());
+            let value = (element.read)(&event, subject.objects.rank());
             buffer.offset((place * ELEMENT) as isize).write(&value.to_ne_bytes());
         }
         Ok(())
@@ -350,16 +357,16 @@ pub fn event_copy<A: Abi>(call: &Call<'_, A>, instance: *mut c_void, buffer: Bas
 
 /// `MPI_T_event_get_timestamp`: when it was over.
 pub fn event_get_timestamp<A: Abi>(call: &Call<'_, A>, instance: *mut c_void, time: Out<'_, i64>) -> Outcome<()> {
-    open::<A>(call, |process| {
-        let (event, _) = of_instance(process, instance)?;
+    open::<A>(call, |subject| {
+        let (event, _) = of_instance(subject, instance)?;
         result(time, event.end.cast_signed())
     })
 }
 
 /// `MPI_T_event_get_source`.
 pub fn event_get_source<A: Abi>(call: &Call<'_, A>, instance: *mut c_void, source: Out<'_, c_int>) -> Outcome<()> {
-    open::<A>(call, |process| {
-        of_instance(process, instance)?;
+    open::<A>(call, |subject| {
+        of_instance(subject, instance)?;
         result(source, SOURCE)
     })
 }

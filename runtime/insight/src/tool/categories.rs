@@ -3,11 +3,11 @@
 
 use super::events::EVENTS;
 use super::performance::counts;
-use super::{answer, give, look_up, nth, open, result};
-use crate::arguments::{Call, Outcome};
-use crate::passed::{InOut, Out, OutArray, Text, TextOut};
+use super::{Call, answer, give, look_up, nth, open, result};
+use cohort_abi::passed::{InOut, Out, OutArray, Text, TextOut};
 use cohort_abi::{Abi, neutral};
 use cohort_base::settings::TABLE;
+use cohort_object::Outcome;
 use core::ffi::c_int;
 use core::ops::Range;
 

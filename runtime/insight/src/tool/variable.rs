@@ -1,7 +1,7 @@
 //! What a performance variable is.
 
-use crate::process::Process;
-use crate::process::followed::Quantity;
+use crate::subject::Subject;
+use crate::subject::followed::Quantity;
 
 /// One variable.
 pub(super) struct Variable {
@@ -12,5 +12,5 @@ pub(super) struct Variable {
     /// What it counts of a communicator, if it is bound to one.
     pub(super) of_comm: Option<Quantity>,
     /// Its value if it is not.
-    pub(super) read: fn(&Process) -> u64,
+    pub(super) read: fn(&Subject) -> u64,
 }

@@ -1,11 +1,11 @@
 //! What is counted of a rank's calls while somebody watches the job (`pip-exec --top`).
 //!
-//! The numbers are in [`crate::process::live`].
+//! The numbers are in [`crate::subject::live`].
 
 use super::{is_wanted, switch};
 use crate::calls::{self, Description, Kind};
-use crate::process::Process;
-use crate::process::observers::{Consumer, Observed};
+use crate::subject::Subject;
+use crate::subject::observers::{Consumer, Observed};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
@@ -51,12 +51,12 @@ fn sent_by(call: &Description) -> Option<Sent> {
     Some((counted, dest.or(call.named("target_rank"))))
 }
 
-/// The consumer that counts for the process's [`Live`](crate::process::live::Live).
+/// The consumer that counts for the process's [`Live`](crate::subject::live::Live).
 pub struct Counting;
 
 impl Consumer for Counting {
     fn begin(&self, call: &Observed<'_>) {
-        let live = &call.process.live;
+        let live = &call.subject.live;
         // Calls are observed for other reasons too, of which nobody asks for these numbers.
         if call.depth > 0 || live.wanted.load(Ordering::Relaxed) & WATCHED == 0 {
             return;
@@ -74,7 +74,7 @@ impl Consumer for Counting {
     }
 
     fn end(&self, call: &Observed<'_>, _code: i32, ended: u64) {
-        let live = &call.process.live;
+        let live = &call.subject.live;
         if call.depth == 0 && live.current.load(Ordering::Relaxed) != 0 {
             live.current.store(0, Ordering::Relaxed);
             let spent = ended.saturating_sub(call.begun);
@@ -91,27 +91,27 @@ impl Consumer for Telling {
     fn begin(&self, _call: &Observed<'_>) {}
 
     fn end(&self, call: &Observed<'_>, _code: i32, _ended: u64) {
-        let process = call.process;
-        if call.depth == 0 && process.live.wanted.load(Ordering::Relaxed) & TOLD != 0 {
-            process.tool.events.deliver(process);
+        let subject = call.subject;
+        if call.depth == 0 && subject.live.wanted.load(Ordering::Relaxed) & TOLD != 0 {
+            subject.tool.events.deliver(subject);
         }
     }
 }
 
 /// The process of a rank, once it has attached.
-fn process_of(rank: &Rank) -> Option<&Process> {
+fn subject_of(rank: &Rank) -> Option<&Subject> {
     let local = rank.local();
     // SAFETY: `attach` alone fills the slot.
-    (!local.is_null()).then(|| unsafe { Process::of(local) })
+    (!local.is_null()).then(|| unsafe { Subject::of(local) })
 }
 
 /// Has a rank's calls observed for this reason, or no more. It costs nothing while nobody has a reason. May wait for
 /// memory, and so for any rank.
 pub fn want(rank: &Rank, reason: u32, on: bool) {
-    let Some(process) = process_of(rank) else {
+    let Some(subject) = subject_of(rank) else {
         return;
     };
-    let wanted = &process.live.wanted;
+    let wanted = &subject.live.wanted;
     let left = match on {
         true => wanted.fetch_or(reason, Ordering::Relaxed) | reason,
         false => wanted.fetch_and(!reason, Ordering::Relaxed) & !reason,
@@ -125,8 +125,8 @@ pub fn want(rank: &Rank, reason: u32, on: bool) {
 /// What is known of a rank, with what has been counted of its calls.
 pub fn sample(rank: &Rank) -> RankSample {
     let mut sample = rank.sample();
-    if let Some(process) = process_of(rank) {
-        process.live.add_to(&mut sample);
+    if let Some(subject) = subject_of(rank) {
+        subject.live.add_to(&mut sample);
     }
     sample
 }

@@ -1,6 +1,6 @@
 //! What a C program passes with a call, as types.
 //!
-//! The functions that C sees are generated (`generated::shims`). They turn each raw argument into one of these
+//! The functions that C sees are generated (in the binding). They turn each raw argument into one of these
 //! types, by the direction and length that the standard gives the parameter. Their constructors are `unsafe`:
 //! they take over MPI's promise about the argument (MPI-4.1, 2.3), and only the generated functions call them.
 //! What comes after is safe: NULL and the ABI's sentinels are looked for before a pointer is followed, and a
@@ -16,8 +16,7 @@ mod strings;
 
 pub use strings::{StringLists, Strings};
 
-use cohort_abi::{Abi, Constants, Count, Status, StatusLayout, neutral};
-use cohort_object::Outcome;
+use crate::{Abi, Constants, Count, Status, StatusLayout, neutral};
 use core::cell::Cell;
 use core::ffi::{CStr, c_char, c_void};
 use core::marker::PhantomData;
@@ -133,11 +132,14 @@ impl<'c, T> InOut<'c, T> {
     }
 }
 
-/// Fails with `MPI_ERR_ARG` where a program passes NULL for an array that has entries.
+/// A program passes NULL for an array that has entries, which is `MPI_ERR_ARG`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NullArray;
+
 #[inline]
-fn no_null(address: usize, length: usize) -> Outcome<()> {
+fn no_null(address: usize, length: usize) -> Result<(), NullArray> {
     match address == 0 && length > 0 {
-        true => Err(neutral::ERR_ARG.into()),
+        true => Err(NullArray),
         false => Ok(()),
     }
 }
@@ -176,9 +178,9 @@ impl<'c, T> Array<'c, T> {
     /// The entries, as many as the standard says that the array has; the array is no sentinel.
     ///
     /// # Errors
-    /// `MPI_ERR_ARG` for NULL, unless there are no entries.
+    /// For NULL, unless there are no entries.
     #[inline]
-    pub fn entries(self, length: usize) -> Outcome<&'c [T]> {
+    pub fn entries(self, length: usize) -> Result<&'c [T], NullArray> {
         no_null(self.addr(), length)?;
         if length == 0 {
             return Ok(&[]);
@@ -213,9 +215,9 @@ impl<'c, T> OutArray<'c, T> {
     /// Places for the entries, as many as the standard says that the array has; the array is no sentinel.
     ///
     /// # Errors
-    /// `MPI_ERR_ARG` for NULL, unless there are no entries.
+    /// For NULL, unless there are no entries.
     #[inline]
-    pub fn places(self, length: usize) -> Outcome<Places<'c, T>> {
+    pub fn places(self, length: usize) -> Result<Places<'c, T>, NullArray> {
         no_null(self.addr(), length)?;
         if length == 0 {
             return Ok(Places(&[]));
@@ -266,9 +268,9 @@ impl<'c, T> InOutArray<'c, T> {
     /// The entries, as many as the standard says that the array has.
     ///
     /// # Errors
-    /// `MPI_ERR_ARG` for NULL, unless there are no entries.
+    /// For NULL, unless there are no entries.
     #[inline]
-    pub fn entries(self, length: usize) -> Outcome<&'c [Cell<T>]> {
+    pub fn entries(self, length: usize) -> Result<&'c [Cell<T>], NullArray> {
         no_null(self.0.addr(), length)?;
         if length == 0 {
             return Ok(&[]);
@@ -386,6 +388,7 @@ impl<'c> Text<'c> {
     }
 
     /// The string; `None` for NULL.
+    #[inline]
     #[must_use]
     pub fn get(self) -> Option<&'c CStr> {
         // SAFETY: not NULL, and the promise of `new`.
@@ -408,6 +411,7 @@ impl TextOut<'_> {
     }
 
     /// Whether the program passed NULL.
+    #[inline]
     #[must_use]
     pub fn is_null(&self) -> bool {
         self.0.is_null()
@@ -431,8 +435,7 @@ impl TextOut<'_> {
 }
 
 /// Where the program's data begins, or a sentinel of the ABI. MPI's promise is that there is as much data as the
-/// other arguments say, and that the operation may use it until it is complete, as
-/// [`datatype::Buffer::new`](cohort_engine::datatype::Buffer::new) says.
+/// other arguments say, and that the operation may use it until it is complete.
 #[derive(Clone, Copy, Debug)]
 pub struct Base(*mut c_void);
 
@@ -454,6 +457,7 @@ impl Base {
     }
 
     /// The same buffer from another place on, as a displacement says.
+    #[inline]
     #[must_use]
     pub fn offset(self, bytes: isize) -> Self {
         Self(self.0.wrapping_byte_offset(bytes))
@@ -476,6 +480,7 @@ impl Base {
     }
 
     /// Whether the program passed NULL.
+    #[inline]
     #[must_use]
     pub fn is_null(self) -> bool {
         self.0.is_null()

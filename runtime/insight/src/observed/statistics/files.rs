@@ -2,7 +2,7 @@
 
 use super::Seen;
 use crate::calls::Kind;
-use crate::process::files::FileTally;
+use crate::subject::files::FileTally;
 use alloc::string::String;
 
 /// Files that are counted apart; calls on others go to the last of them.
@@ -92,7 +92,7 @@ impl Seen<'_> {
         if let Some(file) = files.iter_mut().find(|file| file.handle == handle && handle != 0) {
             return then(file);
         }
-        let Ok(file) = self.call.process.objects.file(handle) else {
+        let Ok(file) = self.call.subject.objects.file(handle) else {
             return;
         };
         let (name, members): (String, _) = (file.name(), file.group().size());

@@ -1,7 +1,6 @@
 //! Lists of strings.
 
-use super::{Text, no_null};
-use cohort_object::Outcome;
+use super::{NullArray, Text, no_null};
 use core::ffi::c_char;
 use core::marker::PhantomData;
 
@@ -30,7 +29,7 @@ impl<'c> Strings<'c> {
     ///
     /// # Errors
     /// `MPI_ERR_ARG` for NULL, unless there are no strings.
-    pub fn entries(self, length: usize) -> Outcome<impl Iterator<Item = Text<'c>>> {
+    pub fn entries(self, length: usize) -> Result<impl Iterator<Item = Text<'c>>, NullArray> {
         no_null(self.0.addr(), length)?;
         // SAFETY: not NULL, and the promise of `new`.
         Ok((0..length).map(move |index| unsafe { Text::new(*self.0.add(index)) }))

@@ -5,7 +5,7 @@
 //! `longjmp`. Each thread keeps the calls that it is in, with the place of their stack frames. A frame that lies where
 //! a newer one is, or below it, is over, whether or not it has returned.
 
-use super::Process;
+use super::Subject;
 use crate::calls::{Description, Form, Kind, Words};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -23,7 +23,7 @@ pub const DEPTH: usize = 4;
 /// One call of a thread.
 pub struct Observed<'a> {
     /// Whose call it is.
-    pub process: &'a Process,
+    pub subject: &'a Subject,
     /// Which of the rank's threads makes it, counted in the order of their first calls.
     pub thread: usize,
     /// How many calls it is within: 0 for a call of the program itself, more for one of a callback.
@@ -67,7 +67,7 @@ impl<'a> Observed<'a> {
     #[must_use]
     pub fn comm(&self) -> Option<&'a Comm> {
         let handle = self.words.comm(self.find(Kind::Comm)?);
-        self.process.objects.comm(handle).ok()
+        self.subject.objects.comm(handle).ok()
     }
 
     /// The size of a datatype in bytes, 0 for one that does not exist.
@@ -76,7 +76,7 @@ impl<'a> Observed<'a> {
         let handle = self.words.datatype(datatype);
         let size = match predefined(handle) {
             Some(datatype) => datatype.size(),
-            None => match self.process.objects.datatype(handle) {
+            None => match self.subject.objects.datatype(handle) {
                 Ok(datatype) => datatype.layout.size(),
                 Err(_) => 0,
             },

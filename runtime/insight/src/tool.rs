@@ -26,35 +26,55 @@ pub use performance::{
     pvar_reset, pvar_session_create, pvar_session_free, pvar_start, pvar_stop, pvar_write,
 };
 
-use crate::arguments::{Call, Fault, Outcome};
-use crate::passed::{InOut, Out, Place, Text, TextOut};
-use crate::process::Process;
+use crate::subject::Subject;
+use cohort_abi::passed::{InOut, Out, Place, Text, TextOut};
 use cohort_abi::{Abi, neutral};
+use cohort_object::{Error, Outcome};
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
+use core::marker::PhantomData;
 use core::sync::atomic::Ordering;
+
+/// One call of a function of this interface.
+pub struct Call<'a, A: Abi> {
+    subject: &'a Subject,
+    abi: PhantomData<A>,
+}
+
+impl<A: Abi> Call<'_, A> {
+    /// The calling rank.
+    fn subject(&self) -> &Subject {
+        self.subject
+    }
+
+    /// What makes a neutral handle the program's.
+    fn context(&self) -> A::Context {
+        A::context(&self.subject.caller)
+    }
+}
 
 /// Runs the body of a call of a function of this interface, which returns its errors without an error handler.
 ///
 /// # Safety
 /// `caller` is the calling rank.
-pub unsafe fn enter<A: Abi, F: Fault>(
+pub unsafe fn enter<A: Abi, F: Into<Error>>(
     caller: *const c_void,
     _name: &'static &'static str,
     body: impl FnOnce(&Call<'_, A>) -> Result<(), F>,
 ) -> c_int {
     // SAFETY: the promise of this function's caller is the same.
-    let call = unsafe { Call::<A>::new(caller) };
+    let subject = unsafe { Subject::of(caller) };
+    let call = Call::<A> { subject, abi: PhantomData };
     A::error_out(match body(&call) {
         Ok(()) => neutral::SUCCESS,
-        Err(fault) => fault.parts().0.code(),
+        Err(fault) => fault.into().code(),
     })
 }
 
 /// Runs the body of a call while the interface is open.
-fn open<A: Abi>(call: &Call<'_, A>, body: impl FnOnce(&Process) -> Outcome<()>) -> Outcome<()> {
-    call.process().tool.check()?;
-    body(call.process())
+fn open<A: Abi>(call: &Call<'_, A>, body: impl FnOnce(&Subject) -> Outcome<()>) -> Outcome<()> {
+    call.subject().tool.check()?;
+    body(call.subject())
 }
 
 /// Writes a result that the program may not want.
@@ -105,18 +125,18 @@ fn nth<T>(list: &[T], index: c_int) -> Outcome<&T> {
 /// `MPI_T_init_thread`. Every level is provided.
 pub fn init_thread<A: Abi>(call: &Call<'_, A>, required: c_int, provided: Out<'_, c_int>) -> Outcome<()> {
     result(provided, required)?;
-    let openings = &call.process().tool.openings;
+    let openings = &call.subject().tool.openings;
     openings.fetch_add(1, Ordering::Relaxed);
     Ok(())
 }
 
 /// `MPI_T_finalize`.
 pub fn finalize<A: Abi>(call: &Call<'_, A>) -> Outcome<()> {
-    let openings = &call.process().tool.openings;
+    let openings = &call.subject().tool.openings;
     let closed = openings.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| open.checked_sub(1));
     if closed.map_err(|_| neutral::T_ERR_NOT_INITIALIZED)? == 1 {
-        events::end_all(call.process());
-        communicators::end_all(call.process());
+        events::end_all(call.subject());
+        communicators::end_all(call.subject());
     }
     Ok(())
 }

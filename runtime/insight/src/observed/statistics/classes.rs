@@ -2,7 +2,7 @@
 
 use super::files::{FileCall, file_call};
 use crate::calls::{self, Description, Form, Kind};
-use crate::process::observers::Observed;
+use crate::subject::observers::Observed;
 use alloc::vec::Vec;
 use spin::Once;
 

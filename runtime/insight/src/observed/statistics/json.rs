@@ -1,9 +1,9 @@
 //! The statistics of a node's ranks as JSON, which `docs/insight.md` describes.
 
 use crate::calls;
-use crate::process::Process;
-use crate::process::files::Moved;
-use crate::process::statistics::{Statistics, Sums, Tally};
+use crate::subject::Subject;
+use crate::subject::files::Moved;
+use crate::subject::statistics::{Statistics, Sums, Tally};
 use cohort_base::clock::{ticks, ticks_per_us};
 use cohort_engine::{Node, Rank};
 use core::fmt::{self, Write};
@@ -50,8 +50,8 @@ pub fn write(node: &'static Node, out: &mut dyn Write) -> fmt::Result {
     )?;
     let mut separator = "";
     let (first, now) = (first(node), ticks());
-    for (rank, process) in processes(node) {
-        if let Some(statistics) = process.statistics.get() {
+    for (rank, subject) in subjects(node) {
+        if let Some(statistics) = subject.statistics.get() {
             statistics.settle(now);
             writeln!(out, "{separator}")?;
             write_rank(rank, (statistics, first), out)?;
@@ -62,17 +62,17 @@ pub fn write(node: &'static Node, out: &mut dyn Write) -> fmt::Result {
 }
 
 /// The ranks of a node that have called MPI.
-fn processes(node: &'static Node) -> impl Iterator<Item = (&'static Rank, &'static Process)> {
+fn subjects(node: &'static Node) -> impl Iterator<Item = (&'static Rank, &'static Subject)> {
     let ranks = (0..node.size()).map(|id| node.rank(id));
     ranks.filter(|rank| !rank.local().is_null()).map(|rank| {
         // SAFETY: what `attach` has stored, which stays.
-        (rank, unsafe { Process::of(rank.local()) })
+        (rank, unsafe { Subject::of(rank.local()) })
     })
 }
 
 /// When the first of a node's ranks began, in ticks.
 fn first(node: &'static Node) -> u64 {
-    let begun = processes(node).filter_map(|(_, process)| Some(process.statistics.get()?.begun.get()));
+    let begun = subjects(node).filter_map(|(_, subject)| Some(subject.statistics.get()?.begun.get()));
     begun.filter(|&begun| begun > 0).min().unwrap_or(0)
 }
 

@@ -4,13 +4,13 @@
 
 use super::communicators::{self, VARIABLES};
 use super::variable::Variable;
-use super::{answer, give, given, open, result, wanted};
-use crate::arguments::{Call, Outcome};
-use crate::passed::{Base, InOut, Out, Text, TextOut};
-use crate::process::Process;
-use crate::process::followed::Follower;
-use crate::process::tools::Bound;
+use super::{Call, answer, give, given, open, result, wanted};
+use crate::subject::Subject;
+use crate::subject::followed::Follower;
+use crate::subject::tools::Bound;
+use cohort_abi::passed::{Base, InOut, Out, Text, TextOut};
 use cohort_abi::{Abi, Handle, neutral};
+use cohort_object::Outcome;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering;
 
@@ -147,30 +147,30 @@ pub fn pvar_get_info<A: Abi>(
 
 /// `MPI_T_pvar_session_create`.
 pub fn pvar_session_create<A: Abi>(call: &Call<'_, A>, session: Out<'_, *mut c_void>) -> Outcome<()> {
-    open::<A>(call, |process| {
+    open::<A>(call, |subject| {
         let session = wanted(session)?;
-        session.write(process.tool.sessions.add(()));
+        session.write(subject.tool.sessions.add(()));
         Ok(())
     })
 }
 
 /// `MPI_T_pvar_session_free`; its handles are freed with it.
 pub fn pvar_session_free<A: Abi>(call: &Call<'_, A>, session: InOut<'_, *mut c_void>) -> Outcome<()> {
-    open::<A>(call, |process| {
+    open::<A>(call, |subject| {
         let session = given(session)?;
         let ended = session.get();
-        let removed = process.tool.sessions.remove(ended);
+        let removed = subject.tool.sessions.remove(ended);
         removed.ok_or(neutral::T_ERR_INVALID_SESSION)?;
-        process.tool.performances.remove_all(|bound| bound.session == ended.addr());
-        communicators::unfollow(process, |_, follower| follower.session == ended.addr());
+        subject.tool.performances.remove_all(|bound| bound.session == ended.addr());
+        communicators::unfollow(subject, |_, follower| follower.session == ended.addr());
         session.set(core::ptr::null_mut());
         Ok(())
     })
 }
 
 /// Refuses what is no session.
-fn check_session(process: &Process, session: *mut c_void) -> Outcome<()> {
-    let known = process.tool.sessions.get(session);
+fn check_session(subject: &Subject, session: *mut c_void) -> Outcome<()> {
+    let known = subject.tool.sessions.get(session);
     known.ok_or_else(|| neutral::T_ERR_INVALID_SESSION.into())
 }
 
@@ -183,19 +183,19 @@ pub fn pvar_handle_alloc<A: Abi>(
     handle: Out<'_, *mut c_void>,
     count: Out<'_, c_int>,
 ) -> Outcome<()> {
-    open::<A>(call, |process| {
-        check_session(process, session)?;
+    open::<A>(call, |subject| {
+        check_session(subject, session)?;
         let known = variable(index)?;
         let handle = wanted(handle)?;
         let of_comm = match known.of_comm {
-            Some(quantity) => Some((quantity, communicators::object::<A>(process, object)?)),
+            Some(quantity) => Some((quantity, communicators::object::<A>(subject, object)?)),
             None => None,
         };
         result(count, 1)?;
-        let made = process.tool.performances.add(Bound { index: index as usize, session: session.addr() });
+        let made = subject.tool.performances.add(Bound { index: index as usize, session: session.addr() });
         if let Some((quantity, comm)) = of_comm {
             let follower = Follower { session: session.addr(), comm, quantity, is_running: false, value: 0 };
-            communicators::follow(process, made.addr(), follower);
+            communicators::follow(subject, made.addr(), follower);
         }
         handle.write(made);
         Ok(())
@@ -208,34 +208,34 @@ pub fn pvar_handle_free<A: Abi>(
     session: *mut c_void,
     handle: InOut<'_, *mut c_void>,
 ) -> Outcome<()> {
-    open::<A>(call, |process| {
+    open::<A>(call, |subject| {
         let handle = given(handle)?;
         let freed = handle.get();
-        of_handle(process, session, freed)?;
-        process.tool.performances.remove(freed);
-        communicators::unfollow(process, |other, _| other == freed.addr());
+        of_handle(subject, session, freed)?;
+        subject.tool.performances.remove(freed);
+        communicators::unfollow(subject, |other, _| other == freed.addr());
         handle.set(core::ptr::null_mut());
         Ok(())
     })
 }
 
 /// The variable of a session's handle.
-fn of_handle(process: &Process, session: *mut c_void, handle: *mut c_void) -> Outcome<&'static Variable> {
-    check_session(process, session)?;
-    let bound = process.tool.performances.get(handle);
+fn of_handle(subject: &Subject, session: *mut c_void, handle: *mut c_void) -> Outcome<&'static Variable> {
+    check_session(subject, session)?;
+    let bound = subject.tool.performances.get(handle);
     let bound = bound.filter(|bound| bound.session == session.addr());
     variable(bound.ok_or(neutral::T_ERR_INVALID_HANDLE)?.index as c_int)
 }
 
 /// Has `then` look at what a handle counts of a communicator; `refusal` is for handles of other variables.
 fn with_follower(
-    process: &Process,
+    subject: &Subject,
     (session, handle): (*mut c_void, *mut c_void),
     refusal: i32,
     then: impl FnOnce(&mut Follower),
 ) -> Outcome<()> {
-    of_handle(process, session, handle)?;
-    let followed = &process.tool.followed;
+    of_handle(subject, session, handle)?;
+    let followed = &subject.tool.followed;
     followed.with(handle.addr(), then).ok_or_else(|| refusal.into())
 }
 
@@ -246,12 +246,12 @@ fn with_followers<A: Abi>(
     refusal: i32,
     mut then: impl FnMut(&mut Follower),
 ) -> Outcome<()> {
-    open::<A>(call, |process| {
+    open::<A>(call, |subject| {
         if handle.addr() != A::T_PVAR_ALL_HANDLES {
-            return with_follower(process, (session, handle), refusal, then);
+            return with_follower(subject, (session, handle), refusal, then);
         }
-        check_session(process, session)?;
-        process.tool.followed.each_of(session.addr(), &mut then);
+        check_session(subject, session)?;
+        subject.tool.followed.each_of(session.addr(), &mut then);
         Ok(())
     })
 }
@@ -266,15 +266,15 @@ fn check_buffer(buffer: Base) -> Outcome<()> {
 
 /// `MPI_T_pvar_read`.
 pub fn pvar_read<A: Abi>(call: &Call<'_, A>, session: *mut c_void, handle: *mut c_void, buffer: Base) -> Outcome<()> {
-    open::<A>(call, |process| {
-        let known = of_handle(process, session, handle)?;
+    open::<A>(call, |subject| {
+        let known = of_handle(subject, session, handle)?;
         check_buffer(buffer)?;
         if known.of_comm.is_some() {
             let read = |follower: &mut Follower| communicators::read(follower, buffer, false);
             let of = (session, handle);
-            return with_follower(process, of, neutral::T_ERR_INVALID_HANDLE, read);
+            return with_follower(subject, of, neutral::T_ERR_INVALID_HANDLE, read);
         }
-        buffer.write(&(known.read)(process).to_ne_bytes());
+        buffer.write(&(known.read)(subject).to_ne_bytes());
         Ok(())
     })
 }
@@ -299,9 +299,9 @@ pub fn pvar_reset<A: Abi>(call: &Call<'_, A>, session: *mut c_void, handle: *mut
 
 /// `MPI_T_pvar_write`. What is counted all the time is read-only.
 pub fn pvar_write<A: Abi>(call: &Call<'_, A>, session: *mut c_void, handle: *mut c_void, buffer: Base) -> Outcome<()> {
-    open::<A>(call, |process| {
+    open::<A>(call, |subject| {
         let refusal = neutral::T_ERR_PVAR_NO_WRITE;
-        with_follower(process, (session, handle), refusal, |follower| {
+        with_follower(subject, (session, handle), refusal, |follower| {
             communicators::write(follower, buffer);
         })
     })
@@ -314,9 +314,9 @@ pub fn pvar_readreset<A: Abi>(
     handle: *mut c_void,
     buffer: Base,
 ) -> Outcome<()> {
-    open::<A>(call, |process| {
+    open::<A>(call, |subject| {
         let refusal = neutral::T_ERR_PVAR_NO_ATOMIC;
-        with_follower(process, (session, handle), refusal, |follower| {
+        with_follower(subject, (session, handle), refusal, |follower| {
             communicators::read(follower, buffer, true);
         })
     })

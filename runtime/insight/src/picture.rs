@@ -4,20 +4,20 @@
 //! `MPI_COMM_WORLD`. All of it happens under the rank's claim, on a task of somebody else: nothing is allocated,
 //! nothing waits, and nothing of the program's is called.
 
-use crate::process::Process;
+use crate::subject::Subject;
 use cohort_base::picture::{Fact, NO_CONTEXT, NOBODY};
 use cohort_engine::{Rank, rma, tell_queues, tell_traffic};
 use cohort_object::group::Group;
 
 /// Tells what is known of a rank.
 pub fn look(rank: &'static Rank, tell: &mut dyn FnMut(Fact)) {
-    let process = rank.local().cast_const();
+    let subject = rank.local().cast_const();
     // SAFETY: NULL, or what `attach` has stored, which is never freed.
-    let process = (!process.is_null()).then(|| unsafe { Process::of(process) });
+    let subject = (!subject.is_null()).then(|| unsafe { Subject::of(subject) });
     let mut found = |fact: Fact| {
-        tell(match process {
+        tell(match subject {
             // SAFETY: what is told of a context is told under the claim.
-            Some(process) if fact.context != NO_CONTEXT => unsafe { named(process, fact) },
+            Some(subject) if fact.context != NO_CONTEXT => unsafe { named(subject, fact) },
             _ => fact,
         });
     };
@@ -29,8 +29,8 @@ pub fn look(rank: &'static Rank, tell: &mut dyn FnMut(Fact)) {
 }
 
 /// A fact with the ranks of a communicator's members in `MPI_COMM_WORLD`, and the other way round.
-fn of_members(process: &Process, fact: Fact, members: &Group) -> Fact {
-    let (mut told, node) = (Fact { size: members.size(), ..fact }, process.objects.rank().node());
+fn of_members(subject: &Subject, fact: Fact, members: &Group) -> Fact {
+    let (mut told, node) = (Fact { size: members.size(), ..fact }, subject.objects.rank().node());
     let member = usize::try_from(fact.member).ok().and_then(|member| members.members().get(member));
     if let (NOBODY, Some(&peer)) = (fact.world, member) {
         told.world = node.world_rank(peer) as i32;
@@ -46,17 +46,17 @@ fn of_members(process: &Process, fact: Fact, members: &Group) -> Fact {
 ///
 /// # Safety
 /// The claim of the process's rank is held.
-unsafe fn named(process: &Process, fact: Fact) -> Fact {
+unsafe fn named(subject: &Subject, fact: Fact) -> Fact {
     let mut named = fact;
     // SAFETY: the caller's promise.
     unsafe {
-        process.objects.with_comm_of(fact.context, &mut |comm| {
-            named = of_members(process, fact, comm.peers());
+        subject.objects.with_comm_of(fact.context, &mut |comm| {
+            named = of_members(subject, fact, comm.peers());
             comm.with_name(|name| named = named.named(name));
         });
     }
-    process.objects.passing.show(fact.context, &mut |passing| {
-        named = of_members(process, fact, &passing.group).named(&passing.name);
+    subject.objects.passing.show(fact.context, &mut |passing| {
+        named = of_members(subject, fact, &passing.group).named(&passing.name);
     });
     named
 }

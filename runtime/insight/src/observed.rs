@@ -14,8 +14,8 @@ mod traced;
 pub use statistics::write as write_statistics;
 
 use crate::calls::{self, CALLS, Words, words};
-use crate::process::Process;
-use crate::process::observers::{Consumer, Observed, Observers};
+use crate::subject::Subject;
+use crate::subject::observers::{Consumer, Observed, Observers};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -99,16 +99,16 @@ pub unsafe fn attached<A: Abi>(
 ) -> *const c_void {
     const { assert!(size_of::<Table<A>>() == size_of::<[Entry; CALLS]>()) };
     // SAFETY: the same condition.
-    let process = unsafe { Process::of(caller) };
+    let subject = unsafe { Subject::of(caller) };
     let place = place::<A>();
     let first: *const Table<A> = plain;
     // A `#[repr(C)]` structure of function pointers has the layout of an array.
     TABLES[place].plain.store(first.cast_mut().cast(), Ordering::Release);
     // Release pairs with the Acquire of `switch`.
-    process.facades[place].store(at.cast_mut(), Ordering::Release);
-    match is_wanted(process.objects.rank().node().settings()) {
+    subject.facades[place].store(at.cast_mut(), Ordering::Release);
+    match is_wanted(subject.objects.rank().node().settings()) {
         true => {
-            observers(process);
+            observers(subject);
             observed_table(place)
         }
         false => first.cast(),
@@ -122,11 +122,11 @@ pub unsafe fn attached<A: Abi>(
 /// `caller` is what `attach` of this crate gave, and the rank has not ended.
 pub unsafe fn switch(caller: *const c_void, on: bool) {
     // SAFETY: the same condition.
-    let process = unsafe { Process::of(caller) };
+    let subject = unsafe { Subject::of(caller) };
     if on {
-        observers(process);
+        observers(subject);
     }
-    for (place, facade) in process.facades.iter().enumerate() {
+    for (place, facade) in subject.facades.iter().enumerate() {
         // SAFETY: NULL, or what `attached` was given.
         let Some(table) = (unsafe { facade.load(Ordering::Acquire).as_ref() }) else {
             continue;
@@ -146,21 +146,21 @@ fn is_wanted(settings: &Settings) -> bool {
 }
 
 /// The process's observers, made when they are first asked for.
-fn observers(process: &Process) -> &Observers {
-    let observers = &process.observers;
-    observers.call_once(|| Observers::new(consumers(process)))
+fn observers(subject: &Subject) -> &Observers {
+    let observers = &subject.observers;
+    observers.call_once(|| Observers::new(consumers(subject)))
 }
 
 /// Everybody who looks at calls: the list of consumers.
-fn consumers(process: &Process) -> Vec<Box<dyn Consumer>> {
+fn consumers(subject: &Subject) -> Vec<Box<dyn Consumer>> {
     let mut all: Vec<Box<dyn Consumer>> = vec![Box::new(live::Counting)];
-    let rank = process.objects.rank();
+    let rank = subject.objects.rank();
     // A rank has a ring also while its program is told of events.
     if let Some(ring) = rank.trace().filter(|_| rank.node().settings().trace) {
         all.push(Box::new(Traced::new(ring)));
     }
     if rank.node().settings().stats == Stats::Calls {
-        all.push(Box::new(statistics::Counting::new(process)));
+        all.push(Box::new(statistics::Counting::new(subject)));
     }
     all.push(Box::new(communicators::Counting));
     all.push(Box::new(live::Telling));
@@ -179,14 +179,14 @@ unsafe extern "C" fn begin(frame: *mut Frame) -> Entry {
     frame.has_arguments(call.parameters.len());
     frame.slot = Frame::UNTOLD;
     // SAFETY: the first argument of each entry.
-    let process = unsafe { Process::of(frame.caller()) };
-    if let Some(observers) = process.observers.get()
+    let subject = unsafe { Subject::of(frame.caller()) };
+    if let Some(observers) = subject.observers.get()
         && let Some(thread) = observers.thread(frame.thread_pointer())
     {
         let now = ticks();
         if let Some(depth) = observers.open(thread, frame.place(), now) {
             frame.slot = thread as u64;
-            let observed = observed(frame, process, (thread, depth), now);
+            let observed = observed(frame, subject, (thread, depth), now);
             for consumer in observers.consumers() {
                 consumer.begin(&observed);
             }
@@ -207,12 +207,12 @@ unsafe extern "C" fn end(frame: *mut Frame) {
     }
     let ended = ticks();
     // SAFETY: the first argument of each entry.
-    let process = unsafe { Process::of(frame.caller()) };
+    let subject = unsafe { Subject::of(frame.caller()) };
     let thread = frame.slot as usize;
-    if let Some(observers) = process.observers.get()
+    if let Some(observers) = subject.observers.get()
         && let Some((depth, begun)) = observers.close(thread, frame.place())
     {
-        let observed = observed(frame, process, (thread, depth), begun);
+        let observed = observed(frame, subject, (thread, depth), begun);
         for consumer in observers.consumers() {
             consumer.end(&observed, frame.result() as i32, ended);
         }
@@ -220,9 +220,9 @@ unsafe extern "C" fn end(frame: *mut Frame) {
 }
 
 /// What consumers are told of a frame.
-fn observed<'a>(frame: &'a Frame, process: &'a Process, (thread, depth): (usize, usize), begun: u64) -> Observed<'a> {
+fn observed<'a>(frame: &'a Frame, subject: &'a Subject, (thread, depth): (usize, usize), begun: u64) -> Observed<'a> {
     Observed {
-        process,
+        subject,
         thread,
         depth,
         call: &calls::all()[frame.number()],

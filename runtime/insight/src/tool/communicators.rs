@@ -2,14 +2,14 @@
 //! that it has started, each handle for itself.
 
 use super::variable::Variable;
-use crate::arguments::Outcome;
 use crate::calls::words;
 use crate::observed::live::{self, COUNTED};
-use crate::passed::Base;
-use crate::process::Process;
-use crate::process::followed::{Follower, Quantity};
+use crate::subject::Subject;
+use crate::subject::followed::{Follower, Quantity};
+use cohort_abi::passed::Base;
 use cohort_abi::{Abi, neutral};
 use cohort_base::clock::ticks_per_us;
+use cohort_object::Outcome;
 
 macro_rules! variables {
     ($($name:literal $class:ident $quantity:ident $help:literal;)*) => {
@@ -61,7 +61,7 @@ impl Quantity {
 }
 
 /// The communicator at the address that a tool binds a variable to.
-pub(super) fn object<A: Abi>(process: &Process, object: Base) -> Outcome<u32> {
+pub(super) fn object<A: Abi>(subject: &Subject, object: Base) -> Outcome<u32> {
     const { assert!(size_of::<A::Comm>() <= size_of::<u64>()) };
     if object.is_null() {
         return Err(neutral::T_ERR_INVALID.into());
@@ -69,33 +69,33 @@ pub(super) fn object<A: Abi>(process: &Process, object: Base) -> Outcome<u32> {
     let mut word = [0; size_of::<u64>()];
     object.read(&mut word[..size_of::<A::Comm>()]);
     let handle = words::<A>().comm(u64::from_ne_bytes(word));
-    match process.objects.comm(handle) {
+    match subject.objects.comm(handle) {
         Ok(_) => Ok(handle),
         Err(_) => Err(neutral::T_ERR_INVALID.into()),
     }
 }
 
 /// A handle of such a variable is there, stopped.
-pub(super) fn follow(process: &Process, handle: usize, follower: Follower) {
-    process.tool.followed.add(handle, follower);
-    live::want(process.objects.rank(), COUNTED, true);
+pub(super) fn follow(subject: &Subject, handle: usize, follower: Follower) {
+    subject.tool.followed.add(handle, follower);
+    live::want(subject.objects.rank(), COUNTED, true);
 }
 
 /// Removes those of which the test says so; with the last one, no call is observed for them any more.
-pub(super) fn unfollow(process: &Process, test: impl Fn(usize, &Follower) -> bool) {
-    let followed = &process.tool.followed;
+pub(super) fn unfollow(subject: &Subject, test: impl Fn(usize, &Follower) -> bool) {
+    let followed = &subject.tool.followed;
     if followed.is_empty() {
         return;
     }
     followed.remove(test);
     if followed.is_empty() {
-        live::want(process.objects.rank(), COUNTED, false);
+        live::want(subject.objects.rank(), COUNTED, false);
     }
 }
 
 /// Nobody uses the interface any more.
-pub(super) fn end_all(process: &Process) {
-    unfollow(process, |_, _| true);
+pub(super) fn end_all(subject: &Subject) {
+    unfollow(subject, |_, _| true);
 }
 
 /// Reads one, and makes it 0 if that is wanted.

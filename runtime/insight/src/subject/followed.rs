@@ -3,7 +3,7 @@
 //! Each handle of such a variable counts for itself, from its start to its stop. The rank's threads add when their
 //! calls end, while there is a handle.
 
-use crate::process::observers::THREADS;
+use crate::subject::observers::THREADS;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicUsize, Ordering};

@@ -1,10 +1,10 @@
 //! Enumerations: the settings that are one of a few words, whose value is the word's number.
 
-use super::{give, open, result};
-use crate::arguments::{Call, Outcome};
-use crate::passed::{InOut, Out, TextOut};
+use super::{Call, give, open, result};
+use cohort_abi::passed::{InOut, Out, TextOut};
 use cohort_abi::{Abi, neutral};
 use cohort_base::settings::{Row, TABLE};
+use cohort_object::Outcome;
 use core::ffi::{c_int, c_void};
 
 /// Numbers of handles of enumerations begin here; 0 is `MPI_T_ENUM_NULL`.

@@ -10,9 +10,9 @@ mod json;
 pub use json::write;
 
 use crate::calls::{CALLS, Kind};
-use crate::process::Process;
-use crate::process::observers::{Consumer, Observed, THREADS};
-use crate::process::statistics::{Arrivals, CommTally, Statistics, Tally};
+use crate::subject::Subject;
+use crate::subject::observers::{Consumer, Observed, THREADS};
+use crate::subject::statistics::{Arrivals, CommTally, Statistics, Tally};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use classes::{Class, Meeting, Shape, shapes};
@@ -37,9 +37,9 @@ pub struct Counting;
 
 impl Counting {
     /// Makes the process's statistics.
-    pub fn new(process: &Process) -> Self {
-        let world = process.objects.rank().node().world_size();
-        process.statistics.call_once(|| Statistics::new(world, CALLS, THREADS));
+    pub fn new(subject: &Subject) -> Self {
+        let world = subject.objects.rank().node().world_size();
+        subject.statistics.call_once(|| Statistics::new(world, CALLS, THREADS));
         shapes();
         Self
     }
@@ -60,7 +60,7 @@ struct Seen<'a> {
 
 impl Consumer for Counting {
     fn begin(&self, call: &Observed<'_>) {
-        let Some(statistics) = call.process.statistics.get() else {
+        let Some(statistics) = call.subject.statistics.get() else {
             return;
         };
         if statistics.begun.get() == 0 {
@@ -79,7 +79,7 @@ impl Consumer for Counting {
     }
 
     fn end(&self, call: &Observed<'_>, code: i32, ended: u64) {
-        let Some(statistics) = call.process.statistics.get() else {
+        let Some(statistics) = call.subject.statistics.get() else {
             return;
         };
         let shape = &shapes()[call.call.number as usize];
@@ -319,7 +319,7 @@ impl Seen<'_> {
         for index in 0..count {
             // SAFETY: the program passes so many handles, as the standard demands.
             let request = unsafe { call.words.request_at(call.word(place), index) };
-            if request == neutral::handle::REQUEST_NULL || request == crate::process::requests::SENT {
+            if request == neutral::handle::REQUEST_NULL || request == cohort_abi::SENT_REQUEST {
                 continue;
             }
             let peer = self.statistics.peer_of(request)?;
@@ -404,7 +404,7 @@ impl Seen<'_> {
 
 /// The world rank of a rank of a communicator; `None` for `MPI_PROC_NULL` and its like.
 fn world_rank(call: &Observed<'_>, comm: &Comm, rank: i32) -> Option<u32> {
-    let node = call.process.objects.rank().node();
+    let node = call.subject.objects.rank().node();
     Some(node.world_rank(comm.peer(rank)?))
 }
 
