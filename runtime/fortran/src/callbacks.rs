@@ -16,59 +16,43 @@ use core::ffi::{c_char, c_int, c_void};
 type Datatype = <A as Abi>::Datatype;
 type Request = <A as Abi>::Request;
 
-macro_rules! operations {
-    ($($name:ident $procedure:ident;)*) => {$(
+/// Procedures that make an object of a function of the program, and of what follows in their list. C is told by `$mark`
+/// that the function's handles are INTEGERs.
+macro_rules! makers {
+    ($object:ident $mark:ident $more:tt: $($name:ident $procedure:ident;)*) => {
+        $(makers!(@ $object $mark $more $name $procedure);)*
+    };
+    (@ $object:ident $mark:ident ($($more:ident: $type:ty => $value:expr)?) $name:ident $procedure:ident) => {
         #[doc = concat!("`", stringify!($procedure), "`.")]
         pub unsafe extern "C" fn $name(
             function: *const c_void,
-            commute: *const c_int,
-            op: *mut c_int,
+            $($more: $type,)?
+            object: *mut c_int,
             ierror: Ierror,
         ) {
             // SAFETY: the Fortran caller keeps the contract of this procedure; the function takes what C's takes.
             unsafe {
-                let mut made = handle::<<A as Abi>::Op>(*op);
+                let mut made = handle::<<A as Abi>::$object>(*object);
                 let function = core::mem::transmute::<*const c_void, Option<_>>(function);
-                let mut code = c::$procedure(function, c_int::from(*commute != 0), &mut made);
+                let mut code = c::$procedure(function, $($value,)? &mut made);
                 if code == 0 {
-                    code = c::MPII_Op_set_lang_f77(made);
+                    code = c::$mark(made);
                 }
                 ierror.set(code);
-                *op = made.to_int();
+                *object = made.to_int();
             }
         }
-    )*};
+    };
 }
 
-operations! {
+makers! {
+    Op MPII_Op_set_lang_f77 (commute: *const c_int => c_int::from(*commute != 0)):
     op_create MPI_Op_create;
     op_create_c MPI_Op_create_c;
 }
 
-macro_rules! errhandlers {
-    ($($name:ident $procedure:ident;)*) => {$(
-        #[doc = concat!("`", stringify!($procedure), "`.")]
-        pub unsafe extern "C" fn $name(
-            function: *const c_void,
-            errhandler: *mut c_int,
-            ierror: Ierror,
-        ) {
-            // SAFETY: the Fortran caller keeps the contract of this procedure; the function takes what C's takes.
-            unsafe {
-                let mut made = handle::<<A as Abi>::Errhandler>(*errhandler);
-                let function = core::mem::transmute::<*const c_void, Option<_>>(function);
-                let mut code = c::$procedure(function, &mut made);
-                if code == 0 {
-                    code = c::MPII_Errhandler_set_lang_f77(made);
-                }
-                ierror.set(code);
-                *errhandler = made.to_int();
-            }
-        }
-    )*};
-}
-
-errhandlers! {
+makers! {
+    Errhandler MPII_Errhandler_set_lang_f77 ():
     comm_create_errhandler MPI_Comm_create_errhandler;
     errhandler_create MPI_Errhandler_create;
     file_create_errhandler MPI_File_create_errhandler;
@@ -159,58 +143,26 @@ struct Representation<C> {
     extra_state: isize,
 }
 
-impl<C> Representation<C> {
-    /// Calls a conversion function with what C got.
-    ///
-    /// # Safety
-    /// The function's contract.
-    unsafe fn convert(
-        &self,
-        function: Option<Convert<C>>,
-        (user, file): (*mut c_void, *mut c_void),
-        datatype: Datatype,
-        (mut count, mut position): (C, i64),
-    ) -> c_int {
-        let (mut datatype, mut state, mut error) = (datatype.to_int(), self.extra_state, 0);
-        match function {
-            // SAFETY: by the caller's contract.
-            Some(function) => unsafe {
-                function(user, &mut datatype, &mut count, file, &mut position, &mut state, &mut error);
-            },
-            None => error = A::error_out(neutral::ERR_CONVERSION),
-        }
-        error
-    }
-}
-
-unsafe extern "C" fn read<C>(
+/// Calls the function that reads, or the one that writes, with what C got.
+unsafe extern "C" fn convert<C, const READS: bool>(
     user: *mut c_void,
     datatype: Datatype,
-    count: C,
+    mut count: C,
     file: *mut c_void,
-    position: i64,
+    mut position: i64,
     state: *mut c_void,
 ) -> c_int {
     // SAFETY: the record of `register_datarep`.
-    unsafe {
-        let own = &*state.cast::<Representation<C>>();
-        own.convert(own.read, (user, file), datatype, (count, position))
+    let own = unsafe { &*state.cast::<Representation<C>>() };
+    let (mut datatype, mut state, mut error) = (datatype.to_int(), own.extra_state, 0);
+    match if READS { own.read } else { own.write } {
+        // SAFETY: the program's function, with what the standard says that it is passed.
+        Some(function) => unsafe {
+            function(user, &mut datatype, &mut count, file, &mut position, &mut state, &mut error);
+        },
+        None => error = A::error_out(neutral::ERR_CONVERSION),
     }
-}
-
-unsafe extern "C" fn write<C>(
-    user: *mut c_void,
-    datatype: Datatype,
-    count: C,
-    file: *mut c_void,
-    position: i64,
-    state: *mut c_void,
-) -> c_int {
-    // SAFETY: the record of `register_datarep`.
-    unsafe {
-        let own = &*state.cast::<Representation<C>>();
-        own.convert(own.write, (user, file), datatype, (count, position))
-    }
+    error
 }
 
 unsafe extern "C" fn extent<C>(datatype: Datatype, extent: *mut isize, state: *mut c_void) -> c_int {
@@ -272,9 +224,9 @@ macro_rules! datareps {
                     extra_state: *extra_state,
                 };
                 let reads: Option<callback::DatarepConversionFunction<A, $count>> =
-                    own.read.map(|_| read::<$count> as _);
+                    own.read.map(|_| convert::<$count, true> as _);
                 let writes: Option<callback::DatarepConversionFunction<A, $count>> =
-                    own.write.map(|_| write::<$count> as _);
+                    own.write.map(|_| convert::<$count, false> as _);
                 let state = Box::into_raw(Box::new(own));
                 let code = c::$procedure(datarep.pointer(), reads, writes, Some(extent::<$count>), state.cast());
                 if code != 0 {

@@ -2,7 +2,7 @@
 
 use crate::arguments::{Call, Comm, Error, Outcome};
 use crate::data::Data;
-use cohort_abi::passed::Buffer;
+use cohort_abi::passed::{Buffer, Out, Place};
 use cohort_abi::{Abi, Count, neutral};
 use cohort_engine::datatype::pack;
 use cohort_engine::matching::Want;
@@ -37,6 +37,20 @@ pub struct Incoming {
     pub context: u32,
     /// The tag asked for.
     pub tag: Tag,
+}
+
+/// Checks the arguments of a send or a receive that has a request: gives its communicator, the place for the request,
+/// and the message, which is what `check` makes of the rest.
+#[inline(always)]
+pub fn with_request<'a, 'c, A: Abi, M>(
+    call: &Call<'a, A>,
+    comm: A::Comm,
+    request: Out<'c, A::Request>,
+    check: impl FnOnce(&Comm) -> Outcome<M>,
+) -> Outcome<(&'a Comm, Place<'c, A::Request>, M)> {
+    let comm = call.on_comm(comm)?;
+    let request = call.output(request, "request")?;
+    Ok((comm, request, check(comm)?))
 }
 
 /// Status of a receive from `MPI_PROC_NULL` (MPI 3.10).

@@ -1,7 +1,7 @@
 //! `MPI_Isend` in its modes, and `MPI_Irecv`.
 
 use super::buffered::post_buffered;
-use super::message::{Incoming, Outgoing};
+use super::message::{Incoming, Outgoing, with_request};
 use super::short;
 use crate::arguments::{Call, Comm, Outcome, engine_error};
 use crate::process::buffers::Owners;
@@ -111,9 +111,8 @@ fn started<A: Abi, C: Count>(
     mode: SendMode,
     request: Out<'_, A::Request>,
 ) -> Outcome<()> {
-    let communicator = call.on_comm(comm)?;
-    let request = call.output(request, "request")?;
-    let message = Outgoing::check(call, communicator, buffer, to, tag)?;
+    let check = |comm: &Comm| Outgoing::check(call, comm, buffer, to, tag);
+    let (communicator, request, message) = with_request(call, comm, request, check)?;
     if let SendMode::Buffered = mode {
         let claim = &mut call.rank().enter();
         post_buffered(call.pending(), claim, Owners::of(comm.neutral(), communicator), &message)?;
@@ -187,9 +186,8 @@ fn long_irecv<A: Abi, C: Count>(
     comm: A::Comm,
     request: Out<'_, A::Request>,
 ) -> Outcome<()> {
-    let communicator = call.on_comm(comm)?;
-    let request = call.output(request, "request")?;
-    let message = Incoming::check(call, communicator, buffer, from, tag)?;
+    let check = |comm: &Comm| Incoming::check(call, comm, buffer, from, tag);
+    let (communicator, request, message) = with_request(call, comm, request, check)?;
     let leave = |poster: &mut Poster<'_>| message.leave(poster);
     if let Some(left) = offload(call, (comm, communicator), message.bytes(), leave) {
         request.write(left);

@@ -1,8 +1,8 @@
 //! Persistent sends and receives (MPI-4.1 section 3.9).
 
 use super::buffered::post_buffered;
-use super::message::{Incoming, Outgoing};
-use crate::arguments::{Call, Outcome, engine_error};
+use super::message::{Incoming, Outgoing, with_request};
+use crate::arguments::{Call, Comm, Outcome, engine_error};
 use crate::process::Process;
 use crate::process::buffers::Owners;
 use crate::request::{Plan, publish_persistent};
@@ -111,9 +111,8 @@ fn planned<A: Abi, C: Count>(
     mode: SendMode,
     request: Out<'_, A::Request>,
 ) -> Outcome<()> {
-    let communicator = call.on_comm(comm)?;
-    let request = call.output(request, "request")?;
-    let message = Outgoing::check(call, communicator, buffer, to, tag)?;
+    let check = |comm: &Comm| Outgoing::check(call, comm, buffer, to, tag);
+    let (communicator, request, message) = with_request(call, comm, request, check)?;
     let near = message.near(call.rank()).filter(|_| is_short(mode));
     let owners = Owners::of(comm.neutral(), communicator);
     publish_persistent(call, SendPlan { message, mode, owners, near }, comm.neutral(), request)
@@ -140,8 +139,7 @@ pub fn recv_init<A: Abi, C: Count>(
     comm: A::Comm,
     request: Out<'_, A::Request>,
 ) -> Outcome<()> {
-    let communicator = call.on_comm(comm)?;
-    let request = call.output(request, "request")?;
-    let message = Incoming::check(call, communicator, buffer, from, tag)?;
+    let check = |comm: &Comm| Incoming::check(call, comm, buffer, from, tag);
+    let (_, request, message) = with_request(call, comm, request, check)?;
     publish_persistent(call, ReceivePlan(message), comm.neutral(), request)
 }

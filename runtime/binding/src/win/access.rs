@@ -16,28 +16,26 @@ use core::ptr::null;
 
 /// Where an operation goes.
 struct Target {
-    /// `None` is `MPI_PROC_NULL`.
-    member: Option<u32>,
+    member: u32,
     displacement: i64,
     count: u64,
     datatype: TypeRef,
 }
 
 impl Target {
-    /// Inlined by force, so that the parts stay in registers; see [`Data::elements`].
+    /// `None` is `MPI_PROC_NULL`. Inlined by force, so that the parts stay in registers; see [`Data::elements`].
     #[inline(always)]
     fn check<A: Abi, C: Count>(
         call: &Call<'_, A>,
         win: &Win,
         (rank, displacement): (c_int, isize),
         (elements, datatype): (C, A::Datatype),
-    ) -> Outcome<Self> {
-        let member = super::target(call, win, rank)?;
-        let (count, datatype) = match member {
-            Some(_) => (call.count(elements)?.cast_unsigned(), call.committed(datatype)?),
-            None => (0, call.committed(datatype)?),
+    ) -> Outcome<Option<Self>> {
+        let Some(member) = super::target(call, win, rank)? else {
+            return call.committed(datatype).map(|_| None);
         };
-        Ok(Self { member, displacement: displacement as i64, count, datatype })
+        let (count, datatype) = (call.count(elements)?.cast_unsigned(), call.committed(datatype)?);
+        Ok(Some(Self { member, displacement: displacement as i64, count, datatype }))
     }
 }
 
@@ -47,7 +45,6 @@ struct Checked {
     origin: Data,
     result: Option<Data>,
     compare: Option<Base>,
-    member: u32,
     target: Target,
 }
 
@@ -61,12 +58,11 @@ impl Checked {
         origin: Buffer<A, C>,
         (place, there): ((c_int, isize), (C, A::Datatype)),
     ) -> Outcome<Option<Self>> {
-        let target = Target::check(call, win, place, there)?;
-        let Some(member) = target.member else {
+        let Some(target) = Target::check(call, win, place, there)? else {
             return Ok(None);
         };
         let origin = Data::check(call, origin)?;
-        Ok(Some(Self { action, origin, result: None, compare: None, member, target }))
+        Ok(Some(Self { action, origin, result: None, compare: None, target }))
     }
 
     /// An accumulate that fetches; `None` for `MPI_PROC_NULL`.
@@ -78,8 +74,7 @@ impl Checked {
         (place, there): ((c_int, isize), (C, A::Datatype)),
     ) -> Outcome<Option<Self>> {
         let op = predefined_op(call, op)?;
-        let target = Target::check(call, win, place, there)?;
-        let Some(member) = target.member else {
+        let Some(target) = Target::check(call, win, place, there)? else {
             return Ok(None);
         };
         // What the origin is does not matter when nothing is changed.
@@ -88,7 +83,7 @@ impl Checked {
             _ => Data::check(call, origin)?,
         };
         let result = Some(Data::check(call, result)?);
-        Ok(Some(Self { action: Action::Accumulate(op), origin, result, compare: None, member, target }))
+        Ok(Some(Self { action: Action::Accumulate(op), origin, result, compare: None, target }))
     }
 
     /// A compare and swap; `None` for `MPI_PROC_NULL`.
@@ -103,13 +98,12 @@ impl Checked {
             let what = format_args!("only integers, logicals and bytes are compared");
             return Err(call.blame(neutral::ERR_TYPE, what));
         }
-        let target = Target::check::<A, c_int>(call, win, place, (1, datatype))?;
-        let Some(member) = target.member else {
+        let Some(target) = Target::check::<A, c_int>(call, win, place, (1, datatype))? else {
             return Ok(None);
         };
         let [origin, result, _] = [origin, result, compare].map(|base| Data::check(call, one::<A>(base, datatype)));
         let (origin, result, compare) = (origin?, Some(result?), Some(compare));
-        Ok(Some(Self { action: Action::CompareAndSwap, origin, result, compare, member, target }))
+        Ok(Some(Self { action: Action::CompareAndSwap, origin, result, compare, target }))
     }
 
     /// Begins the operation, with a request for it if one is wanted and needed. Inlined by force, so that the engine's
@@ -126,7 +120,7 @@ impl Checked {
             origin: self.origin.buffer(),
             result: self.result.as_ref().map(Data::buffer),
             compare: self.compare.map_or(null(), |compare| compare.as_ptr().cast()),
-            target: self.member,
+            target: self.target.member,
             displacement: self.target.displacement,
             count: self.target.count,
             datatype: &self.target.datatype,
