@@ -17,7 +17,7 @@ pub const REGISTER: &str = "cohort_interpose";
 /// What a descriptor is of.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum DescriptorKind {
     /// A socket that may lead to another node.
     Socket = 0,
     /// An epoll instance.
@@ -52,7 +52,7 @@ pub struct Hooks {
     pub without_limit: extern "C" fn(again: extern "C" fn(*mut c_void), data: *mut c_void) -> c_int,
     /// A descriptor has been made. Returns the number that it is to be known by: the same, or one that
     /// it has been moved to; or -1, and `errno` says why, if there is none: then it is closed.
-    pub opened: extern "C" fn(descriptor: c_int, kind: Kind) -> c_int,
+    pub opened: extern "C" fn(descriptor: c_int, kind: DescriptorKind) -> c_int,
     /// A descriptor is about to be closed. 1 if the hook has done so.
     pub closing: extern "C" fn(descriptor: c_int) -> c_int,
     /// A call is about to be made. 0 to let it; else the `errno` to fail with, which asks for another

@@ -8,7 +8,7 @@ use crate::Descriptors;
 use crate::numbers::lifted;
 use crate::table::DescriptorTable;
 use cohort_base::signals::Signals;
-use cohort_fabric::interpose::{Action, Hooks, Kind, REGISTER, Register, VERSION};
+use cohort_fabric::interpose::{Action, DescriptorKind, Hooks, REGISTER, Register, VERSION};
 use libc::{c_int, c_void};
 use rustix::io::Errno;
 use std::cell::Cell;
@@ -110,8 +110,8 @@ extern "C" fn without_limit(again: extern "C" fn(*mut c_void), data: *mut c_void
     is_call.into()
 }
 
-extern "C" fn opened(descriptor: c_int, kind: Kind) -> c_int {
-    if kind == Kind::File && !is_device(descriptor) {
+extern "C" fn opened(descriptor: c_int, kind: DescriptorKind) -> c_int {
+    if kind == DescriptorKind::File && !is_device(descriptor) {
         return descriptor;
     }
     with_call(|descriptors, table, process, _| {
@@ -120,7 +120,7 @@ extern "C" fn opened(descriptor: c_int, kind: Kind) -> c_int {
             unsafe { *libc::__errno_location() = libc::EMFILE };
             return -1;
         };
-        if kind == Kind::Socket {
+        if kind == DescriptorKind::Socket {
             set_timeouts(number, descriptors.timeout);
         }
         number

@@ -3,7 +3,7 @@
 use crate::mailbox::Mailbox;
 use crate::numbers::{Identity, place};
 use crate::{Descriptors, Mirrored, close};
-use cohort_fabric::interpose::{Action, Kind};
+use cohort_fabric::interpose::{Action, DescriptorKind};
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 
@@ -16,7 +16,7 @@ struct Entry {
     number: i32,
     /// Of what lies there.
     identity: Identity,
-    kind: Kind,
+    kind: DescriptorKind,
     /// Whether each process holds it.
     holders: Vec<bool>,
     /// Somebody has closed it: the others must.
@@ -192,7 +192,13 @@ impl DescriptorTable {
 
     /// Takes in a new descriptor of the calling process; returns its number from now on. None if there is no number for
     /// it; then it is closed.
-    pub fn add(&mut self, descriptors: &Descriptors, process: usize, descriptor: i32, kind: Kind) -> Option<i32> {
+    pub fn add(
+        &mut self,
+        descriptors: &Descriptors,
+        process: usize,
+        descriptor: i32,
+        kind: DescriptorKind,
+    ) -> Option<i32> {
         let placed = self.place_new(descriptors, process, descriptor);
         close(descriptor);
         let (number, identity) = placed?;
@@ -240,7 +246,7 @@ impl DescriptorTable {
         let Some(index) = self.find(number) else {
             return false;
         };
-        for set in self.entries.iter().filter(|entry| entry.kind == Kind::Epoll) {
+        for set in self.entries.iter().filter(|entry| entry.kind == DescriptorKind::Epoll) {
             // SAFETY: numbers only; most sets do not hold it.
             unsafe {
                 let remove = libc::EPOLL_CTL_DEL;
@@ -248,7 +254,7 @@ impl DescriptorTable {
             }
         }
         let entry = &mut self.entries[index];
-        if entry.kind == Kind::Socket {
+        if entry.kind == DescriptorKind::Socket {
             // SAFETY: a number only.
             unsafe { libc::shutdown(number, libc::SHUT_RDWR) };
         }
@@ -278,9 +284,9 @@ impl DescriptorTable {
         };
         let entry = &mut self.entries[index];
         let code = match (entry.kind, action) {
-            (Kind::Socket, Action::Data) if entry.sends > 0 => libc::EAGAIN,
-            (Kind::File, Action::Data) => libc::EINTR,
-            (Kind::File, Action::Control) => libc::EAGAIN,
+            (DescriptorKind::Socket, Action::Data) if entry.sends > 0 => libc::EAGAIN,
+            (DescriptorKind::File, Action::Data) => libc::EINTR,
+            (DescriptorKind::File, Action::Control) => libc::EAGAIN,
             _ => 0,
         };
         self.withheld |= code != 0;

@@ -68,17 +68,17 @@ enum Queued {
 
 /// A read or a write that waits to be done.
 #[derive(Debug)]
-struct Operation(Transfer);
+struct WaitingTransfer(Transfer);
 
 // SAFETY: as for `Memory`.
-unsafe impl Send for Operation {}
+unsafe impl Send for WaitingTransfer {}
 
 /// A rank's end of the network.
 #[derive(Debug, Default)]
 struct Endpoint {
     node: usize,
     queue: VecDeque<(WorldRank, Queued)>,
-    operations: Vec<Operation>,
+    operations: Vec<WaitingTransfer>,
     /// Packets of its own that lie pending in queues of others.
     pending: usize,
     /// Completions and losses.
@@ -89,7 +89,7 @@ struct Endpoint {
 }
 
 #[derive(Debug)]
-struct State {
+struct JobState {
     endpoints: Vec<Endpoint>,
     next_key: u64,
     random: u64,
@@ -108,7 +108,7 @@ pub struct NodeEnd {
 pub struct Shared {
     pub options: Options,
     pub nodes: Vec<NodeEnd>,
-    state: Mutex<State>,
+    state: Mutex<JobState>,
 }
 
 impl Shared {
@@ -128,7 +128,7 @@ impl Shared {
         Self {
             options,
             nodes: nodes.iter().map(|ranks| NodeEnd { ranks: ranks.to_vec(), events: Condvar::new() }).collect(),
-            state: Mutex::new(State {
+            state: Mutex::new(JobState {
                 endpoints: homes.into_iter().map(endpoint).collect(),
                 next_key: 1,
                 random: options.seed | 1,
@@ -137,7 +137,7 @@ impl Shared {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, JobState> {
         // A breach of contract panics in a test that expects it; the state is whole then.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -238,7 +238,7 @@ impl Shared {
             return Err(Refused::Busy);
         }
         let endpoint = &mut state.endpoints[own as usize];
-        endpoint.operations.push(Operation(transfer));
+        endpoint.operations.push(WaitingTransfer(transfer));
         self.nodes[endpoint.node].events.notify_all();
         Ok(())
     }
@@ -250,7 +250,7 @@ impl Shared {
             state.shuffle(own);
         }
         while !state.endpoints[own as usize].operations.is_empty() {
-            let Operation(transfer) = state.endpoints[own as usize].operations.remove(0);
+            let WaitingTransfer(transfer) = state.endpoints[own as usize].operations.remove(0);
             let result = state.perform(&transfer, self.options.offsets);
             state.complete(own, transfer.token, result.err());
         }
@@ -320,7 +320,7 @@ impl Endpoint {
     }
 }
 
-impl State {
+impl JobState {
     fn reachable(&self, rank: WorldRank) -> Result<(), Refused> {
         match self.endpoints[rank as usize].lost {
             Some(code) => Err(Refused::Lost(code)),

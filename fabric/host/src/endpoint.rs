@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Which endpoint of the node one is.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct EndpointPlace {
     /// The job.
     pub job: Arc<Job>,
     /// World ranks of this node, in the order of their local ranks.
@@ -21,7 +21,7 @@ pub struct Place {
     pub count: usize,
 }
 
-impl Place {
+impl EndpointPlace {
     /// The local ranks that it serves.
     pub fn served(&self) -> impl Iterator<Item = LocalRank> + use<> {
         let all = self.index..self.own_ranks.len();

@@ -1,7 +1,7 @@
 //! Opens a network whose ranks share endpoints.
 
 use crate::address;
-use crate::endpoint::{Endpoint, Place};
+use crate::endpoint::{Endpoint, EndpointPlace};
 use crate::job::Job;
 use crate::keeper::Keeper;
 use crate::network::{Network, OpenEndpoint};
@@ -36,7 +36,7 @@ pub trait EndpointSource: Source {
     ///
     /// # Errors
     /// A text that says which step failed and why.
-    fn open_endpoint(&self, place: Place) -> Result<Box<dyn Endpoint>, String>;
+    fn open_endpoint(&self, place: EndpointPlace) -> Result<Box<dyn Endpoint>, String>;
 
     /// Whether to register memory is to call a driver.
     fn pins(&self) -> bool;
@@ -165,7 +165,7 @@ fn open_endpoints(
     let own_ranks: Arc<[WorldRank]> = setup.own_ranks.into();
     let mut endpoints: Vec<OpenEndpoint> = Vec::with_capacity(count);
     for index in 0..count {
-        let place = Place { job: Arc::clone(setup.job), own_ranks: Arc::clone(&own_ranks), index, count };
+        let place = EndpointPlace { job: Arc::clone(setup.job), own_ranks: Arc::clone(&own_ranks), index, count };
         let opened = open_endpoint(source, place, descriptors);
         match opened {
             Ok(end) => endpoints.push(end),
@@ -181,7 +181,7 @@ fn open_endpoints(
 /// Opens an endpoint and the mailbox where its owner gets what others make: its rank if it has one, else the root.
 fn open_endpoint(
     source: &dyn EndpointSource,
-    place: Place,
+    place: EndpointPlace,
     descriptors: Option<&Descriptors>,
 ) -> Result<OpenEndpoint, String> {
     let is_private = place.count == place.own_ranks.len();

@@ -7,7 +7,7 @@
 //!
 //! Not taken over: what the C library calls inside itself (name look-ups, standard streams).
 
-use cohort_fabric::interpose::{Action, Hooks, Kind, VERSION};
+use cohort_fabric::interpose::{Action, DescriptorKind, Hooks, VERSION};
 use libc::{c_char, c_int, c_long, c_uint, c_ulong, c_void, iovec, msghdr, size_t, ssize_t};
 use libc::{sockaddr, socklen_t};
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -84,7 +84,7 @@ fn making(mut call: impl FnMut() -> c_long) -> c_long {
 }
 
 /// The number by which a new descriptor is known; failures pass.
-fn opened(result: c_long, kind: Kind) -> c_int {
+fn opened(result: c_long, kind: DescriptorKind) -> c_int {
     let descriptor = result as c_int;
     match hooks() {
         Some(hooks) if descriptor >= 0 => (hooks.opened)(descriptor, kind),
@@ -105,8 +105,8 @@ unsafe fn opened_pair(result: c_long, pair: *mut c_int) -> c_int {
         let [first, second] = pair else {
             return result as c_int;
         };
-        *first = (hooks.opened)(*first, Kind::Signal);
-        *second = (hooks.opened)(*second, Kind::Signal);
+        *first = (hooks.opened)(*first, DescriptorKind::Signal);
+        *second = (hooks.opened)(*second, DescriptorKind::Signal);
         if *first < 0 || *second < 0 {
             for &mut descriptor in pair {
                 // SAFETY: made just now; the error stays that of the hook.
@@ -150,7 +150,7 @@ fn withheld(descriptor: c_int, action: Action) -> bool {
 pub extern "C" fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
     // SAFETY: no condition.
     let result = making(|| unsafe { libc::syscall(libc::SYS_socket, domain, kind, protocol) });
-    opened(result, Kind::Socket)
+    opened(result, DescriptorKind::Socket)
 }
 
 /// `accept(2)`.
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn accept4(
     }
     // SAFETY: the caller's promise.
     let result = making(|| unsafe { libc::syscall(libc::SYS_accept4, descriptor, address, length, flags) });
-    opened(result, Kind::Socket)
+    opened(result, DescriptorKind::Socket)
 }
 
 /// `socketpair(2)`.
@@ -229,7 +229,7 @@ pub extern "C" fn epoll_create(_size: c_int) -> c_int {
 pub extern "C" fn epoll_create1(flags: c_int) -> c_int {
     // SAFETY: no condition.
     let result = making(|| unsafe { libc::syscall(libc::SYS_epoll_create1, flags) });
-    opened(result, Kind::Epoll)
+    opened(result, DescriptorKind::Epoll)
 }
 
 /// `eventfd(2)`.
@@ -237,7 +237,7 @@ pub extern "C" fn epoll_create1(flags: c_int) -> c_int {
 pub extern "C" fn eventfd(count: c_uint, flags: c_int) -> c_int {
     // SAFETY: no condition.
     let result = making(|| unsafe { libc::syscall(libc::SYS_eventfd2, count, flags) });
-    opened(result, Kind::Signal)
+    opened(result, DescriptorKind::Signal)
 }
 
 /// `open(2)`. The third argument is read whether it was passed or not, as the C library does.
@@ -248,7 +248,7 @@ pub extern "C" fn eventfd(count: c_uint, flags: c_int) -> c_int {
 pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
     // SAFETY: the caller's promise.
     let result = making(|| unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path, flags, mode) });
-    opened(result, Kind::File)
+    opened(result, DescriptorKind::File)
 }
 
 /// `open64(2)`.

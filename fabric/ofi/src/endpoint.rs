@@ -8,11 +8,11 @@ mod events;
 mod meeting;
 mod open;
 
-use crate::operations::{Kind, Operation, Pieces, Pool};
+use crate::operations::{Operation, OperationKind, Pieces, Pool};
 use crate::regions::{Regions, Registered};
 use crate::sys;
 use cohort_fabric::{Direction, Packet, Refused, Region, Sent, Transfer, WorldRank};
-use cohort_fabric_host::endpoint::{Endpoint, Place, RejectedPackets};
+use cohort_fabric_host::endpoint::{Endpoint, EndpointPlace, RejectedPackets};
 use cohort_fabric_host::mail::{Delivery, Ticket};
 use cohort_fabric_host::packet::{PREFIX, Prefix, Way};
 use events::NO_ENTRY;
@@ -65,7 +65,7 @@ impl Peer {
 /// An endpoint. Used by one call at a time.
 #[derive(Debug)]
 pub struct OfiEndpoint {
-    place: Place,
+    place: EndpointPlace,
     regions: ManuallyDrop<Regions>,
     objects: ManuallyDrop<Objects>,
     sends: ManuallyDrop<Pool>,
@@ -145,7 +145,7 @@ impl OfiEndpoint {
     }
 
     /// Takes an operation with a peer, if it may have one more.
-    fn take(&mut self, kind: Kind, peer: u32) -> Result<&mut Operation, Refused> {
+    fn take(&mut self, kind: OperationKind, peer: u32) -> Result<&mut Operation, Refused> {
         let known = &mut self.peers[peer as usize];
         if known.under_way >= self.under_way_max {
             return Err(Refused::Busy);
@@ -194,7 +194,7 @@ impl OfiEndpoint {
             return self.started(peer, result, delivery).map(|()| Sent::Done);
         }
         let copied = length <= self.sends.room();
-        let kind = if copied { Kind::Copied } else { Kind::Ticket(ticket) };
+        let kind = if copied { OperationKind::Copied } else { OperationKind::Ticket(ticket) };
         let operation = self.take(kind, peer)?;
         let mut pieces = Pieces::new();
         if copied {
@@ -308,7 +308,7 @@ impl Endpoint for OfiEndpoint {
         delivery: &mut Delivery<'_>,
     ) -> Result<(), Refused> {
         let (peer, address) = self.find(transfer.peer, delivery)?;
-        let operation: *mut Operation = self.take(Kind::Ticket(ticket), peer)?;
+        let operation: *mut Operation = self.take(OperationKind::Ticket(ticket), peer)?;
         let mut local = None;
         if self.local_registration {
             // SAFETY: the caller's promise.

@@ -19,7 +19,7 @@ mod regions;
 mod sys;
 
 use cohort_fabric::Limits;
-use cohort_fabric_host::endpoint::{Endpoint, Place};
+use cohort_fabric_host::endpoint::{Endpoint, EndpointPlace};
 use cohort_fabric_host::endpoints::{EndpointSource, open};
 use cohort_fabric_host::packet::PREFIX;
 use cohort_fabric_host::source::{NodeNetwork, Setup, Source, Wanted};
@@ -126,7 +126,7 @@ impl EndpointSource for Fabric {
         }
     }
 
-    fn open_endpoint(&self, place: Place) -> Result<Box<dyn Endpoint>, String> {
+    fn open_endpoint(&self, place: EndpointPlace) -> Result<Box<dyn Endpoint>, String> {
         let endpoint = OfiEndpoint::open(&self.library, &self.provider, place)?;
         Ok(Box::new(endpoint))
     }

@@ -9,7 +9,7 @@ const COPIED_MAX: usize = 512;
 
 /// What a record stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum OperationKind {
     /// Nothing: it is free.
     Free,
     /// A buffer that waits for a packet.
@@ -27,7 +27,7 @@ pub struct Operation {
     /// Belongs to the provider while the operation is under way.
     context: sys::Context2,
     /// What it is.
-    pub kind: Kind,
+    pub kind: OperationKind,
     /// The other endpoint; of a receive, nobody.
     pub peer: u32,
     /// Its buffer.
@@ -60,7 +60,7 @@ impl Pool {
         let start = memory.as_mut_ptr();
         let operation = |index: usize| Operation {
             context: sys::Context2 { internal: [std::ptr::null_mut(); 8] },
-            kind: Kind::Free,
+            kind: OperationKind::Free,
             peer: 0,
             // SAFETY: within the memory, which has room for all buffers.
             buffer: unsafe { start.add(index * room) },
@@ -87,7 +87,7 @@ impl Pool {
     }
 
     /// Takes a free operation.
-    pub fn take(&mut self, kind: Kind, peer: u32) -> Option<&mut Operation> {
+    pub fn take(&mut self, kind: OperationKind, peer: u32) -> Option<&mut Operation> {
         let index = self.free.pop()?;
         let operation = &mut self.operations[index as usize];
         operation.kind = kind;
@@ -101,7 +101,7 @@ impl Pool {
         let first = self.operations.as_mut_ptr();
         // SAFETY: both point into the same slice, since `operation` came from `take`.
         let index = unsafe { operation.offset_from(first) } as usize;
-        self.operations[index].kind = Kind::Free;
+        self.operations[index].kind = OperationKind::Free;
         self.free.push(index as u32);
     }
 

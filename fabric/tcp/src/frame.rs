@@ -5,7 +5,7 @@
 /// What a frame is.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FrameKind {
     /// A packet of the engine; the id is its [`Way`](cohort_fabric_host::packet::Way).
     Packet = 1,
     /// Asks for memory: a [`Target`]. Answered by `Data` or `Refused` with the same id.
@@ -22,7 +22,7 @@ pub enum Kind {
     Bye,
 }
 
-impl Kind {
+impl FrameKind {
     /// Of `length` bytes behind a head, those that must have come before the frame is dealt with: the rest is the
     /// body of a transfer.
     #[must_use]
@@ -45,7 +45,7 @@ pub const TARGET: usize = 24;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// What follows.
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// Bytes of it.
     pub length: u32,
     /// Of the sender's read or write, or of the one that is answered; of a packet its
@@ -67,7 +67,7 @@ impl Head {
     /// Splits what has come of a frame; none if the head is not whole. An unknown kind is an error.
     #[must_use]
     pub fn split(bytes: &[u8]) -> Option<(Result<Self, Malformed>, &[u8])> {
-        use Kind::{Bye, Data, Packet, Read, Refused, Write, Written};
+        use FrameKind::{Bye, Data, Packet, Read, Refused, Write, Written};
         let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
         let kind = [Packet, Read, Data, Write, Written, Refused, Bye].into_iter().find(|kind| *kind as u8 == head[0]);
         let head =
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn frames_survive_the_way() {
-        let head = Head { kind: Kind::Write, length: 0x0102_0304, id: u64::MAX - 5 };
+        let head = Head { kind: FrameKind::Write, length: 0x0102_0304, id: u64::MAX - 5 };
         let sent = [&head.bytes()[..], b"rest"].concat();
         assert_eq!(Head::split(&sent), Some((Ok(head), &b"rest"[..])));
         assert_eq!(Head::split(&sent[..HEAD - 1]), None);

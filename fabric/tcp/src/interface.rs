@@ -10,7 +10,7 @@
 
 mod device;
 
-use crate::pairs::Place;
+use crate::pairs::InterfaceAddress;
 use cohort_fabric_host::address;
 use cohort_fabric_host::ports::Ports;
 use cohort_fabric_host::source::Wanted;
@@ -105,8 +105,8 @@ impl Interface {
 
     /// Its address, and the network's part of it.
     #[must_use]
-    pub fn place(&self) -> Place {
-        Place { address: self.address, prefix: self.prefix }
+    pub fn place(&self) -> InterfaceAddress {
+        InterfaceAddress { address: self.address, prefix: self.prefix }
     }
 
     /// Whether rails may be spread over this one too.
@@ -191,7 +191,7 @@ impl Interfaces {
 /// Interfaces that are up.
 fn all() -> Vec<Interface> {
     let ways_out = ways_out();
-    let interface = |(name, place): (String, Place)| Interface {
+    let interface = |(name, place): (String, InterfaceAddress)| Interface {
         merit: Merit::of(&name, place.address, Device::of(&name), &ways_out),
         name,
         address: place.address,
@@ -232,7 +232,7 @@ fn ways_out() -> Vec<IpAddr> {
 }
 
 /// Names and addresses of interfaces that are up, but for IPv6 addresses that are valid on one link only.
-fn addresses() -> Vec<(String, Place)> {
+fn addresses() -> Vec<(String, InterfaceAddress)> {
     let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
     // SAFETY: a place for the list.
     if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
@@ -266,7 +266,10 @@ fn addresses() -> Vec<(String, Place)> {
                         address::socket(mask)
                     }
                 };
-                let place = Place { address: address.ip(), prefix: prefix(mask.map(|mask| mask.ip()), address.ip()) };
+                let place = InterfaceAddress {
+                    address: address.ip(),
+                    prefix: prefix(mask.map(|mask| mask.ip()), address.ip()),
+                };
                 all.push((name, place));
             }
         }

@@ -10,14 +10,14 @@ use std::net::{IpAddr, SocketAddr};
 
 /// An address of this host and how long the number of its network is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct InterfaceAddress {
     /// The address.
     pub address: IpAddr,
     /// Bits of it that are the network's.
     pub prefix: u8,
 }
 
-impl Place {
+impl InterfaceAddress {
     /// Whether an address is of the same network.
     #[must_use]
     pub fn is_beside(self, other: IpAddr) -> bool {
@@ -41,7 +41,7 @@ pub type Pair = (Option<IpAddr>, SocketAddr);
 /// The pair for a rail, and for the attempt `attempt` from 0 on. `is_lower` says that this node's number is the lower
 /// one. None if the other has no address.
 #[must_use]
-pub fn pair(own: &[Place], others: &[SocketAddr], is_lower: bool, rail: u32, attempt: u32) -> Option<Pair> {
+pub fn pair(own: &[InterfaceAddress], others: &[SocketAddr], is_lower: bool, rail: u32, attempt: u32) -> Option<Pair> {
     let main = (None, *others.first()?);
     if own.len() == 1 && others.len() == 1 {
         return Some(main);
@@ -56,10 +56,11 @@ pub fn pair(own: &[Place], others: &[SocketAddr], is_lower: bool, rail: u32, att
 }
 
 /// All pairs, of which no two have an address in common.
-fn all(own: &[Place], others: &[SocketAddr], is_lower: bool) -> Vec<(IpAddr, SocketAddr)> {
+fn all(own: &[InterfaceAddress], others: &[SocketAddr], is_lower: bool) -> Vec<(IpAddr, SocketAddr)> {
     let mut pairs: Vec<(IpAddr, SocketAddr)> = Vec::new();
-    let fits = |place: &Place, other: &SocketAddr| place.is_beside(other.ip()) && place.address != other.ip();
-    let mut add = |place: &Place, other: &SocketAddr| {
+    let fits =
+        |place: &InterfaceAddress, other: &SocketAddr| place.is_beside(other.ip()) && place.address != other.ip();
+    let mut add = |place: &InterfaceAddress, other: &SocketAddr| {
         let is_used = |&(from, to): &(IpAddr, SocketAddr)| from == place.address || to == *other;
         if fits(place, other) && !pairs.iter().any(is_used) {
             pairs.push((place.address, *other));
@@ -81,14 +82,14 @@ fn all(own: &[Place], others: &[SocketAddr], is_lower: bool) -> Vec<(IpAddr, Soc
 mod tests {
     use super::*;
 
-    fn place(text: &str) -> Place {
+    fn place(text: &str) -> InterfaceAddress {
         let (address, prefix) = text.split_once('/').unwrap();
-        Place { address: address.parse().unwrap(), prefix: prefix.parse().unwrap() }
+        InterfaceAddress { address: address.parse().unwrap(), prefix: prefix.parse().unwrap() }
     }
 
     /// A node's addresses, as it and as others know them.
-    fn node(texts: &[&str]) -> (Vec<Place>, Vec<SocketAddr>) {
-        let places: Vec<Place> = texts.iter().map(|text| place(text)).collect();
+    fn node(texts: &[&str]) -> (Vec<InterfaceAddress>, Vec<SocketAddr>) {
+        let places: Vec<InterfaceAddress> = texts.iter().map(|text| place(text)).collect();
         let known = places.iter().map(|place| (place.address, 7).into());
         (places.clone(), known.collect())
     }

@@ -11,7 +11,7 @@ mod serve;
 
 use crate::caller::Caller;
 use crate::cipher::Cipher;
-use crate::frame::{HEAD, Head, Kind};
+use crate::frame::{FrameKind, HEAD, Head};
 use crate::node::Node;
 use crate::stream::{Silence, Stream};
 use cohort_base::combine::Combining;
@@ -166,7 +166,7 @@ impl Submitted {
 }
 
 fn head_of_packet(way: Way, length: usize) -> Head {
-    Head { kind: Kind::Packet, length: length as u32, id: way.id() }
+    Head { kind: FrameKind::Packet, length: length as u32, id: way.id() }
 }
 
 impl Held<'_> {
@@ -311,7 +311,7 @@ impl Held<'_> {
     /// Says the last word on each stream that has nothing else to say. Whether all that was said has arrived at the
     /// other systems, by the root.
     pub fn say_bye(&mut self) -> bool {
-        let bye = Head { kind: Kind::Bye, length: 0, id: 0 };
+        let bye = Head { kind: FrameKind::Bye, length: 0, id: 0 };
         let mut has_arrived = true;
         for stream in self.state.streams.iter_mut().flatten() {
             if !stream.has_said_bye && !stream.waits() {

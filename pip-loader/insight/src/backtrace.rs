@@ -68,7 +68,7 @@ const PLACES_MAX: usize = 3;
 
 /// Where in the program a task is.
 #[derive(Debug, Default)]
-pub struct Place {
+pub struct CodePlace {
     /// The innermost functions that are the program's own. Empty where nothing is known.
     functions: Vec<String>,
     /// The Python that runs them.
@@ -77,8 +77,8 @@ pub struct Place {
 
 /// Where in the program a task with these registers is.
 #[must_use]
-pub fn place(code: &mut Code, registers: &Registers) -> Place {
-    let (mut registers, mut place) = (*registers, Place::default());
+pub fn place(code: &mut Code, registers: &Registers) -> CodePlace {
+    let (mut registers, mut place) = (*registers, CodePlace::default());
     for frame in 0..FRAMES_MAX {
         let probe = registers[RETURN_ADDRESS] - u64::from(frame > 0 && registers[RETURN_ADDRESS] > 0);
         if let Some((file, address)) = code.at(probe)
@@ -101,7 +101,7 @@ pub fn place(code: &mut Code, registers: &Registers) -> Place {
     place
 }
 
-impl Place {
+impl CodePlace {
     /// In words, with what its Python is in, if that is known.
     #[must_use]
     pub fn describe(mut self, python: &[String]) -> String {

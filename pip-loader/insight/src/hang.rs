@@ -16,7 +16,7 @@ pub use place::let_go;
 pub use state::{Asked, RankState};
 pub use words::ranks;
 
-use super::backtrace::{Place, python};
+use super::backtrace::{CodePlace, python};
 use place::Places;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -42,7 +42,7 @@ pub fn locate(ranks: &mut [RankState]) {
         let mut members = members.iter();
         found.extend(members.find_map(|rank| Some((rank.world, places.of(rank)?))));
     }
-    let interpreters = found.iter().filter_map(|(_, place): &(u32, Place)| place.interpreter);
+    let interpreters = found.iter().filter_map(|(_, place): &(u32, CodePlace)| place.interpreter);
     let frames = python::frames(&interpreters.collect::<Vec<_>>());
     let mut frames = frames.into_iter();
     for (world, place) in found {

@@ -8,7 +8,7 @@ mod text;
 mod units;
 
 use cohort_base::settings::{ReportForm, STATS, report};
-use data::Job;
+use data::NodeStatistics;
 use pip_ground::caption::Caption;
 use pip_ground::{Refusal, say};
 use pip_load::boot::Node;
@@ -60,7 +60,7 @@ impl Wanted {
         let Some(json) = node.statistics() else {
             return false;
         };
-        let job = match Job::read(&json) {
+        let job = match NodeStatistics::read(&json) {
             Ok(job) => job,
             Err(reason) => {
                 say(format_args!("{STATS}: no report: {reason}"));
@@ -95,7 +95,7 @@ fn of_node(name: &Path, node: u32, nodes: u32) -> PathBuf {
 }
 
 /// What the node image said, what the job was, and the advice that follows.
-fn with_job(json: &str, job: &Job, caption: &Caption) -> String {
+fn with_job(json: &str, job: &NodeStatistics, caption: &Caption) -> String {
     let Ok(mut value) = serde_json::from_str::<serde_json::Value>(json) else {
         return json.to_owned();
     };

@@ -57,7 +57,7 @@ impl Limit {
 }
 
 #[derive(Default)]
-struct State {
+struct WaitState {
     waiting_for: String,
     aborter: Option<Aborter>,
 }
@@ -69,7 +69,7 @@ struct Shared {
     signals: OwnedFd,
     /// Readable when the watch is over.
     end: OwnedFd,
-    state: Mutex<State>,
+    state: Mutex<WaitState>,
 }
 
 /// Watches until it is dropped.
@@ -134,7 +134,7 @@ extern "C" fn body(argument: *mut c_void) -> *mut c_void {
     std::ptr::null_mut()
 }
 
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+fn lock(state: &Mutex<WaitState>) -> MutexGuard<'_, WaitState> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

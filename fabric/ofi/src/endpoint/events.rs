@@ -1,7 +1,7 @@
 //! Takes completions and turns them into events.
 
 use super::OfiEndpoint;
-use crate::operations::{Kind, Operation};
+use crate::operations::{Operation, OperationKind};
 use crate::sys;
 use cohort_fabric_host::mail::Delivery;
 use cohort_fabric_host::packet::Prefix;
@@ -59,14 +59,14 @@ impl OfiEndpoint {
             self.unposted.push(receive);
             self.arrive(receive, entry.len, delivery);
         } else if let Some(operation) = self.sends.find(entry.op_context)
-            && let (Kind::Ticket(ticket), _) = self.finish(operation)
+            && let (OperationKind::Ticket(ticket), _) = self.finish(operation)
         {
             delivery.completed(ticket);
         }
     }
 
     /// Frees an operation; says what it was, and with whom.
-    pub(super) fn finish(&mut self, operation: *mut Operation) -> (Kind, u32) {
+    pub(super) fn finish(&mut self, operation: *mut Operation) -> (OperationKind, u32) {
         // SAFETY: an operation of the pool `sends`, which libfabric has given back.
         let (kind, peer, local) = unsafe { ((*operation).kind, (*operation).peer, (*operation).local) };
         if let Some(key) = local {
@@ -123,12 +123,12 @@ impl OfiEndpoint {
         };
         let code = entry.err.abs();
         let (kind, peer) = self.finish(operation);
-        if let Kind::Ticket(ticket) = kind {
+        if let OperationKind::Ticket(ticket) = kind {
             delivery.failed(ticket, code);
         }
         // A packet that is lost breaks the order of all later ones; a refused access does not.
         let refused_access = [libc::EACCES, libc::EINVAL, libc::EFAULT, libc::EPERM];
-        if kind == Kind::Copied || !refused_access.contains(&code) {
+        if kind == OperationKind::Copied || !refused_access.contains(&code) {
             let _ = self.lose(peer, code, delivery);
         }
     }

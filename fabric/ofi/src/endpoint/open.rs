@@ -2,12 +2,12 @@
 
 use super::{Objects, OfiEndpoint};
 use crate::library::{Information, Library};
-use crate::operations::{Kind, Pool};
+use crate::operations::{OperationKind, Pool};
 use crate::provider::Provider;
 use crate::regions::{Regions, Registrar};
 use crate::sys;
 use cohort_fabric_host::address::LENGTH_MAX;
-use cohort_fabric_host::endpoint::{Place, RejectedPackets};
+use cohort_fabric_host::endpoint::{EndpointPlace, RejectedPackets};
 use std::mem::ManuallyDrop;
 use std::ptr::{null, null_mut};
 
@@ -181,7 +181,7 @@ impl OfiEndpoint {
     ///
     /// # Errors
     /// A text that says which step failed and why.
-    pub fn open(library: &Library, provider: &Provider, place: Place) -> Result<Self, String> {
+    pub fn open(library: &Library, provider: &Provider, place: EndpointPlace) -> Result<Self, String> {
         let info = provider.copy();
         let quirks = provider.quirks;
         quirks.before_open()?;
@@ -231,7 +231,7 @@ impl OfiEndpoint {
                 this.descriptors[index] = registered.descriptor;
             }
         }
-        while let Some(receive) = this.receives.take(Kind::Receive, 0) {
+        while let Some(receive) = this.receives.take(OperationKind::Receive, 0) {
             this.unposted.push(receive);
         }
         this.post();

@@ -33,7 +33,7 @@ mod tests;
 use super::{new_socket, set_up};
 use crate::agreement::Agreement;
 use crate::cipher::Cipher;
-use crate::pairs::{self, Pair, Place};
+use crate::pairs::{self, InterfaceAddress, Pair};
 use crate::shared::Shared;
 use crate::{last_code, random};
 use cohort_fabric_host::endpoint::RejectedPackets;
@@ -98,7 +98,7 @@ pub struct Listener {
     /// The socket.
     pub socket: OwnedFd,
     /// Its address.
-    pub place: Place,
+    pub place: InterfaceAddress,
 }
 
 /// What this node does to reach another.
@@ -124,7 +124,7 @@ pub struct Meetings {
     shared: Arc<Shared>,
     listeners: Vec<OwnedFd>,
     /// The addresses of the listeners.
-    own: Vec<Place>,
+    own: Vec<InterfaceAddress>,
     /// Those of all nodes.
     addresses: Vec<Box<[SocketAddr]>>,
     secret: Secret,

@@ -4,7 +4,7 @@ use cohort_fabric_host::mail::Ticket;
 
 /// A read or a write under way.
 #[derive(Clone, Copy, Debug)]
-pub struct Operation {
+pub struct RailOperation {
     /// Whose it is.
     pub ticket: Ticket,
     /// The node that answers it.
@@ -16,18 +16,18 @@ pub struct Operation {
 }
 
 // SAFETY: the memory is of a transfer under way, which any thread may use, one at a time as the rail's lock demands.
-unsafe impl Send for Operation {}
+unsafe impl Send for RailOperation {}
 
 /// All of a rail. An id is the index of an entry and its generation.
 #[derive(Debug, Default)]
 pub struct Operations {
-    entries: Vec<(u32, Option<Operation>)>,
+    entries: Vec<(u32, Option<RailOperation>)>,
     free: Vec<u32>,
 }
 
 impl Operations {
     /// Takes one in; its id.
-    pub fn add(&mut self, operation: Operation) -> u64 {
+    pub fn add(&mut self, operation: RailOperation) -> u64 {
         let index = self.free.pop().unwrap_or_else(|| {
             self.entries.push((1, None));
             self.entries.len() as u32 - 1
@@ -39,13 +39,13 @@ impl Operations {
 
     /// The one that `node` answers.
     #[must_use]
-    pub fn get(&self, node: u32, id: u64) -> Option<Operation> {
+    pub fn get(&self, node: u32, id: u64) -> Option<RailOperation> {
         let (generation, operation) = self.entries.get(id as u32 as usize)?;
         operation.filter(|operation| operation.node == node && u64::from(*generation) == id >> 32)
     }
 
     /// As [`Self::get`]; it is over.
-    pub fn remove(&mut self, node: u32, id: u64) -> Option<Operation> {
+    pub fn remove(&mut self, node: u32, id: u64) -> Option<RailOperation> {
         let operation = self.get(node, id)?;
         self.free_entry(id as u32);
         Some(operation)
@@ -59,7 +59,7 @@ impl Operations {
     }
 
     /// Ends all that a node should answer.
-    pub fn end_all(&mut self, node: u32, mut each: impl FnMut(Operation)) {
+    pub fn end_all(&mut self, node: u32, mut each: impl FnMut(RailOperation)) {
         for index in 0..self.entries.len() {
             if let Some(operation) = self.entries[index].1.filter(|one| one.node == node) {
                 each(operation);
@@ -73,8 +73,8 @@ impl Operations {
 mod tests {
     use super::*;
 
-    fn read(node: u32, token: u64) -> Operation {
-        Operation { ticket: Ticket { rank: 0, token }, node, memory: std::ptr::null_mut(), length: 0 }
+    fn read(node: u32, token: u64) -> RailOperation {
+        RailOperation { ticket: Ticket { rank: 0, token }, node, memory: std::ptr::null_mut(), length: 0 }
     }
 
     #[test]

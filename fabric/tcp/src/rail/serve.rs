@@ -1,8 +1,8 @@
 //! What a caller does with the connections of a rail: writes what waits, reads, and deals with frames.
 
-use super::operations::Operation;
+use super::operations::RailOperation;
 use super::{COMMON, Connections, DIRECT_MAX, Held};
-use crate::frame::{self, Head, Kind, TARGET, Target};
+use crate::frame::{self, FrameKind, Head, TARGET, Target};
 use crate::stream::{Body, FORGED, Next, Stream};
 use crate::{PACKET_MAX, TRANSFER_MAX};
 use cohort_fabric::{Direction, Refused, Transfer};
@@ -50,10 +50,10 @@ impl Held<'_> {
         }
         stream.operations += 1;
         let (kind, memory, body) = match transfer.direction {
-            Direction::Read => (Kind::Read, transfer.memory, 0),
-            Direction::Write => (Kind::Write, std::ptr::null_mut(), transfer.length),
+            Direction::Read => (FrameKind::Read, transfer.memory, 0),
+            Direction::Write => (FrameKind::Write, std::ptr::null_mut(), transfer.length),
         };
-        let id = self.state.operations.add(Operation { ticket, node, memory, length: transfer.length });
+        let id = self.state.operations.add(RailOperation { ticket, node, memory, length: transfer.length });
         let target = Target { key: transfer.region.key, offset: transfer.offset, length: transfer.length as u64 };
         let head = Head { kind, length: (frame::TARGET + body) as u32, id };
         stream.queue(&head.bytes());
@@ -293,13 +293,13 @@ impl Held<'_> {
     ) -> Result<(), i32> {
         let node = stream.node;
         match head.kind {
-            Kind::Packet => {
+            FrameKind::Packet => {
                 let Way { from, to } = Way::of(head.id);
                 let to = self.node.receiver(node, from, to).ok_or(MALFORMED)?;
                 delivery.packet(to, from, inside);
             }
-            Kind::Read => self.answer_read(stream, head, inside)?,
-            Kind::Write => {
+            FrameKind::Read => self.answer_read(stream, head, inside)?,
+            FrameKind::Write => {
                 let target = Target::read(inside).ok_or(MALFORMED)?;
                 if u64::from(head.length) != TARGET as u64 + target.length {
                     return Err(MALFORMED);
@@ -308,25 +308,25 @@ impl Held<'_> {
                 stream.body = Some(Body {
                     memory: memory.unwrap_or(std::ptr::null_mut()),
                     left: target.length as usize,
-                    head: Head { kind: if memory.is_some() { Kind::Write } else { Kind::Refused }, ..head },
+                    head: Head { kind: if memory.is_some() { FrameKind::Write } else { FrameKind::Refused }, ..head },
                 });
             }
-            Kind::Data => {
+            FrameKind::Data => {
                 let operation = self.state.operations.get(node, head.id).ok_or(MALFORMED)?;
                 if operation.memory.is_null() || operation.length != head.length as usize {
                     return Err(MALFORMED);
                 }
                 stream.body = Some(Body { memory: operation.memory, left: operation.length, head });
             }
-            Kind::Written => {
+            FrameKind::Written => {
                 let ticket = self.state.operation_over(stream, head.id)?;
                 delivery.completed(ticket);
             }
-            Kind::Refused => {
+            FrameKind::Refused => {
                 let ticket = self.state.operation_over(stream, head.id)?;
                 delivery.failed(ticket, libc::EACCES);
             }
-            Kind::Bye => stream.has_left = true,
+            FrameKind::Bye => stream.has_left = true,
         }
         Ok(())
     }
@@ -336,7 +336,7 @@ impl Held<'_> {
         let target = Target::read(inside).ok_or(MALFORMED)?;
         let memory = self.memory(target);
         let reply = Head {
-            kind: if memory.is_some() { Kind::Data } else { Kind::Refused },
+            kind: if memory.is_some() { FrameKind::Data } else { FrameKind::Refused },
             length: memory.map_or(0, |_| target.length as u32),
             id: head.id,
         };
@@ -359,12 +359,12 @@ impl Held<'_> {
 
     /// The last byte of a body has come.
     fn arrived(&mut self, stream: &mut Stream, head: Head, delivery: &mut Delivery<'_>) -> Result<(), i32> {
-        if head.kind == Kind::Data {
+        if head.kind == FrameKind::Data {
             let ticket = self.state.operation_over(stream, head.id)?;
             delivery.completed(ticket);
             return Ok(());
         }
-        let kind = if head.kind == Kind::Write { Kind::Written } else { Kind::Refused };
+        let kind = if head.kind == FrameKind::Write { FrameKind::Written } else { FrameKind::Refused };
         let reply = Head { kind, length: 0, id: head.id };
         stream.queue(&reply.bytes());
         Ok(())

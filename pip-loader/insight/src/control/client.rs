@@ -23,16 +23,16 @@ const NODES_PATIENCE: Duration = Duration::from_secs(15);
 
 /// A connection with the launcher of a job.
 #[derive(Debug)]
-pub struct Job {
+pub struct LauncherConnection {
     stream: UnixStream,
     /// The launcher's process, as this one's namespace knows it; 0 if it does not.
     pub pid: i32,
 }
 
 /// A job, and what it says of itself; `None` if it does not answer.
-pub type Described = (Job, Option<Record>);
+pub type Described = (LauncherConnection, Option<Record>);
 
-impl Job {
+impl LauncherConnection {
     /// Connects with the socket of this name, if it is a job's of this user that has room.
     fn connect(name: &str) -> Option<Self> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
@@ -109,7 +109,7 @@ pub fn jobs() -> Result<Vec<Described>, Refusal> {
 pub(super) fn jobs_at(beginning: &str) -> Result<Vec<Described>, Refusal> {
     let list =
         std::fs::read_to_string(SOCKETS).map_err(|error| Refusal::new(format!("cannot read {SOCKETS}: {error}")))?;
-    let mut jobs: Vec<Job> = names(&list, beginning).filter_map(Job::connect).collect();
+    let mut jobs: Vec<LauncherConnection> = names(&list, beginning).filter_map(LauncherConnection::connect).collect();
     jobs.sort_by_key(|job| job.pid);
     // All are asked before the first is waited for.
     jobs.retain_mut(|job| job.ask(Kind::Describe).is_ok());
@@ -130,7 +130,7 @@ pub(super) fn jobs_at(beginning: &str) -> Result<Vec<Described>, Refusal> {
 ///
 /// # Errors
 /// There is none, or more than one; the message lists them.
-pub fn find(pid: Option<i32>) -> Result<(Job, Record), Refusal> {
+pub fn find(pid: Option<i32>) -> Result<(LauncherConnection, Record), Refusal> {
     let mut jobs = jobs()?;
     if let Some(pid) = pid {
         let is_its = |(job, record): &Described| {
@@ -201,7 +201,7 @@ mod tests {
             let (stream, _) = UnixStream::pair().expect("a pair");
             let mut record = Record::default();
             record.add("job", job).add("node", node);
-            (Job { stream, pid }, Some(record))
+            (LauncherConnection { stream, pid }, Some(record))
         };
         let mut jobs =
             vec![launcher(5, "a", 1), launcher(6, "b", 4), launcher(7, "a", 0), launcher(8, "", 0), launcher(9, "", 0)];

@@ -1,6 +1,6 @@
 //! What `--top` shows: the differences of two samples, sorted and filtered, as lines of a table.
 
-use super::client::Job;
+use super::client::LauncherConnection;
 use super::sample::{NodeSample, RankRow, Stage};
 use super::wire::{Kind, Record};
 use super::{client, list};
@@ -278,7 +278,7 @@ impl View {
 /// A job that is watched.
 #[derive(Debug)]
 pub struct Watched {
-    job: Job,
+    job: LauncherConnection,
     /// What the job says of itself.
     pub record: Record,
     last: Vec<NodeSample>,

@@ -5,7 +5,7 @@ use super::file::Piece;
 /// What a rank does.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum Activity {
     /// Nothing is known.
     Unknown,
     /// It computes: it is not in MPI.
@@ -20,7 +20,7 @@ pub enum State {
     Sleeps,
 }
 
-impl State {
+impl Activity {
     /// All of them that have a colour.
     pub const SHOWN: [Self; 5] = [Self::Computes, Self::InMpi, Self::Copies, Self::Helps, Self::Sleeps];
 
@@ -43,11 +43,11 @@ const STOLEN_SHOWS: f64 = 50.0;
 /// The state at each of `pixels` equal parts of the time between two, by the pieces of one track in order. Before the
 /// first piece nothing is known if older ones were lost.
 #[must_use]
-pub fn at_pixels(pieces: &[Piece], (from, to): (f64, f64), pixels: usize, rest: State) -> Vec<State> {
+pub fn at_pixels(pieces: &[Piece], (from, to): (f64, f64), pixels: usize, rest: Activity) -> Vec<Activity> {
     let width = (to - from) / pixels as f64;
-    let mut shares = vec![[0.0_f64; State::SHOWN.len() + 1]; pixels];
+    let mut shares = vec![[0.0_f64; Activity::SHOWN.len() + 1]; pixels];
     for piece in pieces {
-        let Some(state) = State::of(piece) else {
+        let Some(state) = Activity::of(piece) else {
             continue;
         };
         let place = |time: f64| ((time - from) / width).clamp(0.0, pixels as f64);
@@ -58,8 +58,8 @@ pub fn at_pixels(pieces: &[Piece], (from, to): (f64, f64), pixels: usize, rest: 
             let of_pixel = &mut shares[pixel];
             of_pixel[state as usize] += part;
             // An inner piece takes its time from the call around it.
-            if state != State::InMpi {
-                of_pixel[State::InMpi as usize] -= part;
+            if state != Activity::InMpi {
+                of_pixel[Activity::InMpi as usize] -= part;
             }
             pixel += 1;
         }
@@ -67,12 +67,12 @@ pub fn at_pixels(pieces: &[Piece], (from, to): (f64, f64), pixels: usize, rest: 
     shares.iter().map(|shares| winner(shares, rest)).collect()
 }
 
-fn winner(shares: &[f64; State::SHOWN.len() + 1], rest: State) -> State {
-    if shares[State::Helps as usize] * STOLEN_SHOWS >= 1.0 {
-        return State::Helps;
+fn winner(shares: &[f64; Activity::SHOWN.len() + 1], rest: Activity) -> Activity {
+    if shares[Activity::Helps as usize] * STOLEN_SHOWS >= 1.0 {
+        return Activity::Helps;
     }
     let known: f64 = shares.iter().map(|share| share.max(0.0)).sum();
-    let inside = [State::InMpi, State::Copies, State::Helps, State::Sleeps];
+    let inside = [Activity::InMpi, Activity::Copies, Activity::Helps, Activity::Sleeps];
     let mut best = (rest, 1.0 - known);
     for state in inside {
         if shares[state as usize] > best.1 {
@@ -83,7 +83,7 @@ fn winner(shares: &[f64; State::SHOWN.len() + 1], rest: State) -> State {
 }
 
 /// Neighbours that are alike as one: first pixel, pixels, state.
-pub fn runs(states: &[State]) -> impl Iterator<Item = (usize, usize, State)> {
+pub fn runs(states: &[Activity]) -> impl Iterator<Item = (usize, usize, Activity)> {
     let mut first = 0;
     states.chunk_by(PartialEq::eq).map(move |run| {
         let begin = first;
@@ -108,8 +108,8 @@ mod tests {
             piece("sent", 12.0, 12.0),
             piece("copy", 52.0, 56.0),
         ];
-        let states = at_pixels(&pieces, (0.0, 60.0), 6, State::Computes);
-        use State::{Computes, InMpi, Sleeps};
+        let states = at_pixels(&pieces, (0.0, 60.0), 6, Activity::Computes);
+        use Activity::{Computes, InMpi, Sleeps};
         assert_eq!(states, [Computes, InMpi, Sleeps, InMpi, Computes, Computes]);
         let runs: Vec<_> = runs(&states).collect();
         assert_eq!(runs[0], (0, 1, Computes));
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn stolen_work_is_seen_although_it_is_short() {
         let pieces = [piece("mpi", 0.0, 20.0), piece("steal", 3.0, 5.0)];
-        let states = at_pixels(&pieces, (0.0, 20.0), 2, State::Computes);
-        assert_eq!(states, [State::Helps, State::InMpi]);
+        let states = at_pixels(&pieces, (0.0, 20.0), 2, Activity::Computes);
+        assert_eq!(states, [Activity::Helps, Activity::InMpi]);
     }
 }

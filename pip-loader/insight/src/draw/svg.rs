@@ -1,7 +1,7 @@
 //! The picture: time from left to right, a row for each thread of each rank.
 
 use super::file::{Timeline, Track};
-use super::states::{State, at_pixels, runs};
+use super::states::{Activity, at_pixels, runs};
 use super::zoom::busiest;
 use pip_ground::caption::Caption;
 use std::fmt::Write;
@@ -30,36 +30,36 @@ const LONGEST: usize = 180_000;
 const ARROWS: usize = 300;
 
 /// The colour of a state: their brightness differs, so that they are told apart without colours too.
-fn colour(state: State) -> &'static str {
+fn colour(state: Activity) -> &'static str {
     match state {
-        State::Unknown => "#ffffff",
-        State::Computes => "#f4eed8",
-        State::InMpi => "#a9c9ea",
-        State::Copies => "#5fae7b",
-        State::Helps => "#d1400f",
-        State::Sleeps => "#22304f",
+        Activity::Unknown => "#ffffff",
+        Activity::Computes => "#f4eed8",
+        Activity::InMpi => "#a9c9ea",
+        Activity::Copies => "#5fae7b",
+        Activity::Helps => "#d1400f",
+        Activity::Sleeps => "#22304f",
     }
 }
 
-fn letter(state: State) -> char {
+fn letter(state: Activity) -> char {
     match state {
-        State::Unknown => 'u',
-        State::Computes => 'c',
-        State::InMpi => 'm',
-        State::Copies => 'o',
-        State::Helps => 'h',
-        State::Sleeps => 's',
+        Activity::Unknown => 'u',
+        Activity::Computes => 'c',
+        Activity::InMpi => 'm',
+        Activity::Copies => 'o',
+        Activity::Helps => 'h',
+        Activity::Sleeps => 's',
     }
 }
 
-fn words(state: State) -> &'static str {
+fn words(state: Activity) -> &'static str {
     match state {
-        State::Unknown => "not known",
-        State::Computes => "computes",
-        State::InMpi => "in MPI",
-        State::Copies => "moves its own messages",
-        State::Helps => "works for another rank",
-        State::Sleeps => "sleeps in MPI",
+        Activity::Unknown => "not known",
+        Activity::Computes => "computes",
+        Activity::InMpi => "in MPI",
+        Activity::Copies => "moves its own messages",
+        Activity::Helps => "works for another rank",
+        Activity::Sleeps => "sleeps in MPI",
     }
 }
 
@@ -114,7 +114,7 @@ struct Panel {
     span: (f64, f64),
     pixels: usize,
     /// What a rank does where no piece is.
-    rest: State,
+    rest: Activity,
 }
 
 impl Panel {
@@ -143,8 +143,8 @@ fn draw_at(timeline: &Timeline, rows: &[Row<'_>], pixels: usize) -> String {
         span: timeline.span(),
         pixels,
         rest: match timeline.lost {
-            0 => State::Computes,
-            _ => State::Unknown,
+            0 => Activity::Computes,
+            _ => Activity::Unknown,
         },
     };
     let bottom = whole.top + rows.len() * step;
@@ -158,7 +158,7 @@ fn draw_at(timeline: &Timeline, rows: &[Row<'_>], pixels: usize) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {all}\" width=\"{width}\" height=\"{all}\" \
          font-family=\"sans-serif\" font-size=\"12\">\n<style>"
     );
-    for state in State::SHOWN {
+    for state in Activity::SHOWN {
         put(&mut out, format_args!(".{}{{fill:{}}}", letter(state), colour(state)));
     }
     out += ".a{stroke:#d1400f;stroke-width:1.2;opacity:.8}.g{stroke:#888;stroke-width:.5}\
@@ -262,7 +262,7 @@ fn folded(text: &str) -> Vec<String> {
 fn legend(out: &mut String, below: usize) {
     let mut x = 10;
     let (box_top, baseline, second) = (32 + below, 42 + below, 60 + below);
-    for state in State::SHOWN {
+    for state in Activity::SHOWN {
         put(
             out,
             format_args!(
@@ -295,18 +295,18 @@ fn draw_row(out: &mut String, row: &Row<'_>, y: usize, panel: &Panel) {
     }
     let states = at_pixels(&row.track.pieces, span, pixels, rest);
     // All of a row's pieces that are alike are one path.
-    for state in State::SHOWN {
+    for state in Activity::SHOWN {
         path(out, &states, state, pixels, (y, bar));
     }
     if let Some(others) = row.others {
         let strip = (bar / 3).max(1);
-        let states = at_pixels(&others.pieces, span, pixels, State::Unknown);
-        path(out, &states, State::Helps, pixels, (y + bar - strip, strip));
+        let states = at_pixels(&others.pieces, span, pixels, Activity::Unknown);
+        path(out, &states, Activity::Helps, pixels, (y + bar - strip, strip));
     }
     out.push('\n');
 }
 
-fn path(out: &mut String, states: &[State], state: State, pixels: usize, (y, height): (usize, usize)) {
+fn path(out: &mut String, states: &[Activity], state: Activity, pixels: usize, (y, height): (usize, usize)) {
     let scale = WIDTH / pixels;
     let mut pieces = runs(states).filter(|run| run.2 == state).peekable();
     if pieces.peek().is_none() {

@@ -1,6 +1,6 @@
 //! Where in its program a rank is.
 
-use super::super::backtrace::{self, Code, Place};
+use super::super::backtrace::{self, Code, CodePlace};
 use super::state::RankState;
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
@@ -29,7 +29,7 @@ impl Places {
     }
 
     /// The functions of its program in which a rank is. Those of its Python are known of its main thread only.
-    pub fn of(&mut self, rank: &RankState) -> Option<Place> {
+    pub fn of(&mut self, rank: &RankState) -> Option<CodePlace> {
         if Instant::now() >= self.until || rank.has_ended {
             return None;
         }

@@ -2,7 +2,7 @@
 //!
 //! An advice must be worth to follow: what it would save at best is a good part of the job's time.
 
-use super::data::Job;
+use super::data::NodeStatistics;
 use super::units::{bytes, counted, time};
 
 /// Shorter jobs say nothing, in microseconds: starting takes a good part of them.
@@ -12,7 +12,7 @@ const SHORTEST: u64 = 20_000;
 const SHORT_MESSAGE: u64 = 1024;
 
 /// The sentences.
-pub fn advice(job: &Job) -> Vec<String> {
+pub fn advice(job: &NodeStatistics) -> Vec<String> {
     if job.wall() < SHORTEST || job.ranks.len() < 2 {
         return Vec::new();
     }
@@ -22,7 +22,7 @@ pub fn advice(job: &Job) -> Vec<String> {
 }
 
 /// One rank computes much longer than the others, and these wait for it.
-fn unequal(job: &Job) -> Option<String> {
+fn unequal(job: &NodeStatistics) -> Option<String> {
     let awaited = job.awaited();
     let first = awaited.first()?;
     let slow = job.ranks.iter().find(|rank| rank.rank == first.rank)?;
@@ -48,7 +48,7 @@ fn unequal(job: &Job) -> Option<String> {
 }
 
 /// Another policy may help.
-fn policy(job: &Job) -> Option<String> {
+fn policy(job: &NodeStatistics) -> Option<String> {
     let of = |name: &str| job.calls.get(name).copied().unwrap_or_default();
     let begun = of("MPI_Isend").count + of("MPI_Irecv").count;
     let names = ["MPI_Wait", "MPI_Waitall", "MPI_Waitany", "MPI_Waitsome"];
@@ -74,7 +74,7 @@ fn policy(job: &Job) -> Option<String> {
 }
 
 /// The ranks do little else than to exchange short messages.
-fn talkative(job: &Job) -> Option<String> {
+fn talkative(job: &NodeStatistics) -> Option<String> {
     let (all, mpi) = (job.sum(|rank| rank.wall), job.sum(|rank| rank.mpi));
     let messages = job.sum(|rank| rank.messages);
     let mean = job.sum(|rank| rank.bytes) / messages.max(1);
@@ -92,7 +92,7 @@ fn talkative(job: &Job) -> Option<String> {
 }
 
 /// The ranks took turns on their CPUs.
-fn crowded(job: &Job) -> Option<String> {
+fn crowded(job: &NodeStatistics) -> Option<String> {
     let ranks = job.ranks.len() as u64;
     let used = job.sum(|rank| rank.cpu);
     let is_crowded = job.cpus > 0 && ranks > job.cpus;
@@ -121,8 +121,8 @@ mod tests {
         }
     }
 
-    fn job(ranks: Vec<Rank>) -> Job {
-        Job { nodes: 1, cpus: 8, policy: "steal".into(), ranks, ..Job::default() }
+    fn job(ranks: Vec<Rank>) -> NodeStatistics {
+        NodeStatistics { nodes: 1, cpus: 8, policy: "steal".into(), ranks, ..NodeStatistics::default() }
     }
 
     #[test]
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn many_short_messages_are_told_if_they_take_the_time() {
         let mut chat = job((0..4).map(|n| rank(n, 900_000, &[])).collect());
-        let send = |chat: &mut Job, messages, bytes| {
+        let send = |chat: &mut NodeStatistics, messages, bytes| {
             for rank in &mut chat.ranks {
                 (rank.messages, rank.bytes) = (messages, messages * bytes);
             }

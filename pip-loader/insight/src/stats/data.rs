@@ -149,7 +149,7 @@ impl Rank {
 
 /// The ranks of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Job {
+pub struct NodeStatistics {
     /// The node's number.
     pub node: u64,
     /// Nodes of the job.
@@ -170,7 +170,7 @@ pub struct Job {
     pub sections: Vec<Section>,
 }
 
-impl Job {
+impl NodeStatistics {
     /// Reads the node image's JSON.
     ///
     /// # Errors

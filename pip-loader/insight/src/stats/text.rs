@@ -1,7 +1,7 @@
 //! The report as text: a screen, however many ranks there are.
 
 use super::advice::advice;
-use super::data::{File, Job, Moved, Rank, SIZES, Tally};
+use super::data::{File, Moved, NodeStatistics, Rank, SIZES, Tally};
 use super::units::{bytes, counted, share, time};
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ const EXTREMES: usize = 4;
 const TOP: usize = 10;
 
 /// The whole report.
-pub fn report(job: &Job) -> String {
+pub fn report(job: &NodeStatistics) -> String {
     let node = match job.nodes {
         0 | 1 => String::new(),
         nodes => format!("node {} of {nodes}: ", job.node),
@@ -45,7 +45,7 @@ pub fn report(job: &Job) -> String {
 }
 
 /// Where each rank's time went, and for whom it waited.
-fn ranks(out: &mut String, job: &Job) {
+fn ranks(out: &mut String, job: &NodeStatistics) {
     let heads = ["time", "in MPI", "", "computing", "waiting", "sent", ""];
     let _ = writeln!(
         out,
@@ -87,7 +87,7 @@ fn line(out: &mut String, name: &str, rank: &Rank) {
 }
 
 /// The value at a place of each column's order.
-fn summary(out: &mut String, name: &str, place: usize, job: &Job) {
+fn summary(out: &mut String, name: &str, place: usize, job: &NodeStatistics) {
     let at = |of: fn(&Rank) -> u64| {
         let mut values: Vec<u64> = job.ranks.iter().map(of).collect();
         values.sort_unstable();
@@ -108,7 +108,7 @@ fn summary(out: &mut String, name: &str, place: usize, job: &Job) {
 }
 
 /// How unequal the ranks' own work is, and for whom all waited.
-fn imbalance(out: &mut String, job: &Job) {
+fn imbalance(out: &mut String, job: &NodeStatistics) {
     if job.ranks.len() < 2 {
         return;
     }
@@ -129,7 +129,7 @@ fn imbalance(out: &mut String, job: &Job) {
 }
 
 /// Who moved messages for whom.
-fn helpers(out: &mut String, job: &Job) {
+fn helpers(out: &mut String, job: &NodeStatistics) {
     let mut pairs: Vec<(u64, u64, u64)> = Vec::new();
     for rank in &job.ranks {
         pairs.extend(rank.helped.iter().map(|&(victim, hits)| (hits, rank.rank, victim)));
@@ -151,7 +151,7 @@ fn helpers(out: &mut String, job: &Job) {
 }
 
 /// What CPUs did in waits.
-fn processors(out: &mut String, job: &Job) {
+fn processors(out: &mut String, job: &NodeStatistics) {
     let _ = writeln!(
         out,
         "  in waits: {} helping, {} polling, {} asleep ({})",
@@ -165,12 +165,12 @@ fn processors(out: &mut String, job: &Job) {
     }
 }
 
-fn calls(out: &mut String, job: &Job) {
+fn calls(out: &mut String, job: &NodeStatistics) {
     let calls = job.calls.iter().map(|(name, tally)| (name.clone(), *tally));
     table(out, "call", calls.collect());
 }
 
-fn communicators(out: &mut String, job: &Job) {
+fn communicators(out: &mut String, job: &NodeStatistics) {
     let named = |(name, size): &(String, u64)| match (name.is_empty(), size) {
         (true, size) => format!("(no name, {size})"),
         (false, 0) => name.clone(),
@@ -200,7 +200,7 @@ fn table(out: &mut String, head: &str, mut rows: Vec<(String, Tally)>) {
 }
 
 /// The files with the most time, and how much their calls moved.
-fn files(out: &mut String, job: &Job) {
+fn files(out: &mut String, job: &NodeStatistics) {
     if job.files.is_empty() {
         return;
     }
@@ -241,7 +241,7 @@ fn sizes(moved: &Moved) -> String {
     said.collect::<Vec<_>>().join(", ")
 }
 
-fn sections(out: &mut String, job: &Job) {
+fn sections(out: &mut String, job: &NodeStatistics) {
     if job.sections.is_empty() {
         return;
     }
@@ -266,7 +266,7 @@ fn sections(out: &mut String, job: &Job) {
 }
 
 /// What the policy saw and decided, if it decides anything.
-fn decisions(out: &mut String, job: &Job) {
+fn decisions(out: &mut String, job: &NodeStatistics) {
     let of = |name: &str| job.sum(|rank| rank.policy.get(name).copied().unwrap_or(0));
     let said = [
         (of("met_by_others"), "receives met by others"),
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn a_few_ranks_have_a_line_each() {
-        let text = report(&Job::read(&json(3)).expect("valid"));
+        let text = report(&NodeStatistics::read(&json(3)).expect("valid"));
         let line = |begin: &str| {
             let found = text.lines().find(|line| line.trim_start().starts_with(begin));
             found.unwrap_or_else(|| panic!("{begin}: {text}")).to_owned()
@@ -336,16 +336,16 @@ mod tests {
 
     #[test]
     fn a_thousand_ranks_are_a_screen() {
-        let text = report(&Job::read(&json(1000)).expect("valid"));
+        let text = report(&NodeStatistics::read(&json(1000)).expect("valid"));
         assert!(text.lines().count() < 40, "{text}");
         assert!(text.contains("\n  median "), "{text}");
     }
 
     #[test]
     fn what_is_not_ours_is_refused() {
-        assert!(Job::read("{\"schema\":\"other\"}").is_err());
-        assert!(Job::read("[").is_err());
+        assert!(NodeStatistics::read("{\"schema\":\"other\"}").is_err());
+        assert!(NodeStatistics::read("[").is_err());
         let none = json(0);
-        assert!(report(&Job::read(&none).expect("valid")).contains("no rank called MPI"));
+        assert!(report(&NodeStatistics::read(&none).expect("valid")).contains("no rank called MPI"));
     }
 }

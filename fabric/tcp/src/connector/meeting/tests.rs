@@ -53,7 +53,8 @@ impl Side {
         let shared = share(&setup).expect("what a node needs");
         // SAFETY: open, and nobody else's from now on.
         let socket = unsafe { OwnedFd::from_raw_fd(std::os::fd::IntoRawFd::into_raw_fd(listener)) };
-        let listeners = vec![Listener { socket, place: Place { address: addresses[node as usize].ip(), prefix: 8 } }];
+        let listeners =
+            vec![Listener { socket, place: InterfaceAddress { address: addresses[node as usize].ip(), prefix: 8 } }];
         let addresses = addresses.map(|address| [address].into()).to_vec();
         let meetings = Meetings::new(Arc::clone(&shared), listeners, addresses);
         Self { meetings, shared }

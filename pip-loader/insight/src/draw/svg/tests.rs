@@ -34,7 +34,7 @@ fn every_rank_has_a_row_and_every_state_its_words() {
     for rank in 0..3 {
         assert!(picture.contains(&format!(">rank {rank}</text>")));
     }
-    for state in State::SHOWN {
+    for state in Activity::SHOWN {
         assert!(picture.contains(words(state)));
         assert!(picture.contains(&format!("<path class=\"{}\"", letter(state))));
     }
@@ -56,7 +56,7 @@ fn states_are_told_apart_by_their_brightness() {
         let part = |shift: u32, weight: f64| f64::from(number >> shift & 255) / 255.0 * weight;
         part(16, 0.299) + part(8, 0.587) + part(0, 0.114)
     };
-    let mut all = State::SHOWN.map(brightness);
+    let mut all = Activity::SHOWN.map(brightness);
     all.sort_by(f64::total_cmp);
     assert!(all.windows(2).all(|pair| pair[1] - pair[0] > 0.12), "{all:?}");
 }
