@@ -10,7 +10,7 @@ use cohort_base::sync::CacheLine;
 use cohort_base::sync::atomic::{AtomicU64, Ordering};
 use core::cell::UnsafeCell;
 use core::ptr::{NonNull, null_mut};
-use slab::{Header, Kind, Slab, SlabState};
+use slab::{Header, Slab, SlabKind, SlabState};
 
 /// Offset of a large block whose alignment does not ask for more.
 const LARGE_OFFSET: usize = 128;
@@ -170,7 +170,7 @@ impl Heap {
         // outlives it.
         unsafe {
             let heap = &*(*header.as_ptr()).heap;
-            if let Kind::Huge { length } = (*header.as_ptr()).kind {
+            if let SlabKind::Huge { length } = (*header.as_ptr()).kind {
                 heap.unmap_huge(header, length);
                 return;
             }
@@ -193,7 +193,7 @@ impl Heap {
         unsafe {
             debug_assert!(core::ptr::eq((*header.as_ptr()).heap, self));
             match (*header.as_ptr()).kind {
-                Kind::Slab { .. } => {
+                SlabKind::Slab { .. } => {
                     let slab = header.cast::<Slab>().as_ptr();
                     Slab::push(slab, block);
                     self.sub_live(u64::from((*slab).block_size));
@@ -201,8 +201,8 @@ impl Heap {
                         self.relist(slab);
                     }
                 }
-                Kind::Run { slabs } => self.free_run(header, slabs),
-                Kind::Huge { length } => self.unmap_huge(header, length),
+                SlabKind::Run { slabs } => self.free_run(header, slabs),
+                SlabKind::Huge { length } => self.unmap_huge(header, length),
             }
         }
     }
@@ -218,9 +218,9 @@ impl Heap {
         let offset = block.addr().get() - header.addr().get();
         // SAFETY: a live block's header is valid and this part of it does not change.
         match unsafe { (*header.as_ptr()).kind } {
-            Kind::Slab { class } => class::SIZES[usize::from(class)] as usize,
-            Kind::Run { slabs } => slabs as usize * SLAB_SIZE - offset,
-            Kind::Huge { length } => length - offset,
+            SlabKind::Slab { class } => class::SIZES[usize::from(class)] as usize,
+            SlabKind::Run { slabs } => slabs as usize * SLAB_SIZE - offset,
+            SlabKind::Huge { length } => length - offset,
         }
     }
 
@@ -270,18 +270,18 @@ impl Heap {
                 let header = start.cast::<Header>().as_ptr();
                 assert!(core::ptr::eq((*header).heap, self), "a slab knows its heap");
                 match (*header).kind {
-                    Kind::Slab { .. } => {
+                    SlabKind::Slab { .. } => {
                         let slab = header.cast::<Slab>();
                         Slab::check(slab);
                         live += u64::from((*slab).used) * u64::from((*slab).block_size);
                         listed += u32::from((*slab).listed != SlabState::Full);
                         1
                     }
-                    Kind::Run { slabs } => {
+                    SlabKind::Run { slabs } => {
                         live += u64::from(slabs) * SLAB_SIZE as u64;
                         slabs
                     }
-                    Kind::Huge { .. } => panic!("a huge block has its own mapping"),
+                    SlabKind::Huge { .. } => panic!("a huge block has its own mapping"),
                 }
             });
             for class in &(*self.inner.get()).classes {
@@ -342,7 +342,7 @@ impl Heap {
             };
             self.add_live(u64::from(slabs) * SLAB_SIZE as u64);
             // SAFETY: the run is ours, aligned to a slab.
-            unsafe { start.cast().write(Header::new(self, Kind::Run { slabs })) };
+            unsafe { start.cast().write(Header::new(self, SlabKind::Run { slabs })) };
             start
         } else {
             return self.map_huge(size, align, Touched::All);
@@ -367,7 +367,7 @@ impl Heap {
         }
         self.huge.fetch_add(length as u64, Ordering::Relaxed);
         // SAFETY: a fresh mapping, aligned to a slab.
-        unsafe { start.cast().write(Header::new(self, Kind::Huge { length })) };
+        unsafe { start.cast().write(Header::new(self, SlabKind::Huge { length })) };
         // SAFETY: the offset lies within the mapping, which is longer.
         Some(unsafe { start.add(offset) })
     }
@@ -379,9 +379,9 @@ impl Heap {
             self.returns.drain(|source, blocks| {
                 let header = source.cast::<Header>();
                 match (*header.as_ptr()).kind {
-                    Kind::Slab { .. } => self.take_back(header.cast().as_ptr(), blocks),
-                    Kind::Run { slabs } => self.free_run(header, slabs),
-                    Kind::Huge { .. } => unreachable!("a huge block is unmapped by who frees it"),
+                    SlabKind::Slab { .. } => self.take_back(header.cast().as_ptr(), blocks),
+                    SlabKind::Run { slabs } => self.free_run(header, slabs),
+                    SlabKind::Huge { .. } => unreachable!("a huge block is unmapped by who frees it"),
                 }
             });
         }

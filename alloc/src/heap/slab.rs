@@ -10,7 +10,7 @@ use core::ptr::{NonNull, null_mut};
 
 /// What a 64 KB boundary begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum SlabKind {
     /// A [`Slab`] of blocks of one class.
     Slab { class: u8 },
     /// One block that fills a run of this many slabs.
@@ -27,11 +27,11 @@ pub(crate) struct Header {
     pub(crate) source: RemoteFreeList,
     /// The heap that allocated it.
     pub(crate) heap: *const Heap,
-    pub(crate) kind: Kind,
+    pub(crate) kind: SlabKind,
 }
 
 impl Header {
-    pub(crate) fn new(heap: &Heap, kind: Kind) -> Self {
+    pub(crate) fn new(heap: &Heap, kind: SlabKind) -> Self {
         Self { source: RemoteFreeList::new(), heap, kind }
     }
 
@@ -88,7 +88,7 @@ const fn first_offset(align: usize) -> u32 {
 impl Slab {
     pub(crate) fn new(heap: &Heap, class: usize) -> Self {
         Self {
-            header: Header::new(heap, Kind::Slab { class: class as u8 }),
+            header: Header::new(heap, SlabKind::Slab { class: class as u8 }),
             free: null_mut(),
             fresh: first_offset(class::block_align(class)),
             block_size: class::SIZES[class],
@@ -173,8 +173,8 @@ impl Slab {
     /// The class of the slab's blocks.
     pub(crate) fn class(&self) -> usize {
         match self.header.kind {
-            Kind::Slab { class } => usize::from(class),
-            Kind::Run { .. } | Kind::Huge { .. } => unreachable!("a slab's header says so"),
+            SlabKind::Slab { class } => usize::from(class),
+            SlabKind::Run { .. } | SlabKind::Huge { .. } => unreachable!("a slab's header says so"),
         }
     }
 }

@@ -16,7 +16,7 @@ pub const FIRST_DYNAMIC_DATATYPE_INDEX: u32 = 16;
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
-pub enum Kind {
+pub enum HandleKind {
     Comm = 1,
     Group = 2,
     Datatype = 3,
@@ -37,7 +37,7 @@ pub enum Kind {
 /// Dynamic attribute keys are made the same way and passed to programs as `int`.
 #[inline]
 #[must_use]
-pub const fn dynamic(kind: Kind, index: u32) -> u32 {
+pub const fn dynamic(kind: HandleKind, index: u32) -> u32 {
     debug_assert!(index <= INDEX_MAX);
     FIRST_DYNAMIC | (kind as u32) << 26 | index
 }
@@ -46,14 +46,14 @@ pub const fn dynamic(kind: Kind, index: u32) -> u32 {
 pub const SENT_INDEX: u32 = INDEX_MAX;
 
 /// The neutral handle of all requests that were complete when their call returned, and that say nothing but that.
-pub const SENT_REQUEST: u32 = dynamic(Kind::Request, SENT_INDEX);
+pub const SENT_REQUEST: u32 = dynamic(HandleKind::Request, SENT_INDEX);
 
 /// A handle as a program holds it.
 pub trait Handle: Copy + PartialEq + 'static {
     /// What the calling rank's copy of the ABI's library adds to a handle's number.
     type Context: Copy;
     /// What it refers to.
-    const KIND: Kind;
+    const KIND: HandleKind;
     /// The neutral handle; 0, which no object has, if it cannot be a handle of this ABI.
     /// Only the object table knows whether a dynamic handle is alive.
     fn neutral(self) -> u32;

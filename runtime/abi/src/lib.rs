@@ -16,7 +16,7 @@ mod handle;
 mod mpi5;
 mod mpich;
 pub mod openmpi;
-pub mod passed;
+pub mod parameters;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -51,7 +51,7 @@ pub use generated::callback;
 pub use generated::constants::Constants;
 pub use generated::table::Table;
 pub use handle::{
-    FIRST_DYNAMIC, FIRST_DYNAMIC_DATATYPE_INDEX, Handle, INDEX_MAX, Kind, SENT_INDEX, SENT_REQUEST, dynamic,
+    FIRST_DYNAMIC, FIRST_DYNAMIC_DATATYPE_INDEX, Handle, HandleKind, INDEX_MAX, SENT_INDEX, SENT_REQUEST, dynamic,
 };
 pub use mpi5::Mpi5;
 pub use status::{Status, StatusLayout};

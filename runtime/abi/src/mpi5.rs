@@ -1,6 +1,6 @@
 //! The MPI-5 ABI (`libmpi_abi.so.1`): handles are pointers whose value is the neutral handle.
 
-use crate::handle::{Handle, Kind};
+use crate::handle::{Handle, HandleKind};
 use crate::status::{Status, StatusLayout};
 use crate::{Abi, Caller, neutral};
 use core::ffi::{c_int, c_void};
@@ -18,7 +18,7 @@ macro_rules! handles {
 
         impl Handle for $name {
             type Context = ();
-            const KIND: Kind = Kind::$name;
+            const KIND: HandleKind = HandleKind::$name;
             #[inline]
             fn neutral(self) -> u32 {
                 u32::try_from(self.0.addr()).unwrap_or(0)

@@ -5,7 +5,7 @@
 //! which the layout of dynamic datatypes leaves free
 //! ([`crate::FIRST_DYNAMIC_DATATYPE_INDEX`]).
 
-use crate::handle::{FIRST_DYNAMIC, Handle, Kind};
+use crate::handle::{FIRST_DYNAMIC, Handle, HandleKind};
 use crate::status::{Status, StatusLayout};
 use crate::{Abi, Caller, Constants, Mpich};
 use core::ffi::{c_int, c_void};
@@ -25,7 +25,7 @@ macro_rules! handles {
 
         impl Handle for $name {
             type Context = ();
-            const KIND: Kind = Kind::$name;
+            const KIND: HandleKind = HandleKind::$name;
             #[inline]
             fn neutral(self) -> u32 {
                 let value = self.0 as u32;
@@ -78,7 +78,7 @@ const PAIRS: core::ops::RangeInclusive<u32> = 0x8c00_0000..=0x8c00_0007;
 
 impl Handle for Datatype {
     type Context = ();
-    const KIND: Kind = Kind::Datatype;
+    const KIND: HandleKind = HandleKind::Datatype;
 
     #[inline]
     fn neutral(self) -> u32 {
@@ -120,7 +120,7 @@ pub struct File(*mut c_void);
 
 impl Handle for File {
     type Context = ();
-    const KIND: Kind = Kind::File;
+    const KIND: HandleKind = HandleKind::File;
 
     #[inline]
     fn neutral(self) -> u32 {

@@ -4,7 +4,7 @@
 //! handle of an object that the program made is its neutral handle, as in the MPI-5 ABI: no variable has such an
 //! address, since the addresses of a program that is not position-independent are below 2 GiB and all others far above.
 
-use crate::handle::{Handle, Kind};
+use crate::handle::{Handle, HandleKind};
 use crate::status::{Status, StatusLayout};
 use crate::{Abi, Caller, Constants, OpenMpi};
 use core::cell::UnsafeCell;
@@ -81,7 +81,8 @@ impl Objects {
         at = 0;
         while at < datatypes.len() {
             let (number, object) = datatypes[at];
-            by_number[neutral_handles(Kind::Datatype).start + number as usize] = AtomicPtr::new(object.cast_mut());
+            by_number[neutral_handles(HandleKind::Datatype).start + number as usize] =
+                AtomicPtr::new(object.cast_mut());
             at += 1;
         }
         Self { by_neutral, by_number }
@@ -96,7 +97,7 @@ impl Objects {
 
     /// The object of a kind that has this number in Fortran, NULL for none.
     #[inline]
-    fn of_fortran(&self, kind: Kind, number: c_int) -> *const c_void {
+    fn of_fortran(&self, kind: HandleKind, number: c_int) -> *const c_void {
         let entry = usize::try_from(number).ok().and_then(|number| self.by_number[neutral_handles(kind)].get(number));
         entry.map_or(null(), |entry| entry.load(Ordering::Relaxed).cast_const())
     }
@@ -117,20 +118,20 @@ const fn kind_of(handle: u32) -> usize {
 
 /// Where the neutral handles of a kind's predefined objects lie.
 #[inline]
-const fn neutral_handles(kind: Kind) -> core::ops::Range<usize> {
+const fn neutral_handles(kind: HandleKind) -> core::ops::Range<usize> {
     let place = match kind {
-        Kind::Op => 0,
-        Kind::Comm => 1,
-        Kind::Group => 2,
-        Kind::Win => 3,
-        Kind::File => 4,
-        Kind::Session => 5,
-        Kind::Message => 6,
-        Kind::Info => 7,
-        Kind::Errhandler => 8,
-        Kind::Request => 9,
-        Kind::Datatype => 10,
-        Kind::Keyval => return 0..0,
+        HandleKind::Op => 0,
+        HandleKind::Comm => 1,
+        HandleKind::Group => 2,
+        HandleKind::Win => 3,
+        HandleKind::File => 4,
+        HandleKind::Session => 5,
+        HandleKind::Message => 6,
+        HandleKind::Info => 7,
+        HandleKind::Errhandler => 8,
+        HandleKind::Request => 9,
+        HandleKind::Datatype => 10,
+        HandleKind::Keyval => return 0..0,
     };
     FIRST_OF_KINDS[place]..FIRST_OF_KINDS[place + 1]
 }
@@ -181,7 +182,7 @@ macro_rules! handles {
 
         impl Handle for $name {
             type Context = &'static Objects;
-            const KIND: Kind = Kind::$name;
+            const KIND: HandleKind = HandleKind::$name;
 
             #[inline]
             fn neutral(self) -> u32 {
@@ -206,7 +207,7 @@ macro_rules! handles {
                 match value {
                     ..-1 => Self(core::ptr::without_provenance(value as u32 as usize)),
                     -1 => Self(null()),
-                    _ => Self(context.of_fortran(Kind::$name, value)),
+                    _ => Self(context.of_fortran(HandleKind::$name, value)),
                 }
             }
         }

@@ -5,7 +5,9 @@ extern crate std;
 use crate::generated::constants::Constants;
 use crate::mpich::handles::{DATATYPE_IN, DATATYPE_OUT, PAIR_IN};
 use crate::neutral::{self, handle};
-use crate::{Abi, FIRST_DYNAMIC_DATATYPE_INDEX, Handle, INDEX_MAX, Kind, Mpi5, Mpich, Status, StatusLayout, dynamic};
+use crate::{
+    Abi, FIRST_DYNAMIC_DATATYPE_INDEX, Handle, HandleKind, INDEX_MAX, Mpi5, Mpich, Status, StatusLayout, dynamic,
+};
 use core::ffi::c_int;
 use std::collections::HashSet;
 use std::vec::Vec;
@@ -48,7 +50,7 @@ fn foreign_numbers_are_no_handles() {
 
 /// Dynamic handles of a kind, at both ends of the range, in one ABI.
 fn check_dynamic<H: Handle<Context = ()>>() {
-    let first = if H::KIND == Kind::Datatype { FIRST_DYNAMIC_DATATYPE_INDEX } else { 0 };
+    let first = if H::KIND == HandleKind::Datatype { FIRST_DYNAMIC_DATATYPE_INDEX } else { 0 };
     for index in [first, first + 1, INDEX_MAX] {
         let neutral = dynamic(H::KIND, index);
         let outside = H::from_neutral((), neutral);
@@ -137,7 +139,7 @@ fn error_classes_are_a_bijection_and_added_codes_lie_above() {
 
 #[test]
 fn keys_and_modes() {
-    let key = dynamic(Kind::Keyval, 3) as i32;
+    let key = dynamic(HandleKind::Keyval, 3) as i32;
     assert_eq!(Mpich::keyval_in(Mpich::keyval_out(key)), key);
     assert_eq!(Mpich::keyval_in(0x6440_0001), neutral::TAG_UB);
     assert_eq!(Mpich::keyval_in(0), neutral::INVALID);
@@ -169,7 +171,7 @@ fn handles_of_open_mpi_lead_to_objects() {
         assert_eq!(<A as Abi>::Datatype::of_int(&TABLE, unknown).neutral(), 0);
     }
     for index in [FIRST_DYNAMIC_DATATYPE_INDEX, INDEX_MAX] {
-        let neutral = dynamic(Kind::Datatype, index);
+        let neutral = dynamic(HandleKind::Datatype, index);
         let outside = <A as Abi>::Datatype::from_neutral(&TABLE, neutral);
         assert_eq!(outside.neutral(), neutral);
         assert!(<A as Abi>::Datatype::of_int(&TABLE, outside.to_int()) == outside);

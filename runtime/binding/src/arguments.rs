@@ -8,8 +8,8 @@ use crate::foreign;
 use crate::process::Process;
 use crate::process::pending::Pending;
 use alloc::vec::Vec;
-use cohort_abi::passed::{Array, Base, In, InOut, Out, Place, Text};
-use cohort_abi::{Abi, Constants, Count, Handle, Integer, Kind, neutral};
+use cohort_abi::parameters::{Array, Base, In, InOut, Out, ResultPlace, Text};
+use cohort_abi::{Abi, Constants, Count, Handle, HandleKind, Integer, neutral};
 use cohort_engine::datatype::fortran::told;
 use cohort_engine::datatype::{TypeRef, predefined};
 use cohort_engine::{EngineError, Owner, Rank, reserve};
@@ -254,7 +254,7 @@ impl<'a, A: Abi> Call<'a, A> {
     /// # Errors
     /// `MPI_ERR_ARG` for NULL.
     #[inline]
-    pub fn output<'c, T>(&self, target: Out<'c, T>, name: &'static str) -> Outcome<Place<'c, T>> {
+    pub fn output<'c, T>(&self, target: Out<'c, T>, name: &'static str) -> Outcome<ResultPlace<'c, T>> {
         target.place().ok_or_else(|| self.null(name))
     }
 
@@ -350,7 +350,7 @@ fn bad_comm<A: Abi>(call: &Call<'_, A>, handle: u32, class: Error) -> Error {
         }
         (_, neutral::handle::COMM_NULL) => call.blame(class, format_args!("it is MPI_COMM_NULL")),
         _ => {
-            foreign::explain::<A>(call.rank(), Kind::Comm, handle);
+            foreign::explain::<A>(call.rank(), HandleKind::Comm, handle);
             call.blame(class, format_args!("the handle {handle:#x} stands for no communicator"))
         }
     }
@@ -371,7 +371,7 @@ fn bad_datatype<A: Abi>(call: &Call<'_, A>, handle: u32, class: Error) -> Error 
     match handle {
         neutral::handle::DATATYPE_NULL => call.blame(class, format_args!("it is MPI_DATATYPE_NULL")),
         _ => {
-            foreign::explain::<A>(call.rank(), Kind::Datatype, handle);
+            foreign::explain::<A>(call.rank(), HandleKind::Datatype, handle);
             call.blame(class, format_args!("the handle {handle:#x} stands for no datatype"))
         }
     }
@@ -530,6 +530,6 @@ fn has_room_for(entries: usize) -> Outcome<()> {
 /// # Errors
 /// `MPI_ERR_ARG` for NULL.
 #[inline]
-pub fn output<T>(target: Out<'_, T>) -> Outcome<Place<'_, T>> {
+pub fn output<T>(target: Out<'_, T>) -> Outcome<ResultPlace<'_, T>> {
     target.place().ok_or_else(|| neutral::ERR_ARG.into())
 }

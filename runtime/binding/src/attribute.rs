@@ -4,7 +4,7 @@ use crate::arguments::{Call, Outcome, output};
 use crate::process::Process;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use cohort_abi::passed::{InOut, Out};
+use cohort_abi::parameters::{InOut, Out};
 use cohort_abi::{Abi, Handle, callback, neutral};
 use cohort_object::attribute::{AttributeCallbacks, Attributes, Keyval, Owner, Value};
 use core::ffi::{c_int, c_void};

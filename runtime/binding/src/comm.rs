@@ -5,7 +5,7 @@ use crate::group;
 use crate::progress::take_hints;
 use crate::text::{give_text, shortened};
 use alloc::boxed::Box;
-use cohort_abi::passed::{InOut, Out, Place, Text, TextOut};
+use cohort_abi::parameters::{InOut, Out, ResultPlace, Text, TextOut};
 use cohort_abi::{Abi, Constants, Handle, neutral};
 use cohort_engine::coll;
 use cohort_object::Info;
@@ -26,7 +26,7 @@ pub use spawn::{spawn, spawn_multiple};
 pub use split_type::split_type;
 
 /// Gives the program a handle of a new communicator, `MPI_COMM_NULL` for none.
-pub(crate) fn publish<A: Abi>(call: &Call<'_, A>, comm: Option<Comm>, target: Place<'_, A::Comm>) -> Outcome<()> {
+pub(crate) fn publish<A: Abi>(call: &Call<'_, A>, comm: Option<Comm>, target: ResultPlace<'_, A::Comm>) -> Outcome<()> {
     let handle = match comm {
         Some(comm) => call.objects().add_comm(Box::new(comm))?,
         None => COMM_NULL,

@@ -3,7 +3,7 @@
 use crate::process::Process;
 use alloc::string::String;
 use alloc::vec::Vec;
-use cohort_abi::{Abi, INDEX_MAX, Kind, dynamic, neutral};
+use cohort_abi::{Abi, HandleKind, INDEX_MAX, dynamic, neutral};
 use cohort_base::Peer;
 use cohort_base::text::FixedText;
 use cohort_engine::{lifecycle, reserve};
@@ -35,9 +35,9 @@ impl Listener {
     #[must_use]
     pub fn of(handle: u32) -> Self {
         let is = |kind| handle == dynamic(kind, handle & INDEX_MAX);
-        if is(Kind::Win) {
+        if is(HandleKind::Win) {
             Self::Win(handle)
-        } else if is(Kind::File) {
+        } else if is(HandleKind::File) {
             Self::File(handle)
         } else {
             Self::Comm(handle)

@@ -1,7 +1,7 @@
 //! The data of a call: buffer, count and datatype, checked.
 
 use crate::arguments::{Call, Outcome};
-use cohort_abi::passed::{Base, Buffer};
+use cohort_abi::parameters::{Base, Buffer};
 use cohort_abi::{Abi, Count};
 use cohort_engine::coll::Blocks;
 use cohort_engine::datatype::{self, OwnedBuffer, TypeRef};

@@ -18,7 +18,7 @@ pub use inquire::{
 pub use life::{commit, dup, free, get_name, set_name};
 
 use crate::arguments::{Call, Error, Outcome};
-use cohort_abi::passed::Out;
+use cohort_abi::parameters::Out;
 use cohort_abi::{Abi, Count, neutral};
 use cohort_engine::datatype::{CountForm, TypeError, TypeRef};
 

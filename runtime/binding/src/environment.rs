@@ -3,7 +3,7 @@
 use crate::arguments::{Call, Outcome};
 use crate::context::{Listener, Site, comm_name, handle_error};
 use crate::process::Process;
-use cohort_abi::passed::{InOut, Out, Text};
+use cohort_abi::parameters::{InOut, Out, Text};
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_base::boot::Lifecycle;
 use cohort_base::text::FixedText;

@@ -4,7 +4,7 @@ use crate::arguments::{Call, Outcome};
 use crate::text::shortened;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use cohort_abi::passed::{InOut, Out, Text};
+use cohort_abi::parameters::{InOut, Out, Text};
 use cohort_abi::{Abi, Constants, Handle, callback, neutral};
 use cohort_object::Errhandler;
 use cohort_object::errhandler::{ErrhandlerOwner, ErrorCallback, UserErrhandler};

@@ -4,7 +4,7 @@
 //! which uses MPICH's, it is given mpi4py's handles. Those of objects that the program has made are the same in both;
 //! `MPI_COMM_WORLD` and other predefined ones are not. Such modules often show the class of the error only.
 
-use cohort_abi::{Abi, Handle, Kind, Mpich};
+use cohort_abi::{Abi, Handle, HandleKind, Mpich};
 use cohort_base::boot::AbiId;
 use cohort_base::text::complain;
 use cohort_engine::Rank;
@@ -15,7 +15,7 @@ static IS_SAID: AtomicBool = AtomicBool::new(false);
 
 /// Says, once on a node, that a call of this ABI was given the number of another one's predefined object, if it was.
 #[cold]
-pub(crate) fn explain<A: Abi>(rank: &Rank, kind: Kind, number: u32) {
+pub(crate) fn explain<A: Abi>(rank: &Rank, kind: HandleKind, number: u32) {
     if A::ID != AbiId::Mpi5 || !is_predefined_in_mpich(kind, number) {
         return;
     }
@@ -31,11 +31,11 @@ pub(crate) fn explain<A: Abi>(rank: &Rank, kind: Kind, number: u32) {
 }
 
 /// Whether the number is that of a predefined object of MPICH's ABI, and of none of the MPI-5 ABI.
-fn is_predefined_in_mpich(kind: Kind, number: u32) -> bool {
+fn is_predefined_in_mpich(kind: HandleKind, number: u32) -> bool {
     let code = number as i32;
     let neutral = match kind {
-        Kind::Comm => <Mpich as Abi>::Comm::from_int(code).neutral(),
-        Kind::Datatype => <Mpich as Abi>::Datatype::from_int(code).neutral(),
+        HandleKind::Comm => <Mpich as Abi>::Comm::from_int(code).neutral(),
+        HandleKind::Datatype => <Mpich as Abi>::Datatype::from_int(code).neutral(),
         _ => 0,
     };
     neutral != 0 && neutral != number
@@ -44,17 +44,17 @@ fn is_predefined_in_mpich(kind: Kind, number: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::is_predefined_in_mpich;
-    use cohort_abi::{Kind, dynamic, neutral};
+    use cohort_abi::{HandleKind, dynamic, neutral};
 
     #[test]
     fn predefined_handles_of_mpich_are_told_from_all_others() {
         for world in [0x4400_0000, 0x4400_0001] {
-            assert!(is_predefined_in_mpich(Kind::Comm, world));
+            assert!(is_predefined_in_mpich(HandleKind::Comm, world));
         }
         for int in [0x4c00_0405, 0x8c00_0001] {
-            assert!(is_predefined_in_mpich(Kind::Datatype, int));
+            assert!(is_predefined_in_mpich(HandleKind::Datatype, int));
         }
-        for kind in [Kind::Comm, Kind::Datatype] {
+        for kind in [HandleKind::Comm, HandleKind::Datatype] {
             let own = [0, 77, dynamic(kind, 20), neutral::handle::COMM_WORLD, neutral::handle::INT];
             for number in own {
                 assert!(!is_predefined_in_mpich(kind, number), "{number:#x}");

@@ -2,7 +2,7 @@
 
 use crate::arguments::{Call, Outcome, length, list};
 use alloc::vec::Vec;
-use cohort_abi::passed::{Array, InOut, Out, OutArray};
+use cohort_abi::parameters::{Array, InOut, Out, OutArray};
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_object::group::{Group, Range};
 use core::ffi::c_int;

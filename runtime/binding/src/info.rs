@@ -2,7 +2,7 @@
 
 use crate::arguments::{Call, Outcome};
 use alloc::boxed::Box;
-use cohort_abi::passed::{InOut, Out, Text, TextOut};
+use cohort_abi::parameters::{InOut, Out, Text, TextOut};
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_object::{Info, alignment};
 use core::ffi::{c_char, c_int};

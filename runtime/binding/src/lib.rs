@@ -3,9 +3,9 @@
 //! A function decodes its handles and constants by the [`Abi`](cohort_abi::Abi) it is generic
 //! over, checks its arguments, and calls the object layer or the engine with neutral values.
 //! It is safe: C calls a generated function (`generated::shims`), which turns the raw arguments
-//! into the types of [`cohort_abi::passed`], by the direction and the length that the standard gives each parameter.
-//! `functions.table` says which function implements which procedure, and the compiler checks
-//! the signatures. Procedures without a line get [`unsupported`].
+//! into the types of [`cohort_abi::parameters`], by the direction and the length that the standard gives each
+//! parameter. `functions.table` says which function implements which procedure, and the compiler
+//! checks the signatures. Procedures without a line get [`unsupported`].
 //!
 //! From the bottom up: `process` (what a rank has of MPI), `context` (who hears
 //! of an error), `arguments` (a call and its checks), and the chapters of the standard. No two modules

@@ -2,8 +2,8 @@
 
 use crate::arguments::{Call, Outcome, output};
 use crate::process::pending::UserFunction;
-use cohort_abi::passed::{InOut, Out};
-use cohort_abi::{Abi, Count, Handle, INDEX_MAX, Kind, callback, dynamic, neutral};
+use cohort_abi::parameters::{InOut, Out};
+use cohort_abi::{Abi, Count, Handle, HandleKind, INDEX_MAX, callback, dynamic, neutral};
 use cohort_engine::datatype::Type;
 use cohort_engine::op::{Op, PredefinedOp, UserOp, element_class, supports};
 use core::cell::Cell;
@@ -130,7 +130,7 @@ impl<A: Abi> UserCall<A> {
 /// The application's operation of a handle.
 fn user<'a, A: Abi>(call: &Call<'a, A>, handle: u32) -> Outcome<&'a UserFunction> {
     let index = handle & INDEX_MAX;
-    if handle != dynamic(Kind::Op, index) {
+    if handle != dynamic(HandleKind::Op, index) {
         return Err(neutral::ERR_OP.into());
     }
     // SAFETY: MPI forbids to free an operation that another thread is using.
@@ -154,7 +154,7 @@ fn publish<A: Abi>(
     };
     let claim = &mut call.rank().enter();
     let index = call.pending().ops.insert(claim, function).ok_or(neutral::ERR_NO_MEM)?;
-    op.write(A::Op::from_neutral(call.context(), dynamic(Kind::Op, index)));
+    op.write(A::Op::from_neutral(call.context(), dynamic(HandleKind::Op, index)));
     Ok(())
 }
 

@@ -8,7 +8,7 @@ pub use external::{pack as pack_external, pack_size as pack_external_size, unpac
 
 use crate::arguments::{Call, Outcome};
 use crate::data::Data;
-use cohort_abi::passed::{Base, Buffer, InOut, Out};
+use cohort_abi::parameters::{Base, Buffer, InOut, Out};
 use cohort_abi::{Abi, Count, Integer, neutral};
 use cohort_engine::datatype::{self, TypeRef};
 use core::cell::Cell;

@@ -5,8 +5,8 @@ use crate::data::Data;
 use crate::p2p::{FROM_NOBODY, source, wanted_tag};
 use crate::request::publish_pending;
 use crate::status::{failure_of, neutral_status};
-use cohort_abi::passed::{Buffer, InOut, Out, Place, StatusOut};
-use cohort_abi::{Abi, Count, Handle, INDEX_MAX, Kind, Status, dynamic, neutral};
+use cohort_abi::parameters::{Buffer, InOut, Out, ResultPlace, StatusOut};
+use cohort_abi::{Abi, Count, Handle, HandleKind, INDEX_MAX, Status, dynamic, neutral};
 use cohort_engine::wait::{WaitKind, progress, until};
 use cohort_engine::{Claim, MessageRef, RequestRef, Source, Tag};
 use core::ffi::c_int;
@@ -79,10 +79,10 @@ fn twice<A: Abi, T>(call: &Call<'_, A>, mut look: impl FnMut(&mut Claim<'_>) -> 
 }
 
 /// Gives the program a handle of a matched message.
-fn publish<A: Abi>(call: &Call<'_, A>, message: MessageRef, target: Place<'_, A::Message>) -> Outcome<()> {
+fn publish<A: Abi>(call: &Call<'_, A>, message: MessageRef, target: ResultPlace<'_, A::Message>) -> Outcome<()> {
     let claim = &mut call.rank().enter();
     let index = call.pending().messages.insert(claim, message).ok_or(neutral::ERR_NO_MEM)?;
-    target.write(A::Message::from_neutral(call.context(), dynamic(Kind::Message, index)));
+    target.write(A::Message::from_neutral(call.context(), dynamic(HandleKind::Message, index)));
     Ok(())
 }
 
@@ -134,7 +134,11 @@ pub fn improbe<A: Abi>(
 }
 
 /// What a matched probe of `MPI_PROC_NULL` gives.
-fn no_process<A: Abi>(call: &Call<'_, A>, message: Place<'_, A::Message>, status: StatusOut<'_, A>) -> Outcome<()> {
+fn no_process<A: Abi>(
+    call: &Call<'_, A>,
+    message: ResultPlace<'_, A::Message>,
+    status: StatusOut<'_, A>,
+) -> Outcome<()> {
     message.write(A::Message::from_neutral(call.context(), neutral::handle::MESSAGE_NO_PROC));
     status.write(&neutral_status(&FROM_NOBODY));
     Ok(())
@@ -156,7 +160,7 @@ fn receive<A: Abi, C: Count>(
         return RequestRef::completed(claim, FROM_NOBODY).ok_or_else(|| neutral::ERR_NO_MEM.into());
     }
     let index = handle & INDEX_MAX;
-    if handle != dynamic(Kind::Message, index) {
+    if handle != dynamic(HandleKind::Message, index) {
         return Err(neutral::ERR_REQUEST.into());
     }
     let matched = call.pending().messages.remove(claim, index).ok_or(neutral::ERR_REQUEST)?;

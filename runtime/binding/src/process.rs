@@ -11,7 +11,7 @@ pub mod spares;
 pub mod telling;
 
 use alloc::boxed::Box;
-use cohort_abi::{INDEX_MAX, Kind, SENT_REQUEST, dynamic};
+use cohort_abi::{HandleKind, INDEX_MAX, SENT_REQUEST, dynamic};
 use cohort_engine::Rank;
 use cohort_insight::subject::{RequestFacts, Subject};
 use core::ffi::c_void;
@@ -19,7 +19,7 @@ use core::ops::Deref;
 use core::sync::atomic::{AtomicI32, Ordering};
 use lifetime::Lifetime;
 use pending::Pending;
-use requests::State;
+use requests::RequestState;
 use telling::Telling;
 
 /// Predefined attributes of `MPI_COMM_WORLD`.
@@ -67,14 +67,14 @@ impl Deref for Process {
 /// As [`RequestLookup`](cohort_insight::subject::RequestLookup) says.
 unsafe fn facts(rank: &Rank, handle: u32) -> Option<RequestFacts> {
     let index = handle & INDEX_MAX;
-    if handle == SENT_REQUEST || handle != dynamic(Kind::Request, index) {
+    if handle == SENT_REQUEST || handle != dynamic(HandleKind::Request, index) {
         return None;
     }
     // SAFETY: the rank makes a call, so this is what `attach` has stored. No other thread completes or starts the
     // request meanwhile, by the caller's condition.
     let state = unsafe { Process::of(rank.local()).pending.requests.get(index) }?;
     let sends = match state {
-        State::Other(kind) => kind.sends(),
+        RequestState::Other(kind) => kind.sends(),
         _ => None,
     };
     Some(RequestFacts { comm: state.comm(), sends })

@@ -1,7 +1,7 @@
 //! Extensions for progress: `MPIX_Progress_set`, and the info key that gives communicators and windows a policy.
 
 use crate::arguments::{Call, Comm, Error, Outcome};
-use cohort_abi::passed::Text;
+use cohort_abi::parameters::Text;
 use cohort_abi::{Abi, neutral};
 use cohort_base::settings::Progress;
 use cohort_engine::lifecycle;

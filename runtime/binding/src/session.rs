@@ -9,7 +9,7 @@ use crate::text::give_text;
 use crate::{group, info};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use cohort_abi::passed::{InOut, Out, Text, TextOut};
+use cohort_abi::parameters::{InOut, Out, Text, TextOut};
 use cohort_abi::{Abi, Handle, callback, neutral};
 use cohort_object::errhandler::{Errhandler, ErrhandlerOwner, UserErrhandler};
 use cohort_object::hints::{MEMORY_KINDS, memory_kinds};

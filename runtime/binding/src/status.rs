@@ -1,7 +1,7 @@
 //! Statuses (MPI-4.1 sections 3.2.5, 5.1.11 and 13.3).
 
 use crate::arguments::{Call, Error, Outcome};
-use cohort_abi::passed::{In, InOut, Out, Place};
+use cohort_abi::parameters::{In, InOut, Out, ResultPlace};
 use cohort_abi::{Abi, Integer, Status, StatusLayout, neutral};
 use cohort_engine::datatype::{Basic, Type};
 use cohort_engine::{EngineError, types_of};
@@ -53,7 +53,7 @@ pub fn failure_of(status: &Status) -> Error {
 }
 
 /// Stores a count, or `MPI_UNDEFINED` if there is none or it does not fit.
-fn store<I: Integer>(target: Place<'_, I>, count: Option<i64>) -> Outcome<()> {
+fn store<I: Integer>(target: ResultPlace<'_, I>, count: Option<i64>) -> Outcome<()> {
     let value = count.and_then(I::from_i64);
     let value = value.or_else(|| I::from_i64(i64::from(neutral::UNDEFINED)));
     target.write(value.ok_or(neutral::ERR_INTERN)?);

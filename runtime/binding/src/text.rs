@@ -2,7 +2,7 @@
 
 use crate::arguments::Outcome;
 use cohort_abi::neutral;
-use cohort_abi::passed::TextOut;
+use cohort_abi::parameters::TextOut;
 use core::ffi::c_int;
 
 /// The longest beginning of `text` of at most `bytes` bytes that does not cut a character.

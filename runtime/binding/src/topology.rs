@@ -14,7 +14,7 @@ pub use graph::{graph_create, graph_get, graph_map, graph_neighbors, graph_neigh
 
 use crate::arguments::{Call, Comm, Error, Outcome, list};
 use alloc::vec::Vec;
-use cohort_abi::passed::{Array, OutArray};
+use cohort_abi::parameters::{Array, OutArray};
 use cohort_abi::{Abi, neutral};
 use core::ffi::c_int;
 

@@ -3,7 +3,7 @@
 //! [`visit`](super::visit) tells all runs of a range. Those who come back for some more runs, or ask which byte lies
 //! at a displacement, find their place here, in O(depth · log blocks).
 
-use super::program::{Block, Kind, Node, Part};
+use super::program::{Block, Node, NodeKind, Part};
 use super::{Buffer, Type};
 
 /// Runs of data, in the order of the packed stream: one, and equal ones that follow at a constant distance.
@@ -99,8 +99,8 @@ impl Type {
     #[must_use]
     pub fn endless(&self) -> Option<(u64, i64)> {
         match self.placed.node.kind {
-            Kind::Run => Some((self.placed.node.size, self.extent())),
-            Kind::Vector { count, stride, block } if stride.checked_mul(count as i64) == Some(self.extent()) => {
+            NodeKind::Run => Some((self.placed.node.size, self.extent())),
+            NodeKind::Vector { count, stride, block } if stride.checked_mul(count as i64) == Some(self.extent()) => {
                 Some((block, stride))
             }
             _ => None,
@@ -143,21 +143,21 @@ impl Buffer<'_> {
 impl Node {
     fn runs_at(&self, packed: u64) -> Runs {
         match &self.kind {
-            Kind::Run => Runs::one(packed as i64, self.size - packed),
-            Kind::Vector { count, stride, block } => {
+            NodeKind::Run => Runs::one(packed as i64, self.size - packed),
+            NodeKind::Vector { count, stride, block } => {
                 let (index, head) = (packed / block, packed % block);
                 Runs::strided(stride.wrapping_mul(index as i64), head, count - index, *stride, *block)
             }
-            Kind::Repeat { stride, child, .. } => {
+            NodeKind::Repeat { stride, child, .. } => {
                 let (index, head) = (packed / child.size, packed % child.size);
                 child.runs_at(head).moved(stride.wrapping_mul(index as i64))
             }
-            Kind::Blocks(blocks) => {
+            NodeKind::Blocks(blocks) => {
                 let Block { packed: first, disp, bytes } = blocks[blocks.partition_point(|it| it.packed <= packed) - 1];
                 let head = packed - first;
                 Runs::one(disp.wrapping_add(head as i64), bytes - head)
             }
-            Kind::Parts(parts) => {
+            NodeKind::Parts(parts) => {
                 let part = &parts[parts.partition_point(|it| it.packed <= packed) - 1];
                 part.node.runs_at(packed - part.packed).moved(part.disp)
             }
@@ -167,11 +167,15 @@ impl Node {
     /// Where the last data ends, of a node in ascending order.
     fn end(&self) -> i64 {
         match &self.kind {
-            Kind::Run => self.size as i64,
-            Kind::Vector { count, stride, block } => stride.wrapping_mul(*count as i64 - 1).wrapping_add(*block as i64),
-            Kind::Repeat { count, stride, child } => stride.wrapping_mul(*count as i64 - 1).wrapping_add(child.end()),
-            Kind::Blocks(blocks) => blocks.last().map_or(0, block_end),
-            Kind::Parts(parts) => parts.last().map_or(0, part_end),
+            NodeKind::Run => self.size as i64,
+            NodeKind::Vector { count, stride, block } => {
+                stride.wrapping_mul(*count as i64 - 1).wrapping_add(*block as i64)
+            }
+            NodeKind::Repeat { count, stride, child } => {
+                stride.wrapping_mul(*count as i64 - 1).wrapping_add(child.end())
+            }
+            NodeKind::Blocks(blocks) => blocks.last().map_or(0, block_end),
+            NodeKind::Parts(parts) => parts.last().map_or(0, part_end),
         }
     }
 
@@ -180,24 +184,24 @@ impl Node {
             return 0;
         }
         match &self.kind {
-            Kind::Run => self.size.min(disp as u64),
-            Kind::Vector { count, stride, block } => {
+            NodeKind::Run => self.size.min(disp as u64),
+            NodeKind::Vector { count, stride, block } => {
                 let index = first_that_ends_behind(disp, *block as i64, *stride, *count);
                 let head = disp.saturating_sub(stride.wrapping_mul(index as i64)).max(0) as u64;
                 (index * block + head.min(*block)).min(self.size)
             }
-            Kind::Repeat { count, stride, child } => {
+            NodeKind::Repeat { count, stride, child } => {
                 let index = first_that_ends_behind(disp, child.end(), *stride, *count);
                 if index == *count {
                     return self.size;
                 }
                 index * child.size + child.packed_before(disp.saturating_sub(stride.wrapping_mul(index as i64)))
             }
-            Kind::Blocks(blocks) => match blocks.get(blocks.partition_point(|it| block_end(it) <= disp)) {
+            NodeKind::Blocks(blocks) => match blocks.get(blocks.partition_point(|it| block_end(it) <= disp)) {
                 Some(block) => block.packed + disp.saturating_sub(block.disp).max(0) as u64,
                 None => self.size,
             },
-            Kind::Parts(parts) => match parts.get(parts.partition_point(|it| part_end(it) <= disp)) {
+            NodeKind::Parts(parts) => match parts.get(parts.partition_point(|it| part_end(it) <= disp)) {
                 Some(part) => part.packed + part.node.packed_before(disp.saturating_sub(part.disp)),
                 None => self.size,
             },
@@ -206,22 +210,22 @@ impl Node {
 
     fn order(&self) -> Order {
         match &self.kind {
-            Kind::Run => Order::run(self.size),
-            Kind::Vector { count, stride, block } => Order::run(*block).repeated(*count, *stride),
-            Kind::Repeat { count, stride, child } => child.order().repeated(*count, *stride),
-            Kind::Blocks(blocks) => Order::sequence(blocks.iter().map(|it| (it.disp, Order::run(it.bytes)))),
-            Kind::Parts(parts) => Order::sequence(parts.iter().map(|it| (it.disp, it.node.order()))),
+            NodeKind::Run => Order::run(self.size),
+            NodeKind::Vector { count, stride, block } => Order::run(*block).repeated(*count, *stride),
+            NodeKind::Repeat { count, stride, child } => child.order().repeated(*count, *stride),
+            NodeKind::Blocks(blocks) => Order::sequence(blocks.iter().map(|it| (it.disp, Order::run(it.bytes)))),
+            NodeKind::Parts(parts) => Order::sequence(parts.iter().map(|it| (it.disp, it.node.order()))),
         }
     }
 
     /// Bytes of a typical contiguous run.
     pub(super) fn typical_run(&self) -> u64 {
         match &self.kind {
-            Kind::Run => self.size,
-            Kind::Vector { block, .. } => *block,
-            Kind::Repeat { child, .. } => child.typical_run(),
-            Kind::Blocks(blocks) => self.size / blocks.len() as u64,
-            Kind::Parts(parts) => parts.first().map_or(0, |part| part.node.typical_run()),
+            NodeKind::Run => self.size,
+            NodeKind::Vector { block, .. } => *block,
+            NodeKind::Repeat { child, .. } => child.typical_run(),
+            NodeKind::Blocks(blocks) => self.size / blocks.len() as u64,
+            NodeKind::Parts(parts) => parts.first().map_or(0, |part| part.node.typical_run()),
         }
     }
 }

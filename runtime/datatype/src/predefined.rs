@@ -1,7 +1,7 @@
 //! The predefined datatypes, by the MPI-5 ABI's handle values.
 
 use super::bounds::Bounds;
-use super::program::{Block, Kind, Node, Placed, Table};
+use super::program::{Block, Node, NodeKind, Placed, Table};
 use super::reference::Own;
 use super::{Basic, Contents, Signature, Type, TypeRef};
 use cohort_abi::neutral::handle;
@@ -11,7 +11,7 @@ pub(super) const fn entry(own: &'static Type, handle: u32, basic: Basic, name: &
         // The only predefined type with a hole between its members.
         Basic::ShortInt => Node {
             size: 6,
-            kind: Kind::Blocks(Table::Static(&[
+            kind: NodeKind::Blocks(Table::Static(&[
                 Block { packed: 0, disp: 0, bytes: 2 },
                 Block { packed: 2, disp: 4, bytes: 4 },
             ])),

@@ -61,11 +61,11 @@ pub(super) struct Part {
 pub(super) struct Node {
     /// Bytes of the packed stream.
     pub(super) size: u64,
-    pub(super) kind: Kind,
+    pub(super) kind: NodeKind,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Kind {
+pub(super) enum NodeKind {
     Run,
     Vector { count: u64, stride: i64, block: u64 },
     Repeat { count: u64, stride: i64, child: Arc<Node> },
@@ -75,27 +75,29 @@ pub(super) enum Kind {
 
 impl Node {
     pub(super) const fn run(size: u64) -> Self {
-        Self { size, kind: Kind::Run }
+        Self { size, kind: NodeKind::Run }
     }
 
     #[inline]
     pub(super) fn is_run(&self) -> bool {
-        matches!(self.kind, Kind::Run)
+        matches!(self.kind, NodeKind::Run)
     }
 
     /// Whether both describe the same bytes, as far as that is cheap to see.
     fn same(&self, other: &Self) -> bool {
         self.size == other.size
             && match (&self.kind, &other.kind) {
-                (Kind::Run, Kind::Run) => true,
-                (Kind::Vector { count: a, stride: b, block: c }, Kind::Vector { count: d, stride: e, block: f }) => {
-                    (a, b, c) == (d, e, f)
-                }
-                (Kind::Repeat { count: a, stride: b, child: c }, Kind::Repeat { count: d, stride: e, child: f }) => {
-                    (a, b) == (d, e) && Arc::ptr_eq(c, f)
-                }
-                (Kind::Blocks(a), Kind::Blocks(b)) => core::ptr::eq::<[Block]>(&**a, &**b),
-                (Kind::Parts(a), Kind::Parts(b)) => core::ptr::eq::<[Part]>(&**a, &**b),
+                (NodeKind::Run, NodeKind::Run) => true,
+                (
+                    NodeKind::Vector { count: a, stride: b, block: c },
+                    NodeKind::Vector { count: d, stride: e, block: f },
+                ) => (a, b, c) == (d, e, f),
+                (
+                    NodeKind::Repeat { count: a, stride: b, child: c },
+                    NodeKind::Repeat { count: d, stride: e, child: f },
+                ) => (a, b) == (d, e) && Arc::ptr_eq(c, f),
+                (NodeKind::Blocks(a), NodeKind::Blocks(b)) => core::ptr::eq::<[Block]>(&**a, &**b),
+                (NodeKind::Parts(a), NodeKind::Parts(b)) => core::ptr::eq::<[Part]>(&**a, &**b),
                 _ => false,
             }
     }
@@ -122,15 +124,19 @@ impl Placed {
         }
         let size = self.node.size * count;
         let kind = match &self.node.kind {
-            Kind::Run if stride as u64 == self.node.size => Kind::Run,
-            Kind::Run => Kind::Vector { count, stride, block: self.node.size },
-            Kind::Vector { count: inner, stride: step, block } if Some(stride) == step.checked_mul(*inner as i64) => {
-                Kind::Vector { count: count * inner, stride: *step, block: *block }
+            NodeKind::Run if stride as u64 == self.node.size => NodeKind::Run,
+            NodeKind::Run => NodeKind::Vector { count, stride, block: self.node.size },
+            NodeKind::Vector { count: inner, stride: step, block }
+                if Some(stride) == step.checked_mul(*inner as i64) =>
+            {
+                NodeKind::Vector { count: count * inner, stride: *step, block: *block }
             }
-            Kind::Repeat { count: inner, stride: step, child } if Some(stride) == step.checked_mul(*inner as i64) => {
-                Kind::Repeat { count: count * inner, stride: *step, child: child.clone() }
+            NodeKind::Repeat { count: inner, stride: step, child }
+                if Some(stride) == step.checked_mul(*inner as i64) =>
+            {
+                NodeKind::Repeat { count: count * inner, stride: *step, child: child.clone() }
             }
-            _ => Kind::Repeat { count, stride, child: Arc::new(self.node.clone()) },
+            _ => NodeKind::Repeat { count, stride, child: Arc::new(self.node.clone()) },
         };
         Self { disp: self.disp, node: Node { size, kind } }
     }
@@ -155,12 +161,12 @@ impl PartList {
     fn push(&mut self, placed: Placed) {
         let Placed { disp, node } = placed;
         match &node.kind {
-            Kind::Blocks(blocks) if blocks.len() <= INLINE_ENTRIES => {
+            NodeKind::Blocks(blocks) if blocks.len() <= INLINE_ENTRIES => {
                 for block in blocks.iter() {
                     self.push_node(disp + block.disp, Node::run(block.bytes));
                 }
             }
-            Kind::Parts(parts) if parts.len() <= INLINE_ENTRIES => {
+            NodeKind::Parts(parts) if parts.len() <= INLINE_ENTRIES => {
                 for part in parts.iter() {
                     self.push_node(disp + part.disp, part.node.clone());
                 }
@@ -201,9 +207,9 @@ impl PartList {
         }
         let kind = if self.parts.iter().all(|part| part.node.is_run()) {
             let block = |part: &Part| Block { packed: part.packed, disp: part.disp, bytes: part.node.size };
-            Kind::Blocks(Table::Counted(self.parts.iter().map(block).collect()))
+            NodeKind::Blocks(Table::Counted(self.parts.iter().map(block).collect()))
         } else {
-            Kind::Parts(Table::Counted(self.parts.into()))
+            NodeKind::Parts(Table::Counted(self.parts.into()))
         };
         Placed { disp, node: Node { size: self.size, kind } }
     }

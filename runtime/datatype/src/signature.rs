@@ -9,22 +9,22 @@ use alloc::vec::Vec;
 pub struct Signature {
     bytes: u64,
     elements: u64,
-    kind: Kind,
+    kind: SignatureKind,
 }
 
 #[derive(Clone, Debug)]
-enum Kind {
+enum SignatureKind {
     Run(Basic, u64),
     Repeat(Arc<Signature>),
     Sequence(Arc<[Signature]>),
 }
 
 impl Signature {
-    pub(super) const EMPTY: Self = Self { bytes: 0, elements: 0, kind: Kind::Run(Basic::Byte, 0) };
+    pub(super) const EMPTY: Self = Self { bytes: 0, elements: 0, kind: SignatureKind::Run(Basic::Byte, 0) };
 
     pub(super) const fn basic(basic: Basic, count: u64) -> Self {
         let per_basic = if basic.pair().is_some() { 2 } else { 1 };
-        Self { bytes: basic.size() as u64 * count, elements: per_basic * count, kind: Kind::Run(basic, count) }
+        Self { bytes: basic.size() as u64 * count, elements: per_basic * count, kind: SignatureKind::Run(basic, count) }
     }
 
     /// `count` copies one after the other. The caller has checked that the bytes fit in 63 bits.
@@ -36,22 +36,22 @@ impl Signature {
             return self.clone();
         }
         match &self.kind {
-            Kind::Run(basic, inner) => Self::basic(*basic, inner * count),
-            Kind::Repeat(unit) => Self::repeat_of(unit.clone(), self.bytes * count),
-            Kind::Sequence(_) => Self::repeat_of(Arc::new(self.clone()), self.bytes * count),
+            SignatureKind::Run(basic, inner) => Self::basic(*basic, inner * count),
+            SignatureKind::Repeat(unit) => Self::repeat_of(unit.clone(), self.bytes * count),
+            SignatureKind::Sequence(_) => Self::repeat_of(Arc::new(self.clone()), self.bytes * count),
         }
     }
 
     fn repeat_of(unit: Arc<Self>, bytes: u64) -> Self {
-        Self { bytes, elements: bytes / unit.bytes * unit.elements, kind: Kind::Repeat(unit) }
+        Self { bytes, elements: bytes / unit.bytes * unit.elements, kind: SignatureKind::Repeat(unit) }
     }
 
     /// The concatenation of `parts`.
     pub(super) fn sequence(parts: impl Iterator<Item = Self>) -> Self {
         let mut list: Vec<Self> = Vec::new();
         for part in parts.filter(|part| part.bytes > 0) {
-            if let (Some(last), Kind::Run(basic, count)) = (list.last_mut(), &part.kind)
-                && let Kind::Run(last_basic, last_count) = last.kind
+            if let (Some(last), SignatureKind::Run(basic, count)) = (list.last_mut(), &part.kind)
+                && let SignatureKind::Run(last_basic, last_count) = last.kind
                 && last_basic == *basic
             {
                 *last = Self::basic(*basic, last_count + count);
@@ -65,7 +65,7 @@ impl Signature {
             _ => Self {
                 bytes: list.iter().map(|part| part.bytes).sum(),
                 elements: list.iter().map(|part| part.elements).sum(),
-                kind: Kind::Sequence(list.into()),
+                kind: SignatureKind::Sequence(list.into()),
             },
         }
     }
@@ -87,16 +87,16 @@ impl Signature {
     #[must_use]
     pub fn uniform(&self) -> Option<Basic> {
         match &self.kind {
-            Kind::Run(basic, count) => (*count != 0).then_some(basic.plain()),
+            SignatureKind::Run(basic, count) => (*count != 0).then_some(basic.plain()),
             kind => Self::uniform_of(kind),
         }
     }
 
-    fn uniform_of(kind: &Kind) -> Option<Basic> {
+    fn uniform_of(kind: &SignatureKind) -> Option<Basic> {
         match kind {
-            Kind::Run(basic, count) => (*count != 0).then_some(basic.plain()),
-            Kind::Repeat(unit) => unit.uniform(),
-            Kind::Sequence(parts) => {
+            SignatureKind::Run(basic, count) => (*count != 0).then_some(basic.plain()),
+            SignatureKind::Repeat(unit) => unit.uniform(),
+            SignatureKind::Sequence(parts) => {
                 let first = parts.first()?.uniform()?;
                 parts.iter().all(|part| part.uniform() == Some(first)).then_some(first)
             }
@@ -107,13 +107,13 @@ impl Signature {
     #[must_use]
     pub fn digest(&self) -> Digest {
         match &self.kind {
-            Kind::Run(basic, count) => match basic.pair() {
+            SignatureKind::Run(basic, count) => match basic.pair() {
                 Some((first, second)) => Digest::of(first).and(Digest::of(second)),
                 None => Digest::of(basic.plain()),
             }
             .repeat(*count),
-            Kind::Repeat(unit) => unit.digest().repeat(self.bytes / unit.bytes),
-            Kind::Sequence(parts) => parts.iter().map(Self::digest).fold(Digest::EMPTY, Digest::and),
+            SignatureKind::Repeat(unit) => unit.digest().repeat(self.bytes / unit.bytes),
+            SignatureKind::Sequence(parts) => parts.iter().map(Self::digest).fold(Digest::EMPTY, Digest::and),
         }
     }
 
@@ -124,18 +124,18 @@ impl Signature {
             return self.digest();
         }
         match &self.kind {
-            Kind::Run(basic, _) => match basic.pair() {
+            SignatureKind::Run(basic, _) => match basic.pair() {
                 Some((first, second)) => {
                     let pairs = Digest::of(first).and(Digest::of(second));
                     (pairs.repeat(elements / 2)).and(Digest::of(first).repeat(elements % 2))
                 }
                 None => Digest::of(basic.plain()).repeat(elements),
             },
-            Kind::Repeat(unit) => {
+            SignatureKind::Repeat(unit) => {
                 let (whole, rest) = (elements / unit.elements, elements % unit.elements);
                 (unit.digest().repeat(whole)).and(unit.digest_of_first(rest))
             }
-            Kind::Sequence(parts) => {
+            SignatureKind::Sequence(parts) => {
                 let (mut digest, mut rest) = (Digest::EMPTY, elements);
                 for part in parts.iter() {
                     digest = digest.and(part.digest_of_first(rest));
@@ -152,17 +152,17 @@ impl Signature {
     /// Visits the runs of equal basics in order: `visit(basic, count)`.
     pub fn for_each_run(&self, visit: &mut impl FnMut(Basic, u64)) {
         match &self.kind {
-            Kind::Run(basic, count) => {
+            SignatureKind::Run(basic, count) => {
                 if *count > 0 {
                     visit(*basic, *count);
                 }
             }
-            Kind::Repeat(unit) => {
+            SignatureKind::Repeat(unit) => {
                 for _ in 0..self.bytes / unit.bytes {
                     unit.for_each_run(visit);
                 }
             }
-            Kind::Sequence(parts) => parts.iter().for_each(|part| part.for_each_run(visit)),
+            SignatureKind::Sequence(parts) => parts.iter().for_each(|part| part.for_each_run(visit)),
         }
     }
 
@@ -170,9 +170,11 @@ impl Signature {
     /// [`Signature::bytes`]), or `None` when they end inside an element.
     pub(super) fn elements_in(&self, bytes: u64) -> Option<u64> {
         match &self.kind {
-            Kind::Run(basic, _) => run_elements(*basic, bytes),
-            Kind::Repeat(unit) => Some(bytes / unit.bytes * unit.elements + unit.elements_in(bytes % unit.bytes)?),
-            Kind::Sequence(parts) => {
+            SignatureKind::Run(basic, _) => run_elements(*basic, bytes),
+            SignatureKind::Repeat(unit) => {
+                Some(bytes / unit.bytes * unit.elements + unit.elements_in(bytes % unit.bytes)?)
+            }
+            SignatureKind::Sequence(parts) => {
                 let (mut rest, mut elements) = (bytes, 0);
                 for part in parts.iter() {
                     if rest < part.bytes {

@@ -7,7 +7,7 @@
 
 use super::Buffer;
 use super::kernels::{move_block, move_run, move_strided};
-use super::program::{Block, Kind, Node, Part};
+use super::program::{Block, Node, NodeKind, Part};
 use core::mem::MaybeUninit;
 
 /// Bytes of stack that a copy between two non-contiguous layouts goes through.
@@ -288,8 +288,8 @@ unsafe fn walk<S: Sink>(layout: Buffer<'_>, from: u64, to: u64, sink: &mut S) {
     unsafe {
         match node.kind {
             _ if layout.count() == 1 => walk_node(node, memory, from, to, sink),
-            Kind::Run => walk_vector(memory, extent, node.size, from, to, sink),
-            Kind::Vector { count, stride, block } if stride.checked_mul(count as i64) == Some(extent) => {
+            NodeKind::Run => walk_vector(memory, extent, node.size, from, to, sink),
+            NodeKind::Vector { count, stride, block } if stride.checked_mul(count as i64) == Some(extent) => {
                 walk_vector(memory, stride, block, from, to, sink);
             }
             _ => walk_repeat(node, extent, memory, from, to, sink),
@@ -303,15 +303,15 @@ unsafe fn walk_node<S: Sink>(node: &Node, memory: *mut u8, from: u64, to: u64, s
     // SAFETY: the caller's conditions, passed on with the kind's own geometry.
     unsafe {
         match &node.kind {
-            Kind::Run => sink.run(memory.wrapping_add(from as usize), (to - from) as usize),
-            Kind::Vector { stride, block, .. } => {
+            NodeKind::Run => sink.run(memory.wrapping_add(from as usize), (to - from) as usize),
+            NodeKind::Vector { stride, block, .. } => {
                 walk_vector(memory, *stride, *block, from, to, sink);
             }
-            Kind::Repeat { stride, child, .. } => {
+            NodeKind::Repeat { stride, child, .. } => {
                 walk_repeat(child, *stride, memory, from, to, sink);
             }
-            Kind::Blocks(blocks) => walk_blocks(blocks, memory, from, to, sink),
-            Kind::Parts(parts) => walk_parts(parts, memory, from, to, sink),
+            NodeKind::Blocks(blocks) => walk_blocks(blocks, memory, from, to, sink),
+            NodeKind::Parts(parts) => walk_parts(parts, memory, from, to, sink),
         }
     }
 }
@@ -372,7 +372,7 @@ unsafe fn walk_repeat<S: Sink>(child: &Node, stride: i64, memory: *mut u8, from:
 /// The block table of `child` if its instances at distance `stride` may be moved column by
 /// column: few blocks, and rows that do not overlap, so that the order does not matter.
 fn columns_of(child: &Node, stride: i64) -> Option<&[Block]> {
-    let Kind::Blocks(blocks) = &child.kind else {
+    let NodeKind::Blocks(blocks) = &child.kind else {
         return None;
     };
     if blocks.len() > COLUMNS_MAX {

@@ -1,7 +1,7 @@
 //! What an observed call is: its name, its parameters, and what its arguments say.
 //!
-//! The arguments are the words that C passed. `generated::described` names each and says of which [`Kind`] it is;
-//! [`Words`] turns an ABI's handles and constants into neutral ones.
+//! The arguments are the words that C passed. `generated::described` names each and says of which [`ParameterKind`] it
+//! is; [`Words`] turns an ABI's handles and constants into neutral ones.
 
 mod words;
 
@@ -16,7 +16,7 @@ use spin::Once;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs, reason = "they are the standard's words")]
-pub enum Kind {
+pub enum ParameterKind {
     Buffer,
     Count,
     Datatype,
@@ -39,7 +39,7 @@ pub enum Kind {
     Other,
 }
 
-impl Kind {
+impl ParameterKind {
     /// How many there are.
     const COUNT: usize = Self::Other as usize + 1;
 
@@ -88,7 +88,7 @@ pub struct Parameter {
     /// The standard's name.
     pub name: &'static str,
     /// What it is.
-    pub kind: Kind,
+    pub kind: ParameterKind,
     /// How it is passed.
     pub form: Form,
 }
@@ -107,7 +107,7 @@ pub struct Description {
     /// [`Description::said`].
     said: &'static str,
     /// [`Description::find`] by kind; [`NONE`] where there is none.
-    first: [u8; Kind::COUNT],
+    first: [u8; ParameterKind::COUNT],
 }
 
 /// No place of a parameter.
@@ -117,7 +117,7 @@ impl Description {
     /// The place of the first value of this kind, one that is passed itself.
     #[inline]
     #[must_use]
-    pub fn find(&self, kind: Kind) -> Option<usize> {
+    pub fn find(&self, kind: ParameterKind) -> Option<usize> {
         let place = self.first[kind as usize];
         (place != NONE).then_some(place.into())
     }
@@ -154,11 +154,11 @@ fn read((number, line): (u32, &'static str)) -> Description {
             "[]" => Form::Array,
             _ => Form::Wide,
         };
-        let kind = Kind::of_letter(*rest.as_bytes().first()?);
+        let kind = ParameterKind::of_letter(*rest.as_bytes().first()?);
         Some(Parameter { name, kind, form })
     });
     let parameters: Vec<Parameter> = parameters.collect();
-    let mut first = [NONE; Kind::COUNT];
+    let mut first = [NONE; ParameterKind::COUNT];
     for (place, parameter) in parameters.iter().enumerate().rev() {
         if matches!(parameter.form, Form::Narrow | Form::Wide) {
             first[parameter.kind as usize] = place as u8;
@@ -188,11 +188,11 @@ mod tests {
         let find = |name| all().iter().find(|call| call.name == name).expect(name);
         let call = find("MPI_Send_c");
         let of = |kind| call.find(kind).map(|at| call.parameters[at].name);
-        assert_eq!(of(Kind::Count), Some("count"));
-        assert_eq!(of(Kind::Rank), Some("dest"));
-        assert_eq!(of(Kind::Tag), Some("tag"));
-        assert_eq!(of(Kind::Comm), Some("comm"));
-        assert_eq!(of(Kind::Buffer), None);
+        assert_eq!(of(ParameterKind::Count), Some("count"));
+        assert_eq!(of(ParameterKind::Rank), Some("dest"));
+        assert_eq!(of(ParameterKind::Tag), Some("tag"));
+        assert_eq!(of(ParameterKind::Comm), Some("comm"));
+        assert_eq!(of(ParameterKind::Buffer), None);
         assert_eq!(call.named("buf"), Some(0));
         assert_eq!(call.parameters[1].form, Form::Wide);
         assert_eq!(find("MPI_Send").parameters[1].form, Form::Narrow);

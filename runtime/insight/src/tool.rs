@@ -27,7 +27,7 @@ pub use performance::{
 };
 
 use crate::subject::Subject;
-use cohort_abi::passed::{InOut, Out, Place, Text, TextOut};
+use cohort_abi::parameters::{InOut, Out, ResultPlace, Text, TextOut};
 use cohort_abi::{Abi, neutral};
 use cohort_object::{Error, Outcome};
 use core::cell::Cell;
@@ -85,7 +85,7 @@ fn answer<T>(target: Out<'_, T>, value: T) {
 }
 
 /// The place for a result that the program must want.
-fn wanted<T>(target: Out<'_, T>) -> Outcome<Place<'_, T>> {
+fn wanted<T>(target: Out<'_, T>) -> Outcome<ResultPlace<'_, T>> {
     target.place().ok_or_else(|| neutral::T_ERR_INVALID.into())
 }
 

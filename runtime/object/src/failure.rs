@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 use cohort_abi::neutral;
-use cohort_abi::passed::NullArray;
+use cohort_abi::parameters::NullArray;
 use cohort_base::text::FixedText;
 use cohort_engine::{EngineError, coll, reserve};
 use core::fmt;

@@ -20,7 +20,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use cohort_abi::{FIRST_DYNAMIC_DATATYPE_INDEX, INDEX_MAX, Kind, dynamic, neutral};
+use cohort_abi::{FIRST_DYNAMIC_DATATYPE_INDEX, HandleKind, INDEX_MAX, dynamic, neutral};
 use cohort_base::settings;
 use cohort_base::text::FixedText;
 use cohort_engine::Rank;
@@ -103,7 +103,7 @@ macro_rules! kinds {
             pub fn $add(&self, object: $type) -> Outcome<u32> {
                 has_memory()?;
                 let index = self.$field.insert(&mut self.rank.enter(), object);
-                index.map(|index| dynamic(Kind::$kind, index)).ok_or_else(|| no_index(stringify!($kind)))
+                index.map(|index| dynamic(HandleKind::$kind, index)).ok_or_else(|| no_index(stringify!($kind)))
             }
             )?
 
@@ -114,7 +114,7 @@ macro_rules! kinds {
             #[inline]
             pub fn $get(&self, handle: u32) -> Outcome<&$type> {
                 // Handles of other kinds give an index that is too large.
-                let index = handle.wrapping_sub(dynamic(Kind::$kind, 0));
+                let index = handle.wrapping_sub(dynamic(HandleKind::$kind, 0));
                 // SAFETY: MPI forbids to free a handle while another thread uses it.
                 match unsafe { self.$field.first(index) } {
                     Some(found) => Ok(found),
@@ -156,7 +156,7 @@ impl Objects {
     pub fn add_win(&self, win: Box<Win>) -> Outcome<u32> {
         let window = core::ptr::from_ref(&*win.window).cast_mut();
         let index = self.wins.insert(&mut self.rank.enter(), win);
-        let handle = dynamic(Kind::Win, index.ok_or(neutral::ERR_OTHER)?);
+        let handle = dynamic(HandleKind::Win, index.ok_or(neutral::ERR_OTHER)?);
         self.win_count.fetch_add(1, Ordering::Relaxed);
         if let Some(place) = self.windows.get((handle & INDEX_MAX) as usize) {
             // Release pairs with the Acquire in `window`.
@@ -183,7 +183,7 @@ impl Objects {
     #[must_use]
     pub fn window(&self, word: usize) -> Option<&Window> {
         // Handles of other kinds give an index that is too large.
-        let place = self.windows.get(word.wrapping_sub(dynamic(Kind::Win, 0) as usize))?;
+        let place = self.windows.get(word.wrapping_sub(dynamic(HandleKind::Win, 0) as usize))?;
         // SAFETY: windows of the table live until their handle is taken out, and MPI forbids to free a handle while
         // another thread uses it.
         unsafe { place.load(Ordering::Acquire).as_ref() }
@@ -420,7 +420,7 @@ impl Objects {
     /// `MPI_ERR_OTHER` when another thread has taken the last index.
     pub fn add_file(&self, file: Box<File>) -> Outcome<u32> {
         let index = self.files.insert(&mut self.rank.enter(), file);
-        let handle = dynamic(Kind::File, index.ok_or(neutral::ERR_OTHER)?);
+        let handle = dynamic(HandleKind::File, index.ok_or(neutral::ERR_OTHER)?);
         self.file_count.fetch_add(1, Ordering::Relaxed);
         Ok(handle)
     }
@@ -461,7 +461,7 @@ impl Objects {
         if is_link {
             self.rank.node().link(self.rank, true);
         }
-        Ok(dynamic(Kind::Comm, index))
+        Ok(dynamic(HandleKind::Comm, index))
     }
 
     /// Takes the communicator of a dynamic handle out.
@@ -536,7 +536,7 @@ impl Objects {
         let index = self.datatypes.insert(&mut self.rank.enter(), Box::new(datatype));
         let handle = index.map(|index| index + FIRST_DYNAMIC_DATATYPE_INDEX);
         match handle.filter(|&index| index <= INDEX_MAX) {
-            Some(index) => Ok(dynamic(Kind::Datatype, index)),
+            Some(index) => Ok(dynamic(HandleKind::Datatype, index)),
             None => Err(no_index("Datatype")),
         }
     }
@@ -565,7 +565,7 @@ impl Objects {
 
     fn datatype_index(handle: u32) -> Option<u32> {
         let index = handle & INDEX_MAX;
-        let index = (handle == dynamic(Kind::Datatype, index)).then_some(index)?;
+        let index = (handle == dynamic(HandleKind::Datatype, index)).then_some(index)?;
         index.checked_sub(FIRST_DYNAMIC_DATATYPE_INDEX)
     }
 

@@ -9,7 +9,7 @@ use crate::arguments::{Call, Comm, Outcome};
 use crate::data::Data;
 use crate::op::BoundOp;
 use alloc::vec;
-use cohort_abi::passed::{Base, Buffer};
+use cohort_abi::parameters::{Base, Buffer};
 use cohort_abi::{Abi, Count, Handle, neutral};
 use cohort_engine::coll;
 use cohort_engine::datatype::{self, OwnedBuffer, predefined};

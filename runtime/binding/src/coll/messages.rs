@@ -8,7 +8,7 @@ use crate::process::requests::{RequestKind, Rest};
 use crate::request::publish_kind;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use cohort_abi::passed::Place;
+use cohort_abi::parameters::ResultPlace;
 use cohort_abi::{Abi, Handle, Status, neutral};
 use cohort_base::picture::Fact;
 use cohort_engine::coll::exchange::{Incoming, Outgoing};
@@ -60,7 +60,7 @@ pub fn run(comm: &Comm, call: &Call<'_>) -> Outcome<()> {
 pub fn start<A: Abi>(
     (call, comm, handle): On<'_, '_, A>,
     described: &Call<'_>,
-    target: Place<'_, A::Request>,
+    target: ResultPlace<'_, A::Request>,
 ) -> Outcome<()> {
     let group = comm.collective();
     apart::described(&group, described)?;

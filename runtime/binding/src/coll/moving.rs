@@ -9,7 +9,7 @@ use super::persistent::Persistent;
 use super::root::{NOBODY, is_root, root};
 use crate::arguments::{Call, Comm, Outcome};
 use crate::data::Data;
-use cohort_abi::passed::{Array, Base, Buffer, Out};
+use cohort_abi::parameters::{Array, Base, Buffer, Out};
 use cohort_abi::{Abi, Count};
 use core::ffi::c_int;
 

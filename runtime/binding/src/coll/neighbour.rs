@@ -8,7 +8,7 @@ use super::nonblocking::Nonblocking;
 use super::parts::{OfOneType, OfTypes, Unchecked};
 use super::persistent::Persistent;
 use crate::arguments::{Call, Comm, Outcome};
-use cohort_abi::passed::{Array, Base, Buffer, Out};
+use cohort_abi::parameters::{Array, Base, Buffer, Out};
 use cohort_abi::{Abi, Count, neutral};
 
 /// An exchange with all neighbours; with `to_all` every destination gets the one block of `send`.

@@ -5,16 +5,16 @@ use super::forms::Form;
 use super::parts::{Members, On};
 use super::{apart, messages};
 use crate::arguments::{self, Outcome};
-use crate::process::requests::{Describe, Operation, State};
+use crate::process::requests::{Describe, EngineRequest, RequestState};
 use crate::request::{publish, publish_claimed};
-use cohort_abi::passed::Place;
-use cohort_abi::{Abi, Handle, Kind, dynamic, neutral};
+use cohort_abi::parameters::ResultPlace;
+use cohort_abi::{Abi, Handle, HandleKind, dynamic, neutral};
 use cohort_engine::Claim;
 use cohort_engine::coll::{self, Call, Group, Left, Record, Started};
 use cohort_engine::rank_box::RankBox;
 
 /// Starts the operation of this call, and writes a handle of it there.
-pub struct Nonblocking<'a, 'c, A: Abi>(pub On<'a, 'c, A>, pub Place<'c, A::Request>);
+pub struct Nonblocking<'a, 'c, A: Abi>(pub On<'a, 'c, A>, pub ResultPlace<'c, A::Request>);
 
 impl<A: Abi> Form for Nonblocking<'_, '_, A> {
     #[inline(always)]
@@ -27,7 +27,7 @@ impl<A: Abi> Form for Nonblocking<'_, '_, A> {
             if let Call::Neighbours { .. } = described {
                 return messages::start(on, &described, target);
             }
-            if start_plain(on, &described, is_plain, target.lent())? {
+            if start_plain(on, &described, is_plain, target.reborrow())? {
                 return Ok(());
             }
         }
@@ -52,7 +52,7 @@ fn start_plain<A: Abi>(
     (call, comm, handle): On<'_, '_, A>,
     described: &Call<'_>,
     is_plain: bool,
-    target: Place<'_, A::Request>,
+    target: ResultPlace<'_, A::Request>,
 ) -> Outcome<bool> {
     let (group, comm) = (comm.collective(), handle.neutral());
     apart::described(&group, described)?;
@@ -89,10 +89,10 @@ fn publish_small<A: Abi>(
     call: &arguments::Call<'_, A>,
     small: coll::Small,
     comm: u32,
-    target: Place<'_, A::Request>,
+    target: ResultPlace<'_, A::Request>,
 ) -> Outcome<()> {
     let (pending, rank) = (call.pending(), call.rank());
-    let state = State::Small(small, None, comm);
+    let state = RequestState::Small(small, None, comm);
     let claim = rank.threads_multiple().then(|| rank.enter());
     let Some(index) = pending.spares.take_slot() else {
         drop(claim);
@@ -100,7 +100,7 @@ fn publish_small<A: Abi>(
     };
     // SAFETY: the slot was vacated, and is filled once.
     unsafe { pending.requests.fill(index, state) };
-    let handle = dynamic(Kind::Request, index);
+    let handle = dynamic(HandleKind::Request, index);
     target.write(A::Request::from_neutral(call.context(), handle));
     Ok(())
 }
@@ -117,7 +117,7 @@ fn start_again<A: Abi>(
     group: &Group<'_>,
     described: &Call<'_>,
     comm: u32,
-    target: Place<'_, A::Request>,
+    target: ResultPlace<'_, A::Request>,
 ) -> Outcome<bool> {
     let spares = &call.pending().spares;
     // One claim for all of it.
@@ -136,7 +136,7 @@ fn start_again<A: Abi>(
         Some(Started::Again) => {
             spares.take_collective();
             spare.operation().comm.set(comm);
-            let handle = dynamic(Kind::Request, spare.index);
+            let handle = dynamic(HandleKind::Request, spare.index);
             target.write(A::Request::from_neutral(call.context(), handle));
             drop(claim);
             left.finish();
@@ -161,7 +161,7 @@ fn start_kept<A: Abi>(
     mut claim: Claim<'_>,
     arguments: Result<RankBox<dyn Describe>, cohort_engine::EngineError>,
     is_plain: bool,
-    target: Place<'_, A::Request>,
+    target: ResultPlace<'_, A::Request>,
 ) -> Outcome<()> {
     let handle = handle.neutral();
     if let Some(inter) = comm.inter() {
@@ -170,7 +170,7 @@ fn start_kept<A: Abi>(
         // SAFETY: the arguments live in the request's state until the operation is complete.
         let started = unsafe { coll::start_between(&inter, &arguments.call()) };
         let request = started.map_err(|error| inter.failure(error))?;
-        return publish(call, State::Collective(Operation::new(request, handle), arguments), target);
+        return publish(call, RequestState::Collective(EngineRequest::new(request, handle), arguments), target);
     }
     let group = comm.collective();
     let failure = |error| group.failure(error);
@@ -186,15 +186,15 @@ fn start_kept<A: Abi>(
     let begun = unsafe { coll::begin_claimed(&mut claim, &group, &arguments.call(), record, results) };
     begun.map_err(failure)?;
     let state = match started {
-        Some(Started::Small(small)) => State::Small(small, Some(arguments), handle),
-        Some(Started::Request(request)) => State::Collective(Operation::new(request, handle), arguments),
+        Some(Started::Small(small)) => RequestState::Small(small, Some(arguments), handle),
+        Some(Started::Request(request)) => RequestState::Collective(EngineRequest::new(request, handle), arguments),
         Some(Started::Again) => unreachable!("no record was given"),
         None => {
             drop(claim);
             // SAFETY: as above.
             let started = unsafe { coll::start(&group, &arguments.call()) };
-            let operation = Operation::new(started.map_err(failure)?, handle);
-            return publish(call, State::Collective(operation, arguments), target);
+            let operation = EngineRequest::new(started.map_err(failure)?, handle);
+            return publish(call, RequestState::Collective(operation, arguments), target);
         }
     };
     let published = publish_claimed(call, &mut claim, state, target);

@@ -3,7 +3,7 @@
 use super::parts::{in_place, in_place_refused};
 use crate::arguments::{Call, Outcome};
 use crate::op::BoundOp;
-use cohort_abi::passed::{Base, Buffer};
+use cohort_abi::parameters::{Base, Buffer};
 use cohort_abi::{Abi, Count};
 use cohort_engine::coll::Reduction;
 use cohort_engine::datatype::OwnedBuffer;

@@ -3,7 +3,7 @@
 use crate::arguments::{Call, Comm, Error, Outcome, counts, list};
 use crate::data::Data;
 use alloc::vec::Vec;
-use cohort_abi::passed::{Array, Base, Buffer};
+use cohort_abi::parameters::{Array, Base, Buffer};
 use cohort_abi::{Abi, Count, Integer, neutral};
 use cohort_engine::coll::inter::Intergroup;
 use cohort_engine::coll::{self, Blocks, Group};

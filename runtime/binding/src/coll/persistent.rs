@@ -9,7 +9,7 @@ use crate::process::requests::{Describe, RequestKind, Rest};
 use crate::request::publish_kind;
 use crate::status::neutral_status;
 use alloc::boxed::Box;
-use cohort_abi::passed::Place;
+use cohort_abi::parameters::ResultPlace;
 use cohort_abi::{Abi, Handle, Status, neutral};
 use cohort_base::picture::Fact;
 use cohort_engine::coll;
@@ -17,7 +17,7 @@ use cohort_engine::{Claim, Rank};
 use cohort_object::{Outcome, blame};
 
 /// Makes the operation of this call, and writes a handle of it there, inactive.
-pub struct Persistent<'a, 'c, A: Abi>(pub On<'a, 'c, A>, pub Place<'c, A::Request>);
+pub struct Persistent<'a, 'c, A: Abi>(pub On<'a, 'c, A>, pub ResultPlace<'c, A::Request>);
 
 impl<A: Abi> Form for Persistent<'_, '_, A> {
     fn with(self, arguments: impl Arguments) -> Outcome<()> {
@@ -32,7 +32,7 @@ impl<A: Abi> Form for Persistent<'_, '_, A> {
 fn init_kept<A: Abi>(
     (call, comm, handle): On<'_, '_, A>,
     arguments: Box<dyn Describe>,
-    target: Place<'_, A::Request>,
+    target: ResultPlace<'_, A::Request>,
 ) -> Outcome<()> {
     let comm_handle = handle.neutral();
     let (operation, members) = match comm.inter() {

@@ -12,7 +12,7 @@ use crate::arguments::{Call, Comm, Outcome, counts, only_intra};
 use crate::data::Data;
 use crate::op::BoundOp;
 use alloc::vec::Vec;
-use cohort_abi::passed::{Array, Base, Buffer, Out};
+use cohort_abi::parameters::{Array, Base, Buffer, Out};
 use cohort_abi::{Abi, Count, neutral};
 use cohort_engine::coll::Scan;
 use cohort_engine::op;

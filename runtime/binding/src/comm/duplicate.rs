@@ -4,7 +4,7 @@ use crate::arguments::{Call, Outcome};
 use crate::process::requests::{RequestKind, Rest};
 use crate::request::publish_kind;
 use alloc::boxed::Box;
-use cohort_abi::passed::Place;
+use cohort_abi::parameters::ResultPlace;
 use cohort_abi::{Abi, Status, neutral};
 use cohort_engine::{Claim, Rank};
 use cohort_object::comm::Numbering;
@@ -76,7 +76,7 @@ pub fn publish_duplicate<A: Abi>(
     comm: u32,
     duplicate: &Comm,
     numbering: Numbering,
-    target: Place<'_, A::Request>,
+    target: ResultPlace<'_, A::Request>,
 ) -> Outcome<()> {
     let duplicate = Duplicate { numbering, duplicate: NonNull::from(duplicate), settled: Cell::new(None), comm };
     publish_kind(call, duplicate, target)

@@ -5,7 +5,7 @@ use crate::arguments::{Call, Comm, Outcome, only_intra};
 use crate::context::Listener;
 use crate::progress::take_hints;
 use crate::{errhandler, group, info};
-use cohort_abi::passed::{Out, Text};
+use cohort_abi::parameters::{Out, Text};
 use cohort_abi::{Abi, Constants, Handle, neutral};
 use cohort_object::Group;
 use cohort_object::blame;

@@ -4,7 +4,7 @@ use super::intercomm::leader;
 use super::{publish, room};
 use crate::arguments::{Call, Outcome, only_intra};
 use crate::text::give_text;
-use cohort_abi::passed::{Out, Place, Text, TextOut};
+use cohort_abi::parameters::{Out, ResultPlace, Text, TextOut};
 use cohort_abi::{Abi, Constants, Handle, neutral};
 use cohort_object::{Comm, ports};
 use core::ffi::c_int;
@@ -47,7 +47,7 @@ fn meet<A: Abi>(
     publish(call, Some(how(comm, root, port)?), target)
 }
 
-fn preset<'c, A: Abi>(call: &Call<'_, A>, target: Place<'c, A::Comm>) -> Place<'c, A::Comm> {
+fn preset<'c, A: Abi>(call: &Call<'_, A>, target: ResultPlace<'c, A::Comm>) -> ResultPlace<'c, A::Comm> {
     target.preset(A::Comm::from_neutral(call.context(), COMM_NULL));
     target
 }

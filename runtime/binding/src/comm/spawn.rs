@@ -6,7 +6,7 @@ use crate::arguments::{Call, Outcome, only_intra};
 use crate::info::given;
 use alloc::string::String;
 use alloc::vec::Vec;
-use cohort_abi::passed::{Array, Out, OutArray, StringLists, Strings, Text};
+use cohort_abi::parameters::{Array, Out, OutArray, StringLists, Strings, Text};
 use cohort_abi::{Abi, Constants, Handle, neutral};
 use cohort_base::spawn::Command;
 use cohort_object::{Info, blame};

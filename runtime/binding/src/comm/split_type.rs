@@ -4,7 +4,7 @@ use super::publish;
 use crate::arguments::{Call, Comm, Outcome};
 use crate::info;
 use crate::progress::take_hints;
-use cohort_abi::passed::Out;
+use cohort_abi::parameters::Out;
 use cohort_abi::{Abi, neutral};
 use cohort_object::Info;
 use cohort_object::comm::SplitLevel;

@@ -3,7 +3,7 @@
 use super::{create, failure, form};
 use crate::arguments::{Call, Outcome, length, list};
 use alloc::vec::Vec;
-use cohort_abi::passed::{Array, Out};
+use cohort_abi::parameters::{Array, Out};
 use cohort_abi::{Abi, Count, Handle, Integer, neutral};
 use cohort_engine::datatype::{self as types, ArrayOrder, CountForm, Distribution, TypeRef};
 use core::ffi::c_int;

@@ -1,7 +1,7 @@
 //! How a datatype was made (MPI-4.1 section 5.1.13).
 
 use crate::arguments::{Call, Outcome, output};
-use cohort_abi::passed::{Out, OutArray};
+use cohort_abi::parameters::{Out, OutArray};
 use cohort_abi::{Abi, Handle, Integer, neutral};
 use cohort_engine::datatype::{Combiner, Contents, TypeRef};
 use core::ffi::c_int;

@@ -2,7 +2,7 @@
 
 use super::create;
 use crate::arguments::{Call, Outcome};
-use cohort_abi::passed::Out;
+use cohort_abi::parameters::Out;
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_engine::datatype::{Combiner, TypeRef, f90, predefined};
 use core::ffi::c_int;

@@ -2,7 +2,7 @@
 
 use super::construct::bound;
 use crate::arguments::{Call, Outcome, known, output};
-use cohort_abi::passed::{Base, Out};
+use cohort_abi::parameters::{Base, Out};
 use cohort_abi::{Abi, Handle, Integer, neutral};
 use cohort_engine::datatype::{CountForm, Type, TypeRef, contiguous, predefined, types, value_index};
 

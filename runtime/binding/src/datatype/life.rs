@@ -2,7 +2,7 @@
 
 use super::construct::bound;
 use crate::arguments::{Call, Outcome};
-use cohort_abi::passed::{InOut, Out, Text, TextOut};
+use cohort_abi::parameters::{InOut, Out, Text, TextOut};
 use cohort_abi::{Abi, Constants, Handle, neutral};
 use cohort_engine::datatype as engine;
 use cohort_object::Datatype;

@@ -5,7 +5,7 @@
 
 use crate::arguments::{Call, Outcome};
 use crate::info::{given, publish};
-use cohort_abi::passed::{Base, Out};
+use cohort_abi::parameters::{Base, Out};
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_base::text::FixedText;
 use cohort_engine::datatype::{fortran, predefined};

@@ -1,7 +1,7 @@
 //! Memory (MPI-4.1 section 9.2).
 
 use crate::arguments::{Call, Outcome};
-use cohort_abi::passed::{Base, Out};
+use cohort_abi::parameters::{Base, Out};
 use cohort_abi::{Abi, neutral};
 use core::ffi::c_void;
 use core::ptr::NonNull;

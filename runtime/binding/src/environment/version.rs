@@ -2,7 +2,7 @@
 
 use crate::arguments::{Call, Outcome, output};
 use crate::text::give_text;
-use cohort_abi::passed::{Out, TextOut};
+use cohort_abi::parameters::{Out, TextOut};
 use cohort_abi::{Abi, neutral};
 use cohort_base::text::FixedText;
 use core::ffi::c_int;

@@ -6,7 +6,7 @@ use crate::arguments::{Call, Outcome};
 use crate::context::{Listener, Site, handle_error};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use cohort_abi::passed::Out;
+use cohort_abi::parameters::Out;
 use cohort_abi::{Abi, Handle, callback, neutral};
 use cohort_object::errhandler::{Errhandler, ErrhandlerOwner, UserErrhandler};
 use core::ffi::c_int;

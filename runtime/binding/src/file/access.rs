@@ -4,9 +4,9 @@
 use super::under_way::{Failed, UnderWay, status};
 use crate::arguments::{Call, Outcome};
 use crate::data::Data;
-use crate::process::requests::State;
+use crate::process::requests::RequestState;
 use crate::request::{publish, publish_kind};
-use cohort_abi::passed::{Base, Buffer, Out, StatusOut};
+use cohort_abi::parameters::{Base, Buffer, Out, StatusOut};
 use cohort_abi::{Abi, Count, Handle};
 use cohort_object::file::{Form, Place, Started, Way};
 
@@ -46,7 +46,7 @@ fn starts<A: Abi, C: Count>(
     };
     match file.start(form, data.map(Data::into_owned), name) {
         Started::Over(bytes, Ok(())) => {
-            publish(call, State::Received { status: status(bytes), comm: handle.neutral() }, request)
+            publish(call, RequestState::Received { status: status(bytes), comm: handle.neutral() }, request)
         }
         Started::Over(bytes, Err(error)) => publish_kind(call, Failed::new(bytes, error, handle.neutral()), request),
         Started::UnderWay(operation) => publish_kind(call, UnderWay::new(operation, handle.neutral()), request),

@@ -3,7 +3,7 @@
 use crate::arguments::{Call, Outcome};
 use crate::process::Process;
 use alloc::boxed::Box;
-use cohort_abi::passed::Text;
+use cohort_abi::parameters::Text;
 use cohort_abi::{Abi, Constants, Count, Handle, callback, neutral};
 use cohort_engine::Owner;
 use cohort_engine::datatype::TypeRef;

@@ -4,7 +4,7 @@ use crate::arguments::{Call, Outcome};
 use crate::context::Listener;
 use crate::{group, info};
 use alloc::boxed::Box;
-use cohort_abi::passed::{InOut, Out, Text};
+use cohort_abi::parameters::{InOut, Out, Text};
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_object::File;
 use core::ffi::c_int;

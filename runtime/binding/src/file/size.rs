@@ -2,7 +2,7 @@
 
 use crate::arguments::{Call, Outcome};
 use cohort_abi::Abi;
-use cohort_abi::passed::Out;
+use cohort_abi::parameters::Out;
 use core::ffi::c_int;
 
 /// `MPI_File_set_size`.

@@ -3,7 +3,7 @@
 use crate::arguments::{Call, Outcome};
 use crate::info;
 use crate::text::give_text;
-use cohort_abi::passed::{Out, Text, TextOut};
+use cohort_abi::parameters::{Out, Text, TextOut};
 use cohort_abi::{Abi, Constants, Count, Handle, Integer, neutral};
 use cohort_engine::datatype::TypeRef;
 use cohort_object::file::Wanted;

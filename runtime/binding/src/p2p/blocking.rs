@@ -6,7 +6,7 @@ use super::short;
 use crate::arguments::{Call, Outcome, engine_error};
 use crate::process::buffers::Owners;
 use crate::status::{failure_of, neutral_status};
-use cohort_abi::passed::{Buffer, StatusOut};
+use cohort_abi::parameters::{Buffer, StatusOut};
 use cohort_abi::{Abi, Count, Handle, neutral};
 use cohort_engine::short::Then;
 use cohort_engine::{SendMode, Status};

@@ -14,7 +14,7 @@ use crate::request::publish_kind;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use cohort_abi::passed::{Base, Out};
+use cohort_abi::parameters::{Base, Out};
 use cohort_abi::{Abi, Constants, Count, Handle, Status, neutral};
 use cohort_engine::wait::{WaitKind, until};
 use cohort_engine::{Claim, Rank};

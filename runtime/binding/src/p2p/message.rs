@@ -2,7 +2,7 @@
 
 use crate::arguments::{Call, Comm, Error, Outcome};
 use crate::data::Data;
-use cohort_abi::passed::{Buffer, Out, Place};
+use cohort_abi::parameters::{Buffer, Out, ResultPlace};
 use cohort_abi::{Abi, Count, neutral};
 use cohort_engine::datatype::pack;
 use cohort_engine::matching::Want;
@@ -47,7 +47,7 @@ pub fn with_request<'a, 'c, A: Abi, M>(
     comm: A::Comm,
     request: Out<'c, A::Request>,
     check: impl FnOnce(&Comm) -> Outcome<M>,
-) -> Outcome<(&'a Comm, Place<'c, A::Request>, M)> {
+) -> Outcome<(&'a Comm, ResultPlace<'c, A::Request>, M)> {
     let comm = call.on_comm(comm)?;
     let request = call.output(request, "request")?;
     Ok((comm, request, check(comm)?))

@@ -5,10 +5,10 @@ use super::message::{Incoming, Outgoing, with_request};
 use super::short;
 use crate::arguments::{Call, Comm, Outcome, engine_error};
 use crate::process::buffers::Owners;
-use crate::process::requests::{Operation, State};
+use crate::process::requests::{EngineRequest, RequestState};
 use crate::status::neutral_status;
-use cohort_abi::passed::{Buffer, Out, Place};
-use cohort_abi::{Abi, Count, Handle, Kind, SENT_REQUEST, dynamic, neutral};
+use cohort_abi::parameters::{Buffer, Out, ResultPlace};
+use cohort_abi::{Abi, Count, Handle, HandleKind, SENT_REQUEST, dynamic, neutral};
 use cohort_engine::offload::Poster;
 use cohort_engine::watch::{leave_behind, leave_send_behind};
 use cohort_engine::{Claim, Received, RequestRef, SendMode, Status, short as engine_short};
@@ -24,16 +24,16 @@ pub(super) fn publish<A: Abi>(
     claim: &mut Claim<'_>,
     request: RequestRef,
     comm: A::Comm,
-    target: Place<'_, A::Request>,
+    target: ResultPlace<'_, A::Request>,
 ) -> Outcome<()> {
     if request.is_shared() {
         target.write(A::Request::from_neutral(call.context(), SENT_REQUEST));
         return Ok(());
     }
-    let state = State::Once(Operation::new(request, comm.neutral()));
+    let state = RequestState::Once(EngineRequest::new(request, comm.neutral()));
     match call.pending().requests.try_insert(claim, state) {
         Ok(index) => {
-            let handle = dynamic(Kind::Request, index);
+            let handle = dynamic(HandleKind::Request, index);
             target.write(A::Request::from_neutral(call.context(), handle));
             Ok(())
         }
@@ -54,7 +54,7 @@ fn publish_received<A: Abi>(
     claim: &mut Claim<'_>,
     status: &Status,
     comm: A::Comm,
-    target: Place<'_, A::Request>,
+    target: ResultPlace<'_, A::Request>,
 ) -> Outcome<()> {
     let spares = &call.pending().spares;
     let Some(spare) = spares.last() else {
@@ -67,16 +67,16 @@ fn publish_received<A: Abi>(
             return publish(call, claim, record, comm, target);
         }
         let (status, comm) = (neutral_status(status), comm.neutral());
-        let state = State::Received { status, comm };
+        let state = RequestState::Received { status, comm };
         let index = call.pending().requests.insert(claim, state);
-        let handle = dynamic(Kind::Request, index.ok_or(neutral::ERR_NO_MEM)?);
+        let handle = dynamic(HandleKind::Request, index.ok_or(neutral::ERR_NO_MEM)?);
         target.write(A::Request::from_neutral(call.context(), handle));
         return Ok(());
     };
     spares.take();
     engine_short::end_spent(claim, &spare.operation().request, *status);
     spare.operation().comm.set(comm.neutral());
-    let handle = dynamic(Kind::Request, spare.index);
+    let handle = dynamic(HandleKind::Request, spare.index);
     target.write(A::Request::from_neutral(call.context(), handle));
     Ok(())
 }
@@ -96,10 +96,10 @@ fn offload<A: Abi>(
         call.pending().unreserve_request(&mut poster);
         return None;
     };
-    let state = State::Once(Operation::new(request, comm.neutral()));
+    let state = RequestState::Once(EngineRequest::new(request, comm.neutral()));
     // SAFETY: the slot was reserved by this poster, and is filled once.
     unsafe { call.pending().requests.fill(index, state) };
-    Some(A::Request::from_neutral(call.context(), dynamic(Kind::Request, index)))
+    Some(A::Request::from_neutral(call.context(), dynamic(HandleKind::Request, index)))
 }
 
 /// Starts a send, and gives the program a request for it.

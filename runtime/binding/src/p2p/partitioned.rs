@@ -5,12 +5,12 @@ use crate::arguments::{Call, Outcome, engine_error, length};
 use crate::data::Data;
 use crate::info;
 use crate::process::Process;
-use crate::process::requests::{Parts, RequestKind, Rest, State};
+use crate::process::requests::{Parts, RequestKind, RequestState, Rest};
 use crate::request::{live, publish_kind};
 use crate::status::neutral_status;
 use alloc::boxed::Box;
-use cohort_abi::passed::{Array, Base, Buffer, Out, Place};
-use cohort_abi::{Abi, Handle, Kind, Status, dynamic, neutral};
+use cohort_abi::parameters::{Array, Base, Buffer, Out, ResultPlace};
+use cohort_abi::{Abi, Handle, HandleKind, Status, dynamic, neutral};
 use cohort_engine::partitioned::{AwayReceive, AwaySend, NotReady, PartitionedReceive, PartitionedSend, Partitions};
 use cohort_engine::wait::progress;
 use cohort_engine::{Claim, Owner, Rank, Source, Tag};
@@ -230,7 +230,7 @@ fn cut<A: Abi>(call: &Call<'_, A>, partitions: c_int, data: Data) -> Outcome<Par
 }
 
 /// Gives the program a handle of an inactive operation.
-fn publish<A: Abi>(call: &Call<'_, A>, side: Side, comm: A::Comm, target: Place<'_, A::Request>) -> Outcome<()> {
+fn publish<A: Abi>(call: &Call<'_, A>, side: Side, comm: A::Comm, target: ResultPlace<'_, A::Request>) -> Outcome<()> {
     let operation = Partitioned { side, active: AtomicBool::new(false), comm: comm.neutral() };
     publish_kind(call, operation, target)
 }
@@ -323,12 +323,12 @@ fn partitioned<'a, A: Abi>(call: &Call<'a, A>, handle: A::Request) -> Outcome<&'
 /// `MPI_Pready`. Any threads of the rank may call it for different partitions at once.
 #[inline(always)]
 pub fn pready<A: Abi>(call: &Call<'_, A>, partition: c_int, request: A::Request) -> Outcome<()> {
-    let index = request.word().wrapping_sub(dynamic(Kind::Request, 0) as usize);
+    let index = request.word().wrapping_sub(dynamic(HandleKind::Request, 0) as usize);
     // SAFETY: no other thread completes the same request meanwhile, as MPI demands (MPI-4.1, 12.6.2).
     let state = unsafe { call.pending().requests.first_at(index) };
     // Negative numbers are very large.
     match state {
-        Some(State::Other(kind)) if kind.ready_now(partition.cast_unsigned()) => Ok(()),
+        Some(RequestState::Other(kind)) if kind.ready_now(partition.cast_unsigned()) => Ok(()),
         _ => long_pready(call, partition, request),
     }
 }

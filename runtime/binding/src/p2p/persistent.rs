@@ -6,7 +6,7 @@ use crate::arguments::{Call, Comm, Outcome, engine_error};
 use crate::process::Process;
 use crate::process::buffers::Owners;
 use crate::request::{Plan, publish_persistent};
-use cohort_abi::passed::{Buffer, Out};
+use cohort_abi::parameters::{Buffer, Out};
 use cohort_abi::{Abi, Count, Handle, neutral};
 use cohort_base::settings::Progress;
 use cohort_engine::offload::Poster;

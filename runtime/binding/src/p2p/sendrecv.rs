@@ -2,10 +2,10 @@
 
 use super::message::{Incoming, Outgoing};
 use crate::arguments::{Call, Comm, Outcome, engine_error};
-use crate::process::requests::State;
+use crate::process::requests::RequestState;
 use crate::request;
 use crate::status::{failure_of, neutral_status};
-use cohort_abi::passed::{Buffer, Out, Place, StatusOut};
+use cohort_abi::parameters::{Buffer, Out, ResultPlace, StatusOut};
 use cohort_abi::{Abi, Count, Handle, neutral};
 use cohort_engine::wait::{WaitKind, until};
 use cohort_engine::watch::{leave_behind, leave_send_behind};
@@ -74,7 +74,7 @@ fn publish<A: Abi>(
     call: &Call<'_, A>,
     both: Both,
     (comm, communicator): (A::Comm, &Comm),
-    target: Place<'_, A::Request>,
+    target: ResultPlace<'_, A::Request>,
 ) -> Outcome<()> {
     let comm = comm.neutral();
     let progress = communicator.progress.get();
@@ -82,7 +82,7 @@ fn publish<A: Abi>(
     leave_send_behind(&mut claim, &both.send, progress);
     leave_behind(&mut claim, &both.receive, progress);
     drop(claim);
-    let state = State::Exchange { receive: both.receive, send: both.send, comm };
+    let state = RequestState::Exchange { receive: both.receive, send: both.send, comm };
     request::publish(call, state, target)
 }
 

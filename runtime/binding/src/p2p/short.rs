@@ -3,8 +3,8 @@
 //! long way (`blocking.rs`, `nonblocking.rs`), where nothing has happened yet.
 
 use crate::arguments::{Call, Error};
-use cohort_abi::passed::{Buffer, Out};
-use cohort_abi::{Abi, Constants, Count, Handle, Kind, SENT_REQUEST, dynamic};
+use cohort_abi::parameters::{Buffer, Out};
+use cohort_abi::{Abi, Constants, Count, Handle, HandleKind, SENT_REQUEST, dynamic};
 use cohort_engine::datatype::{self, TypeRef, dense, predefined};
 use cohort_engine::matching::Want;
 use cohort_engine::{Envelope, LocalRank, Status, offload, short};
@@ -157,7 +157,7 @@ fn start<A: Abi, C: Count>(
     }
     spares.take();
     spare.operation().comm.set(comm.neutral());
-    let handle = dynamic(Kind::Request, spare.index);
+    let handle = dynamic(HandleKind::Request, spare.index);
     request.write(A::Request::from_neutral(call.context(), handle));
     Some(())
 }

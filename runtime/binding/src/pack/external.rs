@@ -4,7 +4,7 @@ use super::Packed;
 use crate::arguments::{Call, Error, Outcome};
 use crate::data::Data;
 use alloc::vec::Vec;
-use cohort_abi::passed::{Base, Buffer, InOut, Out, Text};
+use cohort_abi::parameters::{Base, Buffer, InOut, Out, Text};
 use cohort_abi::{Abi, Count, Integer, neutral};
 use cohort_engine::datatype::external::{self, Unfit};
 use cohort_engine::datatype::{self, Type};

@@ -1,7 +1,7 @@
 //! What a rank has under way: requests, matched messages, buffered sends, and its operations.
 
 use super::buffers::BufferPools;
-use super::requests::State;
+use super::requests::RequestState;
 use super::spares::Spares;
 use cohort_engine::offload::Poster;
 use cohort_engine::{Claim, MessageRef};
@@ -12,7 +12,7 @@ use core::cell::{Cell, UnsafeCell};
 #[derive(Default)]
 pub struct Pending {
     /// By index of their handle.
-    pub requests: Slots<State>,
+    pub requests: Slots<RequestState>,
     /// Of those, what waits for another receive or collective.
     pub spares: Spares,
     /// By index of their handle.

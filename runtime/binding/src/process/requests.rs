@@ -1,6 +1,6 @@
 //! What a request handle stands for.
 //!
-//! The kinds that the fast paths meet are variants of [`State`]; each other kind is a type of its own, beside
+//! The kinds that the fast paths meet are variants of [`RequestState`]; each other kind is a type of its own, beside
 //! the functions that make it, and says by [`RequestKind`] how it is waited for, ended and freed.
 
 use super::Process;
@@ -18,14 +18,14 @@ use core::fmt;
 
 /// An operation under way that is over when it completes (`MPI_Isend`, `MPI_Irecv`, …).
 #[derive(Debug)]
-pub struct Operation {
+pub struct EngineRequest {
     /// The engine's request.
     pub request: RequestRef,
     /// Neutral handle of the communicator or window whose error handler hears of failures.
     pub comm: Cell<u32>,
 }
 
-impl Operation {
+impl EngineRequest {
     /// An operation, and whose error handler hears of its failures.
     #[inline]
     #[must_use]
@@ -49,7 +49,7 @@ impl fmt::Debug for dyn Describe {
 
 /// What a request handle stands for.
 #[derive(Debug)]
-pub enum State {
+pub enum RequestState {
     /// A send, or work on a window, that was complete when its call returned. All of them have one handle,
     /// [`SENT_REQUEST`](cohort_abi::SENT_REQUEST), which takes no slot.
     Sent,
@@ -57,24 +57,24 @@ pub enum State {
     Received {
         /// Its outcome.
         status: Status,
-        /// As in [`Operation`].
+        /// As in [`EngineRequest`].
         comm: u32,
     },
     /// An operation that is over when it completes.
-    Once(Operation),
+    Once(EngineRequest),
     /// A send and a receive with one handle (`MPI_Isendrecv`).
     Exchange {
         /// The receive, whose status is the operation's.
         receive: RequestRef,
         /// The send.
         send: RequestRef,
-        /// As in [`Operation`].
+        /// As in [`EngineRequest`].
         comm: u32,
     },
     /// A collective operation, and its arguments, which live until it is complete.
-    Collective(Operation, RankBox<dyn Describe>),
+    Collective(EngineRequest, RankBox<dyn Describe>),
     /// A collective operation of a few bytes, what it refers to but for its buffers, and the handle as in
-    /// [`Operation`].
+    /// [`EngineRequest`].
     Small(coll::Small, Option<RankBox<dyn Describe>>, u32),
     /// Anything else.
     Other(Box<dyn RequestKind>),
@@ -82,9 +82,9 @@ pub enum State {
 
 // SAFETY: a state is used by one thread of its rank at a time (`Slots`); the pointers in it
 // lead to the rank's own buffers, callbacks and requests, valid on every thread of the rank.
-unsafe impl Send for State {}
+unsafe impl Send for RequestState {}
 
-impl State {
+impl RequestState {
     /// Neutral handle of the communicator or window whose error handler hears of failures.
     #[must_use]
     pub fn comm(&self) -> u32 {

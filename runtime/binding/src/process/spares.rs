@@ -10,7 +10,7 @@
 //!
 //! Threads of the rank alone come here: under the rank's claim, or without it if one thread is in calls at a time.
 
-use super::requests::{Operation, State};
+use super::requests::{EngineRequest, RequestState};
 use cohort_engine::RequestRef;
 use cohort_object::Slots;
 use core::cell::Cell;
@@ -54,14 +54,14 @@ pub struct Spare {
     /// Of the slot.
     pub index: u32,
     /// What is in the slot.
-    operation: NonNull<Operation>,
+    operation: NonNull<EngineRequest>,
 }
 
 impl Spare {
     /// What is in the slot.
     #[inline(always)]
     #[must_use]
-    pub fn operation(&self) -> &Operation {
+    pub fn operation(&self) -> &EngineRequest {
         // SAFETY: slots stay where they are, and one that is kept here goes to nobody else.
         unsafe { self.operation.as_ref() }
     }
@@ -100,14 +100,14 @@ impl Spares {
     /// another kind of request, or there is no room; nothing was done.
     #[inline(always)]
     #[must_use]
-    pub fn keep(&self, index: u32, state: &State) -> bool {
+    pub fn keep(&self, index: u32, state: &RequestState) -> bool {
         match state {
-            State::Once(it) => {
+            RequestState::Once(it) => {
                 let operation = NonNull::from(it);
                 keep(&self.receives, &it.request, Spare { index, operation })
             }
             // Its arguments stay there too, and are not looked at again: they are plain, as are the next ones.
-            State::Collective(it, _) => {
+            RequestState::Collective(it, _) => {
                 let operation = NonNull::from(it);
                 keep(&self.collectives, &it.request, Spare { index, operation })
             }
@@ -119,8 +119,8 @@ impl Spares {
     /// no room for that, or more is to be let go of; nothing was done.
     #[inline(always)]
     #[must_use]
-    pub fn keep_slot(&self, requests: &Slots<State>, index: u32, state: &State) -> bool {
-        let (State::Small(small, None, _), Some(place)) = (state, self.slots.room()) else {
+    pub fn keep_slot(&self, requests: &Slots<RequestState>, index: u32, state: &RequestState) -> bool {
+        let (RequestState::Small(small, None, _), Some(place)) = (state, self.slots.room()) else {
             return false;
         };
         // SAFETY: the program ends the operation, so that its handle goes, and no other thread uses the slot. Nothing

@@ -1,11 +1,11 @@
 //! What a request handle stands for, and how its operation ends.
 
 use crate::arguments::{Call, Failure, Outcome};
-use crate::process::requests::{Operation, Parts, RequestKind, Rest, State};
+use crate::process::requests::{EngineRequest, Parts, RequestKind, RequestState, Rest};
 use crate::status::{failure_of, neutral_status};
 use alloc::boxed::Box;
-use cohort_abi::passed::Place;
-use cohort_abi::{Abi, Handle, Kind, SENT_INDEX, SENT_REQUEST, Status, dynamic, neutral};
+use cohort_abi::parameters::ResultPlace;
+use cohort_abi::{Abi, Handle, HandleKind, SENT_INDEX, SENT_REQUEST, Status, dynamic, neutral};
 use cohort_base::picture::Fact;
 use cohort_engine::waits::Awaited;
 use cohort_engine::{Claim, Rank, RequestRef};
@@ -16,7 +16,7 @@ use core::any::Any;
 #[derive(Clone, Copy)]
 pub struct Live<'a> {
     index: u32,
-    state: &'a State,
+    state: &'a RequestState,
 }
 
 /// How an operation ended.
@@ -60,7 +60,7 @@ impl Finished {
 
 /// Gives the program the handle of an operation that was complete when its call returned; as [`publish_pending`], but
 /// it takes no slot, and cannot fail.
-pub fn publish_complete<A: Abi>(call: &Call<'_, A>, target: Place<'_, A::Request>) -> Outcome<()> {
+pub fn publish_complete<A: Abi>(call: &Call<'_, A>, target: ResultPlace<'_, A::Request>) -> Outcome<()> {
     target.write(A::Request::from_neutral(call.context(), SENT_REQUEST));
     Ok(())
 }
@@ -69,7 +69,7 @@ pub fn publish_complete<A: Abi>(call: &Call<'_, A>, target: Place<'_, A::Request
 ///
 /// # Errors
 /// `MPI_ERR_NO_MEM`; the operation goes on without a handle.
-pub fn publish<A: Abi>(call: &Call<'_, A>, state: State, target: Place<'_, A::Request>) -> Outcome<()> {
+pub fn publish<A: Abi>(call: &Call<'_, A>, state: RequestState, target: ResultPlace<'_, A::Request>) -> Outcome<()> {
     let claim = &mut call.rank().enter();
     publish_claimed(call, claim, state, target).map_err(|state| {
         state.release(claim);
@@ -85,11 +85,11 @@ pub fn publish<A: Abi>(call: &Call<'_, A>, state: State, target: Place<'_, A::Re
 pub fn publish_claimed<A: Abi>(
     call: &Call<'_, A>,
     claim: &mut Claim<'_>,
-    state: State,
-    target: Place<'_, A::Request>,
-) -> Result<(), State> {
+    state: RequestState,
+    target: ResultPlace<'_, A::Request>,
+) -> Result<(), RequestState> {
     let index = call.pending().requests.try_insert(claim, state)?;
-    target.write(A::Request::from_neutral(call.context(), dynamic(Kind::Request, index)));
+    target.write(A::Request::from_neutral(call.context(), dynamic(HandleKind::Request, index)));
     Ok(())
 }
 
@@ -97,8 +97,12 @@ pub fn publish_claimed<A: Abi>(
 ///
 /// # Errors
 /// As [`publish`].
-pub fn publish_kind<A: Abi>(call: &Call<'_, A>, kind: impl RequestKind, target: Place<'_, A::Request>) -> Outcome<()> {
-    publish(call, State::Other(Box::new(kind)), target)
+pub fn publish_kind<A: Abi>(
+    call: &Call<'_, A>,
+    kind: impl RequestKind,
+    target: ResultPlace<'_, A::Request>,
+) -> Outcome<()> {
+    publish(call, RequestState::Other(Box::new(kind)), target)
 }
 
 /// Gives the program a handle of an operation that is over when it completes.
@@ -109,9 +113,9 @@ pub fn publish_pending<A: Abi>(
     call: &Call<'_, A>,
     request: RequestRef,
     comm: u32,
-    target: Place<'_, A::Request>,
+    target: ResultPlace<'_, A::Request>,
 ) -> Outcome<()> {
-    publish(call, State::Once(Operation::new(request, comm)), target)
+    publish(call, RequestState::Once(EngineRequest::new(request, comm)), target)
 }
 
 /// Decodes a handle; `None` is `MPI_REQUEST_NULL`.
@@ -125,11 +129,11 @@ pub fn live<'a, A: Abi>(call: &Call<'a, A>, handle: A::Request) -> Outcome<Optio
         return Ok(None);
     }
     if handle == SENT_REQUEST {
-        let (index, state) = (SENT_INDEX, &State::Sent);
+        let (index, state) = (SENT_INDEX, &RequestState::Sent);
         return Ok(Some(Live { index, state }));
     }
     // Handles of other kinds give an index that is too large.
-    let index = handle.wrapping_sub(dynamic(Kind::Request, 0));
+    let index = handle.wrapping_sub(dynamic(HandleKind::Request, 0));
     let requests = &call.pending().requests;
     // SAFETY: no other thread completes the same request meanwhile, as MPI demands (MPI-4.1, 12.6.2).
     match unsafe { requests.first(index).or_else(|| requests.beyond_first(index)) } {
@@ -140,8 +144,8 @@ pub fn live<'a, A: Abi>(call: &Call<'a, A>, handle: A::Request) -> Outcome<Optio
 
 /// Whether what a slot has is kept for another operation, so that no handle stands for it.
 #[inline]
-fn is_spent(state: &State) -> bool {
-    let (State::Once(operation) | State::Collective(operation, _)) = state else {
+fn is_spent(state: &RequestState) -> bool {
+    let (RequestState::Once(operation) | RequestState::Collective(operation, _)) = state else {
         return false;
     };
     operation.request.is_spent()
@@ -156,18 +160,18 @@ impl Awaited for Live<'_> {
 impl<'a> Live<'a> {
     /// What a handle stands for whose slot was looked at.
     #[inline]
-    pub(super) fn of(index: u32, state: &'a State) -> Self {
+    pub(super) fn of(index: u32, state: &'a RequestState) -> Self {
         Self { index, state }
     }
 
     /// What another request's kind keeps of an operation, to ask it; it has no slot of its own.
-    pub(super) fn over(state: &'a State) -> Self {
+    pub(super) fn over(state: &'a RequestState) -> Self {
         let index = SENT_INDEX;
         Self { index, state }
     }
 
     /// Takes what the handle stands for out of its slot; `None` if it has none.
-    pub(super) fn take<A: Abi>(self, call: &Call<'_, A>) -> Option<State> {
+    pub(super) fn take<A: Abi>(self, call: &Call<'_, A>) -> Option<RequestState> {
         let claim = &mut call.rank().enter();
         match self.index {
             SENT_INDEX => None,
@@ -176,14 +180,14 @@ impl<'a> Live<'a> {
     }
 
     /// What the handle stands for.
-    pub fn state(&self) -> &'a State {
+    pub fn state(&self) -> &'a RequestState {
         self.state
     }
 
     /// The operation, if it is of kind `K`.
     pub fn kind<K: RequestKind>(&self) -> Option<&'a K> {
         match self.state {
-            State::Other(kind) => (&**kind as &dyn Any).downcast_ref(),
+            RequestState::Other(kind) => (&**kind as &dyn Any).downcast_ref(),
             _ => None,
         }
     }
@@ -192,7 +196,7 @@ impl<'a> Live<'a> {
     #[inline]
     pub fn partitions(&self) -> Option<&'a dyn Parts> {
         match self.state {
-            State::Other(kind) => kind.partitions(),
+            RequestState::Other(kind) => kind.partitions(),
             _ => None,
         }
     }
@@ -201,7 +205,7 @@ impl<'a> Live<'a> {
     #[inline]
     pub fn is_active(&self) -> bool {
         match self.state {
-            State::Other(kind) => kind.is_active(),
+            RequestState::Other(kind) => kind.is_active(),
             _ => true,
         }
     }
@@ -210,11 +214,11 @@ impl<'a> Live<'a> {
     #[inline]
     pub fn is_complete(&self) -> bool {
         match self.state {
-            State::Sent | State::Received { .. } => true,
-            State::Once(operation) | State::Collective(operation, _) => operation.request.is_complete(),
-            State::Exchange { receive, send, .. } => receive.is_complete() && send.is_complete(),
-            State::Small(small, ..) => small.is_complete(),
-            State::Other(kind) => kind.is_complete(),
+            RequestState::Sent | RequestState::Received { .. } => true,
+            RequestState::Once(operation) | RequestState::Collective(operation, _) => operation.request.is_complete(),
+            RequestState::Exchange { receive, send, .. } => receive.is_complete() && send.is_complete(),
+            RequestState::Small(small, ..) => small.is_complete(),
+            RequestState::Other(kind) => kind.is_complete(),
         }
     }
 
@@ -222,8 +226,8 @@ impl<'a> Live<'a> {
     #[inline]
     pub(super) fn await_briefly(&self) -> bool {
         match self.state {
-            State::Small(small, ..) => small.await_briefly(),
-            State::Other(kind) => kind.await_briefly(),
+            RequestState::Small(small, ..) => small.await_briefly(),
+            RequestState::Other(kind) => kind.await_briefly(),
             _ => false,
         }
     }
@@ -232,12 +236,14 @@ impl<'a> Live<'a> {
     /// Must not be called under the claim: it may call the application.
     pub fn outcome(&self) -> Status {
         match self.state {
-            State::Sent => Status::EMPTY,
-            State::Received { status, .. } => *status,
-            State::Once(operation) | State::Collective(operation, _) => neutral_status(&operation.request.status()),
-            State::Exchange { receive, .. } => neutral_status(&receive.status()),
-            State::Small(small, ..) => neutral_status(&small.status()),
-            State::Other(kind) => kind.status(),
+            RequestState::Sent => Status::EMPTY,
+            RequestState::Received { status, .. } => *status,
+            RequestState::Once(operation) | RequestState::Collective(operation, _) => {
+                neutral_status(&operation.request.status())
+            }
+            RequestState::Exchange { receive, .. } => neutral_status(&receive.status()),
+            RequestState::Small(small, ..) => neutral_status(&small.status()),
+            RequestState::Other(kind) => kind.status(),
         }
     }
 
@@ -253,14 +259,14 @@ impl<'a> Live<'a> {
     pub(super) fn cancel(&self, rank: &Rank) -> Outcome<()> {
         let request = match self.state {
             // Too late.
-            State::Sent | State::Received { .. } => return Ok(()),
-            State::Once(once) => &once.request,
-            State::Exchange { receive, .. } => receive,
-            State::Collective(..) | State::Small(..) => {
+            RequestState::Sent | RequestState::Received { .. } => return Ok(()),
+            RequestState::Once(once) => &once.request,
+            RequestState::Exchange { receive, .. } => receive,
+            RequestState::Collective(..) | RequestState::Small(..) => {
                 let what = format_args!("a collective operation cannot be cancelled");
                 return Err(blame(neutral::ERR_REQUEST, what));
             }
-            State::Other(kind) => return kind.cancel(rank),
+            RequestState::Other(kind) => return kind.cancel(rank),
         };
         request.cancel(&mut rank.enter());
         Ok(())
@@ -277,7 +283,7 @@ impl<'a> Live<'a> {
     /// it there for the next one, or lets it go.
     #[inline]
     pub fn finish_under<A: Abi>(self, call: &Call<'_, A>, claim: &mut Option<Claim<'static>>) -> Finished {
-        if let State::Other(kind) = self.state {
+        if let RequestState::Other(kind) = self.state {
             if let Some(status) = kind.end_now() {
                 return Finished::well(status, false);
             }
@@ -290,7 +296,7 @@ impl<'a> Live<'a> {
             }
             let pending = call.pending();
             let is_kept = match self.state {
-                State::Small(..) => pending.spares.keep_slot(&pending.requests, self.index, self.state),
+                RequestState::Small(..) => pending.spares.keep_slot(&pending.requests, self.index, self.state),
                 _ => pending.spares.keep(self.index, self.state),
             };
             if is_kept {
@@ -298,7 +304,7 @@ impl<'a> Live<'a> {
             }
         }
         let finished = Finished { status: self.outcome(), freed: true, comm: self.comm(), why: None };
-        if !matches!(self.state, State::Sent) {
+        if !matches!(self.state, RequestState::Sent) {
             self.forget(call, claim.get_or_insert_with(|| call.rank().enter()));
         }
         finished
@@ -308,10 +314,10 @@ impl<'a> Live<'a> {
     #[inline]
     fn plain_success(&self) -> Option<Status> {
         match self.state {
-            State::Once(operation) | State::Collective(operation, _) => {
+            RequestState::Once(operation) | RequestState::Collective(operation, _) => {
                 operation.request.plain_success().map(neutral_status)
             }
-            State::Small(small, None, _) => small.has_succeeded().then_some(Status::EMPTY),
+            RequestState::Small(small, None, _) => small.has_succeeded().then_some(Status::EMPTY),
             _ => None,
         }
     }

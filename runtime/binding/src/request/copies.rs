@@ -7,9 +7,9 @@
 use super::completion::{Live, live, publish_kind};
 use crate::arguments::{Call, Outcome};
 use crate::process::Process;
-use crate::process::requests::{Parts, RequestKind, Rest, State};
+use crate::process::requests::{Parts, RequestKind, RequestState, Rest};
 use alloc::boxed::Box;
-use cohort_abi::passed::Out;
+use cohort_abi::parameters::Out;
 use cohort_abi::{Abi, Status, neutral};
 use cohort_engine::{Claim, Owner, Rank};
 use cohort_object::blame;
@@ -50,7 +50,7 @@ impl Copies {
 /// An operation on copies.
 #[derive(Debug)]
 struct Copied {
-    operation: State,
+    operation: RequestState,
     copies: Copies,
 }
 
@@ -61,7 +61,7 @@ impl Copied {
 
     fn kind(&self) -> Option<&dyn RequestKind> {
         match &self.operation {
-            State::Other(kind) => Some(&**kind),
+            RequestState::Other(kind) => Some(&**kind),
             _ => None,
         }
     }

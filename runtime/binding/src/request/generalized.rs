@@ -4,7 +4,7 @@ use super::completion::{live, publish_kind};
 use crate::arguments::{Call, Outcome, output};
 use crate::process::requests::{RequestKind, Rest};
 use alloc::boxed::Box;
-use cohort_abi::passed::Out;
+use cohort_abi::parameters::Out;
 use cohort_abi::{Abi, Status, StatusLayout, callback, neutral};
 use cohort_engine::{Claim, Rank, wait};
 use core::ffi::{c_int, c_void};

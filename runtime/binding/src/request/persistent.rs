@@ -3,10 +3,10 @@
 use super::completion::{live, publish_kind};
 use crate::arguments::{Call, Outcome, length};
 use crate::process::Process;
-use crate::process::requests::{RequestKind, Rest, State};
+use crate::process::requests::{RequestKind, RequestState, Rest};
 use crate::status::neutral_status;
 use alloc::boxed::Box;
-use cohort_abi::passed::{InOut, InOutArray, Place};
+use cohort_abi::parameters::{InOut, InOutArray, ResultPlace};
 use cohort_abi::{Abi, Status, neutral};
 use cohort_base::picture::Fact;
 use cohort_engine::waits::Awaited;
@@ -150,7 +150,7 @@ pub fn publish_persistent<A: Abi>(
     call: &Call<'_, A>,
     plan: impl Plan,
     comm: u32,
-    target: Place<'_, A::Request>,
+    target: ResultPlace<'_, A::Request>,
 ) -> Outcome<()> {
     let operation = Persistent { plan, latest: RefCell::new(None), comm };
     publish_kind(call, operation, target)
@@ -159,7 +159,7 @@ pub fn publish_persistent<A: Abi>(
 /// Starts the operation of one handle.
 fn start_one<A: Abi>(call: &Call<'_, A>, handle: A::Request) -> Outcome<()> {
     match live(call, handle)?.map(|request| request.state()) {
-        Some(State::Other(kind)) => kind.start(call.process()),
+        Some(RequestState::Other(kind)) => kind.start(call.process()),
         _ => Err(neutral::ERR_REQUEST.into()),
     }
 }

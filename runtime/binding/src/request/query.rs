@@ -3,9 +3,9 @@
 use super::completion::live;
 use super::several::Requests;
 use crate::arguments::{Call, Outcome, length};
-use crate::process::requests::State;
+use crate::process::requests::RequestState;
 use alloc::vec::Vec;
-use cohort_abi::passed::{Array, In, InOut, Out, OutArray, StatusArray, StatusOut};
+use cohort_abi::parameters::{Array, In, InOut, Out, OutArray, StatusArray, StatusOut};
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_engine::wait::progress;
 use core::cell::Cell;
@@ -16,10 +16,10 @@ pub fn free<A: Abi>(call: &Call<'_, A>, request: InOut<'_, A::Request>) -> Outco
     let request = call.inout(request, "request")?;
     let operation = live(call, request.get())?.ok_or(neutral::ERR_REQUEST)?;
     let freed = match operation.state() {
-        State::Other(kind) => kind.abandon(call.rank())?,
+        RequestState::Other(kind) => kind.abandon(call.rank())?,
         // Others may read the buffers of a collective as long as it is under way, and MPI
         // forbids to free it.
-        State::Collective(..) | State::Small(..) if !operation.is_complete() => {
+        RequestState::Collective(..) | RequestState::Small(..) if !operation.is_complete() => {
             return Err(neutral::ERR_REQUEST.into());
         }
         _ => neutral::SUCCESS,

@@ -3,7 +3,7 @@
 use super::completion::{Live, live};
 use super::short;
 use crate::arguments::{Call, Failure, Outcome, length};
-use cohort_abi::passed::{InOutArray, OutArray, Place, StatusArray, StatusOut};
+use cohort_abi::parameters::{InOutArray, OutArray, ResultPlace, StatusArray, StatusOut};
 use cohort_abi::{Abi, Handle, Status, neutral};
 use cohort_base::picture::{Fact, Told};
 use cohort_engine::Claim;
@@ -166,7 +166,7 @@ pub fn report_any<A: Abi>(
     call: &Call<'_, A>,
     array: &Requests<'_, A>,
     found: Option<usize>,
-    index: Place<'_, c_int>,
+    index: ResultPlace<'_, c_int>,
     status: StatusOut<'_, A>,
 ) -> Result<(), Failure> {
     let request = found.and_then(|entry| array.active(call, entry));
@@ -188,7 +188,7 @@ pub fn report_any<A: Abi>(
 pub fn report_some<A: Abi>(
     call: &Call<'_, A>,
     array: &Requests<'_, A>,
-    completed: Place<'_, c_int>,
+    completed: ResultPlace<'_, c_int>,
     indices: OutArray<'_, c_int>,
     statuses: StatusArray<'_, A>,
 ) -> Result<(), Failure> {

@@ -5,10 +5,10 @@
 
 use super::completion::Live;
 use crate::arguments::Call;
-use crate::process::requests::State;
+use crate::process::requests::RequestState;
 use crate::status::neutral_status;
-use cohort_abi::passed::StatusOut;
-use cohort_abi::{Abi, Handle, Kind, SENT_REQUEST, Status, dynamic, neutral};
+use cohort_abi::parameters::StatusOut;
+use cohort_abi::{Abi, Handle, HandleKind, SENT_REQUEST, Status, dynamic, neutral};
 use cohort_engine::coll;
 use cohort_engine::wait::{progress, until};
 use core::cell::Cell;
@@ -17,10 +17,10 @@ use core::cell::Cell;
 #[inline(always)]
 pub(super) fn is_live<A: Abi>(call: &Call<'_, A>, handle: A::Request) -> bool {
     let handle = handle.neutral();
-    let index = handle.wrapping_sub(dynamic(Kind::Request, 0));
+    let index = handle.wrapping_sub(dynamic(HandleKind::Request, 0));
     // SAFETY: as in `end`.
     match unsafe { call.pending().requests.first(index) } {
-        Some(State::Once(operation) | State::Collective(operation, _)) => !operation.request.is_spent(),
+        Some(RequestState::Once(operation) | RequestState::Collective(operation, _)) => !operation.request.is_spent(),
         Some(_) => true,
         None => handle == SENT_REQUEST,
     }
@@ -31,7 +31,7 @@ pub(super) fn is_live<A: Abi>(call: &Call<'_, A>, handle: A::Request) -> bool {
 pub(super) fn end_one_of<A: Abi>(call: &Call<'_, A>, request: &Cell<A::Request>) -> Option<Status> {
     let null = || A::Request::from_neutral(call.context(), neutral::handle::REQUEST_NULL);
     let handle = request.get().neutral();
-    let index = handle.wrapping_sub(dynamic(Kind::Request, 0));
+    let index = handle.wrapping_sub(dynamic(HandleKind::Request, 0));
     let pending = call.pending();
     // SAFETY: as in `end`.
     let Some(state) = (unsafe { pending.requests.first(index) }) else {
@@ -40,17 +40,17 @@ pub(super) fn end_one_of<A: Abi>(call: &Call<'_, A>, request: &Cell<A::Request>)
             Status::EMPTY
         });
     };
-    if let State::Other(kind) = state {
+    if let RequestState::Other(kind) = state {
         return kind.end_now();
     }
     if call.rank().threads_multiple() {
         return None;
     }
     let (outcome, is_kept) = match state {
-        State::Once(operation) | State::Collective(operation, _) => {
+        RequestState::Once(operation) | RequestState::Collective(operation, _) => {
             (neutral_status(operation.request.plain_success()?), pending.spares.keep(index, state))
         }
-        State::Small(small, None, _) if small.is_complete() && small.has_succeeded() => {
+        RequestState::Small(small, None, _) if small.is_complete() && small.has_succeeded() => {
             (Status::EMPTY, pending.spares.keep_slot(&pending.requests, index, state))
         }
         _ => return None,
@@ -72,7 +72,7 @@ pub(super) fn end<A: Abi, const WAIT: bool>(
     let null = || A::Request::from_neutral(call.context(), neutral::handle::REQUEST_NULL);
     let handle = request.get().neutral();
     // Handles of other kinds, and those of later chunks, give an index that the first chunk does not have.
-    let index = handle.wrapping_sub(dynamic(Kind::Request, 0));
+    let index = handle.wrapping_sub(dynamic(HandleKind::Request, 0));
     let pending = call.pending();
     // SAFETY: no other thread completes the same request meanwhile, as MPI demands (MPI-4.1, 12.6.2).
     let Some(state) = (unsafe { pending.requests.first(index) }) else {
@@ -83,7 +83,7 @@ pub(super) fn end<A: Abi, const WAIT: bool>(
         status.write(&Status::EMPTY);
         return Some(true);
     };
-    let (State::Once(operation) | State::Collective(operation, _)) = state else {
+    let (RequestState::Once(operation) | RequestState::Collective(operation, _)) = state else {
         return None;
     };
     let operation = &operation.request;
@@ -118,15 +118,15 @@ pub(super) fn end_other<A: Abi, const WAIT: bool>(
     request: &Cell<A::Request>,
     status: StatusOut<'_, A>,
 ) -> Option<bool> {
-    let index = (request.get().neutral()).wrapping_sub(dynamic(Kind::Request, 0));
+    let index = (request.get().neutral()).wrapping_sub(dynamic(HandleKind::Request, 0));
     // SAFETY: as in `end`.
     let state = unsafe { call.pending().requests.first(index) }?;
     let small = match state {
-        State::Other(kind) => {
+        RequestState::Other(kind) => {
             status.write(&kind.end_now()?);
             return Some(true);
         }
-        State::Small(small, None, _) if !call.rank().threads_multiple() => small,
+        RequestState::Small(small, None, _) if !call.rank().threads_multiple() => small,
         _ => return None,
     };
     if !small.is_complete() && !go_on::<A, WAIT>(call, (index, state), small) {
@@ -143,7 +143,11 @@ pub(super) fn end_other<A: Abi, const WAIT: bool>(
 
 /// Waits for a collective of a few bytes that was not complete, or makes one turn. Says whether it is complete.
 #[inline(never)]
-fn go_on<A: Abi, const WAIT: bool>(call: &Call<'_, A>, (index, state): (u32, &State), small: &coll::Small) -> bool {
+fn go_on<A: Abi, const WAIT: bool>(
+    call: &Call<'_, A>,
+    (index, state): (u32, &RequestState),
+    small: &coll::Small,
+) -> bool {
     if !WAIT {
         progress(call.owner());
         return small.is_complete();

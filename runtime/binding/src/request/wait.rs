@@ -5,7 +5,7 @@ use super::completion::{Finished, live};
 use super::several::{Requests, report_all, report_any, report_some};
 use super::short;
 use crate::arguments::{Call, Failure, Outcome};
-use cohort_abi::passed::{InOut, InOutArray, Out, OutArray, StatusArray, StatusOut};
+use cohort_abi::parameters::{InOut, InOutArray, Out, OutArray, StatusArray, StatusOut};
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_engine::wait::{progress, until};
 use cohort_engine::waits::Awaited;

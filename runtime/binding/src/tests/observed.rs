@@ -6,7 +6,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::{vec, vec::Vec};
 use cohort_abi::{Abi, Mpi5, Table, neutral};
-use cohort_insight::calls::Kind;
+use cohort_insight::calls::ParameterKind;
 use cohort_insight::observed;
 use cohort_insight::subject::observers::{Consumer, Observed, Observers};
 use core::ffi::{c_int, c_void};
@@ -25,10 +25,10 @@ impl Consumer for Scribe {
         let mut text = std::format!("{} {}", call.depth, call.call.name);
         for (index, parameter) in call.call.parameters.iter().enumerate() {
             match parameter.kind {
-                Kind::Rank | Kind::Tag | Kind::Count => {
+                ParameterKind::Rank | ParameterKind::Tag | ParameterKind::Count => {
                     text += &std::format!(" {}={}", parameter.name, call.number(index));
                 }
-                Kind::Comm => text += &std::format!(" of {}", call.comm().expect("one").size()),
+                ParameterKind::Comm => text += &std::format!(" of {}", call.comm().expect("one").size()),
                 _ => {}
             }
         }
@@ -38,7 +38,7 @@ impl Consumer for Scribe {
     fn end(&self, call: &Observed<'_>, code: i32, ended: u64) {
         assert!(call.begun <= ended);
         let mut text = std::format!("{} end {code}", call.depth);
-        if let Some(at) = call.call.parameters.iter().position(|p| p.kind == Kind::Status) {
+        if let Some(at) = call.call.parameters.iter().position(|p| p.kind == ParameterKind::Status) {
             // SAFETY: the call has ended well.
             let status = unsafe { call.status(at, 0) }.expect("wanted");
             text += &std::format!(" from {} bytes {}", status.source, status.count_bytes);

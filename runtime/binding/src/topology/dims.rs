@@ -2,7 +2,7 @@
 
 use crate::arguments::{Call, Outcome, length};
 use alloc::vec::Vec;
-use cohort_abi::passed::InOutArray;
+use cohort_abi::parameters::InOutArray;
 use cohort_abi::{Abi, neutral};
 use core::cell::Cell;
 use core::ffi::c_int;

@@ -6,7 +6,7 @@ use crate::comm::{publish, room};
 use crate::info;
 use crate::progress::take_hints;
 use alloc::vec::Vec;
-use cohort_abi::passed::{Array, Out, OutArray};
+use cohort_abi::parameters::{Array, Out, OutArray};
 use cohort_abi::{Abi, neutral};
 use cohort_object::comm::Edge;
 use cohort_object::topology::{Distributed, Topology};

@@ -3,7 +3,7 @@
 use super::{give, integers, member, not_a, room_for};
 use crate::arguments::{Call, Comm, Outcome, length, only_intra};
 use crate::comm::{publish, room};
-use cohort_abi::passed::{Array, Out, OutArray};
+use cohort_abi::parameters::{Array, Out, OutArray};
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_object::topology::{Graph, Topology};
 use core::ffi::c_int;

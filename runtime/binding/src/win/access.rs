@@ -5,7 +5,7 @@ use super::short::Few;
 use crate::arguments::{Call, Outcome, output};
 use crate::data::Data;
 use crate::request::{publish_complete, publish_pending};
-use cohort_abi::passed::{Base, Buffer, Out};
+use cohort_abi::parameters::{Base, Buffer, Out};
 use cohort_abi::{Abi, Count, Handle, neutral};
 use cohort_engine::datatype::{Basic, TypeRef};
 use cohort_engine::op::{PredefinedOp, element_class};

@@ -3,7 +3,7 @@
 use super::failed;
 use crate::arguments::{Call, Comm, Outcome, output};
 use alloc::boxed::Box;
-use cohort_abi::passed::{Base, InOut, Out};
+use cohort_abi::parameters::{Base, InOut, Out};
 use cohort_abi::{Abi, Count, Handle, Integer, neutral};
 use cohort_engine::rma::Part;
 use cohort_object::Win;

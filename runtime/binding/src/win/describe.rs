@@ -7,7 +7,7 @@ use crate::text::{give_text, shortened};
 use crate::{group, info};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use cohort_abi::passed::{Out, Text, TextOut};
+use cohort_abi::parameters::{Out, Text, TextOut};
 use cohort_abi::{Abi, Constants, Count, Handle, Integer, callback, neutral};
 use cohort_object::errhandler::{Errhandler, ErrhandlerOwner, UserErrhandler};
 use core::ffi::{c_int, c_void};

@@ -2,7 +2,7 @@
 
 use super::{failed, short};
 use crate::arguments::{Call, Outcome, output};
-use cohort_abi::passed::Out;
+use cohort_abi::parameters::Out;
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_engine::rma::{Closing, RmaError, Window};
 use cohort_object::Win;

@@ -6,7 +6,7 @@ use super::epoch::{is_last_fence, is_unchecked, lock_arguments, may_lock, ranks}
 use super::failed;
 use crate::arguments::{Call, Outcome, output};
 use crate::request::{publish_complete, publish_pending};
-use cohort_abi::passed::{Out, Place};
+use cohort_abi::parameters::{Out, ResultPlace};
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_engine::rma::{Closing, RmaError};
 use core::ffi::c_int;
@@ -16,7 +16,7 @@ pub(super) fn publish<A: Abi>(
     call: &Call<'_, A>,
     win: A::Win,
     closing: Result<Closing, RmaError>,
-    request: Place<'_, A::Request>,
+    request: ResultPlace<'_, A::Request>,
 ) -> Outcome<()> {
     let closing = closing.map_err(|error| failed(call, error))?;
     match closing.request() {

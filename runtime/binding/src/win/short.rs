@@ -3,7 +3,7 @@
 //! (`access.rs`), where nothing has happened yet.
 
 use crate::arguments::Call;
-use cohort_abi::passed::{Base, Buffer};
+use cohort_abi::parameters::{Base, Buffer};
 use cohort_abi::{Abi, Constants, Count, Handle};
 use cohort_engine::datatype::{Dense, dense};
 use cohort_engine::op::{Kernel, PredefinedOp, class_kernel};

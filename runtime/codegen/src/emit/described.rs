@@ -62,7 +62,7 @@ fn described_parameter(parameter: &Parameter) -> String {
     format!("{}:{}{form}", parameter.name, kind(parameter))
 }
 
-/// The letters are those of `crate::calls::Kind`.
+/// The letters are those of `calls::ParameterKind`.
 fn kind(parameter: &Parameter) -> char {
     match parameter.kind.as_str() {
         "BUFFER" => 'b',

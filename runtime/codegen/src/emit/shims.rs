@@ -1,5 +1,5 @@
 //! `shims.rs`: the functions that C sees, which turn raw arguments into the types of
-//! `runtime/abi/src/passed.rs`.
+//! `runtime/abi/src/parameters.rs`.
 
 use super::wiring::{Style, Wiring};
 use super::{rust_name, rust_parameters};
@@ -10,10 +10,10 @@ use std::fmt::Write;
 /// One `extern "C"` function for each procedure that a safe function implements.
 ///
 /// # Errors
-/// A parameter that no type of `passed.rs` fits.
+/// A parameter that no type of `parameters.rs` fits.
 pub fn shims(api: &Api, wiring: &Wiring) -> Result<String, String> {
     let mut out = String::from(
-        "use crate::arguments::enter;\nuse cohort_abi::passed::*;\nuse cohort_abi::{Abi, callback};\n\
+        "use crate::arguments::enter;\nuse cohort_abi::parameters::*;\nuse cohort_abi::{Abi, callback};\n\
          use core::ffi::{c_char, c_int, c_void};\n",
     );
     for procedure in &api.procedures {
@@ -48,7 +48,7 @@ fn shim(procedure: &Procedure, path: &str) -> Result<String, String> {
     let mut rest: Vec<&Parameter> = procedure.parameters.iter().filter(|p| p.ty.base != Base::Varargs).collect();
     while !rest.is_empty() {
         let (argument, taken) = argument(&rest)
-            .ok_or_else(|| format!("{c_name}: no type of passed.rs for the parameter {}", rest[0].name))?;
+            .ok_or_else(|| format!("{c_name}: no type of parameters.rs for the parameter {}", rest[0].name))?;
         let _ = write!(out, ", {argument}");
         rest.drain(..taken);
     }

@@ -16,7 +16,7 @@ pub struct Wiring {
 /// What a Rust function is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// Arguments of the types of `passed.rs`: a generated function turns C's arguments into them.
+    /// Arguments of the types of `parameters.rs`: a generated function turns C's arguments into them.
     Checked,
     /// What C passes: it is an `unsafe extern "C"` function itself.
     Raw,

@@ -1,7 +1,7 @@
 //! One loop per operation and machine type.
 
 use super::half::Half;
-use super::wide::{self, Operation, each};
+use super::vector::{self, Combine, each};
 use super::{Kernel, PredefinedOp};
 use crate::Basic;
 use crate::arch::long_double::Extended;
@@ -24,11 +24,11 @@ struct MinLoc;
 ///
 /// # Safety
 /// As [`Kernel`], for elements of type `T`.
-unsafe fn apply<T: Copy, O: Operation<T>>(input: *const u8, inout: *mut u8, count: usize) {
+unsafe fn apply<T: Copy, O: Combine<T>>(input: *const u8, inout: *mut u8, count: usize) {
     // SAFETY: the caller's promise.
     unsafe {
-        match count > wide::FEW {
-            true => wide::apply::<T, O>(input, inout, count),
+        match count > vector::FEW {
+            true => vector::apply::<T, O>(input, inout, count),
             false => each::<T, O>(input, inout, count),
         }
     }
@@ -54,7 +54,7 @@ unsafe fn no_op(_: *const u8, _: *mut u8, _: usize) {}
 
 macro_rules! operations {
     ($type:ty: $($operation:ident = |$a:ident, $b:ident| $value:expr;)*) => {
-        $(impl Operation<$type> for $operation {
+        $(impl Combine<$type> for $operation {
             #[inline(always)]
             fn of($a: $type, $b: $type) -> $type {
                 $value
@@ -130,7 +130,7 @@ impl<V: PartialOrd, I: PartialOrd> Pair<V, I> {
     }
 }
 
-impl<V: PartialOrd, I: PartialOrd> Operation<Pair<V, I>> for MaxLoc {
+impl<V: PartialOrd, I: PartialOrd> Combine<Pair<V, I>> for MaxLoc {
     #[inline(always)]
     fn of(a: Pair<V, I>, b: Pair<V, I>) -> Pair<V, I> {
         if a.value == b.value {
@@ -143,7 +143,7 @@ impl<V: PartialOrd, I: PartialOrd> Operation<Pair<V, I>> for MaxLoc {
     }
 }
 
-impl<V: PartialOrd, I: PartialOrd> Operation<Pair<V, I>> for MinLoc {
+impl<V: PartialOrd, I: PartialOrd> Combine<Pair<V, I>> for MinLoc {
     #[inline(always)]
     fn of(a: Pair<V, I>, b: Pair<V, I>) -> Pair<V, I> {
         if a.value == b.value {
@@ -203,26 +203,26 @@ pub(super) fn find(op: PredefinedOp, basic: Basic) -> Option<Kernel> {
 
 fn integer<T: Copy>(op: PredefinedOp) -> Option<Kernel>
 where
-    Max: Operation<T>,
-    Min: Operation<T>,
-    Sum: Operation<T>,
-    Prod: Operation<T>,
-    BitAnd: Operation<T>,
-    BitOr: Operation<T>,
-    BitXor: Operation<T>,
-    LogicalAnd: Operation<T>,
-    LogicalOr: Operation<T>,
-    LogicalXor: Operation<T>,
+    Max: Combine<T>,
+    Min: Combine<T>,
+    Sum: Combine<T>,
+    Prod: Combine<T>,
+    BitAnd: Combine<T>,
+    BitOr: Combine<T>,
+    BitXor: Combine<T>,
+    LogicalAnd: Combine<T>,
+    LogicalOr: Combine<T>,
+    LogicalXor: Combine<T>,
 {
     float::<T>(op).or_else(|| bitwise::<T>(op)).or_else(|| logical::<T>(op))
 }
 
 fn float<T: Copy>(op: PredefinedOp) -> Option<Kernel>
 where
-    Max: Operation<T>,
-    Min: Operation<T>,
-    Sum: Operation<T>,
-    Prod: Operation<T>,
+    Max: Combine<T>,
+    Min: Combine<T>,
+    Sum: Combine<T>,
+    Prod: Combine<T>,
 {
     match op {
         PredefinedOp::Max => Some(apply::<T, Max>),
@@ -233,8 +233,8 @@ where
 
 fn sum_or_product<T: Copy>(op: PredefinedOp) -> Option<Kernel>
 where
-    Sum: Operation<T>,
-    Prod: Operation<T>,
+    Sum: Combine<T>,
+    Prod: Combine<T>,
 {
     match op {
         PredefinedOp::Sum => Some(apply::<T, Sum>),
@@ -245,9 +245,9 @@ where
 
 fn bitwise<T: Copy>(op: PredefinedOp) -> Option<Kernel>
 where
-    BitAnd: Operation<T>,
-    BitOr: Operation<T>,
-    BitXor: Operation<T>,
+    BitAnd: Combine<T>,
+    BitOr: Combine<T>,
+    BitXor: Combine<T>,
 {
     match op {
         PredefinedOp::BitAnd => Some(apply::<T, BitAnd>),
@@ -259,9 +259,9 @@ where
 
 fn logical<T: Copy>(op: PredefinedOp) -> Option<Kernel>
 where
-    LogicalAnd: Operation<T>,
-    LogicalOr: Operation<T>,
-    LogicalXor: Operation<T>,
+    LogicalAnd: Combine<T>,
+    LogicalOr: Combine<T>,
+    LogicalXor: Combine<T>,
 {
     match op {
         PredefinedOp::LogicalAnd => Some(apply::<T, LogicalAnd>),

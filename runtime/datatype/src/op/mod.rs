@@ -22,7 +22,7 @@ mod half;
 mod kernels;
 #[cfg(test)]
 mod tests;
-mod wide;
+mod vector;
 
 use crate::{Basic, Type};
 

@@ -1,7 +1,7 @@
 //! Single types with known answers.
 
 use super::FORM;
-use crate::program::Kind;
+use crate::program::NodeKind;
 use crate::*;
 use std::vec;
 use std::vec::Vec;
@@ -64,10 +64,10 @@ fn too_large_types_are_refused() {
 #[test]
 fn regular_types_compile_to_one_loop() {
     let column = vector(100, 1, 100, &double(), FORM).expect("small");
-    assert!(matches!(column.placed.node.kind, Kind::Vector { count: 100, stride: 800, block: 8 }));
+    assert!(matches!(column.placed.node.kind, NodeKind::Vector { count: 100, stride: 800, block: 8 }));
     let disps: Vec<_> = (0..50).map(|k| 3 * k).collect();
     let every_third = indexed_block(1, &disps, &int(), FORM).expect("small");
-    assert!(matches!(every_third.placed.node.kind, Kind::Vector { count: 50, stride: 12, block: 4 }));
+    assert!(matches!(every_third.placed.node.kind, NodeKind::Vector { count: 50, stride: 12, block: 4 }));
     let rows = subarray(&[10, 8], &[4, 8], &[2, 0], ArrayOrder::C, &int(), FORM).expect("inside");
     assert!(rows.placed.node.is_run());
     let adjacent = indexed(&[2, 3, 1], &[4, 6, 9], &int(), FORM).expect("small");

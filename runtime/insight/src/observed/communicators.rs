@@ -1,7 +1,7 @@
 //! Counts the calls on communicators that a tool follows ([`crate::subject::followed`]).
 
 use super::statistics::classes::{Class, Shape, shapes};
-use crate::calls::{Kind, Parameter};
+use crate::calls::{Parameter, ParameterKind};
 use crate::subject::RequestFacts;
 use crate::subject::followed::Amounts;
 use crate::subject::observers::{Consumer, Observed};
@@ -53,7 +53,7 @@ impl Consumer for Counting {
             for comm in followed.awaited(call.thread) {
                 followed.count(comm, &amounts);
             }
-        } else if let Some(word) = call.find(Kind::Comm) {
+        } else if let Some(word) = call.find(ParameterKind::Comm) {
             let amounts = amounts(call, shape, code == 0, time);
             followed.count(call.words.comm(word), &amounts);
         }
@@ -88,7 +88,7 @@ fn amounts(call: &Observed<'_>, shape: &Shape, is_well: bool, time: u64) -> Amou
 
 /// What the requests of a call stand for that have a communicator of their own.
 fn requests(call: &Observed<'_>) -> impl Iterator<Item = RequestFacts> {
-    let is_request = |p: &Parameter| p.kind == Kind::Request;
+    let is_request = |p: &Parameter| p.kind == ParameterKind::Request;
     let place = call.call.parameters.iter().position(is_request);
     let count = match call.call.named("count").or(call.call.named("incount")) {
         Some(count) => usize::try_from(call.number(count)).unwrap_or(0),

@@ -3,7 +3,7 @@
 //! The numbers are in [`crate::subject::live`].
 
 use super::{is_wanted, switch};
-use crate::calls::{self, Description, Kind};
+use crate::calls::{self, Description, ParameterKind};
 use crate::subject::Subject;
 use crate::subject::observers::{Consumer, Observed};
 use alloc::boxed::Box;
@@ -39,7 +39,7 @@ fn sent_by(call: &Description) -> Option<Sent> {
         && !["MPI_Pack", "MPI_Unpack", "MPI_Reduce_local", "MPI_File_", "MPI_Win_"]
             .iter()
             .any(|other| call.name.starts_with(other));
-    let has_buffer = call.parameters.iter().any(|p| p.kind == Kind::Buffer);
+    let has_buffer = call.parameters.iter().any(|p| p.kind == ParameterKind::Buffer);
     let (dest, source) = (call.named("dest"), call.named("source"));
     let only_receives = source.is_some() && dest.is_none() || call.named("message").is_some();
     if !is_message || !has_buffer || only_receives {

@@ -9,7 +9,7 @@ mod json;
 
 pub use json::write;
 
-use crate::calls::{CALLS, Kind};
+use crate::calls::{CALLS, ParameterKind};
 use crate::subject::Subject;
 use crate::subject::observers::{Consumer, Observed, THREADS};
 use crate::subject::statistics::{Arrivals, CommTally, Statistics, Tally};
@@ -295,7 +295,7 @@ impl Seen<'_> {
             return self.target();
         };
         let mut source = call.words.rank(call.word(source));
-        let status = call.call.parameters.iter().position(|p| p.kind == Kind::Status);
+        let status = call.call.parameters.iter().position(|p| p.kind == ParameterKind::Status);
         if source == neutral::ANY_SOURCE && self.shape.class == Class::Receive {
             // SAFETY: this is asked after the call has ended well.
             let status = unsafe { call.status(status?, 0) };
@@ -307,7 +307,7 @@ impl Seen<'_> {
     /// The only peer of the requests that the call is for; `None` if there are several, or one is not known.
     fn peer_of_requests(&self) -> Option<u32> {
         let call = self.call;
-        let place = call.call.parameters.iter().position(|p| p.kind == Kind::Request)?;
+        let place = call.call.parameters.iter().position(|p| p.kind == ParameterKind::Request)?;
         let count = match call.call.named("count").or(call.call.named("incount")) {
             Some(count) => usize::try_from(call.number(count)).ok()?,
             None => 1,
@@ -371,7 +371,7 @@ impl Seen<'_> {
 
     /// Has `then` look at the tally of the call's communicator, if it is for one.
     fn with_comm(&self, then: impl FnOnce(&mut CommTally)) {
-        let Some(word) = self.call.find(Kind::Comm) else {
+        let Some(word) = self.call.find(ParameterKind::Comm) else {
             return;
         };
         let handle = self.call.words.comm(word);

@@ -1,6 +1,6 @@
 //! Calls as events of a timeline (`COHORT_TRACE`).
 
-use crate::calls::Kind as Parameter;
+use crate::calls::ParameterKind;
 use crate::subject::observers::{Consumer, DEPTH, Observed, THREADS};
 use cohort_base::trace::{self, Event, Kind, NO_TAG, NOBODY, Ring};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -39,8 +39,8 @@ impl Consumer for Traced {
 #[inline]
 fn event(call: &Observed<'_>, end: u64) -> Event {
     let name = call.call.said();
-    let peer = call.find(Parameter::Rank);
-    let tag = call.find(Parameter::Tag);
+    let peer = call.find(ParameterKind::Rank);
+    let tag = call.find(ParameterKind::Tag);
     let peer = peer.map_or(NOBODY, |word| call.words.rank(word).cast_unsigned());
     Event {
         end,
@@ -54,7 +54,7 @@ fn event(call: &Observed<'_>, end: u64) -> Event {
 
 /// Bytes that a call sends or receives, as far as one count of one datatype says.
 fn bytes(call: &Observed<'_>) -> u64 {
-    let places = [Parameter::Count, Parameter::Datatype].map(|kind| call.call.find(kind));
+    let places = [ParameterKind::Count, ParameterKind::Datatype].map(|kind| call.call.find(kind));
     match places {
         [Some(count), Some(datatype)] => call.bytes(count, datatype),
         _ => 0,

@@ -6,7 +6,7 @@
 //! a newer one is, or below it, is over, whether or not it has returned.
 
 use super::Subject;
-use crate::calls::{Description, Form, Kind, Words};
+use crate::calls::{Description, Form, ParameterKind, Words};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_abi::Status;
@@ -59,14 +59,14 @@ impl<'a> Observed<'a> {
 
     /// The first argument of a kind, one that is passed itself.
     #[must_use]
-    pub fn find(&self, kind: Kind) -> Option<u64> {
+    pub fn find(&self, kind: ParameterKind) -> Option<u64> {
         self.call.find(kind).map(|index| self.word(index))
     }
 
     /// The communicator that the call is for, if it exists.
     #[must_use]
     pub fn comm(&self) -> Option<&'a Comm> {
-        let handle = self.words.comm(self.find(Kind::Comm)?);
+        let handle = self.words.comm(self.find(ParameterKind::Comm)?);
         self.subject.objects.comm(handle).ok()
     }
 

@@ -4,7 +4,7 @@
 use super::events::EVENTS;
 use super::performance::counts;
 use super::{Call, answer, give, look_up, nth, open, result};
-use cohort_abi::passed::{InOut, Out, OutArray, Text, TextOut};
+use cohort_abi::parameters::{InOut, Out, OutArray, Text, TextOut};
 use cohort_abi::{Abi, neutral};
 use cohort_base::settings::TABLE;
 use cohort_object::Outcome;

@@ -6,7 +6,7 @@ use crate::calls::words;
 use crate::observed::live::{self, COUNTED};
 use crate::subject::Subject;
 use crate::subject::followed::{Follower, Quantity};
-use cohort_abi::passed::Base;
+use cohort_abi::parameters::Base;
 use cohort_abi::{Abi, neutral};
 use cohort_base::clock::ticks_per_us;
 use cohort_object::Outcome;

@@ -5,7 +5,7 @@
 
 use super::{Call, answer, enums, give, given, look_up, nth, open, result, wanted};
 use crate::subject::Subject;
-use cohort_abi::passed::{Base, InOut, Out, Text, TextOut};
+use cohort_abi::parameters::{Base, InOut, Out, Text, TextOut};
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_base::settings::{Row, TABLE};
 use cohort_object::Outcome;

@@ -1,7 +1,7 @@
 //! Enumerations: the settings that are one of a few words, whose value is the word's number.
 
 use super::{Call, give, open, result};
-use cohort_abi::passed::{InOut, Out, TextOut};
+use cohort_abi::parameters::{InOut, Out, TextOut};
 use cohort_abi::{Abi, neutral};
 use cohort_base::settings::{Row, TABLE};
 use cohort_object::Outcome;

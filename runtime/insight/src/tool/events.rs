@@ -6,7 +6,7 @@ use crate::observed::live::{self, TOLD};
 use crate::subject::Subject;
 use crate::subject::events::{Callback, Farewell, Registration, SOURCE};
 use alloc::boxed::Box;
-use cohort_abi::passed::{Base, InOut, Out, OutArray, Text, TextOut};
+use cohort_abi::parameters::{Base, InOut, Out, OutArray, Text, TextOut};
 use cohort_abi::{Abi, Handle, callback, neutral};
 use cohort_base::clock::{ticks, ticks_per_us};
 use cohort_base::trace::{Event, Kind, NOBODY};

@@ -8,7 +8,7 @@ use super::{Call, answer, give, given, open, result, wanted};
 use crate::subject::Subject;
 use crate::subject::followed::Follower;
 use crate::subject::tools::Bound;
-use cohort_abi::passed::{Base, InOut, Out, Text, TextOut};
+use cohort_abi::parameters::{Base, InOut, Out, Text, TextOut};
 use cohort_abi::{Abi, Handle, neutral};
 use cohort_object::Outcome;
 use core::ffi::{c_int, c_void};

@@ -1,7 +1,7 @@
 //! What kind of call each function is, and where its peer, its count and its datatype are.
 
 use super::files::{FileCall, file_call};
-use crate::calls::{self, Description, Form, Kind};
+use crate::calls::{self, Description, Form, ParameterKind};
 use crate::subject::observers::Observed;
 use alloc::vec::Vec;
 use spin::Once;
@@ -177,13 +177,13 @@ fn makes_request(name: &str) -> bool {
 }
 
 fn request(call: &Description) -> Option<usize> {
-    let is_it = |p: &calls::Parameter| p.kind == Kind::Request && p.form == Form::Address;
+    let is_it = |p: &calls::Parameter| p.kind == ParameterKind::Request && p.form == Form::Address;
     call.parameters.iter().position(is_it)
 }
 
 /// Count and datatype of what a function sends. Where each member has counts of its own there is none.
 fn data(call: &Description, name: &str) -> Option<Data> {
-    call.find(Kind::Comm).or(call.find(Kind::Win)).or(call.find(Kind::File))?;
+    call.find(ParameterKind::Comm).or(call.find(ParameterKind::Win)).or(call.find(ParameterKind::File))?;
     let base = name.trim_start_matches('I').to_ascii_lowercase();
     let base = base.trim_end_matches("_init");
     let receives = matches!(base, "allgather" | "alltoall" | "scatter" | "neighbor_allgather");

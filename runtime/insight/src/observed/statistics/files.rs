@@ -1,7 +1,7 @@
 //! Counts what is done to files.
 
 use super::Seen;
-use crate::calls::Kind;
+use crate::calls::ParameterKind;
 use crate::subject::files::FileTally;
 use alloc::string::String;
 
@@ -48,7 +48,7 @@ impl Seen<'_> {
 
     /// What the call has for the file: a handle, or the address of one.
     fn file_word(&self) -> Option<u64> {
-        let place = self.call.call.parameters.iter().position(|parameter| parameter.kind == Kind::File)?;
+        let place = self.call.call.parameters.iter().position(|parameter| parameter.kind == ParameterKind::File)?;
         Some(self.call.word(place))
     }
 
@@ -80,7 +80,7 @@ impl Seen<'_> {
 
     /// Bytes that the call has moved, or, where it does not say so, was to move.
     fn moved(&self) -> u64 {
-        let status = self.call.call.parameters.iter().position(|p| p.kind == Kind::Status);
+        let status = self.call.call.parameters.iter().position(|p| p.kind == ParameterKind::Status);
         // SAFETY: the call has ended well.
         let status = status.and_then(|place| unsafe { self.call.status(place, 0) });
         status.map_or_else(|| self.shape.bytes(self.call), |status| status.count_bytes.max(0).cast_unsigned())

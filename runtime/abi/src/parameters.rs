@@ -78,16 +78,16 @@ impl<'c, T> Out<'c, T> {
     /// The place; `None` for NULL.
     #[inline]
     #[must_use]
-    pub fn place(self) -> Option<Place<'c, T>> {
-        (!self.0.is_null()).then_some(Place(self.0, PhantomData))
+    pub fn place(self) -> Option<ResultPlace<'c, T>> {
+        (!self.0.is_null()).then_some(ResultPlace(self.0, PhantomData))
     }
 }
 
 /// A place for one result, which is there.
 #[derive(Debug)]
-pub struct Place<'c, T>(*mut T, PhantomData<&'c mut T>);
+pub struct ResultPlace<'c, T>(*mut T, PhantomData<&'c mut T>);
 
-impl<T> Place<'_, T> {
+impl<T> ResultPlace<'_, T> {
     /// Gives the program its result.
     #[inline]
     pub fn write(self, value: T) {
@@ -104,8 +104,8 @@ impl<T> Place<'_, T> {
 
     /// For a part of the call that may leave the result to another.
     #[inline]
-    pub fn lent(&mut self) -> Place<'_, T> {
-        Place(self.0, PhantomData)
+    pub fn reborrow(&mut self) -> ResultPlace<'_, T> {
+        ResultPlace(self.0, PhantomData)
     }
 }
 

@@ -22,7 +22,7 @@ cpufeatures::new!(avx512, "avx512f", "avx512bw", "avx512dq", "avx512vl");
 cpufeatures::new!(avx2, "avx2");
 
 /// A binary operation on values of one type.
-pub(super) trait Operation<T> {
+pub(super) trait Combine<T> {
     fn of(input: T, inout: T) -> T;
 }
 
@@ -31,7 +31,7 @@ pub(super) trait Operation<T> {
 /// # Safety
 /// As [`Kernel`], for elements of type `T`.
 #[inline(always)]
-pub(super) unsafe fn each<T: Copy, O: Operation<T>>(input: *const u8, inout: *mut u8, count: usize) {
+pub(super) unsafe fn each<T: Copy, O: Combine<T>>(input: *const u8, inout: *mut u8, count: usize) {
     let (input, inout) = (input.cast::<T>(), inout.cast::<T>());
     for index in 0..count {
         // SAFETY: `index` is below `count`; unaligned accesses need no alignment.
@@ -47,7 +47,7 @@ pub(super) unsafe fn each<T: Copy, O: Operation<T>>(input: *const u8, inout: *mu
 /// # Safety
 /// As [`super::Kernel`], for elements of type `T`.
 #[inline(never)]
-pub(super) unsafe fn apply<T: Copy, O: Operation<T>>(input: *const u8, inout: *mut u8, count: usize) {
+pub(super) unsafe fn apply<T: Copy, O: Combine<T>>(input: *const u8, inout: *mut u8, count: usize) {
     // SAFETY: the caller's promise; the machine has these instructions.
     unsafe {
         if avx512::get() {
@@ -63,7 +63,7 @@ pub(super) unsafe fn apply<T: Copy, O: Operation<T>>(input: *const u8, inout: *m
 /// # Safety
 /// As [`apply`], on a machine that has the instructions.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn in_512_bits<T: Copy, O: Operation<T>>(input: *const u8, inout: *mut u8, count: usize) {
+unsafe fn in_512_bits<T: Copy, O: Combine<T>>(input: *const u8, inout: *mut u8, count: usize) {
     // SAFETY: the caller's promise.
     unsafe { ahead::<T, O>(input, inout, count) }
 }
@@ -71,7 +71,7 @@ unsafe fn in_512_bits<T: Copy, O: Operation<T>>(input: *const u8, inout: *mut u8
 /// # Safety
 /// As [`apply`], on a machine that has the instructions.
 #[target_feature(enable = "avx2")]
-unsafe fn in_256_bits<T: Copy, O: Operation<T>>(input: *const u8, inout: *mut u8, count: usize) {
+unsafe fn in_256_bits<T: Copy, O: Combine<T>>(input: *const u8, inout: *mut u8, count: usize) {
     // SAFETY: the caller's promise.
     unsafe { ahead::<T, O>(input, inout, count) }
 }
@@ -81,7 +81,7 @@ unsafe fn in_256_bits<T: Copy, O: Operation<T>>(input: *const u8, inout: *mut u8
 /// # Safety
 /// As [`apply`].
 #[inline(always)]
-unsafe fn ahead<T: Copy, O: Operation<T>>(mut input: *const u8, mut inout: *mut u8, mut count: usize) {
+unsafe fn ahead<T: Copy, O: Combine<T>>(mut input: *const u8, mut inout: *mut u8, mut count: usize) {
     let block = const {
         assert!(BLOCK.is_multiple_of(size_of::<T>()));
         BLOCK / size_of::<T>()
@@ -112,7 +112,7 @@ unsafe fn ahead<T: Copy, O: Operation<T>>(mut input: *const u8, mut inout: *mut 
 /// # Safety
 /// As [`apply`], for [`BLOCK`] bytes.
 #[inline(always)]
-unsafe fn one_block<T: Copy, O: Operation<T>>(input: *const u8, inout: *mut u8) {
+unsafe fn one_block<T: Copy, O: Combine<T>>(input: *const u8, inout: *mut u8) {
     let mut operands = MaybeUninit::<[u8; BLOCK]>::uninit();
     let operands = (&raw mut operands).cast::<u8>();
     // SAFETY: the caller's promise; there is room for a block.
