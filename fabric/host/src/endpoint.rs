@@ -1,7 +1,7 @@
 //! What the transport asks of an endpoint, an end of the network that some of the node's ranks share.
 
+use crate::event_queue::{Delivery, Ticket};
 use crate::job::Job;
-use crate::mail::{Delivery, Ticket};
 use crate::packet::Way;
 use crate::peers;
 use cohort_fabric::{LocalRank, Packet, Refused, Region, Sent, Transfer, WorldRank};

@@ -13,7 +13,7 @@
 //! | `network` | the `Transport` of a node: takes a seat, then calls the endpoint that serves the rank |
 //! | `endpoints` | opens a network whose ranks share endpoints |
 //! | `peers` | the endpoints of the job, and which of them serves which rank |
-//! | `mail` | what has come for ranks that did not look for it |
+//! | `event_queue` | what has come for ranks that did not look for it |
 //! | `packet`, `address` | what travels, and its checks |
 //! | `job` | what all endpoints of a node share about the job |
 //! | `seat` | how a task with another C library calls this one |
@@ -26,10 +26,10 @@ pub mod address;
 pub mod boot;
 pub mod endpoint;
 pub mod endpoints;
+pub mod event_queue;
 pub mod handles;
 pub mod job;
 mod keeper;
-pub mod mail;
 mod network;
 pub mod packet;
 pub mod peers;

@@ -2,12 +2,12 @@
 //! then calls the endpoint.
 //!
 //! Whoever has an endpoint's lock takes what has come for all ranks that it serves: what is for the rank of the call
-//! goes to the engine, the rest into mail ([`crate::mail`]). So a rank that finds the lock taken when it looks has
-//! nothing to do.
+//! goes to the engine, the rest into a queue ([`crate::event_queue`]). So a rank that finds the lock taken when it
+//! looks has nothing to do.
 
 use crate::endpoint::Endpoint;
+use crate::event_queue::{Delivery, EventQueue, Ticket};
 use crate::job::Job;
-use crate::mail::{Delivery, Mail, Ticket};
 use crate::packet::Way;
 use crate::peers::serves;
 use crate::seat::Seats;
@@ -50,9 +50,9 @@ pub struct OpenEndpoint {
 
 impl OpenEndpoint {
     /// Makes all of the endpoint's connections, from the root.
-    fn meet(&mut self, descriptors: Option<&Descriptors>, mail: &[Mail]) -> Result<(), String> {
+    fn meet(&mut self, descriptors: Option<&Descriptors>, queues: &[EventQueue]) -> Result<(), String> {
         let Self { endpoint, table } = self;
-        let mut delivery = Delivery::to_mail(mail);
+        let mut delivery = Delivery::to_queues(queues);
         let mut meet = || endpoint.meet(&mut delivery);
         match descriptors {
             None => meet(),
@@ -61,9 +61,9 @@ impl OpenEndpoint {
     }
 
     /// Takes leave of other nodes, from the root; whether that is done.
-    fn leave(&mut self, descriptors: Option<&Descriptors>, mail: &[Mail]) -> bool {
+    fn leave(&mut self, descriptors: Option<&Descriptors>, queues: &[EventQueue]) -> bool {
         let Self { endpoint, table } = self;
-        let mut delivery = Delivery::to_mail(mail);
+        let mut delivery = Delivery::to_queues(queues);
         let mut leave = || endpoint.leave(&mut delivery);
         let Some(shared) = descriptors else {
             return leave();
@@ -96,8 +96,8 @@ pub struct Network {
     job: Arc<Job>,
     /// World ranks of this node, in the order of their local ranks.
     own_ranks: Arc<[WorldRank]>,
-    /// Each rank's mail.
-    mail: Vec<Mail>,
+    /// Each rank's event queue.
+    event_queues: Vec<EventQueue>,
     limits: Limits,
     /// Whether to register memory is to call the driver.
     pins: bool,
@@ -134,7 +134,7 @@ impl Network {
             pins,
             queues: inner.iter().map(|end| end.endpoint.wait_descriptor()).collect(),
             waker_holders: own_ranks.iter().map(|_| AtomicU8::new(UNKNOWN)).collect(),
-            mail: own_ranks.iter().map(|_| Mail::default()).collect(),
+            event_queues: own_ranks.iter().map(|_| EventQueue::default()).collect(),
             job,
             own_ranks,
             endpoints: inner.into_iter().map(end).collect(),
@@ -188,7 +188,7 @@ impl Network {
     pub fn meet(&self) -> Result<(), String> {
         let descriptors = self.descriptors.as_ref();
         std::thread::scope(|scope| {
-            let meet = |end: &SharedEndpoint| end.inner.lock().meet(descriptors, &self.mail);
+            let meet = |end: &SharedEndpoint| end.inner.lock().meet(descriptors, &self.event_queues);
             let ends = self.endpoints.iter();
             let threads: Vec<_> = ends.map(|end| scope.spawn(move || meet(end))).collect();
             let mut joined = threads.into_iter().map(ScopedJoinHandle::join);
@@ -232,7 +232,7 @@ impl Network {
             return denied;
         }
         let end = self.end_of(rank);
-        let mut delivery = Delivery::to_mail(&self.mail);
+        let mut delivery = Delivery::to_queues(&self.event_queues);
         let mut inner = end.inner.lock();
         let result = self.call(end, &mut inner, (rank, caller), denied, |endpoint| call(endpoint, &mut delivery));
         drop(inner);
@@ -382,7 +382,7 @@ impl Drop for Network {
         let deaths = self.job.deaths();
         loop {
             // All of them each time: the other nodes' endpoints wait for all of this one's.
-            let waiting = open.iter_mut().filter_map(|end| (!end.leave(descriptors, &self.mail)).then_some(()));
+            let waiting = open.iter_mut().filter_map(|end| (!end.leave(descriptors, &self.event_queues)).then_some(()));
             if waiting.count() == 0 || Instant::now() > end || self.job.deaths() != deaths {
                 break;
             }
@@ -460,10 +460,10 @@ unsafe impl Transport for Network {
         if !self.is_ready(caller) {
             return done;
         }
-        let mail = &self.mail[endpoint as usize];
+        let queue = &self.event_queues[endpoint as usize];
         let end = self.end_of(endpoint);
         for _ in 0..budget.looks.max(1) {
-            done.events = mail.deliver(budget.events, |peer| self.job.ranks_of_peer(peer), sink);
+            done.events = queue.deliver(budget.events, |peer| self.job.ranks_of_peer(peer), sink);
             if done.events > 0 {
                 break;
             }
@@ -471,7 +471,7 @@ unsafe impl Transport for Network {
             let Some(mut inner) = end.inner.try_lock() else {
                 continue;
             };
-            let mut delivery = Delivery::to_engine(&self.mail, endpoint, budget.events, sink);
+            let mut delivery = Delivery::to_engine(&self.event_queues, endpoint, budget.events, sink);
             self.call(end, &mut inner, (endpoint, caller), (), |endpoint| {
                 endpoint.poll(&mut delivery);
             });
@@ -504,7 +504,7 @@ unsafe impl Transport for Network {
             }
             let waker = self.holds_waker(process);
             list.watch_waker(waker.then_some(self.watch.descriptor()));
-            if self.mail.iter().any(Mail::waits) {
+            if self.event_queues.iter().any(EventQueue::waits) {
                 return false;
             }
             for index in 0..self.endpoints.len() {

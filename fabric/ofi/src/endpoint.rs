@@ -13,7 +13,7 @@ use crate::regions::{Regions, Registered};
 use crate::sys;
 use cohort_fabric::{Direction, Packet, Refused, Region, Sent, Transfer, WorldRank};
 use cohort_fabric_host::endpoint::{Endpoint, EndpointPlace, RejectedPackets};
-use cohort_fabric_host::mail::{Delivery, Ticket};
+use cohort_fabric_host::event_queue::{Delivery, Ticket};
 use cohort_fabric_host::packet::{PREFIX, Prefix, Way};
 use events::NO_ENTRY;
 use std::mem::ManuallyDrop;

@@ -1,7 +1,7 @@
 //! What an endpoint has under way: records that libfabric gives back with each completion.
 
 use crate::sys;
-use cohort_fabric_host::mail::Ticket;
+use cohort_fabric_host::event_queue::Ticket;
 use libc::c_void;
 
 /// Bytes that are sent from a record's own buffer, where long packets are sent from the user's memory.

@@ -7,8 +7,8 @@
 //!
 //! All sockets are opened here, by the root, and closed here; others use copies.
 
+mod dropped;
 mod meeting;
-mod silence;
 
 use crate::caller::Caller;
 use crate::cipher::Cipher;
@@ -17,8 +17,8 @@ use crate::interface::Interfaces;
 use crate::rail::{Held, Rail};
 use crate::shared::Shared;
 use cohort_base::signals::Signals;
+use cohort_fabric_host::event_queue::Delivery;
 use cohort_fabric_host::handles;
-use cohort_fabric_host::mail::Delivery;
 use cohort_fabric_host::watch::Watch;
 use libc::c_int;
 use meeting::{Listener, Meetings};
@@ -150,7 +150,7 @@ impl Connector {
             }
             std::thread::sleep(MOVE_PERIOD);
             for rail in &self.shared.rails {
-                let mut delivery = Delivery::to_mail(&self.shared.node.mail);
+                let mut delivery = Delivery::to_queues(&self.shared.node.queues);
                 if let Some(mut held) = self.hold_soon(rail, &caller) {
                     held.flush_all(&mut delivery);
                     held.look(&mut delivery);
@@ -175,7 +175,7 @@ impl Connector {
 fn run(shared: &Shared, mut meetings: Meetings, stop: &AtomicBool) {
     let mut moves_until: Option<Instant> = None;
     let mut desks: Vec<OwnedFd> = Vec::new();
-    let mut looks = silence::Looks::new(shared.node.job.timeout);
+    let mut looks = dropped::Looks::new(shared.node.job.timeout);
     loop {
         let limit = match moves_until {
             Some(_) => Some(MOVE_PERIOD),
@@ -307,7 +307,7 @@ fn set_up(socket: BorrowedFd<'_>, timeout: Duration) {
         );
     }
     cohort_descriptors::hooks::set_timeouts(socket.as_raw_fd(), timeout);
-    silence::try_often(socket, timeout);
+    dropped::try_often(socket, timeout);
 }
 
 impl Shared {
@@ -355,7 +355,7 @@ impl Shared {
                 self.node.job.contacted(self.node.job.ranks_of(node)[0]);
                 let caller = self.root();
                 let rail = &self.rails[rail];
-                let mut delivery = Delivery::to_mail(&self.node.mail);
+                let mut delivery = Delivery::to_queues(&self.node.queues);
                 let mut held = rail.hold(&self.node, &caller);
                 let connected = held.connected(node, handle, cipher, &mut delivery);
                 drop(held);
@@ -367,7 +367,7 @@ impl Shared {
         if let Some(code) = code {
             self.node.lose(node, code);
         }
-        // There may be mail, and sleepers have not seen the new socket.
+        // There may be events, and sleepers have not seen the new socket.
         self.interrupt(self.processes.root());
     }
 }

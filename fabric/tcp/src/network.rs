@@ -13,8 +13,8 @@ use cohort_fabric::{
     record,
 };
 use cohort_fabric_host::address;
+use cohort_fabric_host::event_queue::{Delivery, EventQueue, Ticket};
 use cohort_fabric_host::handles::Processes;
-use cohort_fabric_host::mail::{Delivery, Mail, Ticket};
 use cohort_fabric_host::packet::Way;
 use cohort_fabric_host::source::{AddressCount, NodeNetwork, ServicePlace, Setup};
 use cohort_fabric_host::watch::{List, Waker, Watch};
@@ -156,7 +156,7 @@ impl TcpNetwork {
         }
         // Acquire: with `Watch::notify_sleeper`, either this sees the flag or its writer the sleeper.
         let is_idle = |rail: &Rail| !rail.has_submitted() && !rail.is_unfinished.load(Ordering::Acquire);
-        !shared.node.mail.iter().any(Mail::waits)
+        !shared.node.queues.iter().any(EventQueue::waits)
             && shared.rails.iter().all(is_idle)
             && shared.node.job.deaths() == shared.node.announced_deaths()
     }
@@ -211,7 +211,7 @@ unsafe impl Transport for TcpNetwork {
         let caller = self.caller(endpoint, caller);
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) as usize;
         let rail = &shared.rails[turn % shared.rails.len()];
-        let mut delivery = Delivery::to_mail(&shared.node.mail);
+        let mut delivery = Delivery::to_queues(&shared.node.queues);
         let ticket = Ticket { rank: endpoint, token: transfer.token };
         let node = self.node_of(transfer.peer);
         if node == shared.node.job.node {
@@ -234,17 +234,17 @@ unsafe impl Transport for TcpNetwork {
         let shared = &*self.shared;
         let _call = self.begin_call(caller);
         let caller = self.caller(endpoint, caller);
-        let mail = &shared.node.mail[endpoint as usize];
+        let queue = &shared.node.queues[endpoint as usize];
         let ranks_of = |node| shared.node.job.ranks_of(node).iter().copied();
         let mut done = Polled::default();
         for _ in 0..budget.looks.max(1) {
-            done.events += mail.deliver(budget.events - done.events, ranks_of, sink);
+            done.events += queue.deliver(budget.events - done.events, ranks_of, sink);
             if done.events > 0 {
                 break;
             }
             for rail in &shared.rails {
                 let most = budget.events.saturating_sub(done.events);
-                let mut delivery = Delivery::to_engine(&shared.node.mail, endpoint, most, &mut *sink);
+                let mut delivery = Delivery::to_engine(&shared.node.queues, endpoint, most, &mut *sink);
                 if let Some(mut held) = rail.try_hold(&shared.node, &caller) {
                     held.look(&mut delivery);
                     drop(held);

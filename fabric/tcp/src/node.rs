@@ -3,9 +3,9 @@
 use crate::regions::Regions;
 use cohort_base::lock::FutexLock;
 use cohort_fabric::{Direction, LocalRank, Packet, Transfer, WorldRank};
+use cohort_fabric_host::event_queue::{Delivery, EventQueue, Ticket};
 use cohort_fabric_host::handles::Handle;
 use cohort_fabric_host::job::Job;
-use cohort_fabric_host::mail::{Delivery, Mail, Ticket};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,11 +17,11 @@ pub struct Node {
     pub job: Arc<Job>,
     /// World ranks of this node's ranks.
     pub own_ranks: Vec<WorldRank>,
-    /// Each rank's mail.
-    pub mail: Vec<Mail>,
+    /// Each rank's event queue.
+    pub queues: Vec<EventQueue>,
     /// Memory that other nodes may use.
     pub regions: Regions,
-    /// Nodes whose loss is in everybody's mail.
+    /// Nodes whose loss is in everybody's queue.
     announced: FutexLock<BTreeSet<u32>>,
     /// How many these are, for who asks outside of a seat.
     announced_count: AtomicU32,
@@ -36,7 +36,7 @@ impl Node {
         Self {
             job,
             own_ranks: own_ranks.to_vec(),
-            mail: own_ranks.iter().map(|_| Mail::default()).collect(),
+            queues: own_ranks.iter().map(|_| EventQueue::default()).collect(),
             regions: Regions::new(seed),
             announced: FutexLock::default(),
             announced_count: AtomicU32::new(0),
@@ -57,7 +57,7 @@ impl Node {
     pub fn send_within(&self, from: WorldRank, to: WorldRank, packet: Packet<'_>) {
         let to = self.job.homes[to as usize].local_rank;
         let bytes = [packet.header, packet.body].concat();
-        Delivery::to_mail(&self.mail).packet(to, from, &bytes);
+        Delivery::to_queues(&self.queues).packet(to, from, &bytes);
     }
 
     /// A read or a write of this node's own memory.
@@ -93,10 +93,10 @@ impl Node {
     #[cold]
     pub fn announce(&self, node: u32, code: i32) {
         if self.announced.lock().insert(node) {
-            for mail in &self.mail {
-                mail.put_loss(node, code);
+            for queue in &self.queues {
+                queue.put_loss(node, code);
             }
-            // Release pairs with the Acquire of `announced_deaths`: who sees the number finds the mail.
+            // Release pairs with the Acquire of `announced_deaths`: who sees the number finds the event.
             self.announced_count.fetch_add(1, Ordering::Release);
         }
     }

@@ -1,7 +1,7 @@
 //! A rail: one connection to each other node that this one talks with, and who uses them.
 //!
 //! The node's ranks share its rails. Whoever has a rail's lock moves all of its connections, for all ranks: what has
-//! come is given to the engine or put into mail ([`cohort_fabric_host::mail`]).
+//! come is given to the engine or put into a queue ([`cohort_fabric_host::event_queue`]).
 //!
 //! A packet that finds the lock taken is not held up: it is *submitted*, and goes with those of other ranks, in one
 //! system call, when the holder lets go ([`cohort_base::combine`]).
@@ -13,12 +13,12 @@ use crate::caller::Caller;
 use crate::cipher::Cipher;
 use crate::frame::{FrameKind, HEAD, Head};
 use crate::node::Node;
-use crate::stream::{Silence, Stream};
+use crate::stream::{Stream, Unacknowledged};
 use cohort_base::combine::Combining;
 use cohort_base::lock::FutexGuard;
 use cohort_fabric::{Packet, Refused, Sent, TOGETHER_MAX};
+use cohort_fabric_host::event_queue::{Delivery, Ticket};
 use cohort_fabric_host::handles::Handle;
-use cohort_fabric_host::mail::{Delivery, Ticket};
 use cohort_fabric_host::packet::Way;
 use libc::c_int;
 use operations::Operations;
@@ -324,10 +324,10 @@ impl Held<'_> {
     }
 
     /// The nodes that have not acknowledged what was sent to them, with the root's descriptors of the sockets.
-    pub fn silent(&mut self, now: Instant) -> Vec<(u32, c_int, Silence)> {
+    pub fn silent(&mut self, now: Instant) -> Vec<(u32, c_int, Unacknowledged)> {
         let streams = self.state.streams.iter_mut().flatten();
         let silent = streams.filter_map(|stream| {
-            let silence = stream.silence(now)?;
+            let silence = stream.unacknowledged(now)?;
             let socket = stream.socket.as_ref()?.number_of_root();
             Some((stream.node, socket, silence))
         });

@@ -5,8 +5,8 @@ use crate::congestion::Congestion;
 use crate::node::Node;
 use crate::rail::Rail;
 use cohort_fabric::{LocalRank, WorldRank};
+use cohort_fabric_host::event_queue::Delivery;
 use cohort_fabric_host::handles::{Handle, Processes};
-use cohort_fabric_host::mail::Delivery;
 use cohort_fabric_host::watch::Watch;
 use std::sync::atomic::Ordering;
 
@@ -78,7 +78,7 @@ impl Shared {
         false
     }
 
-    /// After a call: tells the connector if there is something for it, and the watcher if there is mail.
+    /// After a call: tells the connector if there is something for it, and the watcher if a queue has events.
     pub fn finish(&self, caller: &Caller<'_>, posted: bool) {
         if self.requests.once.load(Ordering::Relaxed) {
             self.call_connector(caller);
@@ -104,10 +104,10 @@ impl Shared {
         }
     }
 
-    /// Moves everything that can be moved, into mail; by the connector.
+    /// Moves everything that can be moved, into a queue; by the connector.
     pub fn move_all(&self) {
         let caller = self.root();
-        let mut delivery = Delivery::to_mail(&self.node.mail);
+        let mut delivery = Delivery::to_queues(&self.node.queues);
         for rail in &self.rails {
             let mut held = rail.hold(&self.node, &caller);
             held.flush_all(&mut delivery);

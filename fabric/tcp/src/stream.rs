@@ -3,19 +3,19 @@
 //! It exists from the first frame for its node on; until the connector has connected it, frames wait. Under
 //! `COHORT_NET_ENCRYPT=1` what it writes and reads are records ([`crate::cipher`]).
 
-mod sealed;
-mod silence;
+mod acknowledgements;
+mod encrypted;
 
 use crate::caller::Caller;
 use crate::cipher::Cipher;
 use crate::frame::{HEAD, Head, Malformed};
+use acknowledgements::Acknowledgements;
+pub use acknowledgements::Unacknowledged;
 use cohort_base::sockets;
+use cohort_fabric_host::event_queue::{Delivery, Ticket};
 use cohort_fabric_host::handles::Handle;
-use cohort_fabric_host::mail::{Delivery, Ticket};
 use cohort_fabric_host::seat::system_call;
 use libc::c_int;
-use silence::Acknowledgements;
-pub use silence::Silence;
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -236,7 +236,7 @@ impl Stream {
     }
 
     /// What the other system has not acknowledged, if something waits for that. By the root.
-    pub fn silence(&mut self, now: Instant) -> Option<Silence> {
+    pub fn unacknowledged(&mut self, now: Instant) -> Option<Unacknowledged> {
         let number = self.socket.as_ref()?.number_of_root();
         self.acknowledgements.look(number, now)
     }
@@ -298,7 +298,7 @@ impl Stream {
         let written = match &mut self.cipher {
             None => caller.call(socket, |number| write(number, pieces)),
             // SAFETY: the callers' pieces are readable.
-            Some(cipher) => unsafe { sealed::write(cipher, caller, socket, pieces) },
+            Some(cipher) => unsafe { encrypted::write(cipher, caller, socket, pieces) },
         };
         written.map(|written| written.unwrap_or(0)).unwrap_or_else(|code| {
             self.write_error = Some(code);
@@ -371,7 +371,7 @@ impl Stream {
             return Ok(None);
         };
         if let Some(cipher) = &mut self.cipher {
-            return sealed::fill(cipher, caller, socket, common);
+            return encrypted::fill(cipher, caller, socket, common);
         }
         let (start, left) = match &self.body {
             Some(body) => (body.memory, body.left),

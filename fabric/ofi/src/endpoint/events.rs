@@ -3,7 +3,7 @@
 use super::OfiEndpoint;
 use crate::operations::{Operation, OperationKind};
 use crate::sys;
-use cohort_fabric_host::mail::Delivery;
+use cohort_fabric_host::event_queue::Delivery;
 use cohort_fabric_host::packet::Prefix;
 use cohort_fabric_host::peers::Peers;
 

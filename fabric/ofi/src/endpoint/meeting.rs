@@ -4,7 +4,7 @@
 //! has left, would hold up the sender for that long, and its seat. So while no rank runs yet, every endpoint sends
 //! each one of other nodes a packet of a prefix alone, and polls until it has one of each of them. It says that it is
 //! from and to the first ranks that the two serve. Then all connections are there, both ways, and nobody waits for
-//! its polls any more. Packets of ranks that run already go into mail.
+//! its polls any more. Packets of ranks that run already go into a queue.
 //!
 //! At the end, endpoints that have exchanged packets take leave of each other by the same empty packets, which are the
 //! last of each. An end that closed earlier would lose what the other has not read: the provider that finds a
@@ -13,7 +13,7 @@
 use super::{NO_ENTRY, OfiEndpoint, Peer};
 use crate::sys;
 use cohort_fabric::{Packet, Refused, Sent, WorldRank};
-use cohort_fabric_host::mail::{Delivery, Ticket};
+use cohort_fabric_host::event_queue::{Delivery, Ticket};
 use cohort_fabric_host::packet::{Prefix, Way};
 use std::sync::Arc;
 

@@ -26,7 +26,7 @@
 //! time come one after the other. One that was pushed out all the same tries again. What is proven nobody pushes out.
 
 mod complaint;
-mod talk;
+mod negotiation;
 #[cfg(test)]
 mod tests;
 

@@ -1,6 +1,6 @@
 //! Reads and writes under way.
 
-use cohort_fabric_host::mail::Ticket;
+use cohort_fabric_host::event_queue::Ticket;
 
 /// A read or a write under way.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@ use crate::frame::{self, FrameKind, Head, TARGET, Target};
 use crate::stream::{Body, FORGED, Next, Stream};
 use crate::{PACKET_MAX, TRANSFER_MAX};
 use cohort_fabric::{Direction, Refused, Transfer};
-use cohort_fabric_host::mail::{Delivery, Ticket};
+use cohort_fabric_host::event_queue::{Delivery, Ticket};
 use cohort_fabric_host::packet::Way;
 use cohort_fabric_host::seat::system_call;
 use std::sync::atomic::Ordering;

@@ -99,7 +99,7 @@ impl Side {
     fn come(&self) -> Vec<Result<WorldRank, WorldRank>> {
         let mut come = Vec::new();
         let ranks_of = |group: u32| [group];
-        self.shared.node.mail[0].deliver(u32::MAX, ranks_of, &mut |event| match event {
+        self.shared.node.queues[0].deliver(u32::MAX, ranks_of, &mut |event| match event {
             Event::Packet { from, bytes } => {
                 assert_eq!(bytes, [from as u8; 64]);
                 come.push(Ok(from));

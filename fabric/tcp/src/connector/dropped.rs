@@ -1,7 +1,7 @@
 //! Connections whose packets are dropped on the way, without a word.
 
 use crate::shared::Shared;
-use crate::stream::Silence;
+use crate::stream::Unacknowledged;
 use libc::c_int;
 use rustix::fd::{AsRawFd, BorrowedFd};
 use std::mem::ManuallyDrop;
@@ -69,7 +69,7 @@ impl Looks {
 }
 
 #[cold]
-fn report(shared: &Shared, node: u32, socket: c_int, silence: Silence) {
+fn report(shared: &Shared, node: u32, socket: c_int, silence: Unacknowledged) {
     // SAFETY: open as long as the rail is held, and not closed here.
     let stream = ManuallyDrop::new(unsafe { TcpStream::from_raw_fd(socket) });
     let words = |address: std::io::Result<SocketAddr>| match address {

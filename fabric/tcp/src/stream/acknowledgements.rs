@@ -16,7 +16,7 @@ const PROBES: u8 = 2;
 
 /// What a connection has sent in vain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Silence {
+pub struct Unacknowledged {
     /// Bytes that are not acknowledged, or not sent yet.
     pub bytes: u32,
     /// How long nothing of that has been acknowledged.
@@ -40,10 +40,10 @@ struct Told {
 
 impl Acknowledgements {
     /// Looks at a socket; by the root.
-    pub fn look(&mut self, socket: c_int, now: Instant) -> Option<Silence> {
+    pub fn look(&mut self, socket: c_int, now: Instant) -> Option<Unacknowledged> {
         let time = self.note(ask(socket)?, now)?;
         let bytes = sockets::unacknowledged(socket).unwrap_or(0);
-        Some(Silence { bytes, time })
+        Some(Unacknowledged { bytes, time })
     }
 
     /// For how long the other system has been silent. What was sent just now waits since now, however long ago the last
@@ -102,8 +102,8 @@ mod tests {
         let mut of = Acknowledgements::default();
         let until = Instant::now() + 3 * SECOND;
         while Instant::now() < until {
-            let silence = of.look(stream.as_raw_fd(), Instant::now());
-            assert!(silence.is_none_or(|it| it.time < SECOND), "{silence:?}");
+            let acknowledgements = of.look(stream.as_raw_fd(), Instant::now());
+            assert!(acknowledgements.is_none_or(|it| it.time < SECOND), "{acknowledgements:?}");
             std::thread::sleep(SECOND / 20);
         }
     }

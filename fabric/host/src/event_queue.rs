@@ -1,13 +1,13 @@
 //! What has come for a rank while somebody else used what the node's ranks share: a rail, or an endpoint.
 //!
 //! Whoever reads a connection finds events of several ranks there. Those of the rank for which it looks go to the
-//! engine at once; the others go into their ranks' mail, and are taken from there by the next call for that rank: its
-//! owner's or a thief's. So a rank that does not call holds nobody up. Its mail is bounded by the windows
+//! engine at once; the others go into their ranks' queues, and are taken from there by the next call for that rank: its
+//! owner's or a thief's. So a rank that does not call holds nobody up. Its queue is bounded by the windows
 //! of those that send to it, and by its own operations.
 //!
 //! # Order
-//! Events of one connection are put into the mail, or given to the engine, by who holds the lock of the rail or the
-//! endpoint. While there is mail for a rank, new events for it go behind that.
+//! Events of one connection are put into the queue, or given to the engine, by who holds the lock of the rail or the
+//! endpoint. While a rank's queue has events, new events for it go behind that.
 
 use cohort_base::lock::FutexLock;
 use cohort_fabric::{Event, LocalRank, Token, WorldRank};
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// An event that waits.
 #[derive(Debug)]
-enum Letter {
+enum QueuedEvent {
     Packet {
         from: WorldRank,
         bytes: Box<[u8]>,
@@ -33,15 +33,15 @@ enum Letter {
     },
 }
 
-/// One rank's mail.
+/// One rank's events.
 #[derive(Debug, Default)]
-pub struct Mail {
-    letters: FutexLock<VecDeque<Letter>>,
-    /// Whether there are letters, for looks without the lock.
+pub struct EventQueue {
+    events: FutexLock<VecDeque<QueuedEvent>>,
+    /// Whether there are events, for looks without the lock.
     waits: AtomicBool,
 }
 
-impl Mail {
+impl EventQueue {
     /// Whether something has come.
     #[must_use]
     #[inline]
@@ -50,27 +50,27 @@ impl Mail {
         self.waits.load(Ordering::Acquire)
     }
 
-    fn put(&self, letter: Letter) {
-        let mut letters = self.letters.lock();
-        letters.push_back(letter);
+    fn put(&self, event: QueuedEvent) {
+        let mut events = self.events.lock();
+        events.push_back(event);
         self.waits.store(true, Ordering::Release);
     }
 
-    fn take(&self) -> Option<Letter> {
-        let mut letters = self.letters.lock();
-        let letter = letters.pop_front();
-        if letters.is_empty() {
+    fn take(&self) -> Option<QueuedEvent> {
+        let mut events = self.events.lock();
+        let event = events.pop_front();
+        if events.is_empty() {
             self.waits.store(false, Ordering::Release);
         }
-        letter
+        event
     }
 
-    /// Puts the loss of a group of ranks into the mail, by a number that the transport gives it.
+    /// Puts the loss of a group of ranks into the queue, by a number that the transport gives it.
     pub fn put_loss(&self, group: u32, code: i32) {
-        self.put(Letter::Lost { group, code });
+        self.put(QueuedEvent::Lost { group, code });
     }
 
-    /// Gives at most `most` letters to the engine; returns how many. `ranks_of` knows the ranks of a group.
+    /// Gives at most `most` events to the engine; returns how many. `ranks_of` knows the ranks of a group.
     pub fn deliver<R: IntoIterator<Item = WorldRank>>(
         &self,
         most: u32,
@@ -80,14 +80,14 @@ impl Mail {
         let mut given = 0;
         while given < most
             && self.waits()
-            && let Some(letter) = self.take()
+            && let Some(event) = self.take()
         {
             given += 1;
-            match letter {
-                Letter::Packet { from, bytes } => sink(Event::Packet { from, bytes: &bytes }),
-                Letter::Completed(token) => sink(Event::Completed(token)),
-                Letter::Failed { token, code } => sink(Event::Failed { token, code }),
-                Letter::Lost { group, code } => {
+            match event {
+                QueuedEvent::Packet { from, bytes } => sink(Event::Packet { from, bytes: &bytes }),
+                QueuedEvent::Completed(token) => sink(Event::Completed(token)),
+                QueuedEvent::Failed { token, code } => sink(Event::Failed { token, code }),
+                QueuedEvent::Lost { group, code } => {
                     for rank in ranks_of(group) {
                         sink(Event::Lost { rank, code });
                     }
@@ -115,36 +115,36 @@ struct Taker<'a> {
     sink: &'a mut dyn FnMut(Event<'_>),
 }
 
-/// Where events go in a call: to the engine, or into ranks' mail.
+/// Where events go in a call: to the engine, or into ranks' queues.
 pub struct Delivery<'a> {
-    mail: &'a [Mail],
+    queues: &'a [EventQueue],
     /// Who takes events at once.
     taker: Option<Taker<'a>>,
     /// Events that the engine took.
     pub given: u32,
-    /// Something went into mail.
+    /// Something went into a queue.
     pub posted: bool,
     /// The system has given or taken bytes.
     pub flows: bool,
 }
 
 impl<'a> Delivery<'a> {
-    /// All events go into mail.
+    /// All events go into a queue.
     #[must_use]
-    pub fn to_mail(mail: &'a [Mail]) -> Self {
-        Self { mail, taker: None, given: 0, posted: false, flows: false }
+    pub fn to_queues(queues: &'a [EventQueue]) -> Self {
+        Self { queues, taker: None, given: 0, posted: false, flows: false }
     }
 
     /// Events of `rank` go to the engine, at most `most` of them.
-    pub fn to_engine(mail: &'a [Mail], rank: LocalRank, most: u32, sink: &'a mut dyn FnMut(Event<'_>)) -> Self {
-        Self { taker: Some(Taker { rank, left: most, sink }), ..Self::to_mail(mail) }
+    pub fn to_engine(queues: &'a [EventQueue], rank: LocalRank, most: u32, sink: &'a mut dyn FnMut(Event<'_>)) -> Self {
+        Self { taker: Some(Taker { rank, left: most, sink }), ..Self::to_queues(queues) }
     }
 
     /// Gives an event to the engine if it takes any of this rank now.
     #[inline]
     fn give(&mut self, rank: LocalRank, event: Event<'_>) -> bool {
         match &mut self.taker {
-            Some(taker) if taker.rank == rank && taker.left > 0 && !self.mail[rank as usize].waits() => {
+            Some(taker) if taker.rank == rank && taker.left > 0 && !self.queues[rank as usize].waits() => {
                 taker.left -= 1;
                 self.given += 1;
                 (taker.sink)(event);
@@ -154,9 +154,9 @@ impl<'a> Delivery<'a> {
         }
     }
 
-    fn post(&mut self, rank: LocalRank, letter: Letter) {
+    fn post(&mut self, rank: LocalRank, event: QueuedEvent) {
         self.posted = true;
-        self.mail[rank as usize].put(letter);
+        self.queues[rank as usize].put(event);
     }
 
     /// A packet has come.
@@ -164,14 +164,14 @@ impl<'a> Delivery<'a> {
     pub fn packet(&mut self, to: LocalRank, from: WorldRank, bytes: &[u8]) {
         if !self.give(to, Event::Packet { from, bytes }) {
             let bytes = bytes.into();
-            self.post(to, Letter::Packet { from, bytes });
+            self.post(to, QueuedEvent::Packet { from, bytes });
         }
     }
 
     /// An operation is complete.
     pub fn completed(&mut self, ticket: Ticket) {
         if !self.give(ticket.rank, Event::Completed(ticket.token)) {
-            self.post(ticket.rank, Letter::Completed(ticket.token));
+            self.post(ticket.rank, QueuedEvent::Completed(ticket.token));
         }
     }
 
@@ -179,7 +179,7 @@ impl<'a> Delivery<'a> {
     pub fn failed(&mut self, ticket: Ticket, code: i32) {
         let token = ticket.token;
         if !self.give(ticket.rank, Event::Failed { token, code }) {
-            self.post(ticket.rank, Letter::Failed { token, code });
+            self.post(ticket.rank, QueuedEvent::Failed { token, code });
         }
     }
 
@@ -187,7 +187,7 @@ impl<'a> Delivery<'a> {
     #[cold]
     pub fn lost(&mut self, of: impl Iterator<Item = LocalRank>, group: u32, code: i32) {
         for rank in of {
-            self.post(rank, Letter::Lost { group, code });
+            self.post(rank, QueuedEvent::Lost { group, code });
         }
     }
 
@@ -202,18 +202,18 @@ impl<'a> Delivery<'a> {
 mod tests {
     use super::*;
 
-    fn texts(mail: &Mail, most: u32) -> Vec<String> {
+    fn texts(queue: &EventQueue, most: u32) -> Vec<String> {
         let mut texts = Vec::new();
-        mail.deliver(most, |_| [4, 5], &mut |event| texts.push(format!("{event:?}")));
+        queue.deliver(most, |_| [4, 5], &mut |event| texts.push(format!("{event:?}")));
         texts
     }
 
     #[test]
     fn events_of_others_wait_in_order() {
-        let mail = [Mail::default(), Mail::default()];
+        let queues = [EventQueue::default(), EventQueue::default()];
         let mut taken = Vec::new();
         let mut sink = |event: Event<'_>| taken.push(format!("{event:?}"));
-        let mut delivery = Delivery::to_engine(&mail, 0, 2, &mut sink);
+        let mut delivery = Delivery::to_engine(&queues, 0, 2, &mut sink);
         let ticket = |rank, token| Ticket { rank, token };
         delivery.completed(ticket(1, 10));
         delivery.completed(ticket(0, 1));
@@ -226,21 +226,21 @@ mod tests {
         // What comes later goes behind what waits.
         let mut late = Vec::new();
         let mut sink = |event: Event<'_>| late.push(format!("{event:?}"));
-        let mut delivery = Delivery::to_engine(&mail, 0, 2, &mut sink);
+        let mut delivery = Delivery::to_engine(&queues, 0, 2, &mut sink);
         delivery.completed(ticket(0, 4));
         assert!(late.is_empty());
-        assert_eq!(texts(&mail[0], 9), ["Completed(3)", "Completed(4)"]);
-        assert_eq!(texts(&mail[1], 1), ["Completed(10)"]);
-        assert!(mail[1].waits());
-        assert_eq!(texts(&mail[1], 9).len(), 1);
-        assert!(!mail[1].waits());
+        assert_eq!(texts(&queues[0], 9), ["Completed(3)", "Completed(4)"]);
+        assert_eq!(texts(&queues[1], 1), ["Completed(10)"]);
+        assert!(queues[1].waits());
+        assert_eq!(texts(&queues[1], 9).len(), 1);
+        assert!(!queues[1].waits());
     }
 
     #[test]
     fn a_lost_group_is_all_of_its_ranks() {
-        let mail = Mail::default();
-        mail.put_loss(3, 104);
-        let lost = texts(&mail, 1);
+        let queue = EventQueue::default();
+        queue.put_loss(3, 104);
+        let lost = texts(&queue, 1);
         assert_eq!(lost, ["Lost { rank: 4, code: 104 }", "Lost { rank: 5, code: 104 }"]);
     }
 }
