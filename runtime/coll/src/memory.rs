@@ -10,7 +10,9 @@ use alloc::vec::Vec;
 use cohort_core::EngineError;
 use cohort_core::Owner;
 use cohort_core::claim::Claim;
+use cohort_core::record::RecordRef;
 use cohort_datatype::{pack, types};
+use core::ptr::NonNull;
 
 /// An empty vector with room for `count` items.
 ///
@@ -108,9 +110,9 @@ impl Packed {
 
 /// Begins a script in a call of its owner, which has taken it.
 pub(crate) fn begin_script(_owner: Owner<'_>, claim: &mut Claim<'_>, running: Running) -> ScriptRef {
-    let running = Box::into_raw(Box::new(running));
-    // SAFETY: fresh; `free_ended_scripts` frees it.
-    unsafe { ScriptRef::begin(claim, running) }
+    // SAFETY: `free_ended_scripts` frees it when it is over.
+    let running = unsafe { RecordRef::new(NonNull::from(Box::leak(Box::new(running)))) };
+    ScriptRef::begin(claim, running)
 }
 
 /// Frees the claimed rank's scripts that are over. By the owner.
@@ -123,12 +125,8 @@ pub(crate) fn free_ended_scripts(owner: Owner<'_>, claim: &mut Claim<'_>) {
 
 #[cold]
 fn free_scripts(_owner: Owner<'_>, claim: &mut Claim<'_>) {
-    loop {
-        let ended = scripts(claim).take_ended();
-        if ended.is_null() {
-            return;
-        }
+    while let Some(ended) = scripts(claim).take_ended() {
         // SAFETY: `begin_script` made it, and nobody uses a script that is over.
-        drop(unsafe { Box::from_raw(ended) });
+        drop(unsafe { Box::from_raw(ended.as_ptr()) });
     }
 }

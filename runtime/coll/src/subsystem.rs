@@ -40,7 +40,7 @@ unsafe impl Subsystem for Coll {
     fn node(_node: &'static Node, _tables: &mut ()) {}
 
     fn rank(_node: &'static Node, _id: LocalRank, _tables: &mut ()) -> (Shared, State) {
-        let state = State { schedules: Pending::EMPTY, scripts: Scripts::EMPTY };
+        let state = State { schedules: Pending::empty(), scripts: Scripts::empty() };
         let calls = Calls::new();
         (Shared { calls }, state)
     }

@@ -61,6 +61,7 @@ pub mod policies;
 pub mod rank_box;
 #[cfg(not(loom))]
 pub mod ranks;
+pub mod record;
 #[cfg(not(loom))]
 mod report;
 #[cfg(not(loom))]

@@ -1,125 +1,124 @@
-//! Intrusive doubly linked lists of blocks that live in a rank's heap.
+//! Intrusive doubly linked lists of records that live in a rank's heap.
 //!
 //! A type may be in several lists at once, one per `PLACE`. Everything here happens under the
-//! claim of the rank that owns the list.
+//! claim of the rank that owns the list. Elements are there by the promise of [`RecordRef::new`], so a list can be
+//! used in any way; but what is put into a second list of the same place, or taken out of one that it is not in, makes
+//! nonsense of both.
 
-use core::ptr::null_mut;
+use crate::record::RecordRef;
+use core::cell::Cell;
+use core::ptr::{NonNull, null_mut};
 
 /// The links of one place.
 #[derive(Debug)]
 pub struct Links<T> {
-    next: *mut T,
-    previous: *mut T,
+    next: Cell<*mut T>,
+    previous: Cell<*mut T>,
 }
 
 impl<T> Links<T> {
     /// Of an element in no list.
-    pub const NONE: Self = Self { next: null_mut(), previous: null_mut() };
-
-    /// Of an element in no list, which keeps an address there meanwhile.
-    pub const fn keeping(address: *mut T) -> Self {
-        Self { next: address, previous: null_mut() }
+    #[must_use]
+    pub const fn none() -> Self {
+        Self { next: Cell::new(null_mut()), previous: Cell::new(null_mut()) }
     }
 
-    /// The element behind this one, or null; or what [`Links::keeping`] was given.
-    pub fn next(&self) -> *mut T {
-        self.next
+    /// In an element that is never in a list from now on: keeps an address there.
+    pub(crate) fn keep(&self, address: *mut T) {
+        self.next.set(address);
+    }
+
+    /// What [`Links::keep`] was given.
+    pub(crate) fn kept(&self) -> *mut T {
+        self.next.get()
     }
 }
 
 /// A type with links for `PLACE`.
 pub trait Linked<const PLACE: u8>: Sized {
-    /// The links of `this`.
-    ///
-    /// # Safety
-    /// `this` is valid.
-    unsafe fn links(this: *mut Self) -> *mut Links<Self>;
+    /// Its links.
+    fn links(&self) -> &Links<Self>;
 }
 
 /// A list; all-zero memory is an empty one.
 #[derive(Debug)]
 pub struct List<T, const PLACE: u8> {
-    first: *mut T,
-    last: *mut T,
+    first: Cell<*mut T>,
+    last: Cell<*mut T>,
+}
+
+/// The record at an address of a list or of links, or none for null.
+#[inline]
+fn record<T>(address: *mut T) -> Option<RecordRef<T>> {
+    // SAFETY: only addresses of records are put there, each of which leaves the list before it is freed.
+    NonNull::new(address).map(|record| unsafe { RecordRef::new(record) })
 }
 
 impl<T: Linked<PLACE>, const PLACE: u8> List<T, PLACE> {
     /// A list without elements.
-    pub const EMPTY: Self = Self { first: null_mut(), last: null_mut() };
-
-    /// The first element, or null.
-    #[inline]
-    pub fn first(&self) -> *mut T {
-        self.first
+    #[must_use]
+    pub const fn empty() -> Self {
+        Self { first: Cell::new(null_mut()), last: Cell::new(null_mut()) }
     }
 
-    /// The element behind `element`, or null.
-    ///
-    /// # Safety
-    /// `element` is in this list.
+    /// The first element.
     #[inline]
-    pub unsafe fn next(&self, element: *mut T) -> *mut T {
-        // SAFETY: elements of the list are valid.
-        unsafe { (*T::links(element)).next }
+    pub fn first(&self) -> Option<RecordRef<T>> {
+        record(self.first.get())
     }
 
-    /// The element before `element`, or null.
-    ///
-    /// # Safety
-    /// `element` is in this list.
+    /// Whether there is no element.
     #[inline]
-    pub unsafe fn previous(&self, element: *mut T) -> *mut T {
-        // SAFETY: elements of the list are valid.
-        unsafe { (*T::links(element)).previous }
+    pub fn is_empty(&self) -> bool {
+        self.first.get().is_null()
     }
 
-    /// Appends `element`.
-    ///
-    /// # Safety
-    /// `element` is valid, in no list of this place, and stays so until it is removed.
-    pub unsafe fn push(&mut self, element: *mut T) {
-        // SAFETY: the caller's promise for `element`; `last` is an element or null.
-        unsafe {
-            *T::links(element) = Links { next: null_mut(), previous: self.last };
-            if self.last.is_null() {
-                self.first = element;
-            } else {
-                (*T::links(self.last)).next = element;
-            }
+    /// The element behind `element`, which is in this list.
+    #[inline]
+    pub fn next(&self, element: RecordRef<T>) -> Option<RecordRef<T>> {
+        record(T::links(&element).next.get())
+    }
+
+    /// The element before `element`, which is in this list.
+    #[inline]
+    pub fn previous(&self, element: RecordRef<T>) -> Option<RecordRef<T>> {
+        record(T::links(&element).previous.get())
+    }
+
+    /// Appends `element`, which is in no list of this place.
+    pub fn push(&self, element: RecordRef<T>) {
+        let links = T::links(&element);
+        links.next.set(null_mut());
+        links.previous.set(self.last.get());
+        match record(self.last.get()) {
+            None => self.first.set(element.as_ptr()),
+            Some(last) => T::links(&last).next.set(element.as_ptr()),
         }
-        self.last = element;
+        self.last.set(element.as_ptr());
     }
 
-    /// Takes `element` out.
-    ///
-    /// # Safety
-    /// `element` is in this list.
-    pub unsafe fn remove(&mut self, element: *mut T) {
-        // SAFETY: `element` and its neighbours are elements of this list.
-        unsafe {
-            let links = T::links(element);
-            let (next, previous) = ((*links).next, (*links).previous);
-            *links = Links::NONE;
-            if previous.is_null() {
-                self.first = next;
-            } else {
-                (*T::links(previous)).next = next;
-            }
-            if next.is_null() {
-                self.last = previous;
-            } else {
-                (*T::links(next)).previous = previous;
-            }
+    /// Takes `element` out, which is in this list.
+    pub fn remove(&self, element: RecordRef<T>) {
+        let links = T::links(&element);
+        let (next, previous) = (links.next.replace(null_mut()), links.previous.replace(null_mut()));
+        match record(previous) {
+            None => self.first.set(next),
+            Some(previous) => T::links(&previous).next.set(next),
+        }
+        match record(next) {
+            None => self.last.set(previous),
+            Some(next) => T::links(&next).previous.set(previous),
         }
     }
 
-    /// The first element that `wanted` takes, or null.
+    /// The first element that `wanted` takes.
     #[inline]
-    pub fn find(&self, mut wanted: impl FnMut(*mut T) -> bool) -> *mut T {
-        let mut element = self.first;
-        while !element.is_null() && !wanted(element) {
-            // SAFETY: it is in this list.
-            element = unsafe { self.next(element) };
+    pub fn find(&self, mut wanted: impl FnMut(RecordRef<T>) -> bool) -> Option<RecordRef<T>> {
+        let mut element = self.first();
+        while let Some(this) = element
+            && !wanted(this)
+        {
+            element = self.next(this);
         }
         element
     }

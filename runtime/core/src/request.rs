@@ -24,6 +24,7 @@ use crate::list::{Linked, Links, List};
 use crate::memory::{Cursor, Plan};
 use crate::message::Status;
 use crate::ranks::{Claim, Node, Owner, Rank};
+use crate::record::RecordRef;
 use crate::subsystem::Subsystem;
 use crate::waits::Awaited;
 use crate::work::Work;
@@ -32,7 +33,7 @@ use cohort_base::picture::{Fact, Told};
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use core::cell::UnsafeCell;
 use core::fmt;
-use core::ptr::{NonNull, null, null_mut};
+use core::ptr::{NonNull, null};
 pub use watch::{Line, Watch};
 
 const PENDING: u32 = 0;
@@ -105,9 +106,8 @@ pub struct Request {
 }
 
 impl Linked<IN_RELEASED> for Request {
-    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { &raw mut (*this).links }
+    fn links(&self) -> &Links<Self> {
+        &self.links
     }
 }
 
@@ -127,7 +127,7 @@ impl Request {
             kind,
             status: UnsafeCell::new(Status::EMPTY),
             owner,
-            links: Links::NONE,
+            links: Links::none(),
         }
     }
 
@@ -230,12 +230,12 @@ impl Request {
         unsafe {
             let owner = &*(*this).owner;
             let watch = match (*this).is_watched {
-                true => (*this).links.next().cast::<Watch>(),
-                false => null_mut(),
+                true => NonNull::new((*this).links.kept().cast::<Watch>()),
+                false => None,
             };
             Self::complete_quietly(this, status);
-            if !watch.is_null() {
-                Watch::hear(watch);
+            if let Some(watch) = watch {
+                Watch::hear(RecordRef::new(watch));
             }
             if !owner.wake() {
                 owner.announce();
@@ -303,6 +303,7 @@ impl RequestRef {
         Self(request)
     }
 
+    #[inline]
     fn get(&self) -> &Request {
         // SAFETY: `release` consumes the only reference, so the request is there.
         unsafe { self.0.as_ref() }
@@ -314,6 +315,13 @@ impl RequestRef {
     #[must_use]
     pub fn is_shared(&self) -> bool {
         self.get().owner.is_null()
+    }
+
+    /// The kind.
+    #[inline]
+    #[must_use]
+    pub fn kind(&self) -> &'static dyn RequestKind {
+        self.get().kind
     }
 
     /// Whether the operation is complete; what it wrote is then visible (acquire).
@@ -384,17 +392,17 @@ impl RequestRef {
     /// # Safety
     /// The request is the claimed rank's, and whoever completes it has the rank's claim. The watch stays until then,
     /// and the request is not released before.
-    pub unsafe fn watch(&self, _claim: &mut Claim<'_>, watch: *mut Watch) {
+    pub unsafe fn watch(&self, _claim: &mut Claim<'_>, watch: RecordRef<Watch>) {
         if self.is_complete() {
             return;
         }
         let request = self.0.as_ptr();
         // SAFETY: only the claim's holder touches either field, and it is in no list.
         unsafe {
-            (*request).links = Links::keeping(watch.cast());
+            (*request).links.keep(watch.as_ptr().cast());
             (*request).is_watched = true;
-            (*watch).add();
         }
+        watch.add();
     }
 
     /// Gives the request back. One that is not complete goes on and is freed
@@ -411,7 +419,7 @@ impl RequestRef {
             if self.is_complete() {
                 Request::free(self.0, claim);
             } else {
-                claim.of::<Requests>().released.push(self.0.as_ptr());
+                claim.of::<Requests>().released.push(RecordRef::new(self.0));
             }
         }
     }
@@ -473,20 +481,20 @@ unsafe impl Subsystem for Requests {
     fn node(_node: &'static Node, _tables: &mut ()) {}
 
     fn rank(_node: &'static Node, _id: LocalRank, _tables: &mut ()) -> ((), State) {
-        let state = State { released: List::EMPTY };
+        let state = State { released: List::empty() };
         ((), state)
     }
 
     #[inline]
     fn is_idle(claim: &mut Claim<'_>) -> bool {
-        claim.of::<Self>().released.first().is_null()
+        claim.of::<Self>().released.is_empty()
     }
 
     /// Frees what is complete. By the owner, because the last reference to a datatype may go with a request.
     #[inline]
     fn own_work(claim: &mut Claim<'_>, owner: Option<Owner<'_>>) -> Option<Work> {
         if let Some(owner) = owner
-            && !claim.of::<Self>().released.first().is_null()
+            && !claim.of::<Self>().released.is_empty()
         {
             free_released(owner, claim);
         }
@@ -517,22 +525,19 @@ const LOOKS: usize = 16;
 /// Frees those of the claimed rank's requests that were released early and are complete now, as far as one turn looks.
 #[cold]
 fn free_released(_owner: Owner<'_>, claim: &mut Claim<'_>) {
-    let mut kept = null();
+    let mut kept = None;
     for _ in 0..LOOKS {
         let first = claim.of::<Requests>().released.first();
-        let Some(request) = NonNull::new(first).filter(|_| !core::ptr::eq(first, kept)) else {
+        let Some(request) = first.filter(|_| first != kept) else {
             return;
         };
-        // SAFETY: elements of the list are valid requests of this rank. One that is taken out is freed, or put back
-        // behind the others.
-        unsafe {
-            claim.of::<Requests>().released.remove(first);
-            if RequestRef(request).is_complete() {
-                Request::free(request, claim);
-            } else {
-                claim.of::<Requests>().released.push(first);
-                kept = if kept.is_null() { first } else { kept };
-            }
+        claim.of::<Requests>().released.remove(request);
+        if request.is_complete() {
+            // SAFETY: what is released is the claimed rank's, and in no list any more.
+            unsafe { Request::free(request.as_non_null(), claim) };
+        } else {
+            claim.of::<Requests>().released.push(request);
+            kept = kept.or(first);
         }
     }
 }

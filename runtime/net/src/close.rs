@@ -1,7 +1,7 @@
 //! The beginning and the end of a rank's use of the network.
 
 use crate::fail;
-use crate::link::{Outgoing, line_up};
+use crate::link::{Unsent, line_up};
 use crate::wire::{Header, Kind};
 use crate::{Network, kick};
 use cohort_core::claim::Claim;
@@ -41,18 +41,15 @@ pub fn close(owner: Owner<'_>) {
 /// Whether no packet of this rank's waits or is under way that its peer still takes.
 pub fn are_links_quiet(claim: &mut Claim<'_>) -> bool {
     let mut links = claim.of::<Network>().links.iter();
-    // SAFETY: links belong to the claim's holder.
-    links.all(|link| unsafe { link.as_ref() }.is_quiet())
+    links.all(|link| link.is_quiet())
 }
 
 /// Lines up the last packet to everyone that this rank has exchanged packets with.
 fn say_goodbye(claim: &mut Claim<'_>) {
     for link in claim.of::<Network>().links.iter() {
-        match Outgoing::with_room(claim, Header::new(Kind::Goodbye, 0), 0) {
-            // SAFETY: the packet is fresh.
-            Ok((packet, _)) => unsafe { line_up(claim, link, packet) },
-            // SAFETY: as above.
-            Err(_) => fail::no_memory(claim.rank(), unsafe { link.as_ref() }.peer),
+        match Unsent::empty(claim, Header::new(Kind::Goodbye, 0)) {
+            Ok(packet) => line_up(claim, link, packet),
+            Err(_) => fail::no_memory(claim.rank(), link.peer),
         }
     }
 }

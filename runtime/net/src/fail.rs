@@ -42,8 +42,7 @@ impl fmt::Display for Reason {
 pub fn lost(claim: &mut Claim<'_>, peer: Peer, code: i32) {
     let is_closing = claim.of::<Network>().is_closing;
     let link = claim.of::<Network>().links.find(peer);
-    // SAFETY: links belong to the claim's holder.
-    let is_closed = link.is_some_and(|link| unsafe { link.as_ref() }.is_closed);
+    let is_closed = link.is_some_and(|link| link.is_closed.get());
     if !is_closing && !is_closed {
         wait_for_reasons();
         end(claim.rank(), peer, format_args!("is lost ({})", Reason(code)));

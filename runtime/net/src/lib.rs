@@ -50,6 +50,7 @@ use cohort_core::memory::{Cursor, Plan};
 use cohort_core::node::Node;
 use cohort_core::owner::Owner;
 use cohort_core::rank::Rank;
+use cohort_core::record::RecordRef;
 use cohort_core::subsystem::{self, Sleep, Subsystem};
 use cohort_core::turn::{Look, Turn};
 use cohort_fabric::{Budget, Event, Limits, Transport};
@@ -146,7 +147,7 @@ impl NetState {
         Self {
             links: LinkTable::EMPTY,
             names: Names::EMPTY,
-            busy: List::EMPTY,
+            busy: List::empty(),
             is_polling: false,
             is_holding: false,
             has_held: false,
@@ -282,7 +283,7 @@ fn settle(claim: &mut Claim<'_>, net: &Net, caller: LocalRank) -> bool {
     let mut moved = 0;
     for _ in 0..ROUNDS_PER_TURN {
         let mut now = hooks::line_up(claim, net, caller);
-        if !claim.of::<Network>().busy.first().is_null() {
+        if !claim.of::<Network>().busy.is_empty() {
             now += link::flush(claim, caller);
         }
         now += hooks::complete(claim, net, caller);
@@ -335,16 +336,17 @@ fn packet_done(claim: &mut Claim<'_>, token: u64, failure: Option<i32>) {
     let Some(packet) = NonNull::new(packet) else {
         return;
     };
-    // SAFETY: the token is the address of a packet that was pending, and ends once; its link exists.
-    unsafe {
-        let link = packet.as_ref().link;
+    // SAFETY: the token is the address of a packet that was pending.
+    let packet = unsafe { RecordRef::new(packet) };
+    if let Some(link) = packet.link.get() {
         if let Some(code) = failure {
-            fail::lost(claim, (*link).peer, code);
+            fail::lost(claim, link.peer, code);
         }
-        (*link).in_flight -= 1;
-        claim.expect_less(TaskKind::Net);
-        Outgoing::left(packet, claim);
+        link.in_flight.set(link.in_flight.get() - 1);
     }
+    claim.expect_less(TaskKind::Net);
+    // SAFETY: it is in no queue, and ends once.
+    unsafe { Outgoing::left(packet, claim) };
 }
 
 /// Handles one packet. Returns the bytes that came into a user's buffer.
@@ -355,17 +357,14 @@ fn packet(claim: &mut Claim<'_>, from: WorldRank, bytes: &[u8]) -> u64 {
     }
     let peer = node.peer(from);
     claim.of::<Network>().received += 1;
-    let Ok(mut link) = link::link_to(claim, peer) else {
+    let Ok(link) = link::link_to(claim, peer) else {
         fail::no_memory(claim.rank(), peer);
     };
     let Some((header, body)) = Header::split(bytes) else {
         fail::nonsense(claim.rank(), peer);
     };
-    // SAFETY: links belong to the claim's holder.
-    unsafe {
-        link.as_mut().give_window(u64::from(header.credit));
-        link.as_mut().is_closed = header.kind() == Some(Kind::Goodbye);
-    }
+    link.give_window(u64::from(header.credit));
+    link.is_closed.set(header.kind() == Some(Kind::Goodbye));
     match header.kind() {
         Some(Kind::Credit | Kind::Goodbye) => 0,
         Some(_) => match hooks::packet(claim, peer, &header, body) {
@@ -426,7 +425,7 @@ unsafe impl Subsystem for Network {
     }
 
     fn is_stalled(claim: &mut Claim<'_>) -> bool {
-        !claim.of::<Self>().busy.first().is_null()
+        !claim.of::<Self>().busy.is_empty()
     }
 
     fn is_quiet(claim: &mut Claim<'_>) -> bool {

@@ -21,8 +21,10 @@ use cohort_base::{LocalRank, Peer, WorldRank};
 use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
 use cohort_core::list::{Linked, Links, List};
+use cohort_core::record::RecordRef;
 use cohort_fabric::{Refused, Sent, TOGETHER_MAX};
 use cohort_steal::TaskKind;
+use core::cell::{Cell, UnsafeCell};
 use core::ffi::c_void;
 use core::mem::size_of;
 use core::ptr::{NonNull, null, null_mut};
@@ -45,35 +47,34 @@ pub struct Link {
     /// Who it leads to.
     pub peer: Peer,
     world: WorldRank,
-    first: *mut Outgoing,
-    last: *mut Outgoing,
+    first: Cell<Option<RecordRef<Outgoing>>>,
+    last: Cell<Option<RecordRef<Outgoing>>>,
     /// Packets that wait.
-    pub queued: u32,
+    pub queued: Cell<u32>,
     /// Packets that the transport has not done with.
-    pub in_flight: u32,
+    pub in_flight: Cell<u32>,
     /// The part of the window that is in use.
-    used: u64,
+    used: Cell<u64>,
     /// Offers that the peer has not answered.
-    pub offered: u32,
+    pub offered: Cell<u32>,
     /// Messages that are not offered before it has answered others, or asks for them.
-    held: u32,
+    held: Cell<u32>,
     /// Window of the peer that is to be given back.
-    owed: u64,
+    owed: Cell<u64>,
     /// Cost of the peer's messages that are kept here until receives take them.
-    pub kept: u64,
+    pub kept: Cell<u64>,
     /// Its offers whose data is asked for when less is kept.
     pub waiting: List<InWaiting, 0>,
     /// The peer has said goodbye: it may leave at any time.
-    pub is_closed: bool,
+    pub is_closed: Cell<bool>,
     links: Links<Self>,
     /// The link that the rank made before this one.
-    pub(crate) earlier: *mut Self,
+    pub(crate) earlier: Cell<Option<RecordRef<Self>>>,
 }
 
 impl Linked<IN_BUSY> for Link {
-    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { &raw mut (*this).links }
+    fn links(&self) -> &Links<Self> {
+        &self.links
     }
 }
 
@@ -83,13 +84,15 @@ pub struct InWaiting(Links<Self>);
 
 impl InWaiting {
     /// Of an offer that does not wait.
-    pub const NONE: Self = Self(Links::NONE);
+    #[must_use]
+    pub const fn none() -> Self {
+        Self(Links::none())
+    }
 }
 
 impl Linked<0> for InWaiting {
-    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { &raw mut (*this).0 }
+    fn links(&self) -> &Links<Self> {
+        &self.0
     }
 }
 
@@ -104,95 +107,99 @@ impl Link {
         Self {
             peer,
             world,
-            first: null_mut(),
-            last: null_mut(),
-            queued: 0,
-            in_flight: 0,
-            used: 0,
-            offered: 0,
-            held: 0,
-            owed: 0,
-            kept: 0,
-            waiting: List::EMPTY,
-            is_closed: false,
-            links: Links::NONE,
-            earlier: null_mut(),
+            first: Cell::new(None),
+            last: Cell::new(None),
+            queued: Cell::new(0),
+            in_flight: Cell::new(0),
+            used: Cell::new(0),
+            offered: Cell::new(0),
+            held: Cell::new(0),
+            owed: Cell::new(0),
+            kept: Cell::new(0),
+            waiting: List::empty(),
+            is_closed: Cell::new(false),
+            links: Links::none(),
+            earlier: Cell::new(None),
         }
     }
 
     /// Whether nothing waits or is under way that the peer still takes.
     pub fn is_quiet(&self) -> bool {
-        self.is_closed || self.queued + self.in_flight == 0
+        self.is_closed.get() || self.queued.get() + self.in_flight.get() == 0
     }
 
     /// Takes the cost of a message out of the window; `false` when it is used up.
-    pub fn take_window(&mut self, bytes: u64) -> bool {
-        let fits = self.used + cost(bytes) <= WINDOW;
+    pub fn take_window(&self, bytes: u64) -> bool {
+        let fits = self.used.get() + cost(bytes) <= WINDOW;
         if fits {
-            self.used += cost(bytes);
+            self.used.set(self.used.get() + cost(bytes));
         }
         fits
     }
 
     /// A message is not offered for now. Until none is held so, the window counts as used up: no message with its data
     /// may overtake one.
-    pub fn hold(&mut self) {
-        if self.held == 0 {
-            self.used += WINDOW;
+    pub fn hold(&self) {
+        if self.held.get() == 0 {
+            self.used.set(self.used.get() + WINDOW);
         }
-        self.held += 1;
+        self.held.set(self.held.get() + 1);
     }
 
     /// Undoes one [`Link::hold`].
-    pub fn release(&mut self) {
-        self.held -= 1;
-        if self.held == 0 {
-            self.used = self.used.saturating_sub(WINDOW);
+    pub fn release(&self) {
+        self.held.set(self.held.get() - 1);
+        if self.held.get() == 0 {
+            self.used.set(self.used.get().saturating_sub(WINDOW));
         }
     }
 
     /// Whether messages are held.
     pub fn holds(&self) -> bool {
-        self.held > 0
+        self.held.get() > 0
     }
 
     /// Undoes [`Link::take_window`]: the message was not sent, or the peer has delivered it.
-    pub fn give_window(&mut self, cost: u64) {
-        self.used = self.used.saturating_sub(cost);
+    pub fn give_window(&self, cost: u64) {
+        self.used.set(self.used.get().saturating_sub(cost));
     }
 }
 
 /// A packet, with room for data behind it.
 #[derive(Debug)]
 pub struct Outgoing {
-    next: *mut Self,
+    next: Cell<Option<RecordRef<Self>>>,
     /// What the packet says.
-    pub header: Header,
-    body: *const u8,
-    length: usize,
+    header: UnsafeCell<Header>,
+    body: Cell<*const u8>,
+    length: Cell<usize>,
     /// Where it was lined up.
-    pub(crate) link: *mut Link,
+    pub(crate) link: Cell<Option<RecordRef<Link>>>,
     /// A block to free when the packet has left.
-    block: *mut u8,
+    block: Cell<*mut u8>,
     /// The send that waits for this packet; the receiver of packets knows what it is.
-    sender: *mut c_void,
+    sender: Cell<*mut c_void>,
 }
 
-impl Outgoing {
-    /// A packet with room for `length` bytes of data, and where they go.
-    pub fn with_room(
-        claim: &mut Claim<'_>,
-        header: Header,
-        length: usize,
-    ) -> Result<(NonNull<Self>, *mut u8), EngineError> {
-        let packet = Self::make(claim, header, length)?;
-        // SAFETY: fresh, and the room lies behind it in the same block.
-        unsafe {
-            let room = packet.as_ptr().add(1).cast::<u8>();
-            (*packet.as_ptr()).body = room;
-            (*packet.as_ptr()).length = length;
-            Ok((packet, room))
-        }
+/// A packet that was not lined up. One that is dropped leaks.
+#[derive(Debug)]
+#[must_use]
+pub struct Unsent(RecordRef<Outgoing>);
+
+impl Unsent {
+    /// A packet with room for `length` bytes of data, and where they go. All of them are written before it is lined up.
+    pub fn with_room(claim: &mut Claim<'_>, header: Header, length: usize) -> Result<(Self, *mut u8), EngineError> {
+        let packet = Outgoing::make(claim, header, length)?;
+        // The room lies behind it in the same block.
+        let room = packet.as_ptr().wrapping_add(1).cast::<u8>();
+        packet.body.set(room);
+        packet.length.set(length);
+        Ok((Self(packet), room))
+    }
+
+    /// A packet without data.
+    pub fn empty(claim: &mut Claim<'_>, header: Header) -> Result<Self, EngineError> {
+        Ok(Self(Outgoing::make(claim, header, 0)?))
     }
 
     /// A packet that refers to its data.
@@ -204,81 +211,85 @@ impl Outgoing {
         header: Header,
         data: *const u8,
         length: usize,
-    ) -> Result<NonNull<Self>, EngineError> {
-        let packet = Self::make(claim, header, 0)?;
-        // SAFETY: fresh.
-        unsafe {
-            (*packet.as_ptr()).body = data;
-            (*packet.as_ptr()).length = length;
-        }
-        Ok(packet)
+    ) -> Result<Self, EngineError> {
+        let packet = Outgoing::make(claim, header, 0)?;
+        packet.body.set(data);
+        packet.length.set(length);
+        Ok(Self(packet))
     }
 
     /// Says which send waits until the packet has left.
     ///
     /// # Safety
-    /// `this` was not lined up yet; the send lives until then.
-    pub unsafe fn belongs_to(this: NonNull<Self>, sender: *mut c_void) {
-        // SAFETY: the caller's promise.
-        unsafe { (*this.as_ptr()).sender = sender };
+    /// It is what the receiver of packets knows a sender by, and lives until then.
+    pub unsafe fn belongs_to(&self, sender: *mut c_void) {
+        self.0.sender.set(sender);
     }
 
     /// Has `block` freed when the packet has left.
     ///
     /// # Safety
-    /// `this` was not lined up yet; the block is of a rank's heap and nobody else's.
-    pub unsafe fn owns(this: NonNull<Self>, block: NonNull<u8>) {
-        // SAFETY: the caller's promise.
-        unsafe { (*this.as_ptr()).block = block.as_ptr() };
+    /// The block is of a rank's heap and nobody else's.
+    pub unsafe fn owns(&self, block: NonNull<u8>) {
+        self.0.block.set(block.as_ptr());
     }
+}
 
-    fn make(claim: &mut Claim<'_>, header: Header, room: usize) -> Result<NonNull<Self>, EngineError> {
+impl Outgoing {
+    fn make(claim: &mut Claim<'_>, header: Header, room: usize) -> Result<RecordRef<Self>, EngineError> {
         let block = claim.alloc(size_of::<Self>() + room).ok_or(EngineError::OutOfMemory)?.cast::<Self>();
         let packet = Self {
-            next: null_mut(),
-            header,
-            body: null(),
-            length: 0,
-            link: null_mut(),
-            block: null_mut(),
-            sender: null_mut(),
+            next: Cell::new(None),
+            header: UnsafeCell::new(header),
+            body: Cell::new(null()),
+            length: Cell::new(0),
+            link: Cell::new(None),
+            block: Cell::new(null_mut()),
+            sender: Cell::new(null_mut()),
         };
-        // SAFETY: a fresh block that is large enough; the heap aligns to 16.
-        unsafe { block.write(packet) };
-        Ok(block)
+        // SAFETY: a fresh block that is large enough; the heap aligns to 16. `left` frees it.
+        unsafe {
+            block.write(packet);
+            Ok(RecordRef::new(block))
+        }
     }
 
-    fn as_packet(&self) -> cohort_fabric::Packet<'_> {
-        let body = if self.length == 0 {
-            &[]
-        } else {
-            // SAFETY: the body is readable until the packet has left.
-            unsafe { core::slice::from_raw_parts(self.body, self.length) }
+    /// The packet as it travels, with this much window for the peer.
+    fn as_packet(&self, credit: u32) -> cohort_fabric::Packet<'_> {
+        // SAFETY: only here, and under the claim. Nobody reads a former form of the packet: the transport took none.
+        // The body is readable until the packet has left.
+        let (header, body) = unsafe {
+            (*self.header.get()).credit = credit;
+            let body: &[u8] = match self.length.get() {
+                0 => &[],
+                length => core::slice::from_raw_parts(self.body.get(), length),
+            };
+            (&*self.header.get(), body)
         };
-        cohort_fabric::Packet { header: self.header.as_bytes(), body }
+        cohort_fabric::Packet { header: header.as_bytes(), body }
     }
 
     /// Ends a packet whose memory the transport does not use any more.
     ///
     /// # Safety
-    /// It is in no queue and was not ended before.
-    pub unsafe fn left(this: NonNull<Self>, claim: &mut Claim<'_>) {
-        // SAFETY: the caller's promise; a sender lives until its packets have left.
+    /// It is in no queue, and no copy of its address is used any more.
+    pub(crate) unsafe fn left(this: RecordRef<Self>, claim: &mut Claim<'_>) {
+        if let Some(sender) = NonNull::new(this.sender.get()) {
+            hooks::packet_left(claim, sender);
+        }
+        // SAFETY: the caller's promise, and that of `owns`.
         unsafe {
-            if let Some(sender) = NonNull::new(this.as_ref().sender) {
-                hooks::packet_left(claim, sender);
-            }
-            if let Some(block) = NonNull::new(this.as_ref().block) {
+            if let Some(block) = NonNull::new(this.block.get()) {
                 Heap::free(block);
             }
-            claim.free_local(this.cast());
+            this.free(claim);
         }
     }
 }
 
 /// The claimed rank's link to a remote peer; makes it at the first use.
 #[inline]
-pub fn link_to(claim: &mut Claim<'_>, peer: Peer) -> Result<NonNull<Link>, EngineError> {
+pub fn link_to(claim: &mut Claim<'_>, peer: Peer) -> Result<RecordRef<Link>, EngineError> {
     match claim.of::<Network>().links.find(peer) {
         Some(link) => Ok(link),
         None => make_link(claim, peer),
@@ -287,7 +298,7 @@ pub fn link_to(claim: &mut Claim<'_>, peer: Peer) -> Result<NonNull<Link>, Engin
 
 /// [`link_to`] for a peer that has none.
 #[cold]
-fn make_link(claim: &mut Claim<'_>, peer: Peer) -> Result<NonNull<Link>, EngineError> {
+fn make_link(claim: &mut Claim<'_>, peer: Peer) -> Result<RecordRef<Link>, EngineError> {
     let node = claim.rank().node();
     assert!(node.local(peer).is_none(), "a remote peer");
     let world = node.world_rank(peer);
@@ -300,87 +311,62 @@ fn make_link(claim: &mut Claim<'_>, peer: Peer) -> Result<NonNull<Link>, EngineE
             }
         }
     }
-    let block = claim.alloc(size_of::<Link>()).ok_or(EngineError::OutOfMemory)?.cast::<Link>();
-    // SAFETY: a fresh block. Links are never unmade.
-    unsafe {
-        block.write(Link::to(peer, world));
-        claim.of::<Network>().links.add(block);
-    }
-    Ok(block)
+    let link = RecordRef::make(claim, Link::to(peer, world)).ok_or(EngineError::OutOfMemory)?;
+    claim.of::<Network>().links.add(link);
+    Ok(link)
 }
 
-/// Sends a packet past the queue, if nothing waits there and the transport takes all of it without keeping its memory.
-/// If not, nothing was sent. By the owner.
-///
-/// # Safety
-/// It is a link of the claimed rank.
-pub unsafe fn send_now(
-    claim: &mut Claim<'_>,
-    net: &Net,
-    mut link: NonNull<Link>,
-    header: &mut Header,
-    data: &[u8],
-) -> bool {
-    // SAFETY: links belong to the claim's holder.
-    let link = unsafe { link.as_mut() };
+/// Sends a packet past the queue of a link of the claimed rank, if nothing waits there and the transport takes all
+/// of it without keeping its memory. If not, nothing was sent. By the owner.
+pub fn send_now(claim: &mut Claim<'_>, net: &Net, link: RecordRef<Link>, header: &mut Header, data: &[u8]) -> bool {
     let state = claim.of::<Network>();
     let must_wait = state.is_polling || state.is_holding;
-    if !link.first.is_null() || must_wait || !claim.is_by_owner() {
+    if link.first.get().is_some() || must_wait || !claim.is_by_owner() {
         return false;
     }
-    let credit = link.owed.min(u64::from(u32::MAX));
-    header.credit = credit as u32;
+    let credit = link.credit();
+    header.credit = credit;
     let packet = cohort_fabric::Packet { header: header.as_bytes(), body: data };
     let own = claim.rank().id();
     let is_sent = net.transport.send_now(own, own, link.world, &[packet]);
     if is_sent {
-        link.owed -= credit;
+        link.credited(credit);
         claim.of::<Network>().sent += 1;
     }
     is_sent
 }
 
-/// Lines a packet up. Nothing is sent before [`flush`] or [`crate::kick`].
-///
-/// # Safety
-/// The packet is in no queue; link and packet are the claimed rank's.
-pub unsafe fn line_up(claim: &mut Claim<'_>, mut link: NonNull<Link>, packet: NonNull<Outgoing>) {
-    // SAFETY: links belong to the claim's holder; the caller's promise.
-    unsafe {
-        let queue = link.as_mut();
-        if queue.first.is_null() {
-            queue.first = packet.as_ptr();
-            claim.of::<Network>().busy.push(link.as_ptr());
-            claim.expect_more(TaskKind::Net);
-        } else {
-            (*queue.last).next = packet.as_ptr();
-        }
-        queue.last = packet.as_ptr();
-        queue.queued += 1;
-        (*packet.as_ptr()).link = link.as_ptr();
+/// Lines a packet up at a link of the claimed rank. Nothing is sent before [`flush`] or [`crate::kick`].
+pub fn line_up(claim: &mut Claim<'_>, link: RecordRef<Link>, packet: Unsent) {
+    let packet = packet.0;
+    if let Some(last) = link.last.replace(Some(packet)).filter(|_| link.first.get().is_some()) {
+        last.next.set(Some(packet));
+    } else {
+        link.first.set(Some(packet));
+        claim.of::<Network>().busy.push(link);
+        claim.expect_more(TaskKind::Net);
     }
+    link.queued.set(link.queued.get() + 1);
+    packet.link.set(Some(link));
 }
 
 /// Lines up a packet without data, for a receiver's answer. Without memory for it the job cannot go on.
 pub fn answer(claim: &mut Claim<'_>, peer: Peer, header: Header) {
-    let made = link_to(claim, peer).and_then(|link| Ok((link, Outgoing::with_room(claim, header, 0)?.0)));
+    let made = link_to(claim, peer).and_then(|link| Ok((link, Unsent::empty(claim, header)?)));
     match made {
-        // SAFETY: both are fresh or the claimed rank's.
-        Ok((link, packet)) => unsafe { line_up(claim, link, packet) },
+        Ok((link, packet)) => line_up(claim, link, packet),
         Err(_) => fail::no_memory(claim.rank(), peer),
     }
 }
 
 /// Notes that a message of `bytes` bytes of data from `peer` was delivered or dropped.
 pub fn owe(claim: &mut Claim<'_>, peer: Peer, bytes: u64) {
-    let Ok(mut link) = link_to(claim, peer) else {
+    let Ok(link) = link_to(claim, peer) else {
         return;
     };
-    // SAFETY: links belong to the claim's holder.
-    let link = unsafe { link.as_mut() };
-    link.owed += cost(bytes);
+    link.owed.set(link.owed.get() + cost(bytes));
     // Packets that wait will carry it.
-    if link.owed >= WINDOW / 2 && link.queued == 0 {
+    if link.owed.get() >= WINDOW / 2 && link.queued.get() == 0 {
         answer(claim, peer, Header::new(Kind::Credit, 0));
     }
 }
@@ -390,105 +376,110 @@ pub fn owe(claim: &mut Claim<'_>, peer: Peer, bytes: u64) {
 pub fn flush(claim: &mut Claim<'_>, caller: LocalRank) -> u32 {
     let mut sent = 0;
     let mut next = claim.of::<Network>().busy.first();
-    while let Some(link) = NonNull::new(next) {
-        // SAFETY: elements of the list are valid; the next one is taken first.
-        unsafe {
-            next = claim.of::<Network>().busy.next(link.as_ptr());
-            sent += flush_link(claim, link, caller);
-            if link.as_ref().first.is_null() {
-                claim.of::<Network>().busy.remove(link.as_ptr());
-                claim.expect_less(TaskKind::Net);
-            }
+    while let Some(link) = next {
+        next = claim.of::<Network>().busy.next(link);
+        sent += flush_link(claim, link, caller);
+        if link.first.get().is_none() {
+            claim.of::<Network>().busy.remove(link);
+            claim.expect_less(TaskKind::Net);
         }
     }
     sent
 }
 
+impl Link {
+    /// The window that the next packet gives back.
+    fn credit(&self) -> u32 {
+        self.owed.get().min(u64::from(u32::MAX)) as u32
+    }
+
+    /// The transport has taken so much window.
+    fn credited(&self, credit: u32) {
+        self.owed.set(self.owed.get() - u64::from(credit));
+    }
+
+    /// Takes out the first packet that waits.
+    fn take_first(&self) -> Option<RecordRef<Outgoing>> {
+        let packet = self.first.get()?;
+        self.first.set(packet.next.get());
+        self.queued.set(self.queued.get() - 1);
+        Some(packet)
+    }
+}
+
 /// Sends the first packets of a link in one call, if they are short and the transport takes them so. Returns how many.
-///
-/// # Safety
-/// It is a link of the claimed rank.
-unsafe fn send_together(claim: &mut Claim<'_>, net: &Net, mut link: NonNull<Link>, caller: LocalRank) -> u32 {
-    let mut packets = [cohort_fabric::Packet::EMPTY; TOGETHER_MAX];
+fn send_together(claim: &mut Claim<'_>, net: &Net, link: RecordRef<Link>, caller: LocalRank) -> u32 {
+    let mut waiting = [const { None }; TOGETHER_MAX];
     let mut count = 0;
-    // SAFETY: links and their packets belong to the claim's holder.
-    unsafe {
-        let credit = link.as_ref().owed.min(u64::from(u32::MAX));
-        let mut next = link.as_ref().first;
-        while let Some(mut packet) = NonNull::new(next)
-            && count < TOGETHER_MAX
-            && packet.as_ref().length <= TOGETHER_BYTES
-        {
-            packet.as_mut().header.credit = if count == 0 { credit as u32 } else { 0 };
-            packets[count] = (*packet.as_ptr()).as_packet();
-            next = packet.as_ref().next;
-            count += 1;
-        }
-        let (own, to) = (claim.rank().id(), link.as_ref().world);
-        if count < 2 || !net.transport.send_now(own, caller, to, &packets[..count]) {
-            return 0;
-        }
-        link.as_mut().owed -= credit;
-        claim.of::<Network>().sent += count as u64;
-        for _ in 0..count {
-            if let Some(packet) = NonNull::new(link.as_ref().first) {
-                link.as_mut().first = packet.as_ref().next;
-                link.as_mut().queued -= 1;
-                Outgoing::left(packet, claim);
-            }
+    let credit = link.credit();
+    let mut next = link.first.get();
+    while let Some(packet) = next
+        && count < TOGETHER_MAX
+        && packet.length.get() <= TOGETHER_BYTES
+    {
+        waiting[count] = Some(packet);
+        next = packet.next.get();
+        count += 1;
+    }
+    let mut packets = [cohort_fabric::Packet::EMPTY; TOGETHER_MAX];
+    for (place, packet) in waiting.iter().flatten().enumerate() {
+        packets[place] = packet.as_packet(if place == 0 { credit } else { 0 });
+    }
+    let (own, to) = (claim.rank().id(), link.world);
+    if count < 2 || !net.transport.send_now(own, caller, to, &packets[..count]) {
+        return 0;
+    }
+    link.credited(credit);
+    claim.of::<Network>().sent += count as u64;
+    for _ in 0..count {
+        if let Some(packet) = link.take_first() {
+            // SAFETY: it is in the queue no more, and the transport has taken it.
+            unsafe { Outgoing::left(packet, claim) };
         }
     }
     count as u32
 }
 
 /// [`flush`] for one link, which stays in the list.
-///
-/// # Safety
-/// It is a link of the claimed rank.
-unsafe fn flush_link(claim: &mut Claim<'_>, mut link: NonNull<Link>, caller: LocalRank) -> u32 {
+fn flush_link(claim: &mut Claim<'_>, link: RecordRef<Link>, caller: LocalRank) -> u32 {
     let rank = claim.rank();
     let Some(net) = Net::of(rank.node()) else {
         return 0;
     };
     let mut sent = 0;
-    // SAFETY: links and their packets belong to the claim's holder; a packet's memory is kept until
-    // the transport is done with it.
-    unsafe {
-        while link.as_ref().queued > 1 && {
-            let together = send_together(claim, net, link, caller);
-            sent += together;
-            together > 0
-        } {}
-        while let Some(mut packet) = NonNull::new(link.as_ref().first) {
-            let credit = link.as_ref().owed.min(u64::from(u32::MAX));
-            packet.as_mut().header.credit = credit as u32;
-            let (to, token) = (link.as_ref().world, packet.as_ptr().expose_provenance() as u64);
-            let contents = packet.as_ref().as_packet();
-            let outcome = net.transport.send(rank.id(), caller, to, contents, token);
-            let outcome = match outcome {
-                Ok(outcome) => {
-                    claim.of::<Network>().sent += 1;
-                    outcome
-                }
-                Err(Refused::Busy | Refused::OutOfMemory) => break,
-                Err(Refused::Lost(code)) => {
-                    fail::lost(claim, link.as_ref().peer, code);
-                    // Only a peer that nobody needs any more comes here.
-                    Sent::Done
-                }
-            };
-            let queue = link.as_mut();
-            queue.owed -= credit;
-            queue.first = packet.as_ref().next;
-            queue.queued -= 1;
-            sent += 1;
-            match outcome {
-                Sent::Done => Outgoing::left(packet, claim),
-                // The transport may need turns of this rank to write it, also while the rank waits for something else.
-                Sent::Pending => {
-                    link.as_mut().in_flight += 1;
-                    claim.expect_more(TaskKind::Net);
-                }
+    while link.queued.get() > 1 && {
+        let together = send_together(claim, net, link, caller);
+        sent += together;
+        together > 0
+    } {}
+    while let Some(packet) = link.first.get() {
+        let credit = link.credit();
+        let token = packet.as_ptr().expose_provenance() as u64;
+        let contents = packet.as_packet(credit);
+        // SAFETY: the packet's memory is kept until the transport has done with it.
+        let outcome = unsafe { net.transport.send(rank.id(), caller, link.world, contents, token) };
+        let outcome = match outcome {
+            Ok(outcome) => {
+                claim.of::<Network>().sent += 1;
+                outcome
+            }
+            Err(Refused::Busy | Refused::OutOfMemory) => break,
+            Err(Refused::Lost(code)) => {
+                fail::lost(claim, link.peer, code);
+                // Only a peer that nobody needs any more comes here.
+                Sent::Done
+            }
+        };
+        link.credited(credit);
+        link.take_first();
+        sent += 1;
+        match outcome {
+            // SAFETY: it is in the queue no more, and the transport has done with it.
+            Sent::Done => unsafe { Outgoing::left(packet, claim) },
+            // The transport may need turns of this rank to write it, also while the rank waits for something else.
+            Sent::Pending => {
+                link.in_flight.set(link.in_flight.get() + 1);
+                claim.expect_more(TaskKind::Net);
             }
         }
     }

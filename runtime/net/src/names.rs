@@ -9,6 +9,7 @@ use crate::Network;
 use cohort_base::Peer;
 use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
+use cohort_core::record::RecordRef;
 use core::mem::size_of;
 use core::ptr::{NonNull, null_mut};
 
@@ -47,13 +48,13 @@ struct Slot {
 /// The names of one rank. Only the holder of its claim uses them.
 #[derive(Debug)]
 pub(crate) struct Names {
-    slots: *mut Slot,
+    slots: NonNull<Slot>,
     count: usize,
     free: u32,
 }
 
 impl Names {
-    pub(crate) const EMPTY: Self = Self { slots: null_mut(), count: 0, free: NONE };
+    pub(crate) const EMPTY: Self = Self { slots: NonNull::dangling(), count: 0, free: NONE };
 
     /// Bytes of a table with twice the slots.
     fn growth(&self) -> usize {
@@ -65,15 +66,13 @@ impl Names {
     /// # Safety
     /// The room has [`Names::growth`] bytes, is aligned for slots, and is nobody else's.
     unsafe fn move_to(&mut self, room: NonNull<u8>) -> Option<NonNull<u8>> {
-        let old = NonNull::new(self.slots);
-        let slots = room.as_ptr().cast::<Slot>();
-        let count = (self.count * 2).max(FEWEST);
-        // SAFETY: the caller's promise; the old table has `self.count` slots.
+        let old = (self.count > 0).then_some(self.slots.cast::<u8>());
+        let (from, slots) = (self.count, room.cast::<Slot>());
+        let count = (from * 2).max(FEWEST);
+        // SAFETY: the caller's promise; the old table has `from` slots.
         unsafe {
-            if let Some(old) = old {
-                slots.copy_from_nonoverlapping(old.as_ptr(), self.count);
-            }
-            for index in self.count..count {
+            slots.copy_from_nonoverlapping(self.slots, from);
+            for index in from..count {
                 slots.add(index).write(Slot {
                     operation: null_mut(),
                     generation: 1,
@@ -86,79 +85,85 @@ impl Names {
         }
         self.slots = slots;
         self.count = count;
-        old.map(NonNull::cast)
+        old
+    }
+
+    /// All slots.
+    fn slots(&mut self) -> &mut [Slot] {
+        // SAFETY: the table has this many slots, which are the table's alone.
+        unsafe { core::slice::from_raw_parts_mut(self.slots.as_ptr(), self.count) }
     }
 
     /// The slot of a name that is in use.
-    fn slot(&self, name: Name) -> Option<NonNull<Slot>> {
-        let index = name as u32 as usize;
-        if index >= self.count {
-            return None;
-        }
-        // SAFETY: within the table.
-        let slot = unsafe { NonNull::new_unchecked(self.slots.add(index)) };
-        // SAFETY: as above.
-        let found = unsafe { slot.as_ref() };
-        let is_it = u64::from(found.generation) == name >> 32 && !found.operation.is_null();
+    fn slot(&mut self, name: Name) -> Option<&mut Slot> {
+        let slot = self.slots().get_mut(name as u32 as usize)?;
+        let is_it = u64::from(slot.generation) == name >> 32 && !slot.operation.is_null();
         is_it.then_some(slot)
     }
 
     /// Takes a free slot, of which there is one.
     fn add(&mut self, what: What, peer: Peer, operation: NonNull<u8>) -> Name {
         let index = self.free;
-        // SAFETY: free slots are within the table.
-        unsafe {
-            let slot = &mut *self.slots.add(index as usize);
-            self.free = slot.next;
-            slot.operation = operation.as_ptr();
-            slot.peer = peer;
-            slot.what = what;
-            u64::from(index) | u64::from(slot.generation) << 32
-        }
+        let slot = &mut self.slots()[index as usize];
+        slot.operation = operation.as_ptr();
+        slot.peer = peer;
+        slot.what = what;
+        let (name, next) = (u64::from(index) | u64::from(slot.generation) << 32, slot.next);
+        self.free = next;
+        name
     }
 
-    fn find(&self, what: What, peer: Peer, name: Name) -> Option<NonNull<u8>> {
-        // SAFETY: slots that are found are within the table.
-        let slot = unsafe { self.slot(name)?.as_ref() };
+    fn find(&mut self, what: What, peer: Peer, name: Name) -> Option<NonNull<u8>> {
+        let slot = self.slot(name)?;
         let is_it = slot.what == what && slot.peer == peer;
         NonNull::new(slot.operation).filter(|_| is_it)
     }
 
     fn remove(&mut self, name: Name) {
-        if let Some(mut slot) = self.slot(name) {
-            // SAFETY: slots that are found are within the table.
-            let slot = unsafe { slot.as_mut() };
+        let free = self.free;
+        if let Some(slot) = self.slot(name) {
             slot.operation = null_mut();
             slot.generation = slot.generation.wrapping_add(1).max(1);
-            slot.next = self.free;
+            slot.next = free;
             self.free = name as u32;
         }
     }
 }
 
-/// Names an operation of the claimed rank that `peer` is to answer.
+/// What has names: the type of all operations of one kind.
+///
+/// # Safety
+/// No other type has the same `WHAT`.
+pub unsafe trait Named {
+    /// Its kind.
+    const WHAT: What;
+}
+
+/// Names an operation of the claimed rank that `peer` is to answer. The name is [forgotten](forget) before the
+/// operation is freed.
 ///
 /// # Errors
 /// There is no memory for the name.
-pub fn name<T>(claim: &mut Claim<'_>, what: What, peer: Peer, operation: NonNull<T>) -> Result<Name, EngineError> {
+pub fn name<T: Named>(claim: &mut Claim<'_>, peer: Peer, operation: RecordRef<T>) -> Result<Name, EngineError> {
     if claim.of::<Network>().names.free == NONE {
         let bytes = claim.of::<Network>().names.growth();
         let room = claim.alloc(bytes).ok_or(EngineError::OutOfMemory)?;
-        // SAFETY: fresh room of that size, aligned as the heap aligns.
-        let old = unsafe { claim.of::<Network>().names.move_to(room) };
-        if let Some(old) = old {
-            // SAFETY: the table's former room.
-            unsafe { claim.free_local(old) };
+        // SAFETY: fresh room of that size, aligned as the heap aligns; then the table's former room.
+        unsafe {
+            if let Some(old) = claim.of::<Network>().names.move_to(room) {
+                claim.free_local(old);
+            }
         }
     }
-    Ok(claim.of::<Network>().names.add(what, peer, operation.cast()))
+    Ok(claim.of::<Network>().names.add(T::WHAT, peer, operation.as_non_null().cast()))
 }
 
-/// The operation of the claimed rank of this kind and name that `peer` is to answer. `T` is what was named so.
+/// The operation of the claimed rank of this type and name that `peer` is to answer.
 #[must_use]
-pub fn find<T>(claim: &mut Claim<'_>, what: What, peer: Peer, name: Name) -> Option<NonNull<T>> {
-    let found = claim.of::<Network>().names.find(what, peer, name);
-    found.map(NonNull::cast)
+pub fn find<T: Named>(claim: &mut Claim<'_>, peer: Peer, name: Name) -> Option<RecordRef<T>> {
+    let found = claim.of::<Network>().names.find(T::WHAT, peer, name)?;
+    // SAFETY: only operations of this type have such names, and the operation is there as long as its name is.
+    Some(unsafe { RecordRef::new(found.cast()) })
 }
 
 /// Ends a name; nothing happens for 0.
@@ -219,8 +224,7 @@ mod tests {
         let mut names = Names::EMPTY;
         grow(&mut names);
         for index in 0..names.count {
-            // SAFETY: within the table.
-            unsafe { (*names.slots.add(index)).generation = u32::MAX - 1 };
+            names.slots()[index].generation = u32::MAX - 1;
         }
         let peer = Peer::of_index(70);
         let mut former = Vec::new();

@@ -1,6 +1,6 @@
 //! Packets of windows: a few numbers, and data that the receiver looks at before the next packet.
 
-use crate::link::{Outgoing, line_up, link_to};
+use crate::link::{Unsent, line_up, link_to};
 use crate::wire::{Header, Kind};
 use crate::{Net, fail};
 use cohort_base::Peer;
@@ -51,11 +51,10 @@ pub fn post_note(claim: &mut Claim<'_>, to: Peer, note: Note, length: usize) -> 
     let envelope = Envelope { context: note.window, source: note.member.cast_signed(), tag: 0 };
     let mut header = Header::of_message(Kind::Window, envelope, note.value, note.id);
     header.flags = note.kind;
-    let made = link_to(claim, to).and_then(|link| Ok((link, Outgoing::with_room(claim, header, length)?)));
+    let made = link_to(claim, to).and_then(|link| Ok((link, Unsent::with_room(claim, header, length)?)));
     match made {
         Ok((link, (packet, room))) => {
-            // SAFETY: both are fresh or the claimed rank's.
-            unsafe { line_up(claim, link, packet) };
+            line_up(claim, link, packet);
             room
         }
         Err(_) => fail::no_memory(claim.rank(), to),

@@ -1,12 +1,13 @@
 //! The links of one rank: a hash table in its heap, keyed by the peer's number, that grows with the peers
 //! it talks with. A job may have hundreds of thousands of ranks; most pairs never exchange a packet.
 //!
-//! A slot is a pointer to a link, or null; the key is in the link, which whoever looks it up is about to
+//! A slot is the address of a link, or null; the key is in the link, which whoever looks it up is about to
 //! use. Links are never unmade, so there is no deletion: linear probing from the key's own slot ends at the
 //! link or at a null. At most half of the slots are used.
 
 use crate::link::Link;
 use cohort_base::Peer;
+use cohort_core::record::RecordRef;
 use core::mem::size_of;
 use core::ptr::{NonNull, null_mut};
 
@@ -17,33 +18,38 @@ const FEWEST: usize = 8;
 #[derive(Debug)]
 pub(crate) struct LinkTable {
     /// A power of two of slots; null until there is a link.
-    slots: *mut *mut Link,
+    slots: *mut Option<RecordRef<Link>>,
     count: usize,
     used: usize,
     /// The link that was made last; each leads to the one made before it.
-    newest: *mut Link,
+    newest: Option<RecordRef<Link>>,
 }
 
 impl LinkTable {
-    pub(crate) const EMPTY: Self = Self { slots: null_mut(), count: 0, used: 0, newest: null_mut() };
+    pub(crate) const EMPTY: Self = Self { slots: null_mut(), count: 0, used: 0, newest: None };
 
     /// The link to a peer, if there is one.
     #[inline]
-    pub(crate) fn find(&self, peer: Peer) -> Option<NonNull<Link>> {
+    pub(crate) fn find(&self, peer: Peer) -> Option<RecordRef<Link>> {
         if self.slots.is_null() {
             return None;
         }
         let mut index = self.home(peer);
-        // SAFETY: the index is masked; slots hold links, which live for ever, and some are null.
-        unsafe {
-            while let Some(link) = NonNull::new(*self.slots.add(index)) {
-                if link.as_ref().peer == peer {
-                    return Some(link);
-                }
-                index = (index + 1) & (self.count - 1);
+        while let Some(link) = self.slot(index) {
+            if link.peer == peer {
+                return Some(link);
             }
+            index = (index + 1) & (self.count - 1);
         }
         None
+    }
+
+    /// What is in a slot of the table.
+    #[inline]
+    fn slot(&self, index: usize) -> Option<RecordRef<Link>> {
+        debug_assert!(index < self.count);
+        // SAFETY: indexes are masked, and all slots were written.
+        unsafe { *self.slots.add(index) }
     }
 
     /// The slot where looking for a peer begins. Multiplication by the golden ratio spreads peers that are
@@ -77,35 +83,26 @@ impl LinkTable {
     }
 
     /// Adds a link to a peer that has none, for which there is room.
-    ///
-    /// # Safety
-    /// The link is never unmade.
-    pub(crate) unsafe fn add(&mut self, mut link: NonNull<Link>) {
+    pub(crate) fn add(&mut self, link: RecordRef<Link>) {
         assert!(self.growth().is_none(), "no room for a link");
-        // SAFETY: the caller's promise.
-        unsafe { link.as_mut().earlier = self.newest };
-        self.newest = link.as_ptr();
+        link.earlier.set(self.newest);
+        self.newest = Some(link);
         self.used += 1;
         self.place(link);
     }
 
-    fn place(&mut self, link: NonNull<Link>) {
-        // SAFETY: links live for ever.
-        let mut index = self.home(unsafe { link.as_ref() }.peer);
-        // SAFETY: the index is masked, and at least half of the slots are null.
-        unsafe {
-            while !(*self.slots.add(index)).is_null() {
-                index = (index + 1) & (self.count - 1);
-            }
-            *self.slots.add(index) = link.as_ptr();
+    fn place(&mut self, link: RecordRef<Link>) {
+        let mut index = self.home(link.peer);
+        while self.slot(index).is_some() {
+            index = (index + 1) & (self.count - 1);
         }
+        // SAFETY: the index is masked.
+        unsafe { *self.slots.add(index) = Some(link) };
     }
 
     /// All links, also while more are made: those are left out.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = NonNull<Link>> + use<> {
-        // SAFETY: links live for ever.
-        let earlier = |link: &NonNull<Link>| NonNull::new(unsafe { link.as_ref() }.earlier);
-        core::iter::successors(NonNull::new(self.newest), earlier)
+    pub(crate) fn iter(&self) -> impl Iterator<Item = RecordRef<Link>> + use<> {
+        core::iter::successors(self.newest, |link| link.earlier.get())
     }
 }
 
@@ -127,7 +124,7 @@ mod tests {
             }
             let link = Box::leak(Box::new(Link::to(Peer::of_index(peer), peer)));
             // SAFETY: the link is leaked.
-            unsafe { links.add(NonNull::from(link)) };
+            links.add(unsafe { RecordRef::new(NonNull::from(link)) });
         }
         (links, bytes)
     }
@@ -139,8 +136,7 @@ mod tests {
             let (links, _) = table((0..1000).map(|index| 64 + index * stride));
             let found = |peer| {
                 let link = links.find(Peer::of_index(peer));
-                // SAFETY: links live for ever.
-                link.map(|link| unsafe { link.as_ref() }.peer.index())
+                link.map(|link| link.peer.index())
             };
             for index in 0..1000 {
                 let peer = 64 + index * stride;
@@ -167,12 +163,10 @@ mod tests {
     fn probes_are_short() {
         for stride in [1, 64, 640] {
             let (links, _) = table((0..10_000).map(|index| index * stride));
-            let far = |link: NonNull<Link>| {
-                // SAFETY: links live for ever.
-                let mut slot = links.home(unsafe { link.as_ref() }.peer);
+            let far = |link: RecordRef<Link>| {
+                let mut slot = links.home(link.peer);
                 let mut steps = 0;
-                // SAFETY: slots of the table.
-                while unsafe { *links.slots.add(slot) } != link.as_ptr() {
+                while links.slot(slot) != Some(link) {
                     slot = (slot + 1) & (links.count - 1);
                     steps += 1;
                 }

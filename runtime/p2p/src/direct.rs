@@ -75,8 +75,7 @@ pub fn await_briefly(request: &RequestRef, from: Source) -> bool {
     let (Some(receive), Some(peer)) = (Operation::of(request), sender_of(from)) else {
         return false;
     };
-    // SAFETY: the request is not released.
-    let rank = unsafe { receive.as_ref() }.request.owner();
+    let rank = receive.request.owner();
     if !rank.polls_directly() || rank.node().local(peer).is_none() {
         return false;
     }
@@ -85,8 +84,7 @@ pub fn await_briefly(request: &RequestRef, from: Source) -> bool {
         return false;
     }
     for _ in 0..DIRECT_POLLS {
-        // SAFETY: a receive of the claimed rank that is not released.
-        unsafe { poll::pull_for(&mut claim, Some(peer), receive.as_ptr()) };
+        poll::pull_for(&mut claim, Some(peer), receive);
         if request.is_complete() {
             return true;
         }

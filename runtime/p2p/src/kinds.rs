@@ -8,6 +8,7 @@ use crate::state::{leave_offers, unpost_receive};
 use cohort_base::picture::Fact;
 use cohort_core::claim::Claim;
 use cohort_core::message::Status;
+use cohort_core::record::RecordRef;
 use cohort_core::request::{Request, RequestKind};
 use core::ptr::NonNull;
 
@@ -17,35 +18,32 @@ impl RequestKind for Kind {
     }
 
     unsafe fn leave(&self, request: NonNull<Request>, claim: &mut Claim<'_>) {
-        let this = request.as_ptr().cast::<Operation>();
         // SAFETY: requests of this kind begin an operation.
-        unsafe {
-            if (*this).is_offered {
-                leave_offers(claim, this);
-            }
-            if *self == Self::Offer && !request.as_ref().is_complete() {
-                claim.of::<P2p>().sending.leave(request.as_ptr());
-            }
+        let this = unsafe { RecordRef::new(request.cast::<Operation>()) };
+        if this.is_offered.get() {
+            leave_offers(claim, this);
+        }
+        if *self == Self::Offer && !this.request.is_complete() {
+            claim.of::<P2p>().sending.leave(request.as_ptr());
         }
     }
 
     unsafe fn cancel(&self, request: NonNull<Request>, claim: &mut Claim<'_>) {
-        let this = request.as_ptr().cast::<Operation>();
         // SAFETY: as above.
-        unsafe {
-            match self {
-                Self::Receive if (*this).is_posted => {
-                    unpost_receive(claim, this);
-                    let cancelled = Status { cancelled: true, ..Status::EMPTY };
-                    Operation::complete(this, cancelled);
-                }
-                Self::Receive => {}
-                // One that is in the owner's list no more is complete.
-                Self::Offer => {
-                    let _ = (*this).is_offered && (*this).request.withdraw();
-                }
-                Self::Remote => remote::cancel(claim, this),
+        let this = unsafe { RecordRef::new(request.cast::<Operation>()) };
+        match self {
+            Self::Receive if this.is_posted.get() => {
+                unpost_receive(claim, this);
+                let cancelled = Status { cancelled: true, ..Status::EMPTY };
+                // SAFETY: what was posted is pending, and ours once it is out of the queue.
+                unsafe { Operation::complete(this, cancelled) };
             }
+            Self::Receive => {}
+            // One that is in the owner's list no more is complete.
+            Self::Offer => {
+                let _ = this.is_offered.get() && this.request.withdraw();
+            }
+            Self::Remote => remote::cancel(claim, this),
         }
     }
 
@@ -68,7 +66,7 @@ impl RequestKind for Kind {
                 }
             }
             if let Some(job) = NonNull::new(*(*this).job.get_mut()) {
-                Job::release(job);
+                Job::release(RecordRef::new(job));
             }
             let is_ours = !request.as_ref().leave_to_receiver();
             if is_ours {

@@ -23,12 +23,11 @@ use cohort_alloc::Heap;
 use cohort_core::claim::Claim;
 use cohort_core::list::{Linked, Links, List};
 use cohort_core::message::Envelope;
-use core::ptr::{NonNull, null_mut};
+use cohort_core::record::RecordRef;
 
 impl Keyed<IN_POSTED> for Operation {
-    unsafe fn key(this: *mut Self) -> Envelope {
-        // SAFETY: the caller's promise.
-        unsafe { (*this).want.key() }
+    fn key(&self) -> Envelope {
+        self.want.key()
     }
 }
 
@@ -42,7 +41,9 @@ pub(crate) struct Posted {
 }
 
 impl Posted {
-    pub(crate) const EMPTY: Self = Self { receives: Buckets::EMPTY, counts: [0; SHAPES], next_sequence: 0 };
+    pub(crate) const fn empty() -> Self {
+        Self { receives: Buckets::empty(), counts: [0; SHAPES], next_sequence: 0 }
+    }
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
@@ -55,25 +56,19 @@ impl Posted {
         self.receives.count()
     }
 
-    /// Appends a receive.
-    ///
-    /// # Safety
-    /// `request` is a valid pending receive in no queue, and stays so until it is removed.
+    /// Appends a pending receive in no queue.
     #[inline]
-    pub(crate) unsafe fn insert(&mut self, request: *mut Operation, heap: &Heap) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            (*request).is_posted = true;
-            (*request).sequence = self.next_sequence;
-            self.next_sequence += 1;
-            self.counts[(*request).want.shape.index()] += 1;
-            self.receives.insert(request, heap);
-        }
+    pub(crate) fn insert(&mut self, request: RecordRef<Operation>, heap: &Heap) {
+        request.is_posted.set(true);
+        request.sequence.set(self.next_sequence);
+        self.next_sequence += 1;
+        self.counts[request.want.shape.index()] += 1;
+        self.receives.insert(request, heap);
     }
 
-    /// The receive that gets a message with this envelope, or null.
+    /// The receive that gets a message with this envelope.
     #[inline]
-    pub(crate) fn find(&mut self, message: &Envelope) -> *mut Operation {
+    pub(crate) fn find(&self, message: &Envelope) -> Option<RecordRef<Operation>> {
         if self.counts[Shape::EXACT.index()] as usize == self.receives.count() {
             return self.receives.find(message);
         }
@@ -81,40 +76,33 @@ impl Posted {
     }
 
     /// Calls `look` for each receive until it says `false`.
-    pub(crate) fn each(&self, look: impl FnMut(*mut Operation) -> bool) {
+    pub(crate) fn each(&self, look: impl FnMut(RecordRef<Operation>) -> bool) {
         self.receives.each(look);
     }
 
     /// [`Posted::find`] when there are wildcards.
-    fn find_oldest(&mut self, message: &Envelope) -> *mut Operation {
-        let mut oldest: *mut Operation = null_mut();
+    fn find_oldest(&self, message: &Envelope) -> Option<RecordRef<Operation>> {
+        let mut oldest: Option<RecordRef<Operation>> = None;
         for shape in Shape::ALL {
             if self.counts[shape.index()] == 0 {
                 continue;
             }
-            let first = self.receives.find(&shape.key(message));
-            // SAFETY: elements of the table are valid.
-            let is_older = !first.is_null() && (oldest.is_null() || unsafe { (*first).sequence < (*oldest).sequence });
-            if is_older {
-                oldest = first;
+            if let Some(first) = self.receives.find(&shape.key(message))
+                && oldest.is_none_or(|oldest| first.sequence.get() < oldest.sequence.get())
+            {
+                oldest = Some(first);
             }
         }
         oldest
     }
 
-    /// Takes a receive out.
-    ///
-    /// # Safety
-    /// `request` is in this queue.
+    /// Takes a receive out, which is in this queue.
     #[inline]
-    pub(crate) unsafe fn remove(&mut self, request: *mut Operation) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            debug_assert!((*request).is_posted);
-            (*request).is_posted = false;
-            self.counts[(*request).want.shape.index()] -= 1;
-            self.receives.remove(request);
-        }
+    pub(crate) fn remove(&mut self, request: RecordRef<Operation>) {
+        debug_assert!(request.is_posted.get());
+        request.is_posted.set(false);
+        self.counts[request.want.shape.index()] -= 1;
+        self.receives.remove(request);
     }
 }
 
@@ -133,37 +121,33 @@ pub(crate) struct Stored {
 }
 
 impl<const PLACE: u8> Linked<PLACE> for Stored {
-    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { &raw mut (*this).links[PLACE as usize] }
+    fn links(&self) -> &Links<Self> {
+        &self.links[PLACE as usize]
     }
 }
 
 impl<const PLACE: u8> Keyed<PLACE> for Stored {
-    unsafe fn key(this: *mut Self) -> Envelope {
-        // SAFETY: the caller's promise.
-        unsafe { Shape(PLACE).key(&(*this).header.envelope()) }
+    fn key(&self) -> Envelope {
+        Shape(PLACE).key(&self.header.envelope())
     }
 }
 
 impl Stored {
     /// Room for a message with this header in the claimed rank's heap.
-    pub(crate) fn make(claim: &mut Claim<'_>, header: Header) -> Option<NonNull<Self>> {
+    pub(crate) fn make(claim: &mut Claim<'_>, header: Header) -> Option<RecordRef<Self>> {
         let size = size_of::<Self>() + usize::from(header.payload);
         let block = claim.alloc(size)?.cast::<Self>();
-        let stored = Self { header, links: [const { Links::NONE }; SHAPES + 1] };
-        // SAFETY: a fresh block that is large enough; the heap aligns to 16.
-        unsafe { block.write(stored) };
-        Some(block)
+        let stored = Self { header, links: [const { Links::none() }; SHAPES + 1] };
+        // SAFETY: a fresh block that is large enough; the heap aligns to 16. It is freed behind the queue.
+        unsafe {
+            block.write(stored);
+            Some(RecordRef::new(block))
+        }
     }
 
-    /// Where the payload lies.
-    ///
-    /// # Safety
-    /// `this` is valid.
-    pub(crate) unsafe fn payload(this: *mut Self) -> *mut u8 {
-        // SAFETY: the payload lies behind the struct in the same block.
-        unsafe { this.add(1).cast() }
+    /// Where the payload lies: behind the record, in the same block.
+    pub(crate) fn payload(this: RecordRef<Self>) -> *mut u8 {
+        this.as_ptr().wrapping_add(1).cast()
     }
 }
 
@@ -201,14 +185,16 @@ macro_rules! with_table {
 }
 
 impl Unexpected {
-    pub(crate) const EMPTY: Self = Self {
-        exact: Buckets::EMPTY,
-        any_source: Buckets::EMPTY,
-        any_tag: Buckets::EMPTY,
-        any: Buckets::EMPTY,
-        arrival: List::EMPTY,
-        indexed: 0,
-    };
+    pub(crate) const fn empty() -> Self {
+        Self {
+            exact: Buckets::empty(),
+            any_source: Buckets::empty(),
+            any_tag: Buckets::empty(),
+            any: Buckets::empty(),
+            arrival: List::empty(),
+            indexed: 0,
+        }
+    }
 
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
@@ -222,28 +208,22 @@ impl Unexpected {
         wild.filter(move |shape| indexed & shape.bit() != 0)
     }
 
-    /// Appends a message.
-    ///
-    /// # Safety
-    /// `message` is valid, in no queue, and stays so until it is removed.
-    pub(crate) unsafe fn insert(&mut self, message: *mut Stored, heap: &Heap) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            self.exact.insert(message, heap);
-            self.arrival.push(message);
-            if self.indexed != 0 {
-                for shape in self.indexed() {
-                    with_table!(self, shape, table => table.insert(message, heap));
-                }
+    /// Appends a message, which is in no queue.
+    pub(crate) fn insert(&mut self, message: RecordRef<Stored>, heap: &Heap) {
+        self.exact.insert(message, heap);
+        self.arrival.push(message);
+        if self.indexed != 0 {
+            for shape in self.indexed() {
+                with_table!(self, shape, table => table.insert(message, heap));
             }
         }
     }
 
-    /// The oldest message that is wanted, or null.
+    /// The oldest message that is wanted.
     #[inline]
-    pub(crate) fn find(&mut self, want: &Want, heap: &Heap) -> *mut Stored {
+    pub(crate) fn find(&mut self, want: &Want, heap: &Heap) -> Option<RecordRef<Stored>> {
         if self.is_empty() {
-            return null_mut();
+            return None;
         }
         if want.shape == Shape::EXACT {
             return self.exact.find(&want.envelope);
@@ -252,11 +232,10 @@ impl Unexpected {
     }
 
     /// [`Unexpected::find`] for a want with wildcards.
-    fn find_wild(&mut self, want: &Want, heap: &Heap) -> *mut Stored {
+    fn find_wild(&mut self, want: &Want, heap: &Heap) -> Option<RecordRef<Stored>> {
         if self.indexed & want.shape.bit() == 0 {
             if self.exact.count() <= FEW {
-                // SAFETY: elements of the list are valid.
-                return self.find_where(|it| unsafe { want.takes(&(*it).header.envelope()) });
+                return self.find_where(|it| want.takes(&it.header.envelope()));
             }
             self.index(want.shape, heap);
         }
@@ -268,35 +247,26 @@ impl Unexpected {
     fn index(&mut self, shape: Shape, heap: &Heap) {
         self.indexed |= shape.bit();
         with_table!(self, shape, table => {
-            let mut message = self.arrival.first();
-            while !message.is_null() {
-                // SAFETY: elements of the list are valid, and not in this table yet.
-                unsafe {
-                    table.insert(message, heap);
-                    message = self.arrival.next(message);
-                }
+            let mut next = self.arrival.first();
+            while let Some(message) = next {
+                table.insert(message, heap);
+                next = self.arrival.next(message);
             }
         });
     }
 
-    /// The oldest message that `wanted` takes, or null. Looks at all of them.
-    pub(crate) fn find_where(&self, wanted: impl FnMut(*mut Stored) -> bool) -> *mut Stored {
+    /// The oldest message that `wanted` takes. Looks at all of them.
+    pub(crate) fn find_where(&self, wanted: impl FnMut(RecordRef<Stored>) -> bool) -> Option<RecordRef<Stored>> {
         self.arrival.find(wanted)
     }
 
-    /// Takes a message out.
-    ///
-    /// # Safety
-    /// `message` is in this queue.
-    pub(crate) unsafe fn remove(&mut self, message: *mut Stored) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            self.exact.remove(message);
-            self.arrival.remove(message);
-            if self.indexed != 0 {
-                for shape in self.indexed() {
-                    with_table!(self, shape, table => table.remove(message));
-                }
+    /// Takes a message out, which is in this queue.
+    pub(crate) fn remove(&mut self, message: RecordRef<Stored>) {
+        self.exact.remove(message);
+        self.arrival.remove(message);
+        if self.indexed != 0 {
+            for shape in self.indexed() {
+                with_table!(self, shape, table => table.remove(message));
             }
         }
         if self.is_empty() {

@@ -17,6 +17,7 @@ use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
 use cohort_core::message::{Envelope, SendMode, Source, Status, Tag};
 use cohort_core::owner::Owner;
+use cohort_core::record::RecordRef;
 use cohort_core::request::RequestRef;
 use cohort_core::wait::until_claimed;
 use cohort_datatype::Buffer;
@@ -68,7 +69,7 @@ fn start_send(
 /// `request` is a pending send of the claimed rank, in no list.
 pub unsafe fn start_posted(
     claim: &mut Claim<'_>,
-    request: *mut Operation,
+    request: RecordRef<Operation>,
     protocol: Protocol,
     to: LocalRank,
     envelope: Envelope,
@@ -125,7 +126,7 @@ pub fn irecv(
     let want = Want::new(claim.rank().node(), from, context, tag);
     let made = Operation::make(claim, &Kind::Receive, buffer, want).ok_or(EngineError::OutOfMemory)?;
     // SAFETY: the request is fresh and ours.
-    unsafe { start_receive(claim, made.as_ptr(), sender_of(from)) };
+    unsafe { start_receive(claim, made, sender_of(from)) };
     // SAFETY: fresh, and this is its only reference.
     Ok(unsafe { Operation::handle(made) })
 }
@@ -175,8 +176,7 @@ fn start_after(
     want: Want,
     here: Here,
 ) -> Result<RequestRef, EngineError> {
-    let made = Operation::make(claim, &Kind::Receive, *buffer, want).ok_or(EngineError::OutOfMemory)?;
-    let request = made.as_ptr();
+    let request = Operation::make(claim, &Kind::Receive, *buffer, want).ok_or(EngineError::OutOfMemory)?;
     // SAFETY: the request is fresh and ours, and this is its only reference.
     unsafe {
         match here {
@@ -184,7 +184,7 @@ fn start_after(
             Here::Absent => post_receive(claim, request),
             _ => post_and_pull(claim, request, sender),
         }
-        Ok(Operation::handle(made))
+        Ok(Operation::handle(request))
     }
 }
 
@@ -213,7 +213,7 @@ pub(crate) fn take(
 ) -> Here {
     let heap = claim.heap();
     let found = claim.of::<P2p>().unexpected.find(want, heap);
-    if let Some(stored) = NonNull::new(found) {
+    if let Some(stored) = found {
         // SAFETY: it was found in the queue.
         return match unsafe { receive_stored(claim, stored, buffer, status) } {
             true => Here::Taken,
@@ -245,19 +245,19 @@ fn take_due(claim: &mut Claim<'_>, buffer: &Buffer<'_>, from: Option<Peer>, want
 /// `stored` is in the queue.
 unsafe fn receive_stored(
     claim: &mut Claim<'_>,
-    stored: NonNull<Stored>,
+    stored: RecordRef<Stored>,
     buffer: &Buffer<'_>,
     status: &mut Status,
 ) -> bool {
-    let payload = Payload::Stored(stored.as_ptr());
+    let payload = Payload::Stored(stored);
     if !payload.header().kind.is_eager() {
         return false;
     }
-    // SAFETY: the message is in the queue, and eager; nobody else knows it once it is out of the queue.
+    claim.of::<P2p>().unexpected.remove(stored);
+    // SAFETY: the message is eager; nobody else knows it once it is out of the queue.
     unsafe {
-        claim.of::<P2p>().unexpected.remove(stored.as_ptr());
         eager::receive_into(&payload, *buffer, status);
-        claim.free_local(stored.cast());
+        stored.free(claim);
     }
     true
 }
@@ -266,12 +266,12 @@ unsafe fn receive_stored(
 ///
 /// # Safety
 /// `request` is a pending receive of the claimed rank, in no queue.
-pub unsafe fn start_receive(claim: &mut Claim<'_>, request: *mut Operation, from: Option<Peer>) {
+pub unsafe fn start_receive(claim: &mut Claim<'_>, request: RecordRef<Operation>, from: Option<Peer>) {
     // SAFETY: the caller's promise.
     unsafe {
-        if let Some(stored) = take_stored(claim, &(*request).want) {
+        if let Some(stored) = take_stored(claim, &request.want) {
             deliver_stored(claim, stored, request);
-        } else if let AtFront::Due(due) = poll::due(claim, from, &(*request).want) {
+        } else if let AtFront::Due(due) = poll::due(claim, from, &request.want) {
             protocol::deliver(claim, &due.payload(), request);
             due.pop(claim.rank());
         } else {
@@ -285,25 +285,22 @@ pub unsafe fn start_receive(claim: &mut Claim<'_>, request: *mut Operation, from
 /// # Safety
 /// As there.
 #[inline]
-unsafe fn post_and_pull(claim: &mut Claim<'_>, request: *mut Operation, from: Option<Peer>) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        post_receive(claim, request);
-        poll::pull_for(claim, from, request);
-    }
+unsafe fn post_and_pull(claim: &mut Claim<'_>, request: RecordRef<Operation>, from: Option<Peer>) {
+    post_receive(claim, request);
+    poll::pull_for(claim, from, &request);
 }
 
 /// The oldest stored message that is wanted, taken for good and out of its queue.
-pub(crate) fn take_stored(claim: &mut Claim<'_>, want: &Want) -> Option<NonNull<Stored>> {
+pub(crate) fn take_stored(claim: &mut Claim<'_>, want: &Want) -> Option<RecordRef<Stored>> {
     let heap = claim.heap();
-    while let Some(stored) = NonNull::new(claim.of::<P2p>().unexpected.find(want, heap)) {
-        // SAFETY: elements of the queue are valid, and not taken yet.
+    while let Some(stored) = claim.of::<P2p>().unexpected.find(want, heap) {
+        claim.of::<P2p>().unexpected.remove(stored);
+        // SAFETY: what was in the queue is not taken yet; then nobody else knows it.
         unsafe {
-            claim.of::<P2p>().unexpected.remove(stored.as_ptr());
-            if poll::take(&Payload::Stored(stored.as_ptr())) {
+            if poll::take(&Payload::Stored(stored)) {
                 return Some(stored);
             }
-            claim.free_local(stored.cast());
+            stored.free(claim);
         }
     }
     None
@@ -313,11 +310,11 @@ pub(crate) fn take_stored(claim: &mut Claim<'_>, want: &Want) -> Option<NonNull<
 ///
 /// # Safety
 /// `stored` came from [`take_stored`]; `request` is a pending receive in no queue.
-pub(crate) unsafe fn deliver_stored(claim: &mut Claim<'_>, stored: NonNull<Stored>, request: *mut Operation) {
+pub(crate) unsafe fn deliver_stored(claim: &mut Claim<'_>, stored: RecordRef<Stored>, request: RecordRef<Operation>) {
     // SAFETY: the caller's promise.
     unsafe {
-        protocol::deliver(claim, &Payload::Stored(stored.as_ptr()), request);
-        claim.free_local(stored.cast());
+        protocol::deliver(claim, &Payload::Stored(stored), request);
+        stored.free(claim);
     }
 }
 

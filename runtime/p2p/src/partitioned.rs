@@ -25,10 +25,12 @@ use cohort_core::error::EngineError;
 use cohort_core::list::{Linked, Links};
 use cohort_core::message::{Envelope, Source, Status, Tag};
 use cohort_core::rank::Rank;
+use cohort_core::record::RecordRef;
 use cohort_core::request::RequestRef;
 use cohort_datatype::Buffer;
 use cohort_steal::TaskKind;
 use core::cell::{Cell, UnsafeCell};
+use core::mem::ManuallyDrop;
 use core::ptr::{NonNull, null_mut};
 
 mod away;
@@ -39,7 +41,7 @@ mod subsystem;
 pub use away::{AwayReceive, AwaySend, NotReady};
 pub use data::Partitions;
 
-use channel::Channel;
+use channel::{Channel, ChannelRef};
 use data::{Destination, overlapping};
 
 pub use crate::rounds::AlreadyReady;
@@ -54,7 +56,7 @@ const PARTITIONED: u32 = 1 << 31;
 /// A partitioned send (`MPI_Psend_init`).
 #[derive(Debug)]
 pub struct PartitionedSend {
-    channel: NonNull<Channel>,
+    channel: ChannelRef,
     /// Rounds that were started.
     round: AtomicU32,
     marks: Marks,
@@ -72,33 +74,22 @@ impl PartitionedSend {
     /// [`EngineError::Unsupported`] for a receiver on another node, [`EngineError::OutOfMemory`].
     pub fn new(claim: &mut Claim<'_>, source: Partitions, to: Peer, envelope: Envelope) -> Result<Self, EngineError> {
         require_local(claim, to)?;
-        let channel = Channel::make(claim, source, envelope).ok_or(EngineError::OutOfMemory)?;
-        let introduction = claim.alloc(size_of::<NonNull<Channel>>());
+        let [channel, theirs] = Channel::make(claim, source, envelope).ok_or(EngineError::OutOfMemory)?;
+        let introduction = claim.alloc(size_of::<RecordRef<Channel>>()).ok_or(EngineError::OutOfMemory)?;
         let hello = Envelope { context: envelope.context | PARTITIONED, ..envelope };
-        let sent = introduction.ok_or(EngineError::OutOfMemory).and_then(|block| {
-            // SAFETY: a fresh block with room for the address, which is the message.
-            unsafe {
-                block.cast::<NonNull<Channel>>().write(channel);
-                isend_owned(claim, block, size_of_val(&channel) as u64, to, hello)
-            }
-        });
-        match sent {
-            Ok(request) => request.release(claim),
-            Err(error) => {
-                // SAFETY: nobody else knows the channel: both references are ours.
-                unsafe {
-                    Channel::release(channel);
-                    Channel::release(channel);
-                }
-                return Err(error);
-            }
-        }
+        // SAFETY: a fresh block with room for the address, which is the message. The receiver gives back the reference.
+        let sent = unsafe {
+            introduction.cast::<RecordRef<Channel>>().write(RecordRef::new(NonNull::from_ref(&*theirs)));
+            isend_owned(claim, introduction, size_of::<RecordRef<Channel>>() as u64, to, hello)
+        };
+        sent?.release(claim);
+        theirs.into_raw();
         Ok(Self { channel, round: AtomicU32::new(0), marks: Marks::new() })
     }
 
+    #[inline(always)]
     fn channel(&self) -> &Channel {
-        // SAFETY: our reference keeps it.
-        unsafe { self.channel.as_ref() }
+        &self.channel
     }
 
     /// Number of partitions.
@@ -147,19 +138,14 @@ impl PartitionedSend {
     /// A partition was marked, and whoever opens the buffer copies it, or has done so.
     #[inline(never)]
     fn leave_to_others(&self, partition: u32, round: u32, several: bool) {
-        let (pointer, channel) = (self.channel, self.channel());
-        channel.keep();
+        // It keeps the channel beyond the end of the round.
+        let channel = self.channel.clone();
         let (state, all) = (channel.state(partition), (round, channel.source.partitions));
-        // SAFETY: our reference keeps the channel beyond the end of the round, and is given back once.
-        unsafe {
-            let channel = pointer.as_ref();
-            if channel.rounds.marked(&self.marks, state, all, (false, several)) {
-                channel.sender.wake();
-                if let Some(receiver) = channel.receiver() {
-                    receiver.wake();
-                }
+        if channel.rounds.marked(&self.marks, state, all, (false, several)) {
+            channel.sender.wake();
+            if let Some(receiver) = channel.receiver() {
+                receiver.wake();
             }
-            Channel::release(pointer);
         }
     }
 
@@ -169,13 +155,6 @@ impl PartitionedSend {
     pub fn is_complete(&self) -> bool {
         let round = self.round.load(Ordering::Relaxed);
         self.channel().rounds.is_over(round)
-    }
-}
-
-impl Drop for PartitionedSend {
-    fn drop(&mut self) {
-        // SAFETY: our reference.
-        unsafe { Channel::release(self.channel) };
     }
 }
 
@@ -195,7 +174,7 @@ pub(crate) struct Receiver {
     rank: &'static Rank,
     /// The receive of the sender's introduction, and where it says who the sender is.
     introduction: RequestRef,
-    introduced: UnsafeCell<*mut Channel>,
+    introduced: UnsafeCell<Option<RecordRef<Channel>>>,
     /// The channel, once a round was opened.
     channel: AtomicPtr<Channel>,
     /// Rounds that were started.
@@ -206,9 +185,8 @@ pub(crate) struct Receiver {
 }
 
 impl Linked<IN_AWAITING> for Receiver {
-    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { &raw mut (*this).links }
+    fn links(&self) -> &Links<Self> {
+        &self.links
     }
 }
 
@@ -221,9 +199,7 @@ impl Receiver {
         let round = self.round.load(Ordering::Relaxed);
         // SAFETY: the introduction is complete, so that the address is there; the channel lives
         // until our reference, which came with it, is given back.
-        let address = unsafe { NonNull::new(*self.introduced.get())? };
-        // SAFETY: as above.
-        let channel = unsafe { address.as_ref() };
+        let channel = unsafe { self.introduced()? };
         let destination = channel.destination.get();
         // SAFETY: only this side's claim holder writes the description, before the first round is
         // opened, and the sender reads it after that.
@@ -233,11 +209,19 @@ impl Receiver {
                 *destination = Some(ours);
             }
         }
-        channel.keep();
         // Release pairs with the Acquire in `channel`.
-        self.channel.store(address.as_ptr(), Ordering::Release);
+        self.channel.store(channel.as_ptr(), Ordering::Release);
         channel.rounds.open(round);
-        Some(Opened { channel: address, round })
+        Some(Opened { channel: ChannelRef::clone(&channel), round })
+    }
+
+    /// The channel, with the reference that came with the introduction, if that has come.
+    ///
+    /// # Safety
+    /// The introduction is complete, and the reference was not given back.
+    unsafe fn introduced(&self) -> Option<ManuallyDrop<ChannelRef>> {
+        // SAFETY: the caller's promise: what was received is an address, or the null that was there before.
+        unsafe { (*self.introduced.get()).map(|channel| ManuallyDrop::new(ChannelRef::from_raw(channel))) }
     }
 
     fn channel(&self) -> Option<&Channel> {
@@ -251,15 +235,14 @@ impl Receiver {
 #[derive(Debug)]
 #[must_use = "partitions that were ready before are copied by nobody else"]
 pub(crate) struct Opened {
-    channel: NonNull<Channel>,
+    channel: ChannelRef,
     round: u32,
 }
 
 impl Opened {
     /// Copies what is ready; returns the bytes. For any task.
     fn copy_ready(&self) -> u64 {
-        // SAFETY: our reference keeps it.
-        let channel = unsafe { self.channel.as_ref() };
+        let channel = &self.channel;
         let mut bytes = 0;
         for partition in 0..channel.source.partitions {
             if channel.rounds.take(channel.state(partition), self.round) {
@@ -282,41 +265,32 @@ impl Drop for Opened {
     fn drop(&mut self) {
         // What was ready before the buffer was opened is copied by nobody else.
         self.copy_ready();
-        // SAFETY: our reference.
-        unsafe { Channel::release(self.channel) };
     }
 }
 
 /// A started receive of the claimed rank whose sender has just become known.
 fn next_opened(claim: &mut Claim<'_>) -> Option<Opened> {
-    let mut receiver = claim.of::<Partitioned>().awaiting.first();
-    while !receiver.is_null() {
-        // SAFETY: elements of the list are valid.
-        unsafe {
-            if let Some(opened) = (*receiver).open(claim) {
-                leave_awaiting(claim, receiver);
-                return Some(opened);
-            }
-            receiver = claim.of::<Partitioned>().awaiting.next(receiver);
+    let mut next = claim.of::<Partitioned>().awaiting.first();
+    while let Some(receiver) = next {
+        if let Some(opened) = receiver.open(claim) {
+            leave_awaiting(claim, receiver);
+            return Some(opened);
         }
+        next = claim.of::<Partitioned>().awaiting.next(receiver);
     }
     None
 }
 
-/// # Safety
-/// `receiver` is in the claimed rank's list.
-unsafe fn leave_awaiting(claim: &mut Claim<'_>, receiver: *mut Receiver) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        (*receiver).awaits.set(false);
-        claim.of::<Partitioned>().awaiting.remove(receiver);
-    }
+/// Takes a receive out of the claimed rank's list, in which it is.
+fn leave_awaiting(claim: &mut Claim<'_>, receiver: RecordRef<Receiver>) {
+    receiver.awaits.set(false);
+    claim.of::<Partitioned>().awaiting.remove(receiver);
     claim.expect_less(TaskKind::Shm);
 }
 
 /// A partitioned receive (`MPI_Precv_init`).
 #[derive(Debug)]
-pub struct PartitionedReceive(NonNull<Receiver>);
+pub struct PartitionedReceive(RecordRef<Receiver>);
 
 // SAFETY: the parts that change without the claim are atomic.
 unsafe impl Send for PartitionedReceive {}
@@ -342,13 +316,13 @@ impl PartitionedReceive {
             panic!("partitioned receives have one sender");
         };
         require_local(claim, sender)?;
-        let length = size_of::<*mut Channel>() as u64;
+        let length = size_of::<Option<RecordRef<Channel>>>() as u64;
         let block = claim.alloc_aligned(size_of::<Receiver>(), align_of::<Receiver>());
         let receiver = block.ok_or(EngineError::OutOfMemory)?.cast::<Receiver>();
         // SAFETY: a fresh block, which lives until the introduction is received or cancelled.
         unsafe {
             let introduced = &raw mut (*receiver.as_ptr()).introduced;
-            introduced.write(UnsafeCell::new(null_mut()));
+            introduced.write(UnsafeCell::new(None));
             let room = Buffer::of_bytes(introduced.cast(), length);
             let posted = irecv(claim, room, from, context | PARTITIONED, Tag::Is(tag));
             let introduction = posted.inspect_err(|_| claim.free_local(receiver.cast()))?;
@@ -361,15 +335,14 @@ impl PartitionedReceive {
                 channel: AtomicPtr::new(null_mut()),
                 round: AtomicU32::new(0),
                 awaits: Cell::new(false),
-                links: Links::NONE,
+                links: Links::none(),
             });
+            Ok(Self(RecordRef::new(receiver)))
         }
-        Ok(Self(receiver))
     }
 
     fn receiver(&self) -> &Receiver {
-        // SAFETY: the block lives until `release`.
-        unsafe { self.0.as_ref() }
+        &self.0
     }
 
     fn round(&self) -> u32 {
@@ -391,8 +364,7 @@ impl PartitionedReceive {
         let opened = receiver.open(&mut claim);
         if opened.is_none() {
             receiver.awaits.set(true);
-            // SAFETY: the receiver is in no list, and is taken out before it is freed.
-            unsafe { claim.of::<Partitioned>().awaiting.push(self.0.as_ptr()) };
+            claim.of::<Partitioned>().awaiting.push(self.0);
             claim.expect_more(TaskKind::Shm);
         }
         drop(claim);
@@ -438,20 +410,14 @@ impl PartitionedReceive {
     pub fn release(self, claim: &mut Claim<'_>) {
         let receiver = self.receiver();
         if receiver.awaits.get() {
-            // SAFETY: `awaits` says so.
-            unsafe { leave_awaiting(claim, self.0.as_ptr()) };
+            leave_awaiting(claim, self.0);
         }
-        // SAFETY: the owner gives the receive back, so nobody else looks at it: its parts are moved out of the block.
-        let receiver = unsafe { self.0.read() };
         receiver.introduction.cancel(claim);
+        // SAFETY: the owner gives the receive back, so nobody else looks at it, and no message uses it any more.
+        let receiver = unsafe { self.0.into_value(claim) };
         receiver.introduction.release(claim);
-        // SAFETY: a delivered introduction came with a reference; the block is only ours, and empty.
-        unsafe {
-            if let Some(channel) = NonNull::new(*receiver.introduced.get()) {
-                Channel::release(channel);
-            }
-            claim.free_local(self.0.cast());
-        }
+        // SAFETY: a delivered introduction came with a reference.
+        drop(receiver.introduced.into_inner().map(|channel| unsafe { ChannelRef::from_raw(channel) }));
     }
 }
 

@@ -16,7 +16,6 @@ use cohort_core::Turn;
 use cohort_core::claim::Claim;
 use cohort_core::rank::Rank;
 use cohort_core::subsystem::Need;
-use core::ptr::NonNull;
 
 /// Messages that one turn takes out of the rings.
 const MESSAGES_PER_TURN: u32 = 64;
@@ -74,14 +73,16 @@ fn accept(claim: &mut Claim<'_>, sender: LocalRank, front: Front<'_>) -> Result<
     let payload = Payload::Ring(&front);
     let mut bytes = 0;
     let request = claim.of::<P2p>().posted.find(&front.header.envelope());
-    // SAFETY: a posted request is valid and pending, and ours once it is out of the queue; the
-    // payload of an offer is a valid request.
+    // SAFETY: the message is taken here only, and then out of its ring. A posted request is pending, and ours once it
+    // is out of the queue.
     unsafe {
-        if request.is_null() {
-            store(claim, &payload)?;
-        } else if take(&payload) {
-            unpost_receive(claim, request);
-            bytes = protocol::deliver(claim, &payload, request);
+        match request {
+            None => store(claim, &payload)?,
+            Some(request) if take(&payload) => {
+                unpost_receive(claim, request);
+                bytes = protocol::deliver(claim, &payload, request);
+            }
+            Some(_) => {}
         }
     }
     if front.header.kind == PayloadKind::Offer {
@@ -103,25 +104,24 @@ pub(crate) unsafe fn take(payload: &Payload<'_>) -> bool {
     let Some(offer) = payload.offer() else {
         return true;
     };
-    // SAFETY: an offer's request is valid until it is completed or dropped.
-    unsafe {
-        let taken = (*offer.request).request.take_offer();
-        if !taken {
-            Operation::drop_offer(offer.request);
-        }
-        taken
+    let Some(request) = offer.request else {
+        return true;
+    };
+    let taken = request.request.take_offer();
+    if !taken {
+        // SAFETY: the caller's promise.
+        unsafe { Operation::drop_offer(request) };
     }
+    taken
 }
 
 /// Stores a message that no posted receive takes.
 fn store(claim: &mut Claim<'_>, payload: &Payload<'_>) -> Result<(), NoRoom> {
     let stored = Stored::make(claim, payload.header()).ok_or(NoRoom)?;
     let heap = claim.heap();
-    // SAFETY: the block has room for the payload, and is in no queue.
-    unsafe {
-        payload.read(Stored::payload(stored.as_ptr()));
-        claim.of::<P2p>().unexpected.insert(stored.as_ptr(), heap);
-    }
+    // SAFETY: the block has room for the payload.
+    unsafe { payload.read(Stored::payload(stored)) };
+    claim.of::<P2p>().unexpected.insert(stored, heap);
     Ok(())
 }
 
@@ -224,7 +224,7 @@ fn due_of<'rank>(claim: &mut Claim<'rank>, sender: LocalRank, want: &Want) -> At
     let envelope = front.header.envelope();
     let is_due = front.header.kind != PayloadKind::Offer
         && want.takes(&envelope)
-        && claim.of::<P2p>().posted.find(&envelope).is_null();
+        && claim.of::<P2p>().posted.find(&envelope).is_none();
     match is_due {
         true => AtFront::Due(Due { sender, front }),
         false => AtFront::Unclear,
@@ -256,36 +256,29 @@ fn due_of_any<'rank>(claim: &mut Claim<'rank>, want: &Want) -> AtFront<'rank> {
     found
 }
 
-/// Takes messages of the sender until `request` has left the posted queue.
-///
-/// # Safety
-/// `request` is a receive of the claimed rank that is not released.
-pub unsafe fn pull_for(claim: &mut Claim<'_>, from: Option<Peer>, request: *mut Operation) {
-    // SAFETY: the caller's promise.
-    pull(claim, from, |_| unsafe { !(*request).is_posted });
+/// Takes messages of the sender until `request`, a receive of the claimed rank, has left the posted queue.
+pub fn pull_for(claim: &mut Claim<'_>, from: Option<Peer>, request: &Operation) {
+    pull(claim, from, |_| !request.is_posted.get());
 }
 
 /// A job of one of the claimed rank's own sends. Forgets completed sends on the way.
 #[inline]
 pub(crate) fn job_of_own_send(claim: &mut Claim<'_>) -> Option<JobRef> {
-    match claim.of::<P2p>().offers.first().is_null() {
+    match claim.of::<P2p>().offers.is_empty() {
         true => None,
         false => job_of_offers(claim),
     }
 }
 
 fn job_of_offers(claim: &mut Claim<'_>) -> Option<JobRef> {
-    let mut request = claim.of::<P2p>().offers.first();
+    let mut next = claim.of::<P2p>().offers.first();
     for _ in 0..OFFERS_PER_LOOK {
-        let current = NonNull::new(request)?;
-        // SAFETY: elements of the list are valid; the next one is taken first.
-        unsafe {
-            request = claim.of::<P2p>().offers.next(request);
-            if Operation::handle(current).is_complete() {
-                leave_offers(claim, current.as_ptr());
-            } else if let Some(job) = Job::of_offer(current.as_ptr()) {
-                return Some(job);
-            }
+        let current = next?;
+        next = claim.of::<P2p>().offers.next(current);
+        if current.request.is_complete() {
+            leave_offers(claim, current);
+        } else if let Some(job) = Job::of_offer(&current) {
+            return Some(job);
         }
     }
     None

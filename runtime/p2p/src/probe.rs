@@ -13,18 +13,18 @@ use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
 use cohort_core::message::{Source, Status, Tag};
 use cohort_core::owner::Owner;
+use cohort_core::record::RecordRef;
 use cohort_core::request::RequestRef;
 use cohort_core::wait;
 use cohort_datatype::Buffer;
 use cohort_net::Net;
 use cohort_steal::TaskKind;
-use core::ptr::NonNull;
 
 /// A message taken by a matched probe (`MPI_Message`): only [`imrecv`] receives it.
 #[derive(Debug, PartialEq, Eq)]
 #[repr(transparent)]
 #[must_use]
-pub struct MessageRef(NonNull<Stored>);
+pub struct MessageRef(RecordRef<Stored>);
 
 // SAFETY: a stored message is touched under its rank's claim only.
 unsafe impl Send for MessageRef {}
@@ -32,7 +32,7 @@ unsafe impl Send for MessageRef {}
 unsafe impl Sync for MessageRef {}
 
 /// Finds the oldest stored message that is wanted, after taking what has arrived out of the rings.
-fn find(claim: &mut Claim<'_>, from: Source, want: &Want) -> Option<NonNull<Stored>> {
+fn find(claim: &mut Claim<'_>, from: Source, want: &Want) -> Option<RecordRef<Stored>> {
     if let Some(stored) = find_stored(claim, want) {
         return Some(stored);
     }
@@ -54,26 +54,25 @@ fn find(claim: &mut Claim<'_>, from: Source, want: &Want) -> Option<NonNull<Stor
 }
 
 /// The oldest stored message that is wanted. Drops withdrawn ones on the way.
-fn find_stored(claim: &mut Claim<'_>, want: &Want) -> Option<NonNull<Stored>> {
+fn find_stored(claim: &mut Claim<'_>, want: &Want) -> Option<RecordRef<Stored>> {
     loop {
         let heap = claim.heap();
-        let stored = NonNull::new(claim.of::<P2p>().unexpected.find(want, heap))?;
-        // SAFETY: elements of the queue are valid; a withdrawn one is dropped once, and freed.
+        let stored = claim.of::<P2p>().unexpected.find(want, heap)?;
+        let sent = Payload::Stored(stored).offer().and_then(|offer| offer.request);
+        let Some(withdrawn) = sent.filter(|sent| sent.request.is_withdrawn()) else {
+            return Some(stored);
+        };
+        claim.of::<P2p>().unexpected.remove(stored);
+        // SAFETY: a withdrawn one is dropped once, and nobody knows the message any more.
         unsafe {
-            match Payload::Stored(stored.as_ptr()).offer() {
-                Some(offer) if (*offer.request).request.is_withdrawn() => {
-                    claim.of::<P2p>().unexpected.remove(stored.as_ptr());
-                    Operation::drop_offer(offer.request);
-                    claim.free_local(stored.cast());
-                }
-                _ => return Some(stored),
-            }
+            Operation::drop_offer(withdrawn);
+            stored.free(claim);
         }
     }
 }
 
-fn status_of(stored: NonNull<Stored>) -> Status {
-    let payload = Payload::Stored(stored.as_ptr());
+fn status_of(stored: RecordRef<Stored>) -> Status {
+    let payload = Payload::Stored(stored);
     Status::of(payload.header().envelope(), payload.bytes())
 }
 
@@ -145,7 +144,7 @@ pub fn mprobe(owner: Owner<'_>, from: Source, context: u32, tag: Tag) -> (Messag
 pub fn imrecv(claim: &mut Claim<'_>, message: MessageRef, buffer: Buffer<'_>) -> Result<RequestRef, EngineError> {
     let request = Operation::make(claim, &Kind::Receive, buffer, Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
     // SAFETY: the message was taken by `improbe`; the request is fresh.
-    unsafe { deliver_stored(claim, message.0, request.as_ptr()) };
+    unsafe { deliver_stored(claim, message.0, request) };
     // SAFETY: fresh, and this is its only reference.
     Ok(unsafe { Operation::handle(request) })
 }

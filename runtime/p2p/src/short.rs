@@ -17,8 +17,10 @@ use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
 use cohort_core::message::{Envelope, Source, Status, Tag};
 use cohort_core::owner::Owner;
-use cohort_core::request::RequestRef;
+use cohort_core::record::RecordRef;
+use cohort_core::request::{Request, RequestRef};
 use cohort_datatype::{Buffer, OwnedBuffer};
+use core::ptr::NonNull;
 
 /// Receives what one rank of this node sends with a tag, with a spent record of the claimed rank, which is then
 /// complete or pending. `false`: nothing was done, and the record is spent as before.
@@ -37,7 +39,8 @@ pub unsafe fn receive(
     let inbox = &claim.rank().shared::<P2p>().inbox;
     // SAFETY: we hold the claim, so we are the consumer.
     let is_ring_empty = inbox.ring(sender).is_none_or(|ring| unsafe { ring.is_empty() });
-    let this = spent.as_ptr().cast::<Operation>();
+    // SAFETY: the caller's promise.
+    let this = unsafe { record_of(spent) };
     if !is_ring_empty || !claim.of::<P2p>().unexpected.is_empty() {
         let mut status = Status::EMPTY;
         match take_here(claim, &buffer.as_buffer(), sender, &want, &mut status) {
@@ -63,7 +66,17 @@ pub unsafe fn receive(
 pub fn end_spent(_claim: &mut Claim<'_>, spent: &RequestRef, status: Status) {
     assert!(spent.is_spent(), "somebody uses the record");
     // SAFETY: nobody works on what is spent, and its owner, which holds the claim, does not wait.
-    unsafe { Operation::complete_quietly(spent.as_ptr().cast(), status) };
+    unsafe { Request::complete_quietly(spent.as_ptr(), status) };
+}
+
+/// The operation of a spent record.
+///
+/// # Safety
+/// It is that of a receive.
+#[inline]
+unsafe fn record_of(spent: &RequestRef) -> RecordRef<Operation> {
+    // SAFETY: the caller's promise; a reference is to something.
+    unsafe { RecordRef::new(NonNull::new_unchecked(spent.as_ptr().cast())) }
 }
 
 /// The record of a receive that is over, where none is spent; `None` when memory is short.
@@ -71,7 +84,7 @@ pub fn ended(claim: &mut Claim<'_>, status: Status) -> Option<RequestRef> {
     let made = Operation::make(claim, &Kind::Receive, Buffer::EMPTY, Want::NOTHING)?;
     // SAFETY: fresh, and this is its only reference.
     unsafe {
-        Operation::complete_quietly(made.as_ptr(), status);
+        Operation::complete_quietly(made, status);
         Some(Operation::handle(made))
     }
 }

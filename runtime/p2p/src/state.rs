@@ -10,6 +10,7 @@ use cohort_base::LocalRank;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use cohort_core::claim::Claim;
 use cohort_core::list::List;
+use cohort_core::record::RecordRef;
 use cohort_core::subsystem::{Mark, hooks};
 use cohort_steal::TaskKind;
 
@@ -48,10 +49,10 @@ impl State {
     /// The state of a new rank.
     pub(crate) fn new(outboxes: *mut Outbox) -> Self {
         Self {
-            posted: Posted::EMPTY,
-            unexpected: Unexpected::EMPTY,
-            jobs: List::EMPTY,
-            offers: List::EMPTY,
+            posted: Posted::empty(),
+            unexpected: Unexpected::empty(),
+            jobs: List::empty(),
+            offers: List::empty(),
             receivers_waited_for: 0,
             first_ring: 0,
             kept: Kept::NONE,
@@ -115,7 +116,7 @@ pub(crate) fn is_quiet(claim: &mut Claim<'_>) -> bool {
 /// Whether the rank waits for others with more than posted receives: for those who take its long messages, or with
 /// whom it does something that several do together, as a collective.
 pub(crate) fn awaits_help(claim: &mut Claim<'_>) -> bool {
-    !claim.of::<P2p>().offers.first().is_null() || claim.expects(TaskKind::Shm)
+    !claim.of::<P2p>().offers.is_empty() || claim.expects(TaskKind::Shm)
 }
 
 /// The claimed rank's end of the way to another rank of the node.
@@ -127,66 +128,42 @@ pub(crate) fn outbox_to(claim: &mut Claim<'_>, to: LocalRank) -> *mut Outbox {
 }
 
 /// Appends a receive to the posted queue; [`crate::remote::post_receive`] also asks senders who hold messages.
-///
-/// # Safety
-/// As for [`Posted::insert`].
 #[inline]
-pub(crate) unsafe fn post_receive(claim: &mut Claim<'_>, receive: *mut Operation) {
+pub(crate) fn post_receive(claim: &mut Claim<'_>, receive: RecordRef<Operation>) {
     if claim.of::<P2p>().posted.is_empty() {
         claim.expect_receives();
     }
-    // SAFETY: the caller's promise.
-    if unsafe { (*receive).want.may_be_remote() } {
+    if receive.want.may_be_remote() {
         claim.expect_more(TaskKind::Net);
     }
     let heap = claim.heap();
-    // SAFETY: the caller's promise.
-    unsafe { claim.of::<P2p>().posted.insert(receive, heap) };
+    claim.of::<P2p>().posted.insert(receive, heap);
 }
 
-/// Takes a receive out of the posted queue.
-///
-/// # Safety
-/// It is in there.
+/// Takes a receive out of the posted queue, in which it is.
 #[inline]
-pub(crate) unsafe fn unpost_receive(claim: &mut Claim<'_>, receive: *mut Operation) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        claim.of::<P2p>().posted.remove(receive);
-        let mark = core::mem::replace(&mut (*receive).mark, Mark::NONE);
-        if mark != Mark::NONE {
-            hooks::met(claim, mark);
-        }
+pub(crate) fn unpost_receive(claim: &mut Claim<'_>, receive: RecordRef<Operation>) {
+    claim.of::<P2p>().posted.remove(receive);
+    let mark = receive.mark.replace(Mark::NONE);
+    if mark != Mark::NONE {
+        hooks::met(claim, mark);
     }
     if claim.of::<P2p>().posted.is_empty() {
         claim.expect_no_receives();
     }
-    // SAFETY: the caller's promise.
-    if unsafe { (*receive).want.may_be_remote() } {
+    if receive.want.may_be_remote() {
         claim.expect_less(TaskKind::Net);
     }
 }
 
-/// Puts a rendezvous send into its owner's list.
-///
-/// # Safety
-/// It is the claimed rank's and not in that list.
-pub(crate) unsafe fn join_offers(claim: &mut Claim<'_>, this: *mut Operation) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        (*this).is_offered = true;
-        claim.of::<P2p>().offers.push(this);
-    }
+/// Puts a rendezvous send of the claimed rank into its owner's list.
+pub(crate) fn join_offers(claim: &mut Claim<'_>, this: RecordRef<Operation>) {
+    this.is_offered.set(true);
+    claim.of::<P2p>().offers.push(this);
 }
 
-/// Takes a rendezvous send out of its owner's list.
-///
-/// # Safety
-/// It is in that list of the claimed rank.
-pub(crate) unsafe fn leave_offers(claim: &mut Claim<'_>, this: *mut Operation) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        (*this).is_offered = false;
-        claim.of::<P2p>().offers.remove(this);
-    }
+/// Takes a rendezvous send of the claimed rank out of its owner's list.
+pub(crate) fn leave_offers(claim: &mut Claim<'_>, this: RecordRef<Operation>) {
+    this.is_offered.set(false);
+    claim.of::<P2p>().offers.remove(this);
 }

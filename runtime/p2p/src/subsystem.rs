@@ -76,8 +76,8 @@ unsafe impl Subsystem for P2p {
     fn is_idle(claim: &mut Claim<'_>) -> bool {
         let state = claim.of::<P2p>();
         state.receivers_waited_for == 0
-            && state.jobs.first().is_null()
-            && state.offers.first().is_null()
+            && state.jobs.is_empty()
+            && state.offers.is_empty()
             && (state.posted.is_empty() || poll::are_rings_empty(claim))
             && claim.rank().shared::<P2p>().mends.is_empty()
     }
@@ -96,7 +96,7 @@ fn turn_within_node(claim: &mut Claim<'_>, turn: &mut Turn) {
     if !claim.of::<P2p>().posted.is_empty() {
         poll::poll_rings(claim, turn);
     }
-    if turn.work.is_none() && !claim.of::<P2p>().jobs.first().is_null() {
+    if turn.work.is_none() && !claim.of::<P2p>().jobs.is_empty() {
         turn.work = jobs::next(claim).map(Work::new);
     }
 }

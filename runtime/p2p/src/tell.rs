@@ -34,7 +34,7 @@ impl Operation {
         let is_unknown = self.want.envelope.context == u32::MAX;
         match kind {
             // What has met its other half is being copied by somebody.
-            Kind::Receive if !self.is_posted => Fact::new(Told::Outside),
+            Kind::Receive if !self.is_posted.get() => Fact::new(Told::Outside),
             Kind::Receive => self.want.told(if waits { Told::Receive } else { Told::Posted }),
             Kind::Offer | Kind::Remote if !is_unknown && self.request.is_pending() => {
                 let to = Peer::of_index(self.want.envelope.source as u32);
@@ -76,15 +76,12 @@ pub fn tell_queues(claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
     let state = claim.of::<P2p>();
     let mut left = TOLD_MAX;
     state.posted.each(|receive| {
-        // SAFETY: elements of the table are valid.
-        tell(unsafe { &*receive }.told(&Kind::Receive, node, false));
+        tell(receive.told(&Kind::Receive, node, false));
         left -= 1;
         left > 0
     });
     let mut left = TOLD_MAX;
     state.offers.find(|send| {
-        // SAFETY: elements of the list are valid.
-        let send = unsafe { &*send };
         if send.request.is_pending() {
             tell(send.told(&Kind::Offer, node, false));
             left -= 1;

@@ -33,6 +33,7 @@ use cohort_base::sync::atomic::Ordering;
 use cohort_core::claim::Claim;
 use cohort_core::message::{Envelope, SendMode, Source, Tag};
 use cohort_core::rank::Rank;
+use cohort_core::record::RecordRef;
 use cohort_core::request::RequestRef;
 use cohort_datatype::Buffer;
 use cohort_p2p::matching::Want;
@@ -128,22 +129,24 @@ impl<'rank> Poster<'rank> {
         kind: &'static Kind,
         buffer: Buffer<'_>,
         want: Want,
-        post: impl FnOnce(*mut Operation) -> Post,
+        post: impl FnOnce(RecordRef<Operation>) -> Post,
     ) -> Option<RequestRef> {
         // SAFETY: we are the only poster, and so the only producer.
         if !unsafe { self.offload.posts.has_room() } {
             return None;
         }
         let request = self.spare()?;
-        // SAFETY: the block is ours and fits a request; there is room, and we are the only producer.
-        unsafe {
+        // SAFETY: the block is ours and fits a request; there is room, and we are the only producer. This is the only
+        // reference.
+        let handle = unsafe {
             request.write(Operation::new(self.rank, kind, buffer, want));
-            self.offload.posts.send(post(request.as_ptr()));
-        }
+            let request = RecordRef::new(request);
+            self.offload.posts.send(post(request));
+            Operation::handle(request)
+        };
         self.worker.wake();
         self.rank.counters().count_offloaded();
-        // SAFETY: fresh, and this is its only reference.
-        Some(unsafe { Operation::handle(request) })
+        Some(handle)
     }
 
     /// A block for a request; takes the claim once for many.
@@ -199,7 +202,7 @@ unsafe fn carry_out(claim: &mut Claim<'_>, post: Post) {
         match post {
             Post::Receive { request, from, progress } => {
                 start_receive(claim, request, from);
-                let request = Operation::handle(NonNull::new_unchecked(request));
+                let request = Operation::handle(request);
                 watch::leave_behind(claim, &request, progress);
             }
             Post::Send { request, to, envelope, protocol } => start_posted(claim, request, protocol, to, envelope),

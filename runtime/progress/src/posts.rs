@@ -4,6 +4,7 @@ use cohort_base::settings::Progress;
 use cohort_base::sync::atomic::AtomicBool;
 use cohort_base::{LocalRank, Peer};
 use cohort_core::message::Envelope;
+use cohort_core::record::RecordRef;
 use cohort_p2p::operation::Operation;
 use cohort_p2p::protocol::choice::Protocol;
 use cohort_steal::channel::SpscQueue;
@@ -18,8 +19,8 @@ pub(crate) const SPARES: usize = 32;
 /// A message to post. Its request is pending and in no list.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Post {
-    Send { request: *mut Operation, to: LocalRank, envelope: Envelope, protocol: Protocol },
-    Receive { request: *mut Operation, from: Option<Peer>, progress: Progress },
+    Send { request: RecordRef<Operation>, to: LocalRank, envelope: Envelope, protocol: Protocol },
+    Receive { request: RecordRef<Operation>, from: Option<Peer>, progress: Progress },
 }
 
 // SAFETY: a request may be used by whoever holds its rank's claim.

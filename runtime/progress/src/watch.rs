@@ -33,7 +33,7 @@ pub fn leave_behind(claim: &mut Claim<'_>, request: &RequestRef, progress: Progr
     if capabilities.watches_receives()
         && let Some(receive) = Operation::of(request)
     {
-        watch(claim.rank().forever(), claim, receive.as_ptr(), capabilities);
+        watch(claim.rank().forever(), claim, receive, capabilities);
     }
 }
 
@@ -47,7 +47,7 @@ pub fn leave_send_behind(claim: &mut Claim<'_>, request: &RequestRef, progress: 
 }
 
 #[cold]
-fn watch(rank: &'static Rank, claim: &mut Claim<'_>, receive: *mut Operation, capabilities: Capabilities) {
+fn watch(rank: &'static Rank, claim: &mut Claim<'_>, receive: &Operation, capabilities: Capabilities) {
     let fallback = match capabilities.adapts() {
         true => rank.observer().fallback(rank),
         false => Fallback::None,
@@ -56,37 +56,33 @@ fn watch(rank: &'static Rank, claim: &mut Claim<'_>, receive: *mut Operation, ca
         Fallback::Helper => DedicatedWorkers::Helpers,
         Fallback::None | Fallback::Signal => capabilities.dedicated_workers(),
     };
-    // SAFETY: an operation of the claimed rank that is not released.
-    unsafe {
-        let is_eager = (*receive).buffer().bytes() <= rank.node().settings().eager_max as u64;
-        if is_eager || (*receive).mark != Mark::NONE {
-            return;
+    let is_eager = receive.buffer().bytes() <= rank.node().settings().eager_max as u64;
+    if is_eager || receive.mark.get() != Mark::NONE {
+        return;
+    }
+    if !receive.is_posted.get() {
+        // A send, or a receive that has met its message: data may be on its way between nodes.
+        if rank.node().has_network() && rank.watched().load(Ordering::Relaxed) > 0 {
+            act(rank, dedicated_workers, fallback, capabilities);
         }
-        if !(*receive).is_posted {
-            // A send, or a receive that has met its message: data may be on its way between nodes.
-            if rank.node().has_network() && rank.watched().load(Ordering::Relaxed) > 0 {
-                act(rank, dedicated_workers, fallback, capabilities);
-            }
+        return;
+    }
+    receive.mark.set(COUNTED);
+    // Relaxed: written under the claim; others take it as a hint.
+    rank.watched().fetch_add(1, Ordering::Relaxed);
+    if dedicated_workers == DedicatedWorkers::Helpers
+        && let Some(place) = helper::watch(claim, &receive.want)
+    {
+        receive.mark.set(Mark(IN_MAILBOX + place));
+        poll::pull_for(claim, None, receive);
+        if !receive.is_posted.get() {
             return;
-        }
-        (*receive).mark = COUNTED;
-        // Relaxed: written under the claim; others take it as a hint.
-        rank.watched().fetch_add(1, Ordering::Relaxed);
-        if dedicated_workers == DedicatedWorkers::Helpers
-            && let Some(place) = helper::watch(claim, &(*receive).want)
-        {
-            (*receive).mark = Mark(IN_MAILBOX + place);
-            poll::pull_for(claim, None, receive);
-            if !(*receive).is_posted {
-                return;
-            }
         }
     }
     if act(rank, dedicated_workers, fallback, capabilities) {
         // Pairs with the fence in `Rank::find_help`: a message that came meanwhile sent no signal.
         fence(Ordering::SeqCst);
-        // SAFETY: the request is not released.
-        unsafe { poll::pull_for(claim, None, receive) };
+        poll::pull_for(claim, None, receive);
     }
 }
 

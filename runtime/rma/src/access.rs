@@ -19,11 +19,10 @@ impl Window {
         until_with(owner, WaitKind::Request, |claim| {
             let mut sweep = self.sweep(claim);
             sweep.free_spent(owner);
-            sweep.state.spent_operations.first().is_null()
+            sweep.state.spent_operations.is_empty()
         });
         let mut claim = self.rank().enter();
-        // SAFETY: `open` put it there.
-        unsafe { claim.of::<Rma>().windows.remove(self.as_ptr()) };
+        claim.of::<Rma>().windows.remove(self.record());
         if self.shared().spans_nodes() {
             claim.expect_less(TaskKind::Net);
         }
@@ -50,11 +49,9 @@ impl Window {
         let mut sweep = self.call(owner, &mut claim);
         let no_access = RmaError::NoAccess { target: operation.target };
         let epoch = sweep.state.access_to(operation.target).ok_or(no_access)?;
-        // SAFETY: open epochs are valid.
-        let epoch = unsafe { &mut *epoch.as_ptr() };
         let index = epoch.index_of(operation.target).ok_or(no_access)?;
         let base = self.resolve(operation)?;
-        epoch.is_used = true;
+        epoch.is_used.set(true);
         sweep.state.age += 1;
         let age = sweep.state.age;
         if !sweep.may_run_now(epoch, index, operation) {
@@ -72,14 +69,13 @@ impl Window {
         let resolved = operation.at(base);
         self.check_attached(operation.target, resolved.target)?;
         if resolved.bytes() <= SHORT {
-            let turns = self.turns_at(operation.target, epoch);
+            let turns = self.turns_at(operation.target, &epoch);
             // SAFETY: the caller's promise; we hold the claim.
             unsafe { resolved.run(0, resolved.bytes(), turns) };
-            self.remember(operation.target, epoch);
+            self.remember(operation.target, &epoch);
             return Ok(Closing(None));
         }
-        let turns = self.turns_at(operation.target, epoch);
-        let epoch = NonNull::from(epoch);
+        let turns = self.turns_at(operation.target, &epoch);
         sweep.begin(epoch, index, operation.action);
         drop(claim);
         let mut at = 0;

@@ -8,7 +8,7 @@ use crate::window::Window;
 use cohort_base::Peer;
 use cohort_core::claim::Claim;
 use cohort_datatype::op::PredefinedOp;
-use cohort_net::names::{self, What};
+use cohort_net::names;
 use cohort_net::{Note, post_note};
 use core::mem::size_of;
 use core::ptr::null_mut;
@@ -17,10 +17,8 @@ use core::ptr::null_mut;
 /// Returns the bytes that came into user memory.
 pub(crate) fn arrive(claim: &mut Claim<'_>, from: Peer, note: &Note, body: &[u8]) -> u64 {
     let windows = &claim.of::<Rma>().windows;
-    // SAFETY: windows in the list are valid.
-    let found = windows.find(|window| unsafe { (*window).shared().number() == note.window });
-    // SAFETY: as above; it stays in the list while the claim is held.
-    let (Some(window), Some(message)) = (unsafe { found.as_ref() }, Message::of(note.kind)) else {
+    let found = windows.find(|window| window.shared().number() == note.window);
+    let (Some(window), Some(message)) = (found, Message::of(note.kind)) else {
         return 0;
     };
     let (shared, member) = (window.shared(), note.member);
@@ -49,11 +47,10 @@ pub(crate) fn arrive(claim: &mut Claim<'_>, from: Peer, note: &Note, body: &[u8]
             tell_all(claim, shared);
             return 0;
         }
-        Message::Piece => return piece(claim, window, home, from, note, body),
+        Message::Piece => return piece(claim, &window, home, from, note, body),
         Message::Answer => {
-            return match names::find(claim, What::Window, from, note.id) {
-                // SAFETY: an operation of this rank has its name until all answers are there.
-                Some(operation) => unsafe { window.sweep(claim).answered(operation, note.value, body) },
+            return match names::find(claim, from, note.id) {
+                Some(operation) => window.sweep(claim).answered(operation, note.value, body),
                 None => 0,
             };
         }

@@ -16,8 +16,10 @@ pub(super) use recorded::{CopyRef, Recorded};
 use crate::request::FlushRequest;
 use alloc::boxed::Box;
 use cohort_core::list::{Linked, Links, List};
+use cohort_core::record::RecordRef;
 use cohort_core::request::Request;
-use core::ptr::null_mut;
+use core::cell::Cell;
+use core::ptr::{NonNull, null_mut};
 
 /// What kind of epoch it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,63 +75,62 @@ impl Reorder {
 }
 
 /// One member that an epoch has to do with.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Target {
     /// Its rank in the window's group.
     pub(super) member: u32,
     /// Which opening of its counter the epoch waits for.
-    pub(super) id: u64,
+    pub(super) id: Cell<u64>,
     /// Of a lock on this node.
-    pub(super) ticket: u64,
+    pub(super) ticket: Cell<u64>,
     /// It grants access.
-    pub(super) is_granted: bool,
+    pub(super) is_granted: Cell<bool>,
     /// It was told that the epoch is over.
-    pub(super) is_ended: bool,
+    pub(super) is_ended: Cell<bool>,
     /// Operations that are not complete.
-    pub(super) pending: u32,
+    pub(super) pending: Cell<u32>,
 }
 
 /// See the module page. Lives in memory of its owner, who alone makes and frees it.
 pub(super) struct Epoch {
     pub(super) kind: Kind,
     /// Of a lock: `MPI_MODE_NOCHECK`. Nobody is asked for it, as nobody holds a lock that conflicts.
-    pub(super) nocheck: bool,
-    pub(super) is_active: bool,
+    pub(super) nocheck: Cell<bool>,
+    pub(super) is_active: Cell<bool>,
     /// It is complete, and waits to be freed.
-    pub(super) is_over: bool,
+    pub(super) is_over: Cell<bool>,
     /// When it was opened and closed, among the calls on this window; `u64::MAX` while it is open.
     pub(super) opened: u64,
-    pub(super) closed: u64,
+    pub(super) closed: Cell<u64>,
     /// By rank. Empty for fences, whose targets are all members.
     pub(super) targets: Box<[Target]>,
     /// Targets that do not grant access yet. A fence counts as one.
-    pub(super) ungranted: u32,
+    pub(super) ungranted: Cell<u32>,
     /// Of a fence: the numbers of the fences that open and close it.
-    pub(super) opening_fence: u64,
-    pub(super) closing_fence: u64,
+    pub(super) opening_fence: Cell<u64>,
+    pub(super) closing_fence: Cell<u64>,
     /// Of a fence: the member has arrived at the closing one.
-    pub(super) has_arrived: bool,
+    pub(super) has_arrived: Cell<bool>,
     /// Operations that wait for a grant, and operations under way.
     pub(super) recorded: List<Recorded, 0>,
     pub(super) running: List<Recorded, 0>,
     /// Operations that are not complete: recorded, running, or done by the caller just now.
-    pub(super) pending: u32,
+    pub(super) pending: Cell<u32>,
     /// Accumulates among them.
-    pub(super) accumulating: u32,
+    pub(super) accumulating: Cell<u32>,
     /// Whether an operation was ever asked for.
-    pub(super) is_used: bool,
+    pub(super) is_used: Cell<bool>,
     pub(super) flushes: List<Flush, 0>,
     /// Null, or the request of the call that closed it.
-    pub(super) request: *mut Request,
+    pub(super) request: Cell<*mut Request>,
     /// The first failure of an operation that was recorded, or [`cohort_core::Status::SUCCESS`].
-    pub(super) error: i32,
+    pub(super) error: Cell<i32>,
     links: Links<Self>,
 }
 
 impl Linked<0> for Epoch {
-    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { &raw mut (*this).links }
+    fn links(&self) -> &Links<Self> {
+        &self.links
     }
 }
 
@@ -145,30 +146,30 @@ impl Epoch {
         };
         Self {
             kind,
-            nocheck: false,
-            is_active: false,
-            is_over: false,
+            nocheck: Cell::new(false),
+            is_active: Cell::new(false),
+            is_over: Cell::new(false),
             opened,
-            closed: Self::OPEN,
+            closed: Cell::new(Self::OPEN),
             targets,
-            ungranted,
-            opening_fence: 0,
-            closing_fence: 0,
-            has_arrived: false,
-            recorded: List::EMPTY,
-            running: List::EMPTY,
-            pending: 0,
-            accumulating: 0,
-            is_used: false,
-            flushes: List::EMPTY,
-            request: null_mut(),
-            error: cohort_core::Status::SUCCESS,
-            links: Links::NONE,
+            ungranted: Cell::new(ungranted),
+            opening_fence: Cell::new(0),
+            closing_fence: Cell::new(0),
+            has_arrived: Cell::new(false),
+            recorded: List::empty(),
+            running: List::empty(),
+            pending: Cell::new(0),
+            accumulating: Cell::new(0),
+            is_used: Cell::new(false),
+            flushes: List::empty(),
+            request: Cell::new(null_mut()),
+            error: Cell::new(cohort_core::Status::SUCCESS),
+            links: Links::none(),
         }
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.closed != Self::OPEN
+        self.closed.get() != Self::OPEN
     }
 
     /// The place of a member among the targets; 0 for a fence.
@@ -182,26 +183,26 @@ impl Epoch {
 
     /// Whether operations on the target at this place may run.
     pub(super) fn grants(&self, index: usize) -> bool {
-        self.is_active
+        self.is_active.get()
             && match self.kind {
-                Kind::Fence => self.ungranted == 0,
-                _ => self.targets[index].is_granted,
+                Kind::Fence => self.ungranted.get() == 0,
+                _ => self.targets[index].is_granted.get(),
             }
     }
 
     /// Operations on the target at this place that are not complete.
-    pub(super) fn pending_at(&mut self, index: usize) -> Option<&mut u32> {
-        self.targets.get_mut(index).map(|target| &mut target.pending)
+    pub(super) fn pending_at(&self, index: usize) -> Option<&Cell<u32>> {
+        self.targets.get(index).map(|target| &target.pending)
     }
 
     /// Whether nobody else can accumulate at its targets: it holds a lock that keeps them away.
     pub(super) fn is_alone(&self) -> bool {
-        self.kind == Kind::Lock { exclusive: true } && !self.nocheck
+        self.kind == Kind::Lock { exclusive: true } && !self.nocheck.get()
     }
 
     /// Whether there is something to look for in its owner's progress.
     pub(super) fn waits(&self) -> bool {
-        self.is_closed() || self.pending > 0
+        self.is_closed() || self.pending.get() > 0
     }
 }
 
@@ -212,14 +213,19 @@ pub(super) struct Flush {
     /// The target's place in the epoch; `None` for all targets.
     pub(super) index: Option<usize>,
     /// Operations that it still waits for.
-    pub(super) remaining: u32,
-    pub(super) request: *mut FlushRequest,
+    pub(super) remaining: Cell<u32>,
+    pub(super) request: RecordRef<FlushRequest>,
     pub(super) links: Links<Self>,
 }
 
 impl Linked<0> for Flush {
-    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { &raw mut (*this).links }
+    fn links(&self) -> &Links<Self> {
+        &self.links
     }
+}
+
+/// A record of the owner's, which `Sweep::free_spent` frees.
+pub(super) fn leak<T>(record: T) -> RecordRef<T> {
+    // SAFETY: it is freed when it is spent, and nobody uses it any more.
+    unsafe { RecordRef::new(NonNull::from(Box::leak(Box::new(record)))) }
 }

@@ -5,7 +5,6 @@ use crate::grants::GrantCounter;
 use crate::shared::RankLocation;
 use crate::sweep::Sweep;
 use cohort_base::sync::atomic::{Ordering, fence};
-use core::ptr::NonNull;
 
 impl Kind {
     /// The counter at which an epoch of this kind waits for a member. Fences have one for all members.
@@ -23,15 +22,15 @@ impl Kind {
 fn is_late(kind: Kind, is_closed: bool, target: &Target) -> bool {
     match kind {
         Kind::Exposure => is_closed,
-        _ => !target.is_granted && (is_closed || target.pending > 0),
+        _ => !target.is_granted.get() && (is_closed || target.pending.get() > 0),
     }
 }
 
 impl Epoch {
     /// Of a fence epoch: the last fence that it is late for, or 0.
     fn late_fence(&self) -> u64 {
-        match (self.closing_fence, self.pending > 0) {
-            (0, true) => self.opening_fence,
+        match (self.closing_fence.get(), self.pending.get() > 0) {
+            (0, true) => self.opening_fence.get(),
             (closing, _) => closing,
         }
     }
@@ -39,7 +38,7 @@ impl Epoch {
 
 impl Sweep<'_, '_> {
     /// Has the openers of counters know which targets of an active epoch are late, and looks once more.
-    pub(super) fn await_late(&mut self, epoch: &mut Epoch) {
+    pub(super) fn await_late(&mut self, epoch: &Epoch) {
         let window = self.window;
         let Some(home) = window.shared().home(window.me()) else {
             return;
@@ -48,10 +47,10 @@ impl Sweep<'_, '_> {
         let (kind, is_closed) = (epoch.kind, epoch.is_closed());
         if kind == Kind::Fence {
             late += home.fences.want(epoch.late_fence());
-        } else if epoch.ungranted > 0 || kind == Kind::Exposure && is_closed {
+        } else if epoch.ungranted.get() > 0 || kind == Kind::Exposure && is_closed {
             for target in &epoch.targets {
                 if is_late(kind, is_closed, target) {
-                    late += kind.counter(home, target.member).want(target.id);
+                    late += kind.counter(home, target.member).want(target.id.get());
                 }
             }
         }
@@ -73,15 +72,11 @@ impl Sweep<'_, '_> {
         let calls = home.calls.load(Ordering::Relaxed);
         assert!(calls <= self.state.late, "{calls} calls are too many");
         let mut next = self.state.queue.first();
-        while let Some(epoch) = NonNull::new(next) {
-            // SAFETY: elements of the queue are valid; the claim is held.
-            let epoch = unsafe {
-                next = self.state.queue.next(epoch.as_ptr());
-                epoch.as_ref()
-            };
-            for target in epoch.targets.iter().filter(|_| epoch.is_active) {
-                let waits = epoch.kind == Kind::Exposure || !target.is_granted;
-                let is_wanted = epoch.kind.counter(home, target.member).is_wanted(target.id);
+        while let Some(epoch) = next {
+            next = self.state.queue.next(epoch);
+            for target in epoch.targets.iter().filter(|_| epoch.is_active.get()) {
+                let waits = epoch.kind == Kind::Exposure || !target.is_granted.get();
+                let is_wanted = epoch.kind.counter(home, target.member).is_wanted(target.id.get());
                 let is_late = is_late(epoch.kind, epoch.is_closed(), target);
                 // Who is late at opening only is not among those that call (G2).
                 assert!(!waits || is_wanted == is_late, "of {target:?}");

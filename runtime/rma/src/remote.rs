@@ -14,12 +14,12 @@ use crate::epoch::{Epoch, Kind, Recorded};
 use crate::notes::{Message, Piece, REFUSED, RUNS_MAX, Run, Verb, say};
 use crate::operation::{Action, Resolved};
 use crate::sweep::Sweep;
+use cohort_core::record::RecordRef;
 use cohort_datatype as datatype;
 use cohort_datatype::op::PredefinedOp;
-use cohort_net::names::{self, What};
+use cohort_net::names;
 use cohort_net::{Note, fail, post_note, room_of_notes};
 use core::mem::size_of;
-use core::ptr::NonNull;
 
 /// Packets of one window end that may be unanswered.
 const UNANSWERED_MAX: u32 = 64;
@@ -51,31 +51,31 @@ impl Sweep<'_, '_> {
     }
 
     /// Sends pieces of an operation on a member of another node; says whether all of it has left.
-    pub(super) fn send_pieces(&mut self, epoch: &mut Epoch, operation: &mut Recorded) -> bool {
-        operation.epoch = epoch;
+    pub(super) fn send_pieces(&mut self, epoch: RecordRef<Epoch>, operation: RecordRef<Recorded>) -> bool {
+        operation.epoch.set(Some(epoch));
         let peer = self.window.shared().members()[operation.member as usize];
-        if operation.name == 0 {
-            let named = names::name(self.claim, What::Window, peer, NonNull::from(&mut *operation));
-            operation.name = named.unwrap_or_else(|_| fail::no_memory(self.claim.rank(), peer));
+        if operation.name.get() == 0 {
+            let named = names::name(self.claim, peer, operation);
+            operation.name.set(named.unwrap_or_else(|_| fail::no_memory(self.claim.rank(), peer)));
         }
         let bytes = operation.resolved().bytes();
-        while operation.progress < bytes || operation.progress == 0 && operation.unanswered == 0 {
+        while operation.progress.get() < bytes || operation.progress.get() == 0 && operation.unanswered.get() == 0 {
             if self.state.unanswered >= UNANSWERED_MAX {
                 return false;
             }
-            let plan = PiecePlan::new(&operation.resolved(), operation.progress, self.room());
+            let plan = PiecePlan::new(&operation.resolved(), operation.progress.get(), self.room());
             let note = Note {
                 window: self.window.shared().number(),
                 kind: Message::Piece as u8,
                 member: self.window.me(),
-                id: operation.name,
-                value: operation.progress,
+                id: operation.name.get(),
+                value: operation.progress.get(),
             };
             let room = post_note(self.claim, peer, note, plan.bytes());
             // SAFETY: the packet has room for the plan; the operation's buffers are readable until it is complete.
-            unsafe { plan.write(operation, room) };
-            operation.progress += plan.piece.length;
-            operation.unanswered += 1;
+            unsafe { plan.write(&operation, room) };
+            operation.progress.set(operation.progress.get() + plan.piece.length);
+            operation.unanswered.set(operation.unanswered.get() + 1);
             self.state.unanswered += 1;
             self.moved = true;
             if plan.piece.length == 0 {
@@ -90,20 +90,14 @@ impl Sweep<'_, '_> {
     }
 
     /// A piece of one of this window's operations was answered. Returns the bytes that it brought.
-    ///
-    /// # Safety
-    /// `operation` is one of this window's with unanswered pieces.
-    pub(super) unsafe fn answered(&mut self, mut operation: NonNull<Recorded>, place: u64, body: &[u8]) -> u64 {
-        // SAFETY: the caller's promise: it lives until it is complete, and so does its epoch.
-        let (current, epoch) = unsafe {
-            let current = operation.as_mut();
-            let epoch = &mut *current.epoch;
-            (current, epoch)
+    pub(super) fn answered(&mut self, operation: RecordRef<Recorded>, place: u64, body: &[u8]) -> u64 {
+        let Some(epoch) = operation.epoch.get().filter(|_| operation.unanswered.get() > 0) else {
+            return 0;
         };
         if place == REFUSED {
-            epoch.error = cohort_core::Status::RMA_RANGE;
+            epoch.error.set(cohort_core::Status::RMA_RANGE);
         } else if !body.is_empty() {
-            let resolved = current.resolved();
+            let resolved = operation.resolved();
             let into = match resolved.action {
                 Action::Get => Some(resolved.origin),
                 _ => resolved.result,
@@ -114,10 +108,10 @@ impl Sweep<'_, '_> {
             }
         }
         self.state.unanswered -= 1;
-        current.unanswered -= 1;
-        if current.unanswered == 0 && current.progress >= current.resolved().bytes() {
-            // SAFETY: what was sent as a whole is in this list.
-            unsafe { epoch.running.remove(operation.as_ptr()) };
+        operation.unanswered.set(operation.unanswered.get() - 1);
+        if operation.unanswered.get() == 0 && operation.progress.get() >= operation.resolved().bytes() {
+            // What was sent as a whole is in this list.
+            epoch.running.remove(operation);
             self.retire(epoch, operation);
         }
         body.len() as u64

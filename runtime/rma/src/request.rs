@@ -2,9 +2,10 @@
 
 use crate::Rma;
 use cohort_core::claim::Claim;
+use cohort_core::record::RecordRef;
 use cohort_core::request::{Request, RequestKind};
 use cohort_core::subsystem::Subsystem;
-use core::ptr::NonNull;
+use core::cell::Cell;
 
 /// What these requests are.
 #[derive(Debug)]
@@ -21,16 +22,13 @@ impl RequestKind for OfFlush {
 pub(crate) struct FlushRequest {
     request: Request,
     /// Epochs that it still waits for. Under the claim.
-    pub(crate) parts: u64,
+    pub(crate) parts: Cell<u64>,
 }
 
 impl FlushRequest {
     /// A pending one of one part; `None` when memory is short.
-    pub(crate) fn make(claim: &mut Claim<'_>) -> Option<NonNull<Self>> {
-        let block = claim.alloc(size_of::<Self>())?.cast::<Self>();
-        let fresh = Self { request: Request::new(claim.rank(), &OfFlush), parts: 1 };
-        // SAFETY: a fresh block of the right size and alignment.
-        unsafe { block.write(fresh) };
-        Some(block)
+    pub(crate) fn make(claim: &mut Claim<'_>) -> Option<RecordRef<Self>> {
+        let fresh = Self { request: Request::new(claim.rank(), &OfFlush), parts: Cell::new(1) };
+        RecordRef::make(claim, fresh)
     }
 }

@@ -73,7 +73,7 @@ impl Window {
     /// Under the claim.
     #[inline]
     pub(super) fn remember(&self, member: u32, epoch: &Epoch) {
-        if epoch.pending > 0 || self.shared().is_dynamic() {
+        if epoch.pending.get() > 0 || self.shared().is_dynamic() {
             return;
         }
         let lock = if epoch.kind.is_lock() { LOCK } else { 0 };

@@ -11,7 +11,6 @@ use cohort_core::subsystem::Subsystem;
 use cohort_core::{Claim, Look, Node, Piece, Turn, Work};
 use cohort_net::wire::{Header, Kind};
 use cohort_net::{Note, Receiver};
-use core::ptr::NonNull;
 
 // SAFETY: no other subsystem has this place.
 unsafe impl Subsystem for Rma {
@@ -26,32 +25,29 @@ unsafe impl Subsystem for Rma {
     fn node(_node: &'static Node, _tables: &mut ()) {}
 
     fn rank(_node: &'static Node, _id: LocalRank, _tables: &mut ()) -> ((), Windows) {
-        let state = Windows { windows: List::EMPTY, waiting_windows: List::EMPTY };
+        let state = Windows { windows: List::empty(), waiting_windows: List::empty() };
         ((), state)
     }
 
     #[inline]
     fn turn(claim: &mut Claim<'_>, look: Look, turn: &mut Turn) {
-        if look.is_within_node() && !claim.of::<Self>().waiting_windows.first().is_null() {
+        if look.is_within_node() && !claim.of::<Self>().waiting_windows.is_empty() {
             sweep_waiting(claim, turn);
         }
     }
 
     #[inline]
     fn is_idle(claim: &mut Claim<'_>) -> bool {
-        claim.of::<Self>().waiting_windows.first().is_null()
+        claim.of::<Self>().waiting_windows.is_empty()
     }
 }
 
 /// Sweeps the windows of the claimed rank that wait for something.
 fn sweep_waiting(claim: &mut Claim<'_>, turn: &mut Turn) {
     let mut next = claim.of::<Rma>().waiting_windows.first();
-    while let Some(window) = NonNull::new(next) {
-        // SAFETY: windows in the list are valid; the next one is taken before this one may leave it.
-        let window = unsafe {
-            next = claim.of::<Rma>().waiting_windows.next(window.as_ptr());
-            window.as_ref()
-        };
+    while let Some(window) = next {
+        // It is taken before this one may leave the list.
+        next = claim.of::<Rma>().waiting_windows.next(window);
         let mut sweep = window.sweep(claim);
         sweep.run();
         turn.moved |= sweep.moved;

@@ -25,9 +25,9 @@ use cohort_core::claim::Claim;
 use cohort_core::list::List;
 use cohort_core::message::Status;
 use cohort_core::owner::Owner;
+use cohort_core::record::RecordRef;
 use cohort_core::request::Request;
 use cohort_steal::TaskKind;
-use core::ptr::NonNull;
 
 /// See the module page.
 pub(super) struct Sweep<'a, 'rank> {
@@ -65,9 +65,7 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
         self.run();
         if self.waits() && !self.state.is_waiting {
             self.state.is_waiting = true;
-            let window = core::ptr::from_ref(self.window).cast_mut();
-            // SAFETY: it is in no list of this place, and leaves it before it is freed.
-            unsafe { self.claim.of::<Rma>().waiting_windows.push(window) };
+            self.claim.of::<Rma>().waiting_windows.push(self.window.record());
             self.claim.expect_more(TaskKind::Shm);
             // What came before others could see that we wait.
             fence(Ordering::SeqCst);
@@ -78,18 +76,14 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
     }
 
     fn waits(&self) -> bool {
-        // SAFETY: elements of the queue are valid.
-        let waiting = self.state.queue.find(|epoch| unsafe { (*epoch).waits() });
-        !waiting.is_null()
+        self.state.queue.find(|epoch| epoch.waits()).is_some()
     }
 
     /// Leaves the rank's list when there is nothing to look for.
     pub(super) fn leave_if_idle(&mut self) {
         if self.state.is_waiting && !self.waits() {
             self.state.is_waiting = false;
-            let window = core::ptr::from_ref(self.window).cast_mut();
-            // SAFETY: it is in the list.
-            unsafe { self.claim.of::<Rma>().waiting_windows.remove(window) };
+            self.claim.of::<Rma>().waiting_windows.remove(self.window.record());
             self.claim.expect_less(TaskKind::Shm);
         }
     }
@@ -102,26 +96,22 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
 
     fn sweep_epochs(&mut self) {
         let mut next = self.state.queue.first();
-        while let Some(mut current) = NonNull::new(next) {
-            // SAFETY: elements of the queue are valid, and the next one is taken before this one may leave; what
-            // the claim guards is ours alone.
-            let epoch = unsafe {
-                next = self.state.queue.next(current.as_ptr());
-                current.as_mut()
-            };
-            if !epoch.is_active {
-                if !self.may_activate(epoch) {
+        while let Some(epoch) = next {
+            // It is taken before this one may leave.
+            next = self.state.queue.next(epoch);
+            if !epoch.is_active.get() {
+                if !self.may_activate(&epoch) {
                     return;
                 }
-                self.activate(epoch);
+                self.activate(&epoch);
             }
-            self.look_for_grants(epoch);
-            self.await_late(epoch);
+            self.look_for_grants(&epoch);
+            self.await_late(&epoch);
             self.run_recorded(epoch);
             self.reap(epoch);
             if epoch.is_closed() {
-                self.end_targets(epoch);
-                if self.is_complete(epoch) {
+                self.end_targets(&epoch);
+                if self.is_complete(&epoch) {
                     self.complete(epoch);
                 }
             }
@@ -132,11 +122,9 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
     /// open at the same time run at the same time; one that was closed before forbids it until it is
     /// complete, or until a hint of the window allows it.
     fn may_activate(&self, epoch: &Epoch) -> bool {
-        let mut before = self.state.queue.first();
-        while !core::ptr::eq(before, epoch) {
-            // SAFETY: elements of the queue are valid; this one is before `epoch`, and not the same.
-            let earlier = unsafe { &*before };
-            let was_closed = earlier.closed < epoch.opened;
+        let mut next = self.state.queue.first();
+        while let Some(earlier) = next.filter(|earlier| !core::ptr::eq(earlier.as_ptr(), epoch)) {
+            let was_closed = earlier.closed.get() < epoch.opened;
             if was_closed && !self.state.reorder.allows(earlier.kind, epoch.kind) {
                 return false;
             }
@@ -144,27 +132,26 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
             if earlier.kind.is_lock() && epoch.kind.is_lock() {
                 let shares_target = |target: &crate::epoch::Target| {
                     let index = earlier.index_of(target.member);
-                    index.is_some_and(|index| !earlier.targets[index].is_ended)
+                    index.is_some_and(|index| !earlier.targets[index].is_ended.get())
                 };
                 if epoch.targets.iter().any(shares_target) {
                     return false;
                 }
             }
-            // SAFETY: as above.
-            before = unsafe { self.state.queue.next(before) };
+            next = self.state.queue.next(earlier);
         }
         true
     }
 
     /// Asks the targets for access, or grants it to them.
-    fn activate(&mut self, epoch: &mut Epoch) {
-        epoch.is_active = true;
+    fn activate(&mut self, epoch: &Epoch) {
+        epoch.is_active.set(true);
         self.moved = true;
-        if epoch.nocheck {
-            for target in &mut epoch.targets {
-                target.is_granted = true;
+        if epoch.nocheck.get() {
+            for target in &epoch.targets {
+                target.is_granted.set(true);
             }
-            epoch.ungranted = 0;
+            epoch.ungranted.set(0);
             return;
         }
         let shared = self.window.shared();
@@ -174,11 +161,11 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
             Kind::Exposure => &mut self.state.exposures,
             Kind::Lock { .. } | Kind::LockAll | Kind::Fence => &mut self.state.lockings,
         };
-        for target in &mut epoch.targets {
+        for target in &epoch.targets {
             let member = target.member;
             let count = &mut counts[member as usize];
             *count += 1;
-            target.id = *count;
+            target.id.set(*count);
             let Some(home) = shared.home(member) else {
                 continue;
             };
@@ -190,7 +177,7 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
                 Kind::Lock { .. } | Kind::LockAll => {
                     let granted = |other| tell_locked(self.claim, shared, member, other);
                     let exclusive = epoch.kind == Kind::Lock { exclusive: true };
-                    target.ticket = home.lock.request(me, exclusive, granted);
+                    target.ticket.set(home.lock.request(me, exclusive, granted));
                 }
                 Kind::Access | Kind::Fence => {}
             }
@@ -203,49 +190,50 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
         }
     }
 
-    pub(super) fn look_for_grants(&mut self, epoch: &mut Epoch) {
-        if epoch.ungranted == 0 {
+    pub(super) fn look_for_grants(&mut self, epoch: &Epoch) {
+        if epoch.ungranted.get() == 0 {
             return;
         }
         let (shared, me) = (self.window.shared(), self.window.me());
         if epoch.kind == Kind::Fence {
-            if shared.has_passed(epoch.opening_fence) {
-                epoch.ungranted = 0;
+            if shared.has_passed(epoch.opening_fence.get()) {
+                epoch.ungranted.set(0);
                 self.moved = true;
             }
             return;
         }
         let own = shared.home(me);
-        for target in epoch.targets.iter_mut().filter(|target| !target.is_granted) {
+        for target in epoch.targets.iter().filter(|target| !target.is_granted.get()) {
             // A lock on this node can be looked at; other nodes send word.
             let lock = shared.home(target.member).map(|home| &home.lock);
-            target.is_granted = match lock.filter(|_| epoch.kind.is_lock()) {
-                Some(lock) => lock.is_granted(target.ticket),
+            let is_granted = match lock.filter(|_| epoch.kind.is_lock()) {
+                Some(lock) => lock.is_granted(target.ticket.get()),
                 None => own.is_some_and(|home| {
                     let counter = epoch.kind.counter(home, target.member);
-                    counter.is_open(target.id)
+                    counter.is_open(target.id.get())
                 }),
             };
-            if target.is_granted {
-                epoch.ungranted -= 1;
+            target.is_granted.set(is_granted);
+            if is_granted {
+                epoch.ungranted.set(epoch.ungranted.get() - 1);
                 self.moved = true;
             }
         }
     }
 
     /// Tells targets of a closed epoch that nothing more will come.
-    fn end_targets(&mut self, epoch: &mut Epoch) {
+    fn end_targets(&mut self, epoch: &Epoch) {
         let (shared, me) = (self.window.shared(), self.window.me());
         match epoch.kind {
             Kind::Exposure => return,
             Kind::Fence => {
                 // A fence that was never closed by a call has nobody to tell.
-                let may_arrive = epoch.closing_fence != 0 && epoch.ungranted == 0;
-                if may_arrive && epoch.pending == 0 && !epoch.has_arrived {
-                    epoch.has_arrived = true;
+                let may_arrive = epoch.closing_fence.get() != 0 && epoch.ungranted.get() == 0;
+                if may_arrive && epoch.pending.get() == 0 && !epoch.has_arrived.get() {
+                    epoch.has_arrived.set(true);
                     self.moved = true;
-                    if shared.arrivals.arrive(epoch.closing_fence) {
-                        tell_arrived(self.claim, shared, me, epoch.closing_fence);
+                    if shared.arrivals.arrive(epoch.closing_fence.get()) {
+                        tell_arrived(self.claim, shared, me, epoch.closing_fence.get());
                     }
                 }
                 return;
@@ -255,13 +243,13 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
         let exclusive = epoch.is_alone();
         let is_lock = epoch.kind.is_lock();
         for index in 0..epoch.targets.len() {
-            let target = &mut epoch.targets[index];
-            if target.is_ended || !target.is_granted || target.pending > 0 {
+            let target = &epoch.targets[index];
+            if target.is_ended.get() || !target.is_granted.get() || target.pending.get() > 0 {
                 continue;
             }
-            target.is_ended = true;
+            target.is_ended.set(true);
             self.moved = true;
-            if epoch.nocheck {
+            if epoch.nocheck.get() {
                 continue;
             }
             let member = target.member;
@@ -284,53 +272,45 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
     fn is_complete(&self, epoch: &Epoch) -> bool {
         let shared = self.window.shared();
         match epoch.kind {
-            Kind::Exposure => self.is_exposed_to_nobody(NonNull::from(epoch)),
+            Kind::Exposure => self.is_exposed_to_nobody(epoch),
             Kind::Fence => {
-                let is_over = epoch.has_arrived && shared.has_passed(epoch.closing_fence);
-                epoch.pending == 0 && (epoch.closing_fence == 0 || is_over)
+                let is_over = epoch.has_arrived.get() && shared.has_passed(epoch.closing_fence.get());
+                epoch.pending.get() == 0 && (epoch.closing_fence.get() == 0 || is_over)
             }
-            _ => epoch.targets.iter().all(|target| target.is_ended),
+            _ => epoch.targets.iter().all(|target| target.is_ended.get()),
         }
     }
 
     /// Whether all accesses that an exposure epoch allows are over.
-    pub(super) fn is_exposed_to_nobody(&self, epoch: NonNull<Epoch>) -> bool {
-        // SAFETY: epochs in the queue are valid.
-        let epoch = unsafe { epoch.as_ref() };
+    pub(super) fn is_exposed_to_nobody(&self, epoch: &Epoch) -> bool {
         let home: Option<&RankLocation> = self.window.shared().home(self.window.me());
-        epoch.is_active
+        epoch.is_active.get()
             && home.is_some_and(|home| {
                 let mut targets = epoch.targets.iter();
-                targets.all(|target| home.from(target.member).ended.is_open(target.id))
+                targets.all(|target| home.from(target.member).ended.is_open(target.id.get()))
             })
     }
 
     /// Whether the locks of open epochs at this member, or all, on this node are held.
     pub(super) fn holds_locks(&self, member: Option<u32>) -> bool {
         let shared = self.window.shared();
-        let waits = |epoch: *mut Epoch| {
-            // SAFETY: epochs in the queue are valid.
-            let epoch = unsafe { &*epoch };
+        let waits = |epoch: RecordRef<Epoch>| {
             let is_waited_for = |target: &crate::epoch::Target| {
-                !target.is_granted
+                !target.is_granted.get()
                     && shared.home(target.member).is_some()
                     && member.is_none_or(|member| member == target.member)
             };
             !epoch.is_closed() && epoch.kind.is_lock() && epoch.targets.iter().any(is_waited_for)
         };
-        self.state.queue.find(waits).is_null()
+        self.state.queue.find(waits).is_none()
     }
 
-    fn complete(&mut self, epoch: &mut Epoch) {
-        let (request, error) = (epoch.request, epoch.error);
-        epoch.is_over = true;
-        let epoch = core::ptr::from_mut(epoch);
+    fn complete(&mut self, epoch: RecordRef<Epoch>) {
+        let (request, error) = (epoch.request.get(), epoch.error.get());
+        epoch.is_over.set(true);
         self.moved = true;
-        // SAFETY: it is in the one list, and then in the other.
-        unsafe {
-            self.state.queue.remove(epoch);
-            self.state.spent.push(epoch);
-        }
+        self.state.queue.remove(epoch);
+        self.state.spent.push(epoch);
         if !request.is_null() {
             let status = Status { error, ..Status::EMPTY };
             // SAFETY: the request of the closing call, which only we complete.
@@ -343,12 +323,10 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
     /// # Safety
     /// As [`free_all`], of all of them.
     unsafe fn free_epochs(&mut self) {
-        while let Some(epoch) = NonNull::new(self.state.spent.first()) {
-            // SAFETY: it is in the list; the caller's promise.
-            let epoch = unsafe {
-                self.state.spent.remove(epoch.as_ptr());
-                Box::from_raw(epoch.as_ptr())
-            };
+        while let Some(epoch) = self.state.spent.first() {
+            self.state.spent.remove(epoch);
+            // SAFETY: the caller's promise.
+            let epoch = unsafe { Box::from_raw(epoch.as_ptr()) };
             if epoch.targets.len() == 1 {
                 self.state.spare = Some(epoch);
             }
@@ -361,8 +339,8 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
         // it; operations wait until no task copies any more.
         unsafe {
             self.free_epochs();
-            free_all(&mut self.state.spent_flushes, |_| true);
-            free_all(&mut self.state.spent_operations, Recorded::is_free);
+            free_all(&self.state.spent_flushes, |_| true);
+            free_all(&self.state.spent_operations, Recorded::is_free);
         }
     }
 }
@@ -371,16 +349,14 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
 ///
 /// # Safety
 /// They were made by `Box`, and nobody uses those that may be freed.
-unsafe fn free_all<T: cohort_core::list::Linked<0>>(list: &mut List<T, 0>, may: impl Fn(&T) -> bool) {
+unsafe fn free_all<T: cohort_core::list::Linked<0>>(list: &List<T, 0>, may: impl Fn(&T) -> bool) {
     let mut next = list.first();
-    while let Some(element) = NonNull::new(next) {
-        // SAFETY: elements of the list are valid; the caller's promise.
-        unsafe {
-            next = list.next(element.as_ptr());
-            if may(element.as_ref()) {
-                list.remove(element.as_ptr());
-                drop(Box::from_raw(element.as_ptr()));
-            }
+    while let Some(element) = next {
+        next = list.next(element);
+        if may(&element) {
+            list.remove(element);
+            // SAFETY: the caller's promise.
+            drop(unsafe { Box::from_raw(element.as_ptr()) });
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The synchronisation calls of a window: each opens epochs or closes them, and none waits but those that say so.
 
-use crate::epoch::{Epoch, Kind, Target};
+use crate::epoch::{Epoch, Kind, Target, leak};
 use crate::error::RmaError;
 use crate::request::FlushRequest;
 use crate::stamps::{CALLS_PER_TURN, Held};
@@ -14,9 +14,10 @@ use cohort_base::sync::atomic::Ordering;
 use cohort_core::claim::Claim;
 use cohort_core::message::Status;
 use cohort_core::owner::Owner;
+use cohort_core::record::RecordRef;
 use cohort_core::request::{Request, RequestRef};
 use cohort_core::wait::{until, until_with};
-use core::ptr::{NonNull, null_mut};
+use core::ptr::NonNull;
 
 impl Window {
     /// The sweep of a call of the owner's. Locks that it holds without an epoch get one.
@@ -38,18 +39,18 @@ impl Window {
         {
             let sweep = self.call(owner, &mut claim);
             let state = sweep.state;
-            if !state.access.is_null() || state.locked > 0 {
+            if state.access.is_some() || state.locked > 0 {
                 return Err(RmaError::Misplaced("an access epoch is open"));
             }
-            if !state.exposure.is_null() {
+            if state.exposure.is_some() {
                 return Err(RmaError::Misplaced("an exposure epoch is open"));
             }
             if state.uses_fence() {
                 return Err(RmaError::Misplaced("a fence epoch with operations is open"));
             }
-            if let Some(mut fence) = NonNull::new(core::mem::replace(&mut state.fence, null_mut())) {
-                // SAFETY: open epochs are valid. Nothing was done in it, so nobody hears of its end.
-                unsafe { fence.as_mut().closed = state.tick() };
+            if let Some(fence) = state.fence.take() {
+                // Nothing was done in it, so nobody hears of its end.
+                fence.closed.set(state.tick());
                 self.short.forget();
             }
         }
@@ -57,7 +58,7 @@ impl Window {
         until_with(owner, self.awaited(None), |claim| {
             let mut sweep = self.sweep(claim);
             sweep.run();
-            sweep.state.queue.first().is_null()
+            sweep.state.queue.is_empty()
         });
         Ok(())
     }
@@ -70,7 +71,7 @@ impl Window {
         let mut claim = self.rank().enter();
         let mut sweep = self.call(owner, &mut claim);
         sweep.state.no_access()?;
-        sweep.state.access = sweep.open(owner, Kind::Access, members);
+        sweep.state.access = Some(sweep.open(owner, Kind::Access, members));
         sweep.settle(owner);
         Ok(())
     }
@@ -81,12 +82,9 @@ impl Window {
     /// [`RmaError::Misplaced`] if there is none.
     pub fn complete(&self, owner: Owner<'_>) -> Result<Closing, RmaError> {
         self.end(owner, |state| {
-            let epoch = NonNull::new(state.access).filter(|epoch| {
-                // SAFETY: open epochs are valid.
-                unsafe { epoch.as_ref() }.kind == Kind::Access
-            });
+            let epoch = state.access.filter(|epoch| epoch.kind == Kind::Access);
             let epoch = epoch.ok_or(RmaError::Misplaced("no access epoch is open"))?;
-            state.access = null_mut();
+            state.access = None;
             Ok(epoch)
         })
     }
@@ -98,13 +96,13 @@ impl Window {
     pub fn post(&self, owner: Owner<'_>, members: &[u32]) -> Result<(), RmaError> {
         let mut claim = self.rank().enter();
         let mut sweep = self.call(owner, &mut claim);
-        if !sweep.state.exposure.is_null() {
+        if sweep.state.exposure.is_some() {
             return Err(RmaError::Misplaced("an exposure epoch is open already"));
         }
         if sweep.state.uses_fence() {
             return Err(FENCE_IS_USED);
         }
-        sweep.state.exposure = sweep.open(owner, Kind::Exposure, members);
+        sweep.state.exposure = Some(sweep.open(owner, Kind::Exposure, members));
         sweep.settle(owner);
         Ok(())
     }
@@ -115,7 +113,7 @@ impl Window {
     /// [`RmaError::Misplaced`] if there is none.
     pub fn wait(&self, owner: Owner<'_>) -> Result<Closing, RmaError> {
         self.end(owner, |state| {
-            let epoch = NonNull::new(core::mem::replace(&mut state.exposure, null_mut()));
+            let epoch = state.exposure.take();
             epoch.ok_or(NO_EXPOSURE)
         })
     }
@@ -128,9 +126,9 @@ impl Window {
         cohort_core::wait::progress(owner);
         let mut claim = self.rank().enter();
         let mut sweep = self.call(owner, &mut claim);
-        let epoch = NonNull::new(sweep.state.exposure).ok_or(NO_EXPOSURE)?;
+        let epoch = sweep.state.exposure.ok_or(NO_EXPOSURE)?;
         sweep.run();
-        if !sweep.is_exposed_to_nobody(epoch) {
+        if !sweep.is_exposed_to_nobody(&epoch) {
             return Ok(false);
         }
         drop(claim);
@@ -151,23 +149,21 @@ impl Window {
         }
         let mut claim = self.rank().enter();
         let mut sweep = self.call(owner, &mut claim);
-        if !sweep.state.locks[member as usize].is_null() {
+        if sweep.state.locks[member as usize].is_some() {
             return Err(RmaError::MisplacedAt { what: "it is locked by this process already", target: member });
         }
-        if !sweep.state.access.is_null() {
+        if sweep.state.access.is_some() {
             return Err(ACCESS_IS_OPEN);
         }
         if sweep.state.uses_fence() {
             return Err(FENCE_IS_USED);
         }
         let epoch = sweep.open(owner, Kind::Lock { exclusive }, &[member]);
-        // SAFETY: fresh.
-        unsafe { (*epoch).nocheck = nocheck };
-        sweep.state.locks[member as usize] = epoch;
+        epoch.nocheck.set(nocheck);
+        sweep.state.locks[member as usize] = Some(epoch);
         sweep.state.locked += 1;
         sweep.settle(owner);
-        // SAFETY: an open epoch is valid; it has one target.
-        let is_held = unsafe { (*epoch).targets[0].is_granted };
+        let is_held = epoch.targets[0].is_granted.get();
         Ok(is_held || self.is_remote(member))
     }
 
@@ -180,8 +176,8 @@ impl Window {
             return Ok(Closing(None));
         }
         self.end(owner, |state| {
-            let lock = core::mem::replace(&mut state.locks[member as usize], null_mut());
-            let epoch = NonNull::new(lock)
+            let epoch = state.locks[member as usize]
+                .take()
                 .ok_or(RmaError::MisplacedAt { what: "it is not locked by this process", target: member })?;
             state.locked -= 1;
             Ok(epoch)
@@ -202,9 +198,8 @@ impl Window {
         sweep.state.no_access()?;
         let everyone: Vec<u32> = (0..self.shared().members().len() as u32).collect();
         let epoch = sweep.open(owner, Kind::LockAll, &everyone);
-        // SAFETY: fresh.
-        unsafe { (*epoch).nocheck = nocheck };
-        sweep.state.access = epoch;
+        epoch.nocheck.set(nocheck);
+        sweep.state.access = Some(epoch);
         sweep.settle(owner);
         Ok(false)
     }
@@ -218,12 +213,9 @@ impl Window {
             return Ok(Closing(None));
         }
         self.end(owner, |state| {
-            let epoch = NonNull::new(state.access).filter(|epoch| {
-                // SAFETY: open epochs are valid.
-                unsafe { epoch.as_ref() }.kind == Kind::LockAll
-            });
+            let epoch = state.access.filter(|epoch| epoch.kind == Kind::LockAll);
             let epoch = epoch.ok_or(RmaError::Misplaced("MPI_Win_lock_all was not called"))?;
-            state.access = null_mut();
+            state.access = None;
             Ok(epoch)
         })
     }
@@ -249,17 +241,15 @@ impl Window {
         sweep.state.no_other_than_fence()?;
         sweep.state.fences += 1;
         let number = sweep.state.fences;
-        let before = match NonNull::new(sweep.state.fence) {
-            Some(before) => before.as_ptr(),
+        let before = match sweep.state.fence.take() {
+            Some(before) => before,
             // Nothing to close, but the others wait for the arrival.
             None => sweep.open_fence(owner, number - 1),
         };
-        sweep.state.fence = null_mut();
-        // SAFETY: an epoch of this window that is not closed.
-        unsafe { (*before).closing_fence = number };
+        before.closing_fence.set(number);
         sweep.close(before);
         if !last {
-            sweep.state.fence = sweep.open_fence(owner, number);
+            sweep.state.fence = Some(sweep.open_fence(owner, number));
         }
         sweep.closing_of(owner, before)
     }
@@ -271,13 +261,13 @@ impl Window {
     fn end(
         &self,
         owner: Owner<'_>,
-        take: impl FnOnce(&mut State) -> Result<NonNull<Epoch>, RmaError>,
+        take: impl FnOnce(&mut State) -> Result<RecordRef<Epoch>, RmaError>,
     ) -> Result<Closing, RmaError> {
         let mut claim = self.rank().enter();
         let mut sweep = self.call(owner, &mut claim);
         let epoch = take(sweep.state)?;
-        sweep.close(epoch.as_ptr());
-        sweep.closing_of(owner, epoch.as_ptr())
+        sweep.close(epoch);
+        sweep.closing_of(owner, epoch)
     }
 
     /// Waits for the end of an epoch, of a flush or of an operation.
@@ -320,7 +310,7 @@ impl Window {
         sweep.flush(owner, &locks, age, request);
         sweep.settle(owner);
         // SAFETY: a fresh request, which lives until it is released.
-        Ok(Closing(Some(unsafe { RequestRef::new(request.cast()) })))
+        Ok(Closing(Some(unsafe { RequestRef::new(request.as_non_null().cast()) })))
     }
 
     /// Lets nobody wait for the end of something.
@@ -360,20 +350,18 @@ const FENCE_IS_USED: RmaError =
     RmaError::Misplaced("a fence epoch with operations is open: close it with MPI_Win_fence and MPI_MODE_NOSUCCEED");
 
 /// An epoch with locks, and the place of one target in it, or of all.
-type LockAt = (NonNull<Epoch>, Option<usize>);
+type LockAt = (RecordRef<Epoch>, Option<usize>);
 pub(super) type Locks = Vec<LockAt>;
 
 /// Whether all operations until now are complete.
 fn is_flushed(&(epoch, index): &LockAt) -> bool {
-    // SAFETY: open epochs are valid.
-    let epoch = unsafe { epoch.as_ref() };
-    index.map_or(epoch.pending, |index| epoch.targets[index].pending) == 0
+    index.map_or(epoch.pending.get(), |index| epoch.targets[index].pending.get()) == 0
 }
 
 impl State {
     /// No access epoch is open but one by fence that was not used.
     fn no_access(&self) -> Result<(), RmaError> {
-        if !self.access.is_null() || self.locked > 0 {
+        if self.access.is_some() || self.locked > 0 {
             return Err(ACCESS_IS_OPEN);
         }
         match self.uses_fence() {
@@ -383,10 +371,10 @@ impl State {
     }
 
     fn no_other_than_fence(&self) -> Result<(), RmaError> {
-        if !self.access.is_null() || self.locked > 0 {
+        if self.access.is_some() || self.locked > 0 {
             return Err(RmaError::Misplaced("a fence while an access epoch is open"));
         }
-        if !self.exposure.is_null() {
+        if self.exposure.is_some() {
             return Err(RmaError::Misplaced("a fence while an exposure epoch is open"));
         }
         Ok(())
@@ -396,19 +384,16 @@ impl State {
     fn locked_at(&self, member: u32) -> Result<LockAt, RmaError> {
         let no_access = RmaError::NoAccess { target: member };
         let epoch = self.access_to(member).ok_or(no_access)?;
-        // SAFETY: open epochs are valid.
-        let (kind, index) = unsafe { (epoch.as_ref().kind, epoch.as_ref().index_of(member)) };
-        match kind.is_lock() {
-            true => Ok((epoch, index)),
+        match epoch.kind.is_lock() {
+            true => Ok((epoch, epoch.index_of(member))),
             false => Err(RmaError::MisplacedAt { what: "a flush without a lock", target: member }),
         }
     }
 
     /// The epochs that hold locks, for a flush of all targets.
     fn all_locked(&self) -> Result<Locks, RmaError> {
-        // SAFETY: open epochs are valid.
-        let all = NonNull::new(self.access).filter(|epoch| unsafe { epoch.as_ref() }.kind == Kind::LockAll);
-        let single = self.locks.iter().copied().filter_map(NonNull::new);
+        let all = self.access.filter(|epoch| epoch.kind == Kind::LockAll);
+        let single = self.locks.iter().copied().flatten();
         let found: Vec<_> = all.into_iter().chain(single).map(|it| (it, None)).collect();
         match found.is_empty() {
             true => Err(RmaError::Misplaced("no lock is held")),
@@ -419,7 +404,7 @@ impl State {
 
 impl Sweep<'_, '_> {
     /// A new epoch towards these members, at the end of the queue.
-    fn open(&mut self, _owner: Owner<'_>, kind: Kind, members: &[u32]) -> *mut Epoch {
+    fn open(&mut self, _owner: Owner<'_>, kind: Kind, members: &[u32]) -> RecordRef<Epoch> {
         let target = |&member: &u32| Target { member, ..Target::default() };
         self.window.short.end_quiet();
         let opened = self.state.tick();
@@ -429,16 +414,16 @@ impl Sweep<'_, '_> {
                 let mut targets = core::mem::take(&mut spare.targets);
                 targets[0] = target(&members[0]);
                 *spare = Epoch::new(kind, opened, targets);
-                Box::into_raw(spare)
+                // SAFETY: it is freed when it is spent.
+                unsafe { RecordRef::new(NonNull::from(Box::leak(spare))) }
             }
             None => {
                 let mut targets: Box<[Target]> = members.iter().map(target).collect();
                 targets.sort_unstable_by_key(|target| target.member);
-                Box::into_raw(Box::new(Epoch::new(kind, opened, targets)))
+                leak(Epoch::new(kind, opened, targets))
             }
         };
-        // SAFETY: fresh, and in no list.
-        unsafe { self.state.queue.push(epoch) };
+        self.state.queue.push(epoch);
         epoch
     }
 
@@ -452,45 +437,42 @@ impl Sweep<'_, '_> {
                 (Kind::LockAll, (0..members).collect())
             }
         };
-        let fresh = self.open(owner, kind, &members);
-        // SAFETY: a fresh epoch; the claim is held.
-        let epoch = unsafe { &mut *fresh };
-        (epoch.is_active, epoch.ungranted) = (true, 0);
-        for target in &mut epoch.targets {
-            target.is_granted = true;
+        let epoch = self.open(owner, kind, &members);
+        epoch.is_active.set(true);
+        epoch.ungranted.set(0);
+        for target in &epoch.targets {
+            target.is_granted.set(true);
         }
         match held {
             Held::One { member, .. } => {
-                self.state.locks[member as usize] = fresh;
+                self.state.locks[member as usize] = Some(epoch);
                 self.state.locked += 1;
             }
-            Held::All => self.state.access = fresh,
+            Held::All => self.state.access = Some(epoch),
         }
     }
 
     /// A new fence epoch behind the fence with this number.
-    fn open_fence(&mut self, owner: Owner<'_>, number: u64) -> *mut Epoch {
+    fn open_fence(&mut self, owner: Owner<'_>, number: u64) -> RecordRef<Epoch> {
         let epoch = self.open(owner, Kind::Fence, &[]);
-        // SAFETY: fresh.
-        unsafe { (*epoch).opening_fence = number };
+        epoch.opening_fence.set(number);
         epoch
     }
 
     /// Closes an epoch.
-    fn close(&mut self, epoch: *mut Epoch) {
+    fn close(&mut self, epoch: RecordRef<Epoch>) {
         self.window.short.forget();
-        // SAFETY: an open epoch of this window.
-        unsafe { (*epoch).closed = self.state.tick() };
+        epoch.closed.set(self.state.tick());
     }
 
     /// Does what can be done now for an epoch that was just closed; the result is complete when the epoch is.
-    fn closing_of(&mut self, owner: Owner<'_>, epoch: *mut Epoch) -> Result<Closing, RmaError> {
+    fn closing_of(&mut self, owner: Owner<'_>, epoch: RecordRef<Epoch>) -> Result<Closing, RmaError> {
         self.settle(owner);
-        if self.state.queue.first().is_null() {
+        if self.state.queue.is_empty() {
             self.window.short.begin_quiet();
         }
-        // SAFETY: what is over is freed at the beginning of the next call.
-        let (is_over, error) = unsafe { ((*epoch).is_over, (*epoch).error) };
+        // What is over is freed at the beginning of the next call.
+        let (is_over, error) = (epoch.is_over.get(), epoch.error.get());
         if is_over && error == Status::SUCCESS {
             return Ok(Closing(None));
         }
@@ -500,10 +482,9 @@ impl Sweep<'_, '_> {
             // SAFETY: fresh.
             unsafe { Request::complete_quietly(request.as_ptr(), status) };
         } else {
-            // SAFETY: an epoch that is not over is valid; the claim is held since it was found so.
-            unsafe { (*epoch).request = request.as_ptr() };
+            epoch.request.set(request.as_ptr());
         }
-        // SAFETY: as above.
+        // SAFETY: a fresh request, which lives until it is released.
         Ok(Closing(Some(unsafe { RequestRef::new(request) })))
     }
 

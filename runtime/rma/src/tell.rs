@@ -48,9 +48,9 @@ impl Window {
             // A flush waits for operations of open epochs.
             let is_meant = match locks {
                 Some(_) => !epoch.is_closed(),
-                None => epoch.is_closed() || epoch.pending > 0,
+                None => epoch.is_closed() || epoch.pending.get() > 0,
             };
-            if epoch.is_over || !is_meant {
+            if epoch.is_over.get() || !is_meant {
                 return;
             }
             if epoch.kind == Kind::Fence {
@@ -73,8 +73,8 @@ impl Window {
     fn is_missing(&self, epoch: &Epoch, target: &Target) -> bool {
         let home = self.shared().home(self.me());
         match epoch.kind {
-            Kind::Exposure => home.is_some_and(|home| !home.from(target.member).ended.is_open(target.id)),
-            _ => !target.is_granted || target.pending > 0,
+            Kind::Exposure => home.is_some_and(|home| !home.from(target.member).ended.is_open(target.id.get())),
+            _ => !target.is_granted.get() || target.pending.get() > 0,
         }
     }
 
@@ -82,8 +82,7 @@ impl Window {
         debug_assert!(core::ptr::eq(claim.rank(), self.rank()));
         self.with_queue(claim, |queue| {
             queue.find(|epoch| {
-                // SAFETY: epochs in the queue are valid.
-                look(unsafe { &*epoch });
+                look(&epoch);
                 false
             });
         });
@@ -94,20 +93,18 @@ impl Window {
 pub fn tell_locks(claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
     let mut left = TOLD_MAX;
     let mut next = claim.of::<Rma>().windows.first();
-    while !next.is_null() {
-        // SAFETY: windows in the list are valid under the claim.
-        let window = unsafe { &*next };
+    while let Some(window) = next {
         window.each_epoch(claim, |epoch| {
             let name = match epoch.kind {
                 Kind::Lock { exclusive: true } => "exclusive lock",
                 Kind::Lock { exclusive: false } | Kind::LockAll => "shared lock",
                 _ => return,
             };
-            if epoch.is_over || epoch.nocheck {
+            if epoch.is_over.get() || epoch.nocheck.get() {
                 return;
             }
             for target in &epoch.targets {
-                if target.is_granted && !target.is_ended && left > 0 {
+                if target.is_granted.get() && !target.is_ended.get() && left > 0 {
                     left -= 1;
                     tell(window.fact(Told::Holds, target, claim).named(name));
                 }
@@ -121,7 +118,6 @@ pub fn tell_locks(claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
                 tell(window.fact(Told::Holds, &target, claim).named(name));
             }
         }
-        // SAFETY: it is in the list.
-        next = unsafe { claim.of::<Rma>().windows.next(next) };
+        next = claim.of::<Rma>().windows.next(window);
     }
 }

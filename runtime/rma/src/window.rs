@@ -4,7 +4,6 @@ use crate::Rma;
 use crate::element::Turns;
 use crate::epoch::{Epoch, Flush, Recorded, Reorder};
 use crate::error::RmaError;
-use crate::grants::zeroed;
 use crate::operation::Operation;
 use crate::shared::{self, Part, Plan, WinShared};
 use crate::stamps::{CALLS_PER_TURN, Short};
@@ -16,11 +15,12 @@ use cohort_core::list::{Linked, Links, List};
 use cohort_core::owner::Owner;
 use cohort_core::pace::Pace;
 use cohort_core::rank::Rank;
+use cohort_core::record::RecordRef;
 use cohort_core::request::RequestRef;
 use cohort_datatype as datatype;
 use cohort_steal::TaskKind;
 use core::cell::UnsafeCell;
-use core::ptr::{NonNull, null_mut};
+use core::ptr::NonNull;
 
 /// Operations of at most this many bytes run under the claim.
 pub(super) const SHORT: u64 = 64 << 10;
@@ -48,8 +48,8 @@ pub struct Window {
     pub(super) pace: Pace,
     pub(super) short: Short,
     pub(super) state: UnsafeCell<State>,
-    waiting_links: UnsafeCell<Links<Self>>,
-    all_links: UnsafeCell<Links<Self>>,
+    waiting_links: Links<Self>,
+    all_links: Links<Self>,
 }
 
 // SAFETY: the cells are reached under the claim of `rank` only.
@@ -58,16 +58,14 @@ unsafe impl Sync for Window {}
 unsafe impl Send for Window {}
 
 impl Linked<IN_WAITING> for Window {
-    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { (*this).waiting_links.get() }
+    fn links(&self) -> &Links<Self> {
+        &self.waiting_links
     }
 }
 
 impl Linked<IN_WINDOWS> for Window {
-    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { (*this).all_links.get() }
+    fn links(&self) -> &Links<Self> {
+        &self.all_links
     }
 }
 
@@ -80,10 +78,10 @@ pub(super) struct State {
     pub(super) spent_operations: List<Recorded, 0>,
     pub(super) spent_flushes: List<Flush, 0>,
     /// Epochs that the program has open: by start or lock_all, by post, by fence, and by lock for each member.
-    pub(super) access: *mut Epoch,
-    pub(super) exposure: *mut Epoch,
-    pub(super) fence: *mut Epoch,
-    pub(super) locks: Box<[*mut Epoch]>,
+    pub(super) access: Option<RecordRef<Epoch>>,
+    pub(super) exposure: Option<RecordRef<Epoch>>,
+    pub(super) fence: Option<RecordRef<Epoch>>,
+    pub(super) locks: Box<[Option<RecordRef<Epoch>>]>,
     pub(super) locked: u32,
     /// Access epochs towards each member, exposure epochs for each member, and locks of each member
     /// asked for, so far: the first two are `a` and `e` of the matching triple.
@@ -110,15 +108,14 @@ pub(super) struct State {
 impl State {
     fn new(members: usize, reorder: Reorder) -> Self {
         Self {
-            queue: List::EMPTY,
-            spent: List::EMPTY,
-            spent_operations: List::EMPTY,
-            spent_flushes: List::EMPTY,
-            access: null_mut(),
-            exposure: null_mut(),
-            fence: null_mut(),
-            // SAFETY: null pointers.
-            locks: unsafe { zeroed(members) },
+            queue: List::empty(),
+            spent: List::empty(),
+            spent_operations: List::empty(),
+            spent_flushes: List::empty(),
+            access: None,
+            exposure: None,
+            fence: None,
+            locks: vec![None; members].into_boxed_slice(),
             locked: 0,
             accesses: vec![0; members].into_boxed_slice(),
             exposures: vec![0; members].into_boxed_slice(),
@@ -140,17 +137,13 @@ impl State {
     }
 
     /// The epoch that gives access to a member.
-    pub(super) fn access_to(&self, member: u32) -> Option<NonNull<Epoch>> {
-        if let Some(lock) = NonNull::new(self.locks[member as usize]) {
-            return Some(lock);
-        }
-        NonNull::new(self.access).or(NonNull::new(self.fence))
+    pub(super) fn access_to(&self, member: u32) -> Option<RecordRef<Epoch>> {
+        self.locks[member as usize].or(self.access).or(self.fence)
     }
 
     /// Whether the program has a fence epoch open that it used.
     pub(super) fn uses_fence(&self) -> bool {
-        // SAFETY: open epochs are valid.
-        unsafe { self.fence.as_ref() }.is_some_and(|fence| fence.is_used)
+        self.fence.is_some_and(|fence| fence.is_used.get())
     }
 }
 
@@ -173,12 +166,11 @@ impl Window {
             pace: Pace::default(),
             short: Short::new(shared),
             state: UnsafeCell::new(State::new(plan.members.len(), reorder)),
-            waiting_links: UnsafeCell::new(Links::NONE),
-            all_links: UnsafeCell::new(Links::NONE),
+            waiting_links: Links::none(),
+            all_links: Links::none(),
         });
         let mut claim = rank.enter();
-        // SAFETY: in no list; it leaves the lists before it is freed.
-        unsafe { claim.of::<Rma>().windows.push(window.as_ptr()) };
+        claim.of::<Rma>().windows.push(window.record());
         if shared.spans_nodes() {
             // Others may ask for something at any time.
             claim.expect_more(TaskKind::Net);
@@ -193,8 +185,10 @@ impl Window {
         look(unsafe { &(*self.state.get()).queue });
     }
 
-    pub(super) fn as_ptr(&self) -> *mut Self {
-        core::ptr::from_ref(self).cast_mut()
+    /// As an element of the rank's lists.
+    pub(super) fn record(&self) -> RecordRef<Self> {
+        // SAFETY: a window stays where it is, and leaves the lists before it is freed.
+        unsafe { RecordRef::new(NonNull::from_ref(self)) }
     }
 
     /// The rank whose end this is.

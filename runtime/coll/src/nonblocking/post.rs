@@ -15,6 +15,7 @@ use cohort_core::Owner;
 use cohort_core::claim::Claim;
 use cohort_core::message::Status;
 use cohort_core::rank::Rank;
+use cohort_core::record::RecordRef;
 use cohort_core::request::{Request, RequestRef};
 use cohort_core::wait;
 use core::ptr::NonNull;
@@ -130,7 +131,7 @@ pub(crate) unsafe fn post_claimed(
     call: &Call<'_>,
     manner: Manner,
     record: Record<'_>,
-) -> Result<(NonNull<Listed>, Left), EngineError> {
+) -> Result<(RecordRef<Listed>, Left), EngineError> {
     // SAFETY: the caller keeps what the arguments refer to until the request is complete,
     // and the schedule uses them until then.
     let call = unsafe { call.outliving() };
@@ -143,7 +144,8 @@ pub(crate) unsafe fn post_claimed(
     let request = match record {
         Record::Fresh => Listed::make(claim, false),
         Record::Plain => Listed::make(claim, true),
-        Record::Spent(spent) => NonNull::new(spent.as_ptr().cast()),
+        // SAFETY: the caller's promise: it is one of these.
+        Record::Spent(spent) => NonNull::new(spent.as_ptr().cast()).map(|spent| unsafe { RecordRef::new(spent) }),
     };
     let request = request.ok_or(EngineError::OutOfMemory)?;
     let is_again = matches!(record, Record::Spent(_));
@@ -170,11 +172,11 @@ pub(crate) unsafe fn post_claimed(
     let membership = Membership { schedule, member: me };
     // SAFETY: the request has a reference to the schedule; the request is ours, pending, and in no list.
     let opened = unsafe {
-        (*request.as_ptr()).membership = Some(membership);
+        request.membership.set(Some(membership));
         if schedule.as_ref().post_in_place(me, |room| Part::write(room, call, rest)) {
             open(claim, membership, size, manner)
         } else {
-            enlist(claim, request.as_ptr(), calls);
+            enlist(claim, request, calls);
             Left::Nothing
         }
     };
@@ -283,7 +285,9 @@ unsafe fn open(claim: &mut Claim<'_>, membership: Membership, size: u32, manner:
         if is_small {
             return Left::All(Short(ScheduleRef::new(membership, Runner::Owner)));
         }
-        enlist(claim, request, Calls::Thieves);
+        if let Some(request) = NonNull::new(request) {
+            enlist(claim, RecordRef::new(request), Calls::Thieves);
+        }
         let rank = claim.rank().forever();
         let wanted = steps.min(u64::from(rank.node().boot().cpus.max(1)));
         let woken = wake_members(schedule, membership.member, wanted);

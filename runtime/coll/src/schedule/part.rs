@@ -8,6 +8,7 @@ use cohort_base::sync::atomic::{AtomicBool, AtomicU32};
 use cohort_core::list::{Linked, Links, List};
 use cohort_core::rank::Rank;
 use cohort_core::request::Request;
+use core::cell::Cell;
 use core::fmt;
 use core::ptr::NonNull;
 
@@ -132,17 +133,16 @@ pub(crate) type Pending = List<Listed, IN_SCHEDULES>;
 #[derive(Debug)]
 pub(crate) struct Listed {
     pub(crate) request: Request,
-    pub(crate) is_listed: bool,
+    pub(crate) is_listed: Cell<bool>,
     /// Whether thieves are to look at the rank because of it.
-    pub(crate) is_expected: bool,
+    pub(crate) is_expected: Cell<bool>,
     /// The request's reference to its schedule.
-    pub(crate) membership: Option<Membership>,
+    pub(crate) membership: Cell<Option<Membership>>,
     pub(crate) links: Links<Self>,
 }
 
 impl Linked<IN_SCHEDULES> for Listed {
-    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { &raw mut (*this).links }
+    fn links(&self) -> &Links<Self> {
+        &self.links
     }
 }

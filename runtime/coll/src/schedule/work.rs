@@ -10,10 +10,12 @@ use cohort_base::sync::atomic::Ordering;
 use cohort_core::claim::Claim;
 use cohort_core::list::Links;
 use cohort_core::message::Status;
+use cohort_core::record::RecordRef;
 use cohort_core::request::{Request, RequestKind, RequestRef};
 use cohort_core::subsystem::Subsystem;
 use cohort_core::{Owner, Piece};
 use cohort_steal::TaskKind;
+use core::cell::Cell;
 use core::ptr::NonNull;
 
 /// The claimed rank's pending schedules.
@@ -25,7 +27,7 @@ fn pending<'a>(claim: &'a mut Claim<'_>) -> &'a mut Pending {
 /// Whether the claimed rank has pending schedules.
 #[inline]
 pub(crate) fn is_pending(claim: &mut Claim<'_>) -> bool {
-    !pending(claim).first().is_null()
+    !pending(claim).is_empty()
 }
 
 /// Who is to look at a request's schedule, besides those who look at its rank anyway.
@@ -39,32 +41,21 @@ pub(crate) enum Calls {
 
 /// Adds a request to the claimed rank's pending schedules. Thieves that are awake hear of it at the end of the claim at
 /// the latest.
-///
-/// # Safety
-/// It is the claimed rank's, has a membership, and is in no list.
-pub(crate) unsafe fn enlist(claim: &mut Claim<'_>, request: *mut Listed, calls: Calls) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        (*request).is_listed = true;
-        (*request).is_expected = calls == Calls::Thieves;
-        pending(claim).push(request);
-    }
+pub(crate) fn enlist(claim: &mut Claim<'_>, request: RecordRef<Listed>, calls: Calls) {
+    request.is_listed.set(true);
+    request.is_expected.set(calls == Calls::Thieves);
+    pending(claim).push(request);
     match calls {
         Calls::Nobody => claim.expect_unseen(TaskKind::Shm),
         Calls::Thieves => claim.expect_more_later(TaskKind::Shm),
     }
 }
 
-/// Takes a request out of the claimed rank's pending schedules.
-///
-/// # Safety
-/// It is in there.
-pub(crate) unsafe fn delist(claim: &mut Claim<'_>, request: *mut Listed) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        (*request).is_listed = false;
+/// Takes a request out of the claimed rank's pending schedules, if it is there.
+pub(crate) fn delist(claim: &mut Claim<'_>, request: RecordRef<Listed>) {
+    if request.is_listed.replace(false) {
         pending(claim).remove(request);
-        match (*request).is_expected {
+        match request.is_expected.get() {
             true => claim.expect_less(TaskKind::Shm),
             false => claim.expect_less_unseen(TaskKind::Shm),
         }
@@ -173,29 +164,29 @@ pub(crate) fn next_for_owner(_owner: Owner<'_>, claim: &mut Claim<'_>) -> Option
 }
 
 fn find(claim: &mut Claim<'_>, runner: Runner) -> Option<ScheduleRef> {
-    let mut request = pending(claim).first();
-    while !request.is_null() {
-        // SAFETY: requests in the list are valid and have a reference to their schedule; the next
-        // one is taken before this one leaves.
+    let mut following = pending(claim).first();
+    while let Some(request) = following {
+        // It is taken before this one leaves.
+        following = pending(claim).next(request);
+        let Some(membership) = request.membership.get() else {
+            continue;
+        };
+        // SAFETY: requests in the list have a reference to their schedule.
         unsafe {
-            let following = pending(claim).next(request);
-            if let Some(membership) = (*request).membership {
-                let schedule = membership.schedule.as_ref();
-                if schedule.is_exhausted() {
-                    delist(claim, request);
-                    // Then the owner, when it ends the request, finds nothing to do. Whoever has completed it needs no
-                    // reference of it, nor does the owner's call that has posted it, without the claim.
-                    if (*request).request.is_complete() {
-                        (*request).membership = None;
-                        membership.end();
-                    }
-                } else if let Some(plan) = schedule.pending()
-                    && (runner == Runner::Owner || !plan.calls_user)
-                {
-                    return Some(ScheduleRef::new(membership, runner));
+            let schedule = membership.schedule.as_ref();
+            if schedule.is_exhausted() {
+                delist(claim, request);
+                // Then the owner, when it ends the request, finds nothing to do. Whoever has completed it needs no
+                // reference of it, nor does the owner's call that has posted it, without the claim.
+                if request.request.is_complete() {
+                    request.membership.set(None);
+                    membership.end();
                 }
+            } else if let Some(plan) = schedule.pending()
+                && (runner == Runner::Owner || !plan.calls_user)
+            {
+                return Some(ScheduleRef::new(membership, runner));
             }
-            request = following;
         }
     }
     None
@@ -214,25 +205,23 @@ const LINE: usize = 64;
 #[derive(Debug)]
 struct Scheduled;
 
+/// The record that a request of this kind begins.
+fn record_of(request: NonNull<Request>) -> RecordRef<Listed> {
+    // SAFETY: only [`Scheduled`] asks, whose requests begin such a record.
+    unsafe { RecordRef::new(request.cast()) }
+}
+
 impl RequestKind for Scheduled {
     fn subsystem(&self) -> Option<usize> {
         Some(Coll::SLOT)
     }
 
     unsafe fn leave(&self, request: NonNull<Request>, claim: &mut Claim<'_>) {
-        let this = request.as_ptr().cast::<Listed>();
-        // SAFETY: requests of this kind begin such a record.
-        unsafe {
-            if (*this).is_listed {
-                delist(claim, this);
-            }
-        }
+        delist(claim, record_of(request));
     }
 
     unsafe fn tell(&self, request: NonNull<Request>, _claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
-        // SAFETY: as above.
-        let membership = unsafe { (*request.as_ptr().cast::<Listed>()).membership };
-        let Some(membership) = membership else {
+        let Some(membership) = record_of(request).membership.get() else {
             return tell(Fact::new(Told::Outside));
         };
         // SAFETY: the request's reference.
@@ -251,8 +240,7 @@ impl RequestKind for Scheduled {
     }
 
     unsafe fn end(&self, request: NonNull<Request>, _claim: &mut Claim<'_>) -> bool {
-        // SAFETY: as above.
-        if let Some(membership) = unsafe { (*request.as_ptr().cast::<Listed>()).membership } {
+        if let Some(membership) = record_of(request).membership.get() {
             // SAFETY: the request is about to be freed.
             unsafe { membership.end() };
         }
@@ -262,44 +250,41 @@ impl RequestKind for Scheduled {
 
 impl Listed {
     /// A pending one; `None` when memory is short. Whoever completes it and its owner share its first line alone.
-    pub(crate) fn make(claim: &mut Claim<'_>, is_plain: bool) -> Option<NonNull<Self>> {
+    pub(crate) fn make(claim: &mut Claim<'_>, is_plain: bool) -> Option<RecordRef<Self>> {
         let block = claim.alloc_aligned(size_of::<Self>(), LINE)?.cast::<Self>();
         let fresh = Self {
             request: Request::new(claim.rank(), &Scheduled).plain(is_plain),
-            is_listed: false,
-            is_expected: false,
-            membership: None,
-            links: Links::NONE,
+            is_listed: Cell::new(false),
+            is_expected: Cell::new(false),
+            membership: Cell::new(None),
+            links: Links::none(),
         };
-        // SAFETY: a fresh block of the right size and alignment.
-        unsafe { block.write(fresh) };
-        Some(block)
+        // SAFETY: a fresh block of the right size and alignment. The request's end frees it.
+        unsafe {
+            block.write(fresh);
+            Some(RecordRef::new(block))
+        }
     }
 
     /// A spent one is pending again, in no list and of no schedule.
     ///
     /// # Safety
     /// It is the claimed rank's, and spent.
-    pub(crate) unsafe fn renew(claim: &mut Claim<'_>, this: NonNull<Self>) {
-        let this = this.as_ptr();
-        // SAFETY: the caller's promise: it is complete, so nobody but holders of the claim uses it.
-        unsafe {
-            if (*this).is_listed {
-                delist(claim, this);
-            }
-            if let Some(membership) = (*this).membership.take() {
-                membership.end();
-            }
-            (*this).request.renew();
+    pub(crate) unsafe fn renew(claim: &mut Claim<'_>, this: RecordRef<Self>) {
+        delist(claim, this);
+        if let Some(membership) = this.membership.take() {
+            // SAFETY: the caller's promise: it is complete, so nobody but holders of the claim uses it.
+            unsafe { membership.end() };
         }
+        this.request.renew();
     }
 
     /// What the layers above hold of it.
     ///
     /// # Safety
     /// It is not released, and of all that are made of it one at the most is released.
-    pub(crate) unsafe fn handle(this: NonNull<Self>) -> RequestRef {
+    pub(crate) unsafe fn handle(this: RecordRef<Self>) -> RequestRef {
         // SAFETY: the caller gives the same promise.
-        unsafe { RequestRef::new(this.cast()) }
+        unsafe { RequestRef::new(this.as_non_null().cast()) }
     }
 }

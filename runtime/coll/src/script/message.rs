@@ -3,6 +3,7 @@
 use cohort_core::EngineError;
 use cohort_core::claim::Claim;
 use cohort_core::message::Status;
+use cohort_core::record::RecordRef;
 use cohort_core::request::{RequestRef, Watch};
 
 /// A message under way.
@@ -58,7 +59,7 @@ impl Message {
 /// # Safety
 /// They are the claimed rank's, and so is the watch, which waits for nothing. Both stay until the messages
 /// are complete.
-pub(crate) unsafe fn watch_all(messages: &[Message], claim: &mut Claim<'_>, watch: *mut Watch) -> bool {
+pub(crate) unsafe fn watch_all(messages: &[Message], claim: &mut Claim<'_>, watch: RecordRef<Watch>) -> bool {
     let mut open = messages.iter().filter(|it| !it.is_complete());
     if !open.all(Message::is_remote) {
         return false;
@@ -67,6 +68,5 @@ pub(crate) unsafe fn watch_all(messages: &[Message], claim: &mut Claim<'_>, watc
         // SAFETY: the caller's promise; who completes an operation with another node has the claim.
         unsafe { message.request.watch(claim, watch) };
     }
-    // SAFETY: the caller's promise.
-    unsafe { (*watch).is_waiting() }
+    watch.is_waiting()
 }

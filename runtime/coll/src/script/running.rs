@@ -51,14 +51,15 @@ use cohort_core::claim::{Claim, Releasing};
 use cohort_core::list::{Linked, Links, List};
 use cohort_core::message::Status;
 use cohort_core::rank::Rank;
+use cohort_core::record::RecordRef;
 use cohort_core::request::{Request, Watch};
 use cohort_core::subsystem::{Mark, hooks};
 use cohort_core::{EngineError, Owner, Piece};
 use cohort_steal::TaskKind;
-use core::cell::Cell;
+use core::cell::{Cell, UnsafeCell};
 use core::fmt;
 use core::mem::offset_of;
-use core::ptr::null_mut;
+use core::ptr::{NonNull, null_mut};
 
 /// Messages that are started in the time of one piece.
 const MESSAGES_PER_PIECE: u32 = 16;
@@ -79,22 +80,21 @@ pub(crate) struct Scripts {
 
 impl Scripts {
     /// None.
-    pub(crate) const EMPTY: Self = Self { under_way: List::EMPTY, apart: 0, ended: List::EMPTY };
+    pub(crate) const fn empty() -> Self {
+        Self { under_way: List::empty(), apart: 0, ended: List::empty() }
+    }
 
     /// Whether some are over.
     #[inline]
     pub(crate) fn has_ended(&self) -> bool {
-        !self.ended.first().is_null()
+        !self.ended.is_empty()
     }
 
-    /// Takes one that is over, or null.
-    pub(crate) fn take_ended(&mut self) -> *mut Running {
-        let ended = self.ended.first();
-        if !ended.is_null() {
-            // SAFETY: it is in the list.
-            unsafe { self.ended.remove(ended) };
-        }
-        ended
+    /// Takes one that is over.
+    pub(crate) fn take_ended(&mut self) -> Option<RecordRef<Running>> {
+        let ended = self.ended.first()?;
+        self.ended.remove(ended);
+        Some(ended)
     }
 }
 
@@ -108,7 +108,7 @@ pub(crate) fn scripts<'a>(claim: &'a mut Claim<'_>) -> &'a mut Scripts {
 #[inline]
 pub(crate) fn is_under_way(claim: &mut Claim<'_>) -> bool {
     let scripts = scripts(claim);
-    scripts.apart > 0 || !scripts.under_way.first().is_null()
+    scripts.apart > 0 || !scripts.under_way.is_empty()
 }
 
 /// Puts those scripts back into the list of the claimed rank that have been called, or whose messages are complete.
@@ -121,13 +121,9 @@ fn put_back(claim: &mut Claim<'_>) {
 
 fn put_all_back(claim: &mut Claim<'_>) {
     let calls = &claim.rank().forever().shared::<Coll>().calls;
-    loop {
-        let watch = calls.heard.pop(claim);
-        if watch.is_null() {
-            break;
-        }
+    while let Some(watch) = calls.heard.pop(claim) {
         // SAFETY: watches are the first fields of scripts.
-        unsafe { put_one_back(claim, watch.cast()) };
+        put_one_back(claim, unsafe { RecordRef::new(watch.as_non_null().cast()) });
     }
     take_calls(claim);
 }
@@ -137,26 +133,19 @@ fn take_calls(claim: &mut Claim<'_>) {
     let calls = &claim.rank().forever().shared::<Coll>().calls;
     calls.met.take(|call| {
         // SAFETY: calls are fields of scripts of this rank, which are under way.
-        unsafe {
-            let running = call.byte_sub(offset_of!(Running, call)).cast::<Running>();
-            (*running).is_called = true;
-            put_one_back(claim, running);
-        }
+        let running = unsafe {
+            RecordRef::new(NonNull::new_unchecked(call.byte_sub(offset_of!(Running, call)).cast::<Running>()))
+        };
+        running.is_called.set(true);
+        put_one_back(claim, running);
     });
 }
 
-/// Puts a script back into the list, unless it is there.
-///
-/// # Safety
-/// It is one of the claimed rank's under way.
-unsafe fn put_one_back(claim: &mut Claim<'_>, running: *mut Running) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if (*running).is_apart {
-            (*running).is_apart = false;
-            scripts(claim).apart -= 1;
-            scripts(claim).under_way.push(running);
-        }
+/// Puts a script of the claimed rank back into the list, unless it is there.
+fn put_one_back(claim: &mut Claim<'_>, running: RecordRef<Running>) {
+    if running.is_apart.replace(false) {
+        scripts(claim).apart -= 1;
+        scripts(claim).under_way.push(running);
     }
 }
 
@@ -166,17 +155,17 @@ pub(crate) struct Running {
     /// The first field, so that its address is the script's.
     watch: Watch,
     /// Of whoever has taken it, and, while nobody has, of the claim's holder.
-    progress: Progress,
+    progress: UnsafeCell<Progress>,
     /// Whether a task is at it. Set under the claim.
     is_taken: AtomicBool,
     /// Whether only the owner may go on with it.
     is_private: bool,
     /// It is in no list. Under the claim, as the next one.
-    is_apart: bool,
+    is_apart: Cell<bool>,
     /// Its call has been taken.
-    is_called: bool,
+    is_called: Cell<bool>,
     call: Call,
-    mark: Mark,
+    mark: Cell<Mark>,
     links: Links<Self>,
 }
 
@@ -215,9 +204,8 @@ impl fmt::Debug for Running {
 }
 
 impl Linked<IN_SCRIPTS> for Running {
-    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { &raw mut (*this).links }
+    fn links(&self) -> &Links<Self> {
+        &self.links
     }
 }
 
@@ -225,8 +213,8 @@ impl Linked<IN_SCRIPTS> for Running {
 #[derive(Debug)]
 pub(crate) struct ScriptRef {
     rank: &'static Rank,
-    /// Null when it is not ours any more.
-    running: Cell<*mut Running>,
+    /// None when it is not ours any more.
+    running: Cell<Option<RecordRef<Running>>>,
     /// Whose task this is, and whether it waits for the claim.
     caller: LocalRank,
     runner: Runner,
@@ -243,15 +231,12 @@ pub(crate) fn next_private(_owner: Owner<'_>, claim: &mut Claim<'_>) -> Option<S
 }
 
 fn take(claim: &mut Claim<'_>, private: bool) -> Option<ScriptRef> {
-    let running = ready(claim, private);
-    if running.is_null() {
-        return None;
-    }
-    // SAFETY: it is in the list. Relaxed: under the claim.
-    unsafe { (*running).is_taken.store(true, Ordering::Relaxed) };
+    let running = ready(claim, private)?;
+    // Relaxed: under the claim.
+    running.is_taken.store(true, Ordering::Relaxed);
     Some(ScriptRef {
         rank: claim.rank().forever(),
-        running: Cell::new(running),
+        running: Cell::new(Some(running)),
         caller: claim.caller(),
         runner: match private || claim.is_by_owner() {
             true => Runner::Owner,
@@ -260,11 +245,11 @@ fn take(claim: &mut Claim<'_>, private: bool) -> Option<ScriptRef> {
     })
 }
 
-/// A script of the claimed rank that can go on and is not taken, or null.
-fn ready(claim: &mut Claim<'_>, private: bool) -> *mut Running {
+/// A script of the claimed rank that can go on and is not taken.
+fn ready(claim: &mut Claim<'_>, private: bool) -> Option<RecordRef<Running>> {
     put_back(claim);
-    // SAFETY: elements of the list are valid.
-    scripts(claim).under_way.find(|it| unsafe { (*it).is_private == private && Running::can_go_on(it) })
+    // SAFETY: it is in the list of the claimed rank.
+    scripts(claim).under_way.find(|it| it.is_private == private && unsafe { it.can_go_on() })
 }
 
 /// Gives back the claim of a rank with scripts. If one of them can go on, somebody is called for it.
@@ -274,7 +259,7 @@ fn leave(mut releasing: Releasing<'_, '_>) {
     let rank = claim.rank();
     let heard = rank.pending_events().listen();
     let is_hung = rank.pending_events().has_users();
-    let is_ready = is_hung && !ready(claim, false).is_null();
+    let is_ready = is_hung && ready(claim, false).is_some();
     releasing.release();
     if is_hung && (rank.pending_events().has_changed_since(heard) || is_ready) && !rank.is_claimed() {
         rank.call(rank);
@@ -282,23 +267,17 @@ fn leave(mut releasing: Releasing<'_, '_>) {
 }
 
 impl ScriptRef {
-    /// Puts a script that has just begun among those of the claimed rank, in a call of its owner.
-    ///
-    /// # Safety
-    /// It is in no list, and stays until it is over.
-    pub(crate) unsafe fn begin(claim: &mut Claim<'_>, running: *mut Running) -> Self {
+    /// Puts a script that has just begun, and is in no list, among those of the claimed rank, in a call of its owner.
+    pub(crate) fn begin(claim: &mut Claim<'_>, running: RecordRef<Running>) -> Self {
         let rank = claim.rank().forever();
-        // SAFETY: the caller's promise.
-        unsafe {
-            scripts(claim).under_way.push(running);
-            claim.set_at_release(Some(leave));
-            if !(*running).is_private {
-                rank.pending_events().add_user();
-                claim.expect_more(TaskKind::Shm);
-                (*running).mark = hooks::left_behind(claim);
-            }
+        scripts(claim).under_way.push(running);
+        claim.set_at_release(Some(leave));
+        if !running.is_private {
+            rank.pending_events().add_user();
+            claim.expect_more(TaskKind::Shm);
+            running.mark.set(hooks::left_behind(claim));
         }
-        Self { rank, running: Cell::new(running), caller: claim.caller(), runner: Runner::Owner }
+        Self { rank, running: Cell::new(Some(running)), caller: claim.caller(), runner: Runner::Owner }
     }
 
     /// Goes on until messages are under way that are not complete, to the end, or as far as `pieces` pieces of data go.
@@ -306,9 +285,9 @@ impl ScriptRef {
     pub(crate) fn work(&self, pieces: u32) -> u64 {
         let mut pieces = pieces;
         let mut bytes = 0;
-        while !self.running.get().is_null() {
-            // SAFETY: what is taken is valid, and the progress is ours.
-            let progress = unsafe { &mut (*self.running.get()).progress };
+        while let Some(running) = self.running.get() {
+            // SAFETY: what is taken has a progress that is ours.
+            let progress = unsafe { &mut *running.progress.get() };
             // SAFETY: scripts that call a user's operation are taken by owners only.
             bytes += unsafe { progress.move_data(&mut pieces, self.runner) };
             if progress.has_data() {
@@ -320,7 +299,7 @@ impl ScriptRef {
             match progress.look(&mut claim, &mut pieces) {
                 Look::Data => {}
                 Look::Cut => break,
-                Look::Waits => self.wait(&mut claim),
+                Look::Waits => self.wait(&mut claim, running, progress),
                 Look::Over => self.finish(&mut claim),
             }
         }
@@ -334,59 +313,56 @@ impl ScriptRef {
         }
     }
 
-    /// By what the script is called. It is ours.
+    /// By what the script is called; null when it is not ours any more.
     pub(crate) fn call(&self) -> *mut Call {
-        // SAFETY: a field of the script, which is ours.
-        unsafe { &raw mut (*self.running.get()).call }
+        self.running
+            .get()
+            .map_or(null_mut(), |running| running.as_ptr().wrapping_byte_add(offset_of!(Running, call)).cast())
     }
 
-    /// Lets others take it when what it waits for has come.
-    fn wait(&self, claim: &mut Claim<'_>) {
-        let running = self.running.get();
-        // SAFETY: it is ours, in the list, and the claim is held.
-        unsafe {
-            let is_told = match (*running).progress.script {
-                None => !(*running).is_called,
-                Some(_) => {
-                    let watch = &raw mut (*running).watch;
-                    message::watch_all(&(*running).progress.messages, claim, watch)
-                }
-            };
-            if is_told {
-                let scripts = scripts(claim);
-                scripts.under_way.remove(running);
-                scripts.apart += 1;
-                (*running).is_apart = true;
-            }
+    /// Lets others take it when what it waits for has come. It is ours, and in the list.
+    fn wait(&self, claim: &mut Claim<'_>, running: RecordRef<Running>, progress: &Progress) {
+        let is_told = match progress.script {
+            None => !running.is_called.get(),
+            // SAFETY: the messages are the claimed rank's, and stay with the script until they are complete.
+            Some(_) => unsafe { message::watch_all(&progress.messages, claim, Running::watch(running)) },
+        };
+        if is_told {
+            let scripts = scripts(claim);
+            scripts.under_way.remove(running);
+            scripts.apart += 1;
+            running.is_apart.set(true);
         }
         self.put_down();
     }
 
     /// Lets others take it.
     fn put_down(&self) {
-        let running = self.running.replace(null_mut());
-        if !running.is_null() {
-            // SAFETY: it is ours until this store. Release pairs with the Acquire in `can_go_on`.
-            unsafe { (*running).is_taken.store(false, Ordering::Release) };
+        if let Some(running) = self.running.take() {
+            // It is ours until this store. Release pairs with the Acquire in `can_go_on`.
+            running.is_taken.store(false, Ordering::Release);
         }
     }
 
     /// Completes the request of a script that is over.
     fn finish(&self, claim: &mut Claim<'_>) {
-        let running = self.running.replace(null_mut());
-        // SAFETY: it is ours, and in the list; its owner frees it after it was put among those that are over.
+        let Some(running) = self.running.take() else {
+            return;
+        };
+        scripts(claim).under_way.remove(running);
+        if !is_under_way(claim) {
+            claim.set_at_release(None);
+        }
+        if !running.is_private {
+            self.rank.pending_events().remove_user();
+            claim.expect_less(TaskKind::Shm);
+            hooks::over(claim, running.mark.get());
+        }
+        // SAFETY: the progress is ours. The owner frees the script after it was put among those that are over. Its
+        // request, or those of the members that met, are completed by it alone.
         unsafe {
-            scripts(claim).under_way.remove(running);
-            if !is_under_way(claim) {
-                claim.set_at_release(None);
-            }
-            if !(*running).is_private {
-                self.rank.pending_events().remove_user();
-                claim.expect_less(TaskKind::Shm);
-                hooks::over(claim, (*running).mark);
-            }
-            let Progress { request, status, .. } = (*running).progress;
-            let meeting = (*running).progress.meeting.take();
+            let progress = &mut *running.progress.get();
+            let (request, status, meeting) = (progress.request, progress.status, progress.meeting.take());
             scripts(claim).ended.push(running);
             match meeting {
                 Some(meeting) => meeting.complete(status),
@@ -404,7 +380,7 @@ impl Piece for ScriptRef {
 
 impl Drop for ScriptRef {
     fn drop(&mut self) {
-        if !self.running.get().is_null() {
+        if self.running.get().is_some() {
             self.put_down();
             self.rank.announce();
         }
@@ -423,14 +399,22 @@ impl Running {
     ) -> Self {
         Self {
             watch: Watch::new(&rank.shared::<Coll>().calls.heard),
-            is_apart: false,
-            is_called: false,
+            is_apart: Cell::new(false),
+            is_called: Cell::new(false),
             call: Call::new(),
-            progress: Progress { script, meeting, at: 0, done: 0, messages, request, status: Status::EMPTY },
+            progress: UnsafeCell::new(Progress {
+                script,
+                meeting,
+                at: 0,
+                done: 0,
+                messages,
+                request,
+                status: Status::EMPTY,
+            }),
             is_taken: AtomicBool::new(true),
             is_private,
-            mark: Mark::NONE,
-            links: Links::NONE,
+            mark: Cell::new(Mark::NONE),
+            links: Links::none(),
         }
     }
 
@@ -438,9 +422,15 @@ impl Running {
     ///
     /// # Safety
     /// It is in the list of a rank whose claim the caller holds.
-    unsafe fn can_go_on(this: *const Self) -> bool {
+    unsafe fn can_go_on(&self) -> bool {
         // SAFETY: the caller's promise: only under the claim could somebody take it.
-        unsafe { !(*this).is_taken.load(Ordering::Acquire) && (*this).progress.can_go_on() }
+        !self.is_taken.load(Ordering::Acquire) && unsafe { (*self.progress.get()).can_go_on() }
+    }
+
+    /// Its watch.
+    fn watch(this: RecordRef<Self>) -> RecordRef<Watch> {
+        // SAFETY: it is the first field, and there as long as the script is.
+        unsafe { RecordRef::new(this.as_non_null().cast()) }
     }
 }
 

@@ -1,47 +1,41 @@
 //! Who is told when the last of several requests is complete.
 
 use crate::ranks::Claim;
+use crate::record::RecordRef;
 use core::cell::Cell;
-use core::ptr::null_mut;
 
 /// Waits until several requests of a rank are complete, and then stands in a line of the rank's. All of it under the
 /// rank's claim.
 #[derive(Debug)]
 pub struct Watch {
     /// Requests that are not complete.
-    left: u32,
-    line: *const Line,
-    next: *mut Self,
+    left: Cell<u32>,
+    line: &'static Line,
+    next: Cell<Option<RecordRef<Self>>>,
 }
 
 impl Watch {
     /// One that waits for nothing yet.
     pub const fn new(line: &'static Line) -> Self {
-        Self { left: 0, line, next: null_mut() }
+        Self { left: Cell::new(0), line, next: Cell::new(None) }
     }
 
     /// Whether it waits for requests.
     pub fn is_waiting(&self) -> bool {
-        self.left > 0
+        self.left.get() > 0
     }
 
     /// It waits for one more.
-    pub(super) fn add(&mut self) {
-        self.left += 1;
+    pub(super) fn add(&self) {
+        self.left.set(self.left.get() + 1);
     }
 
-    /// One of its requests is complete.
-    ///
-    /// # Safety
-    /// It is valid, and its rank is claimed.
+    /// One of its requests is complete. Its rank is claimed.
     #[cold]
-    pub(super) unsafe fn hear(this: *mut Self) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            (*this).left -= 1;
-            if (*this).left == 0 {
-                (*(*this).line).push(this);
-            }
+    pub(super) fn hear(this: RecordRef<Self>) {
+        this.left.set(this.left.get() - 1);
+        if this.left.get() == 0 {
+            this.line.push(this);
         }
     }
 }
@@ -49,8 +43,8 @@ impl Watch {
 /// Watches whose requests are complete, in the order in which they were. All-zero memory is an empty one.
 #[derive(Debug)]
 pub struct Line {
-    first: Cell<*mut Watch>,
-    last: Cell<*mut Watch>,
+    first: Cell<Option<RecordRef<Watch>>>,
+    last: Cell<Option<RecordRef<Watch>>>,
 }
 
 // SAFETY: touched under the claim of its rank.
@@ -68,32 +62,25 @@ impl Line {
     /// Without any.
     #[must_use]
     pub const fn new() -> Self {
-        Self { first: Cell::new(null_mut()), last: Cell::new(null_mut()) }
+        Self { first: Cell::new(None), last: Cell::new(None) }
     }
 
-    fn push(&self, watch: *mut Watch) {
-        // SAFETY: watches in line stay; the claim is held.
-        unsafe {
-            (*watch).next = null_mut();
-            match self.last.replace(watch) {
-                last if last.is_null() => self.first.set(watch),
-                last => (*last).next = watch,
-            }
+    fn push(&self, watch: RecordRef<Watch>) {
+        watch.next.set(None);
+        match self.last.replace(Some(watch)) {
+            None => self.first.set(Some(watch)),
+            Some(last) => last.next.set(Some(watch)),
         }
     }
 
-    /// Takes the first one, or null. The claim is that of the line's rank.
+    /// Takes the first one. The claim is that of the line's rank.
     #[inline]
-    pub fn pop(&self, _claim: &mut Claim<'_>) -> *mut Watch {
-        let first = self.first.get();
-        if !first.is_null() {
-            // SAFETY: as in `push`.
-            let next = unsafe { (*first).next };
-            self.first.set(next);
-            if next.is_null() {
-                self.last.set(null_mut());
-            }
+    pub fn pop(&self, _claim: &mut Claim<'_>) -> Option<RecordRef<Watch>> {
+        let first = self.first.get()?;
+        self.first.set(first.next.get());
+        if self.first.get().is_none() {
+            self.last.set(None);
         }
-        first
+        Some(first)
     }
 }

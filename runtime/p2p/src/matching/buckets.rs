@@ -7,6 +7,7 @@
 use cohort_alloc::Heap;
 use cohort_core::list::{Linked, List};
 use cohort_core::message::Envelope;
+use cohort_core::record::RecordRef;
 use core::ptr::{NonNull, null_mut};
 
 /// Buckets that a table begins with.
@@ -15,10 +16,7 @@ const FIRST_BUCKETS: usize = 32;
 /// What is hashed, with links of its own in each of its tables.
 pub(crate) trait Keyed<const PLACE: u8>: Linked<PLACE> {
     /// The key in the table of this place.
-    ///
-    /// # Safety
-    /// `this` is valid.
-    unsafe fn key(this: *mut Self) -> Envelope;
+    fn key(&self) -> Envelope;
 }
 
 /// A hash table of intrusive chains; all-zero memory is an empty one.
@@ -38,8 +36,9 @@ fn hash(key: &Envelope) -> usize {
 }
 
 impl<T: Keyed<PLACE>, const PLACE: u8> Buckets<T, PLACE> {
-    pub(crate) const EMPTY: Self =
-        Self { grown: null_mut(), mask: FIRST_BUCKETS - 1, count: 0, first: [const { List::EMPTY }; FIRST_BUCKETS] };
+    pub(crate) const fn empty() -> Self {
+        Self { grown: null_mut(), mask: FIRST_BUCKETS - 1, count: 0, first: [const { List::empty() }; FIRST_BUCKETS] }
+    }
 
     /// Number of elements.
     #[inline]
@@ -48,56 +47,47 @@ impl<T: Keyed<PLACE>, const PLACE: u8> Buckets<T, PLACE> {
     }
 
     #[inline]
-    fn bucket(&mut self, key: &Envelope) -> &mut List<T, PLACE> {
+    fn bucket(&self, key: &Envelope) -> &List<T, PLACE> {
         let index = hash(key) & self.mask;
         if self.grown.is_null() {
-            &mut self.first[index]
+            &self.first[index]
         } else {
             // SAFETY: the grown table has `mask + 1` buckets.
-            unsafe { &mut *self.grown.add(index) }
+            unsafe { &*self.grown.add(index) }
         }
     }
 
-    /// The oldest element with this key, or null.
+    /// The oldest element with this key.
     #[inline]
-    pub(crate) fn find(&mut self, key: &Envelope) -> *mut T {
-        // SAFETY: elements of a bucket are valid.
-        self.bucket(key).find(|element| unsafe { T::key(element) } == *key)
+    pub(crate) fn find(&self, key: &Envelope) -> Option<RecordRef<T>> {
+        self.bucket(key).find(|element| T::key(&element) == *key)
     }
 
-    /// Appends an element.
-    ///
-    /// # Safety
-    /// As for [`List::push`].
-    pub(crate) unsafe fn insert(&mut self, element: *mut T, heap: &Heap) {
+    /// Appends an element, which is in no table of this place.
+    pub(crate) fn insert(&mut self, element: RecordRef<T>, heap: &Heap) {
         self.count += 1;
         if self.count > 2 * (self.mask + 1) {
             self.grow(heap);
         }
-        // SAFETY: the caller's promise.
-        unsafe { self.bucket(&T::key(element)).push(element) };
+        self.bucket(&T::key(&element)).push(element);
     }
 
-    /// Takes an element out.
-    ///
-    /// # Safety
-    /// `element` is in this table.
+    /// Takes an element out, which is in this table.
     #[inline]
-    pub(crate) unsafe fn remove(&mut self, element: *mut T) {
+    pub(crate) fn remove(&mut self, element: RecordRef<T>) {
         self.count -= 1;
-        // SAFETY: the caller's promise.
-        unsafe { self.bucket(&T::key(element)).remove(element) };
+        self.bucket(&T::key(&element)).remove(element);
     }
 
     /// Calls `look` for each element until it says `false`.
-    pub(crate) fn each(&self, mut look: impl FnMut(*mut T) -> bool) {
+    pub(crate) fn each(&self, mut look: impl FnMut(RecordRef<T>) -> bool) {
         let buckets = match self.grown.is_null() {
             true => &self.first[..],
             // SAFETY: the grown table has `mask + 1` buckets.
             false => unsafe { core::slice::from_raw_parts(self.grown, self.mask + 1) },
         };
         let mut buckets = buckets.iter();
-        let _ = buckets.all(|bucket| bucket.find(|element| !look(element)).is_null());
+        let _ = buckets.all(|bucket| bucket.find(|element| !look(element)).is_none());
     }
 
     /// Quadruples the table; when memory is short, chains just stay longer.
@@ -112,10 +102,10 @@ impl<T: Keyed<PLACE>, const PLACE: u8> Buckets<T, PLACE> {
         };
         for index in 0..buckets {
             // SAFETY: the block has room for all buckets.
-            unsafe { block.add(index).write(List::EMPTY) };
+            unsafe { block.add(index).write(List::empty()) };
         }
         let old_table = self.grown;
-        let old_first = core::mem::replace(&mut self.first, [const { List::EMPTY }; FIRST_BUCKETS]);
+        let old_first = core::mem::replace(&mut self.first, [const { List::empty() }; FIRST_BUCKETS]);
         (self.grown, self.mask) = (block, buckets - 1);
         let old = if old_table.is_null() {
             &old_first[..]
@@ -124,7 +114,7 @@ impl<T: Keyed<PLACE>, const PLACE: u8> Buckets<T, PLACE> {
             unsafe { core::slice::from_raw_parts(old_table, old_buckets) }
         };
         for bucket in old {
-            self.append_chain(bucket.first());
+            self.append_chain(bucket);
         }
         if let Some(old_table) = NonNull::new(old_table) {
             // SAFETY: it came from this heap and nobody uses it any more.
@@ -133,14 +123,12 @@ impl<T: Keyed<PLACE>, const PLACE: u8> Buckets<T, PLACE> {
     }
 
     /// Moves the elements of an old chain into this table, in order.
-    fn append_chain(&mut self, mut element: *mut T) {
-        while !element.is_null() {
-            // SAFETY: elements are valid; the successor is read before `push` relinks.
-            unsafe {
-                let next = (*T::links(element)).next();
-                self.bucket(&T::key(element)).push(element);
-                element = next;
-            }
+    fn append_chain(&self, chain: &List<T, PLACE>) {
+        let mut next = chain.first();
+        while let Some(element) = next {
+            // Read before `push` relinks.
+            next = chain.next(element);
+            self.bucket(&T::key(&element)).push(element);
         }
     }
 }

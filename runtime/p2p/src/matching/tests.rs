@@ -20,11 +20,10 @@ fn want(source: Option<i32>, tag: Option<i32>) -> Want {
     Want::new(Node::for_test(1), from, CONTEXT, tag.map_or(Tag::Any, Tag::Is))
 }
 
-fn post(claim: &mut Claim<'_>, want: Want) -> *mut Operation {
+fn post(claim: &mut Claim<'_>, want: Want) -> RecordRef<Operation> {
     let request = Operation::make(claim, &Kind::Receive, Buffer::EMPTY, want);
-    let request = request.expect("memory").as_ptr();
-    // SAFETY: a fresh request.
-    unsafe { post_receive(claim, request) };
+    let request = request.expect("memory");
+    post_receive(claim, request);
     request
 }
 
@@ -37,9 +36,8 @@ fn the_older_of_an_exact_and_a_wildcard_receive_gets_the_message() {
     let late = post(&mut claim, want(Some(1), None));
     let message = envelope(1, 3);
     for expected in [wild, exact, late] {
-        assert_eq!(claim.of::<P2p>().posted.find(&message), expected);
-        // SAFETY: it is posted.
-        unsafe { unpost_receive(&mut claim, expected) };
+        assert_eq!(claim.of::<P2p>().posted.find(&message), Some(expected));
+        unpost_receive(&mut claim, expected);
     }
     assert!(claim.of::<P2p>().posted.is_empty());
 }
@@ -53,7 +51,7 @@ fn other_contexts_sources_and_tags_do_not_match() {
     post(&mut claim, want(Some(2), None));
     let other_context = Envelope { context: CONTEXT + 1, ..envelope(1, 3) };
     for message in [envelope(1, 5), envelope(3, 3), other_context] {
-        assert!(claim.of::<P2p>().posted.find(&message).is_null(), "{message:?}");
+        assert!(claim.of::<P2p>().posted.find(&message).is_none(), "{message:?}");
     }
 }
 
@@ -64,9 +62,8 @@ fn a_grown_table_keeps_the_order_of_equal_envelopes() {
     let requests: Vec<_> = (0..2000).map(|index| post(&mut claim, want(Some(index % 10), Some(index % 7)))).collect();
     for (index, &request) in (0..2000).zip(&requests) {
         let message = envelope(index % 10, index % 7);
-        assert_eq!(claim.of::<P2p>().posted.find(&message), request);
-        // SAFETY: it is posted.
-        unsafe { unpost_receive(&mut claim, request) };
+        assert_eq!(claim.of::<P2p>().posted.find(&message), Some(request));
+        unpost_receive(&mut claim, request);
     }
 }
 
@@ -79,21 +76,19 @@ fn wildcards_find_unexpected_messages_in_order_of_arrival() {
         .into_iter()
         .map(|(source, tag)| {
             let header = Header::new(envelope(source, tag), PayloadKind::Inline, 0);
-            let stored = Stored::make(&mut claim, header).expect("memory").as_ptr();
-            // SAFETY: a fresh message.
-            unsafe { claim.of::<P2p>().unexpected.insert(stored, heap) };
+            let stored = Stored::make(&mut claim, header).expect("memory");
+            claim.of::<P2p>().unexpected.insert(stored, heap);
             stored
         })
         .collect();
     let unexpected = &mut claim.of::<P2p>().unexpected;
-    assert_eq!(unexpected.find(&want(None, None), heap), stored[0]);
-    assert_eq!(unexpected.find(&want(Some(1), None), heap), stored[1]);
-    assert_eq!(unexpected.find(&want(None, Some(2)), heap), stored[2]);
-    assert_eq!(unexpected.find(&want(Some(1), Some(2)), heap), stored[3]);
-    // SAFETY: it is in the queue.
-    unsafe { unexpected.remove(stored[0]) };
-    assert_eq!(unexpected.find(&want(None, None), heap), stored[1]);
-    assert!(unexpected.find(&want(Some(0), Some(1)), heap).is_null());
+    assert_eq!(unexpected.find(&want(None, None), heap), Some(stored[0]));
+    assert_eq!(unexpected.find(&want(Some(1), None), heap), Some(stored[1]));
+    assert_eq!(unexpected.find(&want(None, Some(2)), heap), Some(stored[2]));
+    assert_eq!(unexpected.find(&want(Some(1), Some(2)), heap), Some(stored[3]));
+    unexpected.remove(stored[0]);
+    assert_eq!(unexpected.find(&want(None, None), heap), Some(stored[1]));
+    assert!(unexpected.find(&want(Some(0), Some(1)), heap).is_none());
 }
 
 /// A generator of the same numbers in every run (SplitMix64).
@@ -159,15 +154,13 @@ fn queues_agree_with_lists() {
                 let expected = messages.iter().position(|(message, _)| fits(&want, message));
                 match expected.map(|index| messages.remove(index).1) {
                     Some(message) => {
-                        assert_eq!(found, message, "seed {seed} step {step}");
-                        // SAFETY: it is in the queue, and ours alone afterwards.
-                        unsafe {
-                            claim.of::<P2p>().unexpected.remove(found);
-                            claim.free_local(NonNull::new_unchecked(found.cast()));
-                        }
+                        assert_eq!(found, Some(message), "seed {seed} step {step}");
+                        claim.of::<P2p>().unexpected.remove(message);
+                        // SAFETY: it is in no queue, and ours alone.
+                        unsafe { message.free(&mut claim) };
                     }
                     None => {
-                        assert!(found.is_null(), "seed {seed} step {step}");
+                        assert!(found.is_none(), "seed {seed} step {step}");
                         receives.push((want, post(&mut claim, want)));
                     }
                 }
@@ -177,27 +170,22 @@ fn queues_agree_with_lists() {
                 let expected = receives.iter().position(|(want, _)| fits(want, &message));
                 match expected.map(|index| receives.remove(index).1) {
                     Some(receive) => {
-                        assert_eq!(found, receive, "seed {seed} step {step}");
-                        // SAFETY: it is posted.
-                        unsafe { unpost_receive(&mut claim, found) };
+                        assert_eq!(found, Some(receive), "seed {seed} step {step}");
+                        unpost_receive(&mut claim, receive);
                     }
                     None => {
-                        assert!(found.is_null(), "seed {seed} step {step}");
+                        assert!(found.is_none(), "seed {seed} step {step}");
                         let header = Header::new(message, PayloadKind::Inline, 0);
-                        let stored = Stored::make(&mut claim, header).expect("memory").as_ptr();
-                        // SAFETY: a fresh message.
-                        unsafe { claim.of::<P2p>().unexpected.insert(stored, heap) };
+                        let stored = Stored::make(&mut claim, header).expect("memory");
+                        claim.of::<P2p>().unexpected.insert(stored, heap);
                         messages.push((message, stored));
                     }
                 }
             }
         }
-        // SAFETY: everything is in its queue.
-        unsafe {
-            receives.iter().for_each(|&(_, it)| unpost_receive(&mut claim, it));
-            for &(_, message) in &messages {
-                claim.of::<P2p>().unexpected.remove(message);
-            }
+        receives.iter().for_each(|&(_, it)| unpost_receive(&mut claim, it));
+        for &(_, message) in &messages {
+            claim.of::<P2p>().unexpected.remove(message);
         }
         assert!(claim.of::<P2p>().posted.is_empty() && claim.of::<P2p>().unexpected.is_empty());
     }

@@ -32,6 +32,7 @@ use cohort_core::claim::Claim;
 use cohort_core::list::{Linked, Links};
 use cohort_core::message::Status;
 use cohort_core::rank::Rank;
+use cohort_core::record::RecordRef;
 use cohort_core::shares::Shares;
 use core::mem::ManuallyDrop;
 use core::ptr::{NonNull, null_mut};
@@ -58,7 +59,7 @@ pub(crate) struct Job {
     sender: &'static Rank,
     /// Where the job goes when a side's memory is protected.
     mends: MendsOf,
-    pub(super) receive: *mut Operation,
+    pub(super) receive: RecordRef<Operation>,
     pub(super) status: Status,
     /// Sides whose memory was found protected, as [`Side`]'s bits. Relaxed: the shares, or who hands over, order it.
     pub(super) protected: AtomicU32,
@@ -68,9 +69,8 @@ pub(crate) struct Job {
 }
 
 impl Linked<IN_JOBS> for Job {
-    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { &raw mut (*this).links }
+    fn links(&self) -> &Links<Self> {
+        &self.links
     }
 }
 
@@ -100,9 +100,8 @@ impl Mends {
         let job = job.into_raw();
         let mut first = self.0.load(Ordering::Relaxed);
         loop {
-            // SAFETY: the reference that the stack gets.
-            unsafe { (*job).next.store(first, Ordering::Relaxed) };
-            match self.0.compare_exchange_weak(first, job, Ordering::Release, Ordering::Relaxed) {
+            job.next.store(first, Ordering::Relaxed);
+            match self.0.compare_exchange_weak(first, job.as_ptr(), Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(now) => first = now,
             }
@@ -117,9 +116,11 @@ impl Mends {
         let first = NonNull::new(self.0.swap(null_mut(), Ordering::Acquire))?;
         // SAFETY: the stack had a reference to each.
         unsafe {
-            let mut rest = first.as_ref().next.load(Ordering::Relaxed);
+            let first = RecordRef::new(first);
+            let mut rest = first.next.load(Ordering::Relaxed);
             while let Some(job) = NonNull::new(rest) {
-                rest = job.as_ref().next.load(Ordering::Relaxed);
+                let job = RecordRef::new(job);
+                rest = job.next.load(Ordering::Relaxed);
                 self.push(JobRef::from_raw(job));
             }
             Some(JobRef::from_raw(first))
@@ -129,7 +130,7 @@ impl Mends {
 
 /// A reference to a job.
 #[derive(Debug)]
-pub(crate) struct JobRef(NonNull<Job>);
+pub(crate) struct JobRef(RecordRef<Job>);
 
 impl Job {
     /// Makes a job with so many references; `None` when memory is short.
@@ -139,49 +140,45 @@ impl Job {
     pub(crate) unsafe fn make(
         claim: &mut Claim<'_>,
         offer: Offer,
-        receive: *mut Operation,
+        receive: RecordRef<Operation>,
         status: Status,
         mends: MendsOf,
         references: u32,
-    ) -> Option<NonNull<Self>> {
+    ) -> Option<RecordRef<Self>> {
         let job = claim.alloc_aligned(size_of::<Self>(), 64)?.cast::<Self>();
+        let sender = offer.request.unwrap_or(receive).request.owner();
         let bytes = status.bytes as u64;
         let chunk = (bytes / CHUNKS).next_multiple_of(GRAIN).clamp(CHUNK_MIN, CHUNK_MAX);
-        // SAFETY: the block is fresh; the offer's request is pending, so that it and its
-        // owner are valid, until the job's last chunk is finished.
+        let fresh = Self {
+            shares: Shares::new(bytes, chunk, references),
+            offer,
+            sender,
+            mends,
+            receive,
+            status,
+            protected: AtomicU32::new(0),
+            next: AtomicPtr::new(null_mut()),
+            links: Links::none(),
+        };
+        // SAFETY: a fresh block of the right size and alignment, which the last reference frees.
         unsafe {
-            let sender = match offer.request.is_null() {
-                true => (*receive).request.owner(),
-                false => (*offer.request).request.owner(),
-            };
-            job.write(Self {
-                shares: Shares::new(bytes, chunk, references),
-                offer,
-                sender,
-                mends,
-                receive,
-                status,
-                protected: AtomicU32::new(0),
-                next: AtomicPtr::new(null_mut()),
-                links: Links::NONE,
-            });
+            job.write(fresh);
+            Some(RecordRef::new(job))
         }
-        Some(job)
     }
 
     /// Shows the job to its sender, and wakes whoever may help.
     ///
     /// # Safety
-    /// It was just made, and is in the list of the claimed rank.
-    pub(crate) unsafe fn publish(this: NonNull<Self>, claim: &Claim<'_>) {
-        // SAFETY: the caller's promise; the offer's request is pending, so that it is valid.
-        unsafe {
-            let (sender, offer) = (this.as_ref().sender, this.as_ref().offer);
+    /// It was just made with a reference for the request of its offer, and is in the list of the claimed rank.
+    pub(crate) unsafe fn publish(this: RecordRef<Self>, claim: &Claim<'_>) {
+        let sender = this.sender;
+        if let Some(request) = this.offer.request {
             // Release pairs with the Acquire in `of_offer`.
-            (*offer.request).job.store(this.as_ptr(), Ordering::Release);
-            if sender.wake() || sender.node().wake_worker(claim.rank().id()) {
-                claim.rank().counters().count_wake();
-            }
+            request.job.store(this.as_ptr(), Ordering::Release);
+        }
+        if sender.wake() || sender.node().wake_worker(claim.rank().id()) {
+            claim.rank().counters().count_wake();
         }
     }
 
@@ -199,22 +196,18 @@ impl Job {
         unsafe {
             let offer = self.offer;
             Operation::complete(self.receive, self.status);
-            match NonNull::new(offer.request) {
-                Some(request) => Operation::complete(request.as_ptr(), Status::EMPTY),
+            match offer.request {
+                Some(request) => Operation::complete(request, Status::EMPTY),
                 None => Heap::free(NonNull::new_unchecked(offer.data.cast_mut())),
             }
         }
     }
 
-    /// The rank of a side.
-    ///
-    /// # Safety
-    /// The message is not complete.
-    pub(super) unsafe fn rank_of(&self, side: Side) -> &'static Rank {
+    /// The rank of a side, before the message is complete.
+    pub(super) fn rank_of(&self, side: Side) -> &'static Rank {
         match side {
             Side::Sender => self.sender,
-            // SAFETY: the caller's promise.
-            Side::Receiver => unsafe { (*self.receive).request.owner() },
+            Side::Receiver => self.receive.request.owner(),
         }
     }
 
@@ -229,8 +222,8 @@ impl Job {
             Side::Sender => self.mends.sender,
             Side::Receiver => self.mends.receiver,
         };
-        // SAFETY: the caller's promise. Once it is pushed the message may be completed, but ranks are never unmade.
-        let rank = unsafe { self.rank_of(side) };
+        // Once it is pushed the message may be completed, but ranks are never unmade.
+        let rank = self.rank_of(side);
         mends.push(self.retain());
         rank.wake();
     }
@@ -238,87 +231,69 @@ impl Job {
     /// One reference more, by the holder of one.
     fn retain(&self) -> JobRef {
         self.shares.retain();
-        JobRef(NonNull::from_ref(self))
+        // SAFETY: the reference keeps it.
+        JobRef(unsafe { RecordRef::new(NonNull::from_ref(self)) })
     }
 
     /// Gives back one reference.
     ///
     /// # Safety
     /// The caller has it, and does not use it any more.
-    pub(crate) unsafe fn release(job: NonNull<Self>) {
-        // SAFETY: the reference keeps the job; the last one frees it.
-        unsafe {
-            if job.as_ref().shares.release() {
-                Heap::free(job.cast());
-            }
+    pub(crate) unsafe fn release(job: RecordRef<Self>) {
+        if job.shares.release() {
+            // SAFETY: it was the last reference.
+            unsafe { Heap::free(job.as_non_null().cast()) };
         }
     }
 
-    /// A reference to a job that has chunks left.
-    ///
-    /// # Safety
-    /// The caller has a reference.
-    pub(crate) unsafe fn reference(job: NonNull<Self>) -> Option<JobRef> {
-        // SAFETY: the caller's promise.
-        let shares = unsafe { &job.as_ref().shares };
-        if shares.is_exhausted() {
+    /// A reference to a job that has chunks left, by the holder of another.
+    pub(crate) fn reference(job: RecordRef<Self>) -> Option<JobRef> {
+        if job.shares.is_exhausted() {
             return None;
         }
-        shares.retain();
+        job.shares.retain();
         Some(JobRef(job))
     }
 
     /// The job of a rendezvous send of the claimed rank, if it has one with chunks left.
-    ///
-    /// # Safety
-    /// `request` is such a send, and not released.
-    pub(crate) unsafe fn of_offer(request: *mut Operation) -> Option<JobRef> {
-        // SAFETY: the request has a reference to its job; Acquire pairs with the Release in `start`.
-        unsafe {
-            let job = NonNull::new((*request).job.load(Ordering::Acquire))?;
-            if job.as_ref().shares.is_exhausted() {
-                return None;
-            }
-            job.as_ref().shares.retain();
-            Some(JobRef(job))
-        }
+    pub(crate) fn of_offer(request: &Operation) -> Option<JobRef> {
+        // Acquire pairs with the Release in `publish`.
+        let job = NonNull::new(request.job.load(Ordering::Acquire))?;
+        // SAFETY: the request has a reference to its job.
+        Self::reference(unsafe { RecordRef::new(job) })
     }
 }
 
 impl JobRef {
     /// The job, with this reference.
-    fn into_raw(self) -> *mut Job {
-        ManuallyDrop::new(self).0.as_ptr()
+    fn into_raw(self) -> RecordRef<Job> {
+        ManuallyDrop::new(self).0
     }
 
     /// # Safety
     /// The reference is the caller's to give: that of a job that was just made, or of [`JobRef::into_raw`].
-    pub(crate) unsafe fn from_raw(job: NonNull<Job>) -> Self {
+    pub(crate) unsafe fn from_raw(job: RecordRef<Job>) -> Self {
         Self(job)
     }
 
     /// The job.
     pub(crate) fn job(&self) -> &Job {
-        // SAFETY: we have a reference.
-        unsafe { self.0.as_ref() }
+        &self.0
     }
 }
 
 impl Piece for JobRef {
     fn is_of_a_waiting_sender(&self) -> bool {
-        // SAFETY: we have a reference.
-        unsafe { self.0.as_ref() }.sender.is_claimed()
+        self.0.sender.is_claimed()
     }
 
     fn is_left(&self) -> bool {
-        // SAFETY: we have a reference.
-        !unsafe { self.0.as_ref() }.shares.is_exhausted()
+        !self.0.shares.is_exhausted()
     }
 
     /// Copies up to `chunks` chunks, and completes the message after the last.
     fn run(&self, chunks: u32) -> u64 {
-        // SAFETY: we have a reference.
-        let job = unsafe { self.0.as_ref() };
+        let job = &*self.0;
         let mut bytes = 0;
         for _ in 0..chunks {
             let Some(chunk) = job.shares.take() else {
@@ -326,8 +301,8 @@ impl Piece for JobRef {
             };
             let length = chunk.end - chunk.start;
             if job.protected.load(Ordering::Relaxed) == 0 {
-                // SAFETY: we took a chunk, so both requests and their buffers are valid.
-                let copied = unsafe { copy_guarded(&job.offer, job.receive, chunk.start, chunk.end) };
+                // We took a chunk, so that neither operation is complete.
+                let copied = copy_guarded(&job.offer, &job.receive, chunk.start, chunk.end);
                 if let Err(side) = copied {
                     job.found_protected(side);
                 }

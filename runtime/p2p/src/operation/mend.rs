@@ -8,7 +8,7 @@
 
 use super::job::JobRef;
 use super::side::Side;
-use super::{Offer, copy_guarded, copy_range};
+use super::{copy_guarded, copy_range};
 use cohort_arch::PAGE;
 use cohort_base::boot::Touched;
 use cohort_base::sync::atomic::Ordering;
@@ -47,7 +47,7 @@ impl Piece for Mend {
                     return 0;
                 }
                 let bytes = job.status.bytes as u64;
-                let Err(side) = copy_guarded(&job.offer, job.receive, 0, bytes) else {
+                let Err(side) = copy_guarded(&job.offer, &job.receive, 0, bytes) else {
                     job.complete();
                     return bytes;
                 };
@@ -58,7 +58,7 @@ impl Piece for Mend {
                 }
             }
             // Its handler opens less than the message at a time.
-            copy_range(&job.offer, job.receive, 0, job.status.bytes as u64);
+            copy_range(&job.offer, &job.receive, 0, job.status.bytes as u64);
             job.complete();
             job.status.bytes as u64
         }
@@ -76,14 +76,16 @@ impl Mend {
         unsafe {
             let rank = job.rank_of(self.side);
             let bytes = job.status.bytes as u64;
+            // Offers without a request are in memory of the engine's, which is never protected.
+            let sent = job.offer.request.as_ref().map_or(Buffer::EMPTY, |request| request.buffer());
             match self.side {
                 Side::Receiver => during(rank, Touched::Receive, || {
-                    visit((*job.receive).buffer(), 0, bytes, |memory, length| {
+                    visit(job.receive.buffer(), 0, bytes, |memory, length| {
                         each_page(memory, length, |byte| arch::write_nothing(byte));
                     });
                 }),
                 Side::Sender => during(rank, Touched::Send, || {
-                    visit(sent(&job.offer), 0, bytes, |memory, length| {
+                    visit(sent, 0, bytes, |memory, length| {
                         each_page(memory, length, |byte| {
                             byte.read_volatile();
                         });
@@ -92,15 +94,6 @@ impl Mend {
             }
         }
     }
-}
-
-/// The sender's buffer.
-///
-/// # Safety
-/// The offer's request is valid.
-unsafe fn sent(offer: &Offer) -> Buffer<'_> {
-    // SAFETY: the caller's promise.
-    unsafe { (*offer.request).buffer() }
 }
 
 /// Has the loader know meanwhile what the rank accesses.

@@ -18,9 +18,11 @@ use cohort_core::guard::guarded;
 use cohort_core::list::{Linked, Links};
 use cohort_core::message::Status;
 use cohort_core::rank::Rank;
+use cohort_core::record::RecordRef;
 use cohort_core::request::{Request, RequestRef};
 use cohort_core::subsystem::Mark;
 use cohort_datatype::{Buffer, OwnedBuffer};
+use core::cell::Cell;
 use core::ptr::{NonNull, null_mut};
 
 /// [`Links`] of the queue of posted receives.
@@ -48,14 +50,14 @@ pub enum Kind {
 pub struct Operation {
     pub(crate) request: Request,
     /// Whether it is in the queue of posted receives.
-    pub is_posted: bool,
+    pub is_posted: Cell<bool>,
     /// Whether it is in the list of sends that are offered.
-    pub(crate) is_offered: bool,
+    pub(crate) is_offered: Cell<bool>,
     /// Whether, and how, the policy watches for this receive's message; it is posted then.
-    pub mark: Mark,
+    pub mark: Cell<Mark>,
     /// What a receive takes.
     pub want: Want,
-    pub(crate) sequence: u64,
+    pub(crate) sequence: Cell<u64>,
     /// The copy job of a matched rendezvous send: the sender's reference to it.
     pub(crate) job: AtomicPtr<Job>,
     /// A [`Found`], for the sender.
@@ -66,16 +68,14 @@ pub struct Operation {
 }
 
 impl Linked<IN_POSTED> for Operation {
-    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { &raw mut (*this).posted_links }
+    fn links(&self) -> &Links<Self> {
+        &self.posted_links
     }
 }
 
 impl Linked<IN_OFFERS> for Operation {
-    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { &raw mut (*this).offered_links }
+    fn links(&self) -> &Links<Self> {
+        &self.offered_links
     }
 }
 
@@ -87,12 +87,14 @@ impl Operation {
         kind: &'static Kind,
         buffer: Buffer<'_>,
         want: Want,
-    ) -> Option<NonNull<Self>> {
+    ) -> Option<RecordRef<Self>> {
         let block = Self::room(claim)?;
         let new = Self::new(claim.rank(), kind, buffer, want);
-        // SAFETY: a fresh block of the right size and alignment.
-        unsafe { block.write(new) };
-        Some(block)
+        // SAFETY: a fresh block of the right size and alignment. The request's end frees it.
+        unsafe {
+            block.write(new);
+            Some(RecordRef::new(block))
+        }
     }
 
     /// Room for an operation of the claimed rank; `None` when memory is short.
@@ -109,42 +111,40 @@ impl Operation {
         let is_plain = *kind == Kind::Receive && buffer.datatype().is_static();
         Self {
             request: Request::new(owner, kind).plain(is_plain),
-            is_posted: false,
-            is_offered: false,
-            mark: Mark::NONE,
+            is_posted: Cell::new(false),
+            is_offered: Cell::new(false),
+            mark: Cell::new(Mark::NONE),
             want,
-            sequence: 0,
+            sequence: Cell::new(0),
             job: AtomicPtr::new(null_mut()),
             found: AtomicU8::new(Found::Nothing as u8),
             buffer,
-            posted_links: Links::NONE,
-            offered_links: Links::NONE,
+            posted_links: Links::none(),
+            offered_links: Links::none(),
         }
     }
 
     /// The operation of a request, if it is one.
     #[inline]
-    pub fn of(request: &RequestRef) -> Option<NonNull<Self>> {
-        let request = NonNull::new(request.as_ptr())?;
-        // SAFETY: the reference is not released.
-        let kind = unsafe { request.as_ref() }.kind();
-        (kind.subsystem() == Some(SLOT)).then(|| request.cast())
+    pub fn of(request: &RequestRef) -> Option<&Self> {
+        // SAFETY: the reference is not released, and requests of this subsystem begin an operation.
+        (request.kind().subsystem() == Some(SLOT)).then(|| unsafe { &*request.as_ptr().cast() })
     }
 
     /// Makes of a spent receive a pending one.
     ///
     /// # Safety
-    /// `this` is the record of a plain receive of the claimed rank that is spent, and so is in no list; `datatype`
-    /// is predefined.
+    /// `this` is the record of a plain receive of the claimed rank that is spent, and so is in no list and used by
+    /// nobody else; `datatype` is predefined.
     #[inline(always)]
-    pub(crate) unsafe fn renew(this: *mut Self, buffer: OwnedBuffer, want: Want) {
+    pub(crate) unsafe fn renew(this: RecordRef<Self>, buffer: OwnedBuffer, want: Want) {
         debug_assert!(buffer.datatype().is_static());
         // SAFETY: the caller's promise. The type before was predefined too, so no reference is lost.
         unsafe {
-            (&raw mut (*this).buffer).write(buffer);
-            (*this).want = want;
-            (*this).request.renew();
+            (&raw mut (*this.as_ptr()).buffer).write(buffer);
+            (*this.as_ptr()).want = want;
         }
+        this.request.renew();
     }
 
     /// What the layers above hold of it.
@@ -152,9 +152,9 @@ impl Operation {
     /// # Safety
     /// It is not released, and of all that are made of it one at the most is released.
     #[inline]
-    pub unsafe fn handle(this: NonNull<Self>) -> RequestRef {
+    pub unsafe fn handle(this: RecordRef<Self>) -> RequestRef {
         // SAFETY: the caller gives the same promise.
-        unsafe { RequestRef::new(this.cast()) }
+        unsafe { RequestRef::new(this.as_non_null().cast()) }
     }
 
     /// The user's buffer.
@@ -182,12 +182,12 @@ impl Operation {
     ///
     /// # Safety
     /// `this` is withdrawn, and the offer is not used any more.
-    pub(crate) unsafe fn drop_offer(this: *mut Self) {
-        // SAFETY: the operation lives until both the offer and the handle are gone.
-        unsafe {
-            if (*this).request.drop_offer() {
-                this.drop_in_place();
-                Heap::free(NonNull::new_unchecked(this.cast()));
+    pub(crate) unsafe fn drop_offer(this: RecordRef<Self>) {
+        if this.request.drop_offer() {
+            // SAFETY: both the offer and the handle are gone, and the block came from a rank's heap.
+            unsafe {
+                this.as_ptr().drop_in_place();
+                Heap::free(this.as_non_null().cast());
             }
         }
     }
@@ -195,21 +195,21 @@ impl Operation {
     /// [`Request::complete`]
     ///
     /// # Safety
-    /// As there.
+    /// As there. From then on nobody but the owner uses `this`, nor its buffer.
     #[inline]
-    pub unsafe fn complete(this: *mut Self, status: Status) {
+    pub unsafe fn complete(this: RecordRef<Self>, status: Status) {
         // SAFETY: the caller's promise.
-        unsafe { Request::complete(this.cast(), status) };
+        unsafe { Request::complete(this.as_ptr().cast(), status) };
     }
 
     /// [`Request::complete_quietly`]
     ///
     /// # Safety
-    /// As there.
+    /// As for [`Operation::complete`].
     #[inline]
-    pub(crate) unsafe fn complete_quietly(this: *mut Self, status: Status) {
+    pub(crate) unsafe fn complete_quietly(this: RecordRef<Self>, status: Status) {
         // SAFETY: the caller's promise.
-        unsafe { Request::complete_quietly(this.cast(), status) };
+        unsafe { Request::complete_quietly(this.as_ptr().cast(), status) };
     }
 }
 
@@ -217,8 +217,9 @@ impl Operation {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Offer {
-    /// The sender's request, valid until it is completed or its offer dropped.
-    pub(crate) request: *mut Operation,
+    /// The sender's request, valid until it is completed or its offer dropped; none if the data is in a block that goes
+    /// with the message.
+    pub(crate) request: Option<RecordRef<Operation>>,
     pub(crate) bytes: u64,
     /// The data if it is one run, else null: the request has the buffer.
     pub(crate) data: *const u8,
@@ -226,30 +227,39 @@ pub struct Offer {
     pub(crate) relay: *mut Relay,
 }
 
-/// Copies bytes `[from, to)` of the offered message into the buffer of `receive`.
-///
-/// # Safety
-/// The offer was taken for `receive` and neither request is complete.
-pub(crate) unsafe fn copy_range(offer: &Offer, receive: *mut Operation, from: u64, to: u64) {
-    // SAFETY: the requests keep their datatypes and their owners keep the buffers until
-    // completion; MPI forbids that they overlap.
-    unsafe {
-        let destination = (*receive).buffer();
-        if !offer.data.is_null() {
-            cohort_datatype::unpack(destination, from, offer.data.add(from as usize), to - from);
-        } else {
-            cohort_datatype::copy(destination, (*offer.request).buffer(), from, to);
+impl Offer {
+    /// One of so many bytes.
+    ///
+    /// # Safety
+    /// `data`, if it is not null, are as many bytes, which may be read until the operation of the offer is complete; it
+    /// is null only if there is a request.
+    pub(crate) unsafe fn new(
+        request: Option<RecordRef<Operation>>,
+        bytes: u64,
+        data: *const u8,
+        relay: *mut Relay,
+    ) -> Self {
+        Self { request, bytes, data, relay }
+    }
+}
+
+/// Copies bytes `[from, to)` of the offered message into the buffer of `receive`, for which it was taken.
+pub(crate) fn copy_range(offer: &Offer, receive: &Operation, from: u64, to: u64) {
+    let destination = receive.buffer();
+    match offer.request.filter(|_| offer.data.is_null()) {
+        Some(request) => {
+            cohort_datatype::copy(destination, request.buffer(), from, to);
         }
+        // SAFETY: by `Offer::new`, the data is as long as it says, and there until the offer's operation is complete.
+        None => unsafe {
+            cohort_datatype::unpack(destination, from, offer.data.add(from as usize), to - from);
+        },
     }
 }
 
 /// [`copy_range`], unless memory of one of the two may not be accessed by everybody: the `Err` says whose.
-///
-/// # Safety
-/// As there.
-pub(crate) unsafe fn copy_guarded(offer: &Offer, receive: *mut Operation, from: u64, to: u64) -> Result<(), Side> {
-    // SAFETY: the caller's promise; the function only copies.
+pub(crate) fn copy_guarded(offer: &Offer, receive: &Operation, from: u64, to: u64) -> Result<(), Side> {
+    // SAFETY: the function only copies.
     let copied = unsafe { guarded(|| copy_range(offer, receive, from, to)) };
-    // SAFETY: the caller's promise.
-    copied.map_err(|fault| Side::of(fault, unsafe { (*receive).buffer().base() }))
+    copied.map_err(|fault| Side::of(fault, receive.buffer().base()))
 }

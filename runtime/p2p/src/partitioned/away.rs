@@ -21,12 +21,13 @@ use cohort_core::list::{Linked, Links};
 use cohort_core::message::{Envelope, SendMode, Source, Status, Tag};
 use cohort_core::rank::Rank;
 use cohort_core::rank_box::RankBox;
+use cohort_core::record::RecordRef;
 use cohort_core::request::Request;
 use cohort_core::request::RequestRef;
 use cohort_datatype::{self as datatype, Buffer};
 use cohort_steal::TaskKind;
-use core::cell::{Cell, UnsafeCell};
-use core::ptr::{NonNull, null_mut};
+use core::cell::{Cell, OnceCell, UnsafeCell};
+use core::ptr::null_mut;
 
 /// The tag of lane 0; the others are below.
 const FIRST_TAG: i32 = -2;
@@ -215,21 +216,18 @@ impl Part {
         Ok(Self { message: Message::none(), from, length, room, state: AtomicU32::new(IN_PLACE) })
     }
 
-    /// Posts the receive of this round.
-    ///
-    /// # Safety
-    /// By the claim's holder, once a round.
-    unsafe fn post(&self, claim: &mut Claim<'_>, receiver: &AwayReceiver, tag: Tag) -> Result<(), EngineError> {
+    /// Posts the receive of this round. Once a round.
+    fn post(&self, claim: &mut Claim<'_>, receiver: &AwayReceiver, tag: Tag) -> Result<(), EngineError> {
         let data = &receiver.data;
         let buffer = if let Some(room) = &self.room {
             // Nobody unpacks before the message is complete.
             let base = room.as_ptr().cast::<u8>().cast_mut();
-            // SAFETY: the room has so many bytes, and lives until the receive is released.
+            // SAFETY: the room has so many bytes, and lives until the receive is released, which ends its messages.
             unsafe { Buffer::of_bytes(base, self.length) }
         } else {
             let element = (data.first.datatype().size() as u64).max(1);
             let first = data.first.as_buffer();
-            // SAFETY: the range is part of the data.
+            // SAFETY: the range is part of the data, which is the engine's in a round.
             unsafe { first.part(self.from / element, self.length / element) }
         };
         let state = if self.room.is_none() { IN_PLACE } else { PACKED };
@@ -272,7 +270,7 @@ pub(crate) struct AwayReceiver {
     context: u32,
     tag: i32,
     /// The receive of the introduction; set once, before anybody looks.
-    introduction: Option<RequestRef>,
+    introduction: OnceCell<RequestRef>,
     introduced: UnsafeCell<Introduction>,
     /// The sender's partitions, made under the claim; published by `is_known`.
     parts: UnsafeCell<Option<RankBox<[Part]>>>,
@@ -284,9 +282,8 @@ pub(crate) struct AwayReceiver {
 }
 
 impl Linked<IN_AWAY> for AwayReceiver {
-    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { &raw mut (*this).links }
+    fn links(&self) -> &Links<Self> {
+        &self.links
     }
 }
 
@@ -303,7 +300,7 @@ impl AwayReceiver {
 
     /// Posts the receives of this round, if the sender is known. Says whether all are.
     fn post(&self, claim: &mut Claim<'_>) -> bool {
-        if !self.introduction.as_ref().is_some_and(RequestRef::is_complete) {
+        if !self.introduction.get().is_some_and(RequestRef::is_complete) {
             return false;
         }
         // SAFETY: the introduction is there, and written no more.
@@ -323,8 +320,7 @@ impl AwayReceiver {
         for partition in self.posted.get()..introduction.partitions {
             let tag = tag_of(introduction.first_lane, partition);
             let part = &self.parts()[partition as usize];
-            // SAFETY: the buffer is the engine's in a round; each part is posted once.
-            if unsafe { part.post(claim, self, tag) }.is_err() {
+            if part.post(claim, self, tag).is_err() {
                 return false;
             }
             self.posted.set(partition + 1);
@@ -337,35 +333,27 @@ impl AwayReceiver {
 /// anything was.
 pub(crate) fn go_on(claim: &mut Claim<'_>) -> bool {
     let mut moved = false;
-    let mut receiver = claim.of::<Partitioned>().away.first();
-    while !receiver.is_null() {
-        let current = receiver;
-        // SAFETY: elements of the list are valid; the next one is taken first.
-        unsafe {
-            receiver = claim.of::<Partitioned>().away.next(current);
-            if (*current).post(claim) {
-                leave(claim, current);
-                moved = true;
-            }
+    let mut next = claim.of::<Partitioned>().away.first();
+    while let Some(receiver) = next {
+        next = claim.of::<Partitioned>().away.next(receiver);
+        if receiver.post(claim) {
+            leave(claim, receiver);
+            moved = true;
         }
     }
     moved
 }
 
-/// # Safety
-/// `receiver` is in the claimed rank's list.
-unsafe fn leave(claim: &mut Claim<'_>, receiver: *mut AwayReceiver) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        (*receiver).waits.set(false);
-        claim.of::<Partitioned>().away.remove(receiver);
-    }
+/// Takes a receive out of the claimed rank's list, in which it is.
+fn leave(claim: &mut Claim<'_>, receiver: RecordRef<AwayReceiver>) {
+    receiver.waits.set(false);
+    claim.of::<Partitioned>().away.remove(receiver);
     claim.expect_less(TaskKind::Net);
 }
 
 /// A partitioned receive from another node.
 #[derive(Debug)]
-pub struct AwayReceive(NonNull<AwayReceiver>);
+pub struct AwayReceive(RecordRef<AwayReceiver>);
 
 // SAFETY: what changes without the claim is atomic, see the fields.
 unsafe impl Send for AwayReceive {}
@@ -386,42 +374,33 @@ impl AwayReceive {
     ) -> Result<Self, EngineError> {
         let context = context | PARTITIONED;
         let rank = claim.rank();
-        let block = claim.alloc_aligned(size_of::<AwayReceiver>(), align_of::<AwayReceiver>());
-        let receiver = block.ok_or(EngineError::OutOfMemory)?.cast::<AwayReceiver>();
         let fresh = AwayReceiver {
             rank: rank.forever(),
             data,
             from,
             context,
             tag,
-            introduction: None,
+            introduction: OnceCell::new(),
             introduced: UnsafeCell::new(Introduction { partitions: 0, first_lane: 0, bytes: 0 }),
             parts: UnsafeCell::new(None),
             is_known: AtomicBool::new(false),
             posted: Cell::new(0),
             waits: Cell::new(false),
-            links: Links::NONE,
+            links: Links::none(),
         };
         let length = size_of::<Introduction>() as u64;
-        // SAFETY: a fresh block, which lives until the introduction is received or cancelled.
-        unsafe {
-            receiver.write(fresh);
-            let room = (*receiver.as_ptr()).introduced.get().cast();
-            match irecv(claim, Buffer::of_bytes(room, length), from, context, Tag::Is(tag)) {
-                Ok(request) => (*receiver.as_ptr()).introduction = Some(request),
-                Err(error) => {
-                    receiver.drop_in_place();
-                    claim.free_local(receiver.cast());
-                    return Err(error);
-                }
-            }
-        }
+        let receiver = RecordRef::make(claim, fresh).ok_or(EngineError::OutOfMemory)?;
+        // SAFETY: the room for the introduction lives until that is received or cancelled.
+        let room = unsafe { Buffer::of_bytes(receiver.introduced.get().cast(), length) };
+        // SAFETY: without a receive nobody knows it.
+        let introduction =
+            irecv(claim, room, from, context, Tag::Is(tag)).inspect_err(|_| unsafe { receiver.free(claim) })?;
+        receiver.introduction.get_or_init(|| introduction);
         Ok(Self(receiver))
     }
 
     fn receiver(&self) -> &AwayReceiver {
-        // SAFETY: the block lives until `release`.
-        unsafe { self.0.as_ref() }
+        &self.0
     }
 
     /// Number of partitions.
@@ -440,8 +419,7 @@ impl AwayReceive {
         receiver.posted.set(0);
         if !receiver.post(claim) {
             receiver.waits.set(true);
-            // SAFETY: the receiver is in no list, and is taken out before it is freed.
-            unsafe { claim.of::<Partitioned>().away.push(self.0.as_ptr()) };
+            claim.of::<Partitioned>().away.push(self.0);
             claim.expect_more(TaskKind::Net);
         }
     }
@@ -497,22 +475,18 @@ impl AwayReceive {
     pub fn release(self, claim: &mut Claim<'_>) {
         let receiver = self.receiver();
         if receiver.waits.get() {
-            // SAFETY: `waits` says so.
-            unsafe { leave(claim, self.0.as_ptr()) };
+            leave(claim, self.0);
         }
-        // SAFETY: the owner gives the receive back, so nobody else looks at the field.
-        let introduction = unsafe { (*self.0.as_ptr()).introduction.take() };
-        if let Some(introduction) = introduction {
+        if let Some(introduction) = receiver.introduction.get() {
             introduction.cancel(claim);
-            introduction.release(claim);
         }
         for part in receiver.parts() {
             part.message.forget(claim);
         }
-        // SAFETY: made by `new`; no message uses it any more.
-        unsafe {
-            self.0.drop_in_place();
-            claim.free_local(self.0.cast());
+        // SAFETY: the owner gives it back, and no message uses it any more.
+        let mut receiver = unsafe { self.0.into_value(claim) };
+        if let Some(introduction) = receiver.introduction.take() {
+            introduction.release(claim);
         }
     }
 }

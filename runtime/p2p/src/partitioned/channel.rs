@@ -8,9 +8,12 @@ use cohort_base::sync::atomic::{AtomicU32, Ordering, fence};
 use cohort_core::claim::Claim;
 use cohort_core::message::Envelope;
 use cohort_core::rank::Rank;
+use cohort_core::rank_box::RankBox;
+use cohort_core::record::RecordRef;
 use cohort_datatype as datatype;
 use core::cell::UnsafeCell;
-use core::ptr::NonNull;
+use core::mem::ManuallyDrop;
+use core::ops::Deref;
 
 /// What the two sides share.
 #[derive(Debug)]
@@ -18,47 +21,94 @@ pub(super) struct Channel {
     references: AtomicU32,
     pub(super) rounds: Rounds,
     /// A state per partition of the sender.
-    states: *mut AtomicU32,
+    states: RankBox<[AtomicU32]>,
     pub(super) source: Partitions,
     pub(super) sender: &'static Rank,
     pub(super) envelope: Envelope,
     pub(super) destination: UnsafeCell<Option<Destination>>,
 }
 
+/// A reference to a channel, which is gone with the last one.
+#[derive(Debug)]
+pub(super) struct ChannelRef(RecordRef<Channel>);
+
+impl ChannelRef {
+    /// The channel, with this reference.
+    pub(super) fn into_raw(self) -> RecordRef<Channel> {
+        ManuallyDrop::new(self).0
+    }
+
+    /// # Safety
+    /// The reference is the caller's to give: that of [`ChannelRef::into_raw`].
+    pub(super) unsafe fn from_raw(channel: RecordRef<Channel>) -> Self {
+        Self(channel)
+    }
+
+    /// The address, for as long as the reference is kept.
+    pub(super) fn as_ptr(&self) -> *mut Channel {
+        self.0.as_ptr()
+    }
+}
+
+impl Clone for ChannelRef {
+    fn clone(&self) -> Self {
+        self.0.references.fetch_add(1, Ordering::Relaxed);
+        Self(self.0)
+    }
+}
+
+impl Deref for ChannelRef {
+    type Target = Channel;
+
+    #[inline(always)]
+    fn deref(&self) -> &Channel {
+        &self.0
+    }
+}
+
+impl Drop for ChannelRef {
+    fn drop(&mut self) {
+        if self.0.references.fetch_sub(1, Ordering::Release) != 1 {
+            return;
+        }
+        // Pairs with the Release of the other side.
+        fence(Ordering::Acquire);
+        // SAFETY: it was the last reference, and the block came from a rank's heap.
+        unsafe {
+            self.0.as_ptr().drop_in_place();
+            Heap::free(self.0.as_non_null().cast());
+        }
+    }
+}
+
 impl Channel {
     /// A channel with a reference for either side; `None` when memory is short.
-    pub(super) fn make(claim: &mut Claim<'_>, source: Partitions, envelope: Envelope) -> Option<NonNull<Self>> {
-        let count = source.partitions as usize;
-        let states = claim.alloc(count * size_of::<AtomicU32>())?.cast::<AtomicU32>();
-        let room = claim.alloc_aligned(size_of::<Self>(), align_of::<Self>());
-        let Some(channel) = room.map(NonNull::cast::<Self>) else {
-            // SAFETY: it came from this heap and nobody knows it.
-            unsafe { claim.free_local(states.cast()) };
-            return None;
+    pub(super) fn make(claim: &mut Claim<'_>, source: Partitions, envelope: Envelope) -> Option<[ChannelRef; 2]> {
+        let states = RankBox::slice(claim, source.partitions as usize, |_, _| Ok(AtomicU32::new(0))).ok()?;
+        let fresh = Self {
+            references: AtomicU32::new(2),
+            rounds: Rounds::new(),
+            states,
+            source,
+            sender: claim.rank().forever(),
+            envelope,
+            destination: UnsafeCell::new(None),
         };
-        // SAFETY: fresh blocks of the right sizes.
-        unsafe {
-            for partition in 0..count {
-                states.add(partition).write(AtomicU32::new(0));
-            }
-            channel.write(Self {
-                references: AtomicU32::new(2),
-                rounds: Rounds::new(),
-                states: states.as_ptr(),
-                source,
-                sender: claim.rank().node().rank(claim.rank().id()),
-                envelope,
-                destination: UnsafeCell::new(None),
-            });
-        }
-        Some(channel)
+        let channel = claim.alloc_aligned(size_of::<Self>(), align_of::<Self>())?.cast::<Self>();
+        // SAFETY: a fresh block of the right size and alignment, with two references.
+        let channel = unsafe {
+            channel.write(fresh);
+            RecordRef::new(channel)
+        };
+        Some([ChannelRef(channel), ChannelRef(channel)])
     }
 
     #[inline(always)]
     pub(super) fn state(&self, partition: u32) -> &AtomicU32 {
-        assert!(partition < self.source.partitions, "no such partition");
-        // SAFETY: there is one state per partition.
-        unsafe { &*self.states.add(partition as usize) }
+        let Some(state) = self.states.get(partition as usize) else {
+            panic!("no such partition");
+        };
+        state
     }
 
     /// Copies a partition that the caller has taken. Returns the receiver.
@@ -117,28 +167,5 @@ impl Channel {
         // SAFETY: it was described before the round was opened, and nobody writes the description any more.
         let destination = unsafe { (*self.destination.get()).as_ref() };
         destination.map(|destination| destination.rank)
-    }
-
-    /// Takes one more reference, to be given back by [`Channel::release`]; the caller has one.
-    pub(super) fn keep(&self) {
-        self.references.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Gives one reference back.
-    ///
-    /// # Safety
-    /// The caller has it, and does not use it any more.
-    pub(super) unsafe fn release(channel: NonNull<Self>) {
-        // SAFETY: the reference keeps the channel; after the last one nobody uses it.
-        unsafe {
-            if channel.as_ref().references.fetch_sub(1, Ordering::Release) != 1 {
-                return;
-            }
-            // Pairs with the Release of the other side.
-            fence(Ordering::Acquire);
-            Heap::free(NonNull::new_unchecked(channel.as_ref().states.cast()));
-            channel.drop_in_place();
-            Heap::free(channel.cast());
-        }
     }
 }

@@ -41,17 +41,17 @@ unsafe impl Subsystem for Partitioned {
     fn node(_node: &'static Node, _tables: &mut ()) {}
 
     fn rank(_node: &'static Node, _id: LocalRank, _tables: &mut ()) -> ((), State) {
-        let state = State { awaiting: List::EMPTY, away: List::EMPTY, lanes: 0 };
+        let state = State { awaiting: List::empty(), away: List::empty(), lanes: 0 };
         ((), state)
     }
 
     #[inline]
     fn turn(claim: &mut Claim<'_>, look: Look, turn: &mut Turn) {
         let is_within = look.is_within_node();
-        if is_within && turn.work.is_none() && !claim.of::<Self>().awaiting.first().is_null() {
+        if is_within && turn.work.is_none() && !claim.of::<Self>().awaiting.is_empty() {
             turn.work = next_opened(claim).map(Work::new);
         }
-        if matches!(look, Look::Own { .. }) && !claim.of::<Self>().away.first().is_null() {
+        if matches!(look, Look::Own { .. }) && !claim.of::<Self>().away.is_empty() {
             turn.moved |= away::go_on(claim);
         }
     }
@@ -59,6 +59,6 @@ unsafe impl Subsystem for Partitioned {
     #[inline]
     fn is_idle(claim: &mut Claim<'_>) -> bool {
         let state = claim.of::<Self>();
-        state.awaiting.first().is_null() && state.away.first().is_null()
+        state.awaiting.is_empty() && state.away.is_empty()
     }
 }

@@ -23,6 +23,7 @@ use cohort_core::error::EngineError;
 use cohort_core::message::{Envelope, SendMode};
 use cohort_core::node::Node;
 use cohort_core::rank::Rank;
+use cohort_core::record::RecordRef;
 use cohort_core::request::RequestRef;
 use cohort_datatype::Buffer;
 use core::ptr::NonNull;
@@ -129,14 +130,14 @@ impl Protocol {
     pub(crate) unsafe fn start_request(
         self,
         claim: &mut Claim<'_>,
-        request: *mut Operation,
+        request: RecordRef<Operation>,
         to: LocalRank,
         envelope: Envelope,
     ) -> Result<bool, EngineError> {
         // SAFETY: the caller's promise.
         unsafe {
             match self {
-                Self::Eager(eager) => eager.send(claim, &(*request).buffer(), to, &envelope).map(|()| true),
+                Self::Eager(eager) => eager.send(claim, &request.buffer(), to, &envelope).map(|()| true),
                 // A relay is for the rank's own task, which is not here.
                 Self::Rendezvous | Self::Pipelined => rendezvous::offer(claim, request, to, envelope).map(|()| false),
             }

@@ -11,6 +11,7 @@ use cohort_core::Owner;
 use cohort_core::claim::Claim;
 use cohort_core::guard::guarded;
 use cohort_core::message::Status;
+use cohort_core::record::RecordRef;
 use core::ptr::{NonNull, null_mut};
 
 /// The next message that the owner's own task is to copy.
@@ -19,15 +20,11 @@ pub(crate) fn take(owner: Owner<'_>) -> Option<Mend> {
 }
 
 /// The stacks of a message to the claimed rank.
-///
-/// # Safety
-/// The offer's request, if it has one, is valid.
-pub(super) unsafe fn mends_of(claim: &Claim<'_>, offer: &Offer) -> MendsOf {
+pub(super) fn mends_of(claim: &Claim<'_>, offer: &Offer) -> MendsOf {
     let node = claim.rank().node();
     let receiver = &node.rank(claim.rank().id()).shared::<P2p>().mends;
-    let sender = match NonNull::new(offer.request) {
-        // SAFETY: the caller's promise.
-        Some(request) => unsafe { &request.as_ref().request.owner().shared::<P2p>().mends },
+    let sender = match offer.request {
+        Some(request) => &request.request.owner().shared::<P2p>().mends,
         None => receiver,
     };
     MendsOf { sender, receiver }
@@ -41,7 +38,7 @@ pub(super) unsafe fn mends_of(claim: &Claim<'_>, offer: &Offer) -> MendsOf {
 pub(crate) unsafe fn leave_to_owner(
     claim: &mut Claim<'_>,
     offer: Offer,
-    receive: *mut Operation,
+    receive: RecordRef<Operation>,
     status: Status,
     side: Side,
 ) -> bool {
@@ -63,25 +60,29 @@ pub(crate) unsafe fn leave_to_owner(
 /// # Safety
 /// As [`super::deliver`], for messages that are eager.
 #[cold]
-pub(crate) unsafe fn deliver_for_owner(claim: &mut Claim<'_>, payload: &Payload<'_>, receive: *mut Operation) -> u64 {
+pub(crate) unsafe fn deliver_for_owner(
+    claim: &mut Claim<'_>,
+    payload: &Payload<'_>,
+    receive: RecordRef<Operation>,
+) -> u64 {
     // SAFETY: the caller's promise; a message whose copy ended has not been freed.
     unsafe {
-        let copied = guarded(|| eager::receive(payload, (*receive).buffer()));
+        let copied = guarded(|| eager::receive(payload, receive.buffer()));
         let status = match copied {
             Ok(status) => status,
             Err(_) => match keep(claim, payload) {
                 Some(offer) => {
-                    let capacity = (*receive).buffer().bytes();
+                    let capacity = receive.buffer().bytes();
                     let envelope = payload.header().envelope();
                     let status = Status::delivered(envelope, offer.bytes, capacity);
                     if leave_to_owner(claim, offer, receive, status, Side::Receiver) {
                         return 0;
                     }
-                    copy_range(&offer, receive, 0, status.bytes as u64);
+                    copy_range(&offer, &receive, 0, status.bytes as u64);
                     Heap::free(NonNull::new_unchecked(offer.data.cast_mut()));
                     status
                 }
-                None => eager::receive(payload, (*receive).buffer()),
+                None => eager::receive(payload, receive.buffer()),
             },
         };
         Operation::complete(receive, status);
@@ -136,5 +137,6 @@ unsafe fn keep(claim: &mut Claim<'_>, payload: &Payload<'_>) -> Option<Offer> {
         }
     };
     block.mark.came(block.bytes, header.envelope());
-    Some(Offer { request: null_mut(), bytes: block.bytes, data: block.data, relay: null_mut() })
+    // SAFETY: the block holds the message's data, and is the receiver's now.
+    Some(unsafe { Offer::new(None, block.bytes, block.data, null_mut()) })
 }

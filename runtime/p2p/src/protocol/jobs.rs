@@ -5,8 +5,8 @@ use crate::P2p;
 use crate::operation::{Job, JobRef, Offer, Operation};
 use cohort_core::claim::Claim;
 use cohort_core::message::Status;
+use cohort_core::record::RecordRef;
 use cohort_steal::TaskKind;
-use core::ptr::NonNull;
 
 /// References of a job that is in its receiver's list and known to its sender's request.
 const LIST_AND_REQUEST: u32 = 2;
@@ -15,14 +15,14 @@ const LIST_AND_REQUEST: u32 = 2;
 ///
 /// # Safety
 /// `offer` was taken for `receive`, a pending receive of the claimed rank in no queue.
-pub(crate) unsafe fn start(claim: &mut Claim<'_>, offer: Offer, receive: *mut Operation, status: Status) -> bool {
+pub(crate) unsafe fn start(claim: &mut Claim<'_>, offer: Offer, receive: RecordRef<Operation>, status: Status) -> bool {
     // SAFETY: the caller's promise; the job is fresh, and in no list.
     unsafe {
         let mends = mends_of(claim, &offer);
         let Some(job) = Job::make(claim, offer, receive, status, mends, LIST_AND_REQUEST) else {
             return false;
         };
-        claim.of::<P2p>().jobs.push(job.as_ptr());
+        claim.of::<P2p>().jobs.push(job);
         claim.expect_more(TaskKind::Shm);
         Job::publish(job, claim);
     }
@@ -32,15 +32,13 @@ pub(crate) unsafe fn start(claim: &mut Claim<'_>, offer: Offer, receive: *mut Op
 /// A job of the claimed rank that has chunks left. Forgets exhausted ones on the way.
 pub(crate) fn next(claim: &mut Claim<'_>) -> Option<JobRef> {
     loop {
-        let job = NonNull::new(claim.of::<P2p>().jobs.first())?;
-        // SAFETY: the list has a reference to its jobs.
-        unsafe {
-            if let Some(reference) = Job::reference(job) {
-                return Some(reference);
-            }
-            claim.of::<P2p>().jobs.remove(job.as_ptr());
-            Job::release(job);
+        let job = claim.of::<P2p>().jobs.first()?;
+        if let Some(reference) = Job::reference(job) {
+            return Some(reference);
         }
+        claim.of::<P2p>().jobs.remove(job);
+        // SAFETY: the list had a reference.
+        unsafe { Job::release(job) };
         claim.expect_less(TaskKind::Shm);
     }
 }

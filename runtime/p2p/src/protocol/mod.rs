@@ -21,6 +21,7 @@ use cohort_base::LocalRank;
 use cohort_base::trace::{Kind, Ring};
 use cohort_core::claim::Claim;
 use cohort_core::message::Envelope;
+use cohort_core::record::RecordRef;
 use core::mem::MaybeUninit;
 use types::Compared;
 pub use types::types_of;
@@ -78,15 +79,14 @@ pub struct Block {
 #[derive(Clone, Copy)]
 pub(crate) enum Payload<'a> {
     Ring(&'a Front<'a>),
-    Stored(*mut Stored),
+    Stored(RecordRef<Stored>),
 }
 
 impl Payload<'_> {
     pub(crate) fn header(&self) -> Header {
         match self {
             Self::Ring(front) => front.header,
-            // SAFETY: made from a valid stored message.
-            Self::Stored(stored) => unsafe { (**stored).header },
+            Self::Stored(stored) => stored.header,
         }
     }
 
@@ -101,7 +101,7 @@ impl Payload<'_> {
             match self {
                 Self::Ring(front) => front.read(out),
                 Self::Stored(stored) => {
-                    let length = usize::from((**stored).header.payload);
+                    let length = usize::from(stored.header.payload);
                     copy_short(Stored::payload(*stored), out, length);
                 }
             }
@@ -128,15 +128,12 @@ impl Payload<'_> {
         (self.header().kind == PayloadKind::Offer).then(|| unsafe { self.value() })
     }
 
-    /// Where the message from another node is that this one is.
-    ///
-    /// # Safety
-    /// The header's kind says that it is one.
-    unsafe fn arrival(&self) -> *mut Arrival {
+    /// The message from another node that this one is, if it is one.
+    pub(crate) fn arrival(&self) -> Option<RecordRef<Arrival>> {
         match self {
-            // SAFETY: the caller's promise.
-            Self::Stored(stored) => unsafe { Arrival::of(*stored) },
-            Self::Ring(_) => unreachable!("rings have messages of this node"),
+            Self::Stored(stored) => Arrival::in_message(*stored),
+            // Rings have messages of this node.
+            Self::Ring(_) => None,
         }
     }
 
@@ -151,7 +148,7 @@ impl Payload<'_> {
                 PayloadKind::Block | PayloadKind::Kept => self.value::<Block>().bytes,
                 PayloadKind::Compared => self.value::<Compared>().block.bytes,
                 PayloadKind::Offer => self.value::<Offer>().bytes,
-                PayloadKind::Arrival => (*self.arrival()).bytes,
+                PayloadKind::Arrival => self.arrival().map_or(0, |arrival| arrival.bytes),
             }
         }
     }
@@ -161,8 +158,8 @@ impl Payload<'_> {
 /// Returns the bytes that were copied already.
 ///
 /// # Safety
-/// `request` is a pending receive of the claimed rank.
-pub(crate) unsafe fn deliver(claim: &mut Claim<'_>, payload: &Payload<'_>, request: *mut Operation) -> u64 {
+/// `request` is a pending receive of the claimed rank, and the message was not delivered before.
+pub(crate) unsafe fn deliver(claim: &mut Claim<'_>, payload: &Payload<'_>, request: RecordRef<Operation>) -> u64 {
     let envelope = payload.header().envelope();
     // SAFETY: the caller's promise; a receive has a buffer, which is the engine's now.
     unsafe {
@@ -176,7 +173,7 @@ pub(crate) unsafe fn deliver(claim: &mut Claim<'_>, payload: &Payload<'_>, reque
                 return rendezvous::receive(claim, payload.value(), envelope, request);
             }
             PayloadKind::Arrival => {
-                return remote::deliver(claim, &mut *payload.arrival(), envelope, request);
+                return payload.arrival().map_or(0, |arrival| remote::deliver(claim, &arrival, envelope, request));
             }
         }
         if !claim.is_by_owner() {
@@ -185,12 +182,12 @@ pub(crate) unsafe fn deliver(claim: &mut Claim<'_>, payload: &Payload<'_>, reque
         // The short one by itself: its status goes where it stays in parts, as it comes.
         match payload.header().kind {
             PayloadKind::Inline => {
-                let status = eager::receive_inline(payload, (*request).buffer());
+                let status = eager::receive_inline(payload, request.buffer());
                 Operation::complete(request, status);
                 status.bytes as u64
             }
             _ => {
-                let status = eager::receive(payload, (*request).buffer());
+                let status = eager::receive(payload, request.buffer());
                 Operation::complete(request, status);
                 status.bytes as u64
             }

@@ -14,6 +14,7 @@ use crate::relay::{LONGEST, Pieces, Relay, SHORTEST, piece};
 use cohort_base::clock;
 use cohort_core::claim::Claim;
 use cohort_core::guard::guarded;
+use cohort_core::record::RecordRef;
 use cohort_datatype::{self as datatype, Buffer};
 use core::ptr::{NonNull, null_mut};
 
@@ -32,7 +33,7 @@ pub(crate) fn suits(claim: &mut Claim<'_>, bytes: u64, waits: bool) -> bool {
 ///
 /// # Safety
 /// The send was just made.
-pub(crate) unsafe fn begin(claim: &mut Claim<'_>, send: *mut Operation, buffer: Buffer<'_>) -> *mut Relay {
+pub(crate) unsafe fn begin(claim: &mut Claim<'_>, send: RecordRef<Operation>, buffer: Buffer<'_>) -> *mut Relay {
     let heap = claim.heap();
     let Some(data) = buffer.contiguous() else {
         return null_mut();
@@ -40,7 +41,7 @@ pub(crate) unsafe fn begin(claim: &mut Claim<'_>, send: *mut Operation, buffer: 
     let state = claim.of::<P2p>();
     let data = (data.cast_const(), buffer.bytes());
     // SAFETY: the record's end ends the message.
-    unsafe { (state.sending).begin(heap, send.cast(), data, state.rewrites == Found::Written) }
+    unsafe { (state.sending).begin(heap, send.as_ptr().cast(), data, state.rewrites == Found::Written) }
 }
 
 /// Fills blocks of the message that the claimed rank is sending, if there is one. Returns the bytes copied.
@@ -55,10 +56,7 @@ pub(crate) fn fill(claim: &mut Claim<'_>) -> u64 {
 
 /// The relay from which the holder of a claim takes the pieces of an offer, if it does. Leaves word for the sender
 /// whether its program writes its data anew.
-///
-/// # Safety
-/// As for [`copy_guarded`].
-pub(crate) unsafe fn relay_of(claim: &mut Claim<'_>, offer: &Offer) -> Option<NonNull<Relay>> {
+pub(crate) fn relay_of(claim: &mut Claim<'_>, offer: &Offer) -> Option<NonNull<Relay>> {
     if offer.data.is_null()
         || !(SHORTEST..=LONGEST).contains(&offer.bytes)
         || !claim.is_by_owner()
@@ -67,12 +65,13 @@ pub(crate) unsafe fn relay_of(claim: &mut Claim<'_>, offer: &Offer) -> Option<No
         return None;
     }
     let alike = claim.of::<P2p>().alike;
-    // SAFETY: the caller's promise; a fault is the copy's to tell.
+    // SAFETY: by `Offer::new`; a fault is the copy's to tell.
     let look = || unsafe { guarded(|| look_at(offer.data, offer.bytes)) }.unwrap_or(Found::AsItWas);
     let found = alike.expected().unwrap_or_else(look);
     claim.of::<P2p>().alike = alike.and(found);
-    // SAFETY: a taken offer's request is valid until we complete it.
-    unsafe { (*offer.request).tell_sender(found) };
+    if let Some(request) = offer.request {
+        request.tell_sender(found);
+    }
     NonNull::new(offer.relay).filter(|_| found == Found::Written)
 }
 
@@ -116,13 +115,13 @@ const AWAY: u32 = 10;
 pub(crate) unsafe fn copy(
     claim: &mut Claim<'_>,
     offer: &Offer,
-    receive: *mut Operation,
+    receive: &Operation,
     relay: NonNull<Relay>,
     bytes: u64,
 ) -> Result<(), Side> {
     // SAFETY: the caller's promise. Our own task writes to our own buffer, so that needs no guard.
     unsafe {
-        let sender = (*offer.request).request.owner();
+        let sender = offer.request.as_ref().map_or(receive.request.owner(), |sent| sent.request.owner());
         let mut pieces = Pieces::of(relay);
         while pieces.from() < bytes {
             let from = pieces.from();
@@ -137,7 +136,7 @@ pub(crate) unsafe fn copy(
             });
             match block {
                 Some(block) => {
-                    datatype::unpack((*receive).buffer(), from, block, length);
+                    datatype::unpack(receive.buffer(), from, block, length);
                     take_lines(block, length as usize);
                 }
                 None => copy_guarded(offer, receive, from, from + length)?,

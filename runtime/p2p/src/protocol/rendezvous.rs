@@ -18,9 +18,10 @@ use cohort_base::{LocalRank, Peer};
 use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
 use cohort_core::message::{Envelope, Status};
+use cohort_core::record::RecordRef;
 use cohort_core::request::RequestRef;
 use cohort_datatype::Buffer;
-use core::ptr::{NonNull, null, null_mut};
+use core::ptr::{null, null_mut};
 
 /// Longest message that is copied at once under the receiver's claim; longer ones become a [`Job`].
 pub(crate) const AT_ONCE_MAX: u64 = 64 << 10;
@@ -47,7 +48,7 @@ pub(crate) fn send_relayed(
     let request = Operation::make(claim, &Kind::Offer, buffer, Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
     // SAFETY: as in `send`.
     unsafe {
-        let relay = relayed::begin(claim, request.as_ptr(), buffer);
+        let relay = relayed::begin(claim, request, buffer);
         let sent = offer_fresh(claim, request, to, envelope, relay)?;
         relayed::fill(claim);
         Ok(sent)
@@ -60,15 +61,15 @@ pub(crate) fn send_relayed(
 /// As for [`offer_through`].
 unsafe fn offer_fresh(
     claim: &mut Claim<'_>,
-    request: NonNull<Operation>,
+    request: RecordRef<Operation>,
     to: LocalRank,
     envelope: Envelope,
     relay: *mut Relay,
 ) -> Result<RequestRef, EngineError> {
     // SAFETY: the caller's promise; this is the only reference.
     unsafe {
-        if let Err(error) = offer_through(claim, request.as_ptr(), to, envelope, relay) {
-            Operation::complete_quietly(request.as_ptr(), Status::EMPTY);
+        if let Err(error) = offer_through(claim, request, to, envelope, relay) {
+            Operation::complete_quietly(request, Status::EMPTY);
             Operation::handle(request).release(claim);
             return Err(error);
         }
@@ -85,7 +86,7 @@ unsafe fn offer_fresh(
 /// `request` is a pending send of the claimed rank, in no list.
 pub unsafe fn offer(
     claim: &mut Claim<'_>,
-    request: *mut Operation,
+    request: RecordRef<Operation>,
     to: LocalRank,
     envelope: Envelope,
 ) -> Result<(), EngineError> {
@@ -99,26 +100,22 @@ pub unsafe fn offer(
 /// As there; the relay is that of the send.
 unsafe fn offer_through(
     claim: &mut Claim<'_>,
-    request: *mut Operation,
+    request: RecordRef<Operation>,
     to: LocalRank,
     envelope: Envelope,
     relay: *mut Relay,
 ) -> Result<(), EngineError> {
     // SAFETY: the caller's promise; the offer is a plain value.
     unsafe {
-        let buffer = (*request).buffer();
-        let offer = Offer {
-            request,
-            bytes: buffer.bytes(),
-            data: buffer.contiguous().map_or(null(), <*mut u8>::cast_const),
-            relay,
-        };
+        let buffer = request.buffer();
+        let data = buffer.contiguous().map_or(null(), <*mut u8>::cast_const);
+        let offer = Offer::new(Some(request), buffer.bytes(), data, relay);
         let header = Header::new(envelope, PayloadKind::Offer, size_of::<Offer>());
         if let Some(ring) = claim.rank().trace() {
-            let flow = request.addr() as u64;
+            let flow = request.as_ptr().addr() as u64;
             ring.note(&message(trace::Kind::Sent, to, flow, offer.bytes, envelope));
         }
-        (*request).want = Want::of_send(Peer::local(to), &envelope);
+        (*request.as_ptr()).want = Want::of_send(Peer::local(to), &envelope);
         join_offers(claim, request);
         let posted = outbox::post(claim, to, header, (&raw const offer).cast());
         if posted.is_err() {
@@ -132,19 +129,26 @@ unsafe fn offer_through(
 ///
 /// # Safety
 /// `receive` is a pending receive of the claimed rank in no queue.
-pub(crate) unsafe fn receive(claim: &mut Claim<'_>, offer: Offer, envelope: Envelope, receive: *mut Operation) -> u64 {
+pub(crate) unsafe fn receive(
+    claim: &mut Claim<'_>,
+    offer: Offer,
+    envelope: Envelope,
+    receive: RecordRef<Operation>,
+) -> u64 {
+    let Some(sent) = offer.request else {
+        unreachable!("an offer is that of a send");
+    };
     // SAFETY: the caller's promise; a taken offer's request is valid until we complete it.
     unsafe {
-        let capacity = (*receive).buffer().bytes();
+        let capacity = receive.buffer().bytes();
         let mut status = Status::delivered(envelope, offer.bytes, capacity);
         if claim.rank().node().settings().check_members {
-            let sent = (*offer.request).buffer();
-            status = types::judge_buffers(envelope, status, sent, (*receive).buffer());
+            status = types::judge_buffers(envelope, status, sent.buffer(), receive.buffer());
         }
         let bytes = status.bytes as u64;
         if let Some(ring) = claim.rank().trace() {
-            let from = (*offer.request).request.owner().id();
-            let flow = offer.request.addr() as u64;
+            let from = sent.request.owner().id();
+            let flow = sent.as_ptr().addr() as u64;
             ring.note(&message(trace::Kind::Matched, from, flow, offer.bytes, envelope));
         }
         let relay = relayed::relay_of(claim, &offer);
@@ -152,16 +156,16 @@ pub(crate) unsafe fn receive(claim: &mut Claim<'_>, offer: Offer, envelope: Enve
             return 0;
         }
         let copied = match relay {
-            Some(relay) => relayed::copy(claim, &offer, receive, relay, bytes),
-            None => copy_guarded(&offer, receive, 0, bytes),
+            Some(relay) => relayed::copy(claim, &offer, &receive, relay, bytes),
+            None => copy_guarded(&offer, &receive, 0, bytes),
         };
         if let Err(side) = copied {
             if leave_to_owner(claim, offer, receive, status, side) {
                 return 0;
             }
-            copy_range(&offer, receive, 0, bytes);
+            copy_range(&offer, &receive, 0, bytes);
         }
-        Operation::complete(offer.request, Status::EMPTY);
+        Operation::complete(sent, Status::EMPTY);
         Operation::complete(receive, status);
         bytes
     }

@@ -7,13 +7,15 @@ use cohort_base::Peer;
 use cohort_core::claim::Claim;
 use cohort_core::list::{Linked, Links};
 use cohort_core::message::{Envelope, Status};
+use cohort_core::record::RecordRef;
 use cohort_core::subsystem::{Mark, hooks};
 use cohort_datatype as datatype;
 use cohort_fabric::Region;
 use cohort_net::Net;
 use cohort_net::link::{InWaiting, answer};
-use cohort_net::names::{self, Name, What};
+use cohort_net::names::{self, Name, Named, What};
 use cohort_net::wire::{Header, Kind, READABLE, SYNCHRONOUS};
+use core::cell::Cell;
 use core::mem::size_of;
 use core::ptr::{NonNull, null_mut};
 
@@ -36,7 +38,7 @@ pub struct Arrival {
     pub(crate) bytes: u64,
     pub(super) id: u64,
     pub(super) region: Region,
-    pub(super) data: Data,
+    pub(super) data: Cell<Data>,
 }
 
 /// Where a message's data is.
@@ -51,17 +53,35 @@ pub(super) enum Data {
     /// With the sender, until there is room for it or a receive takes the message; in the link's list.
     Waiting,
     /// On its way into a block.
-    Coming(NonNull<Inbound>),
+    Coming(RecordRef<Inbound>),
 }
 
 impl Arrival {
     /// The arrival that a stored message is.
     ///
     /// # Safety
-    /// `stored` is valid, and its kind says so.
-    pub(crate) unsafe fn of(stored: *mut Stored) -> *mut Self {
-        // SAFETY: the caller's promise.
-        unsafe { Stored::payload(stored).cast() }
+    /// Its kind says so.
+    pub(crate) unsafe fn of(stored: RecordRef<Stored>) -> RecordRef<Self> {
+        // SAFETY: the caller's promise: that is its payload.
+        unsafe { RecordRef::new(NonNull::new_unchecked(Stored::payload(stored).cast())) }
+    }
+
+    /// The arrival that a stored message is, if it is one.
+    pub(crate) fn in_message(stored: RecordRef<Stored>) -> Option<RecordRef<Self>> {
+        // SAFETY: its kind says so.
+        (stored.header.kind == PayloadKind::Arrival).then(|| unsafe { Self::of(stored) })
+    }
+
+    /// The arrival that waits in a link's list.
+    pub(super) fn in_list(waiting: RecordRef<InWaiting>) -> RecordRef<Self> {
+        // SAFETY: each element of such a list is the first field of a stored arrival.
+        unsafe { RecordRef::new(waiting.as_non_null().cast()) }
+    }
+
+    /// As an element of a link's list.
+    pub(super) fn waiting(this: RecordRef<Self>) -> RecordRef<InWaiting> {
+        // SAFETY: it is the first field, and there as long as the arrival is.
+        unsafe { RecordRef::new(this.as_non_null().cast()) }
     }
 
     /// Whether its data may be asked for before a receive takes it.
@@ -78,85 +98,83 @@ pub(super) fn header(envelope: Envelope) -> ring::Header {
 /// Data on its way.
 #[derive(Debug)]
 pub(crate) struct Inbound {
-    /// The receive; null while none has taken the message.
-    pub(super) request: *mut Operation,
+    /// The receive; none while none has taken the message.
+    pub(super) request: Cell<Option<RecordRef<Operation>>>,
     /// Its status, if there is one.
-    pub(super) status: Status,
+    pub(super) status: Cell<Status>,
     /// Where the data goes that was asked for before a receive took the message; else null.
-    pub(super) block: *mut u8,
-    /// The message that no receive has taken, else null.
-    pub(super) arrival: *mut Arrival,
+    pub(super) block: Cell<*mut u8>,
+    /// The message that no receive has taken, if there is one.
+    pub(super) arrival: Cell<Option<RecordRef<Arrival>>>,
     pub(super) peer: Peer,
     /// By which the sender sends data in packets; 0 if it is read.
-    pub(super) name: Name,
+    pub(super) name: Cell<Name>,
     /// The sender's operation.
     pub(super) id: Name,
     /// Where the sender's data lies; unused when it comes in packets.
     pub(super) region: Region,
     pub(super) wanted: u64,
     /// Bytes that were asked for by reads, and bytes that are in the buffer.
-    pub(super) next: u64,
-    pub(super) done: u64,
+    pub(super) next: Cell<u64>,
+    pub(super) done: Cell<u64>,
     /// Reads under way.
-    pub(super) pieces: u32,
+    pub(super) pieces: Cell<u32>,
     /// What the policy remembers of it.
     pub(super) mark: Mark,
     pub(super) links: Links<Self>,
 }
 
 impl Linked<IN_READING> for Inbound {
-    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { &raw mut (*this).links }
+    fn links(&self) -> &Links<Self> {
+        &self.links
     }
+}
+
+// SAFETY: no other type has names of receives.
+unsafe impl Named for Inbound {
+    const WHAT: What = What::Receive;
 }
 
 impl Inbound {
     /// Whether no read is under way though data is to be read.
     pub(super) fn waits_for_room(&self) -> bool {
-        self.pieces == 0 && self.next < self.wanted
+        self.pieces.get() == 0 && self.next.get() < self.wanted
     }
 
     /// One for so many bytes of an offer's data, with no place for them yet.
-    pub(super) fn make(claim: &mut Claim<'_>, arrival: &Arrival, wanted: u64) -> Option<NonNull<Self>> {
-        let inbound = claim.alloc(size_of::<Self>())?.cast::<Self>();
-        // SAFETY: a fresh block of the right size.
-        unsafe {
-            inbound.write(Self {
-                request: null_mut(),
-                status: Status::EMPTY,
-                block: null_mut(),
-                arrival: null_mut(),
-                peer: arrival.peer,
-                name: 0,
-                id: arrival.id,
-                region: arrival.region,
-                wanted,
-                next: 0,
-                done: 0,
-                pieces: 0,
-                mark: hooks::under_way(claim),
-                links: Links::NONE,
-            });
+    pub(super) fn make(claim: &mut Claim<'_>, arrival: &Arrival, wanted: u64) -> Option<RecordRef<Self>> {
+        let mark = hooks::under_way(claim);
+        let inbound = Self {
+            request: Cell::new(None),
+            status: Cell::new(Status::EMPTY),
+            block: Cell::new(null_mut()),
+            arrival: Cell::new(None),
+            peer: arrival.peer,
+            name: Cell::new(0),
+            id: arrival.id,
+            region: arrival.region,
+            wanted,
+            next: Cell::new(0),
+            done: Cell::new(0),
+            pieces: Cell::new(0),
+            mark,
+            links: Links::none(),
+        };
+        let made = RecordRef::make(claim, inbound);
+        if made.is_none() {
+            hooks::over(claim, mark);
         }
-        Some(inbound)
+        made
     }
 
-    /// Asks the sender for the data in packets. `None` without memory.
-    ///
-    /// # Safety
-    /// It is the claimed rank's, without a name.
-    pub(super) unsafe fn ask(this: NonNull<Self>, claim: &mut Claim<'_>) -> Option<()> {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let peer = this.as_ref().peer;
-            let name = names::name(claim, What::Receive, peer, this).ok()?;
-            (*this.as_ptr()).name = name;
-            let mut header = Header::new(Kind::Clear, this.as_ref().id);
-            header.bytes = this.as_ref().wanted;
-            header.receive = name;
-            answer(claim, peer, header);
-        }
+    /// Asks the sender for the data of one of the claimed rank's in packets. `None` without memory.
+    pub(super) fn ask(this: RecordRef<Self>, claim: &mut Claim<'_>) -> Option<()> {
+        let name = names::name(claim, this.peer, this).ok()?;
+        this.name.set(name);
+        let mut header = Header::new(Kind::Clear, this.id);
+        header.bytes = this.wanted;
+        header.receive = name;
+        answer(claim, this.peer, header);
         Some(())
     }
 
@@ -164,18 +182,20 @@ impl Inbound {
     ///
     /// # Safety
     /// The data is within what is wanted, and the next after what is there.
-    pub(super) unsafe fn take(&mut self, offset: u64, data: &[u8]) {
+    pub(super) unsafe fn take(&self, offset: u64, data: &[u8]) {
         let length = data.len();
-        // SAFETY: the caller's promise; the block has room for all data, and a receive has a buffer.
+        // SAFETY: the caller's promise; the block has room for all data.
         unsafe {
-            if self.block.is_null() {
-                let buffer = (*self.request).buffer();
-                datatype::unpack(buffer, offset, data.as_ptr(), length as u64);
-            } else {
-                let into = self.block.add(offset as usize);
-                into.copy_from_nonoverlapping(data.as_ptr(), length);
+            match self.request.get().filter(|_| self.block.get().is_null()) {
+                Some(request) => {
+                    datatype::unpack(request.buffer(), offset, data.as_ptr(), length as u64);
+                }
+                None => {
+                    let into = self.block.get().add(offset as usize);
+                    into.copy_from_nonoverlapping(data.as_ptr(), length);
+                }
             }
         }
-        self.done += length as u64;
+        self.done.set(self.done.get() + length as u64);
     }
 }

@@ -6,23 +6,24 @@ use super::{early, receive, traced};
 use crate::P2p;
 use crate::matching::Stored;
 use crate::operation::Operation;
-use crate::ring::PayloadKind;
 use crate::state::unpost_receive;
 use cohort_alloc::Heap;
 use cohort_base::Peer;
 use cohort_core::claim::Claim;
 use cohort_core::message::{Envelope, Status};
+use cohort_core::record::RecordRef;
 use cohort_datatype as datatype;
 use cohort_net::link::{self, InWaiting, answer, link_to, owe};
 use cohort_net::wire::{Header, Kind, MATCHED, SYNCHRONOUS};
 use cohort_net::{Net, fail, kick};
+use core::cell::Cell;
 use core::ptr::{NonNull, null_mut};
 
 /// A message or an offer has arrived. Returns the bytes that were copied into a user's buffer.
 pub(super) fn arrive(claim: &mut Claim<'_>, peer: Peer, packet: &Header, data: Option<&[u8]>) -> u64 {
     let envelope = packet.envelope();
-    let mut arrival = Arrival {
-        waiting: InWaiting::NONE,
+    let arrival = Arrival {
+        waiting: InWaiting::none(),
         peer,
         flags: packet.flags,
         is_owed: data.is_some(),
@@ -30,15 +31,13 @@ pub(super) fn arrive(claim: &mut Claim<'_>, peer: Peer, packet: &Header, data: O
         bytes: packet.bytes,
         id: packet.id,
         region: packet.region,
-        data: data.map_or(Data::Offered, |data| Data::InPacket(data.as_ptr())),
+        data: Cell::new(data.map_or(Data::Offered, |data| Data::InPacket(data.as_ptr()))),
     };
     let request = claim.of::<P2p>().posted.find(&envelope);
-    if !request.is_null() {
-        // SAFETY: a posted request is valid and pending, and ours once it is out of the queue.
-        return unsafe {
-            unpost_receive(claim, request);
-            deliver(claim, &mut arrival, envelope, request)
-        };
+    if let Some(request) = request {
+        unpost_receive(claim, request);
+        // SAFETY: a posted request is pending, and ours once it is out of the queue; the data is that of the packet.
+        return unsafe { deliver(claim, &arrival, envelope, request) };
     }
     if store(claim, envelope, arrival).is_none() {
         fail::no_memory(claim.rank(), peer);
@@ -47,9 +46,9 @@ pub(super) fn arrive(claim: &mut Claim<'_>, peer: Peer, packet: &Header, data: O
 }
 
 /// Stores an arrival that no posted receive takes, with a copy of its data.
-fn store(claim: &mut Claim<'_>, envelope: Envelope, mut arrival: Arrival) -> Option<()> {
-    let mut link = link_to(claim, arrival.peer).ok()?;
-    if let Data::InPacket(data) = arrival.data {
+fn store(claim: &mut Claim<'_>, envelope: Envelope, arrival: Arrival) -> Option<()> {
+    let link = link_to(claim, arrival.peer).ok()?;
+    if let Data::InPacket(data) = arrival.data.get() {
         let bytes = arrival.bytes as usize;
         let mut block = null_mut();
         if bytes > 0 {
@@ -57,25 +56,25 @@ fn store(claim: &mut Claim<'_>, envelope: Envelope, mut arrival: Arrival) -> Opt
             // SAFETY: the data is the packet's, of this length; the block is fresh.
             unsafe { block.copy_from_nonoverlapping(data, bytes) };
         }
-        arrival.data = Data::Stored(block);
-        // SAFETY: links belong to the claim's holder.
-        unsafe { link.as_mut() }.kept += link::cost(arrival.bytes);
+        arrival.data.set(Data::Stored(block));
+        link.kept.set(link.kept.get() + link::cost(arrival.bytes));
     }
     let stored = Stored::make(claim, header(envelope))?;
     let heap = claim.heap();
     let peer = arrival.peer;
-    let waits = matches!(arrival.data, Data::Offered)
+    let waits = matches!(arrival.data.get(), Data::Offered)
         && Net::of(claim.rank().node()).is_some_and(|net| arrival.may_come_early(net));
-    // SAFETY: the block has room for the payload, and is in no queue; links belong to the claim's holder.
-    unsafe {
-        let place = Arrival::of(stored.as_ptr());
-        place.write(arrival);
-        claim.of::<P2p>().unexpected.insert(stored.as_ptr(), heap);
-        if waits {
-            (*place).data = Data::Waiting;
-            link.as_mut().waiting.push(place.cast());
-            early::ask(claim, peer);
-        }
+    // SAFETY: the header says what the message is, and the block has room for it.
+    let place = unsafe {
+        let place = Arrival::of(stored);
+        place.as_ptr().write(arrival);
+        place
+    };
+    claim.of::<P2p>().unexpected.insert(stored, heap);
+    if waits {
+        place.data.set(Data::Waiting);
+        link.waiting.push(Arrival::waiting(place));
+        early::ask(claim, peer);
     }
     Some(())
 }
@@ -85,31 +84,30 @@ fn store(claim: &mut Claim<'_>, envelope: Envelope, mut arrival: Arrival) -> Opt
 ///
 /// # Safety
 /// `request` is a pending receive of the claimed rank; the arrival is out of matching, was not delivered before, and
-/// lies where it was stored, if it was.
+/// lies where it was stored, if it was. Its data has as many bytes as it says.
 #[cold]
 pub(crate) unsafe fn deliver(
     claim: &mut Claim<'_>,
-    arrival: &mut Arrival,
+    arrival: &Arrival,
     envelope: Envelope,
-    request: *mut Operation,
+    request: RecordRef<Operation>,
 ) -> u64 {
     if arrival.message != 0 {
         let (bytes, number) = (arrival.bytes, arrival.message);
         traced::matched(claim, arrival.peer, envelope, bytes, number);
     }
-    // SAFETY: the caller's promise.
-    let capacity = unsafe { (*request).buffer() }.bytes();
+    let capacity = request.buffer().bytes();
     let status = Status::delivered(envelope, arrival.bytes, capacity);
     let wanted = status.bytes as u64;
-    // SAFETY: the caller's promise; the data has `arrival.bytes` bytes.
+    // SAFETY: the caller's promise; a receive's buffer has room for what is wanted.
     let copied = unsafe {
-        match arrival.data {
+        match arrival.data.get() {
             Data::InPacket(data) => {
-                datatype::unpack((*request).buffer(), 0, data, wanted);
+                datatype::unpack(request.buffer(), 0, data, wanted);
                 finish(claim, arrival, request, status)
             }
             Data::Stored(block) => {
-                datatype::unpack((*request).buffer(), 0, block, wanted);
+                datatype::unpack(request.buffer(), 0, block, wanted);
                 finish(claim, arrival, request, status)
             }
             Data::Coming(inbound) => {
@@ -138,8 +136,9 @@ pub(crate) unsafe fn deliver(
 ///
 /// # Safety
 /// As for [`deliver`].
-unsafe fn finish(claim: &mut Claim<'_>, arrival: &Arrival, request: *mut Operation, status: Status) -> u64 {
-    drop_data(claim, arrival);
+unsafe fn finish(claim: &mut Claim<'_>, arrival: &Arrival, request: RecordRef<Operation>, status: Status) -> u64 {
+    // SAFETY: the caller's promise.
+    unsafe { drop_data(claim, arrival) };
     if arrival.flags & SYNCHRONOUS != 0 {
         answer(claim, arrival.peer, Header::new(Kind::Done, arrival.id));
     }
@@ -149,13 +148,16 @@ unsafe fn finish(claim: &mut Claim<'_>, arrival: &Arrival, request: *mut Operati
 }
 
 /// Frees the data that came with an arrival and notes that its cost is to be given back.
-fn drop_data(claim: &mut Claim<'_>, arrival: &Arrival) {
+///
+/// # Safety
+/// It is over, and this comes once.
+unsafe fn drop_data(claim: &mut Claim<'_>, arrival: &Arrival) {
     if arrival.is_owed {
         owe(claim, arrival.peer, arrival.bytes);
     }
-    if let Data::Stored(block) = arrival.data {
+    if let Data::Stored(block) = arrival.data.get() {
         if let Some(block) = NonNull::new(block) {
-            // SAFETY: it was made for this arrival, which is over.
+            // SAFETY: it was made for this arrival; the caller's promise.
             unsafe { Heap::free(block) };
         }
         early::release(claim, arrival.peer, arrival.bytes);
@@ -165,25 +167,24 @@ fn drop_data(claim: &mut Claim<'_>, arrival: &Arrival) {
 /// A sender wants a message back: forgets it unless it is matched or its data was asked for, and says which.
 pub(super) fn retract(claim: &mut Claim<'_>, peer: Peer, id: u64) {
     let found = claim.of::<P2p>().unexpected.find_where(|stored| {
-        // SAFETY: elements of the queue are valid; the kind names the payload's type.
-        unsafe {
-            (*stored).header.kind == PayloadKind::Arrival && {
-                let arrival = &*Arrival::of(stored);
-                let is_early = !arrival.is_owed && matches!(arrival.data, Data::Coming(_) | Data::Stored(_));
-                arrival.peer == peer && arrival.id == id && !is_early
-            }
-        }
+        let Some(arrival) = Arrival::in_message(stored) else {
+            return false;
+        };
+        let is_early = !arrival.is_owed && matches!(arrival.data.get(), Data::Coming(_) | Data::Stored(_));
+        arrival.peer == peer && arrival.id == id && !is_early
     });
     let mut reply = Header::new(Kind::Retracted, id);
-    match NonNull::new(found) {
-        // SAFETY: as above; it is ours once it is out of the queue.
-        Some(stored) => unsafe {
-            claim.of::<P2p>().unexpected.remove(found);
-            let arrival = &mut *Arrival::of(found);
-            early::withdraw(claim, arrival);
-            drop_data(claim, arrival);
-            claim.free_local(stored.cast());
-        },
+    match found {
+        Some(stored) => {
+            claim.of::<P2p>().unexpected.remove(stored);
+            // SAFETY: it is an arrival, as was seen, and ours once it is out of the queue.
+            unsafe {
+                let arrival = Arrival::of(stored);
+                early::withdraw(claim, &arrival);
+                drop_data(claim, &arrival);
+                stored.free(claim);
+            }
+        }
         None => reply.flags = MATCHED,
     }
     answer(claim, peer, reply);

@@ -18,6 +18,7 @@
 use super::arrival::{Arrival, Data, Inbound};
 use cohort_base::Peer;
 use cohort_core::claim::Claim;
+use cohort_core::record::RecordRef;
 use cohort_core::subsystem::hooks;
 use cohort_net::link::{self, InWaiting, Link, WINDOW, answer, link_to};
 use cohort_net::wire::{Header, Kind};
@@ -36,156 +37,126 @@ pub(super) fn ask(claim: &mut Claim<'_>, peer: Peer) {
     let Ok(link) = link_to(claim, peer) else {
         return;
     };
-    // SAFETY: links belong to the claim's holder; the list's element is in it.
-    unsafe {
-        while let Some(first) = NonNull::new(link.as_ref().waiting.first()) {
-            if ask_for(claim, link, first, WINDOW).is_none() {
-                return;
-            }
+    while let Some(first) = link.waiting.first() {
+        if ask_for(claim, link, first, WINDOW).is_none() {
+            return;
         }
     }
 }
 
 /// The offers that wait next to one of the same peer.
 pub(super) struct Near {
-    before: *mut InWaiting,
-    after: *mut InWaiting,
+    before: Option<RecordRef<InWaiting>>,
+    after: Option<RecordRef<InWaiting>>,
+}
+
+/// An offer that waits, as an element of its link's list.
+fn in_list(claim: &mut Claim<'_>, arrival: &Arrival) -> Option<(RecordRef<Link>, RecordRef<InWaiting>)> {
+    let Data::Waiting = arrival.data.get() else {
+        return None;
+    };
+    let link = link_to(claim, arrival.peer).ok()?;
+    // SAFETY: what waits is stored, and stays where it is until it is taken out of the list.
+    Some((link, unsafe { RecordRef::new(NonNull::from_ref(&arrival.waiting)) }))
 }
 
 /// The neighbours of an offer that a receive takes.
-///
-/// # Safety
-/// As for [`withdraw`].
-pub(super) unsafe fn near(claim: &mut Claim<'_>, arrival: &mut Arrival) -> Near {
-    let (mut before, mut after) = (null_mut(), null_mut());
-    if let Data::Waiting = arrival.data
-        && let Ok(link) = link_to(claim, arrival.peer)
-    {
-        // SAFETY: the caller's promise; what waits is in the link's list.
-        unsafe {
-            let waiting = &link.as_ref().waiting;
-            before = waiting.previous(&raw mut arrival.waiting);
-            after = waiting.next(&raw mut arrival.waiting);
-        }
-    }
-    Near { before, after }
+pub(super) fn near(claim: &mut Claim<'_>, arrival: &Arrival) -> Near {
+    let Some((link, offer)) = in_list(claim, arrival) else {
+        return Near { before: None, after: None };
+    };
+    Near { before: link.waiting.previous(offer), after: link.waiting.next(offer) }
 }
 
 /// Asks for the data of offers next to one that a receive has taken, to both sides in turn: the program receives in
 /// another order than the peer sends in, so the next receives are likely to take these. A bounded number of them, and
 /// with a bounded cost beyond the window: one request for each would cost the program a round trip for each receive.
 ///
-/// # Safety
 /// The neighbours are offers of that peer that wait; nothing was withdrawn since they were looked for but the offer
 /// between them.
-pub(super) unsafe fn ask_near(claim: &mut Claim<'_>, peer: Peer, near: Near) {
+pub(super) fn ask_near(claim: &mut Claim<'_>, peer: Peer, near: Near) {
     let Ok(link) = link_to(claim, peer) else {
         return;
     };
     let mut sides = [near.before, near.after];
     let mut bytes = 0;
     for turn in 0..NEAR_COUNT as usize {
-        let side = match sides[turn % 2].is_null() {
+        let side = match sides[turn % 2].is_none() {
             false => turn % 2,
             true => 1 - turn % 2,
         };
-        let Some(offer) = NonNull::new(sides[side]) else {
+        let Some(offer) = sides[side] else {
             return;
         };
-        // SAFETY: it is in the link's list, where each is the beginning of an arrival; links belong to the claim's
-        // holder.
-        unsafe {
-            let waiting = &link.as_ref().waiting;
-            sides[side] = match side {
-                0 => waiting.previous(offer.as_ptr()),
-                _ => waiting.next(offer.as_ptr()),
-            };
-            bytes += offer.cast::<Arrival>().as_ref().bytes;
-            if bytes > NEAR_BYTES || ask_for(claim, link, offer, WINDOW + AHEAD).is_none() {
-                return;
-            }
+        sides[side] = match side {
+            0 => link.waiting.previous(offer),
+            _ => link.waiting.next(offer),
+        };
+        bytes += Arrival::in_list(offer).bytes;
+        if bytes > NEAR_BYTES || ask_for(claim, link, offer, WINDOW + AHEAD).is_none() {
+            return;
         }
     }
 }
 
-/// Asks for the data of an offer that waits, if all that is kept of its peer costs at most `limit` with it. `None` if
-/// not, or without memory: a later message that is taken tries again.
-///
-/// # Safety
-/// It is in the list of the link, which is the claimed rank's.
-unsafe fn ask_for(claim: &mut Claim<'_>, mut link: NonNull<Link>, offer: NonNull<InWaiting>, limit: u64) -> Option<()> {
-    // SAFETY: links belong to the claim's holder; an element of the list is the beginning of an arrival that stays
-    // where it is while it is there.
-    unsafe {
-        let mut arrival = offer.cast::<Arrival>();
-        let cost = link::cost(arrival.as_ref().bytes);
-        if link.as_ref().kept + cost > limit {
-            return None;
-        }
-        if arrival.as_ref().bytes == 0 {
-            let (id, peer) = (arrival.as_ref().id, arrival.as_ref().peer);
-            answer(claim, peer, Header::new(Kind::Done, id));
-            arrival.as_mut().data = Data::Stored(null_mut());
-        } else {
-            fetch(claim, arrival)?;
-        }
-        link.as_mut().waiting.remove(offer.as_ptr());
-        link.as_mut().kept += cost;
+/// Asks for the data of an offer that waits in the list of a link, if all that is kept of its peer costs at most
+/// `limit` with it. `None` if not, or without memory: a later message that is taken tries again.
+fn ask_for(claim: &mut Claim<'_>, link: RecordRef<Link>, offer: RecordRef<InWaiting>, limit: u64) -> Option<()> {
+    let arrival = Arrival::in_list(offer);
+    let cost = link::cost(arrival.bytes);
+    if link.kept.get() + cost > limit {
+        return None;
     }
+    if arrival.bytes == 0 {
+        answer(claim, arrival.peer, Header::new(Kind::Done, arrival.id));
+        arrival.data.set(Data::Stored(null_mut()));
+    } else {
+        fetch(claim, arrival)?;
+    }
+    link.waiting.remove(offer);
+    link.kept.set(link.kept.get() + cost);
     Some(())
 }
 
 /// A message of `bytes` bytes that was kept for a peer is gone: offers of that peer may find room.
 pub(super) fn release(claim: &mut Claim<'_>, peer: Peer, bytes: u64) {
-    if let Ok(mut link) = link_to(claim, peer) {
-        // SAFETY: links belong to the claim's holder.
-        let link: &mut Link = unsafe { link.as_mut() };
-        link.kept -= link::cost(bytes);
-        if !link.waiting.first().is_null() {
+    if let Ok(link) = link_to(claim, peer) {
+        link.kept.set(link.kept.get() - link::cost(bytes));
+        if !link.waiting.is_empty() {
             ask(claim, peer);
         }
     }
 }
 
-/// Asks for the data of a message that no receive has taken. `None` without memory: nothing was done.
-///
-/// # Safety
-/// `arrival` is an offer of data that cannot be read, and stays where it is until it is taken (`receive::hand_over`).
-unsafe fn fetch(claim: &mut Claim<'_>, arrival: NonNull<Arrival>) -> Option<()> {
-    // SAFETY: the caller's promise; all that is used is fresh.
-    unsafe {
-        let bytes = arrival.as_ref().bytes;
-        let block = claim.alloc(bytes as usize)?;
-        let asked = Inbound::make(claim, arrival.as_ref(), bytes).and_then(|inbound| {
-            (*inbound.as_ptr()).block = block.as_ptr();
-            (*inbound.as_ptr()).arrival = arrival.as_ptr();
-            let asked = Inbound::ask(inbound, claim);
-            if asked.is_none() {
-                hooks::over(claim, inbound.as_ref().mark);
-                claim.free_local(inbound.cast());
-            }
-            asked.map(|()| inbound)
-        });
-        let Some(inbound) = asked else {
-            claim.free_local(block);
-            return None;
-        };
-        (*arrival.as_ptr()).data = Data::Coming(inbound);
-    }
+/// Asks for the data of a message that no receive has taken, and that cannot be read. `None` without memory: nothing
+/// was done.
+fn fetch(claim: &mut Claim<'_>, arrival: RecordRef<Arrival>) -> Option<()> {
+    let block = claim.alloc(arrival.bytes as usize)?;
+    let asked = Inbound::make(claim, &arrival, arrival.bytes).and_then(|inbound| {
+        inbound.block.set(block.as_ptr());
+        inbound.arrival.set(Some(arrival));
+        let asked = Inbound::ask(inbound, claim);
+        if asked.is_none() {
+            hooks::over(claim, inbound.mark);
+            // SAFETY: it has no name, so nobody knows it.
+            unsafe { inbound.free(claim) };
+        }
+        asked.map(|()| inbound)
+    });
+    let Some(inbound) = asked else {
+        // SAFETY: fresh.
+        unsafe { claim.free_local(block) };
+        return None;
+    };
+    arrival.data.set(Data::Coming(inbound));
     claim.expect_more(TaskKind::Net);
     Some(())
 }
 
-/// Takes an arrival out of the list of offers that wait for room.
-///
-/// # Safety
-/// It lies where it was stored, if it was.
-pub(super) unsafe fn withdraw(claim: &mut Claim<'_>, arrival: &mut Arrival) {
-    if let Data::Waiting = arrival.data
-        && let Ok(mut link) = link_to(claim, arrival.peer)
-    {
-        arrival.data = Data::Offered;
-        // SAFETY: the caller's promise; links belong to the claim's holder.
-        unsafe { link.as_mut().waiting.remove(&raw mut arrival.waiting) };
+/// Takes an arrival out of the list of offers that wait for room. It lies where it was stored, if it was.
+pub(super) fn withdraw(claim: &mut Claim<'_>, arrival: &Arrival) {
+    if let Some((link, offer)) = in_list(claim, arrival) {
+        arrival.data.set(Data::Offered);
+        link.waiting.remove(offer);
     }
 }

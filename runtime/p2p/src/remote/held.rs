@@ -12,10 +12,10 @@ use cohort_base::Peer;
 use cohort_core::claim::Claim;
 use cohort_core::list::{Linked, Links};
 use cohort_core::message::Envelope;
+use cohort_core::record::RecordRef;
 use cohort_net::link::answer;
 use cohort_net::wire::{Header, Kind};
 use cohort_net::{fail, kick};
-use core::mem::size_of;
 
 /// A peer that holds messages of a context.
 #[derive(Debug)]
@@ -27,9 +27,8 @@ pub(super) struct Held {
 }
 
 impl Linked<0> for Held {
-    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { &raw mut (*this).links }
+    fn links(&self) -> &Links<Self> {
+        &self.links
     }
 }
 
@@ -44,52 +43,37 @@ pub(super) fn told(claim: &mut Claim<'_>, peer: Peer, header: &Header) -> Option
     let Envelope { context, source, .. } = header.envelope();
     let mut is_wanted = false;
     claim.of::<P2p>().posted.each(|receive| {
-        // SAFETY: elements of the queue are valid.
-        is_wanted = unsafe { (*receive).want.may_take_from(context, source) };
+        is_wanted = receive.want.may_take_from(context, source);
         !is_wanted
     });
     if is_wanted {
         ask(claim, peer, context, source);
         return Some(());
     }
-    let known = claim.of::<Remote>().held.find(|held| {
-        // SAFETY: elements of the list are valid.
-        unsafe { (*held).peer == peer && (*held).context == context }
-    });
-    if !known.is_null() {
+    let known = claim.of::<Remote>().held.find(|held| held.peer == peer && held.context == context);
+    if known.is_some() {
         return Some(());
     }
-    let Some(block) = claim.alloc(size_of::<Held>()) else {
+    let Some(held) = RecordRef::make(claim, Held { peer, context, source, links: Links::none() }) else {
         fail::no_memory(claim.rank(), peer);
     };
-    let held = block.cast::<Held>();
-    // SAFETY: a fresh block of the right size, in no list.
-    unsafe {
-        held.write(Held { peer, context, source, links: Links::NONE });
-        claim.of::<Remote>().held.push(held.as_ptr());
-    }
+    claim.of::<Remote>().held.push(held);
     Some(())
 }
 
 /// Appends a receive to the posted queue, and asks those who hold messages that it may take.
-///
-/// # Safety
-/// As for [`state::post_receive`].
 #[inline]
-pub(crate) unsafe fn post_receive(claim: &mut Claim<'_>, receive: *mut Operation) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        state::post_receive(claim, receive);
-        if (*receive).want.may_be_remote() {
-            want(claim, &(*receive).want);
-        }
+pub(crate) fn post_receive(claim: &mut Claim<'_>, receive: RecordRef<Operation>) {
+    state::post_receive(claim, receive);
+    if receive.want.may_be_remote() {
+        want(claim, &receive.want);
     }
 }
 
 /// A receive or a probe has found no message. Asks those who hold messages that it may take.
 #[inline]
 pub(crate) fn want(claim: &mut Claim<'_>, want: &Want) {
-    if !claim.of::<Remote>().held.first().is_null() {
+    if !claim.of::<Remote>().held.is_empty() {
         ask_holders(claim, want);
     }
 }
@@ -99,17 +83,14 @@ pub(crate) fn want(claim: &mut Claim<'_>, want: &Want) {
 fn ask_holders(claim: &mut Claim<'_>, want: &Want) {
     let mut next = claim.of::<Remote>().held.first();
     let mut has_asked = false;
-    while let Some(held) = core::ptr::NonNull::new(next) {
-        // SAFETY: elements of the list are valid; the next one is taken first.
-        unsafe {
-            next = claim.of::<Remote>().held.next(next);
-            let (context, source) = (held.as_ref().context, held.as_ref().source);
-            if want.may_take_from(context, source) {
-                ask(claim, held.as_ref().peer, context, source);
-                claim.of::<Remote>().held.remove(held.as_ptr());
-                claim.free_local(held.cast());
-                has_asked = true;
-            }
+    while let Some(held) = next {
+        next = claim.of::<Remote>().held.next(held);
+        if want.may_take_from(held.context, held.source) {
+            ask(claim, held.peer, held.context, held.source);
+            claim.of::<Remote>().held.remove(held);
+            // SAFETY: it was in that list only.
+            unsafe { held.free(claim) };
+            has_asked = true;
         }
     }
     if has_asked {

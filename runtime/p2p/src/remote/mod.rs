@@ -26,6 +26,7 @@ use cohort_core::claim::Claim;
 use cohort_core::list::List;
 use cohort_core::memory::{Cursor, Plan};
 use cohort_core::node::Node;
+use cohort_core::record::RecordRef;
 use cohort_core::subsystem::Subsystem;
 use cohort_net::wire::{Header, Kind};
 use cohort_net::{Net, Receiver};
@@ -69,33 +70,26 @@ unsafe impl Subsystem for Remote {
 
     fn rank(_node: &'static Node, _id: LocalRank, _tables: &mut ()) -> ((), State) {
         let state = State {
-            offered: List::EMPTY,
-            streaming: List::EMPTY,
-            leaving: List::EMPTY,
-            over: List::EMPTY,
-            queues: List::EMPTY,
-            held: List::EMPTY,
-            reading: List::EMPTY,
+            offered: List::empty(),
+            streaming: List::empty(),
+            leaving: List::empty(),
+            over: List::empty(),
+            queues: List::empty(),
+            held: List::empty(),
+            reading: List::empty(),
         };
         ((), state)
     }
 
     /// Whether a read waits for the transport to have room, of which no event tells.
     fn is_stalled(claim: &mut Claim<'_>) -> bool {
-        let reads_wait = claim.of::<Self>().reading.find(|inbound| {
-            // SAFETY: elements of the list are valid.
-            unsafe { (*inbound).waits_for_room() }
-        });
-        !reads_wait.is_null()
+        claim.of::<Self>().reading.find(|inbound| inbound.waits_for_room()).is_some()
     }
 
     /// Whether nothing is on its way that a peer still asks for.
     fn is_quiet(claim: &mut Claim<'_>) -> bool {
         let state = claim.of::<Self>();
-        state.streaming.first().is_null()
-            && state.leaving.first().is_null()
-            && state.over.first().is_null()
-            && state.reading.first().is_null()
+        state.streaming.is_empty() && state.leaving.is_empty() && state.over.is_empty() && state.reading.is_empty()
     }
 }
 
@@ -120,7 +114,8 @@ impl Receiver for Remote {
 
     fn packet_left(claim: &mut Claim<'_>, sender: NonNull<c_void>) {
         // SAFETY: only sends are named as senders of packets; one lives until its packets have left.
-        unsafe { send::packet_left(claim, sender.cast()) };
+        let sender = unsafe { RecordRef::new(sender.cast()) };
+        send::packet_left(claim, sender);
     }
 
     fn read_ended(claim: &mut Claim<'_>, token: u64, failure: Option<i32>) -> u64 {

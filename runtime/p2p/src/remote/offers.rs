@@ -17,12 +17,12 @@ use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
 use cohort_core::list::{Linked, Links, List};
 use cohort_core::message::{Envelope, SendMode};
+use cohort_core::record::RecordRef;
 use cohort_core::subsystem::hooks;
-use cohort_net::link::{self, Link, Outgoing, line_up, link_to};
+use cohort_net::link::{self, Link, Unsent, line_up, link_to};
 use cohort_net::wire::{Header, Kind, READABLE, SYNCHRONOUS};
 use cohort_net::{Net, fail, kick};
-use core::mem::size_of;
-use core::ptr::NonNull;
+use core::cell::Cell;
 
 /// Offers to one peer that may wait for an answer, and those of a batch that it asks for.
 const OFFERS_MAX: u32 = 4096;
@@ -34,102 +34,89 @@ pub(super) struct Queue {
     /// Of the first one: the context, and the sender in it.
     envelope: Envelope,
     /// Whether the peer has asked for more of them.
-    is_wanted: bool,
+    is_wanted: Cell<bool>,
     sends: List<Outbound, IN_SENDS>,
     links: Links<Self>,
 }
 
 impl Linked<0> for Queue {
-    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { &raw mut (*this).links }
+    fn links(&self) -> &Links<Self> {
+        &self.links
     }
 }
 
-/// Offers a message, now or later; on failure the send is unmade.
+/// Offers a message, now or later.
 ///
 /// # Safety
-/// Link and `outbound` are the claimed rank's.
+/// `outbound` was just made for the link, which is the claimed rank's, and nobody else knows it. In case of an error it
+/// is unmade.
 pub(super) unsafe fn offer(
     claim: &mut Claim<'_>,
     net: &Net,
-    link: NonNull<Link>,
-    outbound: *mut Outbound,
+    link: RecordRef<Link>,
+    outbound: RecordRef<Outbound>,
     envelope: Envelope,
     mode: SendMode,
 ) -> Result<(), EngineError> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let outbound = NonNull::new_unchecked(outbound);
-        let this = outbound.as_ptr();
-        let header = traced::header(claim, Kind::Offer, envelope, (*this).bytes, (*this).name);
-        (*this).envelope = envelope;
-        (*this).message = header.message;
-        (*this).is_synchronous = mode == SendMode::Synchronous;
-        let is_behind = link.as_ref().holds() && !find(claim, link.as_ref().peer, envelope.context).is_null();
-        let offered = if is_behind || link.as_ref().offered > OFFERS_MAX {
-            hold(claim, link, outbound)
-        } else {
-            send_offer(claim, net, link, outbound)
-        };
-        if offered.is_err() {
-            Outbound::unmake(outbound, claim);
-        }
-        offered
+    let header = traced::header(claim, Kind::Offer, envelope, outbound.bytes, outbound.name.get());
+    outbound.envelope.set(envelope);
+    outbound.message.set(header.message);
+    outbound.is_synchronous.set(mode == SendMode::Synchronous);
+    let is_behind = link.holds() && find(claim, link.peer, envelope.context).is_some();
+    let offered = if is_behind || link.offered.get() > OFFERS_MAX {
+        hold(claim, link, outbound)
+    } else {
+        send_offer(claim, net, link, outbound)
+    };
+    if offered.is_err() {
+        // SAFETY: the caller's promise.
+        unsafe { Outbound::unmake(outbound, claim) };
     }
+    offered
 }
 
 /// Lines up the offer of a send in the list of offers.
-///
-/// # Safety
-/// As for [`offer`].
-unsafe fn send_offer(
+fn send_offer(
     claim: &mut Claim<'_>,
     net: &Net,
-    link: NonNull<Link>,
-    outbound: NonNull<Outbound>,
+    link: RecordRef<Link>,
+    outbound: RecordRef<Outbound>,
 ) -> Result<(), EngineError> {
-    let this = outbound.as_ptr();
-    // SAFETY: the caller's promise.
-    unsafe {
-        let (endpoint, caller) = (claim.rank().id(), claim.caller());
-        let (data, bytes) = ((*this).data, (*this).bytes);
-        let mut header = Header::of_message(Kind::Offer, (*this).envelope, bytes, (*this).name);
-        header.message = (*this).message;
-        if (*this).is_synchronous {
-            header.flags = SYNCHRONOUS;
+    let (endpoint, caller) = (claim.rank().id(), claim.caller());
+    let (data, bytes) = (outbound.data, outbound.bytes);
+    let mut header = Header::of_message(Kind::Offer, outbound.envelope.get(), bytes, outbound.name.get());
+    header.message = outbound.message.get();
+    if outbound.is_synchronous.get() {
+        header.flags = SYNCHRONOUS;
+    }
+    if !data.is_null() && net.limits.transfer > 0 && bytes > net.eager_max {
+        // Memory that cannot be exposed travels in packets.
+        // SAFETY: by `Outbound::make`, the data is there until the send is over, which withdraws it.
+        let exposed = unsafe { net.transport.expose(endpoint, caller, data.cast_mut(), bytes as usize) };
+        if let Ok(region) = exposed {
+            header.flags |= READABLE;
+            header.region = region;
+            outbound.region.set(Some(region));
         }
-        if !data.is_null() && net.limits.transfer > 0 && bytes > net.eager_max {
-            // Memory that cannot be exposed travels in packets.
-            let exposed = net.transport.expose(endpoint, caller, data.cast_mut(), bytes as usize);
-            if let Ok(region) = exposed {
-                header.flags |= READABLE;
-                header.region = region;
-                (*this).region = Some(region);
-            }
+    }
+    match Unsent::empty(claim, header) {
+        Ok(packet) => {
+            line_up(claim, link, packet);
+            outbound.mark.set(hooks::under_way(claim));
+            Ok(())
         }
-        match Outgoing::with_room(claim, header, 0) {
-            Ok((packet, _)) => {
-                line_up(claim, link, packet);
-                (*this).mark = hooks::under_way(claim);
-                Ok(())
+        Err(error) => {
+            if let Some(region) = outbound.region.take() {
+                net.transport.withdraw(endpoint, caller, region);
             }
-            Err(error) => {
-                if let Some(region) = (*this).region.take() {
-                    net.transport.withdraw(endpoint, caller, region);
-                }
-                Err(error)
-            }
+            Err(error)
         }
     }
 }
 
-/// The queue of a peer and a context, or null.
-fn find(claim: &mut Claim<'_>, peer: Peer, context: u32) -> *mut Queue {
-    claim.of::<Remote>().queues.find(|queue| {
-        // SAFETY: elements of the list are valid.
-        unsafe { (*queue).peer == peer && (*queue).envelope.context == context }
-    })
+/// The queue of a peer and a context.
+fn find(claim: &mut Claim<'_>, peer: Peer, context: u32) -> Option<RecordRef<Queue>> {
+    claim.of::<Remote>().queues.find(|queue| queue.peer == peer && queue.envelope.context == context)
 }
 
 /// Tells the peer that messages of a queue are held.
@@ -138,37 +125,33 @@ fn tell(claim: &mut Claim<'_>, peer: Peer, envelope: Envelope) {
     link::answer(claim, peer, header);
 }
 
-/// Moves a send from the list of offers to the end of its queue. In case of an error it stays there.
-///
-/// # Safety
-/// As for [`offer`]; nobody has heard of the send.
+/// Moves a send of which nobody has heard from the list of offers to the end of its queue. In case of an error it stays
+/// there.
 #[cold]
-unsafe fn hold(claim: &mut Claim<'_>, mut link: NonNull<Link>, outbound: NonNull<Outbound>) -> Result<(), EngineError> {
-    // SAFETY: the caller's promise; elements of lists are valid.
-    unsafe {
-        let (peer, envelope) = (outbound.as_ref().peer, outbound.as_ref().envelope);
-        let mut queue = find(claim, peer, envelope.context);
-        if queue.is_null() {
-            let block = claim.alloc(size_of::<Queue>());
-            queue = block.ok_or(EngineError::OutOfMemory)?.cast().as_ptr();
-            queue.write(Queue { peer, envelope, is_wanted: false, sends: List::EMPTY, links: Links::NONE });
+fn hold(claim: &mut Claim<'_>, link: RecordRef<Link>, outbound: RecordRef<Outbound>) -> Result<(), EngineError> {
+    let (peer, envelope) = (outbound.peer, outbound.envelope.get());
+    let queue = match find(claim, peer, envelope.context) {
+        Some(queue) => queue,
+        None => {
+            let fresh =
+                Queue { peer, envelope, is_wanted: Cell::new(false), sends: List::empty(), links: Links::none() };
+            let queue = RecordRef::make(claim, fresh).ok_or(EngineError::OutOfMemory)?;
             claim.of::<Remote>().queues.push(queue);
             tell(claim, peer, envelope);
+            queue
         }
-        Outbound::leave_offered(outbound, claim);
-        (*outbound.as_ptr()).stage = Stage::Held;
-        (*queue).sends.push(outbound.as_ptr());
-        link.as_mut().hold();
-    }
+    };
+    Outbound::leave_offered(outbound, claim);
+    outbound.stage.set(Stage::Held);
+    queue.sends.push(outbound);
+    link.hold();
     Ok(())
 }
 
 /// The peer may want a message of a context that is held.
 pub(super) fn wanted(claim: &mut Claim<'_>, peer: Peer, header: &Header) {
-    let queue = find(claim, peer, header.envelope().context);
-    // SAFETY: elements of the list are valid.
-    if let Some(queue) = unsafe { queue.as_mut() } {
-        queue.is_wanted = true;
+    if let Some(queue) = find(claim, peer, header.envelope().context) {
+        queue.is_wanted.set(true);
     }
 }
 
@@ -176,90 +159,72 @@ pub(super) fn wanted(claim: &mut Claim<'_>, peer: Peer, header: &Header) {
 pub(super) fn release(claim: &mut Claim<'_>, net: &Net) -> u32 {
     let mut count = 0;
     let mut next = claim.of::<Remote>().queues.first();
-    while let Some(queue) = NonNull::new(next) {
-        // SAFETY: elements of the list are valid; the next one is taken first.
-        unsafe {
-            next = claim.of::<Remote>().queues.next(next);
-            count += release_from(claim, net, queue);
-        }
+    while let Some(queue) = next {
+        next = claim.of::<Remote>().queues.next(queue);
+        count += release_from(claim, net, queue);
     }
     count
 }
 
-/// [`release`] for one queue, which ends when it is empty.
-///
-/// # Safety
-/// It is in the list of the claimed rank.
-unsafe fn release_from(claim: &mut Claim<'_>, net: &Net, mut queue: NonNull<Queue>) -> u32 {
-    // SAFETY: the caller's promise; links and sends belong to the claim's holder.
-    unsafe {
-        let (peer, envelope) = (queue.as_ref().peer, queue.as_ref().envelope);
-        let Ok(mut link) = link_to(claim, peer) else {
-            return 0;
-        };
-        let is_wanted = core::mem::take(&mut queue.as_mut().is_wanted);
-        let most = match is_wanted {
-            true => OFFERS_MAX,
-            false => OFFERS_MAX.saturating_sub(link.as_ref().offered),
-        };
-        let mut count = 0;
-        while let Some(outbound) = NonNull::new(queue.as_ref().sends.first())
-            && count < most
-        {
-            queue.as_mut().sends.remove(outbound.as_ptr());
-            link.as_mut().release();
-            Outbound::join_offered(outbound, claim);
-            if send_offer(claim, net, link, outbound).is_err() {
-                fail::no_memory(claim.rank(), peer);
-            }
-            count += 1;
+/// [`release`] for one queue of the list, which ends when it is empty.
+fn release_from(claim: &mut Claim<'_>, net: &Net, queue: RecordRef<Queue>) -> u32 {
+    let (peer, envelope) = (queue.peer, queue.envelope);
+    let Ok(link) = link_to(claim, peer) else {
+        return 0;
+    };
+    let is_wanted = queue.is_wanted.take();
+    let most = match is_wanted {
+        true => OFFERS_MAX,
+        false => OFFERS_MAX.saturating_sub(link.offered.get()),
+    };
+    let mut count = 0;
+    while let Some(outbound) = queue.sends.first()
+        && count < most
+    {
+        queue.sends.remove(outbound);
+        link.release();
+        Outbound::join_offered(outbound, claim);
+        if send_offer(claim, net, link, outbound).is_err() {
+            fail::no_memory(claim.rank(), peer);
         }
-        if queue.as_ref().sends.first().is_null() {
-            claim.of::<Remote>().queues.remove(queue.as_ptr());
-            claim.free_local(queue.cast());
-        } else if is_wanted {
-            tell(claim, peer, envelope);
-        }
-        count
+        count += 1;
     }
+    if queue.sends.is_empty() {
+        claim.of::<Remote>().queues.remove(queue);
+        // SAFETY: it was in that list only, and nobody else knows it.
+        unsafe { queue.free(claim) };
+    } else if is_wanted {
+        tell(claim, peer, envelope);
+    }
+    count
 }
 
 /// Takes back a send that is held. Whether it was.
-fn cancel_held(claim: &mut Claim<'_>, request: *mut Operation) -> bool {
+fn cancel_held(claim: &mut Claim<'_>, request: RecordRef<Operation>) -> bool {
     let mut next = claim.of::<Remote>().queues.first();
-    while let Some(mut queue) = NonNull::new(next) {
-        // SAFETY: elements of lists are valid; the queue ends when sends are released.
-        unsafe {
-            let sends = &mut queue.as_mut().sends;
-            let found = NonNull::new(sends.find(|outbound| (*outbound).request == request));
-            if let Some(outbound) = found {
-                sends.remove(outbound.as_ptr());
-                if let Ok(mut link) = link_to(claim, outbound.as_ref().peer) {
-                    link.as_mut().release();
-                }
-                (*outbound.as_ptr()).is_cancelled = true;
-                Outbound::enter(outbound, claim, Stage::Over);
-                return true;
+    while let Some(queue) = next {
+        // The queue ends when sends are released.
+        if let Some(outbound) = queue.sends.find(|outbound| outbound.request.get() == Some(request)) {
+            queue.sends.remove(outbound);
+            if let Ok(link) = link_to(claim, outbound.peer) {
+                link.release();
             }
-            next = claim.of::<Remote>().queues.next(next);
+            outbound.is_cancelled.set(true);
+            Outbound::enter(outbound, claim, Stage::Over);
+            return true;
         }
+        next = claim.of::<Remote>().queues.next(queue);
     }
     false
 }
 
 /// Asks the receiver to forget a send (`MPI_Cancel`), unless it has answered already.
-pub(crate) fn cancel(claim: &mut Claim<'_>, request: *mut Operation) {
-    let offered = &claim.of::<Remote>().offered;
-    // SAFETY: elements of the list are valid.
-    let found = offered.find(|outbound| unsafe { (*outbound).request == request });
-    if !found.is_null() {
-        // SAFETY: as above.
-        unsafe {
-            if !(*found).is_retracted {
-                (*found).is_retracted = true;
-                let header = Header::new(Kind::Retract, (*found).name);
-                link::answer(claim, (*found).peer, header);
-            }
+pub(crate) fn cancel(claim: &mut Claim<'_>, request: RecordRef<Operation>) {
+    let found = claim.of::<Remote>().offered.find(|outbound| outbound.request.get() == Some(request));
+    if let Some(outbound) = found {
+        if !outbound.is_retracted.replace(true) {
+            let header = Header::new(Kind::Retract, outbound.name.get());
+            link::answer(claim, outbound.peer, header);
         }
     } else if !cancel_held(claim, request) {
         return;

@@ -17,11 +17,12 @@ use cohort_base::{LocalRank, Peer};
 use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
 use cohort_core::message::{Envelope, SendMode, Status};
+use cohort_core::record::RecordRef;
 use cohort_core::request::RequestRef;
 use cohort_core::subsystem::hooks;
 use cohort_datatype::{self as datatype, Buffer};
-use cohort_net::link::{self, Link, Outgoing, line_up, link_to};
-use cohort_net::names::{self, What};
+use cohort_net::link::{self, Link, Unsent, line_up, link_to};
+use cohort_net::names::{self, Name};
 use cohort_net::wire::{Header, Kind, MATCHED, SYNCHRONOUS};
 use cohort_net::{Net, kick};
 use cohort_steal::TaskKind;
@@ -37,34 +38,35 @@ pub(crate) fn isend(
     envelope: Envelope,
     mode: SendMode,
 ) -> Result<RequestRef, EngineError> {
-    let mut link = link_to(claim, to)?;
+    let link = link_to(claim, to)?;
     traced::sent(claim, to, envelope, buffer.bytes());
-    // SAFETY: the link is the claimed rank's, and so is what is made here; nobody has heard of the send.
-    unsafe {
-        let protocol = Protocol::of(net, link.as_mut(), buffer.bytes(), mode);
-        if protocol == Protocol::Eager {
-            if !send_directly(claim, net, link, buffer, envelope) {
-                send_eagerly(claim, link, buffer, envelope, null_mut())?;
-                kick(claim);
-            }
-            return Ok(claim.rank().sent());
+    let protocol = Protocol::of(net, &link, buffer.bytes(), mode);
+    if protocol == Protocol::Eager {
+        if !send_directly(claim, net, link, buffer, envelope) {
+            send_eagerly(claim, link, buffer, envelope, 0)?;
+            kick(claim);
         }
-        let give_up = || {
-            if protocol == Protocol::EagerAnswered {
-                (*link.as_ptr()).give_window(link::cost(buffer.bytes()));
-            }
-            EngineError::OutOfMemory
-        };
-        let request = Operation::make(claim, &operation::Kind::Remote, buffer, Want::of_send(to, &envelope))
-            .ok_or_else(give_up)?;
-        let data = buffer.contiguous().unwrap_or(null_mut());
-        let sent = match Outbound::make(claim, request.as_ptr(), to, data, buffer.bytes()) {
+        return Ok(claim.rank().sent());
+    }
+    let give_up = || {
+        if protocol == Protocol::EagerAnswered {
+            link.give_window(link::cost(buffer.bytes()));
+        }
+        EngineError::OutOfMemory
+    };
+    let request =
+        Operation::make(claim, &operation::Kind::Remote, buffer, Want::of_send(to, &envelope)).ok_or_else(give_up)?;
+    let data = buffer.contiguous().unwrap_or(null_mut());
+    // SAFETY: the request is fresh; the buffer is there until it is complete. Nobody else knows what is made here.
+    unsafe {
+        let sent = match Outbound::make(claim, Some(request), to, data, buffer.bytes()) {
             Some(outbound) if protocol == Protocol::Rendezvous => offer(claim, net, link, outbound, envelope, mode),
-            Some(outbound) => send_eagerly(claim, link, buffer, envelope, outbound),
+            Some(outbound) => send_eagerly(claim, link, buffer, envelope, outbound.name.get())
+                .inspect_err(|_| Outbound::unmake(outbound, claim)),
             None => Err(give_up()),
         };
         if let Err(error) = sent {
-            Operation::complete_quietly(request.as_ptr(), Status::EMPTY);
+            Operation::complete_quietly(request, Status::EMPTY);
             Operation::handle(request).release(claim);
             return Err(error);
         }
@@ -87,7 +89,7 @@ enum Protocol {
 
 impl Protocol {
     /// That of a message to the peer of a link.
-    fn of(net: &Net, link: &mut Link, bytes: u64, mode: SendMode) -> Self {
+    fn of(net: &Net, link: &Link, bytes: u64, mode: SendMode) -> Self {
         match (bytes <= net.eager_max && link.take_window(bytes), mode) {
             (false, _) => Self::Rendezvous,
             (true, SendMode::Synchronous) => Self::EagerAnswered,
@@ -130,34 +132,31 @@ unsafe fn send_block(
     to: Peer,
     envelope: Envelope,
 ) -> Result<(), EngineError> {
-    let mut link = link_to(claim, to)?;
+    let link = link_to(claim, to)?;
     traced::sent(claim, to, envelope, bytes);
-    // SAFETY: links belong to the claim's holder; the caller's promise for the block.
+    // SAFETY: the caller's promise for the block; nobody else knows what is made here.
     unsafe {
-        if Protocol::of(net, link.as_mut(), bytes, SendMode::Standard) == Protocol::Eager {
+        if Protocol::of(net, &link, bytes, SendMode::Standard) == Protocol::Eager {
             let header = traced::header(claim, Kind::Eager, envelope, bytes, 0);
-            let packet = Outgoing::referring(claim, header, block.as_ptr(), bytes as usize)
-                .inspect_err(|_| link.as_mut().give_window(link::cost(bytes)))?;
-            Outgoing::owns(packet, block);
+            let packet = Unsent::referring(claim, header, block.as_ptr(), bytes as usize)
+                .inspect_err(|_| link.give_window(link::cost(bytes)))?;
+            packet.owns(block);
             line_up(claim, link, packet);
             return Ok(());
         }
-        let outbound = Outbound::make(claim, null_mut(), to, block.as_ptr(), bytes).ok_or(EngineError::OutOfMemory)?;
+        let outbound = Outbound::make(claim, None, to, block.as_ptr(), bytes).ok_or(EngineError::OutOfMemory)?;
         offer(claim, net, link, outbound, envelope, SendMode::Standard)?;
-        (*outbound).block = block.as_ptr();
+        outbound.block.set(block.as_ptr());
     }
     Ok(())
 }
 
-/// Sends a message with its data, whose cost was taken from the window, out of the buffer. False if that has to be
-/// copied.
-///
-/// # Safety
-/// The link is the claimed rank's.
-unsafe fn send_directly(
+/// Sends a message with its data, whose cost was taken from the window of a link of the claimed rank, out of the
+/// buffer. False if that has to be copied.
+fn send_directly(
     claim: &mut Claim<'_>,
     net: &Net,
-    link: NonNull<Link>,
+    link: RecordRef<Link>,
     buffer: Buffer<'_>,
     envelope: Envelope,
 ) -> bool {
@@ -165,122 +164,86 @@ unsafe fn send_directly(
     let data: &[u8] = match buffer.contiguous() {
         // The address of nothing may be any.
         _ if bytes == 0 => &[],
-        // SAFETY: the caller's promise.
+        // SAFETY: a buffer's data is there, in one run.
         Some(start) => unsafe { core::slice::from_raw_parts(start, bytes as usize) },
         None => return false,
     };
     let mut header = traced::header(claim, Kind::Eager, envelope, bytes, 0);
-    // SAFETY: the caller's promise.
-    unsafe { link::send_now(claim, net, link, &mut header, data) }
+    link::send_now(claim, net, link, &mut header, data)
 }
 
-/// Lines up a message with its data, whose cost was taken from the window. With an `outbound` the
-/// send is synchronous; on failure that is unmade.
-///
-/// # Safety
-/// Link and `outbound` are the claimed rank's.
-unsafe fn send_eagerly(
+/// Lines up a message with its data, whose cost was taken from the window of a link of the claimed rank. With the name
+/// of a send that is synchronous; 0 is none.
+fn send_eagerly(
     claim: &mut Claim<'_>,
-    mut link: NonNull<Link>,
+    link: RecordRef<Link>,
     buffer: Buffer<'_>,
     envelope: Envelope,
-    outbound: *mut Outbound,
+    name: Name,
 ) -> Result<(), EngineError> {
     let bytes = buffer.bytes();
-    // SAFETY: the caller's promise.
-    let name = unsafe { outbound.as_ref() }.map(|outbound| outbound.name);
-    let mut header = traced::header(claim, Kind::Eager, envelope, bytes, name.unwrap_or(0));
-    if name.is_some() {
+    let mut header = traced::header(claim, Kind::Eager, envelope, bytes, name);
+    if name != 0 {
         header.flags = SYNCHRONOUS;
     }
-    // SAFETY: the caller's promise; the packet has room for all bytes.
-    unsafe {
-        match Outgoing::with_room(claim, header, bytes as usize) {
-            Ok((packet, room)) => {
-                datatype::pack(buffer, 0, room, bytes);
-                line_up(claim, link, packet);
-                Ok(())
-            }
-            Err(error) => {
-                link.as_mut().give_window(link::cost(bytes));
-                if let Some(outbound) = NonNull::new(outbound) {
-                    Outbound::unmake(outbound, claim);
-                }
-                Err(error)
-            }
-        }
-    }
+    let (packet, room) =
+        Unsent::with_room(claim, header, bytes as usize).inspect_err(|_| link.give_window(link::cost(bytes)))?;
+    // SAFETY: the packet has room for all bytes.
+    unsafe { datatype::pack(buffer, 0, room, bytes) };
+    line_up(claim, link, packet);
+    Ok(())
 }
 
 /// The send that a receiver answers.
-fn named(claim: &mut Claim<'_>, peer: Peer, header: &Header) -> Option<NonNull<Outbound>> {
-    names::find(claim, What::Send, peer, header.id)
+fn named(claim: &mut Claim<'_>, peer: Peer, header: &Header) -> Option<RecordRef<Outbound>> {
+    names::find(claim, peer, header.id)
 }
 
 /// The receiver wants the data in packets. None if there is no such send, or it was answered before.
 pub(super) fn cleared(claim: &mut Claim<'_>, peer: Peer, header: &Header) -> Option<()> {
-    let mut outbound = named(claim, peer, header)?;
-    // SAFETY: a send has its name as long as it lives.
-    unsafe {
-        let this = outbound.as_mut();
-        if this.stage != Stage::Offered || header.bytes > this.bytes {
-            return None;
-        }
-        this.receive = header.receive;
-        this.wanted = header.bytes;
-        Outbound::enter(outbound, claim, Stage::Streaming);
+    let outbound = named(claim, peer, header)?;
+    if outbound.stage.get() != Stage::Offered || header.bytes > outbound.bytes {
+        return None;
     }
+    outbound.receive.set(header.receive);
+    outbound.wanted.set(header.bytes);
+    Outbound::enter(outbound, claim, Stage::Streaming);
     Some(())
 }
 
 /// The receiver has the message. None as for [`cleared`].
 pub(super) fn done(claim: &mut Claim<'_>, peer: Peer, header: &Header) -> Option<()> {
     let outbound = named(claim, peer, header)?;
-    // SAFETY: a send has its name as long as it lives.
-    unsafe {
-        if outbound.as_ref().stage != Stage::Offered {
-            return None;
-        }
-        Outbound::enter(outbound, claim, Stage::Over);
+    if outbound.stage.get() != Stage::Offered {
+        return None;
     }
+    Outbound::enter(outbound, claim, Stage::Over);
     Some(())
 }
 
 /// The receiver's answer to a retraction. None as for [`cleared`].
 pub(super) fn retracted(claim: &mut Claim<'_>, peer: Peer, header: &Header) -> Option<()> {
-    let mut outbound = named(claim, peer, header)?;
-    // SAFETY: a send has its name as long as it lives.
-    unsafe {
-        let this = outbound.as_mut();
-        if !this.is_retracted {
+    let outbound = named(claim, peer, header)?;
+    if !outbound.is_retracted.replace(false) {
+        return None;
+    }
+    if header.flags & MATCHED == 0 {
+        if outbound.stage.get() != Stage::Offered {
             return None;
         }
-        this.is_retracted = false;
-        if header.flags & MATCHED == 0 {
-            if this.stage != Stage::Offered {
-                return None;
-            }
-            this.is_cancelled = true;
-            Outbound::enter(outbound, claim, Stage::Over);
-        }
+        outbound.is_cancelled.set(true);
+        Outbound::enter(outbound, claim, Stage::Over);
     }
     Some(())
 }
 
-/// A data packet of this send has left.
-///
-/// # Safety
-/// It is a send of the claimed rank with packets under way.
-pub(super) unsafe fn packet_left(claim: &mut Claim<'_>, outbound: NonNull<Outbound>) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let this = outbound.as_ptr();
-        (*this).packets -= 1;
-        if (*this).next == (*this).wanted && (*this).packets == 0 {
-            Outbound::enter(outbound, claim, Stage::Over);
-        } else if (*this).stage == Stage::Leaving && (*this).may_go_on() {
-            Outbound::enter(outbound, claim, Stage::Streaming);
-        }
+/// A data packet of this send, which is the claimed rank's, has left.
+pub(super) fn packet_left(claim: &mut Claim<'_>, outbound: RecordRef<Outbound>) {
+    outbound.packets.set(outbound.packets.get() - 1);
+    if outbound.next.get() == outbound.wanted.get() && outbound.packets.get() == 0 {
+        Outbound::enter(outbound, claim, Stage::Over);
+    } else if outbound.stage.get() == Stage::Leaving && outbound.may_go_on() {
+        Outbound::enter(outbound, claim, Stage::Streaming);
     }
 }
 
@@ -288,50 +251,45 @@ pub(super) unsafe fn packet_left(claim: &mut Claim<'_>, outbound: NonNull<Outbou
 /// which there is something to line up: a hundred thousand may wait for their packets to leave.
 pub(super) fn stream(claim: &mut Claim<'_>, net: &Net) {
     let mut next = claim.of::<Remote>().streaming.first();
-    while let Some(outbound) = NonNull::new(next) {
-        // SAFETY: elements of the list are valid; the next one is taken first.
-        unsafe {
-            next = claim.of::<Remote>().streaming.next(next);
-            while outbound.as_ref().may_go_on() {
-                // Without memory a later turn goes on.
-                if line_up_data(claim, net, outbound).is_err() {
-                    break;
-                }
+    while let Some(outbound) = next {
+        next = claim.of::<Remote>().streaming.next(outbound);
+        while outbound.may_go_on() {
+            // Without memory a later turn goes on.
+            if line_up_data(claim, net, outbound).is_err() {
+                break;
             }
-            if outbound.as_ref().packets > 0 && !outbound.as_ref().may_go_on() {
-                Outbound::enter(outbound, claim, Stage::Leaving);
-            }
+        }
+        if outbound.packets.get() > 0 && !outbound.may_go_on() {
+            Outbound::enter(outbound, claim, Stage::Leaving);
         }
     }
 }
 
-/// Lines up the next data packet of a send.
-///
-/// # Safety
-/// It is a send of the claimed rank of which data is wanted.
-unsafe fn line_up_data(claim: &mut Claim<'_>, net: &Net, outbound: NonNull<Outbound>) -> Result<(), EngineError> {
-    let this = outbound.as_ptr();
-    // SAFETY: the caller's promise; the data stays until the send is over.
-    unsafe {
-        let link = link_to(claim, (*this).peer)?;
-        let (at, left) = ((*this).next, (*this).wanted - (*this).next);
-        let length = left.min((net.limits.packet - Header::BYTES) as u64);
-        let mut header = Header::new(Kind::Data, 0);
-        header.receive = (*this).receive;
-        header.bytes = at;
-        let packet = if (*this).data.is_null() {
-            let (packet, room) = Outgoing::with_room(claim, header, length as usize)?;
-            datatype::pack((*(*this).request).buffer(), at, room, length);
-            packet
-        } else {
-            let data = (*this).data.add(at as usize);
-            Outgoing::referring(claim, header, data, length as usize)?
+/// Lines up the next data packet of a send of the claimed rank of which data is wanted.
+fn line_up_data(claim: &mut Claim<'_>, net: &Net, outbound: RecordRef<Outbound>) -> Result<(), EngineError> {
+    let link = link_to(claim, outbound.peer)?;
+    let (at, left) = (outbound.next.get(), outbound.wanted.get() - outbound.next.get());
+    let length = left.min((net.limits.packet - Header::BYTES) as u64);
+    let mut header = Header::new(Kind::Data, 0);
+    header.receive = outbound.receive.get();
+    header.bytes = at;
+    // SAFETY: by `Outbound::make`, the data stays until the send is over, which it is not before its packets have left;
+    // the packet has room for so much of it.
+    let packet = unsafe {
+        let packet = match outbound.request.get().filter(|_| outbound.data.is_null()) {
+            Some(request) => {
+                let (packet, room) = Unsent::with_room(claim, header, length as usize)?;
+                datatype::pack(request.buffer(), at, room, length);
+                packet
+            }
+            None => Unsent::referring(claim, header, outbound.data.add(at as usize), length as usize)?,
         };
-        Outgoing::belongs_to(packet, this.cast());
-        (*this).next += length;
-        (*this).packets += 1;
-        line_up(claim, link, packet);
-    }
+        packet.belongs_to(outbound.as_ptr().cast());
+        packet
+    };
+    outbound.next.set(at + length);
+    outbound.packets.set(outbound.packets.get() + 1);
+    line_up(claim, link, packet);
     Ok(())
 }
 
@@ -339,31 +297,31 @@ unsafe fn line_up_data(claim: &mut Claim<'_>, net: &Net, outbound: NonNull<Outbo
 pub(super) fn complete_over(claim: &mut Claim<'_>, net: &Net, caller: LocalRank) -> u32 {
     let mut completed = 0;
     let mut next = claim.of::<Remote>().over.first();
-    while let Some(outbound) = NonNull::new(next) {
-        let this = outbound.as_ptr();
-        // SAFETY: elements of the list are valid; the next one is taken first. A send that is over
-        // is not touched by the receiver; its request is completed once and then forgotten.
+    while let Some(outbound) = next {
+        next = claim.of::<Remote>().over.next(outbound);
+        if let Some(region) = outbound.region.take() {
+            net.transport.withdraw(claim.rank().id(), caller, region);
+        }
+        // SAFETY: a send that is over is not touched by the receiver; its request is completed once and then forgotten,
+        // and so is its block.
         unsafe {
-            next = claim.of::<Remote>().over.next(this);
-            if let Some(region) = (*this).region.take() {
-                net.transport.withdraw(claim.rank().id(), caller, region);
-            }
-            if let Some(block) = NonNull::new(core::mem::replace(&mut (*this).block, null_mut())) {
+            if let Some(block) = NonNull::new(outbound.block.replace(null_mut())) {
                 Heap::free(block);
             }
-            if let Some(request) = NonNull::new(core::mem::replace(&mut (*this).request, null_mut())) {
-                let status = Status { cancelled: (*this).is_cancelled, ..Status::EMPTY };
-                Operation::complete(request.as_ptr(), status);
+            if let Some(request) = outbound.request.take() {
+                let status = Status { cancelled: outbound.is_cancelled.get(), ..Status::EMPTY };
+                Operation::complete(request, status);
                 completed += 1;
             }
-            // A retraction that crossed the receiver's answer is still to be answered itself.
-            if !(*this).is_retracted {
-                claim.of::<Remote>().over.remove(this);
-                names::forget(claim, outbound.as_ref().name);
-                hooks::over(claim, outbound.as_ref().mark);
-                claim.free_local(outbound.cast());
-                claim.expect_less(TaskKind::Net);
-            }
+        }
+        // A retraction that crossed the receiver's answer is still to be answered itself.
+        if !outbound.is_retracted.get() {
+            claim.of::<Remote>().over.remove(outbound);
+            names::forget(claim, outbound.name.get());
+            hooks::over(claim, outbound.mark.get());
+            // SAFETY: it has no name any more, and is in no list.
+            unsafe { outbound.free(claim) };
+            claim.expect_less(TaskKind::Net);
         }
     }
     completed

@@ -4,11 +4,13 @@ use super::Epoch;
 use crate::operation::{Action, Operation, Resolved};
 use cohort_base::sync::atomic::{AtomicBool, Ordering};
 use cohort_core::list::{Linked, Links};
+use cohort_core::record::RecordRef;
 use cohort_core::request::Request;
 use cohort_core::shares::Shares;
 use cohort_core::subsystem::Need;
 use cohort_datatype::{Buffer, OwnedBuffer};
-use core::ptr::{NonNull, null_mut};
+use cohort_net::names::{Named, What};
+use core::cell::{Cell, OnceCell};
 
 /// An operation that could not be done at once.
 pub(crate) struct Recorded {
@@ -23,27 +25,31 @@ pub(crate) struct Recorded {
     /// When it was asked for, among the window's operations.
     pub(crate) age: u64,
     /// Bytes that were applied, or asked for at another node.
-    pub(crate) progress: u64,
+    pub(crate) progress: Cell<u64>,
     /// Packets to another node that were not answered.
-    pub(crate) unanswered: u32,
+    pub(crate) unanswered: Cell<u32>,
     /// By which the other node answers; 0 before it was asked.
-    pub(crate) name: cohort_net::names::Name,
+    pub(crate) name: Cell<cohort_net::names::Name>,
     /// Its epoch, which lasts until it is complete.
-    pub(crate) epoch: *mut Epoch,
+    pub(crate) epoch: Cell<Option<RecordRef<Epoch>>>,
     /// Null, or the program's request.
     pub(crate) request: *mut Request,
     /// Present while several tasks copy.
-    pub(crate) shares: Option<Shares>,
+    pub(crate) shares: OnceCell<Shares>,
     /// All shares are finished.
     pub(crate) is_copied: AtomicBool,
     pub(crate) links: Links<Self>,
 }
 
 impl Linked<0> for Recorded {
-    unsafe fn links(this: *mut Self) -> *mut Links<Self> {
-        // SAFETY: the caller's promise.
-        unsafe { &raw mut (*this).links }
+    fn links(&self) -> &Links<Self> {
+        &self.links
     }
+}
+
+// SAFETY: no other type has names of operations on windows.
+unsafe impl Named for Recorded {
+    const WHAT: What = What::Window;
 }
 
 impl Recorded {
@@ -58,14 +64,14 @@ impl Recorded {
             member: operation.target,
             index,
             age,
-            progress: 0,
-            unanswered: 0,
-            name: 0,
-            epoch: null_mut(),
+            progress: Cell::new(0),
+            unanswered: Cell::new(0),
+            name: Cell::new(0),
+            epoch: Cell::new(None),
             request,
-            shares: None,
+            shares: OnceCell::new(),
             is_copied: AtomicBool::new(false),
-            links: Links::NONE,
+            links: Links::none(),
         }
     }
 
@@ -81,25 +87,21 @@ impl Recorded {
 
     /// Whether no task copies any more, so that its owner may free it.
     pub(crate) fn is_free(&self) -> bool {
-        self.shares.as_ref().is_none_or(Shares::is_sole)
+        self.shares.get().is_none_or(Shares::is_sole)
     }
 }
 
 /// A reference to an operation that several tasks copy.
 #[derive(Debug)]
 pub(crate) struct CopyRef {
-    operation: NonNull<Recorded>,
+    operation: RecordRef<Recorded>,
     owner: &'static cohort_core::Rank,
 }
 
 impl CopyRef {
-    /// A reference more to an operation with shares that are not exhausted.
-    ///
-    /// # Safety
-    /// The operation is one of `owner`, whose claim the caller holds.
-    pub(crate) unsafe fn of(operation: NonNull<Recorded>, owner: &'static cohort_core::Rank) -> Option<Self> {
-        // SAFETY: the caller's promise.
-        let shares = unsafe { operation.as_ref() }.shares.as_ref()?;
+    /// A reference more to an operation of `owner`, which is claimed, with shares that are not exhausted.
+    pub(crate) fn of(operation: RecordRef<Recorded>, owner: &'static cohort_core::Rank) -> Option<Self> {
+        let shares = operation.shares.get()?;
         if shares.is_exhausted() {
             return None;
         }
@@ -109,9 +111,8 @@ impl CopyRef {
 
     /// Copies up to `limit` chunks; returns the bytes. For any task, outside of any claim.
     pub(crate) fn work(&self, limit: u32) -> u64 {
-        // SAFETY: our reference keeps the operation.
-        let operation = unsafe { self.operation.as_ref() };
-        let Some(shares) = &operation.shares else {
+        let operation = self.operation;
+        let Some(shares) = operation.shares.get() else {
             return 0;
         };
         let mut bytes = 0;
@@ -134,8 +135,8 @@ impl CopyRef {
 
 impl Drop for CopyRef {
     fn drop(&mut self) {
-        // SAFETY: our reference. The owner frees the operation when its own is the only one.
-        if let Some(shares) = unsafe { self.operation.as_ref() }.shares.as_ref() {
+        // The owner frees the operation when its own reference is the only one.
+        if let Some(shares) = self.operation.shares.get() {
             let was_last = shares.release();
             debug_assert!(!was_last, "the owner keeps one");
         }
