@@ -36,6 +36,7 @@
 
 use cohort_base::sync::CacheLine;
 use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use cohort_core::record::RecordRef;
 use core::cell::UnsafeCell;
 use core::ops::Range;
 use core::ptr::NonNull;
@@ -96,7 +97,7 @@ impl Board {
     ///
     /// # Safety
     /// The block has [`Board::bytes`], and nobody else uses it.
-    pub(crate) unsafe fn make(block: NonNull<u8>, size: u32) -> NonNull<Self> {
+    pub(crate) unsafe fn make(block: NonNull<u8>, size: u32) -> RecordRef<Self> {
         // SAFETY: the caller's promise.
         unsafe {
             let lanes = block.add(size_of::<Self>()).cast::<Lane>();
@@ -108,7 +109,7 @@ impl Board {
             }
             let board = block.cast::<Self>();
             board.write(Self { references: AtomicU32::new(size), size, lanes: lanes.as_ptr() });
-            board
+            RecordRef::new(board)
         }
     }
 
@@ -117,21 +118,19 @@ impl Board {
     /// # Safety
     /// The caller has the reference and does not use the board any more.
     #[must_use = "the memory is to be freed"]
-    pub(crate) unsafe fn release(this: NonNull<Self>) -> Option<NonNull<u8>> {
-        // SAFETY: the caller's reference.
-        let board = unsafe { this.as_ref() };
-        if board.references.fetch_sub(1, Ordering::Release) != 1 {
+    pub(crate) unsafe fn release(this: RecordRef<Self>) -> Option<NonNull<u8>> {
+        if this.references.fetch_sub(1, Ordering::Release) != 1 {
             return None;
         }
         // Pairs with the Release of the other members.
         fence(Ordering::Acquire);
         // SAFETY: the last reference is gone.
         unsafe {
-            let lanes = board.lanes.cast_mut();
-            (0..board.size as usize).for_each(|member| lanes.add(member).drop_in_place());
-            this.drop_in_place();
+            let lanes = this.lanes.cast_mut();
+            (0..this.size as usize).for_each(|member| lanes.add(member).drop_in_place());
+            this.as_ptr().drop_in_place();
         }
-        Some(this.cast())
+        Some(this.as_non_null().cast())
     }
 
     /// Number of members.

@@ -1,7 +1,7 @@
 //! Copies of what the arguments of collectives describe. Any task may run these: they neither wait nor allocate.
 
 use cohort_core::EngineError;
-use cohort_datatype::{Buffer, Type, copy, unpack};
+use cohort_datatype::{Buffer, Type, copy, unpack_bytes};
 use core::ops::Range;
 
 /// Copies all of `source` into `destination`.
@@ -31,19 +31,10 @@ pub(crate) fn copy_piece(destination: Buffer<'_>, source: Buffer<'_>, range: Ran
     copy(destination, source, range.start, range.end)
 }
 
-/// Unpacks the inline entry that `from` posted, from byte `offset` on.
-///
-/// # Safety
-/// `data` holds `offset + bytes` bytes.
-pub(crate) unsafe fn unpack_inline(
-    destination: Buffer<'_>,
-    data: *const u8,
-    offset: u64,
-    bytes: u64,
-) -> Result<(), EngineError> {
-    // SAFETY: the caller's conditions.
-    unsafe { unpack(destination, 0, data.add(offset as usize), bytes) };
-    fits(bytes, destination)
+/// Unpacks what a member has posted.
+pub(crate) fn unpack_inline(destination: Buffer<'_>, data: &[u8]) -> Result<(), EngineError> {
+    unpack_bytes(destination, 0, data);
+    fits(data.len() as u64, destination)
 }
 
 /// Whether there is room for so many bytes.

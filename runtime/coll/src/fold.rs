@@ -56,6 +56,49 @@ impl<'a> Folder<'a> {
         }
     }
 
+    /// `right = left op right` of elements of this type, which do not overlap; the runner tells the truth.
+    ///
+    /// # Panics
+    /// If `left` has fewer elements, or they are of another size.
+    #[inline]
+    pub(crate) fn combine_buffers(&self, left: Buffer<'_>, right: Buffer<'_>, runner: Runner) {
+        let fits = |side: &Buffer<'_>| {
+            let (given, own) = (side.datatype(), self.datatype);
+            given.extent() == own.extent() && given.size() == own.size()
+        };
+        assert!(fits(&left) && fits(&right) && left.count() >= right.count(), "elements that do not fit");
+        // SAFETY: both are buffers of such elements.
+        unsafe { self.combine(left.base(), right.base(), right.count(), runner) };
+    }
+
+    /// Copies all elements of a buffer, unless they are there already.
+    pub(crate) fn copy_buffer(from: Buffer<'_>, to: Buffer<'_>) {
+        if !core::ptr::eq(from.base(), to.base()) {
+            copy(to, from, 0, u64::MAX);
+        }
+    }
+
+    /// Folds operands, given in rank order, into `result`, which is none of them, unless it is the last one.
+    ///
+    /// # Panics
+    /// As [`Folder::combine_buffers`].
+    #[inline]
+    pub(crate) fn fold_buffers<'b>(
+        &self,
+        operands: impl DoubleEndedIterator<Item = Buffer<'b>>,
+        result: Buffer<'_>,
+        runner: Runner,
+    ) {
+        let mut backwards = operands.rev();
+        let Some(last) = backwards.next() else {
+            return;
+        };
+        Self::copy_buffer(last, result);
+        for operand in backwards {
+            self.combine_buffers(operand, result, runner);
+        }
+    }
+
     /// Calls the user's operation: on a task of its owner.
     ///
     /// # Safety

@@ -32,6 +32,7 @@
 
 use cohort_base::sync::CacheLine;
 use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
+use cohort_core::record::RecordRef;
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::ptr::{NonNull, null_mut};
@@ -104,9 +105,14 @@ impl<P, W> Link<P, W> {
 
     /// The meeting at this place, if somebody has come to it.
     #[cfg(not(loom))]
-    pub(crate) fn existing(&self) -> Option<NonNull<Meeting<P, W>>> {
-        // Acquire as in `join`.
-        NonNull::new(self.0.load(Ordering::Acquire))
+    pub(crate) fn existing(&self) -> Option<RecordRef<Meeting<P, W>>> {
+        self.look()
+    }
+
+    fn look(&self) -> Option<RecordRef<Meeting<P, W>>> {
+        // SAFETY: a meeting that is linked is there as long as a member has not found it, and so for whoever looks.
+        // Acquire pairs with the Release of the swap below: the meeting is initialised.
+        NonNull::new(self.0.load(Ordering::Acquire)).map(|meeting| unsafe { RecordRef::new(meeting) })
     }
 
     /// The meeting at this place, which is made in memory from `allocate` if the caller is the first
@@ -117,9 +123,8 @@ impl<P, W> Link<P, W> {
         size: u32,
         allocate: impl FnOnce(usize) -> Option<NonNull<u8>>,
         free: impl FnOnce(NonNull<u8>),
-    ) -> Option<NonNull<Meeting<P, W>>> {
-        // Acquire pairs with the Release of the swap below: the meeting is initialised.
-        if let Some(meeting) = NonNull::new(self.0.load(Ordering::Acquire)) {
+    ) -> Option<RecordRef<Meeting<P, W>>> {
+        if let Some(meeting) = self.look() {
             return Some(meeting);
         }
         let made = allocate(Meeting::<P, W>::bytes(size))?.cast::<Meeting<P, W>>();
@@ -130,12 +135,13 @@ impl<P, W> Link<P, W> {
         }
         let swapped = self.0.compare_exchange(null_mut(), made.as_ptr(), Ordering::AcqRel, Ordering::Acquire);
         match swapped {
-            Ok(_) => Some(made),
-            Err(other) => {
+            // SAFETY: the last reference frees it.
+            Ok(_) => Some(unsafe { RecordRef::new(made) }),
+            Err(_) => {
                 // SAFETY: nobody else knows it.
                 unsafe { made.drop_in_place() };
                 free(made.cast());
-                NonNull::new(other)
+                self.look()
             }
         }
     }
@@ -229,6 +235,22 @@ impl<P, W> Meeting<P, W> {
         unsafe { &*self.parts.add(member as usize) }
     }
 
+    /// The parts of all members, for whoever may use them.
+    ///
+    /// # Safety
+    /// As for [`Meeting::part_of`].
+    pub(crate) unsafe fn all(&self) -> &[P] {
+        // SAFETY: all members have written theirs, and nobody writes again.
+        unsafe { core::slice::from_raw_parts(self.parts, self.size as usize) }
+    }
+
+    /// The parts of all members, if the meeting is open.
+    #[cfg(not(loom))]
+    pub(crate) fn parts(&self) -> Option<&[P]> {
+        // SAFETY: it is open.
+        self.plan().map(|_| unsafe { self.all() })
+    }
+
     /// Opens the meeting for work.
     ///
     /// # Safety
@@ -309,17 +331,16 @@ impl<P, W> Meeting<P, W> {
     /// # Safety
     /// The caller has the reference and does not use the meeting any more.
     #[must_use = "the memory is to be freed"]
-    pub(crate) unsafe fn release(this: NonNull<Self>) -> Option<NonNull<u8>> {
-        // SAFETY: the caller's reference.
-        let before = unsafe { this.as_ref() }.references.fetch_sub(1, Ordering::Release);
+    pub(crate) unsafe fn release(this: RecordRef<Self>) -> Option<NonNull<u8>> {
+        let before = this.references.fetch_sub(1, Ordering::Release);
         if before != 1 {
             return None;
         }
         // Pairs with the Release of the other holders.
         fence(Ordering::Acquire);
         // SAFETY: the last reference is gone.
-        unsafe { this.drop_in_place() };
-        Some(this.cast())
+        unsafe { this.as_ptr().drop_in_place() };
+        Some(this.as_non_null().cast())
     }
 }
 
@@ -329,4 +350,4 @@ mod chain;
 mod tests;
 
 #[cfg(not(loom))]
-pub(crate) use chain::{Chain, Place, release, release_cursor};
+pub(crate) use chain::{Chain, Place, at, release, release_cursor};

@@ -68,6 +68,13 @@ pub unsafe fn unpack(layout: Buffer<'_>, offset: u64, input: *const u8, length: 
     end - offset
 }
 
+/// [`unpack`] of all bytes of a slice: who has one knows that nobody writes there.
+#[inline]
+pub fn unpack_bytes(layout: Buffer<'_>, offset: u64, input: &[u8]) -> u64 {
+    // SAFETY: the slice is readable. A buffer that is written is touched by nobody else, so no slice is part of it.
+    unsafe { unpack(layout, offset, input.as_ptr(), input.len() as u64) }
+}
+
 /// Copies `bytes` bytes, in the way that is best for so many on this machine.
 ///
 /// # Safety

@@ -73,7 +73,7 @@ impl Round<'_> {
     /// Has `member` begin to copy what it lends to `room`, if it has posted and lends. The caller receives it later.
     ///
     /// # Safety
-    /// As [`Round::receive_exposed`]; the caller calls that before it ends the round.
+    /// The caller calls [`Round::receive_exposed`] with the same room before it ends the round.
     #[cold]
     pub(crate) unsafe fn open_lent(&self, member: usize, room: Buffer<'_>) {
         if self.has_posted(member)
@@ -87,7 +87,7 @@ impl Round<'_> {
     /// Says where what `member` lends is to go; once.
     ///
     /// # Safety
-    /// As [`Round::receive_exposed`].
+    /// The caller stays, and keeps the room, until all pieces are finished.
     unsafe fn open(&self, lent: &Lent<'_>, member: usize, room: Buffer<'_>) {
         if lent.pieces.plan().is_some() {
             return;
@@ -102,38 +102,28 @@ impl Round<'_> {
         self.wake(member);
     }
 
-    /// Receives what `member` has posted with [`Round::post_copied`], or lends.
-    ///
-    /// # Safety
-    /// `member` has done so in this round.
+    /// Receives what `member` has posted with [`Round::post_copied`] in this round, or lends.
     ///
     /// # Errors
     /// [`EngineError::Truncated`].
     #[inline]
-    pub(crate) unsafe fn receive_exposed(&self, member: usize, room: Buffer<'_>) -> Result<(), EngineError> {
+    pub(crate) fn receive_exposed(&self, member: usize, room: Buffer<'_>) -> Result<(), EngineError> {
         if let Some(lent) = self.record_if(member) {
-            // SAFETY: the caller's promise.
-            return unsafe { self.receive_lent(lent, member, room) };
+            return self.receive_lent(lent, member, room);
         }
-        // SAFETY: the caller's promise.
-        unsafe {
-            match self.posted::<Buffer<'_>>(member) {
-                Posted::Inline { data, bytes } => unpack_inline(room, data, 0, bytes),
-                Posted::Address(buffer) => copy_whole(room, *buffer),
-            }
+        match self.posted::<Buffer<'_>>(member) {
+            Posted::Inline(data) => unpack_inline(room, data),
+            Posted::Address(buffer) => copy_whole(room, *buffer),
         }
     }
 
-    /// # Safety
-    /// As [`Round::receive_exposed`]; `member` has posted `lent`.
+    /// Receives what `member` has posted as `lent`.
     #[cold]
-    unsafe fn receive_lent(&self, lent: &Lent<'_>, member: usize, room: Buffer<'_>) -> Result<(), EngineError> {
-        // SAFETY: the caller's promise.
-        unsafe {
-            self.open(lent, member, room);
-            lent.copy(End::Front);
-            self.await_of(member, || lent.pieces.is_finished());
-            fits(lent.buffer.bytes(), room)
-        }
+    fn receive_lent(&self, lent: &Lent<'_>, member: usize, room: Buffer<'_>) -> Result<(), EngineError> {
+        // SAFETY: the caller stays until all pieces are finished.
+        unsafe { self.open(lent, member, room) };
+        lent.copy(End::Front);
+        self.await_of(member, || lent.pieces.is_finished());
+        fits(lent.buffer.bytes(), room)
     }
 }

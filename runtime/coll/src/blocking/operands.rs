@@ -7,7 +7,7 @@ use crate::fold::{Folder, Runner};
 use crate::members::{INLINE, LocalGroup};
 use crate::memory::{Scratch, reserve};
 use cohort_core::EngineError;
-use cohort_datatype::unpack;
+use cohort_datatype::unpack_bytes;
 use core::ops::Range;
 
 /// The addresses that members exchange to reduce large data.
@@ -63,19 +63,19 @@ impl Folder<'_> {
         };
         let last = members.end - 1;
         for member in members.rev() {
-            let Posted::Inline { data, .. } = round.posted::<Addresses>(member) else {
+            let Posted::Inline(data) = round.posted::<Addresses>(member) else {
                 round.end_crossed(member, round.label())
             };
-            // SAFETY: the entry holds the range; the scratch has room for `count` elements.
+            let data = &data[(range.start * size) as usize..(range.end * size) as usize];
+            // SAFETY: the data is the range's; the scratch has room for `count` elements.
             unsafe {
-                let data = data.add((range.start * size) as usize);
                 if member == last {
-                    unpack(target, 0, data, count * size);
+                    unpack_bytes(target, 0, data);
                 } else if let Some(scratch) = &scratch {
-                    unpack(self.buffer(scratch.base, count), 0, data, count * size);
+                    unpack_bytes(self.buffer(scratch.base, count), 0, data);
                     self.combine(scratch.base, output, count, Runner::Owner);
                 } else {
-                    self.combine(data, output, count, Runner::Owner);
+                    self.combine(data.as_ptr(), output, count, Runner::Owner);
                 }
             }
         }
@@ -102,15 +102,16 @@ impl Folder<'_> {
         let bytes = count * self.datatype().size() as u64;
         let (mut length, last) = (None, members.end - 1);
         for member in members.clone().rev() {
-            let Posted::Inline { data, bytes: posted } = round.posted::<Addresses>(member) else {
+            let Posted::Inline(data) = round.posted::<Addresses>(member) else {
                 return false;
             };
+            let posted = data.len() as u64;
             if *length.get_or_insert(posted) != posted || posted < first + bytes {
                 return false;
             }
             // SAFETY: the entry holds the range; the output has room for it.
             unsafe {
-                let data = data.add(first as usize);
+                let data = data.as_ptr().add(first as usize);
                 match member == last {
                     true => copy_small(data, output, bytes as usize),
                     false => kernel(data, output, count as usize),
@@ -148,12 +149,12 @@ impl Folder<'_> {
             Some(scratch) => scratch.each_ref().map(|scratch| scratch.base),
         };
         for member in 0..members {
-            let Posted::Inline { data, .. } = round.posted::<Addresses>(member) else {
+            let Posted::Inline(data) = round.posted::<Addresses>(member) else {
                 round.end_crossed(member, round.label())
             };
-            // SAFETY: the entry holds the elements, and either room takes them.
+            // SAFETY: either room takes the elements.
             unsafe {
-                unpack(self.buffer(next, count), 0, data, bytes);
+                unpack_bytes(self.buffer(next, count), 0, &data[..bytes as usize]);
                 if member > 0 {
                     self.combine(prefix, next, count, Runner::Owner);
                 }
@@ -188,7 +189,7 @@ fn check_sizes(round: &Round<'_>) -> Result<(), EngineError> {
     let (mut buffer, mut message) = (u64::MAX, 0);
     for member in 0..round.members() {
         let bytes = match round.posted(member) {
-            Posted::Inline { bytes, .. } => bytes,
+            Posted::Inline(data) => data.len() as u64,
             Posted::Address(Addresses { bytes, .. }) => *bytes,
         };
         (buffer, message) = (buffer.min(bytes), message.max(bytes));

@@ -70,14 +70,10 @@ impl Round<'_> {
         (entry, false)
     }
 
-    /// Receives what `member` posted with [`Round::post_buffer`].
-    ///
-    /// # Safety
-    /// `member` has posted so in this round.
-    pub(crate) unsafe fn receive_buffer(&self, member: usize, destination: Buffer<'_>) -> Result<(), EngineError> {
+    /// Receives what `member` has posted with [`Round::post_buffer`] in this round.
+    pub(crate) fn receive_buffer(&self, member: usize, destination: Buffer<'_>) -> Result<(), EngineError> {
         match self.posted(member) {
-            // SAFETY: the entry holds that many bytes.
-            Posted::Inline { data, bytes } => unsafe { unpack_inline(destination, data, 0, bytes) },
+            Posted::Inline(data) => unpack_inline(destination, data),
             Posted::Address(buffer) => copy_whole(destination, *buffer),
         }
     }
@@ -112,20 +108,16 @@ impl Round<'_> {
         entry.is_none()
     }
 
-    /// Receives the caller's block of what `member` posted with [`Round::post_blocks`].
-    ///
-    /// # Safety
-    /// `member` has posted so in this round.
+    /// Receives the caller's block of what `member` has posted with [`Round::post_blocks`] in this round.
     ///
     /// # Errors
     /// [`EngineError::Truncated`].
-    pub(crate) unsafe fn receive_block(&self, member: usize, destination: Buffer<'_>) -> Result<(), EngineError> {
+    pub(crate) fn receive_block(&self, member: usize, destination: Buffer<'_>) -> Result<(), EngineError> {
         let me = self.me();
         match self.posted(member) {
-            Posted::Inline { data, bytes } => {
-                let block = bytes / self.members() as u64;
-                // SAFETY: the entry holds a block for each member.
-                unsafe { unpack_inline(destination, data, me as u64 * block, block) }
+            Posted::Inline(data) => {
+                let block = data.len() / self.members();
+                unpack_inline(destination, &data[me * block..(me + 1) * block])
             }
             Posted::Address(blocks) => copy_whole(destination, Blocks::block(blocks, me)),
         }

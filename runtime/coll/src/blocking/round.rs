@@ -24,6 +24,7 @@ use cohort_base::sync::atomic::{AtomicU64, Ordering, fence};
 use cohort_base::text::FixedText;
 use cohort_core::wait;
 use cohort_datatype::Buffer;
+use core::slice;
 
 /// What is said in an entry beside the label: so many bytes of data, or, from here on, that it holds the address of a
 /// [`Record`] of this type.
@@ -51,7 +52,7 @@ unsafe impl Record for Blocks<'_> {
 /// What a member posted.
 pub(crate) enum Posted<'r, T> {
     /// Data in the entry itself, or in a side buffer of the member's.
-    Inline { data: *const u8, bytes: u64 },
+    Inline(&'r [u8]),
     /// A record that lives until the caller has completed the round.
     Address(&'r T),
 }
@@ -416,8 +417,10 @@ impl<'a> Round<'a> {
             let form = *entry.form.get();
             let data: *const u8 = entry.data.get().cast();
             match self.group.label.beside(form) {
-                bytes if bytes as usize <= INLINE => Posted::Inline { data, bytes },
-                bytes if bytes as usize <= SIDE_BYTES => Posted::Inline { data: *data.cast::<*const u8>(), bytes },
+                bytes if bytes as usize <= INLINE => Posted::Inline(slice::from_raw_parts(data, bytes as usize)),
+                bytes if bytes as usize <= SIDE_BYTES => {
+                    Posted::Inline(slice::from_raw_parts(*data.cast::<*const u8>(), bytes as usize))
+                }
                 address if address == ADDRESS | T::NUMBER => Posted::Address(&**data.cast::<*const T>()),
                 _ => self.end_crossed(member, Label::borne_by(form)),
             }
@@ -441,7 +444,7 @@ impl<'a> Round<'a> {
     pub(crate) fn record<T: Record>(&self, member: usize) -> &T {
         match self.posted(member) {
             Posted::Address(record) => record,
-            Posted::Inline { .. } => self.end_crossed(member, self.label()),
+            Posted::Inline(_) => self.end_crossed(member, self.label()),
         }
     }
 

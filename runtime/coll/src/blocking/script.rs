@@ -72,8 +72,8 @@ fn take(
         Step::Wait => wait_for(owner, messages.drain(..)),
         Step::Copy { from, to, .. } => copy_whole(*to, *from),
         Step::Fold { left, right } => {
-            // SAFETY: this is a call of the owner's.
-            unsafe { script.combine(*left, *right, Runner::Owner) };
+            // This is a call of the owner's.
+            script.combine(*left, *right, Runner::Owner);
             Ok(())
         }
     }

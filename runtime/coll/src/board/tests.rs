@@ -5,7 +5,7 @@ fn layout(size: u32) -> Layout {
     Layout::from_size_align(Board::bytes(size), Board::ALIGN).expect("small")
 }
 
-fn made(size: u32) -> NonNull<Board> {
+fn made(size: u32) -> RecordRef<Board> {
     // SAFETY: the layout is not empty; a fresh block.
     unsafe {
         let block = NonNull::new(alloc(layout(size))).expect("memory");
@@ -14,7 +14,7 @@ fn made(size: u32) -> NonNull<Board> {
 }
 
 /// Gives a reference back; 1 if it was the last.
-fn leave(board: NonNull<Board>, size: u32) -> u32 {
+fn leave(board: RecordRef<Board>, size: u32) -> u32 {
     // SAFETY: the callers have a reference; the memory came from `made`.
     unsafe {
         let Some(block) = Board::release(board) else {
@@ -36,7 +36,7 @@ mod models {
 
     /// A board, and what stands for the data of its entries.
     struct Shared {
-        board: NonNull<Board>,
+        board: RecordRef<Board>,
         data: [[UnsafeCell<u64>; ROUNDS]; 3],
     }
 
@@ -54,8 +54,7 @@ mod models {
         }
 
         fn board(&self) -> &Board {
-            // SAFETY: everybody has a reference until it leaves.
-            unsafe { self.board.as_ref() }
+            &self.board
         }
 
         fn cell(&self, member: u32, start: u64) -> &UnsafeCell<u64> {
@@ -188,7 +187,7 @@ mod units {
         let made = made(2);
         // SAFETY: our references; one thread plays both members.
         unsafe {
-            let board = made.as_ref();
+            let board = made;
             let rounds = ROUNDS as u64;
             let has_room = |start| Board::is_room(board.latest(1..2), start);
             for start in 1..=rounds {

@@ -20,19 +20,16 @@ mod said;
 pub use found::words_of;
 
 use crate::args::{Call, Form, Kind};
-use crate::schedule::Schedule;
+use crate::schedule::Part;
 use amount::Amount;
 use cohort_base::sync::atomic::Ordering;
 use cohort_core::EngineError;
 use said::{Said, WORDS};
 
-/// Compares what the members of a schedule have posted. If two disagree, marks the parts of all.
-///
-/// # Safety
-/// The caller was told that it is the last to post.
-pub(crate) unsafe fn agree(schedule: &Schedule, size: u32) -> bool {
-    // SAFETY: the caller's promise.
-    let part = |member: u32| unsafe { schedule.part_of(member) };
+/// Compares what all members of a schedule have posted. If two disagree, marks the parts of all.
+pub(crate) fn agree(parts: &[Part]) -> bool {
+    let size = parts.len() as u32;
+    let part = |member: u32| &parts[member as usize];
     let said = |member: u32| {
         let part = part(member);
         Said::of(&part.call, part.form.unwrap_or(Form::Blocking), member)

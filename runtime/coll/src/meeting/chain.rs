@@ -4,6 +4,7 @@ use super::{Link, Meeting};
 use cohort_alloc::Heap;
 use cohort_base::sync::atomic::{AtomicPtr, Ordering};
 use cohort_core::claim::Claim;
+use cohort_core::record::RecordRef;
 use core::fmt;
 use core::ptr::{NonNull, null_mut};
 
@@ -18,11 +19,10 @@ pub(crate) struct Place<'a, P, W> {
 
 impl<P, W> Place<'_, P, W> {
     /// Moves the member's cursor to its next meeting. `None` when there is no memory.
-    pub(crate) fn advance(&self, claim: &mut Claim<'_>) -> Option<NonNull<Meeting<P, W>>> {
+    pub(crate) fn advance(&self, claim: &mut Claim<'_>) -> Option<RecordRef<Meeting<P, W>>> {
         // Relaxed: one thread of the member at a time is here, as MPI demands.
-        let before = self.cursor.load(Ordering::Relaxed);
-        // SAFETY: the cursor has a reference.
-        let link = unsafe { before.as_ref() }.map_or(self.first, Meeting::next);
+        let before = at(self.cursor);
+        let link = before.as_ref().map_or(self.first, |before| before.next());
         let meeting = link.join(
             self.size,
             |bytes| claim.alloc_aligned(bytes, Meeting::<P, W>::ALIGN),
@@ -30,7 +30,7 @@ impl<P, W> Place<'_, P, W> {
             |block| unsafe { Heap::free(block) },
         )?;
         self.cursor.store(meeting.as_ptr(), Ordering::Relaxed);
-        if let Some(before) = NonNull::new(before) {
+        if let Some(before) = before {
             // SAFETY: the cursor's reference.
             unsafe { release(before) };
         }
@@ -38,9 +38,16 @@ impl<P, W> Place<'_, P, W> {
     }
 }
 
+/// The meeting that a cursor's member came to last. Its cursor has a reference.
+pub(crate) fn at<P, W>(cursor: &AtomicPtr<Meeting<P, W>>) -> Option<RecordRef<Meeting<P, W>>> {
+    // SAFETY: only meetings that were joined are put there, each with a reference.
+    NonNull::new(cursor.load(Ordering::Relaxed)).map(|meeting| unsafe { RecordRef::new(meeting) })
+}
+
 /// Gives a cursor's reference back.
 pub(crate) fn release_cursor<P, W>(cursor: &AtomicPtr<Meeting<P, W>>) {
-    if let Some(last) = NonNull::new(cursor.swap(null_mut(), Ordering::Relaxed)) {
+    if let Some(last) = at(cursor) {
+        cursor.store(null_mut(), Ordering::Relaxed);
         // SAFETY: the cursor's reference.
         unsafe { release(last) };
     }
@@ -50,7 +57,7 @@ pub(crate) fn release_cursor<P, W>(cursor: &AtomicPtr<Meeting<P, W>>) {
 ///
 /// # Safety
 /// The caller has it and does not use the meeting any more, whose memory came from some rank's heap.
-pub(crate) unsafe fn release<P, W>(meeting: NonNull<Meeting<P, W>>) {
+pub(crate) unsafe fn release<P, W>(meeting: RecordRef<Meeting<P, W>>) {
     // SAFETY: the caller's promise.
     unsafe {
         if let Some(block) = Meeting::release(meeting) {
@@ -61,7 +68,7 @@ pub(crate) unsafe fn release<P, W>(meeting: NonNull<Meeting<P, W>>) {
 
 /// A chain that begins at a meeting of another one, its *anchor*, as one member sees it.
 pub(crate) struct Chain<P, W> {
-    anchor: NonNull<Meeting<P, W>>,
+    anchor: RecordRef<Meeting<P, W>>,
     cursor: AtomicPtr<Meeting<P, W>>,
     me: u32,
     size: u32,
@@ -74,28 +81,20 @@ impl<P, W> Chain<P, W> {
     /// Begins one at the member's next meeting. `None` when there is no memory.
     pub(crate) fn open(place: &Place<'_, P, W>, claim: &mut Claim<'_>) -> Option<Self> {
         let anchor = place.advance(claim)?;
-        // SAFETY: our cursor's reference.
-        unsafe { anchor.as_ref() }.retain();
+        anchor.retain();
         Some(Self { anchor, cursor: AtomicPtr::new(null_mut()), me: place.me, size: place.size })
     }
 
     /// The member's place in it.
     pub(crate) fn place(&self) -> Place<'_, P, W> {
-        Place {
-            // SAFETY: our reference.
-            first: unsafe { self.anchor.as_ref() }.branch(),
-            cursor: &self.cursor,
-            me: self.me,
-            size: self.size,
-        }
+        Place { first: self.anchor.branch(), cursor: &self.cursor, me: self.me, size: self.size }
     }
 }
 
 impl<P, W> Chain<P, W> {
     /// The meeting in it that the member came to last. It stays until the member comes to the next one.
-    pub(crate) fn latest(&self) -> Option<&Meeting<P, W>> {
-        // SAFETY: the cursor has a reference; the owner alone moves it.
-        unsafe { self.cursor.load(Ordering::Relaxed).as_ref() }
+    pub(crate) fn latest(&self) -> Option<RecordRef<Meeting<P, W>>> {
+        at(&self.cursor)
     }
 }
 

@@ -5,7 +5,7 @@ fn layout<P, W>(size: u32) -> Layout {
     Layout::from_size_align(Meeting::<P, W>::bytes(size), Meeting::<P, W>::ALIGN).expect("small")
 }
 
-fn join<P, W>(link: &Link<P, W>, size: u32) -> NonNull<Meeting<P, W>> {
+fn join<P, W>(link: &Link<P, W>, size: u32) -> RecordRef<Meeting<P, W>> {
     // SAFETY: the layout is not empty; a block that is given back came from here.
     let made = link.join(
         size,
@@ -16,7 +16,7 @@ fn join<P, W>(link: &Link<P, W>, size: u32) -> NonNull<Meeting<P, W>> {
 }
 
 /// Gives a reference back; 1 if it was the last.
-fn leave<P, W>(meeting: NonNull<Meeting<P, W>>, size: u32) -> u32 {
+fn leave<P, W>(meeting: RecordRef<Meeting<P, W>>, size: u32) -> u32 {
     // SAFETY: the callers have a reference; the memory came from `join`.
     unsafe {
         let Some(block) = Meeting::release(meeting) else {
@@ -42,7 +42,7 @@ mod models {
         results: [UnsafeCell<u32>; 2],
     }
 
-    struct Made(NonNull<Meeting<usize, ()>>);
+    struct Made(RecordRef<Meeting<usize, ()>>);
     // SAFETY: a meeting is made to be shared.
     unsafe impl Send for Made {}
 
@@ -62,8 +62,8 @@ mod models {
             // SAFETY: our cursor's reference; loom checks the accesses to the buffers.
             unsafe {
                 self.buffers[me as usize].with_mut(|buffer| *buffer = me + 1);
-                if meeting.as_ref().post(me, me as usize) {
-                    meeting.as_ref().open((), 2);
+                if meeting.post(me, me as usize) {
+                    meeting.open((), 2);
                 }
                 let end = if me == 0 { End::Front } else { End::Back };
                 let ended = self.work(meeting, end);
@@ -72,10 +72,8 @@ mod models {
         }
 
         /// Step `s` writes to the result of member `s` the sum of both buffers.
-        fn work(&self, meeting: NonNull<Meeting<usize, ()>>, end: End) -> u32 {
+        fn work(&self, meeting: RecordRef<Meeting<usize, ()>>, end: End) -> u32 {
             let mut ended = 0;
-            // SAFETY: the caller has a reference.
-            let meeting = unsafe { meeting.as_ref() };
             while let Some((step, ())) = meeting.take(end) {
                 // SAFETY: we have a step; loom checks the accesses.
                 unsafe {
@@ -119,8 +117,7 @@ mod models {
         loom::model(|| {
             let comm = Comm::new();
             let meeting = join(&comm.first, 2);
-            // SAFETY: the references of the cursors keep it.
-            unsafe { meeting.as_ref() }.retain();
+            meeting.retain();
             let (made, shared) = (Made(meeting), Arc::clone(&comm));
             let thief = thread::spawn(move || {
                 let Made(meeting) = { made };
@@ -161,9 +158,9 @@ mod models {
             let meeting = join(&comm.first, 1);
             // SAFETY: the record's reference, and the thief's; the only member comes once.
             unsafe {
-                meeting.as_ref().retain();
-                assert!(meeting.as_ref().post(0, 0));
-                meeting.as_ref().open((), 1);
+                meeting.retain();
+                assert!(meeting.post(0, 0));
+                meeting.open((), 1);
             }
             let record =
                 Arc::new(Record { state: AtomicU32::new(PENDING), membership: Mutex::new(Some(Made(meeting))) });
@@ -172,10 +169,10 @@ mod models {
                 let Made(meeting) = { working };
                 // SAFETY: its own reference, until it leaves.
                 unsafe {
-                    assert!(meeting.as_ref().take(End::Back).is_some());
-                    assert!(meeting.as_ref().finish());
+                    assert!(meeting.take(End::Back).is_some());
+                    assert!(meeting.finish());
                     shared.state.store(COMPLETE, Ordering::Release);
-                    assert_eq!(*meeting.as_ref().part_of(0), 0);
+                    assert_eq!(*meeting.part_of(0), 0);
                 }
                 let freed = leave(meeting, 1);
                 let mut membership = shared.membership.lock().expect("the claim");
@@ -243,15 +240,12 @@ mod units {
         let first: Link<u32, ()> = Link::new();
         let (one, again) = (join(&first, 2), join(&first, 2));
         assert_eq!(one, again);
-        // SAFETY: the cursors' references are given back last.
-        unsafe {
-            let two = join(one.as_ref().next(), 2);
-            assert_ne!(one, two);
-            let branch = join(one.as_ref().branch(), 2);
-            assert_ne!(two, branch);
-            for meeting in [branch, two, one] {
-                assert_eq!((leave(meeting, 2), leave(meeting, 2)), (0, 1));
-            }
+        let two = join(one.next(), 2);
+        assert_ne!(one, two);
+        let branch = join(one.branch(), 2);
+        assert_ne!(two, branch);
+        for meeting in [branch, two, one] {
+            assert_eq!((leave(meeting, 2), leave(meeting, 2)), (0, 1));
         }
     }
 
@@ -261,7 +255,7 @@ mod units {
         let meeting = join(&first, 2);
         // SAFETY: two members, each once; two references.
         unsafe {
-            let open = meeting.as_ref();
+            let open = meeting;
             assert!(!open.post(1, 11));
             assert!(open.take(End::Front).is_none() && !open.is_exhausted());
             assert!(open.post(0, 10));
@@ -284,9 +278,9 @@ mod units {
         let meeting = join(&first, 1);
         // SAFETY: one member, once; one reference.
         unsafe {
-            assert!(meeting.as_ref().post(0, 0));
-            meeting.as_ref().open((), 0);
-            assert!(meeting.as_ref().is_exhausted());
+            assert!(meeting.post(0, 0));
+            meeting.open((), 0);
+            assert!(meeting.is_exhausted());
         }
         assert_eq!(leave(meeting, 1), 1);
     }

@@ -13,10 +13,11 @@ use crate::members::LocalGroup;
 use crate::schedule::{Membership, Operand, Part, Row, Schedule, ScheduleRef, Weight, complete};
 use cohort_base::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use cohort_core::rank::Rank;
+use cohort_core::record::RecordRef;
 use cohort_core::wait;
 use cohort_datatype::Buffer;
 use cohort_datatype::op::{Op, PredefinedOp};
-use core::ptr::{NonNull, null_mut};
+use core::ptr::null_mut;
 
 /// The arguments of who comes to a meeting for the sake of others alone.
 pub(super) fn reduction_of_nothing() -> Reduction<'static> {
@@ -104,7 +105,7 @@ fn wake_many(group: &LocalGroup<'_>) {
 
 /// Comes to the row's meeting for a member, without a request; the member's reference is the caller's to give back.
 /// `None`: there is none yet.
-pub(super) fn come(row: &Row, member: u32, rank: &'static Rank, call: Call<'static>) -> Option<NonNull<Schedule>> {
+pub(super) fn come(row: &Row, member: u32, rank: &'static Rank, call: Call<'static>) -> Option<RecordRef<Schedule>> {
     let schedule = row.meeting().existing()?;
     let part = Part {
         call,
@@ -116,15 +117,13 @@ pub(super) fn come(row: &Row, member: u32, rank: &'static Rank, call: Call<'stat
         form: None,
         disagreement: AtomicU32::new(0),
     };
-    let size = row.size();
-    // SAFETY: the member's reference, which is given back later; it comes once.
+    // SAFETY: the member comes once, and the last one opens the meeting.
     unsafe {
-        let open = schedule.as_ref();
-        if open.post(member, part) {
-            let (plan, steps) = plan::make(open, size);
-            open.open(plan, steps);
+        if schedule.post(member, part) {
+            let (plan, steps) = plan::make(schedule.all());
+            schedule.open(plan, steps);
             match steps {
-                0 => complete(open, size),
+                0 => complete(schedule.all()),
                 _ => {
                     let membership = Membership { schedule, member };
                     ScheduleRef::new(membership, Runner::Owner).work(u32::MAX);

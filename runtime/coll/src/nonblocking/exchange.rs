@@ -9,7 +9,7 @@ use crate::args::Call;
 use crate::args::small::{Agreed, Kind, MEMBERS_MAX, Memory, copy_small, is_dense};
 use crate::board::Board;
 use crate::memory::reserve;
-use crate::schedule::Schedule;
+use crate::schedule::Part;
 use crate::spin::spin;
 use alloc::vec::Vec;
 use cohort_alloc::Heap;
@@ -17,23 +17,17 @@ use cohort_base::picture::{Fact, Told};
 use cohort_core::EngineError;
 use cohort_core::claim::Claim;
 use cohort_core::rank::Rank;
+use cohort_core::record::RecordRef;
 use cohort_core::wait;
 use core::cell::Cell;
 use core::ops::Range;
-use core::ptr::NonNull;
 
 /// Makes a board for the members of a persistent operation, if all have posted the same small one and there is memory.
-///
-/// # Safety
-/// The caller was told that it is the last to post.
-pub(super) unsafe fn make_board(claim: &mut Claim<'_>, schedule: &Schedule, size: u32) -> Option<NonNull<Board>> {
-    let agreed = |member| {
-        // SAFETY: the caller's promise.
-        let call = &unsafe { schedule.part_of(member) }.call;
-        Agreed::of(call).filter(|_| is_dense(call))
-    };
-    let first = agreed(0)?;
-    let all = (1..size).all(|member| agreed(member) == Some(first));
+pub(super) fn make_board(claim: &mut Claim<'_>, parts: &[Part]) -> Option<RecordRef<Board>> {
+    let size = parts.len() as u32;
+    let agreed = |part: &Part| Agreed::of(&part.call).filter(|_| is_dense(&part.call));
+    let first = agreed(&parts[0])?;
+    let all = parts[1..].iter().all(|part| agreed(part) == Some(first));
     if !all || !(2..=MEMBERS_MAX).contains(&size) {
         return None;
     }
@@ -46,7 +40,7 @@ pub(super) unsafe fn make_board(claim: &mut Claim<'_>, schedule: &Schedule, size
 ///
 /// # Safety
 /// As for [`Board::release`].
-pub(super) unsafe fn leave(board: NonNull<Board>) {
+pub(super) unsafe fn leave(board: RecordRef<Board>) {
     // SAFETY: the caller's promise; the memory came from a rank's heap.
     unsafe {
         if let Some(block) = Board::release(board) {
@@ -58,7 +52,7 @@ pub(super) unsafe fn leave(board: NonNull<Board>) {
 /// What a member does in each start, prepared.
 #[derive(Debug)]
 pub(super) struct Exchange {
-    board: NonNull<Board>,
+    board: RecordRef<Board>,
     ranks: Vec<&'static Rank>,
     me: u32,
     agreed: Agreed,
@@ -80,22 +74,20 @@ impl Exchange {
     /// What member `me` does at a board with these arguments. It takes over the member's reference.
     ///
     /// # Safety
-    /// The board was made for the operation of the schedule, all of whose parts are posted.
+    /// The board was made for the operation whose parts these are, and the reference is the caller's to give.
     ///
     /// # Errors
     /// No memory.
     pub(super) unsafe fn new(
-        board: NonNull<Board>,
-        schedule: &Schedule,
+        board: RecordRef<Board>,
+        parts: &[Part],
         call: &Call<'_>,
         me: u32,
     ) -> Result<Self, EngineError> {
         let agreed = Agreed::of(call).ok_or(EngineError::Unsupported)?;
-        // SAFETY: the caller's promise.
-        let size = unsafe { board.as_ref() }.size();
+        let size = board.size();
         let mut ranks = reserve(size as usize)?;
-        // SAFETY: all have posted.
-        ranks.extend((0..size).map(|member| unsafe { schedule.part_of(member) }.rank));
+        ranks.extend(parts.iter().map(|part| part.rank));
         let (all, root, nobody) = (0..size, agreed.root..agreed.root + 1, 0..0);
         let is_root = agreed.root == me;
         let (posts, awaited, readers, woken) = match agreed.kind {
@@ -124,8 +116,7 @@ impl Exchange {
 
     #[inline]
     fn board(&self) -> &Board {
-        // SAFETY: our reference.
-        unsafe { self.board.as_ref() }
+        &self.board
     }
 
     #[inline]
@@ -266,7 +257,7 @@ impl Exchange {
         let missing = |it: &u32| !self.board().has_posted(*it, self.start.get());
         let count = self.awaited.clone().filter(missing).count() as u32;
         tell(Fact {
-            key: self.board.addr().get() as u64,
+            key: self.board.as_ptr().addr() as u64,
             size: self.board().size(),
             count,
             ..Fact::new(Told::Collective)

@@ -6,7 +6,7 @@
 
 use crate::args::{Blocks, Call, Layout};
 use crate::compare;
-use crate::schedule::{Plan, Schedule, Weight};
+use crate::schedule::{Part, Plan, Weight};
 use cohort_base::sync::atomic::Ordering;
 use cohort_datatype::op::Op;
 use core::mem::discriminant;
@@ -70,37 +70,30 @@ fn blocks_weight(blocks: &Blocks<'_>, size: u32) -> Weight {
     })
 }
 
-/// The plan, and its number of steps.
-///
-/// # Safety
-/// The caller was told that it is the last to post.
+/// The plan of an operation for which all have posted these parts, and its number of steps.
 #[inline(always)]
-pub(super) unsafe fn make(schedule: &Schedule, size: u32) -> (Plan, u64) {
-    // SAFETY: the caller's promise, here and below.
-    let of = |member| unsafe { schedule.part_of(member) };
-    let call = &of(0).call;
-    let (kind, root, mut sum) = (discriminant(call), call.root(), of(0).weight);
+pub(super) fn make(parts: &[Part]) -> (Plan, u64) {
+    let call = &parts[0].call;
+    let (kind, root, mut sum) = (discriminant(call), call.root(), parts[0].weight);
     let mut is_same = true;
-    for part in (1..size).map(of) {
+    for part in &parts[1..] {
         sum.total = sum.total.saturating_add(part.weight.total);
         sum.longest = sum.longest.max(part.weight.longest);
         is_same &= discriminant(&part.call) == kind && part.call.root() == root;
     }
     // If they have not posted the same operation with the same root, all of them are to hear of it.
-    // SAFETY: as above.
-    if !is_same && !unsafe { compare::agree(schedule, size) } {
-        return (nothing(size), 0);
+    if !is_same && !compare::agree(parts) {
+        return (nothing(), 0);
     }
-    let members = u64::from(size);
+    let members = parts.len() as u64;
     let lanes = match call {
         Call::Barrier | Call::Reduce { .. } | Call::Allreduce { .. } | Call::Scan { .. } => 1,
         Call::Bcast { .. } => members - 1,
         Call::Gather { .. } | Call::Scatter { .. } | Call::ReduceScatter { .. } => members,
         Call::Allgather { .. } | Call::Alltoall { .. } => members * members,
-        // SAFETY: as above.
-        Call::Neighbours { .. } => members * unsafe { most_sources(schedule, size) },
+        Call::Neighbours { .. } => members * most_sources(parts),
     };
-    let mut plan = Plan { lanes, bytes: sum.total, ..nothing(size) };
+    let mut plan = Plan { lanes, bytes: sum.total, ..nothing() };
     let step_bytes = match call.reduction() {
         None => {
             plan.piece = (sum.longest / PIECES).next_multiple_of(GRAIN).clamp(PIECE_MIN, PIECE_MAX);
@@ -111,8 +104,7 @@ pub(super) unsafe fn make(schedule: &Schedule, size: u32) -> (Plan, u64) {
             let bytes = (FOLD_BYTES / (2 * members)).clamp(FOLD_MIN, FOLD_MAX);
             plan.piece = (bytes / element).max(1);
             plan.calls_user = matches!(reduction.op, Op::User(_));
-            // SAFETY: as above.
-            match unsafe { common_count(schedule, size) } {
+            match common_count(parts) {
                 Some(count) => plan.elements = count,
                 None => return (plan, 0),
             }
@@ -134,46 +126,32 @@ pub(super) unsafe fn make(schedule: &Schedule, size: u32) -> (Plan, u64) {
 }
 
 /// The plan of an operation that moves nothing.
-pub(super) fn nothing(size: u32) -> Plan {
-    Plan { size, lanes: 0, cells: 0, batch: 1, piece: 1, elements: 0, bytes: 0, calls_user: false, board: None }
+pub(super) fn nothing() -> Plan {
+    Plan { lanes: 0, cells: 0, batch: 1, piece: 1, elements: 0, bytes: 0, calls_user: false, board: None }
 }
 
 /// The largest number of sources of a member.
-///
-/// # Safety
-/// As for [`make`].
-unsafe fn most_sources(schedule: &Schedule, size: u32) -> u64 {
-    let counts = (0..size).map(|member| {
-        // SAFETY: the caller's promise.
-        match unsafe { schedule.part_of(member) }.call {
-            Call::Neighbours { sources, .. } => sources.len() as u64,
-            _ => 0,
-        }
+fn most_sources(parts: &[Part]) -> u64 {
+    let counts = parts.iter().map(|part| match part.call {
+        Call::Neighbours { sources, .. } => sources.len() as u64,
+        _ => 0,
     });
     counts.max().unwrap_or(0)
 }
 
 /// The elements that every member of a reducing operation has: equally long operands may still be of different types.
 /// `None`: they are not equally long, as MPI demands, and all members are to report truncation.
-///
-/// # Safety
-/// As for [`make`].
-unsafe fn common_count(schedule: &Schedule, size: u32) -> Option<u64> {
-    // SAFETY: the caller's promise.
-    let part = |member| unsafe { schedule.part_of(member) };
-    let sizes = |member: u32| {
-        let reduction = part(member).call.reduction();
-        reduction.map_or((0, 0), |it| (it.result.bytes(), it.count()))
-    };
-    let (bytes, mut least) = sizes(0);
+fn common_count(parts: &[Part]) -> Option<u64> {
+    let sizes = |part: &Part| part.call.reduction().map_or((0, 0), |it| (it.result.bytes(), it.count()));
+    let (bytes, mut least) = sizes(&parts[0]);
     let mut agree = true;
-    for (others, count) in (1..size).map(sizes) {
+    for (others, count) in parts[1..].iter().map(sizes) {
         agree &= others == bytes;
         least = least.min(count);
     }
     if !agree {
         // Relaxed: published by the end of the operation.
-        (0..size).for_each(|it| part(it).truncated.store(true, Ordering::Relaxed));
+        parts.iter().for_each(|part| part.truncated.store(true, Ordering::Relaxed));
     }
     agree.then_some(least)
 }

@@ -51,12 +51,11 @@ impl Spot<'_> {
     }
 
     /// The meeting, with a reference for the member's request.
-    fn come(&self, claim: &mut Claim<'_>, call: &Call<'_>) -> Option<NonNull<Schedule>> {
+    fn come(&self, claim: &mut Claim<'_>, call: &Call<'_>) -> Option<RecordRef<Schedule>> {
         match self {
             Self::Next(place) => {
                 let schedule = place.advance(claim)?;
-                // SAFETY: the cursor keeps it.
-                unsafe { schedule.as_ref() }.retain();
+                schedule.retain();
                 Some(schedule)
             }
             Self::Row(row) => {
@@ -173,8 +172,8 @@ pub(crate) unsafe fn post_claimed(
     // SAFETY: the request has a reference to the schedule; the request is ours, pending, and in no list.
     let opened = unsafe {
         request.membership.set(Some(membership));
-        if schedule.as_ref().post_in_place(me, |room| Part::write(room, call, rest)) {
-            open(claim, membership, size, manner)
+        if schedule.post_in_place(me, |room| Part::write(room, call, rest)) {
+            open(claim, membership, manner)
         } else {
             enlist(claim, request, calls);
             Left::Nothing
@@ -201,7 +200,7 @@ fn join(
     spot: &Spot<'_>,
     call: &Call<'_>,
     moves_data: bool,
-) -> Option<(Operand, NonNull<Schedule>)> {
+) -> Option<(Operand, RecordRef<Schedule>)> {
     // SAFETY: nobody has heard of the operand.
     unsafe {
         let operand = match moves_data {
@@ -264,22 +263,24 @@ impl Left {
 /// # Safety
 /// The claimed rank is that member, and has just been told so.
 #[inline(always)]
-unsafe fn open(claim: &mut Claim<'_>, membership: Membership, size: u32, manner: Manner) -> Left {
+unsafe fn open(claim: &mut Claim<'_>, membership: Membership, manner: Manner) -> Left {
     // SAFETY: the caller's promise.
     unsafe {
-        let schedule = membership.schedule.as_ref();
-        let request = schedule.part_of(membership.member).request;
-        let (mut plan, steps) = match schedule.part_of(membership.member).form {
-            Some(form) if !compare::agree(schedule, size) || !form.moves_data() => (plan::nothing(size), 0),
-            _ => plan::make(schedule, size),
+        let schedule = membership.schedule;
+        let parts = schedule.all();
+        let own = &parts[membership.member as usize];
+        let request = own.request;
+        let (mut plan, steps) = match own.form {
+            Some(form) if !compare::agree(parts) || !form.moves_data() => (plan::nothing(), 0),
+            _ => plan::make(parts),
         };
         let is_small = plan.bytes <= manner.alone;
         if manner.is_repeated {
-            plan.board = exchange::make_board(claim, schedule, size);
+            plan.board = exchange::make_board(claim, parts);
         }
         schedule.open(plan, steps);
         if steps == 0 {
-            complete(schedule, size);
+            complete(parts);
             return Left::Over;
         }
         if is_small {
@@ -290,21 +291,17 @@ unsafe fn open(claim: &mut Claim<'_>, membership: Membership, size: u32, manner:
         }
         let rank = claim.rank().forever();
         let wanted = steps.min(u64::from(rank.node().boot().cpus.max(1)));
-        let woken = wake_members(schedule, membership.member, wanted);
+        let woken = wake_members(parts, membership.member, wanted);
         Left::Call(Helpers { rank, wanted: wanted - woken })
     }
 }
 
 /// Wakes members that wait, up to so many; says how many. Each finds the schedule in its own list, so it needs nobody's
 /// claim but its own.
-///
-/// # Safety
-/// The schedule is open, by the caller, who has a reference.
-unsafe fn wake_members(schedule: &Schedule, me: u32, wanted: u64) -> u64 {
-    // SAFETY: open.
-    let rank_of = |member| unsafe { schedule.part_of(member) }.rank;
+fn wake_members(parts: &[Part], me: u32, wanted: u64) -> u64 {
+    let rank_of = |member: u32| parts[member as usize].rank;
     rank_of(me).node().barriers().light();
-    let size = schedule.members() as u32;
+    let size = parts.len() as u32;
     let (mut woken, mut member) = (0, me);
     // The caller's own rank comes last: it does not sleep, but its polling thread may.
     for _ in 0..size {

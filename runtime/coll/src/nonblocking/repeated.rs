@@ -192,10 +192,11 @@ impl WithinNode {
         // Of the start before, which is complete.
         if let Some(schedule) = self.chain.latest()
             && let Some(board) = schedule.plan().and_then(|plan| plan.board)
+            && let Some(parts) = schedule.parts()
         {
             // SAFETY: the board of this operation; all members have posted. Each start is like this one.
             unsafe {
-                let made = Exchange::new(board, schedule, call, place.me)?;
+                let made = Exchange::new(board, parts, call, place.me)?;
                 self.exchange.get_or_init(|| made).start();
             }
             return Ok(Active::Exchange);
@@ -209,7 +210,7 @@ impl WithinNode {
 impl Drop for WithinNode {
     fn drop(&mut self) {
         let latest = self.chain.latest();
-        let board = latest.and_then(|it| it.plan()).and_then(|it| it.board);
+        let board = latest.as_ref().and_then(|it| it.plan()).and_then(|it| it.board);
         if let (Some(board), None) = (board, self.exchange.get()) {
             // SAFETY: our reference, which no exchange has.
             unsafe { exchange::leave(board) };

@@ -17,9 +17,9 @@ use cohort_base::sync::atomic::{Ordering, fence};
 use cohort_core::EngineError;
 use cohort_core::claim::Claim;
 use cohort_core::message::Status;
+use cohort_core::record::RecordRef;
 use cohort_datatype::{Buffer, unpack};
 use core::cell::Cell;
-use core::ptr::NonNull;
 
 /// A small operation under way, of which one member's request is. It is used by one thread of its rank at a time.
 #[derive(Debug)]
@@ -425,24 +425,22 @@ impl Small {
         let Some(schedule) = schedule else {
             return false;
         };
-        // SAFETY: the member's reference; what it has posted is read when all is over.
-        unsafe {
-            if !schedule.as_ref().is_finished() {
-                return false;
-            }
-            let truncated = &schedule.as_ref().part_of(self.0.me).truncated;
-            let error = match truncated.load(Ordering::Relaxed) {
-                true => Status::TRUNCATE,
-                false => Status::SUCCESS,
-            };
-            operation.outcome.set(RowOutcome::of(Status { error, ..Status::EMPTY }));
-            release(schedule);
+        if !schedule.is_finished() {
+            return false;
         }
+        let part = schedule.parts().map(|parts| &parts[self.0.me as usize]);
+        let error = match part.is_some_and(|part| part.truncated.load(Ordering::Relaxed)) {
+            true => Status::TRUNCATE,
+            false => Status::SUCCESS,
+        };
+        operation.outcome.set(RowOutcome::of(Status { error, ..Status::EMPTY }));
+        // SAFETY: the member's reference.
+        unsafe { release(schedule) };
         true
     }
 
     /// Comes to the row's meeting without a request. `None`: there is none yet.
-    fn come(&self, call: Call<'static>) -> Option<NonNull<Schedule>> {
+    fn come(&self, call: Call<'static>) -> Option<RecordRef<Schedule>> {
         absent::come(&self.0, self.0.me, self.operation().rank, call)
     }
 

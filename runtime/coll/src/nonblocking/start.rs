@@ -138,8 +138,7 @@ unsafe fn start_at_node(
         return Err(EngineError::OutOfMemory);
     };
     let script = (place.me == 0).then(|| {
-        // SAFETY: our cursor keeps the meeting while we are in this call.
-        let meeting = unsafe { NodeMeetingRef::new(joined, place.size) };
+        let meeting = NodeMeetingRef::new(joined);
         let here = map.this_node();
         let partners = partners(&call, map.nodes(), here, map.node_of(root as usize));
         let leader = |node: usize| operation.members[map.members(node)[0] as usize];
@@ -157,13 +156,13 @@ unsafe fn start_at_node(
     });
     // SAFETY: our cursor keeps the meeting. Each member comes to it once; the last one opens it.
     unsafe {
-        let meeting = joined.as_ref();
-        if meeting.post(place.me, part) {
-            let Posted { rank: leader, script: call, .. } = meeting.part_of(0).posted;
+        if joined.post(place.me, part) {
+            let parts = joined.all();
+            let Posted { rank: leader, script: call, .. } = parts[0].posted;
             let endpoint = operation.endpoint(leader, map.local_members()[0]);
-            let prepared = write_for_node(meeting, map, root, endpoint);
+            let prepared = write_for_node(parts, map, root, endpoint);
             leader.shared::<Coll>().calls.met.call(call);
-            meeting.open(Plan::new(prepared), 1);
+            joined.open(Plan::new(prepared), 1);
             if script.is_none() {
                 leader.announce();
             }

@@ -7,10 +7,10 @@ use crate::meeting::{self, Meeting};
 use cohort_base::sync::atomic::{AtomicBool, AtomicU32};
 use cohort_core::list::{Linked, Links, List};
 use cohort_core::rank::Rank;
+use cohort_core::record::RecordRef;
 use cohort_core::request::Request;
 use core::cell::Cell;
 use core::fmt;
-use core::ptr::NonNull;
 
 /// What one member posts.
 pub(crate) struct Part {
@@ -80,8 +80,6 @@ pub(crate) struct Weight {
 /// How the operation is cut into steps (`nonblocking/plan.rs`).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
-    /// Members.
-    pub(crate) size: u32,
     /// Lanes of the table.
     pub(crate) lanes: u64,
     /// All cells.
@@ -97,7 +95,7 @@ pub(crate) struct Plan {
     /// Whether steps call a user's operation, which only owners may.
     pub(crate) calls_user: bool,
     /// Of a persistent operation, where its members go on without schedules: each has a reference.
-    pub(crate) board: Option<NonNull<Board>>,
+    pub(crate) board: Option<RecordRef<Board>>,
 }
 
 // SAFETY: a board is shared.
@@ -117,7 +115,7 @@ pub(crate) type Chain = meeting::Chain<Part, Plan>;
 /// A request's part in a schedule, with a reference to it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Membership {
-    pub(crate) schedule: NonNull<Schedule>,
+    pub(crate) schedule: RecordRef<Schedule>,
     pub(crate) member: u32,
 }
 

@@ -3,16 +3,16 @@
 use super::part::{Part, Plan, Schedule};
 use crate::args::small::{Agreed, Memory};
 use crate::batch::{self, Entry, ROWS};
-use crate::meeting::{Link, Meeting, release};
+use crate::meeting::{Link, Meeting, at, release};
 use cohort_alloc::Heap;
 use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use cohort_core::claim::Claim;
 use cohort_core::message::Status;
 use cohort_core::rank::Rank;
+use cohort_core::record::RecordRef;
 use cohort_datatype::Buffer;
 use core::cell::{Cell, UnsafeCell};
 use core::mem::MaybeUninit;
-use core::ptr::NonNull;
 
 /// One member's part of a batch.
 pub(crate) type Lane = batch::Lane<Rest>;
@@ -50,7 +50,7 @@ pub(crate) struct Operation {
     /// Members that have posted.
     pub(crate) seen: Cell<u32>,
     /// Where it waits for what others copy, if the members of a broadcast disagree about its length.
-    pub(crate) meeting: Cell<Option<NonNull<Schedule>>>,
+    pub(crate) meeting: Cell<Option<RecordRef<Schedule>>>,
     pub(crate) outcome: Cell<Outcome>,
 }
 
@@ -94,7 +94,7 @@ const AHEAD: u32 = 8;
 /// A row, as one member sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
-    batch: NonNull<Batch>,
+    batch: RecordRef<Batch>,
     pub(crate) me: u32,
     number: u32,
 }
@@ -109,7 +109,7 @@ impl Cursor {
     /// Relaxed order: one thread of the member at a time is here, as MPI demands.
     #[inline]
     pub(crate) fn next(&self, me: u32) -> Option<Row> {
-        let batch = NonNull::new(self.batch.load(Ordering::Relaxed))?;
+        let batch = at(&self.batch)?;
         let number = self.row.load(Ordering::Relaxed);
         ((number as usize) < ROWS).then_some(Row { batch, me, number })
     }
@@ -121,9 +121,8 @@ impl Cursor {
         (me, size): (u32, u32),
         claim: &mut Claim<'_>,
     ) -> Option<Row> {
-        let before = NonNull::new(self.batch.load(Ordering::Relaxed));
-        // SAFETY: the cursor keeps it.
-        let link = before.map_or(first, |it| unsafe { it.as_ref() }.next());
+        let before = at(&self.batch);
+        let link = before.as_ref().map_or(first, |it| it.next());
         let mut is_made = false;
         let allocate = |bytes| {
             is_made = true;
@@ -169,7 +168,7 @@ impl Cursor {
 
     /// The member `me` comes to no row any more.
     pub(crate) fn end(&self, me: u32) {
-        if let Some(batch) = NonNull::new(self.batch.load(Ordering::Relaxed)) {
+        if let Some(batch) = at(&self.batch) {
             let unused = ROWS as u32 - self.row.load(Ordering::Relaxed);
             let events = unused + self.over.load(Ordering::Relaxed) + 1;
             // SAFETY: these rows are not used, and the cursor is not any more.
@@ -183,10 +182,10 @@ impl Cursor {
 /// # Safety
 /// They have come about, and the caller does not use the batch any more because of them.
 #[inline(always)]
-unsafe fn count_events(batch: NonNull<Batch>, me: u32, events: u32, several: bool) {
+unsafe fn count_events(batch: RecordRef<Batch>, me: u32, events: u32, several: bool) {
     // SAFETY: the member's reference is not given back before the last event.
     unsafe {
-        let count = &batch.as_ref().part_of(me).rest().events;
+        let count = &batch.part_of(me).rest().events;
         let sum = match several {
             // AcqRel: whoever gives the reference back does so after all that came before the other events.
             true => count.fetch_add(events, Ordering::AcqRel) + events,
@@ -211,8 +210,7 @@ impl Row {
 
     #[inline]
     fn batch(&self) -> &Batch {
-        // SAFETY: the member's operation in this row is not over.
-        unsafe { self.batch.as_ref() }
+        &self.batch
     }
 
     #[inline]
@@ -276,7 +274,7 @@ impl Row {
     }
 
     /// The row's meeting, with a reference for the caller. `None` when there is no memory.
-    pub(crate) fn join(&self, claim: &mut Claim<'_>) -> Option<NonNull<Schedule>> {
+    pub(crate) fn join(&self, claim: &mut Claim<'_>) -> Option<RecordRef<Schedule>> {
         self.meeting().join(
             self.size(),
             |bytes| claim.alloc_aligned(bytes, Schedule::ALIGN),

@@ -1,37 +1,19 @@
 //! One step of a schedule: copies between members' buffers, or folds of ranges of elements.
 
-use super::part::{Part, Plan, Schedule};
+use super::part::{Part, Plan};
 use crate::args::{Call, Reduction, Scan, elements_of};
 use crate::data;
 use crate::fold::{Folder, Runner};
 use cohort_base::sync::atomic::Ordering;
-use cohort_datatype::{Buffer, unpack};
+use cohort_datatype::Buffer;
 use core::ops::Range;
 
 /// The parts of an open schedule.
-#[derive(Clone, Copy)]
-struct Parts<'a> {
-    schedule: &'a Schedule,
-    size: usize,
-}
-
-impl<'a> Parts<'a> {
-    fn get(&self, member: usize) -> &'a Part {
-        // SAFETY: only a taker of a step, in `run`, makes this.
-        unsafe { self.schedule.part_of(member as u32) }
-    }
-}
-
-/// Data that a step copies.
-enum Source<'a> {
-    Buffer(Buffer<'a>),
-    /// Packed bytes.
-    Packed(*const u8, u64),
-}
+type Parts<'a> = &'a [Part];
 
 /// A lane that is copied.
 struct Move<'a> {
-    from: Source<'a>,
+    from: Buffer<'a>,
     to: Buffer<'a>,
     receiver: &'a Part,
 }
@@ -40,71 +22,59 @@ struct Move<'a> {
 ///
 /// # Safety
 /// The caller has taken the step and not finished it; the runner tells the truth.
-pub(crate) unsafe fn run(schedule: &Schedule, plan: &Plan, step: u64, member: u32, runner: Runner) -> u64 {
-    let parts = Parts { schedule, size: plan.size as usize };
+pub(crate) unsafe fn run(parts: &[Part], plan: &Plan, step: u64, member: u32, runner: Runner) -> u64 {
     let first = step * plan.batch;
-    let call = &parts.get(member as usize).call;
+    let call = &parts[member as usize].call;
     let mut bytes = 0;
     for cell in first..plan.cells.min(first + plan.batch) {
         let (piece, lane) = (cell / plan.lanes, (cell % plan.lanes) as usize);
         let range = piece * plan.piece..(piece + 1) * plan.piece;
-        // SAFETY: the caller's promise: all buffers are live, and this cell is ours.
-        unsafe {
-            bytes += match call.reduction() {
-                Some(reduction) => fold(&parts, (plan, runner), call, reduction, lane, range),
-                None => lane_of(&parts, call, lane).map_or(0, |it| copy_piece(&it, range)),
-            };
-        }
+        bytes += match call.reduction() {
+            Some(reduction) => fold(parts, (plan, runner), call, reduction, lane, range),
+            None => lane_of(parts, call, lane).map_or(0, |it| copy_piece(&it, range)),
+        };
     }
     bytes
 }
 
 /// The two ends of a lane; `None` when nothing is to be done.
-///
-/// # Safety
-/// Of [`run`].
-unsafe fn lane_of<'a>(parts: &Parts<'a>, call: &Call<'_>, lane: usize) -> Option<Move<'a>> {
-    let size = parts.size;
+fn lane_of<'a>(parts: Parts<'a>, call: &Call<'_>, lane: usize) -> Option<Move<'a>> {
+    let size = parts.len();
     let (from, to, receiver) = match *call {
         Call::Bcast { root, .. } => {
             let receiver = (root as usize + 1 + lane) % size;
-            let from = bcast_buffer(parts.get(root as usize))?;
-            (from, bcast_buffer(parts.get(receiver))?, receiver)
+            let from = bcast_buffer(&parts[root as usize])?;
+            (from, bcast_buffer(&parts[receiver])?, receiver)
         }
         Call::Gather { root, .. } => {
-            let Call::Gather { receive: Some(receive), .. } = parts.get(root as usize).call else {
+            let Call::Gather { receive: Some(receive), .. } = parts[root as usize].call else {
                 return None;
             };
-            let Call::Gather { send: Some(send), .. } = parts.get(lane).call else {
+            let Call::Gather { send: Some(send), .. } = parts[lane].call else {
                 return None;
             };
             (send, receive.block(lane), root as usize)
         }
         Call::Scatter { root, .. } => {
-            let Call::Scatter { send: Some(send), .. } = parts.get(root as usize).call else {
+            let Call::Scatter { send: Some(send), .. } = parts[root as usize].call else {
                 return None;
             };
-            let Call::Scatter { receive: Some(receive), .. } = parts.get(lane).call else {
+            let Call::Scatter { receive: Some(receive), .. } = parts[lane].call else {
                 return None;
             };
             (send.block(lane), receive, lane)
         }
         Call::Allgather { .. } => {
             let (sender, receiver) = (lane / size, lane % size);
-            (
-                allgather_block(parts.get(sender), sender)?,
-                allgather_room(parts.get(receiver), sender, receiver)?,
-                receiver,
-            )
+            (allgather_block(&parts[sender], sender)?, allgather_room(&parts[receiver], sender, receiver)?, receiver)
         }
         Call::Alltoall { .. } => {
-            // SAFETY: the caller's promise.
-            return unsafe { alltoall_lane(parts, lane / size, lane % size) };
+            return alltoall_lane(parts, lane / size, lane % size);
         }
         Call::Neighbours { .. } => return neighbour_lane(parts, lane / size, lane % size),
         _ => return None,
     };
-    Some(Move { from: Source::Buffer(from), to, receiver: parts.get(receiver) })
+    Some(Move { from, to, receiver: &parts[receiver] })
 }
 
 fn bcast_buffer(part: &Part) -> Option<Buffer<'_>> {
@@ -130,20 +100,18 @@ fn allgather_room(part: &Part, sender: usize, receiver: usize) -> Option<Buffer<
     }
 }
 
-/// # Safety
-/// Of [`run`].
-unsafe fn alltoall_lane<'a>(parts: &Parts<'a>, sender: usize, receiver: usize) -> Option<Move<'a>> {
-    let (from, to) = (parts.get(sender), parts.get(receiver));
+fn alltoall_lane<'a>(parts: Parts<'a>, sender: usize, receiver: usize) -> Option<Move<'a>> {
+    let (from, to) = (&parts[sender], &parts[receiver]);
     let Call::Alltoall { send, receive } = from.call else {
         return None;
     };
     let source = match send {
-        Some(send) => Source::Buffer(send.block(receiver)),
+        Some(send) => send.block(receiver),
         None if sender == receiver => return None,
         None => {
             let bytes = receive.block(receiver).bytes();
-            // SAFETY: the member posted its blocks packed.
-            Source::Packed(unsafe { from.operand.packed_block(receiver) }, bytes)
+            // SAFETY: the member posted its blocks packed, and they stay until the operation is complete.
+            unsafe { Buffer::of_bytes(from.operand.packed_block(receiver).cast_mut(), bytes) }
         }
     };
     let Call::Alltoall { receive, .. } = to.call else {
@@ -153,35 +121,25 @@ unsafe fn alltoall_lane<'a>(parts: &Parts<'a>, sender: usize, receiver: usize) -
 }
 
 /// What `receiver` gets from its source number `number`.
-fn neighbour_lane<'a>(parts: &Parts<'a>, number: usize, receiver: usize) -> Option<Move<'a>> {
-    let part = parts.get(receiver);
+fn neighbour_lane<'a>(parts: Parts<'a>, number: usize, receiver: usize) -> Option<Move<'a>> {
+    let part = &parts[receiver];
     let Call::Neighbours { sources, receive, .. } = part.call else {
         return None;
     };
     let source = sources.get(number)?;
-    let Call::Neighbours { destinations, send, to_all, .. } = parts.get(source.rank? as usize).call else {
+    let Call::Neighbours { destinations, send, to_all, .. } = parts[source.rank? as usize].call else {
         return None;
     };
     let alike = sources[..number].iter().filter(|it| *it == source).count();
     let mut towards =
         destinations.iter().enumerate().filter(|(_, it)| it.rank == Some(receiver as u32) && it.lane == source.lane);
     let (block, _) = towards.nth(alike)?;
-    Some(Move {
-        from: Source::Buffer(send.block(if to_all { 0 } else { block })),
-        to: receive.block(number),
-        receiver: part,
-    })
+    Some(Move { from: send.block(if to_all { 0 } else { block }), to: receive.block(number), receiver: part })
 }
 
 /// Copies bytes `range` of a lane. Returns how many there were.
-///
-/// # Safety
-/// Of [`run`].
-unsafe fn copy_piece(lane: &Move<'_>, range: Range<u64>) -> u64 {
-    let bytes = match lane.from {
-        Source::Buffer(buffer) => buffer.bytes(),
-        Source::Packed(_, bytes) => bytes,
-    };
+fn copy_piece(lane: &Move<'_>, range: Range<u64>) -> u64 {
+    let bytes = lane.from.bytes();
     let end = range.end.min(bytes);
     if range.start >= end {
         return 0;
@@ -190,21 +148,13 @@ unsafe fn copy_piece(lane: &Move<'_>, range: Range<u64>) -> u64 {
         // Relaxed: published by the end of the step.
         lane.receiver.truncated.store(true, Ordering::Relaxed);
     }
-    // SAFETY: the caller's promise.
-    unsafe {
-        match lane.from {
-            Source::Buffer(from) => data::copy_piece(lane.to, from, range.start..end),
-            Source::Packed(data, _) => unpack(lane.to, range.start, data.add(range.start as usize), end - range.start),
-        }
-    }
+    data::copy_piece(lane.to, lane.from, range.start..end)
 }
 
-/// Folds elements `range` of a lane. Returns the bytes of the operands.
-///
-/// # Safety
-/// Of [`run`]; `reduction` is the runner's, whose operation is called.
-unsafe fn fold(
-    parts: &Parts<'_>,
+/// Folds elements `range` of a lane. Returns the bytes of the operands. `reduction` is the runner's, whose operation is
+/// called.
+fn fold(
+    parts: Parts<'_>,
     (plan, runner): (&Plan, Runner),
     call: &Call<'_>,
     reduction: &Reduction<'_>,
@@ -224,104 +174,83 @@ unsafe fn fold(
     let mut bytes = 0;
     for block in folder.blocks(range) {
         bytes += (block.end - block.start) * reduction.datatype().size() as u64;
-        // SAFETY: the caller's promise.
-        unsafe {
-            match *call {
-                Call::Allreduce { .. } => fold.to_all(&block),
-                Call::Reduce { root, .. } => fold.to_one(root as usize, &block),
-                Call::ReduceScatter { .. } => fold.to_one(lane, &block),
-                Call::Scan { kind, .. } => fold.prefixes(kind, &block),
-                _ => {}
+        match *call {
+            Call::Allreduce { .. } => fold.to_all(&block),
+            Call::Reduce { root, .. } => {
+                fold.to_one(root as usize, &block);
             }
+            Call::ReduceScatter { .. } => {
+                fold.to_one(lane, &block);
+            }
+            Call::Scan { kind, .. } => fold.prefixes(kind, &block),
+            _ => {}
         }
     }
-    bytes * parts.size as u64
+    bytes * parts.len() as u64
 }
 
 /// Folds of blocks of elements.
 struct Fold<'a> {
-    parts: &'a Parts<'a>,
+    parts: Parts<'a>,
     folder: &'a Folder<'a>,
     runner: Runner,
     /// The operands' element that belongs to element 0 of the result.
     start: u64,
 }
 
-impl Fold<'_> {
-    fn operand(&self, member: usize, block: &Range<u64>) -> *const u8 {
-        let data = self.parts.get(member).operand.data;
-        self.folder.at(data, self.start + block.start)
+impl<'a> Fold<'a> {
+    fn operand(&self, member: usize, block: &Range<u64>) -> Buffer<'a> {
+        let data = self.parts[member].operand.data;
+        let data = self.folder.at(data, self.start + block.start);
+        // SAFETY: all have posted an operand of so many elements, which stays until the operation is complete.
+        unsafe { self.folder.buffer(data, block.end - block.start) }
     }
 
-    fn output(&self, member: usize, block: &Range<u64>) -> *mut u8 {
-        let call = &self.parts.get(member).call;
+    fn output(&self, member: usize, block: &Range<u64>) -> Buffer<'a> {
+        let call = &self.parts[member].call;
         let output = call.reduction().map_or(core::ptr::null_mut(), |it| it.output());
-        self.folder.at(output, block.start)
+        let output = self.folder.at(output, block.start);
+        // SAFETY: those that get a result have posted room for so many elements; who has the step alone writes there.
+        unsafe { self.folder.buffer(output, block.end - block.start) }
     }
 
     /// Folds all operands into the result of one member, and returns where that is. The result is no
-    /// operand, unless it is the last one's.
-    ///
-    /// # Safety
-    /// Of [`run`].
-    unsafe fn into(&self, member: usize, block: &Range<u64>) -> *mut u8 {
+    /// operand, unless it is the last one's: members whose result is an operand of others have posted copies.
+    fn to_one(&self, member: usize, block: &Range<u64>) -> Buffer<'a> {
         let result = self.output(member, block);
-        let operands = (0..self.parts.size).map(|member| self.operand(member, block));
-        // SAFETY: the caller's promise.
-        unsafe { self.folder.fold(operands, result, block.end - block.start, self.runner) };
+        let operands = (0..self.parts.len()).map(|member| self.operand(member, block));
+        self.folder.fold_buffers(operands, result, self.runner);
         result
     }
 
-    /// # Safety
-    /// Of [`run`].
-    unsafe fn to_one(&self, member: usize, block: &Range<u64>) {
-        // SAFETY: the caller's promise; members whose result is an operand of others, but
-        // the last, have posted copies.
-        unsafe { self.into(member, block) };
-    }
-
-    /// # Safety
-    /// Of [`run`].
-    unsafe fn to_all(&self, block: &Range<u64>) {
-        let (last, count) = (self.parts.size - 1, block.end - block.start);
-        // SAFETY: the caller's promise; the operands of this block are not read again, so that
-        // results may overwrite them.
-        unsafe {
-            let result = self.into(last, block);
-            for member in 0..last {
-                self.folder.copy(result, self.output(member, block), count);
-            }
+    /// The operands of this block are not read again, so that results may overwrite them.
+    fn to_all(&self, block: &Range<u64>) {
+        let last = self.parts.len() - 1;
+        let result = self.to_one(last, block);
+        for member in 0..last {
+            Folder::copy_buffer(result, self.output(member, block));
         }
     }
 
-    /// Writes to each member the fold of the operands up to its own.
-    ///
-    /// # Safety
-    /// Of [`run`].
-    unsafe fn prefixes(&self, kind: Scan, block: &Range<u64>) {
-        let count = block.end - block.start;
-        for member in 0..self.parts.size {
+    /// Writes to each member the fold of the operands up to its own. In place, an inclusive scan finds its operand in
+    /// the output; for an exclusive one the members have posted copies.
+    fn prefixes(&self, kind: Scan, block: &Range<u64>) {
+        for member in 0..self.parts.len() {
             let output = self.output(member, block);
-            // SAFETY: the caller's promise. In place, an inclusive scan finds its operand in the
-            // output; for an exclusive one the members have posted copies.
-            unsafe {
-                match kind {
-                    Scan::Inclusive => {
-                        self.folder.copy_elsewhere(self.operand(member, block), output, count);
-                        if member > 0 {
-                            let prefix = self.output(member - 1, block);
-                            self.folder.combine(prefix, output, count, self.runner);
-                        }
+            match kind {
+                Scan::Inclusive => {
+                    Folder::copy_buffer(self.operand(member, block), output);
+                    if member > 0 {
+                        self.folder.combine_buffers(self.output(member - 1, block), output, self.runner);
                     }
-                    Scan::Exclusive if member > 0 => {
-                        self.folder.copy_elsewhere(self.operand(member - 1, block), output, count);
-                        if member > 1 {
-                            let prefix = self.output(member - 1, block);
-                            self.folder.combine(prefix, output, count, self.runner);
-                        }
-                    }
-                    Scan::Exclusive => {}
                 }
+                Scan::Exclusive if member > 0 => {
+                    Folder::copy_buffer(self.operand(member - 1, block), output);
+                    if member > 1 {
+                        self.folder.combine_buffers(self.output(member - 1, block), output, self.runner);
+                    }
+                }
+                Scan::Exclusive => {}
             }
         }
     }

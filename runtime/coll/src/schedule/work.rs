@@ -1,6 +1,6 @@
 //! Work on pending schedules, for whoever looks at a rank of theirs.
 
-use super::part::{Listed, Membership, Pending, Schedule};
+use super::part::{Listed, Membership, Part, Pending};
 use super::step;
 use crate::Coll;
 use crate::fold::Runner;
@@ -66,10 +66,8 @@ pub(crate) fn delist(claim: &mut Claim<'_>, request: RecordRef<Listed>) {
 ///
 /// # Safety
 /// All steps are finished, and only the caller knows it; it has a reference.
-pub(crate) unsafe fn complete(schedule: &Schedule, size: u32) {
-    // SAFETY: the caller's promise.
-    let parts = || (0..size).map(|member| unsafe { schedule.part_of(member) });
-    for part in parts().filter(|part| !part.request.is_null()) {
+pub(crate) unsafe fn complete(parts: &[Part]) {
+    for part in parts.iter().filter(|part| !part.request.is_null()) {
         // SAFETY: the caller's promise; a request and what the part refers to are not touched
         // after the request is complete.
         unsafe {
@@ -85,8 +83,8 @@ pub(crate) unsafe fn complete(schedule: &Schedule, size: u32) {
         }
     }
     // One barrier for all. A member without a request may wait all the same.
-    parts().take(1).for_each(|part| part.rank.node().barriers().light());
-    for part in parts() {
+    parts.iter().take(1).for_each(|part| part.rank.node().barriers().light());
+    for part in parts {
         if !part.rank.wake_after_barrier() && !part.request.is_null() {
             part.rank.announce();
         }
@@ -101,11 +99,9 @@ pub(crate) struct ScheduleRef {
 }
 
 impl ScheduleRef {
-    /// # Safety
-    /// The caller has a reference already.
-    pub(crate) unsafe fn new(membership: Membership, runner: Runner) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe { membership.schedule.as_ref() }.retain();
+    /// A reference more.
+    pub(crate) fn new(membership: Membership, runner: Runner) -> Self {
+        membership.schedule.retain();
         Self { membership, runner }
     }
 
@@ -113,8 +109,6 @@ impl ScheduleRef {
     /// moved. Outside of any claim; for any task, unless the operation is a user's.
     pub(crate) fn work(&self, limit: u32) -> u64 {
         let Membership { schedule, member } = self.membership;
-        // SAFETY: our reference.
-        let schedule = unsafe { schedule.as_ref() };
         let end = match u64::from(member) * 2 < schedule.members() {
             true => End::Front,
             false => End::Back,
@@ -125,10 +119,10 @@ impl ScheduleRef {
                 break;
             };
             // SAFETY: we have the step.
-            bytes += unsafe { step::run(schedule, plan, step, member, self.runner) };
+            bytes += unsafe { step::run(schedule.all(), plan, step, member, self.runner) };
             if schedule.finish() {
                 // SAFETY: we were told so.
-                unsafe { complete(schedule, plan.size) };
+                unsafe { complete(schedule.all()) };
             }
         }
         bytes
@@ -171,22 +165,21 @@ fn find(claim: &mut Claim<'_>, runner: Runner) -> Option<ScheduleRef> {
         let Some(membership) = request.membership.get() else {
             continue;
         };
-        // SAFETY: requests in the list have a reference to their schedule.
-        unsafe {
-            let schedule = membership.schedule.as_ref();
-            if schedule.is_exhausted() {
-                delist(claim, request);
-                // Then the owner, when it ends the request, finds nothing to do. Whoever has completed it needs no
-                // reference of it, nor does the owner's call that has posted it, without the claim.
-                if request.request.is_complete() {
-                    request.membership.set(None);
-                    membership.end();
-                }
-            } else if let Some(plan) = schedule.pending()
-                && (runner == Runner::Owner || !plan.calls_user)
-            {
-                return Some(ScheduleRef::new(membership, runner));
+        // Requests in the list have a reference to their schedule.
+        let schedule = membership.schedule;
+        if schedule.is_exhausted() {
+            delist(claim, request);
+            // Then the owner, when it ends the request, finds nothing to do. Whoever has completed it needs no
+            // reference of it, nor does the owner's call that has posted it, without the claim.
+            if request.request.is_complete() {
+                request.membership.set(None);
+                // SAFETY: the request's reference, which it has no more.
+                unsafe { membership.end() };
             }
+        } else if let Some(plan) = schedule.pending()
+            && (runner == Runner::Owner || !plan.calls_user)
+        {
+            return Some(ScheduleRef::new(membership, runner));
         }
     }
     None
@@ -224,19 +217,13 @@ impl RequestKind for Scheduled {
         let Some(membership) = record_of(request).membership.get() else {
             return tell(Fact::new(Told::Outside));
         };
-        // SAFETY: the request's reference.
-        let schedule = unsafe { membership.schedule.as_ref() };
+        let schedule = membership.schedule;
         let (size, arrived) = (schedule.members() as u32, schedule.arrived());
         if arrived == size {
             // Its steps are done by those who are awake.
             return tell(Fact::new(Told::Outside));
         }
-        tell(Fact {
-            key: membership.schedule.addr().get() as u64,
-            size,
-            count: size - arrived,
-            ..Fact::new(Told::Collective)
-        });
+        tell(Fact { key: schedule.as_ptr().addr() as u64, size, count: size - arrived, ..Fact::new(Told::Collective) });
     }
 
     unsafe fn end(&self, request: NonNull<Request>, _claim: &mut Claim<'_>) -> bool {

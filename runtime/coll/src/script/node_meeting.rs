@@ -39,9 +39,9 @@ use cohort_base::sync::atomic::{AtomicBool, Ordering};
 use cohort_core::EngineError;
 use cohort_core::message::Status;
 use cohort_core::rank::Rank;
+use cohort_core::record::RecordRef;
 use cohort_core::request::Request;
 use core::cell::UnsafeCell;
-use core::ptr::NonNull;
 
 /// What one member posts.
 pub(crate) struct Part {
@@ -103,34 +103,29 @@ pub(crate) type Chain = meeting::Chain<Part, Plan>;
 
 /// A leader's reference.
 pub(crate) struct NodeMeetingRef {
-    meeting: NonNull<NodeMeeting>,
-    size: u32,
+    meeting: RecordRef<NodeMeeting>,
 }
 
 impl NodeMeetingRef {
     /// Another reference.
-    ///
-    /// # Safety
-    /// The caller has one.
-    pub(crate) unsafe fn new(meeting: NonNull<NodeMeeting>, size: u32) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe { meeting.as_ref() }.retain();
-        Self { meeting, size }
+    pub(crate) fn new(meeting: RecordRef<NodeMeeting>) -> Self {
+        meeting.retain();
+        Self { meeting }
     }
 
-    fn get(&self) -> &NodeMeeting {
-        // SAFETY: our reference.
-        unsafe { self.meeting.as_ref() }
+    /// What the members have posted; nothing before all have.
+    fn parts(&self) -> &[Part] {
+        self.meeting.parts().unwrap_or(&[])
     }
 
     /// Whether the steps are written, and nobody has taken them.
     pub(crate) fn is_written(&self) -> bool {
-        self.get().pending().is_some()
+        self.meeting.pending().is_some()
     }
 
     /// What was written, for the one that has the leader's script.
     pub(crate) fn take(&self) -> Option<Prepared> {
-        let (_, plan) = self.get().take(End::Front)?;
+        let (_, plan) = self.meeting.take(End::Front)?;
         // SAFETY: there is one step, and it is ours.
         unsafe { (*plan.0.get()).take() }
     }
@@ -138,10 +133,8 @@ impl NodeMeetingRef {
     /// What became of the data of the member at this place.
     pub(crate) fn report(&self, place: u32, outcome: Result<(), EngineError>) {
         if outcome.is_err() {
-            // SAFETY: the meeting is open, or its data would not have come.
-            let part = unsafe { self.get().part_of(place) };
             // Relaxed: the task at the script writes and reads it, one after the other.
-            part.is_truncated.store(true, Ordering::Relaxed);
+            self.parts()[place as usize].is_truncated.store(true, Ordering::Relaxed);
         }
     }
 
@@ -150,17 +143,13 @@ impl NodeMeetingRef {
     /// # Safety
     /// The script is over, and only the caller knows it.
     pub(crate) unsafe fn complete(self, status: Status) {
-        for place in 0..self.size {
-            // SAFETY: the meeting is open; a request and what the part refers to are not touched after the request is
-            // complete.
-            unsafe {
-                let part = self.get().part_of(place);
-                let mut status = status;
-                if part.is_truncated.load(Ordering::Relaxed) {
-                    note(&mut status, truncated());
-                }
-                Request::complete(part.posted.request, status);
+        for part in self.parts() {
+            let mut status = status;
+            if part.is_truncated.load(Ordering::Relaxed) {
+                note(&mut status, truncated());
             }
+            // SAFETY: a request and what the part refers to are not touched after the request is complete.
+            unsafe { Request::complete(part.posted.request, status) };
         }
     }
 }

@@ -288,8 +288,8 @@ impl ScriptRef {
         while let Some(running) = self.running.get() {
             // SAFETY: what is taken has a progress that is ours.
             let progress = unsafe { &mut *running.progress.get() };
-            // SAFETY: scripts that call a user's operation are taken by owners only.
-            bytes += unsafe { progress.move_data(&mut pieces, self.runner) };
+            // Scripts that call a user's operation are taken by owners only.
+            bytes += progress.move_data(&mut pieces, self.runner);
             if progress.has_data() {
                 break;
             }
@@ -456,34 +456,29 @@ impl Progress {
         self.messages.iter().all(|message| message.is_complete())
     }
 
-    /// Copies and folds up to the next step that takes the claim, at most so many pieces. Returns the bytes.
-    ///
-    /// # Safety
-    /// The runner tells the truth.
-    unsafe fn move_data(&mut self, pieces: &mut u32, runner: Runner) -> u64 {
+    /// Copies and folds up to the next step that takes the claim, at most so many pieces; the runner tells the truth.
+    /// Returns the bytes.
+    fn move_data(&mut self, pieces: &mut u32, runner: Runner) -> u64 {
         let mut bytes = 0;
         let Some(script) = &self.script else {
             return 0;
         };
         while *pieces > 0 {
-            // SAFETY: the runner tells the truth.
-            let is_done = unsafe {
-                match script.step(self.at) {
-                    Some(&Step::Copy { from, to, reports_to }) => {
-                        let end = from.bytes().min(self.done.saturating_add(PIECE));
-                        copy_piece(to, from, self.done..end);
-                        bytes += end - self.done;
-                        self.done = end;
-                        (end == from.bytes()).then(|| (fits(end, to), reports_to))
-                    }
-                    Some(&Step::Fold { left, right }) => {
-                        let before = self.done;
-                        self.done = script.combine_piece(left, right, before, runner);
-                        bytes += script.bytes_of(self.done - before);
-                        (self.done == right.count()).then_some((Ok(()), None))
-                    }
-                    _ => return bytes,
+            let is_done = match script.step(self.at) {
+                Some(&Step::Copy { from, to, reports_to }) => {
+                    let end = from.bytes().min(self.done.saturating_add(PIECE));
+                    copy_piece(to, from, self.done..end);
+                    bytes += end - self.done;
+                    self.done = end;
+                    (end == from.bytes()).then(|| (fits(end, to), reports_to))
                 }
+                Some(&Step::Fold { left, right }) => {
+                    let before = self.done;
+                    self.done = script.combine_piece(left, right, before, runner);
+                    bytes += script.bytes_of(self.done - before);
+                    (self.done == right.count()).then_some((Ok(()), None))
+                }
+                _ => return bytes,
             };
             *pieces -= 1;
             if let Some((outcome, reports_to)) = is_done {

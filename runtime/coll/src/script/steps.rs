@@ -123,30 +123,21 @@ impl<'a> Script<'a> {
         request.map(|request| Message::new(request, least, is_remote))
     }
 
-    /// `right = left op right`, two buffers of a step that folds.
-    ///
-    /// # Safety
-    /// The runner tells the truth.
-    pub(crate) unsafe fn combine(&self, left: Buffer<'_>, right: Buffer<'_>, runner: Runner) {
+    /// `right = left op right`, two buffers of a step that folds; the runner tells the truth.
+    pub(crate) fn combine(&self, left: Buffer<'_>, right: Buffer<'_>, runner: Runner) {
         if let Some(folder) = &self.folder {
-            // SAFETY: both have as many elements, as [`Step::Fold`] says; the runner tells the truth.
-            unsafe { folder.combine(left.base(), right.base(), right.count(), runner) };
+            folder.combine_buffers(left, right, runner);
         }
     }
 
     /// Folds, as far as they go, elements from `done` on, at most so many that a fold takes a bounded time, where the
     /// operation may be called piece by piece. Returns how many elements are done then.
-    ///
-    /// # Safety
-    /// As [`Script::combine`].
-    pub(crate) unsafe fn combine_piece(&self, left: Buffer<'_>, right: Buffer<'_>, done: u64, runner: Runner) -> u64 {
+    pub(crate) fn combine_piece(&self, left: Buffer<'_>, right: Buffer<'_>, done: u64, runner: Runner) -> u64 {
         let Some(folder) = &self.folder else {
             return right.count();
         };
         let end = folder.piece(PIECE).saturating_add(done).min(right.count());
-        let (left, right) = (folder.at(left.base(), done), folder.at(right.base(), done));
-        // SAFETY: both have as many elements; the runner tells the truth.
-        unsafe { folder.combine(left, right, end - done, runner) };
+        folder.combine_buffers(left.within(done..end), right.within(done..end), runner);
         end
     }
 

@@ -9,30 +9,22 @@ use crate::fold::Folder;
 use crate::members::NodeMap;
 use crate::memory::reserve;
 use crate::script::Endpoint;
-use crate::script::node_meeting::{NodeMeeting, Posted, Prepared, truncated};
+use crate::script::node_meeting::{Part, Posted, Prepared, truncated};
 use alloc::vec::Vec;
 use cohort_core::EngineError;
 use cohort_datatype::Buffer;
 use core::ops::Range;
 
 /// Writes the script of an operation in which leaders send and receive for their nodes: for `root`, or member 0 if
-/// there is none. The endpoint is the leader's, the first member's of this node.
-///
-/// # Safety
-/// All members of this node have posted.
-pub(crate) unsafe fn write_for_node(
-    meeting: &NodeMeeting,
-    map: &NodeMap,
-    root: u32,
-    endpoint: Endpoint<'static>,
-) -> Prepared {
-    let posts = Posts { meeting, map, root: root as usize };
+/// there is none. The parts are those of all members of this node, the endpoint is the leader's, the first of them.
+pub(crate) fn write_for_node(parts: &[Part], map: &NodeMap, root: u32, endpoint: Endpoint<'static>) -> Prepared {
+    let posts = Posts { parts, map, root: root as usize };
     posts.write(endpoint)
 }
 
 /// What the members of a node have posted, for the last one. The first of them is the leader.
 struct Posts<'a> {
-    meeting: &'a NodeMeeting,
+    parts: &'a [Part],
     map: &'a NodeMap,
     /// The member of the communicator whose data goes to all, or who gets it.
     root: usize,
@@ -41,8 +33,7 @@ struct Posts<'a> {
 impl Posts<'_> {
     /// What the member at a place has posted.
     fn at(&self, place: usize) -> Posted {
-        // SAFETY: all members have posted.
-        unsafe { self.meeting.part_of(place as u32) }.posted
+        self.parts[place].posted
     }
 
     /// Whose buffers leaders' messages take and bring: the root's, or on other nodes the leader's.

@@ -30,8 +30,7 @@ pub(super) fn allgather(
     let exposed = round.post_buffer(&send);
     round.exchange();
     for member in round.others() {
-        // SAFETY: all members posted buffers.
-        let received = unsafe { round.receive_buffer(member, receive.block(member)) };
+        let received = round.receive_buffer(member, receive.block(member));
         result = result.and(received);
     }
     round.finish(Finish::after(exposed, Finish::Everyone));

@@ -42,8 +42,7 @@ fn exchange(group: &LocalGroup<'_>, send: &Blocks<'_>, receive: &Blocks<'_>) -> 
     let exposed = round.post_blocks(send, 0);
     round.exchange();
     for member in round.others() {
-        // SAFETY: all members posted blocks.
-        let received = unsafe { round.receive_block(member, receive.block(member)) };
+        let received = round.receive_block(member, receive.block(member));
         result = result.and(received);
     }
     round.finish(Finish::after(exposed, Finish::Everyone));

@@ -43,8 +43,7 @@ pub(super) fn bcast(group: &LocalGroup<'_>, buffer: Buffer<'_>, root: u32) -> Re
         let movers = movers(group, buffer.bytes().saturating_mul(group.size() as u64));
         return run_schedule(group, &Call::Bcast { buffer, root }, movers);
     }
-    // SAFETY: the root has posted a buffer.
-    let result = unsafe { round.receive_buffer(root_place, buffer) };
+    let result = round.receive_buffer(root_place, buffer);
     round.finish(Finish::Nobody);
     result
 }

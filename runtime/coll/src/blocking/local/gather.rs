@@ -56,8 +56,7 @@ pub(super) fn gather(
     }
     round.await_all();
     for member in others() {
-        // SAFETY: all members posted buffers, or lend them.
-        let received = unsafe { round.receive_exposed(member, receive.block(member)) };
+        let received = round.receive_exposed(member, receive.block(member));
         result = result.and(received);
     }
     round.finish(Finish::Nobody);
@@ -84,8 +83,7 @@ pub(super) fn scatter(
         };
         let round = Round::begin(group);
         round.await_member(root);
-        // SAFETY: the root posted blocks.
-        let result = unsafe { round.receive_block(root, receive) };
+        let result = round.receive_block(root, receive);
         round.finish(Finish::Nobody);
         return result;
     };

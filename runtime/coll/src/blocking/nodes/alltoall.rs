@@ -12,13 +12,13 @@
 use crate::args::Blocks;
 use crate::blocking::round::{Finish, Record, Round};
 use crate::blocking::script::{builder, run};
-use crate::data::{copy_whole, unpack_inline};
+use crate::data::{copy_piece, copy_whole};
 use crate::members::{Caller, Hierarchy, LocalGroup};
-use crate::memory::{Packed, reserve};
+use crate::memory::{Bytes, Packed, bytes, reserve};
 use crate::write::ScriptBuilder;
 use alloc::vec::Vec;
 use cohort_core::EngineError;
-use cohort_datatype::{Buffer, pack};
+use cohort_datatype::Buffer;
 
 /// The longest block that goes with others, and the most bytes that a member may send in such blocks: the leader
 /// copies them twice.
@@ -47,30 +47,24 @@ unsafe impl Record for Post<'_> {
 /// receiver's.
 #[derive(Clone, Copy)]
 struct Message {
-    base: *mut u8,
-    bytes: u64,
+    bytes: Bytes,
     /// Of a block, or [`APART`].
     block: u64,
 }
 
 impl Message {
     fn buffer(&self) -> Buffer<'static> {
-        // SAFETY: the messages have so many bytes, and are kept until all have been moved.
-        unsafe { Buffer::of_bytes(self.base, self.bytes) }
+        self.bytes.buffer()
     }
 
-    /// Where block `number` lies.
-    fn at(&self, number: usize) -> *mut u8 {
-        self.base.wrapping_add(HEADER + number * self.block as usize)
+    /// Block `number`.
+    fn at(&self, number: usize) -> Buffer<'static> {
+        self.bytes.part(HEADER as u64 + number as u64 * self.block, self.block).buffer()
     }
 
     /// What it begins with, which is there from the start.
-    ///
-    /// # Safety
-    /// The memory is live, and nobody writes it.
-    unsafe fn header(&self) -> u64 {
-        // SAFETY: the caller's promise.
-        unsafe { self.base.cast::<u64>().read_unaligned() }
+    fn header(&self) -> u64 {
+        self.bytes.word(0)
     }
 }
 
@@ -90,16 +84,15 @@ impl Messages {
     /// [`EngineError::OutOfMemory`].
     fn new(hierarchy: &Hierarchy, block: u64) -> Result<Self, EngineError> {
         let data = if block == APART { 0 } else { block as usize };
-        let bytes = |node| HEADER + hierarchy.members(node).len() * hierarchy.local_size() * data;
-        let mut memory: Vec<u8> = reserve((0..hierarchy.nodes()).map(bytes).sum())?;
+        let length = |node| (HEADER + hierarchy.members(node).len() * hierarchy.local_size() * data) as u64;
+        let (memory, bytes) = bytes((0..hierarchy.nodes()).map(length).sum())?;
         let mut all = reserve(hierarchy.nodes())?;
-        let mut base = memory.as_mut_ptr();
+        let mut at = 0;
         for node in 0..hierarchy.nodes() {
-            // SAFETY: the memory has room for all messages.
-            unsafe { base.cast::<u64>().write_unaligned(block) };
-            let bytes = bytes(node) as u64;
-            all.push(Message { base, bytes, block });
-            base = base.wrapping_add(bytes as usize);
+            let bytes = bytes.part(at, length(node));
+            bytes.set_word(0, block);
+            all.push(Message { bytes, block });
+            at += length(node);
         }
         Ok(Self { memory, all })
     }
@@ -153,34 +146,30 @@ fn exchange_all(
             script = builder(group, None);
         }
     }
-    // SAFETY: all members have posted, and the messages are kept until all have been moved.
-    unsafe {
-        if block == APART {
-            let (nodes, this_node) = (hierarchy.nodes(), hierarchy.this_node());
-            let everywhere = (1..nodes).map(|distance| (this_node + distance) % nodes);
-            travel_apart(&mut script, hierarchy, everywhere, send, receive);
-            return outcome.and(run(group.owner, script));
-        }
-        let round = Round::begin(&here);
-        let apart = match &incoming {
-            Some(incoming) => {
-                round.post_address(incoming);
-                round.announce();
-                let taken = take(&here, hierarchy, incoming, receive);
-                round.finish(Finish::Everyone);
-                taken
-            }
-            None => {
-                round.await_member(0);
-                let taken = take(&here, hierarchy, round.record::<Messages>(0), receive);
-                round.finish(Finish::Nobody);
-                taken
-            }
-        };
-        let (apart, taken) = apart;
-        travel_apart(&mut script, hierarchy, apart.into_iter(), send, receive);
-        outcome.and(taken).and(run(group.owner, script))
+    if block == APART {
+        let (nodes, this_node) = (hierarchy.nodes(), hierarchy.this_node());
+        let everywhere = (1..nodes).map(|distance| (this_node + distance) % nodes);
+        travel_apart(&mut script, hierarchy, everywhere, send, receive);
+        return outcome.and(run(group.owner, script));
     }
+    let round = Round::begin(&here);
+    let (apart, taken) = match &incoming {
+        Some(incoming) => {
+            round.post_address(incoming);
+            round.announce();
+            let taken = take(&here, hierarchy, incoming, receive);
+            round.finish(Finish::Everyone);
+            taken
+        }
+        None => {
+            round.await_member(0);
+            let taken = take(&here, hierarchy, round.record::<Messages>(0), receive);
+            round.finish(Finish::Nobody);
+            taken
+        }
+    };
+    travel_apart(&mut script, hierarchy, apart.into_iter(), send, receive);
+    outcome.and(taken).and(run(group.owner, script))
 }
 
 /// The length of the blocks of all members of the node, if it is one and so short that they go through the leader.
@@ -240,18 +229,15 @@ fn pack_for_nodes(
         return Ok(messages);
     }
     for place in 0..hierarchy.local_size() {
-        // SAFETY: the messages have room for so many blocks.
-        unsafe {
-            let blocks = match place {
-                0 => send,
-                _ => round.record::<Post<'_>>(place).send,
-            };
-            for node in (0..hierarchy.nodes()).filter(|&node| node != hierarchy.this_node()) {
-                let (message, members) = (messages.all[node], hierarchy.members(node));
-                for (number, &member) in members.iter().enumerate() {
-                    let to = message.at(place * members.len() + number);
-                    pack(blocks.block(member as usize), 0, to, block);
-                }
+        let blocks = match place {
+            0 => send,
+            _ => round.record::<Post<'_>>(place).send,
+        };
+        for node in (0..hierarchy.nodes()).filter(|&node| node != hierarchy.this_node()) {
+            let (message, members) = (messages.all[node], hierarchy.members(node));
+            for (number, &member) in members.iter().enumerate() {
+                let to = message.at(place * members.len() + number);
+                copy_piece(to, blocks.block(member as usize), 0..block);
             }
         }
     }
@@ -274,10 +260,7 @@ fn exchange(script: &mut ScriptBuilder<'_>, hierarchy: &Hierarchy, outgoing: Mes
 }
 
 /// Takes a member's blocks out of what has come from the other nodes. Returns those nodes whose blocks travel apart.
-///
-/// # Safety
-/// The messages have come.
-unsafe fn take(
+fn take(
     here: &LocalGroup<'_>,
     hierarchy: &Hierarchy,
     incoming: &Messages,
@@ -286,8 +269,7 @@ unsafe fn take(
     let (mut apart, mut outcome) = (Vec::new(), Ok(()));
     for node in (0..hierarchy.nodes()).filter(|&node| node != hierarchy.this_node()) {
         let message = incoming.all[node];
-        // SAFETY: the messages have come.
-        let header = unsafe { message.header() };
+        let header = message.header();
         if header == APART {
             apart.push(node);
             continue;
@@ -300,9 +282,7 @@ unsafe fn take(
         for (number, &member) in hierarchy.members(node).iter().enumerate() {
             let from = message.at(number * hierarchy.local_size() + here.me());
             let into = receive.block(member as usize);
-            // SAFETY: the message has come, and holds these blocks.
-            let taken = unsafe { unpack_inline(into, from, 0, header) };
-            outcome = outcome.and(taken);
+            outcome = outcome.and(copy_whole(into, from));
         }
     }
     (apart, outcome)

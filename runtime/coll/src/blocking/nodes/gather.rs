@@ -9,13 +9,13 @@ use super::bundle::{BUNDLED, Bundle, Content};
 use crate::args::Blocks;
 use crate::blocking::round::{Finish, Posted, Record, Round};
 use crate::blocking::script::{builder, run};
-use crate::data::copy_whole;
+use crate::data::{copy_piece, copy_whole};
 use crate::members::{Caller, Hierarchy, LocalGroup};
-use crate::memory::reserve;
+use crate::memory::{Bytes, bytes, reserve};
 use crate::write::{Subgroup, exchange};
 use alloc::vec::Vec;
 use cohort_core::EngineError;
-use cohort_datatype::{Buffer, pack};
+use cohort_datatype::{Buffer, unpack_bytes};
 use core::ops::Range;
 
 // SAFETY: no other record has this number.
@@ -31,27 +31,17 @@ unsafe impl Record for Bundles {
 /// Bytes of what a member has posted with [`Round::post_buffer`].
 fn posted_bytes(round: &Round<'_>, place: usize) -> u64 {
     match round.posted::<Buffer<'_>>(place) {
-        Posted::Inline { bytes, .. } => bytes,
+        Posted::Inline(data) => data.len() as u64,
         Posted::Address(buffer) => buffer.bytes(),
     }
 }
 
-/// Packs at most `most` bytes of what a member has posted.
-///
-/// # Safety
-/// The member has posted in this round; `out` has room.
-unsafe fn pack_posted(round: &Round<'_>, place: usize, out: *mut u8, most: u64) {
-    // SAFETY: `out` has room; posted data stays until the round has ended.
-    unsafe {
-        match round.posted::<Buffer<'_>>(place) {
-            Posted::Inline { data, bytes } => {
-                out.copy_from_nonoverlapping(data, bytes.min(most) as usize);
-            }
-            Posted::Address(buffer) => {
-                pack(*buffer, 0, out, most);
-            }
-        }
-    }
+/// Packs as much of what a member has posted as has room.
+fn pack_posted(round: &Round<'_>, place: usize, out: Bytes) {
+    match round.posted::<Buffer<'_>>(place) {
+        Posted::Inline(data) => unpack_bytes(out.buffer(), 0, data),
+        Posted::Address(buffer) => copy_piece(out.buffer(), *buffer, 0..out.length()),
+    };
 }
 
 /// Posts a block for the member at `place` of the node, and waits until it has been taken if it stays the caller's.
@@ -78,16 +68,13 @@ fn collect_here(here: &LocalGroup<'_>, own: &Buffer<'_>, most: u64) -> Result<(V
     let inside = (0..size).map(length).filter(|&bytes| bytes <= most);
     let made = Bundle::with_room(size, inside.sum(), most);
     if let Ok((_, bundle)) = &made {
-        // SAFETY: everyone has posted; the bundle is fresh.
-        unsafe {
-            bundle.fill(length, |place, out, fitting| {
-                if place == here.me() {
-                    pack(*own, 0, out, fitting);
-                } else {
-                    pack_posted(&round, place, out, fitting);
-                }
-            });
-        }
+        bundle.fill(length, |place, out| {
+            if place == here.me() {
+                copy_piece(out.buffer(), *own, 0..out.length());
+            } else {
+                pack_posted(&round, place, out);
+            }
+        });
     }
     round.finish(Finish::Nobody);
     made
@@ -135,8 +122,7 @@ fn receive_here(here: &LocalGroup<'_>, hierarchy: &Hierarchy, receive: &Blocks<'
     round.await_all();
     for (place, &member) in hierarchy.local_members().iter().enumerate() {
         if place != here.me() {
-            // SAFETY: everyone has posted.
-            let taken = unsafe { round.receive_buffer(place, receive.block(member as usize)) };
+            let taken = round.receive_buffer(place, receive.block(member as usize));
             outcome = outcome.and(taken);
         }
     }
@@ -160,21 +146,19 @@ fn receive_from_nodes(group: &Caller<'_>, hierarchy: &Hierarchy, receive: &Block
         script.receive(first, bundle.buffer());
         bundles.push((memory, bundle, members));
     }
-    // SAFETY: the bundles are live, and were filled when it has returned.
-    unsafe {
-        let mut outcome = run(group.owner, script);
-        let mut script = builder(group, None);
-        for (_, bundle, members) in &bundles {
-            for (&member, content) in members.iter().zip(bundle.contents()) {
-                let block = receive.block(member as usize);
-                match content {
-                    Content::Apart => script.receive(member as usize, block),
-                    Content::Inside { .. } => outcome = outcome.and(content.deliver(block)),
-                }
+    // The bundles are filled when it has returned.
+    let mut outcome = run(group.owner, script);
+    let mut script = builder(group, None);
+    for (_, bundle, members) in &bundles {
+        for (&member, content) in members.iter().zip(bundle.contents()) {
+            let block = receive.block(member as usize);
+            match content {
+                Content::Apart => script.receive(member as usize, block),
+                Content::Inside { .. } => outcome = outcome.and(content.deliver(block)),
             }
         }
-        outcome.and(run(group.owner, script))
     }
+    outcome.and(run(group.owner, script))
 }
 
 /// Scatter: the root sends a bundle to each leader, and long blocks by themselves.
@@ -236,15 +220,12 @@ fn send_to_nodes(group: &Caller<'_>, hierarchy: &Hierarchy, send: &Blocks<'_>) -
             let lengths = members.iter().map(|&member| block(member).bytes());
             let data = lengths.filter(|&bytes| bytes <= BUNDLED).sum();
             let (memory, bundle) = Bundle::with_room(members.len(), data, BUNDLED)?;
-            // SAFETY: the bundle is fresh, and kept until it is sent.
-            unsafe {
-                bundle.fill(
-                    |number| block(members[number]).bytes(),
-                    |number, out, fitting| {
-                        pack(block(members[number]), 0, out, fitting);
-                    },
-                );
-            }
+            bundle.fill(
+                |number| block(members[number]).bytes(),
+                |number, out| {
+                    copy_piece(out.buffer(), block(members[number]), 0..out.length());
+                },
+            );
             script.send(members[0] as usize, bundle.buffer());
             script.keep(memory);
         }
@@ -267,35 +248,36 @@ fn receive_bundle(
 ) -> Result<bool, EngineError> {
     let here = group.local(hierarchy);
     let size = here.size();
-    // SAFETY: bundles have been filled when messages and posts are there.
-    unsafe {
-        let deliver = |bundle: &Bundle| match bundle.contents().nth(here.me()) {
-            Some(content @ Content::Inside { .. }) => content.deliver(receive).map(|()| false),
-            Some(Content::Apart) | None => Ok(true),
-        };
-        if here.me != 0 {
-            let round = Round::begin(&here);
-            round.await_member(0);
-            let is_apart = deliver(round.record::<Bundle>(0));
-            round.finish(Finish::Nobody);
-            return is_apart;
-        }
-        let (_memory, bundle) = Bundle::with_room(size, size as u64 * BUNDLED, BUNDLED)?;
-        let mut script = builder(group, None);
-        script.receive(root, bundle.buffer());
-        let outcome = run(group.owner, script);
+    // Bundles have been filled when messages and posts are there.
+    let deliver = |bundle: &Bundle| match bundle.contents().nth(here.me()) {
+        Some(content @ Content::Inside { .. }) => content.deliver(receive).map(|()| false),
+        Some(Content::Apart) | None => Ok(true),
+    };
+    if here.me != 0 {
         let round = Round::begin(&here);
-        round.post_address(&bundle);
-        round.announce();
-        let is_apart = deliver(&bundle);
-        round.finish(Finish::Everyone);
-        outcome.and(is_apart)
+        round.await_member(0);
+        let is_apart = deliver(round.record::<Bundle>(0));
+        round.finish(Finish::Nobody);
+        return is_apart;
     }
+    let (_memory, bundle) = Bundle::with_room(size, size as u64 * BUNDLED, BUNDLED)?;
+    let mut script = builder(group, None);
+    script.receive(root, bundle.buffer());
+    let outcome = run(group.owner, script);
+    let round = Round::begin(&here);
+    round.post_address(&bundle);
+    round.announce();
+    let is_apart = deliver(&bundle);
+    round.finish(Finish::Everyone);
+    outcome.and(is_apart)
 }
 
 /// The bundles of all nodes, one behind the other.
 struct Bundles {
     _memory: Vec<u8>,
+    bytes: Bytes,
+    /// Where each node's begins, and where the last one ends.
+    starts: Vec<u64>,
     all: Vec<Bundle>,
 }
 
@@ -306,24 +288,25 @@ impl Bundles {
             let lengths = hierarchy.members(node).iter();
             lengths.map(|&member| receive.block(member as usize).bytes()).sum::<u64>()
         };
-        let bytes = |node| Bundle::bytes(hierarchy.members(node).len(), data(node));
-        let mut memory: Vec<u8> = reserve((0..hierarchy.nodes()).map(bytes).sum::<u64>() as usize)?;
+        let length = |node| Bundle::bytes(hierarchy.members(node).len(), data(node));
+        let (memory, bytes) = bytes((0..hierarchy.nodes()).map(length).sum())?;
         let mut all = reserve(hierarchy.nodes())?;
-        let mut at = memory.as_mut_ptr();
+        let mut starts = reserve(hierarchy.nodes() + 1)?;
+        let mut at = 0;
+        starts.push(at);
         for node in 0..hierarchy.nodes() {
             let blocks = hierarchy.members(node).len();
-            // SAFETY: the memory has room for all of them.
-            all.push(unsafe { Bundle::at(at, bytes(node), blocks, u64::MAX) });
-            at = at.wrapping_add(bytes(node) as usize);
+            all.push(Bundle::at(bytes.part(at, length(node)), blocks, u64::MAX));
+            at += length(node);
+            starts.push(at);
         }
-        Ok(Self { _memory: memory, all })
+        Ok(Self { _memory: memory, bytes, starts, all })
     }
 
     /// Those of consecutive nodes.
     fn several(&self, nodes: Range<usize>) -> Buffer<'static> {
-        let bytes = self.all[nodes.clone()].iter().map(Bundle::room).sum();
-        // SAFETY: the nodes' bundles follow each other in memory that is kept until all have been moved.
-        unsafe { Buffer::of_bytes(self.all[nodes.start].base(), bytes) }
+        let (start, end) = (self.starts[nodes.start], self.starts[nodes.end]);
+        self.bytes.part(start, end - start).buffer()
     }
 }
 
@@ -336,40 +319,34 @@ pub(crate) fn allgather(
 ) -> Result<(), EngineError> {
     let here = group.local(hierarchy);
     let own = receive.block(group.me());
-    // SAFETY: bundles have been filled when messages and posts are there.
-    unsafe {
-        let placed = send.map_or(Ok(()), |send| copy_whole(own, send));
-        let send = send.unwrap_or(own);
-        if here.me != 0 {
-            post_to(&here, 0, &send);
-            let round = Round::begin(&here);
-            round.await_member(0);
-            let outcome = deliver_all(group, hierarchy, round.record::<Bundles>(0), receive);
-            round.finish(Finish::Nobody);
-            return placed.and(outcome);
-        }
-        let (_memory, bundle) = collect_here(&here, &send, u64::MAX)?;
-        let bundles = Bundles::for_blocks(hierarchy, receive)?;
-        let this_node = hierarchy.this_node();
-        let mut script = builder(group, None);
-        script.copy(bundle.buffer(), bundles.all[this_node].buffer());
-        let among = Subgroup::of_leaders(hierarchy, 0);
-        exchange(&mut script, among, |nodes| bundles.several(nodes));
-        let mut outcome = run(group.owner, script);
+    let placed = send.map_or(Ok(()), |send| copy_whole(own, send));
+    let send = send.unwrap_or(own);
+    if here.me != 0 {
+        post_to(&here, 0, &send);
         let round = Round::begin(&here);
-        round.post_address(&bundles);
-        round.announce();
-        outcome = outcome.and(deliver_all(group, hierarchy, &bundles, receive));
-        round.finish(Finish::Everyone);
-        placed.and(outcome)
+        round.await_member(0);
+        let outcome = deliver_all(group, hierarchy, round.record::<Bundles>(0), receive);
+        round.finish(Finish::Nobody);
+        return placed.and(outcome);
     }
+    let (_memory, bundle) = collect_here(&here, &send, u64::MAX)?;
+    let bundles = Bundles::for_blocks(hierarchy, receive)?;
+    let this_node = hierarchy.this_node();
+    let mut script = builder(group, None);
+    script.copy(bundle.buffer(), bundles.all[this_node].buffer());
+    let among = Subgroup::of_leaders(hierarchy, 0);
+    exchange(&mut script, among, |nodes| bundles.several(nodes));
+    let mut outcome = run(group.owner, script);
+    let round = Round::begin(&here);
+    round.post_address(&bundles);
+    round.announce();
+    outcome = outcome.and(deliver_all(group, hierarchy, &bundles, receive));
+    round.finish(Finish::Everyone);
+    placed.and(outcome)
 }
 
-/// Delivers the blocks of all other members.
-///
-/// # Safety
-/// The bundles are filled.
-unsafe fn deliver_all(
+/// Delivers the blocks of all other members out of bundles that are filled.
+fn deliver_all(
     group: &Caller<'_>,
     hierarchy: &Hierarchy,
     bundles: &Bundles,
@@ -377,13 +354,9 @@ unsafe fn deliver_all(
 ) -> Result<(), EngineError> {
     let mut outcome = Ok(());
     for (node, bundle) in bundles.all.iter().enumerate() {
-        // SAFETY: the caller's promise.
-        let contents = unsafe { bundle.contents() };
-        for (&member, content) in hierarchy.members(node).iter().zip(contents) {
+        for (&member, content) in hierarchy.members(node).iter().zip(bundle.contents()) {
             if member != group.me {
-                // SAFETY: the caller's promise.
-                let delivered = unsafe { content.deliver(receive.block(member as usize)) };
-                outcome = outcome.and(delivered);
+                outcome = outcome.and(content.deliver(receive.block(member as usize)));
             }
         }
     }

@@ -118,8 +118,7 @@ fn take_near<const N: usize>(here: &LocalGroup<'_>, mine: Words<N>) -> Result<Ve
             *words = mine;
             continue;
         }
-        // SAFETY: everyone has posted, and the words are ours.
-        let taken = unsafe { round.receive_buffer(place, buffer(core::slice::from_mut(words))) };
+        let taken = round.receive_buffer(place, buffer(core::slice::from_mut(words)));
         outcome = outcome.and(taken);
     }
     round.finish(Finish::Nobody);
