@@ -35,14 +35,12 @@ pub(crate) fn receive_directly(
     if !state.posted.is_empty() || !state.unexpected.is_empty() || !is_quiet(claim) {
         return None;
     }
-    let ring = rank.shared::<P2p>().inbox.ring(sender)?;
+    let outlet = rank.shared::<P2p>().inbox.outlet(sender)?;
     let polls = if rank.polls_directly() { DIRECT_POLLS } else { 1 };
     let mut early = 0;
     for _ in 0..polls {
-        // SAFETY: we hold the claim, so we are the consumer.
-        let Some(front) = (unsafe { ring.front() }) else {
-            // SAFETY: as above.
-            early = unsafe { pieces::receive_early(ring, want, &buffer, early) };
+        let Some(front) = outlet.front() else {
+            early = pieces::receive_early(&outlet, want, &buffer, early);
             pause();
             continue;
         };

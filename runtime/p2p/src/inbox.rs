@@ -5,10 +5,12 @@
 //! which polls the list, finds every ring. A wait that is about to sleep looks again
 //! behind its heavy barrier, as for messages.
 
-use crate::ring::{Header, Ring};
+use crate::ring::{Header, Outlet, Ring};
 use cohort_base::LocalRank;
 use cohort_base::sync::CacheLine;
 use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use cohort_core::record::RecordRef;
+use core::cell::Cell;
 
 /// Where a rank's senders show it their rings.
 #[derive(Debug)]
@@ -20,6 +22,9 @@ pub(crate) struct Inbox {
     count: CacheLine<AtomicU32>,
     size: u32,
 }
+
+// SAFETY: the tables are of atomics and live as long as the node.
+unsafe impl Sync for Inbox {}
 
 impl Inbox {
     /// An inbox over zeroed tables of `size` entries.
@@ -51,6 +56,13 @@ impl Inbox {
         unsafe { (*self.rings.add(sender as usize)).load(Ordering::Acquire).as_ref() }
     }
 
+    /// The rank's end of the ring of one sender. For the holder of the rank's claim, who is the consumer.
+    #[inline]
+    pub(crate) fn outlet(&self, sender: LocalRank) -> Option<Outlet<'_>> {
+        // SAFETY: the holder of the claim uses one end at a time.
+        self.ring(sender).map(|ring| unsafe { ring.outlet() })
+    }
+
     /// Senders that have rings, at most.
     #[inline]
     pub(crate) fn count(&self) -> u32 {
@@ -71,19 +83,33 @@ impl Inbox {
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) header: Header,
-    pub(crate) next: *mut Self,
+    pub(crate) next: Cell<Option<RecordRef<Self>>>,
 }
 
 /// The messages to one receiver. All-zero memory is one that was never used.
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    pub(crate) ring: *const Ring,
-    pub(crate) first: *mut Waiting,
-    pub(crate) last: *mut Waiting,
+    pub(crate) ring: Cell<Option<&'static Ring>>,
+    pub(crate) first: Cell<Option<RecordRef<Waiting>>>,
+    pub(crate) last: Cell<Option<RecordRef<Waiting>>>,
     /// Messages that wait.
-    pub(crate) waiting: u32,
+    pub(crate) waiting: Cell<u32>,
     /// Offers put into the ring so far, modulo 2^32.
-    pub(crate) offers: u32,
+    pub(crate) offers: Cell<u32>,
     /// The next receiver with waiting messages, plus one; 0 at the end.
-    pub(crate) next_receiver: u32,
+    pub(crate) next_receiver: Cell<u32>,
+}
+
+impl Outbox {
+    /// Whether nothing waits.
+    #[inline]
+    pub(crate) fn is_free(&self) -> bool {
+        self.first.get().is_none()
+    }
+
+    /// The ring, if it is open and nothing waits for room in it.
+    #[inline(always)]
+    pub(crate) fn free_ring(&self) -> Option<&'static Ring> {
+        self.ring.get().filter(|_| self.is_free())
+    }
 }

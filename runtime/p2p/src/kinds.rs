@@ -24,7 +24,7 @@ impl RequestKind for Kind {
             leave_offers(claim, this);
         }
         if *self == Self::Offer && !this.request.is_complete() {
-            claim.of::<P2p>().sending.leave(request.as_ptr());
+            claim.of::<P2p>().sending.leave(&this.request);
         }
     }
 
@@ -59,7 +59,7 @@ impl RequestKind for Kind {
         unsafe {
             if *self == Self::Offer {
                 let state = claim.of::<P2p>();
-                state.sending.end(request.as_ptr());
+                state.sending.end(request.as_ref());
                 match (*this).found() {
                     Found::Nothing => {}
                     found => state.rewrites = found,

@@ -340,8 +340,7 @@ pub fn send(
     let protocol = Protocol::of_own(&mut claim, buffer.bytes(), &envelope, mode, true);
     match protocol.start(&mut claim, &buffer, near, &envelope)? {
         Sent::Now => {
-            // SAFETY: the outbox is ours under the claim.
-            let has_room = |claim: &mut Claim<'_>| unsafe { (*outbox_to(claim, near)).waiting <= WAITING_MAX };
+            let has_room = |claim: &mut Claim<'_>| outbox_to(claim, near).waiting.get() <= WAITING_MAX;
             if !has_room(&mut claim) {
                 drop(until_claimed(owner, claim, RoomFor(to), has_room));
             }

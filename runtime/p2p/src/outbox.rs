@@ -5,7 +5,7 @@
 //! here, and messages of one sender to one receiver never overtake each other.
 
 use crate::P2p;
-use crate::inbox::Waiting;
+use crate::inbox::{Outbox, Waiting};
 use crate::ring::pairs::SHORT;
 use crate::ring::pieces::Coming;
 use crate::ring::{HEAD_PAYLOAD, Header, PayloadKind, Ring};
@@ -15,9 +15,10 @@ use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
 use cohort_core::message::Envelope;
 use cohort_core::rank::Rank;
+use cohort_core::record::RecordRef;
 use cohort_core::subsystem::{Need, hooks};
 use cohort_steal::TaskKind;
-use core::ptr::{NonNull, null_mut};
+use core::cell::Cell;
 
 /// Sends a message, or lines it up.
 ///
@@ -35,25 +36,24 @@ pub(crate) unsafe fn post(
 ) -> Result<(), EngineError> {
     let receiver = claim.rank().node().rank(to);
     let outbox = outbox_to(claim, to);
-    // SAFETY: outboxes belong to the claim's holder, rings live as long as the node; the
-    // caller's promise for the payload.
+    let ring = match outbox.ring.get() {
+        Some(ring) => ring,
+        None => open(claim, receiver, outbox).ok_or(EngineError::OutOfMemory)?,
+    };
+    // SAFETY: the holder of the claim is the producer; the caller's promise for the payload.
     unsafe {
-        if (*outbox).ring.is_null() {
-            (*outbox).ring = open(claim, receiver).ok_or(EngineError::OutOfMemory)?;
-        }
-        let has_room = (*outbox).first.is_null() && (*(*outbox).ring).push(header, payload);
-        if has_room {
+        if outbox.is_free() && ring.push(header, payload) {
             published(claim, to, &header);
         } else {
-            line_up(claim, to, header, payload)?;
+            line_up(claim, to, ring, header, payload)?;
         }
-        let need = match header.kind {
-            PayloadKind::Offer if (*outbox).first.is_null() => Some(Need::Offer((*outbox).offers)),
-            PayloadKind::Offer => Some(Need::Message),
-            _ => None,
-        };
-        receiver.notify(claim.rank(), need);
     }
+    let need = match header.kind {
+        PayloadKind::Offer if outbox.is_free() => Some(Need::Offer(outbox.offers.get())),
+        PayloadKind::Offer => Some(Need::Message),
+        _ => None,
+    };
+    receiver.notify(claim.rank(), need);
     Ok(())
 }
 
@@ -84,14 +84,14 @@ pub unsafe fn send_short(
 ) -> bool {
     let outbox = outbox_to(claim, to);
     let header = Header::new(envelope, PayloadKind::Inline, bytes);
-    // SAFETY: outboxes belong to the claim's holder, rings live as long as the node; the caller's promise for the data.
+    // SAFETY: the holder of the claim is the producer; the caller's promise for the data.
     let is_sent = unsafe {
-        match (*outbox).ring.as_ref() {
-            Some(ring) if (*outbox).first.is_null() => match then {
+        match outbox.free_ring() {
+            Some(ring) => match then {
                 Then::More if bytes <= SHORT => ring.push_half(header, data),
                 _ => ring.push_one(header, data),
             },
-            _ => false,
+            None => false,
         }
     };
     if is_sent {
@@ -113,13 +113,8 @@ pub(crate) unsafe fn send_coming(
     fill: impl FnOnce(&Coming<'_>),
 ) -> bool {
     let outbox = outbox_to(claim, to);
-    // SAFETY: outboxes belong to the claim's holder, rings live as long as the node; the caller's promise.
-    let coming = unsafe {
-        match (*outbox).ring.as_ref() {
-            Some(ring) if (*outbox).first.is_null() => ring.begin(header, payload),
-            _ => None,
-        }
-    };
+    // SAFETY: the holder of the claim is the producer; the caller's promise.
+    let coming = outbox.free_ring().and_then(|ring| unsafe { ring.begin(header, payload) });
     let Some(coming) = coming else {
         return false;
     };
@@ -135,11 +130,8 @@ pub(crate) unsafe fn send_coming(
 fn published(claim: &mut Claim<'_>, to: LocalRank, header: &Header) {
     if header.kind == PayloadKind::Offer {
         let outbox = outbox_to(claim, to);
-        // SAFETY: outboxes belong to the claim's holder.
-        let number = unsafe {
-            (*outbox).offers = (*outbox).offers.wrapping_add(1);
-            (*outbox).offers
-        };
+        let number = outbox.offers.get().wrapping_add(1);
+        outbox.offers.set(number);
         let sender = claim.rank();
         hooks::offered(sender.node().rank(to), sender, &header.envelope(), number);
     }
@@ -147,13 +139,14 @@ fn published(claim: &mut Claim<'_>, to: LocalRank, header: &Header) {
 
 /// Makes the ring from the claimed rank to `receiver` and shows it to the receiver.
 #[cold]
-fn open(claim: &mut Claim<'_>, receiver: &Rank) -> Option<*const Ring> {
+fn open(claim: &mut Claim<'_>, receiver: &Rank, outbox: &Outbox) -> Option<&'static Ring> {
     let block = claim.alloc_aligned(size_of::<Ring>(), align_of::<Ring>())?.cast::<Ring>();
     // SAFETY: a fresh block of the right size; zeros are an empty ring. It is never freed.
-    let ring = unsafe {
+    let ring: &'static Ring = unsafe {
         block.as_ptr().write_bytes(0, 1);
         block.as_ref()
     };
+    outbox.ring.set(Some(ring));
     receiver.shared::<P2p>().inbox.add(claim.rank().id(), ring);
     Some(ring)
 }
@@ -161,35 +154,39 @@ fn open(claim: &mut Claim<'_>, receiver: &Rank) -> Option<*const Ring> {
 /// Appends a message to those that wait for room, after one more try.
 ///
 /// # Safety
-/// As for [`post`]; the ring is open.
+/// As for [`post`]; the ring is the one to that receiver.
 #[cold]
-unsafe fn line_up(claim: &mut Claim<'_>, to: LocalRank, header: Header, payload: *const u8) -> Result<(), EngineError> {
+unsafe fn line_up(
+    claim: &mut Claim<'_>,
+    to: LocalRank,
+    ring: &Ring,
+    header: Header,
+    payload: *const u8,
+) -> Result<(), EngineError> {
     let outbox = outbox_to(claim, to);
     // SAFETY: the caller's promise; the block has room for the message and its payload.
-    unsafe {
-        if (*outbox).first.is_null() {
-            let ring = &*(*outbox).ring;
-            if ring.starve() && ring.push(header, payload) {
-                published(claim, to, &header);
-                return Ok(());
-            }
+    let message = unsafe {
+        if outbox.is_free() && ring.starve() && ring.push(header, payload) {
+            published(claim, to, &header);
+            return Ok(());
         }
         let length = usize::from(header.payload);
         let block = claim.alloc(size_of::<Waiting>() + length).ok_or(EngineError::OutOfMemory)?;
-        let message = block.cast::<Waiting>().as_ptr();
-        message.write(Waiting { header, next: null_mut() });
-        payload.copy_to_nonoverlapping(message.add(1).cast(), length);
-        if (*outbox).first.is_null() {
-            (*outbox).first = message;
-            (*outbox).next_receiver = claim.of::<P2p>().receivers_waited_for;
+        let message = block.cast::<Waiting>();
+        message.write(Waiting { header, next: Cell::new(None) });
+        payload.copy_to_nonoverlapping(message.as_ptr().add(1).cast(), length);
+        RecordRef::new(message)
+    };
+    match outbox.last.replace(Some(message)).filter(|_| !outbox.is_free()) {
+        Some(last) => last.next.set(Some(message)),
+        None => {
+            outbox.first.set(Some(message));
+            outbox.next_receiver.set(claim.of::<P2p>().receivers_waited_for);
             claim.of::<P2p>().receivers_waited_for = to + 1;
             claim.expect_more(TaskKind::Shm);
-        } else {
-            (*(*outbox).last).next = message;
         }
-        (*outbox).last = message;
-        (*outbox).waiting += 1;
     }
+    outbox.waiting.set(outbox.waiting.get() + 1);
     Ok(())
 }
 
@@ -200,41 +197,38 @@ pub(crate) fn flush(claim: &mut Claim<'_>) -> u32 {
     while next != 0 {
         let to = next - 1;
         let outbox = outbox_to(claim, to);
-        // SAFETY: outboxes belong to the claim's holder.
-        unsafe {
-            next = core::mem::take(&mut (*outbox).next_receiver);
-            moved += flush_to(claim, to);
-            if (*outbox).first.is_null() {
-                claim.expect_less(TaskKind::Shm);
-            } else {
-                (*outbox).next_receiver = claim.of::<P2p>().receivers_waited_for;
-                claim.of::<P2p>().receivers_waited_for = to + 1;
-            }
+        next = outbox.next_receiver.take();
+        moved += flush_to(claim, to, outbox);
+        if outbox.is_free() {
+            claim.expect_less(TaskKind::Shm);
+        } else {
+            outbox.next_receiver.set(claim.of::<P2p>().receivers_waited_for);
+            claim.of::<P2p>().receivers_waited_for = to + 1;
         }
     }
     moved
 }
 
-fn flush_to(claim: &mut Claim<'_>, to: LocalRank) -> u32 {
-    let outbox = outbox_to(claim, to);
+fn flush_to(claim: &mut Claim<'_>, to: LocalRank, outbox: &Outbox) -> u32 {
+    let Some(ring) = outbox.ring.get() else {
+        return 0;
+    };
     let (mut moved, mut has_offer) = (0, false);
-    // SAFETY: outboxes belong to the claim's holder; waiting messages are valid until freed here.
-    unsafe {
-        let ring = &*(*outbox).ring;
-        while let Some(message) = NonNull::new((*outbox).first) {
-            let header = message.as_ref().header;
-            let payload = message.as_ptr().add(1).cast::<u8>();
-            let moves = ring.push(header, payload) || ring.starve() && ring.push(header, payload);
-            if !moves {
-                break;
-            }
-            published(claim, to, &header);
-            has_offer |= header.kind == PayloadKind::Offer;
-            (*outbox).first = message.as_ref().next;
-            (*outbox).waiting -= 1;
-            moved += 1;
-            claim.free_local(message.cast());
+    while let Some(message) = outbox.first.get() {
+        let header = message.header;
+        let payload = message.as_ptr().wrapping_add(1).cast::<u8>();
+        // SAFETY: the holder of the claim is the producer; the payload lies behind the message.
+        let moves = unsafe { ring.push(header, payload) || ring.starve() && ring.push(header, payload) };
+        if !moves {
+            break;
         }
+        published(claim, to, &header);
+        has_offer |= header.kind == PayloadKind::Offer;
+        outbox.first.set(message.next.get());
+        outbox.waiting.set(outbox.waiting.get() - 1);
+        moved += 1;
+        // SAFETY: nobody else knows it.
+        unsafe { message.free(claim) };
     }
     if moved > 0 {
         let rank = claim.rank();

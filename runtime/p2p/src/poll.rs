@@ -9,7 +9,7 @@ use crate::operation::{Job, JobRef, Operation};
 use crate::state::leave_offers;
 
 use crate::protocol::{self, Payload};
-use crate::ring::{Front, PayloadKind, Ring};
+use crate::ring::{Front, Outlet, PayloadKind};
 use crate::state::unpost_receive;
 use cohort_base::{LocalRank, Peer};
 use cohort_core::Turn;
@@ -37,11 +37,10 @@ pub(crate) fn poll_rings(claim: &mut Claim<'_>, turn: &mut Turn) {
         let Some(sender) = rank.shared::<P2p>().inbox.sender(place) else {
             continue;
         };
-        let Some(ring) = rank.shared::<P2p>().inbox.ring(sender) else {
+        let Some(outlet) = rank.shared::<P2p>().inbox.outlet(sender) else {
             continue;
         };
-        // SAFETY: we hold the claim, so we are the consumer.
-        while let Some(front) = unsafe { ring.front() } {
+        while let Some(front) = outlet.front() {
             match accept(claim, sender, front) {
                 Ok(bytes) => turn.bytes += bytes,
                 Err(NoRoom) => break,
@@ -62,9 +61,8 @@ pub(crate) fn poll_rings(claim: &mut Claim<'_>, turn: &mut Turn) {
 pub(crate) fn are_rings_empty(claim: &mut Claim<'_>) -> bool {
     let inbox = &claim.rank().shared::<P2p>().inbox;
     (0..inbox.count()).all(|place| {
-        let ring = inbox.sender(place).and_then(|sender| inbox.ring(sender));
-        // SAFETY: we hold the claim, so we are the consumer.
-        ring.is_none_or(|ring| unsafe { ring.is_empty() })
+        let outlet = inbox.sender(place).and_then(|sender| inbox.outlet(sender));
+        outlet.is_none_or(|outlet| outlet.is_empty())
     })
 }
 
@@ -130,17 +128,17 @@ pub fn pull(claim: &mut Claim<'_>, from: Option<Peer>, mut enough: impl FnMut(&m
     let rank = claim.rank();
     if let Some(peer) = from {
         if let Some(sender) = rank.node().local(peer)
-            && let Some(ring) = rank.shared::<P2p>().inbox.ring(sender)
+            && let Some(outlet) = rank.shared::<P2p>().inbox.outlet(sender)
         {
-            pull_ring(claim, sender, ring, &mut enough);
+            pull_ring(claim, sender, &outlet, &mut enough);
         }
         return;
     }
     for place in 0..rank.shared::<P2p>().inbox.count() {
         let sender = rank.shared::<P2p>().inbox.sender(place);
-        let ring = sender.and_then(|sender| rank.shared::<P2p>().inbox.ring(sender));
-        if let (Some(sender), Some(ring)) = (sender, ring)
-            && pull_ring(claim, sender, ring, &mut enough)
+        let outlet = sender.and_then(|sender| rank.shared::<P2p>().inbox.outlet(sender));
+        if let (Some(sender), Some(outlet)) = (sender, outlet)
+            && pull_ring(claim, sender, &outlet, &mut enough)
         {
             return;
         }
@@ -151,11 +149,10 @@ pub fn pull(claim: &mut Claim<'_>, from: Option<Peer>, mut enough: impl FnMut(&m
 fn pull_ring(
     claim: &mut Claim<'_>,
     sender: LocalRank,
-    ring: &Ring,
+    outlet: &Outlet<'_>,
     enough: &mut impl FnMut(&mut Claim<'_>) -> bool,
 ) -> bool {
-    // SAFETY: we hold the claim, so we are the consumer.
-    while let Some(front) = unsafe { ring.front() } {
+    while let Some(front) = outlet.front() {
         if accept(claim, sender, front).is_err() {
             return false;
         }
@@ -214,11 +211,7 @@ pub(crate) fn due<'rank>(claim: &mut Claim<'rank>, from: Option<Peer>, want: &Wa
 /// [`due`] of one sender of the node.
 #[inline]
 fn due_of<'rank>(claim: &mut Claim<'rank>, sender: LocalRank, want: &Want) -> AtFront<'rank> {
-    let Some(ring) = claim.rank().shared::<P2p>().inbox.ring(sender) else {
-        return AtFront::Nothing;
-    };
-    // SAFETY: we hold the claim, so we are the consumer.
-    let Some(front) = (unsafe { ring.front() }) else {
+    let Some(front) = claim.rank().shared::<P2p>().inbox.outlet(sender).and_then(|outlet| outlet.front()) else {
         return AtFront::Nothing;
     };
     let envelope = front.header.envelope();

@@ -131,9 +131,11 @@ mod blocks {
     use super::{BLOCKS, Pace};
     use cohort_alloc::Heap;
     use cohort_base::sync::pause;
+    use cohort_core::record::RecordRef;
     use cohort_core::request::Request;
     use cohort_datatype::copy_bytes;
-    use core::ptr::{NonNull, null, null_mut};
+    use core::cell::UnsafeCell;
+    use core::ptr::null;
 
     /// Bytes of a piece, and of a block.
     const PIECE: usize = 16 << 10;
@@ -153,27 +155,25 @@ mod blocks {
     #[repr(C, align(64))]
     pub(crate) struct Relay {
         pace: Pace,
-        blocks: [[u8; PIECE]; BLOCKS as usize],
+        blocks: [UnsafeCell<[u8; PIECE]>; BLOCKS as usize],
     }
 
     impl Relay {
         /// Makes one; `None` when memory is short.
         #[cold]
-        fn make(heap: &Heap) -> Option<NonNull<Self>> {
+        fn make(heap: &Heap) -> Option<RecordRef<Self>> {
             // SAFETY: made under the claim, which allows the heap's use.
             let relay = unsafe { heap.alloc(size_of::<Self>(), align_of::<Self>())? }.cast::<Self>();
-            // SAFETY: a fresh block that is large enough; the blocks' content does not matter.
-            unsafe { (&raw mut (*relay.as_ptr()).pace).write(Pace::new()) };
-            Some(relay)
+            // SAFETY: a fresh block that is large enough; the blocks' content does not matter. It is never freed.
+            unsafe {
+                (&raw mut (*relay.as_ptr()).pace).write(Pace::new());
+                Some(RecordRef::new(relay))
+            }
         }
 
         /// The block of a piece.
-        ///
-        /// # Safety
-        /// `this` is valid.
-        unsafe fn block(this: *mut Self, number: u64) -> *mut u8 {
-            // SAFETY: the caller's promise; the index is below `BLOCKS`.
-            unsafe { (&raw mut (*this).blocks[(number % BLOCKS) as usize]).cast() }
+        fn block(&self, number: u64) -> *mut u8 {
+            self.blocks[(number % BLOCKS) as usize].get().cast()
         }
     }
 
@@ -183,9 +183,9 @@ mod blocks {
     /// A relay of a rank, made when it is first needed and never freed, and the message that has it.
     #[derive(Debug)]
     struct Slot {
-        relay: *mut Relay,
-        /// The send whose message has the relay, or null.
-        of: *const Request,
+        relay: Option<RecordRef<Relay>>,
+        /// The send whose message has the relay.
+        of: Option<RecordRef<Request>>,
         data: *const u8,
         bytes: u64,
         first: u64,
@@ -195,8 +195,11 @@ mod blocks {
     }
 
     impl Slot {
-        const NONE: Self =
-            Self { relay: null_mut(), of: null(), data: null(), bytes: 0, first: 0, next: 0, ahead: false };
+        fn is_of(&self, send: &Request) -> bool {
+            self.of.is_some_and(|of| core::ptr::eq(of.as_ptr(), send))
+        }
+
+        const NONE: Self = Self { relay: None, of: None, data: null(), bytes: 0, first: 0, next: 0, ahead: false };
 
         /// Fills the blocks that are free. Returns the bytes copied.
         ///
@@ -204,26 +207,25 @@ mod blocks {
         /// By the sender's own task; a message has the relay.
         unsafe fn fill(&mut self) -> u64 {
             let end = self.first + self.bytes.div_ceil(PIECE as u64);
-            // SAFETY: the slot goes before the record of its send does.
-            if self.next >= end || unsafe { (*self.of).is_complete() } {
+            let (Some(relay), Some(of)) = (self.relay, self.of) else {
+                return 0;
+            };
+            if self.next >= end || of.is_complete() {
                 return 0;
             }
             let mut copied = 0;
-            // SAFETY: relays are never freed; by F1 nobody reads the block. The buffer is valid: the send was not
-            // complete above, and if it is now, only this task could tell the program.
-            unsafe {
-                while self.next < end
-                    && let Some(number) = (*self.relay).pace.to_fill(self.first, self.next, self.ahead)
-                    && number < end
-                {
-                    let from = (number - self.first) * PIECE as u64;
-                    let length = (self.bytes - from).min(PIECE as u64);
-                    let block = Relay::block(self.relay, number);
-                    copy_bytes(self.data.add(from as usize), block, length as usize);
-                    (*self.relay).pace.fill(number);
-                    self.next = number + 1;
-                    copied += length;
-                }
+            while self.next < end
+                && let Some(number) = relay.pace.to_fill(self.first, self.next, self.ahead)
+                && number < end
+            {
+                let from = (number - self.first) * PIECE as u64;
+                let length = (self.bytes - from).min(PIECE as u64);
+                // SAFETY: by F1 nobody reads the block. The buffer is valid: the send was not complete above, and if it
+                // is now, only this task could tell the program.
+                unsafe { copy_bytes(self.data.add(from as usize), relay.block(number), length as usize) };
+                relay.pace.fill(number);
+                self.next = number + 1;
+                copied += length;
             }
             copied
         }
@@ -241,52 +243,49 @@ mod blocks {
         /// No message yet.
         pub(crate) const NONE: Self = Self { slots: [Slot::NONE; RELAYS], count: 0 };
 
-        /// Gives a relay to a send of `bytes` bytes at `data`, whose offer has not been sent. Null: all have messages,
-        /// or memory is short.
+        /// Gives a relay to a send of `bytes` bytes at `data`, whose offer has not been sent. `None`: all have
+        /// messages, or memory is short.
         ///
         /// # Safety
-        /// The record of the send is valid until [`Sending::end`].
+        /// The data is there until the send is complete, or [`Sending::leave`]; [`Sending::end`] comes before the
+        /// record of the send is freed.
         pub(crate) unsafe fn begin(
             &mut self,
             heap: &Heap,
-            of: *const Request,
+            of: RecordRef<Request>,
             (data, bytes): (*const u8, u64),
             ahead: bool,
-        ) -> *mut Relay {
-            let Some(slot) = self.slots.iter_mut().find(|slot| slot.of.is_null()) else {
-                return null_mut();
+        ) -> Option<RecordRef<Relay>> {
+            let slot = self.slots.iter_mut().find(|slot| slot.of.is_none())?;
+            let relay = match slot.relay {
+                Some(relay) => relay,
+                None => Relay::make(heap)?,
             };
-            if slot.relay.is_null() {
-                let Some(made) = Relay::make(heap) else {
-                    return null_mut();
-                };
-                slot.relay = made.as_ptr();
-            }
+            slot.relay = Some(relay);
             slot.first += slot.bytes.div_ceil(PIECE as u64);
-            (slot.of, slot.data, slot.bytes) = (of, data, bytes);
+            (slot.of, slot.data, slot.bytes) = (Some(of), data, bytes);
             (slot.next, slot.ahead) = (slot.first, ahead);
             self.count += 1;
-            // SAFETY: relays are never freed.
-            unsafe { (*slot.relay).pace.begin(slot.first) };
-            slot.relay
+            relay.pace.begin(slot.first);
+            Some(relay)
         }
 
         /// The program gives up the handle of a send that is not complete: nobody reads the buffer for it any more.
         #[cold]
-        pub(crate) fn leave(&mut self, of: *const Request) {
-            if let Some(slot) = self.slots.iter_mut().find(|slot| slot.of == of) {
+        pub(crate) fn leave(&mut self, of: &Request) {
+            if let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_of(of)) {
                 slot.next = u64::MAX;
             }
         }
 
         /// The record of a send goes, which is complete or withdrawn: another one may have its relay.
         #[inline]
-        pub(crate) fn end(&mut self, of: *const Request) {
+        pub(crate) fn end(&mut self, of: &Request) {
             if self.count == 0 {
                 return;
             }
-            if let Some(slot) = self.slots.iter_mut().find(|slot| slot.of == of) {
-                slot.of = null();
+            if let Some(slot) = self.slots.iter_mut().find(|slot| slot.is_of(of)) {
+                slot.of = None;
                 self.count -= 1;
             }
         }
@@ -302,7 +301,7 @@ mod blocks {
         /// # Safety
         /// By the sender's own task, the only one of the rank that calls.
         pub(crate) unsafe fn fill(&mut self) -> u64 {
-            let taken = self.slots.iter_mut().filter(|slot| !slot.of.is_null());
+            let taken = self.slots.iter_mut().filter(|slot| slot.of.is_some());
             // SAFETY: the caller's promise.
             taken.map(|slot| unsafe { slot.fill() }).sum()
         }
@@ -310,22 +309,17 @@ mod blocks {
 
     /// What the receiver of such a message has: where it is.
     pub(crate) struct Pieces {
-        relay: NonNull<Relay>,
+        relay: RecordRef<Relay>,
         first: u64,
         number: u64,
         patience: u32,
     }
 
     impl Pieces {
-        /// The pieces of a message, of which none was received. Asks the sender for them.
-        ///
-        /// # Safety
-        /// The message was taken, its relay came from [`Sending::begin`], and its send is completed afterwards.
-        pub(crate) unsafe fn of(relay: NonNull<Relay>) -> Self {
-            // SAFETY: relays are never freed.
-            let first = unsafe { (*relay.as_ptr()).pace.first() };
-            // SAFETY: as above.
-            unsafe { (*relay.as_ptr()).pace.ask(first) };
+        /// The pieces of a message that was taken, of which none was received. Asks the sender for them.
+        pub(crate) fn of(relay: RecordRef<Relay>) -> Self {
+            let first = relay.pace.first();
+            relay.pace.ask(first);
             Self { relay, first, number: first, patience: PATIENCE }
         }
 
@@ -338,20 +332,16 @@ mod blocks {
         /// copies the piece itself. `meanwhile`: what the caller does while it looks for it.
         /// It says how much patience that takes.
         pub(crate) fn next(&mut self, mut meanwhile: impl FnMut() -> u32) -> Option<*mut u8> {
-            // SAFETY: relays are never freed.
-            let pace = unsafe { &(*self.relay.as_ptr()).pace };
-            while !pace.is_filled(self.number) {
+            while !self.relay.pace.is_filled(self.number) {
                 self.patience = self.patience.checked_sub(meanwhile())?;
                 pause();
             }
-            // SAFETY: as above.
-            Some(unsafe { Relay::block(self.relay.as_ptr(), self.number) })
+            Some(self.relay.block(self.number))
         }
 
         /// The next piece has been received.
         pub(crate) fn took(&mut self) {
-            // SAFETY: relays are never freed.
-            unsafe { (*self.relay.as_ptr()).pace.take(self.number) };
+            self.relay.pace.take(self.number);
             self.number += 1;
         }
     }

@@ -36,6 +36,7 @@
 use cohort_base::sync::CacheLine;
 use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use cohort_core::message::Envelope;
+use core::fmt;
 use core::mem::MaybeUninit;
 
 #[cfg(not(loom))]
@@ -209,6 +210,12 @@ pub struct Ring {
 // `seen` to the producer, `head` to the consumer.
 unsafe impl Sync for Ring {}
 
+impl fmt::Debug for Ring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ring").finish_non_exhaustive()
+    }
+}
+
 /// The message at the front of a ring.
 pub struct Front<'ring> {
     ring: &'ring Ring,
@@ -378,67 +385,90 @@ impl Ring {
         }
     }
 
-    /// Whether no message is there yet.
+    /// The consumer's end.
     ///
     /// # Safety
-    /// The caller is the consumer.
+    /// The caller is the consumer, and uses one end at a time.
     #[inline(always)]
-    pub unsafe fn is_empty(&self) -> bool {
-        // SAFETY: the caller is the consumer.
-        unsafe {
-            if self.consumer.is_behind.with(|it| *it) {
-                return self.is_empty_behind();
-            }
-            let head = self.consumer.head.with(|head| *head);
-            // Relaxed: who finds one looks at it by `front`.
-            self.slot(head).turn.load(Ordering::Relaxed) != lap(head)
-        }
+    pub unsafe fn outlet(&self) -> Outlet<'_> {
+        Outlet(self)
+    }
+}
+
+/// The end of a ring from which its consumer takes messages.
+pub struct Outlet<'ring>(&'ring Ring);
+
+impl<'ring> Outlet<'ring> {
+    #[inline(always)]
+    fn head(&self) -> u64 {
+        // SAFETY: this is the consumer's, by [`Ring::outlet`].
+        self.0.consumer.head.with(|head| unsafe { *head })
     }
 
-    /// The oldest message, if there is one.
-    ///
-    /// # Safety
-    /// The caller is the consumer, and pops or forgets the front before it asks again.
+    #[inline(always)]
+    fn set_head(&self, head: u64) {
+        // SAFETY: as for `head`.
+        self.0.consumer.head.with_mut(|it| unsafe { *it = head });
+    }
+
+    #[inline(always)]
+    fn is_behind(&self) -> bool {
+        // SAFETY: as for `head`.
+        self.0.consumer.is_behind.with(|it| unsafe { *it })
+    }
+
+    #[inline(always)]
+    fn set_behind(&self, is_behind: bool) {
+        // SAFETY: as for `head`.
+        self.0.consumer.is_behind.with_mut(|it| unsafe { *it = is_behind });
+    }
+
+    /// Whether no message is there yet.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        if self.is_behind() {
+            return self.is_empty_behind();
+        }
+        let head = self.head();
+        // Relaxed: who finds one looks at it by `front`.
+        self.0.slot(head).turn.load(Ordering::Relaxed) != lap(head)
+    }
+
+    /// The oldest message, if there is one. It is popped or forgotten before the caller asks again.
     #[inline]
-    pub unsafe fn front(&self) -> Option<Front<'_>> {
-        // SAFETY: the caller is the consumer.
-        unsafe {
-            match self.consumer.is_behind.with(|it| *it) {
-                true => self.front_behind(),
-                false => self.first(self.consumer.head.with(|head| *head)),
-            }
+    #[must_use]
+    pub fn front(&self) -> Option<Front<'ring>> {
+        match self.is_behind() {
+            true => self.front_behind(),
+            false => self.first(self.head()),
         }
     }
 
     /// The message in this cell at the head, if it is there.
-    ///
-    /// # Safety
-    /// As for [`Ring::front`].
     #[inline(always)]
-    unsafe fn first(&self, head: u64) -> Option<Front<'_>> {
+    fn first(&self, head: u64) -> Option<Front<'ring>> {
         // Acquire pairs with the Release in `show`.
-        if self.slot(head).turn.load(Ordering::Acquire) != lap(head) {
+        if self.0.slot(head).turn.load(Ordering::Acquire) != lap(head) {
             return None;
         }
         // SAFETY: the turn says that the producer wrote a header, and does not touch the cell
         // before it was popped and published.
         Some(unsafe { self.front_at(head, false) })
     }
-}
 
-impl Ring {
     /// The message whose first cell this is, or which is in the second half of it.
     ///
     /// # Safety
-    /// The caller is the consumer, and the turn says that a header is there.
+    /// The turn says that a header is there.
     #[inline(always)]
-    unsafe fn front_at(&self, head: u64, is_second: bool) -> Front<'_> {
-        let (body, from) = self.slot(head).half(is_second);
+    unsafe fn front_at(&self, head: u64, is_second: bool) -> Front<'ring> {
+        let (body, from) = self.0.slot(head).half(is_second);
         // SAFETY: the caller's promise.
         let mut header = (body.0).with(|body| unsafe { body.cast::<u8>().add(from).cast::<Header>().read() });
         let may_follow = header.payload & FOLLOWS != 0;
         header.payload &= !FOLLOWS;
-        Front { ring: self, head, header, is_second, may_follow }
+        Front { ring: self.0, head, header, is_second, may_follow }
     }
 }
 
@@ -481,17 +511,15 @@ impl Front<'_> {
     #[inline]
     #[must_use]
     pub fn pop(self) -> bool {
-        let consumer = &*self.ring.consumer;
+        let (consumer, outlet) = (&*self.ring.consumer, Outlet(self.ring));
         if self.may_follow || self.is_second {
-            // SAFETY: a `Front` is made by the consumer only.
-            consumer.is_behind.with_mut(|it| unsafe { *it = self.may_follow });
+            outlet.set_behind(self.may_follow);
             if self.may_follow {
                 return false;
             }
         }
         let head = self.head + self.header.cells();
-        // SAFETY: as above.
-        consumer.head.with_mut(|it| unsafe { *it = head });
+        outlet.set_head(head);
         // Relaxed: only the consumer writes it.
         if head - consumer.published.load(Ordering::Relaxed) < PUBLISH_EVERY {
             return false;

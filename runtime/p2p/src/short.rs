@@ -37,8 +37,7 @@ pub unsafe fn receive(
 ) -> bool {
     debug_assert!(spent.is_spent());
     let inbox = &claim.rank().shared::<P2p>().inbox;
-    // SAFETY: we hold the claim, so we are the consumer.
-    let is_ring_empty = inbox.ring(sender).is_none_or(|ring| unsafe { ring.is_empty() });
+    let is_ring_empty = inbox.outlet(sender).is_none_or(|outlet| outlet.is_empty());
     // SAFETY: the caller's promise.
     let this = unsafe { record_of(spent) };
     if !is_ring_empty || !claim.of::<P2p>().unexpected.is_empty() {

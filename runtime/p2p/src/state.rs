@@ -41,13 +41,13 @@ pub struct State {
     pub(crate) alike: Alike,
     /// Messages that were noted for a timeline, modulo 2^32.
     pub(crate) noted: u32,
-    /// `node.capacity()` outboxes.
-    outboxes: *mut Outbox,
+    /// By receiver.
+    outboxes: &'static [Outbox],
 }
 
 impl State {
     /// The state of a new rank.
-    pub(crate) fn new(outboxes: *mut Outbox) -> Self {
+    pub(crate) fn new(outboxes: &'static [Outbox]) -> Self {
         Self {
             posted: Posted::empty(),
             unexpected: Unexpected::empty(),
@@ -71,21 +71,14 @@ pub struct Shared {
     pub(crate) inbox: Inbox,
     /// Messages whose copy needs the rank's own task.
     pub(crate) mends: Mends,
-    /// Offers taken out of the rings, by sender; `node.capacity()` entries, written under the claim.
-    accepted: *const AtomicU32,
-    size: u32,
+    /// Offers taken out of the rings, by sender. Written under the claim.
+    accepted: &'static [AtomicU32],
 }
-
-// SAFETY: the table is of atomics and lives as long as the node.
-unsafe impl Sync for Shared {}
 
 impl Shared {
     /// That of a new rank.
-    ///
-    /// # Safety
-    /// The table has `size` entries, which are zero and live as long as the node.
-    pub(crate) unsafe fn new(inbox: Inbox, accepted: *const AtomicU32, size: u32) -> Self {
-        Self { inbox, mends: Mends::new(), accepted, size }
+    pub(crate) fn new(inbox: Inbox, accepted: &'static [AtomicU32]) -> Self {
+        Self { inbox, mends: Mends::new(), accepted }
     }
 
     /// Offers of a sender that the rank has taken out of the ring so far, modulo 2^32.
@@ -101,9 +94,7 @@ impl Shared {
     }
 
     fn accepted(&self, sender: LocalRank) -> &AtomicU32 {
-        assert!(sender < self.size, "no such rank");
-        // SAFETY: the table has an entry per rank of the node.
-        unsafe { &*self.accepted.add(sender as usize) }
+        &self.accepted[sender as usize]
     }
 }
 
@@ -121,10 +112,8 @@ pub(crate) fn awaits_help(claim: &mut Claim<'_>) -> bool {
 
 /// The claimed rank's end of the way to another rank of the node.
 #[inline]
-pub(crate) fn outbox_to(claim: &mut Claim<'_>, to: LocalRank) -> *mut Outbox {
-    assert!(to < claim.rank().node().size(), "no such rank");
-    // SAFETY: there is one outbox per rank of the node.
-    unsafe { claim.of::<P2p>().outboxes.add(to as usize) }
+pub(crate) fn outbox_to(claim: &mut Claim<'_>, to: LocalRank) -> &'static Outbox {
+    &claim.of::<P2p>().outboxes[to as usize]
 }
 
 /// Appends a receive to the posted queue; [`crate::remote::post_receive`] also asks senders who hold messages.

@@ -12,6 +12,7 @@ use cohort_base::sync::atomic::{AtomicPtr, AtomicU32};
 use cohort_core::memory::{Cursor, Plan, Table};
 use cohort_core::subsystem::Subsystem;
 use cohort_core::{Claim, Look, Node, Owner, Turn, Work};
+use core::slice;
 
 /// Tables with an entry for each pair of ranks of the node.
 #[derive(Debug)]
@@ -45,11 +46,12 @@ unsafe impl Subsystem for P2p {
     fn rank(node: &'static Node, _id: LocalRank, tables: &mut Tables) -> (Shared, State) {
         let (size, count) = (node.capacity(), node.capacity() as usize);
         // SAFETY: the tables are zeroed, dealt out to one rank each, and live as long as the node.
-        let shared = unsafe {
+        let (inbox, accepted, outboxes) = unsafe {
             let inbox = Inbox::new(tables.rings.take(count), tables.senders.take(count), size);
-            Shared::new(inbox, tables.accepted.take(count), size)
+            let accepted = slice::from_raw_parts(tables.accepted.take(count), count);
+            (inbox, accepted, slice::from_raw_parts(tables.outboxes.take(count), count))
         };
-        (shared, State::new(tables.outboxes.take(count)))
+        (Shared::new(inbox, accepted), State::new(outboxes))
     }
 
     #[inline]

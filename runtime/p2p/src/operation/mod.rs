@@ -157,6 +157,13 @@ impl Operation {
         unsafe { RequestRef::new(this.as_non_null().cast()) }
     }
 
+    /// Its request.
+    #[inline]
+    pub(crate) fn request(this: RecordRef<Self>) -> RecordRef<Request> {
+        // SAFETY: it is the first field, and there as long as the operation is.
+        unsafe { RecordRef::new(this.as_non_null().cast()) }
+    }
+
     /// The user's buffer.
     #[inline]
     pub fn buffer(&self) -> Buffer<'_> {
@@ -223,8 +230,8 @@ pub struct Offer {
     pub(crate) bytes: u64,
     /// The data if it is one run, else null: the request has the buffer.
     pub(crate) data: *const u8,
-    /// What the data passes through while the sender is in a call, or null.
-    pub(crate) relay: *mut Relay,
+    /// What the data passes through while the sender is in a call, if through anything.
+    pub(crate) relay: Option<RecordRef<Relay>>,
 }
 
 impl Offer {
@@ -237,7 +244,7 @@ impl Offer {
         request: Option<RecordRef<Operation>>,
         bytes: u64,
         data: *const u8,
-        relay: *mut Relay,
+        relay: Option<RecordRef<Relay>>,
     ) -> Self {
         Self { request, bytes, data, relay }
     }

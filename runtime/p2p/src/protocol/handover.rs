@@ -12,7 +12,7 @@ use cohort_core::claim::Claim;
 use cohort_core::guard::guarded;
 use cohort_core::message::Status;
 use cohort_core::record::RecordRef;
-use core::ptr::{NonNull, null_mut};
+use core::ptr::NonNull;
 
 /// The next message that the owner's own task is to copy.
 pub(crate) fn take(owner: Owner<'_>) -> Option<Mend> {
@@ -138,5 +138,5 @@ unsafe fn keep(claim: &mut Claim<'_>, payload: &Payload<'_>) -> Option<Offer> {
     };
     block.mark.came(block.bytes, header.envelope());
     // SAFETY: the block holds the message's data, and is the receiver's now.
-    Some(unsafe { Offer::new(None, block.bytes, block.data, null_mut()) })
+    Some(unsafe { Offer::new(None, block.bytes, block.data, None) })
 }

@@ -3,7 +3,7 @@
 use crate::outbox;
 use crate::protocol::{Block, Payload};
 use crate::ring::pieces::PIECES_MAX;
-use crate::ring::{Header, Ring};
+use crate::ring::{Header, Outlet};
 use crate::want::Want;
 use cohort_base::LocalRank;
 use cohort_core::claim::Claim;
@@ -51,24 +51,20 @@ pub(crate) unsafe fn send(
 
 /// Copies what has come of the message at the front of a ring, if that is wanted and not complete yet. `done` bytes of
 /// it are in the buffer; returns how many are now. They are the same message's as long as the claim is held.
-///
-/// # Safety
-/// The caller is the ring's consumer.
 #[inline(always)]
-pub(crate) unsafe fn receive_early(ring: &Ring, want: &Want, buffer: &Buffer<'_>, done: u64) -> u64 {
-    // SAFETY: the caller's promise.
-    match unsafe { ring.coming() } {
+pub(crate) fn receive_early(outlet: &Outlet<'_>, want: &Want, buffer: &Buffer<'_>, done: u64) -> u64 {
+    match outlet.coming() {
         None => done,
         Some((front, pieces)) => {
             let payload = Payload::Ring(&front);
-            // SAFETY: the caller's promise; the ring says how many pieces are there.
+            // SAFETY: the ring says how many pieces are there.
             unsafe { receive_pieces(payload, u64::from(pieces), want, buffer, done) }
         }
     }
 }
 
 /// # Safety
-/// As for [`receive_early`]; so many pieces of the message are there.
+/// So many pieces of the message are there.
 #[inline(never)]
 unsafe fn receive_pieces(payload: Payload<'_>, pieces: u64, want: &Want, buffer: &Buffer<'_>, done: u64) -> u64 {
     // SAFETY: only messages in blocks come so; the pieces that were told of lie in the block; the caller's promise.

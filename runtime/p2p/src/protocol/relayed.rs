@@ -16,7 +16,6 @@ use cohort_core::claim::Claim;
 use cohort_core::guard::guarded;
 use cohort_core::record::RecordRef;
 use cohort_datatype::{self as datatype, Buffer};
-use core::ptr::{NonNull, null_mut};
 
 /// Whether a relay suits an offer of the claimed rank's own task: if that `waits` for its end in the call that sends
 /// it, or if its program writes the data of its long messages anew, as far as their receivers have found.
@@ -33,15 +32,17 @@ pub(crate) fn suits(claim: &mut Claim<'_>, bytes: u64, waits: bool) -> bool {
 ///
 /// # Safety
 /// The send was just made.
-pub(crate) unsafe fn begin(claim: &mut Claim<'_>, send: RecordRef<Operation>, buffer: Buffer<'_>) -> *mut Relay {
+pub(crate) unsafe fn begin(
+    claim: &mut Claim<'_>,
+    send: RecordRef<Operation>,
+    buffer: Buffer<'_>,
+) -> Option<RecordRef<Relay>> {
     let heap = claim.heap();
-    let Some(data) = buffer.contiguous() else {
-        return null_mut();
-    };
+    let data = buffer.contiguous()?;
     let state = claim.of::<P2p>();
     let data = (data.cast_const(), buffer.bytes());
     // SAFETY: the record's end ends the message.
-    unsafe { (state.sending).begin(heap, send.as_ptr().cast(), data, state.rewrites == Found::Written) }
+    unsafe { (state.sending).begin(heap, Operation::request(send), data, state.rewrites == Found::Written) }
 }
 
 /// Fills blocks of the message that the claimed rank is sending, if there is one. Returns the bytes copied.
@@ -56,7 +57,7 @@ pub(crate) fn fill(claim: &mut Claim<'_>) -> u64 {
 
 /// The relay from which the holder of a claim takes the pieces of an offer, if it does. Leaves word for the sender
 /// whether its program writes its data anew.
-pub(crate) fn relay_of(claim: &mut Claim<'_>, offer: &Offer) -> Option<NonNull<Relay>> {
+pub(crate) fn relay_of(claim: &mut Claim<'_>, offer: &Offer) -> Option<RecordRef<Relay>> {
     if offer.data.is_null()
         || !(SHORTEST..=LONGEST).contains(&offer.bytes)
         || !claim.is_by_owner()
@@ -72,7 +73,7 @@ pub(crate) fn relay_of(claim: &mut Claim<'_>, offer: &Offer) -> Option<NonNull<R
     if let Some(request) = offer.request {
         request.tell_sender(found);
     }
-    NonNull::new(offer.relay).filter(|_| found == Found::Written)
+    offer.relay.filter(|_| found == Found::Written)
 }
 
 /// How much longer two lines that another core has written take than two that this core has, in nanoseconds: half of
@@ -116,7 +117,7 @@ pub(crate) unsafe fn copy(
     claim: &mut Claim<'_>,
     offer: &Offer,
     receive: &Operation,
-    relay: NonNull<Relay>,
+    relay: RecordRef<Relay>,
     bytes: u64,
 ) -> Result<(), Side> {
     // SAFETY: the caller's promise. Our own task writes to our own buffer, so that needs no guard.

@@ -21,7 +21,7 @@ use cohort_core::message::{Envelope, Status};
 use cohort_core::record::RecordRef;
 use cohort_core::request::RequestRef;
 use cohort_datatype::Buffer;
-use core::ptr::{null, null_mut};
+use core::ptr::null;
 
 /// Longest message that is copied at once under the receiver's claim; longer ones become a [`Job`].
 pub(crate) const AT_ONCE_MAX: u64 = 64 << 10;
@@ -35,7 +35,7 @@ pub(crate) fn send(
 ) -> Result<RequestRef, EngineError> {
     let request = Operation::make(claim, &Kind::Offer, buffer, Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
     // SAFETY: the request is ours, pending and in no list.
-    unsafe { offer_fresh(claim, request, to, envelope, null_mut()) }
+    unsafe { offer_fresh(claim, request, to, envelope, None) }
 }
 
 /// [`send`] by the rank's own task of a message that passes through a relay of the rank, if one is free.
@@ -64,7 +64,7 @@ unsafe fn offer_fresh(
     request: RecordRef<Operation>,
     to: LocalRank,
     envelope: Envelope,
-    relay: *mut Relay,
+    relay: Option<RecordRef<Relay>>,
 ) -> Result<RequestRef, EngineError> {
     // SAFETY: the caller's promise; this is the only reference.
     unsafe {
@@ -91,10 +91,10 @@ pub unsafe fn offer(
     envelope: Envelope,
 ) -> Result<(), EngineError> {
     // SAFETY: the caller's promise.
-    unsafe { offer_through(claim, request, to, envelope, null_mut()) }
+    unsafe { offer_through(claim, request, to, envelope, None) }
 }
 
-/// [`offer`], through a relay if that is not null.
+/// [`offer`], through a relay if there is one.
 ///
 /// # Safety
 /// As there; the relay is that of the send.
@@ -103,7 +103,7 @@ unsafe fn offer_through(
     request: RecordRef<Operation>,
     to: LocalRank,
     envelope: Envelope,
-    relay: *mut Relay,
+    relay: Option<RecordRef<Relay>>,
 ) -> Result<(), EngineError> {
     // SAFETY: the caller's promise; the offer is a plain value.
     unsafe {

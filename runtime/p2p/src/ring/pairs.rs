@@ -28,7 +28,7 @@
 //! * *No stall*: the cell at the head, whose first half is read, is one more that is not published. An empty ring still
 //!   has room for `MESSAGE_CELLS`.
 
-use super::{Front, HEADER, Header, Ring, is_of, lap};
+use super::{Front, HEADER, Header, Outlet, Ring, is_of, lap};
 use cohort_base::sync::atomic::Ordering;
 
 /// In `Header::payload`, of a cell only: a second message may follow in this cell.
@@ -84,79 +84,59 @@ impl Ring {
         }
         true
     }
+}
 
-    /// [`Ring::is_empty`] behind a first half that is read.
-    ///
-    /// # Safety
-    /// As there.
+impl<'ring> Outlet<'ring> {
+    /// [`Outlet::is_empty`] behind a first half that is read.
     #[inline(never)]
-    pub(super) unsafe fn is_empty_behind(&self) -> bool {
-        // SAFETY: the caller's promise.
-        match unsafe { self.place() } {
-            Place::First(head) => self.slot(head).turn.load(Ordering::Relaxed) != lap(head),
+    pub(super) fn is_empty_behind(&self) -> bool {
+        match self.place() {
+            Place::First(head) => self.0.slot(head).turn.load(Ordering::Relaxed) != lap(head),
             Place::Second(_) => false,
             Place::Nowhere => true,
         }
     }
 
-    /// [`Ring::front`] behind a first half that is read: a call, so that polls where no messages share cells are short.
-    ///
-    /// # Safety
-    /// As there.
+    /// [`Outlet::front`] behind a first half that is read: a call, so that polls where no messages share cells are
+    /// short.
     #[inline(never)]
-    pub(super) unsafe fn front_behind(&self) -> Option<Front<'_>> {
-        // SAFETY: the caller's promise; where a second message is, there is a header.
-        unsafe {
-            match self.place() {
-                Place::First(head) => self.first(head),
-                Place::Second(head) => Some(self.front_at(head, true)),
-                Place::Nowhere => None,
-            }
+    pub(super) fn front_behind(&self) -> Option<Front<'ring>> {
+        match self.place() {
+            Place::First(head) => self.first(head),
+            // SAFETY: where a second message is, there is a header.
+            Place::Second(head) => Some(unsafe { self.front_at(head, true) }),
+            Place::Nowhere => None,
         }
     }
 
     /// Where the consumer is.
-    ///
-    /// # Safety
-    /// The caller is the consumer.
     #[inline(always)]
-    pub(super) unsafe fn place(&self) -> Place {
-        let consumer = &*self.consumer;
-        // SAFETY: the caller's promise.
-        unsafe {
-            let head = consumer.head.with(|head| *head);
-            match consumer.is_behind.with(|it| *it) {
-                false => Place::First(head),
-                true => self.place_behind(head),
-            }
+    pub(super) fn place(&self) -> Place {
+        let head = self.head();
+        match self.is_behind() {
+            false => Place::First(head),
+            true => self.place_behind(head),
         }
     }
 
-    /// [`Ring::place`] behind a first half that is read.
-    ///
-    /// # Safety
-    /// As there.
+    /// [`Outlet::place`] behind a first half that is read.
     #[inline]
-    unsafe fn place_behind(&self, head: u64) -> Place {
+    fn place_behind(&self, head: u64) -> Place {
         // Acquire pairs with the Release in `push_half`.
-        let is_there = || self.slot(head).second_turn().load(Ordering::Acquire) == lap(head);
+        let is_there = || self.0.slot(head).second_turn().load(Ordering::Acquire) == lap(head);
         if is_there() {
             return Place::Second(head);
         }
         // Acquire pairs with the Release of the next message.
-        let next = self.slot(head + 1).turn.load(Ordering::Acquire);
+        let next = self.0.slot(head + 1).turn.load(Ordering::Acquire);
         if !is_of(next, lap(head + 1)) {
             return Place::Nowhere;
         }
         if is_there() {
             return Place::Second(head);
         }
-        let consumer = &*self.consumer;
-        // SAFETY: the caller's promise.
-        unsafe {
-            consumer.head.with_mut(|it| *it = head + 1);
-            consumer.is_behind.with_mut(|it| *it = false);
-        }
+        self.set_head(head + 1);
+        self.set_behind(false);
         Place::First(head + 1)
     }
 }

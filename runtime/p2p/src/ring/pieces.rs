@@ -23,7 +23,7 @@
 //! * *No stale count*: the turn was the lap before, complete, and two laps in a row differ in their lowest bit.
 //! * *The front stays*: the consumer holds the receiver's claim from L1 to C3, so no other message becomes the front.
 
-use super::{COUNT_BITS, Front, Header, Place, Ring, is_of, lap};
+use super::{COUNT_BITS, Front, Header, Outlet, Place, Ring, is_of, lap};
 use cohort_base::sync::atomic::Ordering;
 
 /// How far up they are.
@@ -56,20 +56,19 @@ impl Ring {
             Some(Coming { ring: self, tail })
         }
     }
+}
 
+impl<'ring> Outlet<'ring> {
     /// The message at the front that is not complete yet, and how many pieces of its data are there. It may be read,
     /// and must not be popped.
-    ///
-    /// # Safety
-    /// As for [`Ring::front`].
     #[inline(always)]
-    pub unsafe fn coming(&self) -> Option<(Front<'_>, u32)> {
-        // SAFETY: the caller is the consumer.
-        let Place::First(head) = (unsafe { self.place() }) else {
+    #[must_use]
+    pub fn coming(&self) -> Option<(Front<'ring>, u32)> {
+        let Place::First(head) = self.place() else {
             return None;
         };
         // Acquire pairs with the Release in `tell`.
-        let turn = self.slot(head).turn.load(Ordering::Acquire);
+        let turn = self.0.slot(head).turn.load(Ordering::Acquire);
         let mixed = turn ^ lap(head);
         if mixed == 0 || !is_of(turn, lap(head)) {
             return None;

@@ -87,7 +87,7 @@ mod models {
         for tag in 1..=last {
             let front = loop {
                 // SAFETY: this thread is the consumer.
-                let (is_empty, front) = unsafe { (ring.is_empty(), ring.front()) };
+                let (is_empty, front) = unsafe { (ring.outlet().is_empty(), ring.outlet().front()) };
                 match front {
                     Some(front) => break front,
                     None => assert!(is_empty, "what was seen does not go away"),
@@ -112,7 +112,7 @@ mod models {
             // SAFETY: no other thread knows the ring.
             unsafe {
                 assert!(ring.push(header(0, 1), [0].as_ptr()));
-                let front = ring.front().expect("a message");
+                let front = ring.outlet().front().expect("a message");
                 let _ = front.pop();
             }
             assert!(position < CELLS);
@@ -148,7 +148,7 @@ mod models {
                 let seen = |piece: usize| unsafe { pieces[piece].with(|it| *it) };
                 loop {
                     // SAFETY: this thread is the consumer.
-                    let (coming, front) = unsafe { (ring.coming(), ring.front()) };
+                    let (coming, front) = unsafe { (ring.outlet().coming(), ring.outlet().front()) };
                     if let Some((coming, told)) = coming {
                         assert_eq!((coming.header.tag, told, seen(0)), (tag, 1, tag));
                     }
@@ -183,7 +183,7 @@ mod models {
             let mut told = false;
             for _ in 0..CELLS {
                 // SAFETY: this thread is the consumer.
-                let front = unsafe { ring.front() }.expect("a message");
+                let front = unsafe { ring.outlet().front() }.expect("a message");
                 told |= front.pop();
             }
             let sees_room = producer.join().expect("the producer ends");
@@ -220,15 +220,15 @@ mod threads {
         let sent = bytes(HEAD_PAYLOAD + (cells - 1) * BODY, cells);
         // SAFETY: this thread is the producer and the consumer.
         unsafe {
-            assert!(ring.front().is_none(), "a message that nobody sent");
+            assert!(ring.outlet().front().is_none(), "a message that nobody sent");
             assert!(ring.push(header(3, sent.len()), sent.as_ptr()));
-            let front = ring.front().expect("a message");
+            let front = ring.outlet().front().expect("a message");
             assert_eq!(front.header, header(3, sent.len()));
             let mut received = std::vec![0; sent.len()];
             front.read(received.as_mut_ptr());
             assert_eq!(sent, received);
             let _ = front.pop();
-            assert!(ring.front().is_none(), "a message that nobody sent");
+            assert!(ring.outlet().front().is_none(), "a message that nobody sent");
         }
     }
 
@@ -256,20 +256,20 @@ mod threads {
         unsafe {
             let begun = ring.begin(header(tag, 8), sent.as_ptr());
             let begun = begun.expect("there is room");
-            assert!(ring.coming().is_none() && ring.front().is_none());
+            assert!(ring.outlet().coming().is_none() && ring.outlet().front().is_none());
             for pieces in 1..=pieces::PIECES_MAX {
                 begun.tell(pieces);
-                let (coming, told) = ring.coming().expect("a message that is written");
+                let (coming, told) = ring.outlet().coming().expect("a message that is written");
                 assert_eq!((coming.header, told), (header(tag, 8), pieces));
                 coming.read(received.as_mut_ptr());
                 assert_eq!(sent, received);
-                assert!(ring.is_empty() && ring.front().is_none(), "it is not there yet");
+                assert!(ring.outlet().is_empty() && ring.outlet().front().is_none(), "it is not there yet");
             }
             begun.show();
-            assert!(ring.coming().is_none(), "it is complete");
-            assert_eq!(ring.front().expect("a message").header.tag, tag);
-            let _ = ring.front().expect("a message").pop();
-            assert!(ring.coming().is_none() && ring.front().is_none());
+            assert!(ring.outlet().coming().is_none(), "it is complete");
+            assert_eq!(ring.outlet().front().expect("a message").header.tag, tag);
+            let _ = ring.outlet().front().expect("a message").pop();
+            assert!(ring.outlet().coming().is_none() && ring.outlet().front().is_none());
         }
     }
 
@@ -307,11 +307,11 @@ mod threads {
             // SAFETY: this thread is the producer and the consumer.
             unsafe {
                 assert!(ring.push(header(length as i32, length), sent.as_ptr()));
-                let front = ring.front().expect("a message");
+                let front = ring.outlet().front().expect("a message");
                 assert_eq!(front.header, header(length as i32, length));
                 front.read(received.as_mut_ptr());
                 let _ = front.pop();
-                assert!(ring.front().is_none());
+                assert!(ring.outlet().front().is_none());
             }
             assert_eq!(sent, received);
         }
@@ -330,7 +330,7 @@ mod threads {
             assert!(!ring.starve());
             let mut told = 0;
             for tag in 0..sent {
-                let front = ring.front().expect("a message");
+                let front = ring.outlet().front().expect("a message");
                 assert_eq!(front.header.tag, tag);
                 told += u32::from(front.pop());
             }
@@ -350,13 +350,13 @@ mod threads {
             assert_eq!(sent.count() as u64, 2 * CELLS);
             for tag in 0..2 * CELLS as i32 {
                 let mut received = [0; SHORT];
-                let front = ring.front().expect("a message");
+                let front = ring.outlet().front().expect("a message");
                 assert_eq!(front.header, header(tag, data.len()));
                 front.read(received.as_mut_ptr());
                 assert_eq!(received, data);
                 let _ = front.pop();
             }
-            assert!(ring.is_empty() && ring.front().is_none());
+            assert!(ring.outlet().is_empty() && ring.outlet().front().is_none());
         }
     }
 
@@ -368,7 +368,7 @@ mod threads {
             // SAFETY: this thread is the producer and the consumer.
             unsafe {
                 assert!(ring.push_half(header(tag, 1), [1].as_ptr()));
-                let _ = ring.front().expect("a message").pop();
+                let _ = ring.outlet().front().expect("a message").pop();
             }
             pass_pieces(&ring, tag);
         }
@@ -405,8 +405,8 @@ mod threads {
                     }
                     continue;
                 }
-                assert_eq!(ring.is_empty(), sent.is_empty());
-                let Some(front) = ring.front() else {
+                assert_eq!(ring.outlet().is_empty(), sent.is_empty());
+                let Some(front) = ring.outlet().front() else {
                     assert!(sent.is_empty());
                     continue;
                 };
@@ -439,7 +439,7 @@ mod threads {
             for index in 0..MESSAGES {
                 let front = loop {
                     // SAFETY: this thread is the consumer.
-                    match unsafe { ring.front() } {
+                    match unsafe { ring.outlet().front() } {
                         Some(front) => break front,
                         None => std::thread::yield_now(),
                     }
