@@ -1,7 +1,7 @@
 //! What a turn finds: work that is done outside of any claim, in pieces that several tasks share; and what it is told.
 
 use core::fmt;
-use core::mem::{ManuallyDrop, MaybeUninit};
+use core::mem::MaybeUninit;
 
 /// A reference to such work, as a subsystem has it: long messages, collectives, operations on
 /// windows. Dropping it gives the reference back.
@@ -27,31 +27,14 @@ const WORDS: usize = 4;
 /// the same task, so it is not `Send`.
 pub struct Work {
     room: [MaybeUninit<usize>; WORDS],
-    table: &'static Table,
+    /// How the value in the room is seen.
+    view: fn(*mut usize) -> *mut dyn Piece,
     not_send: core::marker::PhantomData<*mut ()>,
 }
 
-/// The functions of one kind of work; each takes the address of the room.
-struct Table {
-    run: unsafe fn(*const (), u32) -> u64,
-    is_left: unsafe fn(*const ()) -> bool,
-    is_of_a_waiting_sender: unsafe fn(*const ()) -> bool,
-    drop: unsafe fn(*mut ()),
-}
-
-struct TableOf<P>(core::marker::PhantomData<P>);
-
-impl<P: Piece> TableOf<P> {
-    const TABLE: Table = Table {
-        // SAFETY: of all four: the room holds a `P`, which `Work` keeps until it is dropped.
-        run: |room, pieces| unsafe { (*room.cast::<P>()).run(pieces) },
-        // SAFETY: as above.
-        is_left: |room| unsafe { (*room.cast::<P>()).is_left() },
-        // SAFETY: as above.
-        is_of_a_waiting_sender: |room| unsafe { (*room.cast::<P>()).is_of_a_waiting_sender() },
-        // SAFETY: as above, for the last time.
-        drop: |room| unsafe { room.cast::<P>().drop_in_place() },
-    };
+/// A value of type `P` in a room.
+fn view<P: Piece + 'static>(room: *mut usize) -> *mut dyn Piece {
+    room.cast::<P>()
 }
 
 impl Work {
@@ -63,38 +46,40 @@ impl Work {
             assert!(size_of::<P>() <= WORDS * size_of::<usize>());
             assert!(align_of::<P>() <= align_of::<usize>());
         }
-        let piece = ManuallyDrop::new(piece);
         let mut room = [MaybeUninit::uninit(); WORDS];
         // SAFETY: the room is large enough and aligned; the value is moved into it.
-        unsafe { room.as_mut_ptr().cast::<P>().write(core::ptr::read(&raw const *piece)) };
-        Self { room, table: const { &TableOf::<P>::TABLE }, not_send: core::marker::PhantomData }
+        unsafe { room.as_mut_ptr().cast::<P>().write(piece) };
+        Self { room, view: view::<P>, not_send: core::marker::PhantomData }
+    }
+
+    #[inline]
+    fn piece(&self) -> &dyn Piece {
+        // SAFETY: the room holds what it is seen as, until this is dropped.
+        unsafe { &*(self.view)(self.room.as_ptr().cast_mut().cast()) }
     }
 
     /// Does up to `pieces` pieces. Returns the bytes moved. Outside of any claim.
     pub fn run(&self, pieces: u32) -> u64 {
-        // SAFETY: the table is that of the value in the room.
-        unsafe { (self.table.run)(self.room.as_ptr().cast(), pieces) }
+        self.piece().run(pieces)
     }
 
     /// [`Piece::is_left`].
     #[must_use]
     pub fn is_left(&self) -> bool {
-        // SAFETY: as in `run`.
-        unsafe { (self.table.is_left)(self.room.as_ptr().cast()) }
+        self.piece().is_left()
     }
 
     /// [`Piece::is_of_a_waiting_sender`].
     #[must_use]
     pub fn is_of_a_waiting_sender(&self) -> bool {
-        // SAFETY: as in `run`.
-        unsafe { (self.table.is_of_a_waiting_sender)(self.room.as_ptr().cast()) }
+        self.piece().is_of_a_waiting_sender()
     }
 }
 
 impl Drop for Work {
     fn drop(&mut self) {
-        // SAFETY: the value is dropped once.
-        unsafe { (self.table.drop)(self.room.as_mut_ptr().cast()) };
+        // SAFETY: as in `piece`; the value is dropped once.
+        unsafe { (self.view)(self.room.as_mut_ptr().cast()).drop_in_place() };
     }
 }
 
