@@ -291,11 +291,12 @@ windows: build
 	python3 benches/windows.py --built $(BUILT)
 
 # Files beside other MPIs and plain pwrite and pread: RANKS="1 2 4 8", ONLY="blocks-64 nested";
-# PLACES="tmpfs disk"; CPU=1 on a busy machine.
+# PLACES="tmpfs disk"; CPU=1 on a busy machine; OVERLAP=1 is how much of an operation a computation hides.
 files: build
 	tools/cache.sh mpich openmpi impi
 	python3 benches/files.py --built $(BUILT) --rounds $(or $(ROUNDS),3) $(if $(RANKS),--ranks $(RANKS)) \
-	    $(if $(PLACES),--places $(PLACES)) $(if $(ONLY),--only $(ONLY)) $(if $(CPU),--cpu)
+	    $(if $(PLACES),--places $(PLACES)) $(if $(ONLY),--only $(ONLY)) $(if $(CPU),--cpu) \
+	    $(if $(OVERLAP),--overlap)
 
 # The development profile, because its procedural macros are those that unit tests build too; but the one crate that
 # compiles a large library in C is built once only, with that of `make build`, and beside the others, as most of it is

@@ -6,6 +6,9 @@ contiguous `pwrite` or `pread` of the same bytes by the same ranks, or the same 
 With --cpu it is milliseconds of the CPUs for all ranks, whose ratios hold on a busy machine too.
 Each MPI's best setting counts. In brackets ours over theirs: below 1 is better; behind the floor ours over it. "wrong"
 is a row whose bytes were not right.
+
+With --overlap instead: how much of an operation on 64 MiB a computation hides (`files_overlap.c`). One CPU has to be
+idle.
 """
 
 import argparse
@@ -24,9 +27,9 @@ ROWS = ["contiguous", *BLOCKS, "subarray", "nested", "gapped-memory", "gapped-fi
 FLOOR = ", floor"
 
 
-def mpis(built, folder):
+def mpis(built, folder, source="files.c"):
     """Ours, MPICH and Open MPI, the last with its own way to files and with ROMIO."""
-    ours, mpich, openmpi, _ = peers(built, folder, HERE / "files.c")
+    ours, mpich, openmpi, _ = peers(built, folder, HERE / source)
     mpich.settings = [([], {})]
     openmpi.settings = [([], {}), (["--mca", "io", "romio341"], {})]
     return [ours, mpich, openmpi]
@@ -67,6 +70,29 @@ def show(everyone):
     table(["", *(peer.name for peer in everyone), "floor"], rows)
 
 
+def overlap(built, folder, place, ranks, rounds):
+    """A table of what a computation hides: the median of each MPI's rounds, and its operation alone."""
+    everyone = mpis(built, folder, "files_overlap.c")
+    rows = {}
+    for _ in range(rounds):
+        for peer in everyone:
+            command = [*peer.launcher, *peer.settings[0][0], "-n", ranks, peer.program, place, 3]
+            output = run(command, {**peer.env, **peer.settings[0][1]}, 300)
+            for line in (output or "").splitlines():
+                form, piece, alone, _, _, share = line.split("\t")
+                name = form if piece == "0" else f"{form}, pieces of {piece} B"
+                rows.setdefault(name, {}).setdefault(peer.name, []).append((float(share.split()[0]), float(alone)))
+
+    def hidden(samples):
+        if not samples:
+            return "-"
+        share, alone = (statistics.median(values) for values in zip(*samples))
+        return f"{share:.0f} % of {alone:.0f} ms"
+
+    table(["", *(peer.name for peer in everyone)],
+          [[name, *(hidden(found.get(peer.name)) for peer in everyone)] for name, found in rows.items()])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--built", type=pathlib.Path, required=True)
@@ -76,12 +102,17 @@ def main():
     parser.add_argument("--places", nargs="+", default=["tmpfs"], choices=["tmpfs", "disk"])
     parser.add_argument("--alone", action="store_true", help="ours and the floor only")
     parser.add_argument("--cpu", action="store_true", help="time of CPUs")
+    parser.add_argument("--overlap", action="store_true", help="what a computation hides")
     options = parser.parse_args()
     unit = "cpu" if options.cpu else "time"
     places = {"tmpfs": "/dev/shm", "disk": options.built}
     with tempfile.TemporaryDirectory() as folder:
         for place in options.places:
             for ranks in options.ranks:
+                if options.overlap:
+                    print(f"\n{ranks} ranks, {place}: part of an operation that a computation hides.\n")
+                    overlap(options.built, folder, places[place], ranks, options.rounds)
+                    continue
                 everyone = mpis(options.built, folder)[:1 if options.alone else None]
                 for _ in range(options.rounds):
                     for row in options.only:
