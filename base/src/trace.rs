@@ -45,7 +45,7 @@ const END: usize = 1;
 /// What an event is of.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum EventKind {
     /// A call of MPI: `name`, and in `bytes` and `tag` what it names, if anything; `end` is 0 as long as it runs.
     Call = 1,
     /// The rank has moved something of the rank `peer`, which computes or sleeps; `flow` is nonzero if of its network.
@@ -70,7 +70,7 @@ pub enum Kind {
     Policy = 11,
 }
 
-impl Kind {
+impl EventKind {
     const ALL: [Self; 11] = [
         Self::Call,
         Self::Steal,
@@ -100,8 +100,8 @@ pub const NO_TAG: i32 = i32::MIN;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// What it is of.
-    pub kind: Kind,
-    /// The other rank: its index on the node, or what [`Kind`] says, or, of a call, its rank in the communicator;
+    pub kind: EventKind,
+    /// The other rank: its index on the node, or what [`EventKind`] says, or, of a call, its rank in the communicator;
     /// [`NOBODY`] if there is none.
     pub peer: u32,
     /// Which task of the rank: a [`thread`], or one of the numbers below.
@@ -110,7 +110,8 @@ pub struct Event {
     pub begin: u64,
     /// When it ended; as `begin` for what takes no time, 0 for what has not ended.
     pub end: u64,
-    /// What tells a message from others that are under way, or as [`Kind`] says. Of a call, the address of its name.
+    /// What tells a message from others that are under way, or as [`EventKind`] says. Of a call, the address of its
+    /// name.
     pub flow: u64,
     /// Bytes of data.
     pub bytes: u64,
@@ -123,19 +124,19 @@ pub struct Event {
 impl Event {
     /// One that takes no time, now, by nobody knows which task.
     #[must_use]
-    pub fn now(kind: Kind, peer: u32) -> Self {
+    pub fn now(kind: EventKind, peer: u32) -> Self {
         Self::at(kind, peer, ANYBODY, crate::clock::ticks())
     }
 
     /// One that takes no time, of a task ([`thread`]) at a time in ticks.
     #[must_use]
-    pub fn at(kind: Kind, peer: u32, thread: u64, time: u64) -> Self {
+    pub fn at(kind: EventKind, peer: u32, thread: u64, time: u64) -> Self {
         Self { kind, peer, thread, begin: time, end: time, flow: 0, bytes: 0, tag: 0, name: 0 }
     }
 
     /// One of a task ([`thread`]) that has begun at `begin`, in ticks, and ends now.
     #[must_use]
-    pub fn since(kind: Kind, peer: u32, thread: u64, begin: u64) -> Self {
+    pub fn since(kind: EventKind, peer: u32, thread: u64, begin: u64) -> Self {
         Self { thread, begin, ..Self::now(kind, peer) }
     }
 
@@ -159,7 +160,7 @@ impl Event {
     pub fn of(words: [u64; WORDS]) -> Option<Self> {
         let [begin, end, small, thread, flow, bytes, tag] = words;
         Some(Self {
-            kind: Kind::of(small as u8)?,
+            kind: EventKind::of(small as u8)?,
             peer: (small >> 32) as u32,
             thread,
             begin,

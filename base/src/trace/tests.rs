@@ -11,7 +11,7 @@ fn ring(slots: usize) -> &'static Ring {
 /// An event all of whose words say the same number.
 fn event(number: u64) -> Event {
     Event {
-        kind: Kind::Sent,
+        kind: EventKind::Sent,
         peer: number as u32,
         thread: number,
         begin: number,
@@ -57,11 +57,11 @@ mod plain {
             tag: i32::MIN,
             name: 255,
         };
-        for kind in Kind::ALL {
+        for kind in EventKind::ALL {
             ring.note(&strange(kind));
         }
         let back: Vec<Event> = ring.events().map(|(_, event)| event).collect();
-        assert_eq!(back, Kind::ALL.map(strange));
+        assert_eq!(back, EventKind::ALL.map(strange));
     }
 
     /// A writer that was killed in the middle leaves no event, and costs the ring that slot only.

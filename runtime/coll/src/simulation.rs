@@ -16,7 +16,7 @@ use cohort_datatype::{Buffer, types};
 
 /// A collective among the leaders of all nodes.
 #[derive(Clone, Copy, Debug)]
-pub enum Operation {
+pub enum SimulatedOperation {
     /// `MPI_Barrier`.
     Barrier,
     /// `MPI_Bcast` of so many bytes from the first node.
@@ -49,7 +49,7 @@ pub struct Cost {
 ///
 /// # Panics
 /// When a message is not received, or is longer than its room.
-pub fn play(rank: &Rank, nodes: usize, operation: Operation) -> Result<Cost, EngineError> {
+pub fn play(rank: &Rank, nodes: usize, operation: SimulatedOperation) -> Result<Cost, EngineError> {
     let mut game = Game::default();
     let places: Vec<usize> = (0..nodes).collect();
     for node in 0..nodes {
@@ -61,14 +61,14 @@ pub fn play(rank: &Rank, nodes: usize, operation: Operation) -> Result<Cost, Eng
 }
 
 /// The steps of one node's leader.
-fn script(rank: &Rank, group: Subgroup<'_>, operation: Operation) -> Result<Vec<Move>, EngineError> {
+fn script(rank: &Rank, group: Subgroup<'_>, operation: SimulatedOperation) -> Result<Vec<Move>, EngineError> {
     let endpoint = Endpoint { rank, context: 1, me: group.me as u32, tag: 0, members: MemberList::Borrowed(&[]) };
     // SAFETY: a simulation looks at lengths only, never at the data.
     let buffer = |bytes| unsafe { Buffer::of_bytes(core::ptr::null_mut(), bytes) };
     let call = match operation {
-        Operation::Barrier => Call::Barrier,
-        Operation::Bcast(bytes) => Call::Bcast { buffer: buffer(bytes), root: 0 },
-        Operation::Allreduce(bytes) => Call::Allreduce {
+        SimulatedOperation::Barrier => Call::Barrier,
+        SimulatedOperation::Bcast(bytes) => Call::Bcast { buffer: buffer(bytes), root: 0 },
+        SimulatedOperation::Allreduce(bytes) => Call::Allreduce {
             reduction: Reduction {
                 input: None,
                 // SAFETY: a simulation looks at lengths only, never at the data.
@@ -76,7 +76,7 @@ fn script(rank: &Rank, group: Subgroup<'_>, operation: Operation) -> Result<Vec<
                 op: Op::Predefined(PredefinedOp::BitOr),
             },
         },
-        Operation::Allgather(bytes) => {
+        SimulatedOperation::Allgather(bytes) => {
             let mut script = ScriptBuilder::new(endpoint, None);
             let part = |nodes: core::ops::Range<usize>| buffer(nodes.len() as u64 * bytes);
             exchange(&mut script, group, part);

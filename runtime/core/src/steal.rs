@@ -6,7 +6,7 @@ use crate::ranks::hooks;
 use crate::turn::{self, Look, Turn};
 use cohort_base::LocalRank;
 use cohort_base::clock::ticks;
-use cohort_base::trace::{self, Event, Kind, Ring};
+use cohort_base::trace::{self, Event, EventKind, Ring};
 use cohort_steal::TaskKind;
 use cohort_steal::policy::{Outcome, Victims};
 
@@ -61,7 +61,7 @@ impl Thief {
             trace.note(&Event {
                 bytes,
                 flow: u64::from(kind == TaskKind::Net),
-                ..Event::since(Kind::Steal, victim.id(), thread, begin)
+                ..Event::since(EventKind::Steal, victim.id(), thread, begin)
             });
         }
         outcome

@@ -23,7 +23,7 @@ use crate::ranks::Node;
 use crate::ranks::Owner;
 use crate::ranks::Rank;
 use crate::ranks::hooks;
-use crate::ranks::waits::{Awaited, Place, Waits};
+use crate::ranks::waits::{Awaited, WaitPlace, Waits};
 use crate::sleep::Sleep;
 use crate::steal::Thief;
 use crate::turn;
@@ -33,7 +33,7 @@ use cohort_base::picture::{Fact, Told};
 use cohort_base::settings::{Stats, WaitMode};
 use cohort_base::sync::atomic::Ordering;
 use cohort_base::sync::pause;
-use cohort_base::trace::{self, Event, Kind, NOBODY};
+use cohort_base::trace::{self, Event, EventKind, NOBODY};
 use cohort_steal::park::{Awake, Ticket};
 use cohort_steal::policy::{Outcome, Worker, moment};
 use core::time::Duration;
@@ -157,7 +157,7 @@ struct Waiter<'rank> {
     backoff: Backoff<'rank>,
     has_parked: bool,
     /// Where others see what it waits for.
-    noted: Option<Place>,
+    noted: Option<WaitPlace>,
     /// Somebody has asked for help, and there was something to do since.
     is_asked: bool,
 }
@@ -263,13 +263,13 @@ fn run(rank: &Rank, work: &Work, pieces: u32) {
     if let Some(trace) = rank.trace()
         && bytes > 0
     {
-        trace.note(&Event { bytes, ..Event::since(Kind::Copy, NOBODY, trace::thread(), since) });
+        trace.note(&Event { bytes, ..Event::since(EventKind::Copy, NOBODY, trace::thread(), since) });
     }
 }
 
 /// Lets somebody look at the rank who asks for its claim.
 #[cold]
-fn show(mut claim: Claim<'_>, noted: &mut Option<Place>, what: &impl Awaited) {
+fn show(mut claim: Claim<'_>, noted: &mut Option<WaitPlace>, what: &impl Awaited) {
     noted.get_or_insert_with(|| Waits::begin(&mut claim, what));
     let node = claim.rank().node();
     drop(claim);
@@ -330,7 +330,7 @@ fn park(
     owner: Owner<'_>,
     worker: &Worker<'_>,
     is_asked: &mut bool,
-    noted: &mut Option<Place>,
+    noted: &mut Option<WaitPlace>,
     what: &impl Awaited,
     done: &mut impl FnMut(&mut Claim<'_>) -> bool,
 ) -> bool {
@@ -364,7 +364,7 @@ fn park(
     if let Some(trace) = rank.trace() {
         trace.note(&Event {
             flow: u64::from(awake == Awake::Woken),
-            ..Event::since(Kind::Sleep, NOBODY, trace::thread(), since)
+            ..Event::since(EventKind::Sleep, NOBODY, trace::thread(), since)
         });
     }
     let is_picked = leave_idle(rank, worker, steals);

@@ -2,7 +2,7 @@
 
 use crate::fail;
 use crate::link::{Unsent, line_up};
-use crate::wire::{Header, Kind};
+use crate::wire::{Header, PacketKind};
 use crate::{Network, kick};
 use cohort_core::claim::Claim;
 use cohort_core::owner::Owner;
@@ -47,7 +47,7 @@ pub fn are_links_quiet(claim: &mut Claim<'_>) -> bool {
 /// Lines up the last packet to everyone that this rank has exchanged packets with.
 fn say_goodbye(claim: &mut Claim<'_>) {
     for link in claim.of::<Network>().links.iter() {
-        match Unsent::empty(claim, Header::new(Kind::Goodbye, 0)) {
+        match Unsent::empty(claim, Header::new(PacketKind::Goodbye, 0)) {
             Ok(packet) => line_up(claim, link, packet),
             Err(_) => fail::no_memory(claim.rank(), link.peer),
         }

@@ -60,7 +60,7 @@ use core::ptr::NonNull;
 use link::{IN_BUSY, Link, Outgoing};
 use names::Names;
 use table::LinkTable;
-use wire::{Header, Kind};
+use wire::{Header, PacketKind};
 
 /// How long a turn looks at the network if its rank waits: alone on its node, or not.
 const LOOKS_ALONE: u32 = 16;
@@ -259,7 +259,7 @@ pub fn greet(claim: &mut Claim<'_>, peer: Peer) {
         return;
     }
     if claim.of::<Network>().links.find(peer).is_none() {
-        link::answer(claim, peer, Header::new(Kind::Credit, 0));
+        link::answer(claim, peer, Header::new(PacketKind::Credit, 0));
     }
 }
 
@@ -364,9 +364,9 @@ fn packet(claim: &mut Claim<'_>, from: WorldRank, bytes: &[u8]) -> u64 {
         fail::nonsense(claim.rank(), peer);
     };
     link.give_window(u64::from(header.credit));
-    link.is_closed.set(header.kind() == Some(Kind::Goodbye));
+    link.is_closed.set(header.kind() == Some(PacketKind::Goodbye));
     match header.kind() {
-        Some(Kind::Credit | Kind::Goodbye) => 0,
+        Some(PacketKind::Credit | PacketKind::Goodbye) => 0,
         Some(_) => match hooks::packet(claim, peer, &header, body) {
             Some(bytes) => bytes,
             None => fail::nonsense(claim.rank(), peer),

@@ -14,7 +14,7 @@
 //! answered are bounded too (`p2p/src/remote/offers.rs`).
 
 use crate::receiver::hooks;
-use crate::wire::{Header, Kind};
+use crate::wire::{Header, PacketKind};
 use crate::{Net, Network, fail};
 use cohort_alloc::Heap;
 use cohort_base::{LocalRank, Peer, WorldRank};
@@ -367,7 +367,7 @@ pub fn owe(claim: &mut Claim<'_>, peer: Peer, bytes: u64) {
     link.owed.set(link.owed.get() + cost(bytes));
     // Packets that wait will carry it.
     if link.owed.get() >= WINDOW / 2 && link.queued.get() == 0 {
-        answer(claim, peer, Header::new(Kind::Credit, 0));
+        answer(claim, peer, Header::new(PacketKind::Credit, 0));
     }
 }
 

@@ -1,7 +1,7 @@
 //! Packets of windows: a few numbers, and data that the receiver looks at before the next packet.
 
 use crate::link::{Unsent, line_up, link_to};
-use crate::wire::{Header, Kind};
+use crate::wire::{Header, PacketKind};
 use crate::{Net, fail};
 use cohort_base::Peer;
 use cohort_core::claim::Claim;
@@ -49,7 +49,7 @@ pub fn room_of_notes(node: &Node) -> usize {
 /// cannot go on.
 pub fn post_note(claim: &mut Claim<'_>, to: Peer, note: Note, length: usize) -> *mut u8 {
     let envelope = Envelope { context: note.window, source: note.member.cast_signed(), tag: 0 };
-    let mut header = Header::of_message(Kind::Window, envelope, note.value, note.id);
+    let mut header = Header::of_message(PacketKind::Window, envelope, note.value, note.id);
     header.flags = note.kind;
     let made = link_to(claim, to).and_then(|link| Ok((link, Unsent::with_room(claim, header, length)?)));
     match made {

@@ -10,7 +10,7 @@ use core::mem::{MaybeUninit, size_of};
 /// What a packet is for.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PacketKind {
     /// A message whose data follows. With [`SYNCHRONOUS`] the sender waits for `Done`.
     Eager = 1,
     /// A message whose data stays with the sender until it is wanted; with [`READABLE`] it lies in
@@ -38,11 +38,11 @@ pub enum Kind {
     More,
 }
 
-/// Flag of [`Kind::Eager`] and [`Kind::Offer`].
+/// Flag of [`PacketKind::Eager`] and [`PacketKind::Offer`].
 pub const SYNCHRONOUS: u8 = 1;
-/// Flag of [`Kind::Offer`].
+/// Flag of [`PacketKind::Offer`].
 pub const READABLE: u8 = 2;
-/// Flag of [`Kind::Retracted`].
+/// Flag of [`PacketKind::Retracted`].
 pub const MATCHED: u8 = 4;
 
 /// The first [`Header::BYTES`] bytes of a packet.
@@ -80,7 +80,7 @@ impl Header {
     pub const BYTES: usize = 64;
 
     /// A header without an envelope.
-    pub fn new(kind: Kind, id: u64) -> Self {
+    pub fn new(kind: PacketKind, id: u64) -> Self {
         Self {
             kind: kind as u8,
             flags: 0,
@@ -98,13 +98,13 @@ impl Header {
     }
 
     /// The header of a message.
-    pub fn of_message(kind: Kind, envelope: Envelope, bytes: u64, id: u64) -> Self {
+    pub fn of_message(kind: PacketKind, envelope: Envelope, bytes: u64, id: u64) -> Self {
         Self { context: envelope.context, source: envelope.source, tag: envelope.tag, bytes, ..Self::new(kind, id) }
     }
 
     /// What the packet is for; `None` for a number that no build of this version sends.
-    pub fn kind(&self) -> Option<Kind> {
-        use Kind::{Clear, Credit, Data, Done, Eager, Goodbye, Held, More, Offer, Retract, Retracted, Window};
+    pub fn kind(&self) -> Option<PacketKind> {
+        use PacketKind::{Clear, Credit, Data, Done, Eager, Goodbye, Held, More, Offer, Retract, Retracted, Window};
         [Eager, Offer, Clear, Data, Done, Retract, Retracted, Credit, Goodbye, Window, Held, More]
             .into_iter()
             .find(|kind| *kind as u8 == self.kind)
@@ -142,14 +142,14 @@ mod tests {
     #[test]
     fn a_header_travels_unchanged() {
         let envelope = Envelope { context: 7, source: -3, tag: 1 << 30 };
-        let mut header = Header::of_message(Kind::Offer, envelope, u64::MAX, 42);
+        let mut header = Header::of_message(PacketKind::Offer, envelope, u64::MAX, 42);
         header.flags = READABLE;
         header.region = Region { key: 1, address: 2 };
         let mut packet = header.as_bytes().to_vec();
         packet.extend([1, 2, 3]);
         let (read, body) = Header::split(&packet).expect("long enough");
         assert_eq!(read.as_bytes(), header.as_bytes());
-        assert_eq!((read.kind(), read.envelope()), (Some(Kind::Offer), envelope));
+        assert_eq!((read.kind(), read.envelope()), (Some(PacketKind::Offer), envelope));
         assert_eq!(body, [1, 2, 3]);
     }
 

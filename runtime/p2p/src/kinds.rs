@@ -2,7 +2,7 @@
 
 use crate::P2p;
 use crate::found::Found;
-use crate::operation::{Job, Kind, Operation, SLOT};
+use crate::operation::{CopyJob, Operation, OperationKind, SLOT};
 use crate::remote;
 use crate::state::{leave_offers, unpost_receive};
 use cohort_base::picture::Fact;
@@ -12,7 +12,7 @@ use cohort_core::record::RecordRef;
 use cohort_core::request::{Request, RequestKind};
 use core::ptr::NonNull;
 
-impl RequestKind for Kind {
+impl RequestKind for OperationKind {
     fn subsystem(&self) -> Option<usize> {
         Some(SLOT)
     }
@@ -66,7 +66,7 @@ impl RequestKind for Kind {
                 }
             }
             if let Some(job) = NonNull::new(*(*this).job.get_mut()) {
-                Job::release(RecordRef::new(job));
+                CopyJob::release(RecordRef::new(job));
             }
             let is_ours = !request.as_ref().leave_to_receiver();
             if is_ours {

@@ -3,7 +3,7 @@
 use crate::P2p;
 use crate::direct::{DIRECT_POLLS, receive_directly, sender_of};
 use crate::matching::{Stored, Want};
-use crate::operation::{Kind, Operation};
+use crate::operation::{Operation, OperationKind};
 use crate::poll::{self, AtFront};
 use crate::protocol::choice::{self, Protocol, Sent};
 use crate::protocol::{self, Payload, eager};
@@ -124,7 +124,7 @@ pub fn irecv(
     tag: Tag,
 ) -> Result<RequestRef, EngineError> {
     let want = Want::new(claim.rank().node(), from, context, tag);
-    let made = Operation::make(claim, &Kind::Receive, buffer, want).ok_or(EngineError::OutOfMemory)?;
+    let made = Operation::make(claim, &OperationKind::Receive, buffer, want).ok_or(EngineError::OutOfMemory)?;
     // SAFETY: the request is fresh and ours.
     unsafe { start_receive(claim, made, sender_of(from)) };
     // SAFETY: fresh, and this is its only reference.
@@ -176,7 +176,7 @@ fn start_after(
     want: Want,
     here: Here,
 ) -> Result<RequestRef, EngineError> {
-    let request = Operation::make(claim, &Kind::Receive, *buffer, want).ok_or(EngineError::OutOfMemory)?;
+    let request = Operation::make(claim, &OperationKind::Receive, *buffer, want).ok_or(EngineError::OutOfMemory)?;
     // SAFETY: the request is fresh and ours, and this is its only reference.
     unsafe {
         match here {

@@ -5,7 +5,7 @@
 
 use crate::P2p;
 use crate::matching::{Stored, Want};
-use crate::operation::{Job, JobRef, Operation};
+use crate::operation::{CopyJob, JobRef, Operation};
 use crate::state::leave_offers;
 
 use crate::protocol::{self, Payload};
@@ -270,7 +270,7 @@ fn job_of_offers(claim: &mut Claim<'_>) -> Option<JobRef> {
         next = claim.of::<P2p>().offers.next(current);
         if current.request.is_complete() {
             leave_offers(claim, current);
-        } else if let Some(job) = Job::of_offer(&current) {
+        } else if let Some(job) = CopyJob::of_offer(&current) {
             return Some(job);
         }
     }

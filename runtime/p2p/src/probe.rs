@@ -4,7 +4,7 @@ use crate::P2p;
 use crate::direct::sender_of;
 use crate::matching::{Stored, Want};
 use crate::messages::{deliver_stored, take_stored};
-use crate::operation::{Kind, Operation};
+use crate::operation::{Operation, OperationKind};
 use crate::poll;
 use crate::protocol::Payload;
 use crate::remote;
@@ -142,7 +142,8 @@ pub fn mprobe(owner: Owner<'_>, from: Source, context: u32, tag: Tag) -> (Messag
 /// # Errors
 /// [`EngineError::OutOfMemory`]; the message was not received then.
 pub fn imrecv(claim: &mut Claim<'_>, message: MessageRef, buffer: Buffer<'_>) -> Result<RequestRef, EngineError> {
-    let request = Operation::make(claim, &Kind::Receive, buffer, Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
+    let request =
+        Operation::make(claim, &OperationKind::Receive, buffer, Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
     // SAFETY: the message was taken by `improbe`; the request is fresh.
     unsafe { deliver_stored(claim, message.0, request) };
     // SAFETY: fresh, and this is its only reference.

@@ -43,7 +43,7 @@ use core::mem::MaybeUninit;
 use cell::UnsafeCell;
 #[cfg(loom)]
 use loom::cell::UnsafeCell;
-use pairs::{FOLLOWS, HALF, Place};
+use pairs::{FOLLOWS, HALF, PairPlace};
 
 /// Cells of a ring.
 #[cfg(not(loom))]

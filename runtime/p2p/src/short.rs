@@ -8,7 +8,7 @@
 use crate::P2p;
 use crate::direct::receive_directly;
 use crate::messages::{Here, receive_or_wait, take};
-use crate::operation::{Kind, Operation};
+use crate::operation::{Operation, OperationKind};
 pub use crate::outbox::{LONGEST, Then, send_short as send};
 use crate::remote::post_receive;
 use crate::want::Want;
@@ -80,7 +80,7 @@ unsafe fn record_of(spent: &RequestRef) -> RecordRef<Operation> {
 
 /// The record of a receive that is over, where none is spent; `None` when memory is short.
 pub fn ended(claim: &mut Claim<'_>, status: Status) -> Option<RequestRef> {
-    let made = Operation::make(claim, &Kind::Receive, Buffer::EMPTY, Want::NOTHING)?;
+    let made = Operation::make(claim, &OperationKind::Receive, Buffer::EMPTY, Want::NOTHING)?;
     // SAFETY: fresh, and this is its only reference.
     unsafe {
         Operation::complete_quietly(made, status);

@@ -4,7 +4,7 @@ use crate::found::{Alike, Found};
 use crate::inbox::{Inbox, Outbox};
 use crate::kept::Kept;
 use crate::matching::{Posted, Unexpected};
-use crate::operation::{IN_JOBS, IN_OFFERS, Job, Mends, Operation};
+use crate::operation::{CopyJob, IN_JOBS, IN_OFFERS, Mends, Operation};
 use crate::relay::Sending;
 use cohort_base::LocalRank;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
@@ -20,11 +20,11 @@ pub struct P2p;
 
 /// What belongs to the holder of the rank's claim.
 #[derive(Debug)]
-pub struct State {
+pub struct P2pState {
     pub(crate) posted: Posted,
     pub(crate) unexpected: Unexpected,
     /// Long messages for this rank that are being copied.
-    pub(crate) jobs: List<Job, IN_JOBS>,
+    pub(crate) jobs: List<CopyJob, IN_JOBS>,
     /// Rendezvous sends that are not complete.
     pub(crate) offers: List<Operation, IN_OFFERS>,
     /// The first receiver with messages that wait for room, plus one; 0 if there is none.
@@ -45,7 +45,7 @@ pub struct State {
     outboxes: &'static [Outbox],
 }
 
-impl State {
+impl P2pState {
     /// The state of a new rank.
     pub(crate) fn new(outboxes: &'static [Outbox]) -> Self {
         Self {

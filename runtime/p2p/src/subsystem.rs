@@ -6,7 +6,7 @@ use crate::outbox;
 use crate::poll;
 use crate::protocol::{handover, jobs, relayed};
 use crate::ring::Ring;
-use crate::state::{P2p, Shared, State};
+use crate::state::{P2p, P2pState, Shared};
 use cohort_base::LocalRank;
 use cohort_base::sync::atomic::{AtomicPtr, AtomicU32};
 use cohort_core::memory::{Cursor, Plan, Table};
@@ -28,7 +28,7 @@ unsafe impl Subsystem for P2p {
     const SLOT: usize = SLOT;
     type Node = ();
     type Shared = Shared;
-    type State = State;
+    type State = P2pState;
     type Tables = Tables;
 
     fn tables(cursor: &mut Cursor, plan: &Plan) -> Tables {
@@ -43,7 +43,7 @@ unsafe impl Subsystem for P2p {
 
     fn node(_node: &'static Node, _tables: &mut Tables) {}
 
-    fn rank(node: &'static Node, _id: LocalRank, tables: &mut Tables) -> (Shared, State) {
+    fn rank(node: &'static Node, _id: LocalRank, tables: &mut Tables) -> (Shared, P2pState) {
         let (size, count) = (node.capacity(), node.capacity() as usize);
         // SAFETY: the tables are zeroed, dealt out to one rank each, and live as long as the node.
         let (inbox, accepted, outboxes) = unsafe {
@@ -51,7 +51,7 @@ unsafe impl Subsystem for P2p {
             let accepted = slice::from_raw_parts(tables.accepted.take(count), count);
             (inbox, accepted, slice::from_raw_parts(tables.outboxes.take(count), count))
         };
-        (Shared::new(inbox, accepted), State::new(outboxes))
+        (Shared::new(inbox, accepted), P2pState::new(outboxes))
     }
 
     #[inline]

@@ -2,7 +2,7 @@
 //!
 //! By anybody with the claim: nothing here changes anything.
 
-use crate::operation::{Kind, Operation};
+use crate::operation::{Operation, OperationKind};
 use crate::protocol::Payload;
 use crate::state::P2p;
 use crate::want::{Shape, Want};
@@ -30,13 +30,13 @@ impl Want {
 
 impl Operation {
     /// What the operation, which is not complete, waits for.
-    pub(crate) fn told(&self, kind: &Kind, node: &Node, waits: bool) -> Fact {
+    pub(crate) fn told(&self, kind: &OperationKind, node: &Node, waits: bool) -> Fact {
         let is_unknown = self.want.envelope.context == u32::MAX;
         match kind {
             // What has met its other half is being copied by somebody.
-            Kind::Receive if !self.is_posted.get() => Fact::new(Told::Outside),
-            Kind::Receive => self.want.told(if waits { Told::Receive } else { Told::Posted }),
-            Kind::Offer | Kind::Remote if !is_unknown && self.request.is_pending() => {
+            OperationKind::Receive if !self.is_posted.get() => Fact::new(Told::Outside),
+            OperationKind::Receive => self.want.told(if waits { Told::Receive } else { Told::Posted }),
+            OperationKind::Offer | OperationKind::Remote if !is_unknown && self.request.is_pending() => {
                 let to = Peer::of_index(self.want.envelope.source as u32);
                 Fact {
                     context: self.want.envelope.context,
@@ -46,7 +46,7 @@ impl Operation {
                     ..Fact::new(if waits { Told::Send } else { Told::Offered })
                 }
             }
-            Kind::Offer | Kind::Remote => Fact::new(Told::Outside),
+            OperationKind::Offer | OperationKind::Remote => Fact::new(Told::Outside),
         }
     }
 }
@@ -76,14 +76,14 @@ pub fn tell_queues(claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
     let state = claim.of::<P2p>();
     let mut left = TOLD_MAX;
     state.posted.each(|receive| {
-        tell(receive.told(&Kind::Receive, node, false));
+        tell(receive.told(&OperationKind::Receive, node, false));
         left -= 1;
         left > 0
     });
     let mut left = TOLD_MAX;
     state.offers.find(|send| {
         if send.request.is_pending() {
-            tell(send.told(&Kind::Offer, node, false));
+            tell(send.told(&OperationKind::Offer, node, false));
             left -= 1;
         }
         left == 0

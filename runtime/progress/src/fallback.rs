@@ -13,7 +13,7 @@ use crate::lifecycle;
 use crate::observer::{BY_HELPER, BY_SIGNAL, COMPUTES, ENTERS, Fallback, OFF, Observer, TO_CHOOSE};
 use crate::parts::OfRank as _;
 use cohort_base::sync::atomic::Ordering;
-use cohort_base::trace::{Event, Kind, NOBODY};
+use cohort_base::trace::{Event, EventKind, NOBODY};
 use cohort_core::rank::Rank;
 use cohort_steal::policy::{Decision, MatchTiming};
 
@@ -41,7 +41,10 @@ impl Observer {
         }
         rank.counters().count_decision(decision);
         if let Some(trace) = rank.trace() {
-            trace.note(&Event { flow: u64::from(decision == Decision::TurnOn), ..Event::now(Kind::Policy, NOBODY) });
+            trace.note(&Event {
+                flow: u64::from(decision == Decision::TurnOn),
+                ..Event::now(EventKind::Policy, NOBODY)
+            });
         }
     }
 

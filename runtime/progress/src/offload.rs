@@ -38,7 +38,7 @@ use cohort_core::request::RequestRef;
 use cohort_datatype::Buffer;
 use cohort_p2p::matching::Want;
 use cohort_p2p::messages::{start_posted, start_receive};
-use cohort_p2p::operation::{Kind, Operation};
+use cohort_p2p::operation::{Operation, OperationKind};
 use cohort_p2p::protocol::choice::Protocol;
 use cohort_p2p::sender_of;
 use cohort_steal::policy::{DedicatedWorkers, policy};
@@ -109,7 +109,12 @@ impl<'rank> Poster<'rank> {
     pub fn isend(&mut self, buffer: Buffer<'_>, to: Peer, envelope: Envelope, mode: SendMode) -> Option<RequestRef> {
         let to = self.rank.node().local(to)?;
         let protocol = Protocol::of(self.rank, buffer.bytes(), &envelope, mode);
-        self.post(&Kind::Offer, buffer, Want::NOTHING, |request| Post::Send { request, to, envelope, protocol })
+        self.post(&OperationKind::Offer, buffer, Want::NOTHING, |request| Post::Send {
+            request,
+            to,
+            envelope,
+            protocol,
+        })
     }
 
     /// Leaves a receive to the ghost; `None`: nothing was done, post it directly.
@@ -121,12 +126,12 @@ impl<'rank> Poster<'rank> {
         }
         let from = sender_of(from);
         let progress = self.progress;
-        self.post(&Kind::Receive, buffer, want, |request| Post::Receive { request, from, progress })
+        self.post(&OperationKind::Receive, buffer, want, |request| Post::Receive { request, from, progress })
     }
 
     fn post(
         &mut self,
-        kind: &'static Kind,
+        kind: &'static OperationKind,
         buffer: Buffer<'_>,
         want: Want,
         post: impl FnOnce(RecordRef<Operation>) -> Post,

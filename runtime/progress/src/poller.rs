@@ -10,7 +10,7 @@ use cohort_base::clock::ticks;
 use cohort_base::settings::ThreadPin;
 use cohort_base::sync::atomic::Ordering;
 use cohort_base::sync::pause;
-use cohort_base::trace::{self, Event, Kind, NOBODY};
+use cohort_base::trace::{self, Event, EventKind, NOBODY};
 use cohort_core::Backoff;
 use cohort_core::rank::Rank;
 use cohort_core::turn;
@@ -123,7 +123,10 @@ fn poll(rank: &Rank) -> bool {
     if let Some(trace) = rank.trace()
         && moved
     {
-        trace.note(&Event { bytes: turn.bytes + helped, ..Event::since(Kind::Turn, NOBODY, trace::PROGRESS, since) });
+        trace.note(&Event {
+            bytes: turn.bytes + helped,
+            ..Event::since(EventKind::Turn, NOBODY, trace::PROGRESS, since)
+        });
     }
     moved
 }

@@ -41,7 +41,7 @@ use cohort_base::settings::SignalSource;
 use cohort_base::signals::Signals;
 use cohort_base::sync::atomic::{Ordering, fence};
 use cohort_base::sync::pause;
-use cohort_base::trace::{self, Event, Kind, NOBODY};
+use cohort_base::trace::{self, Event, EventKind, NOBODY};
 use cohort_core::Work;
 use cohort_core::claim::Claim;
 use cohort_core::rank::Rank;
@@ -222,7 +222,10 @@ fn step(rank: &Rank) -> StepOutcome {
     if let Some(trace) = rank.trace()
         && moved
     {
-        trace.note(&Event { bytes: turn.bytes + copied, ..Event::since(Kind::Turn, NOBODY, trace::thread(), since) });
+        trace.note(&Event {
+            bytes: turn.bytes + copied,
+            ..Event::since(EventKind::Turn, NOBODY, trace::thread(), since)
+        });
     }
     match (moved, watched == 0) {
         // Also if a sender copies that may leave before it is through.

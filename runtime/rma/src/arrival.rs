@@ -3,7 +3,7 @@
 use crate::Rma;
 use crate::element::{self, Combiner, Turns, class_of};
 use crate::notes::{Message, Piece, REFUSED, Run, Verb, tell, tell_all, tell_locked};
-use crate::shared::RankLocation;
+use crate::shared::MemberHome;
 use crate::window::Window;
 use cohort_base::Peer;
 use cohort_core::claim::Claim;
@@ -61,7 +61,7 @@ pub(crate) fn arrive(claim: &mut Claim<'_>, from: Peer, note: &Note, body: &[u8]
 }
 
 /// Does a piece of an operation, and answers it.
-fn piece(claim: &mut Claim<'_>, window: &Window, home: &RankLocation, from: Peer, note: &Note, body: &[u8]) -> u64 {
+fn piece(claim: &mut Claim<'_>, window: &Window, home: &MemberHome, from: Peer, note: &Note, body: &[u8]) -> u64 {
     let parsed = Parsed::of(body).filter(|parsed| parsed.is_inside(window, home));
     let fetches = parsed.as_ref().is_some_and(Parsed::fetches);
     let length = parsed.as_ref().map_or(0, |parsed| parsed.piece.length);
@@ -110,7 +110,7 @@ impl<'a> Parsed<'a> {
     }
 
     /// Whether all runs lie in the owner's part of the window.
-    fn is_inside(&self, window: &Window, home: &RankLocation) -> bool {
+    fn is_inside(&self, window: &Window, home: &MemberHome) -> bool {
         let shared = window.shared();
         let part = shared.part(window.me());
         let (start, end) = (part.base as u64, part.base as u64 + part.size);

@@ -23,7 +23,7 @@ use core::ptr::{NonNull, null_mut};
 
 /// What kind of epoch it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum EpochKind {
     /// From `MPI_Win_start` to `MPI_Win_complete`.
     Access,
     /// From `MPI_Win_post` to `MPI_Win_wait`.
@@ -39,7 +39,7 @@ pub(super) enum Kind {
     Fence,
 }
 
-impl Kind {
+impl EpochKind {
     pub(super) fn is_lock(self) -> bool {
         matches!(self, Self::Lock { .. } | Self::LockAll)
     }
@@ -60,12 +60,12 @@ pub struct Reorder {
 
 impl Reorder {
     /// Whether an epoch of kind `later` may run while one of kind `earlier` is closed and not complete.
-    pub(super) fn allows(self, earlier: Kind, later: Kind) -> bool {
-        let never = |kind| matches!(kind, Kind::LockAll | Kind::Fence);
+    pub(super) fn allows(self, earlier: EpochKind, later: EpochKind) -> bool {
+        let never = |kind| matches!(kind, EpochKind::LockAll | EpochKind::Fence);
         if never(earlier) || never(later) {
             return false;
         }
-        match (earlier == Kind::Exposure, later == Kind::Exposure) {
+        match (earlier == EpochKind::Exposure, later == EpochKind::Exposure) {
             (false, false) => self.access_after_access,
             (true, false) => self.access_after_exposure,
             (true, true) => self.exposure_after_exposure,
@@ -93,7 +93,7 @@ pub(super) struct Target {
 
 /// See the module page. Lives in memory of its owner, who alone makes and frees it.
 pub(super) struct Epoch {
-    pub(super) kind: Kind,
+    pub(super) kind: EpochKind,
     /// Of a lock: `MPI_MODE_NOCHECK`. Nobody is asked for it, as nobody holds a lock that conflicts.
     pub(super) nocheck: Cell<bool>,
     pub(super) is_active: Cell<bool>,
@@ -138,10 +138,10 @@ impl Epoch {
     /// `opened`, and `closed` while it is open.
     pub(super) const OPEN: u64 = u64::MAX;
 
-    pub(super) fn new(kind: Kind, opened: u64, targets: Box<[Target]>) -> Self {
+    pub(super) fn new(kind: EpochKind, opened: u64, targets: Box<[Target]>) -> Self {
         let ungranted = match kind {
-            Kind::Fence => 1,
-            Kind::Exposure => 0,
+            EpochKind::Fence => 1,
+            EpochKind::Exposure => 0,
             _ => targets.len() as u32,
         };
         Self {
@@ -175,8 +175,8 @@ impl Epoch {
     /// The place of a member among the targets; 0 for a fence.
     pub(super) fn index_of(&self, member: u32) -> Option<usize> {
         match self.kind {
-            Kind::Fence => Some(0),
-            Kind::LockAll => Some(member as usize),
+            EpochKind::Fence => Some(0),
+            EpochKind::LockAll => Some(member as usize),
             _ => self.targets.binary_search_by_key(&member, |target| target.member).ok(),
         }
     }
@@ -185,7 +185,7 @@ impl Epoch {
     pub(super) fn grants(&self, index: usize) -> bool {
         self.is_active.get()
             && match self.kind {
-                Kind::Fence => self.ungranted.get() == 0,
+                EpochKind::Fence => self.ungranted.get() == 0,
                 _ => self.targets[index].is_granted.get(),
             }
     }
@@ -197,7 +197,7 @@ impl Epoch {
 
     /// Whether nobody else can accumulate at its targets: it holds a lock that keeps them away.
     pub(super) fn is_alone(&self) -> bool {
-        self.kind == Kind::Lock { exclusive: true } && !self.nocheck.get()
+        self.kind == EpochKind::Lock { exclusive: true } && !self.nocheck.get()
     }
 
     /// Whether there is something to look for in its owner's progress.

@@ -1,14 +1,14 @@
 //! Targets that are late: what an epoch's owner says of them, and the check of what [`crate::grants`] guarantees.
 
-use crate::epoch::{Epoch, Kind, Target};
+use crate::epoch::{Epoch, EpochKind, Target};
 use crate::grants::GrantCounter;
-use crate::shared::RankLocation;
+use crate::shared::MemberHome;
 use crate::sweep::Sweep;
 use cohort_base::sync::atomic::{Ordering, fence};
 
-impl Kind {
+impl EpochKind {
     /// The counter at which an epoch of this kind waits for a member. Fences have one for all members.
-    pub(super) fn counter(self, home: &RankLocation, member: u32) -> &GrantCounter {
+    pub(super) fn counter(self, home: &MemberHome, member: u32) -> &GrantCounter {
         match self {
             Self::Access => &home.from(member).granted,
             Self::Exposure => &home.from(member).ended,
@@ -19,9 +19,9 @@ impl Kind {
 }
 
 /// Whether an epoch has to wait for a target with something to ship to it, or to learn from it.
-fn is_late(kind: Kind, is_closed: bool, target: &Target) -> bool {
+fn is_late(kind: EpochKind, is_closed: bool, target: &Target) -> bool {
     match kind {
-        Kind::Exposure => is_closed,
+        EpochKind::Exposure => is_closed,
         _ => !target.is_granted.get() && (is_closed || target.pending.get() > 0),
     }
 }
@@ -45,9 +45,9 @@ impl Sweep<'_, '_> {
         };
         let mut late = 0;
         let (kind, is_closed) = (epoch.kind, epoch.is_closed());
-        if kind == Kind::Fence {
+        if kind == EpochKind::Fence {
             late += home.fences.want(epoch.late_fence());
-        } else if epoch.ungranted.get() > 0 || kind == Kind::Exposure && is_closed {
+        } else if epoch.ungranted.get() > 0 || kind == EpochKind::Exposure && is_closed {
             for target in &epoch.targets {
                 if is_late(kind, is_closed, target) {
                     late += kind.counter(home, target.member).want(target.id.get());
@@ -75,7 +75,7 @@ impl Sweep<'_, '_> {
         while let Some(epoch) = next {
             next = self.state.queue.next(epoch);
             for target in epoch.targets.iter().filter(|_| epoch.is_active.get()) {
-                let waits = epoch.kind == Kind::Exposure || !target.is_granted.get();
+                let waits = epoch.kind == EpochKind::Exposure || !target.is_granted.get();
                 let is_wanted = epoch.kind.counter(home, target.member).is_wanted(target.id.get());
                 let is_late = is_late(epoch.kind, epoch.is_closed(), target);
                 // Who is late at opening only is not among those that call (G2).

@@ -10,7 +10,7 @@
 //! it was sent as a whole and all pieces are answered. Packets of one pair of ranks keep their
 //! order, and so do accumulates.
 
-use crate::epoch::{Epoch, Kind, Recorded};
+use crate::epoch::{Epoch, EpochKind, Recorded};
 use crate::notes::{Message, Piece, REFUSED, RUNS_MAX, Run, Verb, say};
 use crate::operation::{Action, Resolved};
 use crate::sweep::Sweep;
@@ -26,24 +26,24 @@ const UNANSWERED_MAX: u32 = 64;
 
 impl Sweep<'_, '_> {
     /// Asks a member of another node for access, or grants it.
-    pub(super) fn ask_remote(&mut self, kind: Kind, member: u32) {
+    pub(super) fn ask_remote(&mut self, kind: EpochKind, member: u32) {
         let (shared, me) = (self.window.shared(), self.window.me());
         match kind {
-            Kind::Exposure => say(self.claim, shared, member, Message::Grant, me, 0),
-            Kind::Lock { .. } | Kind::LockAll => {
-                let exclusive = u64::from(kind == Kind::Lock { exclusive: true });
+            EpochKind::Exposure => say(self.claim, shared, member, Message::Grant, me, 0),
+            EpochKind::Lock { .. } | EpochKind::LockAll => {
+                let exclusive = u64::from(kind == EpochKind::Lock { exclusive: true });
                 say(self.claim, shared, member, Message::Lock, me, exclusive);
             }
-            Kind::Access | Kind::Fence => {}
+            EpochKind::Access | EpochKind::Fence => {}
         }
     }
 
     /// Tells a member of another node that an epoch is over.
-    pub(super) fn end_remote(&mut self, kind: Kind, member: u32) {
+    pub(super) fn end_remote(&mut self, kind: EpochKind, member: u32) {
         let (shared, me) = (self.window.shared(), self.window.me());
         match kind {
-            Kind::Lock { .. } | Kind::LockAll => {
-                let exclusive = u64::from(kind == Kind::Lock { exclusive: true });
+            EpochKind::Lock { .. } | EpochKind::LockAll => {
+                let exclusive = u64::from(kind == EpochKind::Lock { exclusive: true });
                 say(self.claim, shared, member, Message::Unlock, me, exclusive);
             }
             _ => say(self.claim, shared, member, Message::Done, me, 0),

@@ -40,7 +40,7 @@ struct Region {
 }
 
 /// What a member of this node has in the shared part.
-pub(super) struct RankLocation {
+pub(super) struct MemberHome {
     pub(super) lock: FairLock,
     /// Accumulates at the member.
     pub(super) turns: Turns,
@@ -67,7 +67,7 @@ pub struct WinShared {
     parts: Box<[Part]>,
     is_dynamic: bool,
     /// For each member its home, if it lives here.
-    homes: Box<[Option<Box<RankLocation>>]>,
+    homes: Box<[Option<Box<MemberHome>>]>,
     /// Members of this node.
     here: u32,
     left: AtomicU32,
@@ -80,7 +80,7 @@ pub struct WinShared {
     delegates: Box<[u32]>,
 }
 
-impl RankLocation {
+impl MemberHome {
     fn new(members: usize) -> Self {
         Self {
             lock: FairLock::new(members as u32),
@@ -151,7 +151,7 @@ pub struct Plan<'a> {
 impl WinShared {
     fn new(node: &'static Node, plan: &Plan<'_>) -> Self {
         let count = plan.members.len();
-        let home = |&member: &Peer| node.local(member).map(|_| Box::new(RankLocation::new(count)));
+        let home = |&member: &Peer| node.local(member).map(|_| Box::new(MemberHome::new(count)));
         let homes: Box<[_]> = plan.members.iter().map(home).collect();
         let here = homes.iter().flatten().count() as u32;
         let mut is_known = vec![false; node.boot().nodes as usize];
@@ -211,13 +211,13 @@ impl WinShared {
 
     /// The home of a member of this node.
     #[inline]
-    pub(super) fn home(&self, member: u32) -> Option<&RankLocation> {
+    pub(super) fn home(&self, member: u32) -> Option<&MemberHome> {
         self.homes[member as usize].as_deref()
     }
 
     /// [`WinShared::home`] of any number.
     #[inline(always)]
-    pub(super) fn home_of(&self, member: u32) -> Option<&RankLocation> {
+    pub(super) fn home_of(&self, member: u32) -> Option<&MemberHome> {
         self.homes.get(member as usize)?.as_deref()
     }
 

@@ -9,7 +9,7 @@ use cohort_core::list::List;
 use cohort_core::memory::{Cursor, Plan};
 use cohort_core::subsystem::Subsystem;
 use cohort_core::{Claim, Look, Node, Piece, Turn, Work};
-use cohort_net::wire::{Header, Kind};
+use cohort_net::wire::{Header, PacketKind};
 use cohort_net::{Note, Receiver};
 
 // SAFETY: no other subsystem has this place.
@@ -66,7 +66,7 @@ impl Piece for CopyRef {
 
 impl Receiver for Rma {
     fn packet(claim: &mut Claim<'_>, from: Peer, header: &Header, body: &[u8]) -> Option<u64> {
-        let is_note = header.kind() == Some(Kind::Window);
+        let is_note = header.kind() == Some(PacketKind::Window);
         is_note.then(|| arrival::arrive(claim, from, &Note::of(header), body))
     }
 }

@@ -15,10 +15,10 @@
 //! one of the two sees the other.
 
 use crate::Rma;
-use crate::epoch::{CopyRef, Epoch, Kind, Recorded};
+use crate::epoch::{CopyRef, Epoch, EpochKind, Recorded};
 use crate::notes::{tell, tell_arrived, tell_locked};
-use crate::shared::RankLocation;
-use crate::window::{State, Window};
+use crate::shared::MemberHome;
+use crate::window::{Window, WindowState};
 use alloc::boxed::Box;
 use cohort_base::sync::atomic::{Ordering, fence};
 use cohort_core::claim::Claim;
@@ -33,7 +33,7 @@ use cohort_steal::TaskKind;
 pub(super) struct Sweep<'a, 'rank> {
     pub(super) window: &'a Window,
     pub(super) claim: &'a mut Claim<'rank>,
-    pub(super) state: &'a mut State,
+    pub(super) state: &'a mut WindowState,
     /// Whether anything moved.
     pub(super) moved: bool,
     /// Something to copy outside of the claim.
@@ -50,7 +50,7 @@ impl Window {
 }
 
 impl<'a, 'rank> Sweep<'a, 'rank> {
-    fn new(window: &'a Window, claim: &'a mut Claim<'rank>, state: &'a mut State) -> Self {
+    fn new(window: &'a Window, claim: &'a mut Claim<'rank>, state: &'a mut WindowState) -> Self {
         Self { window, claim, state, moved: false, work: None }
     }
 
@@ -157,9 +157,9 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
         let shared = self.window.shared();
         let me = self.window.me();
         let counts = match epoch.kind {
-            Kind::Access => &mut self.state.accesses,
-            Kind::Exposure => &mut self.state.exposures,
-            Kind::Lock { .. } | Kind::LockAll | Kind::Fence => &mut self.state.lockings,
+            EpochKind::Access => &mut self.state.accesses,
+            EpochKind::Exposure => &mut self.state.exposures,
+            EpochKind::Lock { .. } | EpochKind::LockAll | EpochKind::Fence => &mut self.state.lockings,
         };
         for target in &epoch.targets {
             let member = target.member;
@@ -170,16 +170,16 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
                 continue;
             };
             match epoch.kind {
-                Kind::Exposure => {
+                EpochKind::Exposure => {
                     let is_late = home.from(me).granted.open();
                     tell(self.claim, shared, member, is_late);
                 }
-                Kind::Lock { .. } | Kind::LockAll => {
+                EpochKind::Lock { .. } | EpochKind::LockAll => {
                     let granted = |other| tell_locked(self.claim, shared, member, other);
-                    let exclusive = epoch.kind == Kind::Lock { exclusive: true };
+                    let exclusive = epoch.kind == EpochKind::Lock { exclusive: true };
                     target.ticket.set(home.lock.request(me, exclusive, granted));
                 }
-                Kind::Access | Kind::Fence => {}
+                EpochKind::Access | EpochKind::Fence => {}
             }
         }
         for index in 0..epoch.targets.len() {
@@ -195,7 +195,7 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
             return;
         }
         let (shared, me) = (self.window.shared(), self.window.me());
-        if epoch.kind == Kind::Fence {
+        if epoch.kind == EpochKind::Fence {
             if shared.has_passed(epoch.opening_fence.get()) {
                 epoch.ungranted.set(0);
                 self.moved = true;
@@ -225,8 +225,8 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
     fn end_targets(&mut self, epoch: &Epoch) {
         let (shared, me) = (self.window.shared(), self.window.me());
         match epoch.kind {
-            Kind::Exposure => return,
-            Kind::Fence => {
+            EpochKind::Exposure => return,
+            EpochKind::Fence => {
                 // A fence that was never closed by a call has nobody to tell.
                 let may_arrive = epoch.closing_fence.get() != 0 && epoch.ungranted.get() == 0;
                 if may_arrive && epoch.pending.get() == 0 && !epoch.has_arrived.get() {
@@ -238,7 +238,7 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
                 }
                 return;
             }
-            Kind::Access | Kind::Lock { .. } | Kind::LockAll => {}
+            EpochKind::Access | EpochKind::Lock { .. } | EpochKind::LockAll => {}
         }
         let exclusive = epoch.is_alone();
         let is_lock = epoch.kind.is_lock();
@@ -272,8 +272,8 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
     fn is_complete(&self, epoch: &Epoch) -> bool {
         let shared = self.window.shared();
         match epoch.kind {
-            Kind::Exposure => self.is_exposed_to_nobody(epoch),
-            Kind::Fence => {
+            EpochKind::Exposure => self.is_exposed_to_nobody(epoch),
+            EpochKind::Fence => {
                 let is_over = epoch.has_arrived.get() && shared.has_passed(epoch.closing_fence.get());
                 epoch.pending.get() == 0 && (epoch.closing_fence.get() == 0 || is_over)
             }
@@ -283,7 +283,7 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
 
     /// Whether all accesses that an exposure epoch allows are over.
     pub(super) fn is_exposed_to_nobody(&self, epoch: &Epoch) -> bool {
-        let home: Option<&RankLocation> = self.window.shared().home(self.window.me());
+        let home: Option<&MemberHome> = self.window.shared().home(self.window.me());
         epoch.is_active.get()
             && home.is_some_and(|home| {
                 let mut targets = epoch.targets.iter();

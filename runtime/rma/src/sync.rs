@@ -1,12 +1,12 @@
 //! The synchronisation calls of a window: each opens epochs or closes them, and none waits but those that say so.
 
-use crate::epoch::{Epoch, Kind, Target, leak};
+use crate::epoch::{Epoch, EpochKind, Target, leak};
 use crate::error::RmaError;
 use crate::request::FlushRequest;
 use crate::stamps::{CALLS_PER_TURN, Held};
 use crate::sweep::Sweep;
 use crate::tell::AwaitedEpochs;
-use crate::window::{Closing, State, Window};
+use crate::window::{Closing, Window, WindowState};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -71,7 +71,7 @@ impl Window {
         let mut claim = self.rank().enter();
         let mut sweep = self.call(owner, &mut claim);
         sweep.state.no_access()?;
-        sweep.state.access = Some(sweep.open(owner, Kind::Access, members));
+        sweep.state.access = Some(sweep.open(owner, EpochKind::Access, members));
         sweep.settle(owner);
         Ok(())
     }
@@ -82,7 +82,7 @@ impl Window {
     /// [`RmaError::Misplaced`] if there is none.
     pub fn complete(&self, owner: Owner<'_>) -> Result<Closing, RmaError> {
         self.end(owner, |state| {
-            let epoch = state.access.filter(|epoch| epoch.kind == Kind::Access);
+            let epoch = state.access.filter(|epoch| epoch.kind == EpochKind::Access);
             let epoch = epoch.ok_or(RmaError::Misplaced("no access epoch is open"))?;
             state.access = None;
             Ok(epoch)
@@ -102,7 +102,7 @@ impl Window {
         if sweep.state.uses_fence() {
             return Err(FENCE_IS_USED);
         }
-        sweep.state.exposure = Some(sweep.open(owner, Kind::Exposure, members));
+        sweep.state.exposure = Some(sweep.open(owner, EpochKind::Exposure, members));
         sweep.settle(owner);
         Ok(())
     }
@@ -158,7 +158,7 @@ impl Window {
         if sweep.state.uses_fence() {
             return Err(FENCE_IS_USED);
         }
-        let epoch = sweep.open(owner, Kind::Lock { exclusive }, &[member]);
+        let epoch = sweep.open(owner, EpochKind::Lock { exclusive }, &[member]);
         epoch.nocheck.set(nocheck);
         sweep.state.locks[member as usize] = Some(epoch);
         sweep.state.locked += 1;
@@ -197,7 +197,7 @@ impl Window {
         let mut sweep = self.call(owner, &mut claim);
         sweep.state.no_access()?;
         let everyone: Vec<u32> = (0..self.shared().members().len() as u32).collect();
-        let epoch = sweep.open(owner, Kind::LockAll, &everyone);
+        let epoch = sweep.open(owner, EpochKind::LockAll, &everyone);
         epoch.nocheck.set(nocheck);
         sweep.state.access = Some(epoch);
         sweep.settle(owner);
@@ -213,7 +213,7 @@ impl Window {
             return Ok(Closing(None));
         }
         self.end(owner, |state| {
-            let epoch = state.access.filter(|epoch| epoch.kind == Kind::LockAll);
+            let epoch = state.access.filter(|epoch| epoch.kind == EpochKind::LockAll);
             let epoch = epoch.ok_or(RmaError::Misplaced("MPI_Win_lock_all was not called"))?;
             state.access = None;
             Ok(epoch)
@@ -261,7 +261,7 @@ impl Window {
     fn end(
         &self,
         owner: Owner<'_>,
-        take: impl FnOnce(&mut State) -> Result<RecordRef<Epoch>, RmaError>,
+        take: impl FnOnce(&mut WindowState) -> Result<RecordRef<Epoch>, RmaError>,
     ) -> Result<Closing, RmaError> {
         let mut claim = self.rank().enter();
         let mut sweep = self.call(owner, &mut claim);
@@ -358,7 +358,7 @@ fn is_flushed(&(epoch, index): &LockAt) -> bool {
     index.map_or(epoch.pending.get(), |index| epoch.targets[index].pending.get()) == 0
 }
 
-impl State {
+impl WindowState {
     /// No access epoch is open but one by fence that was not used.
     fn no_access(&self) -> Result<(), RmaError> {
         if self.access.is_some() || self.locked > 0 {
@@ -392,7 +392,7 @@ impl State {
 
     /// The epochs that hold locks, for a flush of all targets.
     fn all_locked(&self) -> Result<Locks, RmaError> {
-        let all = self.access.filter(|epoch| epoch.kind == Kind::LockAll);
+        let all = self.access.filter(|epoch| epoch.kind == EpochKind::LockAll);
         let single = self.locks.iter().copied().flatten();
         let found: Vec<_> = all.into_iter().chain(single).map(|it| (it, None)).collect();
         match found.is_empty() {
@@ -404,7 +404,7 @@ impl State {
 
 impl Sweep<'_, '_> {
     /// A new epoch towards these members, at the end of the queue.
-    fn open(&mut self, _owner: Owner<'_>, kind: Kind, members: &[u32]) -> RecordRef<Epoch> {
+    fn open(&mut self, _owner: Owner<'_>, kind: EpochKind, members: &[u32]) -> RecordRef<Epoch> {
         let target = |&member: &u32| Target { member, ..Target::default() };
         self.window.short.end_quiet();
         let opened = self.state.tick();
@@ -431,10 +431,10 @@ impl Sweep<'_, '_> {
     #[cold]
     fn of_held(&mut self, owner: Owner<'_>, held: Held) {
         let (kind, members): (_, Vec<u32>) = match held {
-            Held::One { member, exclusive } => (Kind::Lock { exclusive }, [member].into()),
+            Held::One { member, exclusive } => (EpochKind::Lock { exclusive }, [member].into()),
             Held::All => {
                 let members = self.window.shared().members().len() as u32;
-                (Kind::LockAll, (0..members).collect())
+                (EpochKind::LockAll, (0..members).collect())
             }
         };
         let epoch = self.open(owner, kind, &members);
@@ -454,7 +454,7 @@ impl Sweep<'_, '_> {
 
     /// A new fence epoch behind the fence with this number.
     fn open_fence(&mut self, owner: Owner<'_>, number: u64) -> RecordRef<Epoch> {
-        let epoch = self.open(owner, Kind::Fence, &[]);
+        let epoch = self.open(owner, EpochKind::Fence, &[]);
         epoch.opening_fence.set(number);
         epoch
     }

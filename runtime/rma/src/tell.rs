@@ -3,7 +3,7 @@
 //! By anybody with the claim: nothing here changes anything.
 
 use crate::Rma;
-use crate::epoch::{Epoch, Kind, Target};
+use crate::epoch::{Epoch, EpochKind, Target};
 use crate::window::Window;
 use cohort_base::picture::{Fact, Told};
 use cohort_core::claim::Claim;
@@ -40,10 +40,10 @@ impl Window {
         let mut left = TOLD_MAX;
         self.each_epoch(claim, |epoch| {
             let name = match epoch.kind {
-                Kind::Access => "MPI_Win_post",
-                Kind::Exposure => "MPI_Win_complete",
-                Kind::Lock { .. } | Kind::LockAll => "lock",
-                Kind::Fence => "MPI_Win_fence",
+                EpochKind::Access => "MPI_Win_post",
+                EpochKind::Exposure => "MPI_Win_complete",
+                EpochKind::Lock { .. } | EpochKind::LockAll => "lock",
+                EpochKind::Fence => "MPI_Win_fence",
             };
             // A flush waits for operations of open epochs.
             let is_meant = match locks {
@@ -53,7 +53,7 @@ impl Window {
             if epoch.is_over.get() || !is_meant {
                 return;
             }
-            if epoch.kind == Kind::Fence {
+            if epoch.kind == EpochKind::Fence {
                 let key = core::ptr::from_ref(self.shared()).addr() as u64;
                 let size = self.shared().members().len() as u32;
                 let fence = Fact::new(Told::Access).named(name);
@@ -73,7 +73,7 @@ impl Window {
     fn is_missing(&self, epoch: &Epoch, target: &Target) -> bool {
         let home = self.shared().home(self.me());
         match epoch.kind {
-            Kind::Exposure => home.is_some_and(|home| !home.from(target.member).ended.is_open(target.id.get())),
+            EpochKind::Exposure => home.is_some_and(|home| !home.from(target.member).ended.is_open(target.id.get())),
             _ => !target.is_granted.get() || target.pending.get() > 0,
         }
     }
@@ -96,8 +96,8 @@ pub fn tell_locks(claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
     while let Some(window) = next {
         window.each_epoch(claim, |epoch| {
             let name = match epoch.kind {
-                Kind::Lock { exclusive: true } => "exclusive lock",
-                Kind::Lock { exclusive: false } | Kind::LockAll => "shared lock",
+                EpochKind::Lock { exclusive: true } => "exclusive lock",
+                EpochKind::Lock { exclusive: false } | EpochKind::LockAll => "shared lock",
                 _ => return,
             };
             if epoch.is_over.get() || epoch.nocheck.get() {

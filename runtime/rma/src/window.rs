@@ -47,7 +47,7 @@ pub struct Window {
     /// How a loop of such calls gives the CPU away.
     pub(super) pace: Pace,
     pub(super) short: Short,
-    pub(super) state: UnsafeCell<State>,
+    pub(super) state: UnsafeCell<WindowState>,
     waiting_links: Links<Self>,
     all_links: Links<Self>,
 }
@@ -70,7 +70,7 @@ impl Linked<IN_WINDOWS> for Window {
 }
 
 /// What the claim of the owner guards.
-pub(super) struct State {
+pub(super) struct WindowState {
     /// Epochs that are not complete, in the order in which they were opened.
     pub(super) queue: List<Epoch, 0>,
     /// What is over, for the owner to free.
@@ -105,7 +105,7 @@ pub(super) struct State {
     pub(super) is_waiting: bool,
 }
 
-impl State {
+impl WindowState {
     fn new(members: usize, reorder: Reorder) -> Self {
         Self {
             queue: List::empty(),
@@ -165,7 +165,7 @@ impl Window {
             calls_left: AtomicU32::new(CALLS_PER_TURN),
             pace: Pace::default(),
             short: Short::new(shared),
-            state: UnsafeCell::new(State::new(plan.members.len(), reorder)),
+            state: UnsafeCell::new(WindowState::new(plan.members.len(), reorder)),
             waiting_links: Links::none(),
             all_links: Links::none(),
         });

@@ -3,7 +3,7 @@
 use super::Clocks;
 use super::line::Point;
 use super::names::Names;
-use cohort_base::trace::{Event, Kind, Ring, WORDS};
+use cohort_base::trace::{Event, EventKind, Ring, WORDS};
 use std::collections::HashMap;
 
 /// Events of one rank, in order.
@@ -38,7 +38,7 @@ pub struct Record {
     pub numbers: Vec<u32>,
     /// By rank.
     pub sources: Vec<Source>,
-    /// Names of calls by what [`Kind::Call`] says of them.
+    /// Names of calls by what [`EventKind::Call`] says of them.
     pub names: HashMap<(u64, u8), String>,
 }
 
@@ -49,7 +49,7 @@ impl Record {
         let sources: Vec<Source> = rings.iter().map(Source::of).collect();
         let mut names = Names::default();
         for event in sources.iter().flat_map(|source| &source.events) {
-            if event.kind == Kind::Call {
+            if event.kind == EventKind::Call {
                 names.read(event.flow, event.name);
             }
         }

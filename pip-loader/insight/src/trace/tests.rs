@@ -1,5 +1,5 @@
 use super::*;
-use cohort_base::trace::{Event, Kind, NOBODY};
+use cohort_base::trace::{Event, EventKind, NOBODY};
 use timeline::{Piece, RankLine};
 
 const NUMBERS: [u32; 2] = [4, 7];
@@ -10,13 +10,13 @@ fn rings() -> &'static [Ring] {
     rings.leak()
 }
 
-fn event(kind: Kind, peer: u32, begin: u64, end: u64) -> Event {
+fn event(kind: EventKind, peer: u32, begin: u64, end: u64) -> Event {
     Event { kind, peer, thread: 1 << 20, begin, end, flow: 0, bytes: 64, tag: 5, name: 0 }
 }
 
 fn call(begin: u64, end: u64) -> Event {
     static NAME: &str = "MPI_Recv";
-    Event { flow: NAME.as_ptr().addr() as u64, name: NAME.len() as u8, ..event(Kind::Call, NOBODY, begin, end) }
+    Event { flow: NAME.as_ptr().addr() as u64, name: NAME.len() as u8, ..event(EventKind::Call, NOBODY, begin, end) }
 }
 
 /// A tick is two nanoseconds.
@@ -58,7 +58,7 @@ fn a_name_that_was_overwritten_does_no_harm() {
 #[test]
 fn stolen_work_is_on_both_tracks_with_an_arrow_from_the_thief() {
     let rings = rings();
-    rings[0].note(&event(Kind::Steal, 1, 1010, 1020));
+    rings[0].note(&event(EventKind::Steal, 1, 1010, 1020));
     let timeline = timeline(rings);
     let [thief, owner] = &timeline.ranks[..] else {
         panic!("two ranks");
@@ -75,9 +75,9 @@ fn stolen_work_is_on_both_tracks_with_an_arrow_from_the_thief() {
 fn messages_meet_their_receives_and_those_that_do_not_have_no_arrow() {
     let rings = rings();
     for at in [1000, 1100, 1200] {
-        rings[0].note(&event(Kind::Sent, 1, at, at));
+        rings[0].note(&event(EventKind::Sent, 1, at, at));
         if at < 1200 {
-            rings[1].note(&event(Kind::Matched, 0, at + 50, at + 50));
+            rings[1].note(&event(EventKind::Matched, 0, at + 50, at + 50));
         }
     }
     let timeline = timeline(rings);
@@ -94,8 +94,8 @@ fn messages_meet_their_receives_and_those_that_do_not_have_no_arrow() {
 #[test]
 fn who_wakes_a_sleeper_has_an_arrow_to_the_moment_of_waking() {
     let rings = rings();
-    rings[0].note(&event(Kind::Wake, 1, 1050, 1050));
-    rings[1].note(&Event { flow: 1, ..event(Kind::Sleep, NOBODY, 1000, 1060) });
+    rings[0].note(&event(EventKind::Wake, 1, 1050, 1050));
+    rings[1].note(&Event { flow: 1, ..event(EventKind::Sleep, NOBODY, 1000, 1060) });
     let timeline = timeline(rings);
     let wake = &timeline.ranks[0].tracks[0].pieces[0];
     assert_eq!(wake.name, "wakes rank 7");
@@ -112,7 +112,7 @@ fn what_anybody_may_have_done_is_shown_with_the_thread_that_is_in_a_call() {
     let thread = |number, event| Event { thread: number, ..event };
     rings[0].note(&thread(100, call(1000, 1010)));
     rings[0].note(&thread(200, call(1100, 1120)));
-    rings[0].note(&thread(0, event(Kind::Sent, 1, 1110, 1110)));
+    rings[0].note(&thread(0, event(EventKind::Sent, 1, 1110, 1110)));
     let timeline = timeline(rings);
     let names: Vec<&str> = timeline.ranks[0].tracks.iter().map(|it| &*it.name).collect();
     assert_eq!(names, ["rank 4", "rank 4: thread 1"]);
@@ -122,8 +122,8 @@ fn what_anybody_may_have_done_is_shown_with_the_thread_that_is_in_a_call() {
 #[test]
 fn pieces_lie_within_each_other_or_apart() {
     let rings = rings();
-    rings[0].note(&event(Kind::Copy, NOBODY, 1000, 1100));
-    rings[0].note(&event(Kind::Sleep, NOBODY, 1050, 1150));
+    rings[0].note(&event(EventKind::Copy, NOBODY, 1000, 1100));
+    rings[0].note(&event(EventKind::Sleep, NOBODY, 1050, 1150));
     assert_eq!(pieces(&timeline(rings).ranks[0], 0), [("copies", 0, 200), ("sleeps", 100, 200)]);
 }
 
@@ -131,7 +131,7 @@ fn pieces_lie_within_each_other_or_apart() {
 fn losses_are_counted() {
     let rings = rings();
     for at in 1000..1020 {
-        rings[0].note(&event(Kind::Wake, 1, at, at));
+        rings[0].note(&event(EventKind::Wake, 1, at, at));
     }
     let timeline = timeline(rings);
     assert_eq!((timeline.ranks[0].noted, timeline.ranks[0].lost), (20, 4));
@@ -154,7 +154,7 @@ fn each_node_has_a_file_of_its_own() {
 fn a_record_travels_unchanged_and_what_is_damaged_is_none() {
     let rings = rings();
     rings[0].note(&call(1100, 1200));
-    rings[1].note(&event(Kind::SentFar, 9, 1300, 1300));
+    rings[1].note(&event(EventKind::SentFar, 9, 1300, 1300));
     let mut record = record(rings);
     (record.node, record.host) = (3, "host".into());
     let bytes = record.encode();
@@ -169,8 +169,8 @@ fn a_record_travels_unchanged_and_what_is_damaged_is_none() {
 #[test]
 fn nodes_have_the_first_ones_clock_and_messages_between_them_arrows() {
     let (here, there) = (rings(), rings());
-    here[0].note(&event(Kind::SentFar, 8, 1500, 1500));
-    there[0].note(&event(Kind::MatchedFar, 4, 50_130, 50_130));
+    here[0].note(&event(EventKind::SentFar, 8, 1500, 1500));
+    there[0].note(&event(EventKind::MatchedFar, 4, 50_130, 50_130));
     let first = record(here);
     let mut second = record(there);
     second.node = 1;

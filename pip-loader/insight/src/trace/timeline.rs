@@ -2,7 +2,7 @@
 
 use super::record::{Record, Source};
 use super::scale::{NodeFacts, Scale, scales};
-use cohort_base::trace::{ANYBODY, Event, Kind, NO_TAG, NOBODY, PROGRESS, WORKER};
+use cohort_base::trace::{ANYBODY, Event, EventKind, NO_TAG, NOBODY, PROGRESS, WORKER};
 use std::collections::HashMap;
 
 /// A piece of time on a track.
@@ -173,7 +173,7 @@ impl Maker {
     /// The place of the other rank that an event of a rank names, if it is known.
     fn other(&self, rank: usize, event: &Event) -> Option<usize> {
         let peer = event.peer as usize;
-        if matches!(event.kind, Kind::SentFar | Kind::MatchedFar) {
+        if matches!(event.kind, EventKind::SentFar | EventKind::MatchedFar) {
             return self.numbers.iter().position(|&number| number == event.peer);
         }
         let node = self.node(rank);
@@ -195,7 +195,7 @@ impl Maker {
     fn add_calls(&mut self) {
         for rank in 0..self.sources.len() {
             let events = std::mem::take(&mut self.sources[rank].events);
-            for event in events.iter().filter(|it| it.kind == Kind::Call) {
+            for event in events.iter().filter(|it| it.kind == EventKind::Call) {
                 let name = self.node(rank).names.get(&(event.flow, event.name));
                 let name = name.cloned().unwrap_or_default();
                 let mut call = self.piece(rank, event, name, "mpi");
@@ -235,7 +235,7 @@ impl Maker {
         let mut all: Vec<(usize, Event)> = Vec::new();
         for (rank, source) in self.sources.iter().enumerate() {
             let others = source.events.iter();
-            let others = others.filter(|event| event.kind != Kind::Call);
+            let others = others.filter(|event| event.kind != EventKind::Call);
             all.extend(others.map(|&event| (rank, event)));
         }
         all.sort_by_key(|(rank, event)| self.ns(*rank, event.begin));
@@ -271,15 +271,15 @@ impl Maker {
                 continue;
             };
             match event.kind {
-                Kind::Sent | Kind::SentFar => {
+                EventKind::Sent | EventKind::SentFar => {
                     under_way.insert((event.flow, *rank, other), place);
                 }
-                Kind::Matched => {
+                EventKind::Matched => {
                     if let Some(sent) = under_way.remove(&(event.flow, other, *rank)) {
                         join(self, sent, place);
                     }
                 }
-                Kind::MatchedFar => far.push((place, (event.flow, other, *rank))),
+                EventKind::MatchedFar => far.push((place, (event.flow, other, *rank))),
                 _ => {}
             }
         }
@@ -295,13 +295,13 @@ impl Maker {
     fn match_wakes(&mut self, all: &[(usize, Event)]) -> HashMap<usize, u64> {
         let mut sleeps: HashMap<usize, Vec<usize>> = HashMap::new();
         for (place, (rank, event)) in all.iter().enumerate() {
-            if event.kind == Kind::Sleep && event.flow != 0 {
+            if event.kind == EventKind::Sleep && event.flow != 0 {
                 sleeps.entry(*rank).or_default().push(place);
             }
         }
         let mut arrows = HashMap::new();
         for (place, (rank, event)) in all.iter().enumerate() {
-            if event.kind != Kind::Wake {
+            if event.kind != EventKind::Wake {
                 continue;
             }
             let Some(other) = self.other(*rank, event) else {
@@ -332,30 +332,30 @@ impl Maker {
         let peer = self.number_of_other(rank, event);
         let bytes = ("bytes", Fact::Number(event.bytes as i64));
         let mut piece = match event.kind {
-            Kind::Call => return,
-            Kind::Steal => return self.add_steal(added, rank, thread, event),
-            Kind::Sleep => self.piece(rank, event, "sleeps".into(), "sleep"),
-            Kind::Wake => self.piece(rank, event, format!("wakes rank {peer}"), "wake"),
-            Kind::Sent | Kind::SentFar => self.piece(rank, event, format!("message to rank {peer}"), "sent"),
-            Kind::Matched | Kind::MatchedFar => {
+            EventKind::Call => return,
+            EventKind::Steal => return self.add_steal(added, rank, thread, event),
+            EventKind::Sleep => self.piece(rank, event, "sleeps".into(), "sleep"),
+            EventKind::Wake => self.piece(rank, event, format!("wakes rank {peer}"), "wake"),
+            EventKind::Sent | EventKind::SentFar => self.piece(rank, event, format!("message to rank {peer}"), "sent"),
+            EventKind::Matched | EventKind::MatchedFar => {
                 self.piece(rank, event, format!("message from rank {peer}"), "received")
             }
-            Kind::Copy => self.piece(rank, event, "copies".into(), "copy"),
-            Kind::Turn => self.piece(rank, event, "progresses itself".into(), "turn"),
-            Kind::Policy => {
+            EventKind::Copy => self.piece(rank, event, "copies".into(), "copy"),
+            EventKind::Turn => self.piece(rank, event, "progresses itself".into(), "turn"),
+            EventKind::Policy => {
                 let does = if event.flow != 0 { "on" } else { "off" };
                 self.piece(rank, event, format!("auto turns its fallback {does}"), "policy")
             }
         };
         match event.kind {
-            Kind::Sent | Kind::Matched | Kind::SentFar | Kind::MatchedFar => {
+            EventKind::Sent | EventKind::Matched | EventKind::SentFar | EventKind::MatchedFar => {
                 let tag = ("tag", Fact::Number(event.tag.into()));
                 piece.facts = vec![("peer", Fact::Number(peer.into())), bytes, tag];
             }
-            Kind::Copy | Kind::Turn => piece.facts = vec![bytes],
+            EventKind::Copy | EventKind::Turn => piece.facts = vec![bytes],
             _ => {}
         }
-        if event.kind == Kind::Sleep {
+        if event.kind == EventKind::Sleep {
             // The arrow comes to the moment of waking.
             let mut woken = piece.clone();
             woken.begin = woken.end;
@@ -363,7 +363,7 @@ impl Maker {
             if arrow.is_some() {
                 added.push((rank, thread, woken));
             }
-        } else if matches!(event.kind, Kind::Matched | Kind::MatchedFar) {
+        } else if matches!(event.kind, EventKind::Matched | EventKind::MatchedFar) {
             piece.comes = arrow;
         } else {
             piece.leaves = arrow;

@@ -10,7 +10,7 @@ mod counting;
 mod memory;
 
 use cohort_engine::Node;
-use cohort_engine::coll::simulation::{Cost, Operation, play};
+use cohort_engine::coll::simulation::{Cost, SimulatedOperation, play};
 use memory::Part;
 
 /// Ranks of a node.
@@ -25,21 +25,21 @@ const AGREEMENT: u64 = 12;
 const WISHES: u64 = RANKS as u64 * (8 + 8);
 
 /// What a call costs that has these collectives one after the other.
-fn calls() -> [(&'static str, Vec<Operation>); 8] {
+fn calls() -> [(&'static str, Vec<SimulatedOperation>); 8] {
     [
         ("MPI_Init, beside the exchange of addresses", vec![]),
-        ("MPI_Barrier", vec![Operation::Barrier]),
-        ("MPI_Bcast 8 B", vec![Operation::Bcast(8)]),
-        ("MPI_Allreduce 8 B", vec![Operation::Allreduce(8)]),
-        ("MPI_Allgather 8 B", vec![Operation::Allgather(WISHES)]),
-        ("MPI_Comm_dup", vec![Operation::Allreduce(AGREEMENT)]),
-        ("MPI_Comm_create", vec![Operation::Allreduce(AGREEMENT)]),
-        ("MPI_Comm_split", vec![Operation::Allgather(WISHES), Operation::Allreduce(AGREEMENT)]),
+        ("MPI_Barrier", vec![SimulatedOperation::Barrier]),
+        ("MPI_Bcast 8 B", vec![SimulatedOperation::Bcast(8)]),
+        ("MPI_Allreduce 8 B", vec![SimulatedOperation::Allreduce(8)]),
+        ("MPI_Allgather 8 B", vec![SimulatedOperation::Allgather(WISHES)]),
+        ("MPI_Comm_dup", vec![SimulatedOperation::Allreduce(AGREEMENT)]),
+        ("MPI_Comm_create", vec![SimulatedOperation::Allreduce(AGREEMENT)]),
+        ("MPI_Comm_split", vec![SimulatedOperation::Allgather(WISHES), SimulatedOperation::Allreduce(AGREEMENT)]),
     ]
 }
 
 /// The cost of operations one after the other.
-fn cost(nodes: usize, operations: &[Operation]) -> Cost {
+fn cost(nodes: usize, operations: &[SimulatedOperation]) -> Cost {
     let rank = Node::for_test(1).rank(0);
     let mut sum = Cost::default();
     for &operation in operations {
@@ -92,7 +92,7 @@ fn print_costs(costs: &[(&str, [Cost; 2])]) {
 #[test]
 fn nothing_grows_faster_than_the_nodes() {
     let costs = calls().map(|(name, operations)| (name, SIZES.map(|nodes| cost(nodes, &operations))));
-    let all: Vec<Operation> = calls().into_iter().flat_map(|(_, calls)| calls).collect();
+    let all: Vec<SimulatedOperation> = calls().into_iter().flat_map(|(_, calls)| calls).collect();
     let partners = SIZES.map(|nodes| cost(nodes, &all).partners_of_first);
     let parts = [0, 1].map(|size| memory::of_job(SIZES[size], &partners[size]));
     print_memory(&parts);

@@ -16,7 +16,7 @@ pub(crate) const MEMBERS_MAX: u32 = 64;
 /// A small operation, as far as all members must agree on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Agreed {
-    pub(crate) kind: Kind,
+    pub(crate) kind: SmallKind,
     pub(crate) root: u32,
     pub(crate) bytes: u64,
     pub(crate) op: Option<PredefinedOp>,
@@ -24,7 +24,7 @@ pub(crate) struct Agreed {
 
 /// Operations that may be small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum SmallKind {
     Barrier,
     Bcast,
     Reduce,
@@ -37,15 +37,15 @@ impl Agreed {
     #[inline]
     pub(crate) fn of(call: &Call<'_>) -> Option<Self> {
         let (kind, root, bytes, op) = match *call {
-            Call::Barrier => (Kind::Barrier, 0, 0, None),
-            Call::Bcast { buffer, root } => (Kind::Bcast, root, buffer.bytes(), None),
+            Call::Barrier => (SmallKind::Barrier, 0, 0, None),
+            Call::Bcast { buffer, root } => (SmallKind::Bcast, root, buffer.bytes(), None),
             Call::Reduce { reduction, root } => {
                 let (bytes, op) = operand_of(&reduction)?;
-                (Kind::Reduce, root, bytes, Some(op))
+                (SmallKind::Reduce, root, bytes, Some(op))
             }
             Call::Allreduce { reduction } => {
                 let (bytes, op) = operand_of(&reduction)?;
-                (Kind::Allreduce, 0, bytes, Some(op))
+                (SmallKind::Allreduce, 0, bytes, Some(op))
             }
             _ => return None,
         };

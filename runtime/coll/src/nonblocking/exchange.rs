@@ -6,7 +6,7 @@
 //! cache line of each member that gives something. Nothing is made, nothing is freed, and nobody takes a claim.
 
 use crate::args::Call;
-use crate::args::small::{Agreed, Kind, MEMBERS_MAX, Memory, copy_small, is_dense};
+use crate::args::small::{Agreed, MEMBERS_MAX, Memory, SmallKind, copy_small, is_dense};
 use crate::board::Board;
 use crate::memory::reserve;
 use crate::schedule::Part;
@@ -91,11 +91,11 @@ impl Exchange {
         let (all, root, nobody) = (0..size, agreed.root..agreed.root + 1, 0..0);
         let is_root = agreed.root == me;
         let (posts, awaited, readers, woken) = match agreed.kind {
-            Kind::Barrier | Kind::Allreduce => (true, all.clone(), nobody, all),
-            Kind::Bcast if is_root => (true, nobody, all.clone(), all),
-            Kind::Bcast => (false, root.clone(), nobody, root),
-            Kind::Reduce if is_root => (true, all.clone(), nobody, all),
-            Kind::Reduce => (true, nobody, root.clone(), root),
+            SmallKind::Barrier | SmallKind::Allreduce => (true, all.clone(), nobody, all),
+            SmallKind::Bcast if is_root => (true, nobody, all.clone(), all),
+            SmallKind::Bcast => (false, root.clone(), nobody, root),
+            SmallKind::Reduce if is_root => (true, all.clone(), nobody, all),
+            SmallKind::Reduce => (true, nobody, root.clone(), root),
         };
         Ok(Self {
             board,
@@ -127,7 +127,7 @@ impl Exchange {
     /// Whether it is the kind in which one wakes the others when all have posted.
     #[inline]
     fn meets(&self) -> bool {
-        self.agreed.kind != Kind::Bcast
+        self.agreed.kind != SmallKind::Bcast
     }
 
     /// Starts the operation; the start before is complete.
@@ -189,8 +189,8 @@ impl Exchange {
         self.ended.set(start);
         // Who posts may wait for room.
         match self.agreed.kind {
-            Kind::Reduce if self.reads() => self.wake(self.woken.clone()),
-            Kind::Bcast if self.reads() => self.wake_root(start),
+            SmallKind::Reduce if self.reads() => self.wake(self.woken.clone()),
+            SmallKind::Bcast if self.reads() => self.wake_root(start),
             _ => {}
         }
         true
@@ -241,10 +241,10 @@ impl Exchange {
         // SAFETY: the caller's promise; operands are folded in rank order.
         unsafe {
             match self.agreed.kind {
-                Kind::Bcast if self.reads() => {
+                SmallKind::Bcast if self.reads() => {
                     copy_small(data(self.agreed.root), self.memory.result, bytes);
                 }
-                Kind::Reduce | Kind::Allreduce if self.reads() => {
+                SmallKind::Reduce | SmallKind::Allreduce if self.reads() => {
                     self.memory.fold(board.size(), bytes, data);
                 }
                 _ => {}

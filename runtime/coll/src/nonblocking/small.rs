@@ -5,7 +5,7 @@
 use super::absent;
 use super::word::{ROOT, bytes_in, kind_in, large_word, small_word};
 use crate::args::Call;
-use crate::args::small::{Agreed, Kind, copy_small, is_dense};
+use crate::args::small::{Agreed, SmallKind, copy_small, is_dense};
 use crate::batch::{LARGE, SMALL, STOOD_IN, is_last};
 use crate::compare;
 use crate::meeting::release;
@@ -69,7 +69,7 @@ fn agreed_in(group: &LocalGroup<'_>, row: &Row, call: &Call<'_>) -> Option<Agree
         (None, Call::Bcast { buffer, root }) => {
             let is_large = row.entry(*root).choose_large(large_word(call));
             let follows = !is_large && *root != group.me;
-            follows.then(|| Agreed { kind: Kind::Bcast, root: *root, bytes: buffer.bytes(), op: None })
+            follows.then(|| Agreed { kind: SmallKind::Bcast, root: *root, bytes: buffer.bytes(), op: None })
         }
         (agreed, _) => agreed,
     }
@@ -140,10 +140,10 @@ impl Role {
     #[inline(always)]
     fn of(agreed: &Agreed, me: u32) -> Self {
         match (agreed.kind, agreed.root == me) {
-            (Kind::Bcast, true) => Self::Root,
-            (Kind::Bcast, false) => Self::Leaf,
-            (Kind::Reduce, true) => Self::Collector,
-            (Kind::Reduce, false) => Self::Sender,
+            (SmallKind::Bcast, true) => Self::Root,
+            (SmallKind::Bcast, false) => Self::Leaf,
+            (SmallKind::Reduce, true) => Self::Collector,
+            (SmallKind::Reduce, false) => Self::Sender,
             _ => Self::Peer,
         }
     }
@@ -284,7 +284,7 @@ impl Small {
     fn look(&self) -> bool {
         let (row, operation) = (&self.0, self.operation());
         let Agreed { kind, root, bytes, .. } = operation.agreed;
-        if kind == Kind::Bcast {
+        if kind == SmallKind::Bcast {
             let word = row.entry(root).word();
             if word != operation.word {
                 return word != 0 && self.look_closer(root, word);
@@ -309,7 +309,7 @@ impl Small {
                 }
                 seen += 1;
             }
-            if kind != Kind::Barrier {
+            if kind != SmallKind::Barrier {
                 let data = |member| row.entry(member).data();
                 // SAFETY: all have posted so many bytes, and the member has room for them.
                 unsafe { operation.memory.fold(row.size(), bytes as usize, data) };
@@ -323,7 +323,7 @@ impl Small {
     #[cold]
     fn look_closer(&self, member: u32, word: u64) -> bool {
         let (row, operation) = (&self.0, self.operation());
-        let is_bcast = operation.agreed.kind == Kind::Bcast;
+        let is_bcast = operation.agreed.kind == SmallKind::Bcast;
         let same_kind = kind_in(word) == kind_in(operation.word);
         if is_bcast && same_kind && word & SMALL != 0 && word >> ROOT == operation.word >> ROOT {
             let taken = self.take_of_another_length(member, word);
@@ -399,8 +399,8 @@ impl Small {
         let Agreed { kind, root, op, .. } = operation.agreed;
         let buffer = Buffer::EMPTY;
         let call = match (kind, op) {
-            (Kind::Bcast, _) => Call::Bcast { buffer, root },
-            (Kind::Reduce, _) => absent::reduce_nothing(root),
+            (SmallKind::Bcast, _) => Call::Bcast { buffer, root },
+            (SmallKind::Reduce, _) => absent::reduce_nothing(root),
             (_, Some(_)) => Call::Allreduce { reduction: absent::reduction_of_nothing() },
             _ => Call::Barrier,
         };
@@ -448,7 +448,7 @@ impl Small {
     pub fn tell(&self, _claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
         let (row, operation) = (&self.0, self.operation());
         let awaited = match operation.agreed.kind {
-            Kind::Bcast => operation.agreed.root..operation.agreed.root + 1,
+            SmallKind::Bcast => operation.agreed.root..operation.agreed.root + 1,
             _ => 0..row.size(),
         };
         let count = awaited.filter(|&it| row.entry(it).word() == 0).count() as u32;

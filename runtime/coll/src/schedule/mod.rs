@@ -28,5 +28,5 @@ mod work;
 
 pub(crate) use operand::Operand;
 pub(crate) use part::{Chain, Listed, Membership, Part, Pending, Place, Plan, Rest, Schedule, Weight};
-pub(crate) use row::{Cursor, Lane, Operation as RowOperation, Outcome as RowOutcome, Row};
+pub(crate) use row::{Cursor, Lane, Row, RowOperation, RowOutcome};
 pub(crate) use work::{Calls, ScheduleRef, complete, enlist, is_pending, next, next_for_owner};

@@ -29,7 +29,7 @@ pub(crate) struct Rest {
     /// gives the member's reference back.
     events: AtomicU32,
     /// What the member itself has to do in each row.
-    operations: [UnsafeCell<MaybeUninit<Operation>>; ROWS],
+    operations: [UnsafeCell<MaybeUninit<RowOperation>>; ROWS],
 }
 
 // SAFETY: operations are used by their member only.
@@ -39,7 +39,7 @@ unsafe impl Send for Rest {}
 
 /// What a member has to do in a small operation.
 #[derive(Debug)]
-pub(crate) struct Operation {
+pub(crate) struct RowOperation {
     pub(crate) agreed: Agreed,
     pub(crate) memory: Memory,
     /// The room for what the root of a broadcast gives, where that is no run of bytes.
@@ -51,12 +51,12 @@ pub(crate) struct Operation {
     pub(crate) seen: Cell<u32>,
     /// Where it waits for what others copy, if the members of a broadcast disagree about its length.
     pub(crate) meeting: Cell<Option<RecordRef<Schedule>>>,
-    pub(crate) outcome: Cell<Outcome>,
+    pub(crate) outcome: Cell<RowOutcome>,
 }
 
 /// How a member's operation has ended.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Outcome {
+pub(crate) enum RowOutcome {
     /// It is under way.
     Pending,
     /// With [`Status::EMPTY`], which is not written and read each time.
@@ -65,7 +65,7 @@ pub(crate) enum Outcome {
     Failure(Status),
 }
 
-impl Outcome {
+impl RowOutcome {
     /// That of an operation which has ended so.
     pub(crate) fn of(status: Status) -> Self {
         match status.error {
@@ -241,7 +241,7 @@ impl Row {
     /// # Safety
     /// The caller is the member, which has not begun its operation.
     #[inline]
-    pub(crate) unsafe fn begin(&self, operation: Operation) {
+    pub(crate) unsafe fn begin(&self, operation: RowOperation) {
         let cell = &self.lane(self.me).rest().operations[self.number as usize];
         // SAFETY: the caller's promise.
         unsafe { (*cell.get()).write(operation) };
@@ -252,7 +252,7 @@ impl Row {
     /// # Safety
     /// The caller is the member, which has begun its operation.
     #[inline]
-    pub(crate) unsafe fn operation(&self) -> &Operation {
+    pub(crate) unsafe fn operation(&self) -> &RowOperation {
         let cell = &self.lane(self.me).rest().operations[self.number as usize];
         // SAFETY: the caller's promise.
         unsafe { (*cell.get()).assume_init_ref() }

@@ -1,18 +1,18 @@
 //! Collectives of jobs of many nodes take few steps, messages and connections.
 
-use crate::simulation::{Cost, Operation, play};
+use crate::simulation::{Cost, SimulatedOperation, play};
 use cohort_base::settings::{ReduceOrder, Settings};
 use cohort_core::node::Node;
 
-const OPERATIONS: [Operation; 5] = [
-    Operation::Barrier,
-    Operation::Bcast(8),
-    Operation::Allreduce(8),
-    Operation::Allreduce(16),
-    Operation::Allgather(1024),
+const OPERATIONS: [SimulatedOperation; 5] = [
+    SimulatedOperation::Barrier,
+    SimulatedOperation::Bcast(8),
+    SimulatedOperation::Allreduce(8),
+    SimulatedOperation::Allreduce(16),
+    SimulatedOperation::Allgather(1024),
 ];
 
-fn cost(nodes: usize, operation: Operation) -> Cost {
+fn cost(nodes: usize, operation: SimulatedOperation) -> Cost {
     play(Node::for_test(1).rank(0), nodes, operation).expect("memory")
 }
 
@@ -43,7 +43,7 @@ fn groups_of_any_size_get_all_messages() {
 #[test]
 fn an_allgather_brings_each_byte_once() {
     for nodes in [5, 8, 9, 100, 1023] {
-        let cost = cost(nodes, Operation::Allgather(10));
+        let cost = cost(nodes, SimulatedOperation::Allgather(10));
         assert_eq!(cost.bytes, (nodes as u64 - 1) * 10, "{nodes} nodes");
     }
 }
@@ -52,7 +52,7 @@ fn an_allgather_brings_each_byte_once() {
 fn integers_are_folded_along_a_tree_whatever_the_order_of_operands() {
     let settings = Settings { reduce_order: ReduceOrder::Ranks, ..Settings::DEFAULT };
     let rank = Node::for_test_with(1, settings).rank(0);
-    let cost = play(rank, 1000, Operation::Allreduce(12)).expect("memory");
+    let cost = play(rank, 1000, SimulatedOperation::Allreduce(12)).expect("memory");
     assert!(cost.messages <= 20, "{} messages", cost.messages);
     assert!(cost.steps <= 20, "{} steps", cost.steps);
 }

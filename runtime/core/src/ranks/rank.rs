@@ -13,7 +13,7 @@ use cohort_base::boot::{CpuLocation, RankBoot};
 use cohort_base::settings::Progress;
 use cohort_base::spawn::WorldBoot;
 use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
-use cohort_base::trace::{Event, Kind, Ring};
+use cohort_base::trace::{Event, EventKind, Ring};
 use cohort_base::{LocalRank, Peer, WorldRank};
 use cohort_steal::avail::Availability;
 use cohort_steal::claim::ClaimWord;
@@ -416,7 +416,7 @@ impl Rank {
     fn has_woken(&self, other: &Self) {
         self.counters.count_wake();
         if let Some(trace) = self.trace() {
-            trace.note(&Event::now(Kind::Wake, other.id));
+            trace.note(&Event::now(EventKind::Wake, other.id));
         }
     }
 

@@ -40,7 +40,7 @@ pub struct Note {
 
 /// The slot of a wait that has been noted.
 #[derive(Debug)]
-pub struct Place(usize);
+pub struct WaitPlace(usize);
 
 /// The waits of one rank. See the module page.
 pub struct Waits {
@@ -79,12 +79,12 @@ impl Waits {
 
     /// Notes a wait of the calling thread, which ends it with [`Waits::end`] before `what` goes.
     #[cold]
-    pub(crate) fn begin(claim: &mut Claim<'_>, what: &dyn Awaited) -> Place {
+    pub(crate) fn begin(claim: &mut Claim<'_>, what: &dyn Awaited) -> WaitPlace {
         let rank = claim.rank();
         let this = rank.waits();
         let at = this.stamps.begin();
         let Some(slot) = this.notes.get(at) else {
-            return Place(at);
+            return WaitPlace(at);
         };
         // Of several threads another may have called something since.
         let call = match Block::of_caller() {
@@ -101,11 +101,11 @@ impl Waits {
         };
         // SAFETY: the claim is held.
         unsafe { *slot.get() = Some(note) };
-        Place(at)
+        WaitPlace(at)
     }
 
     /// The wait is over.
-    pub(crate) fn end(claim: &mut Claim<'_>, place: &Place) {
+    pub(crate) fn end(claim: &mut Claim<'_>, place: &WaitPlace) {
         let this = claim.rank().waits();
         this.stamps.end(place.0);
         if let Some(slot) = this.notes.get(place.0) {
@@ -115,7 +115,7 @@ impl Waits {
     }
 
     /// The thread sleeps from now on until somebody wakes the rank, or is awake again.
-    pub(crate) fn sleep(&self, place: &Place, sleeps: bool) {
+    pub(crate) fn sleep(&self, place: &WaitPlace, sleeps: bool) {
         self.stamps.sleep(place.0, sleeps);
     }
 

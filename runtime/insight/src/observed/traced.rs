@@ -2,7 +2,7 @@
 
 use crate::calls::ParameterKind;
 use crate::subject::observers::{Consumer, DEPTH, Observed, THREADS};
-use cohort_base::trace::{self, Event, Kind, NO_TAG, NOBODY, Ring};
+use cohort_base::trace::{self, Event, EventKind, NO_TAG, NOBODY, Ring};
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Notes a rank's calls in its ring.
@@ -48,7 +48,7 @@ fn event(call: &Observed<'_>, end: u64) -> Event {
         bytes: bytes(call),
         tag: tag.map_or(NO_TAG, |word| call.words.tag(word)),
         name: u8::try_from(name.len()).unwrap_or(u8::MAX),
-        ..Event::at(Kind::Call, peer, trace::thread(), call.begun)
+        ..Event::at(EventKind::Call, peer, trace::thread(), call.begun)
     }
 }
 

@@ -10,7 +10,7 @@ use super::Subject;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_abi::callback::{TEventCbFunction, TEventDroppedCbFunction, TEventFreeCbFunction};
-use cohort_base::trace::{Event, Found, Kind, Ring, Slot};
+use cohort_base::trace::{Event, EventKind, Found, Ring, Slot};
 use cohort_engine::Rank;
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
@@ -42,7 +42,7 @@ pub struct Callback {
 #[derive(Clone, Copy)]
 pub struct Registration {
     /// Of which events.
-    pub kind: Kind,
+    pub kind: EventKind,
     /// Events before this one are none of its business.
     pub since: u64,
     /// Events that were lost, of whatever kind, of which its handler has not heard.

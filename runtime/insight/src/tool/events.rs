@@ -9,7 +9,7 @@ use alloc::boxed::Box;
 use cohort_abi::parameters::{Base, InOut, Out, OutArray, Text, TextOut};
 use cohort_abi::{Abi, Handle, callback, neutral};
 use cohort_base::clock::{ticks, ticks_per_us};
-use cohort_base::trace::{Event, Kind, NOBODY};
+use cohort_base::trace::{Event, EventKind, NOBODY};
 use cohort_engine::Rank;
 use cohort_object::{Info, Outcome};
 use core::ffi::{c_int, c_void};
@@ -28,7 +28,7 @@ pub(super) struct EventType {
     pub(super) name: &'static str,
     /// What it is of, and its elements in their order.
     pub(super) help: &'static str,
-    kind: Kind,
+    kind: EventKind,
     elements: &'static [Element],
 }
 
@@ -50,37 +50,37 @@ pub(super) static EVENTS: &[EventType] = &[
     EventType {
         name: "cohort_message_arrived",
         help: "a message of this node has met its receive, whoever saw to that: source in MPI_COMM_WORLD, tag, bytes",
-        kind: Kind::Matched,
+        kind: EventKind::Matched,
         elements: &[PEER, TAG, BYTES],
     },
     EventType {
         name: "cohort_message_sent",
         help: "a message to a rank of this node leaves: destination in MPI_COMM_WORLD, tag, bytes",
-        kind: Kind::Sent,
+        kind: EventKind::Sent,
         elements: &[PEER, TAG, BYTES],
     },
     EventType {
         name: "cohort_steal",
         help: "this rank has moved something for another one: its owner in MPI_COMM_WORLD, bytes, 1 for the network",
-        kind: Kind::Steal,
+        kind: EventKind::Steal,
         elements: &[PEER, BYTES, FLAG],
     },
     EventType {
         name: "cohort_sleep",
         help: "this rank has slept while it waited: nanoseconds, 1 if another task woke it",
-        kind: Kind::Sleep,
+        kind: EventKind::Sleep,
         elements: &[NANOSECONDS, FLAG],
     },
     EventType {
         name: "cohort_wake",
         help: "this rank has woken another one: that one in MPI_COMM_WORLD",
-        kind: Kind::Wake,
+        kind: EventKind::Wake,
         elements: &[PEER],
     },
     EventType {
         name: "cohort_policy",
         help: "the policy auto has changed what helps this rank: 1 if it turned its fallback on, 0 if off",
-        kind: Kind::Policy,
+        kind: EventKind::Policy,
         elements: &[FLAG],
     },
 ];
@@ -178,8 +178,8 @@ pub fn event_handle_alloc<A: Abi>(
 }
 
 /// Whether messages have to leave in a way in which their ends are seen.
-fn is_of_message(kind: Kind) -> bool {
-    matches!(kind, Kind::Sent | Kind::Matched)
+fn is_of_message(kind: EventKind) -> bool {
+    matches!(kind, EventKind::Sent | EventKind::Matched)
 }
 
 /// The registration of a handle.

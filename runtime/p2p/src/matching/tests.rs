@@ -1,6 +1,6 @@
 use super::*;
 use crate::P2p;
-use crate::operation::Kind;
+use crate::operation::OperationKind;
 use crate::ring::PayloadKind;
 use crate::state::{post_receive, unpost_receive};
 use cohort_base::Peer;
@@ -21,7 +21,7 @@ fn want(source: Option<i32>, tag: Option<i32>) -> Want {
 }
 
 fn post(claim: &mut Claim<'_>, want: Want) -> RecordRef<Operation> {
-    let request = Operation::make(claim, &Kind::Receive, Buffer::EMPTY, want);
+    let request = Operation::make(claim, &OperationKind::Receive, Buffer::EMPTY, want);
     let request = request.expect("memory");
     post_receive(claim, request);
     request

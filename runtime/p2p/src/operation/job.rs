@@ -52,7 +52,7 @@ pub(crate) const IN_JOBS: u8 = 0;
 
 /// See the module page.
 #[derive(Debug)]
-pub(crate) struct Job {
+pub(crate) struct CopyJob {
     shares: Shares,
     /// An eager message's has no request, and its data is in a block that goes with the job.
     pub(super) offer: Offer,
@@ -68,7 +68,7 @@ pub(crate) struct Job {
     links: Links<Self>,
 }
 
-impl Linked<IN_JOBS> for Job {
+impl Linked<IN_JOBS> for CopyJob {
     fn links(&self) -> &Links<Self> {
         &self.links
     }
@@ -83,7 +83,7 @@ pub(crate) struct MendsOf {
 
 /// Jobs that were handed over to a rank.
 #[derive(Debug)]
-pub(crate) struct Mends(AtomicPtr<Job>);
+pub(crate) struct Mends(AtomicPtr<CopyJob>);
 
 impl Mends {
     pub(crate) const fn new() -> Self {
@@ -130,9 +130,9 @@ impl Mends {
 
 /// A reference to a job.
 #[derive(Debug)]
-pub(crate) struct JobRef(RecordRef<Job>);
+pub(crate) struct JobRef(RecordRef<CopyJob>);
 
-impl Job {
+impl CopyJob {
     /// Makes a job with so many references; `None` when memory is short.
     ///
     /// # Safety
@@ -266,18 +266,18 @@ impl Job {
 
 impl JobRef {
     /// The job, with this reference.
-    fn into_raw(self) -> RecordRef<Job> {
+    fn into_raw(self) -> RecordRef<CopyJob> {
         ManuallyDrop::new(self).0
     }
 
     /// # Safety
     /// The reference is the caller's to give: that of a job that was just made, or of [`JobRef::into_raw`].
-    pub(crate) unsafe fn from_raw(job: RecordRef<Job>) -> Self {
+    pub(crate) unsafe fn from_raw(job: RecordRef<CopyJob>) -> Self {
         Self(job)
     }
 
     /// The job.
-    pub(crate) fn job(&self) -> &Job {
+    pub(crate) fn job(&self) -> &CopyJob {
         &self.0
     }
 }
@@ -325,6 +325,6 @@ impl Piece for JobRef {
 impl Drop for JobRef {
     fn drop(&mut self) {
         // SAFETY: our reference.
-        unsafe { Job::release(self.0) };
+        unsafe { CopyJob::release(self.0) };
     }
 }

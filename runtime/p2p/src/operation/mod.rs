@@ -4,7 +4,7 @@ mod job;
 mod mend;
 mod side;
 
-pub(crate) use job::{IN_JOBS, Job, JobRef, Mends, MendsOf};
+pub(crate) use job::{CopyJob, IN_JOBS, JobRef, Mends, MendsOf};
 pub(crate) use mend::Mend;
 pub(crate) use side::Side;
 
@@ -35,7 +35,7 @@ pub(crate) const SLOT: usize = 1;
 
 /// What an operation is.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum OperationKind {
     /// A receive.
     Receive,
     /// A send that its receiver copies from the sender's buffer.
@@ -59,7 +59,7 @@ pub struct Operation {
     pub want: Want,
     pub(crate) sequence: Cell<u64>,
     /// The copy job of a matched rendezvous send: the sender's reference to it.
-    pub(crate) job: AtomicPtr<Job>,
+    pub(crate) job: AtomicPtr<CopyJob>,
     /// A [`Found`], for the sender.
     found: AtomicU8,
     buffer: OwnedBuffer,
@@ -84,7 +84,7 @@ impl Operation {
     #[inline]
     pub(crate) fn make(
         claim: &mut Claim<'_>,
-        kind: &'static Kind,
+        kind: &'static OperationKind,
         buffer: Buffer<'_>,
         want: Want,
     ) -> Option<RecordRef<Self>> {
@@ -106,9 +106,9 @@ impl Operation {
 
     /// A pending operation of `owner`, to be written into its heap.
     #[inline]
-    pub fn new(owner: &Rank, kind: &'static Kind, buffer: Buffer<'_>, want: Want) -> Self {
+    pub fn new(owner: &Rank, kind: &'static OperationKind, buffer: Buffer<'_>, want: Want) -> Self {
         let buffer = buffer.to_owned();
-        let is_plain = *kind == Kind::Receive && buffer.datatype().is_static();
+        let is_plain = *kind == OperationKind::Receive && buffer.datatype().is_static();
         Self {
             request: Request::new(owner, kind).plain(is_plain),
             is_posted: Cell::new(false),

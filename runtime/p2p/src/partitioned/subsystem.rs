@@ -10,7 +10,7 @@ use cohort_core::{Claim, Look, Node, Turn, Work};
 
 /// What it keeps for a rank, under its claim.
 #[derive(Debug)]
-pub struct State {
+pub struct PartitionedState {
     /// Started receives whose senders are not known.
     pub(super) awaiting: List<Receiver, IN_AWAITING>,
     /// The same for senders on other nodes.
@@ -19,7 +19,7 @@ pub struct State {
     lanes: u32,
 }
 
-impl State {
+impl PartitionedState {
     /// Takes consecutive lanes for a send to another node; returns the first.
     pub(super) fn take_lanes(&mut self, count: u32) -> u32 {
         let first = self.lanes;
@@ -33,15 +33,15 @@ unsafe impl Subsystem for Partitioned {
     const SLOT: usize = 7;
     type Node = ();
     type Shared = ();
-    type State = State;
+    type State = PartitionedState;
     type Tables = ();
 
     fn tables(_cursor: &mut Cursor, _plan: &Plan) {}
 
     fn node(_node: &'static Node, _tables: &mut ()) {}
 
-    fn rank(_node: &'static Node, _id: LocalRank, _tables: &mut ()) -> ((), State) {
-        let state = State { awaiting: List::empty(), away: List::empty(), lanes: 0 };
+    fn rank(_node: &'static Node, _id: LocalRank, _tables: &mut ()) -> ((), PartitionedState) {
+        let state = PartitionedState { awaiting: List::empty(), away: List::empty(), lanes: 0 };
         ((), state)
     }
 

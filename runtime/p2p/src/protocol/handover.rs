@@ -4,7 +4,7 @@ use super::types::Compared;
 use super::{Block, Mark, Payload, eager, marked};
 use crate::P2p;
 use crate::kept;
-use crate::operation::{Job, JobRef, Mend, MendsOf, Offer, Operation, Side, copy_range};
+use crate::operation::{CopyJob, JobRef, Mend, MendsOf, Offer, Operation, Side, copy_range};
 use crate::ring::PayloadKind;
 use cohort_alloc::Heap;
 use cohort_core::Owner;
@@ -45,7 +45,7 @@ pub(crate) unsafe fn leave_to_owner(
     // SAFETY: the caller's promise; the job is fresh.
     unsafe {
         let mends = mends_of(claim, &offer);
-        let Some(job) = Job::make(claim, offer, receive, status, mends, 1) else {
+        let Some(job) = CopyJob::make(claim, offer, receive, status, mends, 1) else {
             return false;
         };
         let job = JobRef::from_raw(job);

@@ -2,7 +2,7 @@
 
 use super::handover::mends_of;
 use crate::P2p;
-use crate::operation::{Job, JobRef, Offer, Operation};
+use crate::operation::{CopyJob, JobRef, Offer, Operation};
 use cohort_core::claim::Claim;
 use cohort_core::message::Status;
 use cohort_core::record::RecordRef;
@@ -19,12 +19,12 @@ pub(crate) unsafe fn start(claim: &mut Claim<'_>, offer: Offer, receive: RecordR
     // SAFETY: the caller's promise; the job is fresh, and in no list.
     unsafe {
         let mends = mends_of(claim, &offer);
-        let Some(job) = Job::make(claim, offer, receive, status, mends, LIST_AND_REQUEST) else {
+        let Some(job) = CopyJob::make(claim, offer, receive, status, mends, LIST_AND_REQUEST) else {
             return false;
         };
         claim.of::<P2p>().jobs.push(job);
         claim.expect_more(TaskKind::Shm);
-        Job::publish(job, claim);
+        CopyJob::publish(job, claim);
     }
     true
 }
@@ -33,12 +33,12 @@ pub(crate) unsafe fn start(claim: &mut Claim<'_>, offer: Offer, receive: RecordR
 pub(crate) fn next(claim: &mut Claim<'_>) -> Option<JobRef> {
     loop {
         let job = claim.of::<P2p>().jobs.first()?;
-        if let Some(reference) = Job::reference(job) {
+        if let Some(reference) = CopyJob::reference(job) {
             return Some(reference);
         }
         claim.of::<P2p>().jobs.remove(job);
         // SAFETY: the list had a reference.
-        unsafe { Job::release(job) };
+        unsafe { CopyJob::release(job) };
         claim.expect_less(TaskKind::Shm);
     }
 }

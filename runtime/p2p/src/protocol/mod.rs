@@ -18,7 +18,7 @@ use crate::remote;
 pub(crate) use crate::remote::Arrival;
 use crate::ring::{Front, Header, PayloadKind, copy_short};
 use cohort_base::LocalRank;
-use cohort_base::trace::{Kind, Ring};
+use cohort_base::trace::{EventKind, Ring};
 use cohort_core::claim::Claim;
 use cohort_core::message::Envelope;
 use cohort_core::record::RecordRef;
@@ -50,7 +50,7 @@ impl Mark {
         }
         let number = next_number(claim);
         if let Some(trace) = own {
-            trace.note(&message(Kind::Sent, to, number.into(), bytes, envelope));
+            trace.note(&message(EventKind::Sent, to, number.into(), bytes, envelope));
         }
         Self { trace: receivers, from: rank.id(), number }
     }
@@ -60,7 +60,7 @@ impl Mark {
     pub(crate) fn came(&self, bytes: u64, envelope: Envelope) {
         if let Some(trace) = self.trace {
             let flow = self.number.into();
-            trace.note(&message(Kind::Matched, self.from, flow, bytes, envelope));
+            trace.note(&message(EventKind::Matched, self.from, flow, bytes, envelope));
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::matching::Want;
 use crate::noted::message;
-use crate::operation::{Kind, Offer, Operation, copy_guarded, copy_range};
+use crate::operation::{Offer, Operation, OperationKind, copy_guarded, copy_range};
 use crate::outbox;
 use crate::protocol::handover::leave_to_owner;
 use crate::protocol::{jobs, relayed, types};
@@ -23,7 +23,7 @@ use cohort_core::request::RequestRef;
 use cohort_datatype::Buffer;
 use core::ptr::null;
 
-/// Longest message that is copied at once under the receiver's claim; longer ones become a [`Job`].
+/// Longest message that is copied at once under the receiver's claim; longer ones become a [`CopyJob`].
 pub(crate) const AT_ONCE_MAX: u64 = 64 << 10;
 
 /// Offers a message.
@@ -33,7 +33,8 @@ pub(crate) fn send(
     to: LocalRank,
     envelope: Envelope,
 ) -> Result<RequestRef, EngineError> {
-    let request = Operation::make(claim, &Kind::Offer, buffer, Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
+    let request =
+        Operation::make(claim, &OperationKind::Offer, buffer, Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
     // SAFETY: the request is ours, pending and in no list.
     unsafe { offer_fresh(claim, request, to, envelope, None) }
 }
@@ -45,7 +46,8 @@ pub(crate) fn send_relayed(
     to: LocalRank,
     envelope: Envelope,
 ) -> Result<RequestRef, EngineError> {
-    let request = Operation::make(claim, &Kind::Offer, buffer, Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
+    let request =
+        Operation::make(claim, &OperationKind::Offer, buffer, Want::NOTHING).ok_or(EngineError::OutOfMemory)?;
     // SAFETY: as in `send`.
     unsafe {
         let relay = relayed::begin(claim, request, buffer);
@@ -113,7 +115,7 @@ unsafe fn offer_through(
         let header = Header::new(envelope, PayloadKind::Offer, size_of::<Offer>());
         if let Some(ring) = claim.rank().trace() {
             let flow = request.as_ptr().addr() as u64;
-            ring.note(&message(trace::Kind::Sent, to, flow, offer.bytes, envelope));
+            ring.note(&message(trace::EventKind::Sent, to, flow, offer.bytes, envelope));
         }
         (*request.as_ptr()).want = Want::of_send(Peer::local(to), &envelope);
         join_offers(claim, request);
@@ -149,7 +151,7 @@ pub(crate) unsafe fn receive(
         if let Some(ring) = claim.rank().trace() {
             let from = sent.request.owner().id();
             let flow = sent.as_ptr().addr() as u64;
-            ring.note(&message(trace::Kind::Matched, from, flow, offer.bytes, envelope));
+            ring.note(&message(trace::EventKind::Matched, from, flow, offer.bytes, envelope));
         }
         let relay = relayed::relay_of(claim, &offer);
         if relay.is_none() && bytes > AT_ONCE_MAX && jobs::start(claim, offer, receive, status) {

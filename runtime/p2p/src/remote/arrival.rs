@@ -14,7 +14,7 @@ use cohort_fabric::Region;
 use cohort_net::Net;
 use cohort_net::link::{InWaiting, answer};
 use cohort_net::names::{self, Name, Named, What};
-use cohort_net::wire::{Header, Kind, READABLE, SYNCHRONOUS};
+use cohort_net::wire::{Header, PacketKind, READABLE, SYNCHRONOUS};
 use core::cell::Cell;
 use core::mem::size_of;
 use core::ptr::{NonNull, null_mut};
@@ -171,7 +171,7 @@ impl Inbound {
     pub(super) fn ask(this: RecordRef<Self>, claim: &mut Claim<'_>) -> Option<()> {
         let name = names::name(claim, this.peer, this).ok()?;
         this.name.set(name);
-        let mut header = Header::new(Kind::Clear, this.id);
+        let mut header = Header::new(PacketKind::Clear, this.id);
         header.bytes = this.wanted;
         header.receive = name;
         answer(claim, this.peer, header);

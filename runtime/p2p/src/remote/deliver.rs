@@ -14,7 +14,7 @@ use cohort_core::message::{Envelope, Status};
 use cohort_core::record::RecordRef;
 use cohort_datatype as datatype;
 use cohort_net::link::{self, InWaiting, answer, link_to, owe};
-use cohort_net::wire::{Header, Kind, MATCHED, SYNCHRONOUS};
+use cohort_net::wire::{Header, MATCHED, PacketKind, SYNCHRONOUS};
 use cohort_net::{Net, fail, kick};
 use core::cell::Cell;
 use core::ptr::{NonNull, null_mut};
@@ -118,7 +118,7 @@ pub(crate) unsafe fn deliver(
                 let near = early::near(claim, arrival);
                 early::withdraw(claim, arrival);
                 if wanted == 0 {
-                    answer(claim, arrival.peer, Header::new(Kind::Done, arrival.id));
+                    answer(claim, arrival.peer, Header::new(PacketKind::Done, arrival.id));
                     Operation::complete(request, status);
                 } else {
                     receive::fetch(claim, arrival, request, status);
@@ -140,7 +140,7 @@ unsafe fn finish(claim: &mut Claim<'_>, arrival: &Arrival, request: RecordRef<Op
     // SAFETY: the caller's promise.
     unsafe { drop_data(claim, arrival) };
     if arrival.flags & SYNCHRONOUS != 0 {
-        answer(claim, arrival.peer, Header::new(Kind::Done, arrival.id));
+        answer(claim, arrival.peer, Header::new(PacketKind::Done, arrival.id));
     }
     // SAFETY: the caller's promise.
     unsafe { Operation::complete(request, status) };
@@ -173,7 +173,7 @@ pub(super) fn retract(claim: &mut Claim<'_>, peer: Peer, id: u64) {
         let is_early = !arrival.is_owed && matches!(arrival.data.get(), Data::Coming(_) | Data::Stored(_));
         arrival.peer == peer && arrival.id == id && !is_early
     });
-    let mut reply = Header::new(Kind::Retracted, id);
+    let mut reply = Header::new(PacketKind::Retracted, id);
     match found {
         Some(stored) => {
             claim.of::<P2p>().unexpected.remove(stored);

@@ -21,7 +21,7 @@ use cohort_core::claim::Claim;
 use cohort_core::record::RecordRef;
 use cohort_core::subsystem::hooks;
 use cohort_net::link::{self, InWaiting, Link, WINDOW, answer, link_to};
-use cohort_net::wire::{Header, Kind};
+use cohort_net::wire::{Header, PacketKind};
 use cohort_steal::TaskKind;
 use core::ptr::{NonNull, null_mut};
 
@@ -108,7 +108,7 @@ fn ask_for(claim: &mut Claim<'_>, link: RecordRef<Link>, offer: RecordRef<InWait
         return None;
     }
     if arrival.bytes == 0 {
-        answer(claim, arrival.peer, Header::new(Kind::Done, arrival.id));
+        answer(claim, arrival.peer, Header::new(PacketKind::Done, arrival.id));
         arrival.data.set(Data::Stored(null_mut()));
     } else {
         fetch(claim, arrival)?;

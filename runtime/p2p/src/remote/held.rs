@@ -14,7 +14,7 @@ use cohort_core::list::{Linked, Links};
 use cohort_core::message::Envelope;
 use cohort_core::record::RecordRef;
 use cohort_net::link::answer;
-use cohort_net::wire::{Header, Kind};
+use cohort_net::wire::{Header, PacketKind};
 use cohort_net::{fail, kick};
 
 /// A peer that holds messages of a context.
@@ -35,7 +35,7 @@ impl Linked<0> for Held {
 /// Asks a peer for more messages of a context.
 fn ask(claim: &mut Claim<'_>, peer: Peer, context: u32, source: i32) {
     let envelope = Envelope { context, source, tag: 0 };
-    answer(claim, peer, Header::of_message(Kind::More, envelope, 0, 0));
+    answer(claim, peer, Header::of_message(PacketKind::More, envelope, 0, 0));
 }
 
 /// A sender holds messages.

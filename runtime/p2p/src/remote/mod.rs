@@ -28,7 +28,7 @@ use cohort_core::memory::{Cursor, Plan};
 use cohort_core::node::Node;
 use cohort_core::record::RecordRef;
 use cohort_core::subsystem::Subsystem;
-use cohort_net::wire::{Header, Kind};
+use cohort_net::wire::{Header, PacketKind};
 use cohort_net::{Net, Receiver};
 use core::ffi::c_void;
 use core::ptr::NonNull;
@@ -42,7 +42,7 @@ pub struct Remote;
 
 /// Messages that one rank has under way with other nodes.
 #[derive(Debug)]
-pub struct State {
+pub struct RemoteState {
     /// Sends by their stage.
     offered: List<Outbound, IN_SENDS>,
     streaming: List<Outbound, IN_SENDS>,
@@ -61,15 +61,15 @@ unsafe impl Subsystem for Remote {
     const SLOT: usize = 6;
     type Node = ();
     type Shared = ();
-    type State = State;
+    type State = RemoteState;
     type Tables = ();
 
     fn tables(_cursor: &mut Cursor, _plan: &Plan) {}
 
     fn node(_node: &'static Node, _tables: &mut ()) {}
 
-    fn rank(_node: &'static Node, _id: LocalRank, _tables: &mut ()) -> ((), State) {
-        let state = State {
+    fn rank(_node: &'static Node, _id: LocalRank, _tables: &mut ()) -> ((), RemoteState) {
+        let state = RemoteState {
             offered: List::empty(),
             streaming: List::empty(),
             leaving: List::empty(),
@@ -96,17 +96,17 @@ unsafe impl Subsystem for Remote {
 impl Receiver for Remote {
     fn packet(claim: &mut Claim<'_>, from: Peer, header: &Header, body: &[u8]) -> Option<u64> {
         match header.kind()? {
-            Kind::Eager if body.len() as u64 == header.bytes => {
+            PacketKind::Eager if body.len() as u64 == header.bytes => {
                 return Some(deliver::arrive(claim, from, header, Some(body)));
             }
-            Kind::Offer => return Some(deliver::arrive(claim, from, header, None)),
-            Kind::Data => return receive::data(claim, from, header, body),
-            Kind::Clear => send::cleared(claim, from, header)?,
-            Kind::Done => send::done(claim, from, header)?,
-            Kind::Retract => deliver::retract(claim, from, header.id),
-            Kind::Retracted => send::retracted(claim, from, header)?,
-            Kind::Held => held::told(claim, from, header)?,
-            Kind::More => offers::wanted(claim, from, header),
+            PacketKind::Offer => return Some(deliver::arrive(claim, from, header, None)),
+            PacketKind::Data => return receive::data(claim, from, header, body),
+            PacketKind::Clear => send::cleared(claim, from, header)?,
+            PacketKind::Done => send::done(claim, from, header)?,
+            PacketKind::Retract => deliver::retract(claim, from, header.id),
+            PacketKind::Retracted => send::retracted(claim, from, header)?,
+            PacketKind::Held => held::told(claim, from, header)?,
+            PacketKind::More => offers::wanted(claim, from, header),
             _ => return None,
         }
         Some(0)

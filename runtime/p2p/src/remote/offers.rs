@@ -20,7 +20,7 @@ use cohort_core::message::{Envelope, SendMode};
 use cohort_core::record::RecordRef;
 use cohort_core::subsystem::hooks;
 use cohort_net::link::{self, Link, Unsent, line_up, link_to};
-use cohort_net::wire::{Header, Kind, READABLE, SYNCHRONOUS};
+use cohort_net::wire::{Header, PacketKind, READABLE, SYNCHRONOUS};
 use cohort_net::{Net, fail, kick};
 use core::cell::Cell;
 
@@ -58,7 +58,7 @@ pub(super) unsafe fn offer(
     envelope: Envelope,
     mode: SendMode,
 ) -> Result<(), EngineError> {
-    let header = traced::header(claim, Kind::Offer, envelope, outbound.bytes, outbound.name.get());
+    let header = traced::header(claim, PacketKind::Offer, envelope, outbound.bytes, outbound.name.get());
     outbound.envelope.set(envelope);
     outbound.message.set(header.message);
     outbound.is_synchronous.set(mode == SendMode::Synchronous);
@@ -84,7 +84,7 @@ fn send_offer(
 ) -> Result<(), EngineError> {
     let (endpoint, caller) = (claim.rank().id(), claim.caller());
     let (data, bytes) = (outbound.data, outbound.bytes);
-    let mut header = Header::of_message(Kind::Offer, outbound.envelope.get(), bytes, outbound.name.get());
+    let mut header = Header::of_message(PacketKind::Offer, outbound.envelope.get(), bytes, outbound.name.get());
     header.message = outbound.message.get();
     if outbound.is_synchronous.get() {
         header.flags = SYNCHRONOUS;
@@ -121,7 +121,7 @@ fn find(claim: &mut Claim<'_>, peer: Peer, context: u32) -> Option<RecordRef<Que
 
 /// Tells the peer that messages of a queue are held.
 fn tell(claim: &mut Claim<'_>, peer: Peer, envelope: Envelope) {
-    let header = Header::of_message(Kind::Held, envelope, 0, 0);
+    let header = Header::of_message(PacketKind::Held, envelope, 0, 0);
     link::answer(claim, peer, header);
 }
 
@@ -223,7 +223,7 @@ pub(crate) fn cancel(claim: &mut Claim<'_>, request: RecordRef<Operation>) {
     let found = claim.of::<Remote>().offered.find(|outbound| outbound.request.get() == Some(request));
     if let Some(outbound) = found {
         if !outbound.is_retracted.replace(true) {
-            let header = Header::new(Kind::Retract, outbound.name.get());
+            let header = Header::new(PacketKind::Retract, outbound.name.get());
             link::answer(claim, outbound.peer, header);
         }
     } else if !cancel_held(claim, request) {

@@ -19,7 +19,7 @@ use cohort_fabric::{Direction, Refused, Transfer};
 use cohort_net::fail;
 use cohort_net::link::answer;
 use cohort_net::names;
-use cohort_net::wire::{Header, Kind, READABLE};
+use cohort_net::wire::{Header, PacketKind, READABLE};
 use cohort_net::{Net, READ};
 use cohort_steal::TaskKind;
 use core::mem::size_of;
@@ -175,7 +175,7 @@ pub(super) unsafe fn read_complete(claim: &mut Claim<'_>, token: u64) -> u64 {
         inbound.done.set(inbound.done.get() + length);
         if inbound.done.get() == inbound.wanted {
             claim.of::<Remote>().reading.remove(inbound);
-            answer(claim, inbound.peer, Header::new(Kind::Done, inbound.id));
+            answer(claim, inbound.peer, Header::new(PacketKind::Done, inbound.id));
             complete(claim, inbound);
         }
         length

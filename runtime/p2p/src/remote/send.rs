@@ -23,7 +23,7 @@ use cohort_core::subsystem::hooks;
 use cohort_datatype::{self as datatype, Buffer};
 use cohort_net::link::{self, Link, Unsent, line_up, link_to};
 use cohort_net::names::{self, Name};
-use cohort_net::wire::{Header, Kind, MATCHED, SYNCHRONOUS};
+use cohort_net::wire::{Header, MATCHED, PacketKind, SYNCHRONOUS};
 use cohort_net::{Net, kick};
 use cohort_steal::TaskKind;
 use core::ptr::{NonNull, null_mut};
@@ -54,8 +54,8 @@ pub(crate) fn isend(
         }
         EngineError::OutOfMemory
     };
-    let request =
-        Operation::make(claim, &operation::Kind::Remote, buffer, Want::of_send(to, &envelope)).ok_or_else(give_up)?;
+    let request = Operation::make(claim, &operation::OperationKind::Remote, buffer, Want::of_send(to, &envelope))
+        .ok_or_else(give_up)?;
     let data = buffer.contiguous().unwrap_or(null_mut());
     // SAFETY: the request is fresh; the buffer is there until it is complete. Nobody else knows what is made here.
     unsafe {
@@ -137,7 +137,7 @@ unsafe fn send_block(
     // SAFETY: the caller's promise for the block; nobody else knows what is made here.
     unsafe {
         if Protocol::of(net, &link, bytes, SendMode::Standard) == Protocol::Eager {
-            let header = traced::header(claim, Kind::Eager, envelope, bytes, 0);
+            let header = traced::header(claim, PacketKind::Eager, envelope, bytes, 0);
             let packet = Unsent::referring(claim, header, block.as_ptr(), bytes as usize)
                 .inspect_err(|_| link.give_window(link::cost(bytes)))?;
             packet.owns(block);
@@ -168,7 +168,7 @@ fn send_directly(
         Some(start) => unsafe { core::slice::from_raw_parts(start, bytes as usize) },
         None => return false,
     };
-    let mut header = traced::header(claim, Kind::Eager, envelope, bytes, 0);
+    let mut header = traced::header(claim, PacketKind::Eager, envelope, bytes, 0);
     link::send_now(claim, net, link, &mut header, data)
 }
 
@@ -182,7 +182,7 @@ fn send_eagerly(
     name: Name,
 ) -> Result<(), EngineError> {
     let bytes = buffer.bytes();
-    let mut header = traced::header(claim, Kind::Eager, envelope, bytes, name);
+    let mut header = traced::header(claim, PacketKind::Eager, envelope, bytes, name);
     if name != 0 {
         header.flags = SYNCHRONOUS;
     }
@@ -270,7 +270,7 @@ fn line_up_data(claim: &mut Claim<'_>, net: &Net, outbound: RecordRef<Outbound>)
     let link = link_to(claim, outbound.peer)?;
     let (at, left) = (outbound.next.get(), outbound.wanted.get() - outbound.next.get());
     let length = left.min((net.limits.packet - Header::BYTES) as u64);
-    let mut header = Header::new(Kind::Data, 0);
+    let mut header = Header::new(PacketKind::Data, 0);
     header.receive = outbound.receive.get();
     header.bytes = at;
     // SAFETY: by `Outbound::make`, the data stays until the send is over, which it is not before its packets have left;

@@ -9,7 +9,7 @@ use cohort_base::Peer;
 use cohort_base::trace;
 use cohort_core::claim::Claim;
 use cohort_core::message::Envelope;
-use cohort_net::wire::{Header, Kind};
+use cohort_net::wire::{Header, PacketKind};
 
 /// Notes that the claimed rank is about to send a message, if there is a timeline: the one of which the next [`header`]
 /// is.
@@ -17,18 +17,18 @@ use cohort_net::wire::{Header, Kind};
 pub(super) fn sent(claim: &mut Claim<'_>, to: Peer, envelope: Envelope, bytes: u64) {
     if claim.rank().trace().is_some() {
         let number = next_number(claim);
-        note(claim, trace::Kind::SentFar, to, envelope, bytes, number);
+        note(claim, trace::EventKind::SentFar, to, envelope, bytes, number);
     }
 }
 
 /// Notes that a message of this number has met its receive.
 #[cold]
 pub(super) fn matched(claim: &Claim<'_>, from: Peer, envelope: Envelope, bytes: u64, number: u32) {
-    note(claim, trace::Kind::MatchedFar, from, envelope, bytes, number);
+    note(claim, trace::EventKind::MatchedFar, from, envelope, bytes, number);
 }
 
 #[cold]
-fn note(claim: &Claim<'_>, kind: trace::Kind, peer: Peer, envelope: Envelope, bytes: u64, number: u32) {
+fn note(claim: &Claim<'_>, kind: trace::EventKind, peer: Peer, envelope: Envelope, bytes: u64, number: u32) {
     let rank = claim.rank();
     if let Some(ring) = rank.trace() {
         let peer = rank.node().world_rank(peer);
@@ -38,7 +38,7 @@ fn note(claim: &Claim<'_>, kind: trace::Kind, peer: Peer, envelope: Envelope, by
 
 /// The header of a message of the claimed rank, with its number if it was noted.
 #[inline]
-pub(super) fn header(claim: &mut Claim<'_>, kind: Kind, envelope: Envelope, bytes: u64, id: u64) -> Header {
+pub(super) fn header(claim: &mut Claim<'_>, kind: PacketKind, envelope: Envelope, bytes: u64, id: u64) -> Header {
     let mut header = Header::of_message(kind, envelope, bytes, id);
     // 0 without a timeline.
     header.message = claim.of::<P2p>().noted;

@@ -42,7 +42,7 @@ pub const SHORT: usize = HALF - size_of::<u32>() - HEADER;
 
 /// Where the consumer is.
 #[derive(Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum PairPlace {
     /// The next message is the first one of this cell, or the only one.
     First(u64),
     /// It is there, in the second half of this cell.
@@ -91,9 +91,9 @@ impl<'ring> Outlet<'ring> {
     #[inline(never)]
     pub(super) fn is_empty_behind(&self) -> bool {
         match self.place() {
-            Place::First(head) => self.0.slot(head).turn.load(Ordering::Relaxed) != lap(head),
-            Place::Second(_) => false,
-            Place::Nowhere => true,
+            PairPlace::First(head) => self.0.slot(head).turn.load(Ordering::Relaxed) != lap(head),
+            PairPlace::Second(_) => false,
+            PairPlace::Nowhere => true,
         }
     }
 
@@ -102,41 +102,41 @@ impl<'ring> Outlet<'ring> {
     #[inline(never)]
     pub(super) fn front_behind(&self) -> Option<Front<'ring>> {
         match self.place() {
-            Place::First(head) => self.first(head),
+            PairPlace::First(head) => self.first(head),
             // SAFETY: where a second message is, there is a header.
-            Place::Second(head) => Some(unsafe { self.front_at(head, true) }),
-            Place::Nowhere => None,
+            PairPlace::Second(head) => Some(unsafe { self.front_at(head, true) }),
+            PairPlace::Nowhere => None,
         }
     }
 
     /// Where the consumer is.
     #[inline(always)]
-    pub(super) fn place(&self) -> Place {
+    pub(super) fn place(&self) -> PairPlace {
         let head = self.head();
         match self.is_behind() {
-            false => Place::First(head),
+            false => PairPlace::First(head),
             true => self.place_behind(head),
         }
     }
 
     /// [`Outlet::place`] behind a first half that is read.
     #[inline]
-    fn place_behind(&self, head: u64) -> Place {
+    fn place_behind(&self, head: u64) -> PairPlace {
         // Acquire pairs with the Release in `push_half`.
         let is_there = || self.0.slot(head).second_turn().load(Ordering::Acquire) == lap(head);
         if is_there() {
-            return Place::Second(head);
+            return PairPlace::Second(head);
         }
         // Acquire pairs with the Release of the next message.
         let next = self.0.slot(head + 1).turn.load(Ordering::Acquire);
         if !is_of(next, lap(head + 1)) {
-            return Place::Nowhere;
+            return PairPlace::Nowhere;
         }
         if is_there() {
-            return Place::Second(head);
+            return PairPlace::Second(head);
         }
         self.set_head(head + 1);
         self.set_behind(false);
-        Place::First(head + 1)
+        PairPlace::First(head + 1)
     }
 }

@@ -23,7 +23,7 @@
 //! * *No stale count*: the turn was the lap before, complete, and two laps in a row differ in their lowest bit.
 //! * *The front stays*: the consumer holds the receiver's claim from L1 to C3, so no other message becomes the front.
 
-use super::{COUNT_BITS, Front, Header, Outlet, Place, Ring, is_of, lap};
+use super::{COUNT_BITS, Front, Header, Outlet, PairPlace, Ring, is_of, lap};
 use cohort_base::sync::atomic::Ordering;
 
 /// How far up they are.
@@ -64,7 +64,7 @@ impl<'ring> Outlet<'ring> {
     #[inline(always)]
     #[must_use]
     pub fn coming(&self) -> Option<(Front<'ring>, u32)> {
-        let Place::First(head) = self.place() else {
+        let PairPlace::First(head) = self.place() else {
             return None;
         };
         // Acquire pairs with the Release in `tell`.
