@@ -22,12 +22,12 @@ macro_rules! sends {
 
 mod blocking;
 mod buffered;
+mod fast_path;
 mod message;
 mod nonblocking;
 mod partitioned;
 mod persistent;
 mod sendrecv;
-mod short;
 
 pub use blocking::{bsend, recv, rsend, send, ssend};
 pub use buffered::{

@@ -2,11 +2,11 @@
 
 mod completion;
 mod copies;
+mod fast_path;
 mod generalized;
 mod persistent;
 mod query;
 mod several;
-mod short;
 mod wait;
 
 pub use completion::{live, publish, publish_claimed, publish_complete, publish_kind, publish_pending};

@@ -4,8 +4,8 @@ mod access;
 mod create;
 mod describe;
 mod epoch;
+mod fast_path;
 mod nonblocking;
-mod short;
 
 pub use access::{
     accumulate, compare_and_swap, fetch_and_op, get, get_accumulate, put, raccumulate, rget, rget_accumulate, rput,

@@ -82,6 +82,8 @@ mod memory;
 #[cfg(not(loom))]
 mod nonblocking;
 #[cfg(not(loom))]
+mod picture;
+#[cfg(not(loom))]
 mod schedule;
 #[cfg(not(loom))]
 mod script;
@@ -93,8 +95,6 @@ pub mod simulation;
 mod spin;
 #[cfg(not(loom))]
 mod subsystem;
-#[cfg(not(loom))]
-mod tell;
 #[cfg(all(test, not(loom)))]
 mod tests;
 #[cfg(not(loom))]
@@ -117,9 +117,9 @@ pub use nonblocking::{
     Helpers, Left, Record, Repeated, Short, Small, Started, begin, begin_claimed, begin_plain, start, start_between,
 };
 #[cfg(not(loom))]
-pub use shortage::left_out;
+pub use picture::tell_missing;
 #[cfg(not(loom))]
-pub use tell::tell_missing;
+pub use shortage::left_out;
 
 /// The subsystem.
 #[cfg(not(loom))]

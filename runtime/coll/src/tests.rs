@@ -2,13 +2,13 @@
 
 mod data;
 mod large;
-mod lent;
 mod mixed;
 mod moving;
 mod ranks;
 mod reducing;
 mod repeated;
 mod schedules;
+mod shared_copy;
 mod sleeping;
 mod small;
 mod spreading;

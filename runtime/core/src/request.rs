@@ -8,11 +8,11 @@
 //! | state | of | meaning | next |
 //! |---|---|---|---|
 //! | `PENDING` | all | not matched | `MATCHED`, `CANCELLED`, `COMPLETE` |
-//! | `MATCHED` | offered sends | a receiver took the offer and will complete it | `COMPLETE` |
+//! | `MATCHED` | offered sends | a receiver took the RTS and will complete it | `COMPLETE` |
 //! | `COMPLETE` | all | the status is valid; the owner may free the request | end, `SPENT` |
-//! | `CANCELLED` | offered sends, posted receives | the owner withdrew it; a send's offer is still on its way | `WITHDRAWN`, `RELEASED` |
-//! | `WITHDRAWN` | offered sends | cancelled, and the offer was dropped by the receiver | end |
-//! | `RELEASED` | offered sends | cancelled and released; whoever drops the offer frees it | end |
+//! | `CANCELLED` | offered sends, posted receives | the owner withdrew it; a send's RTS is still on its way | `WITHDRAWN`, `RELEASED` |
+//! | `WITHDRAWN` | offered sends | cancelled, and the RTS was dropped by the receiver | end |
+//! | `RELEASED` | offered sends | cancelled and released; whoever drops the RTS frees it | end |
 //! | `SPENT` | plain receives, plain collectives | the program has the outcome; the owner keeps the record | `PENDING`, `COMPLETE` |
 //!
 //! Whoever completes a request writes the status first and `COMPLETE` last (release), and does not
@@ -178,14 +178,14 @@ impl Request {
     }
 
     /// Takes an offered send for a receive; `false` when the sender has withdrawn it.
-    pub fn take_offer(&self) -> bool {
-        // Acquire: the buffer was written before the offer; AcqRel orders against `withdraw`.
+    pub fn take_rts(&self) -> bool {
+        // Acquire: the buffer was written before the RTS; AcqRel orders against `withdraw`.
         self.state.compare_exchange(PENDING, MATCHED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     /// Whether the sender has withdrawn this offered send.
     pub fn is_withdrawn(&self) -> bool {
-        // Relaxed: a hint; `take_offer` or `drop_offer` decides.
+        // Relaxed: a hint; `take_rts` or `drop_rts` decides.
         matches!(self.state.load(Ordering::Relaxed), CANCELLED | RELEASED)
     }
 
@@ -198,22 +198,22 @@ impl Request {
 
     /// Sender: withdraws an offered send, unless a receiver has taken it.
     pub fn withdraw(&self) -> bool {
-        // Orders against `take_offer`: one of the two swaps fails.
+        // Orders against `take_rts`: one of the two swaps fails.
         self.state.compare_exchange(PENDING, CANCELLED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Receiver: drops the offer of a withdrawn send. `true`: the handle is gone too, so the caller frees the request.
+    /// Receiver: drops the RTS of a withdrawn send. `true`: the handle is gone too, so the caller frees the request.
     #[must_use]
-    pub fn drop_offer(&self) -> bool {
+    pub fn drop_rts(&self) -> bool {
         let swapped = self.state.compare_exchange(CANCELLED, WITHDRAWN, Ordering::AcqRel, Ordering::Acquire);
         swapped == Err(RELEASED)
     }
 
-    /// Owner: the handle of a send goes. `true`: its offer is still on its way, and whoever drops
+    /// Owner: the handle of a send goes. `true`: its RTS is still on its way, and whoever drops
     /// that frees the request.
     #[must_use]
     pub fn leave_to_receiver(&self) -> bool {
-        // Acquire: if the offer was dropped, its receiver is done with the request.
+        // Acquire: if the RTS was dropped, its receiver is done with the request.
         self.state.load(Ordering::Acquire) == CANCELLED
             && self.state.compare_exchange(CANCELLED, RELEASED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }

@@ -94,8 +94,8 @@ impl fmt::Debug for Work {
 pub enum Need {
     /// It has a message that is long, or was long in a queue.
     Message,
-    /// The same; the message is the sender's offer of this number to it.
-    Offer(u32),
+    /// The same; the message is the sender's RTS of this number to it.
+    Rts(u32),
     /// A partner waits for what it is late with, which no message of its own tells.
     Late,
     /// Something of another node has come for it.

@@ -10,8 +10,8 @@
 //! has delivered the message, in the headers of its own packets or, when half a window has come together, in
 //! a packet of its own. A sender whose window is used up offers its messages instead: then the
 //! data stays with the sender, blocking sends wait, and the receiver's memory is bounded. The receiver asks for the
-//! data of short offers when it keeps less than a window of messages that nobody has taken. Offers that it has not
-//! answered are bounded too (`p2p/src/remote/offers.rs`).
+//! data of short RTS messages when it keeps less than a window of messages that nobody has taken. RTS messages that it
+//! has not answered are bounded too (`p2p/src/remote/rts.rs`).
 
 use crate::receiver::hooks;
 use crate::wire::{Header, PacketKind};
@@ -55,7 +55,7 @@ pub struct Link {
     pub in_flight: Cell<u32>,
     /// The part of the window that is in use.
     used: Cell<u64>,
-    /// Offers that the peer has not answered.
+    /// RTS messages that the peer has not answered.
     pub offered: Cell<u32>,
     /// Messages that are not offered before it has answered others, or asks for them.
     held: Cell<u32>,
@@ -63,7 +63,7 @@ pub struct Link {
     owed: Cell<u64>,
     /// Cost of the peer's messages that are kept here until receives take them.
     pub kept: Cell<u64>,
-    /// Its offers whose data is asked for when less is kept.
+    /// Its RTS messages whose data is asked for when less is kept.
     pub waiting: List<InWaiting, 0>,
     /// The peer has said goodbye: it may leave at any time.
     pub is_closed: Cell<bool>,
@@ -78,12 +78,12 @@ impl Linked<IN_BUSY> for Link {
     }
 }
 
-/// An offer that waits for room: the beginning of what its receiver remembers of it.
+/// An RTS that waits for room: the beginning of what its receiver remembers of it.
 #[derive(Debug)]
 pub struct InWaiting(Links<Self>);
 
 impl InWaiting {
-    /// Of an offer that does not wait.
+    /// Of an RTS that does not wait.
     #[must_use]
     pub const fn none() -> Self {
         Self(Links::none())

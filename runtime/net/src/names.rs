@@ -1,6 +1,6 @@
 //! Names of a rank's operations, by which peers answer them.
 //!
-//! An operation that a peer is to answer (an offer, a receive whose data comes in packets, an operation on a window)
+//! An operation that a peer is to answer (an RTS, a receive whose data comes in packets, an operation on a window)
 //! gets a name that travels: the number of a slot and how often that was used. Whatever a peer says, it finds an
 //! operation of this rank, of the right kind, which waits for that very peer; or nothing. An address would lead
 //! anywhere.

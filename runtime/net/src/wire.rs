@@ -15,16 +15,16 @@ pub enum PacketKind {
     Eager = 1,
     /// A message whose data stays with the sender until it is wanted; with [`READABLE`] it lies in
     /// `region`. With [`SYNCHRONOUS`] it must not be wanted before a receive takes it.
-    Offer,
-    /// Receiver to sender: send the first `bytes` bytes of offer `id` as data for `receive`.
+    Rts,
+    /// Receiver to sender: send the first `bytes` bytes of RTS `id` as data for `receive`.
     Clear,
     /// Sender to receiver: data for `receive`, from byte `bytes` of the message on.
     Data,
-    /// Receiver to sender: offer `id` is received.
+    /// Receiver to sender: RTS `id` is received.
     Done,
-    /// Sender to receiver: forget offer `id` unless it is matched.
+    /// Sender to receiver: forget RTS `id` unless it is matched.
     Retract,
-    /// Receiver to sender, the answer: offer `id` was forgotten, or with [`MATCHED`] it was not.
+    /// Receiver to sender, the answer: RTS `id` was forgotten, or with [`MATCHED`] it was not.
     Retracted,
     /// Nothing but the header's `credit`.
     Credit,
@@ -38,9 +38,9 @@ pub enum PacketKind {
     More,
 }
 
-/// Flag of [`PacketKind::Eager`] and [`PacketKind::Offer`].
+/// Flag of [`PacketKind::Eager`] and [`PacketKind::Rts`].
 pub const SYNCHRONOUS: u8 = 1;
-/// Flag of [`PacketKind::Offer`].
+/// Flag of [`PacketKind::Rts`].
 pub const READABLE: u8 = 2;
 /// Flag of [`PacketKind::Retracted`].
 pub const MATCHED: u8 = 4;
@@ -69,7 +69,7 @@ pub struct Header {
     pub id: u64,
     /// The receiver's operation.
     pub receive: u64,
-    /// Where the data of an offer lies.
+    /// Where the data of an RTS lies.
     pub region: Region,
 }
 
@@ -104,8 +104,8 @@ impl Header {
 
     /// What the packet is for; `None` for a number that no build of this version sends.
     pub fn kind(&self) -> Option<PacketKind> {
-        use PacketKind::{Clear, Credit, Data, Done, Eager, Goodbye, Held, More, Offer, Retract, Retracted, Window};
-        [Eager, Offer, Clear, Data, Done, Retract, Retracted, Credit, Goodbye, Window, Held, More]
+        use PacketKind::{Clear, Credit, Data, Done, Eager, Goodbye, Held, More, Retract, Retracted, Rts, Window};
+        [Eager, Rts, Clear, Data, Done, Retract, Retracted, Credit, Goodbye, Window, Held, More]
             .into_iter()
             .find(|kind| *kind as u8 == self.kind)
     }
@@ -142,14 +142,14 @@ mod tests {
     #[test]
     fn a_header_travels_unchanged() {
         let envelope = Envelope { context: 7, source: -3, tag: 1 << 30 };
-        let mut header = Header::of_message(PacketKind::Offer, envelope, u64::MAX, 42);
+        let mut header = Header::of_message(PacketKind::Rts, envelope, u64::MAX, 42);
         header.flags = READABLE;
         header.region = Region { key: 1, address: 2 };
         let mut packet = header.as_bytes().to_vec();
         packet.extend([1, 2, 3]);
         let (read, body) = Header::split(&packet).expect("long enough");
         assert_eq!(read.as_bytes(), header.as_bytes());
-        assert_eq!((read.kind(), read.envelope()), (Some(PacketKind::Offer), envelope));
+        assert_eq!((read.kind(), read.envelope()), (Some(PacketKind::Rts), envelope));
         assert_eq!(body, [1, 2, 3]);
     }
 

@@ -22,7 +22,7 @@ use cohort_datatype::Buffer;
 pub(crate) const DIRECT_POLLS: u32 = 400;
 
 /// The fast path of a blocking receive: when nothing else could match, it polls the sender's ring
-/// for a while and delivers without a request. `None`: the long way is needed.
+/// for a while and delivers without a request. `None`: the slow path is needed.
 #[inline(always)]
 pub(crate) fn receive_directly(
     claim: &mut Claim<'_>,
@@ -45,11 +45,11 @@ pub(crate) fn receive_directly(
             continue;
         };
         let header = front.header;
-        if header.kind == PayloadKind::Offer || !want.takes(&header.envelope()) {
+        if header.kind == PayloadKind::Rts || !want.takes(&header.envelope()) {
             return None;
         }
         let payload = Payload::Ring(&front);
-        // SAFETY: the message is no offer and is popped below, and it is the one that came early.
+        // SAFETY: the message is no RTS and is popped below, and it is the one that came early.
         let status = unsafe {
             match early {
                 0 => eager::receive(&payload, buffer),

@@ -94,8 +94,8 @@ pub(crate) struct Outbox {
     pub(crate) last: Cell<Option<RecordRef<Waiting>>>,
     /// Messages that wait.
     pub(crate) waiting: Cell<u32>,
-    /// Offers put into the ring so far, modulo 2^32.
-    pub(crate) offers: Cell<u32>,
+    /// RTS messages put into the ring so far, modulo 2^32.
+    pub(crate) rts_count: Cell<u32>,
     /// The next receiver with waiting messages, plus one; 0 at the end.
     pub(crate) next_receiver: Cell<u32>,
 }

@@ -1,9 +1,9 @@
 //! What happens to the requests of point-to-point communication.
 
 use crate::P2p;
-use crate::found::Found;
 use crate::operation::{CopyJob, Operation, OperationKind, SLOT};
 use crate::remote;
+use crate::reuse::Reuse;
 use crate::state::{leave_offers, unpost_receive};
 use cohort_base::picture::Fact;
 use cohort_core::claim::Claim;
@@ -23,7 +23,7 @@ impl RequestKind for OperationKind {
         if this.is_offered.get() {
             leave_offers(claim, this);
         }
-        if *self == Self::Offer && !this.request.is_complete() {
+        if *self == Self::Rts && !this.request.is_complete() {
             claim.of::<P2p>().sending.leave(&this.request);
         }
     }
@@ -40,7 +40,7 @@ impl RequestKind for OperationKind {
             }
             Self::Receive => {}
             // One that is in the owner's list no more is complete.
-            Self::Offer => {
+            Self::Rts => {
                 let _ = this.is_offered.get() && this.request.withdraw();
             }
             Self::Remote => remote::cancel(claim, this),
@@ -55,13 +55,13 @@ impl RequestKind for OperationKind {
 
     unsafe fn end(&self, request: NonNull<Request>, claim: &mut Claim<'_>) -> bool {
         let this = request.as_ptr().cast::<Operation>();
-        // SAFETY: as above; nobody else uses it, unless its offer is on its way.
+        // SAFETY: as above; nobody else uses it, unless its RTS is on its way.
         unsafe {
-            if *self == Self::Offer {
+            if *self == Self::Rts {
                 let state = claim.of::<P2p>();
                 state.sending.end(request.as_ref());
                 match (*this).found() {
-                    Found::Nothing => {}
+                    Reuse::Nothing => {}
                     found => state.rewrites = found,
                 }
             }

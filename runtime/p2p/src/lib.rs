@@ -13,7 +13,7 @@
 //! | [`matching`] | which message goes to which receive |
 //! | [`protocol`] | how bytes travel: inline in a ring, in a block, or straight between user buffers |
 //! | `kept` | blocks that carry messages again and again |
-//! | `relay` | blocks through which long messages pass piece by piece |
+//! | `pipeline` | blocks through which long messages pass piece by piece |
 //! | [`remote`] | messages between nodes |
 //!
 //! Under `--cfg loom` only the lock-free parts exist, for their models.
@@ -27,11 +27,11 @@ extern crate std;
 
 #[cfg(not(loom))]
 mod direct;
+mod eager_buffers;
 #[cfg(not(loom))]
-mod found;
+pub mod fast_path;
 #[cfg(not(loom))]
 mod inbox;
-mod kept;
 #[cfg(not(loom))]
 mod kinds;
 #[cfg(not(loom))]
@@ -47,24 +47,24 @@ mod outbox;
 #[cfg(not(loom))]
 pub mod partitioned;
 #[cfg(not(loom))]
+mod picture;
+mod pipeline;
+#[cfg(not(loom))]
 pub mod poll;
 #[cfg(not(loom))]
 pub mod probe;
 #[cfg(not(loom))]
 pub mod protocol;
-mod relay;
 #[cfg(not(loom))]
 pub mod remote;
+#[cfg(not(loom))]
+mod reuse;
 mod ring;
 mod rounds;
-#[cfg(not(loom))]
-pub mod short;
 #[cfg(not(loom))]
 mod state;
 #[cfg(not(loom))]
 mod subsystem;
-#[cfg(not(loom))]
-mod tell;
 #[cfg(not(loom))]
 mod want;
 
@@ -75,6 +75,8 @@ pub use messages::{Received, irecv, isend, isend_owned, receive_or_start, recv, 
 #[cfg(not(loom))]
 pub use partitioned::Partitioned;
 #[cfg(not(loom))]
+pub use picture::tell_queues;
+#[cfg(not(loom))]
 pub use probe::{MessageRef, improbe, imrecv, iprobe, mprobe, probe};
 #[cfg(not(loom))]
 pub use protocol::types_of;
@@ -82,8 +84,6 @@ pub use protocol::types_of;
 pub use remote::Remote;
 #[cfg(not(loom))]
 pub use state::P2p;
-#[cfg(not(loom))]
-pub use tell::tell_queues;
 
 #[cfg(all(test, not(loom)))]
 mod joined_for_tests {

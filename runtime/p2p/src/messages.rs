@@ -4,13 +4,13 @@ use crate::P2p;
 use crate::direct::{DIRECT_POLLS, receive_directly, sender_of};
 use crate::matching::{Stored, Want};
 use crate::operation::{Operation, OperationKind};
+use crate::picture::RoomFor;
 use crate::poll::{self, AtFront};
 use crate::protocol::choice::{self, Protocol, Sent};
 use crate::protocol::{self, Payload, eager};
 use crate::remote;
 use crate::remote::post_receive;
 use crate::state::{is_quiet, outbox_to};
-use crate::tell::RoomFor;
 use cohort_base::sync::pause;
 use cohort_base::{LocalRank, Peer};
 use cohort_core::claim::Claim;
@@ -228,7 +228,7 @@ pub(crate) fn take(
 fn take_due(claim: &mut Claim<'_>, buffer: &Buffer<'_>, from: Option<Peer>, want: &Want, status: &mut Status) -> Here {
     match poll::due(claim, from, want) {
         AtFront::Due(due) => {
-            // SAFETY: what is due is no offer, and is popped below.
+            // SAFETY: what is due is no RTS, and is popped below.
             unsafe { eager::receive_into(&due.payload(), *buffer, status) };
             due.pop(claim.rank());
             Here::Taken

@@ -49,8 +49,8 @@ pub(crate) unsafe fn post(
         }
     }
     let need = match header.kind {
-        PayloadKind::Offer if outbox.is_free() => Some(Need::Offer(outbox.offers.get())),
-        PayloadKind::Offer => Some(Need::Message),
+        PayloadKind::Rts if outbox.is_free() => Some(Need::Rts(outbox.rts_count.get())),
+        PayloadKind::Rts => Some(Need::Message),
         _ => None,
     };
     receiver.notify(claim.rank(), need);
@@ -125,13 +125,13 @@ pub(crate) unsafe fn send_coming(
     true
 }
 
-/// A message is in the ring: counts and announces offers, which helpers look for.
+/// A message is in the ring: counts and announces RTS messages, which helpers look for.
 #[inline]
 fn published(claim: &mut Claim<'_>, to: LocalRank, header: &Header) {
-    if header.kind == PayloadKind::Offer {
+    if header.kind == PayloadKind::Rts {
         let outbox = outbox_to(claim, to);
-        let number = outbox.offers.get().wrapping_add(1);
-        outbox.offers.set(number);
+        let number = outbox.rts_count.get().wrapping_add(1);
+        outbox.rts_count.set(number);
         let sender = claim.rank();
         hooks::offered(sender.node().rank(to), sender, &header.envelope(), number);
     }
@@ -213,7 +213,7 @@ fn flush_to(claim: &mut Claim<'_>, to: LocalRank, outbox: &Outbox) -> u32 {
     let Some(ring) = outbox.ring.get() else {
         return 0;
     };
-    let (mut moved, mut has_offer) = (0, false);
+    let (mut moved, mut has_rts) = (0, false);
     while let Some(message) = outbox.first.get() {
         let header = message.header;
         let payload = message.as_ptr().wrapping_add(1).cast::<u8>();
@@ -223,7 +223,7 @@ fn flush_to(claim: &mut Claim<'_>, to: LocalRank, outbox: &Outbox) -> u32 {
             break;
         }
         published(claim, to, &header);
-        has_offer |= header.kind == PayloadKind::Offer;
+        has_rts |= header.kind == PayloadKind::Rts;
         outbox.first.set(message.next.get());
         outbox.waiting.set(outbox.waiting.get() - 1);
         moved += 1;
@@ -232,7 +232,7 @@ fn flush_to(claim: &mut Claim<'_>, to: LocalRank, outbox: &Outbox) -> u32 {
     }
     if moved > 0 {
         let rank = claim.rank();
-        rank.node().rank(to).notify(rank, has_offer.then_some(Need::Message));
+        rank.node().rank(to).notify(rank, has_rts.then_some(Need::Message));
     }
     moved
 }

@@ -83,7 +83,7 @@ fn accept(claim: &mut Claim<'_>, sender: LocalRank, front: Front<'_>) -> Result<
             Some(_) => {}
         }
     }
-    if front.header.kind == PayloadKind::Offer {
+    if front.header.kind == PayloadKind::Rts {
         claim.rank().shared::<P2p>().count_accepted(sender);
     }
     if front.pop() {
@@ -93,22 +93,22 @@ fn accept(claim: &mut Claim<'_>, sender: LocalRank, front: Front<'_>) -> Result<
     Ok(bytes)
 }
 
-/// Takes a matched message for good; `false` when it was an offer that the sender has withdrawn,
+/// Takes a matched message for good; `false` when it was an RTS that the sender has withdrawn,
 /// which is dropped.
 ///
 /// # Safety
 /// The message was neither taken nor dropped before.
 pub(crate) unsafe fn take(payload: &Payload<'_>) -> bool {
-    let Some(offer) = payload.offer() else {
+    let Some(rts) = payload.rts() else {
         return true;
     };
-    let Some(request) = offer.request else {
+    let Some(request) = rts.request else {
         return true;
     };
-    let taken = request.request.take_offer();
+    let taken = request.request.take_rts();
     if !taken {
         // SAFETY: the caller's promise.
-        unsafe { Operation::drop_offer(request) };
+        unsafe { Operation::drop_rts(request) };
     }
     taken
 }
@@ -189,7 +189,7 @@ impl Due<'_> {
 pub(crate) enum AtFront<'ring> {
     /// A message that a receive which is made now would get at once: it is wanted, and by no posted receive.
     Due(Due<'ring>),
-    /// Something else, which takes the long way, as offers do.
+    /// Something else, which takes the slow path, as RTS messages do.
     Unclear,
     /// Nothing.
     Nothing,
@@ -215,7 +215,7 @@ fn due_of<'rank>(claim: &mut Claim<'rank>, sender: LocalRank, want: &Want) -> At
         return AtFront::Nothing;
     };
     let envelope = front.header.envelope();
-    let is_due = front.header.kind != PayloadKind::Offer
+    let is_due = front.header.kind != PayloadKind::Rts
         && want.takes(&envelope)
         && claim.of::<P2p>().posted.find(&envelope).is_none();
     match is_due {
@@ -257,20 +257,20 @@ pub fn pull_for(claim: &mut Claim<'_>, from: Option<Peer>, request: &Operation) 
 /// A job of one of the claimed rank's own sends. Forgets completed sends on the way.
 #[inline]
 pub(crate) fn job_of_own_send(claim: &mut Claim<'_>) -> Option<JobRef> {
-    match claim.of::<P2p>().offers.is_empty() {
+    match claim.of::<P2p>().offered.is_empty() {
         true => None,
         false => job_of_offers(claim),
     }
 }
 
 fn job_of_offers(claim: &mut Claim<'_>) -> Option<JobRef> {
-    let mut next = claim.of::<P2p>().offers.first();
+    let mut next = claim.of::<P2p>().offered.first();
     for _ in 0..OFFERS_PER_LOOK {
         let current = next?;
-        next = claim.of::<P2p>().offers.next(current);
+        next = claim.of::<P2p>().offered.next(current);
         if current.request.is_complete() {
             leave_offers(claim, current);
-        } else if let Some(job) = CopyJob::of_offer(&current) {
+        } else if let Some(job) = CopyJob::of_rts(&current) {
             return Some(job);
         }
     }

@@ -5,10 +5,10 @@ use crate::direct::sender_of;
 use crate::matching::{Stored, Want};
 use crate::messages::{deliver_stored, take_stored};
 use crate::operation::{Operation, OperationKind};
+use crate::picture::Probed;
 use crate::poll;
 use crate::protocol::Payload;
 use crate::remote;
-use crate::tell::Probed;
 use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
 use cohort_core::message::{Source, Status, Tag};
@@ -58,14 +58,14 @@ fn find_stored(claim: &mut Claim<'_>, want: &Want) -> Option<RecordRef<Stored>> 
     loop {
         let heap = claim.heap();
         let stored = claim.of::<P2p>().unexpected.find(want, heap)?;
-        let sent = Payload::Stored(stored).offer().and_then(|offer| offer.request);
+        let sent = Payload::Stored(stored).rts().and_then(|rts| rts.request);
         let Some(withdrawn) = sent.filter(|sent| sent.request.is_withdrawn()) else {
             return Some(stored);
         };
         claim.of::<P2p>().unexpected.remove(stored);
         // SAFETY: a withdrawn one is dropped once, and nobody knows the message any more.
         unsafe {
-            Operation::drop_offer(withdrawn);
+            Operation::drop_rts(withdrawn);
             stored.free(claim);
         }
     }

@@ -88,11 +88,11 @@ pub enum PayloadKind {
     /// A [`crate::protocol::Block`]: where the packed data is.
     Block,
     /// The same, in a block that goes back to its sender at once (`kept.rs`).
-    Kept,
+    EagerBuffer,
     /// A [`crate::protocol::types::Compared`]: the same, and of which types it is.
     Compared,
-    /// A [`crate::protocol::Offer`]: where the sender's request is.
-    Offer,
+    /// A [`crate::protocol::Rts`]: where the sender's request is.
+    Rts,
     /// An arrival from another node; never in a ring.
     Arrival,
 }
@@ -101,7 +101,7 @@ impl PayloadKind {
     /// Whether the message has all its data with it, in memory of this node.
     #[inline]
     pub(crate) fn is_eager(self) -> bool {
-        matches!(self, Self::Inline | Self::Marked | Self::Block | Self::Kept | Self::Compared)
+        matches!(self, Self::Inline | Self::Marked | Self::Block | Self::EagerBuffer | Self::Compared)
     }
 }
 

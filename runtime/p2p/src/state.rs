@@ -1,11 +1,11 @@
 //! What this subsystem keeps for a rank.
 
-use crate::found::{Alike, Found};
+use crate::eager_buffers::EagerBuffers;
 use crate::inbox::{Inbox, Outbox};
-use crate::kept::Kept;
 use crate::matching::{Posted, Unexpected};
-use crate::operation::{CopyJob, IN_JOBS, IN_OFFERS, Mends, Operation};
-use crate::relay::Sending;
+use crate::operation::{CopyJob, IN_JOBS, IN_OFFERED, Operation, Retries};
+use crate::pipeline::Sending;
+use crate::reuse::{Alike, Reuse};
 use cohort_base::LocalRank;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use cohort_core::claim::Claim;
@@ -26,17 +26,17 @@ pub struct P2pState {
     /// Long messages for this rank that are being copied.
     pub(crate) jobs: List<CopyJob, IN_JOBS>,
     /// Rendezvous sends that are not complete.
-    pub(crate) offers: List<Operation, IN_OFFERS>,
+    pub(crate) offered: List<Operation, IN_OFFERED>,
     /// The first receiver with messages that wait for room, plus one; 0 if there is none.
     pub(crate) receivers_waited_for: u32,
     /// Where the next poll of all rings begins.
     pub(crate) first_ring: u32,
     /// Blocks that carry messages again and again.
-    pub(crate) kept: Kept,
+    pub(crate) eager_buffers: EagerBuffers,
     /// Long messages of the rank that pass through blocks.
     pub(crate) sending: Sending,
     /// What the last receiver that has looked has found out about the data of the rank's long messages.
-    pub(crate) rewrites: Found,
+    pub(crate) rewrites: Reuse,
     /// The last long messages for the rank.
     pub(crate) alike: Alike,
     /// Messages that were noted for a timeline, modulo 2^32.
@@ -52,12 +52,12 @@ impl P2pState {
             posted: Posted::empty(),
             unexpected: Unexpected::empty(),
             jobs: List::empty(),
-            offers: List::empty(),
+            offered: List::empty(),
             receivers_waited_for: 0,
             first_ring: 0,
-            kept: Kept::NONE,
+            eager_buffers: EagerBuffers::NONE,
             sending: Sending::NONE,
-            rewrites: Found::Nothing,
+            rewrites: Reuse::Nothing,
             alike: Alike::NONE,
             noted: 0,
             outboxes,
@@ -70,24 +70,24 @@ impl P2pState {
 pub struct Shared {
     pub(crate) inbox: Inbox,
     /// Messages whose copy needs the rank's own task.
-    pub(crate) mends: Mends,
-    /// Offers taken out of the rings, by sender. Written under the claim.
+    pub(crate) retries: Retries,
+    /// RTS messages taken out of the rings, by sender. Written under the claim.
     accepted: &'static [AtomicU32],
 }
 
 impl Shared {
     /// That of a new rank.
     pub(crate) fn new(inbox: Inbox, accepted: &'static [AtomicU32]) -> Self {
-        Self { inbox, mends: Mends::new(), accepted }
+        Self { inbox, retries: Retries::new(), accepted }
     }
 
-    /// Offers of a sender that the rank has taken out of the ring so far, modulo 2^32.
+    /// RTS messages of a sender that the rank has taken out of the ring so far, modulo 2^32.
     #[must_use]
     pub fn accepted_from(&self, sender: LocalRank) -> u32 {
         self.accepted(sender).load(Ordering::Relaxed)
     }
 
-    /// One more offer of a sender is out of the ring. Under the claim.
+    /// One more RTS of a sender is out of the ring. Under the claim.
     pub(crate) fn count_accepted(&self, sender: LocalRank) {
         let count = self.accepted_from(sender);
         self.accepted(sender).store(count.wrapping_add(1), Ordering::Relaxed);
@@ -107,7 +107,7 @@ pub(crate) fn is_quiet(claim: &mut Claim<'_>) -> bool {
 /// Whether the rank waits for others with more than posted receives: for those who take its long messages, or with
 /// whom it does something that several do together, as a collective.
 pub(crate) fn awaits_help(claim: &mut Claim<'_>) -> bool {
-    !claim.of::<P2p>().offers.is_empty() || claim.expects(TaskKind::Shm)
+    !claim.of::<P2p>().offered.is_empty() || claim.expects(TaskKind::Shm)
 }
 
 /// The claimed rank's end of the way to another rank of the node.
@@ -148,11 +148,11 @@ pub(crate) fn unpost_receive(claim: &mut Claim<'_>, receive: RecordRef<Operation
 /// Puts a rendezvous send of the claimed rank into its owner's list.
 pub(crate) fn join_offers(claim: &mut Claim<'_>, this: RecordRef<Operation>) {
     this.is_offered.set(true);
-    claim.of::<P2p>().offers.push(this);
+    claim.of::<P2p>().offered.push(this);
 }
 
 /// Takes a rendezvous send of the claimed rank out of its owner's list.
 pub(crate) fn leave_offers(claim: &mut Claim<'_>, this: RecordRef<Operation>) {
     this.is_offered.set(false);
-    claim.of::<P2p>().offers.remove(this);
+    claim.of::<P2p>().offered.remove(this);
 }

@@ -4,7 +4,7 @@ use crate::inbox::{Inbox, Outbox};
 use crate::operation::SLOT;
 use crate::outbox;
 use crate::poll;
-use crate::protocol::{handover, jobs, relayed};
+use crate::protocol::{handover, jobs, pipelined};
 use crate::ring::Ring;
 use crate::state::{P2p, P2pState, Shared};
 use cohort_base::LocalRank;
@@ -57,7 +57,7 @@ unsafe impl Subsystem for P2p {
     #[inline]
     fn turn(claim: &mut Claim<'_>, look: Look, turn: &mut Turn) {
         if look == (Look::Own { waits: true }) {
-            turn.moved |= relayed::fill(claim) > 0;
+            turn.moved |= pipelined::fill(claim) > 0;
         }
         if look.is_within_node() {
             turn_within_node(claim, turn);
@@ -67,9 +67,9 @@ unsafe impl Subsystem for P2p {
     #[inline]
     fn own_work(claim: &mut Claim<'_>, owner: Option<Owner<'_>>) -> Option<Work> {
         if let Some(owner) = owner
-            && let Some(mend) = handover::take(owner)
+            && let Some(retry) = handover::take(owner)
         {
-            return Some(Work::new(mend));
+            return Some(Work::new(retry));
         }
         poll::job_of_own_send(claim).map(Work::new)
     }
@@ -79,9 +79,9 @@ unsafe impl Subsystem for P2p {
         let state = claim.of::<P2p>();
         state.receivers_waited_for == 0
             && state.jobs.is_empty()
-            && state.offers.is_empty()
+            && state.offered.is_empty()
             && (state.posted.is_empty() || poll::are_rings_empty(claim))
-            && claim.rank().shared::<P2p>().mends.is_empty()
+            && claim.rank().shared::<P2p>().retries.is_empty()
     }
 
     #[inline]

@@ -25,19 +25,19 @@ pub(crate) fn find(rank: &Rank, by: &Rank, need: Need) -> bool {
         by.counters().count_wake();
         return true;
     }
-    let offer = match need {
-        Need::Offer(number) => Some(number),
+    let rts = match need {
+        Need::Rts(number) => Some(number),
         Need::Message | Need::Late | Need::Network => None,
     };
     let needs_worker = capabilities.wakes_worker()
         && rank.expected().is_raised(TaskKind::Shm)
-        && (!rank.is_claimed() || capabilities.has_ghost() && leaves(rank, by, offer));
+        && (!rank.is_claimed() || capabilities.has_ghost() && leaves(rank, by, rts));
     if needs_worker && rank.node().wake_worker(rank.id()) {
         by.counters().count_wake();
         return true;
     }
     if capabilities.may_interrupt() {
-        rank.interrupter().interrupt(rank, by, offer);
+        rank.interrupter().interrupt(rank, by, rts);
     }
     capabilities.may_interrupt()
 }
@@ -57,18 +57,18 @@ fn find_for_network(rank: &Rank, by: &Rank) -> bool {
     woken || interrupts && rank.interrupter().interrupt(rank, by, None)
 }
 
-/// Whether the holder of the rank's claim leaves an offer of `by` in its ring: a rank that waits takes it at once, one
+/// Whether the holder of the rank's claim leaves an RTS of `by` in its ring: a rank that waits takes it at once, one
 /// that just sends something does not.
-fn leaves(rank: &Rank, by: &Rank, offer: Option<u32>) -> bool {
-    let Some(offer) = offer.filter(|_| rank.id() != by.id()) else {
+fn leaves(rank: &Rank, by: &Rank, rts: Option<u32>) -> bool {
+    let Some(rts) = rts.filter(|_| rank.id() != by.id()) else {
         return true;
     };
     let since = ticks();
     while rank.is_claimed() && ticks().wrapping_sub(since) < ticks_of_us(CALL_US_MAX) {
-        if rank.has_taken(by, offer) {
+        if rank.has_taken(by, rts) {
             return false;
         }
         pause();
     }
-    !rank.has_taken(by, offer)
+    !rank.has_taken(by, rts)
 }

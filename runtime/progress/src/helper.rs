@@ -11,7 +11,7 @@
 //!
 //! # When a pair is a match
 //! The receive still waits, the envelope fits, and the message is still in its ring. The last is known by numbers: the
-//! n-th offer of a sender to this rank is gone when the rank has accepted n of that sender. So a notice that
+//! n-th RTS of a sender to this rank is gone when the rank has accepted n of that sender. So a notice that
 //! the rank has dealt with wakes nobody. While the rank is claimed somebody progresses it:
 //! the helper skips it (optimisation 1) and wakes nobody (optimisation 2), but keeps the notice.
 //!
@@ -34,7 +34,7 @@ use cohort_p2p::matching::Want;
 use cohort_steal::TaskKind;
 use cohort_steal::policy::{DedicatedWorkers, Outcome, Victims};
 
-/// Tells the helper of `receiver` that `sender` has published an offer, its `number`-th to this rank.
+/// Tells the helper of `receiver` that `sender` has published an RTS, its `number`-th to this rank.
 pub(crate) fn announce(receiver: &Rank, sender: &Rank, envelope: Envelope, number: u32) {
     let Some(mailbox) = receiver.mailbox() else {
         return;

@@ -22,7 +22,7 @@ pub(crate) const POSTPONED: usize = 128;
 pub(crate) struct Notice {
     pub(crate) envelope: Envelope,
     pub(crate) sender: LocalRank,
-    /// How many offers the sender has made to this rank, with this one.
+    /// How many RTS messages the sender has made to this rank, with this one.
     pub(crate) number: u32,
     /// Whether the rank's thread was woken for it.
     pub(crate) answered: bool,

@@ -109,12 +109,7 @@ impl<'rank> Poster<'rank> {
     pub fn isend(&mut self, buffer: Buffer<'_>, to: Peer, envelope: Envelope, mode: SendMode) -> Option<RequestRef> {
         let to = self.rank.node().local(to)?;
         let protocol = Protocol::of(self.rank, buffer.bytes(), &envelope, mode);
-        self.post(&OperationKind::Offer, buffer, Want::NOTHING, |request| Post::Send {
-            request,
-            to,
-            envelope,
-            protocol,
-        })
+        self.post(&OperationKind::Rts, buffer, Want::NOTHING, |request| Post::Send { request, to, envelope, protocol })
     }
 
     /// Leaves a receive to the ghost; `None`: nothing was done, post it directly.

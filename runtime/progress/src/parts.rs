@@ -127,8 +127,8 @@ pub(crate) trait OfRank {
 
     fn interrupter(&self) -> &Interrupter;
 
-    /// Whether the offer of this number from `by` is out of the ring.
-    fn has_taken(&self, by: &Rank, offer: u32) -> bool;
+    /// Whether the RTS of this number from `by` is out of the ring.
+    fn has_taken(&self, by: &Rank, rts: u32) -> bool;
 }
 
 impl OfRank for Rank {
@@ -215,9 +215,9 @@ impl OfRank for Rank {
         &self.parts().interrupter
     }
 
-    fn has_taken(&self, by: &Rank, offer: u32) -> bool {
+    fn has_taken(&self, by: &Rank, rts: u32) -> bool {
         // Numbers wrap; half of their range is far more than can be under way.
         let accepted = self.shared::<P2p>().accepted_from(by.id());
-        accepted.wrapping_sub(offer) as i32 >= 0
+        accepted.wrapping_sub(rts) as i32 >= 0
     }
 }

@@ -80,9 +80,9 @@ impl Interrupter {
     }
 
     /// A sender has offered this rank a message: interrupts the thread that left a receive behind,
-    /// if there is one and it does not come back by itself. `offer` is the message's number, if
+    /// if there is one and it does not come back by itself. `rts` is the message's number, if
     /// `by` has sent one. Says whether it did.
-    pub(crate) fn interrupt(&self, rank: &Rank, by: &Rank, offer: Option<u32>) -> bool {
+    pub(crate) fn interrupt(&self, rank: &Rank, by: &Rank, rts: Option<u32>) -> bool {
         let is_wanted = rank.node().settings().signal.source == SignalSource::Sender
             && rank.watched().load(Ordering::Relaxed) != 0
             && !rank.node().rests();
@@ -90,7 +90,7 @@ impl Interrupter {
         if !is_wanted || active == 0 || self.asked.load(Ordering::Relaxed) {
             return false;
         }
-        if offer.is_some_and(|offer| self.comes_back(rank, by, offer)) {
+        if rts.is_some_and(|rts| self.comes_back(rank, by, rts)) {
             return false;
         }
         if self.asked.swap(true, Ordering::Relaxed) {
@@ -107,17 +107,17 @@ impl Interrupter {
         is_sent
     }
 
-    /// Whether the rank takes an offer of `by`, or begins to wait, within the grace.
+    /// Whether the rank takes an RTS of `by`, or begins to wait, within the grace.
     ///
-    /// The offer is published, and a fence lies between, so a wait that begins from now on finds it, as does
+    /// The RTS is published, and a fence lies between, so a wait that begins from now on finds it, as does
     /// the look at the rings after a wait.
-    fn comes_back(&self, rank: &Rank, by: &Rank, offer: u32) -> bool {
+    fn comes_back(&self, rank: &Rank, by: &Rank, rts: u32) -> bool {
         if rank.id() == by.id() || rank.node().is_crowded() {
             return false;
         }
         let since = ticks();
         loop {
-            if rank.has_taken(by, offer) || self.active.load(Ordering::Relaxed) == 0 {
+            if rank.has_taken(by, rts) || self.active.load(Ordering::Relaxed) == 0 {
                 return true;
             }
             let limit = match rank.is_claimed() {

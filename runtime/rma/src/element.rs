@@ -7,7 +7,7 @@
 //!
 //! A task takes its turn under the claim of the rank whose operation or memory this is: a signal handler that
 //! interrupts it finds that claim taken and cannot come here for the same rank. Or it keeps the handler from working
-//! (`short.rs`).
+//! (`fast_path.rs`).
 
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use cohort_base::sync::{CacheLine, pause};

@@ -28,6 +28,8 @@ mod element;
 mod epoch;
 #[cfg(not(loom))]
 mod error;
+#[cfg(not(loom))]
+mod fast_path;
 mod grants;
 #[cfg(not(loom))]
 mod late;
@@ -39,13 +41,13 @@ mod operation;
 #[cfg(not(loom))]
 mod pending;
 #[cfg(not(loom))]
+mod picture;
+#[cfg(not(loom))]
 mod remote;
 #[cfg(not(loom))]
 mod request;
 #[cfg(not(loom))]
 mod shared;
-#[cfg(not(loom))]
-mod short;
 #[cfg(not(loom))]
 mod stamps;
 #[cfg(not(loom))]
@@ -55,18 +57,16 @@ mod sweep;
 #[cfg(not(loom))]
 mod sync;
 #[cfg(not(loom))]
-mod tell;
-#[cfg(not(loom))]
 mod window;
 
 #[cfg(not(loom))]
 pub use self::{
     epoch::Reorder,
     error::RmaError,
+    fast_path::Reach,
     operation::{Action, Operation},
+    picture::tell_locks,
     shared::{Part, Plan, WinShared},
-    short::Reach,
-    tell::tell_locks,
     window::{Closing, Window},
 };
 

@@ -1,4 +1,4 @@
-//! What a window keeps for the short way of calls (`short.rs`): stamps of its members, and locks without an epoch.
+//! What a window keeps for the fast path of calls (`fast_path.rs`): stamps of its members, and locks without an epoch.
 
 use crate::grants::zeroed;
 use crate::shared::{Part, WinShared};
@@ -24,7 +24,8 @@ pub(super) fn one(member: u32) -> u64 {
 /// Calls that wait for nothing between two turns of progress.
 pub(super) const CALLS_PER_TURN: u32 = 16;
 
-/// What a window keeps for the short way; `short.rs` has the protocol, with its steps. The owner's; thieves never look.
+/// What a window keeps for the fast path; `fast_path.rs` has the protocol, with its steps. The owner's; thieves never
+/// look.
 pub(super) struct Short {
     stamp: AtomicU64,
     pub(super) stamps: Box<[AtomicU64]>,
@@ -57,7 +58,7 @@ impl Short {
     /// S2. Under the owner's claim, or by its only thread.
     #[inline]
     pub(super) fn forget(&self) {
-        // Relaxed: see `short.rs`.
+        // Relaxed: see `fast_path.rs`.
         let stamp = self.stamp.load(Ordering::Relaxed);
         self.stamp.store(stamp + STEP, Ordering::Relaxed);
     }

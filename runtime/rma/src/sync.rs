@@ -2,10 +2,10 @@
 
 use crate::epoch::{Epoch, EpochKind, Target, leak};
 use crate::error::RmaError;
+use crate::picture::AwaitedEpochs;
 use crate::request::FlushRequest;
 use crate::stamps::{CALLS_PER_TURN, Held};
 use crate::sweep::Sweep;
-use crate::tell::AwaitedEpochs;
 use crate::window::{Closing, Window, WindowState};
 use alloc::boxed::Box;
 use alloc::vec;

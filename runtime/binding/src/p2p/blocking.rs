@@ -1,14 +1,14 @@
 //! `MPI_Send` in its modes, and `MPI_Recv`.
 
 use super::buffered::post_buffered;
+use super::fast_path;
 use super::message::{Incoming, Outgoing};
-use super::short;
 use crate::arguments::{Call, Outcome, engine_error};
 use crate::process::buffers::Owners;
 use crate::status::{failure_of, neutral_status};
 use cohort_abi::parameters::{Buffer, StatusOut};
 use cohort_abi::{Abi, Count, Handle, neutral};
-use cohort_engine::short::Then;
+use cohort_engine::fast_path::Then;
 use cohort_engine::{SendMode, Status};
 use core::ffi::c_int;
 
@@ -40,7 +40,7 @@ pub fn send<A: Abi, C: Count>(
     tag: c_int,
     comm: A::Comm,
 ) -> Outcome<()> {
-    match short::send(call, &buffer, (to, tag), comm, Then::Anything) {
+    match fast_path::send(call, &buffer, (to, tag), comm, Then::Anything) {
         true => Ok(()),
         false => long_send(call, buffer, to, tag, comm),
     }
@@ -71,7 +71,7 @@ pub fn recv<A: Abi, C: Count>(
     comm: A::Comm,
     status: StatusOut<'_, A>,
 ) -> Outcome<()> {
-    let received = match short::recv(call, &buffer, (from, tag), comm) {
+    let received = match fast_path::recv(call, &buffer, (from, tag), comm) {
         Some(Ok(received)) => received,
         Some(Err(error)) => {
             call.on_comm(comm)?;

@@ -9,7 +9,7 @@ use cohort_engine::matching::Want;
 use cohort_engine::offload::Poster;
 use cohort_engine::{
     Claim, EngineError, Envelope, LocalRank, Owner, Peer, Rank, Received, RequestRef, SendMode, Source, Status, Tag,
-    offload, short,
+    fast_path, offload,
 };
 use cohort_object::blame;
 use cohort_object::hints::Assertion;
@@ -136,11 +136,11 @@ impl Outgoing {
     /// the ring ([`Outgoing::send_now`]).
     pub fn near(&self, rank: &Rank) -> Option<LocalRank> {
         let to = rank.node().local(self.to?)?;
-        let is_short = self.bytes() <= short::LONGEST as u64 && self.data.datatype().is_dense();
+        let is_short = self.bytes() <= fast_path::LONGEST as u64 && self.data.datatype().is_dense();
         is_short.then_some(to)
     }
 
-    /// Sends to a rank that [is near](Outgoing::near), in the short way. `false`: nothing was done.
+    /// Sends to a rank that [is near](Outgoing::near), by the fast path. `false`: nothing was done.
     #[inline]
     pub fn send_now(&self, rank: &Rank, to: LocalRank) -> bool {
         let buffer = self.data.buffer();
@@ -150,7 +150,7 @@ impl Outgoing {
         }
         let claim = &mut rank.enter();
         // SAFETY: checked arguments of a call, for which MPI promises that the buffer is readable; it is one run.
-        unsafe { short::send(claim, buffer.base(), bytes as usize, to, self.envelope, short::Then::More) }
+        unsafe { fast_path::send(claim, buffer.base(), bytes as usize, to, self.envelope, fast_path::Then::More) }
     }
 
     /// Leaves the send to a dedicated worker; `None`: start it.
@@ -253,7 +253,7 @@ impl Incoming {
         cohort_engine::recv_into(owner, buffer, asked, status)
     }
 
-    /// Starts the receive with the spent record of an earlier one, in the short way. `false`: nothing was done.
+    /// Starts the receive with the spent record of an earlier one, by the fast path. `false`: nothing was done.
     #[inline]
     pub fn start_again(&self, claim: &mut Claim<'_>, spent: &RequestRef) -> bool {
         let (Some(Source::Rank { peer, comm_rank }), Tag::Is(tag)) = (self.from, self.tag) else {
@@ -267,7 +267,7 @@ impl Incoming {
         };
         let want = Want::exact(self.context, comm_rank, tag);
         // SAFETY: the record is of a receive like this one, and the caller's.
-        unsafe { short::receive(claim, spent, buffer.to_owned(), sender, want) }
+        unsafe { fast_path::receive(claim, spent, buffer.to_owned(), sender, want) }
     }
 
     /// Starts the receive.

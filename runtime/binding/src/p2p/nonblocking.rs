@@ -1,8 +1,8 @@
 //! `MPI_Isend` in its modes, and `MPI_Irecv`.
 
 use super::buffered::post_buffered;
+use super::fast_path;
 use super::message::{Incoming, Outgoing, with_request};
-use super::short;
 use crate::arguments::{Call, Comm, Outcome, engine_error};
 use crate::process::buffers::Owners;
 use crate::process::requests::{EngineRequest, RequestState};
@@ -11,7 +11,7 @@ use cohort_abi::parameters::{Buffer, Out, ResultPlace};
 use cohort_abi::{Abi, Count, Handle, HandleKind, SENT_REQUEST, dynamic, neutral};
 use cohort_engine::offload::Poster;
 use cohort_engine::watch::{leave_behind, leave_send_behind};
-use cohort_engine::{Claim, Received, RequestRef, SendMode, Status, short as engine_short};
+use cohort_engine::{Claim, Received, RequestRef, SendMode, Status, fast_path as engine_fast_path};
 use core::ffi::c_int;
 
 /// Gives the program a handle of `request`, whose failures `comm` hears of.
@@ -60,7 +60,7 @@ fn publish_received<A: Abi>(
     let Some(spare) = spares.last() else {
         // The first ones are made to be kept.
         let record = match spares.wants_one() {
-            true => engine_short::ended(claim, *status),
+            true => engine_fast_path::ended(claim, *status),
             false => None,
         };
         if let Some(record) = record {
@@ -74,7 +74,7 @@ fn publish_received<A: Abi>(
         return Ok(());
     };
     spares.take();
-    engine_short::end_spent(claim, &spare.operation().request, *status);
+    engine_fast_path::end_spent(claim, &spare.operation().request, *status);
     spare.operation().comm.set(comm.neutral());
     let handle = dynamic(HandleKind::Request, spare.index);
     target.write(A::Request::from_neutral(call.context(), handle));
@@ -141,7 +141,7 @@ pub fn isend<A: Abi, C: Count>(
     comm: A::Comm,
     request: Out<'_, A::Request>,
 ) -> Outcome<()> {
-    match short::isend(call, &buffer, (to, tag), comm, &request) {
+    match fast_path::isend(call, &buffer, (to, tag), comm, &request) {
         true => Ok(()),
         false => long_isend(call, buffer, to, tag, comm, request),
     }
@@ -170,7 +170,7 @@ pub fn irecv<A: Abi, C: Count>(
     comm: A::Comm,
     request: Out<'_, A::Request>,
 ) -> Outcome<()> {
-    match short::irecv(call, &buffer, (from, tag), comm, &request) {
+    match fast_path::irecv(call, &buffer, (from, tag), comm, &request) {
         true => Ok(()),
         false => long_irecv(call, buffer, from, tag, comm, request),
     }

@@ -21,7 +21,7 @@ struct SendPlan {
     mode: SendMode,
     /// Whose buffers a buffered send uses.
     owners: Owners,
-    /// Where the data goes if each start may take the short way.
+    /// Where the data goes if each start may take the fast path.
     near: Option<LocalRank>,
 }
 

@@ -1,7 +1,7 @@
 //! What the calls on arrays of requests share.
 
 use super::completion::{Live, live};
-use super::short;
+use super::fast_path;
 use crate::arguments::{Call, Failure, Outcome, length};
 use cohort_abi::parameters::{InOutArray, OutArray, ResultPlace, StatusArray, StatusOut};
 use cohort_abi::{Abi, Handle, Status, neutral};
@@ -30,7 +30,7 @@ impl<'c, A: Abi> Requests<'c, A> {
     /// `MPI_ERR_REQUEST`.
     pub fn over(call: &Call<'_, A>, handles: &'c [Cell<A::Request>]) -> Outcome<Self> {
         for handle in handles {
-            if !short::is_live(call, handle.get()) {
+            if !fast_path::is_live(call, handle.get()) {
                 live(call, handle.get())?;
             }
         }
@@ -42,10 +42,10 @@ impl<'c, A: Abi> Requests<'c, A> {
         self.0.len()
     }
 
-    /// Ends the first operations, as long as the short way does, and reports them. Returns how many entries that are.
+    /// Ends the first operations, as long as the fast path does, and reports them. Returns how many entries that are.
     pub fn end_first(&self, call: &Call<'_, A>, statuses: &StatusArray<'_, A>) -> usize {
         for (entry, request) in self.0.iter().enumerate() {
-            match short::end_one_of(call, request) {
+            match fast_path::end_one_of(call, request) {
                 Some(status) => statuses.write(entry, &status),
                 None if request.get().neutral() == neutral::handle::REQUEST_NULL => {
                     statuses.write_empty(entry);

@@ -2,8 +2,8 @@
 //! gives up after one turn of progress at most.
 
 use super::completion::{Finished, live};
+use super::fast_path;
 use super::several::{Requests, report_all, report_any, report_some};
-use super::short;
 use crate::arguments::{Call, Failure, Outcome};
 use cohort_abi::parameters::{InOut, InOutArray, Out, OutArray, StatusArray, StatusOut};
 use cohort_abi::{Abi, Handle, neutral};
@@ -41,7 +41,7 @@ fn one<A: Abi, const WAIT: bool>(
     request: &Cell<A::Request>,
     status: StatusOut<'_, A>,
 ) -> Outcome<Option<Result<(), Failure>>> {
-    match short::end::<A, WAIT>(call, request, status) {
+    match fast_path::end::<A, WAIT>(call, request, status) {
         Some(is_over) => Ok(is_over.then_some(Ok(()))),
         None => long_one::<A, WAIT>(call, request, status),
     }
@@ -54,7 +54,7 @@ fn long_one<A: Abi, const WAIT: bool>(
     request: &Cell<A::Request>,
     status: StatusOut<'_, A>,
 ) -> Outcome<Option<Result<(), Failure>>> {
-    if let Some(is_over) = short::end_other::<A, WAIT>(call, request, status) {
+    if let Some(is_over) = fast_path::end_other::<A, WAIT>(call, request, status) {
         return Ok(is_over.then_some(Ok(())));
     }
     let Some(operation) = live(call, request.get())? else {

@@ -1,7 +1,7 @@
 //! Operations on windows (MPI-4.1 sections 12.3 and 12.4).
 
 use super::failed;
-use super::short::Few;
+use super::fast_path::Few;
 use crate::arguments::{Call, Outcome, output};
 use crate::data::Data;
 use crate::request::{publish_complete, publish_pending};

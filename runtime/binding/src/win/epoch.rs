@@ -1,6 +1,6 @@
 //! Synchronisation that blocks (MPI-4.1 section 12.5): each call waits for what its nonblocking form begins.
 
-use super::{failed, short};
+use super::{failed, fast_path};
 use crate::arguments::{Call, Outcome, output};
 use cohort_abi::parameters::Out;
 use cohort_abi::{Abi, Handle, neutral};
@@ -127,7 +127,7 @@ closings! {
 /// `MPI_Win_unlock_all`.
 #[inline(always)]
 pub fn unlock_all<A: Abi>(call: &Call<'_, A>, win: A::Win) -> Outcome<()> {
-    let window = short::window(call, win);
+    let window = fast_path::window(call, win);
     if window.is_some_and(|window| window.unlock_all_now(call.owner())) {
         return Ok(());
     }
@@ -154,7 +154,7 @@ pub fn test<A: Abi>(call: &Call<'_, A>, win: A::Win, flag: Out<'_, c_int>) -> Ou
 #[inline(always)]
 pub fn lock<A: Abi>(call: &Call<'_, A>, kind: c_int, rank: c_int, assertions: c_int, win: A::Win) -> Outcome<()> {
     if assertions == 0
-        && let Some(window) = short::window(call, win)
+        && let Some(window) = fast_path::window(call, win)
     {
         let member = rank.cast_unsigned();
         let is_held = match A::lock_type_in(kind) {
@@ -185,7 +185,7 @@ fn long_lock<A: Abi>(call: &Call<'_, A>, kind: c_int, rank: c_int, assertions: c
 /// `MPI_Win_unlock`.
 #[inline(always)]
 pub fn unlock<A: Abi>(call: &Call<'_, A>, rank: c_int, win: A::Win) -> Outcome<()> {
-    let window = short::window(call, win);
+    let window = fast_path::window(call, win);
     if window.is_some_and(|window| window.unlock_now(call.owner(), rank.cast_unsigned())) {
         return Ok(());
     }
@@ -204,7 +204,7 @@ fn long_unlock<A: Abi>(call: &Call<'_, A>, rank: c_int, win: A::Win) -> Outcome<
 /// `MPI_Win_lock_all`. Waits for the locks of this node, as [`lock`] does.
 #[inline(always)]
 pub fn lock_all<A: Abi>(call: &Call<'_, A>, assertions: c_int, win: A::Win) -> Outcome<()> {
-    let is_held = assertions == 0 && short::window(call, win).is_some_and(Window::lock_all_now);
+    let is_held = assertions == 0 && fast_path::window(call, win).is_some_and(Window::lock_all_now);
     match is_held {
         true => Ok(()),
         false => long_lock_all(call, assertions, win),
@@ -227,7 +227,7 @@ macro_rules! flushes {
         $(#[$page])*
         #[inline(always)]
         pub fn $name<A: Abi>(call: &Call<'_, A>, rank: c_int, win: A::Win) -> Outcome<()> {
-            let window = short::window(call, win);
+            let window = fast_path::window(call, win);
             if window.is_some_and(|window| window.flush_now(call.owner(), rank.cast_unsigned())) {
                 return Ok(());
             }

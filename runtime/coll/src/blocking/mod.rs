@@ -11,13 +11,13 @@
 mod calls;
 mod choice;
 mod inter;
-mod lent;
 mod local;
 mod nodes;
 mod operands;
 mod post;
 mod round;
 mod script;
+mod shared_copy;
 
 #[cfg(test)]
 pub(crate) use calls::{allgather, allreduce, alltoall, barrier, bcast, gather, reduce, reduce_scatter, scan, scatter};

@@ -17,8 +17,8 @@
 
 use crate::args::{Blocks, Label};
 use crate::members::{Awaits, Entry, INLINE, LocalGroup, LocalShared, RING, SCHEDULED, SIDE_BUFFERS, SIDE_BYTES, Slot};
+use crate::picture::{AwaitedRound, Deed};
 use crate::spin::spin;
-use crate::tell::{AwaitedRound, Deed};
 use cohort_base::sync::Barriers;
 use cohort_base::sync::atomic::{AtomicU64, Ordering, fence};
 use cohort_base::text::FixedText;

@@ -6,25 +6,25 @@
 //! is kept for the words of their errors.
 //!
 //! Among nodes the members of a call that blocks, and of `MPI_..._init`, tell each other what is of fixed size
-//! ([`Said`]). Blocks of different lengths are not compared there, nor are nonblocking operations: who begins one may
-//! not wait for the others.
+//! ([`Summary`]). Blocks of different lengths are not compared there, nor are nonblocking operations: who begins one
+//! may not wait for the others.
 //!
 //! Who gives what to whom, and in which order, says MPI-4.1, 6: the type signatures must be equal for each pair of a
 //! block sent and a block received, and in reductions for all members.
 
 mod amount;
-mod found;
 mod lanes;
-mod said;
+mod mismatches;
+mod summary;
 
-pub use found::words_of;
+pub use mismatches::words_of;
 
 use crate::args::{Call, Form, Kind};
 use crate::schedule::Part;
 use amount::Amount;
 use cohort_base::sync::atomic::Ordering;
 use cohort_core::EngineError;
-use said::{Said, WORDS};
+use summary::{Summary, WORDS};
 
 /// Compares what all members of a schedule have posted. If two disagree, marks the parts of all.
 pub(crate) fn agree(parts: &[Part]) -> bool {
@@ -32,12 +32,12 @@ pub(crate) fn agree(parts: &[Part]) -> bool {
     let part = |member: u32| &parts[member as usize];
     let said = |member: u32| {
         let part = part(member);
-        Said::of(&part.call, part.form.unwrap_or(Form::Blocking), member)
+        Summary::of(&part.call, part.form.unwrap_or(Form::Blocking), member)
     };
     let first = said(0);
     let other = (1..size).find(|&member| !said(member).agrees(&first));
     let number = match other {
-        Some(member) => found::keep(&first, &said(member)),
+        Some(member) => mismatches::keep(&first, &said(member)),
         None => {
             let pairs = (0..size).flat_map(|from| (0..size).map(move |to| (from, to)));
             let wrong = pairs.filter(|&(from, to)| from != to).find_map(|(from, to)| {
@@ -47,7 +47,7 @@ pub(crate) fn agree(parts: &[Part]) -> bool {
                 (!given.matches(&taken)).then(|| (said(from).giving(given), said(to).taking(taken)))
             });
             match wrong {
-                Some((giver, taker)) => found::keep(&giver, &taker),
+                Some((giver, taker)) => mismatches::keep(&giver, &taker),
                 None => return true,
             }
         }
@@ -65,12 +65,12 @@ pub(crate) fn kind_of(call: &Call<'_>) -> u8 {
 /// Keeps words for two members that begin nonblocking operations of these kinds; their number, which is not 0.
 #[cold]
 pub(crate) fn differ(members: [u32; 2], kinds: [u8; 2]) -> u32 {
-    found::keep_kinds(members, kinds)
+    mismatches::keep_kinds(members, kinds)
 }
 
 /// What member `me` of several nodes says with a call, for the others.
 pub(crate) fn said(call: &Call<'_>, form: Form, me: u32) -> [i32; WORDS] {
-    let said = Said::of(call, form, me);
+    let said = Summary::of(call, form, me);
     said.with_lanes(call, me).words()
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn said(call: &Call<'_>, form: Form, me: u32) -> [i32; WORDS] {
 /// # Errors
 /// [`EngineError::Disagreement`], at all members.
 pub(crate) fn compare(all: &[[i32; WORDS]]) -> Result<(), EngineError> {
-    let members = || all.iter().map(Said::from_words);
+    let members = || all.iter().map(Summary::from_words);
     let Some(first) = members().next() else {
         return Ok(());
     };
@@ -87,11 +87,11 @@ pub(crate) fn compare(all: &[[i32; WORDS]]) -> Result<(), EngineError> {
     let others = || members().filter(|it| it.member() != centre.member());
     let kinds = members().find(|it| !it.agrees(&first)).map(|it| (first, it));
     let found = kinds.or_else(|| {
-        let fits = |it: &Said| it.gives_what_takes(&centre) && centre.gives_what_takes(it);
+        let fits = |it: &Summary| it.gives_what_takes(&centre) && centre.gives_what_takes(it);
         others().find(|it| !fits(it)).map(|it| (centre, it))
     });
     match found {
         None => Ok(()),
-        Some((one, other)) => Err(EngineError::Disagreement(found::keep(&one, &other))),
+        Some((one, other)) => Err(EngineError::Disagreement(mismatches::keep(&one, &other))),
     }
 }

@@ -315,7 +315,7 @@ fn a_probe_looks_behind_withdrawn_sends() {
 #[test]
 fn released_requests_go_on_and_are_freed() {
     let node = Node::for_test(2);
-    // Offers, and too short for a relay, which would stay too.
+    // RTS messages, and too short for a pipeline, which would stay too.
     let data = pattern(16_000, 5);
     let mut received = std::vec![0; 16_000];
     let live = node.rank(0).heap().stats().live_bytes;

@@ -111,7 +111,7 @@ impl Player<'_> {
         let _ = done.expect("the epoch gives access");
     }
 
-    /// A short operation the short way, if there is nothing in it; says whether it was done.
+    /// A short operation by the fast path, if there is nothing in it; says whether it was done.
     fn short(
         &self,
         action: Action,

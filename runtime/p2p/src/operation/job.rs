@@ -1,7 +1,7 @@
 //! A long message copied by several ranks at once.
 //!
 //! # Life
-//! The holder of the receiver's claim makes a job when a long offer has met its receive. It has
+//! The holder of the receiver's claim makes a job when a long RTS has met its receive. It has
 //! two references from the start: one of the receiver's list of jobs, one of the sender's
 //! request. So the receiver and its thieves find it under the receiver's claim, and the sender in its
 //! own request; each takes a reference of its own and copies outside of any claim.
@@ -11,10 +11,10 @@
 //! touches neither afterwards.
 //!
 //! When memory of one side is protected, its chunk is not copied, nor those that are taken later. Whoever finishes the
-//! last one then hands the whole message over to that side's rank (`mend.rs`).
+//! last one then hands the whole message over to that side's rank (`retry.rs`).
 //!
 //! # Handing over
-//! Each rank has a stack of such jobs ([`Mends`]). A job that is handed over has one holder: first whoever found the
+//! Each rank has a stack of such jobs ([`Retries`]). A job that is handed over has one holder: first whoever found the
 //! memory protected when nobody else copied any more, then the stack with a reference, then who takes it from there.
 //! Any task pushes; a task of the rank takes all at once, keeps one and pushes the others again, so nobody pops a
 //! single one, and there is no ABA problem. The push is Release, the taking Acquire. After the push the rank is woken,
@@ -24,7 +24,7 @@
 //! reference goes with its request.
 
 use super::side::Side;
-use super::{Offer, Operation, copy_guarded};
+use super::{Operation, Rts, copy_guarded};
 use cohort_alloc::Heap;
 use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use cohort_core::Piece;
@@ -55,10 +55,10 @@ pub(crate) const IN_JOBS: u8 = 0;
 pub(crate) struct CopyJob {
     shares: Shares,
     /// An eager message's has no request, and its data is in a block that goes with the job.
-    pub(super) offer: Offer,
+    pub(super) rts: Rts,
     sender: &'static Rank,
     /// Where the job goes when a side's memory is protected.
-    mends: MendsOf,
+    retries: RetriesOf,
     pub(super) receive: RecordRef<Operation>,
     pub(super) status: Status,
     /// Sides whose memory was found protected, as [`Side`]'s bits. Relaxed: the shares, or who hands over, order it.
@@ -76,16 +76,16 @@ impl Linked<IN_JOBS> for CopyJob {
 
 /// The stacks of the two ranks of a message.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct MendsOf {
-    pub(crate) sender: &'static Mends,
-    pub(crate) receiver: &'static Mends,
+pub(crate) struct RetriesOf {
+    pub(crate) sender: &'static Retries,
+    pub(crate) receiver: &'static Retries,
 }
 
 /// Jobs that were handed over to a rank.
 #[derive(Debug)]
-pub(crate) struct Mends(AtomicPtr<CopyJob>);
+pub(crate) struct Retries(AtomicPtr<CopyJob>);
 
-impl Mends {
+impl Retries {
     pub(crate) const fn new() -> Self {
         Self(AtomicPtr::new(null_mut()))
     }
@@ -136,24 +136,24 @@ impl CopyJob {
     /// Makes a job with so many references; `None` when memory is short.
     ///
     /// # Safety
-    /// `offer` was taken for `receive`, a pending receive of the claimed rank in no queue; or it has no request.
+    /// `rts` was taken for `receive`, a pending receive of the claimed rank in no queue; or it has no request.
     pub(crate) unsafe fn make(
         claim: &mut Claim<'_>,
-        offer: Offer,
+        rts: Rts,
         receive: RecordRef<Operation>,
         status: Status,
-        mends: MendsOf,
+        retries: RetriesOf,
         references: u32,
     ) -> Option<RecordRef<Self>> {
         let job = claim.alloc_aligned(size_of::<Self>(), 64)?.cast::<Self>();
-        let sender = offer.request.unwrap_or(receive).request.owner();
+        let sender = rts.request.unwrap_or(receive).request.owner();
         let bytes = status.bytes as u64;
         let chunk = (bytes / CHUNKS).next_multiple_of(GRAIN).clamp(CHUNK_MIN, CHUNK_MAX);
         let fresh = Self {
             shares: Shares::new(bytes, chunk, references),
-            offer,
+            rts,
             sender,
-            mends,
+            retries,
             receive,
             status,
             protected: AtomicU32::new(0),
@@ -170,11 +170,11 @@ impl CopyJob {
     /// Shows the job to its sender, and wakes whoever may help.
     ///
     /// # Safety
-    /// It was just made with a reference for the request of its offer, and is in the list of the claimed rank.
+    /// It was just made with a reference for the request of its RTS, and is in the list of the claimed rank.
     pub(crate) unsafe fn publish(this: RecordRef<Self>, claim: &Claim<'_>) {
         let sender = this.sender;
-        if let Some(request) = this.offer.request {
-            // Release pairs with the Acquire in `of_offer`.
+        if let Some(request) = this.rts.request {
+            // Release pairs with the Acquire in `of_rts`.
             request.job.store(this.as_ptr(), Ordering::Release);
         }
         if sender.wake() || sender.node().wake_worker(claim.rank().id()) {
@@ -194,11 +194,11 @@ impl CopyJob {
     pub(super) unsafe fn complete(&self) {
         // SAFETY: the caller's promise; a job without a sender's request has a block of its own.
         unsafe {
-            let offer = self.offer;
+            let rts = self.rts;
             Operation::complete(self.receive, self.status);
-            match offer.request {
+            match rts.request {
                 Some(request) => Operation::complete(request, Status::EMPTY),
-                None => Heap::free(NonNull::new_unchecked(offer.data.cast_mut())),
+                None => Heap::free(NonNull::new_unchecked(rts.data.cast_mut())),
             }
         }
     }
@@ -218,13 +218,13 @@ impl CopyJob {
     #[cold]
     pub(crate) unsafe fn hand_over(&self) {
         let side = Side::first_of(self.protected.load(Ordering::Relaxed));
-        let mends = match side {
-            Side::Sender => self.mends.sender,
-            Side::Receiver => self.mends.receiver,
+        let retries = match side {
+            Side::Sender => self.retries.sender,
+            Side::Receiver => self.retries.receiver,
         };
         // Once it is pushed the message may be completed, but ranks are never unmade.
         let rank = self.rank_of(side);
-        mends.push(self.retain());
+        retries.push(self.retain());
         rank.wake();
     }
 
@@ -256,7 +256,7 @@ impl CopyJob {
     }
 
     /// The job of a rendezvous send of the claimed rank, if it has one with chunks left.
-    pub(crate) fn of_offer(request: &Operation) -> Option<JobRef> {
+    pub(crate) fn of_rts(request: &Operation) -> Option<JobRef> {
         // Acquire pairs with the Release in `publish`.
         let job = NonNull::new(request.job.load(Ordering::Acquire))?;
         // SAFETY: the request has a reference to its job.
@@ -302,7 +302,7 @@ impl Piece for JobRef {
             let length = chunk.end - chunk.start;
             if job.protected.load(Ordering::Relaxed) == 0 {
                 // We took a chunk, so that neither operation is complete.
-                let copied = copy_guarded(&job.offer, &job.receive, chunk.start, chunk.end);
+                let copied = copy_guarded(&job.rts, &job.receive, chunk.start, chunk.end);
                 if let Err(side) = copied {
                     job.found_protected(side);
                 }

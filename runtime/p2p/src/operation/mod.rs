@@ -1,15 +1,15 @@
 //! Sends and receives that are under way: requests of this subsystem.
 
 mod job;
-mod mend;
+mod retry;
 mod side;
 
-pub(crate) use job::{CopyJob, IN_JOBS, JobRef, Mends, MendsOf};
-pub(crate) use mend::Mend;
+pub(crate) use job::{CopyJob, IN_JOBS, JobRef, Retries, RetriesOf};
+pub(crate) use retry::Retry;
 pub(crate) use side::Side;
 
-use crate::found::Found;
-use crate::relay::Relay;
+use crate::pipeline::Pipeline;
+use crate::reuse::Reuse;
 use crate::want::Want;
 use cohort_alloc::Heap;
 use cohort_base::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
@@ -28,7 +28,7 @@ use core::ptr::{NonNull, null_mut};
 /// [`Links`] of the queue of posted receives.
 pub(crate) const IN_POSTED: u8 = 0;
 /// [`Links`] of the owner's list of sends that are offered.
-pub(crate) const IN_OFFERS: u8 = 1;
+pub(crate) const IN_OFFERED: u8 = 1;
 
 /// The place of the subsystem whose requests these are ([`cohort_core::Subsystem::SLOT`]).
 pub(crate) const SLOT: usize = 1;
@@ -39,7 +39,7 @@ pub enum OperationKind {
     /// A receive.
     Receive,
     /// A send that its receiver copies from the sender's buffer.
-    Offer,
+    Rts,
     /// A send to another node.
     Remote,
 }
@@ -60,7 +60,7 @@ pub struct Operation {
     pub(crate) sequence: Cell<u64>,
     /// The copy job of a matched rendezvous send: the sender's reference to it.
     pub(crate) job: AtomicPtr<CopyJob>,
-    /// A [`Found`], for the sender.
+    /// A [`Reuse`], for the sender.
     found: AtomicU8,
     buffer: OwnedBuffer,
     posted_links: Links<Self>,
@@ -73,7 +73,7 @@ impl Linked<IN_POSTED> for Operation {
     }
 }
 
-impl Linked<IN_OFFERS> for Operation {
+impl Linked<IN_OFFERED> for Operation {
     fn links(&self) -> &Links<Self> {
         &self.offered_links
     }
@@ -117,7 +117,7 @@ impl Operation {
             want,
             sequence: Cell::new(0),
             job: AtomicPtr::new(null_mut()),
-            found: AtomicU8::new(Found::Nothing as u8),
+            found: AtomicU8::new(Reuse::Nothing as u8),
             buffer,
             posted_links: Links::none(),
             offered_links: Links::none(),
@@ -171,27 +171,27 @@ impl Operation {
     }
 
     /// Receiver: what it has found out about the data of a send that it has taken.
-    pub(crate) fn tell_sender(&self, found: Found) {
+    pub(crate) fn tell_sender(&self, found: Reuse) {
         // Relaxed: a hint.
         self.found.store(found as u8, Ordering::Relaxed);
     }
 
     /// Sender: what the receiver has found out about the data.
-    pub(crate) fn found(&self) -> Found {
+    pub(crate) fn found(&self) -> Reuse {
         match self.found.load(Ordering::Relaxed) {
-            0 => Found::Nothing,
-            1 => Found::AsItWas,
-            _ => Found::Written,
+            0 => Reuse::Nothing,
+            1 => Reuse::AsItWas,
+            _ => Reuse::Written,
         }
     }
 
-    /// Receiver: drops the offer of a withdrawn send.
+    /// Receiver: drops the RTS of a withdrawn send.
     ///
     /// # Safety
-    /// `this` is withdrawn, and the offer is not used any more.
-    pub(crate) unsafe fn drop_offer(this: RecordRef<Self>) {
-        if this.request.drop_offer() {
-            // SAFETY: both the offer and the handle are gone, and the block came from a rank's heap.
+    /// `this` is withdrawn, and the RTS is not used any more.
+    pub(crate) unsafe fn drop_rts(this: RecordRef<Self>) {
+        if this.request.drop_rts() {
+            // SAFETY: both the RTS and the handle are gone, and the block came from a rank's heap.
             unsafe {
                 this.as_ptr().drop_in_place();
                 Heap::free(this.as_non_null().cast());
@@ -223,50 +223,50 @@ impl Operation {
 /// Payload of a message that the sender keeps in its buffer until the receiver has copied it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Offer {
-    /// The sender's request, valid until it is completed or its offer dropped; none if the data is in a block that goes
+pub struct Rts {
+    /// The sender's request, valid until it is completed or its RTS dropped; none if the data is in a block that goes
     /// with the message.
     pub(crate) request: Option<RecordRef<Operation>>,
     pub(crate) bytes: u64,
     /// The data if it is one run, else null: the request has the buffer.
     pub(crate) data: *const u8,
     /// What the data passes through while the sender is in a call, if through anything.
-    pub(crate) relay: Option<RecordRef<Relay>>,
+    pub(crate) pipeline: Option<RecordRef<Pipeline>>,
 }
 
-impl Offer {
+impl Rts {
     /// One of so many bytes.
     ///
     /// # Safety
-    /// `data`, if it is not null, are as many bytes, which may be read until the operation of the offer is complete; it
+    /// `data`, if it is not null, are as many bytes, which may be read until the operation of the RTS is complete; it
     /// is null only if there is a request.
     pub(crate) unsafe fn new(
         request: Option<RecordRef<Operation>>,
         bytes: u64,
         data: *const u8,
-        relay: Option<RecordRef<Relay>>,
+        pipeline: Option<RecordRef<Pipeline>>,
     ) -> Self {
-        Self { request, bytes, data, relay }
+        Self { request, bytes, data, pipeline }
     }
 }
 
 /// Copies bytes `[from, to)` of the offered message into the buffer of `receive`, for which it was taken.
-pub(crate) fn copy_range(offer: &Offer, receive: &Operation, from: u64, to: u64) {
+pub(crate) fn copy_range(rts: &Rts, receive: &Operation, from: u64, to: u64) {
     let destination = receive.buffer();
-    match offer.request.filter(|_| offer.data.is_null()) {
+    match rts.request.filter(|_| rts.data.is_null()) {
         Some(request) => {
             cohort_datatype::copy(destination, request.buffer(), from, to);
         }
-        // SAFETY: by `Offer::new`, the data is as long as it says, and there until the offer's operation is complete.
+        // SAFETY: by `Offer::new`, the data is as long as it says, and there until the RTS's operation is complete.
         None => unsafe {
-            cohort_datatype::unpack(destination, from, offer.data.add(from as usize), to - from);
+            cohort_datatype::unpack(destination, from, rts.data.add(from as usize), to - from);
         },
     }
 }
 
 /// [`copy_range`], unless memory of one of the two may not be accessed by everybody: the `Err` says whose.
-pub(crate) fn copy_guarded(offer: &Offer, receive: &Operation, from: u64, to: u64) -> Result<(), Side> {
+pub(crate) fn copy_guarded(rts: &Rts, receive: &Operation, from: u64, to: u64) -> Result<(), Side> {
     // SAFETY: the function only copies.
-    let copied = unsafe { guarded(|| copy_range(offer, receive, from, to)) };
+    let copied = unsafe { guarded(|| copy_range(rts, receive, from, to)) };
     copied.map_err(|fault| Side::of(fault, receive.buffer().base()))
 }

@@ -9,12 +9,12 @@
 //! | eager | up to `COHORT_EAGER_MAX` | into a block, out of it: one of the few that the sender keeps (`kept.rs`), or of its heap | [`eager`] |
 //! | eager with its types | the same, with `COHORT_CHECK=members` | the same | [`compared`] |
 //! | rendezvous | longer ones, and synchronous sends | one, from user buffer to user buffer; of more than [`rendezvous::AT_ONCE_MAX`] bytes by several ranks (`operation/job.rs`) | [`rendezvous`] |
-//! | rendezvous by a pipelined copy | those of 16 to 512 K whose sender waits, or writes its data anew, where every rank has a CPU | two, piece by piece through a relay of the sender's, if one is free and the receiver wants it | [`relayed`] |
+//! | rendezvous by a pipelined copy | those of 16 to 512 K whose sender waits, or writes its data anew, where every rank has a CPU | two, piece by piece through a pipeline of the sender's, if one is free and the receiver wants it | [`pipelined`] |
 //!
 //! Between nodes `remote/send.rs` chooses. Sends of one cell that need nothing else have left before anything is chosen
-//! (`short.rs`), as inline ones.
+//! (`fast_path.rs`), as inline ones.
 
-use super::{compared, eager, marked, relayed, rendezvous};
+use super::{compared, eager, marked, pipelined, rendezvous};
 use crate::operation::Operation;
 use crate::ring::PAYLOAD_MAX;
 use cohort_base::LocalRank;
@@ -35,7 +35,7 @@ pub enum Protocol {
     Eager(Eager),
     /// Its receiver copies from the sender's buffer.
     Rendezvous,
-    /// The same, or what the sender copies piece by piece into a relay of its own.
+    /// The same, or what the sender copies piece by piece into a pipeline of its own.
     Pipelined,
 }
 
@@ -76,7 +76,7 @@ impl Protocol {
     #[inline(always)]
     pub(crate) fn of_own(claim: &mut Claim<'_>, bytes: u64, envelope: &Envelope, mode: SendMode, waits: bool) -> Self {
         match Self::of(claim.rank(), bytes, envelope, mode) {
-            Self::Rendezvous if relayed::suits(claim, bytes, waits) => Self::Pipelined,
+            Self::Rendezvous if pipelined::suits(claim, bytes, waits) => Self::Pipelined,
             protocol => protocol,
         }
     }
@@ -116,7 +116,7 @@ impl Protocol {
         match self {
             Self::Eager(eager) => eager.send(claim, buffer, to, envelope).map(|()| Sent::Now),
             Self::Rendezvous => rendezvous::send(claim, *buffer, to, *envelope).map(Sent::Later),
-            Self::Pipelined => rendezvous::send_relayed(claim, *buffer, to, *envelope).map(Sent::Later),
+            Self::Pipelined => rendezvous::send_pipelined(claim, *buffer, to, *envelope).map(Sent::Later),
         }
     }
 
@@ -138,8 +138,8 @@ impl Protocol {
         unsafe {
             match self {
                 Self::Eager(eager) => eager.send(claim, &request.buffer(), to, &envelope).map(|()| true),
-                // A relay is for the rank's own task, which is not here.
-                Self::Rendezvous | Self::Pipelined => rendezvous::offer(claim, request, to, envelope).map(|()| false),
+                // A pipeline is for the rank's own task, which is not here.
+                Self::Rendezvous | Self::Pipelined => rendezvous::rts(claim, request, to, envelope).map(|()| false),
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Sends of messages that carry their types, which are compared with those of their receives (`COHORT_CHECK=members`).
 //!
-//! A short message is a block of the sender's heap with the digest of its elements beside it, a long one is an offer,
+//! A short message is a block of the sender's heap with the digest of its elements beside it, a long one is an RTS,
 //! of which the receiver sees the sender's own buffer. What the comparison says is in [`crate::protocol::types`].
 //!
 //! Buffered sends, partitioned ones and messages between nodes carry no types.

@@ -1,7 +1,7 @@
 //! Eager messages: the data travels with the envelope, packed, and the send is complete at once.
 
 use crate::P2p;
-use crate::kept;
+use crate::eager_buffers;
 use crate::outbox::{self, LONGEST, Then};
 use crate::protocol::pieces::{self, PIECES_FROM};
 use crate::protocol::types::Compared;
@@ -55,7 +55,7 @@ pub(crate) fn send_block(
     let bytes = buffer.bytes();
     let heap = claim.heap();
     let from = buffer.contiguous().unwrap_or(buffer.base());
-    if let Some(data) = claim.of::<P2p>().kept.take(heap, bytes, from) {
+    if let Some(data) = claim.of::<P2p>().eager_buffers.take(heap, bytes, from) {
         // SAFETY: the block is a kept one that is ours, and has room.
         return unsafe { send_kept(claim, buffer, data, to, envelope) };
     }
@@ -111,10 +111,10 @@ pub(crate) unsafe fn post_block(
     }
 }
 
-/// [`send_block`] in a kept block, which is given back also in case of an error.
+/// [`send_block`] in an eager buffer, which is given back also in case of an error.
 ///
 /// # Safety
-/// `data` came from [`kept::Kept::take`] and has room for the message.
+/// `data` came from [`eager_buffers::EagerBuffers::take`] and has room for the message.
 unsafe fn send_kept(
     claim: &mut Claim<'_>,
     buffer: Buffer<'_>,
@@ -124,7 +124,7 @@ unsafe fn send_kept(
 ) -> Result<(), EngineError> {
     let bytes = buffer.bytes();
     let payload = Block { data, bytes, mark: Mark::sent(claim, bytes, to, envelope) };
-    let header = Header::new(envelope, PayloadKind::Kept, size_of::<Block>());
+    let header = Header::new(envelope, PayloadKind::EagerBuffer, size_of::<Block>());
     // SAFETY: the payload is a plain value; the block is a kept one with room, and ours if it was not posted.
     unsafe {
         if bytes >= PIECES_FROM && pieces::send(claim, buffer, &payload, header, to) {
@@ -133,7 +133,7 @@ unsafe fn send_kept(
         datatype::pack(buffer, 0, data, bytes);
         let posted = outbox::post(claim, to, header, (&raw const payload).cast());
         if posted.is_err() {
-            kept::give_back(data);
+            eager_buffers::give_back(data);
         }
         posted
     }
@@ -142,7 +142,7 @@ unsafe fn send_kept(
 /// Receives an eager message into a buffer and frees what carried it.
 ///
 /// # Safety
-/// The message is not an offer, and is not received again.
+/// The message is not an RTS, and is not received again.
 #[inline(always)]
 pub(crate) unsafe fn receive(payload: &Payload<'_>, buffer: Buffer<'_>) -> Status {
     // SAFETY: the caller's promise.
@@ -215,7 +215,7 @@ pub(crate) unsafe fn receive_other(payload: Payload<'_>, buffer: Buffer<'_>, don
         take_lines(block.data, bytes as usize);
         block.mark.came(block.bytes, header.envelope());
         match header.kind {
-            PayloadKind::Kept => kept::give_back(block.data),
+            PayloadKind::EagerBuffer => eager_buffers::give_back(block.data),
             _ => Heap::free(NonNull::new_unchecked(block.data)),
         }
         let status = Status::delivered(header.envelope(), block.bytes, capacity);

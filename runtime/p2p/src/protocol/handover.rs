@@ -3,8 +3,8 @@
 use super::types::Compared;
 use super::{Block, Mark, Payload, eager, marked};
 use crate::P2p;
-use crate::kept;
-use crate::operation::{CopyJob, JobRef, Mend, MendsOf, Offer, Operation, Side, copy_range};
+use crate::eager_buffers;
+use crate::operation::{CopyJob, JobRef, Operation, RetriesOf, Retry, Rts, Side, copy_range};
 use crate::ring::PayloadKind;
 use cohort_alloc::Heap;
 use cohort_core::Owner;
@@ -15,37 +15,37 @@ use cohort_core::record::RecordRef;
 use core::ptr::NonNull;
 
 /// The next message that the owner's own task is to copy.
-pub(crate) fn take(owner: Owner<'_>) -> Option<Mend> {
-    owner.rank().shared::<P2p>().mends.take().map(Mend::of)
+pub(crate) fn take(owner: Owner<'_>) -> Option<Retry> {
+    owner.rank().shared::<P2p>().retries.take().map(Retry::of)
 }
 
 /// The stacks of a message to the claimed rank.
-pub(super) fn mends_of(claim: &Claim<'_>, offer: &Offer) -> MendsOf {
+pub(super) fn retries_of(claim: &Claim<'_>, rts: &Rts) -> RetriesOf {
     let node = claim.rank().node();
-    let receiver = &node.rank(claim.rank().id()).shared::<P2p>().mends;
-    let sender = match offer.request {
-        Some(request) => &request.request.owner().shared::<P2p>().mends,
+    let receiver = &node.rank(claim.rank().id()).shared::<P2p>().retries;
+    let sender = match rts.request {
+        Some(request) => &request.request.owner().shared::<P2p>().retries,
         None => receiver,
     };
-    MendsOf { sender, receiver }
+    RetriesOf { sender, receiver }
 }
 
-/// Leaves a taken offer to the rank of a side; `false` when memory is short.
+/// Leaves a taken RTS to the rank of a side; `false` when memory is short.
 ///
 /// # Safety
-/// `offer` was taken for `receive`, a pending receive of the claimed rank in no queue.
+/// `rts` was taken for `receive`, a pending receive of the claimed rank in no queue.
 #[cold]
 pub(crate) unsafe fn leave_to_owner(
     claim: &mut Claim<'_>,
-    offer: Offer,
+    rts: Rts,
     receive: RecordRef<Operation>,
     status: Status,
     side: Side,
 ) -> bool {
     // SAFETY: the caller's promise; the job is fresh.
     unsafe {
-        let mends = mends_of(claim, &offer);
-        let Some(job) = CopyJob::make(claim, offer, receive, status, mends, 1) else {
+        let retries = retries_of(claim, &rts);
+        let Some(job) = CopyJob::make(claim, rts, receive, status, retries, 1) else {
             return false;
         };
         let job = JobRef::from_raw(job);
@@ -71,15 +71,15 @@ pub(crate) unsafe fn deliver_for_owner(
         let status = match copied {
             Ok(status) => status,
             Err(_) => match keep(claim, payload) {
-                Some(offer) => {
+                Some(rts) => {
                     let capacity = receive.buffer().bytes();
                     let envelope = payload.header().envelope();
-                    let status = Status::delivered(envelope, offer.bytes, capacity);
-                    if leave_to_owner(claim, offer, receive, status, Side::Receiver) {
+                    let status = Status::delivered(envelope, rts.bytes, capacity);
+                    if leave_to_owner(claim, rts, receive, status, Side::Receiver) {
                         return 0;
                     }
-                    copy_range(&offer, &receive, 0, status.bytes as u64);
-                    Heap::free(NonNull::new_unchecked(offer.data.cast_mut()));
+                    copy_range(&rts, &receive, 0, status.bytes as u64);
+                    Heap::free(NonNull::new_unchecked(rts.data.cast_mut()));
                     status
                 }
                 None => eager::receive(payload, receive.buffer()),
@@ -90,11 +90,11 @@ pub(crate) unsafe fn deliver_for_owner(
     }
 }
 
-/// The data of a message in a kept block, in a block of the claimed rank's heap; `None` when memory is short, and then
-/// nothing was done.
+/// The data of a message in an eager buffer, in a block of the claimed rank's heap; `None` when memory is short, and
+/// then nothing was done.
 ///
 /// # Safety
-/// The message is in a kept block, and is not received otherwise.
+/// The message is in an eager buffer, and is not received otherwise.
 unsafe fn keep_copy(claim: &mut Claim<'_>, payload: &Payload<'_>) -> Option<NonNull<u8>> {
     // SAFETY: the kind names the payload's type.
     let kept = unsafe { payload.value::<Block>() };
@@ -103,7 +103,7 @@ unsafe fn keep_copy(claim: &mut Claim<'_>, payload: &Payload<'_>) -> Option<NonN
     unsafe {
         let data = block.as_ptr();
         data.copy_from_nonoverlapping(kept.data, kept.bytes as usize);
-        kept::give_back(kept.data);
+        eager_buffers::give_back(kept.data);
     }
     kept.mark.came(kept.bytes, payload.header().envelope());
     Some(block)
@@ -113,7 +113,7 @@ unsafe fn keep_copy(claim: &mut Claim<'_>, payload: &Payload<'_>) -> Option<NonN
 ///
 /// # Safety
 /// The message is eager, and is not received.
-unsafe fn keep(claim: &mut Claim<'_>, payload: &Payload<'_>) -> Option<Offer> {
+unsafe fn keep(claim: &mut Claim<'_>, payload: &Payload<'_>) -> Option<Rts> {
     let header = payload.header();
     let block = match header.kind {
         // SAFETY: the kind names the payload's type.
@@ -125,7 +125,7 @@ unsafe fn keep(claim: &mut Claim<'_>, payload: &Payload<'_>) -> Option<Offer> {
                 // SAFETY: as above.
                 PayloadKind::Marked => unsafe { marked::keep(claim, payload)? },
                 // SAFETY: as above; the message is not received otherwise.
-                PayloadKind::Kept => unsafe { keep_copy(claim, payload)? },
+                PayloadKind::EagerBuffer => unsafe { keep_copy(claim, payload)? },
                 _ => {
                     let block = claim.alloc(usize::from(header.payload))?;
                     // SAFETY: the block has room for the payload.
@@ -138,5 +138,5 @@ unsafe fn keep(claim: &mut Claim<'_>, payload: &Payload<'_>) -> Option<Offer> {
     };
     block.mark.came(block.bytes, header.envelope());
     // SAFETY: the block holds the message's data, and is the receiver's now.
-    Some(unsafe { Offer::new(None, block.bytes, block.data, None) })
+    Some(unsafe { Rts::new(None, block.bytes, block.data, None) })
 }

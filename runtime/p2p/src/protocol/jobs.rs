@@ -1,8 +1,8 @@
 //! The list of long messages that are being copied for a rank.
 
-use super::handover::mends_of;
+use super::handover::retries_of;
 use crate::P2p;
-use crate::operation::{CopyJob, JobRef, Offer, Operation};
+use crate::operation::{CopyJob, JobRef, Operation, Rts};
 use cohort_core::claim::Claim;
 use cohort_core::message::Status;
 use cohort_core::record::RecordRef;
@@ -14,12 +14,12 @@ const LIST_AND_REQUEST: u32 = 2;
 /// Makes a job of a long message and tells the sender; `false` when memory is short.
 ///
 /// # Safety
-/// `offer` was taken for `receive`, a pending receive of the claimed rank in no queue.
-pub(crate) unsafe fn start(claim: &mut Claim<'_>, offer: Offer, receive: RecordRef<Operation>, status: Status) -> bool {
+/// `rts` was taken for `receive`, a pending receive of the claimed rank in no queue.
+pub(crate) unsafe fn start(claim: &mut Claim<'_>, rts: Rts, receive: RecordRef<Operation>, status: Status) -> bool {
     // SAFETY: the caller's promise; the job is fresh, and in no list.
     unsafe {
-        let mends = mends_of(claim, &offer);
-        let Some(job) = CopyJob::make(claim, offer, receive, status, mends, LIST_AND_REQUEST) else {
+        let retries = retries_of(claim, &rts);
+        let Some(job) = CopyJob::make(claim, rts, receive, status, retries, LIST_AND_REQUEST) else {
             return false;
         };
         claim.of::<P2p>().jobs.push(job);

@@ -7,13 +7,13 @@ pub(crate) mod handover;
 pub(crate) mod jobs;
 pub(crate) mod marked;
 pub(crate) mod pieces;
-pub(crate) mod relayed;
+pub(crate) mod pipelined;
 pub mod rendezvous;
 pub(crate) mod types;
 
 use crate::matching::Stored;
 use crate::noted::{message, next_number};
-use crate::operation::{Offer, Operation};
+use crate::operation::{Operation, Rts};
 use crate::remote;
 pub(crate) use crate::remote::Arrival;
 use crate::ring::{Front, Header, PayloadKind, copy_short};
@@ -66,7 +66,7 @@ impl Mark {
 }
 
 /// Payload of a message whose packed data is in a block of the sender's heap. The
-/// receiver frees the block, or [gives it back](crate::kept) if the message's kind says so.
+/// receiver frees the block, or [gives it back](crate::eager_buffers) if the message's kind says so.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
@@ -122,10 +122,10 @@ impl Payload<'_> {
         }
     }
 
-    /// The offer, if the message is one.
-    pub(crate) fn offer(&self) -> Option<Offer> {
+    /// The RTS, if the message is one.
+    pub(crate) fn rts(&self) -> Option<Rts> {
         // SAFETY: the kind names the payload's type.
-        (self.header().kind == PayloadKind::Offer).then(|| unsafe { self.value() })
+        (self.header().kind == PayloadKind::Rts).then(|| unsafe { self.value() })
     }
 
     /// The message from another node that this one is, if it is one.
@@ -145,16 +145,16 @@ impl Payload<'_> {
             match header.kind {
                 PayloadKind::Inline => u64::from(header.payload),
                 PayloadKind::Marked => u64::from(header.payload) - size_of::<Mark>() as u64,
-                PayloadKind::Block | PayloadKind::Kept => self.value::<Block>().bytes,
+                PayloadKind::Block | PayloadKind::EagerBuffer => self.value::<Block>().bytes,
                 PayloadKind::Compared => self.value::<Compared>().block.bytes,
-                PayloadKind::Offer => self.value::<Offer>().bytes,
+                PayloadKind::Rts => self.value::<Rts>().bytes,
                 PayloadKind::Arrival => self.arrival().map_or(0, |arrival| arrival.bytes),
             }
         }
     }
 }
 
-/// Delivers a matched message to a receive that is in no queue. An offer has been taken.
+/// Delivers a matched message to a receive that is in no queue. An RTS has been taken.
 /// Returns the bytes that were copied already.
 ///
 /// # Safety
@@ -167,9 +167,9 @@ pub(crate) unsafe fn deliver(claim: &mut Claim<'_>, payload: &Payload<'_>, reque
             PayloadKind::Inline
             | PayloadKind::Marked
             | PayloadKind::Block
-            | PayloadKind::Kept
+            | PayloadKind::EagerBuffer
             | PayloadKind::Compared => {}
-            PayloadKind::Offer => {
+            PayloadKind::Rts => {
                 return rendezvous::receive(claim, payload.value(), envelope, request);
             }
             PayloadKind::Arrival => {

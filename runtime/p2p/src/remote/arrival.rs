@@ -26,7 +26,7 @@ pub(super) const IN_READING: u8 = 0;
 #[repr(C)]
 #[derive(Debug)]
 pub struct Arrival {
-    /// Of the list of offers that wait for room; first, so that an element of that list is an arrival.
+    /// Of the list of RTS messages that wait for room; first, so that an element of that list is an arrival.
     pub(super) waiting: InWaiting,
     pub(super) peer: Peer,
     /// Of the packet's header.
@@ -141,7 +141,7 @@ impl Inbound {
         self.pieces.get() == 0 && self.next.get() < self.wanted
     }
 
-    /// One for so many bytes of an offer's data, with no place for them yet.
+    /// One for so many bytes of an RTS's data, with no place for them yet.
     pub(super) fn make(claim: &mut Claim<'_>, arrival: &Arrival, wanted: u64) -> Option<RecordRef<Self>> {
         let mark = hooks::under_way(claim);
         let inbound = Self {

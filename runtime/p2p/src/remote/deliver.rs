@@ -1,5 +1,5 @@
 //! Messages from remote peers: a message that arrives is matched at once. With its data it is delivered or stored, as
-//! an offer it is taken or stored.
+//! an RTS it is taken or stored.
 
 use super::arrival::{Arrival, Data, header};
 use super::{early, receive, traced};
@@ -19,7 +19,7 @@ use cohort_net::{Net, fail, kick};
 use core::cell::Cell;
 use core::ptr::{NonNull, null_mut};
 
-/// A message or an offer has arrived. Returns the bytes that were copied into a user's buffer.
+/// A message or an RTS has arrived. Returns the bytes that were copied into a user's buffer.
 pub(super) fn arrive(claim: &mut Claim<'_>, peer: Peer, packet: &Header, data: Option<&[u8]>) -> u64 {
     let envelope = packet.envelope();
     let arrival = Arrival {

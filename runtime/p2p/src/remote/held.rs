@@ -1,4 +1,4 @@
-//! Messages that their senders have not offered yet (`offers.rs`): the receiver's side.
+//! Messages that their senders have not offered yet (`rts.rs`): the receiver's side.
 //!
 //! A sender says that it holds messages of a context. The receiver remembers it, and asks for more of them as soon as
 //! a receive is posted, or a probe finds nothing, that might take one: of that context, from that sender or any.

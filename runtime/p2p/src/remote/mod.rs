@@ -8,16 +8,16 @@ mod arrival;
 mod deliver;
 mod early;
 mod held;
-mod offers;
 mod outbound;
 mod receive;
+mod rts;
 mod send;
 mod traced;
 
 pub(crate) use arrival::Arrival;
 pub(crate) use deliver::deliver;
 pub(crate) use held::{post_receive, want};
-pub(crate) use offers::cancel;
+pub(crate) use rts::cancel;
 pub(crate) use send::{isend, isend_owned};
 
 use arrival::{IN_READING, Inbound};
@@ -33,8 +33,8 @@ use cohort_net::{Net, Receiver};
 use core::ffi::c_void;
 use core::ptr::NonNull;
 use held::Held;
-use offers::Queue;
 use outbound::{IN_SENDS, Outbound};
+use rts::Queue;
 
 /// Messages between nodes, as a part of the engine.
 #[derive(Debug)]
@@ -99,14 +99,14 @@ impl Receiver for Remote {
             PacketKind::Eager if body.len() as u64 == header.bytes => {
                 return Some(deliver::arrive(claim, from, header, Some(body)));
             }
-            PacketKind::Offer => return Some(deliver::arrive(claim, from, header, None)),
+            PacketKind::Rts => return Some(deliver::arrive(claim, from, header, None)),
             PacketKind::Data => return receive::data(claim, from, header, body),
             PacketKind::Clear => send::cleared(claim, from, header)?,
             PacketKind::Done => send::done(claim, from, header)?,
             PacketKind::Retract => deliver::retract(claim, from, header.id),
             PacketKind::Retracted => send::retracted(claim, from, header)?,
             PacketKind::Held => held::told(claim, from, header)?,
-            PacketKind::More => offers::wanted(claim, from, header),
+            PacketKind::More => rts::wanted(claim, from, header),
             _ => return None,
         }
         Some(0)
@@ -129,7 +129,7 @@ impl Receiver for Remote {
     }
 
     fn line_up(claim: &mut Claim<'_>, net: &Net, caller: LocalRank) -> u32 {
-        let offered = offers::release(claim, net);
+        let offered = rts::release(claim, net);
         send::stream(claim, net);
         offered + receive::read_more(claim, net, caller)
     }

@@ -31,7 +31,7 @@ pub(super) const IN_SENDS: u8 = 0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// It is not offered for now; in a list of `offers.rs`.
+    /// It is not offered for now; in a list of `rts.rs`.
     Held,
     /// The receiver has not answered.
     Offered,
@@ -50,11 +50,11 @@ pub(crate) struct Outbound {
     pub(super) request: Cell<Option<RecordRef<Operation>>>,
     pub(super) peer: Peer,
     pub(super) stage: Cell<Stage>,
-    /// Whether the receiver has been asked to forget the offer and has not answered.
+    /// Whether the receiver has been asked to forget the RTS and has not answered.
     pub(super) is_retracted: Cell<bool>,
     pub(super) is_cancelled: Cell<bool>,
     pub(super) is_synchronous: Cell<bool>,
-    /// What an offer says of the message, and its number of a timeline.
+    /// What an RTS says of the message, and its number of a timeline.
     pub(super) envelope: Cell<Envelope>,
     pub(super) message: Cell<u32>,
     pub(super) region: Cell<Option<Region>>,
@@ -146,7 +146,7 @@ impl Outbound {
         claim.expect_less(TaskKind::Net);
     }
 
-    /// Puts a send of the claimed rank that is in no list into that of offers, and counts it.
+    /// Puts a send of the claimed rank that is in no list into that of RTS messages, and counts it.
     pub(super) fn join_offered(this: RecordRef<Self>, claim: &mut Claim<'_>) {
         this.stage.set(Stage::Offered);
         claim.of::<Remote>().offered.push(this);
@@ -163,7 +163,7 @@ impl Outbound {
         }
     }
 
-    /// Moves a send of the claimed rank to another stage behind its offer, and so to another list. It is in the list of
+    /// Moves a send of the claimed rank to another stage behind its RTS, and so to another list. It is in the list of
     /// its stage, or in none if it was held.
     pub(super) fn enter(this: RecordRef<Self>, claim: &mut Claim<'_>, stage: Stage) {
         if this.stage.get() == Stage::Offered {

@@ -1,6 +1,6 @@
-//! Data of offers on its way.
+//! Data of RTS messages on its way.
 //!
-//! The data of a taken offer is read straight into the receiver's buffer (through pieces
+//! The data of a taken RTS is read straight into the receiver's buffer (through pieces
 //! that are unpacked if that is not one run of bytes), or asked for in packets. Data that is asked for before a receive
 //! takes the message (`early.rs`) comes in packets into a block.
 
@@ -40,7 +40,7 @@ struct Piece {
     is_packed: bool,
 }
 
-/// Begins to move the data of a taken offer.
+/// Begins to move the data of a taken RTS.
 ///
 /// # Safety
 /// `request` is a pending receive of the claimed rank in no queue, with room for the data.

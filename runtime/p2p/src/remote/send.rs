@@ -1,14 +1,14 @@
 //! Sends to remote peers.
 //!
 //! A short message travels with its data and is complete at once. Others are *offered*: the sender
-//! keeps an [`Outbound`] until the receiver has matched the offer and either read the data out of
+//! keeps an [`Outbound`] until the receiver has matched the RTS and either read the data out of
 //! the sender's memory (one run of bytes, and a network that can), or asked for it in packets.
 //!
 //! What is over is completed after the poll that found it, because the region must be withdrawn before the
 //! program may have its buffer back, and handlers of events must not call the transport.
 
-use super::offers::offer;
 use super::outbound::{Outbound, Stage};
+use super::rts::rts;
 use super::{Remote, traced};
 use crate::matching::Want;
 use crate::operation::{self, Operation};
@@ -60,7 +60,7 @@ pub(crate) fn isend(
     // SAFETY: the request is fresh; the buffer is there until it is complete. Nobody else knows what is made here.
     unsafe {
         let sent = match Outbound::make(claim, Some(request), to, data, buffer.bytes()) {
-            Some(outbound) if protocol == Protocol::Rendezvous => offer(claim, net, link, outbound, envelope, mode),
+            Some(outbound) if protocol == Protocol::Rendezvous => rts(claim, net, link, outbound, envelope, mode),
             Some(outbound) => send_eagerly(claim, link, buffer, envelope, outbound.name.get())
                 .inspect_err(|_| Outbound::unmake(outbound, claim)),
             None => Err(give_up()),
@@ -145,7 +145,7 @@ unsafe fn send_block(
             return Ok(());
         }
         let outbound = Outbound::make(claim, None, to, block.as_ptr(), bytes).ok_or(EngineError::OutOfMemory)?;
-        offer(claim, net, link, outbound, envelope, SendMode::Standard)?;
+        rts(claim, net, link, outbound, envelope, SendMode::Standard)?;
         outbound.block.set(block.as_ptr());
     }
     Ok(())

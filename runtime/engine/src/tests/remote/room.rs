@@ -193,8 +193,8 @@ fn a_send_beyond_the_window_is_cancelled_or_arrives() {
     }
 }
 
-/// A receive that takes an offer beyond the window asks for offers next to it, a bounded number of them, in one go: the
-/// sends that this ends are counted.
+/// A receive that takes an RTS beyond the window asks for RTS messages next to it, a bounded number of them, in one go:
+/// the sends that this ends are counted.
 #[test]
 fn a_receive_beyond_the_window_asks_for_its_neighbours_too() {
     const COUNT: i32 = 300;

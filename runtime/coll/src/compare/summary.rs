@@ -6,7 +6,7 @@ use crate::args::{Blocks, Call, Form, Kind, Layout};
 use cohort_datatype::op::{Op, PredefinedOp};
 use core::fmt;
 
-/// Words of [`Said`] as they travel.
+/// Words of [`Summary`] as they travel.
 pub(super) const WORDS: usize = 20;
 
 /// Who has no root.
@@ -17,7 +17,7 @@ const OWN_OP: u32 = u32::MAX;
 
 /// What a member says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct Summary {
     member: u32,
     kind: Kind,
     /// Whether blocks are of one length, of several, of several types; or nobody asked.
@@ -52,7 +52,7 @@ fn number_of(counts: &[i64]) -> u32 {
     (sum ^ (sum >> 32)) as u32
 }
 
-impl Said {
+impl Summary {
     /// What member `member` says with a call.
     pub(super) fn of(call: &Call<'_>, form: Form, member: u32) -> Self {
         let (blocks, in_place) = match call {
@@ -221,7 +221,7 @@ impl Said {
     }
 }
 
-impl fmt::Display for Said {
+impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "rank {}: ", self.member)?;
         self.write_name(f)?;

@@ -1,13 +1,13 @@
-//! The short way of messages to and from ranks of the node: a few elements of a predefined type, a tag and a rank,
+//! The fast path of messages to and from ranks of the node: a few elements of a predefined type, a tag and a rank,
 //! no wildcard. What the arguments are is found by a few comparisons. Whatever does not fit, and all errors, take the
-//! long way (`blocking.rs`, `nonblocking.rs`), where nothing has happened yet.
+//! slow path (`blocking.rs`, `nonblocking.rs`), where nothing has happened yet.
 
 use crate::arguments::{Call, Error};
 use cohort_abi::parameters::{Buffer, Out};
 use cohort_abi::{Abi, Constants, Count, Handle, HandleKind, SENT_REQUEST, dynamic};
 use cohort_engine::datatype::{self, TypeRef, dense, predefined};
 use cohort_engine::matching::Want;
-use cohort_engine::{Envelope, LocalRank, Status, offload, short};
+use cohort_engine::{Envelope, LocalRank, Status, fast_path, offload};
 use cohort_object::Comm;
 use core::ffi::c_int;
 
@@ -66,19 +66,19 @@ pub(super) fn send<A: Abi, C: Count>(
     buffer: &Buffer<A, C>,
     (to, tag): (c_int, c_int),
     comm: A::Comm,
-    then: short::Then,
+    then: fast_path::Then,
 ) -> bool {
     let Some(near) = Near::of(call, buffer, (to, tag), comm) else {
         return false;
     };
     let bytes = near.bytes as usize;
-    if bytes > short::LONGEST {
+    if bytes > fast_path::LONGEST {
         return false;
     }
     let envelope = Envelope { context: near.comm.context(), source: near.comm.me() as i32, tag };
     let claim = &mut call.rank().enter();
     // SAFETY: the arguments of a call, for which MPI promises that the buffer is readable.
-    unsafe { short::send(claim, near.base, bytes, near.peer, envelope, then) }
+    unsafe { fast_path::send(claim, near.base, bytes, near.peer, envelope, then) }
 }
 
 /// `MPI_Isend`; says whether it was done.
@@ -91,7 +91,7 @@ pub(super) fn isend<A: Abi, C: Count>(
     request: &Out<'_, A::Request>,
 ) -> bool {
     let is_direct = !request.is_null() && !offload::may_leave(call.rank());
-    if !is_direct || !send(call, buffer, place, comm, short::Then::More) {
+    if !is_direct || !send(call, buffer, place, comm, fast_path::Then::More) {
         return false;
     }
     request.write(A::Request::from_neutral(call.context(), SENT_REQUEST));
@@ -111,7 +111,7 @@ pub(super) fn recv<A: Abi, C: Count>(
     // SAFETY: the buffer of a call, of which MPI promises what a buffer needs.
     let buffer = unsafe { datatype::Buffer::new(near.base, near.count, &datatype) };
     let want = near.want(place);
-    let received = short::recv(call.owner(), buffer, near.peer, want);
+    let received = fast_path::recv(call.owner(), buffer, near.peer, want);
     Some(received.map_err(crate::arguments::engine_error))
 }
 
@@ -150,7 +150,7 @@ fn start<A: Abi, C: Count>(
     let is_begun = unsafe {
         let request = &spare.operation().request;
         let buffer = datatype::OwnedBuffer::new(base, count, datatype);
-        short::receive(claim, request, buffer, near.peer, want)
+        fast_path::receive(claim, request, buffer, near.peer, want)
     };
     if !is_begun {
         return None;

@@ -1,6 +1,6 @@
 //! What was found, in words, for the errors of all members.
 
-use super::said::Said;
+use super::summary::Summary;
 use crate::args::Kind;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -15,7 +15,7 @@ static FOUND: FutexLock<Vec<&'static Words>> = FutexLock::new(Vec::new());
 const MOST: usize = 100;
 
 /// Keeps the words for two members that disagree; the number of them, which is not 0.
-pub(super) fn keep(one: &Said, other: &Said) -> u32 {
+pub(super) fn keep(one: &Summary, other: &Summary) -> u32 {
     keep_words(Words::of(format_args!("{one}; {other}")))
 }
 

@@ -1,9 +1,9 @@
-//! What receivers find out about the data of long messages ([`crate::protocol::relayed`] looks and acts upon it).
+//! What receivers find out about the data of long messages ([`crate::protocol::pipelined`] looks and acts upon it).
 
 /// What the receiver of a long message found out about its data.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum Reuse {
     /// Nothing: it did not look.
     Nothing,
     /// The program has sent it before, and has not written to it since.
@@ -18,22 +18,22 @@ const SURE: u32 = 8;
 /// Messages in a row of which the same was found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Alike {
-    found: Found,
+    found: Reuse,
     count: u32,
 }
 
 impl Alike {
     /// None yet.
-    pub(crate) const NONE: Self = Self { found: Found::Nothing, count: 0 };
+    pub(crate) const NONE: Self = Self { found: Reuse::Nothing, count: 0 };
 
     /// What the next message's data is taken for without a look, if it is.
-    pub(crate) fn expected(self) -> Option<Found> {
+    pub(crate) fn expected(self) -> Option<Reuse> {
         let is_known = self.count >= SURE && !self.count.is_multiple_of(SURE);
         is_known.then_some(self.found)
     }
 
     /// With the next message.
-    pub(crate) fn and(self, found: Found) -> Self {
+    pub(crate) fn and(self, found: Reuse) -> Self {
         let count = match self.found == found {
             true => self.count.wrapping_add(1),
             false => 1,

@@ -1,6 +1,6 @@
-//! Offers, and how many of them a receiver has to remember.
+//! RTS messages, and how many of them a receiver has to remember.
 //!
-//! A receiver keeps a record of each offer that no receive has taken. So a sender has at most [`OFFERS_MAX`] offers
+//! A receiver keeps a record of each RTS that no receive has taken. So a sender has at most [`RTS_MAX`] RTS messages
 //! without an answer at a peer. Further sends are *held*: they wait here, and the peer is told that messages of that
 //! context are. They are offered when others were answered, in their order. But a receive may want one of them first,
 //! whatever its tag. Then the peer says so (`held.rs`), and gets another batch of the context's, however many are
@@ -25,7 +25,7 @@ use cohort_net::{Net, fail, kick};
 use core::cell::Cell;
 
 /// Offers to one peer that may wait for an answer, and those of a batch that it asks for.
-const OFFERS_MAX: u32 = 4096;
+const RTS_MAX: u32 = 4096;
 
 /// Sends to a peer in one context that are held, in their order.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Linked<0> for Queue {
 /// # Safety
 /// `outbound` was just made for the link, which is the claimed rank's, and nobody else knows it. In case of an error it
 /// is unmade.
-pub(super) unsafe fn offer(
+pub(super) unsafe fn rts(
     claim: &mut Claim<'_>,
     net: &Net,
     link: RecordRef<Link>,
@@ -58,15 +58,15 @@ pub(super) unsafe fn offer(
     envelope: Envelope,
     mode: SendMode,
 ) -> Result<(), EngineError> {
-    let header = traced::header(claim, PacketKind::Offer, envelope, outbound.bytes, outbound.name.get());
+    let header = traced::header(claim, PacketKind::Rts, envelope, outbound.bytes, outbound.name.get());
     outbound.envelope.set(envelope);
     outbound.message.set(header.message);
     outbound.is_synchronous.set(mode == SendMode::Synchronous);
     let is_behind = link.holds() && find(claim, link.peer, envelope.context).is_some();
-    let offered = if is_behind || link.offered.get() > OFFERS_MAX {
+    let offered = if is_behind || link.offered.get() > RTS_MAX {
         hold(claim, link, outbound)
     } else {
-        send_offer(claim, net, link, outbound)
+        send_rts(claim, net, link, outbound)
     };
     if offered.is_err() {
         // SAFETY: the caller's promise.
@@ -75,8 +75,8 @@ pub(super) unsafe fn offer(
     offered
 }
 
-/// Lines up the offer of a send in the list of offers.
-fn send_offer(
+/// Lines up the RTS of a send in the list of RTS messages.
+fn send_rts(
     claim: &mut Claim<'_>,
     net: &Net,
     link: RecordRef<Link>,
@@ -84,7 +84,7 @@ fn send_offer(
 ) -> Result<(), EngineError> {
     let (endpoint, caller) = (claim.rank().id(), claim.caller());
     let (data, bytes) = (outbound.data, outbound.bytes);
-    let mut header = Header::of_message(PacketKind::Offer, outbound.envelope.get(), bytes, outbound.name.get());
+    let mut header = Header::of_message(PacketKind::Rts, outbound.envelope.get(), bytes, outbound.name.get());
     header.message = outbound.message.get();
     if outbound.is_synchronous.get() {
         header.flags = SYNCHRONOUS;
@@ -125,8 +125,8 @@ fn tell(claim: &mut Claim<'_>, peer: Peer, envelope: Envelope) {
     link::answer(claim, peer, header);
 }
 
-/// Moves a send of which nobody has heard from the list of offers to the end of its queue. In case of an error it stays
-/// there.
+/// Moves a send of which nobody has heard from the list of RTS messages to the end of its queue. In case of an error it
+/// stays there.
 #[cold]
 fn hold(claim: &mut Claim<'_>, link: RecordRef<Link>, outbound: RecordRef<Outbound>) -> Result<(), EngineError> {
     let (peer, envelope) = (outbound.peer, outbound.envelope.get());
@@ -174,8 +174,8 @@ fn release_from(claim: &mut Claim<'_>, net: &Net, queue: RecordRef<Queue>) -> u3
     };
     let is_wanted = queue.is_wanted.take();
     let most = match is_wanted {
-        true => OFFERS_MAX,
-        false => OFFERS_MAX.saturating_sub(link.offered.get()),
+        true => RTS_MAX,
+        false => RTS_MAX.saturating_sub(link.offered.get()),
     };
     let mut count = 0;
     while let Some(outbound) = queue.sends.first()
@@ -184,7 +184,7 @@ fn release_from(claim: &mut Claim<'_>, net: &Net, queue: RecordRef<Queue>) -> u3
         queue.sends.remove(outbound);
         link.release();
         Outbound::join_offered(outbound, claim);
-        if send_offer(claim, net, link, outbound).is_err() {
+        if send_rts(claim, net, link, outbound).is_err() {
             fail::no_memory(claim.rank(), peer);
         }
         count += 1;

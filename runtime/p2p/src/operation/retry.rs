@@ -21,12 +21,12 @@ use cohort_datatype::{Buffer, visit};
 const PATIENCE: u32 = 4;
 
 /// A message that was handed over to a side, to be copied by that side's own task.
-pub(crate) struct Mend {
+pub(crate) struct Retry {
     job: JobRef,
     side: Side,
 }
 
-impl Mend {
+impl Retry {
     /// What is to be done with a job that was handed over, on a task of the rank that took it.
     pub(crate) fn of(job: JobRef) -> Self {
         let side = Side::first_of(job.job().protected.load(Ordering::Relaxed));
@@ -34,7 +34,7 @@ impl Mend {
     }
 }
 
-impl Piece for Mend {
+impl Piece for Retry {
     fn run(&self, _pieces: u32) -> u64 {
         let job = self.job.job();
         // SAFETY: the job was handed over to this rank, whose own task this is.
@@ -47,7 +47,7 @@ impl Piece for Mend {
                     return 0;
                 }
                 let bytes = job.status.bytes as u64;
-                let Err(side) = copy_guarded(&job.offer, &job.receive, 0, bytes) else {
+                let Err(side) = copy_guarded(&job.rts, &job.receive, 0, bytes) else {
                     job.complete();
                     return bytes;
                 };
@@ -58,14 +58,14 @@ impl Piece for Mend {
                 }
             }
             // Its handler opens less than the message at a time.
-            copy_range(&job.offer, &job.receive, 0, job.status.bytes as u64);
+            copy_range(&job.rts, &job.receive, 0, job.status.bytes as u64);
             job.complete();
             job.status.bytes as u64
         }
     }
 }
 
-impl Mend {
+impl Retry {
     /// Accesses each page of the side's part of the message as a copy would.
     ///
     /// # Safety
@@ -77,7 +77,7 @@ impl Mend {
             let rank = job.rank_of(self.side);
             let bytes = job.status.bytes as u64;
             // Offers without a request are in memory of the engine's, which is never protected.
-            let sent = job.offer.request.as_ref().map_or(Buffer::EMPTY, |request| request.buffer());
+            let sent = job.rts.request.as_ref().map_or(Buffer::EMPTY, |request| request.buffer());
             match self.side {
                 Side::Receiver => during(rank, Touched::Receive, || {
                     visit(job.receive.buffer(), 0, bytes, |memory, length| {

@@ -1,8 +1,8 @@
 //! Blocks that a sender keeps for its messages of medium length, and uses again and again.
 //!
 //! A block of the heap goes back to it by way of lists that both ranks write, and when it is used again all others of
-//! its slab have been, so it has left the first-level caches. A kept block goes back by one store, and the one that was
-//! used last is used again. When all that a rank keeps are under way, its messages take blocks of the heap.
+//! its slab have been, so it has left the first-level caches. An eager buffer goes back by one store, and the one that
+//! was used last is used again. When all that a rank keeps are under way, its messages take blocks of the heap.
 //!
 //! # Protocol
 //! ```text
@@ -49,7 +49,7 @@ impl Mark {
 }
 
 #[cfg(not(loom))]
-pub(crate) use blocks::{Kept, give_back};
+pub(crate) use blocks::{EagerBuffers, give_back};
 
 #[cfg(not(loom))]
 mod blocks {
@@ -60,13 +60,13 @@ mod blocks {
     /// Blocks that a rank keeps at most.
     const BLOCKS: usize = 4;
 
-    /// Data of the longest message that a kept block carries.
+    /// Data of the longest message that an eager buffer carries.
     const DATA: usize = 16 << 10;
 
     /// Bytes of a cache line.
     const LINE: usize = 64;
 
-    /// A kept block. The data begins in its first [`ALIGN`] bytes, behind the mark.
+    /// An eager buffer. The data begins in its first [`ALIGN`] bytes, behind the mark.
     #[repr(C, align(128))]
     struct Block {
         mark: Mark,
@@ -86,15 +86,15 @@ mod blocks {
 
     /// What a rank keeps: made when they are first needed, never freed.
     #[derive(Debug)]
-    pub(crate) struct Kept([*mut Block; BLOCKS]);
+    pub(crate) struct EagerBuffers([*mut Block; BLOCKS]);
 
-    impl Kept {
+    impl EagerBuffers {
         /// No blocks yet.
         pub(crate) const NONE: Self = Self([null_mut(); BLOCKS]);
     }
 
-    impl Kept {
-        /// Room for a message of `bytes` bytes, copied from `from`, in a kept block, the first one that is free.
+    impl EagerBuffers {
+        /// Room for a message of `bytes` bytes, copied from `from`, in an eager buffer, the first one that is free.
         /// `None`: none is, or the message is too long. By the holder of the claim of the rank whose heap this is.
         #[inline]
         pub(crate) fn take(&mut self, heap: &Heap, bytes: u64, from: *const u8) -> Option<*mut u8> {
@@ -105,7 +105,7 @@ mod blocks {
                 if place.is_null() {
                     *place = make(heap)?;
                 }
-                // SAFETY: kept blocks are never freed.
+                // SAFETY: eager buffers are never freed.
                 unsafe {
                     if (**place).mark.take() {
                         return Some(place.cast::<u8>().add(offset_for(from.addr())));
@@ -130,10 +130,10 @@ mod blocks {
     /// Gives a block back to its sender. From any task.
     ///
     /// # Safety
-    /// `data` came from [`Kept::take`], and nobody uses it any more.
+    /// `data` came from [`EagerBuffers::take`], and nobody uses it any more.
     #[inline]
     pub(crate) unsafe fn give_back(data: *mut u8) {
-        // SAFETY: the caller's promise; kept blocks are never freed.
+        // SAFETY: the caller's promise; eager buffers are never freed.
         unsafe { (*data.map_addr(|it| it & !(ALIGN - 1)).cast::<Block>()).mark.give_back() };
     }
 }

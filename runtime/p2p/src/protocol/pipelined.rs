@@ -1,34 +1,35 @@
-//! Long messages that pass through a [relay](crate::relay) while their sender is in a call.
+//! Long messages that pass through a [pipeline](crate::pipeline) while their sender is in a call.
 //!
 //! A sender whose receivers find that its program fills its buffers anew fills the first blocks of each long message in
 //! the call that sends it, and the others when it waits.
 //!
-//! They are offers that carry the address of the relay as well. The receiver's own task takes the pieces from there,
-//! and copies those itself that are late; a thief, or a progress thread, copies from the sender's buffer as ever.
+//! They are RTS messages that carry the address of the pipeline as well. The receiver's own task takes the pieces from
+//! there, and copies those itself that are late; a thief, or a progress thread, copies from the sender's buffer as
+//! ever.
 
 use super::eager::take_lines;
 use crate::P2p;
-use crate::found::Found;
-use crate::operation::{Offer, Operation, Side, copy_guarded};
-use crate::relay::{LONGEST, Pieces, Relay, SHORTEST, piece};
+use crate::operation::{Operation, Rts, Side, copy_guarded};
+use crate::pipeline::{LONGEST, Pieces, Pipeline, SHORTEST, piece};
+use crate::reuse::Reuse;
 use cohort_base::clock;
 use cohort_core::claim::Claim;
 use cohort_core::guard::guarded;
 use cohort_core::record::RecordRef;
 use cohort_datatype::{self as datatype, Buffer};
 
-/// Whether a relay suits an offer of the claimed rank's own task: if that `waits` for its end in the call that sends
+/// Whether a pipeline suits an RTS of the claimed rank's own task: if that `waits` for its end in the call that sends
 /// it, or if its program writes the data of its long messages anew, as far as their receivers have found.
 ///
 /// Where ranks outnumber CPUs the sender's pieces would take the CPU of those that compute.
 #[inline]
 pub(crate) fn suits(claim: &mut Claim<'_>, bytes: u64, waits: bool) -> bool {
     (SHORTEST..=LONGEST).contains(&bytes)
-        && (waits || claim.of::<P2p>().rewrites == Found::Written)
+        && (waits || claim.of::<P2p>().rewrites == Reuse::Written)
         && claim.rank().polls_directly()
 }
 
-/// Gives a relay of the claimed rank to a send that was not offered yet, if its data is one run and one is free.
+/// Gives a pipeline of the claimed rank to a send that was not offered yet, if its data is one run and one is free.
 ///
 /// # Safety
 /// The send was just made.
@@ -36,13 +37,13 @@ pub(crate) unsafe fn begin(
     claim: &mut Claim<'_>,
     send: RecordRef<Operation>,
     buffer: Buffer<'_>,
-) -> Option<RecordRef<Relay>> {
+) -> Option<RecordRef<Pipeline>> {
     let heap = claim.heap();
     let data = buffer.contiguous()?;
     let state = claim.of::<P2p>();
     let data = (data.cast_const(), buffer.bytes());
     // SAFETY: the record's end ends the message.
-    unsafe { (state.sending).begin(heap, Operation::request(send), data, state.rewrites == Found::Written) }
+    unsafe { (state.sending).begin(heap, Operation::request(send), data, state.rewrites == Reuse::Written) }
 }
 
 /// Fills blocks of the message that the claimed rank is sending, if there is one. Returns the bytes copied.
@@ -51,15 +52,15 @@ pub(crate) fn fill(claim: &mut Claim<'_>) -> u64 {
     if !claim.of::<P2p>().sending.is_under_way() || !claim.is_by_owner() {
         return 0;
     }
-    // SAFETY: the rank's own task; ranks whose threads call at a time give relays to no message.
+    // SAFETY: the rank's own task; ranks whose threads call at a time give pipelines to no message.
     unsafe { claim.of::<P2p>().sending.fill() }
 }
 
-/// The relay from which the holder of a claim takes the pieces of an offer, if it does. Leaves word for the sender
+/// The pipeline from which the holder of a claim takes the pieces of an RTS, if it does. Leaves word for the sender
 /// whether its program writes its data anew.
-pub(crate) fn relay_of(claim: &mut Claim<'_>, offer: &Offer) -> Option<RecordRef<Relay>> {
-    if offer.data.is_null()
-        || !(SHORTEST..=LONGEST).contains(&offer.bytes)
+pub(crate) fn pipeline_of(claim: &mut Claim<'_>, rts: &Rts) -> Option<RecordRef<Pipeline>> {
+    if rts.data.is_null()
+        || !(SHORTEST..=LONGEST).contains(&rts.bytes)
         || !claim.is_by_owner()
         || !claim.rank().polls_directly()
     {
@@ -67,13 +68,13 @@ pub(crate) fn relay_of(claim: &mut Claim<'_>, offer: &Offer) -> Option<RecordRef
     }
     let alike = claim.of::<P2p>().alike;
     // SAFETY: by `Offer::new`; a fault is the copy's to tell.
-    let look = || unsafe { guarded(|| look_at(offer.data, offer.bytes)) }.unwrap_or(Found::AsItWas);
+    let look = || unsafe { guarded(|| look_at(rts.data, rts.bytes)) }.unwrap_or(Reuse::AsItWas);
     let found = alike.expected().unwrap_or_else(look);
     claim.of::<P2p>().alike = alike.and(found);
-    if let Some(request) = offer.request {
+    if let Some(request) = rts.request {
         request.tell_sender(found);
     }
-    offer.relay.filter(|_| found == Found::Written)
+    rts.pipeline.filter(|_| found == Reuse::Written)
 }
 
 /// How much longer two lines that another core has written take than two that this core has, in nanoseconds: half of
@@ -87,7 +88,7 @@ const FAR_NS: u64 = 50;
 /// # Safety
 /// There are `bytes` bytes at `data`, one at least; the program may write there meanwhile.
 #[inline(never)]
-unsafe fn look_at(data: *const u8, bytes: u64) -> Found {
+unsafe fn look_at(data: *const u8, bytes: u64) -> Reuse {
     let third = bytes as usize / 3;
     let look = || {
         let begin = clock::ordered_ticks();
@@ -101,8 +102,8 @@ unsafe fn look_at(data: *const u8, bytes: u64) -> Found {
     };
     let (fetched, cached) = (look(), look());
     match fetched.saturating_sub(cached) > clock::ticks_per_us() * FAR_NS / 1000 {
-        true => Found::Written,
-        false => Found::AsItWas,
+        true => Reuse::Written,
+        false => Reuse::AsItWas,
     }
 }
 
@@ -112,18 +113,18 @@ const AWAY: u32 = 10;
 /// Copies a message of which `bytes` are received.
 ///
 /// # Safety
-/// As for [`copy_guarded`]; the relay is the offer's.
+/// As for [`copy_guarded`]; the pipeline is the RTS's.
 pub(crate) unsafe fn copy(
     claim: &mut Claim<'_>,
-    offer: &Offer,
+    rts: &Rts,
     receive: &Operation,
-    relay: RecordRef<Relay>,
+    pipeline: RecordRef<Pipeline>,
     bytes: u64,
 ) -> Result<(), Side> {
     // SAFETY: the caller's promise. Our own task writes to our own buffer, so that needs no guard.
     unsafe {
-        let sender = offer.request.as_ref().map_or(receive.request.owner(), |sent| sent.request.owner());
-        let mut pieces = Pieces::of(relay);
+        let sender = rts.request.as_ref().map_or(receive.request.owner(), |sent| sent.request.owner());
+        let mut pieces = Pieces::of(pipeline);
         while pieces.from() < bytes {
             let from = pieces.from();
             let length = piece(from, bytes);
@@ -140,7 +141,7 @@ pub(crate) unsafe fn copy(
                     datatype::unpack(receive.buffer(), from, block, length);
                     take_lines(block, length as usize);
                 }
-                None => copy_guarded(offer, receive, from, from + length)?,
+                None => copy_guarded(rts, receive, from, from + length)?,
             }
             pieces.took();
         }

@@ -1,7 +1,7 @@
-//! The short way to the end of one request: a send that was over when its call returned, a receive or collective that
+//! The fast path to the end of one request: a send that was over when its call returned, a receive or collective that
 //! leaves nothing to be let go of ([`Spares`](crate::process::spares::Spares)), or an operation that becomes inactive
 //! ([`end_now`](crate::process::requests::RequestKind::end_now)). It takes no claim. Whatever is not so, and all
-//! errors, take the long way (`completion.rs`), where nothing has happened yet.
+//! errors, take the slow path (`completion.rs`), where nothing has happened yet.
 
 use super::completion::Live;
 use crate::arguments::Call;
@@ -26,7 +26,7 @@ pub(super) fn is_live<A: Abi>(call: &Call<'_, A>, handle: A::Request) -> bool {
     }
 }
 
-/// Ends the operation of one of several requests, if it is over. `None`: it is not, or takes the long way.
+/// Ends the operation of one of several requests, if it is over. `None`: it is not, or takes the slow path.
 #[inline]
 pub(super) fn end_one_of<A: Abi>(call: &Call<'_, A>, request: &Cell<A::Request>) -> Option<Status> {
     let null = || A::Request::from_neutral(call.context(), neutral::handle::REQUEST_NULL);
@@ -62,7 +62,7 @@ pub(super) fn end_one_of<A: Abi>(call: &Call<'_, A>, request: &Cell<A::Request>)
 }
 
 /// Ends the operation of one request, for which the call waits, or which it tests. Says whether the operation is
-/// over; `None`: it takes the long way.
+/// over; `None`: it takes the slow path.
 #[inline(always)]
 pub(super) fn end<A: Abi, const WAIT: bool>(
     call: &Call<'_, A>,
@@ -110,8 +110,8 @@ pub(super) fn end<A: Abi, const WAIT: bool>(
     Some(true)
 }
 
-/// [`end`] of what it has passed over: a collective of a few bytes, or an operation that becomes inactive. The long way
-/// begins with it, so that receives pay nothing for it.
+/// [`end`] of what it has passed over: a collective of a few bytes, or an operation that becomes inactive. The slow
+/// path begins with it, so that receives pay nothing for it.
 #[inline(always)]
 pub(super) fn end_other<A: Abi, const WAIT: bool>(
     call: &Call<'_, A>,

@@ -1,8 +1,8 @@
 //! Long data that a member lends to one reader, and that both copy to the reader's room.
 //!
-//! The member posts a [`Lent`] in place of its buffer. The reader says where the data goes, by opening a meeting that
-//! lies beside it, and takes pieces from the front, the member from the back: each finds in its caches what it copied
-//! in the operation before.
+//! The member posts a [`SharedCopy`] in place of its buffer. The reader says where the data goes, by opening a meeting
+//! that lies beside it, and takes pieces from the front, the member from the back: each finds in its caches what it
+//! copied in the operation before.
 //!
 //! Why all of it stays: the member uses the reader's room only between a piece that it has taken and the end of that
 //! piece, and the reader goes on when all pieces are finished. The record is the member's, who stays until the reader
@@ -15,7 +15,7 @@ use cohort_core::EngineError;
 use cohort_datatype::Buffer;
 
 /// Least data that is lent so.
-const LENT_MIN: u64 = 128 << 10;
+const SHARED_COPY_MIN: u64 = 128 << 10;
 
 /// Bytes of a piece.
 const PIECE: u64 = 32 << 10;
@@ -27,17 +27,17 @@ struct Room(Buffer<'static>);
 unsafe impl Send for Room {}
 
 /// A member's record.
-struct Lent<'a> {
+struct SharedCopy<'a> {
     buffer: Buffer<'a>,
     pieces: Meeting<(), Room>,
 }
 
 // SAFETY: no other record has this number.
-unsafe impl Record for Lent<'_> {
+unsafe impl Record for SharedCopy<'_> {
     const NUMBER: u64 = 8;
 }
 
-impl Lent<'_> {
+impl SharedCopy<'_> {
     /// Copies pieces as long as there are any; `true` for the one who finishes the last.
     fn copy(&self, end: End) -> bool {
         let mut ended = false;
@@ -54,12 +54,12 @@ impl Round<'_> {
     /// Whether members lend data of so many bytes, where others would read it.
     pub(crate) fn is_lent(&self, bytes: u64) -> bool {
         // Without a CPU for each, the one that copies would only take it from the other.
-        bytes >= LENT_MIN && !self.is_crowded()
+        bytes >= SHARED_COPY_MIN && !self.is_crowded()
     }
 
     /// Lends `buffer`, which is long enough, to `reader` and copies with it, until it has completed the round.
     pub(crate) fn lend(self, buffer: &Buffer<'_>, reader: usize) {
-        let lent = Lent { buffer: *buffer, pieces: Meeting::of_nobody() };
+        let lent = SharedCopy { buffer: *buffer, pieces: Meeting::of_nobody() };
         self.post_address(&lent);
         self.announce_to(reader);
         self.await_of(reader, || lent.pieces.plan().is_some());
@@ -88,7 +88,7 @@ impl Round<'_> {
     ///
     /// # Safety
     /// The caller stays, and keeps the room, until all pieces are finished.
-    unsafe fn open(&self, lent: &Lent<'_>, member: usize, room: Buffer<'_>) {
+    unsafe fn open(&self, lent: &SharedCopy<'_>, member: usize, room: Buffer<'_>) {
         if lent.pieces.plan().is_some() {
             return;
         }
@@ -119,7 +119,7 @@ impl Round<'_> {
 
     /// Receives what `member` has posted as `lent`.
     #[cold]
-    fn receive_lent(&self, lent: &Lent<'_>, member: usize, room: Buffer<'_>) -> Result<(), EngineError> {
+    fn receive_lent(&self, lent: &SharedCopy<'_>, member: usize, room: Buffer<'_>) -> Result<(), EngineError> {
         // SAFETY: the caller stays until all pieces are finished.
         unsafe { self.open(lent, member, room) };
         lent.copy(End::Front);

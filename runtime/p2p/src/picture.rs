@@ -36,7 +36,7 @@ impl Operation {
             // What has met its other half is being copied by somebody.
             OperationKind::Receive if !self.is_posted.get() => Fact::new(Told::Outside),
             OperationKind::Receive => self.want.told(if waits { Told::Receive } else { Told::Posted }),
-            OperationKind::Offer | OperationKind::Remote if !is_unknown && self.request.is_pending() => {
+            OperationKind::Rts | OperationKind::Remote if !is_unknown && self.request.is_pending() => {
                 let to = Peer::of_index(self.want.envelope.source as u32);
                 Fact {
                     context: self.want.envelope.context,
@@ -46,7 +46,7 @@ impl Operation {
                     ..Fact::new(if waits { Told::Send } else { Told::Offered })
                 }
             }
-            OperationKind::Offer | OperationKind::Remote => Fact::new(Told::Outside),
+            OperationKind::Rts | OperationKind::Remote => Fact::new(Told::Outside),
         }
     }
 }
@@ -81,9 +81,9 @@ pub fn tell_queues(claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
         left > 0
     });
     let mut left = TOLD_MAX;
-    state.offers.find(|send| {
+    state.offered.find(|send| {
         if send.request.is_pending() {
-            tell(send.told(&OperationKind::Offer, node, false));
+            tell(send.told(&OperationKind::Rts, node, false));
             left -= 1;
         }
         left == 0

@@ -1,5 +1,5 @@
-//! The short way of operations on a few elements of a predefined type: a few comparisons with what the window has
-//! prepared ([`Window::reach`]), and the operation. Whatever does not fit, and all errors, take the long way
+//! The fast path of operations on a few elements of a predefined type: a few comparisons with what the window has
+//! prepared ([`Window::reach`]), and the operation. Whatever does not fit, and all errors, take the slow path
 //! (`access.rs`), where nothing has happened yet.
 
 use crate::arguments::Call;
@@ -135,7 +135,7 @@ impl<'a> Few<'a> {
 }
 
 /// The window of a handle, for calls that say errors elsewhere. Of a program with very many windows, the last ones take
-/// the long way.
+/// the slow path.
 #[inline(always)]
 pub(super) fn window<'a, A: Abi>(call: &Call<'a, A>, win: A::Win) -> Option<&'a Window> {
     call.objects().window(win.word())

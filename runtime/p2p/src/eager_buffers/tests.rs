@@ -65,7 +65,7 @@ fn data_lies_as_in_the_buffer_and_tells_its_block() {
     use cohort_core::Node;
     let rank = Node::for_test(1).rank(0);
     let claim = rank.enter();
-    let mut kept = Kept::NONE;
+    let mut kept = EagerBuffers::NONE;
     for at in 0..200_usize {
         let from = core::ptr::without_provenance(4096 + at);
         let data = kept.take(claim.heap(), 16 << 10, from).expect("memory");

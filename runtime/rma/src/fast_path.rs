@@ -1,4 +1,4 @@
-//! The short way: calls that find nothing in their way do neither take the rank's claim nor look at epochs.
+//! The fast path: calls that find nothing in their way do neither take the rank's claim nor look at epochs.
 //!
 //! # Operations
 //! The window has a *stamp* for each member. It is the window's own stamp, but for flags, while all of this holds:
@@ -24,7 +24,7 @@
 //! # Accumulates
 //! take their turn at the member ([`crate::element::Turns`]) as all others do. A handler of the rank's signal that
 //! comes in the middle must not wait for the turn that its own thread has: [`cohort_core::rank::Rank::without_handler`]
-//! keeps it from working. That is for one thread, so ranks with several go the long way, as they do for locks.
+//! keeps it from working. That is for one thread, so ranks with several go the slow path, as they do for locks.
 //!
 //! # Locks without an epoch
 //! While a window has no epoch at all it is *quiet* (unless it spans nodes, or takes no locks by its hints), and a
@@ -69,7 +69,7 @@ impl Window {
         })
     }
 
-    /// An operation was done in its call, and nothing of its epoch is pending: the next one may go the short way.
+    /// An operation was done in its call, and nothing of its epoch is pending: the next one may go the fast path.
     /// Under the claim.
     #[inline]
     pub(super) fn remember(&self, member: u32, epoch: &Epoch) {

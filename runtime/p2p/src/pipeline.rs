@@ -4,7 +4,7 @@
 //! for each of them. Here the sender copies a piece into a block of its own, and the receiver copies it out and takes
 //! the block's lines, which are few and are used again and again. The program's buffer stays with its own core.
 //!
-//! The message is an offer as any other. So whoever receives it may copy any piece straight from the sender's buffer,
+//! The message is an RTS as any other. So whoever receives it may copy any piece straight from the sender's buffer,
 //! at any time: it does so when the sender is late, and needs nothing of it. Nobody waits for anybody here.
 //!
 //! # Protocol
@@ -16,19 +16,20 @@
 //! F2 writes the block                          T2 reads the block, writes to its lines
 //! F3 filled = number + 1 (Release)             T3 taken = number + 1 (Release)
 //! ```
-//! * The receiver chooses when it has the message. Until it asks for the relay, by storing `first + 1` in `asked`, the
+//! * The receiver chooses when it has the message. Until it asks for the pipeline, by storing `first + 1` in `asked`,
+//!   the
 //!   sender fills the first piece only, so that it has not copied in vain; or all blocks, if it expects to be asked.
 //!   What F1 sees of `asked` decides how much it fills, and nothing else: no order is needed.
-//! * `first` is stored before the offer is sent, which orders it, and is at least `filled` and `taken` of the messages
+//! * `first` is stored before the RTS is sent, which orders it, and is at least `filled` and `taken` of the messages
 //!   before. So T1 says yes only of what F3 has said in this message.
 //! * The sender leaves out pieces that it finds taken. At T1 of piece `n` the receiver has not taken `n`, so the sender
 //!   can not have left it out: if `filled` is beyond `n`, F2 has written it.
 //! * F2 of piece `n + BLOCKS` comes after T3 of `n` or of a later piece by F1, and so after T2 of `n`.
 //! * A piece that the receiver copies itself has no T1 and T2. The sender may fill its block meanwhile; nobody reads it
 //!   then, and the next F2 of that block is the sender's own.
-//! * The receiver's last access is before it completes the request. Another message has the relay when the record of
+//! * The receiver's last access is before it completes the request. Another message has the pipeline when the record of
 //!   the send goes: its owner has seen it complete, or has withdrawn it before anybody took it. So one message at a
-//!   time has the blocks. A rank has a few relays, for as many messages at a time.
+//!   time has the blocks. A rank has a few pipelines, for as many messages at a time.
 //! * The sender's task reads the buffer in F2 only while the program has the request, and after it has seen that
 //!   incomplete. Nobody but that task tells the program that the buffer is free again.
 
@@ -78,7 +79,7 @@ impl Pace {
 
     /// Sender: a message begins, of which nobody knows yet.
     fn begin(&self, first: u64) {
-        // Relaxed: the offer's way orders it.
+        // Relaxed: the RTS's way orders it.
         self.sender.first.store(first, Ordering::Relaxed);
     }
 
@@ -124,7 +125,7 @@ impl Pace {
 }
 
 #[cfg(not(loom))]
-pub(crate) use blocks::{LONGEST, Pieces, Relay, SHORTEST, Sending, piece};
+pub(crate) use blocks::{LONGEST, Pieces, Pipeline, SHORTEST, Sending, piece};
 
 #[cfg(not(loom))]
 mod blocks {
@@ -153,21 +154,21 @@ mod blocks {
 
     /// What a sender and the receiver of its message share.
     #[repr(C, align(64))]
-    pub(crate) struct Relay {
+    pub(crate) struct Pipeline {
         pace: Pace,
         blocks: [UnsafeCell<[u8; PIECE]>; BLOCKS as usize],
     }
 
-    impl Relay {
+    impl Pipeline {
         /// Makes one; `None` when memory is short.
         #[cold]
         fn make(heap: &Heap) -> Option<RecordRef<Self>> {
             // SAFETY: made under the claim, which allows the heap's use.
-            let relay = unsafe { heap.alloc(size_of::<Self>(), align_of::<Self>())? }.cast::<Self>();
+            let pipeline = unsafe { heap.alloc(size_of::<Self>(), align_of::<Self>())? }.cast::<Self>();
             // SAFETY: a fresh block that is large enough; the blocks' content does not matter. It is never freed.
             unsafe {
-                (&raw mut (*relay.as_ptr()).pace).write(Pace::new());
-                Some(RecordRef::new(relay))
+                (&raw mut (*pipeline.as_ptr()).pace).write(Pace::new());
+                Some(RecordRef::new(pipeline))
             }
         }
 
@@ -177,14 +178,14 @@ mod blocks {
         }
     }
 
-    /// Messages of a rank that pass through relays at a time: as many as a grid's neighbours in two dimensions.
-    const RELAYS: usize = 4;
+    /// Messages of a rank that pass through pipelines at a time: as many as a grid's neighbours in two dimensions.
+    const PIPELINES: usize = 4;
 
-    /// A relay of a rank, made when it is first needed and never freed, and the message that has it.
+    /// A pipeline of a rank, made when it is first needed and never freed, and the message that has it.
     #[derive(Debug)]
     struct Slot {
-        relay: Option<RecordRef<Relay>>,
-        /// The send whose message has the relay.
+        pipeline: Option<RecordRef<Pipeline>>,
+        /// The send whose message has the pipeline.
         of: Option<RecordRef<Request>>,
         data: *const u8,
         bytes: u64,
@@ -199,15 +200,15 @@ mod blocks {
             self.of.is_some_and(|of| core::ptr::eq(of.as_ptr(), send))
         }
 
-        const NONE: Self = Self { relay: None, of: None, data: null(), bytes: 0, first: 0, next: 0, ahead: false };
+        const NONE: Self = Self { pipeline: None, of: None, data: null(), bytes: 0, first: 0, next: 0, ahead: false };
 
         /// Fills the blocks that are free. Returns the bytes copied.
         ///
         /// # Safety
-        /// By the sender's own task; a message has the relay.
+        /// By the sender's own task; a message has the pipeline.
         unsafe fn fill(&mut self) -> u64 {
             let end = self.first + self.bytes.div_ceil(PIECE as u64);
-            let (Some(relay), Some(of)) = (self.relay, self.of) else {
+            let (Some(pipeline), Some(of)) = (self.pipeline, self.of) else {
                 return 0;
             };
             if self.next >= end || of.is_complete() {
@@ -215,15 +216,15 @@ mod blocks {
             }
             let mut copied = 0;
             while self.next < end
-                && let Some(number) = relay.pace.to_fill(self.first, self.next, self.ahead)
+                && let Some(number) = pipeline.pace.to_fill(self.first, self.next, self.ahead)
                 && number < end
             {
                 let from = (number - self.first) * PIECE as u64;
                 let length = (self.bytes - from).min(PIECE as u64);
                 // SAFETY: by F1 nobody reads the block. The buffer is valid: the send was not complete above, and if it
                 // is now, only this task could tell the program.
-                unsafe { copy_bytes(self.data.add(from as usize), relay.block(number), length as usize) };
-                relay.pace.fill(number);
+                unsafe { copy_bytes(self.data.add(from as usize), pipeline.block(number), length as usize) };
+                pipeline.pace.fill(number);
                 self.next = number + 1;
                 copied += length;
             }
@@ -231,19 +232,19 @@ mod blocks {
         }
     }
 
-    /// The relays of a rank.
+    /// The pipelines of a rank.
     #[derive(Debug)]
     pub(crate) struct Sending {
-        slots: [Slot; RELAYS],
+        slots: [Slot; PIPELINES],
         /// Slots with a message.
         count: u32,
     }
 
     impl Sending {
         /// No message yet.
-        pub(crate) const NONE: Self = Self { slots: [Slot::NONE; RELAYS], count: 0 };
+        pub(crate) const NONE: Self = Self { slots: [Slot::NONE; PIPELINES], count: 0 };
 
-        /// Gives a relay to a send of `bytes` bytes at `data`, whose offer has not been sent. `None`: all have
+        /// Gives a pipeline to a send of `bytes` bytes at `data`, whose RTS has not been sent. `None`: all have
         /// messages, or memory is short.
         ///
         /// # Safety
@@ -255,19 +256,19 @@ mod blocks {
             of: RecordRef<Request>,
             (data, bytes): (*const u8, u64),
             ahead: bool,
-        ) -> Option<RecordRef<Relay>> {
+        ) -> Option<RecordRef<Pipeline>> {
             let slot = self.slots.iter_mut().find(|slot| slot.of.is_none())?;
-            let relay = match slot.relay {
-                Some(relay) => relay,
-                None => Relay::make(heap)?,
+            let pipeline = match slot.pipeline {
+                Some(pipeline) => pipeline,
+                None => Pipeline::make(heap)?,
             };
-            slot.relay = Some(relay);
+            slot.pipeline = Some(pipeline);
             slot.first += slot.bytes.div_ceil(PIECE as u64);
             (slot.of, slot.data, slot.bytes) = (Some(of), data, bytes);
             (slot.next, slot.ahead) = (slot.first, ahead);
             self.count += 1;
-            relay.pace.begin(slot.first);
-            Some(relay)
+            pipeline.pace.begin(slot.first);
+            Some(pipeline)
         }
 
         /// The program gives up the handle of a send that is not complete: nobody reads the buffer for it any more.
@@ -278,7 +279,7 @@ mod blocks {
             }
         }
 
-        /// The record of a send goes, which is complete or withdrawn: another one may have its relay.
+        /// The record of a send goes, which is complete or withdrawn: another one may have its pipeline.
         #[inline]
         pub(crate) fn end(&mut self, of: &Request) {
             if self.count == 0 {
@@ -290,7 +291,7 @@ mod blocks {
             }
         }
 
-        /// Whether a message has a relay.
+        /// Whether a message has a pipeline.
         #[inline]
         pub(crate) fn is_under_way(&self) -> bool {
             self.count != 0
@@ -309,7 +310,7 @@ mod blocks {
 
     /// What the receiver of such a message has: where it is.
     pub(crate) struct Pieces {
-        relay: RecordRef<Relay>,
+        pipeline: RecordRef<Pipeline>,
         first: u64,
         number: u64,
         patience: u32,
@@ -317,10 +318,10 @@ mod blocks {
 
     impl Pieces {
         /// The pieces of a message that was taken, of which none was received. Asks the sender for them.
-        pub(crate) fn of(relay: RecordRef<Relay>) -> Self {
-            let first = relay.pace.first();
-            relay.pace.ask(first);
-            Self { relay, first, number: first, patience: PATIENCE }
+        pub(crate) fn of(pipeline: RecordRef<Pipeline>) -> Self {
+            let first = pipeline.pace.first();
+            pipeline.pace.ask(first);
+            Self { pipeline, first, number: first, patience: PATIENCE }
         }
 
         /// Where the next piece begins in the message.
@@ -332,16 +333,16 @@ mod blocks {
         /// copies the piece itself. `meanwhile`: what the caller does while it looks for it.
         /// It says how much patience that takes.
         pub(crate) fn next(&mut self, mut meanwhile: impl FnMut() -> u32) -> Option<*mut u8> {
-            while !self.relay.pace.is_filled(self.number) {
+            while !self.pipeline.pace.is_filled(self.number) {
                 self.patience = self.patience.checked_sub(meanwhile())?;
                 pause();
             }
-            Some(self.relay.block(self.number))
+            Some(self.pipeline.block(self.number))
         }
 
         /// The next piece has been received.
         pub(crate) fn took(&mut self) {
-            self.relay.pace.take(self.number);
+            self.pipeline.pace.take(self.number);
             self.number += 1;
         }
     }
