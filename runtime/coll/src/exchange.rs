@@ -6,7 +6,7 @@
 //! different calls need no different tags. Tags are negative here; nonnegative ones in this
 //! context belong to the construction of communicators (`MPI_Comm_create_group`).
 
-use super::script::Message;
+use super::schedule::Message;
 use alloc::vec::Vec;
 use cohort_base::Peer;
 use cohort_core::EngineError;

@@ -3,7 +3,7 @@
 //! Members on one node live in one address space, so they send no messages there: members *post* small data or the
 //! addresses of their buffers in the communicator's shared memory and read each other's buffers directly, in any
 //! datatype ([`datatype::copy`](cohort_datatype::copy)). Between nodes, and between the groups of an intercommunicator,
-//! collectives are *scripts*: messages, copies and folds, in stages.
+//! collectives are *schedules*: messages, copies and folds, in stages.
 //!
 //! # Layers
 //! A module uses only modules above it in this table. Those of the upper half any task may run: a thief, a progress
@@ -13,21 +13,21 @@
 //! | module | what it holds | who runs it |
 //! |---|---|---|
 //! | `meeting`, `board`, `batch` | where members meet without waiting for each other | any task |
-//! | `called` | who tells a rank that one of its scripts may go on | any task |
+//! | `called` | who tells a rank that one of its schedules may go on | any task |
 //! | `fold` | an operation on elements, and the order of operands | any task (a user's operation: its owner) |
 //! | `args` | a call's arguments as plain values: [`Call`], [`Blocks`], [`Reduction`] | any task |
 //! | `data` | copies of what they describe | any task |
-//! | `schedule` | pending collectives within a node: steps that anybody takes | any task |
-//! | `script` | pending collectives that send messages: lists of steps, and how they go on | any task |
+//! | `pool` | pending collectives within a node: steps that anybody takes | any task |
+//! | `schedule` | pending collectives that send messages: lists of steps, and how they go on | any task |
 //! | `spin` | short waits on the spot | owner |
-//! | `memory` | scratch, packed copies, the memory of scripts | owner |
+//! | `memory` | scratch, packed copies, the memory of schedules | owner |
 //! | `subsystem` | their part of a turn, and what the owner finds besides | any task, but what asks for an `Owner` |
 //! | `members` | who is where, and the memory that the members on a node share | owner |
 //! | [`exchange`], [`inter`] | messages among some members; intercommunicators | owner |
 //! | `compare` | what members must agree on, compared where that is asked for | owner |
-//! | `write` | the algorithms that send messages, as writers of scripts | owner |
+//! | `write` | the algorithms that send messages, as writers of schedules | owner |
 //! | `nonblocking` | starts of nonblocking and persistent collectives | owner |
-//! | `simulation` | scripts of jobs of any size, played together without data; for tests | owner |
+//! | `simulation` | schedules of jobs of any size, played together without data; for tests | owner |
 //! | `blocking` | the blocking ones: `local` within a node, `nodes` among nodes, `inter` between groups | owner |
 //!
 //! Each operation is described once, by a [`Call`]: the blocking form runs it ([`run`], [`run_known`]),
@@ -84,9 +84,9 @@ mod nonblocking;
 #[cfg(not(loom))]
 mod picture;
 #[cfg(not(loom))]
-mod schedule;
+mod pool;
 #[cfg(not(loom))]
-mod script;
+mod schedule;
 #[cfg(not(loom))]
 mod shortage;
 #[cfg(all(any(test, feature = "testing"), not(loom)))]

@@ -1,10 +1,10 @@
-//! Memory of the node for the time of a call, or of a script. The allocator's lock is one that only tasks of a rank's
+//! Memory of the node for the time of a call, or of a schedule. The allocator's lock is one that only tasks of a rank's
 //! owner wait for, so thieves and handlers of signals allocate nothing here; what they use was reserved before.
 
 use super::args::Blocks;
 use super::data::{Span, span};
 use super::fold::Folder;
-use super::script::{Running, ScriptRef, scripts};
+use super::schedule::{Running, ScheduleRef, schedules};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use cohort_core::EngineError;
@@ -168,25 +168,25 @@ pub(crate) fn bytes(length: u64) -> Result<(Vec<u8>, Bytes), EngineError> {
     Ok((memory, all))
 }
 
-/// Begins a script in a call of its owner, which has taken it.
-pub(crate) fn begin_script(_owner: Owner<'_>, claim: &mut Claim<'_>, running: Running) -> ScriptRef {
-    // SAFETY: `free_ended_scripts` frees it when it is over.
+/// Begins a schedule in a call of its owner, which has taken it.
+pub(crate) fn begin_schedule(_owner: Owner<'_>, claim: &mut Claim<'_>, running: Running) -> ScheduleRef {
+    // SAFETY: `free_ended_schedules` frees it when it is over.
     let running = unsafe { RecordRef::new(NonNull::from(Box::leak(Box::new(running)))) };
-    ScriptRef::begin(claim, running)
+    ScheduleRef::begin(claim, running)
 }
 
-/// Frees the claimed rank's scripts that are over. By the owner.
+/// Frees the claimed rank's schedules that are over. By the owner.
 #[inline]
-pub(crate) fn free_ended_scripts(owner: Owner<'_>, claim: &mut Claim<'_>) {
-    if scripts(claim).has_ended() {
-        free_scripts(owner, claim);
+pub(crate) fn free_ended_schedules(owner: Owner<'_>, claim: &mut Claim<'_>) {
+    if schedules(claim).has_ended() {
+        free_schedules(owner, claim);
     }
 }
 
 #[cold]
-fn free_scripts(_owner: Owner<'_>, claim: &mut Claim<'_>) {
-    while let Some(ended) = scripts(claim).take_ended() {
-        // SAFETY: `begin_script` made it, and nobody uses a script that is over.
+fn free_schedules(_owner: Owner<'_>, claim: &mut Claim<'_>) {
+    while let Some(ended) = schedules(claim).take_ended() {
+        // SAFETY: `begin_schedule` made it, and nobody uses a schedule that is over.
         drop(unsafe { Box::from_raw(ended.as_ptr()) });
     }
 }

@@ -1,10 +1,10 @@
-//! Collectives of a job of any size without the job: the scripts of the leaders of all its nodes are written as always,
-//! and played together without data. That counts messages and steps, and shows that every message is received.
+//! Collectives of a job of any size without the job: the schedules of the leaders of all its nodes are written as
+//! always, and played together without data. That counts messages and steps, and shows that every message is received.
 
 use crate::args::{Call, Reduction};
 use crate::memory::reserve;
-use crate::script::{Endpoint, MemberList, Step};
-use crate::write::{ScriptBuilder, Subgroup, exchange, write_among};
+use crate::schedule::{Endpoint, MemberList, Step};
+use crate::write::{ScheduleBuilder, Subgroup, exchange, write_among};
 use alloc::collections::btree_map::Entry;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec;
@@ -53,7 +53,7 @@ pub fn play(rank: &Rank, nodes: usize, operation: SimulatedOperation) -> Result<
     let mut game = Game::default();
     let places: Vec<usize> = (0..nodes).collect();
     for node in 0..nodes {
-        let steps = script(rank, Subgroup::of(&places, node), operation)?;
+        let steps = schedule(rank, Subgroup::of(&places, node), operation)?;
         game.players.push(Player::new(steps));
     }
     game.play();
@@ -61,7 +61,7 @@ pub fn play(rank: &Rank, nodes: usize, operation: SimulatedOperation) -> Result<
 }
 
 /// The steps of one node's leader.
-fn script(rank: &Rank, group: Subgroup<'_>, operation: SimulatedOperation) -> Result<Vec<Move>, EngineError> {
+fn schedule(rank: &Rank, group: Subgroup<'_>, operation: SimulatedOperation) -> Result<Vec<Move>, EngineError> {
     let endpoint = Endpoint { rank, context: 1, me: group.me as u32, tag: 0, members: MemberList::Borrowed(&[]) };
     // SAFETY: a simulation looks at lengths only, never at the data.
     let buffer = |bytes| unsafe { Buffer::of_bytes(core::ptr::null_mut(), bytes) };
@@ -77,16 +77,16 @@ fn script(rank: &Rank, group: Subgroup<'_>, operation: SimulatedOperation) -> Re
             },
         },
         SimulatedOperation::Allgather(bytes) => {
-            let mut script = ScriptBuilder::new(endpoint, None);
+            let mut schedule = ScheduleBuilder::new(endpoint, None);
             let part = |nodes: core::ops::Range<usize>| buffer(nodes.len() as u64 * bytes);
-            exchange(&mut script, group, part);
-            return moves(script);
+            exchange(&mut schedule, group, part);
+            return moves(schedule);
         }
     };
     let folder = call.folder()?;
-    let mut script = ScriptBuilder::new(endpoint, folder);
-    write_among(&mut script, group, &call, folder.as_ref(), 0)?;
-    moves(script)
+    let mut schedule = ScheduleBuilder::new(endpoint, folder);
+    write_among(&mut schedule, group, &call, folder.as_ref(), 0)?;
+    moves(schedule)
 }
 
 /// A step as far as others see it.
@@ -97,8 +97,8 @@ enum Move {
     Wait,
 }
 
-fn moves(script: ScriptBuilder<'_>) -> Result<Vec<Move>, EngineError> {
-    let steps = script.done().steps;
+fn moves(schedule: ScheduleBuilder<'_>) -> Result<Vec<Move>, EngineError> {
+    let steps = schedule.done().steps;
     let mut moves = reserve(steps.len() + 1)?;
     moves.extend(steps.iter().filter_map(|step| match step {
         Step::Send { to, data, .. } => Some(Move::Send { to: *to, bytes: data.bytes() }),

@@ -1,9 +1,9 @@
 //! Collectives as a part of the engine: what they keep for a rank, and their part of a turn.
 
 use super::Coll;
-use super::memory::free_ended_scripts;
-use super::schedule::{self, Pending};
-use super::script::{self, Calls, Scripts};
+use super::memory::free_ended_schedules;
+use super::pool::{self, Pending};
+use super::schedule::{self, Calls, Schedules};
 use cohort_base::LocalRank;
 use cohort_core::claim::Claim;
 use cohort_core::memory::{Cursor, Plan};
@@ -14,7 +14,7 @@ use cohort_core::{Look, Owner, Turn, Work};
 /// What others than the claim's holder may touch.
 #[derive(Debug)]
 pub struct Shared {
-    /// What they tell the rank of its scripts.
+    /// What they tell the rank of its schedules.
     pub(crate) calls: Calls,
 }
 
@@ -22,9 +22,9 @@ pub struct Shared {
 #[derive(Debug)]
 pub struct State {
     /// Nonblocking collectives with steps left.
-    pub(crate) schedules: Pending,
+    pub(crate) pools: Pending,
     /// Those that send messages.
-    pub(crate) scripts: Scripts,
+    pub(crate) schedules: Schedules,
 }
 
 // SAFETY: no other subsystem has this place.
@@ -40,43 +40,43 @@ unsafe impl Subsystem for Coll {
     fn node(_node: &'static Node, _tables: &mut ()) {}
 
     fn rank(_node: &'static Node, _id: LocalRank, _tables: &mut ()) -> (Shared, State) {
-        let state = State { schedules: Pending::empty(), scripts: Scripts::empty() };
+        let state = State { pools: Pending::empty(), schedules: Schedules::empty() };
         let calls = Calls::new();
         (Shared { calls }, state)
     }
 
     fn end(owner: Owner<'static>) {
-        free_ended_scripts(owner, &mut owner.rank().enter());
+        free_ended_schedules(owner, &mut owner.rank().enter());
     }
 
     #[inline]
     fn turn(claim: &mut Claim<'_>, look: Look, turn: &mut Turn) {
         let is_within = look.is_within_node();
-        if is_within && turn.work.is_none() && schedule::is_pending(claim) {
-            turn.work = schedule::next(claim).map(Work::new);
+        if is_within && turn.work.is_none() && pool::is_pending(claim) {
+            turn.work = pool::next(claim).map(Work::new);
         }
-        if turn.work.is_none() && script::is_under_way(claim) {
-            turn.work = script::next(claim).map(Work::new);
+        if turn.work.is_none() && schedule::is_under_way(claim) {
+            turn.work = schedule::next(claim).map(Work::new);
             turn.moved |= turn.work.is_some();
         }
     }
 
     #[inline]
     fn is_idle(claim: &mut Claim<'_>) -> bool {
-        !schedule::is_pending(claim) && !script::is_under_way(claim) && !script::scripts(claim).has_ended()
+        !pool::is_pending(claim) && !schedule::is_under_way(claim) && !schedule::schedules(claim).has_ended()
     }
 
     #[inline]
     fn own_work(claim: &mut Claim<'_>, owner: Option<Owner<'_>>) -> Option<Work> {
         let owner = owner?;
-        free_ended_scripts(owner, claim);
-        if script::is_under_way(claim)
-            && let Some(script) = script::next_private(owner, claim)
+        free_ended_schedules(owner, claim);
+        if schedule::is_under_way(claim)
+            && let Some(schedule) = schedule::next_private(owner, claim)
         {
-            return Some(Work::new(script));
+            return Some(Work::new(schedule));
         }
-        match schedule::is_pending(claim) {
-            true => schedule::next_for_owner(owner, claim).map(Work::new),
+        match pool::is_pending(claim) {
+            true => pool::next_for_owner(owner, claim).map(Work::new),
             false => None,
         }
     }

@@ -1,7 +1,7 @@
 //! How work that becomes ready without its rank's claim finds somebody to do it.
 //!
 //! A collective among nodes goes on when the messages of its stage are complete ([`crate::coll`],
-//! `script/running.rs`). Whoever completes the last of them may be anybody: another rank that has
+//! `schedule/running.rs`). Whoever completes the last of them may be anybody: another rank that has
 //! copied a message, a thief that gives the collective back. Or a message comes that nobody has
 //! taken yet. The rank itself computes, and thieves may sleep.
 //!

@@ -1,5 +1,5 @@
 //! Neighbourhood collectives (MPI-4.1 sections 8.6 to 8.8): each member exchanges messages with its neighbours of the
-//! communicator's topology. The persistent forms are schedules, as of other collectives.
+//! communicator's topology. The persistent forms are pools, as of other collectives.
 
 use super::blocking::Blocking;
 use super::described::Neighbours;

@@ -117,7 +117,7 @@ fn nothing_can_be_exchanged() {
     });
 }
 
-/// Elements of an operation that is a schedule.
+/// Elements of an operation that is a pool.
 const LONG: c_int = 20_000;
 
 /// Starts the sum of `values` over all members, of elements of this type.

@@ -2,7 +2,7 @@
 //! prints the table.
 //!
 //! One node of the job is really made, with all its ranks, over a network that takes every packet and brings none. Of
-//! the collectives the scripts of all nodes' leaders are played together without data.
+//! the collectives the schedules of all nodes' leaders are played together without data.
 //!
 //! The test is that nothing grows faster than the number of nodes, steps and messages not faster than its logarithm.
 

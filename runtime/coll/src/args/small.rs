@@ -10,7 +10,7 @@ pub const SMALL_MAX: u64 = {
     crate::board::ROOM as u64
 };
 
-/// Largest group that does without schedules: each member looks at the posts of all.
+/// Largest group that does without pools: each member looks at the posts of all.
 pub(crate) const MEMBERS_MAX: u32 = 64;
 
 /// A small operation, as far as all members must agree on it.

@@ -1,4 +1,4 @@
-//! Which algorithm a blocking collective uses: rounds, or a schedule as its nonblocking form.
+//! Which algorithm a blocking collective uses: rounds, or a pool as its nonblocking form.
 //!
 //! All members must choose alike, so only what all of them know may decide: the setting, the node, and sizes that MPI
 //! demands to be the same everywhere. Where sizes matter, members that disagree about them go the way of the first one
@@ -6,7 +6,7 @@
 //!
 //! In rounds each member does its own share, and data beyond an entry's needs a second meeting, after which nobody
 //! reads the others' buffers any more. With a CPU for each rank that is the fastest. When ranks outnumber CPUs, each
-//! meeting takes as long as it takes all ranks to run once. A schedule needs one meeting if the last to come does all
+//! meeting takes as long as it takes all ranks to run once. A pool needs one meeting if the last to come does all
 //! the work, which pays as long as that takes less time than half the work and another meeting.
 
 use super::round::Round;
@@ -17,14 +17,14 @@ use crate::spin::runs_others;
 use cohort_base::settings::{Algorithm, Algorithms};
 use cohort_core::EngineError;
 
-/// Shortest broadcast that is a schedule: its root helps to copy, where in rounds it waits.
+/// Shortest broadcast that is a pool: its root helps to copy, where in rounds it waits.
 const BCAST_MIN: u64 = 64 << 10;
 
 /// Bytes for each member that the last to come moves alone when ranks outnumber CPUs: it takes about as long as to let
 /// a rank run for a moment.
 const ALONE_OF_EACH: u64 = 64 << 10;
 
-/// Who moves the data of a schedule.
+/// Who moves the data of a pool.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Movers {
     /// The last member to come; the others let it run.
@@ -43,7 +43,7 @@ pub(crate) fn movers(group: &LocalGroup<'_>, bytes: u64) -> Movers {
     }
 }
 
-/// Whether the caller wants a broadcast of `bytes` to be a schedule.
+/// Whether the caller wants a broadcast of `bytes` to be a pool.
 #[inline]
 pub(crate) fn is_long_bcast(group: &LocalGroup<'_>, bytes: u64) -> bool {
     match group.rank().node().settings().collectives.bcast {
@@ -70,7 +70,7 @@ fn setting(algorithms: &Algorithms, call: &Call<'_>) -> Algorithm {
     }
 }
 
-/// Who moves the data of an operation that is a schedule by itself, where the settings leave it to us: only where ranks
+/// Who moves the data of an operation that is a pool by itself, where the settings leave it to us: only where ranks
 /// outnumber CPUs, and only if rounds would meet twice.
 #[inline(always)]
 fn by_itself<'a>(group: &LocalGroup<'_>, call: &impl Fn() -> Call<'a>) -> Option<Movers> {
@@ -88,7 +88,7 @@ fn by_itself<'a>(group: &LocalGroup<'_>, call: &impl Fn() -> Call<'a>) -> Option
     }
 }
 
-/// Has the members agree whether an operation is a schedule. They all know the bytes that a member posts, or all do
+/// Has the members agree whether an operation is a pool. They all know the bytes that a member posts, or all do
 /// not.
 #[inline(never)]
 fn agree_to_meet_once(group: &LocalGroup<'_>, call: &Call<'_>) -> Option<Movers> {
@@ -104,15 +104,15 @@ fn agree_to_meet_once(group: &LocalGroup<'_>, call: &Call<'_>) -> Option<Movers>
     let bytes = bytes?;
     let movers = movers(group, bytes.saturating_mul(times as u64));
     let wanted = bytes > INLINE as u64 && movers == Movers::Last;
-    let is_chosen = Round::begin(group).agree_on_schedule(wanted);
+    let is_chosen = Round::begin(group).agree_on_pool(wanted);
     is_chosen.then_some(movers)
 }
 
-/// Runs an operation as a schedule, if that is chosen; a broadcast chooses in its round. `None`: not chosen. Where the
+/// Runs an operation as a pool, if that is chosen; a broadcast chooses in its round. `None`: not chosen. Where the
 /// operation is known at compile time, this is a look at one setting, and the description that `call` makes is
 /// written to memory only where there is something to agree on.
 #[inline(always)]
-pub(crate) fn scheduled<'a>(group: &LocalGroup<'_>, call: impl Fn() -> Call<'a>) -> Option<Result<(), EngineError>> {
+pub(crate) fn pooled<'a>(group: &LocalGroup<'_>, call: impl Fn() -> Call<'a>) -> Option<Result<(), EngineError>> {
     if group.size() == 1 || matches!(call(), Call::Bcast { .. }) {
         return None;
     }
@@ -121,14 +121,14 @@ pub(crate) fn scheduled<'a>(group: &LocalGroup<'_>, call: impl Fn() -> Call<'a>)
         Algorithm::Schedule => Some(Movers::Everyone),
         Algorithm::Auto => by_itself(group, &call),
     };
-    chosen.map(|movers| run_schedule(group, &call(), movers))
+    chosen.map(|movers| run_pool(group, &call(), movers))
 }
 
-/// Runs an operation as a schedule.
+/// Runs an operation as a pool.
 ///
 /// # Errors
 /// Those of the operation's own function.
-pub(crate) fn run_schedule(group: &LocalGroup<'_>, call: &Call<'_>, movers: Movers) -> Result<(), EngineError> {
+pub(crate) fn run_pool(group: &LocalGroup<'_>, call: &Call<'_>, movers: Movers) -> Result<(), EngineError> {
     let alone = match movers {
         Movers::Last => u64::MAX,
         Movers::Everyone => AT_ONCE_MAX,

@@ -1,7 +1,7 @@
 //! Blocking collectives of intercommunicators that need steps within a group: the first member of each group, its
 //! *leader*, exchanges messages with the other group, and the group's own collectives do the rest. Those that only move
 //! blocks between members of different groups (gather, scatter, allgather, all-to-all) are one
-//! [`Channel::exchange`](crate::exchange::Channel::exchange). The other forms are scripts of `write/two_groups.rs`.
+//! [`Channel::exchange`](crate::exchange::Channel::exchange). The other forms are schedules of `write/two_groups.rs`.
 
 use super::calls::{barrier, bcast, reduce, scatter};
 use crate::args::{Blocks, Call, Reduction};

@@ -16,7 +16,7 @@ mod nodes;
 mod operands;
 mod post;
 mod round;
-mod script;
+mod schedule;
 mod shared_copy;
 
 #[cfg(test)]

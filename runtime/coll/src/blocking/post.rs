@@ -25,8 +25,8 @@ impl Round<'_> {
         exposed
     }
 
-    /// [`Round::post_copied`] of a root; `None`: another member has chosen a schedule instead.
-    pub(crate) fn post_copied_unless_scheduled(&self, buffer: &Buffer<'_>) -> Option<bool> {
+    /// [`Round::post_copied`] of a root; `None`: another member has chosen a pool instead.
+    pub(crate) fn post_copied_unless_pooled(&self, buffer: &Buffer<'_>) -> Option<bool> {
         let (entry, exposed) = self.copied_entry(buffer);
         self.publish_as_choice(entry).then_some(exposed)
     }

@@ -219,7 +219,7 @@ impl<'a> Round<'a> {
         self.group.rank().node().barriers()
     }
 
-    /// [`Round::publish`], unless another member has chosen a schedule. Says whether it has been posted.
+    /// [`Round::publish`], unless another member has chosen a pool. Says whether it has been posted.
     pub(crate) fn publish_as_choice(&self, entry: &Entry) -> bool {
         !self.choose(&entry.round, self.round)
     }
@@ -241,7 +241,7 @@ impl<'a> Round<'a> {
     }
 
     /// Chooses `wanted` (this round, or this round [`SCHEDULED`]) in one of the words that `shared.rs` describes,
-    /// unless another member has chosen. `true`: the round is to be a schedule.
+    /// unless another member has chosen. `true`: the round is to be a pool.
     fn choose(&self, word: &AtomicU64, wanted: u64) -> bool {
         let mut chosen = word.load(Ordering::SeqCst);
         if chosen & !SCHEDULED != self.round {
@@ -253,8 +253,8 @@ impl<'a> Round<'a> {
         chosen & SCHEDULED != 0
     }
 
-    /// Whether the members go on with a schedule. Nothing is posted in such a round.
-    pub(crate) fn agree_on_schedule(self, wanted: bool) -> bool {
+    /// Whether the members go on with a pool. Nothing is posted in such a round.
+    pub(crate) fn agree_on_pool(self, wanted: bool) -> bool {
         let mark = if wanted { SCHEDULED } else { 0 };
         let word = &self.group.shared.choices.0[self.round as usize % RING];
         let chosen = self.choose(word, self.round | mark);
@@ -262,7 +262,7 @@ impl<'a> Round<'a> {
         chosen
     }
 
-    /// At a member that wants to go on with a schedule instead of reading what `root` posts: whether all do.
+    /// At a member that wants to go on with a pool instead of reading what `root` posts: whether all do.
     pub(crate) fn is_scheduled_instead_of(&self, root: usize) -> bool {
         let word = &self.slots[root].made_entry(self.round).round;
         let chosen = self.choose(word, self.round | SCHEDULED);
@@ -272,9 +272,9 @@ impl<'a> Round<'a> {
         chosen
     }
 
-    /// At a member that would read what `root` posts: waits for that, unless the members go on with a schedule.
+    /// At a member that would read what `root` posts: waits for that, unless the members go on with a pool.
     /// `true`: they do.
-    pub(crate) fn awaits_schedule_instead_of(&self, root: usize) -> bool {
+    pub(crate) fn awaits_pool_instead_of(&self, root: usize) -> bool {
         let mut chosen = 0;
         self.await_posts(Some(root), || {
             let entry = self.entry(root);

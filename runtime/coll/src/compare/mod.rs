@@ -20,13 +20,13 @@ mod summary;
 pub use mismatches::words_of;
 
 use crate::args::{Call, Form, Kind};
-use crate::schedule::Part;
+use crate::pool::Part;
 use amount::Amount;
 use cohort_base::sync::atomic::Ordering;
 use cohort_core::EngineError;
 use summary::{Summary, WORDS};
 
-/// Compares what all members of a schedule have posted. If two disagree, marks the parts of all.
+/// Compares what all members of a pool have posted. If two disagree, marks the parts of all.
 pub(crate) fn agree(parts: &[Part]) -> bool {
     let size = parts.len() as u32;
     let part = |member: u32| &parts[member as usize];

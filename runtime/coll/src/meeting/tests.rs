@@ -131,7 +131,7 @@ mod models {
         });
     }
 
-    /// A member's request, as `schedule/work.rs` has it: its reference to the meeting under the rank's claim.
+    /// A member's request, as `pool/work.rs` has it: its reference to the meeting under the rank's claim.
     struct Record {
         state: AtomicU32,
         membership: Mutex<Option<Made>>,

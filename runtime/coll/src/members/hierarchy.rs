@@ -4,7 +4,7 @@ use super::local::{LocalGroup, LocalShared};
 use super::node_map::NodeMap;
 use crate::args::Label;
 use crate::meeting::{Link, release_cursor};
-use crate::script::node_meeting::{self, NodeMeeting};
+use crate::schedule::node_meeting::{self, NodeMeeting};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cohort_base::Peer;
@@ -19,7 +19,7 @@ pub(crate) struct Hierarchy {
     /// This node's members.
     members: Vec<Peer>,
     shared: LocalShared,
-    /// Where their nonblocking collectives meet of which one of them has the script.
+    /// Where their nonblocking collectives meet of which one of them has the schedule.
     meetings: Link<node_meeting::Part, node_meeting::Plan>,
     /// What each of them has begun.
     begun: Vec<Begun>,

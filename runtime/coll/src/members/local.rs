@@ -15,7 +15,7 @@
 //! * `completed` and the number in each entry's `round` only grow.
 //!
 //! # Choices
-//! Some rounds are only there to become a schedule, or not. The members choose by sizes of which MPI demands that they
+//! Some rounds are only there to become a pool, or not. The members choose by sizes of which MPI demands that they
 //! agree; in a wrong program they may not, so the first one to choose decides for all, in one word per round: for a
 //! broadcast the `round` of the root's entry, where the root's post is a choice too, else one of `choices`. A word
 //! takes the value *n*, or *n* with the mark [`SCHEDULED`], by one swap from whatever it held before.
@@ -26,7 +26,7 @@
 
 use crate::args::Label;
 use crate::meeting::{Link, release_cursor};
-use crate::schedule::{Cursor, Lane, Part, Place, Plan, Schedule};
+use crate::pool::{Cursor, Lane, Part, Place, Plan, Pool};
 use alloc::alloc::{alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use cohort_base::Peer;
 use cohort_base::sync::CacheLine;
@@ -45,7 +45,7 @@ pub(crate) const RING: usize = 64;
 /// The first rounds, whose entries are in the slot itself. Many communicators see few collectives, and a ring is large.
 const FIRST: usize = 4;
 
-/// Mark of a round whose members chose a schedule.
+/// Mark of a round whose members chose a pool.
 pub(crate) const SCHEDULED: u64 = 1 << 63;
 
 /// Bytes that an entry carries itself.
@@ -151,8 +151,8 @@ pub(crate) struct Own {
     pub(crate) begun: AtomicU64,
     /// A round that the member knows everyone to have completed.
     pub(crate) floor: AtomicU64,
-    /// The schedule that this member began last, or null.
-    pub(crate) cursor: AtomicPtr<Schedule>,
+    /// The pool that this member began last, or null.
+    pub(crate) cursor: AtomicPtr<Pool>,
     /// Where it is among the rows of nonblocking collectives.
     rows: Cursor,
     pub(crate) side_buffers: [SideBuffer; SIDE_BUFFERS],
@@ -241,10 +241,10 @@ impl<'a> LocalGroup<'a> {
         &self.shared.slots()[self.me()].own.rows
     }
 
-    /// The caller's place in the chain of the group's schedules.
+    /// The caller's place in the chain of the group's pools.
     pub(crate) fn place(&self) -> Place<'a> {
         Place {
-            first: &self.shared.schedules,
+            first: &self.shared.pools,
             cursor: &self.shared.slots()[self.me()].own.cursor,
             me: self.me,
             size: self.members.len() as u32,
@@ -258,8 +258,8 @@ pub(crate) struct LocalShared {
     size: u32,
     /// The communicator's collective context.
     pub(crate) context: u32,
-    /// Where the members meet for schedules, other than those of nonblocking collectives.
-    schedules: Link<Part, Plan>,
+    /// Where the members meet for pools, other than those of nonblocking collectives.
+    pools: Link<Part, Plan>,
     /// Where nonblocking collectives meet.
     rows: Link<Lane, ()>,
     /// Choices of rounds, by number.
@@ -290,7 +290,7 @@ impl LocalShared {
             slots,
             size,
             context,
-            schedules: Link::new(),
+            pools: Link::new(),
             rows: Link::new(),
             choices: CacheLine([const { AtomicU64::new(0) }; RING]),
             watchers: CacheLine(AtomicU32::new(0)),

@@ -10,7 +10,7 @@ use crate::batch::{SMALL, STOOD_IN};
 use crate::fold::Runner;
 use crate::meeting::release;
 use crate::members::LocalGroup;
-use crate::schedule::{Membership, Operand, Part, Row, Schedule, ScheduleRef, Weight, complete};
+use crate::pool::{Membership, Operand, Part, Pool, PoolRef, Row, Weight, complete};
 use cohort_base::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use cohort_core::rank::Rank;
 use cohort_core::record::RecordRef;
@@ -54,9 +54,9 @@ pub(super) fn stand_in(row: &Row, member: u32, rank: &'static Rank) {
     if !leaves || row.meeting().existing().is_none() || !row.entry(member).stand_in() {
         return;
     }
-    if let Some(schedule) = come(row, member, rank, reduce_nothing(root)) {
+    if let Some(pool) = come(row, member, rank, reduce_nothing(root)) {
         // SAFETY: the member's reference, which nobody else gives back.
-        unsafe { release(schedule) };
+        unsafe { release(pool) };
     }
 }
 
@@ -105,8 +105,8 @@ fn wake_many(group: &LocalGroup<'_>) {
 
 /// Comes to the row's meeting for a member, without a request; the member's reference is the caller's to give back.
 /// `None`: there is none yet.
-pub(super) fn come(row: &Row, member: u32, rank: &'static Rank, call: Call<'static>) -> Option<RecordRef<Schedule>> {
-    let schedule = row.meeting().existing()?;
+pub(super) fn come(row: &Row, member: u32, rank: &'static Rank, call: Call<'static>) -> Option<RecordRef<Pool>> {
+    let pool = row.meeting().existing()?;
     let part = Part {
         call,
         operand: Operand::NONE,
@@ -119,17 +119,17 @@ pub(super) fn come(row: &Row, member: u32, rank: &'static Rank, call: Call<'stat
     };
     // SAFETY: the member comes once, and the last one opens the meeting.
     unsafe {
-        if schedule.post(member, part) {
-            let (plan, steps) = plan::make(schedule.all());
-            schedule.open(plan, steps);
+        if pool.post(member, part) {
+            let (plan, steps) = plan::make(pool.all());
+            pool.open(plan, steps);
             match steps {
-                0 => complete(schedule.all()),
+                0 => complete(pool.all()),
                 _ => {
-                    let membership = Membership { schedule, member };
-                    ScheduleRef::new(membership, Runner::Owner).work(u32::MAX);
+                    let membership = Membership { pool, member };
+                    PoolRef::new(membership, Runner::Owner).work(u32::MAX);
                 }
             }
         }
     }
-    Some(schedule)
+    Some(pool)
 }

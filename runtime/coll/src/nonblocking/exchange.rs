@@ -1,7 +1,7 @@
 //! The starts of a small persistent operation: members exchange what they give at a board, and each makes its own
 //! result of it where it tests or waits.
 //!
-//! The first start of every persistent operation is a schedule. Its last member sees the arguments of all. If they are
+//! The first start of every persistent operation is a pool. Its last member sees the arguments of all. If they are
 //! alike and small it makes a board, and all further starts meet there: a start is a store, and its end a look at a
 //! cache line of each member that gives something. Nothing is made, nothing is freed, and nobody takes a claim.
 
@@ -9,7 +9,7 @@ use crate::args::Call;
 use crate::args::small::{Agreed, MEMBERS_MAX, Memory, SmallKind, copy_small, is_dense};
 use crate::board::Board;
 use crate::memory::reserve;
-use crate::schedule::Part;
+use crate::pool::Part;
 use crate::spin::spin;
 use alloc::vec::Vec;
 use cohort_alloc::Heap;

@@ -1,4 +1,4 @@
-//! Nonblocking and persistent collectives, as their owners start them: schedules within a node, scripts among nodes.
+//! Nonblocking and persistent collectives, as their owners start them: pools within a node, schedules among nodes.
 
 mod absent;
 mod exchange;
@@ -15,7 +15,7 @@ use super::args::small::MEMBERS_MAX;
 use super::args::{Call, Form, Label};
 use super::inter::Intergroup;
 use super::members::{Extent, Group, LocalGroup};
-use super::schedule::Listed;
+use super::pool::Listed;
 use cohort_core::EngineError;
 use cohort_core::claim::Claim;
 use cohort_core::request::RequestRef;

@@ -13,7 +13,7 @@
 
 use crate::args::{Call, Reduction, Scan};
 use crate::data::{Span, span};
-use crate::schedule::Operand;
+use crate::pool::Operand;
 use cohort_core::claim::Claim;
 use cohort_datatype::{Buffer, copy, pack};
 use core::ptr::null_mut;

@@ -2,8 +2,8 @@
 
 use crate::inter::Intergroup;
 use crate::members::{Group, Hierarchy, NodeMap};
-use crate::script::node_meeting::Chain;
-use crate::script::{Endpoint, LANES, MemberList};
+use crate::schedule::node_meeting::Chain;
+use crate::schedule::{Endpoint, LANES, MemberList};
 use crate::write::Sides;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -11,7 +11,7 @@ use cohort_base::Peer;
 use cohort_core::EngineError;
 use cohort_core::rank::Rank;
 
-/// Tags of scripts that go on, which no other message in a collective context has.
+/// Tags of schedules that go on, which no other message in a collective context has.
 ///
 /// Persistent operations have their tags for as long as they live, and so a range of their own: the nonblocking ones,
 /// each of which is over long before so many others have begun, come to all of theirs again and again.

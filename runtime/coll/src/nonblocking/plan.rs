@@ -6,7 +6,7 @@
 
 use crate::args::{Blocks, Call, Layout};
 use crate::compare;
-use crate::schedule::{Part, Plan, Weight};
+use crate::pool::{Part, Plan, Weight};
 use cohort_base::sync::atomic::Ordering;
 use cohort_datatype::op::Op;
 use core::mem::discriminant;

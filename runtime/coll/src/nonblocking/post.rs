@@ -1,4 +1,4 @@
-//! A member's part in a schedule, in a call of the member's own.
+//! A member's part in a pool, in a call of the member's own.
 
 use super::exchange;
 use super::operand;
@@ -7,8 +7,8 @@ use super::word::large_word;
 use crate::args::{Call, Form};
 use crate::compare;
 use crate::fold::Runner;
-use crate::schedule::{
-    Calls, Listed, Membership, Operand, Part, Place, Rest, Row, Schedule, ScheduleRef, Weight, complete, enlist,
+use crate::pool::{
+    Calls, Listed, Membership, Operand, Part, Place, Pool, PoolRef, Rest, Row, Weight, complete, enlist,
 };
 use cohort_core::EngineError;
 use cohort_core::Owner;
@@ -51,17 +51,17 @@ impl Spot<'_> {
     }
 
     /// The meeting, with a reference for the member's request.
-    fn come(&self, claim: &mut Claim<'_>, call: &Call<'_>) -> Option<RecordRef<Schedule>> {
+    fn come(&self, claim: &mut Claim<'_>, call: &Call<'_>) -> Option<RecordRef<Pool>> {
         match self {
             Self::Next(place) => {
-                let schedule = place.advance(claim)?;
-                schedule.retain();
-                Some(schedule)
+                let pool = place.advance(claim)?;
+                pool.retain();
+                Some(pool)
             }
             Self::Row(row) => {
-                let schedule = row.join(claim)?;
+                let pool = row.join(claim)?;
                 row.entry(row.me).mark(large_word(call));
-                Some(schedule)
+                Some(pool)
             }
         }
     }
@@ -132,7 +132,7 @@ pub(crate) unsafe fn post_claimed(
     record: Record<'_>,
 ) -> Result<(RecordRef<Listed>, Left), EngineError> {
     // SAFETY: the caller keeps what the arguments refer to until the request is complete,
-    // and the schedule uses them until then.
+    // and the pool uses them until then.
     let call = unsafe { call.outliving() };
     let (me, size) = (spot.me(), spot.size());
     let moves_data = manner.form.is_none_or(Form::moves_data);
@@ -149,7 +149,7 @@ pub(crate) unsafe fn post_claimed(
     let request = request.ok_or(EngineError::OutOfMemory)?;
     let is_again = matches!(record, Record::Spent(_));
     // SAFETY: the caller's buffers; the request is ours, fresh or spent.
-    let (operand, schedule) = unsafe {
+    let (operand, pool) = unsafe {
         let Some(joined) = join(claim, spot, call, moves_data) else {
             if !is_again {
                 Request::complete_quietly(request.as_ptr().cast(), Status::EMPTY);
@@ -168,11 +168,11 @@ pub(crate) unsafe fn post_claimed(
         true => Calls::Nobody,
         false => Calls::Thieves,
     };
-    let membership = Membership { schedule, member: me };
-    // SAFETY: the request has a reference to the schedule; the request is ours, pending, and in no list.
+    let membership = Membership { pool, member: me };
+    // SAFETY: the request has a reference to the pool; the request is ours, pending, and in no list.
     let opened = unsafe {
         request.membership.set(Some(membership));
-        if schedule.post_in_place(me, |room| Part::write(room, call, rest)) {
+        if pool.post_in_place(me, |room| Part::write(room, call, rest)) {
             open(claim, membership, manner)
         } else {
             enlist(claim, request, calls);
@@ -200,7 +200,7 @@ fn join(
     spot: &Spot<'_>,
     call: &Call<'_>,
     moves_data: bool,
-) -> Option<(Operand, RecordRef<Schedule>)> {
+) -> Option<(Operand, RecordRef<Pool>)> {
     // SAFETY: nobody has heard of the operand.
     unsafe {
         let operand = match moves_data {
@@ -231,7 +231,7 @@ pub enum Left {
 
 /// The steps of a short operation.
 #[derive(Debug)]
-pub struct Short(ScheduleRef);
+pub struct Short(PoolRef);
 
 /// Sleeping workers that an operation wants.
 #[derive(Debug)]
@@ -266,8 +266,8 @@ impl Left {
 unsafe fn open(claim: &mut Claim<'_>, membership: Membership, manner: Manner) -> Left {
     // SAFETY: the caller's promise.
     unsafe {
-        let schedule = membership.schedule;
-        let parts = schedule.all();
+        let pool = membership.pool;
+        let parts = pool.all();
         let own = &parts[membership.member as usize];
         let request = own.request;
         let (mut plan, steps) = match own.form {
@@ -278,13 +278,13 @@ unsafe fn open(claim: &mut Claim<'_>, membership: Membership, manner: Manner) ->
         if manner.is_repeated {
             plan.board = exchange::make_board(claim, parts);
         }
-        schedule.open(plan, steps);
+        pool.open(plan, steps);
         if steps == 0 {
             complete(parts);
             return Left::Over;
         }
         if is_small {
-            return Left::All(Short(ScheduleRef::new(membership, Runner::Owner)));
+            return Left::All(Short(PoolRef::new(membership, Runner::Owner)));
         }
         if let Some(request) = NonNull::new(request) {
             enlist(claim, RecordRef::new(request), Calls::Thieves);
@@ -296,7 +296,7 @@ unsafe fn open(claim: &mut Claim<'_>, membership: Membership, manner: Manner) ->
     }
 }
 
-/// Wakes members that wait, up to so many; says how many. Each finds the schedule in its own list, so it needs nobody's
+/// Wakes members that wait, up to so many; says how many. Each finds the pool in its own list, so it needs nobody's
 /// claim but its own.
 fn wake_members(parts: &[Part], me: u32, wanted: u64) -> u64 {
     let rank_of = |member: u32| parts[member as usize].rank;
@@ -316,7 +316,7 @@ fn wake_members(parts: &[Part], me: u32, wanted: u64) -> u64 {
 
 impl Helpers {
     /// Wakes sleeping workers, as many as the node has CPUs for besides the members that are awake. They look for the
-    /// schedule at the caller's rank, whose claim is free by now: its end was the barrier behind the posts.
+    /// pool at the caller's rank, whose claim is free by now: its end was the barrier behind the posts.
     fn call(&self) {
         let node = self.rank.node();
         for _ in 0..self.wanted {

@@ -6,7 +6,7 @@ use super::post::{Manner, Spot, post};
 use crate::args::{Call, Label};
 use crate::inter::Intergroup;
 use crate::members::{Extent, Group};
-use crate::schedule::Chain;
+use crate::pool::Chain;
 use cohort_base::picture::Fact;
 use cohort_core::EngineError;
 use cohort_core::Owner;
@@ -30,7 +30,7 @@ pub struct Repeated {
 enum Form {
     WithinNode(WithinNode),
     /// Among nodes, or between the groups of an intercommunicator.
-    Scripts(Operation),
+    Schedules(Operation),
 }
 
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Repeated {
                     exchange: OnceCell::new(),
                 })
             }
-            Extent::Nodes(hierarchy) => Form::Scripts(Operation::repeated(group, hierarchy)?),
+            Extent::Nodes(hierarchy) => Form::Schedules(Operation::repeated(group, hierarchy)?),
         }))
     }
 
@@ -72,7 +72,7 @@ impl Repeated {
     /// them.
     #[must_use]
     pub fn open_between(inter: &Intergroup<'_>) -> Self {
-        Self::with(Form::Scripts(Operation::repeated_between(inter)))
+        Self::with(Form::Schedules(Operation::repeated_between(inter)))
     }
 
     fn with(form: Form) -> Self {
@@ -99,7 +99,7 @@ impl Repeated {
                     }
                     None => it.start(&call())?,
                 },
-                Form::Scripts(operation) => Active::Request(operation.start(owner, &call())?),
+                Form::Schedules(operation) => Active::Request(operation.start(owner, &call())?),
             }
         };
         self.active.replace(begun);
@@ -109,7 +109,7 @@ impl Repeated {
     fn exchange(&self) -> Option<&Exchange> {
         match &self.form {
             Form::WithinNode(it) => it.exchange.get(),
-            Form::Scripts(_) => None,
+            Form::Schedules(_) => None,
         }
     }
 
@@ -182,7 +182,7 @@ impl Repeated {
 }
 
 impl WithinNode {
-    /// Starts a schedule, or the first exchange.
+    /// Starts a pool, or the first exchange.
     ///
     /// # Safety
     /// As for [`Repeated::start`].
@@ -190,9 +190,9 @@ impl WithinNode {
     unsafe fn start(&self, call: &Call<'_>) -> Result<Active, EngineError> {
         let place = self.chain.place();
         // Of the start before, which is complete.
-        if let Some(schedule) = self.chain.latest()
-            && let Some(board) = schedule.plan().and_then(|plan| plan.board)
-            && let Some(parts) = schedule.parts()
+        if let Some(pool) = self.chain.latest()
+            && let Some(board) = pool.plan().and_then(|plan| plan.board)
+            && let Some(parts) = pool.parts()
         {
             // SAFETY: the board of this operation; all members have posted. Each start is like this one.
             unsafe {

@@ -10,7 +10,7 @@ use crate::batch::{LARGE, SMALL, STOOD_IN, is_last};
 use crate::compare;
 use crate::meeting::release;
 use crate::members::LocalGroup;
-use crate::schedule::{Row, RowOperation, RowOutcome, Schedule};
+use crate::pool::{Pool, Row, RowOperation, RowOutcome};
 use crate::spin::spin;
 use cohort_base::picture::{Fact, Told};
 use cohort_base::sync::atomic::{Ordering, fence};
@@ -404,12 +404,12 @@ impl Small {
             (_, Some(_)) => Call::Allreduce { reduction: absent::reduction_of_nothing() },
             _ => Call::Barrier,
         };
-        let schedule = self.come(call);
-        if let Some(schedule) = schedule {
+        let pool = self.come(call);
+        if let Some(pool) = pool {
             // SAFETY: the member's reference.
-            unsafe { release(schedule) };
+            unsafe { release(pool) };
         }
-        schedule.is_some()
+        pool.is_some()
     }
 
     /// Comes to the row's meeting of a broadcast, and waits for what is copied there. Says whether that is over.
@@ -420,27 +420,27 @@ impl Small {
         let run = unsafe { Buffer::of_bytes(base, bytes) };
         let buffer = operation.room.unwrap_or(run);
         let call = Call::Bcast { buffer, root: operation.agreed.root };
-        let schedule = operation.meeting.get().or_else(|| self.come(call));
-        operation.meeting.set(schedule);
-        let Some(schedule) = schedule else {
+        let pool = operation.meeting.get().or_else(|| self.come(call));
+        operation.meeting.set(pool);
+        let Some(pool) = pool else {
             return false;
         };
-        if !schedule.is_finished() {
+        if !pool.is_finished() {
             return false;
         }
-        let part = schedule.parts().map(|parts| &parts[self.0.me as usize]);
+        let part = pool.parts().map(|parts| &parts[self.0.me as usize]);
         let error = match part.is_some_and(|part| part.truncated.load(Ordering::Relaxed)) {
             true => Status::TRUNCATE,
             false => Status::SUCCESS,
         };
         operation.outcome.set(RowOutcome::of(Status { error, ..Status::EMPTY }));
         // SAFETY: the member's reference.
-        unsafe { release(schedule) };
+        unsafe { release(pool) };
         true
     }
 
     /// Comes to the row's meeting without a request. `None`: there is none yet.
-    fn come(&self, call: Call<'static>) -> Option<RecordRef<Schedule>> {
+    fn come(&self, call: Call<'static>) -> Option<RecordRef<Pool>> {
         absent::come(&self.0, self.0.me, self.operation().rank, call)
     }
 

@@ -1,13 +1,13 @@
-//! The beginning of scripts that go on after the call that starts them.
+//! The beginning of schedules that go on after the call that starts them.
 
 use super::operation::Operation;
 use crate::Coll;
 use crate::args::Call;
 use crate::members::{Group, Hierarchy, NodeMap};
-use crate::memory::{begin_script, free_ended_scripts, reserve};
-use crate::script::node_meeting::{NodeMeetingRef, Part, Place, Plan, Posted};
-use crate::script::{Running, Script, ScriptRef};
-use crate::write::{ScriptBuilder, is_led, partners, write, write_between, write_for_node};
+use crate::memory::{begin_schedule, free_ended_schedules, reserve};
+use crate::schedule::node_meeting::{NodeMeetingRef, Part, Place, Plan, Posted};
+use crate::schedule::{Running, Schedule, ScheduleRef};
+use crate::write::{ScheduleBuilder, is_led, partners, write, write_between, write_for_node};
 use alloc::vec::Vec;
 use cohort_base::Peer;
 use cohort_core::EngineError;
@@ -45,8 +45,8 @@ pub(crate) unsafe fn start_once(
     }
 }
 
-/// The operation's root, or member 0 if it has none, if leaders have scripts for their nodes in it. A user's operation
-/// is called by each member for itself.
+/// The operation's root, or member 0 if it has none, if leaders have schedules for their nodes in it. A user's
+/// operation is called by each member for itself.
 fn root_of(rank: &Rank, call: &Call<'_>, map: &NodeMap) -> Option<u32> {
     let calls_user = call.reduction().is_some_and(|it| !matches!(it.op, Op::Predefined(_)));
     (!calls_user && is_led(rank, call, map)).then_some(call.root() as u32)
@@ -61,7 +61,7 @@ impl Operation {
     /// # Errors
     /// No memory, or a predefined operation that does not take the type; then the member has not taken part.
     pub(crate) unsafe fn start(&self, owner: Owner<'_>, call: &Call<'_>) -> Result<RequestRef, EngineError> {
-        // SAFETY: the caller's promise; the script uses them until then.
+        // SAFETY: the caller's promise; the schedule uses them until then.
         let call = unsafe { *call.outliving() };
         if let Some((map, chain)) = &self.meetings
             && let Some(root) = root_of(self.rank, &call, map)
@@ -70,37 +70,37 @@ impl Operation {
             return unsafe { start_at_node(owner, self, &chain.place(), map, call, root) };
         }
         let folder = call.folder()?;
-        let mut script = ScriptBuilder::new(self.endpoint(self.rank, self.me), folder);
+        let mut schedule = ScheduleBuilder::new(self.endpoint(self.rank, self.me), folder);
         match &self.sides {
-            Some(sides) => write_between(&mut script, &call, sides, folder)?,
-            None => write(&mut script, &call, folder.as_ref())?,
+            Some(sides) => write_between(&mut schedule, &call, sides, folder)?,
+            None => write(&mut schedule, &call, folder.as_ref())?,
         }
-        start(owner, script.done())
+        start(owner, schedule.done())
     }
 }
 
-/// Starts a script in a call of its owner, and takes its first stage.
+/// Starts a schedule in a call of its owner, and takes its first stage.
 ///
 /// # Errors
 /// [`EngineError::OutOfMemory`]: nothing was started.
-fn start(owner: Owner<'_>, script: Script<'static>) -> Result<RequestRef, EngineError> {
-    let rank = script.endpoint.rank;
-    let messages = reserve(script.most_messages())?;
+fn start(owner: Owner<'_>, schedule: Schedule<'static>) -> Result<RequestRef, EngineError> {
+    let rank = schedule.endpoint.rank;
+    let messages = reserve(schedule.most_messages())?;
     let mut claim = rank.enter();
-    free_ended_scripts(owner, &mut claim);
+    free_ended_schedules(owner, &mut claim);
     let request = Request::bare(&mut claim).ok_or(EngineError::OutOfMemory)?;
-    connect(&mut claim, script.receivers());
-    let is_private = script.calls_user();
-    let script = (Some(script), messages);
-    let running = Running::new(script, None, request.as_ptr(), is_private, rank.forever());
-    let script = begin_script(owner, &mut claim, running);
+    connect(&mut claim, schedule.receivers());
+    let is_private = schedule.calls_user();
+    let schedule = (Some(schedule), messages);
+    let running = Running::new(schedule, None, request.as_ptr(), is_private, rank.forever());
+    let schedule = begin_schedule(owner, &mut claim, running);
     drop(claim);
-    script.work(u32::MAX);
+    schedule.work(u32::MAX);
     // SAFETY: fresh; it lives until it is released.
     Ok(unsafe { RequestRef::new(request) })
 }
 
-/// Has connections made to the peers of a script.
+/// Has connections made to the peers of a schedule.
 fn connect(claim: &mut Claim<'_>, peers: impl Iterator<Item = Peer>) {
     for peer in peers {
         net::greet(claim, peer);
@@ -108,7 +108,7 @@ fn connect(claim: &mut Claim<'_>, peers: impl Iterator<Item = Peer>) {
     net::kick(claim);
 }
 
-/// Starts an operation of which the leaders have scripts for all members: for `root`, or member 0 if there is none.
+/// Starts an operation of which the leaders have schedules for all members: for `root`, or member 0 if there is none.
 ///
 /// # Safety
 /// As [`Operation::start`].
@@ -126,7 +126,7 @@ unsafe fn start_at_node(
     call.folder()?;
     let rank = operation.rank;
     let mut claim = rank.enter();
-    free_ended_scripts(owner, &mut claim);
+    free_ended_schedules(owner, &mut claim);
     let request = Request::bare(&mut claim).ok_or(EngineError::OutOfMemory)?;
     let Some(joined) = place.advance(&mut claim) else {
         // SAFETY: the fresh request is ours.
@@ -137,7 +137,7 @@ unsafe fn start_at_node(
         unused.release(&mut claim);
         return Err(EngineError::OutOfMemory);
     };
-    let script = (place.me == 0).then(|| {
+    let schedule = (place.me == 0).then(|| {
         let meeting = NodeMeetingRef::new(joined);
         let here = map.this_node();
         let partners = partners(&call, map.nodes(), here, map.node_of(root as usize));
@@ -145,31 +145,31 @@ unsafe fn start_at_node(
         connect(&mut claim, partners.into_iter().map(leader));
         let nothing_yet = (None, Vec::new());
         let running = Running::new(nothing_yet, Some(meeting), request.as_ptr(), false, rank);
-        begin_script(owner, &mut claim, running)
+        begin_schedule(owner, &mut claim, running)
     });
     drop(claim);
     let part = Part::new(Posted {
         call,
         request: request.as_ptr(),
         rank,
-        script: script.as_ref().map_or(null_mut(), ScriptRef::call),
+        schedule: schedule.as_ref().map_or(null_mut(), ScheduleRef::call),
     });
     // SAFETY: our cursor keeps the meeting. Each member comes to it once; the last one opens it.
     unsafe {
         if joined.post(place.me, part) {
             let parts = joined.all();
-            let Posted { rank: leader, script: call, .. } = parts[0].posted;
+            let Posted { rank: leader, schedule: call, .. } = parts[0].posted;
             let endpoint = operation.endpoint(leader, map.local_members()[0]);
             let prepared = write_for_node(parts, map, root, endpoint);
             leader.shared::<Coll>().calls.met.call(call);
             joined.open(Plan::new(prepared), 1);
-            if script.is_none() {
+            if schedule.is_none() {
                 leader.announce();
             }
         }
     }
-    if let Some(script) = script {
-        script.work(u32::MAX);
+    if let Some(schedule) = schedule {
+        schedule.work(u32::MAX);
     }
     // SAFETY: fresh; it lives until it is released.
     Ok(unsafe { RequestRef::new(request) })

@@ -1,32 +1,22 @@
-//! Nonblocking and persistent collectives: schedules whose steps anybody runs.
+//! Schedules: collectives as lists of steps, which are messages to and from other members, copies and folds, in stages.
+//! (MPICH and Open MPI call such a list the schedule of a nonblocking collective.) They are written by `write`.
 //!
-//! A member *posts* its arguments at a [`Meeting`](crate::meeting) and returns. The last to
-//! post cuts the operation into steps (`nonblocking/plan.rs`): bounded pieces of copying from one member's
-//! buffer straight to another's, or of reducing a range of elements from all operands into
-//! all results (`step.rs`). The steps are independent of each other, so whoever has time takes the
-//! next one: a member in any MPI call, a thief, a polling thread. Whoever
-//! finishes the last step completes the requests of all members. So a member's one call is all that
-//! an operation needs of it.
+//! | module | what it holds |
+//! |---|---|
+//! | `steps` | the steps, and how one is taken |
+//! | `message` | messages under way |
+//! | `node_meeting` | where the members of a node meet of which one has the schedule for all |
+//! | `running` | how schedules go on, by whoever looks at the rank |
 //!
-//! * What is small is done at once by the last to post ([`AT_ONCE_MAX`]; more in a call that blocks, where ranks
-//!   outnumber CPUs).
-//! * A user's operation runs on the tasks of members only, in any MPI call of theirs that makes
-//!   progress: thieves leave such schedules alone.
-//! * Each member's pending schedules are in a list of its rank, where the rank and its thieves
-//!   find them under the rank's claim; steps are run outside of any claim.
-//! * Where MPI lets a result overwrite an operand that others have yet to read, the member
-//!   posts a copy of its operand instead (`nonblocking/operand.rs`).
-//!
-//! Results do not depend on who runs a step: each element is folded in rank order by one
-//! task, in the same grouping as the blocking forms fold it.
+//! All of this is for any task; `memory.rs` of the folder above makes and frees schedules.
 
-mod operand;
-mod part;
-mod row;
-mod step;
-mod work;
+mod calls;
+mod message;
+pub(crate) mod node_meeting;
+mod running;
+mod steps;
 
-pub(crate) use operand::Operand;
-pub(crate) use part::{Chain, Listed, Membership, Part, Pending, Place, Plan, Rest, Schedule, Weight};
-pub(crate) use row::{Cursor, Lane, Row, RowOperation, RowOutcome};
-pub(crate) use work::{Calls, ScheduleRef, complete, enlist, is_pending, next, next_for_owner};
+pub(crate) use calls::Calls;
+pub(crate) use message::Message;
+pub(crate) use running::{Running, ScheduleRef, Schedules, is_under_way, next, next_private, schedules};
+pub(crate) use steps::{Endpoint, LANES, MemberList, Schedule, Step};

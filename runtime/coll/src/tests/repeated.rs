@@ -113,7 +113,7 @@ fn small_ones_start_again_and_again() {
 
 /// Members that give different operations, or different amounts, never come to a board.
 #[test]
-fn members_that_are_not_alike_go_on_with_schedules() {
+fn members_that_are_not_alike_go_on_with_pools() {
     on_node(Node::for_test(2), |group| {
         let datatype = double();
         let operation = Repeated::open(group).expect("an operation");

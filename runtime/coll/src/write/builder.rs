@@ -1,18 +1,18 @@
-//! How a script is made. By the owner of its rank: it allocates.
+//! How a schedule is made. By the owner of its rank: it allocates.
 
 use crate::fold::Folder;
 use crate::members::NodeMap;
 use crate::memory::Scratch;
-use crate::script::{Endpoint, Script, Step};
+use crate::schedule::{Endpoint, Schedule, Step};
 use alloc::vec::Vec;
 use cohort_core::EngineError;
 use cohort_core::rank::Rank;
 use cohort_datatype::Buffer;
 
-/// A script that is being written.
-pub(crate) struct ScriptBuilder<'a>(Script<'a>);
+/// A schedule that is being written.
+pub(crate) struct ScheduleBuilder<'a>(Schedule<'a>);
 
-/// Members in some order, of whom the caller is one: those that a part of a script is about.
+/// Members in some order, of whom the caller is one: those that a part of a schedule is about.
 #[derive(Clone, Copy)]
 pub(crate) struct Subgroup<'a> {
     members: Places<'a>,
@@ -55,18 +55,18 @@ impl<'a> Subgroup<'a> {
     }
 }
 
-impl<'a> ScriptBuilder<'a> {
-    /// A script without steps; with a folder if it folds.
+impl<'a> ScheduleBuilder<'a> {
+    /// A schedule without steps; with a folder if it folds.
     pub(crate) fn new(endpoint: Endpoint<'a>, folder: Option<Folder<'a>>) -> Self {
-        Self(Script { endpoint, folder, steps: Vec::new(), scratch: Vec::new(), packed: Vec::new() })
+        Self(Schedule { endpoint, folder, steps: Vec::new(), scratch: Vec::new(), packed: Vec::new() })
     }
 
     /// What was written.
-    pub(crate) fn done(self) -> Script<'a> {
+    pub(crate) fn done(self) -> Schedule<'a> {
         self.0
     }
 
-    /// The rank whose script it is.
+    /// The rank whose schedule it is.
     pub(crate) fn rank(&self) -> &'a Rank {
         self.0.endpoint.rank
     }
@@ -82,7 +82,7 @@ impl<'a> ScriptBuilder<'a> {
         Subgroup { members: Places::Everyone, me, size }
     }
 
-    /// Keeps data that steps use to the script's end.
+    /// Keeps data that steps use to the schedule's end.
     pub(crate) fn keep(&mut self, packed: Vec<u8>) {
         self.0.packed.push(packed);
     }
@@ -92,7 +92,7 @@ impl<'a> ScriptBuilder<'a> {
         self.send_along(to, 0, data);
     }
 
-    /// The same, reports_to apart from other messages of the script between the two members by a number below
+    /// The same, told apart from other messages of the schedule between the two members by a number below
     /// [`LANES`].
     pub(crate) fn send_along(&mut self, to: usize, lane: u32, data: Buffer<'a>) {
         self.0.steps.push(Step::Send { to, lane, data });
@@ -103,7 +103,7 @@ impl<'a> ScriptBuilder<'a> {
         self.receive_along(from, 0, into);
     }
 
-    /// The other end of [`Script::send_along`].
+    /// The other end of [`Schedule::send_along`].
     pub(crate) fn receive_along(&mut self, from: usize, lane: u32, into: Buffer<'a>) {
         let least = 0;
         self.0.steps.push(Step::Receive { from, lane, into, least });
@@ -139,7 +139,7 @@ impl<'a> ScriptBuilder<'a> {
         self.0.steps.push(Step::Fold { left, right });
     }
 
-    /// A buffer for `count` elements of the folder's type, kept to the script's end.
+    /// A buffer for `count` elements of the folder's type, kept to the schedule's end.
     ///
     /// # Errors
     /// [`EngineError::OutOfMemory`].
@@ -147,7 +147,7 @@ impl<'a> ScriptBuilder<'a> {
         let scratch = Scratch::new(folder, count)?;
         let base = scratch.base;
         self.0.scratch.push(scratch.into_memory());
-        // SAFETY: the script keeps the memory, which has room for so many, and nobody else uses it.
+        // SAFETY: the schedule keeps the memory, which has room for so many, and nobody else uses it.
         Ok(unsafe { folder.buffer(base, count) })
     }
 }

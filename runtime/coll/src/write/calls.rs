@@ -1,6 +1,6 @@
 //! Which writer an operation has.
 
-use super::builder::{ScriptBuilder, Subgroup};
+use super::builder::{ScheduleBuilder, Subgroup};
 use super::moving::{alltoall, alltoall_in_place, barrier, broadcast, gather, neighbours, scatter};
 use super::reducing::{allreduce, folds_by_node, reduce, reduce_scatter, scan, sends_to_all};
 use super::spreading::{DIRECT_MOST, allgather};
@@ -14,13 +14,13 @@ use cohort_core::rank::Rank;
 /// Writes the steps of an operation in which each member sends and receives for itself; of a reducing one with its
 /// folder.
 pub(crate) fn write<'a>(
-    script: &mut ScriptBuilder<'a>,
+    schedule: &mut ScheduleBuilder<'a>,
     call: &Call<'a>,
     folder: Option<&Folder<'a>>,
 ) -> Result<(), EngineError> {
     match folder {
-        Some(folder) => write_fold(script, call, folder),
-        None => write_moves(script, call),
+        Some(folder) => write_fold(schedule, call, folder),
+        None => write_moves(schedule, call),
     }
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn write<'a>(
 /// # Errors
 /// No memory; [`EngineError::Unsupported`] for the other operations.
 pub(crate) fn write_among<'a>(
-    script: &mut ScriptBuilder<'a>,
+    schedule: &mut ScheduleBuilder<'a>,
     group: Subgroup<'_>,
     call: &Call<'a>,
     folder: Option<&Folder<'a>>,
@@ -38,12 +38,12 @@ pub(crate) fn write_among<'a>(
 ) -> Result<(), EngineError> {
     match (call, folder) {
         (Call::Barrier, _) => {
-            barrier(script, group);
+            barrier(schedule, group);
             Ok(())
         }
-        (Call::Bcast { buffer, .. }, _) => broadcast(script, group, *buffer, root),
-        (Call::Reduce { reduction, .. }, Some(folder)) => reduce(script, group, folder, reduction, root),
-        (Call::Allreduce { reduction }, Some(folder)) => allreduce(script, group, folder, reduction),
+        (Call::Bcast { buffer, .. }, _) => broadcast(schedule, group, *buffer, root),
+        (Call::Reduce { reduction, .. }, Some(folder)) => reduce(schedule, group, folder, reduction, root),
+        (Call::Allreduce { reduction }, Some(folder)) => allreduce(schedule, group, folder, reduction),
         _ => Err(EngineError::Unsupported),
     }
 }
@@ -62,7 +62,7 @@ pub(crate) fn is_led(rank: &Rank, call: &Call<'_>, map: &NodeMap) -> bool {
 }
 
 /// The places of a group that the one at place `me` may exchange messages with in an operation whose leaders have
-/// scripts for their nodes: in a long group those a power of two away, the root's and the first, unless operands are
+/// schedules for their nodes: in a long group those a power of two away, the root's and the first, unless operands are
 /// long.
 pub(crate) fn partners(call: &Call<'_>, size: usize, me: usize, root: usize) -> Vec<usize> {
     let is_dealt_out = matches!(call, Call::ReduceScatter { .. }) && me == 0;
@@ -82,43 +82,43 @@ pub(crate) fn partners(call: &Call<'_>, size: usize, me: usize, root: usize) -> 
 }
 
 /// [`write`] for operations that fold.
-fn write_fold<'a>(script: &mut ScriptBuilder<'a>, call: &Call<'a>, folder: &Folder<'a>) -> Result<(), EngineError> {
+fn write_fold<'a>(schedule: &mut ScheduleBuilder<'a>, call: &Call<'a>, folder: &Folder<'a>) -> Result<(), EngineError> {
     match call {
-        Call::ReduceScatter { reduction, counts } => reduce_scatter(script, folder, reduction, counts),
-        Call::Scan { reduction, kind } => scan(script, folder, reduction, *kind),
+        Call::ReduceScatter { reduction, counts } => reduce_scatter(schedule, folder, reduction, counts),
+        Call::Scan { reduction, kind } => scan(schedule, folder, reduction, *kind),
         _ => {
-            let everyone = script.everyone();
-            write_among(script, everyone, call, Some(folder), call.root())
+            let everyone = schedule.everyone();
+            write_among(schedule, everyone, call, Some(folder), call.root())
         }
     }
 }
 
 /// [`write`] for operations that only move data.
-fn write_moves<'a>(script: &mut ScriptBuilder<'a>, call: &Call<'a>) -> Result<(), EngineError> {
-    let (me, _) = script.place();
+fn write_moves<'a>(schedule: &mut ScheduleBuilder<'a>, call: &Call<'a>) -> Result<(), EngineError> {
+    let (me, _) = schedule.place();
     match *call {
-        Call::Gather { send, receive, root } => gather(script, send, receive, root as usize),
-        Call::Scatter { send, receive, root } => scatter(script, send, receive, root as usize),
+        Call::Gather { send, receive, root } => gather(schedule, send, receive, root as usize),
+        Call::Scatter { send, receive, root } => scatter(schedule, send, receive, root as usize),
         Call::Allgather { send, receive } => {
             let own = receive.block(me);
             if let Some(send) = send {
-                script.copy(send, own);
+                schedule.copy(send, own);
             }
-            allgather(script, send.unwrap_or(own), receive)?;
+            allgather(schedule, send.unwrap_or(own), receive)?;
         }
         Call::Alltoall { send, receive } => match send {
             Some(send) => {
-                script.copy(send.block(me), receive.block(me));
-                alltoall(script, send, receive);
+                schedule.copy(send.block(me), receive.block(me));
+                alltoall(schedule, send, receive);
             }
-            None => alltoall_in_place(script, &receive)?,
+            None => alltoall_in_place(schedule, &receive)?,
         },
         Call::Neighbours { sources, destinations, send, to_all, receive } => {
-            neighbours(script, (sources, receive), (destinations, send), to_all)
+            neighbours(schedule, (sources, receive), (destinations, send), to_all)
         }
         _ => {
-            let everyone = script.everyone();
-            write_among(script, everyone, call, None, call.root())?;
+            let everyone = schedule.everyone();
+            write_among(schedule, everyone, call, None, call.root())?;
         }
     }
     Ok(())

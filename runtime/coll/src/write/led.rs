@@ -1,13 +1,13 @@
 //! Collectives in which one member of each node, its *leader*, sends and receives for all of them, for callers that
 //! wait: what the node's members do together, what the leaders do, and what the members do then.
 
-use super::builder::{ScriptBuilder, Subgroup};
+use super::builder::{ScheduleBuilder, Subgroup};
 use super::calls::write_among;
 use super::reducing::reduce_scatter_of_nodes;
 use crate::args::{Blocks, Call, Reduction, elements_of};
 use crate::fold::Folder;
 use crate::members::NodeMap;
-use crate::script::{Endpoint, Script};
+use crate::schedule::{Endpoint, Schedule};
 use alloc::vec::Vec;
 use cohort_core::EngineError;
 use core::cell::OnceCell;
@@ -17,7 +17,7 @@ pub(crate) struct Led<'a> {
     /// What the node's members do first: their operands become the leader's.
     pub(crate) before: Option<Call<'a>>,
     /// The leader's messages.
-    pub(crate) among: Option<Script<'a>>,
+    pub(crate) among: Option<Schedule<'a>>,
     /// How its result comes to the node's members.
     pub(crate) after: Option<Call<'a>>,
 }
@@ -39,7 +39,7 @@ pub(crate) fn write_led<'a>(
 ) -> Result<Led<'a>, EngineError> {
     let (me, leader) = (endpoint.me as usize, leader_here(map, call.root()));
     let place = map.local_rank(leader);
-    let mut script = (me == leader).then(|| ScriptBuilder::new(endpoint, folder));
+    let mut schedule = (me == leader).then(|| ScheduleBuilder::new(endpoint, folder));
     // What the leaders do begins where the first stage ends: with the leader's result as its operand.
     let (before, among, after) = match *call {
         Call::Barrier => (Some(*call), *call, Some(*call)),
@@ -51,17 +51,17 @@ pub(crate) fn write_led<'a>(
         ),
         Call::Reduce { reduction, root } => {
             let is_root = me == root as usize;
-            let reduction = with_result(script.as_mut().filter(|_| !is_root), folder.as_ref(), reduction)?;
+            let reduction = with_result(schedule.as_mut().filter(|_| !is_root), folder.as_ref(), reduction)?;
             let among = Call::Reduce { reduction: reduction.in_place(), root };
             (Some(Call::Reduce { reduction, root: place }), among, None)
         }
         Call::ReduceScatter { reduction, counts } => {
             let own = reduction.of(counts[me] as u64).result;
             let input = Some(reduction.operand().base().cast_const());
-            let reduction = with_result(script.as_mut(), folder.as_ref(), Reduction { input, ..reduction })?;
-            let send = script.is_some().then(|| {
+            let reduction = with_result(schedule.as_mut(), folder.as_ref(), Reduction { input, ..reduction })?;
+            let send = schedule.is_some().then(|| {
                 let (lengths, starts) = shares.get_or_init(|| shares_here(map, counts));
-                // SAFETY: the result has all elements, and the script keeps it.
+                // SAFETY: the result has all elements, and the schedule keeps it.
                 unsafe { Blocks::varying(reduction.output(), (lengths, starts), reduction.datatype()) }
             });
             let among = Call::ReduceScatter { reduction: reduction.in_place(), counts };
@@ -70,16 +70,16 @@ pub(crate) fn write_led<'a>(
         }
         _ => return Err(EngineError::Unsupported),
     };
-    if let Some(script) = &mut script {
+    if let Some(schedule) = &mut schedule {
         let leaders = Subgroup::of_leaders(map, call.root());
         match (among, &folder) {
             (Call::ReduceScatter { reduction, counts }, Some(folder)) => {
-                reduce_scatter_of_nodes(script, (map, leaders), folder, &reduction, counts)?;
+                reduce_scatter_of_nodes(schedule, (map, leaders), folder, &reduction, counts)?;
             }
-            _ => write_among(script, leaders, &among, folder.as_ref(), map.node_of(call.root()))?,
+            _ => write_among(schedule, leaders, &among, folder.as_ref(), map.node_of(call.root()))?,
         }
     }
-    Ok(Led { before, among: script.map(ScriptBuilder::done), after })
+    Ok(Led { before, among: schedule.map(ScheduleBuilder::done), after })
 }
 
 /// This node's leader in an operation with this root.
@@ -90,15 +90,15 @@ fn leader_here(map: &NodeMap, root: usize) -> usize {
     }
 }
 
-/// The reduction with its result in memory of the leader's script, if there is a script.
+/// The reduction with its result in memory of the leader's schedule, if there is a schedule.
 fn with_result<'a>(
-    script: Option<&mut ScriptBuilder<'a>>,
+    schedule: Option<&mut ScheduleBuilder<'a>>,
     folder: Option<&Folder<'a>>,
     reduction: Reduction<'a>,
 ) -> Result<Reduction<'a>, EngineError> {
-    match (script, folder) {
-        (Some(script), Some(folder)) => {
-            let result = script.room(folder, reduction.count())?;
+    match (schedule, folder) {
+        (Some(schedule), Some(folder)) => {
+            let result = schedule.room(folder, reduction.count())?;
             Ok(Reduction { result, ..reduction })
         }
         _ => Ok(reduction),

@@ -1,4 +1,4 @@
-//! Writers of scripts: the algorithms of collectives that send messages, each described once. Blocking calls run what
+//! Writers of schedules: the algorithms of collectives that send messages, each described once. Blocking calls run what
 //! they write at once; nonblocking and persistent ones leave it to whoever looks at the rank. By the owner of the rank:
 //! they allocate.
 
@@ -11,7 +11,7 @@ mod reducing;
 mod spreading;
 mod two_groups;
 
-pub(crate) use builder::{ScriptBuilder, Subgroup};
+pub(crate) use builder::{ScheduleBuilder, Subgroup};
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use calls::write_among;
 pub(crate) use calls::{is_led, partners, write};

@@ -1,6 +1,6 @@
-//! Scripts that move data.
+//! Schedules that move data.
 
-use super::builder::{ScriptBuilder, Subgroup};
+use super::builder::{ScheduleBuilder, Subgroup};
 use crate::args::{Blocks, Neighbour};
 use crate::memory::{Packed, reserve};
 use alloc::vec::Vec;
@@ -8,14 +8,14 @@ use cohort_core::EngineError;
 use cohort_datatype::Buffer;
 
 /// Steps of a barrier by dissemination: after step *k* a member of the group knows of 2^*k* others.
-pub(crate) fn barrier(script: &mut ScriptBuilder<'_>, group: Subgroup<'_>) {
+pub(crate) fn barrier(schedule: &mut ScheduleBuilder<'_>, group: Subgroup<'_>) {
     let nothing = Buffer::EMPTY;
     let Subgroup { me, size, .. } = group;
     let mut distance = 1;
     while distance < size {
-        script.receive(group.at((me + size - distance) % size), nothing);
-        script.send(group.at((me + distance) % size), nothing);
-        script.wait();
+        schedule.receive(group.at((me + size - distance) % size), nothing);
+        schedule.send(group.at((me + distance) % size), nothing);
+        schedule.wait();
         distance *= 2;
     }
 }
@@ -32,7 +32,7 @@ const WHOLE_MOST: usize = 4;
 /// # Errors
 /// [`EngineError::OutOfMemory`].
 pub(crate) fn broadcast<'a>(
-    script: &mut ScriptBuilder<'a>,
+    schedule: &mut ScheduleBuilder<'a>,
     group: Subgroup<'_>,
     buffer: Buffer<'a>,
     root: usize,
@@ -41,15 +41,15 @@ pub(crate) fn broadcast<'a>(
     // When the last member has it all: at the end of a chain, or of a tree that passes on whole buffers.
     let depth = u64::from(group.size.next_power_of_two().ilog2());
     if group.size > WHOLE_MOST && pieces + members < pieces * depth + 2 {
-        return broadcast_by_chain(script, group, buffer, root);
+        return broadcast_by_chain(schedule, group, buffer, root);
     }
-    broadcast_by_tree(script, group, buffer, root);
+    broadcast_by_tree(schedule, group, buffer, root);
     Ok(())
 }
 
 /// [`broadcast`] along a chain, piece by piece: each member sends one on while it receives the next.
 fn broadcast_by_chain<'a>(
-    script: &mut ScriptBuilder<'a>,
+    schedule: &mut ScheduleBuilder<'a>,
     group: Subgroup<'_>,
     buffer: Buffer<'a>,
     root: usize,
@@ -61,40 +61,40 @@ fn broadcast_by_chain<'a>(
         None => {
             let mut packed: Vec<u8> = reserve(bytes as usize)?;
             let base = packed.as_mut_ptr();
-            script.keep(packed);
+            schedule.keep(packed);
             base
         }
     };
-    // SAFETY: one run, the buffer's, or a copy that the script keeps.
+    // SAFETY: one run, the buffer's, or a copy that the schedule keeps.
     let whole = unsafe { Buffer::of_bytes(base, bytes) };
     let is_packed = buffer.contiguous().is_none();
     if is_packed && place == 0 {
-        script.copy(buffer, whole);
+        schedule.copy(buffer, whole);
     }
     let neighbour = |place: usize| group.at((place + root) % size);
     let mut ready: Option<Buffer<'a>> = None;
     for start in (0..bytes).step_by(PIECE as usize) {
         let piece = whole.within(start..bytes.min(start + PIECE));
         if place > 0 {
-            script.receive(neighbour(place - 1), piece);
+            schedule.receive(neighbour(place - 1), piece);
         }
         if let Some(last) = ready.replace(piece).filter(|_| place + 1 < size) {
-            script.send(neighbour(place + 1), last);
+            schedule.send(neighbour(place + 1), last);
         }
-        script.wait();
+        schedule.wait();
     }
     if let Some(last) = ready.filter(|_| place + 1 < size) {
-        script.send(neighbour(place + 1), last);
-        script.wait();
+        schedule.send(neighbour(place + 1), last);
+        schedule.wait();
     }
     if is_packed && place > 0 {
-        script.copy(whole, buffer);
+        schedule.copy(whole, buffer);
     }
     Ok(())
 }
 
 /// [`broadcast`] along a binomial tree.
-fn broadcast_by_tree<'a>(script: &mut ScriptBuilder<'a>, group: Subgroup<'_>, buffer: Buffer<'a>, root: usize) {
+fn broadcast_by_tree<'a>(schedule: &mut ScheduleBuilder<'a>, group: Subgroup<'_>, buffer: Buffer<'a>, root: usize) {
     let Subgroup { me, size, .. } = group;
     // Seen from the root, a member gets the data from the one without its lowest bit.
     let place = (me + size - root) % size;
@@ -102,73 +102,73 @@ fn broadcast_by_tree<'a>(script: &mut ScriptBuilder<'a>, group: Subgroup<'_>, bu
         size.next_power_of_two()
     } else {
         let lowest = place & place.wrapping_neg();
-        script.receive(group.at((place - lowest + root) % size), buffer);
-        script.wait();
+        schedule.receive(group.at((place - lowest + root) % size), buffer);
+        schedule.wait();
         lowest
     };
     while bit > 1 {
         bit /= 2;
         if place + bit < size {
-            script.send(group.at((place + bit + root) % size), buffer);
+            schedule.send(group.at((place + bit + root) % size), buffer);
         }
     }
-    script.wait();
+    schedule.wait();
 }
 
 /// Steps that bring each member's block to the root.
 pub(crate) fn gather<'a>(
-    script: &mut ScriptBuilder<'a>,
+    schedule: &mut ScheduleBuilder<'a>,
     send: Option<Buffer<'a>>,
     receive: Option<Blocks<'a>>,
     root: usize,
 ) {
-    let (me, size) = script.place();
+    let (me, size) = schedule.place();
     match (receive.filter(|_| me == root), send) {
         (Some(receive), send) => {
             for member in (0..size).filter(|&member| member != me) {
-                script.receive(member, receive.block(member));
+                schedule.receive(member, receive.block(member));
             }
             if let Some(send) = send {
-                script.copy(send, receive.block(me));
+                schedule.copy(send, receive.block(me));
             }
         }
-        (None, Some(send)) => script.send(root, send),
+        (None, Some(send)) => schedule.send(root, send),
         (None, None) => {}
     }
 }
 
 /// Steps that bring each member its block of the root's.
 pub(crate) fn scatter<'a>(
-    script: &mut ScriptBuilder<'a>,
+    schedule: &mut ScheduleBuilder<'a>,
     send: Option<Blocks<'a>>,
     receive: Option<Buffer<'a>>,
     root: usize,
 ) {
-    let (me, size) = script.place();
+    let (me, size) = schedule.place();
     match (send.filter(|_| me == root), receive) {
         (Some(send), receive) => {
             for member in (0..size).filter(|&member| member != me) {
-                script.send(member, send.block(member));
+                schedule.send(member, send.block(member));
             }
             if let Some(receive) = receive {
-                script.copy(send.block(me), receive);
+                schedule.copy(send.block(me), receive);
             }
         }
-        (None, Some(receive)) => script.receive(root, receive),
+        (None, Some(receive)) => schedule.receive(root, receive),
         (None, None) => {}
     }
 }
 
 /// Steps that bring each member a block of its own from all others.
-pub(crate) fn alltoall<'a>(script: &mut ScriptBuilder<'a>, send: Blocks<'a>, receive: Blocks<'a>) {
-    let (me, size) = script.place();
+pub(crate) fn alltoall<'a>(schedule: &mut ScheduleBuilder<'a>, send: Blocks<'a>, receive: Blocks<'a>) {
+    let (me, size) = schedule.place();
     for distance in 1..size {
         let from = (me + size - distance) % size;
-        script.receive(from, receive.block(from));
+        schedule.receive(from, receive.block(from));
     }
     for distance in 1..size {
         let to = (me + distance) % size;
-        script.send(to, send.block(to));
+        schedule.send(to, send.block(to));
     }
 }
 
@@ -176,38 +176,41 @@ pub(crate) fn alltoall<'a>(script: &mut ScriptBuilder<'a>, send: Blocks<'a>, rec
 ///
 /// # Errors
 /// [`EngineError::OutOfMemory`].
-pub(crate) fn alltoall_in_place<'a>(script: &mut ScriptBuilder<'a>, blocks: &Blocks<'a>) -> Result<(), EngineError> {
-    let (me, size) = script.place();
+pub(crate) fn alltoall_in_place<'a>(
+    schedule: &mut ScheduleBuilder<'a>,
+    blocks: &Blocks<'a>,
+) -> Result<(), EngineError> {
+    let (me, size) = schedule.place();
     let others = || (1..size).map(|distance| (me + distance) % size);
     let packed = Packed::of_others(blocks, me, size)?;
     for member in others() {
-        script.receive(member, blocks.block(member));
+        schedule.receive(member, blocks.block(member));
     }
     for member in others() {
         let block = packed.blocks().block(member);
-        // SAFETY: packed bytes, which the script keeps.
-        script.send(member, unsafe { Buffer::of_bytes(block.base(), block.count()) });
+        // SAFETY: packed bytes, which the schedule keeps.
+        schedule.send(member, unsafe { Buffer::of_bytes(block.base(), block.count()) });
     }
-    script.keep(packed.into_memory());
+    schedule.keep(packed.into_memory());
     Ok(())
 }
 
 /// Steps that exchange blocks along the edges of a topology; with `to_all` block 0 goes along all of them.
 pub(crate) fn neighbours<'a>(
-    script: &mut ScriptBuilder<'a>,
+    schedule: &mut ScheduleBuilder<'a>,
     (sources, receive): (&[Neighbour], Blocks<'a>),
     (destinations, send): (&[Neighbour], Blocks<'a>),
     to_all: bool,
 ) {
     for (number, source) in sources.iter().enumerate() {
         if let Some(rank) = source.rank {
-            script.receive_along(rank as usize, source.lane, receive.block(number));
+            schedule.receive_along(rank as usize, source.lane, receive.block(number));
         }
     }
     for (number, destination) in destinations.iter().enumerate() {
         if let Some(rank) = destination.rank {
             let block = send.block(if to_all { 0 } else { number });
-            script.send_along(rank as usize, destination.lane, block);
+            schedule.send_along(rank as usize, destination.lane, block);
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The leader's script, written from what the members of its node have posted.
+//! The leader's schedule, written from what the members of its node have posted.
 
-use super::builder::{ScriptBuilder, Subgroup};
+use super::builder::{ScheduleBuilder, Subgroup};
 use super::calls::write_among;
 use super::reducing::reduce_scatter_of_nodes;
 use super::spreading::{DIRECT_MOST, Order, Region, double};
@@ -8,14 +8,14 @@ use crate::args::{Blocks, Call, Reduction, elements_of};
 use crate::fold::Folder;
 use crate::members::NodeMap;
 use crate::memory::reserve;
-use crate::script::Endpoint;
-use crate::script::node_meeting::{Part, Posted, Prepared, truncated};
+use crate::schedule::Endpoint;
+use crate::schedule::node_meeting::{Part, Posted, Prepared, truncated};
 use alloc::vec::Vec;
 use cohort_core::EngineError;
 use cohort_datatype::Buffer;
 use core::ops::Range;
 
-/// Writes the script of an operation in which leaders send and receive for their nodes: for `root`, or member 0 if
+/// Writes the schedule of an operation in which leaders send and receive for their nodes: for `root`, or member 0 if
 /// there is none. The parts are those of all members of this node, the endpoint is the leader's, the first of them.
 pub(crate) fn write_for_node(parts: &[Part], map: &NodeMap, root: u32, endpoint: Endpoint<'static>) -> Prepared {
     let posts = Posts { parts, map, root: root as usize };
@@ -59,32 +59,32 @@ impl Posts<'_> {
         self.map.members(self.map.this_node())[place] as usize
     }
 
-    /// Writes the leader's script.
+    /// Writes the leader's schedule.
     fn write(&self, endpoint: Endpoint<'static>) -> Prepared {
         let call = self.at(self.representative()).call;
         let (folder, mut outcome) = match call.folder() {
             Ok(folder) => (folder, Ok(())),
             Err(error) => (None, Err(error)),
         };
-        let mut script = ScriptBuilder::new(endpoint, folder);
+        let mut schedule = ScheduleBuilder::new(endpoint, folder);
         let written = match outcome {
-            Ok(()) => self.write_steps(&mut script, call, folder.as_ref(), &mut outcome),
+            Ok(()) => self.write_steps(&mut schedule, call, folder.as_ref(), &mut outcome),
             Err(_) => Ok(()),
         };
-        let mut script = script.done();
-        let messages = written.and_then(|()| reserve(script.most_messages()));
+        let mut schedule = schedule.done();
+        let messages = written.and_then(|()| reserve(schedule.most_messages()));
         let messages = messages.unwrap_or_else(|error| {
             outcome = Err(error);
-            script.steps.clear();
+            schedule.steps.clear();
             Vec::new()
         });
-        Prepared { script, messages, outcome }
+        Prepared { schedule, messages, outcome }
     }
 
     /// Writes the steps. If members disagree about lengths, `outcome` says so.
     fn write_steps(
         &self,
-        script: &mut ScriptBuilder<'static>,
+        schedule: &mut ScheduleBuilder<'static>,
         mut call: Call<'static>,
         folder: Option<&Folder<'static>>,
         outcome: &mut Result<(), EngineError>,
@@ -92,40 +92,40 @@ impl Posts<'_> {
         let group = Subgroup::of_leaders(self.map, 0);
         if let (Some(folder), Some(own)) = (folder, call.reduction_mut()) {
             // For the other nodes the leader's operand is that of all members here.
-            let operand = self.fold(script, folder, own, outcome)?;
+            let operand = self.fold(schedule, folder, own, outcome)?;
             own.input = Some(operand.base());
         }
         match (call, folder) {
             (Call::Allgather { receive, .. }, _) if group.size <= DIRECT_MOST => {
-                self.gather(script, group, &receive);
+                self.gather(schedule, group, &receive);
             }
             (Call::Allgather { receive, .. }, _) => {
-                self.gather_by_doubling(script, group, &receive)?;
+                self.gather_by_doubling(schedule, group, &receive)?;
             }
             (Call::ReduceScatter { reduction, counts }, Some(folder)) => {
-                self.reduce_scatter(script, group, folder, reduction, counts)?;
+                self.reduce_scatter(schedule, group, folder, reduction, counts)?;
             }
-            _ => write_among(script, group, &call, folder, self.map.node_of(self.root))?,
+            _ => write_among(schedule, group, &call, folder, self.map.node_of(self.root))?,
         }
-        self.copy_results(script, &call);
+        self.copy_results(schedule, &call);
         Ok(())
     }
 
     /// Steps that bring results that all members share to those that messages do not bring them to.
-    fn copy_results(&self, script: &mut ScriptBuilder<'static>, call: &Call<'static>) {
+    fn copy_results(&self, schedule: &mut ScheduleBuilder<'static>, call: &Call<'static>) {
         let result = match *call {
             Call::Bcast { buffer, .. } => buffer,
             Call::Allreduce { reduction } => {
-                script.wait();
+                schedule.wait();
                 reduction.result
             }
             _ => return,
         };
         for place in self.others() {
             match self.at(place).call {
-                Call::Bcast { buffer, .. } => script.copy_for(place, result, buffer),
+                Call::Bcast { buffer, .. } => schedule.copy_for(place, result, buffer),
                 Call::Allreduce { reduction } => {
-                    script.copy_for(place, result, reduction.result);
+                    schedule.copy_for(place, result, reduction.result);
                 }
                 _ => {}
             }
@@ -135,20 +135,20 @@ impl Posts<'_> {
     /// Steps of a reduce-scatter.
     fn reduce_scatter(
         &self,
-        script: &mut ScriptBuilder<'static>,
+        schedule: &mut ScheduleBuilder<'static>,
         group: Subgroup<'_>,
         folder: &Folder<'static>,
         mut call: Reduction<'static>,
         counts: &[i64],
     ) -> Result<(), EngineError> {
-        call.result = script.room(folder, call.count())?;
-        reduce_scatter_of_nodes(script, (self.map, group), folder, &call, counts)?;
+        call.result = schedule.room(folder, call.count())?;
+        reduce_scatter_of_nodes(schedule, (self.map, group), folder, &call, counts)?;
         for place in self.places() {
             let member = self.member(place);
             let result = (call.result).within(elements_of(counts, member..member + 1));
             if let Call::ReduceScatter { reduction, counts } = self.at(place).call {
                 let into = reduction.of(counts[member] as u64).result;
-                script.copy_for(place, result, into);
+                schedule.copy_for(place, result, into);
             }
         }
         Ok(())
@@ -158,7 +158,7 @@ impl Posts<'_> {
     /// about the length, as `outcome` says then, it is one of the operands.
     fn fold(
         &self,
-        script: &mut ScriptBuilder<'static>,
+        schedule: &mut ScheduleBuilder<'static>,
         folder: &Folder<'static>,
         own: &Reduction<'static>,
         outcome: &mut Result<(), EngineError>,
@@ -178,27 +178,27 @@ impl Posts<'_> {
         let Some((last, rest)) = operands.split_last().filter(|(_, rest)| !rest.is_empty()) else {
             return Ok(own.operand());
         };
-        let sum = script.room(folder, count)?;
-        script.copy(*last, sum);
+        let sum = schedule.room(folder, count)?;
+        schedule.copy(*last, sum);
         for operand in rest.iter().rev() {
-            script.fold(*operand, sum);
+            schedule.fold(*operand, sum);
         }
         Ok(sum)
     }
 
     /// Steps of an allgather: leaders exchange the blocks of all members, which lie where these have them.
-    fn gather(&self, script: &mut ScriptBuilder<'static>, group: Subgroup<'_>, receive: &Blocks<'static>) {
+    fn gather(&self, schedule: &mut ScheduleBuilder<'static>, group: Subgroup<'_>, receive: &Blocks<'static>) {
         let Subgroup { me, size, .. } = group;
         for distance in 1..size {
             let from = (me + size - distance) % size;
             for &member in self.map.members(from) {
-                script.receive(group.at(from), receive.block(member as usize));
+                schedule.receive(group.at(from), receive.block(member as usize));
             }
         }
         for distance in 1..size {
             for place in self.places() {
                 if let Some((block, _)) = self.block(place) {
-                    script.send(group.at((me + distance) % size), block);
+                    schedule.send(group.at((me + distance) % size), block);
                 }
             }
         }
@@ -209,16 +209,16 @@ impl Posts<'_> {
             for from in self.places() {
                 let into = receive.block(self.member(from));
                 if let Some((block, _)) = self.block(from).filter(|_| from != place || send.is_some()) {
-                    script.copy_for(place, block, into);
+                    schedule.copy_for(place, block, into);
                 }
             }
         }
-        script.wait();
+        schedule.wait();
         for place in self.others() {
             if let Some((_, into)) = self.block(place) {
                 for member in self.map.other_nodes().flatten() {
                     let member = *member as usize;
-                    script.copy_for(place, receive.block(member), into.block(member));
+                    schedule.copy_for(place, receive.block(member), into.block(member));
                 }
             }
         }
@@ -227,29 +227,29 @@ impl Posts<'_> {
     /// [`Posts::gather`] among many nodes: all blocks travel in one region, which is the leader's buffer if it can be.
     fn gather_by_doubling(
         &self,
-        script: &mut ScriptBuilder<'static>,
+        schedule: &mut ScheduleBuilder<'static>,
         group: Subgroup<'_>,
         receive: &Blocks<'static>,
     ) -> Result<(), EngineError> {
         let nodes = (0..group.size).map(|node| self.map.members(node));
         let order = Order::of_places(self.map.size(), nodes)?;
-        let region = Region::new(script, order, receive)?;
+        let region = Region::new(schedule, order, receive)?;
         for place in self.places() {
             let into = region.block(group.me, place);
             if let Some((block, _)) = self.block(place)
                 && block.base() != into.base()
             {
-                script.copy_for(place, block, into);
+                schedule.copy_for(place, block, into);
             }
         }
-        script.wait();
-        double(script, group, |places| region.places(places));
+        schedule.wait();
+        double(schedule, group, |places| region.places(places));
         let leader = self.representative();
         for place in self.places() {
             if let Some((_, receive)) = self.block(place)
                 && !(region.is_in_place && place == leader)
             {
-                region.deliver(&receive, |from, to| script.copy_for(place, from, to));
+                region.deliver(&receive, |from, to| schedule.copy_for(place, from, to));
             }
         }
         Ok(())

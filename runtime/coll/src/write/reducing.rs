@@ -8,7 +8,7 @@
 //! them, not the length of operands: members that disagree about it, in a wrong program, get through, and find operands
 //! of another length than their own. Larger groups have so many messages to save that their operands' length decides.
 
-use super::builder::{ScriptBuilder, Subgroup};
+use super::builder::{ScheduleBuilder, Subgroup};
 use super::moving::broadcast;
 use crate::args::{Reduction, Scan};
 use crate::fold::{Folder, share};
@@ -65,10 +65,10 @@ impl<'g, 'a> Operands<'g, 'a> {
 
     /// Steps that fold everybody's operands at the first of a group. Returns where the result is there; elsewhere that
     /// memory is of no use.
-    fn fold_at_first(self, script: &mut ScriptBuilder<'a>) -> Result<Buffer<'a>, EngineError> {
-        match is_grouped_by_rank(script.rank(), self.folder.op(), self.folder.datatype()) {
-            true => self.fold_linear(script),
-            false => self.fold_binomial(script),
+    fn fold_at_first(self, schedule: &mut ScheduleBuilder<'a>) -> Result<Buffer<'a>, EngineError> {
+        match is_grouped_by_rank(schedule.rank(), self.folder.op(), self.folder.datatype()) {
+            true => self.fold_linear(schedule),
+            false => self.fold_binomial(schedule),
         }
     }
 
@@ -76,65 +76,65 @@ impl<'g, 'a> Operands<'g, 'a> {
     ///
     /// # Errors
     /// [`EngineError::OutOfMemory`].
-    pub(crate) fn fold_linear(self, script: &mut ScriptBuilder<'a>) -> Result<Buffer<'a>, EngineError> {
+    pub(crate) fn fold_linear(self, schedule: &mut ScheduleBuilder<'a>) -> Result<Buffer<'a>, EngineError> {
         let Self { group, folder, operand: own } = self;
         let count = own.count();
-        let sum = script.room(folder, count)?;
+        let sum = schedule.room(folder, count)?;
         if group.me != 0 {
-            script.send(group.at(0), own);
-            script.wait();
+            schedule.send(group.at(0), own);
+            schedule.wait();
             return Ok(sum);
         }
         let last = group.size - 1;
         if last == 0 {
-            script.copy(own, sum);
+            schedule.copy(own, sum);
             return Ok(sum);
         }
-        script.receive_operand(group.at(last), sum);
+        schedule.receive_operand(group.at(last), sum);
         let window = (WINDOW / own.bytes().max(1)).clamp(1, group.size as u64) as usize;
         let mut rooms = Vec::new();
         for _ in 0..window.min(last - 1) {
-            rooms.push(script.room(folder, count)?);
+            rooms.push(schedule.room(folder, count)?);
         }
         let mut missing = last;
         while missing > 1 {
             let places = missing.saturating_sub(window).max(1)..missing;
             missing = places.start;
             for (place, &room) in places.clone().rev().zip(&rooms) {
-                script.receive_operand(group.at(place), room);
+                schedule.receive_operand(group.at(place), room);
             }
-            script.wait();
+            schedule.wait();
             for (_, &room) in places.zip(&rooms) {
-                script.fold(room, sum);
+                schedule.fold(room, sum);
             }
         }
-        script.wait();
-        script.fold(own, sum);
+        schedule.wait();
+        schedule.fold(own, sum);
         Ok(sum)
     }
 
     /// [`Operands::fold_at_first`] along a binomial tree of neighbours.
-    fn fold_binomial(self, script: &mut ScriptBuilder<'a>) -> Result<Buffer<'a>, EngineError> {
+    fn fold_binomial(self, schedule: &mut ScheduleBuilder<'a>) -> Result<Buffer<'a>, EngineError> {
         let Self { group, folder, operand } = self;
         let (Subgroup { me, size, .. }, count) = (group, operand.count());
-        let mut sum = script.room(folder, count)?;
-        script.copy(operand, sum);
+        let mut sum = schedule.room(folder, count)?;
+        schedule.copy(operand, sum);
         let mut other = None;
         let mut distance = 1;
         while distance < size {
             if me & distance != 0 {
-                script.send(group.at(me - distance), sum);
-                script.wait();
+                schedule.send(group.at(me - distance), sum);
+                schedule.wait();
                 break;
             }
             if me + distance < size {
                 let theirs = match other {
                     Some(room) => room,
-                    None => script.room(folder, count)?,
+                    None => schedule.room(folder, count)?,
                 };
-                script.receive_operand(group.at(me + distance), theirs);
-                script.wait();
-                script.fold(sum, theirs);
+                schedule.receive_operand(group.at(me + distance), theirs);
+                schedule.wait();
+                schedule.fold(sum, theirs);
                 other = Some(sum);
                 sum = theirs;
             }
@@ -148,7 +148,7 @@ impl<'g, 'a> Operands<'g, 'a> {
     /// message has an empty one before it.
     fn fold_share(
         self,
-        script: &mut ScriptBuilder<'a>,
+        schedule: &mut ScheduleBuilder<'a>,
         shares: impl Fn(usize) -> Range<u64>,
         is_preceded: bool,
     ) -> Result<Buffer<'a>, EngineError> {
@@ -160,30 +160,30 @@ impl<'g, 'a> Operands<'g, 'a> {
             let is_kept = place == me && me + 1 < size;
             operands.push(match is_kept {
                 true => own,
-                false => script.room(folder, own.count())?,
+                false => schedule.room(folder, own.count())?,
             });
         }
         if me + 1 == size {
             // Operands are folded into the last one. First, so that all messages start at once.
-            script.copy(own, operands[me]);
+            schedule.copy(own, operands[me]);
         }
         let nothing = Buffer::EMPTY;
         let others = || (0..size).filter(|&place| place != me);
         for place in others().filter(|_| is_preceded) {
-            script.receive(group.at(place), nothing);
-            script.send(group.at(place), nothing);
+            schedule.receive(group.at(place), nothing);
+            schedule.send(group.at(place), nothing);
         }
         for place in others() {
-            script.receive_operand(group.at(place), operands[place]);
+            schedule.receive_operand(group.at(place), operands[place]);
         }
         for distance in 1..size {
             let place = (me + distance) % size;
-            script.send(group.at(place), operand.within(shares(place)));
+            schedule.send(group.at(place), operand.within(shares(place)));
         }
-        script.wait();
+        schedule.wait();
         let sum = operands[size - 1];
         for &operand in operands[..size - 1].iter().rev() {
-            script.fold(operand, sum);
+            schedule.fold(operand, sum);
         }
         Ok(sum)
     }
@@ -192,23 +192,23 @@ impl<'g, 'a> Operands<'g, 'a> {
     /// many at the first of the group, which deals the result out. Returns where the caller's part is.
     fn fold_and_scatter(
         self,
-        script: &mut ScriptBuilder<'a>,
+        schedule: &mut ScheduleBuilder<'a>,
         shares: impl Fn(usize) -> Range<u64>,
     ) -> Result<Buffer<'a>, EngineError> {
         let Self { group, folder, operand } = self;
         if folds_in_shares(group, folder, operand.count()) {
-            return self.fold_share(script, shares, false);
+            return self.fold_share(schedule, shares, false);
         }
-        let sum = self.fold_at_first(script)?;
+        let sum = self.fold_at_first(schedule)?;
         let mine = shares(group.me);
         if group.me != 0 {
-            let room = script.room(folder, mine.end - mine.start)?;
-            script.receive_operand(group.at(0), room);
-            script.wait();
+            let room = schedule.room(folder, mine.end - mine.start)?;
+            schedule.receive_operand(group.at(0), room);
+            schedule.wait();
             return Ok(room);
         }
         for place in 1..group.size {
-            script.send(group.at(place), sum.within(shares(place)));
+            schedule.send(group.at(place), sum.within(shares(place)));
         }
         Ok(sum.within(mine))
     }
@@ -219,7 +219,7 @@ impl<'g, 'a> Operands<'g, 'a> {
 /// # Errors
 /// [`EngineError::OutOfMemory`].
 pub(crate) fn reduce<'a>(
-    script: &mut ScriptBuilder<'a>,
+    schedule: &mut ScheduleBuilder<'a>,
     group: Subgroup<'_>,
     folder: &Folder<'a>,
     call: &Reduction<'a>,
@@ -227,14 +227,14 @@ pub(crate) fn reduce<'a>(
 ) -> Result<(), EngineError> {
     let count = call.count();
     if group.size > TREE_MOST && folds_in_shares(group, folder, count) {
-        return reduce_in_shares(script, group, folder, call, Some(root));
+        return reduce_in_shares(schedule, group, folder, call, Some(root));
     }
-    let sum = Operands::of(group, folder, call).fold_at_first(script)?;
+    let sum = Operands::of(group, folder, call).fold_at_first(schedule)?;
     let output = call.result;
     match (group.me, root) {
-        (0, 0) => script.copy(sum, output),
-        (0, _) => script.send(group.at(root), sum),
-        (me, _) if me == root => script.receive_operand(group.at(0), output),
+        (0, 0) => schedule.copy(sum, output),
+        (0, _) => schedule.send(group.at(root), sum),
+        (me, _) if me == root => schedule.receive_operand(group.at(0), output),
         _ => {}
     }
     Ok(())
@@ -246,23 +246,23 @@ pub(crate) fn reduce<'a>(
 /// # Errors
 /// [`EngineError::OutOfMemory`].
 pub(crate) fn allreduce<'a>(
-    script: &mut ScriptBuilder<'a>,
+    schedule: &mut ScheduleBuilder<'a>,
     group: Subgroup<'_>,
     folder: &Folder<'a>,
     call: &Reduction<'a>,
 ) -> Result<(), EngineError> {
     if group.size > 1 && group.size <= ANY_BYTES_MOST && is_short(group, folder, call.count()) {
-        return fold_everywhere(script, group, folder, call);
+        return fold_everywhere(schedule, group, folder, call);
     }
     if folds_in_shares(group, folder, call.count()) {
-        return reduce_in_shares(script, group, folder, call, None);
+        return reduce_in_shares(schedule, group, folder, call, None);
     }
     let output = call.result;
-    let sum = Operands::of(group, folder, call).fold_at_first(script)?;
+    let sum = Operands::of(group, folder, call).fold_at_first(schedule)?;
     if group.me == 0 {
-        script.copy(sum, output);
+        schedule.copy(sum, output);
     }
-    broadcast(script, group, output, 0)
+    broadcast(schedule, group, output, 0)
 }
 
 /// Whether the operands of all are together so short that each member better gets them all than a share.
@@ -273,14 +273,14 @@ fn is_short(group: Subgroup<'_>, folder: &Folder<'_>, count: u64) -> bool {
 /// Steps of an allreduce of short operands, all of which each member folds. It sends each other one as many messages as
 /// [`reduce_in_shares`] does, of which one is empty: members that disagree about the length notice.
 fn fold_everywhere<'a>(
-    script: &mut ScriptBuilder<'a>,
+    schedule: &mut ScheduleBuilder<'a>,
     group: Subgroup<'_>,
     folder: &Folder<'a>,
     call: &Reduction<'a>,
 ) -> Result<(), EngineError> {
     let count = call.count();
-    let sum = Operands::of(group, folder, call).fold_share(script, |_| 0..count, true)?;
-    script.copy(sum, call.result);
+    let sum = Operands::of(group, folder, call).fold_share(schedule, |_| 0..count, true)?;
+    schedule.copy(sum, call.result);
     Ok(())
 }
 
@@ -298,7 +298,7 @@ pub(super) fn sends_to_all(size: usize, reduction: &Reduction<'_>) -> bool {
 
 /// Steps of a reduce of long operands: each member folds a share, and sends it to the one at place `root`, or to all.
 fn reduce_in_shares<'a>(
-    script: &mut ScriptBuilder<'a>,
+    schedule: &mut ScheduleBuilder<'a>,
     group: Subgroup<'_>,
     folder: &Folder<'a>,
     call: &Reduction<'a>,
@@ -306,17 +306,17 @@ fn reduce_in_shares<'a>(
 ) -> Result<(), EngineError> {
     let Subgroup { me, size, .. } = group;
     let shares = |place| share(call.count(), place, size);
-    let sum = Operands::of(group, folder, call).fold_share(script, shares, false)?;
+    let sum = Operands::of(group, folder, call).fold_share(schedule, shares, false)?;
     let result = |place| call.result.within(shares(place));
     let others = || (1..size).map(|distance| (me + distance) % size);
     if root.is_none_or(|root| root == me) {
-        script.copy(sum, result(me));
-        others().for_each(|place| script.receive_operand(group.at(place), result(place)));
+        schedule.copy(sum, result(me));
+        others().for_each(|place| schedule.receive_operand(group.at(place), result(place)));
     }
     for place in others().filter(|&place| root.is_none_or(|root| root == place)) {
-        script.send(group.at(place), sum);
+        schedule.send(group.at(place), sum);
     }
-    script.wait();
+    schedule.wait();
     Ok(())
 }
 
@@ -337,17 +337,17 @@ fn starts_of(counts: &[i64]) -> Result<Vec<u64>, EngineError> {
 /// # Errors
 /// [`EngineError::OutOfMemory`].
 pub(crate) fn reduce_scatter<'a>(
-    script: &mut ScriptBuilder<'a>,
+    schedule: &mut ScheduleBuilder<'a>,
     folder: &Folder<'a>,
     call: &Reduction<'a>,
     counts: &[i64],
 ) -> Result<(), EngineError> {
-    let group = script.everyone();
+    let group = schedule.everyone();
     let count = counts[group.me] as u64;
     let starts = starts_of(counts)?;
     let shares = |place: usize| starts[place]..starts[place + 1];
-    let result = Operands::of(group, folder, &call.of(starts[group.size])).fold_and_scatter(script, shares)?;
-    script.copy(result, call.of(count).result);
+    let result = Operands::of(group, folder, &call.of(starts[group.size])).fold_and_scatter(schedule, shares)?;
+    schedule.copy(result, call.of(count).result);
     Ok(())
 }
 
@@ -357,15 +357,15 @@ pub(crate) fn reduce_scatter<'a>(
 /// # Errors
 /// [`EngineError::OutOfMemory`].
 pub(crate) fn reduce_scatter_of_nodes<'a>(
-    script: &mut ScriptBuilder<'a>,
+    schedule: &mut ScheduleBuilder<'a>,
     (map, group): (&NodeMap, Subgroup<'_>),
     folder: &Folder<'a>,
     call: &Reduction<'a>,
     counts: &[i64],
 ) -> Result<(), EngineError> {
     if !map.is_in_order() {
-        allreduce(script, group, folder, call)?;
-        script.wait();
+        allreduce(schedule, group, folder, call)?;
+        schedule.wait();
         return Ok(());
     }
     let starts = starts_of(counts)?;
@@ -375,8 +375,8 @@ pub(crate) fn reduce_scatter_of_nodes<'a>(
         starts[first]..starts[first + members.len()]
     };
     let mine = shares(group.me);
-    let result = Operands::of(group, folder, call).fold_and_scatter(script, shares)?;
-    script.copy(result, call.result.within(mine));
+    let result = Operands::of(group, folder, call).fold_and_scatter(schedule, shares)?;
+    schedule.copy(result, call.result.within(mine));
     Ok(())
 }
 
@@ -385,39 +385,39 @@ pub(crate) fn reduce_scatter_of_nodes<'a>(
 /// # Errors
 /// [`EngineError::OutOfMemory`].
 pub(crate) fn scan<'a>(
-    script: &mut ScriptBuilder<'a>,
+    schedule: &mut ScheduleBuilder<'a>,
     folder: &Folder<'a>,
     call: &Reduction<'a>,
     kind: Scan,
 ) -> Result<(), EngineError> {
-    match is_grouped_by_rank(script.rank(), folder.op(), folder.datatype()) {
-        true => scan_linear(script, folder, call, kind),
-        false => scan_by_doubling(script, folder, call, kind),
+    match is_grouped_by_rank(schedule.rank(), folder.op(), folder.datatype()) {
+        true => scan_linear(schedule, folder, call, kind),
+        false => scan_by_doubling(schedule, folder, call, kind),
     }
 }
 
 /// [`scan`] as within a node, `((operand[0] op operand[1]) op …)`: each member continues what the one before
 /// it has.
 fn scan_linear<'a>(
-    script: &mut ScriptBuilder<'a>,
+    schedule: &mut ScheduleBuilder<'a>,
     folder: &Folder<'a>,
     call: &Reduction<'a>,
     kind: Scan,
 ) -> Result<(), EngineError> {
-    let (me, size) = script.place();
-    let (so_far, before) = (script.room(folder, call.count())?, script.room(folder, call.count())?);
-    script.copy(call.operand(), so_far);
+    let (me, size) = schedule.place();
+    let (so_far, before) = (schedule.room(folder, call.count())?, schedule.room(folder, call.count())?);
+    schedule.copy(call.operand(), so_far);
     if me > 0 {
-        script.receive_operand(me - 1, before);
-        script.wait();
-        script.fold(before, so_far);
+        schedule.receive_operand(me - 1, before);
+        schedule.wait();
+        schedule.fold(before, so_far);
     }
     if me + 1 < size {
-        script.send(me + 1, so_far);
+        schedule.send(me + 1, so_far);
     }
     match kind {
-        Scan::Inclusive => script.copy(so_far, call.result),
-        Scan::Exclusive if me > 0 => script.copy(before, call.result),
+        Scan::Inclusive => schedule.copy(so_far, call.result),
+        Scan::Exclusive if me > 0 => schedule.copy(before, call.result),
         Scan::Exclusive => {}
     }
     Ok(())
@@ -426,36 +426,36 @@ fn scan_linear<'a>(
 /// [`scan`] in few steps: in step *k* a member learns the fold of the 2^*k* operands that end 2^*k* members before
 /// its own.
 fn scan_by_doubling<'a>(
-    script: &mut ScriptBuilder<'a>,
+    schedule: &mut ScheduleBuilder<'a>,
     folder: &Folder<'a>,
     call: &Reduction<'a>,
     kind: Scan,
 ) -> Result<(), EngineError> {
-    let (me, size) = script.place();
+    let (me, size) = schedule.place();
     let count = call.count();
     // The fold of the operands from some member up to this one, and what comes before it.
-    let so_far = script.room(folder, count)?;
-    let before = script.room(folder, count)?;
-    script.copy(call.operand(), so_far);
+    let so_far = schedule.room(folder, count)?;
+    let before = schedule.room(folder, count)?;
+    schedule.copy(call.operand(), so_far);
     if kind == Scan::Inclusive {
-        script.copy(so_far, call.result);
+        schedule.copy(so_far, call.result);
     }
     let mut has_output = kind == Scan::Inclusive;
     let mut distance = 1;
     while distance < size {
         if me + distance < size {
-            script.send(me + distance, so_far);
+            schedule.send(me + distance, so_far);
         }
         if me >= distance {
-            script.receive_operand(me - distance, before);
+            schedule.receive_operand(me - distance, before);
         }
-        script.wait();
+        schedule.wait();
         if me >= distance {
-            script.fold(before, so_far);
+            schedule.fold(before, so_far);
             if has_output {
-                script.fold(before, call.result);
+                schedule.fold(before, call.result);
             } else {
-                script.copy(before, call.result);
+                schedule.copy(before, call.result);
                 has_output = true;
             }
         }

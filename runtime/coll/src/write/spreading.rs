@@ -1,10 +1,10 @@
-//! Scripts that bring the blocks of all members to all (allgather).
+//! Schedules that bring the blocks of all members to all (allgather).
 //!
 //! In a short group each member sends its blocks to each other one. In a longer one blocks travel by *doubling*: after
 //! step *k* a place has the blocks of 2^*k* places, its own first, and in the next step it gets as many from the place
 //! that follows them. So a group of *n* takes log *n* steps and as many connections, and the bytes are the same.
 
-use super::builder::{ScriptBuilder, Subgroup};
+use super::builder::{ScheduleBuilder, Subgroup};
 use crate::args::Blocks;
 use crate::memory::reserve;
 use alloc::vec::Vec;
@@ -18,26 +18,26 @@ pub(super) const DIRECT_MOST: usize = 8;
 /// Steps of an allgather among a group: `part` is the memory of consecutive places' blocks, of which the caller's are
 /// there.
 pub(crate) fn exchange<'a>(
-    script: &mut ScriptBuilder<'a>,
+    schedule: &mut ScheduleBuilder<'a>,
     group: Subgroup<'_>,
     part: impl Fn(Range<usize>) -> Buffer<'a>,
 ) {
     let Subgroup { me, size, .. } = group;
     if size > DIRECT_MOST {
-        return double(script, group, part);
+        return double(schedule, group, part);
     }
     for distance in 1..size {
         let from = (me + size - distance) % size;
-        script.receive(group.at(from), part(from..from + 1));
+        schedule.receive(group.at(from), part(from..from + 1));
     }
     for distance in 1..size {
-        script.send(group.at((me + distance) % size), part(me..me + 1));
+        schedule.send(group.at((me + distance) % size), part(me..me + 1));
     }
 }
 
 /// [`exchange`] by doubling.
 pub(super) fn double<'a>(
-    script: &mut ScriptBuilder<'a>,
+    schedule: &mut ScheduleBuilder<'a>,
     group: Subgroup<'_>,
     part: impl Fn(Range<usize>) -> Buffer<'a>,
 ) {
@@ -53,12 +53,12 @@ pub(super) fn double<'a>(
         let more = there.min(size - there);
         let (from, to) = ((me + there) % size, (me + size - there) % size);
         for places in parts(from, more) {
-            script.receive(group.at(from), part(places));
+            schedule.receive(group.at(from), part(places));
         }
         for places in parts(me, more) {
-            script.send(group.at(to), part(places));
+            schedule.send(group.at(to), part(places));
         }
-        script.wait();
+        schedule.wait();
         there += more;
     }
 }
@@ -92,7 +92,7 @@ impl Order {
 }
 
 /// The blocks of all members while they travel, one behind the other in an [`Order`]: where the caller wants them, if
-/// they lie so there, else packed in memory of the script.
+/// they lie so there, else packed in memory of the schedule.
 pub(crate) struct Region {
     order: Order,
     /// Where the block of each member of the order begins, and the end.
@@ -105,7 +105,11 @@ pub(crate) struct Region {
 impl Region {
     /// # Errors
     /// [`EngineError::OutOfMemory`].
-    pub(crate) fn new(script: &mut ScriptBuilder<'_>, order: Order, receive: &Blocks<'_>) -> Result<Self, EngineError> {
+    pub(crate) fn new(
+        schedule: &mut ScheduleBuilder<'_>,
+        order: Order,
+        receive: &Blocks<'_>,
+    ) -> Result<Self, EngineError> {
         let mut offsets = reserve(order.members.len() + 1)?;
         let mut end = 0;
         offsets.push(end);
@@ -123,7 +127,7 @@ impl Region {
             None => {
                 let mut memory: Vec<u8> = reserve(end as usize)?;
                 let base = memory.as_mut_ptr();
-                script.keep(memory);
+                schedule.keep(memory);
                 base
             }
         };
@@ -133,7 +137,7 @@ impl Region {
     fn bytes(&self, members: Range<usize>) -> Buffer<'static> {
         let Range { start, end } = members;
         let (start, end) = (self.offsets[start], self.offsets[end]);
-        // SAFETY: part of the region, which is a buffer of the call or kept by the script.
+        // SAFETY: part of the region, which is a buffer of the call or kept by the schedule.
         unsafe { Buffer::of_bytes(self.base.wrapping_add(start as usize), end - start) }
     }
 
@@ -172,29 +176,29 @@ impl Region {
 /// # Errors
 /// [`EngineError::OutOfMemory`].
 pub(crate) fn allgather<'a>(
-    script: &mut ScriptBuilder<'a>,
+    schedule: &mut ScheduleBuilder<'a>,
     send: Buffer<'a>,
     receive: Blocks<'a>,
 ) -> Result<(), EngineError> {
-    let (me, size) = script.place();
+    let (me, size) = schedule.place();
     if size <= DIRECT_MOST {
         for distance in 1..size {
             let from = (me + size - distance) % size;
-            script.receive(from, receive.block(from));
+            schedule.receive(from, receive.block(from));
         }
         for distance in 1..size {
-            script.send((me + distance) % size, send);
+            schedule.send((me + distance) % size, send);
         }
         return Ok(());
     }
-    let region = Region::new(script, Order::of_members(size)?, &receive)?;
+    let region = Region::new(schedule, Order::of_members(size)?, &receive)?;
     if !region.is_in_place {
-        script.copy(send, region.block(me, 0));
+        schedule.copy(send, region.block(me, 0));
     }
-    let everyone = script.everyone();
-    double(script, everyone, |places| region.places(places));
+    let everyone = schedule.everyone();
+    double(schedule, everyone, |places| region.places(places));
     if !region.is_in_place {
-        region.deliver(&receive, |from, to| script.copy(from, to));
+        region.deliver(&receive, |from, to| schedule.copy(from, to));
     }
     Ok(())
 }

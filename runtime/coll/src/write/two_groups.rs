@@ -1,10 +1,10 @@
-//! Collectives of intercommunicators as scripts: their nonblocking and persistent forms.
+//! Collectives of intercommunicators as schedules: their nonblocking and persistent forms.
 //!
-//! The members of a script are both groups, one behind the other, in an order that both sides know. Data goes
+//! The members of a schedule are both groups, one behind the other, in an order that both sides know. Data goes
 //! straight to those that need it. Operands of a group are collected at its first member, its *leader*, which
 //! folds them as the blocking forms do within a node.
 
-use super::builder::{ScriptBuilder, Subgroup};
+use super::builder::{ScheduleBuilder, Subgroup};
 use super::reducing::Operands;
 use crate::args::{Call, Reduction};
 use crate::fold::Folder;
@@ -13,7 +13,7 @@ use cohort_core::EngineError;
 use cohort_datatype::Buffer;
 use core::ops::Range;
 
-/// Which members of a script are the caller's group, and which the other one.
+/// Which members of a schedule are the caller's group, and which the other one.
 #[derive(Clone, Debug)]
 pub(crate) struct Sides {
     pub(crate) ours: Range<usize>,
@@ -25,56 +25,56 @@ pub(crate) struct Sides {
 /// # Errors
 /// No memory; [`EngineError::Unsupported`] for those that only one group can have.
 pub(crate) fn write_between(
-    script: &mut ScriptBuilder<'static>,
+    schedule: &mut ScheduleBuilder<'static>,
     call: &Call<'static>,
     sides: &Sides,
     folder: Option<Folder<'static>>,
 ) -> Result<(), EngineError> {
     match folder {
-        Some(folder) => write_fold(script, call, sides, &folder),
-        None => write_moves(script, call, sides),
+        Some(folder) => write_fold(schedule, call, sides, &folder),
+        None => write_moves(schedule, call, sides),
     }
 }
 
 /// [`write_between`] for operations that only move data.
 fn write_moves(
-    script: &mut ScriptBuilder<'static>,
+    schedule: &mut ScheduleBuilder<'static>,
     call: &Call<'static>,
     Sides { theirs, .. }: &Sides,
 ) -> Result<(), EngineError> {
-    let (me, _) = script.place();
+    let (me, _) = schedule.place();
     let is_there = |root: u32| theirs.contains(&(root as usize));
     let numbered = || theirs.clone().enumerate();
     match *call {
         Call::Barrier => {
-            theirs.clone().for_each(|it| script.receive(it, Buffer::EMPTY));
-            theirs.clone().for_each(|it| script.send(it, Buffer::EMPTY));
+            theirs.clone().for_each(|it| schedule.receive(it, Buffer::EMPTY));
+            theirs.clone().for_each(|it| schedule.send(it, Buffer::EMPTY));
         }
         Call::Bcast { buffer, root } if root as usize == me => {
-            theirs.clone().for_each(|it| script.send(it, buffer));
+            theirs.clone().for_each(|it| schedule.send(it, buffer));
         }
-        Call::Bcast { buffer, root } if is_there(root) => script.receive(root as usize, buffer),
+        Call::Bcast { buffer, root } if is_there(root) => schedule.receive(root as usize, buffer),
         Call::Gather { send, receive, root } => match (send, receive) {
             (_, Some(receive)) if root as usize == me => {
-                numbered().for_each(|(number, it)| script.receive(it, receive.block(number)));
+                numbered().for_each(|(number, it)| schedule.receive(it, receive.block(number)));
             }
-            (Some(send), _) if is_there(root) => script.send(root as usize, send),
+            (Some(send), _) if is_there(root) => schedule.send(root as usize, send),
             _ => {}
         },
         Call::Scatter { send, receive, root } => match (send, receive) {
             (Some(send), _) if root as usize == me => {
-                numbered().for_each(|(number, it)| script.send(it, send.block(number)));
+                numbered().for_each(|(number, it)| schedule.send(it, send.block(number)));
             }
-            (_, Some(receive)) if is_there(root) => script.receive(root as usize, receive),
+            (_, Some(receive)) if is_there(root) => schedule.receive(root as usize, receive),
             _ => {}
         },
         Call::Allgather { send: Some(send), receive } => {
-            numbered().for_each(|(number, it)| script.receive(it, receive.block(number)));
-            theirs.clone().for_each(|it| script.send(it, send));
+            numbered().for_each(|(number, it)| schedule.receive(it, receive.block(number)));
+            theirs.clone().for_each(|it| schedule.send(it, send));
         }
         Call::Alltoall { send: Some(send), receive } => {
-            numbered().for_each(|(number, it)| script.receive(it, receive.block(number)));
-            numbered().for_each(|(number, it)| script.send(it, send.block(number)));
+            numbered().for_each(|(number, it)| schedule.receive(it, receive.block(number)));
+            numbered().for_each(|(number, it)| schedule.send(it, send.block(number)));
         }
         Call::Bcast { .. } => {}
         _ => return Err(EngineError::Unsupported),
@@ -84,37 +84,37 @@ fn write_moves(
 
 /// [`write_between`] for operations that fold.
 fn write_fold(
-    script: &mut ScriptBuilder<'static>,
+    schedule: &mut ScheduleBuilder<'static>,
     call: &Call<'static>,
     sides: &Sides,
     folder: &Folder<'static>,
 ) -> Result<(), EngineError> {
-    let (me, _) = script.place();
+    let (me, _) = schedule.place();
     let Sides { ours, theirs } = sides;
     match call {
         Call::Reduce { reduction, root } if *root as usize == me => {
-            script.receive(theirs.start, reduction.result);
+            schedule.receive(theirs.start, reduction.result);
         }
         Call::Reduce { reduction, root } if theirs.contains(&(*root as usize)) => {
-            if let Some(sum) = fold_at_leader(script, ours, folder, reduction)? {
-                script.send(*root as usize, sum);
+            if let Some(sum) = fold_at_leader(schedule, ours, folder, reduction)? {
+                schedule.send(*root as usize, sum);
             }
         }
         Call::Reduce { .. } => {}
         Call::Allreduce { reduction } => {
             // Behind the fold, whose wait is for all messages before it.
-            if let Some(sum) = fold_at_leader(script, ours, folder, reduction)? {
-                theirs.clone().for_each(|it| script.send(it, sum));
+            if let Some(sum) = fold_at_leader(schedule, ours, folder, reduction)? {
+                theirs.clone().for_each(|it| schedule.send(it, sum));
             }
-            script.receive(theirs.start, reduction.result);
+            schedule.receive(theirs.start, reduction.result);
         }
         Call::ReduceScatter { reduction, counts } => {
             let output = reduction.of(counts[me - ours.start] as u64).result;
             let reduction = reduction.of(counts.iter().sum::<i64>() as u64);
-            let sum = fold_at_leader(script, ours, folder, &reduction)?;
+            let sum = fold_at_leader(schedule, ours, folder, &reduction)?;
             match sum {
-                Some(sum) => scatter_theirs(script, sides, folder, sum, counts, output)?,
-                None => script.receive(ours.start, output),
+                Some(sum) => scatter_theirs(schedule, sides, folder, sum, counts, output)?,
+                None => schedule.receive(ours.start, output),
             }
         }
         _ => return Err(EngineError::Unsupported),
@@ -124,22 +124,22 @@ fn write_fold(
 
 /// Steps of a leader that has its group's sum: gets that of the other group, which is as long, and deals it out.
 fn scatter_theirs(
-    script: &mut ScriptBuilder<'static>,
+    schedule: &mut ScheduleBuilder<'static>,
     Sides { ours, theirs }: &Sides,
     folder: &Folder<'static>,
     sum: Buffer<'static>,
     counts: &[i64],
     output: Buffer<'static>,
 ) -> Result<(), EngineError> {
-    let received = script.room(folder, sum.count())?;
-    script.receive(theirs.start, received);
-    script.send(theirs.start, sum);
-    script.wait();
-    script.copy(received.within(0..counts[0] as u64), output);
+    let received = schedule.room(folder, sum.count())?;
+    schedule.receive(theirs.start, received);
+    schedule.send(theirs.start, sum);
+    schedule.wait();
+    schedule.copy(received.within(0..counts[0] as u64), output);
     let mut start = counts[0] as u64;
     for (member, &count) in ours.clone().zip(counts).skip(1) {
         let end = start + count as u64;
-        script.send(member, received.within(start..end));
+        schedule.send(member, received.within(start..end));
         start = end;
     }
     Ok(())
@@ -147,15 +147,15 @@ fn scatter_theirs(
 
 /// Steps that fold a group's operands at its leader, in rank order. Returns there where the result is.
 fn fold_at_leader(
-    script: &mut ScriptBuilder<'static>,
+    schedule: &mut ScheduleBuilder<'static>,
     ours: &Range<usize>,
     folder: &Folder<'static>,
     call: &Reduction<'static>,
 ) -> Result<Option<Buffer<'static>>, EngineError> {
-    let (me, _) = script.place();
+    let (me, _) = schedule.place();
     let members: Vec<usize> = ours.clone().collect();
     let group = Subgroup::of(&members, me - ours.start);
     let operands = Operands { group, folder, operand: call.operand() };
-    let sum = operands.fold_linear(script)?;
+    let sum = operands.fold_linear(schedule)?;
     Ok((me == ours.start).then_some(sum))
 }

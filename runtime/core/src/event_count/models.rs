@@ -105,7 +105,7 @@ fn a_second_holder_does_not_hide_the_work() {
     });
 }
 
-/// The members of a node meet ([`crate::coll`], `script/node_meeting.rs`): the leader becomes a
+/// The members of a node meet ([`crate::coll`], `schedule/node_meeting.rs`): the leader becomes a
 /// user, and both post; the last one makes the work ready.
 #[test]
 fn the_last_member_to_post_calls_somebody_or_is_the_leader() {

@@ -5,7 +5,7 @@
 //! root waits for the last of them.
 
 use crate::args::Call;
-use crate::blocking::choice::{is_long_bcast, movers, run_schedule};
+use crate::blocking::choice::{is_long_bcast, movers, run_pool};
 use crate::blocking::round::{Finish, Round};
 use crate::members::LocalGroup;
 use cohort_core::EngineError;
@@ -20,14 +20,14 @@ pub(super) fn bcast(group: &LocalGroup<'_>, buffer: Buffer<'_>, root: u32) -> Re
     if group.size() == 1 {
         return Ok(());
     }
-    let wants_schedule = is_long_bcast(group, buffer.bytes());
+    let wants_pool = is_long_bcast(group, buffer.bytes());
     let round = Round::begin(group);
     let at_root = group.me == root;
     let root_place = root as usize;
-    let is_scheduled = if wants_schedule {
+    let is_pooled = if wants_pool {
         round.is_scheduled_instead_of(root_place)
     } else if at_root {
-        match round.post_copied_unless_scheduled(&buffer) {
+        match round.post_copied_unless_pooled(&buffer) {
             None => true,
             Some(exposed) => {
                 round.announce();
@@ -36,12 +36,12 @@ pub(super) fn bcast(group: &LocalGroup<'_>, buffer: Buffer<'_>, root: u32) -> Re
             }
         }
     } else {
-        round.awaits_schedule_instead_of(root_place)
+        round.awaits_pool_instead_of(root_place)
     };
-    if is_scheduled {
+    if is_pooled {
         round.finish(Finish::Nobody);
         let movers = movers(group, buffer.bytes().saturating_mul(group.size() as u64));
-        return run_schedule(group, &Call::Bcast { buffer, root }, movers);
+        return run_pool(group, &Call::Bcast { buffer, root }, movers);
     }
     let result = round.receive_buffer(root_place, buffer);
     round.finish(Finish::Nobody);

@@ -1,4 +1,4 @@
-//! Blocking collectives among members of one node: in rounds, or, where that is chosen, as schedules.
+//! Blocking collectives among members of one node: in rounds, or, where that is chosen, as pools.
 
 mod allgather;
 mod alltoall;
@@ -8,7 +8,7 @@ mod gather;
 mod reduce;
 mod scan;
 
-use super::choice::{Movers, run_schedule, scheduled};
+use super::choice::{Movers, pooled, run_pool};
 use crate::args::{Call, Reduction};
 use crate::fold::Folder;
 use crate::members::LocalGroup;
@@ -29,7 +29,7 @@ pub(crate) fn run_any(group: &LocalGroup<'_>, call: &Call<'_>) -> Result<(), Eng
 /// Those of the operation.
 #[inline(always)]
 pub(crate) fn run(group: &LocalGroup<'_>, call: &Call<'_>) -> Result<(), EngineError> {
-    if let Some(done) = scheduled(group, || *call) {
+    if let Some(done) = pooled(group, || *call) {
         return done;
     }
     match *call {
@@ -58,7 +58,7 @@ pub(crate) fn run(group: &LocalGroup<'_>, call: &Call<'_>) -> Result<(), EngineE
             let folder = Folder::new(reduction.op, reduction.datatype())?;
             scan::scan(group, &folder, &reduction, kind)
         }
-        Call::Neighbours { .. } => run_schedule(group, call, Movers::Everyone),
+        Call::Neighbours { .. } => run_pool(group, call, Movers::Everyone),
     }
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn run(group: &LocalGroup<'_>, call: &Call<'_>) -> Result<(), EngineE
 /// Those of the operation.
 #[inline(never)]
 pub(crate) fn allreduce(group: &LocalGroup<'_>, call: &Reduction<'_>) -> Result<(), EngineError> {
-    if let Some(done) = scheduled(group, || Call::Allreduce { reduction: *call }) {
+    if let Some(done) = pooled(group, || Call::Allreduce { reduction: *call }) {
         return done;
     }
     let folder = Folder::new(call.op, call.datatype())?;

@@ -11,11 +11,11 @@
 
 use crate::args::Blocks;
 use crate::blocking::round::{Finish, Record, Round};
-use crate::blocking::script::{builder, run};
+use crate::blocking::schedule::{builder, run};
 use crate::data::{copy_piece, copy_whole};
 use crate::members::{Caller, Hierarchy, LocalGroup};
 use crate::memory::{Bytes, Packed, bytes, reserve};
-use crate::write::ScriptBuilder;
+use crate::write::ScheduleBuilder;
 use alloc::vec::Vec;
 use cohort_core::EngineError;
 use cohort_datatype::Buffer;
@@ -134,23 +134,23 @@ fn exchange_all(
     let block = common_block(group, &here, &round, &post);
     let outgoing = (here.me == 0).then(|| pack_for_nodes(hierarchy, &round, send, block));
     round.finish(Finish::Everyone);
-    let mut script = builder(group, None);
+    let mut schedule = builder(group, None);
     // Filled by the exchange before others hear of it.
     let mut incoming = None;
     if let Some(outgoing) = outgoing {
         let outgoing = outgoing?;
         let incoming = incoming.insert(Messages::new(hierarchy, block)?);
-        exchange(&mut script, hierarchy, outgoing, incoming);
+        exchange(&mut schedule, hierarchy, outgoing, incoming);
         if block != APART {
-            outcome = outcome.and(run(group.owner, script));
-            script = builder(group, None);
+            outcome = outcome.and(run(group.owner, schedule));
+            schedule = builder(group, None);
         }
     }
     if block == APART {
         let (nodes, this_node) = (hierarchy.nodes(), hierarchy.this_node());
         let everywhere = (1..nodes).map(|distance| (this_node + distance) % nodes);
-        travel_apart(&mut script, hierarchy, everywhere, send, receive);
-        return outcome.and(run(group.owner, script));
+        travel_apart(&mut schedule, hierarchy, everywhere, send, receive);
+        return outcome.and(run(group.owner, schedule));
     }
     let round = Round::begin(&here);
     let (apart, taken) = match &incoming {
@@ -168,8 +168,8 @@ fn exchange_all(
             taken
         }
     };
-    travel_apart(&mut script, hierarchy, apart.into_iter(), send, receive);
-    outcome.and(taken).and(run(group.owner, script))
+    travel_apart(&mut schedule, hierarchy, apart.into_iter(), send, receive);
+    outcome.and(taken).and(run(group.owner, schedule))
 }
 
 /// The length of the blocks of all members of the node, if it is one and so short that they go through the leader.
@@ -183,7 +183,7 @@ fn common_block(group: &Caller<'_>, here: &LocalGroup<'_>, round: &Round<'_>, ow
 
 /// Steps that exchange all blocks with the members of some other nodes.
 fn travel_apart<'a>(
-    script: &mut ScriptBuilder<'a>,
+    schedule: &mut ScheduleBuilder<'a>,
     hierarchy: &Hierarchy,
     nodes: impl Iterator<Item = usize> + Clone,
     send: &Blocks<'a>,
@@ -192,10 +192,10 @@ fn travel_apart<'a>(
     let members = nodes.flat_map(|node| hierarchy.members(node));
     let members = members.map(|&member| member as usize);
     for member in members.clone() {
-        script.receive(member, receive.block(member));
+        schedule.receive(member, receive.block(member));
     }
     for member in members {
-        script.send(member, send.block(member));
+        schedule.send(member, send.block(member));
     }
 }
 
@@ -245,18 +245,18 @@ fn pack_for_nodes(
 }
 
 /// Steps that exchange the messages with the other leaders.
-fn exchange(script: &mut ScriptBuilder<'_>, hierarchy: &Hierarchy, outgoing: Messages, incoming: &Messages) {
+fn exchange(schedule: &mut ScheduleBuilder<'_>, hierarchy: &Hierarchy, outgoing: Messages, incoming: &Messages) {
     let (nodes, this_node) = (hierarchy.nodes(), hierarchy.this_node());
     let leader = |node: usize| hierarchy.members(node)[0] as usize;
     for distance in 1..nodes {
         let from = (this_node + nodes - distance) % nodes;
-        script.receive(leader(from), incoming.all[from].buffer());
+        schedule.receive(leader(from), incoming.all[from].buffer());
     }
     for distance in 1..nodes {
         let to = (this_node + distance) % nodes;
-        script.send(leader(to), outgoing.all[to].buffer());
+        schedule.send(leader(to), outgoing.all[to].buffer());
     }
-    script.keep(outgoing.memory);
+    schedule.keep(outgoing.memory);
 }
 
 /// Takes a member's blocks out of what has come from the other nodes. Returns those nodes whose blocks travel apart.

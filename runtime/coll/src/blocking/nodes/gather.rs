@@ -8,7 +8,7 @@
 use super::bundle::{BUNDLED, Bundle, Content};
 use crate::args::Blocks;
 use crate::blocking::round::{Finish, Posted, Record, Round};
-use crate::blocking::script::{builder, run};
+use crate::blocking::schedule::{builder, run};
 use crate::data::{copy_piece, copy_whole};
 use crate::members::{Caller, Hierarchy, LocalGroup};
 use crate::memory::{Bytes, bytes, reserve};
@@ -101,18 +101,18 @@ pub(crate) fn gather(
         return Ok(());
     }
     let alone = hierarchy.local_size() == 1;
-    let mut script = builder(group, None);
+    let mut schedule = builder(group, None);
     if !alone && here.me != 0 {
         post_to(&here, 0, &send);
     } else if !alone {
         let (memory, bundle) = collect_here(&here, &send, BUNDLED)?;
-        script.send(root, bundle.buffer());
-        script.keep(memory);
+        schedule.send(root, bundle.buffer());
+        schedule.keep(memory);
     }
     if alone || send.bytes() > BUNDLED {
-        script.send(root, send);
+        schedule.send(root, send);
     }
-    run(group.owner, script)
+    run(group.owner, schedule)
 }
 
 /// Takes what the other members of the root's node [`post_to`].
@@ -133,32 +133,32 @@ fn receive_here(here: &LocalGroup<'_>, hierarchy: &Hierarchy, receive: &Blocks<'
 /// Takes what the other nodes send to the root.
 fn receive_from_nodes(group: &Caller<'_>, hierarchy: &Hierarchy, receive: &Blocks<'_>) -> Result<(), EngineError> {
     let mut bundles = reserve(hierarchy.nodes())?;
-    let mut script = builder(group, None);
+    let mut schedule = builder(group, None);
     for members in hierarchy.other_nodes() {
         let first = members[0] as usize;
         if members.len() == 1 {
-            script.receive(first, receive.block(first));
+            schedule.receive(first, receive.block(first));
             continue;
         }
         let room = |&member: &u32| receive.block(member as usize).bytes().min(BUNDLED);
         let data = members.iter().map(room).sum();
         let (memory, bundle) = Bundle::with_room(members.len(), data, BUNDLED)?;
-        script.receive(first, bundle.buffer());
+        schedule.receive(first, bundle.buffer());
         bundles.push((memory, bundle, members));
     }
     // The bundles are filled when it has returned.
-    let mut outcome = run(group.owner, script);
-    let mut script = builder(group, None);
+    let mut outcome = run(group.owner, schedule);
+    let mut schedule = builder(group, None);
     for (_, bundle, members) in &bundles {
         for (&member, content) in members.iter().zip(bundle.contents()) {
             let block = receive.block(member as usize);
             match content {
-                Content::Apart => script.receive(member as usize, block),
+                Content::Apart => schedule.receive(member as usize, block),
                 Content::Inside { .. } => outcome = outcome.and(content.deliver(block)),
             }
         }
     }
-    outcome.and(run(group.owner, script))
+    outcome.and(run(group.owner, schedule))
 }
 
 /// Scatter: the root sends a bundle to each leader, and long blocks by themselves.
@@ -187,11 +187,11 @@ pub(crate) fn scatter(
         1 => true,
         _ => receive_bundle(group, hierarchy, root, receive)?,
     };
-    let mut script = builder(group, None);
+    let mut schedule = builder(group, None);
     if is_apart {
-        script.receive(root, receive);
+        schedule.receive(root, receive);
     }
-    run(group.owner, script)
+    run(group.owner, schedule)
 }
 
 /// The root's part of a scatter.
@@ -213,7 +213,7 @@ fn scatter_root(
 
 /// Sends the blocks of the other nodes' members.
 fn send_to_nodes(group: &Caller<'_>, hierarchy: &Hierarchy, send: &Blocks<'_>) -> Result<(), EngineError> {
-    let mut script = builder(group, None);
+    let mut schedule = builder(group, None);
     let block = |member: u32| send.block(member as usize);
     for members in hierarchy.other_nodes() {
         if members.len() > 1 {
@@ -226,16 +226,16 @@ fn send_to_nodes(group: &Caller<'_>, hierarchy: &Hierarchy, send: &Blocks<'_>) -
                     copy_piece(out.buffer(), block(members[number]), 0..out.length());
                 },
             );
-            script.send(members[0] as usize, bundle.buffer());
-            script.keep(memory);
+            schedule.send(members[0] as usize, bundle.buffer());
+            schedule.keep(memory);
         }
         for &member in members {
             if members.len() == 1 || block(member).bytes() > BUNDLED {
-                script.send(member as usize, block(member));
+                schedule.send(member as usize, block(member));
             }
         }
     }
-    run(group.owner, script)
+    run(group.owner, schedule)
 }
 
 /// A member's part of what comes from a root on another node: its block, if that is in the bundle. Says
@@ -261,9 +261,9 @@ fn receive_bundle(
         return is_apart;
     }
     let (_memory, bundle) = Bundle::with_room(size, size as u64 * BUNDLED, BUNDLED)?;
-    let mut script = builder(group, None);
-    script.receive(root, bundle.buffer());
-    let outcome = run(group.owner, script);
+    let mut schedule = builder(group, None);
+    schedule.receive(root, bundle.buffer());
+    let outcome = run(group.owner, schedule);
     let round = Round::begin(&here);
     round.post_address(&bundle);
     round.announce();
@@ -332,11 +332,11 @@ pub(crate) fn allgather(
     let (_memory, bundle) = collect_here(&here, &send, u64::MAX)?;
     let bundles = Bundles::for_blocks(hierarchy, receive)?;
     let this_node = hierarchy.this_node();
-    let mut script = builder(group, None);
-    script.copy(bundle.buffer(), bundles.all[this_node].buffer());
+    let mut schedule = builder(group, None);
+    schedule.copy(bundle.buffer(), bundles.all[this_node].buffer());
     let among = Subgroup::of_leaders(hierarchy, 0);
-    exchange(&mut script, among, |nodes| bundles.several(nodes));
-    let mut outcome = run(group.owner, script);
+    exchange(&mut schedule, among, |nodes| bundles.several(nodes));
+    let mut outcome = run(group.owner, schedule);
     let round = Round::begin(&here);
     round.post_address(&bundles);
     round.announce();

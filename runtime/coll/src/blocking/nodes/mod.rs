@@ -2,7 +2,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | this file | what scripts do (`write/led.rs`), or each member for itself |
+//! | this file | what schedules do (`write/led.rs`), or each member for itself |
 //! | `gather`, `alltoall` | one member of each node sends and receives for all of them |
 //! | `bundle` | what it sends for them in one message |
 //! | `view` | what all members say, in one table for the members of a node |
@@ -15,7 +15,7 @@ mod view;
 pub(crate) use view::view;
 
 use super::local;
-use super::script::{endpoint, run_alone, run_script};
+use super::schedule::{endpoint, run_alone, run_schedule};
 use crate::args::{Call, Form, Label};
 use crate::compare;
 use crate::fold::Folder;
@@ -82,6 +82,6 @@ fn run_led(
     if !matches!(outcome, Ok(()) | Err(EngineError::Truncated { .. })) {
         return outcome;
     }
-    let outcome = outcome.and(among.as_ref().map_or(Ok(()), |script| run_script(group.owner, script)));
+    let outcome = outcome.and(among.as_ref().map_or(Ok(()), |schedule| run_schedule(group.owner, schedule)));
     outcome.and(after.map_or(Ok(()), |call| local::run_any(&here, &call)))
 }

@@ -2,7 +2,7 @@
 
 use super::gather::post_to;
 use crate::blocking::round::{Finish, Record, Round};
-use crate::blocking::script::{builder, run};
+use crate::blocking::schedule::{builder, run};
 use crate::members::{Caller, Hierarchy, LocalGroup};
 use crate::memory::reserve;
 use crate::write::{Subgroup, exchange};
@@ -93,13 +93,13 @@ fn fill<const N: usize>(
     let part = |nodes: Range<usize>| {
         let (start, end) = (starts[nodes.start], starts[nodes.end]);
         let bytes = size_of::<Words<N>>();
-        // SAFETY: the table has these rows, and stays until the script has ended.
+        // SAFETY: the table has these rows, and stays until the schedule has ended.
         unsafe { Buffer::of_bytes(whole.wrapping_add(start * bytes), ((end - start) * bytes) as u64) }
     };
     let among = Subgroup::of_leaders(hierarchy, 0);
-    let mut script = builder(group, None);
-    exchange(&mut script, among, part);
-    run(group.owner, script)?;
+    let mut schedule = builder(group, None);
+    exchange(&mut schedule, among, part);
+    run(group.owner, schedule)?;
     let members = (0..hierarchy.nodes()).flat_map(|node| hierarchy.members(node));
     for (words, &member) in elsewhere.iter().zip(members) {
         table[member as usize] = *words;

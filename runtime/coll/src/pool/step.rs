@@ -1,4 +1,4 @@
-//! One step of a schedule: copies between members' buffers, or folds of ranges of elements.
+//! One step of a pool: copies between members' buffers, or folds of ranges of elements.
 
 use super::part::{Part, Plan};
 use crate::args::{Call, Reduction, Scan, elements_of};
@@ -8,7 +8,7 @@ use cohort_base::sync::atomic::Ordering;
 use cohort_datatype::Buffer;
 use core::ops::Range;
 
-/// The parts of an open schedule.
+/// The parts of an open pool.
 type Parts<'a> = &'a [Part];
 
 /// A lane that is copied.

@@ -1,6 +1,6 @@
 //! Rows of batches in the heaps of ranks, as a member walks along them.
 
-use super::part::{Part, Plan, Schedule};
+use super::part::{Part, Plan, Pool};
 use crate::args::small::{Agreed, Memory};
 use crate::batch::{self, Entry, ROWS};
 use crate::meeting::{Link, Meeting, at, release};
@@ -50,7 +50,7 @@ pub(crate) struct RowOperation {
     /// Members that have posted.
     pub(crate) seen: Cell<u32>,
     /// Where it waits for what others copy, if the members of a broadcast disagree about its length.
-    pub(crate) meeting: Cell<Option<RecordRef<Schedule>>>,
+    pub(crate) meeting: Cell<Option<RecordRef<Pool>>>,
     pub(crate) outcome: Cell<RowOutcome>,
 }
 
@@ -274,10 +274,10 @@ impl Row {
     }
 
     /// The row's meeting, with a reference for the caller. `None` when there is no memory.
-    pub(crate) fn join(&self, claim: &mut Claim<'_>) -> Option<RecordRef<Schedule>> {
+    pub(crate) fn join(&self, claim: &mut Claim<'_>) -> Option<RecordRef<Pool>> {
         self.meeting().join(
             self.size(),
-            |bytes| claim.alloc_aligned(bytes, Schedule::ALIGN),
+            |bytes| claim.alloc_aligned(bytes, Pool::ALIGN),
             // SAFETY: the block was just allocated.
             |block| unsafe { Heap::free(block) },
         )

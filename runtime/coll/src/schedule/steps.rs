@@ -17,7 +17,7 @@ use core::ops::Deref;
 /// Bytes that a fold or a copy takes at a time, where others wait for its end.
 pub(crate) const PIECE: u64 = 128 << 10;
 
-/// Tags that one script may use: its own and those below. Twice the dimensions of the largest grid.
+/// Tags that one schedule may use: its own and those below. Twice the dimensions of the largest grid.
 pub(crate) const LANES: u32 = 64;
 
 /// One step. Messages start when their step is reached and go on behind it.
@@ -38,7 +38,7 @@ pub(crate) enum Step<'a> {
     Copy {
         from: Buffer<'a>,
         to: Buffer<'a>,
-        /// The member of the node that is told when it does not fit; without one the script's own is.
+        /// The member of the node that is told when it does not fit; without one the schedule's own is.
         reports_to: Option<u32>,
     },
     /// `right = left op right`, which are equally long.
@@ -52,7 +52,7 @@ impl Step<'_> {
     }
 }
 
-/// Who sends and receives the messages of a script, and how others tell them from those of other scripts.
+/// Who sends and receives the messages of a schedule, and how others tell them from those of other schedules.
 #[derive(Clone)]
 pub(crate) struct Endpoint<'a> {
     pub(crate) rank: &'a Rank,
@@ -64,7 +64,7 @@ pub(crate) struct Endpoint<'a> {
     pub(crate) members: MemberList<'a>,
 }
 
-/// The members of a communicator, for as long as a script needs them.
+/// The members of a communicator, for as long as a schedule needs them.
 #[derive(Clone)]
 pub(crate) enum MemberList<'a> {
     Borrowed(&'a [Peer]),
@@ -83,8 +83,8 @@ impl Deref for MemberList<'_> {
     }
 }
 
-/// See the module page. Buffers that steps name are live until the script has ended.
-pub(crate) struct Script<'a> {
+/// See the module page. Buffers that steps name are live until the schedule has ended.
+pub(crate) struct Schedule<'a> {
     pub(crate) endpoint: Endpoint<'a>,
     pub(crate) folder: Option<Folder<'a>>,
     pub(crate) steps: Vec<Step<'a>>,
@@ -93,7 +93,7 @@ pub(crate) struct Script<'a> {
     pub(crate) packed: Vec<Vec<u8>>,
 }
 
-impl<'a> Script<'a> {
+impl<'a> Schedule<'a> {
     /// The step at a place.
     pub(crate) fn step(&self, at: usize) -> Option<&Step<'a>> {
         self.steps.get(at)

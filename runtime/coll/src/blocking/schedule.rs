@@ -1,12 +1,12 @@
-//! Scripts of calls that wait for their end.
+//! Schedules of calls that wait for their end.
 
 use crate::args::{Call, Label};
 use crate::data::copy_whole;
 use crate::exchange::wait_for;
 use crate::fold::{Folder, Runner};
 use crate::members::Caller;
-use crate::script::{Endpoint, MemberList, Message, Script, Step};
-use crate::write::{ScriptBuilder, write};
+use crate::schedule::{Endpoint, MemberList, Message, Schedule, Step};
+use crate::write::{ScheduleBuilder, write};
 use alloc::vec::Vec;
 use cohort_core::EngineError;
 use cohort_core::Owner;
@@ -30,17 +30,17 @@ pub(crate) fn endpoint<'a>(group: &Caller<'a>) -> Endpoint<'a> {
     }
 }
 
-/// A script to be written and then [`run`], of the group's member.
-pub(crate) fn builder<'a>(group: &Caller<'a>, folder: Option<Folder<'a>>) -> ScriptBuilder<'a> {
-    ScriptBuilder::new(endpoint(group), folder)
+/// A schedule to be written and then [`run`], of the group's member.
+pub(crate) fn builder<'a>(group: &Caller<'a>, folder: Option<Folder<'a>>) -> ScheduleBuilder<'a> {
+    ScheduleBuilder::new(endpoint(group), folder)
 }
 
-/// [`run_script`] of what was written.
+/// [`run_schedule`] of what was written.
 ///
 /// # Errors
 /// As there.
-pub(crate) fn run(owner: Owner<'_>, script: ScriptBuilder<'_>) -> Result<(), EngineError> {
-    run_script(owner, &script.done())
+pub(crate) fn run(owner: Owner<'_>, schedule: ScheduleBuilder<'_>) -> Result<(), EngineError> {
+    run_schedule(owner, &schedule.done())
 }
 
 /// Runs all steps and waits for their end.
@@ -48,11 +48,11 @@ pub(crate) fn run(owner: Owner<'_>, script: ScriptBuilder<'_>) -> Result<(), Eng
 /// # Errors
 /// [`EngineError::Truncated`] when a message was longer than its room, after everything else was done;
 /// [`EngineError::OutOfMemory`], when some messages may be missing.
-pub(crate) fn run_script(owner: Owner<'_>, script: &Script<'_>) -> Result<(), EngineError> {
+pub(crate) fn run_schedule(owner: Owner<'_>, schedule: &Schedule<'_>) -> Result<(), EngineError> {
     let mut messages = Vec::new();
     // Messages that follow each other start together.
-    let mut stages = script.steps.chunk_by(|one, next| one.is_message() && next.is_message());
-    let done = stages.try_fold(Ok(()), |outcome, steps| match take(owner, script, steps, &mut messages) {
+    let mut stages = schedule.steps.chunk_by(|one, next| one.is_message() && next.is_message());
+    let done = stages.try_fold(Ok(()), |outcome, steps| match take(owner, schedule, steps, &mut messages) {
         Err(EngineError::OutOfMemory) => Err(EngineError::OutOfMemory),
         taken => Ok(outcome.and(taken)),
     });
@@ -63,17 +63,17 @@ pub(crate) fn run_script(owner: Owner<'_>, script: &Script<'_>) -> Result<(), En
 /// Takes a step, or starts messages that follow each other.
 fn take(
     owner: Owner<'_>,
-    script: &Script<'_>,
+    schedule: &Schedule<'_>,
     steps: &[Step<'_>],
     messages: &mut Vec<Message>,
 ) -> Result<(), EngineError> {
     match &steps[0] {
-        Step::Send { .. } | Step::Receive { .. } => start(owner, script, steps, messages),
+        Step::Send { .. } | Step::Receive { .. } => start(owner, schedule, steps, messages),
         Step::Wait => wait_for(owner, messages.drain(..)),
         Step::Copy { from, to, .. } => copy_whole(*to, *from),
         Step::Fold { left, right } => {
             // This is a call of the owner's.
-            script.combine(*left, *right, Runner::Owner);
+            schedule.combine(*left, *right, Runner::Owner);
             Ok(())
         }
     }
@@ -82,14 +82,14 @@ fn take(
 /// Starts messages.
 fn start(
     owner: Owner<'_>,
-    script: &Script<'_>,
+    schedule: &Schedule<'_>,
     steps: &[Step<'_>],
     messages: &mut Vec<Message>,
 ) -> Result<(), EngineError> {
     messages.try_reserve(steps.len()).map_err(|_| EngineError::OutOfMemory)?;
     together(&mut owner.rank().enter(), |claim| {
         for step in steps {
-            messages.push(script.begin(claim, step)?);
+            messages.push(schedule.begin(claim, step)?);
         }
         Ok(())
     })
@@ -104,7 +104,7 @@ pub(crate) fn run_alone<'a>(
     call: &Call<'a>,
     folder: Option<Folder<'a>>,
 ) -> Result<(), EngineError> {
-    let mut script = builder(group, folder);
-    write(&mut script, call, folder.as_ref())?;
-    run(group.owner, script)
+    let mut schedule = builder(group, folder);
+    write(&mut schedule, call, folder.as_ref())?;
+    run(group.owner, schedule)
 }

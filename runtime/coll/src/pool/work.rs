@@ -1,4 +1,4 @@
-//! Work on pending schedules, for whoever looks at a rank of theirs.
+//! Work on pending pools, for whoever looks at a rank of theirs.
 
 use super::part::{Listed, Membership, Part, Pending};
 use super::step;
@@ -18,19 +18,19 @@ use cohort_steal::TaskKind;
 use core::cell::Cell;
 use core::ptr::NonNull;
 
-/// The claimed rank's pending schedules.
+/// The claimed rank's pending pools.
 #[inline]
 fn pending<'a>(claim: &'a mut Claim<'_>) -> &'a mut Pending {
-    &mut claim.of::<Coll>().schedules
+    &mut claim.of::<Coll>().pools
 }
 
-/// Whether the claimed rank has pending schedules.
+/// Whether the claimed rank has pending pools.
 #[inline]
 pub(crate) fn is_pending(claim: &mut Claim<'_>) -> bool {
     !pending(claim).is_empty()
 }
 
-/// Who is to look at a request's schedule, besides those who look at its rank anyway.
+/// Who is to look at a request's pool, besides those who look at its rank anyway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Calls {
     /// Nobody: there is another member that thieves look at.
@@ -39,7 +39,7 @@ pub(crate) enum Calls {
     Thieves,
 }
 
-/// Adds a request to the claimed rank's pending schedules. Thieves that are awake hear of it at the end of the claim at
+/// Adds a request to the claimed rank's pending pools. Thieves that are awake hear of it at the end of the claim at
 /// the latest.
 pub(crate) fn enlist(claim: &mut Claim<'_>, request: RecordRef<Listed>, calls: Calls) {
     request.is_listed.set(true);
@@ -51,7 +51,7 @@ pub(crate) fn enlist(claim: &mut Claim<'_>, request: RecordRef<Listed>, calls: C
     }
 }
 
-/// Takes a request out of the claimed rank's pending schedules, if it is there.
+/// Takes a request out of the claimed rank's pending pools, if it is there.
 pub(crate) fn delist(claim: &mut Claim<'_>, request: RecordRef<Listed>) {
     if request.is_listed.replace(false) {
         pending(claim).remove(request);
@@ -91,48 +91,48 @@ pub(crate) unsafe fn complete(parts: &[Part]) {
     }
 }
 
-/// A reference to a schedule, for work on it.
+/// A reference to a pool, for work on it.
 #[derive(Debug)]
-pub(crate) struct ScheduleRef {
+pub(crate) struct PoolRef {
     membership: Membership,
     runner: Runner,
 }
 
-impl ScheduleRef {
+impl PoolRef {
     /// A reference more.
     pub(crate) fn new(membership: Membership, runner: Runner) -> Self {
-        membership.schedule.retain();
+        membership.pool.retain();
         Self { membership, runner }
     }
 
     /// Takes up to `limit` steps, and completes the operation after the last. Returns the bytes
     /// moved. Outside of any claim; for any task, unless the operation is a user's.
     pub(crate) fn work(&self, limit: u32) -> u64 {
-        let Membership { schedule, member } = self.membership;
-        let end = match u64::from(member) * 2 < schedule.members() {
+        let Membership { pool, member } = self.membership;
+        let end = match u64::from(member) * 2 < pool.members() {
             true => End::Front,
             false => End::Back,
         };
         let mut bytes = 0;
         for _ in 0..limit {
-            let Some((step, plan)) = schedule.take(end) else {
+            let Some((step, plan)) = pool.take(end) else {
                 break;
             };
             // SAFETY: we have the step.
-            bytes += unsafe { step::run(schedule.all(), plan, step, member, self.runner) };
-            if schedule.finish() {
+            bytes += unsafe { step::run(pool.all(), plan, step, member, self.runner) };
+            if pool.finish() {
                 // SAFETY: we were told so.
-                unsafe { complete(schedule.all()) };
+                unsafe { complete(pool.all()) };
             }
         }
         bytes
     }
 }
 
-impl Drop for ScheduleRef {
+impl Drop for PoolRef {
     fn drop(&mut self) {
         // SAFETY: our reference.
-        unsafe { release(self.membership.schedule) };
+        unsafe { release(self.membership.pool) };
     }
 }
 
@@ -143,21 +143,21 @@ impl Membership {
     /// The request is about to be freed.
     pub(crate) unsafe fn end(self) {
         // SAFETY: the caller's promise.
-        unsafe { release(self.schedule) };
+        unsafe { release(self.pool) };
     }
 }
 
-/// A pending schedule of the claimed rank that anybody may work on. Forgets exhausted ones on the way.
-pub(crate) fn next(claim: &mut Claim<'_>) -> Option<ScheduleRef> {
+/// A pending pool of the claimed rank that anybody may work on. Forgets exhausted ones on the way.
+pub(crate) fn next(claim: &mut Claim<'_>) -> Option<PoolRef> {
     find(claim, Runner::Anybody)
 }
 
-/// A pending schedule of the claimed rank, for its owner, who may also call a user's operation.
-pub(crate) fn next_for_owner(_owner: Owner<'_>, claim: &mut Claim<'_>) -> Option<ScheduleRef> {
+/// A pending pool of the claimed rank, for its owner, who may also call a user's operation.
+pub(crate) fn next_for_owner(_owner: Owner<'_>, claim: &mut Claim<'_>) -> Option<PoolRef> {
     find(claim, Runner::Owner)
 }
 
-fn find(claim: &mut Claim<'_>, runner: Runner) -> Option<ScheduleRef> {
+fn find(claim: &mut Claim<'_>, runner: Runner) -> Option<PoolRef> {
     let mut following = pending(claim).first();
     while let Some(request) = following {
         // It is taken before this one leaves.
@@ -165,9 +165,9 @@ fn find(claim: &mut Claim<'_>, runner: Runner) -> Option<ScheduleRef> {
         let Some(membership) = request.membership.get() else {
             continue;
         };
-        // Requests in the list have a reference to their schedule.
-        let schedule = membership.schedule;
-        if schedule.is_exhausted() {
+        // Requests in the list have a reference to their pool.
+        let pool = membership.pool;
+        if pool.is_exhausted() {
             delist(claim, request);
             // Then the owner, when it ends the request, finds nothing to do. Whoever has completed it needs no
             // reference of it, nor does the owner's call that has posted it, without the claim.
@@ -176,16 +176,16 @@ fn find(claim: &mut Claim<'_>, runner: Runner) -> Option<ScheduleRef> {
                 // SAFETY: the request's reference, which it has no more.
                 unsafe { membership.end() };
             }
-        } else if let Some(plan) = schedule.pending()
+        } else if let Some(plan) = pool.pending()
             && (runner == Runner::Owner || !plan.calls_user)
         {
-            return Some(ScheduleRef::new(membership, runner));
+            return Some(PoolRef::new(membership, runner));
         }
     }
     None
 }
 
-impl Piece for ScheduleRef {
+impl Piece for PoolRef {
     fn run(&self, pieces: u32) -> u64 {
         self.work(pieces)
     }
@@ -196,15 +196,15 @@ const LINE: usize = 64;
 
 /// What the requests of nonblocking collectives are.
 #[derive(Debug)]
-struct Scheduled;
+struct Pooled;
 
 /// The record that a request of this kind begins.
 fn record_of(request: NonNull<Request>) -> RecordRef<Listed> {
-    // SAFETY: only [`Scheduled`] asks, whose requests begin such a record.
+    // SAFETY: only [`Pooled`] asks, whose requests begin such a record.
     unsafe { RecordRef::new(request.cast()) }
 }
 
-impl RequestKind for Scheduled {
+impl RequestKind for Pooled {
     fn subsystem(&self) -> Option<usize> {
         Some(Coll::SLOT)
     }
@@ -217,13 +217,13 @@ impl RequestKind for Scheduled {
         let Some(membership) = record_of(request).membership.get() else {
             return tell(Fact::new(Told::Outside));
         };
-        let schedule = membership.schedule;
-        let (size, arrived) = (schedule.members() as u32, schedule.arrived());
+        let pool = membership.pool;
+        let (size, arrived) = (pool.members() as u32, pool.arrived());
         if arrived == size {
             // Its steps are done by those who are awake.
             return tell(Fact::new(Told::Outside));
         }
-        tell(Fact { key: schedule.as_ptr().addr() as u64, size, count: size - arrived, ..Fact::new(Told::Collective) });
+        tell(Fact { key: pool.as_ptr().addr() as u64, size, count: size - arrived, ..Fact::new(Told::Collective) });
     }
 
     unsafe fn end(&self, request: NonNull<Request>, _claim: &mut Claim<'_>) -> bool {
@@ -240,7 +240,7 @@ impl Listed {
     pub(crate) fn make(claim: &mut Claim<'_>, is_plain: bool) -> Option<RecordRef<Self>> {
         let block = claim.alloc_aligned(size_of::<Self>(), LINE)?.cast::<Self>();
         let fresh = Self {
-            request: Request::new(claim.rank(), &Scheduled).plain(is_plain),
+            request: Request::new(claim.rank(), &Pooled).plain(is_plain),
             is_listed: Cell::new(false),
             is_expected: Cell::new(false),
             membership: Cell::new(None),
@@ -253,7 +253,7 @@ impl Listed {
         }
     }
 
-    /// A spent one is pending again, in no list and of no schedule.
+    /// A spent one is pending again, in no list and of no pool.
     ///
     /// # Safety
     /// It is the claimed rank's, and spent.

@@ -1,4 +1,4 @@
-//! What the members of a schedule post, and what the last one of them adds.
+//! What the members of a pool post, and what the last one of them adds.
 
 use super::operand::Operand;
 use crate::args::{Call, Form};
@@ -94,7 +94,7 @@ pub(crate) struct Plan {
     pub(crate) bytes: u64,
     /// Whether steps call a user's operation, which only owners may.
     pub(crate) calls_user: bool,
-    /// Of a persistent operation, where its members go on without schedules: each has a reference.
+    /// Of a persistent operation, where its members go on without pools: each has a reference.
     pub(crate) board: Option<RecordRef<Board>>,
 }
 
@@ -104,7 +104,7 @@ unsafe impl Send for Plan {}
 unsafe impl Sync for Plan {}
 
 /// A nonblocking collective of one communicator.
-pub(crate) type Schedule = Meeting<Part, Plan>;
+pub(crate) type Pool = Meeting<Part, Plan>;
 
 /// One member's place in a chain.
 pub(crate) type Place<'a> = meeting::Place<'a, Part, Plan>;
@@ -112,17 +112,17 @@ pub(crate) type Place<'a> = meeting::Place<'a, Part, Plan>;
 /// The starts of a persistent one.
 pub(crate) type Chain = meeting::Chain<Part, Plan>;
 
-/// A request's part in a schedule, with a reference to it.
+/// A request's part in a pool, with a reference to it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Membership {
-    pub(crate) schedule: RecordRef<Schedule>,
+    pub(crate) pool: RecordRef<Pool>,
     pub(crate) member: u32,
 }
 
 /// [`Links`] of the owner's list of nonblocking collectives with steps left.
 const IN_SCHEDULES: u8 = 0;
 
-/// The pending schedules of a rank.
+/// The pending pools of a rank.
 pub(crate) type Pending = List<Listed, IN_SCHEDULES>;
 
 /// The request of a nonblocking collective. Its request is the first field, so that the address of one is that of the
@@ -134,7 +134,7 @@ pub(crate) struct Listed {
     pub(crate) is_listed: Cell<bool>,
     /// Whether thieves are to look at the rank because of it.
     pub(crate) is_expected: Cell<bool>,
-    /// The request's reference to its schedule.
+    /// The request's reference to its pool.
     pub(crate) membership: Cell<Option<Membership>>,
     pub(crate) links: Links<Self>,
 }

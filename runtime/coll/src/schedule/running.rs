@@ -1,45 +1,45 @@
-//! Scripts that go on while their member does something else.
+//! Schedules that go on while their member does something else.
 //!
 //! # Who goes on
-//! A started script is in its rank's list until it is over. Its owner takes the first stage in the call that starts it.
-//! After that whoever looks at the rank and finds that the messages of a stage are complete takes the next one: the
+//! A started schedule is in its rank's list until it is over. Its owner takes the first stage in the call that starts
+//! it. After that whoever looks at the rank and finds that the messages of a stage are complete takes the next one: the
 //! owner in any call that makes progress, a thief, a progress thread, a dedicated worker, the handler of a signal. Only
-//! a script that calls a user's operation waits for its owner.
+//! a schedule that calls a user's operation waits for its owner.
 //!
 //! # One at a time
-//! A task that finds a script ready *takes* it, under the rank's claim. While it is taken nobody else looks into it.
+//! A task that finds a schedule ready *takes* it, under the rank's claim. While it is taken nobody else looks into it.
 //! The task copies and folds without the claim, in pieces, of which each visit takes a bounded number. It takes the
 //! claim again to start messages, to see whether they are complete, and at the end. Owners wait for the claim then.
-//! Others try: one that finds it held gives the script back as it is. Giving back is a Release that pairs with the
+//! Others try: one that finds it held gives the schedule back as it is. Giving back is a Release that pairs with the
 //! Acquire of whoever takes it next, so neither needs the claim for that.
 //!
 //! # Nobody forgets one
-//! A script that can go on and is not taken is found under the claim. So whoever gives the claim
-//! back looks for one ([`leave`]). Whoever completes a message or gives a script back without the
+//! A schedule that can go on and is not taken is found under the claim. So whoever gives the claim
+//! back looks for one ([`leave`]). Whoever completes a message or gives a schedule back without the
 //! claim rings the rank's [event count](cohort_core::event_count), which has the proof. As long as
-//! the script lasts, the rank also expects progress, so thieves visit it.
+//! the schedule lasts, the rank also expects progress, so thieves visit it.
 //!
 //! # Messages
 //! They are started in the name of whoever holds the claim ([`Claim::caller`]): a thief calls the network as itself.
 //! What it may not send waits in line for a turn of somebody who may.
 //!
 //! # Many at a time
-//! A program may have thousands of scripts under way, of which most wait. So those that wait are in no list that
-//! anybody walks. A script whose messages come from other nodes is told of the last one by a [`Watch`], because
-//! whoever completes one has the rank's claim. A script whose members meet is *called* by the one that opens the
+//! A program may have thousands of schedules under way, of which most wait. So those that wait are in no list that
+//! anybody walks. A schedule whose messages come from other nodes is told of the last one by a [`Watch`], because
+//! whoever completes one has the rank's claim. A schedule whose members meet is *called* by the one that opens the
 //! meeting, from a stack (`calls.rs`) that needs no claim: it is called before the meeting is open, so whoever finds
 //! the meeting open finds the call too. Both are put back into the list under the claim, before anybody looks there.
 //! Those that wait for messages within the node stay in the list.
 //!
 //! # Memory
-//! All that a script needs is reserved when it starts; messages and requests come from the rank's heap, under its
-//! claim. The owner's next call frees a script that is over (`memory.rs`): it is memory of the node, whose lock
+//! All that a schedule needs is reserved when it starts; messages and requests come from the rank's heap, under its
+//! claim. The owner's next call frees a schedule that is over (`memory.rs`): it is memory of the node, whose lock
 //! the code below a handler may hold.
 
 use super::calls::Call;
 use super::message::{self, Message};
 use super::node_meeting::{NodeMeetingRef, note};
-use super::steps::{PIECE, Script, Step};
+use super::steps::{PIECE, Schedule, Step};
 use crate::Coll;
 use crate::data::{copy_piece, fits};
 use crate::fold::Runner;
@@ -64,12 +64,12 @@ use core::ptr::{NonNull, null_mut};
 /// Messages that are started in the time of one piece.
 const MESSAGES_PER_PIECE: u32 = 16;
 
-/// [`Links`] of a rank's lists of scripts.
+/// [`Links`] of a rank's lists of schedules.
 const IN_SCRIPTS: u8 = 0;
 
-/// The scripts of a rank.
+/// The schedules of a rank.
 #[derive(Debug)]
-pub(crate) struct Scripts {
+pub(crate) struct Schedules {
     /// Those that can go on, are taken, or have to be asked.
     under_way: List<Running, IN_SCRIPTS>,
     /// How many wait elsewhere.
@@ -78,7 +78,7 @@ pub(crate) struct Scripts {
     ended: List<Running, IN_SCRIPTS>,
 }
 
-impl Scripts {
+impl Schedules {
     /// None.
     pub(crate) const fn empty() -> Self {
         Self { under_way: List::empty(), apart: 0, ended: List::empty() }
@@ -98,23 +98,23 @@ impl Scripts {
     }
 }
 
-/// The claimed rank's scripts.
+/// The claimed rank's schedules.
 #[inline]
-pub(crate) fn scripts<'a>(claim: &'a mut Claim<'_>) -> &'a mut Scripts {
-    &mut claim.of::<Coll>().scripts
+pub(crate) fn schedules<'a>(claim: &'a mut Claim<'_>) -> &'a mut Schedules {
+    &mut claim.of::<Coll>().schedules
 }
 
-/// Whether the claimed rank has scripts under way.
+/// Whether the claimed rank has schedules under way.
 #[inline]
 pub(crate) fn is_under_way(claim: &mut Claim<'_>) -> bool {
-    let scripts = scripts(claim);
-    scripts.apart > 0 || !scripts.under_way.is_empty()
+    let schedules = schedules(claim);
+    schedules.apart > 0 || !schedules.under_way.is_empty()
 }
 
-/// Puts those scripts back into the list of the claimed rank that have been called, or whose messages are complete.
+/// Puts those schedules back into the list of the claimed rank that have been called, or whose messages are complete.
 #[inline]
 fn put_back(claim: &mut Claim<'_>) {
-    if scripts(claim).apart > 0 {
+    if schedules(claim).apart > 0 {
         put_all_back(claim);
     }
 }
@@ -122,17 +122,18 @@ fn put_back(claim: &mut Claim<'_>) {
 fn put_all_back(claim: &mut Claim<'_>) {
     let calls = &claim.rank().forever().shared::<Coll>().calls;
     while let Some(watch) = calls.heard.pop(claim) {
-        // SAFETY: watches are the first fields of scripts.
+        // SAFETY: watches are the first fields of schedules.
         put_one_back(claim, unsafe { RecordRef::new(watch.as_non_null().cast()) });
     }
     take_calls(claim);
 }
 
-/// Takes the calls of those whose members have come. Whoever takes a script's steps does so before the script may end.
+/// Takes the calls of those whose members have come. Whoever takes a schedule's steps does so before the schedule may
+/// end.
 fn take_calls(claim: &mut Claim<'_>) {
     let calls = &claim.rank().forever().shared::<Coll>().calls;
     calls.met.take(|call| {
-        // SAFETY: calls are fields of scripts of this rank, which are under way.
+        // SAFETY: calls are fields of schedules of this rank, which are under way.
         let running = unsafe {
             RecordRef::new(NonNull::new_unchecked(call.byte_sub(offset_of!(Running, call)).cast::<Running>()))
         };
@@ -141,18 +142,18 @@ fn take_calls(claim: &mut Claim<'_>) {
     });
 }
 
-/// Puts a script of the claimed rank back into the list, unless it is there.
+/// Puts a schedule of the claimed rank back into the list, unless it is there.
 fn put_one_back(claim: &mut Claim<'_>, running: RecordRef<Running>) {
     if running.is_apart.replace(false) {
-        scripts(claim).apart -= 1;
-        scripts(claim).under_way.push(running);
+        schedules(claim).apart -= 1;
+        schedules(claim).under_way.push(running);
     }
 }
 
-/// A script under way.
+/// A schedule under way.
 #[repr(C)]
 pub(crate) struct Running {
-    /// The first field, so that its address is the script's.
+    /// The first field, so that its address is the schedule's.
     watch: Watch,
     /// Of whoever has taken it, and, while nobody has, of the claim's holder.
     progress: UnsafeCell<Progress>,
@@ -169,10 +170,10 @@ pub(crate) struct Running {
     links: Links<Self>,
 }
 
-/// How far a script has come.
+/// How far a schedule has come.
 struct Progress {
     /// Nothing as long as the members of the node that it is for have not all come.
-    script: Option<Script<'static>>,
+    schedule: Option<Schedule<'static>>,
     /// Where these meet, if it is for more than the rank.
     meeting: Option<NodeMeetingRef>,
     /// Steps that are done or, of messages, started.
@@ -185,7 +186,7 @@ struct Progress {
     status: Status,
 }
 
-/// What a look at a script under the claim came to.
+/// What a look at a schedule under the claim came to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Look {
     /// Data is to be copied or folded.
@@ -209,9 +210,9 @@ impl Linked<IN_SCRIPTS> for Running {
     }
 }
 
-/// A script that was taken. It is given back with this value, unless it is over or waits before.
+/// A schedule that was taken. It is given back with this value, unless it is over or waits before.
 #[derive(Debug)]
-pub(crate) struct ScriptRef {
+pub(crate) struct ScheduleRef {
     rank: &'static Rank,
     /// None when it is not ours any more.
     running: Cell<Option<RecordRef<Running>>>,
@@ -220,21 +221,21 @@ pub(crate) struct ScriptRef {
     runner: Runner,
 }
 
-/// Takes a script of the claimed rank that can go on and that anybody may go on with.
-pub(crate) fn next(claim: &mut Claim<'_>) -> Option<ScriptRef> {
+/// Takes a schedule of the claimed rank that can go on and that anybody may go on with.
+pub(crate) fn next(claim: &mut Claim<'_>) -> Option<ScheduleRef> {
     take(claim, false)
 }
 
 /// The same of those that call a user's operation, in a call of the rank's owner.
-pub(crate) fn next_private(_owner: Owner<'_>, claim: &mut Claim<'_>) -> Option<ScriptRef> {
+pub(crate) fn next_private(_owner: Owner<'_>, claim: &mut Claim<'_>) -> Option<ScheduleRef> {
     take(claim, true)
 }
 
-fn take(claim: &mut Claim<'_>, private: bool) -> Option<ScriptRef> {
+fn take(claim: &mut Claim<'_>, private: bool) -> Option<ScheduleRef> {
     let running = ready(claim, private)?;
     // Relaxed: under the claim.
     running.is_taken.store(true, Ordering::Relaxed);
-    Some(ScriptRef {
+    Some(ScheduleRef {
         rank: claim.rank().forever(),
         running: Cell::new(Some(running)),
         caller: claim.caller(),
@@ -245,14 +246,14 @@ fn take(claim: &mut Claim<'_>, private: bool) -> Option<ScriptRef> {
     })
 }
 
-/// A script of the claimed rank that can go on and is not taken.
+/// A schedule of the claimed rank that can go on and is not taken.
 fn ready(claim: &mut Claim<'_>, private: bool) -> Option<RecordRef<Running>> {
     put_back(claim);
     // SAFETY: it is in the list of the claimed rank.
-    scripts(claim).under_way.find(|it| it.is_private == private && unsafe { it.can_go_on() })
+    schedules(claim).under_way.find(|it| it.is_private == private && unsafe { it.can_go_on() })
 }
 
-/// Gives back the claim of a rank with scripts. If one of them can go on, somebody is called for it.
+/// Gives back the claim of a rank with schedules. If one of them can go on, somebody is called for it.
 #[cold]
 fn leave(mut releasing: Releasing<'_, '_>) {
     let claim = releasing.claim();
@@ -266,11 +267,11 @@ fn leave(mut releasing: Releasing<'_, '_>) {
     }
 }
 
-impl ScriptRef {
-    /// Puts a script that has just begun, and is in no list, among those of the claimed rank, in a call of its owner.
+impl ScheduleRef {
+    /// Puts a schedule that has just begun, and is in no list, among those of the claimed rank, in a call of its owner.
     pub(crate) fn begin(claim: &mut Claim<'_>, running: RecordRef<Running>) -> Self {
         let rank = claim.rank().forever();
-        scripts(claim).under_way.push(running);
+        schedules(claim).under_way.push(running);
         claim.set_at_release(Some(leave));
         if !running.is_private {
             rank.pending_events().add_user();
@@ -288,7 +289,7 @@ impl ScriptRef {
         while let Some(running) = self.running.get() {
             // SAFETY: what is taken has a progress that is ours.
             let progress = unsafe { &mut *running.progress.get() };
-            // Scripts that call a user's operation are taken by owners only.
+            // Schedules that call a user's operation are taken by owners only.
             bytes += progress.move_data(&mut pieces, self.runner);
             if progress.has_data() {
                 break;
@@ -313,7 +314,7 @@ impl ScriptRef {
         }
     }
 
-    /// By what the script is called; null when it is not ours any more.
+    /// By what the schedule is called; null when it is not ours any more.
     pub(crate) fn call(&self) -> *mut Call {
         self.running
             .get()
@@ -322,15 +323,15 @@ impl ScriptRef {
 
     /// Lets others take it when what it waits for has come. It is ours, and in the list.
     fn wait(&self, claim: &mut Claim<'_>, running: RecordRef<Running>, progress: &Progress) {
-        let is_told = match progress.script {
+        let is_told = match progress.schedule {
             None => !running.is_called.get(),
-            // SAFETY: the messages are the claimed rank's, and stay with the script until they are complete.
+            // SAFETY: the messages are the claimed rank's, and stay with the schedule until they are complete.
             Some(_) => unsafe { message::watch_all(&progress.messages, claim, Running::watch(running)) },
         };
         if is_told {
-            let scripts = scripts(claim);
-            scripts.under_way.remove(running);
-            scripts.apart += 1;
+            let schedules = schedules(claim);
+            schedules.under_way.remove(running);
+            schedules.apart += 1;
             running.is_apart.set(true);
         }
         self.put_down();
@@ -344,12 +345,12 @@ impl ScriptRef {
         }
     }
 
-    /// Completes the request of a script that is over.
+    /// Completes the request of a schedule that is over.
     fn finish(&self, claim: &mut Claim<'_>) {
         let Some(running) = self.running.take() else {
             return;
         };
-        scripts(claim).under_way.remove(running);
+        schedules(claim).under_way.remove(running);
         if !is_under_way(claim) {
             claim.set_at_release(None);
         }
@@ -358,12 +359,12 @@ impl ScriptRef {
             claim.expect_less(TaskKind::Shm);
             hooks::over(claim, running.mark.get());
         }
-        // SAFETY: the progress is ours. The owner frees the script after it was put among those that are over. Its
+        // SAFETY: the progress is ours. The owner frees the schedule after it was put among those that are over. Its
         // request, or those of the members that met, are completed by it alone.
         unsafe {
             let progress = &mut *running.progress.get();
             let (request, status, meeting) = (progress.request, progress.status, progress.meeting.take());
-            scripts(claim).ended.push(running);
+            schedules(claim).ended.push(running);
             match meeting {
                 Some(meeting) => meeting.complete(status),
                 None => Request::complete(request, status),
@@ -372,13 +373,13 @@ impl ScriptRef {
     }
 }
 
-impl Piece for ScriptRef {
+impl Piece for ScheduleRef {
     fn run(&self, pieces: u32) -> u64 {
         self.work(pieces)
     }
 }
 
-impl Drop for ScriptRef {
+impl Drop for ScheduleRef {
     fn drop(&mut self) {
         if self.running.get().is_some() {
             self.put_down();
@@ -388,10 +389,10 @@ impl Drop for ScriptRef {
 }
 
 impl Running {
-    /// One that has just begun, taken by the caller: `script`, or what the members of a node write at `meeting`, for
+    /// One that has just begun, taken by the caller: `schedule`, or what the members of a node write at `meeting`, for
     /// this request. There is room for the messages of any stage. A private one is its owner's alone.
     pub(crate) fn new(
-        (script, messages): (Option<Script<'static>>, Vec<Message>),
+        (schedule, messages): (Option<Schedule<'static>>, Vec<Message>),
         meeting: Option<NodeMeetingRef>,
         request: *mut Request,
         is_private: bool,
@@ -403,7 +404,7 @@ impl Running {
             is_called: Cell::new(false),
             call: Call::new(),
             progress: UnsafeCell::new(Progress {
-                script,
+                schedule,
                 meeting,
                 at: 0,
                 done: 0,
@@ -429,14 +430,14 @@ impl Running {
 
     /// Its watch.
     fn watch(this: RecordRef<Self>) -> RecordRef<Watch> {
-        // SAFETY: it is the first field, and there as long as the script is.
+        // SAFETY: it is the first field, and there as long as the schedule is.
         unsafe { RecordRef::new(this.as_non_null().cast()) }
     }
 }
 
 impl Progress {
     fn can_go_on(&self) -> bool {
-        match (&self.script, &self.meeting) {
+        match (&self.schedule, &self.meeting) {
             (None, Some(meeting)) => meeting.is_written(),
             _ => !matches!(self.step(), Some(Step::Wait) | None) || self.is_stage_complete(),
         }
@@ -444,7 +445,7 @@ impl Progress {
 
     /// The step it is at.
     fn step(&self) -> Option<&Step<'static>> {
-        self.script.as_ref()?.step(self.at)
+        self.schedule.as_ref()?.step(self.at)
     }
 
     /// Whether the next step copies or folds.
@@ -460,11 +461,11 @@ impl Progress {
     /// Returns the bytes.
     fn move_data(&mut self, pieces: &mut u32, runner: Runner) -> u64 {
         let mut bytes = 0;
-        let Some(script) = &self.script else {
+        let Some(schedule) = &self.schedule else {
             return 0;
         };
         while *pieces > 0 {
-            let is_done = match script.step(self.at) {
+            let is_done = match schedule.step(self.at) {
                 Some(&Step::Copy { from, to, reports_to }) => {
                     let end = from.bytes().min(self.done.saturating_add(PIECE));
                     copy_piece(to, from, self.done..end);
@@ -474,8 +475,8 @@ impl Progress {
                 }
                 Some(&Step::Fold { left, right }) => {
                     let before = self.done;
-                    self.done = script.combine_piece(left, right, before, runner);
-                    bytes += script.bytes_of(self.done - before);
+                    self.done = schedule.combine_piece(left, right, before, runner);
+                    bytes += schedule.bytes_of(self.done - before);
                     (self.done == right.count()).then_some((Ok(()), None))
                 }
                 _ => return bytes,
@@ -499,7 +500,7 @@ impl Progress {
     }
 
     fn look_on(&mut self, claim: &mut Claim<'_>, pieces: &mut u32) -> Look {
-        if self.script.is_none() {
+        if self.schedule.is_none() {
             let Some(written) = self.meeting.as_ref().and_then(NodeMeetingRef::take) else {
                 return Look::Waits;
             };
@@ -509,20 +510,20 @@ impl Progress {
             }
             note(&mut self.status, written.outcome);
             self.messages = written.messages;
-            self.script = Some(written.script);
+            self.schedule = Some(written.schedule);
         }
-        let Some(script) = &self.script else {
+        let Some(schedule) = &self.schedule else {
             return Look::Waits;
         };
         let mut started = 0;
         loop {
-            match script.step(self.at) {
+            match schedule.step(self.at) {
                 Some(Step::Copy { .. } | Step::Fold { .. }) => return Look::Data,
                 Some(step @ (Step::Send { .. } | Step::Receive { .. })) => {
                     if *pieces == 0 {
                         return Look::Cut;
                     }
-                    let message = script.begin(claim, step);
+                    let message = schedule.begin(claim, step);
                     match message {
                         // There is room for all messages of a stage.
                         Ok(message) => self.messages.push(message),

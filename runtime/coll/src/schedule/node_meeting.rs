@@ -1,20 +1,22 @@
-//! Nonblocking collectives in which one member of each node, the first one, its *leader*, has a script for all of them.
+//! Nonblocking collectives in which one member of each node, the first one, its *leader*, has a schedule for all of
+//! them.
 //!
-//! All members of a node live in one address space. So the leader's script reads their operands and writes their
-//! results itself, and only leaders send messages. Other members have no script: their requests are completed at the
+//! All members of a node live in one address space. So the leader's schedule reads their operands and writes their
+//! results itself, and only leaders send messages. Other members have no schedule: their requests are completed at the
 //! end of it.
 //!
 //! # How the members of a node meet
 //! ```text
 //! each member                                  the leader besides
-//! J1 joins the next meeting, under its claim   L1 under the same claim: puts a script without steps among its own, and
-//!                                                 becomes a user of events; it has taken that script
+//! J1 joins the next meeting, under its claim   L1 under the same claim: puts a schedule without steps among its own,
+//! and
+//!                                                 becomes a user of events; it has taken that schedule
 //! J2 posts its arguments
 //! J3 the last one writes the steps, and opens  L2 looks: if the meeting is open it goes on with the steps,
-//!    the meeting                                  else it puts the script down, under its claim
+//!    the meeting                                  else it puts the schedule down, under its claim
 //! J4 and counts an event of the leader's
 //! ```
-//! The steps are written in a call of a member, which may allocate. Whoever goes on with the script, a thief or the
+//! The steps are written in a call of a member, which may allocate. Whoever goes on with the schedule, a thief or the
 //! handler of a signal too, only takes them over ([`NodeMeetingRef::take`]). A member needs no claim but its own for
 //! all of that.
 //!
@@ -27,11 +29,11 @@
 //! # Which ones
 //! Kind, operation and places decide (`root_of` in `nonblocking/start.rs`), which all members of a communicator know
 //! alike; no length does. A user's operation is called by each member for itself, and so is what
-//! `COHORT_REDUCE_ORDER=ranks` asks for: then each member has a script of its own.
+//! `COHORT_REDUCE_ORDER=ranks` asks for: then each member has a schedule of its own.
 
-use super::calls::Call as ScriptCall;
+use super::calls::Call as ScheduleCall;
 use super::message::Message;
-use super::steps::Script;
+use super::steps::Schedule;
 use crate::args::Call;
 use crate::meeting::{self, End, Meeting, release};
 use alloc::vec::Vec;
@@ -63,15 +65,15 @@ pub(crate) struct Posted {
     pub(crate) call: Call<'static>,
     pub(crate) request: *mut Request,
     pub(crate) rank: &'static Rank,
-    /// By what the leader's script is called when all have come; null of the others.
-    pub(crate) script: *mut ScriptCall,
+    /// By what the leader's schedule is called when all have come; null of the others.
+    pub(crate) schedule: *mut ScheduleCall,
 }
 
 // SAFETY: the addresses in a part lead to buffers that their owners leave to the runtime until the operation is
 // complete.
 unsafe impl Send for Part {}
 
-/// What the last one adds: taken out once, by whoever goes on with the script first.
+/// What the last one adds: taken out once, by whoever goes on with the schedule first.
 pub(crate) struct Plan(UnsafeCell<Option<Prepared>>);
 
 impl Plan {
@@ -84,9 +86,9 @@ impl Plan {
 // SAFETY: the meeting gives its only step, with which the cell may be touched, to one task.
 unsafe impl Send for Plan {}
 
-/// The leader's script, with room for the messages of any stage.
+/// The leader's schedule, with room for the messages of any stage.
 pub(crate) struct Prepared {
-    pub(crate) script: Script<'static>,
+    pub(crate) schedule: Schedule<'static>,
     pub(crate) messages: Vec<Message>,
     /// Failures of all members.
     pub(crate) outcome: Result<(), EngineError>,
@@ -123,7 +125,7 @@ impl NodeMeetingRef {
         self.meeting.pending().is_some()
     }
 
-    /// What was written, for the one that has the leader's script.
+    /// What was written, for the one that has the leader's schedule.
     pub(crate) fn take(&self) -> Option<Prepared> {
         let (_, plan) = self.meeting.take(End::Front)?;
         // SAFETY: there is one step, and it is ours.
@@ -133,7 +135,7 @@ impl NodeMeetingRef {
     /// What became of the data of the member at this place.
     pub(crate) fn report(&self, place: u32, outcome: Result<(), EngineError>) {
         if outcome.is_err() {
-            // Relaxed: the task at the script writes and reads it, one after the other.
+            // Relaxed: the task at the schedule writes and reads it, one after the other.
             self.parts()[place as usize].is_truncated.store(true, Ordering::Relaxed);
         }
     }
@@ -141,7 +143,7 @@ impl NodeMeetingRef {
     /// Completes the requests of all members.
     ///
     /// # Safety
-    /// The script is over, and only the caller knows it.
+    /// The schedule is over, and only the caller knows it.
     pub(crate) unsafe fn complete(self, status: Status) {
         for part in self.parts() {
             let mut status = status;
