@@ -55,7 +55,7 @@ pub use predefined::{
 };
 pub use reference::TypeRef;
 pub use signature::{Digest, Signature};
-pub use transfer::{copy, copy_bytes, pack, unpack, unpack_bytes, visit};
+pub use transfer::{copy, copy_bytes, pack, pack_bytes, unpack, unpack_bytes, visit};
 
 use bounds::Bounds;
 use program::Placed;

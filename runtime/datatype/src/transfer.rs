@@ -68,6 +68,13 @@ pub unsafe fn unpack(layout: Buffer<'_>, offset: u64, input: *const u8, length: 
     end - offset
 }
 
+/// [`pack`] of as many bytes as a slice has.
+#[inline]
+pub fn pack_bytes(layout: Buffer<'_>, offset: u64, out: &mut [u8]) -> u64 {
+    // SAFETY: the slice is writable. Nobody else writes what is read of a buffer, so no slice is part of it.
+    unsafe { pack(layout, offset, out.as_mut_ptr(), out.len() as u64) }
+}
+
 /// [`unpack`] of all bytes of a slice: who has one knows that nobody writes there.
 #[inline]
 pub fn unpack_bytes(layout: Buffer<'_>, offset: u64, input: &[u8]) -> u64 {

@@ -30,8 +30,9 @@ pub use {
     cohort_datatype::op,
     cohort_net::tell_traffic,
     cohort_p2p::{
-        MessageRef, Received, await_briefly, fast_path, improbe, imrecv, iprobe, irecv, isend, isend_owned, matching,
-        mprobe, partitioned, probe, receive_or_start, recv, recv_into, send, send_waiting, tell_queues, types_of,
+        MessageRef, PackedBlock, Received, await_briefly, fast_path, improbe, imrecv, iprobe, irecv, isend,
+        isend_owned, matching, mprobe, partitioned, probe, receive_or_start, recv, recv_into, send, send_waiting,
+        tell_queues, types_of,
     },
     cohort_progress::{kernel_thread, offload, watch},
     cohort_rma as rma,

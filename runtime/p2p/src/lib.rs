@@ -45,6 +45,8 @@ pub mod operation;
 #[cfg(not(loom))]
 mod outbox;
 #[cfg(not(loom))]
+mod packed;
+#[cfg(not(loom))]
 pub mod partitioned;
 #[cfg(not(loom))]
 mod picture;
@@ -72,6 +74,8 @@ mod want;
 pub use direct::{await_briefly, sender_of};
 #[cfg(not(loom))]
 pub use messages::{Received, irecv, isend, isend_owned, receive_or_start, recv, recv_into, send, send_waiting};
+#[cfg(not(loom))]
+pub use packed::PackedBlock;
 #[cfg(not(loom))]
 pub use partitioned::Partitioned;
 #[cfg(not(loom))]

@@ -4,6 +4,7 @@ use crate::P2p;
 use crate::direct::{DIRECT_POLLS, receive_directly, sender_of};
 use crate::matching::{Stored, Want};
 use crate::operation::{Operation, OperationKind};
+use crate::packed::PackedBlock;
 use crate::picture::RoomFor;
 use crate::poll::{self, AtFront};
 use crate::protocol::choice::{self, Protocol, Sent};
@@ -22,7 +23,6 @@ use cohort_core::request::RequestRef;
 use cohort_core::wait::until_claimed;
 use cohort_datatype::Buffer;
 use cohort_net::Net;
-use core::ptr::NonNull;
 
 /// Messages that may wait for room to one receiver before a blocking send waits too.
 const WAITING_MAX: u32 = 1024;
@@ -85,30 +85,24 @@ pub unsafe fn start_posted(
     }
 }
 
-/// Starts a send of `bytes` packed bytes in a block of the rank's heap (`claim.alloc`), which the
-/// engine frees when the message has left (`MPI_Bsend`: pack into the block first).
+/// Starts a send of packed bytes in a block of the claimed rank's heap, which the engine frees when the message has
+/// left (`MPI_Bsend`).
 ///
 /// # Errors
-/// [`EngineError::OutOfMemory`]; nothing was sent then, and the block is freed.
-///
-/// # Safety
-/// `block` came from `claim.alloc` of the same rank and holds `bytes` bytes; it is the engine's now.
-pub unsafe fn isend_owned(
+/// [`EngineError::OutOfMemory`]; nothing was sent then.
+pub fn isend_owned(
     claim: &mut Claim<'_>,
-    block: NonNull<u8>,
-    bytes: u64,
+    block: PackedBlock,
     to: Peer,
     envelope: Envelope,
 ) -> Result<RequestRef, EngineError> {
     let node = claim.rank().node();
     let Some(to) = node.local(to) else {
         let net = Net::of(node).ok_or(EngineError::Unsupported)?;
-        // SAFETY: the caller's promise.
-        unsafe { remote::isend_owned(claim, net, block, bytes, to, envelope)? };
+        remote::isend_owned(claim, net, block, to, envelope)?;
         return Ok(claim.rank().sent());
     };
-    // SAFETY: the caller's promise.
-    unsafe { choice::send_owned(claim, block, bytes, to, envelope)? };
+    choice::send_owned(claim, block, to, envelope)?;
     Ok(claim.rank().sent())
 }
 

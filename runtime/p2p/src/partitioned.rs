@@ -16,6 +16,7 @@
 //! its part before its message leaves, the receiver its part before the first round opens.
 
 use crate::messages::{irecv, isend_owned};
+use crate::packed::PackedBlock;
 use crate::rounds::Marks;
 use cohort_base::Peer;
 use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -31,7 +32,7 @@ use cohort_datatype::Buffer;
 use cohort_steal::TaskKind;
 use core::cell::{Cell, UnsafeCell};
 use core::mem::ManuallyDrop;
-use core::ptr::{NonNull, null_mut};
+use core::ptr::null_mut;
 
 mod away;
 mod channel;
@@ -75,14 +76,10 @@ impl PartitionedSend {
     pub fn new(claim: &mut Claim<'_>, source: Partitions, to: Peer, envelope: Envelope) -> Result<Self, EngineError> {
         require_local(claim, to)?;
         let [channel, theirs] = Channel::make(claim, source, envelope).ok_or(EngineError::OutOfMemory)?;
-        let introduction = claim.alloc(size_of::<RecordRef<Channel>>()).ok_or(EngineError::OutOfMemory)?;
+        // The address is the message. The receiver gives back the reference.
+        let introduction = PackedBlock::of_value(claim, theirs.record()).ok_or(EngineError::OutOfMemory)?;
         let hello = Envelope { context: envelope.context | PARTITIONED, ..envelope };
-        // SAFETY: a fresh block with room for the address, which is the message. The receiver gives back the reference.
-        let sent = unsafe {
-            introduction.cast::<RecordRef<Channel>>().write(RecordRef::new(NonNull::from_ref(&*theirs)));
-            isend_owned(claim, introduction, size_of::<RecordRef<Channel>>() as u64, to, hello)
-        };
-        sent?.release(claim);
+        isend_owned(claim, introduction, to, hello)?.release(claim);
         theirs.into_raw();
         Ok(Self { channel, round: AtomicU32::new(0), marks: Marks::new() })
     }
@@ -210,7 +207,7 @@ impl Receiver {
             }
         }
         // Release pairs with the Acquire in `channel`.
-        self.channel.store(channel.as_ptr(), Ordering::Release);
+        self.channel.store(channel.record().as_ptr(), Ordering::Release);
         channel.rounds.open(round);
         Some(Opened { channel: ChannelRef::clone(&channel), round })
     }

@@ -103,8 +103,7 @@ impl Sweep<'_, '_> {
                 _ => resolved.result,
             };
             if let Some(into) = into {
-                // SAFETY: the program leaves its buffer to the operation.
-                unsafe { datatype::unpack(into, place, body.as_ptr(), body.len() as u64) };
+                datatype::unpack_bytes(into, place, body);
             }
         }
         self.state.unanswered -= 1;

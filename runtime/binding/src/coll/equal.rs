@@ -40,8 +40,7 @@ pub fn instead<A: Abi, C: Count>(
     let bytes = data.bytes() as usize;
     let mut bits = vec![0_u8; bytes.checked_mul(2).ok_or(neutral::ERR_COUNT)?];
     let (plain, inverted) = bits.split_at_mut(bytes);
-    // SAFETY: a checked argument of this call, and room for all of it.
-    unsafe { datatype::pack(data.buffer(), 0, plain.as_mut_ptr(), bytes as u64) };
+    datatype::pack_bytes(data.buffer(), 0, plain);
     for (to, from) in inverted.iter_mut().zip(&*plain) {
         *to = !from;
     }

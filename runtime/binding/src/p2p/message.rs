@@ -4,7 +4,6 @@ use crate::arguments::{Call, Comm, Error, Outcome};
 use crate::data::Data;
 use cohort_abi::parameters::{Buffer, Out, ResultPlace};
 use cohort_abi::{Abi, Count, neutral};
-use cohort_engine::datatype::pack;
 use cohort_engine::matching::Want;
 use cohort_engine::offload::Poster;
 use cohort_engine::{
@@ -169,15 +168,8 @@ impl Outgoing {
         let Some(to) = self.to else {
             return RequestRef::completed(claim, Status::EMPTY).ok_or(EngineError::OutOfMemory);
         };
-        let bytes = self.bytes();
-        let room = usize::try_from(bytes.max(1)).map_err(|_| EngineError::OutOfMemory)?;
-        let block = claim.alloc(room).ok_or(EngineError::OutOfMemory)?;
-        let data = self.data.buffer();
-        // SAFETY: the caller's buffer, and a fresh block of this size.
-        unsafe {
-            pack(data, 0, block.as_ptr(), bytes);
-            cohort_engine::isend_owned(claim, block, bytes, to, self.envelope)
-        }
+        let block = cohort_engine::PackedBlock::of(claim, self.data.buffer()).ok_or(EngineError::OutOfMemory)?;
+        cohort_engine::isend_owned(claim, block, to, self.envelope)
     }
 }
 

@@ -53,8 +53,7 @@ pub fn pack<A: Abi, C: Count>(
     let bytes = size_there(data.datatype(), data.buffer().count() as i64)?;
     let mut target = Packed::check(buffer, size, position, bytes)?;
     let mut packed = room(&data)?;
-    // SAFETY: checked arguments of a call: the data is there, and its packed form fits.
-    unsafe { datatype::pack(data.buffer(), 0, packed.as_mut_ptr(), packed.len() as u64) };
+    datatype::pack_bytes(data.buffer(), 0, &mut packed);
     external::encode(data.datatype(), &packed, target.stream()).map_err(out_of_range)?;
     target.advance(position)
 }
@@ -75,8 +74,7 @@ pub fn unpack<A: Abi, C: Count>(
     let mut source = Packed::check(buffer, size, position, bytes)?;
     let mut packed = room(&data)?;
     let length = external::decode(data.datatype(), source.stream(), &mut packed);
-    // SAFETY: checked arguments of a call: there is room for the data, of which this is the packed form.
-    unsafe { datatype::unpack(data.buffer(), 0, packed.as_ptr(), length) };
+    datatype::unpack_bytes(data.buffer(), 0, &packed[..length as usize]);
     source.advance(position)
 }
 

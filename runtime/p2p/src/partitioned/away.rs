@@ -13,6 +13,7 @@
 use super::Partitioned;
 use super::{PARTITIONED, Partitions, overlapping};
 use crate::messages::{irecv, isend, isend_owned};
+use crate::packed::PackedBlock;
 use cohort_base::Peer;
 use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use cohort_core::claim::Claim;
@@ -121,13 +122,8 @@ impl AwaySend {
         let first_lane = claim.of::<Partitioned>().take_lanes(data.partitions);
         let envelope = Envelope { context: envelope.context | PARTITIONED, ..envelope };
         let introduction = Introduction { partitions: data.partitions, first_lane, bytes: data.bytes() };
-        let length = size_of::<Introduction>();
-        let block = claim.alloc(length).ok_or(EngineError::OutOfMemory)?;
-        // SAFETY: a fresh block with room for the introduction, which is the message.
-        unsafe {
-            block.cast::<Introduction>().write(introduction);
-            isend_owned(claim, block, length as u64, to, envelope)?.release(claim);
-        }
+        let block = PackedBlock::of_value(claim, introduction).ok_or(EngineError::OutOfMemory)?;
+        isend_owned(claim, block, to, envelope)?.release(claim);
         let rank = claim.rank();
         Ok(Self { rank: rank.node().rank(rank.id()), messages, data, to, envelope, first_lane })
     }

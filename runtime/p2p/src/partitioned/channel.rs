@@ -44,9 +44,9 @@ impl ChannelRef {
         Self(channel)
     }
 
-    /// The address, for as long as the reference is kept.
-    pub(super) fn as_ptr(&self) -> *mut Channel {
-        self.0.as_ptr()
+    /// The channel, for as long as the reference is kept.
+    pub(super) fn record(&self) -> RecordRef<Channel> {
+        self.0
     }
 }
 

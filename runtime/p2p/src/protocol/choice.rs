@@ -16,6 +16,7 @@
 
 use super::{compared, eager, marked, pipelined, rendezvous};
 use crate::operation::Operation;
+use crate::packed::PackedBlock;
 use crate::ring::PAYLOAD_MAX;
 use cohort_base::LocalRank;
 use cohort_core::claim::Claim;
@@ -26,7 +27,6 @@ use cohort_core::rank::Rank;
 use cohort_core::record::RecordRef;
 use cohort_core::request::RequestRef;
 use cohort_datatype::Buffer;
-use core::ptr::NonNull;
 
 /// How a message travels within a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,25 +173,17 @@ impl Eager {
     }
 }
 
-/// Sends `bytes` packed bytes in a block of the claimed rank's heap, which is the engine's from now on, also in case of
-/// an error. Its types are not known any more.
-///
-/// # Safety
-/// `block` came from the claimed rank's heap and holds `bytes` bytes.
-pub(crate) unsafe fn send_owned(
+/// Sends packed bytes in a block of the claimed rank's heap. Their types are not known any more.
+pub(crate) fn send_owned(
     claim: &mut Claim<'_>,
-    block: NonNull<u8>,
-    bytes: u64,
+    block: PackedBlock,
     to: LocalRank,
     envelope: Envelope,
 ) -> Result<(), EngineError> {
-    let is_inline = Eager::by_length(bytes) == Eager::Inline && !claim.rank().node().follows_messages();
-    // SAFETY: the caller's promise.
-    unsafe {
-        match is_inline {
-            true => eager::send_owned_inline(claim, block, bytes, to, envelope),
-            false => eager::post_block(claim, block, bytes, to, envelope),
-        }
+    let is_inline = Eager::by_length(block.bytes()) == Eager::Inline && !claim.rank().node().follows_messages();
+    match is_inline {
+        true => eager::send_owned_inline(claim, block, to, envelope),
+        false => eager::post_block(claim, block, to, envelope),
     }
 }
 

@@ -6,6 +6,7 @@
 //! Buffered sends, partitioned ones and messages between nodes carry no types.
 
 use crate::outbox;
+use crate::packed::PackedBlock;
 use crate::protocol::types::Compared;
 pub(crate) use crate::protocol::types::is_compared;
 use crate::protocol::{Block, Mark};
@@ -14,7 +15,7 @@ use cohort_base::LocalRank;
 use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
 use cohort_core::message::Envelope;
-use cohort_datatype::{self as datatype, Buffer};
+use cohort_datatype::Buffer;
 
 /// Sends a short message with its types.
 #[cold]
@@ -24,18 +25,15 @@ pub(crate) fn send(
     to: LocalRank,
     envelope: Envelope,
 ) -> Result<(), EngineError> {
-    let bytes = buffer.bytes();
-    let data = (claim.alloc(bytes as usize)).ok_or(EngineError::OutOfMemory)?;
-    let block = Block { data: data.as_ptr(), bytes, mark: Mark::sent(claim, bytes, to, envelope) };
+    let packed = PackedBlock::of(claim, buffer).ok_or(EngineError::OutOfMemory)?;
+    let (data, bytes) = (packed.data(), packed.bytes());
+    let block = Block { data, bytes, mark: Mark::sent(claim, bytes, to, envelope) };
     let payload = Compared::new(block, buffer);
     let header = Header::new(envelope, PayloadKind::Compared, size_of::<Compared>());
-    // SAFETY: the block is fresh and has so many bytes, and is still ours if it was not posted.
-    unsafe {
-        datatype::pack(buffer, 0, data.as_ptr(), bytes);
-        let posted = outbox::post(claim, to, header, (&raw const payload).cast());
-        if posted.is_err() {
-            claim.free_local(data);
-        }
-        posted
+    // SAFETY: the payload is a plain value, and the block its receiver's if it is posted.
+    let posted = unsafe { outbox::post(claim, to, header, (&raw const payload).cast()) };
+    if posted.is_ok() {
+        packed.into_raw();
     }
+    posted
 }

@@ -3,6 +3,7 @@
 use crate::P2p;
 use crate::eager_buffers;
 use crate::outbox::{self, LONGEST, Then};
+use crate::packed::PackedBlock;
 use crate::protocol::pieces::{self, PIECES_FROM};
 use crate::protocol::types::Compared;
 use crate::protocol::{Block, Mark, Payload, marked};
@@ -59,56 +60,42 @@ pub(crate) fn send_block(
         // SAFETY: the block is a kept one that is ours, and has room.
         return unsafe { send_kept(claim, buffer, data, to, envelope) };
     }
-    // An address of its own also for a message of no bytes: its ends are known by it.
-    let block = claim.alloc(bytes.max(1) as usize).ok_or(EngineError::OutOfMemory)?;
-    // SAFETY: the block is fresh and has `bytes` bytes.
-    unsafe {
-        datatype::pack(buffer, 0, block.as_ptr(), bytes);
-        post_block(claim, block, bytes, to, envelope)
-    }
+    let block = PackedBlock::of(claim, buffer).ok_or(EngineError::OutOfMemory)?;
+    post_block(claim, block, to, envelope)
 }
 
 /// Sends packed bytes of a block of the claimed rank's heap, at most [`PAYLOAD_MAX`], in the ring, and frees the block.
-///
-/// # Safety
-/// As for [`post_block`].
-pub(crate) unsafe fn send_owned_inline(
+pub(crate) fn send_owned_inline(
     claim: &mut Claim<'_>,
-    block: NonNull<u8>,
-    bytes: u64,
+    block: PackedBlock,
     to: LocalRank,
     envelope: Envelope,
 ) -> Result<(), EngineError> {
-    let header = Header::new(envelope, PayloadKind::Inline, bytes as usize);
-    // SAFETY: the caller's promise.
+    let header = Header::new(envelope, PayloadKind::Inline, block.bytes() as usize);
+    // SAFETY: the bytes are the payload; the block is the claimed rank's, and ours.
     unsafe {
-        let posted = outbox::post(claim, to, header, block.as_ptr());
-        claim.free_local(block);
+        let posted = outbox::post(claim, to, header, block.data());
+        claim.free_local(block.into_raw());
         posted
     }
 }
 
 /// Sends packed bytes in the block of the claimed rank's heap in which they are.
-///
-/// # Safety
-/// `block` came from the claimed rank's heap and holds `bytes` bytes; it is the engine's from now on.
-pub(crate) unsafe fn post_block(
+pub(crate) fn post_block(
     claim: &mut Claim<'_>,
-    block: NonNull<u8>,
-    bytes: u64,
+    block: PackedBlock,
     to: LocalRank,
     envelope: Envelope,
 ) -> Result<(), EngineError> {
-    let payload = Block { data: block.as_ptr(), bytes, mark: Mark::sent(claim, bytes, to, envelope) };
+    let (data, bytes) = (block.data(), block.bytes());
+    let payload = Block { data, bytes, mark: Mark::sent(claim, bytes, to, envelope) };
     let header = Header::new(envelope, PayloadKind::Block, size_of::<Block>());
-    // SAFETY: the payload is a plain value; a block that was not posted is still ours.
-    unsafe {
-        let posted = outbox::post(claim, to, header, (&raw const payload).cast());
-        if posted.is_err() {
-            claim.free_local(block);
-        }
-        posted
+    // SAFETY: the payload is a plain value, and the block its receiver's if it is posted.
+    let posted = unsafe { outbox::post(claim, to, header, (&raw const payload).cast()) };
+    if posted.is_ok() {
+        block.into_raw();
     }
+    posted
 }
 
 /// [`send_block`] in an eager buffer, which is given back also in case of an error.

@@ -188,7 +188,7 @@ impl Inbound {
         unsafe {
             match self.request.get().filter(|_| self.block.get().is_null()) {
                 Some(request) => {
-                    datatype::unpack(request.buffer(), offset, data.as_ptr(), length as u64);
+                    datatype::unpack_bytes(request.buffer(), offset, data);
                 }
                 None => {
                     let into = self.block.get().add(offset as usize);

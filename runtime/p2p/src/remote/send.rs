@@ -12,6 +12,7 @@ use super::rts::rts;
 use super::{Remote, traced};
 use crate::matching::Want;
 use crate::operation::{self, Operation};
+use crate::packed::PackedBlock;
 use cohort_alloc::Heap;
 use cohort_base::{LocalRank, Peer};
 use cohort_core::claim::Claim;
@@ -98,55 +99,43 @@ impl Protocol {
     }
 }
 
-/// Sends a block of packed bytes that is the engine's from now on, also in case of an error; the way of
-/// [`crate::isend_owned`] to a remote peer.
-///
-/// # Safety
-/// `block` came from the claimed rank's heap and holds `bytes` bytes.
+/// Sends a block of packed bytes; the way of [`crate::isend_owned`] to a remote peer.
 #[cold]
-pub(crate) unsafe fn isend_owned(
+pub(crate) fn isend_owned(
     claim: &mut Claim<'_>,
     net: &Net,
-    block: NonNull<u8>,
-    bytes: u64,
+    block: PackedBlock,
     to: Peer,
     envelope: Envelope,
 ) -> Result<(), EngineError> {
-    // SAFETY: the caller's promise.
-    let sent = unsafe { send_block(claim, net, block, bytes, to, envelope) };
-    if sent.is_err() {
-        // SAFETY: nobody else has it.
-        unsafe { claim.free_local(block) };
-    }
+    let sent = send_block(claim, net, block, to, envelope);
     kick(claim);
     sent
 }
 
-/// # Safety
-/// As for [`isend_owned`]; in case of an error the block is the caller's.
-unsafe fn send_block(
+fn send_block(
     claim: &mut Claim<'_>,
     net: &Net,
-    block: NonNull<u8>,
-    bytes: u64,
+    block: PackedBlock,
     to: Peer,
     envelope: Envelope,
 ) -> Result<(), EngineError> {
     let link = link_to(claim, to)?;
+    let bytes = block.bytes();
     traced::sent(claim, to, envelope, bytes);
-    // SAFETY: the caller's promise for the block; nobody else knows what is made here.
+    // SAFETY: the block goes with the packet, or with the send that is made here, of which nobody else knows.
     unsafe {
         if Protocol::of(net, &link, bytes, SendMode::Standard) == Protocol::Eager {
             let header = traced::header(claim, PacketKind::Eager, envelope, bytes, 0);
-            let packet = Unsent::referring(claim, header, block.as_ptr(), bytes as usize)
+            let packet = Unsent::referring(claim, header, block.data(), bytes as usize)
                 .inspect_err(|_| link.give_window(link::cost(bytes)))?;
-            packet.owns(block);
+            packet.owns(block.into_raw());
             line_up(claim, link, packet);
             return Ok(());
         }
-        let outbound = Outbound::make(claim, None, to, block.as_ptr(), bytes).ok_or(EngineError::OutOfMemory)?;
+        let outbound = Outbound::make(claim, None, to, block.data(), bytes).ok_or(EngineError::OutOfMemory)?;
         rts(claim, net, link, outbound, envelope, SendMode::Standard)?;
-        outbound.block.set(block.as_ptr());
+        outbound.block.set(block.into_raw().as_ptr());
     }
     Ok(())
 }

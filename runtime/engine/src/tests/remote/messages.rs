@@ -313,13 +313,10 @@ fn freed_requests_and_owned_blocks_complete_before_the_end() {
                 for length in [100, 60_000] {
                     let envelope = Envelope { context: CONTEXT, source: 0, tag: 1 };
                     let mut claim = rank.enter();
-                    let block = claim.alloc(length).expect("memory");
-                    // SAFETY: the block has this length; it is the engine's afterwards.
-                    let request = unsafe {
-                        block.as_ptr().copy_from(data.as_ptr(), length);
-                        let to = rank.node().peer(1);
-                        crate::isend_owned(&mut claim, block, length as u64, to, envelope)
-                    };
+                    // SAFETY: the data is static.
+                    let buffer = unsafe { Buffer::of_bytes(data.as_ptr().cast_mut(), length as u64) };
+                    let block = crate::PackedBlock::of(&mut claim, buffer).expect("memory");
+                    let request = crate::isend_owned(&mut claim, block, rank.node().peer(1), envelope);
                     assert!(request.expect("memory").is_complete());
                 }
                 // As MPI_Finalize does before it ends the use of the network.
