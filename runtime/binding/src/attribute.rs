@@ -6,6 +6,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use cohort_abi::parameters::{InOut, Out};
 use cohort_abi::{Abi, Handle, callback, neutral};
+use cohort_engine::Rank;
 use cohort_object::attribute::{AttributeCallbacks, Attributes, Keyval, Owner, Value};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
@@ -236,7 +237,7 @@ fn predefined<A: Abi>(process: &Process, keyval: i32, language: Language) -> Opt
         neutral::HOST => (1, A::rank_out(neutral::PROC_NULL)),
         neutral::IO => (2, A::rank_out(neutral::ANY_SOURCE)),
         neutral::WTIME_IS_GLOBAL => (3, 1),
-        neutral::UNIVERSE_SIZE => (4, rank.node().boot().world_ranks as i32),
+        neutral::UNIVERSE_SIZE => (4, universe_size(rank)),
         neutral::APPNUM => (5, rank.boot().app_number as i32),
         neutral::LASTUSEDCODE => (6, A::error_out(process.objects.errors.last_used())),
         _ => return None,
@@ -247,6 +248,14 @@ fn predefined<A: Abi>(process: &Process, keyval: i32, language: Language) -> Opt
     let slot = &process.attributes[index];
     slot.store(value, Ordering::Relaxed);
     Some(Value::Pointer(slot.as_ptr().addr()))
+}
+
+/// How many processes may usefully run: those of the job, and one on each CPU where more can be spawned.
+fn universe_size(rank: &Rank) -> i32 {
+    let (node, boot) = (rank.node(), rank.node().boot());
+    let ranks = boot.world_ranks.max(node.size());
+    let can_spawn = !boot.desk.is_null();
+    ranks.max(if can_spawn { boot.cpus } else { 0 }) as i32
 }
 
 macro_rules! comm_keyvals {

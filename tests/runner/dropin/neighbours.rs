@@ -104,8 +104,14 @@ fn pool() -> Outcome {
         if __name__ == '__main__':\n\
         \x20   with MPIPoolExecutor(2) as pool:\n\
         \x20       print(list(pool.map(abs, range(3))))\n";
-    let ended = python("pool.py", text)?.run()?.expect_code(1)?;
-    ended.expect_text("python -m mpi4py.futures").map(drop)
+    let script = place::scratch()?.join("pool.py");
+    std::fs::write(&script, text).map_err(|error| error.to_string())?;
+    let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
+    for job in [Program::new(&python), two()?.arg("--isolate").arg(&python)] {
+        let ended = job.arg(&script).seconds(30).run()?.expect_code(1)?;
+        ended.expect_text("cannot start its workers")?.expect_text("python -m mpi4py.futures")?;
+    }
+    Ok(())
 }
 
 /// What looks for a program's functions, as gfortran's backtraces do, finds the file so.

@@ -1,7 +1,7 @@
 //! Lists of strings.
 
 use super::{NullArray, Text, no_null};
-use core::ffi::c_char;
+use core::ffi::{CStr, c_char};
 use core::marker::PhantomData;
 
 /// A list of strings; it may be NULL.
@@ -23,6 +23,13 @@ impl<'c> Strings<'c> {
     #[must_use]
     pub fn as_ptr(self) -> *const *const c_char {
         self.0
+    }
+
+    /// The strings, of a list with a final NULL.
+    pub fn until_null(self) -> impl Iterator<Item = &'c CStr> {
+        let count = if self.0.is_null() { 0 } else { usize::MAX };
+        // SAFETY: the promise of `new`; `map_while` ends at the NULL.
+        (0..count).map_while(move |index| unsafe { Text::new(*self.0.add(index)) }.get())
     }
 
     /// The first `length` strings, of a list that has so many.

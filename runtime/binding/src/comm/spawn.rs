@@ -9,7 +9,9 @@ use alloc::vec::Vec;
 use cohort_abi::parameters::{Array, Out, OutArray, StringLists, Strings, Text};
 use cohort_abi::{Abi, Constants, Handle, neutral};
 use cohort_base::spawn::Command;
-use cohort_object::{Info, blame};
+use cohort_base::text::FixedText;
+use cohort_engine::lifecycle;
+use cohort_object::{Error, Info, blame};
 use core::ffi::c_int;
 use core::ptr::null;
 use neutral::handle::COMM_NULL;
@@ -100,6 +102,11 @@ fn start<'c, A: Abi>(
     };
     // SAFETY: the texts are those of the call's arguments and of `wanted`, which stay until it returns.
     let made = unsafe { comm.spawn(root, commands, room(call)) };
+    if let Err(error) = &made
+        && wanted.iter().any(Wanted::is_of_pool)
+    {
+        end_pool(call, error);
+    }
     drop(wanted);
     let (made, count) = made?;
     if codes.addr() != <A as Constants>::ERRCODES_IGNORE {
@@ -108,7 +115,26 @@ fn start<'c, A: Abi>(
     publish(call, Some(made), target)
 }
 
+/// mpi4py's pool of processes would not hear of an error: it spawns on a thread of its own, and waits for ever if that
+/// ends with an exception. So the job is ended, with the way out.
+#[cold]
+fn end_pool<A: Abi>(call: &Call<'_, A>, error: &Error) -> ! {
+    let rank = call.rank();
+    let line = FixedText::<768>::of(format_args!(
+        "cohort: {}: an MPIPoolExecutor of mpi4py cannot start its workers: {}; pip-exec -n 1 python PROGRAM lets it, \
+         and with pip-exec -n N python -m mpi4py.futures PROGRAM N - 1 ranks are its workers",
+        rank.name(),
+        error.detail(),
+    ));
+    lifecycle::abort(rank, 1, line.as_str())
+}
+
 impl Wanted<'_> {
+    /// Whether it is what mpi4py's pool of processes has its workers run.
+    fn is_of_pool(&self) -> bool {
+        self.arguments.until_null().any(|argument| argument.to_bytes() == b"mpi4py.futures.server")
+    }
+
     /// As the launcher is told it.
     fn command<A: Abi>(&self, call: &Call<'_, A>) -> Outcome<Command> {
         let program = call.text(self.command, "command")?;
