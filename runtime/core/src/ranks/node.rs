@@ -371,7 +371,8 @@ impl Node {
     }
 
     pub(crate) fn idle(&self) -> IdleSet<'static> {
-        IdleSet::new(self.idle)
+        // Those of ranks that are not there yet would be looked at for nothing.
+        IdleSet::new(self.idle.get(..IdleSet::words(self.size())).unwrap_or(self.idle))
     }
 
     /// The CPUs of the job.
