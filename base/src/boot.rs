@@ -97,8 +97,6 @@ pub struct NodeBoot {
     pub version: u32,
     /// Ranks on this node when the job begins.
     pub node_ranks: u32,
-    /// Ranks that it may have in all: the others are spawned while the job runs.
-    pub capacity: u32,
     /// Ranks in the job.
     pub world_ranks: u32,
     /// CPUs that this node's ranks may use (after affinity masks and cgroup limits) and have for
@@ -129,6 +127,8 @@ pub struct NodeBoot {
     pub trace: *const Ring,
     /// NULL, or where ranks ask for more of them.
     pub desk: *const Desk,
+    /// Ranks that the node may have in all: those beyond `node_ranks` are spawned while the job runs.
+    pub capacity: u32,
 }
 
 impl NodeBoot {
@@ -151,8 +151,6 @@ pub struct RankBoot {
     pub local_rank: u32,
     /// Rank in `MPI_COMM_WORLD`.
     pub world_rank: u32,
-    /// NULL for a rank that the job began with, or the world that it was spawned into.
-    pub world: *const WorldBoot,
     /// Number of the program of the command line (`prog0 : prog1`), `MPI_APPNUM`.
     pub app_number: u32,
     /// CPU this rank is bound to, or -1.
@@ -190,6 +188,8 @@ pub struct RankBoot {
     pub claims: *const Claims,
     /// Writes what the rank's C library holds back of its standard output; set by an MPI library of the rank.
     pub last_words: Hook,
+    /// NULL for a rank that the job began with, or the world that it was spawned into.
+    pub world: *const WorldBoot,
 }
 
 /// A function that a library of a rank leaves for those who end the rank, or none. It runs with the rank's C library,

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// Programs that run the same under MPICH.
-const JUDGED: [&str; 9] = [
+const JUDGED: [&str; 10] = [
     "arguments.f90",
     "callbacks.f90",
     "derived.f90",
@@ -17,6 +17,7 @@ const JUDGED: [&str; 9] = [
     "languages.f90",
     "modern.f90",
     "sections.f90",
+    "spawned.f90",
     "strings.f90",
     "fixed.f",
 ];
