@@ -252,7 +252,8 @@ pub fn dumps_kill_all(release: &str) -> bool {
     }
 }
 
-/// Whether address space is limited (`ulimit -v`, `ulimit -d`), so that none is to be set aside for what may never come.
+/// Whether address space is limited (`ulimit -v`, `ulimit -d`), so that none is to be set aside for what may never
+/// come.
 pub fn is_address_space_short() -> bool {
     let is_limited = |resource| getrlimit(resource).is_ok_and(|(soft, _)| soft != RLIM_INFINITY);
     is_limited(Resource::RLIMIT_AS) || is_limited(Resource::RLIMIT_DATA)
