@@ -45,7 +45,8 @@ static void child(MPI_Comm parents) {
     if (is("outlives")) {
         MPI_Comm_disconnect(&parents);
         /* Until the root of the parents has ended, who does not wait for this. */
-        for (int turn = 0; turn < 2000 && kill(root, 0) == 0; turn++) usleep(5000);
+        for (int turn = 0; turn < 9000 && kill(root, 0) == 0; turn++) usleep(5000);
+        if (kill(root, 0) == 0) exit(9);
     }
     printf("child %d ends\n", rank);
 }
