@@ -22,11 +22,14 @@ use rustix::fd::BorrowedFd;
 /// executes never sees a stale address.
 pub const AT_COHORT: u64 = 0x434f_484f_5254; // "COHORT"
 
+/// The same for a launcher that a [`Founder`](crate::spawn::Founder) has started: the address of that record.
+pub const AT_FOUNDER: u64 = 0x464f_554e_4445; // "FOUNDE"
+
 /// First word of both records; anything else is not ours.
 pub const MAGIC: u64 = 0x3154_524f_484f_4350;
 
 /// Raised whenever the layout of a record changes.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 /// File name of the node image, which lies beside the facades.
 pub const NODE_IMAGE: &str = "libcohort_node.so";
@@ -35,8 +38,11 @@ pub const NODE_IMAGE: &str = "libcohort_node.so";
 /// facades, which load it when one of [`MANAGER_VARIABLES`] is set.
 pub const JOIN_LIBRARY: &str = "libcohort_join.so";
 
-/// Name of the only function that this library exports: a [`NodeJoin`].
+/// Name of the function of this library that joins: a [`NodeJoin`].
 pub const NODE_JOIN: &str = "cohort_join";
+
+/// Name of the one that starts a launcher: a [`NodeFound`].
+pub const NODE_FOUND: &str = "cohort_found";
 
 /// Variables of which a process manager sets at least one for the programs that it starts.
 pub const MANAGER_VARIABLES: [&str; 3] = ["PMI_FD", "PMI_PORT", "PMIX_NAMESPACE"];
@@ -129,6 +135,8 @@ pub struct NodeBoot {
     pub desk: *const Desk,
     /// Ranks that the node may have in all: those beyond `node_ranks` are spawned while the job runs.
     pub capacity: u32,
+    /// Starts who serves the desk, if nobody has: see [`Summon`].
+    pub summon: Option<Summon>,
 }
 
 impl NodeBoot {
@@ -360,6 +368,10 @@ pub struct Rest {
     pub number: u64,
 }
 
+/// Starts a launcher for the only rank of a node, which nobody started for MPI: by a call of the rank's own, once.
+/// Returns NULL when there is one, whose number the desk has then, or why there is none, as a C string that stays.
+pub type Summon = unsafe extern "C" fn() -> *const c_char;
+
 /// Takes a piece of text for the context that it is called with.
 pub type TakeText = unsafe extern "C" fn(context: *mut c_void, text: *const u8, length: usize);
 
@@ -367,6 +379,10 @@ pub type TakeText = unsafe extern "C" fn(context: *mut c_void, text: *const u8, 
 /// job, by filling in what is the job's in both records. Returns 0, or the status to exit with after it
 /// has said why. Both records are complete for a job of one rank and stay where they are.
 pub type NodeJoin = unsafe extern "C" fn(node: *mut NodeBoot, rank: *mut RankBoot) -> core::ffi::c_int;
+
+/// Type of the join library's other function: starts a launcher for the node of one rank whose record it gets, in the
+/// address space of the calling process. As [`Summon`].
+pub type NodeFound = unsafe extern "C" fn(node: *const NodeBoot) -> *const c_char;
 
 /// Type of the node image's exported function: makes the node, stores it in `*node`
 /// and returns the API, or NULL when a record's magic or version differ or memory is short.

@@ -9,18 +9,22 @@
 //! somebody holds its address from before.
 
 use crate::LocalRank;
+use crate::boot::NodeBoot;
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
+
+/// Ranks that may be spawned in a job. Each takes some address space from the beginning, and no memory.
+pub const ROOM: u32 = 1024;
 
 /// Where ranks leave their requests.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Desk {
     requests: AtomicPtr<Request>,
-    /// The process that takes them.
-    launcher: i32,
+    /// The process that takes them; 0 if there is none yet.
+    launcher: AtomicI32,
 }
 
 /// One program of a request.
@@ -176,13 +180,18 @@ impl Desk {
     /// An empty one, of this process.
     #[must_use]
     pub const fn new(launcher: i32) -> Self {
-        Self { requests: AtomicPtr::new(null_mut()), launcher }
+        Self { requests: AtomicPtr::new(null_mut()), launcher: AtomicI32::new(launcher) }
     }
 
-    /// The process that takes requests.
+    /// The process that takes requests; 0 if there is none yet.
     #[must_use]
     pub fn launcher(&self) -> i32 {
-        self.launcher
+        self.launcher.load(Ordering::Relaxed)
+    }
+
+    /// From now on this process takes them. It may do so already.
+    pub fn set_launcher(&self, launcher: i32) {
+        self.launcher.store(launcher, Ordering::Relaxed);
     }
 
     /// Leaves a request.
@@ -261,6 +270,27 @@ impl WorldBoot {
         unsafe { core::slice::from_raw_parts(self.parents, self.parents_len as usize) }
     }
 }
+
+/// A process that nobody started for MPI, and that spawns: it starts a launcher in its own address space, which finds
+/// this record, takes the process for rank 0 of a job, and starts the others. The record stays.
+///
+/// The launcher is a child of the process, not the reverse. So it learns of the process's end by a descriptor, and the
+/// process waits for the launcher's end before its own.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Founder {
+    /// Its node's record.
+    pub boot: *const NodeBoot,
+    /// Its process.
+    pub process: i32,
+    /// The path of the launcher's file.
+    pub launcher: *const c_char,
+    /// 1 when the process uses MPI no more, and is about to end.
+    pub has_finished: AtomicU32,
+}
+
+// SAFETY: what the pointers lead to is complete before the launcher starts, and stays.
+unsafe impl Sync for Founder {}
 
 /// The text of a C string of a request; empty for NULL.
 ///

@@ -7,6 +7,7 @@ mod adopt;
 mod allocator;
 mod binding;
 mod environment;
+mod founder;
 mod guardian;
 mod guests;
 mod host_list;
@@ -36,6 +37,7 @@ mod streams;
 mod text;
 mod topology;
 
+pub use founder::serve_founder;
 pub use itself::become_program;
 pub use limits::check_own_stack;
 pub use options::{Options, Request, Section};

@@ -48,7 +48,10 @@ const HANGING: [(&str, &[&str]); 15] = [
         ],
     ),
     // Either thread may be named first.
-    ("missing_in_file", &["MPI_File_iwrite_at_all, file \"hangs-file\" of 4, waits for rank 3", "another thread: MPI_"]),
+    (
+        "missing_in_file",
+        &["MPI_File_iwrite_at_all, file \"hangs-file\" of 4, waits for rank 3", "another thread: MPI_"],
+    ),
 ];
 
 /// Collectives that some ranks call in another order than the others, and the counts.

@@ -16,6 +16,16 @@ const ENDS: [(&str, i32, &[&str]); 6] = [
     ("refused", 53, &["MPI_Comm_spawn failed on MPI_COMM_WORLD: MPI_ERR_SPAWN", "/no/such/program"]),
 ];
 
+/// The same of a process without a launcher.
+const ALONE: [(&str, i32, &str); 6] = [
+    ("none", 0, "child 1 ends"),
+    ("aborts", 7, "rank 1 of spawned world 1 called MPI_Abort on MPI_COMM_WORLD with code 7"),
+    ("exits", 3, "(rank 1 of spawned world 1) (pid "),
+    ("crashes", 139, "in child at spawns.c"),
+    ("parent exits", 5, "ended without calling MPI_Finalize"),
+    ("refused", 53, "/no/such/program"),
+];
+
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
     let ends = ENDS.iter().map(|&(what, status, said)| {
@@ -24,12 +34,16 @@ pub fn trials() -> Vec<Trial> {
             said.iter().try_fold(ended, |ended, text| ended.expect_text(text)).map(drop)
         })
     });
-    let mut trials: Vec<Trial> = ends.collect();
+    let alone = ALONE
+        .iter()
+        .map(|&(what, status, said)| trial(format!("spawned/alone: {what}"), move || alone(what, status, said)));
+    let mut trials: Vec<Trial> = ends.chain(alone).collect();
     trials.extend([
         trial("spawned/worlds that have parted end apart".into(), outlives),
         trial("spawned/a job that hangs names both sides".into(), hang),
         trial("spawned/isolated ranks are told that they cannot".into(), isolated),
-        trial("spawned/a process without a launcher is told that it cannot".into(), alone),
+        trial("spawned/alone: a job that hangs".into(), hang_alone),
+        trial("spawned/alone: a pool of mpi4py".into(), pool_alone),
         trial("spawned/labels".into(), labels),
         trial("spawned/a pool of mpi4py".into(), pool),
         trial("spawned/the pools of mpi4py's own tests".into(), pools).long(true),
@@ -64,12 +78,29 @@ fn hang() -> Outcome {
 
 fn isolated() -> Outcome {
     let job = pip_exec("2")?.arg("--isolate").arg(program()?).arg("none").run()?.expect_code(53)?;
-    job.expect_text("MPI_ERR_SPAWN")?.expect_text("isolated").map(drop)
+    job.expect_text("MPI_ERR_SPAWN")?.expect_text("--isolate").map(drop)
 }
 
-fn alone() -> Outcome {
-    let job = Program::new(program()?).arg("none").seconds(60).run()?.expect_code(53)?;
-    job.expect_text("MPI_ERR_SPAWN")?.expect_text("pip-exec -n N").map(drop)
+/// The same of a process that nobody started for MPI, which is one rank.
+fn alone(what: &str, status: i32, said: &str) -> Outcome {
+    let job = Program::new(program()?).arg(what).seconds(60).run()?;
+    job.expect_code(status)?.expect_text(said).map(drop)
+}
+
+fn hang_alone() -> Outcome {
+    let job = Program::new(program()?).arg("hang").env("COHORT_DEADLOCK", "end").seconds(60);
+    job.run()?.expect_code(35)?.expect_text("the job cannot go on")?.expect_text("ranks 1-2").map(drop)
+}
+
+/// As users of Python start a pool. Where the address space is limited, no other rank has a place in it: they are told.
+fn pool_alone() -> Outcome {
+    let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
+    let script = place::root().join("tests/programs/tools/pool.py");
+    let job = |program: Program| program.env("LD_LIBRARY_PATH", place::built()).seconds(120);
+    job(Program::new(&python).arg(&script)).run()?.expect_code(0)?.expect_text("passed")?;
+    let limited = ["-c", "ulimit -v 30000000; exec \"$0\" \"$1\""];
+    let ended = job(Program::new("/bin/sh").args(limited).arg(&python).arg(&script)).run()?;
+    ended.expect_code(1)?.expect_text("MPIPoolExecutor")?.expect_text("ulimit -v").map(drop)
 }
 
 fn labels() -> Outcome {

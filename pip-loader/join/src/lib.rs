@@ -1,9 +1,10 @@
 //! `libcohort_join.so`: a program that a process manager started without `pip-exec`
 //! (`mpiexec -n 4 ./app`) is a node of one rank in the manager's job.
 //!
-//! The facade loads this library only if the environment tells of a manager. Unlike the facade it
-//! may use the standard library: it runs once, on the program's own task, with its C library.
+//! The facade loads this library only if the environment tells of a manager, or the program spawns. Unlike the facade
+//! it may use the standard library: it runs once, on the program's own task, with its C library.
 
+mod found;
 mod guardian;
 mod last;
 

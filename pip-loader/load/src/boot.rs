@@ -8,7 +8,7 @@ use cohort_base::boot::{
 use cohort_base::claims::Claims;
 use cohort_base::live::RankSample;
 use cohort_base::picture::Fact;
-use cohort_base::spawn::{Desk, WorldBoot};
+use cohort_base::spawn::{Desk, Founder, WorldBoot};
 use cohort_base::trace::Ring;
 use pip_ground::Refusal;
 use std::ffi::{CStr, CString, OsStr, c_char, c_void};
@@ -215,11 +215,40 @@ impl Node {
                 network: around.network,
                 trace,
                 desk: if room > 0 { this.desk } else { ptr::null() },
+                summon: None,
             }));
             this.open_image(&folder.join(NODE_IMAGE), boot)?;
         }
         this.lead_to_image(0);
         Ok(this)
+    }
+
+    /// The node of a process that has started this launcher: its one rank is there, and so is the image.
+    ///
+    /// # Errors
+    /// It is of another version.
+    ///
+    /// # Safety
+    /// The record is that of such a process, and all that it leads to stays.
+    pub unsafe fn of_founder(founder: &Founder) -> Result<Self, Refusal> {
+        // SAFETY: the caller's promise.
+        let boot = unsafe { founder.boot.as_ref() }.filter(|boot| (boot.magic, boot.version) == (MAGIC, VERSION));
+        // SAFETY: the same; a record of this version has both.
+        let parts = boot.and_then(|boot| unsafe { Some((boot, boot.ranks.as_ref()?, boot.desk.as_ref()?)) });
+        let Some((boot, rank, desk)) = parts else {
+            return Err(Refusal::new("the MPI library of the process that spawns is of another version than pip-exec"));
+        };
+        Ok(Self {
+            records: boot.ranks.cast_mut(),
+            count: 1,
+            capacity: boot.capacity as usize,
+            desk,
+            leaver: ptr::null(),
+            claims: claims(),
+            // SAFETY: NULL, or the image's, which stays.
+            api: unsafe { rank.api.as_ref() },
+            node: rank.node,
+        })
     }
 
     /// Writes the records of the next ranks.

@@ -25,14 +25,20 @@ use std::io;
 /// Reserving fails for another reason than that the page is taken already.
 pub fn freeze_break() -> io::Result<()> {
     // SAFETY: `sbrk(0)` only reads the break.
-    let end = unsafe { libc::sbrk(0) } as usize;
-    let page = end.next_multiple_of(PAGE as usize);
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
-    // SAFETY: MAP_FIXED_NOREPLACE replaces nothing.
-    let mapped = unsafe { libc::mmap(page as *mut _, PAGE as usize, libc::PROT_NONE, flags, -1, 0) };
-    let error = io::Error::last_os_error();
-    if mapped == libc::MAP_FAILED && error.raw_os_error() != Some(libc::EEXIST) {
-        return Err(error);
+    let the_break = || unsafe { libc::sbrk(0) } as usize;
+    loop {
+        let end = the_break();
+        let page = end.next_multiple_of(PAGE as usize);
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE;
+        // SAFETY: MAP_FIXED_NOREPLACE replaces nothing.
+        let mapped = unsafe { libc::mmap(page as *mut _, PAGE as usize, libc::PROT_NONE, flags, -1, 0) };
+        let error = io::Error::last_os_error();
+        match (mapped, error.raw_os_error()) {
+            // Another thread has moved it meanwhile.
+            (libc::MAP_FAILED, Some(libc::EEXIST)) if the_break() != end => {}
+            (libc::MAP_FAILED, Some(libc::EEXIST)) => return Ok(()),
+            (libc::MAP_FAILED, _) => return Err(error),
+            _ => return Ok(()),
+        }
     }
-    Ok(())
 }

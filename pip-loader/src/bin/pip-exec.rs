@@ -7,6 +7,9 @@ fn main() -> ExitCode {
     // The network library, if it is loaded, hears of descriptors through these.
     cohort_interpose::keep();
     pip_loader::launch::become_program(std::env::args_os());
+    if let Some(status) = pip_loader::launch::serve_founder() {
+        return ExitCode::from(status as u8);
+    }
     let status = pip_loader::launch::run(std::env::args_os().skip(1).collect());
     // Statuses beyond a byte do not exist: the kernel keeps the low one.
     ExitCode::from(status as u8)

@@ -86,6 +86,11 @@ impl Guardian {
 }
 
 impl Guardian {
+    /// None: the job has a name only.
+    pub fn none() -> Self {
+        Self { job: std::process::id().to_string(), connection: None }
+    }
+
     /// Names a file that is empty as long as the root has not ended by itself.
     pub fn name_file(&mut self, file: &Path) {
         let (Some(connection), Ok(file)) = (&mut self.connection, std::path::absolute(file)) else {

@@ -11,6 +11,7 @@ mod watch;
 mod wide;
 
 use super::adopt::Gathering;
+use super::founder::Watched;
 use super::guardian;
 use super::guests::Guests;
 use super::membership::Membership;
@@ -68,6 +69,8 @@ pub struct Job<'a> {
     wide: Wide,
     /// Notices that the job cannot go on.
     deadlock: Option<hang::Watch>,
+    /// The rank that has started this launcher, if one has.
+    founder: Option<Watched>,
     about: About,
 }
 
@@ -121,6 +124,7 @@ impl<'a> Job<'a> {
         // Processes that outlive the rank that forked them become the root's children, so
         // that a job that is ended leaves none. An old kernel would leave them to init.
         let _ = nix::sys::prctl::set_child_subreaper(true);
+        let founder = job.founder.map(Watched::new).transpose()?;
         let spawner = Spawner::new(&mut job, signals.original(), membership)?;
         let wrapper = job.spaces.wrapper.take();
         let mut this = Self {
@@ -139,6 +143,7 @@ impl<'a> Job<'a> {
             later: job.later.clone(),
             wide: Wide::default(),
             deadlock: hang::Watch::of(&job.environment),
+            founder,
             about: About {
                 command: std::mem::take(&mut job.reports.command),
                 since: SystemTime::now(),
@@ -171,6 +176,8 @@ impl<'a> Job<'a> {
         this.signals.unblock_others()?;
         this.control = Control::open();
         this.add(Clients);
+        // What was left on the desk before signals were blocked.
+        this.answer_requests();
         Ok(this)
     }
 
@@ -275,14 +282,19 @@ impl<'a> Job<'a> {
     fn begin_shutdown(&mut self, status: i32) {
         self.guests.gathering = None;
         if self.ends.shutdown.is_none() {
+            // It ends by itself, when this process has.
+            if let Some(founder) = &self.founder {
+                self.alive.remove(&founder.process());
+            }
             self.kill_alive(Signal::SIGTERM);
             self.ends.shutdown = Some(Shutdown { status, kill_at: Instant::now() + GRACE });
         }
     }
 
     fn kill_alive(&self, signal: Signal) {
+        let founder = self.founder.as_ref().map(Watched::process);
         let pids = self.alive.keys();
-        for &pid in pids.filter(|&&pid| self.ends.dying != Some(pid)) {
+        for &pid in pids.filter(|&&pid| self.ends.dying != Some(pid) && founder != Some(pid)) {
             // The pid is still this rank's, since nobody else reaps it.
             let _ = kill(Pid::from_raw(pid), signal);
         }

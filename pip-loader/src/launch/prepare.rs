@@ -12,6 +12,7 @@ use super::outcome::Outcome;
 use super::topology::Topology;
 use super::{allocator, limits};
 use cohort_base::settings::{STATS, Settings, Stats};
+use cohort_base::spawn::{Founder, text};
 use cohort_manager::Place;
 use cohort_manager::network::NetworkSettings;
 use cohort_manager::wireup::Numbering;
@@ -37,6 +38,8 @@ use reasons::Reasons;
 pub struct Prepared {
     /// The programs; rank numbers follow their order.
     pub programs: Vec<PreparedProgram>,
+    /// The process that is the one rank, and has started this launcher, if one has.
+    pub founder: Option<&'static Founder>,
     /// The folder of the node image; `None` with `--no-mpi`.
     pub libraries: Option<PathBuf>,
     /// `KEY=VALUE` entries that the node image reads its settings from.
@@ -106,7 +109,8 @@ pub struct Reports {
 impl Prepared {
     /// How many ranks this node has.
     pub fn ranks(&self) -> usize {
-        self.programs.iter().map(|program| program.ranks).sum()
+        let started: usize = self.programs.iter().map(|program| program.ranks).sum();
+        started + usize::from(self.founder.is_some())
     }
 
     /// Files that are empty until the job has ended.
@@ -174,8 +178,7 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
     check_valgrind(&options.variables)?;
     let own = own_folder()?;
     let common = environment::of_ranks(&options.variables, &options.variables.inherit, job);
-    let shared = settings(&common)?;
-    let mut stack_size = shared.stack_size;
+    let mut stack_size = settings(&common)?.stack_size;
     let libraries = match options.start.no_mpi {
         true => None,
         false => Some(boot::library_folder(&own)?),
@@ -198,28 +201,59 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
     let ranks = programs.iter().map(|program| program.ranks).sum();
     let isolated = check_ranks(options, place, ranks, map_entries, &reasons)?;
     binding::check_room(&options.placement, &topology, ranks)?;
+    let spaces = Spaces {
+        isolated,
+        wrapper: reasons.only_wrapper().filter(|_| !options.start.isolate),
+        stack_size: (stack_size > 0).then_some(stack_size),
+        own_sessions: options.start.own_sessions,
+    };
+    let machine = Machine { turns: binding::turns(&options.placement, &topology)?, topology };
+    let later = Later::new(own, libraries, common, place);
+    Ok(Prepared { programs, spaces, ..without_programs(options, place, machine, later)? })
+}
+
+/// What a launcher needs that the process `founder` has started, whose ranks it does not start itself.
+///
+/// # Errors
+/// The message for the user.
+pub fn prepare_for(founder: &'static Founder, options: &Options, place: Place, job: &str) -> Result<Prepared, Refusal> {
+    // SAFETY: a C string that stays.
+    let own = unsafe { text(founder.launcher) };
+    let own = Path::new(OsStr::from_bytes(own)).parent().unwrap_or(Path::new("/")).to_owned();
+    let common = environment::of_ranks(&options.variables, &options.variables.inherit, job);
+    let libraries = Some(boot::library_folder(&own)?);
+    let machine = Machine { topology: Topology::read(), turns: None };
+    let later = Later::new(own, libraries, common, place);
+    Ok(Prepared { founder: Some(founder), ..without_programs(options, place, machine, later)? })
+}
+
+/// A job whose programs are not known yet, and whose ranks share an address space.
+fn without_programs(options: &Options, place: Place, machine: Machine, later: Later) -> Result<Prepared, Refusal> {
+    let common = later.environment();
+    let shared = settings(common)?;
     Ok(Prepared {
-        programs,
-        environment: entries(&common).filter_map(|entry| CString::new(entry.into_vec()).ok()).collect(),
-        machine: Machine { turns: binding::turns(&options.placement, &topology)?, topology },
+        programs: Vec::new(),
+        founder: None,
+        environment: entries(common).filter_map(|entry| CString::new(entry.into_vec()).ok()).collect(),
+        machine,
         spaces: Spaces {
-            isolated,
-            wrapper: reasons.only_wrapper().filter(|_| !options.start.isolate),
-            stack_size: (stack_size > 0).then_some(stack_size),
+            isolated: false,
+            wrapper: None,
+            stack_size: (shared.stack_size > 0).then_some(shared.stack_size),
             own_sessions: options.start.own_sessions,
         },
-        nodes: Nodes { numbering: options.placement.numbering, network: network_settings(&common) },
+        nodes: Nodes { numbering: options.placement.numbering, network: network_settings(common) },
         streams: options.streams.clone(),
         reports: Reports {
             command: options.command(),
             at_start: options.said.report,
-            trace: trace::Target::of(&common, place)?,
+            trace: trace::Target::of(common, place)?,
             counters: shared.stats == Stats::Counters,
             stats: stats::Wanted::read(common.get(OsStr::new(STATS)).map(AsRef::as_ref), place.index, place.count)?,
         },
         timeout: options.start.time_limit(&options.variables)?,
-        later: Later::new(own, libraries.clone(), common, place),
-        libraries,
+        libraries: later.libraries().map(Path::to_owned),
+        later,
     })
 }
 

@@ -119,15 +119,18 @@ impl Spawner {
         let before = world.ranks_before() as usize;
         let turns = job.machine.turns.take();
         let bindings = turns.as_deref().map(|turns| binding::deal(turns, before, count));
-        let capacity = count + job.later.room(job.spaces.isolated);
         let facts = rank_facts(&job.programs, &numbers, world.first_application(), bindings.as_deref(), None);
         let served = Served::new(job, membership, &facts)?;
         let trace = begin_trace(job, count)?;
-        let node = open_node(job, membership, &facts, trace.as_ref())?;
+        let node = match job.founder {
+            // SAFETY: it has found its way here through the vector that only a founder writes.
+            Some(founder) => unsafe { Node::of_founder(founder)? },
+            None => open_node(job, membership, &facts, trace.as_ref())?,
+        };
         let (streams, files) = Streams::new(job, count, world.place.index, &kept)?;
         tell(job, &numbers, bindings.as_deref(), world);
-        let (space, stack) = Space::reserve((count, capacity), job.spaces.stack_size)?;
-        Ok(Self {
+        let (space, stack) = Space::reserve((count, count + node.room()), job.spaces.stack_size)?;
+        let mut this = Self {
             node,
             numbers,
             world_size: world.homes.len(),
@@ -143,7 +146,19 @@ impl Spawner {
             trace,
             setup: Setup::new(job, original_mask, kept, [stack, files]),
             lent: Vec::new(),
-        })
+        };
+        if let Some(founder) = job.founder {
+            this.take_in(founder.process);
+        }
+        Ok(this)
+    }
+
+    /// Takes in a rank that was there before.
+    fn take_in(&mut self, pid: i32) {
+        let plan = StartPlan::new(0, Program::Mapped(0), 0);
+        let crash = &self.space.records[self.ranks.len()];
+        self.space.memory.push(RankMemory::GONE);
+        self.ranks.push(StartedRank { pid, plan: Box::leak(Box::new(plan)), crash });
     }
 
     /// Whether the ranks of the job are those of this node, as its own server has them.
@@ -309,6 +324,7 @@ impl Spawner {
             stack_pointer: code.stack_pointer,
             program: code.program,
             root: std::process::id() as i32,
+            follows: true,
             standard: handed.standard,
             above: above.filter(|&above| needed.all(|number| number < above as i32)),
             parted: AtomicU32::new(0),

@@ -64,7 +64,8 @@ impl Streams {
         let asked = marked || output.copies || job.streams.input == Input::All;
         let output_of_root = io::stdout();
         let output_of_root = output_of_root.as_fd();
-        let whole_lines = (ranks > 1 && may_tear(output_of_root)) || may_refuse(output_of_root);
+        let is_shared = ranks > 1 || job.founder.is_some();
+        let whole_lines = (is_shared && may_tear(output_of_root)) || may_refuse(output_of_root);
         let needed = 4 * ranks as u64 + OWN_FILES;
         // What wrappers execute hands over its descriptors.
         let wanted = if job.spaces.wrapper.is_some() { 2 } else { 1 } * needed;

@@ -7,6 +7,7 @@ use crate::wait::{self, WaitKind};
 use crate::waits::Awaited;
 use cohort_base::picture::{Fact, Told};
 use cohort_base::spawn::{Request, State};
+use core::ffi::CStr;
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Begins: has every subsystem start what it has for the rank. By the rank's own task, at
@@ -31,24 +32,36 @@ pub fn meet_at_end(owner: Owner<'_>) {
     wait::until(owner, TheEnd, || node.all_done(rank));
 }
 
-/// Asks the launcher for more ranks, and waits for its answer. `false` if there is no launcher to ask.
+/// Asks the launcher for more ranks, and waits for its answer.
+///
+/// # Errors
+/// Why there is no launcher to ask.
 ///
 /// # Safety
 /// What the request leads to stays, and nobody changes it, until this returns.
-pub unsafe fn ask(owner: Owner<'_>, request: &Request) -> bool {
+pub unsafe fn ask(owner: Owner<'_>, request: &Request) -> Result<(), &'static str> {
+    let boot = owner.rank().node().boot();
     // SAFETY: NULL, or a record that stays.
-    let Some(desk) = (unsafe { owner.rank().node().boot().desk.as_ref() }) else {
-        return false;
-    };
-    let Some(launcher) = Pid::from_raw(desk.launcher()) else {
-        return false;
-    };
+    let desk = unsafe { boot.desk.as_ref() }.ok_or(
+        "there is no launcher that could start processes here: in a job of several nodes, for ranks that have an \
+         address space each (--isolate), and where the address space is limited (ulimit -v), they cannot be spawned",
+    )?;
+    if let (0, Some(summon)) = (desk.launcher(), boot.summon) {
+        // SAFETY: by the rank's own task, of which the program has one in MPI at a time for this.
+        let reason = unsafe { summon() };
+        if !reason.is_null() {
+            // SAFETY: a C string that stays.
+            let reason = unsafe { CStr::from_ptr(reason) };
+            return Err(reason.to_str().unwrap_or("the launcher cannot be started"));
+        }
+    }
+    let launcher = Pid::from_raw(desk.launcher()).ok_or("there is no launcher")?;
     // SAFETY: the caller's promise, and this returns when it has been answered.
     unsafe { desk.leave(request) };
     // It awaits this signal anyway. One that is gone ends its ranks.
     let _ = kill_process(launcher, Signal::CHILD);
     wait::until(owner, WaitKind::Request, || request.state() != State::Open);
-    true
+    Ok(())
 }
 
 /// Waits for something that another process does outside of MPI's messages; it [wakes](crate::rank::Rank::wake) the

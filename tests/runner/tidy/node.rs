@@ -147,6 +147,7 @@ fn records() -> (*mut NodeBoot, *mut RankBoot) {
         network: std::ptr::null(),
         trace: std::ptr::null(),
         desk: std::ptr::null(),
+        summon: None,
     }));
     (node, rank)
 }

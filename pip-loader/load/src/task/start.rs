@@ -19,6 +19,9 @@ pub struct StartPlan {
     pub program: Program,
     /// The root's pid, to notice that it died before the task could ask to die with it.
     pub root: i32,
+    /// It dies with the thread that starts it, and its end is a signal to the root and something to `wait` for. Else
+    /// none of that: `wait` finds it by `__WALL` only.
+    pub follows: bool,
     /// Descriptors to become 0, 1 and 2; -1 keeps what is there.
     pub standard: [i32; 3],
     /// The task needs no descriptor from this one on, and copies only those below it out of the root's table, which
@@ -85,6 +88,33 @@ const STEPS: [&str; 11] = [
 ];
 
 impl StartPlan {
+    /// One of this process, which keeps what the process has but its signal mask, and whose faults are noted nowhere.
+    #[must_use]
+    pub fn new(stack_pointer: usize, program: Program, handler_stack: usize) -> Self {
+        Self {
+            stack_pointer,
+            program,
+            root: std::process::id() as i32,
+            follows: true,
+            standard: [-1; 3],
+            above: None,
+            parted: AtomicU32::new(0),
+            close: &[],
+            directory: -1,
+            own_session: false,
+            affinity: Vec::new(),
+            signal_mask: 0,
+            limits: Vec::new(),
+            inherited: None,
+            handler_stack,
+            name: [0; 16],
+            crash: Box::leak(Box::default()),
+            pid: Box::leak(Box::default()),
+            last_words: Box::leak(Box::default()),
+            failed: AtomicU64::new(0),
+        }
+    }
+
     /// The step that failed and why, once the task has ended with [`SETUP_FAILED`].
     pub fn failure(&self) -> Option<(&'static str, io::Error)> {
         let word = self.failed.load(Ordering::Acquire);
@@ -99,8 +129,8 @@ impl StartPlan {
     }
 }
 
-/// Starts a task; returns its pid. The calling thread must outlive the task, which
-/// dies with it.
+/// Starts a task; returns its pid. The calling thread must outlive a task that
+/// [follows](StartPlan::follows) it.
 ///
 /// # Errors
 /// The clone fails (`EAGAIN` for want of tasks).
@@ -110,7 +140,8 @@ impl StartPlan {
 /// stay mapped until the address space ends. All signals are blocked in the caller.
 pub unsafe fn start(plan: &'static StartPlan) -> io::Result<i32> {
     let shared = plan.above.map_or(0, |_| libc::CLONE_FILES);
-    let flags = (libc::CLONE_VM | shared | libc::SIGCHLD) as usize;
+    let signal = if plan.follows { libc::SIGCHLD } else { 0 };
+    let flags = (libc::CLONE_VM | shared | signal) as usize;
     let stack = plan.stack_pointer & !15;
     let argument = core::ptr::from_ref(plan).cast();
     // SAFETY: below the initial stack pointer the stack is unused, and larger than what
@@ -162,7 +193,10 @@ fn follow_root(plan: &StartPlan) -> isize {
     plan.crash.claim(pid, plan.last_words);
     plan.pid.store(pid, Ordering::Release);
     let death = libc::SIGKILL as usize;
-    let result = own(libc::SYS_prctl, [libc::PR_SET_PDEATHSIG as usize, death, 0, 0, 0]);
+    let result = match plan.follows {
+        true => own(libc::SYS_prctl, [libc::PR_SET_PDEATHSIG as usize, death, 0, 0, 0]),
+        false => 0,
+    };
     if own(libc::SYS_getppid, [0; 5]) as i32 != plan.root {
         return -(libc::ESRCH as isize);
     }
@@ -346,26 +380,11 @@ mod tests {
         let strings = Strings::new(words, [], OsStr::new("/bin/grep")).expect("no NUL");
         let writable = libc::PROT_READ | libc::PROT_WRITE;
         let memory = image::reserve(1 << 16, writable, 0).expect("memory") as usize;
+        let program = Program::Executed(ExecArguments::new(&strings, Vec::new(), -1));
         let plan: &'static StartPlan = Box::leak(Box::new(StartPlan {
-            stack_pointer: memory + (1 << 15),
-            program: Program::Executed(ExecArguments::new(&strings, Vec::new(), -1)),
-            root: std::process::id() as i32,
             standard: [-1, sink.as_raw_fd(), -1],
             above,
-            parted: AtomicU32::new(0),
-            close: &[],
-            directory: -1,
-            own_session: false,
-            affinity: Vec::new(),
-            signal_mask: 0,
-            limits: Vec::new(),
-            inherited: None,
-            handler_stack: memory + (1 << 15),
-            name: [0; 16],
-            crash: Box::leak(Box::default()),
-            pid: Box::leak(Box::default()),
-            last_words: Box::leak(Box::default()),
-            failed: AtomicU64::new(0),
+            ..StartPlan::new(memory + (1 << 15), program, memory + (1 << 15))
         }));
         let (all, mut before) = (SigSet::all(), SigSet::empty());
         pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&all), Some(&mut before)).expect("a mask");

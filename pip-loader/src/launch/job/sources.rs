@@ -6,9 +6,10 @@
 //!
 //! What several sources look at is part of the job; what only one needs may be its own.
 
+use super::super::founder::Watched;
 use super::super::output::Forwarder;
 use super::super::signals::Came;
-use super::end::exit_status;
+use super::end::{End, exit_status};
 use super::wide::Ending;
 use super::{GRACE, Job, UNREAD};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -105,6 +106,7 @@ pub(super) fn of_all_jobs() -> Vec<Box<dyn Source>> {
         Box::new(Questions),
         Box::new(Requests),
         Box::new(Ranks),
+        Box::new(TheFounder),
         Box::new(Lost),
         Box::new(Deadlock),
         Box::new(TimeOver),
@@ -292,6 +294,22 @@ impl Source for Ranks {
     fn serve(&mut self, job: &mut Job<'_>) {
         job.reap();
         job.look_for_dying();
+    }
+}
+
+/// The end of the rank that has started this launcher. A signal tells that it is about to end.
+struct TheFounder;
+
+impl Source for TheFounder {
+    fn awaits<'a>(&'a self, job: &'a Job<'_>, sleep: &mut Sleep<'a>) {
+        let founder = job.founder.iter().filter(|founder| job.alive.contains_key(&founder.process()));
+        sleep.input(founder.map(Watched::descriptor));
+    }
+
+    fn serve(&mut self, job: &mut Job<'_>) {
+        let over = job.founder.as_ref().filter(|founder| founder.is_over()).map(Watched::process);
+        // Its status is for others to know.
+        over.into_iter().for_each(|process| job.on_end(process, End::Exited(0)));
     }
 }
 

@@ -5,7 +5,7 @@ use super::reasons::Reasons;
 use super::{PreparedProgram, limits};
 use crate::launch::allocator;
 use crate::launch::options::Section;
-use cohort_base::spawn::{Command, Request, text};
+use cohort_base::spawn::{Command, ROOM, Request, text};
 use cohort_manager::Place;
 use pip_ground::{Environment, Refusal};
 use pip_load::image::Template;
@@ -14,9 +14,6 @@ use std::ffi::{OsStr, OsString, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-
-/// Ranks that may be spawned in a job. Each takes some address space from the beginning, and no memory.
-const ROOM: usize = 1024;
 
 /// What they are prepared from.
 #[derive(Clone, Debug)]
@@ -34,10 +31,20 @@ impl Later {
         Self { own, libraries, environment, is_alone: place.count == 1, linkers: HashMap::new() }
     }
 
+    /// What they find in their environment.
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// The folder of the node image, if ranks may use MPI.
+    pub fn libraries(&self) -> Option<&Path> {
+        self.libraries.as_deref()
+    }
+
     /// How many ranks may be spawned in this job, whose ranks have an address space each or share one.
     pub fn room(&self, isolated: bool) -> usize {
         let can = self.is_alone && self.libraries.is_some() && !isolated && !limits::is_address_space_short();
-        if can { ROOM } else { 0 }
+        if can { ROOM as usize } else { 0 }
     }
 
     /// The programs that a rank asks for, in their order.

@@ -3,16 +3,18 @@
 
 use crate::{descent, fail, libc};
 use cohort_base::boot::{
-    DESCENDANT, Hook, JOIN_LIBRARY, Lifecycle, MAGIC, MANAGER_VARIABLES, NODE_IMAGE, NODE_JOIN, NODE_OPEN, NodeBoot,
-    NodeJoin, NodeOpen, RankBoot, VERSION,
+    DESCENDANT, Hook, JOIN_LIBRARY, Lifecycle, MAGIC, MANAGER_VARIABLES, NODE_FOUND, NODE_IMAGE, NODE_JOIN, NODE_OPEN,
+    NodeBoot, NodeFound, NodeJoin, NodeOpen, RankBoot, VERSION,
 };
 use cohort_base::settings::Settings;
+use cohort_base::spawn::{Desk, ROOM};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 use rustix::fs::{Access, access};
 use rustix::mm;
+use rustix::process::{Resource, getrlimit};
 
 /// Storage that the constructor fills before anybody reads it.
 struct Once<T>(UnsafeCell<T>);
@@ -20,7 +22,8 @@ struct Once<T>(UnsafeCell<T>);
 // SAFETY: written by the library's constructor only, before other threads use the library.
 unsafe impl<T> Sync for Once<T> {}
 
-static RANK: Once<RankBoot> = Once(UnsafeCell::new(RankBoot {
+/// The rank's record.
+const RANK: RankBoot = RankBoot {
     magic: MAGIC,
     version: VERSION,
     local_rank: 0,
@@ -41,7 +44,10 @@ static RANK: Once<RankBoot> = Once(UnsafeCell::new(RankBoot {
     claims: core::ptr::null(),
     api: core::ptr::null(),
     node: null_mut(),
-}));
+};
+
+/// Where the rank asks for more of them.
+static DESK: Desk = Desk::new(0);
 
 static NODE: Once<NodeBoot> = Once(UnsafeCell::new(NodeBoot {
     magic: MAGIC,
@@ -51,7 +57,7 @@ static NODE: Once<NodeBoot> = Once(UnsafeCell::new(NodeBoot {
     world_ranks: 1,
     cpus: 1,
     environment: core::ptr::null(),
-    ranks: RANK.0.get(),
+    ranks: core::ptr::null(),
     places: core::ptr::null(),
     places_len: 0,
     report_fd: 2,
@@ -61,6 +67,7 @@ static NODE: Once<NodeBoot> = Once(UnsafeCell::new(NodeBoot {
     network: core::ptr::null(),
     trace: core::ptr::null(),
     desk: core::ptr::null(),
+    summon: None,
 }));
 
 /// Longest path of the node image, with its NUL.
@@ -78,7 +85,11 @@ pub fn open() -> (&'static RankBoot, bool) {
     // SAFETY: the node image exports this name with this type.
     let open: NodeOpen = unsafe { core::mem::transmute(load(NODE_IMAGE, NODE_OPEN)) };
     // SAFETY: the constructor runs once, before any other user of these records.
-    let (rank, node) = unsafe { (&mut *RANK.0.get(), &mut *NODE.0.get()) };
+    let node = unsafe { &mut *NODE.0.get() };
+    // Where there is little address space, none is kept for ranks that may be spawned.
+    let room = if getrlimit(Resource::As).current.is_none() { ROOM } else { 0 };
+    let rank = records(1 + room);
+    node.ranks = rank;
     *rank.pid.get_mut() = rustix::process::getpid().as_raw_nonzero().get();
     node.cpus = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count());
     let is_started = environment().any(is_managers) || descent::leads_to_launcher();
@@ -93,6 +104,11 @@ pub fn open() -> (&'static RankBoot, bool) {
         }
     }
     node.environment = kept_environment();
+    if room > 0 && node.nodes == 1 {
+        node.capacity = 1 + room;
+        node.desk = &raw const DESK;
+        node.summon = Some(summon);
+    }
     let mut handle = null_mut();
     // SAFETY: both records are complete and are never moved or freed.
     let api = unsafe { open(node, &mut handle) };
@@ -110,6 +126,30 @@ pub fn open() -> (&'static RankBoot, bool) {
     rank.api = api;
     rank.node = handle;
     (rank, is_started)
+}
+
+/// Room for the records of so many ranks, with that of the first one. Memory is taken when it is touched.
+fn records(count: u32) -> &'static mut RankBoot {
+    let bytes = count as usize * size_of::<RankBoot>();
+    let (access, flags) = (mm::ProtFlags::READ | mm::ProtFlags::WRITE, mm::MapFlags::PRIVATE | mm::MapFlags::NORESERVE);
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    let Ok(memory) = (unsafe { mm::mmap_anonymous(null_mut(), bytes, access, flags) }) else {
+        fail(1, format_args!("there is no memory for the record of a rank"));
+    };
+    let first = memory.cast::<RankBoot>();
+    // SAFETY: there is room for it, it begins with a page, and nobody else knows of it.
+    unsafe {
+        first.write(RANK);
+        &mut *first
+    }
+}
+
+/// As [`cohort_base::boot::Summon`].
+unsafe extern "C" fn summon() -> *const c_char {
+    // SAFETY: the join library exports this name with this type.
+    let found: NodeFound = unsafe { core::mem::transmute(load(JOIN_LIBRARY, NODE_FOUND)) };
+    // SAFETY: the record is complete since the library was loaded.
+    unsafe { found(NODE.0.get()) }
 }
 
 /// A copy of the environment, which stays: programs change theirs, and the C library frees what it had before.

@@ -16,10 +16,6 @@ use cohort_base::Peer;
 use cohort_base::spawn::{Command, Numbers, Request, State};
 use cohort_engine::{Rank, lifecycle};
 
-/// What a launcher that cannot be asked is told about.
-const NOBODY: &str = "MPI_Comm_spawn starts processes in jobs of pip-exec on one node whose ranks share an address \
-    space; this process is alone, isolated, or in a job of several nodes: start it as pip-exec -n N PROGRAM";
-
 impl Comm {
     /// `MPI_Comm_spawn` and `MPI_Comm_spawn_multiple`; collective. The member `root` says what to start, or why not.
     /// Also gives how many processes were started.
@@ -67,14 +63,10 @@ impl Comm {
         let parents: Vec<u32> = self.group.members().iter().map(|member| member.index()).collect();
         let request = Request::new(self.rank.id(), commands, &parents, numbers);
         // SAFETY: the lists stay until the call returns, and what they lead to by the caller's promise.
-        let is_asked = unsafe { lifecycle::ask(self.owner(), &request) };
+        unsafe { lifecycle::ask(self.owner(), &request) }.map_err(refused)?;
         match request.state() {
             State::Granted => Ok((request.first(), commands.iter().map(|it| it.ranks).sum(), numbers.between)),
-            State::Refused => Err(refused(request.reason())),
-            State::Open => {
-                debug_assert!(!is_asked, "an answer was waited for");
-                Err(refused(NOBODY))
-            }
+            _ => Err(refused(request.reason())),
         }
     }
 

@@ -83,6 +83,7 @@ fn node_boot(ranks: Vec<RankBoot>, world_ranks: u32) -> &'static mut NodeBoot {
         network: null(),
         trace: null(),
         desk: null(),
+        summon: None,
     }))
 }
 
