@@ -14,6 +14,7 @@ impl Job<'_> {
             self.answer_request(request);
         }
     }
+
     /// Starts what a rank asks for, and tells it.
     fn answer_request(&mut self, request: &Request) {
         let (asker, first) = (request.asker, self.spawner.ranks.len());
@@ -63,8 +64,12 @@ impl Job<'_> {
             Ok(()) => Ok(()),
             Err((error, false)) => Err(error.to_string()),
             Err((error, true)) => {
-                let rank = self.name_of(self.spawner.ranks.len());
-                say(format_args!("cannot start {rank}: {error}; the job ends"));
+                let what = match self.spawner.ranks.len() - first {
+                    // Their threads are missing that pass their output on.
+                    all if all == wanted => "pass on the output of ranks that were spawned".to_owned(),
+                    some => format!("start {}", self.name_of(first + some)),
+                };
+                say(format_args!("cannot {what}: {error}; the job ends"));
                 self.kill_alive(Signal::SIGKILL);
                 self.begin_shutdown(REFUSED);
                 Err(error.to_string())
