@@ -115,10 +115,57 @@ static void join(void) {
     MPI_Comm_disconnect(&inter);
 }
 
+/* What a socket says to MPI_Comm_join when `said` has come by it, and its other end is closed or not. */
+static int joined(const void *said, size_t length, int closes) {
+    int ends[2], code;
+    MPI_Comm made = MPI_COMM_WORLD;
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    CHECK(write(ends[1], said, length) == (ssize_t)length);
+    if (closes) close(ends[1]);
+    code = MPI_Comm_join(ends[0], &made);
+    CHECK(made == MPI_COMM_NULL);
+    close(ends[0]);
+    if (!closes) close(ends[1]);
+    return class_of(code);
+}
+
+/* Other ends that are no process of the job. */
+static void strangers(void) {
+    char port[MPI_MAX_PORT_NAME];
+    MPI_Comm made;
+    unsigned long long words[4] = {0x006e696f6a2d636f, 0, 0, 9};
+    MPI_Open_port(MPI_INFO_NULL, port);
+    MPI_Close_port(port);
+    sscanf(port, "cohort-port:%llx", &words[1]);
+    CHECK_EQ(joined("", 0, 1), MPI_ERR_OTHER);
+    CHECK_EQ(joined("G", 1, 0), MPI_ERR_OTHER);
+    CHECK_EQ(joined("GET / HTTP/1.1\r\nHost: everywhere\r\n\r\n", 37, 0), MPI_ERR_OTHER);
+    CHECK_EQ(joined(words, 11, 1), MPI_ERR_OTHER);
+    /* Ranks that the job does not have, or cannot have; itself; a process of another job. */
+    unsigned long long wrong[] = {(unsigned long long)size, 100000, 0xffffffff, 1ull << 32, ~0ull};
+    for (size_t which = 0; which < sizeof wrong / sizeof wrong[0]; which++) {
+        words[2] = wrong[which];
+        CHECK_EQ(joined(words, sizeof words, 0), MPI_ERR_OTHER);
+    }
+    words[2] = (unsigned long long)rank;
+    CHECK_EQ(joined(words, sizeof words, 0), MPI_ERR_COMM);
+    words[2] = 0, words[3] = ~0ull;
+    CHECK_EQ(joined(words, sizeof words, 0), MPI_ERR_OTHER);
+    words[1]++;
+    CHECK_EQ(joined(words, sizeof words, 0), MPI_SUCCESS);
+    /* No sockets at all. */
+    int pipes[2];
+    CHECK(pipe(pipes) == 0);
+    CHECK_EQ(class_of(MPI_Comm_join(pipes[1], &made)), MPI_ERR_OTHER);
+    CHECK_EQ(class_of(MPI_Comm_join(-1, &made)), MPI_ERR_OTHER);
+    CHECK_EQ(class_of(MPI_Comm_join(9999, &made)), MPI_ERR_OTHER);
+}
+
 int main(int argc, char **argv) {
     start(&argc, &argv);
     meet();
     join();
     errors();
+    strangers();
     return finish();
 }

@@ -10,11 +10,17 @@ use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::{LocalRank, Peer};
 use cohort_engine::lifecycle::await_others;
+use core::fmt::Display;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
-use rustix::io::{Errno, read, write};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 /// What both ends of a socket say first (`MPI_Comm_join`).
 const GREETING: u64 = 0x006e_696f_6a2d_636f;
+
+/// How long the rest of it may take, once it has begun.
+const REST_TIME: Timespec = Timespec { tv_sec: 20, tv_nsec: 0 };
 
 impl Comm {
     /// `MPI_Comm_accept`; collective. The member `root` names the port.
@@ -63,18 +69,22 @@ impl Comm {
         let mut other_job = false;
         let made = self.meet_others(0, room, |_| {
             let number = self.draw().ok_or_else(|| exhausted(self.rank.node()))?;
-            let own = [GREETING, ports::token(self.rank.node()), self.rank.id().into(), number.into()];
-            let theirs = swap(socket, own).map_err(|error| {
-                let what = format_args!("the socket {socket}: {error}");
-                blame(neutral::ERR_OTHER, what)
-            })?;
-            if theirs[0] != GREETING {
-                let what = format_args!("the other end of socket {socket} does not call MPI_Comm_join of this MPI");
-                return Err(blame(neutral::ERR_OTHER, what));
-            }
-            if theirs[1] != own[1] || self.rank.node().has_network() {
+            let node = self.rank.node();
+            let own = [GREETING, ports::token(node), self.rank.id().into(), number.into()];
+            let wrong = |why: &dyn Display| blame(neutral::ERR_OTHER, format_args!("the socket {socket}: {why}"));
+            let theirs = match swap(socket, own) {
+                Ok(theirs) => theirs.ok_or_else(|| wrong(&"its other end does not call MPI_Comm_join of this MPI"))?,
+                Err(Errno::CONNRESET | Errno::PIPE) => return Err(wrong(&"its other end was closed")),
+                Err(Errno::TIMEDOUT) => return Err(wrong(&"its other end has stopped in the middle of MPI_Comm_join")),
+                Err(error) => return Err(wrong(&error)),
+            };
+            if theirs[1] != own[1] || node.has_network() {
                 other_job = true;
                 return Err(neutral::ERR_OTHER.into());
+            }
+            let is_one = theirs[2] < node.size().into() && theirs[3] < u64::from(u32::MAX);
+            if !is_one {
+                return Err(wrong(&"its other end says that it is a process which this job does not have"));
             }
             let members = alloc::vec![theirs[2] as LocalRank];
             Ok((members, number.max(theirs[3] as u32)))
@@ -127,34 +137,54 @@ impl Comm {
     }
 }
 
-/// Sends words by a socket, and takes as many from its other end.
-fn swap(socket: i32, own: [u64; 4]) -> Result<[u64; 4], Errno> {
+/// Sends words by a socket, and takes as many from its other end; `None` if they do not begin with [`GREETING`].
+///
+/// It waits for the first of them as long as that takes. Those that do not greet are not waited for.
+fn swap(socket: i32, own: [u64; 4]) -> Result<Option<[u64; 4]>, Errno> {
+    if socket < 0 {
+        return Err(Errno::BADF);
+    }
     // SAFETY: the program's own descriptor, which it says is open; one that is not gives an error.
     let socket = unsafe { BorrowedFd::borrow_raw(socket) };
     let mut bytes = [0; 32];
     for (place, word) in bytes.chunks_exact_mut(8).zip(own) {
         place.copy_from_slice(&word.to_le_bytes());
     }
-    let mut sent = 0;
-    while sent < bytes.len() {
-        match write(socket, &bytes[sent..]) {
-            Ok(length) => sent += length,
-            Err(Errno::INTR) => {}
+    let mut came = [0; 32];
+    let (mut sent, mut got) = (0, 0);
+    while sent < bytes.len() || got < came.len() {
+        let wanted = [(sent, PollFlags::OUT), (got, PollFlags::IN)];
+        let wanted = wanted.into_iter().filter(|&(done, _)| done < bytes.len());
+        let mut look = [PollFd::new(&socket, wanted.map(|(_, flag)| flag).collect())];
+        match poll(&mut look, (got > 0).then_some(&REST_TIME)) {
+            Ok(0) => return Err(Errno::TIMEDOUT),
+            Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error),
         }
-    }
-    let mut got = 0;
-    while got < bytes.len() {
-        match read(socket, &mut bytes[got..]) {
-            Ok(0) => return Err(Errno::CONNRESET),
-            Ok(length) => got += length,
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error),
+        // Not by `write`, whose signal would end the process if the other end is closed.
+        sent += moved(send(socket, &bytes[sent..], SendFlags::DONTWAIT | SendFlags::NOSIGNAL))?;
+        if got < came.len() {
+            match recv(socket, &mut came[got..], RecvFlags::DONTWAIT).map(|(_, length)| length) {
+                Ok(0) => return Err(Errno::CONNRESET),
+                length => got += moved(length)?,
+            }
+        }
+        let greeted = got.min(8);
+        if came[..greeted] != bytes[..greeted] {
+            return Ok(None);
         }
     }
     let mut theirs = [0; 4];
-    for (word, place) in theirs.iter_mut().zip(bytes.chunks_exact(8)) {
+    for (word, place) in theirs.iter_mut().zip(came.chunks_exact(8)) {
         *word = u64::from_le_bytes(place.try_into().unwrap_or_default());
     }
-    Ok(theirs)
+    Ok(Some(theirs))
+}
+
+/// How much of it a call has moved that does not wait.
+fn moved(length: Result<usize, Errno>) -> Result<usize, Errno> {
+    match length {
+        Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+        length => length,
+    }
 }
