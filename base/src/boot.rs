@@ -219,6 +219,11 @@ impl Hook {
         self.0.store(function as *mut c_void, Ordering::Release);
     }
 
+    /// There is none any more.
+    pub fn forget(&self) {
+        self.0.store(core::ptr::null_mut(), Ordering::Release);
+    }
+
     /// Calls it, if there is one.
     pub fn call(&self) {
         let function = self.0.load(Ordering::Acquire);
@@ -351,9 +356,13 @@ pub struct NodeApi {
     /// A number that stands for the sleep of a rank, all of whose threads that are in MPI sleep until another rank of
     /// the job wakes them, and how many these are (`docs/insight.md`). `threads` 0: that is not so.
     pub rest: unsafe extern "C" fn(node: *mut c_void, rank: u32) -> Rest,
-    /// Adds the next ranks of the node, whose records are complete, so many that `ranks` there are. By the launcher,
-    /// one call at a time, before it starts them.
-    pub add: unsafe extern "C" fn(node: *mut c_void, ranks: u32),
+    /// Adds `count` ranks of the node from index `first` on, whose records are complete: the next ones, or ones whose
+    /// places were made [ready](NodeApi::renew). By the launcher, one call at a time, before it starts them.
+    pub add: unsafe extern "C" fn(node: *mut c_void, first: u32, count: u32),
+    /// Makes the places of `count` ranks from index `first` on ready for others. All their tasks have ended, and no
+    /// communicator joins them with anybody. `false` if something of one of them is left, or somebody is busy with it.
+    /// By the launcher, one call at a time.
+    pub renew: unsafe extern "C" fn(node: *mut c_void, first: u32, count: u32) -> bool,
     /// Wakes a rank that waits for an answer of the launcher ([`Desk`]).
     pub wake: unsafe extern "C" fn(node: *mut c_void, rank: u32),
 }

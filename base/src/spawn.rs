@@ -15,7 +15,7 @@ use core::ffi::{CStr, c_char};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
-/// Ranks that may be spawned in a job. Each takes some address space from the beginning, and no memory.
+/// Spawned ranks that there may be in a job at a time. Each takes some address space from the beginning, and no memory.
 pub const ROOM: u32 = 1024;
 
 /// Where ranks leave their requests.

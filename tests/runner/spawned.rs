@@ -45,6 +45,9 @@ pub fn trials() -> Vec<Trial> {
         trial("spawned/alone: a job that hangs".into(), hang_alone),
         trial("spawned/alone: a pool of mpi4py".into(), pool_alone),
         trial("spawned/labels".into(), labels),
+        trial("spawned/more worlds in turn than there are places".into(), || again("1", ["1500", "1"], &[])),
+        trial("spawned/more worlds of 4 in turn than there are places".into(), || again("1", ["400", "4"], &[])),
+        trial("spawned/worlds in turn by two ranks with labels".into(), || again("2", ["40", "3"], &["-l"])),
         trial("spawned/a pool of mpi4py".into(), pool),
         trial("spawned/the pools of mpi4py's own tests".into(), pools).long(true),
     ]);
@@ -106,6 +109,14 @@ fn pool_alone() -> Outcome {
 fn labels() -> Outcome {
     let job = pip_exec("2")?.arg("-l").arg(program()?).arg("none").run()?.expect_code(0)?;
     job.expect_text("[2] child 0 ends")?.expect_text("[3] child 1 ends").map(drop)
+}
+
+/// Worlds take the places of others that are over; each has its own messages.
+fn again(ranks: &str, arguments: [&str; 2], options: &[&str]) -> Outcome {
+    let source = place::root().join("tests/programs/tools/spawn_again.c");
+    let program = programs::compile(&source, Abi::Mpi5, &[])?;
+    let job = pip_exec(ranks)?.args(options).arg(program).args(arguments).seconds(120);
+    job.run()?.expect_code(0)?.expect_text(&format!("spawned {} worlds of {}", arguments[0], arguments[1])).map(drop)
 }
 
 fn pool() -> Outcome {

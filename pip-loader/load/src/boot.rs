@@ -261,6 +261,29 @@ impl Node {
         }
     }
 
+    /// Writes the records of ranks that take the places of others from `first` on.
+    fn rewrite_records(&mut self, first: usize, facts: &[RankFacts]) {
+        for (index, facts) in (first..).zip(facts) {
+            let new = record(index, facts, self.leaver, self.claims);
+            // SAFETY: a record of ours, whose rank has ended. Others may look at a number in it at this moment, and see
+            // the one or the other: each is a word, written by itself.
+            unsafe {
+                let old = self.records.add(index);
+                (&raw mut (*old).world_rank).write_volatile(new.world_rank);
+                (&raw mut (*old).app_number).write_volatile(new.app_number);
+                (&raw mut (*old).cpu).write_volatile(new.cpu);
+                (&raw mut (*old).world).write_volatile(new.world);
+                (&raw mut (*old).leaver).write_volatile(new.leaver);
+                (*old).leaves.store(false, Ordering::Relaxed);
+                (*old).last_words.forget();
+                (*old).abort.store(0, Ordering::Relaxed);
+                (*old).pid.store(0, Ordering::Relaxed);
+                (*old).touched.store(0, Ordering::Relaxed);
+                (*old).lifecycle.store(0, Ordering::Release);
+            }
+        }
+    }
+
     /// Tells the ranks from `first` on where the node image is. None of them runs yet.
     fn lead_to_image(&mut self, first: usize) {
         for index in first..self.count {
@@ -279,7 +302,7 @@ impl Node {
         unsafe { std::slice::from_raw_parts(self.records, self.count) }
     }
 
-    /// How many ranks may be spawned still.
+    /// How many ranks may be added still behind all others.
     #[must_use]
     pub fn room(&self) -> usize {
         self.capacity - self.count
@@ -291,16 +314,27 @@ impl Node {
         self.desk
     }
 
-    /// Adds ranks, which may start then; there is [room](Node::room) for them.
-    pub fn add(&mut self, facts: &[RankFacts]) {
-        assert!(facts.len() <= self.room(), "no room for so many ranks");
-        let first = self.count;
-        self.write_records(facts);
-        self.lead_to_image(first);
+    /// Adds ranks from index `first` on, which may start then: behind all others, where there is [room](Node::room) for
+    /// them, or in places that were [made ready](Node::renew).
+    pub fn add(&mut self, first: usize, facts: &[RankFacts]) {
+        if first == self.count {
+            assert!(facts.len() <= self.room(), "no room for so many ranks");
+            self.write_records(facts);
+            self.lead_to_image(first);
+        } else {
+            assert!(first + facts.len() <= self.count, "no such places");
+            self.rewrite_records(first, facts);
+        }
         if let Some(api) = self.api {
             // SAFETY: `node` came from the same image's open; the records are complete, and one thread does this.
-            unsafe { (api.add)(self.node, self.count as u32) };
+            unsafe { (api.add)(self.node, first as u32, facts.len() as u32) };
         }
+    }
+
+    /// Makes the places of ranks that have ended ready for others ([`NodeApi::renew`]); says whether they are.
+    pub fn renew(&mut self, first: usize, count: usize) -> bool {
+        // SAFETY: `node` came from the same image's open, one thread does this, and the ranks have ended.
+        self.api.is_some_and(|api| unsafe { (api.renew)(self.node, first as u32, count as u32) })
     }
 
     /// Wakes a rank that waits for an answer.

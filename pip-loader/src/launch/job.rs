@@ -206,10 +206,9 @@ impl<'a> Job<'a> {
         if self.about.counters && !self.spawner.ranks.is_empty() {
             memory::report(&self.memory_map());
         }
-        let mut forwarders = self.spawner.streams.forwarders.iter();
         let is_cut = self.ends.shutdown.is_some();
         let status = match self.ends.shutdown.as_ref().map_or(self.ends.departed, |it| it.status) {
-            0 => i32::from(lost || forwarders.any(Forwarder::has_lost)),
+            0 => i32::from(lost || self.spawner.streams.has_lost()),
             status => status,
         };
         let cause = None;

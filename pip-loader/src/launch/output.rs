@@ -257,9 +257,9 @@ impl Bundle {
         Ok(sink)
     }
 
-    /// Passes on what comes until the end is told, and then what is left.
+    /// Passes on what comes until the end is told, or nobody has an end of its pipes any more, and then what is left.
     fn forward(mut self, mut write: impl FnMut(&[u8])) {
-        loop {
+        while self.pipes.iter().any(|pipe| pipe.open) {
             let is_begun = self.pipes.iter().any(Pipe::has_begun);
             let limit = match is_begun {
                 true => EpollTimeout::from(IDLE),

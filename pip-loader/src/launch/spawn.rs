@@ -23,13 +23,15 @@ use pip_insight::trace::{Recorder, Target};
 use pip_load::boot::{Node, RankFacts, Surroundings};
 use pip_load::task;
 use pip_load::task::crash::{CrashRecord, HANDLER_STACK};
-use pip_load::task::debug::{self, DebugRank};
+use pip_load::task::debug::DebugRank;
 use pip_load::task::exec::ExecArguments;
 use pip_load::task::stack::{self, Extra};
 use pip_load::task::start::{self, Program, StartPlan};
 use setup::{Lent, Setup};
+use std::collections::BTreeSet;
 use std::ffi::CString;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr;
@@ -73,10 +75,12 @@ pub struct Spawner {
     /// Each rank's number in the job.
     pub numbers: Vec<u32>,
     world_size: usize,
-    /// The worlds that were spawned, in their order.
-    worlds: Vec<&'static WorldBoot>,
+    /// How many worlds were spawned.
+    worlds: u32,
     /// Those of them whose memory is there.
     mapped: Vec<&'static WorldBoot>,
+    /// Places on the node of ranks that have ended and are connected with nobody.
+    left: BTreeSet<usize>,
     /// The bindings that ranks take in turn, if they are bound.
     turns: Option<Vec<Binding>>,
     /// What each rank is bound to, if they are.
@@ -134,8 +138,9 @@ impl Spawner {
             node,
             numbers,
             world_size: world.homes.len(),
-            worlds: Vec::new(),
+            worlds: 0,
             mapped: Vec::new(),
+            left: BTreeSet::new(),
             turns,
             bindings,
             programs: std::mem::take(&mut job.programs),
@@ -188,7 +193,7 @@ impl Spawner {
         self.programs = programs;
         self.take_back();
         if started.is_ok() {
-            self.publish();
+            self.publish(0..self.ranks.len());
         }
         started
     }
@@ -197,15 +202,20 @@ impl Spawner {
     /// its ranks are. All that can be refused has been looked at; an error comes from the system.
     ///
     /// # Errors
-    /// There is no room for so many, or the system has started some of them only, which are [`Spawner::ranks`] then.
-    pub fn spawn(&mut self, programs: Vec<PreparedProgram>, world: WorldBoot) -> Result<(), (io::Error, bool)> {
-        let first = self.ranks.len();
+    /// There is no room for so many, or the system has started some of them only, which are those of [`Spawner::ranks`]
+    /// from `first` on that have a process.
+    pub fn spawn(
+        &mut self,
+        first: usize,
+        programs: Vec<PreparedProgram>,
+        world: WorldBoot,
+    ) -> Result<(), (io::Error, bool)> {
         let count: usize = programs.iter().map(|program| program.ranks).sum();
         let before = |error| (error, false);
-        self.space.extend(count).map_err(before)?;
+        self.space.extend(first, count).map_err(before)?;
         self.streams.begin_more().map_err(before)?;
         let world: &'static WorldBoot = Box::leak(Box::new(WorldBoot {
-            number: self.worlds.len() as u32 + 1,
+            number: self.worlds + 1,
             first: first as u32,
             size: count as u32,
             ..world
@@ -213,19 +223,37 @@ impl Spawner {
         let dealt = self.turns.as_deref().map(|turns| binding::deal(turns, first, count));
         let numbers: Vec<u32> = (0..count as u32).collect();
         let facts = rank_facts(&programs, &numbers, 0, dealt.as_deref(), Some(world));
-        self.bindings.iter_mut().zip(dealt).for_each(|(all, dealt)| all.extend(dealt));
-        self.worlds.push(world);
+        let is_theirs = first..first + count;
+        for (all, dealt) in self.bindings.iter_mut().zip(dealt) {
+            all.splice(first..(first + count).min(all.len()), dealt);
+        }
+        self.left.retain(|place| !is_theirs.contains(place));
+        self.worlds += 1;
         self.mapped.push(world);
-        self.numbers.extend((first..first + count).map(|rank| rank as u32));
-        self.node.add(&facts);
+        self.numbers.extend((self.numbers.len()..first + count).map(|rank| rank as u32));
+        self.ranks.iter_mut().skip(first).take(count).for_each(|rank| rank.pid = 0);
+        self.node.add(first, &facts);
         let each = programs.iter().flat_map(|program| std::iter::repeat_n(program, program.ranks));
         let started = (first..).zip(each).try_for_each(|(rank, program)| self.start(rank, program, None));
         self.take_back();
         let started = started.and_then(|()| self.streams.start());
-        // What they run stays with those that were started before.
-        self.programs.extend(programs);
-        self.publish();
+        // A name stands for a program that was started often.
+        for mut program in programs {
+            program.directory = None;
+            if self.programs.iter().all(|known| known.name != program.name) {
+                self.programs.push(program);
+            }
+        }
+        self.publish(first..(first + count).min(self.ranks.len()));
         started.map_err(|error| (error, true))
+    }
+
+    /// A place on the node for so many more ranks: where others have been that have left nothing, or behind all others.
+    pub fn place(&mut self, count: usize) -> Option<usize> {
+        let is_left = |&first: &usize| (first..first + count).all(|place| self.left.contains(&place));
+        let candidates: Vec<usize> = self.left.iter().copied().filter(is_left).collect();
+        let again = candidates.into_iter().find(|&first| self.node.renew(first, count));
+        again.or_else(|| (count <= self.node.room()).then_some(self.ranks.len()))
     }
 
     /// Gives back the memory of ranks of spawned worlds that have ended and that no communicator joins with others:
@@ -241,6 +269,7 @@ impl Spawner {
         let (over, mapped): (Vec<_>, Vec<_>) = self.mapped.iter().partition(|world| is_over(world));
         self.mapped = mapped;
         for world in over {
+            self.left.extend(ranks_of(world));
             for rank in ranks_of(world) {
                 let memory = std::mem::replace(&mut self.space.memory[rank], RankMemory::GONE);
                 for range in memory.images() {
@@ -257,19 +286,22 @@ impl Spawner {
 
     /// The world that a rank of this node was spawned into, if it was.
     pub fn world_of(&self, rank: usize) -> Option<&'static WorldBoot> {
-        let mut worlds = self.worlds.iter().rev();
-        worlds.find(|world| world.first as usize <= rank).copied()
+        let record = self.node.ranks().get(rank)?;
+        // SAFETY: NULL, or a record that is never freed.
+        unsafe { record.world.as_ref() }
     }
 
-    /// Lets debuggers find the ranks.
-    fn publish(&self) {
+    /// Lets debuggers find these ranks.
+    fn publish(&mut self, ranks: Range<usize>) {
         let entry = |(rank, memory): (&StartedRank, &RankMemory)| DebugRank {
             pid: rank.pid as usize,
             linker: memory.linker.base,
             debug: memory.debug.unwrap_or(0),
         };
-        let records: Vec<DebugRank> = self.ranks.iter().zip(&self.space.memory).map(entry).collect();
-        debug::publish(records.leak());
+        let first = ranks.start;
+        let memory = self.space.memory.iter();
+        let records = self.ranks.iter().zip(memory).take(ranks.end).skip(first).map(entry);
+        self.space.debug.publish(first, records);
     }
 
     /// Starts the next rank, as a wrapper has set it up if one has.
@@ -279,6 +311,7 @@ impl Spawner {
             false => self.image(rank, program)?,
         };
         let handed = self.hand_over(rank, code.connection.take(), adoption)?;
+        self.space.records[rank].forget();
         let plan: &'static StartPlan = Box::leak(Box::new(self.plan(rank, program, code, &handed, adoption)));
         // SAFETY: image, stack and handler stack were made for this rank and are never
         // unmapped; the job has blocked all signals.
@@ -286,7 +319,7 @@ impl Spawner {
         self.lent.retain(|lent| !lent.plan.has_parted());
         let lent = Lent { pid, plan, _descriptors: (handed.connection, handed.opened) };
         self.lent.extend((!plan.has_parted()).then_some(lent));
-        self.ranks.push(StartedRank { pid, plan, crash: &self.space.records[rank] });
+        put(&mut self.ranks, rank, StartedRank { pid, plan, crash: &self.space.records[rank] });
         Ok(())
     }
 
@@ -364,7 +397,7 @@ impl Spawner {
         // SAFETY: this rank's stack was opened just now.
         let stack_pointer = unsafe { stack::build(range, &program.strings, &linker, &self.space.auxiliary, extra)? };
         let debug = program.debug.map(|offset| linker.base.wrapping_add(offset as usize));
-        self.space.memory.push(RankMemory { linker, debug });
+        put(&mut self.space.memory, rank, RankMemory { linker, debug });
         Ok(Code { stack_pointer, program: Program::Mapped(linker.entry), connection: None })
     }
 
@@ -510,6 +543,14 @@ fn rank_facts(
         world,
     };
     numbers.enumerate().map(fact).collect()
+}
+
+/// Puts what belongs to a rank into its place: behind those of all others, or where another one's was.
+fn put<T>(list: &mut Vec<T>, rank: usize, value: T) {
+    match list.get_mut(rank) {
+        Some(place) => *place = value,
+        None => list.push(value),
+    }
 }
 
 fn task_name(name: &[u8]) -> [u8; 16] {

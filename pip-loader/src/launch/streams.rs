@@ -30,6 +30,8 @@ const MANY: usize = 64;
 pub struct Streams {
     /// What passes through the root, of all that were started together one; those that are started next have the last.
     pub forwarders: Vec<Forwarder>,
+    /// Something was lost of what has passed through others, which are gone.
+    has_lost: bool,
     feeder: Feeder,
     output: Output,
     /// Lines of standard output would be torn if it were the root's own.
@@ -87,6 +89,7 @@ impl Streams {
         let host = host.map(|host| host.nodename().to_string_lossy().into_owned());
         let this = Self {
             forwarders: forwards.then(|| Forwarder::new(above)).transpose().map_err(refuse)?.into_iter().collect(),
+            has_lost: false,
             feeder: Feeder::default(),
             above,
             output,
@@ -109,6 +112,25 @@ impl Streams {
             self.forwarders.push(Forwarder::new(self.above)?);
         }
         Ok(())
+    }
+
+    /// Forgets the ways of ranks that were started later and have ended, whose output was passed on. Those of the first
+    /// ranks stay.
+    pub fn forget_ended(&mut self) {
+        let lost = &mut self.has_lost;
+        let mut is_first = true;
+        self.forwarders.retain(|forwarder| {
+            // It is asked in any case: what has woken the root is read.
+            let is_over = forwarder.is_done() && !forwarder.is_closed() && !is_first;
+            is_first = false;
+            *lost |= is_over && forwarder.has_lost();
+            !is_over
+        });
+    }
+
+    /// Whether something of what ranks wrote is lost, and that was said.
+    pub fn has_lost(&self) -> bool {
+        self.has_lost || self.forwarders.iter().any(Forwarder::has_lost)
     }
 
     /// Opens the streams of a rank. One that is spawned reads nothing.

@@ -45,6 +45,15 @@ impl Policies {
         }
     }
 
+    /// Those of a rank that has not begun, in the place of one that has ended.
+    pub fn renew(&self, own: Progress) {
+        self.own.store(own.index(), Ordering::Relaxed);
+        self.uses.iter().for_each(|uses| uses.store(0, Ordering::Relaxed));
+        self.added.store(0, Ordering::Relaxed);
+        self.is_open.store(false, Ordering::Relaxed);
+        self.capabilities.store(policy(own).capabilities().bits(), Ordering::Release);
+    }
+
     /// What all of them need. A hint for tasks that are not ordered with the change.
     #[inline]
     pub fn capabilities(&self) -> Capabilities {

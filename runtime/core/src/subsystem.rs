@@ -78,6 +78,12 @@ pub unsafe trait Subsystem: Sized + 'static {
         true
     }
 
+    /// Whether a rank that has ended, and is [idle](Subsystem::is_idle), has left nothing that another rank in its
+    /// place must not find.
+    fn is_unused(_claim: &mut Claim<'_>) -> bool {
+        true
+    }
+
     /// Whether something waits of which no event will tell, so that it has to be looked at again soon.
     fn is_stalled(_claim: &mut Claim<'_>) -> bool {
         false

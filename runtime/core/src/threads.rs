@@ -128,6 +128,14 @@ impl Threads {
         self.are_multiple.store(true, Ordering::Relaxed);
     }
 
+    /// One thread of another program, which does not wait.
+    pub fn renew(&self) {
+        for flag in [&self.are_multiple, &self.are_programs_multiple, &self.keeps_handler_out] {
+            flag.store(false, Ordering::Relaxed);
+        }
+        self.waiting.store(0, Ordering::Relaxed);
+    }
+
     /// Whether they may.
     pub fn are_programs_multiple(&self) -> bool {
         self.are_programs_multiple.load(Ordering::Relaxed)

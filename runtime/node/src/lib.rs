@@ -35,7 +35,8 @@ static MPICH: Table<Mpich> = table();
 static MPI5: Table<Mpi5> = table();
 static OPEN_MPI: Table<OpenMpi> = table();
 
-static API: NodeApi = NodeApi { version: VERSION, attach, report, statistics, live: live::API, look, rest, add, wake };
+static API: NodeApi =
+    NodeApi { version: VERSION, attach, report, statistics, live: live::API, look, rest, add, renew, wake };
 
 /// Makes the node that `boot` describes; see [`cohort_base::boot::NodeOpen`].
 ///
@@ -196,9 +197,18 @@ unsafe extern "C" fn rest(node: *mut c_void, rank: u32) -> Rest {
 ///
 /// # Safety
 /// `node` is what `cohort_node_open` gave; the contract of the field.
-unsafe extern "C" fn add(node: *mut c_void, ranks: u32) {
+unsafe extern "C" fn add(node: *mut c_void, first: u32, count: u32) {
     // SAFETY: the caller's contract; nodes are never unmade.
-    unsafe { (*node.cast_const().cast::<Node>()).add(ranks) };
+    unsafe { (*node.cast_const().cast::<Node>()).add(first, count) };
+}
+
+/// See [`NodeApi::renew`].
+///
+/// # Safety
+/// `node` is what `cohort_node_open` gave; the contract of the field.
+unsafe extern "C" fn renew(node: *mut c_void, first: u32, count: u32) -> bool {
+    // SAFETY: the caller's contract; nodes are never unmade.
+    unsafe { (*node.cast_const().cast::<Node>()).renew(first, count) }
 }
 
 /// See [`NodeApi::wake`].

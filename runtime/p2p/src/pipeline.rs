@@ -244,6 +244,11 @@ mod blocks {
         /// No message yet.
         pub(crate) const NONE: Self = Self { slots: [Slot::NONE; PIPELINES], count: 0 };
 
+        /// Whether no slot has a message.
+        pub(crate) fn is_empty(&self) -> bool {
+            self.count == 0
+        }
+
         /// Gives a pipeline to a send of `bytes` bytes at `data`, whose RTS has not been sent. `None`: all have
         /// messages, or memory is short.
         ///

@@ -84,6 +84,12 @@ unsafe impl Subsystem for P2p {
             && claim.rank().shared::<P2p>().retries.is_empty()
     }
 
+    fn is_unused(claim: &mut Claim<'_>) -> bool {
+        let state = claim.of::<P2p>();
+        let are_queues_empty = state.posted.is_empty() && state.unexpected.is_empty() && state.sending.is_empty();
+        are_queues_empty && poll::are_rings_empty(claim)
+    }
+
     #[inline]
     fn awaits_help(claim: &mut Claim<'_>) -> bool {
         crate::state::awaits_help(claim)

@@ -4,6 +4,7 @@ use crate::parts::{Machinery, OfRank as _, Parts, Tables, Workers};
 use crate::worker::DedicatedWorker;
 use crate::{help, helper, lifecycle, offload, watch};
 use cohort_base::LocalRank;
+use cohort_base::sync::atomic::Ordering;
 use cohort_core::memory::{Cursor, Plan};
 use cohort_core::subsystem::{Mark, Need, Subsystem};
 use cohort_core::{Claim, Envelope, Node, Owner, Rank};
@@ -46,6 +47,12 @@ unsafe impl Subsystem for Machinery {
 
     fn end(owner: Owner<'static>) {
         lifecycle::end(owner.rank());
+    }
+
+    /// Places that dedicated workers know by what they have been told are not used again.
+    fn is_unused(claim: &mut Claim<'_>) -> bool {
+        let rank = claim.rank();
+        rank.mailbox().is_none() && rank.offload().is_none() && rank.watched().load(Ordering::Relaxed) == 0
     }
 
     fn claimed(claim: &mut Claim<'_>) {

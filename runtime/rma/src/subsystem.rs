@@ -40,6 +40,10 @@ unsafe impl Subsystem for Rma {
     fn is_idle(claim: &mut Claim<'_>) -> bool {
         claim.of::<Self>().waiting_windows.is_empty()
     }
+
+    fn is_unused(claim: &mut Claim<'_>) -> bool {
+        claim.of::<Self>().windows.is_empty()
+    }
 }
 
 /// Sweeps the windows of the claimed rank that wait for something.

@@ -74,6 +74,12 @@ impl CrashRecord {
         self.pid.store(pid, Ordering::Release);
     }
 
+    /// Forgets the task, which has ended, and its fault. By the root.
+    pub fn forget(&self) {
+        self.pid.store(0, Ordering::Relaxed);
+        self.signal.store(0, Ordering::Release);
+    }
+
     /// The fault, if one was noted; read it after the task has ended.
     #[must_use]
     pub fn crash(&self) -> Option<Crash> {

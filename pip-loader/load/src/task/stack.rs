@@ -44,15 +44,15 @@ impl StackArea {
     pub fn reserve(count: usize, stack_size: usize) -> io::Result<Self> {
         let stack_size = stack_size.next_multiple_of(PAGE as usize);
         let mut this = Self { stack_size, parts: Vec::new() };
-        this.extend(count)?;
+        this.extend(0, count)?;
         Ok(this)
     }
 
-    /// Reserves `count` more.
+    /// Reserves `count` more, from number `first` on, which are not there or have all been given back.
     ///
     /// # Errors
     /// The address space has no room.
-    pub fn extend(&mut self, count: usize) -> io::Result<()> {
+    pub fn extend(&mut self, first: usize, count: usize) -> io::Result<()> {
         let mut found = Err(io::Error::from_raw_os_error(libc::ENOMEM));
         for guard in GUARDS {
             let each = (self.stack_size + guard).checked_mul(count);
@@ -66,7 +66,6 @@ impl StackArea {
             }
         }
         let (start, guard) = found?;
-        let first = self.parts.last().map_or(0, |part| part.first + part.count);
         self.parts.push(Part { start: start as usize, guard, first, count, closed: Vec::new() });
         Ok(())
     }
@@ -77,22 +76,18 @@ impl StackArea {
         self.stack_size
     }
 
-    fn part(&self, index: usize) -> &Part {
-        let part = self.parts.iter().rfind(|part| part.first <= index);
-        let part = part.filter(|part| index < part.first + part.count);
-        part.unwrap_or_else(|| panic!("there is no stack {index}"))
+    /// Where a stack is that was not given back, among those that were reserved with it.
+    fn part(&self, index: usize) -> Option<&Part> {
+        let has = |part: &&Part| (part.first..part.first + part.count).contains(&index);
+        self.parts.iter().rfind(has).filter(|part| !part.closed.contains(&index))
     }
 
     /// The addresses of stack `index`; none if it was given back.
-    ///
-    /// # Panics
-    /// `index` is not below the count.
     #[must_use]
     pub fn range(&self, index: usize) -> Range<usize> {
-        let Part { start, guard, first, closed, .. } = self.part(index);
-        if closed.contains(&index) {
+        let Some(Part { start, guard, first, .. }) = self.part(index) else {
             return 0..0;
-        }
+        };
         let start = start + guard + (index - first) * (self.stack_size + guard);
         start..start + self.stack_size
     }
@@ -101,7 +96,7 @@ impl StackArea {
     #[must_use]
     pub fn guard(&self, index: usize) -> Range<usize> {
         let stack = self.range(index);
-        stack.start.saturating_sub(self.part(index).guard)..stack.start
+        stack.start.saturating_sub(self.part(index).map_or(0, |part| part.guard))..stack.start
     }
 
     /// Gives stack `index` back, and the guard below it.
@@ -110,12 +105,19 @@ impl StackArea {
     /// Nobody uses it any more.
     pub unsafe fn close(&mut self, index: usize) {
         let (stack, guard) = (self.range(index), self.guard(index));
-        if let Some(part) = self.parts.iter_mut().rfind(|part| part.first <= index)
-            && !stack.is_empty()
-        {
-            part.closed.push(index);
-            // SAFETY: a part of the reservation, by the caller's promise unused.
-            unsafe { libc::munmap(guard.start as *mut libc::c_void, stack.end - guard.start) };
+        let has = |part: &Part| (part.first..part.first + part.count).contains(&index);
+        let Some(at) = self.parts.iter().rposition(has).filter(|_| !stack.is_empty()) else {
+            return;
+        };
+        let part = &mut self.parts[at];
+        part.closed.push(index);
+        // SAFETY: a part of the reservation, by the caller's promise unused.
+        unsafe { libc::munmap(guard.start as *mut libc::c_void, stack.end - guard.start) };
+        if part.closed.len() == part.count {
+            let above = part.start + part.count * (self.stack_size + part.guard);
+            // SAFETY: the guard above the last of them, which is nobody's.
+            unsafe { libc::munmap(above as *mut libc::c_void, part.guard) };
+            self.parts.remove(at);
         }
     }
 
@@ -327,6 +329,24 @@ mod tests {
             unsafe { ((range.end - 8) as *mut u64).write_volatile(index as u64) };
         }
         assert!(area.range(0).end + area.guard(1).len() <= area.range(1).start);
+    }
+
+    #[test]
+    fn numbers_are_used_again() {
+        let mut area = StackArea::reserve(1, 1 << 16).expect("room");
+        for _ in 0..3 {
+            area.extend(1, 2).expect("room");
+            assert!(!area.open(1).expect("opens").is_empty());
+            // SAFETY: nobody uses them.
+            unsafe {
+                area.close(1);
+                assert!(area.range(1).is_empty() && area.guard(1).is_empty() && !area.range(2).is_empty());
+                area.close(2);
+                area.close(2);
+            }
+            assert_eq!((area.parts.len(), area.range(2)), (1, 0..0));
+        }
+        assert!(!area.range(0).is_empty());
     }
 
     #[test]

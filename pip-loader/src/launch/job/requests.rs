@@ -17,33 +17,36 @@ impl Job<'_> {
 
     /// Starts what a rank asks for, and tells it.
     fn answer_request(&mut self, request: &Request) {
-        let (asker, first) = (request.asker, self.spawner.ranks.len());
+        let asker = request.asker;
         let started = self.start_more(request);
         // SAFETY: it was taken once, and nobody here touches it afterwards.
         unsafe {
             match started {
-                Ok(()) => request.grant(first as u32),
+                Ok(first) => request.grant(first as u32),
                 Err(reason) => request.refuse(&reason),
             }
         }
         self.spawner.node.wake(asker);
     }
 
+    /// The place on the node of the first of them.
+    ///
     /// # Errors
     /// Why there are no more ranks.
-    fn start_more(&mut self, request: &Request) -> Result<(), String> {
+    fn start_more(&mut self, request: &Request) -> Result<usize, String> {
         if self.ends.shutdown.is_some() {
             return Err("the job ends".to_owned());
         }
         // SAFETY: it was taken, and is not answered yet.
         let programs = unsafe { self.later.programs(request) }.map_err(|refusal| refusal.to_string())?;
         let wanted: usize = programs.iter().map(|program| program.ranks).sum();
-        let room = self.spawner.node.room();
-        if wanted > room {
+        let Some(first) = self.spawner.place(wanted) else {
+            let room = self.spawner.node.room();
             return Err(format!(
-                "{wanted} more ranks are asked for, and a job has room for {room} more beside those that it has started"
+                "{wanted} more ranks are asked for, and a job has room for {room} more beside those that it has \
+                 started, but in the places of worlds that were at least as large and are over"
             ));
-        }
+        };
         // SAFETY: as above.
         let parents = unsafe { std::slice::from_raw_parts(request.parents, request.parents_len as usize) };
         let parents: &'static [u32] = parents.to_vec().leak();
@@ -57,17 +60,19 @@ impl Job<'_> {
             done: AtomicU32::new(0),
             links: AtomicU32::new(0),
         };
-        let first = self.spawner.ranks.len();
-        let started = self.spawner.spawn(programs, world);
-        self.alive.extend(self.spawner.ranks.iter().map(|rank| rank.pid).zip(0..).skip(first));
+        let started = self.spawner.spawn(first, programs, world);
+        let ranks = self.spawner.ranks.iter().map(|rank| rank.pid).zip(0..).skip(first).take(wanted);
+        let begun: Vec<_> = ranks.take_while(|&(pid, _)| pid != 0).collect();
+        let some = begun.len();
+        self.alive.extend(begun);
         match started {
-            Ok(()) => Ok(()),
+            Ok(()) => Ok(first),
             Err((error, false)) => Err(error.to_string()),
             Err((error, true)) => {
-                let what = match self.spawner.ranks.len() - first {
+                let what = match some {
                     // Their threads are missing that pass their output on.
                     all if all == wanted => "pass on the output of ranks that were spawned".to_owned(),
-                    some => format!("start {}", self.name_of(first + some)),
+                    _ => format!("start {}", self.name_of(first + some)),
                 };
                 say(format_args!("cannot {what}: {error}; the job ends"));
                 self.kill_alive(Signal::SIGKILL);

@@ -167,6 +167,7 @@ impl Source for Output {
             // As for any program of a pipe whose reader has read enough.
             job.begin_shutdown(UNREAD);
         }
+        job.spawner.streams.forget_ended();
     }
 }
 

@@ -15,6 +15,7 @@ use pip_insight::fault::RankMemory;
 use pip_load::boot::RankFacts;
 use pip_load::image;
 use pip_load::task::crash::{self, CrashRecord, HANDLER_STACK};
+use pip_load::task::debug::DebugRanks;
 use pip_load::task::stack::{InheritedAuxiliary, StackArea};
 use pip_load::task::start::StartPlan;
 use std::io;
@@ -34,6 +35,8 @@ pub struct Space {
     pub handler_stacks: usize,
     /// Where their faults are noted.
     pub records: &'static [CrashRecord],
+    /// What debuggers find of them.
+    pub debug: DebugRanks,
     /// What the kernel has told this process, and these tell their programs.
     pub auxiliary: InheritedAuxiliary,
     /// What the root knows of the memory of each that was started.
@@ -62,6 +65,7 @@ impl Space {
             handler_stacks: handler_stacks as usize,
             records: crash::make_records(capacity)
                 .map_err(|error| refuse("no room for the records of faults", &error))?,
+            debug: DebugRanks::reserve(capacity).map_err(|error| refuse("no room for what debuggers find", &error))?,
             auxiliary: auxiliary.map_err(|error| refuse("cannot read /proc/self/auxv", &error))?,
             memory: Vec::with_capacity(count),
         };
@@ -70,12 +74,12 @@ impl Space {
 }
 
 impl Space {
-    /// Room for so many more.
+    /// Room for so many more, from rank `first` on.
     ///
     /// # Errors
     /// There is none.
-    pub fn extend(&mut self, count: usize) -> io::Result<()> {
-        self.stacks.extend(count)
+    pub fn extend(&mut self, first: usize, count: usize) -> io::Result<()> {
+        self.stacks.extend(first, count)
     }
 }
 

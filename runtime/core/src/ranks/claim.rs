@@ -181,6 +181,13 @@ impl<'rank> Claim<'rank> {
         self.rank.expected().lower_receives();
     }
 
+    /// Whether there is no reason of any kind to expect progress but posted receives, and nothing to do at its end.
+    pub(super) fn is_without_reasons(&mut self) -> bool {
+        let state = self.state();
+        let mut reasons = state.reasons.iter().chain(&state.unseen);
+        reasons.all(|&count| count == 0) && state.at_release.is_none()
+    }
+
     /// Whether there is a reason but posted receives to expect progress of this kind.
     #[inline]
     pub fn expects(&mut self, kind: TaskKind) -> bool {

@@ -44,6 +44,8 @@ hooks! {
     cohort_engine_test => fn test(claim: &mut Claim<'_>, owner: Owner<'_>, turn: &mut Turn);
     /// [`is_idle`](crate::Subsystem::is_idle) of all.
     cohort_engine_is_idle => fn is_idle(claim: &mut Claim<'_>) -> bool;
+    /// [`is_unused`](crate::Subsystem::is_unused) of all.
+    cohort_engine_is_unused => fn is_unused(claim: &mut Claim<'_>) -> bool;
     /// [`is_stalled`](crate::Subsystem::is_stalled) of any.
     cohort_engine_is_stalled => fn is_stalled(claim: &mut Claim<'_>) -> bool;
     /// [`awaits_help`](crate::Subsystem::awaits_help) of any.

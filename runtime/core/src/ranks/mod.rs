@@ -7,6 +7,7 @@ pub mod hooks;
 pub mod node;
 pub mod owner;
 pub mod rank;
+mod renewal;
 pub mod waits;
 
 use crate::event_count::EventCount;

@@ -130,11 +130,16 @@ impl Node {
         self.boot.capacity.max(self.boot.node_ranks)
     }
 
-    /// Makes the next ranks, so that there are so many. The loader's records of them are complete.
+    /// Adds so many ranks from this index on: the next ones, or ones in the places of others that were
+    /// [renewed](Node::renew). The loader's records of them are complete.
     ///
     /// # Safety
     /// One task at a time. Panics if there is no room.
-    pub unsafe fn add(&'static self, ranks: u32) {
+    pub unsafe fn add(&'static self, first: LocalRank, count: u32) {
+        let ranks = first + count;
+        if ranks <= self.size() {
+            return (first..ranks).for_each(|id| self.rank(id).rejoin(&self.done));
+        }
         assert!(ranks <= self.capacity(), "no room for so many ranks");
         // SAFETY: the caller's promise: nobody else uses it.
         let Some(rest) = (unsafe { &mut *self.rest.get() }) else {

@@ -72,6 +72,16 @@ impl Waits {
         self.called.store(core::ptr::from_ref(name).cast_mut(), Ordering::Relaxed);
     }
 
+    /// Whether no thread waits.
+    pub(super) fn is_nobody_there(&self) -> bool {
+        self.stamps.count() == 0
+    }
+
+    /// Nothing was called yet.
+    pub(super) fn renew(&self) {
+        self.called.store(null_mut(), Ordering::Relaxed);
+    }
+
     fn called(&self) -> Option<&'static str> {
         // SAFETY: NULL, or what `call` stored, which is static.
         unsafe { self.called.load(Ordering::Relaxed).as_ref() }.copied()

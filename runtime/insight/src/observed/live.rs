@@ -108,9 +108,12 @@ fn subject_of(rank: &Rank) -> Option<&Subject> {
 /// Has a rank's calls observed for this reason, or no more. It costs nothing while nobody has a reason. May wait for
 /// memory, and so for any rank.
 pub fn want(rank: &Rank, reason: u32, on: bool) {
-    let Some(subject) = subject_of(rank) else {
+    let local = rank.local();
+    if local.is_null() {
         return;
-    };
+    }
+    // SAFETY: `attach` alone fills the slot.
+    let subject = unsafe { Subject::of(local) };
     let wanted = &subject.live.wanted;
     let left = match on {
         true => wanted.fetch_or(reason, Ordering::Relaxed) | reason,
@@ -118,7 +121,7 @@ pub fn want(rank: &Rank, reason: u32, on: bool) {
     };
     if !is_wanted(rank.node().settings()) && !rank.has_come_to_end() {
         // SAFETY: what `attach` has stored; the memory of a rank that has not ended stays.
-        unsafe { switch(rank.local(), left != 0) };
+        unsafe { switch(local, left != 0) };
     }
 }
 
