@@ -56,6 +56,8 @@ pub enum Told {
     /// Of the rank, in a job of several nodes: it has sent `number` packets and received `key`; with `count` something
     /// of it is on its way between nodes, or its task has still to send something.
     Traffic = 16,
+    /// It waits for somebody else to come to the port `name`.
+    Port = 17,
 }
 
 /// Bytes of a fact's text.

@@ -41,6 +41,7 @@ pub fn trials() -> Vec<Trial> {
     trials.extend([
         trial("spawned/worlds that have parted end apart".into(), outlives),
         trial("spawned/a job that hangs names both sides".into(), hang),
+        trial("spawned/clients of a port where nobody accepts".into(), unaccepted),
         trial("spawned/isolated ranks are told that they cannot".into(), isolated),
         trial("spawned/alone: a job that hangs".into(), hang_alone),
         trial("spawned/alone: a pool of mpi4py".into(), pool_alone),
@@ -77,6 +78,12 @@ fn outlives() -> Outcome {
 fn hang() -> Outcome {
     let job = job("hang")?.env("COHORT_DEADLOCK", "end").run()?.expect_code(35)?;
     job.expect_text("the job cannot go on")?.expect_text("MPI_COMM_PARENT")?.expect_text("ranks 2-3").map(drop)
+}
+
+fn unaccepted() -> Outcome {
+    let job = job("port")?.env("COHORT_DEADLOCK", "end").run()?.expect_code(35)?;
+    let job = job.expect_text("MPI_Comm_connect, waits for another process at the port cohort-port:")?;
+    job.expect_text("ranks 0-1 may meet any rank at a port, but every other rank has ended or waits too").map(drop)
 }
 
 fn isolated() -> Outcome {

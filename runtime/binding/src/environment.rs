@@ -8,7 +8,7 @@ use cohort_abi::{Abi, Handle, neutral};
 use cohort_base::boot::Lifecycle;
 use cohort_base::text::FixedText;
 use cohort_engine::{coll, lifecycle};
-use cohort_object::blame;
+use cohort_object::{blame, ports};
 use core::ffi::{c_char, c_int};
 use core::sync::atomic::Ordering;
 
@@ -107,6 +107,10 @@ pub fn finalize<A: Abi>(call: &Call<'_, A>) -> Outcome<()> {
     call.objects().comm(world)?.attributes.delete_all(world)?;
     crate::p2p::flush_buffers(call)?;
     call.objects().end_operations();
+    // Who waits at a port of this process would wait for ever, and perhaps this process for that one.
+    if process.lifetime.is_last_use() {
+        ports::end(call.rank());
+    }
     if call.rank().node().boot().nodes > 1 {
         coll::barrier_within(&call.objects().comm(world)?.collective()).map_err(crate::arguments::engine_error)?;
     } else {

@@ -64,10 +64,18 @@ pub unsafe fn ask(owner: Owner<'_>, request: &Request) -> Result<(), &'static st
     Ok(())
 }
 
-/// Waits for something that another process does outside of MPI's messages; it [wakes](crate::rank::Rank::wake) the
-/// rank then.
-pub fn await_others(owner: Owner<'_>, done: impl FnMut() -> bool) {
-    wait::until(owner, WaitKind::Request, done);
+/// Waits for what another rank of the node does at a port; it [wakes](crate::rank::Rank::wake) the rank then.
+pub fn await_port(owner: Owner<'_>, port: &str, done: impl FnMut() -> bool) {
+    wait::until(owner, AtPort(port), done);
+}
+
+/// What a rank waits for at the port of this name.
+struct AtPort<'a>(&'a str);
+
+impl Awaited for AtPort<'_> {
+    fn tell(&self, _claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
+        tell(Fact::new(Told::Port).named(self.0));
+    }
 }
 
 /// What a rank waits for that has come to its end.

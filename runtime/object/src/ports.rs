@@ -71,8 +71,9 @@ impl Knock {
 }
 
 /// An open port.
-#[derive(Default)]
 struct Port {
+    /// Who has opened it; it ends with that.
+    owner: LocalRank,
     calls: VecDeque<Arc<Knock>>,
     /// Who waits for a call.
     acceptors: Vec<LocalRank>,
@@ -85,7 +86,20 @@ struct Ports {
     token: u64,
     opened: u32,
     open: BTreeMap<u32, Port>,
-    names: BTreeMap<String, String>,
+    names: BTreeMap<String, Published>,
+}
+
+/// A port that was published.
+struct Published {
+    port: String,
+    /// Who has published it; the name ends with that.
+    owner: LocalRank,
+}
+
+impl Port {
+    const fn of(owner: LocalRank) -> Self {
+        Self { owner, calls: VecDeque::new(), acceptors: Vec::new() }
+    }
 }
 
 /// The ports of each node (several in tests), by its address.
@@ -93,6 +107,9 @@ static PORTS: FutexLock<BTreeMap<usize, Ports>> = FutexLock::new(BTreeMap::new()
 
 /// Grows when somebody calls at a port, so that those who accept see without a lock whether it is worth one.
 static CALLS: AtomicU64 = AtomicU64::new(0);
+
+/// Ports that were opened and names that were published, ever; whoever ends looks through them only if there were any.
+static OPENED: AtomicU64 = AtomicU64::new(0);
 
 fn with<R>(node: &Node, work: impl FnOnce(&mut Ports) -> R) -> R {
     let address = core::ptr::from_ref(node).addr();
@@ -129,9 +146,10 @@ fn check(node: &Node) -> Outcome<()> {
 /// `MPI_ERR_UNSUPPORTED_OPERATION` in a job of several nodes.
 pub fn open(rank: &Rank) -> Outcome<String> {
     check(rank.node())?;
+    OPENED.fetch_add(1, Ordering::AcqRel);
     Ok(with(rank.node(), |ports| {
         ports.opened += 1;
-        ports.open.insert(ports.opened, Port::default());
+        ports.open.insert(ports.opened, Port::of(rank.id()));
         String::from(FixedText::<64>::of(format_args!("{PREFIX}{:016x}:{}", ports.token, ports.opened)).as_str())
     }))
 }
@@ -159,8 +177,31 @@ pub fn close(rank: &Rank, name: &str) -> Outcome<()> {
     let node = rank.node();
     let port = with(node, |ports| {
         let number = number(ports, name)?;
-        Ok::<_, Error>(ports.open.remove(&number).unwrap_or_default())
+        Ok::<_, Error>(ports.open.remove(&number))
     })?;
+    port.iter().for_each(|port| dismiss(node, port));
+    Ok(())
+}
+
+/// Closes what a rank has left open, and takes back what it has left published, as it ends. Nobody would accept at such
+/// a port, so who waits there hears of it.
+pub fn end(rank: &Rank) {
+    // Most jobs have none.
+    if OPENED.load(Ordering::Acquire) == 0 {
+        return;
+    }
+    let node = rank.node();
+    let mut left = Vec::new();
+    with(node, |ports| {
+        ports.names.retain(|_, published| published.owner != rank.id());
+        let own: Vec<u32> = ports.open.iter().filter(|(_, port)| port.owner == rank.id()).map(|(&it, _)| it).collect();
+        left.extend(own.iter().filter_map(|number| ports.open.remove(number)));
+    });
+    left.iter().for_each(|port| dismiss(node, port));
+}
+
+/// Wakes those that wait at a port which is closed.
+fn dismiss(node: &Node, port: &Port) {
     CALLS.fetch_add(1, Ordering::AcqRel);
     for call in &port.calls {
         if call.give_up() {
@@ -170,7 +211,6 @@ pub fn close(rank: &Rank, name: &str) -> Outcome<()> {
     for &acceptor in &port.acceptors {
         node.rank(acceptor).wake();
     }
-    Ok(())
 }
 
 /// Calls at a port.
@@ -184,7 +224,7 @@ pub(crate) fn knock(rank: &Rank, name: &str, side: Side) -> Outcome<Arc<Knock>> 
         let number = number(ports, name)?;
         let state = AtomicU32::new(WAITS);
         let call = Arc::new(Knock { side, caller: rank.id(), answer: FutexOnce::new(), state });
-        let port = ports.open.entry(number).or_default();
+        let port = ports.open.entry(number).or_insert_with(|| Port::of(rank.id()));
         port.calls.push_back(call.clone());
         Ok::<_, Error>((call, core::mem::take(&mut port.acceptors)))
     })?;
@@ -208,7 +248,7 @@ pub(crate) fn take(rank: &Rank, name: &str) -> Outcome<Option<Arc<Knock>>> {
     check(rank.node())?;
     with(rank.node(), |ports| {
         let number = number(ports, name)?;
-        let port = ports.open.entry(number).or_default();
+        let port = ports.open.entry(number).or_insert_with(|| Port::of(rank.id()));
         while let Some(call) = port.calls.pop_front() {
             let taken = call.state.compare_exchange(WAITS, TAKEN, Ordering::AcqRel, Ordering::Acquire);
             if taken.is_ok() {
@@ -228,10 +268,11 @@ pub(crate) fn take(rank: &Rank, name: &str) -> Outcome<Option<Arc<Knock>>> {
 /// `MPI_ERR_SERVICE` if the name is taken.
 pub fn publish(rank: &Rank, name: &str, port: &str) -> Outcome<()> {
     check(rank.node())?;
+    OPENED.fetch_add(1, Ordering::AcqRel);
     with(rank.node(), |ports| match ports.names.contains_key(name) {
         true => Err(blame(neutral::ERR_SERVICE, format_args!("\"{name}\" is published already"))),
         false => {
-            ports.names.insert(name.into(), port.into());
+            ports.names.insert(name.into(), Published { port: port.into(), owner: rank.id() });
             Ok(())
         }
     })
@@ -243,7 +284,7 @@ pub fn publish(rank: &Rank, name: &str, port: &str) -> Outcome<()> {
 /// `MPI_ERR_NAME`
 pub fn lookup(rank: &Rank, name: &str) -> Outcome<String> {
     check(rank.node())?;
-    let found = with(rank.node(), |ports| ports.names.get(name).cloned());
+    let found = with(rank.node(), |ports| ports.names.get(name).map(|published| published.port.clone()));
     found.ok_or_else(|| blame(neutral::ERR_NAME, format_args!("nobody has published \"{name}\" in this job")))
 }
 
@@ -253,7 +294,7 @@ pub fn lookup(rank: &Rank, name: &str) -> Outcome<String> {
 /// `MPI_ERR_SERVICE` unless this port is published under it.
 pub fn unpublish(rank: &Rank, name: &str, port: &str) -> Outcome<()> {
     check(rank.node())?;
-    with(rank.node(), |ports| match ports.names.get(name).is_some_and(|published| published == port) {
+    with(rank.node(), |ports| match ports.names.get(name).is_some_and(|published| published.port == port) {
         true => {
             ports.names.remove(name);
             Ok(())

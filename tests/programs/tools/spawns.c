@@ -26,6 +26,11 @@ static void parent(char *program) {
     MPI_Comm_spawn(program, arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE);
     int got;
     if (is("hang")) MPI_Recv(&got, 1, MPI_INT, 0, 0, children, MPI_STATUS_IGNORE);
+    if (is("port")) {
+        char port[MPI_MAX_PORT_NAME];
+        MPI_Open_port(MPI_INFO_NULL, port);
+        MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &children);
+    }
     if (is("parent exits") && rank == 0) exit(5);
     if (is("outlives")) {
         MPI_Comm_disconnect(&children);

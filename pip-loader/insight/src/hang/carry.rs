@@ -5,7 +5,7 @@ use cohort_base::picture::{Fact, Told};
 use std::time::Duration;
 
 /// All that a fact may say.
-const TOLD: [Told; 17] = [
+const TOLD: [Told; 18] = [
     Told::Rank,
     Told::Busy,
     Told::Wait,
@@ -23,6 +23,7 @@ const TOLD: [Told; 17] = [
     Told::Unexpected,
     Told::Holds,
     Told::Traffic,
+    Told::Port,
 ];
 
 /// Ranks as bytes.

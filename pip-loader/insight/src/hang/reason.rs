@@ -165,22 +165,22 @@ impl<'a> Graph<'a> {
         sentences.into_iter().take(SENTENCES_MAX).map(sentence).collect()
     }
 
-    /// Ranks that wait for a message of anybody, when nobody is left to send one.
+    /// Ranks that wait for anybody, for a message or at a port, when nobody is left to come.
     fn for_anybody(&self) -> Vec<String> {
         let may_send = |rank: &RankState| !rank.has_ended && rank.waiting == 0;
         if self.ranks.values().any(|rank| may_send(rank)) {
             return Vec::new();
         }
-        let mut wild: Vec<u32> =
-            self.ranks.values().filter(|rank| rank.wait().is_some_and(is_wild)).map(|rank| rank.world).collect();
-        wild.sort_unstable();
-        match wild.is_empty() {
-            true => Vec::new(),
-            false => vec![format!(
-                "{} may take a message of any rank, but every other rank has ended or waits too",
-                words::ranks(&wild)
-            )],
-        }
+        let sentence = |is_such: fn(&Wait) -> bool, what: &str| {
+            let such = self.ranks.values().filter(|rank| rank.wait().is_some_and(is_such));
+            let mut such: Vec<u32> = such.map(|rank| rank.world).collect();
+            such.sort_unstable();
+            let who = words::ranks(&such);
+            (!such.is_empty()).then(|| format!("{who} {what}, but every other rank has ended or waits too"))
+        };
+        let wild = sentence(is_wild, "may take a message of any rank");
+        let at_port = sentence(is_at_port, "may meet any rank at a port");
+        [wild, at_port].into_iter().flatten().collect()
     }
 }
 
@@ -191,6 +191,11 @@ fn is_at_end(rank: &RankState) -> bool {
 /// Whether a wait is for a message of any rank.
 fn is_wild(wait: &Wait) -> bool {
     wait.needs.iter().any(|need| need.member == ANY && matches!(need.told, Told::Receive | Told::Probe))
+}
+
+/// Whether a wait is for anybody at a port.
+fn is_at_port(wait: &Wait) -> bool {
+    wait.needs.iter().any(|need| need.told == Told::Port)
 }
 
 /// What a rank does, behind `which`.

@@ -176,6 +176,7 @@ fn about(need: &Fact, missing: &[u32]) -> String {
         }
         Told::Access => format!(", waits for {} of {} at its window", need.name(), peer(need)),
         Told::Room => format!(", so many messages to rank {} that their room is full", need.world),
+        Told::Port => format!(", waits for another process at the port {}", need.name()),
         Told::End => ", waits for all ranks of the node to end MPI".to_owned(),
         _ => String::new(),
     }

@@ -3,6 +3,7 @@
 use cohort_abi::neutral;
 use cohort_base::boot::Lifecycle;
 use cohort_engine::{Owner, lifecycle};
+use cohort_object::ports;
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use spin::Mutex;
 
@@ -59,11 +60,17 @@ impl Lifetime {
         }
     }
 
+    /// Whether MPI ends for this process with the use that ends next.
+    pub fn is_last_use(&self) -> bool {
+        *self.uses.lock() == 1
+    }
+
     /// Ends a use of MPI.
     pub fn leave(&self, owner: Owner<'static>) {
         let mut uses = self.uses.lock();
         *uses -= 1;
         if *uses == 0 {
+            ports::end(owner.rank());
             lifecycle::end(owner);
             owner.rank().boot().reach(Lifecycle::Finalized);
         }

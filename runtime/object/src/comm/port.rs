@@ -9,7 +9,7 @@ use crate::{Error, Outcome, blame};
 use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::{LocalRank, Peer};
-use cohort_engine::lifecycle::await_others;
+use cohort_engine::lifecycle::await_port;
 use core::fmt::Display;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
@@ -35,7 +35,7 @@ impl Comm {
                 if let Some(call) = ports::take(self.rank, port)? {
                     break call;
                 }
-                await_others(self.owner(), || ports::calls() != seen);
+                await_port(self.owner(), port, || ports::calls() != seen);
             };
             call.reply(self.rank.node(), Side { members: own, number });
             Ok((call.side().members.clone(), number))
@@ -49,7 +49,7 @@ impl Comm {
     pub fn call_at(&self, root: u32, port: &str, room: Room) -> Outcome<Self> {
         self.meet_others(root, room, |own| {
             let call = ports::knock(self.rank, port, Side { members: own, number: 0 })?;
-            await_others(self.owner(), || call.answer().is_some() || call.is_over());
+            await_port(self.owner(), port, || call.answer().is_some() || call.is_over());
             match call.answer() {
                 Some(side) => Ok((side.members.clone(), side.number)),
                 None => {
