@@ -56,6 +56,13 @@ static void work_together(MPI_Comm inter, int is_child) {
     CHECK_EQ(told, 77);
 }
 
+static int universe(void) {
+    int *count, flag;
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_UNIVERSE_SIZE, &count, &flag);
+    CHECK(flag);
+    return *count;
+}
+
 static int child(MPI_Comm parent, int argc, char **argv) {
     CHECK(argc >= 2 && strcmp(argv[1], "child") == 0);
     void *number;
@@ -104,6 +111,8 @@ int main(int argc, char **argv) {
     MPI_Comm_get_parent(&parent);
     if (parent != MPI_COMM_NULL) return child(parent, argc, argv);
     errors(argv[0]);
+    int before = universe();
+    CHECK(before >= size);
 
     char count[16];
     snprintf(count, sizeof count, "%d", size);
@@ -130,5 +139,6 @@ int main(int argc, char **argv) {
     CHECK_EQ(three[0] + three[1] + three[2], 0);
     CHECK_EQ(children_of(inter), 3);
     MPI_Comm_disconnect(&inter);
+    CHECK_EQ(universe(), before);
     return finish();
 }
