@@ -292,6 +292,9 @@ pub struct Founder {
 // SAFETY: what the pointers lead to is complete before the launcher starts, and stays.
 unsafe impl Sync for Founder {}
 
+/// Name of the thread of a founder that waits for the end of its launcher.
+pub const WAITER: &str = "cohort-launcher";
+
 /// The text of a C string of a request; empty for NULL.
 ///
 /// # Safety

@@ -20,7 +20,7 @@
 
 use crate::{block_signals, own_folder, restore_signals};
 use cohort_base::boot::{AT_FOUNDER, Lifecycle, NodeBoot, RankBoot};
-use cohort_base::spawn::Founder;
+use cohort_base::spawn::{Founder, WAITER};
 use pip_load::image::{OpenError, Template, reserve};
 use pip_load::task;
 use pip_load::task::crash::HANDLER_STACK;
@@ -103,7 +103,7 @@ fn found(node: &'static NodeBoot, mask: &libc::sigset_t) -> Result<(), String> {
         has_finished: AtomicU32::new(0),
     }));
     let launcher = start(&path, founder, mask).map_err(|error| refuse(&path.display().to_string(), &error))?;
-    let waiter = std::thread::Builder::new().name("cohort-launcher".to_owned());
+    let waiter = std::thread::Builder::new().name(WAITER.to_owned());
     let waiter = waiter.spawn(move || wait(launcher, founder));
     let waiter = waiter.map_err(|error| {
         // SAFETY: a process that nobody else knows of.

@@ -11,6 +11,7 @@ use super::state::{RankState, Wait};
 use cohort_base::boot::Rest;
 use cohort_base::picture::Told;
 use cohort_base::settings::{DEADLOCK, DEADLOCK_AFTER, Deadlock};
+use cohort_base::spawn::WAITER;
 use proof::Rests;
 use std::ffi::CString;
 use std::time::{Duration, Instant};
@@ -131,7 +132,7 @@ pub fn is_stuck(rank: &RankState, rest: Rest) -> bool {
 }
 
 /// Whether a process has no thread but these, no child, and no handler of a signal that may come; `None` if the kernel
-/// does not tell.
+/// does not tell. A founder's thread that waits for this launcher, and the launcher itself, are none of the program's.
 fn has_no_other_way(pid: i32, threads: u64) -> Option<bool> {
     let folder = format!("/proc/{pid}");
     let status = std::fs::read_to_string(format!("{folder}/status")).ok()?;
@@ -139,11 +140,15 @@ fn has_no_other_way(pid: i32, threads: u64) -> Option<bool> {
         let mut lines = status.lines();
         lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
     };
-    let all: u64 = line("Threads")?.parse().ok()?;
+    let names = std::fs::read_dir(format!("{folder}/task")).ok()?.flatten();
+    let names = names.map(|thread| std::fs::read_to_string(thread.path().join("comm")).unwrap_or_default());
+    let all = names.filter(|name| name.trim_end() != WAITER).count() as u64;
     let caught = u64::from_str_radix(line("SigCgt")?, 16).ok()?;
     let foreign = FOREIGN.iter().fold(0, |set, signal| set | 1_u64 << (signal - 1));
     let children = std::fs::read_to_string(format!("{folder}/task/{pid}/children")).ok()?;
-    Some(all == threads && caught & !foreign == 0 && children.trim().is_empty())
+    let own = std::process::id().to_string();
+    let has_child = children.split_ascii_whitespace().any(|child| child != own);
+    Some(all == threads && caught & !foreign == 0 && !has_child)
 }
 
 #[cfg(test)]

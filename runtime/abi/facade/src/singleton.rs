@@ -23,28 +23,30 @@ struct Once<T>(UnsafeCell<T>);
 unsafe impl<T> Sync for Once<T> {}
 
 /// The rank's record.
-const RANK: RankBoot = RankBoot {
-    magic: MAGIC,
-    version: VERSION,
-    local_rank: 0,
-    world_rank: 0,
-    world: core::ptr::null(),
-    app_number: 0,
-    cpu: -1,
-    lifecycle: AtomicU32::new(Lifecycle::Fresh as u32),
-    abort: AtomicU64::new(0),
-    pid: AtomicI32::new(0),
-    touched: AtomicU32::new(0),
-    witness: core::ptr::null(),
-    on_finalized: None,
-    on_aborted: None,
-    leaver: core::ptr::null(),
-    leaves: AtomicBool::new(false),
-    last_words: Hook::none(),
-    claims: core::ptr::null(),
-    api: core::ptr::null(),
-    node: null_mut(),
-};
+const fn rank_record() -> RankBoot {
+    RankBoot {
+        magic: MAGIC,
+        version: VERSION,
+        local_rank: 0,
+        world_rank: 0,
+        world: core::ptr::null(),
+        app_number: 0,
+        cpu: -1,
+        lifecycle: AtomicU32::new(Lifecycle::Fresh as u32),
+        abort: AtomicU64::new(0),
+        pid: AtomicI32::new(0),
+        touched: AtomicU32::new(0),
+        witness: core::ptr::null(),
+        on_finalized: None,
+        on_aborted: None,
+        leaver: core::ptr::null(),
+        leaves: AtomicBool::new(false),
+        last_words: Hook::none(),
+        claims: core::ptr::null(),
+        api: core::ptr::null(),
+        node: null_mut(),
+    }
+}
 
 /// Where the rank asks for more of them.
 static DESK: Desk = Desk::new(0);
@@ -139,7 +141,7 @@ fn records(count: u32) -> &'static mut RankBoot {
     let first = memory.cast::<RankBoot>();
     // SAFETY: there is room for it, it begins with a page, and nobody else knows of it.
     unsafe {
-        first.write(RANK);
+        first.write(rank_record());
         &mut *first
     }
 }
