@@ -22,7 +22,7 @@ use rustix::fd::BorrowedFd;
 /// executes never sees a stale address.
 pub const AT_COHORT: u64 = 0x434f_484f_5254; // "COHORT"
 
-/// The same for a launcher that a [`Founder`](crate::spawn::Founder) has started: the address of that record.
+/// The same for a launcher that a [`Founder`] has started: the address of that record.
 pub const AT_FOUNDER: u64 = 0x464f_554e_4445; // "FOUNDE"
 
 /// First word of both records; anything else is not ours.
@@ -376,6 +376,27 @@ pub struct Rest {
     /// Grows with each sleep and each wake-up of the rank.
     pub number: u64,
 }
+
+/// A process that nobody started for MPI, and that spawns: it starts a launcher in its own address space, which finds
+/// this record, takes the process for rank 0 of a job, and starts the others. The record stays.
+///
+/// The launcher is a child of the process, not the reverse. So it learns of the process's end by a descriptor, and the
+/// process waits for the launcher's end before its own.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Founder {
+    /// Its node's record.
+    pub boot: *const NodeBoot,
+    /// Its process.
+    pub process: i32,
+    /// The path of the launcher's file.
+    pub launcher: *const c_char,
+    /// 1 when the process uses MPI no more, and is about to end.
+    pub has_finished: AtomicU32,
+}
+
+// SAFETY: what the pointers lead to is complete before the launcher starts, and stays.
+unsafe impl Sync for Founder {}
 
 /// Starts a launcher for the only rank of a node, which nobody started for MPI: by a call of the rank's own, once.
 /// Returns NULL when there is one, whose number the desk has then, or why there is none, as a C string that stays.

@@ -9,7 +9,6 @@
 //! somebody holds its address from before.
 
 use crate::LocalRank;
-use crate::boot::NodeBoot;
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
 use core::ptr::null_mut;
@@ -270,27 +269,6 @@ impl WorldBoot {
         unsafe { core::slice::from_raw_parts(self.parents, self.parents_len as usize) }
     }
 }
-
-/// A process that nobody started for MPI, and that spawns: it starts a launcher in its own address space, which finds
-/// this record, takes the process for rank 0 of a job, and starts the others. The record stays.
-///
-/// The launcher is a child of the process, not the reverse. So it learns of the process's end by a descriptor, and the
-/// process waits for the launcher's end before its own.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Founder {
-    /// Its node's record.
-    pub boot: *const NodeBoot,
-    /// Its process.
-    pub process: i32,
-    /// The path of the launcher's file.
-    pub launcher: *const c_char,
-    /// 1 when the process uses MPI no more, and is about to end.
-    pub has_finished: AtomicU32,
-}
-
-// SAFETY: what the pointers lead to is complete before the launcher starts, and stays.
-unsafe impl Sync for Founder {}
 
 /// Name of the thread of a founder that waits for the end of its launcher.
 pub const WAITER: &str = "cohort-launcher";

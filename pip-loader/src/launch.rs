@@ -37,16 +37,17 @@ mod streams;
 mod text;
 mod topology;
 
-pub use founder::serve_founder;
 pub use itself::become_program;
 pub use limits::check_own_stack;
 pub use options::{Options, Request, Section};
 
+use cohort_base::boot::{AT_FOUNDER, Founder};
 use cohort_manager::watch::{Limit, START_TIMEOUT};
 use pip_ground::{Environment, Refusal, refuse, say, show, voice};
 use pip_insight::{control, draw};
 use pip_monitor::Finish;
 use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 
 /// Runs `pip-exec` with these arguments (without the program's own name) and returns
 /// its exit status.
@@ -132,6 +133,34 @@ fn run_node(options: &Options) -> Result<i32, Refusal> {
         job.files().for_each(|file| guardian.name_file(file));
     }
     let finish = match prepared.and_then(|job| job::Job::start(job, signals, &mut membership)) {
+        Ok(job) => job.wait(),
+        Err(refusal) => Finish { status: refuse(&refusal), is_cut: true, cause: None },
+    };
+    membership.leave(finish);
+    Ok(finish.status)
+}
+
+/// Serves the process that has started this launcher, until its job has ended: the exit status. `None` if no process
+/// has.
+pub fn serve_founder() -> Option<i32> {
+    // SAFETY: no condition; 0 says that there is no such entry.
+    let address = unsafe { libc::getauxval(AT_FOUNDER) };
+    // SAFETY: a founder has put the address of its record there, which stays.
+    let founder = unsafe { std::ptr::without_provenance::<Founder>(address as usize).as_ref() }?;
+    Some(serve(founder).unwrap_or_else(|refusal| refuse(&refusal)))
+}
+
+fn serve(founder: &'static Founder) -> Result<i32, Refusal> {
+    let signals = signals::Signals::block()?;
+    let program = std::fs::read_link(format!("/proc/{}/exe", founder.process)).unwrap_or_else(|_| PathBuf::from("-"));
+    let arguments = vec!["-n".into(), "1".into(), program.into_os_string()];
+    let Request::Run(options) = options::parse(arguments, environment())? else {
+        return Err(Refusal::new("the environment asks for something else than to run a program"));
+    };
+    let guardian = guardian::Guardian::none();
+    let mut membership = membership::Membership::connect(&options.variables, start_limit(&options))?;
+    let prepared = prepare::prepare_for(founder, &options, membership.place(), &guardian.job)?;
+    let finish = match job::Job::start(prepared, signals, &mut membership) {
         Ok(job) => job.wait(),
         Err(refusal) => Finish { status: refuse(&refusal), is_cut: true, cause: None },
     };

@@ -45,6 +45,7 @@ pub fn trials() -> Vec<Trial> {
         trial("spawned/isolated ranks are told that they cannot".into(), isolated),
         trial("spawned/alone: a job that hangs".into(), hang_alone),
         trial("spawned/alone: a pool of mpi4py".into(), pool_alone),
+        trial("spawned/alone: a heap that gives memory back".into(), trims),
         trial("spawned/labels".into(), labels),
         trial("spawned/more worlds in turn than there are places".into(), || again("1", ["1500", "1"], &[])),
         trial("spawned/more worlds of 4 in turn than there are places".into(), || again("1", ["400", "4"], &[])),
@@ -100,6 +101,13 @@ fn alone(what: &str, status: i32, said: &str) -> Outcome {
 fn hang_alone() -> Outcome {
     let job = Program::new(program()?).arg("hang").env("COHORT_DEADLOCK", "end").seconds(60);
     job.run()?.expect_code(35)?.expect_text("the job cannot go on")?.expect_text("ranks 1-2").map(drop)
+}
+
+fn trims() -> Outcome {
+    let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
+    let script = place::root().join("tests/programs/tools/trims.py");
+    let job = Program::new(python).env("LD_LIBRARY_PATH", place::built()).arg(script).seconds(60);
+    job.run()?.expect_code(0)?.expect_text("passed").map(drop)
 }
 
 /// As users of Python start a pool. Where the address space is limited, no other rank has a place in it: they are told.

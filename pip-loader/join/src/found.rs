@@ -19,8 +19,8 @@
 //! status. So a launcher that cannot start leaves nobody waiting.
 
 use crate::{block_signals, own_folder, restore_signals};
-use cohort_base::boot::{AT_FOUNDER, Lifecycle, NodeBoot, RankBoot};
-use cohort_base::spawn::{Founder, WAITER};
+use cohort_base::boot::{AT_FOUNDER, Founder, Lifecycle, NodeBoot, RankBoot};
+use cohort_base::spawn::WAITER;
 use pip_load::image::{OpenError, Template, reserve};
 use pip_load::task;
 use pip_load::task::crash::HANDLER_STACK;
@@ -93,8 +93,6 @@ fn found(node: &'static NodeBoot, mask: &libc::sigset_t) -> Result<(), String> {
     let path = launcher()?;
     let refuse = |what: &str, error: &io::Error| format!("the launcher cannot be started: {what}: {error}");
     let file = CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
-    // SAFETY: a parameter of the C library's heap, which it keeps in its own memory.
-    unsafe { libc::mallopt(libc::M_TRIM_THRESHOLD, c_int::MAX) };
     task::freeze_break().map_err(|error| refuse("cannot freeze the program break", &error))?;
     let founder: &'static Founder = Box::leak(Box::new(Founder {
         boot: node,

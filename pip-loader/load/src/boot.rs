@@ -2,13 +2,13 @@
 
 use crate::image;
 use cohort_base::boot::{
-    AUDIT_LIBRARY, CpuLocation, Hook, MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen, RankBoot,
+    AUDIT_LIBRARY, CpuLocation, Founder, Hook, MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen, RankBoot,
     RankLocation, Rest, VERSION,
 };
 use cohort_base::claims::Claims;
 use cohort_base::live::RankSample;
 use cohort_base::picture::Fact;
-use cohort_base::spawn::{Desk, Founder, WorldBoot};
+use cohort_base::spawn::{Desk, WorldBoot};
 use cohort_base::trace::Ring;
 use pip_ground::Refusal;
 use std::ffi::{CStr, CString, OsStr, c_char, c_void};

@@ -1,17 +1,11 @@
-//! A launcher that a process has started in its own address space, when it spawned others (`pip-loader/join`'s `found`
-//! has the protocol). The process is rank 0 of the job. It is not this one's child: nobody here waits for it or signals
-//! it, and when the job fails, it ends by itself, with the job's status.
+//! The process that has started this launcher in its own address space, when it spawned others (`pip-loader/join`'s
+//! `found` has the protocol). It is rank 0 of the job, and no child of the launcher: nobody here waits for it or
+//! signals it, and when the job fails, it ends by itself, with the job's status.
 
-use super::membership::Membership;
-use super::options::{self, Request};
-use super::{environment, guardian, job, prepare, signals, start_limit};
-use cohort_base::boot::AT_FOUNDER;
-use cohort_base::spawn::Founder;
+use cohort_base::boot::Founder;
 use nix::errno::Errno;
-use pip_ground::{Refusal, refuse};
-use pip_monitor::Finish;
+use pip_ground::Refusal;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 /// The process that has started this launcher, as the job looks at it.
@@ -51,32 +45,4 @@ impl Watched {
         let has_ended = unsafe { libc::poll(&raw mut ended, 1, 0) } > 0;
         has_ended || self.founder.has_finished.load(Ordering::Acquire) != 0
     }
-}
-
-/// Serves the process that has started this launcher, until its job has ended: the exit status. `None` if no process
-/// has.
-pub fn serve_founder() -> Option<i32> {
-    // SAFETY: no condition; 0 says that there is no such entry.
-    let address = unsafe { libc::getauxval(AT_FOUNDER) };
-    // SAFETY: a founder has put the address of its record there, which stays.
-    let founder = unsafe { std::ptr::without_provenance::<Founder>(address as usize).as_ref() }?;
-    Some(serve(founder).unwrap_or_else(|refusal| refuse(&refusal)))
-}
-
-fn serve(founder: &'static Founder) -> Result<i32, Refusal> {
-    let signals = signals::Signals::block()?;
-    let program = std::fs::read_link(format!("/proc/{}/exe", founder.process)).unwrap_or_else(|_| PathBuf::from("-"));
-    let arguments = vec!["-n".into(), "1".into(), program.into_os_string()];
-    let Request::Run(options) = options::parse(arguments, environment())? else {
-        return Err(Refusal::new("the environment asks for something else than to run a program"));
-    };
-    let guardian = guardian::Guardian::none();
-    let mut membership = Membership::connect(&options.variables, start_limit(&options))?;
-    let prepared = prepare::prepare_for(founder, &options, membership.place(), &guardian.job)?;
-    let finish = match job::Job::start(prepared, signals, &mut membership) {
-        Ok(job) => job.wait(),
-        Err(refusal) => Finish { status: refuse(&refusal), is_cut: true, cause: None },
-    };
-    membership.leave(finish);
-    Ok(finish.status)
 }

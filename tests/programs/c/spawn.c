@@ -91,9 +91,11 @@ static int child(MPI_Comm parent, int argc, char **argv) {
 static void errors(const char *program) {
     MPI_Comm made = MPI_COMM_WORLD;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    int refused = -1;
     int code = MPI_Comm_spawn("/no/such/program", MPI_ARGV_NULL, 1, MPI_INFO_NULL, size - 1, MPI_COMM_WORLD, &made,
-                              MPI_ERRCODES_IGNORE);
+                              &refused);
     CHECK_EQ(class_of(code), MPI_ERR_SPAWN);
+    if (rank == size - 1) CHECK_EQ(class_of(refused), MPI_ERR_SPAWN);
     CHECK(made == MPI_COMM_NULL);
     code = MPI_Comm_spawn(program, MPI_ARGV_NULL, 1000000, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &made,
                           MPI_ERRCODES_IGNORE);

@@ -18,7 +18,7 @@ const LAYERS: [&[&str]; 17] = [
     &["cohort-p2p", "cohort-rma", "cohort-network"],
     &["cohort-coll", "cohort-progress"],
     &["cohort-engine", "cohort-io"],
-    &["cohort-object", "cohort-join", "cohort-audit", "cohort-malloc"],
+    &["cohort-object", "cohort-audit", "cohort-malloc"],
     &["cohort-insight"],
     &["cohort-binding"],
     &["cohort-facade", "cohort-abi-facade"],
@@ -40,14 +40,22 @@ const FOLDERS: [&[&str]; 6] =
 
 /// The loader's crates from the bottom up. They lie beside the layers: they see boot records, settings and process
 /// managers, and those of the lines above their own.
-const LOADER: [&[&str]; 4] = [&["pip-ground"], &["pip-load", "pip-monitor"], &["pip-insight"], &["pip-loader"]];
+const LOADER: [&[&str]; 4] =
+    [&["pip-ground"], &["pip-load", "pip-monitor"], &["pip-insight"], &["pip-loader", "cohort-join"]];
 
 /// What the loader executes to show a job on the screen. It sees the loader's crates alone.
 const VIEWER: &str = "cohort-top";
 
 /// What the loader's crates see of the others.
-const BELOW_LOADER: [&str; 6] =
-    ["cohort-arch", "cohort-base", "cohort-fabric", "cohort-interpose", "cohort-manager", "cohort-proof"];
+const BELOW_LOADER: [&str; 7] = [
+    "cohort-alloc",
+    "cohort-arch",
+    "cohort-base",
+    "cohort-fabric",
+    "cohort-interpose",
+    "cohort-manager",
+    "cohort-proof",
+];
 
 /// Crates whose code may run on any task of the node.
 const STEALABLE: [&str; 14] = [

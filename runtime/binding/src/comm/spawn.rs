@@ -107,11 +107,16 @@ fn start<'c, A: Abi>(
     {
         end_pool(call, error);
     }
-    drop(wanted);
-    let (made, count) = made?;
+    let (count, code) = match &made {
+        Ok((_, count)) => (*count as usize, neutral::SUCCESS),
+        // How many there are, the root alone knows.
+        Err(error) => (wanted.iter().map(|wanted| usize::try_from(wanted.ranks).unwrap_or(0)).sum(), error.code()),
+    };
     if codes.addr() != <A as Constants>::ERRCODES_IGNORE {
-        codes.places(count as usize)?.write_all((0..count).map(|_| A::error_out(neutral::SUCCESS)));
+        codes.places(count)?.write_all((0..count).map(|_| A::error_out(code)));
     }
+    drop(wanted);
+    let (made, _) = made?;
     publish(call, Some(made), target)
 }
 

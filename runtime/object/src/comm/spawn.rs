@@ -13,7 +13,7 @@ use crate::{Error, Outcome, blame};
 use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::Peer;
-use cohort_base::spawn::{Command, Numbers, Request, State};
+use cohort_base::spawn::{Command, Numbers, REASON_MAX, Request, State};
 use cohort_engine::{Rank, lifecycle};
 
 impl Comm {
@@ -21,7 +21,7 @@ impl Comm {
     /// Also gives how many processes were started.
     ///
     /// # Errors
-    /// `MPI_ERR_SPAWN`, with the launcher's reason at the root; the root's own; of [`Comm::numbers`].
+    /// `MPI_ERR_SPAWN`, with the launcher's reason; the root's own; of [`Comm::numbers`].
     ///
     /// # Safety
     /// What the commands lead to stays during the call.
@@ -44,13 +44,39 @@ impl Comm {
         self.tell(&mut told, root)?;
         let [code, first, count, between] = told;
         if code != neutral::SUCCESS {
-            return Err(failure.unwrap_or_else(|| code.into()));
+            return Err(self.tell_why(code, failure, root));
         }
         let (first, count) = (first.cast_unsigned(), count.cast_unsigned());
         let children = (first..first + count).map(Peer::local);
         let remote = Group::new(children.collect(), self.rank.peer());
         let local = Self::new(self.rank, ours, self.group.clone(), self.inherited());
         Ok((Self::between(local, between.cast_unsigned(), remote), count))
+    }
+
+    /// Tells all members why there are no processes: whoever ends the job says it.
+    #[cold]
+    fn tell_why(&self, code: i32, failure: Option<Error>, root: u32) -> Error {
+        let mut words = [0; REASON_MAX.div_ceil(4)];
+        if let Some(failure) = &failure {
+            let text = failure.detail().as_bytes();
+            for (word, bytes) in words.iter_mut().zip(text.chunks(4)) {
+                let mut whole = [0; 4];
+                whole[..bytes.len()].copy_from_slice(bytes);
+                *word = i32::from_le_bytes(whole);
+            }
+        }
+        let told = self.tell(&mut words, root);
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).take_while(|&byte| byte != 0).collect();
+        let text = match core::str::from_utf8(&bytes) {
+            Ok(text) => text,
+            // The end of a long one was cut within a letter.
+            Err(error) => core::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
+        };
+        match (failure, told) {
+            (Some(failure), _) => failure,
+            (None, Ok(())) if !text.is_empty() => blame(code, format_args!("{text}")),
+            _ => code.into(),
+        }
     }
 
     /// Has the launcher start processes: the index of the first, how many, and the intercommunicator's number.
