@@ -26,11 +26,11 @@ use pip_load::task;
 use pip_load::task::crash::HANDLER_STACK;
 use pip_load::task::stack::{self, Extra, InheritedAuxiliary, Strings};
 use pip_load::task::start::{self, Program, StartPlan};
-use std::ffi::{CString, OsString, c_char, c_int};
+use std::ffi::{CString, OsString, c_char, c_int, c_void};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::ptr::null;
+use std::ptr::{null, null_mut};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
@@ -50,7 +50,7 @@ struct Founded {
     founder: &'static Founder,
     rank: &'static RankBoot,
     /// Waits for its end.
-    waiter: Option<JoinHandle<()>>,
+    waiter: Option<JoinHandle<c_int>>,
 }
 
 static FOUNDED: Mutex<Option<Founded>> = Mutex::new(None);
@@ -60,6 +60,7 @@ unsafe extern "C" {
     static stdout: *mut libc::FILE;
     fn ftrylockfile(stream: *mut libc::FILE) -> c_int;
     fn fflush_unlocked(stream: *mut libc::FILE) -> c_int;
+    fn on_exit(handler: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
 }
 
 /// Starts a launcher; see [`cohort_base::boot::NodeFound`].
@@ -109,7 +110,7 @@ fn found(node: &'static NodeBoot, mask: &libc::sigset_t) -> Result<(), String> {
         refuse("no thread that waits for its end", &error)
     })?;
     // SAFETY: a plain function of a library that is never unloaded.
-    unsafe { libc::atexit(finish) };
+    unsafe { on_exit(finish, null_mut()) };
     *founded = Some(Founded { process: std::process::id(), launcher, founder, rank, waiter: Some(waiter) });
     desk.set_launcher(launcher);
     Ok(())
@@ -172,14 +173,15 @@ fn start(path: &Path, founder: &'static Founder, mask: &libc::sigset_t) -> io::R
     unsafe { start::start(plan) }
 }
 
-/// Waits for the end of the launcher, and ends the process if the job has failed.
-fn wait(launcher: i32, founder: &Founder) {
+/// Waits for the end of the launcher, and ends the process if the job has failed, but for one that is ending already.
+/// Returns the job's status.
+fn wait(launcher: i32, founder: &Founder) -> c_int {
     let mut status = 0;
     // SAFETY: a place for the result.
     while unsafe { libc::waitpid(launcher, &raw mut status, libc::__WALL) } < 0 {
         if io::Error::last_os_error().raw_os_error() != Some(libc::EINTR) {
             // A handler of the program's has waited for it.
-            return;
+            return 0;
         }
     }
     let status = match libc::WIFEXITED(status) {
@@ -190,19 +192,21 @@ fn wait(launcher: i32, founder: &Founder) {
             128 + signal
         }
     };
-    if status != 0 {
+    if status != 0 && founder.has_finished.load(Ordering::Acquire) == 0 {
         // SAFETY: what the program has written is kept, if no other thread is writing; then the process ends.
         unsafe {
-            if founder.has_finished.load(Ordering::Acquire) != 0 || ftrylockfile(stdout) == 0 {
+            if ftrylockfile(stdout) == 0 {
                 fflush_unlocked(stdout);
             }
             libc::_exit(status)
         }
     }
+    status
 }
 
-/// Before the process ends: waits until all that it has spawned have ended, as they do when nobody waits for them.
-extern "C" fn finish() {
+/// Before the process ends: waits until all that it has spawned have ended, and ends with the job's status if its own
+/// is 0.
+extern "C" fn finish(status: c_int, _: *mut c_void) {
     // Another thread of the process that forked this one may have had the lock.
     let Ok(mut founded) = FOUNDED.try_lock() else {
         return;
@@ -218,7 +222,11 @@ extern "C" fn finish() {
     founder.has_finished.store(1, Ordering::Release);
     // SAFETY: it has not been waited for, as its waiter still is.
     unsafe { libc::kill(*launcher, libc::SIGCHLD) };
-    if let Some(waiter) = waiter.take() {
-        let _ = waiter.join();
+    let waiter = waiter.take();
+    drop(founded);
+    let job = waiter.and_then(|waiter| waiter.join().ok()).unwrap_or_default();
+    if status == 0 && job != 0 {
+        // SAFETY: glibc goes on with the handlers that are left, and takes the new status.
+        unsafe { libc::exit(job) }
     }
 }

@@ -2,14 +2,23 @@
 
 use crate::arch;
 use crate::ranks::Rank;
-use cohort_base::Peer;
 use cohort_base::boot::RankBoot;
 use cohort_base::sync::atomic::Ordering;
 use cohort_base::text::say;
+use cohort_base::{LocalRank, Peer};
 
-/// Ends the calling rank, and with it the job, with this exit code (`MPI_Abort`); `text` goes
-/// to the report descriptor when it is not empty.
+/// Ends the calling rank, and with it the job, with this exit code (`MPI_Abort`); `text` goes to the report descriptor
+/// when it is not empty. Of a spawned world that is connected with nobody any more it ends the ranks only, as
+/// [`abort_members`].
 pub fn abort(rank: &Rank, code: i32, text: &str) -> ! {
+    // Acquire: whoever has disconnected is done with what this world's ranks have.
+    match rank.world().filter(|world| world.links.load(Ordering::Acquire) == 0) {
+        Some(world) => leave_together(rank, world.first..world.first + world.size, code, text),
+        None => abort_job(rank, code, text),
+    }
+}
+
+fn abort_job(rank: &Rank, code: i32, text: &str) -> ! {
     if !text.is_empty() {
         say(rank.node().boot().report_fd(), format_args!("{text}\n"));
     }
@@ -33,14 +42,19 @@ pub fn abort(rank: &Rank, code: i32, text: &str) -> ! {
 pub fn abort_members(rank: &Rank, members: &[Peer], code: i32, text: &str) -> ! {
     let node = rank.node();
     if node.boot().nodes > 1 || members.len() >= node.size() as usize {
-        abort(rank, code, text);
+        abort_job(rank, code, text);
     }
+    leave_together(rank, members.iter().filter_map(|&peer| node.local(peer)), code, text)
+}
+
+/// Ends the calling rank, and tells the other `members` to end.
+fn leave_together(rank: &Rank, members: impl Iterator<Item = LocalRank>, code: i32, text: &str) -> ! {
+    let node = rank.node();
     if !text.is_empty() {
         say(node.boot().report_fd(), format_args!("{text}\n"));
     }
     let word = RankBoot::encode_departure(code);
-    let others = members.iter().filter_map(|&peer| node.local(peer));
-    for other in others.filter(|&other| other != rank.id()) {
+    for other in members.filter(|&other| other != rank.id()) {
         let other = node.rank(other);
         // A rank that aborts the job, or was told before, keeps its word. Release: pairs with the
         // acquire of the loader and of `leave_if_told`.

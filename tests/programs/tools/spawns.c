@@ -25,6 +25,13 @@ static void parent(char *program) {
     }
     MPI_Comm_spawn(program, arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE);
     int got;
+    if (strncmp(what, "parted", 6) == 0) {
+        /* Goes on behind the child's end. */
+        MPI_Recv(&got, 1, MPI_INT, rank, 0, children, MPI_STATUS_IGNORE);
+        MPI_Comm_disconnect(&children);
+        for (int turn = 0; turn < 9000 && kill(got, 0) == 0; turn++) usleep(5000);
+        printf("parent %d goes on\n", rank);
+    }
     if (is("hang")) MPI_Recv(&got, 1, MPI_INT, 0, 0, children, MPI_STATUS_IGNORE);
     if (is("port")) {
         char port[MPI_MAX_PORT_NAME];
@@ -47,6 +54,16 @@ static void child(MPI_Comm parents) {
     if (is("crashes") && rank == 1) *nowhere = 1;
     if (is("hang")) MPI_Recv(&got, 1, MPI_INT, 0, 0, parents, MPI_STATUS_IGNORE);
     if (is("wrong rank")) MPI_Send(&got, 1, MPI_INT, 9, 0, parents);
+    if (strncmp(what, "parted", 6) == 0) {
+        int pid = (int)getpid(), count;
+        MPI_Comm_remote_size(parents, &count);
+        if (rank < count) MPI_Send(&pid, 1, MPI_INT, rank, 0, parents);
+        MPI_Comm_disconnect(&parents);
+        if (is("parted aborts") && rank == 1) MPI_Abort(MPI_COMM_WORLD, 7);
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Finalize();
+        exit(rank == 1 ? 3 : 0);
+    }
     if (is("outlives")) {
         MPI_Comm_disconnect(&parents);
         /* Until the root of the parents has ended, who does not wait for this. */

@@ -106,6 +106,12 @@ impl Job<'_> {
                 self.begin_shutdown(1);
             }
             End::Exited(0) => {}
+            End::Exited(code) if self.has_parted(rank) => {
+                say(format_args!("{who} ended with status {code}"));
+                if self.ends.departed == 0 {
+                    self.ends.departed = code;
+                }
+            }
             End::Exited(code) => {
                 match self.spawner.ranks[rank].plan.failure() {
                     Some((step, error)) if code == SETUP_FAILED => {
@@ -120,6 +126,14 @@ impl Job<'_> {
                 self.begin_shutdown(128 + signal);
             }
         }
+    }
+
+    /// Whether a rank uses MPI no more whose spawned world is connected with nobody: its end is nobody's matter.
+    fn has_parted(&self, rank: usize) -> bool {
+        let world = self.spawner.world_of(rank);
+        let is_apart = world.is_some_and(|world| world.links.load(Ordering::Acquire) == 0);
+        let record = &self.spawner.node.ranks()[rank];
+        is_apart && record.lifecycle.load(Ordering::Acquire) == Lifecycle::Finalized as u32
     }
 
     /// Whether a rank's end leaves others waiting.

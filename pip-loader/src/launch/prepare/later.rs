@@ -114,10 +114,12 @@ impl Later {
     }
 }
 
-/// The program's name, with the first of these folders that has it, if one has.
+/// The program's name, with the first of these folders that has it, if one has. Colons are between folders; blanks may
+/// be, or in their names.
 fn found(program: &OsStr, folders: &OsStr, directory: Option<&Path>) -> OsString {
     let relative = directory.unwrap_or(Path::new(""));
-    let mut folders = folders.as_bytes().split(|&byte| byte == b':' || byte == b' ').filter(|name| !name.is_empty());
+    let split = |between: fn(&u8) -> bool| folders.as_bytes().split(between).filter(|name| !name.is_empty());
+    let mut folders = split(|&byte| byte == b':').chain(split(|&byte| byte == b':' || byte == b' '));
     let file = |folder: &[u8]| {
         let file = Path::new(OsStr::from_bytes(folder)).join(program);
         relative.join(&file).is_file().then(|| file.into_os_string())
@@ -152,7 +154,13 @@ mod tests {
     fn programs_are_looked_for_in_folders() {
         assert_eq!(found(OsStr::new("sh"), OsStr::new("/nowhere:/bin"), None), "/bin/sh");
         assert_eq!(found(OsStr::new("sh"), OsStr::new("bin"), Some(Path::new("/"))), "bin/sh");
+        assert_eq!(found(OsStr::new("sh"), OsStr::new("/no where /bin"), None), "/bin/sh");
         assert_eq!(found(OsStr::new("no-such-program"), OsStr::new("/bin"), None), "no-such-program");
+        let folder = std::env::temp_dir().join(format!("two words {}", std::process::id()));
+        std::fs::create_dir(&folder).expect("a folder");
+        std::fs::write(folder.join("it"), "").expect("a file");
+        assert_eq!(found(OsStr::new("it"), folder.as_os_str(), None), folder.join("it"));
+        std::fs::remove_dir_all(&folder).expect("it is there");
     }
 
     #[test]
