@@ -21,9 +21,9 @@ LOOM := -p cohort-base -p cohort-alloc -p cohort-steal -p cohort-core -p cohort-
 
 .PHONY: help build run test test-unit test-models quick test-long test-slowest test-costs unit unit-cached loom
 .PHONY: miri fuzz suites soak flaky managers policies lint system
-.PHONY: bench overlap peers instructions versions network encryption messages nodes collectives windows files memory spawn
+.PHONY: bench overlap peers instructions versions network encryption messages nodes collectives windows files memory
 .PHONY: papers epochs apps results results-names judges files-judges reach cold scale install uninstall portable tarball
-.PHONY: deb wheel
+.PHONY: deb wheel spawn
 
 help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
