@@ -35,7 +35,7 @@ pub const VERSION: u32 = 10;
 pub const NODE_IMAGE: &str = "libcohort_node.so";
 
 /// File name of the library that joins a program to a process manager's job; it lies beside the
-/// facades, which load it when one of [`MANAGER_VARIABLES`] is set.
+/// facades, which load it when one of [`MANAGER_VARIABLES`] is set, or when a process without a launcher spawns.
 pub const JOIN_LIBRARY: &str = "libcohort_join.so";
 
 /// Name of the function of this library that joins: a [`NodeJoin`].

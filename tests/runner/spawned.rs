@@ -48,6 +48,7 @@ pub fn trials() -> Vec<Trial> {
         trial("spawned/isolated ranks are told that they cannot".into(), isolated),
         trial("spawned/alone: a job that hangs".into(), hang_alone),
         trial("spawned/alone: a pool of mpi4py".into(), pool_alone),
+        trial("spawned/alone: little memory".into(), little_memory),
         trial("spawned/alone: a heap that gives memory back".into(), trims),
         trial("spawned/labels".into(), labels),
         trial("spawned/more worlds in turn than there are places".into(), || again("1", ["1500", "1"], &[])),
@@ -104,6 +105,13 @@ fn alone(what: &str, status: i32, said: &str) -> Outcome {
 fn hang_alone() -> Outcome {
     let job = Program::new(program()?).arg("hang").env("COHORT_DEADLOCK", "end").seconds(60);
     job.run()?.expect_code(35)?.expect_text("the job cannot go on")?.expect_text("ranks 1-2").map(drop)
+}
+
+/// A limit keeps no program from starting that does not spawn, and says why another cannot.
+fn little_memory() -> Outcome {
+    let limited = ["-c", "ulimit -d 60000; exec \"$0\" none"];
+    let ended = Program::new("/bin/sh").args(limited).arg(program()?).seconds(60).run()?.expect_code(53)?;
+    ended.expect_text("MPI_ERR_SPAWN")?.expect_text("ulimit -d").map(drop)
 }
 
 fn trims() -> Outcome {

@@ -12,12 +12,12 @@ use super::outcome::Outcome;
 use super::topology::Topology;
 use super::{allocator, limits};
 use cohort_base::boot::Founder;
-use cohort_base::settings::{STATS, Settings, Stats};
+use cohort_base::settings::{STATS, Settings, Stats, TRACE};
 use cohort_base::spawn::text;
 use cohort_manager::Place;
 use cohort_manager::network::NetworkSettings;
 use cohort_manager::wireup::Numbering;
-use pip_ground::{Environment, Refusal};
+use pip_ground::{Environment, Refusal, voice};
 use pip_insight::{stats, trace};
 use pip_load::boot;
 use pip_load::image::Template;
@@ -221,7 +221,12 @@ pub fn prepare_for(founder: &'static Founder, options: &Options, place: Place, j
     // SAFETY: a C string that stays.
     let own = unsafe { text(founder.launcher) };
     let own = Path::new(OsStr::from_bytes(own)).parent().unwrap_or(Path::new("/")).to_owned();
-    let common = environment::of_ranks(&options.variables, &options.variables.inherit, job);
+    let mut common = environment::of_ranks(&options.variables, &options.variables.inherit, job);
+    if common.remove(OsStr::new(TRACE)).is_some_and(|value| !value.is_empty()) {
+        voice::advise(format_args!(
+            "a process that was started without pip-exec has no timeline; pip-exec -n 1 PROGRAM makes one"
+        ));
+    }
     let libraries = Some(boot::library_folder(&own)?);
     let machine = Machine { topology: Topology::read(), turns: None };
     let later = Later::new(own, libraries, common, place);

@@ -44,7 +44,7 @@ pub unsafe fn ask(owner: Owner<'_>, request: &Request) -> Result<(), &'static st
     // SAFETY: NULL, or a record that stays.
     let desk = unsafe { boot.desk.as_ref() }.ok_or(
         "there is no launcher that could start processes here: in a job of several nodes, for ranks that have an \
-         address space each (--isolate), and where the address space is limited (ulimit -v), they cannot be spawned",
+         address space each (--isolate), and where memory is limited (ulimit -v, ulimit -d), they cannot be spawned",
     )?;
     if let (0, Some(summon)) = (desk.launcher(), boot.summon) {
         // SAFETY: by the rank's own task, of which the program has one in MPI at a time for this.

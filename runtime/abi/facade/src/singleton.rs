@@ -89,7 +89,8 @@ pub fn open() -> (&'static RankBoot, bool) {
     // SAFETY: the constructor runs once, before any other user of these records.
     let node = unsafe { &mut *NODE.0.get() };
     // Where there is little address space, none is kept for ranks that may be spawned.
-    let room = if getrlimit(Resource::As).current.is_none() { ROOM } else { 0 };
+    let is_ample = |resource| getrlimit(resource).current.is_none();
+    let room = if is_ample(Resource::As) && is_ample(Resource::Data) { ROOM } else { 0 };
     let rank = records(1 + room);
     node.ranks = rank;
     *rank.pid.get_mut() = rustix::process::getpid().as_raw_nonzero().get();
