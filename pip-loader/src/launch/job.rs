@@ -166,11 +166,7 @@ impl<'a> Job<'a> {
             this.kill_alive(Signal::SIGKILL);
             this.begin_shutdown(pip_ground::REFUSED);
             let _refused_anyway = this.wait();
-            let way_out = match error.kind() {
-                // Of `clone`; memory that is short has another number.
-                std::io::ErrorKind::WouldBlock => super::limits::way_out_of_again(),
-                _ => String::new(),
-            };
+            let way_out = super::limits::way_out_of(&error);
             return Err(Refusal::new(format!("cannot start {what}: {error}{way_out}")));
         }
         this.signals.unblock_others()?;

@@ -106,20 +106,28 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// What to look at when a thread or a task was refused with `EAGAIN`: the C library says so too when there is no memory
-/// for the thread's stack.
+/// What to look at when a thread or a task was refused: nothing, for other reasons than memory and limits.
+///
+/// The C library says `EAGAIN` also when there is no memory for a thread's stack.
 #[must_use]
-pub fn way_out_of_again() -> String {
+pub fn way_out_of(refused: &std::io::Error) -> String {
+    let what = match refused.kind() {
+        std::io::ErrorKind::WouldBlock if has_room_for_a_stack() => {
+            return ": a limit of processes is reached (ulimit -u, docker run --pids-limit)".to_owned();
+        }
+        std::io::ErrorKind::WouldBlock => "the stack of a thread",
+        std::io::ErrorKind::OutOfMemory => "it",
+        _ => return String::new(),
+    };
     let limits = SHARED.iter().filter_map(|shared| {
         let (soft, _) = getrlimit(shared.resource).ok()?;
         let Shared { name, option, .. } = shared;
         (soft != RLIM_INFINITY).then(|| format!("{option} ({name}) is {}", size(soft)))
     });
     let limits: Vec<String> = limits.collect();
-    match (has_room_for_a_stack(), limits.is_empty()) {
-        (true, _) => ": a limit of processes is reached (ulimit -u, docker run --pids-limit)".to_owned(),
-        (false, true) => ": there is no memory for the stack of a thread".to_owned(),
-        (false, false) => format!(": there is no memory for the stack of a thread, since {}", limits.join(" and ")),
+    match limits.is_empty() {
+        true => format!(": there is no memory for {what}"),
+        false => format!(": there is no memory for {what}, since {}", limits.join(" and ")),
     }
 }
 

@@ -134,8 +134,12 @@ fn killed() -> Outcome {
         let bytes = std::fs::read(&file).map_err(|error| error.to_string())?;
         let _ = std::fs::remove_file(&file);
         let calls = done();
-        for (at, &byte) in bytes.iter().take(calls * RANGE * RANKS).enumerate() {
+        for (at, &byte) in bytes.iter().enumerate() {
             let (rank, position) = (at / block % RANKS, at / (block * RANKS) * block + at % block);
+            // A call ends within a block, which the next one fills.
+            if position >= calls * RANGE {
+                continue;
+            }
             let expected = (rank + 3 * (position / RANGE) + position % RANGE % 253 + 1) as u8;
             if byte != expected {
                 return Err(ended.failure(&format!("byte {at} is {byte}, not {expected}; {calls} calls went well")));

@@ -78,7 +78,8 @@ impl Job<'_> {
         let started = started.and_then(|_blocked| self.start_all(&adopted.ranks));
         if let Err(error) = started {
             let rank = self.name_of(self.spawner.ranks.len());
-            say(format_args!("cannot start {rank}: {error}"));
+            let way_out = crate::launch::limits::way_out_of(&error);
+            say(format_args!("cannot start {rank}: {error}{way_out}"));
             self.begin_shutdown(REFUSED);
         }
     }
