@@ -43,5 +43,5 @@ pub use peer::Peer;
 /// Index of a rank on its node: `0..NodeBoot::node_ranks`.
 pub type LocalRank = u32;
 
-/// Rank in `MPI_COMM_WORLD`.
+/// Rank in the `MPI_COMM_WORLD` that the job begins with; what is spawned has [numbers](spawn::number_of) behind those.
 pub type WorldRank = u32;

@@ -3,7 +3,7 @@
 use crate::LocalRank;
 
 /// A rank of the job, in the numbering of one node: its own ranks come first, by their index on the
-/// node; then all others, in the order of `MPI_COMM_WORLD`.
+/// node, up to its capacity; then all others, in the order of their numbers in the job.
 ///
 /// So "is it on this node?" is one compare, and two peers of a node are the same rank exactly when
 /// their numbers are equal. Numbers of different nodes have nothing to do with each other: what travels

@@ -8,7 +8,7 @@
 //! Pushing and taking all is a stack of which only one side pops, and all at once: no record can come back while
 //! somebody holds its address from before.
 
-use crate::LocalRank;
+use crate::{LocalRank, WorldRank};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
 use core::ptr::null_mut;
@@ -16,6 +16,25 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
 /// Spawned ranks that there may be in a job at a time. Each takes some address space from the beginning, and no memory.
 pub const ROOM: u32 = 1024;
+
+/// The number in the job of a rank that is spawned on a node, at this place among those that may be there.
+///
+/// They follow those of `MPI_COMM_WORLD`, node by node, whether they are there or not. So all nodes know them without a
+/// word. In a job of one node it is the rank's index there.
+#[must_use]
+pub const fn number_of(world_ranks: u32, node: u32, place: u32) -> WorldRank {
+    world_ranks + node * ROOM + place
+}
+
+/// The node, and the place among those that may be spawned there, of a rank with this number in the job; `None` for one
+/// of `MPI_COMM_WORLD`.
+#[must_use]
+pub const fn place_of(world_ranks: u32, rank: WorldRank) -> Option<(u32, u32)> {
+    match rank.checked_sub(world_ranks) {
+        Some(beyond) => Some((beyond / ROOM, beyond % ROOM)),
+        None => None,
+    }
+}
 
 /// Where ranks leave their requests.
 #[repr(C)]
@@ -72,8 +91,8 @@ pub struct Request {
     pub commands: *const Command,
     /// How many commands there are.
     pub commands_len: u32,
-    /// The members of the communicator over which they are spawned.
-    pub parents: *const LocalRank,
+    /// The members of the communicator over which they are spawned, by their numbers of [`crate::Peer`] on this node.
+    pub parents: *const u32,
     /// How many members there are.
     pub parents_len: u32,
     /// Of the new world.
@@ -106,7 +125,7 @@ pub enum State {
 impl Request {
     /// One that nobody has seen.
     #[must_use]
-    pub const fn new(asker: LocalRank, commands: &[Command], parents: &[LocalRank], numbers: Numbers) -> Self {
+    pub const fn new(asker: LocalRank, commands: &[Command], parents: &[u32], numbers: Numbers) -> Self {
         Self {
             next: AtomicPtr::new(null_mut()),
             asker,
@@ -246,8 +265,8 @@ pub struct WorldBoot {
     pub size: u32,
     /// Of its communicators.
     pub numbers: Numbers,
-    /// The members of the communicator over which it was spawned.
-    pub parents: *const LocalRank,
+    /// The members of the communicator over which it was spawned, as in its [`Request`].
+    pub parents: *const u32,
     /// How many these are.
     pub parents_len: u32,
     /// Ranks of it that have come to their end.
@@ -264,7 +283,7 @@ unsafe impl Send for WorldBoot {}
 impl WorldBoot {
     /// The parents.
     #[must_use]
-    pub fn parents(&self) -> &'static [LocalRank] {
+    pub fn parents(&self) -> &'static [u32] {
         // SAFETY: whoever makes the record leaves them there for ever.
         unsafe { core::slice::from_raw_parts(self.parents, self.parents_len as usize) }
     }

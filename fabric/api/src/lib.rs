@@ -1,7 +1,7 @@
 //! The network as the engine sees it.
 //!
-//! A node has one *endpoint* per rank of its own and reaches every other rank of the job by
-//! its rank in `MPI_COMM_WORLD`. A [`Transport`] moves *packets* (short, ordered per pair of
+//! A node has one *endpoint* per rank of its own and reaches every other rank of the job by its number there: the rank
+//! in `MPI_COMM_WORLD`, or that of a rank which is spawned. A [`Transport`] moves *packets* (short, ordered per pair of
 //! endpoints, received into memory of the transport) and, where the network can, reads and
 //! writes *regions* of another rank's memory without its help. Matching, protocols and flow control of
 //! MPI messages are the engine's; addresses, connections, registration and completion queues
@@ -30,6 +30,9 @@ pub mod record;
 
 pub use cohort_base::{LocalRank, WorldRank};
 use core::time::Duration;
+
+/// The caller that is no rank of the node, but its launcher: it only [interrupts](Transport::interrupt).
+pub const ROOT: LocalRank = LocalRank::MAX;
 
 /// What the engine passes with an operation and gets back with its completion.
 pub type Token = u64;
@@ -238,6 +241,10 @@ pub unsafe trait Transport: Sync {
 
     /// Ends the use of a region that [`Transport::expose`] gave, once for each time.
     fn withdraw(&self, endpoint: LocalRank, caller: LocalRank, region: Region);
+
+    /// The node has so many ranks from now on, of those that there is room for: see [`cohort_base::spawn`]. By any task,
+    /// before the new ones are known to anybody.
+    fn grow(&self, _ranks: u32) {}
 
     /// Starts a read or a write.
     ///

@@ -7,6 +7,7 @@ use crate::service::Service;
 use crate::signals::keep_dispositions;
 use crate::source::{Choice, NodeNetwork, Setup, Source, Wanted};
 use cohort_base::boot::RankLocation;
+use cohort_base::spawn::ROOM;
 use cohort_fabric::boot::{Addresses, Api, DeadNode, MAGIC, Notify, Problem, Request, VERSION};
 use cohort_fabric::{WorldRank, record};
 use libc::{c_char, c_void};
@@ -101,6 +102,7 @@ unsafe fn try_to_open(
     let setup = Setup {
         job: &job,
         own_ranks: &own_ranks,
+        capacity: own_ranks.len() + if request.shared_address_space != 0 { ROOM as usize } else { 0 },
         congestion: wanted.congestion.as_deref(),
         ports: wanted.ports,
         rails: wanted.rails,

@@ -22,9 +22,9 @@ pub struct EndpointPlace {
 }
 
 impl EndpointPlace {
-    /// The local ranks that it serves.
+    /// The local ranks that it serves now.
     pub fn served(&self) -> impl Iterator<Item = LocalRank> + use<> {
-        let all = self.index..self.own_ranks.len();
+        let all = self.index..self.job.present() as usize;
         all.step_by(self.count).map(|rank| rank as LocalRank)
     }
 
@@ -32,9 +32,7 @@ impl EndpointPlace {
     #[must_use]
     #[inline]
     pub fn serves(&self, rank: WorldRank) -> Option<LocalRank> {
-        let home = self.job.homes.get(rank as usize)?;
-        let is_here = home.node == self.job.node && peers::serves(self.index, self.count, home.local_rank);
-        is_here.then_some(home.local_rank)
+        self.job.local(rank).filter(|&local| peers::serves(self.index, self.count, local))
     }
 
     /// The first rank that it serves.

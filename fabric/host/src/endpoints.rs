@@ -221,7 +221,7 @@ fn join(
     }
     let seats = Seats::park(seats, hooks::touch_thread_local).map_err(system)?;
     Ok(Network::new(
-        (Arc::clone(setup.job), setup.own_ranks.into()),
+        (Arc::clone(setup.job), setup.own_ranks.len(), setup.capacity),
         (source.limits(), source.pins()),
         endpoints,
         watch,
@@ -243,9 +243,9 @@ fn share(setup: &Setup<'_>, endpoints: usize) -> Result<Descriptors, String> {
     hooks::register().map_err(|problem| {
         format!("ranks cannot share the network's descriptors: {problem}; use the files of one installation")
     })?;
-    let (ranks, timeout) = (setup.own_ranks.len(), setup.job.timeout);
+    let (capacity, timeout) = (setup.capacity, setup.job.timeout);
     let expected = expected_descriptors(setup, endpoints);
-    Ok(Descriptors::new(ranks, setup.defers, timeout, expected))
+    Ok(Descriptors::new(capacity, setup.defers, timeout, expected))
 }
 
 /// Makes something whose descriptors go to a table of its own, if descriptors are shared.

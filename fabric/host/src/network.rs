@@ -17,7 +17,8 @@ use cohort_descriptors::Descriptors;
 use cohort_descriptors::hooks::run_call;
 use cohort_descriptors::table::DescriptorTable;
 use cohort_fabric::{
-    Budget, Event, Limits, LocalRank, Packet, Polled, Refused, Region, Sent, Token, Transfer, Transport, WorldRank,
+    Budget, Event, Limits, LocalRank, Packet, Polled, ROOT, Refused, Region, Sent, Token, Transfer, Transport,
+    WorldRank,
 };
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -94,9 +95,9 @@ const LACKS: u8 = 2;
 #[derive(Debug)]
 pub struct Network {
     job: Arc<Job>,
-    /// World ranks of this node, in the order of their local ranks.
-    own_ranks: Arc<[WorldRank]>,
-    /// Each rank's event queue.
+    /// Ranks of this node when the job began.
+    first_ranks: usize,
+    /// The event queue of each rank that this node may have.
     event_queues: Vec<EventQueue>,
     limits: Limits,
     /// Whether to register memory is to call the driver.
@@ -121,7 +122,7 @@ impl Network {
     /// the driver.
     #[must_use]
     pub fn new(
-        (job, own_ranks): (Arc<Job>, Arc<[WorldRank]>),
+        (job, first_ranks, capacity): (Arc<Job>, usize, usize),
         (limits, pins): (Limits, bool),
         inner: Vec<OpenEndpoint>,
         (watch, waker): (Watch, DescriptorTable),
@@ -133,10 +134,10 @@ impl Network {
             limits,
             pins,
             queues: inner.iter().map(|end| end.endpoint.wait_descriptor()).collect(),
-            waker_holders: own_ranks.iter().map(|_| AtomicU8::new(UNKNOWN)).collect(),
-            event_queues: own_ranks.iter().map(|_| EventQueue::default()).collect(),
+            waker_holders: (0..capacity).map(|_| AtomicU8::new(UNKNOWN)).collect(),
+            event_queues: (0..capacity).map(|_| EventQueue::default()).collect(),
             job,
-            own_ranks,
+            first_ranks,
             endpoints: inner.into_iter().map(end).collect(),
             watch,
             waker: Mutex::new(waker),
@@ -213,9 +214,9 @@ impl Network {
         &self.endpoints[self.number_of(rank)]
     }
 
-    /// Whether each rank has an endpoint of its own.
-    fn is_private(&self) -> bool {
-        self.endpoints.len() == self.own_ranks.len()
+    /// Whether each rank that the job began with has an endpoint of its own, and this is one.
+    fn is_private(&self, rank: LocalRank) -> bool {
+        self.endpoints.len() == self.first_ranks && (rank as usize) < self.first_ranks
     }
 
     /// Calls the endpoint that serves a rank from a seat, when its lock is free, or returns `denied` if the caller
@@ -265,7 +266,7 @@ impl Network {
             return call(&mut *inner.endpoint);
         };
         let process = caller as usize;
-        let is_own = self.is_private() && rank == caller;
+        let is_own = self.is_private(caller) && rank == caller;
         if !descriptors.may_call(is_own, process) {
             if rank == caller {
                 descriptors.report_unable(process);
@@ -297,7 +298,7 @@ impl Network {
             return Some(inner.endpoint.may_sleep());
         };
         let is_served = serves(index, self.endpoints.len(), caller as LocalRank);
-        let is_own = self.is_private() && is_served;
+        let is_own = self.is_private(caller as LocalRank) && is_served;
         if !(descriptors.may_call(is_own, caller) && inner.table.sync(descriptors, caller)) {
             return None;
         }
@@ -406,16 +407,15 @@ unsafe impl Transport for Network {
         packet: Packet<'_>,
         token: Token,
     ) -> Result<Sent, Refused> {
-        let from = self.own_ranks[endpoint as usize];
+        let from = self.job.own_rank(endpoint);
         let ticket = Ticket { rank: endpoint, token };
-        let receiver = self.job.homes[to as usize];
-        let is_here = receiver.node == self.job.node;
-        let is_served = is_here && self.number_of(receiver.local_rank) == self.number_of(endpoint);
+        let is_served = |local: &LocalRank| self.number_of(*local) == self.number_of(endpoint);
+        let receiver = self.job.local(to).filter(is_served);
         // SAFETY: the caller keeps the contract, which is the same.
         self.enter(endpoint, caller, Err(Refused::Busy), |end, delivery| unsafe {
-            if is_served {
+            if let Some(receiver) = receiver {
                 let bytes = [packet.header, packet.body].concat();
-                delivery.packet(receiver.local_rank, from, &bytes);
+                delivery.packet(receiver, from, &bytes);
                 return Ok(Sent::Done);
             }
             end.send(Way { from, to }, packet, ticket, delivery)
@@ -440,6 +440,10 @@ unsafe impl Transport for Network {
 
     fn withdraw(&self, endpoint: LocalRank, caller: LocalRank, region: Region) {
         self.enter(endpoint, caller, (), |end, _| end.withdraw(region));
+    }
+
+    fn grow(&self, ranks: u32) {
+        self.job.grow(ranks);
     }
 
     unsafe fn transfer(&self, endpoint: LocalRank, caller: LocalRank, transfer: Transfer) -> Result<(), Refused> {
@@ -504,7 +508,8 @@ unsafe impl Transport for Network {
             }
             let waker = self.holds_waker(process);
             list.watch_waker(waker.then_some(self.watch.descriptor()));
-            if self.event_queues.iter().any(EventQueue::waits) {
+            let present = self.job.present() as usize;
+            if self.event_queues.iter().take(present).any(EventQueue::waits) {
                 return false;
             }
             for index in 0..self.endpoints.len() {
@@ -522,6 +527,10 @@ unsafe impl Transport for Network {
     /// the endpoint that it holds.
     fn interrupt(&self, caller: LocalRank) {
         if !self.watch.notify() {
+            return;
+        }
+        if caller == ROOT {
+            let _ = Watch::wake(self.watch.descriptor());
             return;
         }
         let caller = caller as usize;

@@ -33,6 +33,8 @@ pub struct Setup<'a> {
     pub job: &'a Arc<Job>,
     /// World ranks of this node, in the order of their local ranks.
     pub own_ranks: &'a [WorldRank],
+    /// Ranks that this node may have in all, with those that are spawned.
+    pub capacity: usize,
     /// Congestion control that the user wants, for transports that have connections of TCP: `system`, or its name.
     pub congestion: Option<&'a str>,
     /// The ports that may listen.

@@ -110,7 +110,8 @@ impl OfiEndpoint {
     fn find(&mut self, rank: WorldRank, delivery: &mut Delivery<'_>) -> Result<(u32, u64), Refused> {
         let peers = self.place.job.peers();
         let peers = peers.ok_or(Refused::Lost(libc::EDESTADDRREQ))?;
-        let peer = peers.of_rank(self.place.job.homes[rank as usize]);
+        let home = self.place.job.home(rank).ok_or(Refused::Lost(libc::EDESTADDRREQ))?;
+        let peer = peers.of_rank(home);
         let count = peers.count();
         if self.peers.len() != count {
             self.know(count);

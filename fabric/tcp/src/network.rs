@@ -13,7 +13,7 @@ use cohort_fabric::{
     record,
 };
 use cohort_fabric_host::address;
-use cohort_fabric_host::event_queue::{Delivery, EventQueue, Ticket};
+use cohort_fabric_host::event_queue::{Delivery, Ticket};
 use cohort_fabric_host::handles::Processes;
 use cohort_fabric_host::packet::Way;
 use cohort_fabric_host::source::{AddressCount, NodeNetwork, ServicePlace, Setup};
@@ -133,7 +133,7 @@ impl TcpNetwork {
         let _call = self.begin_call(caller);
         let caller = self.caller(endpoint, caller);
         let rail = shared.rail_of(endpoint, to);
-        let from = shared.node.own_ranks[endpoint as usize];
+        let from = shared.node.job.own_rank(endpoint);
         let way = Way { from, to };
         // SAFETY: the caller's promise.
         let sent = unsafe { self.send_through(rail, &caller, way, packets, ticket) };
@@ -156,7 +156,7 @@ impl TcpNetwork {
         }
         // Acquire: with `Watch::notify_sleeper`, either this sees the flag or its writer the sleeper.
         let is_idle = |rail: &Rail| !rail.has_submitted() && !rail.is_unfinished.load(Ordering::Acquire);
-        !shared.node.queues.iter().any(EventQueue::waits)
+        !shared.node.has_queued()
             && shared.rails.iter().all(is_idle)
             && shared.node.job.deaths() == shared.node.announced_deaths()
     }
@@ -205,6 +205,10 @@ unsafe impl Transport for TcpNetwork {
         self.shared.node.regions.remove(region.key);
     }
 
+    fn grow(&self, ranks: u32) {
+        self.shared.node.job.grow(ranks);
+    }
+
     unsafe fn transfer(&self, endpoint: LocalRank, caller: LocalRank, transfer: Transfer) -> Result<(), Refused> {
         let shared = &*self.shared;
         let _call = self.begin_call(caller);
@@ -235,7 +239,7 @@ unsafe impl Transport for TcpNetwork {
         let _call = self.begin_call(caller);
         let caller = self.caller(endpoint, caller);
         let queue = &shared.node.queues[endpoint as usize];
-        let ranks_of = |node| shared.node.job.ranks_of(node).iter().copied();
+        let ranks_of = |node| shared.node.job.all_of(node);
         let mut done = Polled::default();
         for _ in 0..budget.looks.max(1) {
             done.events += queue.deliver(budget.events - done.events, ranks_of, sink);
@@ -351,8 +355,7 @@ pub fn share(setup: &Setup<'_>) -> Result<Arc<Shared>, String> {
         let error = std::io::Error::from_raw_os_error(code);
         format!("cannot {what}: {error}")
     };
-    let ranks = setup.own_ranks.len();
-    let tasks = if setup.is_shared { ranks } else { 0 };
+    let tasks = if setup.is_shared { setup.capacity } else { 0 };
     let system = |code: rustix::io::Errno| failed("share descriptors", code.raw_os_error());
     let processes = Processes::open(tasks).map_err(system)?;
     let counter = || event_counter().ok_or_else(|| failed("make an event counter", crate::last_code()));
@@ -368,7 +371,7 @@ pub fn share(setup: &Setup<'_>) -> Result<Arc<Shared>, String> {
     let mut seed = [0; 4];
     crate::random(&mut seed).map_err(|code| failed("get random numbers", code))?;
     Ok(Arc::new(Shared {
-        node: Node::new(Arc::clone(setup.job), setup.own_ranks, u32::from_ne_bytes(seed)),
+        node: Node::new(Arc::clone(setup.job), setup.capacity, u32::from_ne_bytes(seed)),
         rails: opened,
         processes,
         watch,

@@ -15,9 +15,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub struct Node {
     /// The job.
     pub job: Arc<Job>,
-    /// World ranks of this node's ranks.
-    pub own_ranks: Vec<WorldRank>,
-    /// Each rank's event queue.
+    /// The event queue of each rank that this node may have.
     pub queues: Vec<EventQueue>,
     /// Memory that other nodes may use.
     pub regions: Regions,
@@ -30,13 +28,12 @@ pub struct Node {
 }
 
 impl Node {
-    /// The node of these ranks; `seed` is a random number.
+    /// This node of the job, which may have so many ranks; `seed` is a random number.
     #[must_use]
-    pub fn new(job: Arc<Job>, own_ranks: &[WorldRank], seed: u32) -> Self {
+    pub fn new(job: Arc<Job>, capacity: usize, seed: u32) -> Self {
         Self {
             job,
-            own_ranks: own_ranks.to_vec(),
-            queues: own_ranks.iter().map(|_| EventQueue::default()).collect(),
+            queues: (0..capacity).map(|_| EventQueue::default()).collect(),
             regions: Regions::new(seed),
             announced: FutexLock::default(),
             announced_count: AtomicU32::new(0),
@@ -48,16 +45,16 @@ impl Node {
     #[must_use]
     #[inline]
     pub fn receiver(&self, node: u32, from: WorldRank, to: WorldRank) -> Option<LocalRank> {
-        let sender = self.job.homes.get(from as usize)?;
-        let receiver = self.job.homes.get(to as usize)?;
-        (sender.node == node && receiver.node == self.job.node).then_some(receiver.local_rank)
+        (self.job.home(from)?.node == node).then_some(())?;
+        self.job.local(to)
     }
 
     /// A packet from one rank of this node to another, or to itself.
     pub fn send_within(&self, from: WorldRank, to: WorldRank, packet: Packet<'_>) {
-        let to = self.job.homes[to as usize].local_rank;
-        let bytes = [packet.header, packet.body].concat();
-        Delivery::to_queues(&self.queues).packet(to, from, &bytes);
+        if let Some(to) = self.job.local(to) {
+            let bytes = [packet.header, packet.body].concat();
+            Delivery::to_queues(&self.queues).packet(to, from, &bytes);
+        }
     }
 
     /// A read or a write of this node's own memory.
@@ -99,6 +96,12 @@ impl Node {
             // Release pairs with the Acquire of `announced_deaths`: who sees the number finds the event.
             self.announced_count.fetch_add(1, Ordering::Release);
         }
+    }
+
+    /// Whether something waits for a rank that is there.
+    #[must_use]
+    pub fn has_queued(&self) -> bool {
+        self.queues.iter().take(self.job.present() as usize).any(EventQueue::waits)
     }
 
     /// How many nodes all ranks were told of.

@@ -209,7 +209,7 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
         own_sessions: options.start.own_sessions,
     };
     let machine = Machine { turns: binding::turns(&options.placement, &topology)?, topology };
-    let later = Later::new(own, libraries, common, place);
+    let later = Later::new(own, libraries, common);
     Ok(Prepared { programs, spaces, ..without_programs(options, place, machine, later)? })
 }
 
@@ -229,7 +229,7 @@ pub fn prepare_for(founder: &'static Founder, options: &Options, place: Place, j
     }
     let libraries = Some(boot::library_folder(&own)?);
     let machine = Machine { topology: Topology::read(), turns: None };
-    let later = Later::new(own, libraries, common, place);
+    let later = Later::new(own, libraries, common);
     Ok(Prepared { founder: Some(founder), ..without_programs(options, place, machine, later)? })
 }
 

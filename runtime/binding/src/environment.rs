@@ -113,9 +113,8 @@ pub fn finalize<A: Abi>(call: &Call<'_, A>) -> Outcome<()> {
     }
     if call.rank().node().boot().nodes > 1 {
         coll::barrier_within(&call.objects().comm(world)?.collective()).map_err(crate::arguments::engine_error)?;
-    } else {
-        lifecycle::meet_at_end(call.owner());
     }
+    lifecycle::meet_at_end(call.owner());
     call.objects().end();
     process.lifetime.leave(call.owner());
     process.lifetime.reach(Lifecycle::Finalized);

@@ -24,7 +24,7 @@ pub fn end(owner: Owner<'static>) {
 }
 
 /// Waits until every rank of the node that the rank is connected with has come here or has left ([`abort_members`]), so
-/// that nobody's memory goes away while another still reads it. Once per rank, for a job of one node.
+/// that nobody's memory goes away while another still reads it. Once per rank.
 pub fn meet_at_end(owner: Owner<'_>) {
     let rank = owner.rank();
     let node = rank.node();
@@ -43,8 +43,8 @@ pub unsafe fn ask(owner: Owner<'_>, request: &Request) -> Result<(), &'static st
     let boot = owner.rank().node().boot();
     // SAFETY: NULL, or a record that stays.
     let desk = unsafe { boot.desk.as_ref() }.ok_or(
-        "there is no launcher that could start processes here: in a job of several nodes, for ranks that have an \
-         address space each (--isolate), and where memory is limited (ulimit -v, ulimit -d), they cannot be spawned",
+        "there is no launcher that could start processes here: for ranks that have an address space each (--isolate), \
+         and where memory is limited (ulimit -v, ulimit -d), they cannot be spawned",
     )?;
     if let (0, Some(summon)) = (desk.launcher(), boot.summon) {
         // SAFETY: by the rank's own task, of which the program has one in MPI at a time for this.

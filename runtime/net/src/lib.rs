@@ -322,7 +322,7 @@ fn handle(claim: &mut Claim<'_>, event: Event<'_>) -> u64 {
         }
         Event::Lost { rank, code } => {
             let node = claim.rank().node();
-            if rank < node.world_size() && node.local(node.peer(rank)).is_none() {
+            if node.has_number(rank) && node.local(node.peer(rank)).is_none() {
                 fail::lost(claim, node.peer(rank), code);
             }
             0
@@ -352,7 +352,7 @@ fn packet_done(claim: &mut Claim<'_>, token: u64, failure: Option<i32>) {
 /// Handles one packet. Returns the bytes that came into a user's buffer.
 fn packet(claim: &mut Claim<'_>, from: WorldRank, bytes: &[u8]) -> u64 {
     let node = claim.rank().node();
-    if from >= node.world_size() || node.local(node.peer(from)).is_some() {
+    if !node.has_number(from) || node.local(node.peer(from)).is_some() {
         return 0;
     }
     let peer = node.peer(from);

@@ -34,6 +34,7 @@ use cohort_core::rank::Rank;
 use cohort_core::steal;
 use cohort_core::subsystem::{Need, Sleep, hooks};
 use cohort_core::wait::UNSURE_SLEEP;
+use cohort_fabric::ROOT;
 use cohort_steal::TaskKind;
 use cohort_steal::park::{Awake, ParkSlot, Ticket};
 use cohort_steal::policy::Outcome;
@@ -103,7 +104,7 @@ pub fn sleep_of_worker(
     let Some(net) = Net::of(node) else {
         return Err(ticket);
     };
-    let me = node.size() + 1 + worker.number;
+    let me = number_of_worker(node, worker.number);
     let awake = net.watch(me, worker.host, worker.slot, ticket, &Sleep::new(limit))?;
     let moved = look();
     let told = tell(worker.host, 0..node.size());
@@ -193,7 +194,7 @@ impl Net {
     /// A rank sleeps from now on: if a dedicated worker watches, it is to hand over.
     #[cold]
     fn displace_worker(&self, rank: &Rank) {
-        if self.watcher.load(Ordering::SeqCst) > rank.node().size() {
+        if self.watcher.load(Ordering::SeqCst) > rank.node().capacity() {
             self.transport.interrupt(caller(rank.node()));
         }
     }
@@ -217,16 +218,21 @@ impl Net {
 #[cold]
 pub fn interrupt_worker(node: &Node, worker: u32) {
     if let Some(net) = Net::of(node) {
-        net.interrupt_watcher(node.size() + 1 + worker, node);
+        net.interrupt_watcher(number_of_worker(node, worker), node);
     }
+}
+
+/// The number of a dedicated worker among those who may watch: behind those of all ranks that there may be.
+fn number_of_worker(node: &Node, worker: u32) -> u32 {
+    node.capacity() + 1 + worker
 }
 
 /// The rank whose task this is. Whoever wakes a sleeper need not know it; the kernel does.
 fn caller(node: &Node) -> LocalRank {
     let pid = rustix::process::getpid().as_raw_nonzero().get();
     let is_it = |id: &LocalRank| node.rank(*id).boot().pid.load(Ordering::Relaxed) == pid;
-    // A rank that was not started by the loader is alone on its node.
-    (0..node.size()).find(is_it).unwrap_or(0)
+    // The launcher wakes ranks too. And a rank that no launcher has started is its node's root itself.
+    (0..node.size()).find(is_it).unwrap_or(ROOT)
 }
 
 /// By a thread that has come to the end of a wait in which it announced a sleep: finds a watcher among those that

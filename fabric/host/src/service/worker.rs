@@ -7,7 +7,6 @@ use super::roster::{Roster, WINDOW};
 use super::{GUARANTEED, STRANGER_TIME, STRANGERS_MAX, Shared};
 use crate::job::Job;
 use crate::watch::Waker;
-use cohort_fabric::WorldRank;
 use cohort_fabric::boot::DeadNode;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
@@ -276,11 +275,7 @@ impl Worker {
         self.tell_unreached(now);
         for (node, Verdict { code, silent }) in dead {
             self.forget(node);
-            for (rank, home) in self.job.homes.iter().enumerate() {
-                if home.node == node {
-                    self.job.mark_dead(rank as WorldRank, code);
-                }
-            }
+            self.job.mark_node_dead(node, code);
             self.waker.interrupt();
             let silent = silent.as_millis() as u64;
             self.shared.report(DeadNode { node, code, silent });

@@ -82,8 +82,8 @@ impl OfiEndpoint {
         let job = &self.place.job;
         let known = Prefix::split(packet).and_then(|(prefix, bytes)| {
             let to = self.place.serves(prefix.to)?;
-            let home = job.homes.get(prefix.from as usize)?;
-            let peer = job.peers()?.of_rank(*home);
+            let home = job.home(prefix.from)?;
+            let peer = job.peers()?.of_rank(home);
             (prefix.cookie == job.cookie).then_some((to, prefix.from, peer, bytes))
         });
         match known {

@@ -6,7 +6,6 @@ use super::{PreparedProgram, limits};
 use crate::launch::allocator;
 use crate::launch::options::Section;
 use cohort_base::spawn::{Command, ROOM, Request, text};
-use cohort_manager::Place;
 use pip_ground::{Environment, Refusal};
 use pip_load::image::Template;
 use std::collections::HashMap;
@@ -21,14 +20,13 @@ pub struct Later {
     own: PathBuf,
     libraries: Option<PathBuf>,
     environment: Environment,
-    is_alone: bool,
     linkers: HashMap<PathBuf, Rc<Template>>,
 }
 
 impl Later {
-    /// For ranks that find `environment`, on the node at `place`.
-    pub fn new(own: PathBuf, libraries: Option<PathBuf>, environment: Environment, place: Place) -> Self {
-        Self { own, libraries, environment, is_alone: place.count == 1, linkers: HashMap::new() }
+    /// For ranks that find `environment`.
+    pub fn new(own: PathBuf, libraries: Option<PathBuf>, environment: Environment) -> Self {
+        Self { own, libraries, environment, linkers: HashMap::new() }
     }
 
     /// What they find in their environment.
@@ -43,7 +41,7 @@ impl Later {
 
     /// How many ranks may be spawned in this job, whose ranks have an address space each or share one.
     pub fn room(&self, isolated: bool) -> usize {
-        let can = self.is_alone && self.libraries.is_some() && !isolated && !limits::is_address_space_short();
+        let can = self.libraries.is_some() && !isolated && !limits::is_address_space_short();
         if can { ROOM as usize } else { 0 }
     }
 

@@ -158,6 +158,9 @@ impl Node {
         if is_crowded {
             self.crowded.store(true, Ordering::Relaxed);
         }
+        if let Some(network) = self.network {
+            network.grow(ranks);
+        }
         self.size.store(ranks, Ordering::Release);
         // They look at more victims from now on.
         (0..ranks).for_each(|id| self.rank(id).forget_worker());
@@ -287,13 +290,20 @@ impl Node {
         (peer.index() < self.size()).then_some(peer.index())
     }
 
-    /// The peer with this rank in `MPI_COMM_WORLD`. Panics when there is none.
+    /// Whether there may be a rank of this number in the job.
+    #[must_use]
+    pub fn has_number(&self, rank: WorldRank) -> bool {
+        self.peers.has(rank)
+    }
+
+    /// The peer with this number in the job: a rank in the `MPI_COMM_WORLD` that the job began with, or of a rank that
+    /// is [spawned](cohort_base::spawn::number_of). Panics when there is none.
     #[must_use]
     pub fn peer(&self, world: WorldRank) -> Peer {
         self.peers.of_world(world)
     }
 
-    /// A peer's rank in `MPI_COMM_WORLD`. Panics when there is none.
+    /// A peer's number in the job. Panics when there is none.
     #[must_use]
     pub fn world_rank(&self, peer: Peer) -> WorldRank {
         self.peers.world_rank(peer)

@@ -47,7 +47,8 @@ impl Comm {
             return Err(self.tell_why(code, failure, root));
         }
         let (first, count) = (first.cast_unsigned(), count.cast_unsigned());
-        let children = (first..first + count).map(Peer::local);
+        let node = self.rank.node();
+        let children = (first..first + count).map(|number| node.peer(number));
         let remote = Group::new(children.collect(), self.rank.peer());
         let local = Self::new(self.rank, ours, self.group.clone(), self.inherited());
         Ok((Self::between(local, between.cast_unsigned(), remote), count))
@@ -79,7 +80,8 @@ impl Comm {
         }
     }
 
-    /// Has the launcher start processes: the index of the first, how many, and the intercommunicator's number.
+    /// Has the launcher start processes: the number in the job of the first, how many, and the intercommunicator's
+    /// number.
     ///
     /// # Safety
     /// As for [`Comm::spawn`].
@@ -91,7 +93,10 @@ impl Comm {
         // SAFETY: the lists stay until the call returns, and what they lead to by the caller's promise.
         unsafe { lifecycle::ask(self.owner(), &request) }.map_err(refused)?;
         match request.state() {
-            State::Granted => Ok((request.first(), commands.iter().map(|it| it.ranks).sum(), numbers.between)),
+            State::Granted => {
+                let first = self.rank.node().world_rank(Peer::local(request.first()));
+                Ok((first, commands.iter().map(|it| it.ranks).sum(), numbers.between))
+            }
             _ => Err(refused(request.reason())),
         }
     }
@@ -99,7 +104,7 @@ impl Comm {
     /// The intercommunicator with the processes that have spawned the caller's world (`MPI_Comm_get_parent`).
     pub(crate) fn with_parents(rank: &'static Rank, errhandler: Errhandler) -> Option<Self> {
         let world = rank.world()?;
-        let parents = Group::new(world.parents().iter().copied().map(Peer::local).collect(), rank.peer());
+        let parents = Group::new(world.parents().iter().copied().map(Peer::of_index).collect(), rank.peer());
         let children = Group::shared(crate::session::everyone(rank), rank.world_rank());
         let local = Self::new(rank, world.numbers.children, children, errhandler);
         let made = Self::between(local, world.numbers.between, parents);
@@ -110,14 +115,16 @@ impl Comm {
     /// Whether it has members of other worlds than the caller's.
     pub(crate) fn reaches_beyond(&self) -> bool {
         let node = self.rank.node();
-        let own = match self.rank.world() {
-            Some(world) => world.first..world.first + world.size,
-            // No other world is there.
-            None if node.size() == node.boot().node_ranks => return false,
-            None => 0..node.boot().node_ranks,
-        };
         let mut members = self.group.members().iter().chain(self.peers.members());
-        members.any(|member| !own.contains(&member.index()))
+        match self.rank.world() {
+            Some(world) => {
+                let own = world.first..world.first + world.size;
+                members.any(|member| !own.contains(&member.index()))
+            }
+            // No other world is there.
+            None if node.boot().nodes < 2 && node.size() == node.boot().node_ranks => false,
+            None => members.any(|&member| node.world_rank(member) >= node.world_size()),
+        }
     }
 }
 

@@ -42,6 +42,7 @@ impl Side {
         let setup = Setup {
             job: &Arc::new(job),
             own_ranks: &[node],
+            capacity: 1,
             congestion: None,
             ports: Ports::between([0, 0]),
             rails: 1,
