@@ -257,7 +257,7 @@ impl<'a> Iterator for Requests<'a> {
 #[repr(C)]
 #[derive(Debug)]
 pub struct WorldBoot {
-    /// Its number: 1 for the first that is spawned.
+    /// Its number, which no other world of the job has: 1 for the first that is spawned on the first node.
     pub number: u32,
     /// Index on the node of its first rank; the others follow.
     pub first: LocalRank,

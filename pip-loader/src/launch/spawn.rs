@@ -13,7 +13,8 @@ use super::streams::{self, Opened, Streams};
 use super::topology::Topology;
 use cohort_arch::PAGE;
 use cohort_base::boot::AT_COHORT;
-use cohort_base::spawn::WorldBoot;
+use cohort_base::spawn::{WorldBoot, number_of};
+use cohort_manager::Place;
 use cohort_manager::server::Server;
 use cohort_manager::wireup::World;
 use nix::sys::signal::SigSet;
@@ -75,7 +76,11 @@ pub struct Spawner {
     /// Each rank's number in the job.
     pub numbers: Vec<u32>,
     world_size: usize,
-    /// How many worlds were spawned.
+    /// Ranks of this node when the job began.
+    begun: usize,
+    /// This node of the job.
+    place: Place,
+    /// How many worlds were spawned here.
     worlds: u32,
     /// Those of them whose memory is there.
     mapped: Vec<&'static WorldBoot>,
@@ -138,6 +143,8 @@ impl Spawner {
             node,
             numbers,
             world_size: world.homes.len(),
+            begun: count,
+            place: world.place,
             worlds: 0,
             mapped: Vec::new(),
             left: BTreeSet::new(),
@@ -215,7 +222,8 @@ impl Spawner {
         self.space.extend(first, count).map_err(before)?;
         self.streams.begin_more().map_err(before)?;
         let world: &'static WorldBoot = Box::leak(Box::new(WorldBoot {
-            number: self.worlds + 1,
+            // Nodes take turns, so that no two worlds of the job have one.
+            number: self.worlds * self.place.count + self.place.index + 1,
             first: first as u32,
             size: count as u32,
             ..world
@@ -230,7 +238,9 @@ impl Spawner {
         self.left.retain(|place| !is_theirs.contains(place));
         self.worlds += 1;
         self.mapped.push(world);
-        self.numbers.extend((self.numbers.len()..first + count).map(|rank| rank as u32));
+        let (here, place, all) = (self.begun, self.place.index, self.world_size as u32);
+        let number = |rank: usize| number_of(all, place, (rank - here) as u32);
+        self.numbers.extend((self.numbers.len()..first + count).map(number));
         self.ranks.iter_mut().skip(first).take(count).for_each(|rank| rank.pid = 0);
         self.node.add(first, &facts);
         let each = programs.iter().flat_map(|program| std::iter::repeat_n(program, program.ranks));
