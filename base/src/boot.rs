@@ -29,7 +29,7 @@ pub const AT_FOUNDER: u64 = 0x464f_554e_4445; // "FOUNDE"
 pub const MAGIC: u64 = 0x3154_524f_484f_4350;
 
 /// Raised whenever the layout of a record changes.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// File name of the node image, which lies beside the facades.
 pub const NODE_IMAGE: &str = "libcohort_node.so";
@@ -137,6 +137,8 @@ pub struct NodeBoot {
     pub capacity: u32,
     /// Starts who serves the desk, if nobody has: see [`Summon`].
     pub summon: Option<Summon>,
+    /// A number that all nodes of the job have and no other job; 0 when the job has one node.
+    pub job: u64,
 }
 
 impl NodeBoot {

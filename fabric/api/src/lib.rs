@@ -242,8 +242,8 @@ pub unsafe trait Transport: Sync {
     /// Ends the use of a region that [`Transport::expose`] gave, once for each time.
     fn withdraw(&self, endpoint: LocalRank, caller: LocalRank, region: Region);
 
-    /// The node has so many ranks from now on, of those that there is room for: see [`cohort_base::spawn`]. By any task,
-    /// before the new ones are known to anybody.
+    /// The node has so many ranks from now on, of those that there is room for: see [`cohort_base::spawn`]. By any
+    /// task, before the new ones are known to anybody.
     fn grow(&self, _ranks: u32) {}
 
     /// Starts a read or a write.

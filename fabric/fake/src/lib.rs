@@ -17,7 +17,8 @@ mod state;
 mod tests;
 
 use cohort_fabric::{
-    Budget, Event, Limits, LocalRank, Packet, Polled, Refused, Region, Sent, Token, Transfer, Transport, WorldRank,
+    Budget, Event, Limits, LocalRank, Packet, Polled, ROOT, Refused, Region, Sent, Token, Transfer, Transport,
+    WorldRank,
 };
 use state::Shared;
 use std::sync::Arc;
@@ -206,7 +207,7 @@ unsafe impl Transport for Node {
     }
 
     fn interrupt(&self, caller: LocalRank) {
-        assert!((caller as usize) < self.ranks.len());
+        assert!((caller as usize) < self.ranks.len() || caller == ROOT);
         self.shared.interrupt(self.number);
     }
 }

@@ -126,6 +126,7 @@ fn join(node: &mut NodeBoot, rank: &mut RankBoot) -> Result<Option<Joined>, Fail
     node.world_ranks = world.homes.len() as u32;
     node.node = world.place.index;
     node.nodes = world.place.count;
+    node.job = world.number();
     node.cpus = world.cpus(node.cpus);
     node.homes = world.homes.as_ptr();
     node.network = network.record();

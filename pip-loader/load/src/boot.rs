@@ -79,6 +79,8 @@ pub struct Surroundings {
     pub nodes: u32,
     /// How many ranks the job has.
     pub world_ranks: u32,
+    /// What tells the job from others, as in [`NodeBoot`].
+    pub job: u64,
     /// Where all ranks live, as in [`NodeBoot`]: never freed, or NULL for a job of one node.
     pub homes: *const RankLocation,
     /// The network, as in [`NodeBoot`]: never freed, or NULL for a job of one node.
@@ -216,6 +218,7 @@ impl Node {
                 trace,
                 desk: if room > 0 { this.desk } else { ptr::null() },
                 summon: None,
+                job: around.job,
             }));
             this.open_image(&folder.join(NODE_IMAGE), boot)?;
         }

@@ -61,6 +61,17 @@ impl World {
         self.nodes.first().map_or([0; 2], |info| info.token)
     }
 
+    /// The same in a word, 0 if it has one node.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        let [first, second] = self.token();
+        match self.place.count {
+            1 => 0,
+            // Not 0, which is that of no job.
+            _ => (first ^ second.rotate_left(32)) | 1,
+        }
+    }
+
     /// By what the nodes of this job prove themselves to each other. It has come through the manager
     /// and travels nowhere else.
     #[must_use]

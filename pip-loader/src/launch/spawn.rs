@@ -524,6 +524,7 @@ fn surroundings(topology: &Topology, membership: &Membership) -> Surroundings {
         node: world.place.index,
         nodes: world.place.count,
         world_ranks: world.homes.len() as u32,
+        job: world.number(),
         homes,
         network,
     }

@@ -7,6 +7,7 @@ use crate::wait::{self, WaitKind};
 use crate::waits::Awaited;
 use cohort_base::picture::{Fact, Told};
 use cohort_base::spawn::{Request, State};
+use cohort_steal::TaskKind;
 use core::ffi::CStr;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -64,9 +65,17 @@ pub unsafe fn ask(owner: Owner<'_>, request: &Request) -> Result<(), &'static st
     Ok(())
 }
 
-/// Waits for what another rank of the node does at a port; it [wakes](crate::rank::Rank::wake) the rank then.
-pub fn await_port(owner: Owner<'_>, port: &str, done: impl FnMut() -> bool) {
-    wait::until(owner, AtPort(port), done);
+/// Waits for what another rank does at a port. One of this node [wakes](crate::rank::Rank::wake) the rank then; of one
+/// of another node the network brings word.
+pub fn await_port(owner: Owner<'_>, port: &str, done: impl FnMut(&mut Claim<'_>) -> bool) {
+    let expects = owner.rank().node().has_network();
+    if expects {
+        owner.rank().enter().expect_more(TaskKind::Net);
+    }
+    wait::until_with(owner, AtPort(port), done);
+    if expects {
+        owner.rank().enter().expect_less(TaskKind::Net);
+    }
 }
 
 /// What a rank waits for at the port of this name.

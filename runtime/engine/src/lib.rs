@@ -28,7 +28,7 @@ pub use {
     },
     cohort_datatype as datatype,
     cohort_datatype::op,
-    cohort_net::tell_traffic,
+    cohort_net::{calls, tell_traffic},
     cohort_p2p::{
         MessageRef, PackedBlock, Received, await_briefly, fast_path, improbe, imrecv, iprobe, irecv, isend,
         isend_owned, matching, mprobe, partitioned, probe, receive_or_start, recv, recv_into, send, send_waiting,

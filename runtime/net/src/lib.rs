@@ -11,6 +11,7 @@
 //! | `table` | the links of one rank, by peer |
 //! | `receiver` | the subsystems above, which packets of messages and windows are for |
 //! | `note` | packets of windows |
+//! | [`calls`] | words at ports and about published names |
 //! | `watch` | who watches the network while all ranks sleep |
 //! | `close` | the end of a rank's use of the network |
 //! | [`fail`] | the end of a job whose network has failed |
@@ -25,6 +26,7 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod calls;
 mod close;
 pub mod fail;
 pub mod link;
@@ -42,6 +44,7 @@ pub use receiver::{Receiver, hooks};
 #[doc(hidden)]
 pub use {cohort_base::LocalRank, cohort_base::Peer, cohort_core::claim::Claim};
 
+use calls::Calls;
 use cohort_base::WorldRank;
 use cohort_base::picture::{Fact, Told};
 use cohort_base::sync::atomic::AtomicU32;
@@ -124,6 +127,8 @@ pub struct NetState {
     links: LinkTable,
     /// Names of operations that peers are to answer.
     names: Names,
+    /// What is said at its ports, if anything.
+    calls: Option<NonNull<Calls>>,
     /// Links with packets that wait.
     busy: List<Link, IN_BUSY>,
     /// Whether an event is being handled, so that the transport must not be called.
@@ -147,6 +152,7 @@ impl NetState {
         Self {
             links: LinkTable::EMPTY,
             names: Names::EMPTY,
+            calls: None,
             busy: List::empty(),
             is_polling: false,
             is_holding: false,
@@ -367,6 +373,10 @@ fn packet(claim: &mut Claim<'_>, from: WorldRank, bytes: &[u8]) -> u64 {
     link.is_closed.set(header.kind() == Some(PacketKind::Goodbye));
     match header.kind() {
         Some(PacketKind::Credit | PacketKind::Goodbye) => 0,
+        Some(PacketKind::Call) => match calls::packet(claim, peer, &header, body) {
+            Some(bytes) => bytes,
+            None => fail::nonsense(claim.rank(), peer),
+        },
         Some(_) => match hooks::packet(claim, peer, &header, body) {
             Some(bytes) => bytes,
             None => fail::nonsense(claim.rank(), peer),

@@ -28,6 +28,7 @@
 
 use crate::{Net, turn};
 use cohort_base::LocalRank;
+use cohort_base::boot::Lifecycle;
 use cohort_base::sync::atomic::{Ordering, fence};
 use cohort_core::node::Node;
 use cohort_core::rank::Rank;
@@ -162,6 +163,10 @@ pub(crate) fn tell_others(rank: &Rank) -> bool {
 fn tell(by: &Rank, ranks: impl Iterator<Item = LocalRank>) -> bool {
     let tell = |id: LocalRank| {
         let rank = by.node().rank(id);
+        if rank.boot().lifecycle.load(Ordering::Relaxed) == Lifecycle::Finalized as u32 {
+            // Its program has no part in it any more, whatever its policy was.
+            return matches!(steal::steal_network(rank, by.id()), Outcome::Progressed { .. });
+        }
         rank.expected().is_raised(TaskKind::Net) && (rank.wake() || hooks::help(rank, by, Need::Network))
     };
     // All of them, whatever the first said.

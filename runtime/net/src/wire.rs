@@ -36,6 +36,8 @@ pub enum PacketKind {
     Held,
     /// Receiver to sender: offer more of the context's, since one of them may be wanted.
     More,
+    /// A word at a port, or about a published name (`calls.rs`).
+    Call,
 }
 
 /// Flag of [`PacketKind::Eager`] and [`PacketKind::Rts`].
@@ -104,8 +106,10 @@ impl Header {
 
     /// What the packet is for; `None` for a number that no build of this version sends.
     pub fn kind(&self) -> Option<PacketKind> {
-        use PacketKind::{Clear, Credit, Data, Done, Eager, Goodbye, Held, More, Retract, Retracted, Rts, Window};
-        [Eager, Rts, Clear, Data, Done, Retract, Retracted, Credit, Goodbye, Window, Held, More]
+        use PacketKind::{
+            Call, Clear, Credit, Data, Done, Eager, Goodbye, Held, More, Retract, Retracted, Rts, Window,
+        };
+        [Eager, Rts, Clear, Data, Done, Retract, Retracted, Credit, Goodbye, Window, Held, More, Call]
             .into_iter()
             .find(|kind| *kind as u8 == self.kind)
     }

@@ -2,35 +2,49 @@
 //!
 //! A port belongs to the node: whoever connects leaves a call there, whoever accepts takes the oldest one and answers
 //! it. Both are leaders of their groups, and tell these ([`Comm::accept`](crate::Comm::accept)). The name of a port
-//! begins with a number of the node that no other node has, so that a port of another job is known as one.
+//! begins with a number of the job that no other one has, so that a port of another job is known as one. Where the job
+//! has several nodes, it ends with the number of the rank that has opened it, and [`remote`] has what others say to
+//! that.
+
+pub(crate) mod remote;
 
 use crate::{Error, Outcome, blame};
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
-use cohort_base::LocalRank;
 use cohort_base::clock::ticks;
 use cohort_base::lock::{FutexLock, FutexOnce};
 use cohort_base::text::FixedText;
+use cohort_base::{LocalRank, Peer, WorldRank};
+use cohort_engine::calls::{self, Step};
 use cohort_engine::{Node, Rank};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// How the names of ports begin.
 const PREFIX: &str = "cohort-port:";
 
-/// What the leader of one side tells the other one: the members, and the number of the intercommunicator, which the
-/// side that accepts has drawn (0 otherwise).
+/// What the leader of one side tells the other one: the members, by their numbers in the job, and the number of the
+/// intercommunicator, which the side that accepts has drawn (0 otherwise).
 pub(crate) struct Side {
-    pub(crate) members: Vec<LocalRank>,
+    pub(crate) members: Vec<WorldRank>,
     pub(crate) number: u32,
+}
+
+/// The leader of a group that connects.
+pub(crate) enum Caller {
+    /// A rank of this node.
+    Here(LocalRank),
+    /// One of another node, and the number of its question.
+    There(Peer, u32),
 }
 
 /// Somebody who wants to connect.
 pub(crate) struct Knock {
+    /// Of a caller of another node nobody is known yet.
     side: Side,
-    caller: LocalRank,
+    caller: Caller,
     answer: FutexOnce<Side>,
     state: AtomicU32,
 }
@@ -43,6 +57,10 @@ const TAKEN: u32 = 1;
 const OVER: u32 = 2;
 
 impl Knock {
+    const fn new(caller: Caller, side: Side) -> Self {
+        Self { side, caller, answer: FutexOnce::new(), state: AtomicU32::new(WAITS) }
+    }
+
     /// The other side, once it has answered.
     pub(crate) fn answer(&self) -> Option<&Side> {
         self.answer.get()
@@ -58,15 +76,31 @@ impl Knock {
         self.state.compare_exchange(WAITS, OVER, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// Its members.
-    pub(crate) fn side(&self) -> &Side {
-        &self.side
+    /// Tells the caller of the side that has taken it, and gives the caller's members.
+    ///
+    /// # Errors
+    /// `MPI_ERR_NO_MEM`
+    pub(crate) fn reply(&self, rank: &Rank, side: Side) -> Outcome<Vec<WorldRank>> {
+        match self.caller {
+            Caller::Here(caller) => {
+                self.answer.get_or_init(|| side);
+                rank.node().rank(caller).wake();
+                Ok(self.side.members.clone())
+            }
+            Caller::There(peer, serial) => remote::accept(rank, (peer, serial), &side),
+        }
     }
 
-    /// Tells the caller of the side that has taken it.
-    pub(crate) fn reply(&self, node: &Node, side: Side) {
-        self.answer.get_or_init(|| side);
-        node.rank(self.caller).wake();
+    /// Nobody will answer it.
+    fn dismiss(&self, rank: &Rank) {
+        if self.give_up() {
+            match self.caller {
+                Caller::Here(caller) => {
+                    rank.node().rank(caller).wake();
+                }
+                Caller::There(peer, serial) => remote::dismiss(rank, (peer, serial)),
+            }
+        }
     }
 }
 
@@ -86,7 +120,10 @@ struct Ports {
     token: u64,
     opened: u32,
     open: BTreeMap<u32, Port>,
+    /// Names, where the job has one node.
     names: BTreeMap<String, Published>,
+    /// Ranks that have published names, where it has several.
+    publishers: BTreeSet<LocalRank>,
 }
 
 /// A port that was published.
@@ -116,6 +153,9 @@ fn with<R>(node: &Node, work: impl FnOnce(&mut Ports) -> R) -> R {
     PORTS.with(|all| {
         let ports = all.entry(address).or_default();
         if ports.token == 0 {
+            ports.token = node.boot().job;
+        }
+        if ports.token == 0 {
             let process = u64::from(rustix::process::getpid().as_raw_nonzero().get().unsigned_abs());
             ports.token = ticks() ^ process.rotate_left(40) ^ (address as u64).rotate_left(20) | 1;
         }
@@ -123,50 +163,92 @@ fn with<R>(node: &Node, work: impl FnOnce(&mut Ports) -> R) -> R {
     })
 }
 
-/// What tells this node from those of other jobs.
+/// What tells this job from others.
 pub(crate) fn token(node: &Node) -> u64 {
     with(node, |ports| ports.token)
-}
-
-/// # Errors
-/// Ports of the node cannot be reached by all processes that may want to.
-fn check(node: &Node) -> Outcome<()> {
-    match node.has_network() {
-        false => Ok(()),
-        true => Err(blame(
-            neutral::ERR_UNSUPPORTED_OPERATION,
-            format_args!("ports work in jobs whose ranks share an address space, not between nodes or isolated ranks"),
-        )),
-    }
 }
 
 /// Opens a port (`MPI_Open_port`) and gives its name.
 ///
 /// # Errors
-/// `MPI_ERR_UNSUPPORTED_OPERATION` in a job of several nodes.
+/// `MPI_ERR_OTHER` if the rank has as many open as other nodes can know; `MPI_ERR_NO_MEM`.
 pub fn open(rank: &Rank) -> Outcome<String> {
-    check(rank.node())?;
+    let node = rank.node();
     OPENED.fetch_add(1, Ordering::AcqRel);
-    Ok(with(rank.node(), |ports| {
+    let (token, number) = with(node, |ports| {
         ports.opened += 1;
         ports.open.insert(ports.opened, Port::of(rank.id()));
-        String::from(FixedText::<64>::of(format_args!("{PREFIX}{:016x}:{}", ports.token, ports.opened)).as_str())
-    }))
+        (ports.token, ports.opened)
+    });
+    let name = FixedText::<64>::of(format_args!("{PREFIX}{token:016x}:{number}"));
+    if !node.has_network() {
+        return Ok(String::from(name.as_str()));
+    }
+    match calls::open(&mut rank.enter(), number) {
+        Ok(true) => {
+            let opener = node.world_rank(rank.peer());
+            Ok(String::from(FixedText::<96>::of(format_args!("{}:{opener}", name.as_str())).as_str()))
+        }
+        refused => {
+            with(node, |ports| ports.open.remove(&number));
+            let what = format_args!("the process has as many ports open as other nodes can know of");
+            Err(refused.map_or_else(|_| neutral::ERR_NO_MEM.into(), |_| blame(neutral::ERR_OTHER, what)))
+        }
+    }
 }
 
-/// The number of an open port.
-fn number(ports: &Ports, name: &str) -> Outcome<u32> {
+/// A port of the job.
+enum Place {
+    /// Of this node, by its number.
+    Here(u32),
+    /// Of a rank of another node, by the number there.
+    There(Peer, u32),
+}
+
+/// Which port of the job a name stands for.
+fn place(node: &Node, ports: &Ports, name: &str) -> Outcome<Place> {
     let wrong = |why: &str| Error::new(neutral::ERR_PORT, format_args!("\"{name}\" is {why}"));
-    let parts = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once(':'));
-    let parts = parts.and_then(|(token, number)| Some((u64::from_str_radix(token, 16).ok()?, number.parse().ok()?)));
-    let (token, number): (u64, u32) = parts.ok_or_else(|| wrong("no name of a port"))?;
-    if token != ports.token {
+    let no_name = || wrong("no name of a port");
+    let mut parts = name.strip_prefix(PREFIX).ok_or_else(no_name)?.split(':');
+    let mut part = || parts.next();
+    let token = part().and_then(|token| u64::from_str_radix(token, 16).ok()).ok_or_else(no_name)?;
+    let number: u32 = part().and_then(|number| number.parse().ok()).ok_or_else(no_name)?;
+    let opener: Option<WorldRank> = part().map(|rank| rank.parse().map_err(|_| no_name())).transpose()?;
+    if part().is_some() {
+        return Err(no_name());
+    }
+    if token != ports.token || opener.is_some() != node.has_network() {
         return Err(wrong("a port of another job: processes connect with those of their own job only"));
     }
-    match ports.open.contains_key(&number) {
-        true => Ok(number),
-        false => Err(wrong("not open any more")),
+    match opener.map(|opener| remote::opener(node, opener).ok_or_else(no_name)).transpose()? {
+        Some(Err(peer)) => Ok(Place::There(peer, number)),
+        _ if ports.open.contains_key(&number) => Ok(Place::Here(number)),
+        _ => Err(wrong("not open any more")),
     }
+}
+
+/// The number of an open port of this node.
+fn number(node: &Node, ports: &Ports, name: &str) -> Outcome<u32> {
+    match place(node, ports, name)? {
+        Place::Here(number) => Ok(number),
+        Place::There(..) => {
+            let what =
+                format_args!("\"{name}\" was opened on another node: processes there accept at it, and close it");
+            Err(blame(neutral::ERR_PORT, what))
+        }
+    }
+}
+
+/// The rank of another node that has opened a port, and its number there; `None` if it is one of this node.
+///
+/// # Errors
+/// `MPI_ERR_PORT`
+pub(crate) fn elsewhere(rank: &Rank, name: &str) -> Outcome<Option<(Peer, u32)>> {
+    let node = rank.node();
+    with(node, |ports| match place(node, ports, name)? {
+        Place::Here(_) => Ok(None),
+        Place::There(peer, number) => Ok(Some((peer, number))),
+    })
 }
 
 /// Closes a port (`MPI_Close_port`). Who waits there hears of it.
@@ -175,11 +257,11 @@ fn number(ports: &Ports, name: &str) -> Outcome<u32> {
 /// `MPI_ERR_PORT`
 pub fn close(rank: &Rank, name: &str) -> Outcome<()> {
     let node = rank.node();
-    let port = with(node, |ports| {
-        let number = number(ports, name)?;
-        Ok::<_, Error>(ports.open.remove(&number))
+    let (number, port) = with(node, |ports| {
+        let number = number(node, ports, name)?;
+        Ok::<_, Error>((number, ports.open.remove(&number)))
     })?;
-    port.iter().for_each(|port| dismiss(node, port));
+    port.iter().for_each(|port| dismiss(rank, number, port));
     Ok(())
 }
 
@@ -192,38 +274,43 @@ pub fn end(rank: &Rank) {
     }
     let node = rank.node();
     let mut left = Vec::new();
-    with(node, |ports| {
+    let has_published = with(node, |ports| {
         ports.names.retain(|_, published| published.owner != rank.id());
         let own: Vec<u32> = ports.open.iter().filter(|(_, port)| port.owner == rank.id()).map(|(&it, _)| it).collect();
-        left.extend(own.iter().filter_map(|number| ports.open.remove(number)));
+        left.extend(own.iter().filter_map(|number| Some((*number, ports.open.remove(number)?))));
+        ports.publishers.remove(&rank.id())
     });
-    left.iter().for_each(|port| dismiss(node, port));
+    // Who hears that the port is closed finds its name no more.
+    if has_published {
+        remote::forget_names(rank);
+    }
+    left.iter().for_each(|(number, port)| dismiss(rank, *number, port));
 }
 
-/// Wakes those that wait at a port which is closed.
-fn dismiss(node: &Node, port: &Port) {
+/// Tells those that wait at a port which is closed.
+fn dismiss(rank: &Rank, number: u32, port: &Port) {
+    let node = rank.node();
     CALLS.fetch_add(1, Ordering::AcqRel);
+    if node.has_network() {
+        remote::under_claim(rank, port.owner, |claim| calls::close(claim, number));
+    }
     for call in &port.calls {
-        if call.give_up() {
-            node.rank(call.caller).wake();
-        }
+        call.dismiss(rank);
     }
     for &acceptor in &port.acceptors {
         node.rank(acceptor).wake();
     }
 }
 
-/// Calls at a port.
+/// Calls at a port of this node.
 ///
 /// # Errors
 /// `MPI_ERR_PORT`
 pub(crate) fn knock(rank: &Rank, name: &str, side: Side) -> Outcome<Arc<Knock>> {
     let node = rank.node();
-    check(node)?;
     let (call, acceptors) = with(node, |ports| {
-        let number = number(ports, name)?;
-        let state = AtomicU32::new(WAITS);
-        let call = Arc::new(Knock { side, caller: rank.id(), answer: FutexOnce::new(), state });
+        let number = number(node, ports, name)?;
+        let call = Arc::new(Knock::new(Caller::Here(rank.id()), side));
         let port = ports.open.entry(number).or_insert_with(|| Port::of(rank.id()));
         port.calls.push_back(call.clone());
         Ok::<_, Error>((call, core::mem::take(&mut port.acceptors)))
@@ -240,15 +327,38 @@ pub(crate) fn calls() -> u64 {
     CALLS.load(Ordering::Acquire)
 }
 
+/// An open port of this node: who has opened it, and its number.
+///
+/// # Errors
+/// `MPI_ERR_PORT`
+pub(crate) fn own(rank: &Rank, name: &str) -> Outcome<(LocalRank, u32)> {
+    let node = rank.node();
+    with(node, |ports| {
+        let number = number(node, ports, name)?;
+        Ok((ports.open.get(&number).map_or(rank.id(), |port| port.owner), number))
+    })
+}
+
 /// Takes the oldest call at a port; if there is none, the rank is woken when one comes, or the port is closed.
 ///
 /// # Errors
 /// `MPI_ERR_PORT`
 pub(crate) fn take(rank: &Rank, name: &str) -> Outcome<Option<Arc<Knock>>> {
-    check(rank.node())?;
-    with(rank.node(), |ports| {
-        let number = number(ports, name)?;
+    let node = rank.node();
+    let mut came = Vec::new();
+    if node.has_network() {
+        let (opener, number) = own(rank, name)?;
+        came = remote::knocks(rank, opener, number);
+    }
+    with(node, |ports| {
+        let number = match number(node, ports, name) {
+            Ok(number) => number,
+            Err(error) => return Err((error, core::mem::take(&mut came))),
+        };
         let port = ports.open.entry(number).or_insert_with(|| Port::of(rank.id()));
+        let nobody = || Side { members: Vec::new(), number: 0 };
+        let theirs = came.drain(..).map(|(peer, serial)| Arc::new(Knock::new(Caller::There(peer, serial), nobody())));
+        port.calls.extend(theirs);
         while let Some(call) = port.calls.pop_front() {
             let taken = call.state.compare_exchange(WAITS, TAKEN, Ordering::AcqRel, Ordering::Acquire);
             if taken.is_ok() {
@@ -260,6 +370,11 @@ pub(crate) fn take(rank: &Rank, name: &str) -> Outcome<Option<Arc<Knock>>> {
         }
         Ok(None)
     })
+    .map_err(|(error, came): (Error, Vec<_>)| {
+        // It was closed just now.
+        came.into_iter().for_each(|caller| remote::dismiss(rank, caller));
+        error
+    })
 }
 
 /// Publishes a port under a name (`MPI_Publish_name`).
@@ -267,15 +382,25 @@ pub(crate) fn take(rank: &Rank, name: &str) -> Outcome<Option<Arc<Knock>>> {
 /// # Errors
 /// `MPI_ERR_SERVICE` if the name is taken.
 pub fn publish(rank: &Rank, name: &str, port: &str) -> Outcome<()> {
-    check(rank.node())?;
+    let node = rank.node();
     OPENED.fetch_add(1, Ordering::AcqRel);
-    with(rank.node(), |ports| match ports.names.contains_key(name) {
-        true => Err(blame(neutral::ERR_SERVICE, format_args!("\"{name}\" is published already"))),
-        false => {
-            ports.names.insert(name.into(), Published { port: port.into(), owner: rank.id() });
-            Ok(())
+    let is_new = match node.has_network() {
+        true => {
+            with(node, |ports| ports.publishers.insert(rank.id()));
+            remote::ask_of_names(rank, Step::Publish, name, port)?.0
         }
-    })
+        false => with(node, |ports| match ports.names.contains_key(name) {
+            true => false,
+            false => {
+                ports.names.insert(name.into(), Published { port: port.into(), owner: rank.id() });
+                true
+            }
+        }),
+    };
+    match is_new {
+        true => Ok(()),
+        false => Err(blame(neutral::ERR_SERVICE, format_args!("\"{name}\" is published already"))),
+    }
 }
 
 /// The port that is published under a name (`MPI_Lookup_name`).
@@ -283,8 +408,11 @@ pub fn publish(rank: &Rank, name: &str, port: &str) -> Outcome<()> {
 /// # Errors
 /// `MPI_ERR_NAME`
 pub fn lookup(rank: &Rank, name: &str) -> Outcome<String> {
-    check(rank.node())?;
-    let found = with(rank.node(), |ports| ports.names.get(name).map(|published| published.port.clone()));
+    let node = rank.node();
+    let found = match node.has_network() {
+        true => Some(remote::ask_of_names(rank, Step::Lookup, name, "")?).filter(|it| it.0).map(|it| it.1),
+        false => with(node, |ports| ports.names.get(name).map(|published| published.port.clone())),
+    };
     found.ok_or_else(|| blame(neutral::ERR_NAME, format_args!("nobody has published \"{name}\" in this job")))
 }
 
@@ -293,12 +421,16 @@ pub fn lookup(rank: &Rank, name: &str) -> Outcome<String> {
 /// # Errors
 /// `MPI_ERR_SERVICE` unless this port is published under it.
 pub fn unpublish(rank: &Rank, name: &str, port: &str) -> Outcome<()> {
-    check(rank.node())?;
-    with(rank.node(), |ports| match ports.names.get(name).is_some_and(|published| published.port == port) {
-        true => {
-            ports.names.remove(name);
-            Ok(())
-        }
+    let node = rank.node();
+    let was_there = match node.has_network() {
+        true => remote::ask_of_names(rank, Step::Unpublish, name, port)?.0,
+        false => with(node, |ports| {
+            let is_this = ports.names.get(name).is_some_and(|published| published.port == port);
+            is_this && ports.names.remove(name).is_some()
+        }),
+    };
+    match was_there {
+        true => Ok(()),
         false => Err(blame(neutral::ERR_SERVICE, format_args!("\"{name}\" is not published for this port"))),
-    })
+    }
 }

@@ -1,6 +1,5 @@
 // Clients of a port: a hundred in turn, ten that wait at once, and those that come too early or too late.
 //# ranks: 2 11
-//# nodes: no
 //# abi: mpich, mpi5, openmpi
 //# wait: auto, park
 #include "check.h"

@@ -1,6 +1,5 @@
 // Groups that meet at a port, by a published name, or by a socket.
 //# ranks: 2 3 4
-//# nodes: no
 //# abi: mpich, mpi5, openmpi
 //# wait: auto, park
 #include "check.h"

@@ -1,6 +1,5 @@
 // Processes that start while the job runs: their worlds, parents, messages, collectives, windows, and errors.
 //# ranks: 1 2 3
-//# nodes: no
 //# abi: mpich, mpi5, openmpi
 //# progress: steal, none, thread
 //# wait: auto, park

@@ -148,6 +148,7 @@ fn records() -> (*mut NodeBoot, *mut RankBoot) {
         trace: std::ptr::null(),
         desk: std::ptr::null(),
         summon: None,
+        job: 0,
     }));
     (node, rank)
 }

@@ -70,6 +70,7 @@ static NODE: Once<NodeBoot> = Once(UnsafeCell::new(NodeBoot {
     trace: core::ptr::null(),
     desk: core::ptr::null(),
     summon: None,
+    job: 0,
 }));
 
 /// Longest path of the node image, with its NUL.

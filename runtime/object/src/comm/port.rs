@@ -2,13 +2,15 @@
 
 use super::Comm;
 use crate::group::Group;
+use crate::ports::remote::{self, is_knocked};
 use crate::ports::{self, Side};
 use crate::rendezvous::exhausted;
 use crate::room::Room;
 use crate::{Error, Outcome, blame};
 use alloc::vec::Vec;
 use cohort_abi::neutral;
-use cohort_base::{LocalRank, Peer};
+use cohort_base::WorldRank;
+use cohort_engine::Claim;
 use cohort_engine::lifecycle::await_port;
 use core::fmt::Display;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -29,16 +31,20 @@ impl Comm {
     /// `MPI_ERR_PORT`
     pub fn accept(&self, root: u32, port: &str, room: Room) -> Outcome<Self> {
         self.meet_others(root, room, |own| {
-            let number = self.draw().ok_or_else(|| exhausted(self.rank.node()))?;
+            let node = self.rank.node();
+            let number = self.draw().ok_or_else(|| exhausted(node))?;
             let call = loop {
                 let seen = ports::calls();
                 if let Some(call) = ports::take(self.rank, port)? {
                     break call;
                 }
-                await_port(self.owner(), port, || ports::calls() != seen);
+                let (opener, at) = ports::own(self.rank, port)?;
+                let is_called = |claim: &mut Claim<'_>| {
+                    ports::calls() != seen || node.has_network() && is_knocked(claim, opener, at)
+                };
+                await_port(self.owner(), port, is_called);
             };
-            call.reply(self.rank.node(), Side { members: own, number });
-            Ok((call.side().members.clone(), number))
+            Ok((call.reply(self.rank, Side { members: own, number })?, number))
         })
     }
 
@@ -48,8 +54,12 @@ impl Comm {
     /// `MPI_ERR_PORT`
     pub fn call_at(&self, root: u32, port: &str, room: Room) -> Outcome<Self> {
         self.meet_others(root, room, |own| {
+            if let Some(there) = ports::elsewhere(self.rank, port)? {
+                let side = remote::connect(self.rank, there, port, &own)?;
+                return Ok((side.members, side.number));
+            }
             let call = ports::knock(self.rank, port, Side { members: own, number: 0 })?;
-            await_port(self.owner(), port, || call.answer().is_some() || call.is_over());
+            await_port(self.owner(), port, |_| call.answer().is_some() || call.is_over());
             match call.answer() {
                 Some(side) => Ok((side.members.clone(), side.number)),
                 None => {
@@ -70,7 +80,8 @@ impl Comm {
         let made = self.meet_others(0, room, |_| {
             let number = self.draw().ok_or_else(|| exhausted(self.rank.node()))?;
             let node = self.rank.node();
-            let own = [GREETING, ports::token(node), self.rank.id().into(), number.into()];
+            let me = node.world_rank(self.rank.peer());
+            let own = [GREETING, ports::token(node), me.into(), number.into()];
             let wrong = |why: &dyn Display| blame(neutral::ERR_OTHER, format_args!("the socket {socket}: {why}"));
             let theirs = match swap(socket, own) {
                 Ok(theirs) => theirs.ok_or_else(|| wrong(&"its other end does not call MPI_Comm_join of this MPI"))?,
@@ -78,16 +89,19 @@ impl Comm {
                 Err(Errno::TIMEDOUT) => return Err(wrong(&"its other end has stopped in the middle of MPI_Comm_join")),
                 Err(error) => return Err(wrong(&error)),
             };
-            if theirs[1] != own[1] || node.has_network() {
+            if theirs[1] != own[1] {
                 other_job = true;
                 return Err(neutral::ERR_OTHER.into());
             }
-            let is_one = theirs[2] < node.size().into() && theirs[3] < u64::from(u32::MAX);
-            if !is_one {
+            // Whether another node has spawned a process of that number, is not known here.
+            let is_there = |&other: &WorldRank| {
+                other < node.world_size() || node.has_number(other) && node.local(node.peer(other)).is_some()
+            };
+            let other = WorldRank::try_from(theirs[2]).ok().filter(is_there);
+            let Some(other) = other.filter(|_| theirs[3] < u64::from(u32::MAX)) else {
                 return Err(wrong(&"its other end says that it is a process which this job does not have"));
-            }
-            let members = alloc::vec![theirs[2] as LocalRank];
-            Ok((members, number.max(theirs[3] as u32)))
+            };
+            Ok((alloc::vec![other], number.max(theirs[3] as u32)))
         });
         match made {
             Err(_) if other_job => Ok(None),
@@ -95,23 +109,24 @@ impl Comm {
         }
     }
 
-    /// The intercommunicator with the group that the member `root` meets: `meet` gets the own members, and gives the
-    /// other ones and the number of the intercommunicator. Collective.
+    /// The intercommunicator with the group that the member `root` meets: `meet` gets the own members, by their numbers
+    /// in the job, and gives the other ones and the number of the intercommunicator. Collective.
     fn meet_others(
         &self,
         root: u32,
         room: Room,
-        meet: impl FnOnce(Vec<LocalRank>) -> Outcome<(Vec<LocalRank>, u32)>,
+        meet: impl FnOnce(Vec<WorldRank>) -> Outcome<(Vec<WorldRank>, u32)>,
     ) -> Outcome<Self> {
         let ours = self.numbers(false, room)?.number;
+        let node = self.rank.node();
         let (mut failure, mut members) = (None, Vec::new());
         let mut told = [neutral::SUCCESS, 0, 0];
         if root == self.me {
-            let own = self.group.members().iter().map(|member| member.index());
+            let own = self.group.members().iter().map(|&member| node.world_rank(member));
             match meet(own.collect()) {
                 Ok((theirs, number)) => {
                     told[1..].copy_from_slice(&[theirs.len() as i32, number.cast_signed()]);
-                    members.extend(theirs.into_iter().map(LocalRank::cast_signed));
+                    members.extend(theirs.into_iter().map(WorldRank::cast_signed));
                 }
                 Err(error) => {
                     told[0] = error.code();
@@ -126,7 +141,7 @@ impl Comm {
         }
         members.resize(length as usize, 0);
         self.tell(&mut members, root)?;
-        let theirs = members.into_iter().map(|member| Peer::local(member.cast_unsigned()));
+        let theirs = members.into_iter().map(|member| node.peer(member.cast_unsigned()));
         let remote = Group::new(theirs.collect(), self.rank.peer());
         if self.group.intersection(self.rank.peer(), &remote).size() > 0 {
             let what = format_args!("both sides have a process in common");

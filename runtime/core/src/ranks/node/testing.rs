@@ -58,6 +58,7 @@ impl Node {
         let boot = node_boot(records.collect(), world_ranks as u32);
         boot.node = node as u32;
         boot.nodes = nodes.len() as u32;
+        boot.job = 77;
         boot.homes = Box::leak(homes.into_boxed_slice()).as_ptr();
         Self::create(boot, settings, Some(network)).expect("memory for a node")
     }
@@ -84,6 +85,7 @@ fn node_boot(ranks: Vec<RankBoot>, world_ranks: u32) -> &'static mut NodeBoot {
         trace: null(),
         desk: null(),
         summon: None,
+        job: 0,
     }))
 }
 

@@ -1,0 +1,193 @@
+//! Ports and published names of processes of other nodes of the job: what is said of them travels as words
+//! (`net/src/calls.rs`), and what the leaders of two groups tell each other then as messages that programs do not use.
+
+use super::Side;
+use crate::{Error, Outcome, blame, owner_of};
+use alloc::string::String;
+use alloc::vec::Vec;
+use cohort_abi::neutral;
+use cohort_base::{LocalRank, Peer, WorldRank};
+use cohort_engine::calls::{self, Reason, Step, TEXT_MAX, Word};
+use cohort_engine::datatype::Buffer;
+use cohort_engine::lifecycle::await_port;
+use cohort_engine::{Claim, EngineError, Envelope, Node, Rank, SendMode, Source, Tag, recv, send};
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// Context of the messages between leaders, which no communicator has.
+const CONTEXT: u32 = 3;
+
+/// Questions that ranks of this image have asked.
+static ASKED: AtomicU32 = AtomicU32::new(0);
+
+/// Works under the claim of a rank of this node, which may be another one's.
+pub(super) fn under_claim<R>(rank: &Rank, of: LocalRank, work: impl FnOnce(&mut Claim<'_>) -> R) -> R {
+    if of == rank.id() {
+        return work(&mut rank.enter());
+    }
+    loop {
+        if let Some(mut claim) = rank.node().rank(of).try_steal(rank.id()) {
+            return work(&mut claim);
+        }
+        rustix::thread::sched_yield();
+    }
+}
+
+fn no_memory(_: EngineError) -> Error {
+    neutral::ERR_NO_MEM.into()
+}
+
+/// Asks a rank of another node, and waits for the answer; `None` if that has ended. `about` is what a picture of the
+/// wait names.
+fn ask(rank: &Rank, to: Peer, about: &str, word: impl FnOnce(Word) -> Word, step: Step) -> Outcome<Option<Word>> {
+    let serial = ASKED.fetch_add(1, Ordering::Relaxed) & 0x3fff_ffff;
+    let mut claim = rank.enter();
+    calls::expect(&mut claim).map_err(no_memory)?;
+    let question = word(Word::new(rank.peer(), step, serial));
+    calls::say(&mut claim, to, &question);
+    calls::kick(&mut claim);
+    drop(claim);
+    let mut answer = None;
+    await_port(owner_of(rank), about, |claim| {
+        // It may be looked at again when it is over.
+        answer = answer.take().or_else(|| calls::take(claim, |it| it.step.is_answer() && it.serial == serial));
+        answer.is_some() || calls::is_gone(claim, to)
+    });
+    Ok(answer)
+}
+
+/// Says something to a rank of another node.
+pub(super) fn answer(rank: &Rank, to: (Peer, u32), step: Step, value: u64) {
+    let (peer, serial) = to;
+    let mut claim = rank.enter();
+    let word = Word::new(rank.peer(), step, serial).with_value(value);
+    calls::say(&mut claim, peer, &word);
+    calls::kick(&mut claim);
+}
+
+/// Whoever has knocked from other nodes at a port of this rank of the node, since the last time: each one's leader, and
+/// the number of its question.
+pub(super) fn knocks(rank: &Rank, opener: LocalRank, port: u32) -> Vec<(Peer, u32)> {
+    under_claim(rank, opener, |claim| {
+        let is_wanted = |word: &Word| word.step == Step::Knock && word.port == port;
+        core::iter::from_fn(|| calls::take(claim, is_wanted).map(|word| (word.from, word.serial))).collect()
+    })
+}
+
+/// Whether somebody has knocked there, for a wait whose rank's claim this is. No, if it cannot be seen now: it is
+/// looked at again.
+pub(crate) fn is_knocked(claim: &mut Claim<'_>, opener: LocalRank, port: u32) -> bool {
+    let is_wanted = |word: &Word| word.step == Step::Knock && word.port == port;
+    let (rank, node) = (claim.rank().id(), claim.rank().node());
+    if opener == rank {
+        return calls::has(claim, is_wanted);
+    }
+    node.rank(opener).try_steal(rank).is_none_or(|mut other| calls::has(&mut other, is_wanted))
+}
+
+/// Connects at a port of another node.
+///
+/// # Errors
+/// `MPI_ERR_PORT`
+pub(crate) fn connect(rank: &Rank, (opener, port): (Peer, u32), name: &str, own: &[WorldRank]) -> Outcome<Side> {
+    let word = match ask(rank, opener, name, |word| word.about(port), Step::Knock)? {
+        Some(word) if word.step == Step::Accepted => word,
+        refused => {
+            let why = match refused.map(|word| word.value) {
+                Some(reason) if reason == Reason::Full as u64 => "too many wait there already",
+                Some(_) => "the port is not open, or was closed before anybody accepted the connection",
+                None => "the process that has opened it has ended",
+            };
+            return Err(blame(neutral::ERR_PORT, format_args!("\"{name}\": {why}")));
+        }
+    };
+    let members = swap(rank, (word.from, word.serial), own, true)?;
+    Ok(Side { members, number: word.value as u32 })
+}
+
+/// Accepts who has knocked from another node: tells the number, and gives the members of the other group.
+///
+/// # Errors
+/// `MPI_ERR_NO_MEM`
+pub(crate) fn accept(rank: &Rank, caller: (Peer, u32), side: &Side) -> Outcome<Vec<WorldRank>> {
+    answer(rank, caller, Step::Accepted, side.number.into());
+    swap(rank, caller, &side.members, false)
+}
+
+/// Leaders tell each other the members of their groups; the one that has knocked begins.
+fn swap(rank: &Rank, (peer, serial): (Peer, u32), own: &[WorldRank], begins: bool) -> Outcome<Vec<WorldRank>> {
+    // Both may have knocked at the other's port.
+    let tags = [2 * serial, 2 * serial + 1].map(u32::cast_signed);
+    let [mine, theirs] = if begins { tags } else { [tags[1], tags[0]] };
+    let (owner, node) = (owner_of(rank), rank.node());
+    let bytes = |list: &mut [u32]| {
+        // SAFETY: the list outlives the call that it is for.
+        unsafe { Buffer::of_bytes(list.as_mut_ptr().cast(), size_of_val(list) as u64) }
+    };
+    let envelope = Envelope { context: CONTEXT, source: node.world_rank(rank.peer()).cast_signed(), tag: mine };
+    let tell = |list: &mut [u32]| send(owner, bytes(list), peer, envelope, SendMode::Standard).map_err(no_memory);
+    let from = || Source::Rank { peer, comm_rank: node.world_rank(peer).cast_signed() };
+    let hear = |list: &mut [u32]| recv(owner, bytes(list), from(), CONTEXT, Tag::Is(theirs)).map_err(no_memory);
+    let mut others = Vec::new();
+    for tells in [begins, !begins] {
+        let mut length = [own.len() as u32];
+        if tells {
+            tell(&mut length)?;
+            tell(&mut own.to_vec())?;
+        } else {
+            hear(&mut length)?;
+            others.resize(length[0] as usize, 0);
+            hear(&mut others)?;
+        }
+    }
+    Ok(others)
+}
+
+/// Asks the job's first rank, which keeps the names that are published: whether it was done, and a port.
+///
+/// # Errors
+/// `MPI_ERR_NO_MEM`, and `MPI_ERR_SERVICE` for a text that is too long.
+pub(super) fn ask_of_names(rank: &Rank, step: Step, name: &str, port: &str) -> Outcome<(bool, String)> {
+    let mut text = Vec::from(name.as_bytes());
+    if step != Step::Lookup {
+        text.push(0);
+        text.extend_from_slice(port.as_bytes());
+    }
+    if text.len() > TEXT_MAX {
+        let what = format_args!("the name and the port have {} bytes, more than {TEXT_MAX}", text.len());
+        return Err(blame(neutral::ERR_SERVICE, what));
+    }
+    let node = rank.node();
+    let keeper = node.peer(0);
+    let (done, port) = match node.local(keeper) {
+        Some(here) => under_claim(rank, here, |claim| {
+            let word = Word::new(rank.peer(), step, 0).with_text(&text);
+            let mut port = [0; TEXT_MAX];
+            let (done, length) = calls::register(claim, &word, &mut port).map_err(no_memory)?;
+            Ok::<_, Error>((done, Vec::from(&port[..length])))
+        })?,
+        None => {
+            let answer = ask(rank, keeper, name, |word| word.with_text(&text), step)?;
+            // With its keeper all names have ended.
+            answer.map_or((false, Vec::new()), |answer| (answer.value != 0, Vec::from(answer.text())))
+        }
+    };
+    // It is what a process of this build has published.
+    Ok((done, String::from(core::str::from_utf8(&port).unwrap_or_default())))
+}
+
+/// Whatever the rank has published is no more.
+pub(super) fn forget_names(rank: &Rank) {
+    // Without memory for names there are none.
+    let _ = ask_of_names(rank, Step::Forget, "", "");
+}
+
+/// Who waits at a port of this node, by the other node.
+pub(super) fn dismiss(rank: &Rank, caller: (Peer, u32)) {
+    answer(rank, caller, Step::Refused, Reason::Closed as u64);
+}
+
+/// The rank of this node, or of another one, that has opened a port with this number of the job.
+pub(super) fn opener(node: &Node, number: WorldRank) -> Option<Result<LocalRank, Peer>> {
+    let peer = node.has_number(number).then(|| node.peer(number))?;
+    Some(node.local(peer).ok_or(peer))
+}
