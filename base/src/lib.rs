@@ -11,6 +11,7 @@
 //! | [`clock`] | a clock that is cheap to read, and how many of its ticks make a microsecond |
 //! | [`combine`] | a lock whose holder does what others have left for it |
 //! | [`lock`] | a futex lock and a value that is made once, for what owners of several ranks share |
+//! | [`offer`] | what a program is told that offers itself to a job |
 //! | [`picture`] | what the node image tells the loader of a rank that waits |
 //! | [`settings`] | every `COHORT_*` environment variable: name, default, valid values |
 //! | [`signals`] | which signals the calling thread blocks |
@@ -28,6 +29,7 @@ pub mod combine;
 pub mod libraries;
 pub mod live;
 pub mod lock;
+pub mod offer;
 mod peer;
 pub mod picture;
 pub mod settings;

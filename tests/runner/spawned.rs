@@ -1,5 +1,7 @@
 //! Processes that ranks start while the job runs: how they end, what is said of them, and who cannot start any.
 
+mod wrappers;
+
 use crate::command::Program;
 use crate::directives::Abi;
 use crate::trials::Trial;
@@ -57,6 +59,7 @@ pub fn trials() -> Vec<Trial> {
         trial("spawned/a pool of mpi4py".into(), pool),
         trial("spawned/the pools of mpi4py's own tests".into(), pools).long(true),
     ]);
+    trials.extend(wrappers::trials());
     trials
 }
 

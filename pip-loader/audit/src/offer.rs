@@ -3,17 +3,22 @@
 //! `pip-exec -n 2 env A=1 ./a`: the kernel executes `env` in a process of its own, and `env` executes `a` there. Before
 //! any code of `a` runs, this library asks at the job's door whether the ranks of the job can share an address space
 //! nevertheless: then `pip-exec` ends this process, and starts `a` there with all that the wrapper has set up. Else the
-//! program goes on where it is.
+//! program goes on where it is. What a wrapper has started as its child is not ended, since the wrapper waits for it:
+//! the process stands in for the rank, whose end becomes its own.
 
 use crate::names::{self, Once};
 use crate::{kernel, linker};
 use cohort_base::boot::{DESCENDANT, GATHERING};
+use cohort_base::offer::{EXITED, KILLED};
 
 /// The address of the door.
 static ADDRESS: Once = Once::new();
 
 /// What is said there.
 static REQUEST: Once = Once::new();
+
+/// `SIGKILL`
+const KILL: u8 = 9;
 
 /// The last of the standard descriptors.
 const STANDARD_LAST: u32 = 2;
@@ -67,6 +72,18 @@ pub unsafe fn make(linked: bool) {
     }
     request.push(b"\n");
     if connection.send_with_standard(request.get()) {
-        connection.wait();
+        // Without a word it goes on.
+        if connection.hear().is_some() {
+            stand_in(&connection);
+        }
+    }
+}
+
+/// Ends as the rank has ended that runs this process's program.
+fn stand_in(connection: &kernel::Connection) -> ! {
+    match (connection.hear(), connection.hear()) {
+        (Some(EXITED), Some(status)) => kernel::exit(status.into()),
+        (Some(KILLED), Some(signal)) => kernel::die(signal),
+        _ => kernel::die(KILL),
     }
 }

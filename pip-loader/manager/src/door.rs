@@ -3,7 +3,7 @@
 //! A wrapper (`env`, `timeout`, a script, a debugger) is no MPI program, but what it starts is one, and descends from
 //! a rank's task by `fork` and `execve`. Such a program knows from its environment
 //! ([`cohort_base::boot::DESCENDANT`]) the job's door, a socket of `pip-exec` with an abstract name, and its rank.
-//! It knocks (`cmd=descendant rank=3`) and is told one of four things:
+//! It knocks (`cmd=descendant rank=3`) and is told one of these things:
 //!
 //! | answer | meaning |
 //! |---|---|
@@ -11,6 +11,9 @@
 //! | `rc=1` | the rank itself uses MPI, so the program is a world of its own |
 //! | `rc=2` | the job's ranks share an address space, which it is not in |
 //! | `rc=3 pid=P` | process P has taken the rank |
+//! | `rc=4` | the rank is spawned, and the program cannot be adopted |
+//! | `rc=5 pid=P` | the rank is spawned, and process P is or was it |
+//! | `rc=6` | the rank is spawned, and shares the address space, in which the program is not |
 //!
 //! Who has emptied its environment (`env -i`, `sudo`) finds the door by the process number of `pip-exec`, which is
 //! among its ancestors and in the door's name ([`of_an_ancestor`]). It does not know its rank, and says `rank=?`: the
@@ -18,7 +21,8 @@
 //!
 //! A door that gathers has a name by which programs that wrappers execute know it. Before any of their code runs they
 //! offer themselves (`cmd=executed rank=3 ...`, and their three standard descriptors) and wait. A closed connection
-//! tells them to go on.
+//! tells them to go on. One that a wrapper waits for, and whose program has become a rank elsewhere, is told to stand
+//! in for it ([`crate::stand_in`]). A door can have two names, one for what ranks start and one for wrappers.
 //!
 //! Only processes of the same user are heard. Neither side of the door waits for a visitor: what has not said who it
 //! is stays with the others that wait.
@@ -54,14 +58,43 @@ pub enum Answer {
     Outside,
     /// This process has its place.
     Taken(i32),
+    /// It descends from a spawned rank and has not offered itself, or in vain.
+    Unfit,
+    /// It cannot be in this job: its rank was spawned.
+    Beside,
+    /// It descends from a spawned rank, which this process is or has been.
+    Second(i32),
 }
 
 /// The job's side.
 #[derive(Debug)]
 pub struct Door {
+    /// Where ranks' descendants come, and behind it where wrappers' do if these have another.
+    entrances: Vec<Entrance>,
+    visitors: Vec<Unknown>,
+}
+
+/// A name of the door.
+#[derive(Debug)]
+struct Entrance {
     listener: UnixListener,
     name: String,
-    visitors: Vec<Unknown>,
+}
+
+impl Entrance {
+    /// One with a name that no other has.
+    fn new(gathers: bool) -> io::Result<Self> {
+        let random = u64::from_ne_bytes(crate::random()?);
+        let beginning = if gathers { GATHERING } else { "cohort-" };
+        let name = format!("{beginning}{}-{random:016x}", std::process::id());
+        let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener, name })
+    }
+
+    fn gathers(&self) -> bool {
+        self.name.starts_with(GATHERING)
+    }
 }
 
 /// A visitor that has not said all yet: what it has said, and the descriptors that it has given.
@@ -108,33 +141,44 @@ impl Door {
     /// # Errors
     /// No descriptor is left.
     pub fn open(gathers: bool) -> io::Result<Self> {
-        let random = u64::from_ne_bytes(crate::random()?);
-        let beginning = if gathers { GATHERING } else { "cohort-" };
-        let name = format!("{beginning}{}-{random:016x}", std::process::id());
-        let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
-        listener.set_nonblocking(true)?;
-        Ok(Self { listener, name, visitors: Vec::new() })
+        Ok(Self { entrances: vec![Entrance::new(gathers)?], visitors: Vec::new() })
     }
 
-    /// The variable by which descendants of a rank find the door.
+    /// From now on there are wrappers whose programs offer themselves.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn gather(&mut self) -> io::Result<()> {
+        if !self.entrances.iter().any(Entrance::gathers) {
+            self.entrances.push(Entrance::new(true)?);
+        }
+        Ok(())
+    }
+
+    /// The variable by which descendants of a rank find the door; of a wrapper, if there are such, which is to become
+    /// the rank.
     #[must_use]
-    pub fn variable(&self, rank: u32) -> (&'static str, String) {
-        (DESCENDANT, format!("{}/{rank}", self.name))
+    pub fn variable(&self, rank: u32, is_wrapper: bool) -> (&'static str, String) {
+        let entrance = if is_wrapper { self.entrances.last() } else { self.entrances.first() };
+        let name = entrance.map_or("", |entrance| entrance.name.as_str());
+        (DESCENDANT, format!("{name}/{rank}"))
     }
 
     /// What to poll for input.
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let visitors = self.visitors.iter().map(|visitor| visitor.stream.as_fd());
-        std::iter::once(self.listener.as_fd()).chain(visitors)
+        self.entrances.iter().map(|entrance| entrance.listener.as_fd()).chain(visitors)
     }
 
     /// Those who have said by now which rank they descend from.
     pub fn visitors(&mut self) -> Vec<Visitor> {
-        while self.visitors.len() < VISITORS_MAX
-            && let Ok((stream, _)) = self.listener.accept()
-        {
-            if is_own_user(&stream) && stream.set_nonblocking(true).is_ok() {
-                self.visitors.push(Unknown { stream, begun: Vec::new(), given: Vec::new() });
+        for entrance in &self.entrances {
+            while self.visitors.len() < VISITORS_MAX
+                && let Ok((stream, _)) = entrance.listener.accept()
+            {
+                if is_own_user(&stream) && stream.set_nonblocking(true).is_ok() {
+                    self.visitors.push(Unknown { stream, begun: Vec::new(), given: Vec::new() });
+                }
             }
         }
         let mut known = Vec::new();
@@ -266,6 +310,9 @@ impl Visitor {
             Answer::Alone => "cmd=place rc=1\n".to_owned(),
             Answer::Outside => format!("cmd=place rc=2 rank={rank}\n"),
             Answer::Taken(pid) => format!("cmd=place rc=3 rank={rank} pid={pid}\n"),
+            Answer::Beside => format!("cmd=place rc=6 rank={rank}\n"),
+            Answer::Unfit => format!("cmd=place rc=4 rank={rank}\n"),
+            Answer::Second(pid) => format!("cmd=place rc=5 rank={rank} pid={pid}\n"),
         };
         let _ = self.stream.write_all(text.as_bytes());
         self.stream
@@ -319,6 +366,7 @@ pub fn knock(variable: &str) -> Result<Option<Box<dyn Manager>>, Failure> {
     let index = || answer.number::<u32>("rank");
     let program = std::env::current_exe().unwrap_or_default();
     let program = program.display();
+    let refuse = |why: String| Err(Failure::NoPlace(why));
     match (answer.get("cmd"), answer.number::<u32>("rc")?) {
         (Some("place"), 0) => {
             let (index, count) = (index()?, answer.number("size")?);
@@ -326,20 +374,40 @@ pub fn knock(variable: &str) -> Result<Option<Box<dyn Manager>>, Failure> {
             Ok(Some(Box::new(client)))
         }
         (Some("place"), 1) => Ok(None),
-        (Some("place"), 2) => Err(Failure::NoPlace(format!(
+        (Some("place"), 2) => refuse(format!(
             "{program} descends from rank {} of a job whose ranks share an address space, and is not in it: it \
              would be alone in a world of its own. pip-exec --isolate lets programs that ranks start join the job",
             index()?
-        ))),
+        )),
         (Some("place"), 3) => {
             let pid: i32 = answer.number("pid")?;
-            Err(Failure::NoPlace(format!(
+            refuse(format!(
                 "{program} descends from rank {} of a job, whose place process {pid} has taken: it would be \
                  alone in a world of its own. Start an MPI program when the one before has ended, or with a pip-exec \
                  of its own",
                 index()?
-            )))
+            ))
         }
+        (Some("place"), 4) => refuse(format!(
+            "{program} descends from rank {} of a job, which was spawned, and cannot be that rank: only a program \
+             that is linked to MPI, a Python whose program names mpi4py, or an R whose program names Rmpi can, with \
+             the variable {DESCENDANT} in its environment",
+            index()?
+        )),
+        (Some("place"), 5) => {
+            let pid: i32 = answer.number("pid")?;
+            refuse(format!(
+                "{program} descends from rank {} of a job, which was spawned, and process {pid} is or was that rank: \
+                 it would be alone in a world of its own. Of what a spawned program starts, one can use MPI",
+                index()?
+            ))
+        }
+        (Some("place"), 6) => refuse(format!(
+            "{program} descends from rank {} of a job, which was spawned, shares an address space with others and has \
+             not used MPI: the program would be alone in a world of its own. It becomes the rank if env is spawned \
+             with the program that starts it as its argument",
+            index()?
+        )),
         _ => Err(answer.unexpected("cmd=place")),
     }
 }
@@ -352,7 +420,7 @@ mod tests {
     /// Knocks as rank 3 and gives what the door heard and the visitor was told.
     fn told(answer: Answer) -> Result<Option<Place>, String> {
         let mut door = Door::open(false).expect("descriptors");
-        let (_, variable) = door.variable(3);
+        let (_, variable) = door.variable(3, false);
         std::thread::scope(|scope| {
             let knocking = scope.spawn(move || {
                 let manager = knock(&variable).map_err(|failure| failure.to_string())?;
@@ -391,14 +459,20 @@ mod tests {
         assert!(refused.contains("rank 3") && refused.contains("--isolate"), "{refused}");
         let taken = told(Answer::Taken(42)).unwrap_err();
         assert!(taken.contains("rank 3") && taken.contains("process 42"), "{taken}");
+        let unfit = told(Answer::Unfit).unwrap_err();
+        assert!(unfit.contains("rank 3") && unfit.contains("mpi4py"), "{unfit}");
+        let beside = told(Answer::Beside).unwrap_err();
+        assert!(beside.contains("rank 3") && beside.contains("env"), "{beside}");
+        let second = told(Answer::Second(42)).unwrap_err();
+        assert!(second.contains("rank 3") && second.contains("process 42"), "{second}");
     }
 
     #[test]
     fn a_program_that_offers_itself_gives_its_descriptors() {
         let mut door = Door::open(true).expect("descriptors");
-        let (_, variable) = door.variable(3);
+        let (_, variable) = door.variable(3, false);
         assert!(variable.starts_with(GATHERING), "{variable}");
-        let address = SocketAddr::from_abstract_name(&door.name).expect("short");
+        let address = SocketAddr::from_abstract_name(&door.entrances[0].name).expect("short");
         let says = "cmd=executed rank=3 linked=1 socket=5 personality=0 slack=50000 policy=2 nodes=1\n";
         let give = |count: usize, socket: &UnixStream| {
             let mut control = [0_u64; 4];
@@ -434,6 +508,16 @@ mod tests {
     }
 
     #[test]
+    fn wrappers_have_a_name_of_the_door_of_their_own() {
+        let mut door = Door::open(false).expect("descriptors");
+        door.gather().expect("descriptors");
+        door.gather().expect("descriptors");
+        let [ranks, wrappers] = [false, true].map(|is_wrapper| door.variable(3, is_wrapper).1);
+        assert!(!ranks.starts_with(GATHERING) && wrappers.starts_with(GATHERING), "{ranks} {wrappers}");
+        assert_eq!(door.descriptors().count(), 2);
+    }
+
+    #[test]
     fn descent_follows_parents() {
         let own = std::process::id() as i32;
         // SAFETY: no condition.
@@ -445,7 +529,7 @@ mod tests {
 
     #[test]
     fn a_job_that_has_ended_has_no_door() {
-        let variable = Door::open(false).expect("descriptors").variable(0).1;
+        let variable = Door::open(false).expect("descriptors").variable(0, false).1;
         assert!(knock(&variable).expect("no failure").is_none());
         assert!(knock("nonsense").is_err());
     }
@@ -453,7 +537,7 @@ mod tests {
     #[test]
     fn strangers_are_not_visitors() {
         let mut door = Door::open(false).expect("descriptors");
-        let address = SocketAddr::from_abstract_name(&door.name).expect("short");
+        let address = SocketAddr::from_abstract_name(&door.entrances[0].name).expect("short");
         for words in ["GET / HTTP/1.1\n", "cmd=descendant rank=x\n", &"x".repeat(4000)] {
             let mut stream = UnixStream::connect_addr(&address).expect("open");
             stream.write_all(words.as_bytes()).expect("room");

@@ -27,6 +27,7 @@ pub mod pmix;
 #[cfg(test)]
 mod script;
 pub mod server;
+pub mod stand_in;
 #[cfg(any(test, feature = "testing"))]
 pub mod table;
 pub mod watch;

@@ -1,6 +1,6 @@
 //! Programs that ranks start in address spaces of their own: which of them are ranks, and what their end means.
 
-use super::adopt::Gathering;
+use super::adopt::{Gathering, Late};
 use super::spawn::{Spawner, StartedRank};
 use cohort_base::boot::Lifecycle;
 use cohort_manager::door::{self, Answer, Visitor};
@@ -18,8 +18,8 @@ pub struct Guests {
     reason: Option<String>,
     /// A rank has left the address space that all shared, by executing another program; whether it had used no MPI.
     left: Option<bool>,
-    /// Programs that wrappers have executed and that may yet share an address space.
-    pub gathering: Option<Gathering>,
+    /// Worlds whose programs wrappers have executed or are to execute, and whose ranks may yet share an address space.
+    gatherings: Vec<Gathering>,
 }
 
 /// Who came to the door.
@@ -34,21 +34,50 @@ pub struct Came {
 impl Guests {
     /// For a job with this wrapper, whose ranks are waited for if `gathering` is there.
     pub fn new(wrapper: Option<OsString>, gathering: Option<Gathering>) -> Self {
-        Self { wrapper, reason: None, left: None, gathering }
+        Self { wrapper, reason: None, left: None, gatherings: gathering.into_iter().collect() }
     }
 
-    /// When those that have come wait no longer for the others.
+    /// When to look whether those that have come are to wait no longer.
     pub fn until(&self) -> Option<Instant> {
-        self.gathering.as_ref().and_then(Gathering::until)
+        self.gatherings.iter().filter_map(Gathering::until).min()
     }
 
-    /// Lets those that have come go on where they are if that time has come.
-    pub fn give_up(&mut self, now: Instant) {
-        if self.until().is_some_and(|at| now >= at)
-            && let Some(gathering) = self.gathering.take()
-        {
-            self.note(gathering.lateness());
-        }
+    /// What is to be done because ranks have not come, if that time is there.
+    pub fn late(&mut self, now: Instant) -> Option<Late> {
+        self.gatherings.iter_mut().find_map(|gathering| gathering.look(now))
+    }
+
+    /// More ranks are to come.
+    pub fn gather(&mut self, gathering: Gathering) {
+        self.gatherings.push(gathering);
+    }
+
+    /// Whether ranks that the job begins with are to come, which have an address space each so far.
+    pub fn gathers_job(&self) -> bool {
+        self.gatherings.iter().any(|gathering| gathering.asked().is_none())
+    }
+
+    /// The ranks that a rank is to come with.
+    pub fn gathering_of(&mut self, rank: usize) -> Option<&mut Gathering> {
+        self.gatherings.iter_mut().find(|gathering| gathering.ranks.contains(&rank))
+    }
+
+    /// Those that a rank is to come with are waited for no more.
+    pub fn take_gathering_of(&mut self, rank: usize) -> Option<Gathering> {
+        let at = self.gatherings.iter().position(|gathering| gathering.ranks.contains(&rank))?;
+        Some(self.gatherings.swap_remove(at))
+    }
+
+    /// The first rank of a spawned world that is to come, and whose parents that rank is among which asks for it.
+    pub fn asked_by(&self, asker: usize) -> Option<usize> {
+        let is_asked =
+            |gathering: &&Gathering| gathering.asked().is_some_and(|asked| asked.request.asker as usize == asker);
+        self.gatherings.iter().find(is_asked).map(|gathering| gathering.ranks.start)
+    }
+
+    /// The first ranks of all worlds that are to come.
+    pub fn firsts(&self) -> Vec<usize> {
+        self.gatherings.iter().map(|gathering| gathering.ranks.start).collect()
     }
 
     /// Notes why ranks do not share an address space though they have offered to.
@@ -84,12 +113,7 @@ impl Guests {
                 spawner.serve_left();
             }
             let Some(server) = &mut spawner.served.server else {
-                let lifecycle = &spawner.node.ranks()[local].lifecycle;
-                let is_fresh = lifecycle.load(Ordering::Acquire) == Lifecycle::Fresh as u32;
-                let answer = match is_fresh || is_task {
-                    true => Answer::Outside,
-                    false => Answer::Alone,
-                };
+                let answer = self.refusal(spawner, local, visitor.pid);
                 drop(visitor.answer(rank, answer));
                 continue;
             };
@@ -108,6 +132,24 @@ impl Guests {
             }
         }
         came
+    }
+
+    /// What the process `visitor` is told that asks for the place of a rank that it descends from, where ranks share an
+    /// address space.
+    fn refusal(&self, spawner: &Spawner, local: usize, visitor: i32) -> Answer {
+        let started = &spawner.ranks[local];
+        if self.gatherings.iter().any(|gathering| gathering.asked().is_some() && gathering.ranks.contains(&local)) {
+            return Answer::Unfit;
+        }
+        let is_of_wrapper = started.wrapper.is_some() && !door::ancestors(visitor).any(|pid| pid == started.pid);
+        let lifecycle = &spawner.node.ranks()[local].lifecycle;
+        let is_fresh = lifecycle.load(Ordering::Acquire) == Lifecycle::Fresh as u32;
+        match is_fresh || visitor == started.pid {
+            _ if is_of_wrapper && visitor != started.pid => Answer::Second(started.pid),
+            true if spawner.world_of(local).is_some() => Answer::Beside,
+            true => Answer::Outside,
+            false => Answer::Alone,
+        }
     }
 
     /// Whether a rank whose task has executed another program may have its place in a job of address spaces of their
@@ -162,7 +204,7 @@ impl Guests {
 /// Which of the ranks of this node it is whose task a process is or descends from.
 fn rank_of(process: i32, ranks: &[StartedRank]) -> Option<usize> {
     let mut line = std::iter::once(process).chain(door::ancestors(process));
-    line.find_map(|pid| ranks.iter().position(|rank| rank.pid == pid))
+    line.find_map(|pid| ranks.iter().position(|rank| rank.pid == pid || rank.wrapper == Some(pid)))
 }
 
 /// Tells a visitor that its place is taken: what a rank's MPI program starts is a world of its own, also if it has

@@ -126,7 +126,7 @@ impl<'a> Job<'a> {
         let _ = nix::sys::prctl::set_child_subreaper(true);
         let founder = job.founder.map(Watched::new).transpose()?;
         let spawner = Spawner::new(&mut job, signals.original(), membership)?;
-        let wrapper = job.spaces.wrapper.take();
+        let (wrapper, ranks) = (job.spaces.wrapper.take(), spawner.numbers.len());
         let mut this = Self {
             spawner,
             alive: HashMap::new(),
@@ -151,7 +151,7 @@ impl<'a> Job<'a> {
                 stats: job.reports.stats.clone().filter(|_| !job.spaces.isolated),
             },
             guests: match wrapper.is_some() && membership.is_alone() {
-                true => Guests::new(wrapper, Some(Gathering::new(job))),
+                true => Guests::new(wrapper, Some(Gathering::of_job(job, ranks))),
                 false => Guests::new(wrapper, None),
             },
             membership,
@@ -275,7 +275,6 @@ impl<'a> Job<'a> {
 
     /// Begins to end the job; the first reason sets its status.
     fn begin_shutdown(&mut self, status: i32) {
-        self.guests.gathering = None;
         if self.ends.shutdown.is_none() {
             // It ends by itself, when this process has.
             if let Some(founder) = &self.founder {
@@ -283,6 +282,7 @@ impl<'a> Job<'a> {
             }
             self.kill_alive(Signal::SIGTERM);
             self.ends.shutdown = Some(Shutdown { status, kill_at: Instant::now() + GRACE });
+            self.disperse();
         }
     }
 

@@ -10,6 +10,7 @@ use super::options::Section;
 use super::{guardian, places, python, rmpi};
 use cohort_base::boot::DESCENDANT;
 use cohort_manager::door::{Executed, Visitor};
+use cohort_manager::stand_in::StandIn;
 use pip_ground::Environment;
 use pip_load::task::crash::FAULTS;
 use pip_load::task::inherit::{Inherited, SCHEDULING_WORDS, THIS_PROCESS};
@@ -27,16 +28,23 @@ use std::path::{Path, PathBuf};
 /// A program that waits at the door.
 #[derive(Debug)]
 pub struct Held {
+    /// Its process.
+    pub pid: i32,
     /// What it says of itself.
     pub executed: Executed,
     /// It goes on when this is closed.
-    _stream: UnixStream,
+    stream: UnixStream,
 }
 
 impl Held {
-    /// One that said this, at the other end of `stream`.
-    pub fn new(executed: Executed, stream: UnixStream) -> Self {
-        Self { executed, _stream: stream }
+    /// The process `pid`, which said this, at the other end of `stream`.
+    pub fn new(pid: i32, executed: Executed, stream: UnixStream) -> Self {
+        Self { pid, executed, stream }
+    }
+
+    /// It is told to wait for the end of the rank that its program becomes.
+    pub fn stand_in(self) -> StandIn {
+        StandIn::new(self.stream)
     }
 }
 
@@ -64,6 +72,8 @@ pub struct Outcome {
     pub file: PathBuf,
     /// It is linked to our MPI; else it is a Python.
     pub linked: bool,
+    /// The descriptors that it has of those that every rank inherits.
+    pub kept: Vec<u32>,
     /// Its arguments, with the name that it was given.
     pub arguments: Vec<OsString>,
     /// Its environment, without what the launcher adds for each rank.
@@ -147,7 +157,7 @@ pub fn read(pid: i32, executed: &Executed, usual: &[&[u8]], kept: &[u32]) -> Res
     let process = Process::new(pid.to_string())?;
     let own = Process::new("self".to_owned())?;
     process.compare(&own)?;
-    process.compare_descriptors(&own, kept, executed.socket)?;
+    let kept = process.compare_descriptors(&own, kept, executed.socket)?;
     // SAFETY: this value asks only.
     let personality = unsafe { libc::personality(0xffff_ffff) };
     if executed.personality as i32 != personality {
@@ -168,6 +178,7 @@ pub fn read(pid: i32, executed: &Executed, usual: &[&[u8]], kept: &[u32]) -> Res
     Ok(Outcome {
         file: process.link("exe")?,
         linked: executed.linked,
+        kept,
         arguments: process.arguments()?,
         directory: process.directory()?,
         place: process.link("cwd")?,
@@ -198,7 +209,8 @@ pub fn uses_mpi(visitor: &Visitor) -> bool {
         let process = Process::new(visitor.pid.to_string()).ok()?;
         let arguments = process.arguments().ok()?;
         let directory = process.folder.join("cwd");
-        Some(python::names_mpi4py(&arguments, &directory) || rmpi::names_rmpi(&arguments, &directory))
+        let input = &executed.standard[0];
+        Some(python::names_mpi4py(&arguments, &directory) || rmpi::names_rmpi(&arguments, &directory, input))
     };
     executed.linked || names_it().unwrap_or(false)
 }
@@ -325,9 +337,11 @@ impl Process {
         numbers?.try_into().ok()
     }
 
+    /// The descriptors that it has of those that every rank inherits.
+    ///
     /// # Errors
-    /// It has other descriptors than the standard ones, those that every rank inherits, and the one at the door.
-    fn compare_descriptors(&self, own: &Self, kept: &[u32], door: u32) -> Result<(), String> {
+    /// It has others, besides the standard ones and the one at the door.
+    fn compare_descriptors(&self, own: &Self, kept: &[u32], door: u32) -> Result<Vec<u32>, String> {
         let entries = fs::read_dir(self.folder.join("fd")).map_err(|error| failed(&error))?;
         let numbers = entries.flatten().filter_map(|entry| {
             let number: u32 = entry.file_name().to_str()?.parse().ok()?;
@@ -335,15 +349,13 @@ impl Process {
         });
         let mut numbers: Vec<u32> = numbers.collect();
         numbers.sort_unstable();
-        let mut kept = kept.to_vec();
-        kept.sort_unstable();
         let file = |process: &Self, number: &u32| {
             let link = process.link(&format!("fd/{number}")).ok();
             (link, process.bytes(&format!("fdinfo/{number}")))
         };
         let is_same = |number: &u32| file(self, number) == file(own, number);
-        match numbers == kept && numbers.iter().all(is_same) {
-            true => Ok(()),
+        match numbers.iter().all(|number| kept.contains(number) && is_same(number)) {
+            true => Ok(numbers),
             false => Err("it has descriptors of its own".to_owned()),
         }
     }

@@ -8,7 +8,6 @@ mod words;
 use super::binding::{self, Binding};
 use super::environment::{self, entries};
 use super::options::{Options, Report, Section, Streams, Variables};
-use super::outcome::Outcome;
 use super::topology::Topology;
 use super::{allocator, limits};
 use cohort_base::boot::Founder;
@@ -296,36 +295,6 @@ fn check_ranks(
     }
     limits::check_task_count(ranks)?;
     Ok(isolated)
-}
-
-/// Prepares what wrappers have executed, one program for each rank, for one address space; the second number of a
-/// program is that of its command line.
-///
-/// # Errors
-/// One of them cannot be in an address space with others.
-pub fn adopted(outcomes: &[(&Outcome, u32)], libraries: Option<&Path>) -> Result<Vec<PreparedProgram>, Refusal> {
-    let own = own_folder()?;
-    let mut linkers = HashMap::new();
-    let mut needed = 0;
-    let mut programs = Vec::new();
-    for (outcome, number) in outcomes {
-        let section = outcome.section();
-        let called = outcome.arguments.first().filter(|_| outcome.linked);
-        let context =
-            Context { own: &own, libraries, name: called.map(OsString::as_os_str), found: Some(&outcome.file) };
-        let (mut program, entries) = context.program(&section, &outcome.environment, &mut linkers)?;
-        let mut reasons = Reasons::default();
-        reasons.add(&section.program, &program);
-        if !reasons.is_none() {
-            return Err(Refusal::new("it needs an address space of its own"));
-        }
-        (program.ranks, program.number) = (1, *number);
-        needed += entries;
-        programs.push(program);
-    }
-    limits::check_map_count(programs.len(), needed)?;
-    limits::warn_of_shared_limits(programs.len());
-    Ok(programs)
 }
 
 /// # Errors

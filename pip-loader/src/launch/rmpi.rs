@@ -1,7 +1,9 @@
 //! Whether the program of an R uses MPI.
 
+use nix::fcntl::OFlag;
 use std::ffi::OsString;
 use std::fs;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -12,8 +14,8 @@ const RMPI: &[u8] = b"Rmpi";
 const PROGRAM_MAX: u64 = 1 << 20;
 
 /// Whether these are the arguments of an R, working in `directory`, whose program names Rmpi: the file of `--file=` or
-/// `-f`, or the text of `-e`.
-pub fn names_rmpi(arguments: &[OsString], directory: &Path) -> bool {
+/// `-f`, the text of `-e`, or without these its standard input, if that is a file or in a pipe already.
+pub fn names_rmpi(arguments: &[OsString], directory: &Path, input: &OwnedFd) -> bool {
     let names = |text: &[u8]| text.windows(RMPI.len()).any(|window| window == RMPI);
     let file_names = |file: &[u8]| {
         let file = directory.join(std::ffi::OsStr::from_bytes(file));
@@ -22,17 +24,44 @@ pub fn names_rmpi(arguments: &[OsString], directory: &Path) -> bool {
     };
     let mut words = arguments.iter().map(|word| word.as_bytes());
     let is_r = words.next().is_some_and(|name| name.rsplit(|&byte| byte == b'/').next() == Some(b"R"));
+    let mut is_from_input = is_r;
     while let Some(word) = words.next().filter(|&word| is_r && word != b"--args") {
         let found = match word {
-            b"-e" => words.next().is_some_and(names),
-            b"-f" => words.next().is_some_and(file_names),
-            _ => word.strip_prefix(b"--file=").is_some_and(file_names),
+            b"-e" => words.next().map(names),
+            b"-f" => words.next().map(file_names),
+            _ => word.strip_prefix(b"--file=").map(file_names),
         };
-        if found {
+        is_from_input &= found.is_none();
+        if found == Some(true) {
             return true;
         }
     }
-    false
+    is_from_input && names(&seen(input))
+}
+
+/// What whoever reads `input` will read first, without reading it: of a file, or of what is in a pipe.
+fn seen(input: &OwnedFd) -> Vec<u8> {
+    let mut text = vec![0; PROGRAM_MAX as usize];
+    let number = input.as_raw_fd();
+    let place = text.as_mut_ptr().cast();
+    // SAFETY: asks where the descriptor is in its file.
+    let at = unsafe { libc::lseek(number, 0, libc::SEEK_CUR) };
+    let length = match at {
+        // SAFETY: room for so many bytes.
+        0.. => unsafe { libc::pread(number, place, text.len(), at) },
+        // SAFETY: as above.
+        _ => copied(number).map_or(-1, |copy| unsafe { libc::read(copy.as_raw_fd(), place, text.len()) }),
+    };
+    text.truncate(usize::try_from(length).unwrap_or(0));
+    text
+}
+
+/// A pipe with a copy of what is in the pipe `number`; `None` if that is no pipe, or empty.
+fn copied(number: i32) -> Option<OwnedFd> {
+    let (copy, sink) = nix::unistd::pipe2(OFlag::O_CLOEXEC).ok()?;
+    // SAFETY: both are open; what is in the first stays there.
+    let length = unsafe { libc::tee(number, sink.as_raw_fd(), PROGRAM_MAX as usize, libc::SPLICE_F_NONBLOCK) };
+    (length > 0).then_some(copy)
 }
 
 #[cfg(test)]
@@ -46,10 +75,12 @@ mod tests {
         for (file, text) in [("with.R", "library(Rmpi)"), ("without.R", "1 + 1")] {
             fs::write(folder.join(file), text).expect("room");
         }
-        let names = |line: &str| {
+        let read = |line: &str, input: &OwnedFd| {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            names_rmpi(&words, &folder)
+            names_rmpi(&words, &folder, input)
         };
+        let nothing = fs::File::open("/dev/null").expect("it is there").into();
+        let names = |line: &str| read(line, &nothing);
         for line in [
             "/usr/lib/R/bin/exec/R --no-echo --no-restore --file=with.R --args 1",
             "R -f with.R",
@@ -60,6 +91,14 @@ mod tests {
         for line in ["R", "R --file=without.R", "R -f without.R --args -f with.R", "python -f with.R", "R with.R"] {
             assert!(!names(line), "{line}");
         }
+        let file = |name| fs::File::open(folder.join(name)).expect("just written").into();
+        assert!(read("R --vanilla", &file("with.R")) && !read("R --vanilla", &file("without.R")));
+        assert!(!read("R -e 1", &file("with.R")));
+        let (input, sink) = nix::unistd::pipe2(OFlag::O_CLOEXEC).expect("descriptors");
+        assert!(!read("R", &input));
+        nix::unistd::write(&sink, b"library(Rmpi)").expect("room");
+        // It is there still.
+        assert!(read("R", &input) && read("R", &input));
         fs::remove_dir_all(folder).expect("its own folder");
     }
 }

@@ -1,6 +1,7 @@
 //! Starts the ranks of a prepared job.
 
 mod setup;
+mod worlds;
 
 use super::binding::{self, Binding};
 use super::limits;
@@ -11,11 +12,11 @@ use super::prepare::{Prepared, PreparedProgram};
 use super::report::{Started, report};
 use super::streams::{self, Opened, Streams};
 use super::topology::Topology;
-use cohort_arch::PAGE;
 use cohort_base::boot::AT_COHORT;
-use cohort_base::spawn::{WorldBoot, number_of};
+use cohort_base::spawn::WorldBoot;
 use cohort_manager::Place;
 use cohort_manager::server::Server;
+use cohort_manager::stand_in::StandIn;
 use cohort_manager::wireup::World;
 use nix::sys::signal::SigSet;
 use pip_ground::Refusal;
@@ -36,7 +37,7 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::time::Duration;
 
 pub use setup::{Served, Space, UNLIMITED_STACK, kept_on_exec};
@@ -50,7 +51,20 @@ pub struct StartedRank {
     pub plan: &'static StartPlan,
     /// Its last fault.
     pub crash: &'static CrashRecord,
+    /// The process whose child has become the rank, if one has: it has an end of its own.
+    pub wrapper: Option<i32>,
+    /// That child, which ends as the rank does.
+    pub stand_in: Option<StandIn>,
 }
+
+impl StartedRank {
+    fn new(pid: i32, plan: &'static StartPlan, crash: &'static CrashRecord) -> Self {
+        Self { pid, plan, crash, wrapper: None, stand_in: None }
+    }
+}
+
+/// What a rank runs, as a wrapper has set it up if one has; `None` if it is started later.
+pub type Part<'a> = Option<(&'a PreparedProgram, Option<&'a Adoption>)>;
 
 /// What a rank runs first.
 struct Code {
@@ -167,10 +181,13 @@ impl Spawner {
 
     /// Takes in a rank that was there before.
     fn take_in(&mut self, pid: i32) {
-        let plan = StartPlan::new(0, Program::Mapped(0), 0);
-        let crash = &self.space.records[self.ranks.len()];
-        self.space.memory.push(RankMemory::GONE);
-        self.ranks.push(StartedRank { pid, plan: Box::leak(Box::new(plan)), crash });
+        self.put(self.ranks.len(), pid, Box::leak(Box::new(StartPlan::new(0, Program::Mapped(0), 0))));
+    }
+
+    /// Notes the process of a rank that has no memory here.
+    fn put(&mut self, rank: usize, pid: i32, plan: &'static StartPlan) {
+        put(&mut self.space.memory, rank, RankMemory::GONE);
+        put(&mut self.ranks, rank, StartedRank::new(pid, plan, &self.space.records[rank]));
     }
 
     /// Whether the ranks of the job are those of this node, as its own server has them.
@@ -205,102 +222,6 @@ impl Spawner {
         started
     }
 
-    /// Starts more ranks, which run `programs` in a world of their own, of which the record knows everything but where
-    /// its ranks are. All that can be refused has been looked at; an error comes from the system.
-    ///
-    /// # Errors
-    /// There is no room for so many, or the system has started some of them only, which are those of [`Spawner::ranks`]
-    /// from `first` on that have a process.
-    pub fn spawn(
-        &mut self,
-        first: usize,
-        programs: Vec<PreparedProgram>,
-        world: WorldBoot,
-    ) -> Result<(), (io::Error, bool)> {
-        let count: usize = programs.iter().map(|program| program.ranks).sum();
-        let before = |error| (error, false);
-        self.space.extend(first, count).map_err(before)?;
-        self.streams.begin_more().map_err(before)?;
-        let world: &'static WorldBoot = Box::leak(Box::new(WorldBoot {
-            // Nodes take turns, so that no two worlds of the job have one.
-            number: self.worlds * self.place.count + self.place.index + 1,
-            first: first as u32,
-            size: count as u32,
-            ..world
-        }));
-        let dealt = self.turns.as_deref().map(|turns| binding::deal(turns, first, count));
-        let numbers: Vec<u32> = (0..count as u32).collect();
-        let facts = rank_facts(&programs, &numbers, 0, dealt.as_deref(), Some(world));
-        let is_theirs = first..first + count;
-        for (all, dealt) in self.bindings.iter_mut().zip(dealt) {
-            all.splice(first..(first + count).min(all.len()), dealt);
-        }
-        self.left.retain(|place| !is_theirs.contains(place));
-        self.worlds += 1;
-        self.mapped.push(world);
-        let (here, place, all) = (self.begun, self.place.index, self.world_size as u32);
-        let number = |rank: usize| number_of(all, place, (rank - here) as u32);
-        self.numbers.extend((self.numbers.len()..first + count).map(number));
-        self.ranks.iter_mut().skip(first).take(count).for_each(|rank| rank.pid = 0);
-        self.node.add(first, &facts);
-        let each = programs.iter().flat_map(|program| std::iter::repeat_n(program, program.ranks));
-        let started = (first..).zip(each).try_for_each(|(rank, program)| self.start(rank, program, None));
-        self.take_back();
-        let started = started.and_then(|()| self.streams.start());
-        // A name stands for a program that was started often.
-        for mut program in programs {
-            program.directory = None;
-            if self.programs.iter().all(|known| known.name != program.name) {
-                self.programs.push(program);
-            }
-        }
-        self.publish(first..(first + count).min(self.ranks.len()));
-        started.map_err(|error| (error, true))
-    }
-
-    /// A place on the node for so many more ranks: where others have been that have left nothing, or behind all others.
-    pub fn place(&mut self, count: usize) -> Option<usize> {
-        let is_left = |&first: &usize| (first..first + count).all(|place| self.left.contains(&place));
-        let candidates: Vec<usize> = self.left.iter().copied().filter(is_left).collect();
-        let again = candidates.into_iter().find(|&first| self.node.renew(first, count));
-        again.or_else(|| (count <= self.node.room()).then_some(self.ranks.len()))
-    }
-
-    /// Gives back the memory of ranks of spawned worlds that have ended and that no communicator joins with others:
-    /// their programs, libraries and stacks. Their heaps stay.
-    pub fn give_back(&mut self, has_ended: impl Fn(i32) -> bool) {
-        let ranks_of = |world: &WorldBoot| world.first as usize..(world.first + world.size) as usize;
-        let ranks = &self.ranks;
-        let is_over = |world: &WorldBoot| {
-            let mut all = ranks_of(world).map(|rank| ranks.get(rank));
-            let have_ended = all.all(|rank| rank.is_some_and(|rank| has_ended(rank.pid)));
-            have_ended && world.links.load(Ordering::Acquire) == 0
-        };
-        let (over, mapped): (Vec<_>, Vec<_>) = self.mapped.iter().partition(|world| is_over(world));
-        self.mapped = mapped;
-        for world in over {
-            self.left.extend(ranks_of(world));
-            for rank in ranks_of(world) {
-                let memory = std::mem::replace(&mut self.space.memory[rank], RankMemory::GONE);
-                for range in memory.images() {
-                    let start = range.start / PAGE * PAGE;
-                    // SAFETY: the rank's own copy, which its task has mapped; the task and all of its threads have
-                    // ended, and by its disconnection no other rank reads its memory.
-                    unsafe { libc::munmap(start as *mut libc::c_void, range.end - start) };
-                }
-                // SAFETY: as above.
-                unsafe { self.space.stacks.close(rank) };
-            }
-        }
-    }
-
-    /// The world that a rank of this node was spawned into, if it was.
-    pub fn world_of(&self, rank: usize) -> Option<&'static WorldBoot> {
-        let record = self.node.ranks().get(rank)?;
-        // SAFETY: NULL, or a record that is never freed.
-        unsafe { record.world.as_ref() }
-    }
-
     /// Lets debuggers find these ranks.
     fn publish(&mut self, ranks: Range<usize>) {
         let entry = |(rank, memory): (&StartedRank, &RankMemory)| DebugRank {
@@ -316,7 +237,8 @@ impl Spawner {
 
     /// Starts the next rank, as a wrapper has set it up if one has.
     fn start(&mut self, rank: usize, program: &PreparedProgram, adoption: Option<&Adoption>) -> io::Result<()> {
-        let mut code = match self.setup.isolated {
+        // A wrapper is executed in a process of its own.
+        let mut code = match self.setup.isolated || program.linker.is_none() {
             true => self.execution(rank, program)?,
             false => self.image(rank, program)?,
         };
@@ -329,7 +251,7 @@ impl Spawner {
         self.lent.retain(|lent| !lent.plan.has_parted());
         let lent = Lent { pid, plan, _descriptors: (handed.connection, handed.opened) };
         self.lent.extend((!plan.has_parted()).then_some(lent));
-        put(&mut self.ranks, rank, StartedRank { pid, plan, crash: &self.space.records[rank] });
+        put(&mut self.ranks, rank, StartedRank::new(pid, plan, &self.space.records[rank]));
         Ok(())
     }
 
@@ -356,7 +278,7 @@ impl Spawner {
         handed: &Handed,
         adoption: Option<&Adoption>,
     ) -> StartPlan {
-        let Setup { own_sessions, signal_mask, close, limits, .. } = &self.setup;
+        let Setup { own_sessions, signal_mask, limits, .. } = &self.setup;
         let directory = program.directory.as_ref().map_or(-1, AsRawFd::as_raw_fd);
         let connected = handed.connection.as_ref().map_or(-1, AsRawFd::as_raw_fd);
         let mut needed = handed.standard.into_iter().chain([directory, connected]);
@@ -371,10 +293,14 @@ impl Spawner {
             standard: handed.standard,
             above: above.filter(|&above| needed.all(|number| number < above as i32)),
             parted: AtomicU32::new(0),
-            close,
+            close: self.setup.closed(outcome.map(|outcome| outcome.kept.as_slice())),
             directory,
             own_session: *own_sessions,
-            affinity: self.bindings.as_ref().map_or_else(Vec::new, |list| setup::mask_words(&list[rank].cpus)),
+            affinity: match (outcome, &self.bindings) {
+                (Some(outcome), _) => setup::mask_words(&outcome.cpus),
+                (None, Some(list)) => setup::mask_words(&list[rank].cpus),
+                (None, None) => Vec::new(),
+            },
             signal_mask: outcome.map_or(*signal_mask, |outcome| outcome.signal_mask),
             limits: outcome.map_or(limits, |outcome| &outcome.limits).clone(),
             inherited: outcome.map(|outcome| outcome.inherited.clone()),
@@ -415,7 +341,7 @@ impl Spawner {
     /// after what its manager tells.
     fn variables(&self, rank: usize, mut entries: Vec<CString>, program: &PreparedProgram) -> Vec<CString> {
         if let Some(door) = &self.served.door {
-            let (name, value) = door.variable(self.numbers[rank]);
+            let (name, value) = door.variable(self.numbers[rank], program.linker.is_none());
             entries.extend(CString::new(format!("{name}={value}")));
         }
         let place = match self.world_of(rank) {
@@ -440,6 +366,9 @@ impl Spawner {
     /// What an isolated rank executes; its stack here serves its set-up only.
     fn execution(&mut self, rank: usize, program: &PreparedProgram) -> io::Result<Code> {
         let range = self.space.stacks.open(rank)?;
+        if !self.setup.isolated {
+            put(&mut self.space.memory, rank, RankMemory::GONE);
+        }
         let connection = self.served.connections.next();
         let (mut variables, mut inherited) = (Vec::new(), -1);
         if let (Some(server), Some(connection)) = (&self.served.server, &connection) {

@@ -33,6 +33,14 @@ impl End {
             None
         }
     }
+
+    /// In words.
+    pub(super) fn said(self) -> String {
+        match self {
+            Self::Exited(status) => format!("has ended with status {status}"),
+            Self::Killed(signal) => format!("was killed by signal {signal}"),
+        }
+    }
 }
 
 /// The exit status for an abort code: its low byte, as for any program, and with other MPIs.
@@ -76,8 +84,12 @@ impl Job<'_> {
         let Some(rank) = self.alive.remove(&pid) else {
             return;
         };
-        // Those that wait for it go on.
-        self.guests.gathering = None;
+        if self.miss(rank, end) {
+            return;
+        }
+        let is_wrapper = self.spawner.ranks[rank].wrapper == Some(pid);
+        // Who waits for the rank's process says what its end means.
+        let is_told = !is_wrapper && self.tell_stand_in(rank, end);
         // What ended it may have been told before: by a node that aborts, or by itself.
         self.look_for_others();
         self.serve_guests();
@@ -101,6 +113,8 @@ impl Job<'_> {
             End::Killed(libc::SIGPIPE) | End::Exited(UNREAD) if output::is_unread() => {
                 self.begin_shutdown(UNREAD);
             }
+            End::Exited(0) if is_wrapper => {}
+            End::Exited(_) if is_told && !self.is_initialized(rank) => {}
             End::Exited(0) if self.is_initialized(rank) => {
                 say(format_args!("{who} ended without calling MPI_Finalize"));
                 self.begin_shutdown(1);
@@ -126,6 +140,18 @@ impl Job<'_> {
                 self.begin_shutdown(128 + signal);
             }
         }
+    }
+
+    /// Tells a process that stands in for a rank of its end, if there is one.
+    fn tell_stand_in(&mut self, rank: usize, end: End) -> bool {
+        let Some(stand_in) = self.spawner.ranks[rank].stand_in.take() else {
+            return false;
+        };
+        match end {
+            End::Exited(status) => stand_in.exit(status),
+            End::Killed(signal) => stand_in.die(signal),
+        }
+        true
     }
 
     /// Whether a rank uses MPI no more whose spawned world is connected with nobody: its end is nobody's matter.

@@ -35,7 +35,7 @@ impl Job<'_> {
 
     /// Whether the ranks of this node share one address space.
     fn is_shared(&self) -> bool {
-        self.spawner.served.server.is_none() && self.guests.gathering.is_none()
+        self.spawner.served.server.is_none() && !self.guests.gathers_job()
     }
 
     /// The sleeps of all ranks of this node, `None` in the place of one that has ended; `None` if one is awake.

@@ -1,39 +1,52 @@
 //! What ranks ask of their launcher: more ranks (`MPI_Comm_spawn`).
 
+use super::super::adopt::Gathering;
+use super::super::prepare::PreparedProgram;
+use super::super::signals::Blocked;
+use super::super::spawn::Part;
 use super::Job;
 use cohort_base::spawn::{Request, WorldBoot};
+use cohort_manager::watch::{Limit, START_TIMEOUT};
 use nix::sys::signal::Signal;
 use pip_ground::{REFUSED, say};
+use std::ffi::OsStr;
+use std::io;
 use std::sync::atomic::AtomicU32;
 
 impl Job<'_> {
     /// Answers what ranks have asked for; the oldest was there first.
     pub(super) fn answer_requests(&mut self) {
-        let mut requests: Vec<&Request> = self.spawner.node.desk().take().collect();
+        let mut requests: Vec<&'static Request> = self.spawner.node.desk().take().collect();
         while let Some(request) = requests.pop() {
-            self.answer_request(request);
+            match self.start_more(request) {
+                Ok(Some(first)) => self.grant(request, first),
+                Ok(None) => {}
+                Err(reason) => self.refuse(request, &reason),
+            }
         }
     }
 
-    /// Starts what a rank asks for, and tells it.
-    fn answer_request(&mut self, request: &Request) {
+    /// Tells who has asked that the ranks are there, from this place on.
+    pub(super) fn grant(&self, request: &'static Request, first: usize) {
         let asker = request.asker;
-        let started = self.start_more(request);
         // SAFETY: it was taken once, and nobody here touches it afterwards.
-        unsafe {
-            match started {
-                Ok(first) => request.grant(first as u32),
-                Err(reason) => request.refuse(&reason),
-            }
-        }
+        unsafe { request.grant(first as u32) };
         self.spawner.node.wake(asker);
     }
 
-    /// The place on the node of the first of them.
+    /// Tells who has asked why there are none.
+    pub(super) fn refuse(&self, request: &'static Request, reason: &str) {
+        let asker = request.asker;
+        // SAFETY: as above.
+        unsafe { request.refuse(reason) };
+        self.spawner.node.wake(asker);
+    }
+
+    /// The place on the node of the first of them; `None` if they are waited for, as wrappers start their programs.
     ///
     /// # Errors
     /// Why there are no more ranks.
-    fn start_more(&mut self, request: &Request) -> Result<usize, String> {
+    fn start_more(&mut self, request: &'static Request) -> Result<Option<usize>, String> {
         if self.ends.shutdown.is_some() {
             return Err("the job ends".to_owned());
         }
@@ -47,38 +60,81 @@ impl Job<'_> {
                  started, but in the places of worlds that were at least as large and are over"
             ));
         };
-        // SAFETY: as above.
-        let parents = unsafe { std::slice::from_raw_parts(request.parents, request.parents_len as usize) };
-        let parents: &'static [u32] = parents.to_vec().leak();
-        let world = WorldBoot {
-            number: 0,
-            first: 0,
-            size: 0,
-            numbers: request.numbers,
-            parents: parents.as_ptr(),
-            parents_len: parents.len() as u32,
-            done: AtomicU32::new(0),
-            links: AtomicU32::new(0),
-        };
-        let started = self.spawner.spawn(first, programs, world);
-        let ranks = self.spawner.ranks.iter().map(|rank| rank.pid).zip(0..).skip(first).take(wanted);
-        let begun: Vec<_> = ranks.take_while(|&(pid, _)| pid != 0).collect();
-        let some = begun.len();
-        self.alive.extend(begun);
-        match started {
-            Ok(()) => Ok(first),
-            Err((error, false)) => Err(error.to_string()),
-            Err((error, true)) => {
-                let what = match some {
-                    // Their threads are missing that pass their output on.
-                    all if all == wanted => "pass on the output of ranks that were spawned".to_owned(),
-                    _ => format!("start {}", self.name_of(first + some)),
-                };
-                say(format_args!("cannot {what}: {error}; the job ends"));
-                self.kill_alive(Signal::SIGKILL);
-                self.begin_shutdown(REFUSED);
-                Err(error.to_string())
-            }
+        let is_wrapper = |program: &PreparedProgram| program.linker.is_none();
+        let gathers = programs.iter().any(is_wrapper);
+        if let (true, Some(door)) = (gathers, &mut self.spawner.served.door) {
+            door.gather().map_err(|error| format!("nobody could listen for what they start: {error}"))?;
         }
+        // SAFETY: as above.
+        let world = unsafe { world_of(request) };
+        let opened = self.spawner.streams.begin_more();
+        let settled = opened.and_then(|()| self.spawner.settle(first, &programs, world));
+        settled.map_err(|error| error.to_string())?;
+        let each = programs.iter().flat_map(|program| std::iter::repeat_n(program, program.ranks));
+        let parts = each.map(|program| (!gathers || is_wrapper(program)).then_some((program, None)));
+        self.begin(first, wanted, parts, true)?;
+        if !gathers {
+            self.spawner.note_programs(programs);
+            return Ok(Some(first));
+        }
+        let limit = self.start_limit();
+        self.guests.gather(Gathering::of_world(first..first + wanted, request, programs, limit.time));
+        Ok(None)
+    }
+
+    /// For how long ranks of a world are waited for.
+    pub(super) fn start_limit(&self) -> Limit {
+        let value = self.later.environment().get(OsStr::new(START_TIMEOUT));
+        Limit::of_start(value.and_then(|value| value.to_str()))
+    }
+
+    /// Starts ranks of a world, or ends the job. If `writes`, streams were opened for some of them.
+    ///
+    /// # Errors
+    /// Why they could not be started.
+    pub(super) fn begin<'p>(
+        &mut self,
+        first: usize,
+        count: usize,
+        parts: impl Iterator<Item = Part<'p>>,
+        writes: bool,
+    ) -> Result<(), String> {
+        let started = Blocked::all().map_err(io::Error::from);
+        let started = started.and_then(|_blocked| self.spawner.begin(first, parts));
+        let ranks = self.spawner.ranks.iter().map(|rank| rank.pid).zip(0..).skip(first).take(count);
+        self.alive.extend(ranks.filter(|&(pid, _)| pid != 0));
+        let (what, error) = match (started, writes) {
+            (Ok(()), false) => return Ok(()),
+            (Err(error), _) => ("start ranks that were spawned", error),
+            (Ok(()), true) => match self.spawner.streams.start() {
+                Ok(()) => return Ok(()),
+                // Threads are missing.
+                Err(error) => ("pass on the output of ranks that were spawned", error),
+            },
+        };
+        say(format_args!("cannot {what}: {error}; the job ends"));
+        self.kill_alive(Signal::SIGKILL);
+        self.begin_shutdown(REFUSED);
+        Err(error.to_string())
+    }
+}
+
+/// What a request says of the world that is asked for.
+///
+/// # Safety
+/// It is not answered.
+unsafe fn world_of(request: &Request) -> WorldBoot {
+    // SAFETY: it stays until it is answered.
+    let parents = unsafe { std::slice::from_raw_parts(request.parents, request.parents_len as usize) };
+    let parents: &'static [u32] = parents.to_vec().leak();
+    WorldBoot {
+        number: 0,
+        first: 0,
+        size: 0,
+        numbers: request.numbers,
+        parents: parents.as_ptr(),
+        parents_len: parents.len() as u32,
+        done: AtomicU32::new(0),
+        links: AtomicU32::new(0),
     }
 }

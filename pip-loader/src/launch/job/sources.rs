@@ -12,6 +12,7 @@ use super::super::signals::Came;
 use super::end::{End, exit_status};
 use super::wide::Ending;
 use super::{GRACE, Job, UNREAD};
+use cohort_manager::stand_in::StandIn;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use pip_ground::{TIMED_OUT, say};
@@ -221,6 +222,8 @@ impl Source for Guests {
         let served = &job.spawner.served;
         sleep.input(served.server.iter().flat_map(|server| server.descriptors()));
         sleep.input(served.door.iter().flat_map(|door| door.descriptors()));
+        let stand_ins = job.spawner.ranks.iter().filter_map(|rank| rank.stand_in.as_ref());
+        sleep.input(stand_ins.map(StandIn::descriptor));
         sleep.until(job.guests.until());
         // Whether ranks that have parted will meet is looked at from time to time.
         sleep.until(job.guests.is_leaving().then(|| Instant::now() + GRACE));
@@ -228,7 +231,8 @@ impl Source for Guests {
 
     fn serve(&mut self, job: &mut Job<'_>) {
         job.serve_guests();
-        job.guests.give_up(Instant::now());
+        job.follow_stand_ins();
+        job.give_up(Instant::now());
     }
 }
 
@@ -321,7 +325,8 @@ impl Job<'_> {
             return;
         }
         let crash = |&rank: &usize| self.spawner.ranks[rank].crash.crash();
-        let mut dying = self.alive.iter().filter_map(|(&pid, rank)| Some((pid, *rank, crash(rank)?.signal)));
+        let tasks = self.alive.iter().filter(|&(pid, rank)| self.spawner.ranks[*rank].pid == *pid);
+        let mut dying = tasks.filter_map(|(&pid, rank)| Some((pid, *rank, crash(rank)?.signal)));
         if let Some((pid, rank, signal)) = dying.next() {
             drop(dying);
             self.say_killed(pid, rank, signal);

@@ -5,6 +5,7 @@ use super::reasons::Reasons;
 use super::{PreparedProgram, limits};
 use crate::launch::allocator;
 use crate::launch::options::Section;
+use crate::launch::outcome::Outcome;
 use cohort_base::spawn::{Command, ROOM, Request, text};
 use pip_ground::{Environment, Refusal};
 use pip_load::image::Template;
@@ -63,10 +64,10 @@ impl Later {
             let (mut program, entries) = context.program(&section, &environment, &mut self.linkers)?;
             let mut reasons = Reasons::default();
             reasons.add(&section.program, &program);
-            if !reasons.is_none() {
-                let why = "it needs an address space of its own (it is not position-independent, watched by a \
-                           sanitizer, or no program that an MPI program can share one with), which a rank that is \
-                           spawned cannot have yet; compile it with -fPIE and link it with -pie";
+            if !reasons.is_none() && !reasons.is_wrapper() {
+                let why = "it needs an address space of its own (it is not position-independent, or watched by a \
+                           sanitizer), which a rank that is spawned cannot have yet; compile it with -fPIE and link \
+                           it with -pie";
                 return Err(Refusal::to_run(Path::new(&section.program), &why));
             }
             (program.ranks, program.number) = (command.ranks as usize, number);
@@ -76,6 +77,37 @@ impl Later {
         }
         limits::check_map_count(ranks, map_entries)?;
         limits::check_task_count(ranks)?;
+        Ok(programs)
+    }
+
+    /// What wrappers have executed, one program for each rank, for one address space; the second number of a program is
+    /// that of its command.
+    ///
+    /// # Errors
+    /// Which of them cannot be in an address space with others, and why.
+    pub fn adopted(&self, outcomes: &[(&Outcome, u32)]) -> Result<Vec<PreparedProgram>, (usize, Refusal)> {
+        let (mut linkers, mut needed, mut programs) = (HashMap::new(), 0, Vec::new());
+        for (index, (outcome, number)) in outcomes.iter().enumerate() {
+            let section = outcome.section();
+            let context = Context {
+                own: &self.own,
+                libraries: self.libraries(),
+                name: outcome.arguments.first().filter(|_| outcome.linked).map(OsString::as_os_str),
+                found: Some(&outcome.file),
+            };
+            let prepared = context.program(&section, &outcome.environment, &mut linkers);
+            let (mut program, entries) = prepared.map_err(|refusal| (index, refusal))?;
+            let mut reasons = Reasons::default();
+            reasons.add(&section.program, &program);
+            if !reasons.is_none() {
+                return Err((index, Refusal::new("it needs an address space of its own")));
+            }
+            (program.ranks, program.number) = (1, *number);
+            needed += entries;
+            programs.push(program);
+        }
+        limits::check_map_count(programs.len(), needed).map_err(|refusal| (0, refusal))?;
+        limits::warn_of_shared_limits(programs.len());
         Ok(programs)
     }
 

@@ -40,6 +40,11 @@ impl<'a> Reasons<'a> {
         self.fixed.is_none() && self.watched.is_none() && self.wrapper.is_none()
     }
 
+    /// Whether the program is a wrapper, and nothing else keeps ranks from sharing an address space.
+    pub(super) fn is_wrapper(&self) -> bool {
+        self.fixed.is_none() && self.watched.is_none() && self.wrapper.is_some()
+    }
+
     /// Says at once what will be so whatever ranks do.
     pub(super) fn advise(&self, is_asked_for: bool) {
         match (self.fixed, self.watched) {
@@ -58,8 +63,10 @@ impl<'a> Reasons<'a> {
 
     /// The wrapper, if it is the only reason.
     pub(super) fn only_wrapper(self) -> Option<OsString> {
-        let others = self.fixed.is_some() || self.watched.is_some();
-        self.wrapper.filter(|_| !others)
+        match self.is_wrapper() {
+            true => self.wrapper,
+            false => None,
+        }
     }
 }
 

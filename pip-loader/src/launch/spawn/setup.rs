@@ -88,8 +88,10 @@ pub(super) struct Setup {
     pub(super) isolated: bool,
     pub(super) own_sessions: bool,
     pub(super) signal_mask: u64,
+    /// Descriptors of the root's that ranks keep.
+    kept: Vec<u32>,
     /// Ranges of descriptors to close.
-    pub(super) close: &'static [(u32, u32)],
+    close: &'static [(u32, u32)],
     pub(super) limits: Vec<(u32, libc::rlimit64)>,
 }
 
@@ -103,8 +105,17 @@ impl Setup {
             isolated: job.spaces.isolated,
             own_sessions: job.spaces.own_sessions,
             signal_mask: kernel_mask(mask),
-            close: gaps(kept).leak(),
+            close: gaps(kept.clone()).leak(),
+            kept,
             limits: limits.collect(),
+        }
+    }
+
+    /// Ranges of descriptors that a rank closes, which keeps only these if a wrapper has closed others.
+    pub(super) fn closed(&self, kept: Option<&[u32]>) -> &'static [(u32, u32)] {
+        match kept.filter(|kept| kept.len() < self.kept.len()) {
+            None => self.close,
+            Some(kept) => gaps(kept.to_vec()).leak(),
         }
     }
 }
