@@ -59,6 +59,8 @@ static void child(MPI_Comm parents) {
         MPI_Comm_remote_size(parents, &count);
         if (rank < count) MPI_Send(&pid, 1, MPI_INT, rank, 0, parents);
         MPI_Comm_disconnect(&parents);
+        /* Until then the world is connected. */
+        MPI_Barrier(MPI_COMM_WORLD);
         if (is("parted aborts") && rank == 1) MPI_Abort(MPI_COMM_WORLD, 7);
         MPI_Barrier(MPI_COMM_WORLD);
         MPI_Finalize();
