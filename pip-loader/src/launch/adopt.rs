@@ -39,6 +39,8 @@ pub struct Gathering {
     pub ranks: Range<usize>,
     of: Of,
     held: Vec<Option<Held>>,
+    /// Ranks whose wrappers have ended, and left processes behind that may be them yet; what to say if they are not.
+    pub gone: Vec<(usize, String)>,
 }
 
 /// Whose ranks come.
@@ -84,7 +86,7 @@ impl Gathering {
     pub fn of_job(base: Prepared, ranks: usize) -> Self {
         let ranks = 0..ranks;
         let held = ranks.clone().map(|_| None).collect();
-        Self { ranks, of: Of::Job { base: Box::new(base), since: None }, held }
+        Self { ranks, of: Of::Job { base: Box::new(base), since: None }, held, gone: Vec::new() }
     }
 
     /// Waits for the ranks of a world that is spawned, for so long, with these places.
@@ -97,7 +99,7 @@ impl Gathering {
         let since = Instant::now();
         let held = ranks.clone().map(|_| None).collect();
         let asked = Asked { request, programs, until: since + limit, since, was_said: false };
-        Self { ranks, of: Of::World(asked), held }
+        Self { ranks, of: Of::World(asked), held, gone: Vec::new() }
     }
 
     /// The world, if it is a spawned one.
@@ -137,6 +139,12 @@ impl Gathering {
     fn awaits(&self, rank: usize) -> bool {
         let program = self.asked().and_then(|asked| asked.program(rank - self.ranks.start));
         program.is_none_or(|program| program.linker.is_none())
+    }
+
+    /// Whether a process has come for a rank that is not its wrapper `pid`.
+    pub fn has_child(&self, rank: usize, pid: i32) -> bool {
+        let held = &self.held[rank - self.ranks.start];
+        held.as_ref().is_some_and(|held| held.pid != pid)
     }
 
     /// Whether it has ranks that no wrapper starts.

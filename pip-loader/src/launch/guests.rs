@@ -75,6 +75,11 @@ impl Guests {
         self.gatherings.iter().find(is_asked).map(|gathering| gathering.ranks.start)
     }
 
+    /// Ranks that are to come and whose wrappers have ended, and what to say if they do not come.
+    pub fn gone(&self) -> Vec<(usize, String)> {
+        self.gatherings.iter().flat_map(|gathering| gathering.gone.clone()).collect()
+    }
+
     /// The first ranks of all worlds that are to come.
     pub fn firsts(&self) -> Vec<usize> {
         self.gatherings.iter().map(|gathering| gathering.ranks.start).collect()

@@ -26,9 +26,10 @@ static void demand(int holds, const char *what) {
 /* Parents and children together. */
 static void work(MPI_Comm between, int is_child) {
     MPI_Comm all;
-    int me, count, sum, one = 1, parents;
+    int me, count, sum, one = 1, parents, mine;
     MPI_Comm_remote_size(between, &parents);
-    if (!is_child) parents = size;
+    MPI_Comm_size(between, &mine);
+    if (!is_child) parents = mine;
     MPI_Intercomm_merge(between, is_child, &all);
     MPI_Comm_rank(all, &me);
     MPI_Comm_size(all, &count);
@@ -59,6 +60,13 @@ static void child(MPI_Comm parents, int argc, char **argv) {
     const char *own = getenv("PIP_EXEC_RANK");
     demand(own && strrchr(own, '/') && atoi(strrchr(own, '/') + 1) < 100, "a place of those before");
     work(parents, 1);
+    if (is("nested")) {
+        char *words[] = {"WHAT=none", argv[0], "deeper", NULL};
+        MPI_Comm between;
+        MPI_Comm_spawn("env", words, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &between, MPI_ERRCODES_IGNORE);
+        work(between, 0);
+        MPI_Comm_disconnect(&between);
+    }
     if (is("aborts") && rank == size - 1) MPI_Abort(MPI_COMM_WORLD, 7);
     if (is("crashes") && rank == size - 1) *nowhere = 1;
     if (is("leaves") && rank == size - 1) exit(0);
@@ -98,9 +106,9 @@ static int parent(int argc, char **argv) {
     }
     if (is("goes on")) MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     for (int turn = 0; turn < turns; turn++) {
-        MPI_Comm between;
+        MPI_Comm between, over = is("apart") ? MPI_COMM_SELF : MPI_COMM_WORLD;
         int remote, class, length;
-        int code = MPI_Comm_spawn_multiple(found, commands, lists, counts, infos, 0, MPI_COMM_WORLD, &between, codes);
+        int code = MPI_Comm_spawn_multiple(found, commands, lists, counts, infos, 0, over, &between, codes);
         if (code != MPI_SUCCESS) {
             char text[MPI_MAX_ERROR_STRING];
             MPI_Error_class(code, &class);

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// Commands by which a process of a spawned world starts the program, `$0` in those of shells, and how often each of
 /// two children says what the words say behind it.
-const COMMANDS: [(&[&str], &str); 12] = [
+const COMMANDS: [(&[&str], &str); 13] = [
     (&["env", "W_A=1", "PROGRAM", "x"], "x A=1 in "),
     (&["nice", "-n", "1", "PROGRAM", "x"], "x"),
     (&["taskset", "-c", "0", "PROGRAM", "x"], "x"),
@@ -21,6 +21,7 @@ const COMMANDS: [(&[&str], &str); 12] = [
     (&["sh", "-c", "cd /usr && W_A=2 \"$0\" x; :", "PROGRAM"], "x A=2 in /usr"),
     (&["sh", "-c", "trap '' PIPE; ulimit -c 0; umask 077; \"$0\" x | cat; :", "PROGRAM"], "x"),
     (&["sh", "-c", "\"$0\" x & wait", "PROGRAM"], "x"),
+    (&["sh", "-c", "\"$0\" x &", "PROGRAM"], "x"),
     (&["env", "sh", "-c", "nice \"$0\" x && true", "PROGRAM"], "x"),
     (
         &["env", "python3", "-c", "import subprocess, sys; subprocess.run([sys.argv[1], 'x'], check=True)", "PROGRAM"],
@@ -29,8 +30,9 @@ const COMMANDS: [(&[&str], &str); 12] = [
 ];
 
 /// What cannot be spawned, and why.
-const REFUSED: [(&[&str], &str); 11] = [
+const REFUSED: [(&[&str], &str); 12] = [
     (&["true"], "has ended with status 0 and has started no MPI program"),
+    (&["sh", "-c", "sleep 0.1 &"], "has ended with status 0 and has started no MPI program"),
     (&["sh", "-c", "exit 3"], "has ended with status 3 and has started no MPI program"),
     (&["sh", "-c", "kill -9 $$"], "was killed by signal 9 and has started no MPI program"),
     (&["sh", "-c", "sleep 1000", ",", "env", "PROGRAM", "x", ",", "false"], "false, for rank 2 of them"),
@@ -82,6 +84,8 @@ pub fn trials() -> Vec<Trial> {
         trial("spawned/wrappers/a directory, variables and labels".into(), labels),
         trial("spawned/wrappers/standard input".into(), input),
         trial("spawned/wrappers/worlds in turn".into(), in_turn),
+        trial("spawned/wrappers/worlds of two ranks at once".into(), at_once),
+        trial("spawned/wrappers/a spawned rank spawns one".into(), nested),
         trial("spawned/wrappers/one that starts no program".into(), patience),
         trial("spawned/wrappers/a second program of one".into(), second),
         trial("spawned/wrappers/what a spawned Python starts".into(), python_starts),
@@ -172,6 +176,18 @@ fn input() -> Outcome {
 fn in_turn() -> Outcome {
     let job = job("2", "2", &["env", "PROGRAM", ",", "sh", "-c", "\"$0\"; :", "PROGRAM"])?;
     job.env("TURNS", "50").run()?.expect_code(0)?.expect_text("parent 1 ends").map(drop)
+}
+
+/// Each rank of two has worlds of its own, which come together at the same time.
+fn at_once() -> Outcome {
+    let job = job("2", "2", &["sh", "-c", "\"$0\" x; :", "PROGRAM", ",", "PROGRAM", "y"])?;
+    let ended = job.env("WHAT", "apart").env("TURNS", "5").run()?.expect_code(0)?;
+    ended.expect_text("parent 0 ends")?.expect_text("parent 1 ends").map(drop)
+}
+
+fn nested() -> Outcome {
+    let job = job("1", "2", &["sh", "-c", "\"$0\" x; :", "PROGRAM"])?;
+    job.env("WHAT", "nested").run()?.expect_code(0)?.expect_text("child 1 of 2 deeper").map(drop)
 }
 
 fn patience() -> Outcome {

@@ -71,7 +71,8 @@ impl Job<'_> {
                 Some(end) => {
                     self.on_end(pid, end);
                     let alive = &self.alive;
-                    self.spawner.give_back(|pid| !alive.contains_key(&pid));
+                    let awaited = self.guests.firsts();
+                    self.spawner.give_back(|pid| !alive.contains_key(&pid), |first| awaited.contains(&first));
                 }
                 None if libc::WIFSTOPPED(status) => hang::let_go(pid, status),
                 None => {}
@@ -82,14 +83,16 @@ impl Job<'_> {
     /// A task of this node has ended.
     pub(super) fn on_end(&mut self, pid: i32, end: End) {
         let Some(rank) = self.alive.remove(&pid) else {
-            return;
+            return self.miss_others();
         };
-        if self.miss(rank, end) {
+        if self.miss(rank, pid, end) {
             return;
         }
-        let is_wrapper = self.spawner.ranks[rank].wrapper == Some(pid);
+        let wrapper = self.spawner.ranks[rank].wrapper;
+        let is_wrapper = wrapper == Some(pid);
         // Who waits for the rank's process says what its end means.
         let is_told = !is_wrapper && self.tell_stand_in(rank, end);
+        let is_told = is_told && wrapper.is_some_and(|wrapper| self.alive.contains_key(&wrapper));
         // What ended it may have been told before: by a node that aborts, or by itself.
         self.look_for_others();
         self.serve_guests();

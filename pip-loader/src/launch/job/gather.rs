@@ -125,7 +125,7 @@ impl Job<'_> {
             return self.refuse_world(gathering, &reason);
         }
         let begun = gathering.begin(prepared);
-        let wrappers: Vec<i32> = self.spawner.ranks[first..first + count].iter().map(|rank| rank.pid).collect();
+        let wrappers = self.spawner.take_processes(first, count);
         if let Err(reason) = self.begin(first, count, begun.parts(), writes) {
             return self.refuse(begun.request, &reason);
         }
@@ -151,16 +151,8 @@ impl Job<'_> {
 
     /// Kills what the wrappers of these ranks have started.
     fn end_descendants(&self, ranks: Range<usize>) {
-        let Some(door) = &self.spawner.served.door else {
-            return;
-        };
-        let entry = |rank: usize| {
-            let (name, value) = door.variable(self.spawner.numbers[rank], true);
-            format!("{name}={value}")
-        };
-        let entries: Vec<String> = ranks.map(entry).collect();
         for _ in 0..ROUNDS {
-            let found = processes_with(&entries);
+            let found = self.descendants(ranks.clone());
             if found.is_empty() {
                 return;
             }
@@ -168,6 +160,18 @@ impl Job<'_> {
                 let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
             }
         }
+    }
+
+    /// What the wrappers of these ranks have started, by an entry of the environment.
+    fn descendants(&self, ranks: Range<usize>) -> Vec<i32> {
+        let Some(door) = &self.spawner.served.door else {
+            return Vec::new();
+        };
+        let entry = |rank: usize| {
+            let (name, value) = door.variable(self.spawner.numbers[rank], true);
+            format!("{name}={value}")
+        };
+        processes_with(&ranks.map(entry).collect::<Vec<_>>())
     }
 
     /// Waits no more for any world that is to come.
@@ -179,15 +183,15 @@ impl Job<'_> {
         }
     }
 
-    /// A process of a rank has ended, whose world has not come together: its wrapper, or the rank that asks for it.
-    /// Whether that was all there is to its end.
-    pub(super) fn miss(&mut self, rank: usize, end: End) -> bool {
+    /// The process `pid` of a rank has ended, whose world has not come together: its wrapper, or the rank that asks for
+    /// it. Whether that was all there is to its end.
+    pub(super) fn miss(&mut self, rank: usize, pid: i32, end: End) -> bool {
         while let Some(first) = self.guests.asked_by(rank) {
             if let Some(gathering) = self.guests.take_gathering_of(first) {
                 self.refuse_world(gathering, "who has asked has ended");
             }
         }
-        let Some(gathering) = self.guests.take_gathering_of(rank) else {
+        let Some(mut gathering) = self.guests.take_gathering_of(rank) else {
             return false;
         };
         let Some(asked) = gathering.asked() else {
@@ -202,8 +206,26 @@ impl Job<'_> {
             }
             _ => format!("{name}, for rank {index} of them, {} and has started no MPI program", end.said()),
         };
-        self.refuse_world(gathering, &reason);
+        let is_well = matches!(end, End::Exited(0));
+        if is_well && (gathering.has_child(rank, pid) || !self.descendants(rank..rank + 1).is_empty()) {
+            // A shell that does not wait for what it has started.
+            gathering.gone.push((rank, reason));
+            self.guests.gather(gathering);
+        } else {
+            self.refuse_world(gathering, &reason);
+        }
         true
+    }
+
+    /// A process has ended that is no rank's own: the last one, perhaps, of those that a wrapper has left behind.
+    pub(super) fn miss_others(&mut self) {
+        for (rank, reason) in self.guests.gone() {
+            if self.descendants(rank..rank + 1).is_empty()
+                && let Some(gathering) = self.guests.take_gathering_of(rank)
+            {
+                self.refuse_world(gathering, &reason);
+            }
+        }
     }
 
     /// Does what there is to do because ranks have not come for long.

@@ -67,6 +67,12 @@ impl Spawner {
         started
     }
 
+    /// The processes of the ranks from place `first` on, which are not theirs any more.
+    pub fn take_processes(&mut self, first: usize, count: usize) -> Vec<i32> {
+        let ranks = self.ranks.iter_mut().skip(first).take(count);
+        ranks.map(|rank| std::mem::take(&mut rank.pid)).collect()
+    }
+
     /// A rank is started later.
     fn leave_out(&mut self, rank: usize) {
         if rank == self.ranks.len() {
@@ -93,15 +99,16 @@ impl Spawner {
     }
 
     /// Gives back the memory of ranks of spawned worlds that have ended and that no communicator joins with others:
-    /// their programs, libraries and stacks. Their heaps stay.
-    pub fn give_back(&mut self, has_ended: impl Fn(i32) -> bool) {
+    /// their programs, libraries and stacks. Their heaps stay. Of worlds that have not come together this knows by
+    /// `is_awaited` of their first ranks: there, only wrappers have ended.
+    pub fn give_back(&mut self, has_ended: impl Fn(i32) -> bool, is_awaited: impl Fn(usize) -> bool) {
         let ranks_of = |world: &WorldBoot| world.first as usize..(world.first + world.size) as usize;
         let ranks = &self.ranks;
         let is_over = |world: &WorldBoot| {
             let mut all = ranks_of(world).map(|rank| ranks.get(rank));
             let have_ended =
                 all.all(|rank| rank.is_some_and(|rank| has_ended(rank.pid) && rank.wrapper.is_none_or(&has_ended)));
-            have_ended && world.links.load(Ordering::Acquire) == 0
+            have_ended && world.links.load(Ordering::Acquire) == 0 && !is_awaited(world.first as usize)
         };
         let (over, mapped): (Vec<_>, Vec<_>) = self.mapped.iter().partition(|world| is_over(world));
         self.mapped = mapped;
