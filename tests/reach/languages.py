@@ -23,6 +23,18 @@ def rmpi(job):
     return lines(job.mpi("Rscript", job.input("totals.R")), "values")
 
 
+def rmpi_workers(job):
+    workers, job.ranks = job.ranks, 1
+    return lines(job.mpi("Rscript", job.input("workers.R", WORKERS=workers)), "values")
+
+
+def snow(job):
+    """Under Open MPI the program computes, and does not end: it is compared with a cluster of sockets."""
+    workers, job.ranks = job.ranks, 1
+    kind = "MPI" if job.who == "ours" else "SOCK"
+    return lines(job.mpi("Rscript", job.input("cluster.R", WORKERS=workers, KIND=kind)), "values")
+
+
 def compiled(name, word, *options):
     """A C++ program, compiled with Debian's headers and libraries of Open MPI."""
     def run(job):
@@ -64,6 +76,10 @@ CASES = [
          quick=True),
     Case("rmpi", "r-cran-rmpi", "messages and collectives", "values on all ranks", rmpi,
          needs=("libopenmpi-dev",)),
+    Case("rmpi-workers", "r-cran-rmpi", "2 and 4 workers that it spawns, by a shell script each",
+         "values of all workers", rmpi_workers, needs=("libopenmpi-dev",), quick=True),
+    Case("snow", "r-cran-snow", "a cluster of 2 and 4 workers that it spawns", "values of calls, with sockets",
+         snow, needs=("r-cran-rmpi", "libopenmpi-dev"), quick=True),
     Case("boost-mpi", "libboost-mpi-dev", "a C++ program with serialized objects", "values on all ranks",
          compiled("totals_boost.cpp", "values", "-lboost_mpi", "-lboost_serialization")),
     Case("trilinos", "trilinos-all-dev", "a C++ program with Epetra and AztecOO", "norms, to 9 digits",

@@ -6,7 +6,7 @@ use crate::trials::Trial;
 use crate::{Outcome, place, trial};
 
 /// The short list.
-const NAMES: [&str; 5] = ["h5py", "hpcc", "iqtree", "lammps", "mpi4py"];
+const NAMES: [&str; 7] = ["h5py", "hpcc", "iqtree", "lammps", "mpi4py", "rmpi-workers", "snow"];
 
 /// One trial per program.
 pub fn trials() -> Vec<Trial> {
