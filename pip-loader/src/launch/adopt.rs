@@ -200,9 +200,12 @@ impl Gathering {
     /// Why the world cannot be started, in words.
     pub fn prepare_world(&self, later: &Later, spawner: &Spawner) -> Result<Taken<Outcome>, String> {
         let each = || self.asked().into_iter().flat_map(Asked::each);
-        let held = each().zip(&self.held).filter_map(|(program, held)| Some((held.as_ref()?, program.number)));
-        let held: Vec<(&Held, u32)> = held.collect();
-        let (programs, outcomes) = read(&held, later).map_err(|(index, reason)| {
+        let tasks = spawner.ranks[self.ranks.clone()].iter().map(|rank| rank.pid);
+        let came = each().zip(&self.held).zip(tasks).filter_map(|((program, held), task)| {
+            let held = held.as_ref()?;
+            Some(Came { held, number: program.number, stays: held.pid != task })
+        });
+        let (programs, outcomes) = read(&came.collect::<Vec<_>>(), later).map_err(|(index, reason)| {
             let mut wrappers = each().filter(|program| program.linker.is_none());
             let name = wrappers.nth(index).map(|program| program.name.to_string_lossy().into_owned());
             let name = name.unwrap_or_default();
@@ -267,20 +270,29 @@ impl Begun {
     }
 }
 
-/// Reads what wrappers have made of these processes, each with the number of its program, and prepares the programs.
+/// A process that has come for a rank.
+struct Came<'a> {
+    held: &'a Held,
+    /// The number of its program.
+    number: u32,
+    /// It stands in for the rank.
+    stays: bool,
+}
+
+/// Reads what wrappers have made of these processes, and prepares the programs.
 ///
 /// # Errors
 /// Which of them cannot share an address space with others, and why.
-fn read(held: &[(&Held, u32)], later: &Later) -> Result<(Vec<PreparedProgram>, Vec<Outcome>), (usize, String)> {
+fn read(came: &[Came<'_>], later: &Later) -> Result<(Vec<PreparedProgram>, Vec<Outcome>), (usize, String)> {
     let kept = kept_on_exec().map_err(|error| (0, error.to_string()))?;
     let usual: Vec<OsString> = entries(later.environment()).collect();
     let usual: Vec<&[u8]> = usual.iter().map(|entry| entry.as_bytes()).collect();
     let mut outcomes = Vec::new();
-    for (index, (held, _)) in held.iter().enumerate() {
-        let outcome = outcome::read(held.pid, &held.executed, &usual, &kept);
+    for (index, Came { held, stays, .. }) in came.iter().enumerate() {
+        let outcome = outcome::read((held.pid, *stays), &held.executed, &usual, &kept);
         outcomes.push(outcome.map_err(|reason| (index, reason))?);
     }
-    let numbered: Vec<_> = outcomes.iter().zip(held).map(|(outcome, (_, number))| (outcome, *number)).collect();
+    let numbered: Vec<_> = outcomes.iter().zip(came).map(|(outcome, came)| (outcome, came.number)).collect();
     let mut programs = later.adopted(&numbered).map_err(|(index, refusal)| (index, refusal.to_string()))?;
     for (index, (program, outcome)) in programs.iter_mut().zip(&outcomes).enumerate() {
         if !outcome.stayed_here() {
@@ -297,8 +309,8 @@ fn read(held: &[(&Held, u32)], later: &Later) -> Result<(Vec<PreparedProgram>, V
 /// Why it cannot be.
 fn adopt(base: Prepared, held: Vec<Held>, spawner: &Spawner) -> Result<Adopted, String> {
     let numbers = spawner.programs.iter().flat_map(|program| std::iter::repeat_n(program.number, program.ranks));
-    let numbered: Vec<(&Held, u32)> = held.iter().zip(numbers).collect();
-    let (programs, outcomes) = read(&numbered, &base.later).map_err(|(_, reason)| reason)?;
+    let came = held.iter().zip(numbers).map(|(held, number)| Came { held, number, stays: false });
+    let (programs, outcomes) = read(&came.collect::<Vec<_>>(), &base.later).map_err(|(_, reason)| reason)?;
     let adoptions = outcomes.into_iter().zip(held).map(|(outcome, held)| Adoption { outcome, held });
     let ranks: Vec<Adoption> = adoptions.collect();
     let turns = bindings(&ranks, spawner.bindings.as_deref())?;

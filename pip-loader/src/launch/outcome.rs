@@ -149,14 +149,15 @@ const FILES: [(&str, &str); 3] = [
 ];
 
 /// The set-up of process `pid`, which waits at the door and whose environment would be `usual` had no wrapper changed
-/// it; `kept` are the descriptors that every rank inherits.
+/// it; `kept` are the descriptors that every rank inherits. The process may stay and stand in for the rank (`stays`).
 ///
 /// # Errors
 /// What of it a task cannot take over, for a message.
-pub fn read(pid: i32, executed: &Executed, usual: &[&[u8]], kept: &[u32]) -> Result<Outcome, String> {
+pub fn read((pid, stays): (i32, bool), executed: &Executed, usual: &[&[u8]], kept: &[u32]) -> Result<Outcome, String> {
     let process = Process::new(pid.to_string())?;
     let own = Process::new("self".to_owned())?;
     process.compare(&own)?;
+    process.compare_groups(&own, stays)?;
     let kept = process.compare_descriptors(&own, kept, executed.socket)?;
     // SAFETY: this value asks only.
     let personality = unsafe { libc::personality(0xffff_ffff) };
@@ -298,9 +299,6 @@ impl Process {
         if root(self).is_none() || root(self) != root(own) || self.namespaces() != own.namespaces() {
             return Err("its namespaces or its root directory are not pip-exec's".to_owned());
         }
-        if self.group() != own.group() {
-            return Err("it has a session or a process group of its own".to_owned());
-        }
         let is_alone = self.bytes(&format!("task/{}/children", self.name()));
         if is_alone.is_none_or(|children| !children.is_empty()) {
             return Err("it has children".to_owned());
@@ -313,6 +311,19 @@ impl Process {
             return Err("signals wait for it".to_owned());
         }
         Ok(())
+    }
+
+    /// # Errors
+    /// It would not get the signals that its group gets. One that `stays` gets them, in place of the rank.
+    fn compare_groups(&self, own: &Self, stays: bool) -> Result<(), String> {
+        let [mut its, ours] = [self.group(), own.group()];
+        if let (Some([its, ..]), Some([ours, ..]), true) = (&mut its, &ours, stays) {
+            *its = *ours;
+        }
+        match its == ours {
+            true => Ok(()),
+            false => Err("it has a session or a process group of its own".to_owned()),
+        }
     }
 
     fn name(&self) -> String {

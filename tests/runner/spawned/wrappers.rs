@@ -10,11 +10,12 @@ use std::path::PathBuf;
 
 /// Commands by which a process of a spawned world starts the program, `$0` in those of shells, and how often each of
 /// two children says what the words say behind it.
-const COMMANDS: [(&[&str], &str); 13] = [
+const COMMANDS: [(&[&str], &str); 14] = [
     (&["env", "W_A=1", "PROGRAM", "x"], "x A=1 in "),
     (&["nice", "-n", "1", "PROGRAM", "x"], "x"),
     (&["taskset", "-c", "0", "PROGRAM", "x"], "x"),
     (&["timeout", "--foreground", "50", "PROGRAM", "x"], "x"),
+    (&["timeout", "50", "PROGRAM", "x"], "x"),
     (&["bash", "-c", "\"$0\" x", "PROGRAM"], "x"),
     (&["sh", "-c", "\"$0\" x", "PROGRAM"], "x"),
     (&["sh", "-c", "exec \"$0\" x", "PROGRAM"], "x"),
@@ -90,6 +91,8 @@ pub fn trials() -> Vec<Trial> {
         trial("spawned/wrappers/a second program of one".into(), second),
         trial("spawned/wrappers/what a spawned Python starts".into(), python_starts),
         trial("spawned/wrappers/a stand-in that is killed".into(), stand_in),
+        trial("spawned/wrappers/a time limit".into(), time_limit),
+        trial("spawned/wrappers/statically linked".into(), static_wrapper),
         trial("spawned/wrappers/a job that is a wrapper's".into(), wrapped_job),
     ]);
     trials
@@ -214,6 +217,31 @@ fn stand_in() -> Outcome {
     let script = "\"$0\" \"$1\" & until [ -e \"$1\" ]; do sleep 0.01; done; kill $!; wait $!; sleep 1000";
     let ended = job("1", "1", &["sh", "-c", script, "PROGRAM", file])?.env("WHAT", "is killed").run()?;
     ended.expect_code(143)?.expect_text("(rank 0 of spawned world 1) (pid ")?.expect_text("signal 15").map(drop)
+}
+
+/// The signal reaches the rank, which would not end.
+fn time_limit() -> Outcome {
+    let file = place::scratch()?.join("begun");
+    let file = file.to_str().ok_or("an unusual folder")?;
+    let job = job("1", "1", &["timeout", "1", "PROGRAM", file])?.env("WHAT", "is killed");
+    let ended = job.run()?.expect_text("(rank 0 of spawned world 1) (pid ")?;
+    // The first end that is seen may be that of timeout.
+    match ended.code() {
+        124 | 143 => Ok(()),
+        _ => Err(ended.failure("expected the status of timeout, or of SIGTERM")),
+    }
+}
+
+/// One is refused by itself, as by `pip-exec`, and is no hindrance behind another.
+fn static_wrapper() -> Outcome {
+    let folder = place::scratch()?;
+    let (source, file) = (folder.join("static.c"), folder.join("static"));
+    fs::write(&source, "#include <unistd.h>\nint main(int c, char **v) { return c < 2 || execv(v[1], v + 1); }\n")
+        .map_err(|error| error.to_string())?;
+    Program::new("cc").arg("-static").arg("-o").arg(&file).arg(&source).run()?.expect_code(0)?;
+    let file = file.to_str().ok_or("an unusual folder")?;
+    job("1", "1", &[file, "PROGRAM", "x"])?.run()?.expect_code(53)?.expect_text("it is statically linked")?;
+    job("1", "1", &["env", file, "PROGRAM", "x"])?.run()?.expect_code(0)?.expect_text("child 0 of 1 x").map(drop)
 }
 
 /// The parents are what wrappers have executed, too.
