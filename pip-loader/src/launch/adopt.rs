@@ -141,12 +141,6 @@ impl Gathering {
         program.is_none_or(|program| program.linker.is_none())
     }
 
-    /// Whether a process has come for a rank that is not its wrapper `pid`.
-    pub fn has_child(&self, rank: usize, pid: i32) -> bool {
-        let held = &self.held[rank - self.ranks.start];
-        held.as_ref().is_some_and(|held| held.pid != pid)
-    }
-
     /// Whether it has ranks that no wrapper starts.
     pub fn has_others(&self) -> bool {
         self.ranks.clone().any(|rank| !self.awaits(rank))

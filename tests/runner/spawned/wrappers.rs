@@ -31,7 +31,7 @@ const COMMANDS: [(&[&str], &str); 14] = [
 ];
 
 /// What cannot be spawned, and why.
-const REFUSED: [(&[&str], &str); 12] = [
+const REFUSED: [(&[&str], &str); 13] = [
     (&["true"], "has ended with status 0 and has started no MPI program"),
     (&["sh", "-c", "sleep 0.1 &"], "has ended with status 0 and has started no MPI program"),
     (&["sh", "-c", "exit 3"], "has ended with status 3 and has started no MPI program"),
@@ -41,6 +41,7 @@ const REFUSED: [(&[&str], &str); 12] = [
         &["sh", "-c", "sleep 1000 & wait", ",", "sh", "-c", "\"$0\"; :", "PROGRAM", ",", "false"],
         "false, for rank 2 of them",
     ),
+    (&["sh", "-c", "\"$0\" & sleep 0.1; kill -9 $!; :", "PROGRAM", ",", "sleep", "1000"], "has started no MPI program"),
     (&["setarch", "-R", "PROGRAM"], "its personality was changed"),
     (&["sh", "-c", "exec 3</etc/passwd; exec \"$0\"", "PROGRAM"], "it has descriptors of its own"),
     (&["sh", "-c", "ulimit -s unlimited; exec \"$0\"", "PROGRAM"], "ulimit -s"),
@@ -85,6 +86,8 @@ pub fn trials() -> Vec<Trial> {
         trial("spawned/wrappers/a directory, variables and labels".into(), labels),
         trial("spawned/wrappers/standard input".into(), input),
         trial("spawned/wrappers/worlds in turn".into(), in_turn),
+        trial("spawned/wrappers/programs of other ABIs".into(), abis),
+        trial("spawned/wrappers/worlds that are refused in turn".into(), refused_often),
         trial("spawned/wrappers/worlds of two ranks at once".into(), at_once),
         trial("spawned/wrappers/a spawned rank spawns one".into(), nested),
         trial("spawned/wrappers/one that starts no program".into(), patience),
@@ -179,6 +182,42 @@ fn input() -> Outcome {
 fn in_turn() -> Outcome {
     let job = job("2", "2", &["env", "PROGRAM", ",", "sh", "-c", "\"$0\"; :", "PROGRAM"])?;
     job.env("TURNS", "50").run()?.expect_code(0)?.expect_text("parent 1 ends").map(drop)
+}
+
+/// Programs that wrappers start may be of any ABI, and Python.
+fn abis() -> Outcome {
+    let source = place::root().join("tests/programs/tools/wrapped.c");
+    let mut job = Program::new(place::built_file("pip-exec")?).args(["-n", "2"]).arg(program()?).arg("1").seconds(60);
+    for abi in [Abi::Mpich, Abi::OpenMpi] {
+        let other = programs::compile(&source, abi, &[])?;
+        job = job.args(["env"]).arg(&other).args(["x", ",", "sh", "-c", "\"$0\" y; :"]).arg(&other).arg(",");
+    }
+    let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
+    let script = "from mpi4py import MPI\n\
+        parents = MPI.Comm.Get_parent()\n\
+        print('python of', MPI.COMM_WORLD.size)\n\
+        all = parents.Merge(True)\n\
+        import array\n\
+        total = array.array('i', [0])\n\
+        all.Allreduce(array.array('i', [1]), total)\n\
+        assert total[0] == all.size\n\
+        left = (all.rank - 1) % all.size\n\
+        out = array.array('i', [all.rank * 7 + i for i in range(100000)])\n\
+        got = array.array('i', bytes(400000))\n\
+        all.Sendrecv(out, (all.rank + 1) % all.size, 3, got, left, 3)\n\
+        assert got[99999] == left * 7 + 99999\n\
+        all.Free()\n\
+        parents.Disconnect()";
+    let ended = job.args(["nice"]).arg(python).args(["-c", script]).run()?.expect_code(0)?;
+    let said = ["child 0 of 5 x", "child 1 of 5 y", "child 2 of 5 x", "child 3 of 5 y", "python of 5", "parent 1 ends"];
+    said.iter().try_fold(ended, |ended, text| ended.expect_text(text)).map(drop)
+}
+
+/// What was refused leaves no place that is used up.
+fn refused_often() -> Outcome {
+    let command = ["env", "PROGRAM", ",", "true", ",", "sh", "-c", "\"$0\"; :", "PROGRAM"];
+    let job = job("1", "1", &command)?.env("WHAT", "is refused often").env("TURNS", "60");
+    job.run()?.expect_code(0)?.expect_text("refused: MPI_ERR_SPAWN")?.expect_text("parent 0 goes on").map(drop)
 }
 
 /// Each rank of two has worlds of its own, which come together at the same time.

@@ -85,7 +85,7 @@ impl Job<'_> {
         let Some(rank) = self.alive.remove(&pid) else {
             return self.miss_others();
         };
-        if self.miss(rank, pid, end) {
+        if self.miss(rank, end) {
             return;
         }
         let wrapper = self.spawner.ranks[rank].wrapper;

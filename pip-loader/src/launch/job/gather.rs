@@ -183,9 +183,9 @@ impl Job<'_> {
         }
     }
 
-    /// The process `pid` of a rank has ended, whose world has not come together: its wrapper, or the rank that asks for
-    /// it. Whether that was all there is to its end.
-    pub(super) fn miss(&mut self, rank: usize, pid: i32, end: End) -> bool {
+    /// A process of a rank has ended, whose world has not come together: its wrapper, or the rank that asks for it.
+    /// Whether that was all there is to its end.
+    pub(super) fn miss(&mut self, rank: usize, end: End) -> bool {
         while let Some(first) = self.guests.asked_by(rank) {
             if let Some(gathering) = self.guests.take_gathering_of(first) {
                 self.refuse_world(gathering, "who has asked has ended");
@@ -207,7 +207,7 @@ impl Job<'_> {
             _ => format!("{name}, for rank {index} of them, {} and has started no MPI program", end.said()),
         };
         let is_well = matches!(end, End::Exited(0));
-        if is_well && (gathering.has_child(rank, pid) || !self.descendants(rank..rank + 1).is_empty()) {
+        if is_well && !self.descendants(rank..rank + 1).is_empty() {
             // A shell that does not wait for what it has started.
             gathering.gone.push((rank, reason));
             self.guests.gather(gathering);
