@@ -211,7 +211,11 @@ pub fn uses_mpi(visitor: &Visitor) -> bool {
         let arguments = process.arguments().ok()?;
         let directory = process.folder.join("cwd");
         let input = &executed.standard[0];
-        Some(python::names_mpi4py(&arguments, &directory) || rmpi::names_rmpi(&arguments, &directory, input))
+        let names_rmpi = || {
+            let environment = process.environment().unwrap_or_default();
+            rmpi::names_rmpi(&arguments, &directory, input, &environment)
+        };
+        Some(python::names_mpi4py(&arguments, &directory) || names_rmpi())
     };
     executed.linked || names_it().unwrap_or(false)
 }

@@ -1,7 +1,8 @@
 //! Whether the program of an R uses MPI.
 
 use nix::fcntl::OFlag;
-use std::ffi::OsString;
+use pip_ground::Environment;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -10,20 +11,32 @@ use std::path::Path;
 /// What a program says that uses MPI through the package of this name.
 const RMPI: &[u8] = b"Rmpi";
 
+/// Variables that name what an R does first, and the options with which it does not.
+const PROFILES: [(&str, &str); 2] = [("R_PROFILE", "--no-site-file"), ("R_PROFILE_USER", "--no-init-file")];
+
 /// Longest program that is looked through.
 const PROGRAM_MAX: u64 = 1 << 20;
 
 /// Whether these are the arguments of an R, working in `directory`, whose program names Rmpi: the file of `--file=` or
-/// `-f`, the text of `-e`, or without these its standard input, if that is a file or in a pipe already.
-pub fn names_rmpi(arguments: &[OsString], directory: &Path, input: &OwnedFd) -> bool {
+/// `-f`, the text of `-e`, or without these its standard input, if that is a file or in a pipe already. Or what it does
+/// first, by its environment, names Rmpi, as the profile of snow's script `RMPISNOW` does.
+pub fn names_rmpi(arguments: &[OsString], directory: &Path, input: &OwnedFd, environment: &Environment) -> bool {
     let names = |text: &[u8]| text.windows(RMPI.len()).any(|window| window == RMPI);
     let file_names = |file: &[u8]| {
-        let file = directory.join(std::ffi::OsStr::from_bytes(file));
+        let file = directory.join(OsStr::from_bytes(file));
         let is_short = fs::metadata(&file).is_ok_and(|file| file.is_file() && file.len() <= PROGRAM_MAX);
         is_short && fs::read(&file).is_ok_and(|text| names(&text))
     };
     let mut words = arguments.iter().map(|word| word.as_bytes());
     let is_r = words.next().is_some_and(|name| name.rsplit(|&byte| byte == b'/').next() == Some(b"R"));
+    let has_profile = |(variable, option): &(&str, &str)| {
+        let is_read = !arguments.iter().any(|word| word == option || word == "--vanilla");
+        let file = environment.get(OsStr::new(variable));
+        is_read && file.is_some_and(|file| file_names(file.as_bytes()))
+    };
+    if is_r && PROFILES.iter().any(has_profile) {
+        return true;
+    }
     let mut is_from_input = is_r;
     while let Some(word) = words.next().filter(|&word| is_r && word != b"--args") {
         let found = match word {
@@ -77,7 +90,7 @@ mod tests {
         }
         let read = |line: &str, input: &OwnedFd| {
             let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-            names_rmpi(&words, &folder, input)
+            names_rmpi(&words, &folder, input, &Environment::new())
         };
         let nothing = fs::File::open("/dev/null").expect("it is there").into();
         let names = |line: &str| read(line, &nothing);
@@ -99,6 +112,12 @@ mod tests {
         nix::unistd::write(&sink, b"library(Rmpi)").expect("room");
         // It is there still.
         assert!(read("R", &input) && read("R", &input));
+        let profile: Environment = [("R_PROFILE".into(), folder.join("with.R").into())].into();
+        let begins = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            names_rmpi(&words, &folder, &nothing, &profile)
+        };
+        assert!(begins("R --no-save -f without.R") && !begins("R --vanilla -f without.R") && !begins("sh R"));
         fs::remove_dir_all(folder).expect("its own folder");
     }
 }
