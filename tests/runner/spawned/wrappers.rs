@@ -94,6 +94,7 @@ pub fn trials() -> Vec<Trial> {
         trial("spawned/wrappers/a second program of one".into(), second),
         trial("spawned/wrappers/what a spawned Python starts".into(), python_starts),
         trial("spawned/wrappers/a stand-in that is killed".into(), stand_in),
+        trial("spawned/wrappers/a job of two nodes".into(), two_nodes),
         trial("spawned/wrappers/a time limit".into(), time_limit),
         trial("spawned/wrappers/statically linked".into(), static_wrapper),
         trial("spawned/wrappers/a job that is a wrapper's".into(), wrapped_job),
@@ -256,6 +257,20 @@ fn stand_in() -> Outcome {
     let script = "\"$0\" \"$1\" & until [ -e \"$1\" ]; do sleep 0.01; done; kill $!; wait $!; sleep 1000";
     let ended = job("1", "1", &["sh", "-c", script, "PROGRAM", file])?.env("WHAT", "is killed").run()?;
     ended.expect_code(143)?.expect_text("(rank 0 of spawned world 1) (pid ")?.expect_text("signal 15").map(drop)
+}
+
+/// They become ranks of the node of those that ask.
+fn two_nodes() -> Outcome {
+    let (program, hydra) = (program()?, place::cached("mpich-venv/bin/mpiexec.hydra", "mpich")?);
+    let job = |what: &str| {
+        let nodes = Program::new(&hydra).args(["-n", "2"]).arg(place::built_file("pip-exec")?).args(["-n", "2"]);
+        let job = nodes.arg(&program).arg("2").args(["sh", "-c", "\"$0\" x; echo done"]).arg(&program);
+        job.env("WHAT", what).seconds(60).run()?.expect_code(0)?.expect_text("child 1 of 2 x")?.expect_text("done")
+    };
+    let said = ["parent 0 ends", "parent 1 ends", "parent 2 ends", "parent 3 ends"];
+    said.iter().try_fold(job("none")?, |ended, text| ended.expect_text(text))?;
+    // Each rank has a world on its own node.
+    job("apart").map(drop)
 }
 
 /// The signal reaches the rank, which would not end.
