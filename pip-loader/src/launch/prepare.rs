@@ -1,5 +1,6 @@
 //! Everything that can be found wrong before the first rank starts.
 
+mod asked;
 mod context;
 mod later;
 mod reasons;
@@ -30,6 +31,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+pub use asked::Asked;
 use context::Context;
 pub use later::Later;
 use reasons::Reasons;

@@ -256,6 +256,16 @@ impl Spawner {
         again.or_else(|| (count <= self.node.room()).then_some(self.ranks.len()))
     }
 
+    /// For how many more ranks there may be a place at most.
+    pub fn most_places(&self) -> usize {
+        let (mut longest, mut run, mut next) = (0, 0, None);
+        for &place in &self.left {
+            run = if next == Some(place) { run + 1 } else { 1 };
+            (longest, next) = (longest.max(run), Some(place + 1));
+        }
+        self.node.room().max(longest)
+    }
+
     /// Gives back the memory of ranks of spawned worlds that have ended and that no communicator joins with others:
     /// their programs, libraries and stacks. Their heaps stay.
     pub fn give_back(&mut self, has_ended: impl Fn(i32) -> bool) {

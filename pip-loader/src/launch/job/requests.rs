@@ -1,6 +1,7 @@
 //! What ranks ask of their launcher: more ranks (`MPI_Comm_spawn`).
 
 use super::Job;
+use crate::launch::prepare::Asked;
 use cohort_base::spawn::{Request, WorldBoot};
 use nix::sys::signal::Signal;
 use pip_ground::{REFUSED, say};
@@ -38,15 +39,9 @@ impl Job<'_> {
             return Err("the job ends".to_owned());
         }
         // SAFETY: it was taken, and is not answered yet.
-        let programs = unsafe { self.later.programs(request) }.map_err(|refusal| refusal.to_string())?;
-        let wanted: usize = programs.iter().map(|program| program.ranks).sum();
-        let Some(first) = self.spawner.place(wanted) else {
-            let room = self.spawner.node.room();
-            return Err(format!(
-                "{wanted} more ranks are asked for, and a job has room for {room} more beside those that it has \
-                 started, but in the places of worlds that were at least as large and are over"
-            ));
-        };
+        let mut asked = unsafe { self.later.programs(request) }.map_err(|refusal| refusal.to_string())?;
+        let (first, wanted) = self.find_place(&mut asked)?;
+        asked.tell();
         // SAFETY: as above.
         let parents = unsafe { std::slice::from_raw_parts(request.parents, request.parents_len as usize) };
         let parents: &'static [u32] = parents.to_vec().leak();
@@ -60,7 +55,7 @@ impl Job<'_> {
             done: AtomicU32::new(0),
             links: AtomicU32::new(0),
         };
-        let started = self.spawner.spawn(first, programs, world);
+        let started = self.spawner.spawn(first, asked.programs, world);
         let ranks = self.spawner.ranks.iter().map(|rank| rank.pid).zip(0..).skip(first).take(wanted);
         let begun: Vec<_> = ranks.take_while(|&(pid, _)| pid != 0).collect();
         let some = begun.len();
@@ -79,6 +74,29 @@ impl Job<'_> {
                 self.begin_shutdown(REFUSED);
                 Err(error.to_string())
             }
+        }
+    }
+
+    /// Where they can be, and how many.
+    ///
+    /// # Errors
+    /// There is no room for as many as are enough.
+    fn find_place(&mut self, asked: &mut Asked<'_>) -> Result<(usize, usize), String> {
+        let mut most = self.spawner.most_places();
+        loop {
+            let wanted = asked.deal(most).map_err(|refusal| refusal.to_string())?;
+            if let Some(first) = self.spawner.place(wanted) {
+                return Ok((first, wanted));
+            }
+            let room = self.spawner.node.room();
+            // Places that others have left may not be ready yet: fewer may do.
+            if most <= room || !asked.is_soft() {
+                return Err(format!(
+                    "{wanted} more ranks are asked for, and a job has room for {room} more beside those that it has \
+                     started, but in the places of worlds that were at least as large and are over"
+                ));
+            }
+            most = most.min(wanted) - 1;
         }
     }
 }

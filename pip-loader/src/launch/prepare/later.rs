@@ -1,11 +1,12 @@
 //! Prepares programs that ranks spawn while the job runs.
 
+use super::asked::{Asked, Share};
 use super::context::Context;
+use super::limits;
 use super::reasons::Reasons;
-use super::{PreparedProgram, limits};
 use crate::launch::allocator;
 use crate::launch::options::Section;
-use cohort_base::spawn::{Command, ROOM, Request, text};
+use cohort_base::spawn::{Command, ROOM, Request, Soft, text};
 use cohort_manager::Place;
 use pip_ground::{Environment, Refusal};
 use pip_load::image::Template;
@@ -47,17 +48,17 @@ impl Later {
         if can { ROOM as usize } else { 0 }
     }
 
-    /// The programs that a rank asks for, in their order.
+    /// The programs that a rank asks for, in their order, with the largest numbers of ranks that it would have.
     ///
     /// # Errors
     /// Why one of them cannot be started, in words.
     ///
     /// # Safety
     /// The request has been taken and is not answered.
-    pub unsafe fn programs(&mut self, request: &Request) -> Result<Vec<PreparedProgram>, Refusal> {
+    pub unsafe fn programs<'r>(&mut self, request: &'r Request) -> Result<Asked<'r>, Refusal> {
         // SAFETY: the request and what it leads to stay until it is answered.
         let commands = unsafe { std::slice::from_raw_parts(request.commands, request.commands_len as usize) };
-        let (mut programs, mut map_entries, mut ranks) = (Vec::new(), 0, 0);
+        let (mut programs, mut shares) = (Vec::new(), Vec::new());
         for (number, command) in (0..).zip(commands) {
             // SAFETY: as above.
             let (section, environment) = unsafe { self.section(command) }?;
@@ -72,13 +73,12 @@ impl Later {
                 return Err(Refusal::to_run(Path::new(&section.program), &why));
             }
             (program.ranks, program.number) = (command.ranks as usize, number);
-            map_entries += entries * program.ranks;
-            ranks += program.ranks;
+            // SAFETY: as above.
+            let soft = Soft::read(unsafe { text(command.soft) });
+            shares.push(Share { most: command.ranks, soft, map_entries: entries });
             programs.push(program);
         }
-        limits::check_map_count(ranks, map_entries)?;
-        limits::check_task_count(ranks)?;
-        Ok(programs)
+        Ok(Asked { commands, programs, shares })
     }
 
     /// A command as one of the command line, and what its ranks find in their environment.

@@ -8,12 +8,14 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use cohort_abi::parameters::{Array, Out, OutArray, StringLists, Strings, Text};
 use cohort_abi::{Abi, Constants, Handle, neutral};
-use cohort_base::spawn::Command;
+use cohort_base::spawn::{Command, Soft};
 use cohort_base::text::FixedText;
 use cohort_engine::lifecycle;
-use cohort_object::{Error, Info, blame};
+use cohort_object::{Error, Info, Share, blame};
 use core::ffi::c_int;
+use core::iter::repeat_n;
 use core::ptr::null;
+use core::sync::atomic::AtomicU32;
 use neutral::handle::COMM_NULL;
 
 /// One program of a call, and what it leads to.
@@ -30,6 +32,7 @@ struct Keys {
     path: Option<Vec<u8>>,
     environment: Option<Vec<u8>>,
     host: Option<Vec<u8>>,
+    soft: Option<Vec<u8>>,
 }
 
 /// `MPI_Comm_spawn`.
@@ -107,17 +110,27 @@ fn start<'c, A: Abi>(
     {
         end_pool(call, error);
     }
-    let (count, code) = match &made {
-        Ok((_, count)) => (*count as usize, neutral::SUCCESS),
-        // How many there are, the root alone knows.
-        Err(error) => (wanted.iter().map(|wanted| usize::try_from(wanted.ranks).unwrap_or(0)).sum(), error.code()),
-    };
     if codes.addr() != <A as Constants>::ERRCODES_IGNORE {
-        codes.places(count)?.write_all((0..count).map(|_| A::error_out(code)));
+        let (shares, code) = match &made {
+            Ok(children) => (children.shares.clone(), neutral::ERR_SPAWN),
+            // How many there are, the root alone knows.
+            Err(error) => (wanted.iter().map(Wanted::none).collect(), error.code()),
+        };
+        tell_codes::<A>(&shares, code, codes)?;
     }
     drop(wanted);
-    let (made, _) = made?;
-    publish(call, Some(made), target)
+    publish(call, Some(made?.comm), target)
+}
+
+/// Each command's processes have places in its row, also those that were not started, for this reason.
+fn tell_codes<A: Abi>(shares: &[Share], reason: c_int, codes: OutArray<'_, c_int>) -> Outcome<()> {
+    let codes = codes.places(shares.iter().map(|share| share.wanted as usize).sum())?;
+    let of_command = |share: &Share| {
+        let missing = share.wanted.saturating_sub(share.started) as usize;
+        repeat_n(neutral::SUCCESS, share.started as usize).chain(repeat_n(reason, missing))
+    };
+    codes.write_all(shares.iter().flat_map(of_command).map(A::error_out));
+    Ok(())
 }
 
 /// mpi4py's pool of processes would not hear of an error: it spawns on a thread of its own, and waits for ever if that
@@ -140,6 +153,11 @@ impl Wanted<'_> {
         self.arguments.until_null().any(|argument| argument.to_bytes() == b"mpi4py.futures.server")
     }
 
+    /// None of its processes were started.
+    fn none(&self) -> Share {
+        Share { wanted: u32::try_from(self.ranks).unwrap_or(0), started: 0 }
+    }
+
     /// As the launcher is told it.
     fn command<A: Abi>(&self, call: &Call<'_, A>) -> Outcome<Command> {
         let program = call.text(self.command, "command")?;
@@ -148,11 +166,14 @@ impl Wanted<'_> {
         }
         let ranks = u32::try_from(self.ranks).ok().filter(|&ranks| ranks > 0);
         let ranks = ranks.ok_or_else(|| blame(neutral::ERR_ARG, format_args!("maxprocs is {}", self.ranks)))?;
+        self.keys.check_soft(ranks)?;
         let text = |text: &Option<Vec<u8>>| text.as_ref().map_or(null(), |text| text.as_ptr().cast());
         Ok(Command {
             program: program.as_ptr(),
             arguments: self.arguments.as_ptr(),
             ranks,
+            soft: text(&self.keys.soft),
+            started: AtomicU32::new(0),
             directory: text(&self.keys.directory),
             path: text(&self.keys.path),
             environment: text(&self.keys.environment),
@@ -170,6 +191,29 @@ impl Keys {
                 value
             })
         };
-        Self { directory: text("wdir"), path: text("path"), environment: text("env"), host: text("host") }
+        Self {
+            directory: text("wdir"),
+            path: text("path"),
+            environment: text("env"),
+            host: text("host"),
+            soft: text("soft"),
+        }
+    }
+
+    /// # Errors
+    /// `soft` is no list of numbers, or none of them may be spawned.
+    fn check_soft(&self, ranks: u32) -> Outcome<()> {
+        let Some(value) = self.soft.as_ref().map(|value| &value[..value.len() - 1]) else {
+            return Ok(());
+        };
+        let text = core::str::from_utf8(value).unwrap_or("(not UTF-8)");
+        let wrong = |why| Err(blame(neutral::ERR_INFO_VALUE, format_args!("the info key soft is \"{text}\": {why}")));
+        match Soft::read(value) {
+            None => wrong(format_args!("it is no list of NUMBER, FIRST:LAST and FIRST:LAST:STEP")),
+            Some(soft) if soft.most(ranks).is_none() => {
+                wrong(format_args!("it has no number from 0 to maxprocs, which is {ranks}"))
+            }
+            Some(_) => Ok(()),
+        }
     }
 }
