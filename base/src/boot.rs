@@ -13,6 +13,7 @@ use crate::picture::Hear;
 use crate::spawn::{Desk, WorldBoot};
 use crate::trace::Ring;
 use core::ffi::{c_char, c_void};
+use core::ptr::{null, null_mut};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use rustix::fd::BorrowedFd;
 
@@ -140,6 +141,31 @@ pub struct NodeBoot {
 }
 
 impl NodeBoot {
+    /// That of a node of so many ranks that is alone in its job and has one CPU, and whose ranks spawn none.
+    #[must_use]
+    pub const fn new(ranks: *const RankBoot, count: u32) -> Self {
+        Self {
+            magic: MAGIC,
+            version: VERSION,
+            node_ranks: count,
+            world_ranks: count,
+            cpus: 1,
+            environment: null(),
+            ranks,
+            places: null(),
+            places_len: 0,
+            report_fd: 2,
+            node: 0,
+            nodes: 1,
+            homes: null(),
+            network: null(),
+            trace: null(),
+            desk: null(),
+            capacity: count,
+            summon: None,
+        }
+    }
+
     /// Where reports go.
     #[must_use]
     pub fn report_fd(&self) -> BorrowedFd<'_> {
@@ -210,7 +236,7 @@ impl Hook {
     /// None yet.
     #[must_use]
     pub const fn none() -> Self {
-        Self(AtomicPtr::new(core::ptr::null_mut()))
+        Self(AtomicPtr::new(null_mut()))
     }
 
     /// Leaves this function.
@@ -221,7 +247,7 @@ impl Hook {
 
     /// There is none any more.
     pub fn forget(&self) {
-        self.0.store(core::ptr::null_mut(), Ordering::Release);
+        self.0.store(null_mut(), Ordering::Release);
     }
 
     /// Calls it, if there is one.
@@ -236,6 +262,34 @@ impl Hook {
 }
 
 impl RankBoot {
+    /// That of a rank that is not bound, before the node image is opened: the only one of its job, or else its numbers
+    /// are to be changed.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            magic: MAGIC,
+            version: VERSION,
+            local_rank: 0,
+            world_rank: 0,
+            app_number: 0,
+            cpu: -1,
+            lifecycle: AtomicU32::new(Lifecycle::Fresh as u32),
+            abort: AtomicU64::new(0),
+            pid: AtomicI32::new(0),
+            touched: AtomicU32::new(0),
+            api: null(),
+            node: null_mut(),
+            witness: null(),
+            on_finalized: None,
+            on_aborted: None,
+            leaver: null(),
+            leaves: AtomicBool::new(false),
+            claims: null(),
+            last_words: Hook::none(),
+            world: null(),
+        }
+    }
+
     /// Notes how far the rank has come.
     pub fn reach(&self, stage: Lifecycle) {
         self.lifecycle.store(stage as u32, Ordering::Release);
@@ -276,6 +330,12 @@ impl RankBoot {
 
     const fn decode(word: u64, kind: u64) -> Option<i32> {
         if word >> 32 == kind { Some(word as u32 as i32) } else { None }
+    }
+}
+
+impl Default for RankBoot {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::image;
 use cohort_base::boot::{
-    AUDIT_LIBRARY, CpuLocation, Founder, Hook, MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen, RankBoot,
+    AUDIT_LIBRARY, CpuLocation, Founder, MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen, RankBoot,
     RankLocation, Rest, VERSION,
 };
 use cohort_base::claims::Claims;
@@ -18,7 +18,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Where the libraries lie relative to the folder of pip-exec.
 pub const FOLDERS: [&str; 2] = ["", "../lib/cohort"];
@@ -88,26 +88,14 @@ pub struct Surroundings {
 /// The record of a rank, the `rank`-th of its node, as it is before the node image is opened.
 fn record(rank: usize, facts: &RankFacts, leaver: *const c_char, claims: *const Claims) -> RankBoot {
     RankBoot {
-        magic: MAGIC,
-        version: VERSION,
         local_rank: rank as u32,
         world_rank: facts.world_rank,
         world: facts.world.map_or(ptr::null(), ptr::from_ref),
         app_number: facts.app_number,
         cpu: facts.cpu,
-        lifecycle: AtomicU32::new(0),
-        abort: AtomicU64::new(0),
-        pid: AtomicI32::new(0),
-        touched: AtomicU32::new(0),
-        witness: std::ptr::null(),
-        on_finalized: None,
-        on_aborted: None,
         leaver: if facts.is_linked { leaver } else { ptr::null() },
-        leaves: AtomicBool::new(false),
-        last_words: Hook::none(),
         claims,
-        api: ptr::null(),
-        node: ptr::null_mut(),
+        ..RankBoot::new()
     }
 }
 
@@ -198,14 +186,10 @@ impl Node {
         if let Some(folder) = folder {
             let places: &'static [_] = around.places.leak();
             let boot = Box::leak(Box::new(NodeBoot {
-                magic: MAGIC,
-                version: VERSION,
-                node_ranks: facts.len() as u32,
                 capacity: capacity as u32,
                 world_ranks: around.world_ranks,
                 cpus: around.cpus,
                 environment: list_of(environment),
-                ranks: this.records,
                 places: places.as_ptr(),
                 places_len: places.len() as u32,
                 report_fd: libc::STDERR_FILENO,
@@ -215,7 +199,7 @@ impl Node {
                 network: around.network,
                 trace,
                 desk: if room > 0 { this.desk } else { ptr::null() },
-                summon: None,
+                ..NodeBoot::new(this.records, facts.len() as u32)
             }));
             this.open_image(&folder.join(NODE_IMAGE), boot)?;
         }
