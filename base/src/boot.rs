@@ -30,7 +30,7 @@ pub const AT_FOUNDER: u64 = 0x464f_554e_4445; // "FOUNDE"
 pub const MAGIC: u64 = 0x3154_524f_484f_4350;
 
 /// Raised whenever the layout of a record changes.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// File name of the node image, which lies beside the facades.
 pub const NODE_IMAGE: &str = "libcohort_node.so";
@@ -224,6 +224,8 @@ pub struct RankBoot {
     pub last_words: Hook,
     /// NULL for a rank that the job began with, or the world that it was spawned into.
     pub world: *const WorldBoot,
+    /// An [`InitialErrhandler`](crate::settings::InitialErrhandler); 0: that of the settings.
+    pub initial_errhandler: u32,
 }
 
 /// A function that a library of a rank leaves for those who end the rank, or none. It runs with the rank's C library,
@@ -287,6 +289,7 @@ impl RankBoot {
             claims: null(),
             last_words: Hook::none(),
             world: null(),
+            initial_errhandler: 0,
         }
     }
 

@@ -51,6 +51,8 @@ pub struct Command {
     pub host: *const c_char,
     /// Entries `NAME=VALUE` for its environment, a line each; or NULL.
     pub environment: *const c_char,
+    /// As in [`RankBoot`](crate::boot::RankBoot::initial_errhandler).
+    pub initial_errhandler: u32,
 }
 
 /// The numbers of communicators that a new world needs, which the asking rank has drawn.

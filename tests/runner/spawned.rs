@@ -51,6 +51,7 @@ pub fn trials() -> Vec<Trial> {
         trial("spawned/alone: little memory".into(), little_memory),
         trial("spawned/alone: a heap that gives memory back".into(), trims),
         trial("spawned/labels".into(), labels),
+        trial("spawned/-initial-errhandler".into(), initial_errhandler),
         trial("spawned/more worlds in turn than there are places".into(), || again("1", ["1500", "1"], &[])),
         trial("spawned/more worlds of 4 in turn than there are places".into(), || again("1", ["400", "4"], &[])),
         trial("spawned/worlds in turn by two ranks with labels".into(), || again("2", ["40", "3"], &["-l"])),
@@ -130,6 +131,15 @@ fn pool_alone() -> Outcome {
     let limited = ["-c", "ulimit -v 30000000; exec \"$0\" \"$1\""];
     let ended = job(Program::new("/bin/sh").args(limited).arg(&python).arg(&script)).run()?;
     ended.expect_code(1)?.expect_text("MPIPoolExecutor")?.expect_text("ulimit -v").map(drop)
+}
+
+/// Children begin with the option's error handler, as their parents do.
+fn initial_errhandler() -> Outcome {
+    let job = |handler: &str| Ok::<_, String>(pip_exec("2")?.args(["-initial-errhandler", handler]).arg(program()?));
+    let ended = job("MPI_ERRORS_RETURN")?.arg("wrong rank").run()?.expect_code(0)?;
+    ended.expect_text("child 0 ends")?.expect_text("child 1 ends")?;
+    let refused = job("mpi_errors_shrug")?.arg("wrong rank").run()?.expect_code(2)?;
+    refused.expect_text("mpi_errors_shrug")?.expect_text("mpi_errors_are_fatal, mpi_errors_abort").map(drop)
 }
 
 fn labels() -> Outcome {

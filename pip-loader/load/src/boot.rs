@@ -64,6 +64,8 @@ pub struct RankFacts {
     pub is_linked: bool,
     /// The world that it is spawned into; none for one that the job begins with.
     pub world: Option<&'static WorldBoot>,
+    /// As in [`RankBoot`].
+    pub initial_errhandler: u32,
 }
 
 /// What a node image learns of its machine and of the job.
@@ -93,6 +95,7 @@ fn record(rank: usize, facts: &RankFacts, leaver: *const c_char, claims: *const 
         world: facts.world.map_or(ptr::null(), ptr::from_ref),
         app_number: facts.app_number,
         cpu: facts.cpu,
+        initial_errhandler: facts.initial_errhandler,
         leaver: if facts.is_linked { leaver } else { ptr::null() },
         claims,
         ..RankBoot::new()
@@ -257,6 +260,7 @@ impl Node {
                 (&raw mut (*old).app_number).write_volatile(new.app_number);
                 (&raw mut (*old).cpu).write_volatile(new.cpu);
                 (&raw mut (*old).world).write_volatile(new.world);
+                (&raw mut (*old).initial_errhandler).write_volatile(new.initial_errhandler);
                 (&raw mut (*old).leaver).write_volatile(new.leaver);
                 (*old).leaves.store(false, Ordering::Relaxed);
                 (*old).last_words.forget();

@@ -141,6 +141,8 @@ pub struct PreparedProgram {
     pub debug: Option<u64>,
     /// It is linked to an MPI library.
     pub is_linked: bool,
+    /// The error handler that its ranks begin with; 0: that of the settings.
+    pub initial_errhandler: u32,
     /// It is linked to fixed addresses.
     pub fixed_address: bool,
     /// The compiler's checker that watches it.
@@ -160,6 +162,7 @@ impl PreparedProgram {
             ranks: 0,
             number: 0,
             is_linked: false,
+            initial_errhandler: 0,
             fixed_address: false,
             sanitizer: None,
             own_malloc,

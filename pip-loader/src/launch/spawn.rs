@@ -538,19 +538,20 @@ fn rank_facts(
     world: Option<&'static WorldBoot>,
 ) -> Vec<RankFacts> {
     let numbers = programs.iter().flat_map(|program| {
-        let of_program = (first + program.number, program.is_linked);
+        let of_program = (first + program.number, program.is_linked, program.initial_errhandler);
         std::iter::repeat_n(of_program, program.ranks)
     });
     let cpu = |rank: usize| match bindings {
         Some(list) => i32::try_from(list[rank].cpu).unwrap_or(-1),
         None => -1,
     };
-    let fact = |(rank, (number, is_linked))| RankFacts {
+    let fact = |(rank, (number, is_linked, initial_errhandler))| RankFacts {
         world_rank: world_ranks[rank],
         app_number: number,
         cpu: cpu(rank),
         is_linked,
         world,
+        initial_errhandler,
     };
     numbers.enumerate().map(fact).collect()
 }

@@ -73,6 +73,7 @@ impl Later {
                 return Err(Refusal::to_run(Path::new(&section.program), &why));
             }
             (program.ranks, program.number) = (command.ranks as usize, number);
+            program.initial_errhandler = command.initial_errhandler;
             // SAFETY: as above.
             let soft = Soft::read(unsafe { text(command.soft) });
             shares.push(Share { most: command.ranks, soft, map_entries: entries });

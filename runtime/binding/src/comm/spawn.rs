@@ -8,6 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use cohort_abi::parameters::{Array, Out, OutArray, StringLists, Strings, Text};
 use cohort_abi::{Abi, Constants, Handle, neutral};
+use cohort_base::settings::InitialErrhandler;
 use cohort_base::spawn::{Command, Soft};
 use cohort_base::text::FixedText;
 use cohort_engine::lifecycle;
@@ -33,6 +34,7 @@ struct Keys {
     environment: Option<Vec<u8>>,
     host: Option<Vec<u8>>,
     soft: Option<Vec<u8>>,
+    errhandler: Option<String>,
 }
 
 /// `MPI_Comm_spawn`.
@@ -178,6 +180,7 @@ impl Wanted<'_> {
             path: text(&self.keys.path),
             environment: text(&self.keys.environment),
             host: text(&self.keys.host),
+            initial_errhandler: self.keys.initial_errhandler()?,
         })
     }
 }
@@ -197,7 +200,24 @@ impl Keys {
             environment: text("env"),
             host: text("host"),
             soft: text("soft"),
+            errhandler: info.get("mpi_initial_errhandler"),
         }
+    }
+
+    /// As [`Command`] has it.
+    ///
+    /// # Errors
+    /// `mpi_initial_errhandler` names none that a world can begin with.
+    fn initial_errhandler(&self) -> Outcome<u32> {
+        let Some(name) = &self.errhandler else {
+            return Ok(0);
+        };
+        let found = InitialErrhandler::of_name(name).map(|handler| handler as u32);
+        found.ok_or_else(|| {
+            let names = InitialErrhandler::NAMES;
+            let what = format_args!("the info key mpi_initial_errhandler is \"{name}\": it takes {names}");
+            blame(neutral::ERR_INFO_VALUE, what)
+        })
     }
 
     /// # Errors
