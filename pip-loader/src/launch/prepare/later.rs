@@ -92,9 +92,13 @@ impl Later {
         check_host(word(command.host))?;
         let mut environment = self.environment.clone();
         for line in word(command.environment).as_bytes().split(|&byte| byte == b'\n') {
-            if let Some(at) = line.iter().position(|&byte| byte == b'=') {
+            let at = line.iter().position(|&byte| byte == b'=').filter(|&at| at > 0);
+            if let Some(at) = at {
                 let (name, value) = (OsStr::from_bytes(&line[..at]), OsStr::from_bytes(&line[at + 1..]));
                 environment.insert(name.to_owned(), value.to_owned());
+            } else if !line.is_empty() {
+                let line = String::from_utf8_lossy(line);
+                return Err(Refusal::new(format!("the info key env has the line \"{line}\", which is no NAME=VALUE")));
             }
         }
         allocator::keep_freed_memory(&mut environment);

@@ -27,7 +27,8 @@ struct Wanted<'c> {
     keys: Keys,
 }
 
-/// The values of the reserved keys of an info argument (MPI-5.0, 11.8.4) that the launcher acts upon, with a NUL each.
+/// The values of the reserved keys of an info argument (MPI-5.0, 11.8.4), with a NUL each where the launcher acts upon
+/// them.
 struct Keys {
     directory: Option<Vec<u8>>,
     path: Option<Vec<u8>>,
@@ -35,7 +36,12 @@ struct Keys {
     host: Option<Vec<u8>>,
     soft: Option<Vec<u8>>,
     errhandler: Option<String>,
+    file: Option<String>,
+    architecture: Option<String>,
 }
+
+/// What the architecture of all ranks is called.
+const ARCHITECTURES: [&str; 3] = ["x86_64", "x86-64", "amd64"];
 
 /// `MPI_Comm_spawn`.
 pub fn spawn<A: Abi>(
@@ -168,6 +174,7 @@ impl Wanted<'_> {
         }
         let ranks = u32::try_from(self.ranks).ok().filter(|&ranks| ranks > 0);
         let ranks = ranks.ok_or_else(|| blame(neutral::ERR_ARG, format_args!("maxprocs is {}", self.ranks)))?;
+        self.keys.check_honoured()?;
         self.keys.check_soft(ranks)?;
         let text = |text: &Option<Vec<u8>>| text.as_ref().map_or(null(), |text| text.as_ptr().cast());
         Ok(Command {
@@ -201,6 +208,29 @@ impl Keys {
             host: text("host"),
             soft: text("soft"),
             errhandler: info.get("mpi_initial_errhandler"),
+            file: info.get("file"),
+            architecture: info.get("arch"),
+        }
+    }
+
+    /// # Errors
+    /// The program is to run on another kind of machine, or as a file says, for whose format MPI has no rule.
+    fn check_honoured(&self) -> Outcome<()> {
+        if let Some(file) = &self.file {
+            let what = format_args!(
+                "the info key file is \"{file}\": no file is read for more of them; set wdir, path, env, host, soft \
+                 and mpi_initial_errhandler themselves"
+            );
+            return Err(blame(neutral::ERR_SPAWN, what));
+        }
+        let is_own = |name: &String| ARCHITECTURES.iter().any(|own| own.eq_ignore_ascii_case(name));
+        match &self.architecture {
+            Some(other) if !is_own(other) => {
+                let own = ARCHITECTURES[0];
+                let what = format_args!("the info key arch is \"{other}\": processes are spawned here, on {own}");
+                Err(blame(neutral::ERR_SPAWN, what))
+            }
+            _ => Ok(()),
         }
     }
 
