@@ -14,7 +14,7 @@ use cohort_base::LocalRank;
 use cohort_base::clock::ticks;
 use cohort_base::lock::{FutexLock, FutexOnce};
 use cohort_base::text::FixedText;
-use cohort_engine::{Node, Rank};
+use cohort_engine::{Node, Rank, lifecycle};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// How the names of ports begin.
@@ -155,7 +155,7 @@ pub fn open(rank: &Rank) -> Outcome<String> {
 }
 
 /// The number of an open port.
-fn number(ports: &Ports, name: &str) -> Outcome<u32> {
+fn number(node: &Node, ports: &Ports, name: &str) -> Outcome<u32> {
     let wrong = |why: &str| Error::new(neutral::ERR_PORT, format_args!("\"{name}\" is {why}"));
     let parts = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once(':'));
     let parts = parts.and_then(|(token, number)| Some((u64::from_str_radix(token, 16).ok()?, number.parse().ok()?)));
@@ -163,10 +163,9 @@ fn number(ports: &Ports, name: &str) -> Outcome<u32> {
     if token != ports.token {
         return Err(wrong("a port of another job: processes connect with those of their own job only"));
     }
-    match ports.open.contains_key(&number) {
-        true => Ok(number),
-        false => Err(wrong("not open any more")),
-    }
+    // One that is told to end may have opened it since: nobody will accept there.
+    let is_open = ports.open.get(&number).is_some_and(|port| !lifecycle::must_leave(node.rank(port.owner)));
+    if is_open { Ok(number) } else { Err(wrong("not open any more")) }
 }
 
 /// Closes a port (`MPI_Close_port`). Who waits there hears of it.
@@ -176,7 +175,7 @@ fn number(ports: &Ports, name: &str) -> Outcome<u32> {
 pub fn close(rank: &Rank, name: &str) -> Outcome<()> {
     let node = rank.node();
     let port = with(node, |ports| {
-        let number = number(ports, name)?;
+        let number = number(node, ports, name)?;
         Ok::<_, Error>(ports.open.remove(&number))
     })?;
     port.iter().for_each(|port| dismiss(node, port));
@@ -221,7 +220,7 @@ pub(crate) fn knock(rank: &Rank, name: &str, side: Side) -> Outcome<Arc<Knock>> 
     let node = rank.node();
     check(node)?;
     let (call, acceptors) = with(node, |ports| {
-        let number = number(ports, name)?;
+        let number = number(node, ports, name)?;
         let state = AtomicU32::new(WAITS);
         let call = Arc::new(Knock { side, caller: rank.id(), answer: FutexOnce::new(), state });
         let port = ports.open.entry(number).or_insert_with(|| Port::of(rank.id()));
@@ -246,10 +245,14 @@ pub(crate) fn calls() -> u64 {
 /// `MPI_ERR_PORT`
 pub(crate) fn take(rank: &Rank, name: &str) -> Outcome<Option<Arc<Knock>>> {
     check(rank.node())?;
-    with(rank.node(), |ports| {
-        let number = number(ports, name)?;
+    let node = rank.node();
+    with(node, |ports| {
+        let number = number(node, ports, name)?;
         let port = ports.open.entry(number).or_insert_with(|| Port::of(rank.id()));
         while let Some(call) = port.calls.pop_front() {
+            if lifecycle::must_leave(node.rank(call.caller)) {
+                continue;
+            }
             let taken = call.state.compare_exchange(WAITS, TAKEN, Ordering::AcqRel, Ordering::Acquire);
             if taken.is_ok() {
                 return Ok(Some(call));

@@ -12,7 +12,7 @@ use cohort_base::settings::InitialErrhandler;
 use cohort_base::spawn::{Command, Soft};
 use cohort_base::text::FixedText;
 use cohort_engine::lifecycle;
-use cohort_object::{Error, Info, Share, blame};
+use cohort_object::{Error, Info, Share, blame, ports};
 use core::ffi::c_int;
 use core::iter::repeat_n;
 use core::ptr::null;
@@ -152,7 +152,7 @@ fn end_pool<A: Abi>(call: &Call<'_, A>, error: &Error) -> ! {
         rank.name(),
         error.detail(),
     ));
-    lifecycle::abort(rank, 1, line.as_str())
+    lifecycle::abort_with(rank, 1, line.as_str(), ports::end)
 }
 
 impl Wanted<'_> {
