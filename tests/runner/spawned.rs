@@ -9,7 +9,7 @@ use crate::{Outcome, place, programs, trial};
 use std::path::PathBuf;
 
 /// What a job of two ranks that spawn two more is to do, its status, and what is to be said.
-const ENDS: [(&str, i32, &[&str]); 8] = [
+const ENDS: [(&str, i32, &[&str]); 9] = [
     ("aborts", 7, &["rank 1 of spawned world 1 called MPI_Abort on MPI_COMM_WORLD with code 7"]),
     ("exits", 3, &["rank 3 (rank 1 of spawned world 1) (pid ", "ended with status 3"]),
     ("crashes", 139, &["rank 3 (rank 1 of spawned world 1) (pid ", "killed by signal 11", "in child at spawns.c"]),
@@ -17,6 +17,7 @@ const ENDS: [(&str, i32, &[&str]); 8] = [
     ("parent exits", 5, &["rank 0 (pid ", "ended with status 5"]),
     ("parted aborts", 7, &["called MPI_Abort on MPI_COMM_WORLD", "parent 0 goes on", "parent 1 goes on"]),
     ("parted exits", 3, &["ended with status 3", "parent 0 goes on", "parent 1 goes on"]),
+    ("parted crashes", 139, &["killed by signal 11", "its world has disconnected from all others, but the job ends"]),
     ("refused", 53, &["MPI_Comm_spawn failed on MPI_COMM_WORLD: MPI_ERR_SPAWN", "/no/such/program"]),
 ];
 
