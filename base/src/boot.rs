@@ -130,8 +130,6 @@ pub struct NodeBoot {
     pub homes: *const RankLocation,
     /// The network, a record of the crate `cohort-fabric`; NULL when the job has one node.
     pub network: *const c_void,
-    /// NULL, or a ring for the events of each rank of this node, `node_ranks` of them.
-    pub trace: *const Ring,
     /// NULL, or where ranks ask for more of them.
     pub desk: *const Desk,
     /// Ranks that the node may have in all: those beyond `node_ranks` are spawned while the job runs.
@@ -159,7 +157,6 @@ impl NodeBoot {
             nodes: 1,
             homes: null(),
             network: null(),
-            trace: null(),
             desk: null(),
             capacity: count,
             summon: None,
@@ -224,6 +221,8 @@ pub struct RankBoot {
     pub last_words: Hook,
     /// NULL for a rank that the job began with, or the world that it was spawned into.
     pub world: *const WorldBoot,
+    /// NULL, or a ring for the rank's events.
+    pub trace: *const Ring,
     /// An [`InitialErrhandler`](crate::settings::InitialErrhandler); 0: that of the settings.
     pub initial_errhandler: u32,
 }
@@ -289,6 +288,7 @@ impl RankBoot {
             claims: null(),
             last_words: Hook::none(),
             world: null(),
+            trace: null(),
             initial_errhandler: 0,
         }
     }

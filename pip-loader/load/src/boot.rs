@@ -66,6 +66,8 @@ pub struct RankFacts {
     pub world: Option<&'static WorldBoot>,
     /// As in [`RankBoot`].
     pub initial_errhandler: u32,
+    /// NULL, or a ring that is never freed.
+    pub trace: *const Ring,
 }
 
 /// What a node image learns of its machine and of the job.
@@ -96,6 +98,7 @@ fn record(rank: usize, facts: &RankFacts, leaver: *const c_char, claims: *const 
         app_number: facts.app_number,
         cpu: facts.cpu,
         initial_errhandler: facts.initial_errhandler,
+        trace: facts.trace,
         leaver: if facts.is_linked { leaver } else { ptr::null() },
         claims,
         ..RankBoot::new()
@@ -156,19 +159,18 @@ pub struct Node {
 impl Node {
     /// Makes the records and, with a folder, loads the node image from it and opens it.
     /// So many more ranks as there is `room` for may be added later. Call before the first rank starts; `environment`
-    /// holds `KEY=VALUE` entries, `trace` is as in [`NodeBoot`].
+    /// holds `KEY=VALUE` entries.
     ///
     /// # Errors
     /// The image cannot be loaded or refuses the records.
     ///
     /// # Safety
-    /// What `trace` and the pointers of `around` lead to is as [`NodeBoot`] wants it, and is never freed.
+    /// What the facts and the pointers of `around` lead to is as the records want it, and is never freed.
     pub unsafe fn open(
         folder: Option<&Path>,
         (facts, room): (&[RankFacts], usize),
         environment: Vec<CString>,
         around: Surroundings,
-        trace: *const Ring,
     ) -> Result<Self, Refusal> {
         let leaver = leaver(folder.filter(|_| facts.len() >= MANY));
         let capacity = facts.len() + room;
@@ -200,7 +202,6 @@ impl Node {
                 nodes: around.nodes,
                 homes: around.homes,
                 network: around.network,
-                trace,
                 desk: if room > 0 { this.desk } else { ptr::null() },
                 ..NodeBoot::new(this.records, facts.len() as u32)
             }));
@@ -261,6 +262,7 @@ impl Node {
                 (&raw mut (*old).cpu).write_volatile(new.cpu);
                 (&raw mut (*old).world).write_volatile(new.world);
                 (&raw mut (*old).initial_errhandler).write_volatile(new.initial_errhandler);
+                (&raw mut (*old).trace).write_volatile(new.trace);
                 (&raw mut (*old).leaver).write_volatile(new.leaver);
                 (*old).leaves.store(false, Ordering::Relaxed);
                 (*old).last_words.forget();
