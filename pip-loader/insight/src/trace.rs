@@ -86,7 +86,14 @@ impl Target {
     pub fn begin(self, numbers: &[u32]) -> io::Result<Recorder> {
         let rings = self.rings(numbers.len())?.iter().zip(numbers).enumerate();
         let noted = rings.map(|(place, (ring, &number))| Noted::first(ring, place, number)).collect();
-        Ok(Recorder { target: self, noted, begin: Clocks::read() })
+        let next = numbers.iter().max().map_or(0, |last| last + 1);
+        Ok(Recorder { target: self, noted, next, begin: Clocks::read() })
+    }
+
+    /// The same for ranks that are yet to be spawned, by one that notes nothing.
+    #[must_use]
+    pub fn begin_for_founder(self) -> Recorder {
+        Recorder { target: self, noted: Vec::new(), next: 1, begin: Clocks::read() }
     }
 
     /// So many empty rings.
@@ -167,6 +174,8 @@ pub struct Recorder {
     target: Target,
     /// Those of the ranks that the job began with, in their order, and those of spawned ones behind them.
     noted: Vec<Noted>,
+    /// The number of the next one that is spawned: they are numbered on.
+    next: u32,
     begin: Clocks,
 }
 
@@ -185,9 +194,8 @@ impl Recorder {
     pub fn add(&mut self, first: usize, count: usize, world: u32) -> io::Result<Vec<*const Ring>> {
         let rings = self.target.rings(count)?;
         let since = clock::ticks();
-        // Spawned ranks are numbered on.
-        let numbers = self.noted.iter().map(|it| it.number + 1).max().unwrap_or(0)..;
-        for (rank, (ring, number)) in rings.iter().zip(numbers).enumerate() {
+        for (rank, (ring, number)) in rings.iter().zip(self.next..).enumerate() {
+            self.next = number + 1;
             self.noted.push(Noted { ring, number, name: Some(format!("{world}.{rank}")), place: first + rank, since });
         }
         Ok(rings.iter().map(ptr::from_ref).collect())

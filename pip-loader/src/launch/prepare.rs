@@ -226,16 +226,18 @@ pub fn prepare_for(founder: &'static Founder, options: &Options, place: Place, j
     // SAFETY: a C string that stays.
     let own = unsafe { text(founder.launcher) };
     let own = Path::new(OsStr::from_bytes(own)).parent().unwrap_or(Path::new("/")).to_owned();
-    let mut common = environment::of_ranks(&options.variables, &options.variables.inherit, job);
-    if common.remove(OsStr::new(TRACE)).is_some_and(|value| !value.is_empty()) {
-        voice::advise(format_args!(
-            "a process that was started without pip-exec has no timeline; pip-exec -n 1 PROGRAM makes one"
-        ));
-    }
+    let common = environment::of_ranks(&options.variables, &options.variables.inherit, job);
     let libraries = Some(boot::library_folder(&own)?);
     let machine = Machine { topology: Topology::read(), turns: None };
     let later = Later::new(own, libraries, common, place);
-    Ok(Prepared { founder: Some(founder), ..without_programs(options, place, machine, later)? })
+    let prepared = Prepared { founder: Some(founder), ..without_programs(options, place, machine, later)? };
+    if prepared.reports.trace.is_some() {
+        voice::advise(format_args!(
+            "{TRACE}: the timeline has the spawned ranks only, not the process that was started without pip-exec; \
+             pip-exec -n 1 PROGRAM shows all"
+        ));
+    }
+    Ok(prepared)
 }
 
 /// A job whose programs are not known yet, and whose ranks share an address space.

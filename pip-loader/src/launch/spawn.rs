@@ -505,7 +505,11 @@ fn begin_trace(job: &mut Prepared, numbers: &[u32]) -> Result<Option<Recorder>, 
         }
         return Ok(None);
     }
-    let begun = job.reports.trace.take().map(|target| target.begin(numbers));
+    let is_founded = job.founder.is_some();
+    let begun = job.reports.trace.take().map(|target| match is_founded {
+        true => Ok(target.begin_for_founder()),
+        false => target.begin(numbers),
+    });
     (begun.transpose()).map_err(|error| refuse("cannot make room for a timeline", &error))
 }
 
