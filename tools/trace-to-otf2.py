@@ -45,8 +45,9 @@ class Track:
     def __init__(self, event):
         self.name = event["args"]["name"]
         self.node = event["pid"] - 1
-        # "rank 3", "rank 3: thread 1".
-        self.rank = int(self.name.split(":")[0].split()[1])
+        # "rank 3", "rank 3: thread 1", "rank 1.0": rank 0 of the first world that was spawned.
+        self.rank_name = self.name.split(":")[0]
+        self.rank = event["tid"] // 100 - 1
         # The others of a rank are beside its first one.
         self.is_first = event["tid"] % 100 == 0
         # (begin, end, category, name)
@@ -80,7 +81,7 @@ def write(otf2, archive, tracks, hosts):
     processes, writers, locations = {}, [], []
     for track in tracks:
         if track.rank not in processes:
-            processes[track.rank] = known.location_group(f"rank {track.rank}", system_tree_parent=nodes[track.node])
+            processes[track.rank] = known.location_group(track.rank_name, system_tree_parent=nodes[track.node])
         location = known.location(track.name, group=processes[track.rank])
         writers.append(archive.event_writer_from_location(location))
         if track.is_first:

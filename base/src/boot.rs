@@ -13,6 +13,7 @@ use crate::picture::Hear;
 use crate::spawn::{Desk, WorldBoot};
 use crate::trace::Ring;
 use core::ffi::{c_char, c_void};
+use core::ptr::{null, null_mut};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use rustix::fd::BorrowedFd;
 
@@ -129,8 +130,6 @@ pub struct NodeBoot {
     pub homes: *const RankLocation,
     /// The network, a record of the crate `cohort-fabric`; NULL when the job has one node.
     pub network: *const c_void,
-    /// NULL, or a ring for the events of each rank of this node, `node_ranks` of them.
-    pub trace: *const Ring,
     /// NULL, or where ranks ask for more of them.
     pub desk: *const Desk,
     /// Ranks that the node may have in all: those beyond `node_ranks` are spawned while the job runs.
@@ -142,6 +141,31 @@ pub struct NodeBoot {
 }
 
 impl NodeBoot {
+    /// That of a node of so many ranks that is alone in its job and has one CPU, and whose ranks spawn none.
+    #[must_use]
+    pub const fn new(ranks: *const RankBoot, count: u32) -> Self {
+        Self {
+            magic: MAGIC,
+            version: VERSION,
+            node_ranks: count,
+            world_ranks: count,
+            cpus: 1,
+            environment: null(),
+            ranks,
+            places: null(),
+            places_len: 0,
+            report_fd: 2,
+            node: 0,
+            nodes: 1,
+            homes: null(),
+            network: null(),
+            desk: null(),
+            capacity: count,
+            summon: None,
+            job: 0,
+        }
+    }
+
     /// Where reports go.
     #[must_use]
     pub fn report_fd(&self) -> BorrowedFd<'_> {
@@ -200,6 +224,10 @@ pub struct RankBoot {
     pub last_words: Hook,
     /// NULL for a rank that the job began with, or the world that it was spawned into.
     pub world: *const WorldBoot,
+    /// NULL, or a ring for the rank's events.
+    pub trace: *const Ring,
+    /// An [`InitialErrhandler`](crate::settings::InitialErrhandler); 0: that of the settings.
+    pub initial_errhandler: u32,
 }
 
 /// A function that a library of a rank leaves for those who end the rank, or none. It runs with the rank's C library,
@@ -212,7 +240,7 @@ impl Hook {
     /// None yet.
     #[must_use]
     pub const fn none() -> Self {
-        Self(AtomicPtr::new(core::ptr::null_mut()))
+        Self(AtomicPtr::new(null_mut()))
     }
 
     /// Leaves this function.
@@ -223,7 +251,7 @@ impl Hook {
 
     /// There is none any more.
     pub fn forget(&self) {
-        self.0.store(core::ptr::null_mut(), Ordering::Release);
+        self.0.store(null_mut(), Ordering::Release);
     }
 
     /// Calls it, if there is one.
@@ -238,6 +266,36 @@ impl Hook {
 }
 
 impl RankBoot {
+    /// That of a rank that is not bound, before the node image is opened: the only one of its job, or else its numbers
+    /// are to be changed.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            magic: MAGIC,
+            version: VERSION,
+            local_rank: 0,
+            world_rank: 0,
+            app_number: 0,
+            cpu: -1,
+            lifecycle: AtomicU32::new(Lifecycle::Fresh as u32),
+            abort: AtomicU64::new(0),
+            pid: AtomicI32::new(0),
+            touched: AtomicU32::new(0),
+            api: null(),
+            node: null_mut(),
+            witness: null(),
+            on_finalized: None,
+            on_aborted: None,
+            leaver: null(),
+            leaves: AtomicBool::new(false),
+            claims: null(),
+            last_words: Hook::none(),
+            world: null(),
+            trace: null(),
+            initial_errhandler: 0,
+        }
+    }
+
     /// Notes how far the rank has come.
     pub fn reach(&self, stage: Lifecycle) {
         self.lifecycle.store(stage as u32, Ordering::Release);
@@ -278,6 +336,12 @@ impl RankBoot {
 
     const fn decode(word: u64, kind: u64) -> Option<i32> {
         if word >> 32 == kind { Some(word as u32 as i32) } else { None }
+    }
+}
+
+impl Default for RankBoot {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

@@ -8,6 +8,7 @@ mod check;
 mod collectives;
 mod deadlock;
 mod debug;
+mod errhandler;
 mod grace;
 mod handles;
 mod io;
@@ -20,6 +21,7 @@ mod trace;
 pub use collectives::{Algorithm, Algorithms, ReduceOrder};
 pub use deadlock::{DEADLOCK, DEADLOCK_AFTER, Deadlock};
 pub use debug::{DEBUG, debug_parts};
+pub use errhandler::{INITIAL_ERRHANDLER, InitialErrhandler};
 pub use grace::{GRACE, GRACE_DEFAULT, grace};
 pub use memory::{JEMALLOC, KEEP, MALLOC, MEMORY_KINDS};
 pub use network::NetNotify;
@@ -73,6 +75,8 @@ pub struct Settings {
     pub handles_max: u32,
     /// `COHORT_IO=plain`: operations on files are done in the calls that start them.
     pub plain_io: bool,
+    /// `COHORT_INITIAL_ERRHANDLER`.
+    pub initial_errhandler: InitialErrhandler,
     /// `COHORT_HELPERS`: dedicated workers of the `helper` policies.
     pub helpers: u32,
     /// `COHORT_GHOST_TOPO`.
@@ -113,6 +117,7 @@ impl Settings {
         offload_min: 32 << 10,
         handles_max: handles::MOST,
         plain_io: false,
+        initial_errhandler: InitialErrhandler::Fatal,
         helpers: 1,
         worker_placement: WorkerPlacement::Machine,
         thread_pin: ThreadPin::Rank,
@@ -234,6 +239,7 @@ pub static TABLE: &[Row] = &[
         help: "helper policies: dedicated workers per node",
         set: |s, v| number(v, 1, 64).map(|n| s.helpers = n),
     },
+    errhandler::ROW,
     io::ROW,
     memory::MALLOC_ROW,
     memory::ROW,

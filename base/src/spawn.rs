@@ -8,11 +8,14 @@
 //! Pushing and taking all is a stack of which only one side pops, and all at once: no record can come back while
 //! somebody holds its address from before.
 
+mod soft;
+
 use crate::{LocalRank, WorldRank};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
+pub use soft::Soft;
 
 /// Spawned ranks that there may be in a job at a time. Each takes some address space from the beginning, and no memory.
 pub const ROOM: u32 = 1024;
@@ -47,14 +50,18 @@ pub struct Desk {
 
 /// One program of a request.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Command {
     /// What to run.
     pub program: *const c_char,
     /// Its arguments, with NULL at the end; NULL for none.
     pub arguments: *const *const c_char,
-    /// How many run it.
+    /// How many are to run it.
     pub ranks: u32,
+    /// How many fewer are enough, as [`Soft`] reads it; or NULL.
+    pub soft: *const c_char,
+    /// How many run it. The launcher writes it before it grants the request.
+    pub started: AtomicU32,
     /// The directory to run it in, or NULL.
     pub directory: *const c_char,
     /// Folders to look for it in, instead of `PATH`; or NULL.
@@ -63,6 +70,8 @@ pub struct Command {
     pub host: *const c_char,
     /// Entries `NAME=VALUE` for its environment, a line each; or NULL.
     pub environment: *const c_char,
+    /// As in [`RankBoot`](crate::boot::RankBoot::initial_errhandler).
+    pub initial_errhandler: u32,
 }
 
 /// The numbers of communicators that a new world needs, which the asking rank has drawn.

@@ -1,7 +1,7 @@
 //! Rings of events, one for each rank: what a timeline (`COHORT_TRACE`) is made of.
 //!
-//! The loader makes the rings before the first rank starts ([`crate::boot::NodeBoot::trace`]) and reads them when the
-//! last one has ended, however it did: they lie in its own memory. The tasks of a rank write, several at a time if it
+//! The loader makes a ring before its rank starts ([`crate::boot::RankBoot::trace`]) and reads all when the last rank
+//! has ended, however it did: they lie in its own memory. The tasks of a rank write, several at a time if it
 //! has threads, and nobody waits.
 //!
 //! # A slot

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// Programs of both ABIs, and of Open MPI's only. (Its 4.1 lacks the MPI-4 procedures of the others.)
-const PROGRAMS: [&str; 8] = [
+const PROGRAMS: [&str; 10] = [
     "arguments.f90",
     "callbacks.f90",
     "datarep.f90",
@@ -17,6 +17,8 @@ const PROGRAMS: [&str; 8] = [
     "fixed.f",
     "openmpi.f90",
     "openmpi08.f90",
+    "spawned.f90",
+    "spawned_ways.F90",
 ];
 
 const ITEM: &str = "openmpi-fortran";

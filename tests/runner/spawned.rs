@@ -1,5 +1,6 @@
 //! Processes that ranks start while the job runs: how they end, what is said of them, and who cannot start any.
 
+mod between;
 mod wrappers;
 
 use crate::command::Program;
@@ -9,7 +10,7 @@ use crate::{Outcome, place, programs, trial};
 use std::path::PathBuf;
 
 /// What a job of two ranks that spawn two more is to do, its status, and what is to be said.
-const ENDS: [(&str, i32, &[&str]); 8] = [
+const ENDS: [(&str, i32, &[&str]); 9] = [
     ("aborts", 7, &["rank 1 of spawned world 1 called MPI_Abort on MPI_COMM_WORLD with code 7"]),
     ("exits", 3, &["rank 3 (rank 1 of spawned world 1) (pid ", "ended with status 3"]),
     ("crashes", 139, &["rank 3 (rank 1 of spawned world 1) (pid ", "killed by signal 11", "in child at spawns.c"]),
@@ -17,6 +18,7 @@ const ENDS: [(&str, i32, &[&str]); 8] = [
     ("parent exits", 5, &["rank 0 (pid ", "ended with status 5"]),
     ("parted aborts", 7, &["called MPI_Abort on MPI_COMM_WORLD", "parent 0 goes on", "parent 1 goes on"]),
     ("parted exits", 3, &["ended with status 3", "parent 0 goes on", "parent 1 goes on"]),
+    ("parted crashes", 139, &["killed by signal 11", "its world has disconnected from all others, but the job ends"]),
     ("refused", 53, &["MPI_Comm_spawn failed on MPI_COMM_WORLD: MPI_ERR_SPAWN", "/no/such/program"]),
 ];
 
@@ -43,6 +45,7 @@ pub fn trials() -> Vec<Trial> {
         .iter()
         .map(|&(what, status, said)| trial(format!("spawned/alone: {what}"), move || alone(what, status, said)));
     let mut trials: Vec<Trial> = ends.chain(alone).collect();
+    trials.extend(between::trials());
     trials.extend([
         trial("spawned/worlds that have parted end apart".into(), outlives),
         trial("spawned/a job that hangs names both sides".into(), hang),
@@ -53,6 +56,7 @@ pub fn trials() -> Vec<Trial> {
         trial("spawned/alone: little memory".into(), little_memory),
         trial("spawned/alone: a heap that gives memory back".into(), trims),
         trial("spawned/labels".into(), labels),
+        trial("spawned/-initial-errhandler".into(), initial_errhandler),
         trial("spawned/more worlds in turn than there are places".into(), || again("1", ["1500", "1"], &[])),
         trial("spawned/more worlds of 4 in turn than there are places".into(), || again("1", ["400", "4"], &[])),
         trial("spawned/worlds in turn by two ranks with labels".into(), || again("2", ["40", "3"], &["-l"])),
@@ -133,6 +137,15 @@ fn pool_alone() -> Outcome {
     let limited = ["-c", "ulimit -v 30000000; exec \"$0\" \"$1\""];
     let ended = job(Program::new("/bin/sh").args(limited).arg(&python).arg(&script)).run()?;
     ended.expect_code(1)?.expect_text("MPIPoolExecutor")?.expect_text("ulimit -v").map(drop)
+}
+
+/// Children begin with the option's error handler, as their parents do.
+fn initial_errhandler() -> Outcome {
+    let job = |handler: &str| Ok::<_, String>(pip_exec("2")?.args(["-initial-errhandler", handler]).arg(program()?));
+    let ended = job("MPI_ERRORS_RETURN")?.arg("wrong rank").run()?.expect_code(0)?;
+    ended.expect_text("child 0 ends")?.expect_text("child 1 ends")?;
+    let refused = job("mpi_errors_shrug")?.arg("wrong rank").run()?.expect_code(2)?;
+    refused.expect_text("mpi_errors_shrug")?.expect_text("mpi_errors_are_fatal, mpi_errors_abort").map(drop)
 }
 
 fn labels() -> Outcome {

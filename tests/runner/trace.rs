@@ -20,6 +20,8 @@ pub fn trials() -> Vec<Trial> {
         trial("trace/threads".into(), threads),
         trial("trace/the oldest events are dropped and counted".into(), overflow),
         trial("trace/200 ranks".into(), many_ranks),
+        trial("trace/spawned ranks".into(), spawned),
+        trial("trace/ranks that a process without a launcher spawns".into(), founded),
         trial("trace/a killed rank".into(), || ended_within_a_call("kill", 137)),
         trial("trace/MPI_Abort".into(), || ended_within_a_call("abort", 3)),
         trial("trace/--timeout".into(), timeout),
@@ -110,6 +112,48 @@ fn stolen() -> Outcome {
     });
     expect("arrows to the owner", joined.count(), by_thief.count())?;
     expect_messages(&timeline, 1)
+}
+
+/// Each spawned rank has a track of its own name, also where another one has been before.
+fn spawned() -> Outcome {
+    let file = file("spawned")?;
+    let source = place::root().join("tests/programs/tools/traced_spawn.c");
+    let name = file.display().to_string();
+    let job = Program::new(place::built_file("pip-exec")?).args(["-n", "2", "-genv", "COHORT_TRACE", &name]);
+    job.arg(programs::compile(&source, Abi::Mpi5, &[])?).run()?.expect_code(0)?;
+    let timeline = read(&file)?;
+    expect("ranks", timeline.ranks.len(), 6)?;
+    expect("MPI_Sendrecv", timeline.calls("MPI_Sendrecv").count(), 16)?;
+    expect("unfinished", timeline.unfinished().count(), 0)?;
+    expect_messages(&timeline, 16)?;
+    for (track, peer) in [("rank 1.0", "0"), ("rank 1.1", "1"), ("rank 2.0", "1"), ("rank 2.1", "0"), ("rank 1", "2.1")]
+    {
+        let sent = format!("message to rank {peer}");
+        let sent = timeline.pieces("sent").filter(|it| it.track == track && it.name == sent);
+        let came = |it: &reader::Piece| timeline.end_of(it.leaves?).map(|end| end.track.clone());
+        let ends: Vec<_> = sent.filter(|it| it.fact("tag") == Some(7)).map(came).collect();
+        if ends != [Some(format!("rank {peer}"))] {
+            return Err(format!("messages of {track} to rank {peer} end at {ends:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// The process itself is not in it, which is said.
+fn founded() -> Outcome {
+    let file = file("founded")?;
+    let source = place::root().join("tests/programs/tools/traced_spawn.c");
+    let job = Program::new(programs::compile(&source, Abi::Mpi5, &[])?).env("COHORT_TRACE", &file);
+    job.seconds(60).run()?.expect_code(0)?.expect_text("the timeline has the spawned ranks only")?;
+    let timeline = read(&file)?;
+    expect("ranks", timeline.ranks.len(), 4)?;
+    expect("MPI_Sendrecv", timeline.calls("MPI_Sendrecv").count(), 4)?;
+    expect("unfinished", timeline.unfinished().count(), 0)?;
+    for track in ["rank 1.0", "rank 1.1", "rank 2.0", "rank 2.1"] {
+        let sent = timeline.pieces("sent").filter(|it| it.track == track && it.name == "message to rank 0");
+        expect(track, sent.filter(|it| it.fact("tag") == Some(7)).count(), 1)?;
+    }
+    Ok(())
 }
 
 /// Each thread has a track; what it does lies within its own calls.

@@ -22,12 +22,12 @@ use cohort_manager::Place;
 use line::{Line, Reporter};
 use pip_ground::voice::{advise, say};
 use pip_ground::{Environment, Refusal, caption::Caption};
-use record::Record;
+use record::{Noted, Record};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
-use std::ptr::null_mut;
+use std::ptr::{self, null_mut};
 use timeline::Timeline;
 
 /// A file that a timeline will be written to.
@@ -79,15 +79,29 @@ impl Target {
         ));
     }
 
-    /// Makes the rings of so many ranks, and reads the clocks.
+    /// Makes the rings of ranks with these numbers in the job, and reads the clocks.
     ///
     /// # Errors
     /// Memory is short.
-    pub fn begin(self, ranks: usize) -> io::Result<Recorder> {
+    pub fn begin(self, numbers: &[u32]) -> io::Result<Recorder> {
+        let rings = self.rings(numbers.len())?.iter().zip(numbers).enumerate();
+        let noted = rings.map(|(place, (ring, &number))| Noted::first(ring, place, number)).collect();
+        let next = numbers.iter().max().map_or(0, |last| last + 1);
+        Ok(Recorder { target: self, noted, next, begin: Clocks::read() })
+    }
+
+    /// The same for ranks that are yet to be spawned, by one that notes nothing.
+    #[must_use]
+    pub fn begin_for_founder(self) -> Recorder {
+        Recorder { target: self, noted: Vec::new(), next: 1, begin: Clocks::read() }
+    }
+
+    /// So many empty rings.
+    fn rings(&self, ranks: usize) -> io::Result<&'static [Ring]> {
         let count = self.events as usize;
         let slots = map_slots(ranks * count)?;
         let rings: Vec<Ring> = slots.chunks(count).map(Ring::new).collect();
-        Ok(Recorder { target: self, rings: rings.leak(), begin: Clocks::read() })
+        Ok(rings.leak())
     }
 }
 
@@ -158,29 +172,46 @@ const CLOCK_TRIES: u32 = 8;
 #[derive(Debug)]
 pub struct Recorder {
     target: Target,
-    rings: &'static [Ring],
+    /// Those of the ranks that the job began with, in their order, and those of spawned ones behind them.
+    noted: Vec<Noted>,
+    /// The number of the next one that is spawned: they are numbered on.
+    next: u32,
     begin: Clocks,
 }
 
 impl Recorder {
-    /// For [`cohort_base::boot::NodeBoot::trace`].
+    /// For [`cohort_base::boot::RankBoot::trace`] of the ranks that the job begins with.
     #[must_use]
-    pub fn rings(&self) -> *const Ring {
-        self.rings.as_ptr()
+    pub fn rings(&self) -> Vec<*const Ring> {
+        self.noted.iter().map(|it| ptr::from_ref(it.ring)).collect()
     }
 
-    /// Writes the file, or sends to the first node what has been noted; `numbers` are the ranks' in the job, and
-    /// `hosts` says the nodes' names. No rank runs any more. `has_failed`: the process manager will hear of a failure.
-    /// `caption`: what the job was. Whether the timeline is lost, or a part of it for want of room, which is said.
+    /// The same of so many ranks of a spawned world, from this place on the node on, of which another world's may have
+    /// been.
+    ///
+    /// # Errors
+    /// Memory is short.
+    pub fn add(&mut self, first: usize, count: usize, world: u32) -> io::Result<Vec<*const Ring>> {
+        let rings = self.target.rings(count)?;
+        let since = clock::ticks();
+        for (rank, (ring, number)) in rings.iter().zip(self.next..).enumerate() {
+            self.next = number + 1;
+            self.noted.push(Noted { ring, number, name: Some(format!("{world}.{rank}")), place: first + rank, since });
+        }
+        Ok(rings.iter().map(ptr::from_ref).collect())
+    }
+
+    /// Writes the file, or sends to the first node what has been noted; `hosts` says the nodes' names. No rank runs any
+    /// more. `has_failed`: the process manager will hear of a failure. `caption`: what the job was. Whether the
+    /// timeline is lost, or a part of it for want of room, which is said.
     pub fn write(
         self,
-        numbers: &[u32],
         hosts: impl Fn(u32) -> String,
         line: Option<Line>,
         (has_failed, caption): (bool, &Caption),
     ) -> bool {
         let place = self.target.place;
-        let mut own = Record::of(self.rings, numbers, [self.begin, Clocks::read()]);
+        let mut own = Record::of(&self.noted, [self.begin, Clocks::read()]);
         (own.node, own.host) = (place.index, hosts(place.index));
         match line {
             Some(Line::Other(mut reporter)) => match report(&mut own, &mut reporter) {
@@ -262,7 +293,7 @@ fn tell_of_losses(timeline: &Timeline, kept: u32) {
     advise(format_args!(
         "{TRACE}: the oldest {lost} events of rank {}{others} are not in the timeline; {TRACE_EVENTS}={kept} says how \
          many are kept",
-        first.number
+        first.name
     ));
 }
 

@@ -2,7 +2,7 @@
 
 use crate::image;
 use cohort_base::boot::{
-    AUDIT_LIBRARY, CpuLocation, Founder, Hook, MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen, RankBoot,
+    AUDIT_LIBRARY, CpuLocation, Founder, MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen, RankBoot,
     RankLocation, Rest, VERSION,
 };
 use cohort_base::claims::Claims;
@@ -18,7 +18,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Where the libraries lie relative to the folder of pip-exec.
 pub const FOLDERS: [&str; 2] = ["", "../lib/cohort"];
@@ -64,6 +64,10 @@ pub struct RankFacts {
     pub is_linked: bool,
     /// The world that it is spawned into; none for one that the job begins with.
     pub world: Option<&'static WorldBoot>,
+    /// As in [`RankBoot`].
+    pub initial_errhandler: u32,
+    /// NULL, or a ring that is never freed.
+    pub trace: *const Ring,
 }
 
 /// What a node image learns of its machine and of the job.
@@ -90,26 +94,16 @@ pub struct Surroundings {
 /// The record of a rank, the `rank`-th of its node, as it is before the node image is opened.
 fn record(rank: usize, facts: &RankFacts, leaver: *const c_char, claims: *const Claims) -> RankBoot {
     RankBoot {
-        magic: MAGIC,
-        version: VERSION,
         local_rank: rank as u32,
         world_rank: facts.world_rank,
         world: facts.world.map_or(ptr::null(), ptr::from_ref),
         app_number: facts.app_number,
         cpu: facts.cpu,
-        lifecycle: AtomicU32::new(0),
-        abort: AtomicU64::new(0),
-        pid: AtomicI32::new(0),
-        touched: AtomicU32::new(0),
-        witness: std::ptr::null(),
-        on_finalized: None,
-        on_aborted: None,
+        initial_errhandler: facts.initial_errhandler,
+        trace: facts.trace,
         leaver: if facts.is_linked { leaver } else { ptr::null() },
-        leaves: AtomicBool::new(false),
-        last_words: Hook::none(),
         claims,
-        api: ptr::null(),
-        node: ptr::null_mut(),
+        ..RankBoot::new()
     }
 }
 
@@ -167,19 +161,18 @@ pub struct Node {
 impl Node {
     /// Makes the records and, with a folder, loads the node image from it and opens it.
     /// So many more ranks as there is `room` for may be added later. Call before the first rank starts; `environment`
-    /// holds `KEY=VALUE` entries, `trace` is as in [`NodeBoot`].
+    /// holds `KEY=VALUE` entries.
     ///
     /// # Errors
     /// The image cannot be loaded or refuses the records.
     ///
     /// # Safety
-    /// What `trace` and the pointers of `around` lead to is as [`NodeBoot`] wants it, and is never freed.
+    /// What the facts and the pointers of `around` lead to is as the records want it, and is never freed.
     pub unsafe fn open(
         folder: Option<&Path>,
         (facts, room): (&[RankFacts], usize),
         environment: Vec<CString>,
         around: Surroundings,
-        trace: *const Ring,
     ) -> Result<Self, Refusal> {
         let leaver = leaver(folder.filter(|_| facts.len() >= MANY));
         let capacity = facts.len() + room;
@@ -200,14 +193,10 @@ impl Node {
         if let Some(folder) = folder {
             let places: &'static [_] = around.places.leak();
             let boot = Box::leak(Box::new(NodeBoot {
-                magic: MAGIC,
-                version: VERSION,
-                node_ranks: facts.len() as u32,
                 capacity: capacity as u32,
                 world_ranks: around.world_ranks,
                 cpus: around.cpus,
                 environment: list_of(environment),
-                ranks: this.records,
                 places: places.as_ptr(),
                 places_len: places.len() as u32,
                 report_fd: libc::STDERR_FILENO,
@@ -215,10 +204,9 @@ impl Node {
                 nodes: around.nodes,
                 homes: around.homes,
                 network: around.network,
-                trace,
                 desk: if room > 0 { this.desk } else { ptr::null() },
-                summon: None,
                 job: around.job,
+                ..NodeBoot::new(this.records, facts.len() as u32)
             }));
             this.open_image(&folder.join(NODE_IMAGE), boot)?;
         }
@@ -276,6 +264,8 @@ impl Node {
                 (&raw mut (*old).app_number).write_volatile(new.app_number);
                 (&raw mut (*old).cpu).write_volatile(new.cpu);
                 (&raw mut (*old).world).write_volatile(new.world);
+                (&raw mut (*old).initial_errhandler).write_volatile(new.initial_errhandler);
+                (&raw mut (*old).trace).write_volatile(new.trace);
                 (&raw mut (*old).leaver).write_volatile(new.leaver);
                 (*old).leaves.store(false, Ordering::Relaxed);
                 (*old).last_words.forget();

@@ -4,6 +4,7 @@
 
 use cohort_base::boot::Founder;
 use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use pip_ground::Refusal;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
@@ -39,10 +40,8 @@ impl Watched {
 
     /// Whether it has ended, or is about to and uses MPI no more.
     pub fn is_over(&self) -> bool {
-        let mut ended =
-            libc::pollfd { fd: std::os::fd::AsRawFd::as_raw_fd(&self.process), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one record, valid during the call.
-        let has_ended = unsafe { libc::poll(&raw mut ended, 1, 0) } > 0;
+        let mut ended = [PollFd::new(self.descriptor(), PollFlags::POLLIN)];
+        let has_ended = poll(&mut ended, PollTimeout::ZERO).is_ok_and(|count| count > 0);
         has_ended || self.founder.has_finished.load(Ordering::Acquire) != 0
     }
 }

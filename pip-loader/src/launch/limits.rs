@@ -48,14 +48,23 @@ pub fn max_map_count() -> usize {
     limit.unwrap_or(65530)
 }
 
+/// Map entries that this address space has.
+fn used_map_entries() -> usize {
+    fs::read_to_string("/proc/self/maps").map_or(100, |maps| maps.lines().count())
+}
+
+/// Map entries that this address space may have beside those that it has.
+pub fn map_entries_left() -> usize {
+    max_map_count().saturating_sub(used_map_entries())
+}
+
 /// Refuses a job whose ranks need more map entries to start than the address space may have, and says when their
 /// heaps may not find room.
 ///
 /// # Errors
 /// The message names the setting.
 pub fn check_map_count(ranks: usize, needed: usize) -> Result<(), Refusal> {
-    let limit = max_map_count();
-    let used = fs::read_to_string("/proc/self/maps").map_or(100, |maps| maps.lines().count());
+    let (limit, used) = (max_map_count(), used_map_entries());
     let likely = needed + ranks * PER_LIFE;
     let raise = (likely * 5 / 4).next_multiple_of(1000);
     if used + needed > limit {
@@ -163,32 +172,51 @@ impl Shared {
 /// # Errors
 /// The message names the limit.
 pub fn check_task_count(ranks: usize) -> Result<(), Refusal> {
-    for setting in ["pid_max", "threads-max"] {
-        let limit = fs::read_to_string(format!("/proc/sys/kernel/{setting}")).ok();
-        let limit = limit.and_then(|text| text.trim().parse().ok());
-        let running = tasks_of_all();
-        if limit.is_some_and(|limit: usize| running + ranks > limit) {
+    for (setting, Tasks { limit, running }) in system_tasks() {
+        if running + ranks > limit {
             return Err(Refusal::new(format!(
-                "{ranks} ranks are more tasks than kernel.{setting} ({}, of which {running} exist) allows; run fewer \
-                 ranks, or raise it: sudo sysctl kernel.{setting}={}",
-                limit.unwrap_or_default(),
+                "{ranks} ranks are more tasks than kernel.{setting} ({limit}, of which {running} exist) allows; run \
+                 fewer ranks, or raise it: sudo sysctl kernel.{setting}={}",
                 (running + ranks).saturating_mul(5) / 4
             )));
         }
     }
-    let user = nix::unistd::geteuid();
-    let limit = match getrlimit(Resource::RLIMIT_NPROC) {
-        Ok((soft, _)) if soft != RLIM_INFINITY && !user.is_root() => soft,
-        _ => return Ok(()),
-    };
-    let running = tasks_of(user.as_raw());
-    if running + ranks as u64 <= limit {
-        return Ok(());
+    match user_tasks() {
+        Some(Tasks { limit, running }) if running + ranks > limit => Err(Refusal::new(format!(
+            "{ranks} ranks are more tasks than the limit RLIMIT_NPROC ({limit}, of which {running} \
+             exist) allows; run fewer ranks, or raise it with ulimit -u"
+        ))),
+        _ => Ok(()),
     }
-    Err(Refusal::new(format!(
-        "{ranks} ranks are more tasks than the limit RLIMIT_NPROC ({limit}, of which {running} \
-         exist) allows; run fewer ranks, or raise it with ulimit -u"
-    )))
+}
+
+/// Tasks that the user, and the system, may have beside those that exist.
+pub fn tasks_left() -> usize {
+    let system = system_tasks().map(|(_, tasks)| tasks);
+    let left = system.chain(user_tasks()).map(|tasks| tasks.limit.saturating_sub(tasks.running));
+    left.min().unwrap_or(usize::MAX)
+}
+
+/// How many tasks there are, and may be.
+struct Tasks {
+    limit: usize,
+    running: usize,
+}
+
+/// Those of all users, by the settings that limit them.
+fn system_tasks() -> impl Iterator<Item = (&'static str, Tasks)> {
+    ["pid_max", "threads-max"].into_iter().filter_map(|setting| {
+        let limit = fs::read_to_string(format!("/proc/sys/kernel/{setting}")).ok()?;
+        Some((setting, Tasks { limit: limit.trim().parse().ok()?, running: tasks_of_all() }))
+    })
+}
+
+/// Those of the user, if they are limited.
+fn user_tasks() -> Option<Tasks> {
+    let user = nix::unistd::geteuid();
+    let (soft, _) = getrlimit(Resource::RLIMIT_NPROC).ok()?;
+    let is_limited = soft != RLIM_INFINITY && !user.is_root();
+    is_limited.then(|| Tasks { limit: soft as usize, running: tasks_of(user.as_raw()) as usize })
 }
 
 /// Tasks of all users; 0 if the system does not tell.

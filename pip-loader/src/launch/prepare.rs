@@ -1,5 +1,6 @@
 //! Everything that can be found wrong before the first rank starts.
 
+mod asked;
 mod context;
 mod later;
 mod reasons;
@@ -29,6 +30,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
 
+pub use asked::Asked;
 use context::Context;
 pub use later::Later;
 use reasons::Reasons;
@@ -138,6 +140,8 @@ pub struct PreparedProgram {
     pub debug: Option<u64>,
     /// It is linked to an MPI library.
     pub is_linked: bool,
+    /// The error handler that its ranks begin with; 0: that of the settings.
+    pub initial_errhandler: u32,
     /// It is linked to fixed addresses.
     pub fixed_address: bool,
     /// The compiler's checker that watches it.
@@ -157,6 +161,7 @@ impl PreparedProgram {
             ranks: 0,
             number: 0,
             is_linked: false,
+            initial_errhandler: 0,
             fixed_address: false,
             sanitizer: None,
             own_malloc,
@@ -220,16 +225,18 @@ pub fn prepare_for(founder: &'static Founder, options: &Options, place: Place, j
     // SAFETY: a C string that stays.
     let own = unsafe { text(founder.launcher) };
     let own = Path::new(OsStr::from_bytes(own)).parent().unwrap_or(Path::new("/")).to_owned();
-    let mut common = environment::of_ranks(&options.variables, &options.variables.inherit, job);
-    if common.remove(OsStr::new(TRACE)).is_some_and(|value| !value.is_empty()) {
-        voice::advise(format_args!(
-            "a process that was started without pip-exec has no timeline; pip-exec -n 1 PROGRAM makes one"
-        ));
-    }
+    let common = environment::of_ranks(&options.variables, &options.variables.inherit, job);
     let libraries = Some(boot::library_folder(&own)?);
     let machine = Machine { topology: Topology::read(), turns: None };
     let later = Later::new(own, libraries, common);
-    Ok(Prepared { founder: Some(founder), ..without_programs(options, place, machine, later)? })
+    let prepared = Prepared { founder: Some(founder), ..without_programs(options, place, machine, later)? };
+    if prepared.reports.trace.is_some() {
+        voice::advise(format_args!(
+            "{TRACE}: the timeline has the spawned ranks only, not the process that was started without pip-exec; \
+             pip-exec -n 1 PROGRAM shows all"
+        ));
+    }
+    Ok(prepared)
 }
 
 /// A job whose programs are not known yet, and whose ranks share an address space.

@@ -14,6 +14,7 @@ use super::streams::{self, Opened, Streams};
 use super::topology::Topology;
 use cohort_base::boot::AT_COHORT;
 use cohort_base::spawn::WorldBoot;
+use cohort_base::trace::Ring;
 use cohort_manager::Place;
 use cohort_manager::server::Server;
 use cohort_manager::stand_in::StandIn;
@@ -142,13 +143,14 @@ impl Spawner {
         let before = world.ranks_before() as usize;
         let turns = job.machine.turns.take();
         let bindings = turns.as_deref().map(|turns| binding::deal(turns, before, count));
-        let facts = rank_facts(&job.programs, &numbers, world.first_application(), bindings.as_deref(), None);
+        let trace = begin_trace(job, &numbers)?;
+        let mut facts = rank_facts(&job.programs, &numbers, world.first_application(), bindings.as_deref(), None);
+        lead_to_rings(&mut facts, trace.as_ref().map(Recorder::rings));
         let served = Served::new(job, membership, &facts)?;
-        let trace = begin_trace(job, count)?;
         let node = match job.founder {
             // SAFETY: it has found its way here through the vector that only a founder writes.
             Some(founder) => unsafe { Node::of_founder(founder)? },
-            None => open_node(job, membership, &facts, trace.as_ref())?,
+            None => open_node(job, membership, &facts)?,
         };
         let (streams, files) = Streams::new(job, count, world.place.index, &kept)?;
         tell(job, &numbers, bindings.as_deref(), world);
@@ -401,17 +403,11 @@ fn shared_image(job: &Prepared) -> Option<&std::path::Path> {
 }
 
 /// Opens the node image, and makes the boot records of ranks with these facts.
-fn open_node(
-    job: &Prepared,
-    membership: &Membership,
-    facts: &[RankFacts],
-    trace: Option<&Recorder>,
-) -> Result<Node, Refusal> {
+fn open_node(job: &Prepared, membership: &Membership, facts: &[RankFacts]) -> Result<Node, Refusal> {
     let around = surroundings(&job.machine.topology, membership);
-    let rings = trace.map_or(ptr::null(), Recorder::rings);
     let room = job.later.room(job.spaces.isolated);
     // SAFETY: what the membership and the recorder point to is never freed.
-    unsafe { Node::open(shared_image(job), (facts, room), job.environment.clone(), around, rings) }
+    unsafe { Node::open(shared_image(job), (facts, room), job.environment.clone(), around) }
 }
 
 /// Says of the job what the options ask for.
@@ -428,14 +424,18 @@ fn tell(job: &Prepared, numbers: &[u32], bindings: Option<&[Binding]>, world: &W
 }
 
 /// Begins the timeline, if the job has one and its ranks share an address space.
-fn begin_trace(job: &mut Prepared, ranks: usize) -> Result<Option<Recorder>, Refusal> {
+fn begin_trace(job: &mut Prepared, numbers: &[u32]) -> Result<Option<Recorder>, Refusal> {
     if job.spaces.isolated {
         if let (Some(target), None) = (&job.reports.trace, &job.spaces.wrapper) {
             target.advise_of_isolation();
         }
         return Ok(None);
     }
-    let begun = job.reports.trace.take().map(|target| target.begin(ranks));
+    let is_founded = job.founder.is_some();
+    let begun = job.reports.trace.take().map(|target| match is_founded {
+        true => Ok(target.begin_for_founder()),
+        false => target.begin(numbers),
+    });
     (begun.transpose()).map_err(|error| refuse("cannot make room for a timeline", &error))
 }
 
@@ -468,21 +468,30 @@ fn rank_facts(
     world: Option<&'static WorldBoot>,
 ) -> Vec<RankFacts> {
     let numbers = programs.iter().flat_map(|program| {
-        let of_program = (first + program.number, program.is_linked);
+        let of_program = (first + program.number, program.is_linked, program.initial_errhandler);
         std::iter::repeat_n(of_program, program.ranks)
     });
     let cpu = |rank: usize| match bindings {
         Some(list) => i32::try_from(list[rank].cpu).unwrap_or(-1),
         None => -1,
     };
-    let fact = |(rank, (number, is_linked))| RankFacts {
+    let fact = |(rank, (number, is_linked, initial_errhandler))| RankFacts {
         world_rank: world_ranks[rank],
         app_number: number,
         cpu: cpu(rank),
         is_linked,
         world,
+        initial_errhandler,
+        trace: ptr::null(),
     };
     numbers.enumerate().map(fact).collect()
+}
+
+/// Has each rank note its events in its ring, if there are some.
+fn lead_to_rings(facts: &mut [RankFacts], rings: Option<Vec<*const Ring>>) {
+    for (facts, ring) in facts.iter_mut().zip(rings.into_iter().flatten()) {
+        facts.trace = ring;
+    }
 }
 
 /// Puts what belongs to a rank into its place: behind those of all others, or where another one's was.

@@ -9,6 +9,7 @@ use cohort_base::text::FixedText;
 use cohort_engine::{lifecycle, reserve};
 use cohort_object::Error;
 use cohort_object::errhandler::Errhandler;
+use cohort_object::ports;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -205,9 +206,9 @@ fn die(process: &Process, site: &Site<'_>, is_fatal: bool, code: i32) -> ! {
     // An exit status has eight bits, and 0 would mean success.
     let (rank, status) = (objects.rank(), class.clamp(1, 255));
     if is_fatal {
-        lifecycle::abort(rank, status, line.as_str())
+        lifecycle::abort_with(rank, status, line.as_str(), ports::end)
     } else {
-        lifecycle::abort_members(rank, &site.listener.members(process), status, line.as_str())
+        lifecycle::abort_members(rank, &site.listener.members(process), status, line.as_str(), ports::end)
     }
 }
 
@@ -263,5 +264,5 @@ pub unsafe fn unsupported_value<A: Abi>(caller: *const c_void, name: &'static st
         "cohort: {}: {name} is not implemented, and what it returns cannot say so; {MISSING}",
         rank.name(),
     ));
-    lifecycle::abort(rank, 1, line.as_str())
+    lifecycle::abort_with(rank, 1, line.as_str(), ports::end)
 }

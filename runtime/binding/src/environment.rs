@@ -130,7 +130,7 @@ pub fn abort<A: Abi>(call: &Call<'_, A>, comm: A::Comm, code: c_int) -> Outcome<
         rank.name(),
         comm_name(process, comm.neutral()),
     ));
-    lifecycle::abort(rank, code, line.as_str())
+    lifecycle::abort_with(rank, code, line.as_str(), ports::end)
 }
 
 /// `MPIX_Section_begin` and `MPIX_Section_end`: those who observe the calls hear of a stage of the program. Local; the

@@ -3,17 +3,28 @@
 use crate::arch;
 use crate::ranks::Rank;
 use cohort_base::boot::RankBoot;
+use cohort_base::spawn::WorldBoot;
 use cohort_base::sync::atomic::Ordering;
 use cohort_base::text::say;
 use cohort_base::{LocalRank, Peer};
 
 /// Ends the calling rank, and with it the job, with this exit code (`MPI_Abort`); `text` goes to the report descriptor
 /// when it is not empty. Of a spawned world that is connected with nobody any more it ends the ranks only, as
-/// [`abort_members`].
+/// [`abort_members`], in a job of one node.
 pub fn abort(rank: &Rank, code: i32, text: &str) -> ! {
+    abort_with(rank, code, text, |_| ())
+}
+
+/// Takes back what a rank has offered to others that go on, such as its ports: by the task of the rank that ends it,
+/// once it is told to end.
+pub type Farewell = fn(&Rank);
+
+/// As [`abort`], with what is to be done for each rank that ends while others go on.
+pub fn abort_with(rank: &Rank, code: i32, text: &str, farewell: Farewell) -> ! {
     // Acquire: whoever has disconnected is done with what this world's ranks have.
-    match rank.world().filter(|world| world.links.load(Ordering::Acquire) == 0) {
-        Some(world) => leave_together(rank, world.first..world.first + world.size, code, text),
+    let is_apart = |world: &&WorldBoot| world.links.load(Ordering::Acquire) == 0 && rank.node().boot().nodes < 2;
+    match rank.world().filter(is_apart) {
+        Some(world) => leave_together(rank, world.first..world.first + world.size, (code, text), farewell),
         None => abort_job(rank, code, text),
     }
 }
@@ -39,16 +50,21 @@ fn abort_job(rank: &Rank, code: i32, text: &str) -> ! {
 /// rank that goes on: it is told, and ends itself when it waits in MPI or calls `MPI_Test` and its
 /// like in vain. Another thread of the calling rank that helps a rank which goes on is cut off in
 /// the middle, as in `MPI_Abort`. Between nodes, and when nobody would be left, the whole job ends.
-pub fn abort_members(rank: &Rank, members: &[Peer], code: i32, text: &str) -> ! {
+pub fn abort_members(rank: &Rank, members: &[Peer], code: i32, text: &str, farewell: Farewell) -> ! {
     let node = rank.node();
     if node.boot().nodes > 1 || members.len() >= node.size() as usize {
         abort_job(rank, code, text);
     }
-    leave_together(rank, members.iter().filter_map(|&peer| node.local(peer)), code, text)
+    leave_together(rank, members.iter().filter_map(|&peer| node.local(peer)), (code, text), farewell)
 }
 
 /// Ends the calling rank, and tells the other `members` to end.
-fn leave_together(rank: &Rank, members: impl Iterator<Item = LocalRank>, code: i32, text: &str) -> ! {
+fn leave_together(
+    rank: &Rank,
+    members: impl Iterator<Item = LocalRank>,
+    (code, text): (i32, &str),
+    farewell: Farewell,
+) -> ! {
     let node = rank.node();
     if !text.is_empty() {
         say(node.boot().report_fd(), format_args!("{text}\n"));
@@ -60,15 +76,18 @@ fn leave_together(rank: &Rank, members: impl Iterator<Item = LocalRank>, code: i
         // acquire of the loader and of `leave_if_told`.
         let told = &other.boot().abort;
         let _ = told.compare_exchange(0, word, Ordering::Release, Ordering::Relaxed);
+        farewell(other);
         other.wake();
     }
     rank.boot().abort.store(word, Ordering::Release);
+    farewell(rank);
     depart(rank, code)
 }
 
 /// Whether another member of one of the rank's communicators, or the rank itself, has ended it.
 #[inline]
-pub(crate) fn must_leave(rank: &Rank) -> bool {
+#[must_use]
+pub fn must_leave(rank: &Rank) -> bool {
     rank.boot().abort.load(Ordering::Relaxed) != 0
 }
 

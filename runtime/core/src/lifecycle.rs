@@ -1,6 +1,6 @@
 //! The beginning and the end of a rank.
 
-pub use crate::abort::{abort, abort_members};
+pub use crate::abort::{abort, abort_members, abort_with, must_leave};
 use crate::ranks::Claim;
 use crate::ranks::{Owner, hooks};
 use crate::wait::{self, WaitKind};

@@ -37,6 +37,7 @@ mod topology;
 
 pub use create::Numbering;
 pub use inter::Bridge;
+pub use spawn::{Children, Share};
 pub use topology::{Edge, SplitLevel};
 
 /// Number of `MPI_COMM_WORLD`; the node gives out the others.

@@ -2,6 +2,8 @@
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use cohort_base::settings::InitialErrhandler;
+use cohort_engine::Rank;
 use spin::Mutex;
 
 /// The application's error handler function. Called on the owner's task, without any lock.
@@ -24,6 +26,22 @@ pub enum Errhandler {
     Return,
     /// The application's own; with its handle, for `MPI_Comm_get_errhandler`.
     User(Arc<UserErrhandler>),
+}
+
+impl From<InitialErrhandler> for Errhandler {
+    fn from(initial: InitialErrhandler) -> Self {
+        match initial {
+            InitialErrhandler::Fatal => Self::Fatal,
+            InitialErrhandler::Abort => Self::Abort,
+            InitialErrhandler::Return => Self::Return,
+        }
+    }
+}
+
+/// The one that a rank begins with.
+pub(crate) fn initial(rank: &Rank) -> InitialErrhandler {
+    let own = InitialErrhandler::of_number(rank.boot().initial_errhandler);
+    own.unwrap_or(rank.node().settings().initial_errhandler)
 }
 
 /// An error handler that the application made.

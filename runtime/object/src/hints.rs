@@ -6,9 +6,12 @@
 pub(crate) mod file;
 
 use crate::Outcome;
+use crate::errhandler::initial;
 use crate::info::Info;
 use alloc::string::String;
 use alloc::vec::Vec;
+use cohort_base::text::FixedText;
+use cohort_engine::Rank;
 use core::sync::atomic::{AtomicU8, Ordering};
 use spin::Mutex;
 
@@ -114,6 +117,23 @@ pub fn memory_kinds(wanted: &str) -> String {
         }
     }
     kinds.join(",")
+}
+
+/// What `MPI_INFO_ENV` refers to, but the keys that are not known; with these kinds of memory.
+pub(crate) fn of_environment(rank: &Rank, memory_kinds: &str) -> Info {
+    let boot = rank.node().boot();
+    let ranks = rank.world().map_or(boot.world_ranks, |world| world.size);
+    let info = Info::default();
+    let known = [
+        ("maxprocs", FixedText::<16>::of(format_args!("{ranks}")).as_str()),
+        ("num_nodes", FixedText::<16>::of(format_args!("{}", boot.nodes)).as_str()),
+        ("mpi_initial_errhandler", initial(rank).name()),
+        (MEMORY_KINDS, memory_kinds),
+    ]
+    .iter()
+    .try_for_each(|(key, value)| info.set(key, value));
+    debug_assert!(known.is_ok(), "short keys and values fit");
+    info
 }
 
 #[cfg(test)]

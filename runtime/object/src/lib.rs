@@ -57,7 +57,7 @@ pub mod topology;
 pub mod win;
 
 pub use attribute::{AttributeCallbacks, Attributes, Keyval, Owner, Value};
-pub use comm::Comm;
+pub use comm::{Children, Comm, Share};
 pub use datatype::Datatype;
 pub use errhandler::{Errhandler, ErrorCallback};
 pub use error::ErrorTable;

@@ -3,12 +3,12 @@
 use crate::attribute::Keyval;
 use crate::comm::Comm;
 use crate::datatype::Datatype;
-use crate::errhandler::{Errhandler, UserErrhandler};
+use crate::errhandler::{Errhandler, UserErrhandler, initial};
 use crate::error::ErrorTable;
 use crate::failure::has_memory;
 use crate::file::{File, Representations, UnderWay};
 use crate::group::Group;
-use crate::hints::{self, MEMORY_KINDS};
+use crate::hints;
 use crate::info::Info;
 use crate::passing::Place;
 use crate::room::Room;
@@ -22,7 +22,6 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cohort_abi::{FIRST_DYNAMIC_DATATYPE_INDEX, HandleKind, INDEX_MAX, dynamic, neutral};
 use cohort_base::settings;
-use cohort_base::text::FixedText;
 use cohort_engine::Rank;
 use cohort_engine::datatype::{TypeRef, predefined_all};
 use cohort_engine::rma::Window;
@@ -233,7 +232,7 @@ impl Objects {
             parametrised: Mutex::new(Vec::new()),
             environment: Once::new(),
             errors: ErrorTable::new(),
-            initial_errhandler: Mutex::new(Errhandler::Fatal),
+            initial_errhandler: Mutex::new(initial(rank).into()),
             has_own_errhandler: AtomicBool::new(false),
             under_way: Once::new(),
             file_errhandler: Mutex::new(Errhandler::Return),
@@ -481,16 +480,7 @@ impl Objects {
 
     /// What `MPI_INFO_ENV` refers to (MPI 11.2.1): the keys that this runtime knows.
     pub fn environment_info(&self) -> &Info {
-        self.environment.call_once(|| {
-            let info = Info::default();
-            let boot = self.rank.node().boot();
-            let ranks = FixedText::<16>::of(format_args!("{}", boot.world_ranks));
-            let nodes = FixedText::<16>::of(format_args!("{}", boot.nodes));
-            let known = info.set("maxprocs", ranks.as_str()).and_then(|()| info.set("num_nodes", nodes.as_str()));
-            let known = known.and_then(|()| info.set(MEMORY_KINDS, &self.world_memory_kinds()));
-            debug_assert!(known.is_ok(), "short keys and values fit");
-            info
-        })
+        self.environment.call_once(|| hints::of_environment(self.rank, &self.world_memory_kinds()))
     }
 
     /// The kinds of memory of objects of the world model, for `mpi_memory_alloc_kinds`.

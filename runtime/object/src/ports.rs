@@ -19,7 +19,7 @@ use cohort_base::lock::{FutexLock, FutexOnce};
 use cohort_base::text::FixedText;
 use cohort_base::{LocalRank, Peer, WorldRank};
 use cohort_engine::calls::{self, Step};
-use cohort_engine::{Node, Rank};
+use cohort_engine::{Node, Rank, lifecycle};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// How the names of ports begin.
@@ -221,10 +221,12 @@ fn place(node: &Node, ports: &Ports, name: &str) -> Outcome<Place> {
         return Err(wrong("a port of another job: processes connect with those of their own job only"));
     }
     match opener.map(|opener| remote::opener(node, opener).ok_or_else(no_name)).transpose()? {
-        Some(Err(peer)) => Ok(Place::There(peer, number)),
-        _ if ports.open.contains_key(&number) => Ok(Place::Here(number)),
-        _ => Err(wrong("not open any more")),
+        Some(Err(peer)) => return Ok(Place::There(peer, number)),
+        Some(Ok(_)) | None => {}
     }
+    // One that is told to end may have opened it since: nobody will accept there.
+    let is_open = ports.open.get(&number).is_some_and(|port| !lifecycle::must_leave(node.rank(port.owner)));
+    if is_open { Ok(Place::Here(number)) } else { Err(wrong("not open any more")) }
 }
 
 /// The number of an open port of this node.
@@ -360,6 +362,9 @@ pub(crate) fn take(rank: &Rank, name: &str) -> Outcome<Option<Arc<Knock>>> {
         let theirs = came.drain(..).map(|(peer, serial)| Arc::new(Knock::new(Caller::There(peer, serial), nobody())));
         port.calls.extend(theirs);
         while let Some(call) = port.calls.pop_front() {
+            if matches!(call.caller, Caller::Here(caller) if lifecycle::must_leave(node.rank(caller))) {
+                continue;
+            }
             let taken = call.state.compare_exchange(WAITS, TAKEN, Ordering::AcqRel, Ordering::Acquire);
             if taken.is_ok() {
                 return Ok(Some(call));

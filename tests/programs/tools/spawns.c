@@ -59,9 +59,10 @@ static void child(MPI_Comm parents) {
         MPI_Comm_remote_size(parents, &count);
         if (rank < count) MPI_Send(&pid, 1, MPI_INT, rank, 0, parents);
         MPI_Comm_disconnect(&parents);
-        /* Until then the world is connected. */
+        /* The worlds have parted when all ranks have. */
         MPI_Barrier(MPI_COMM_WORLD);
         if (is("parted aborts") && rank == 1) MPI_Abort(MPI_COMM_WORLD, 7);
+        if (is("parted crashes") && rank == 1) *nowhere = 1;
         MPI_Barrier(MPI_COMM_WORLD);
         MPI_Finalize();
         exit(rank == 1 ? 3 : 0);

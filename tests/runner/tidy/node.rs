@@ -1,16 +1,13 @@
 //! The node image as its loader sees it: what it exports, and which boot records it takes.
 
 use crate::{Outcome, place};
-use cohort_base::boot::{
-    AbiId, Hook, Lifecycle, MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen, RankBoot, VERSION,
-};
+use cohort_base::boot::{AbiId, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen, RankBoot, VERSION};
 use goblin::elf::Elf;
 use goblin::elf::dynamic::{DF_1_NODELETE, DF_1_NOW, DT_FLAGS_1};
 use goblin::elf::sym::STB_WEAK;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr::{null, null_mut};
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 
 unsafe extern "C" {
     fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void;
@@ -107,49 +104,8 @@ fn load() -> Result<NodeOpen, String> {
 /// Complete records of a node with one rank and no environment; the node image keeps them, so
 /// they are leaked.
 fn records() -> (*mut NodeBoot, *mut RankBoot) {
-    let rank = Box::into_raw(Box::new(RankBoot {
-        magic: MAGIC,
-        version: VERSION,
-        local_rank: 0,
-        world_rank: 0,
-        world: std::ptr::null(),
-        app_number: 0,
-        cpu: -1,
-        lifecycle: AtomicU32::new(Lifecycle::Fresh as u32),
-        abort: AtomicU64::new(0),
-        pid: AtomicI32::new(0),
-        touched: AtomicU32::new(0),
-        witness: std::ptr::null(),
-        on_finalized: None,
-        on_aborted: None,
-        leaver: std::ptr::null(),
-        leaves: AtomicBool::new(false),
-        last_words: Hook::none(),
-        claims: std::ptr::null(),
-        api: null(),
-        node: null_mut(),
-    }));
-    let node = Box::into_raw(Box::new(NodeBoot {
-        magic: MAGIC,
-        version: VERSION,
-        node_ranks: 1,
-        capacity: 1,
-        world_ranks: 1,
-        cpus: 1,
-        environment: null(),
-        ranks: rank,
-        places: null(),
-        places_len: 0,
-        report_fd: 2,
-        node: 0,
-        nodes: 1,
-        homes: std::ptr::null(),
-        network: std::ptr::null(),
-        trace: std::ptr::null(),
-        desk: std::ptr::null(),
-        summon: None,
-        job: 0,
-    }));
+    let rank = Box::into_raw(Box::new(RankBoot::new()));
+    let node = Box::into_raw(Box::new(NodeBoot::new(rank, 1)));
     (node, rank)
 }
 

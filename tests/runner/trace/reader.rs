@@ -219,8 +219,12 @@ fn timeline(file: File) -> Result<Timeline, String> {
 fn piece(event: &Event, names: &HashMap<u64, String>) -> Result<(Piece, Option<u64>), String> {
     let wrong = |what: &str| format!("{what}: {} of track {}", event.name, event.tid);
     let track = names.get(&event.tid).ok_or_else(|| wrong("no track"))?;
-    let number = track.trim_start_matches("rank ").split(':').next();
-    let rank = number.and_then(|number| number.parse().ok());
+    let rank = u32::try_from(event.tid / 100).ok().and_then(|number| number.checked_sub(1));
+    // That of a spawned rank is "rank 1.0".
+    let number = track.trim_start_matches("rank ").split(':').next().unwrap_or_default();
+    if !number.contains('.') && number.parse() != Ok(rank.unwrap_or(u32::MAX)) {
+        return Err(wrong("another rank's name"));
+    }
     let (Some(begin), Some(duration), "X") = (event.ts, event.dur, &*event.ph) else {
         return Err(wrong("no times"));
     };

@@ -6,9 +6,38 @@ use super::names::Names;
 use cohort_base::trace::{Event, EventKind, Ring, WORDS};
 use std::collections::HashMap;
 
+/// Where a rank notes its events.
+#[derive(Debug)]
+pub struct Noted {
+    /// That.
+    pub ring: &'static Ring,
+    /// Its number in the job; one that is spawned has one that no other rank has.
+    pub number: u32,
+    /// What it is called if it was spawned: the number of its world, and its own there, "1.0".
+    pub name: Option<String>,
+    /// Its place on the node.
+    pub place: usize,
+    /// Since when that is its own, in ticks.
+    pub since: u64,
+}
+
+impl Noted {
+    /// A rank that the job begins with.
+    #[must_use]
+    pub fn first(ring: &'static Ring, place: usize, number: u32) -> Self {
+        Self { ring, number, name: None, place, since: 0 }
+    }
+}
+
 /// Events of one rank, in order.
 #[derive(Debug, PartialEq)]
 pub struct Source {
+    /// As in [`Noted`].
+    pub name: Option<String>,
+    /// The same.
+    pub place: usize,
+    /// The same.
+    pub since: u64,
     /// Events that it had.
     pub noted: u64,
     /// Those that are here.
@@ -16,10 +45,16 @@ pub struct Source {
 }
 
 impl Source {
-    fn of(ring: &Ring) -> Self {
-        let mut events: Vec<(u64, Event)> = ring.events().collect();
+    fn of(it: &Noted) -> Self {
+        let mut events: Vec<(u64, Event)> = it.ring.events().collect();
         events.sort_unstable_by_key(|&(number, _)| number);
-        Self { noted: ring.noted(), events: events.into_iter().map(|(_, event)| event).collect() }
+        Self {
+            name: it.name.clone(),
+            place: it.place,
+            since: it.since,
+            noted: it.ring.noted(),
+            events: events.into_iter().map(|(_, event)| event).collect(),
+        }
     }
 }
 
@@ -43,10 +78,10 @@ pub struct Record {
 }
 
 impl Record {
-    /// What the rings of ranks with these numbers say, on the first node or one that is alone.
+    /// What ranks have noted, on the first node or one that is alone.
     #[must_use]
-    pub fn of(rings: &[Ring], numbers: &[u32], clocks: [Clocks; 2]) -> Self {
-        let sources: Vec<Source> = rings.iter().map(Source::of).collect();
+    pub fn of(noted: &[Noted], clocks: [Clocks; 2]) -> Self {
+        let sources: Vec<Source> = noted.iter().map(Source::of).collect();
         let mut names = Names::default();
         for event in sources.iter().flat_map(|source| &source.events) {
             if event.kind == EventKind::Call {
@@ -58,13 +93,14 @@ impl Record {
             host: String::new(),
             clocks,
             points: clocks.map(|clocks| Point::same(clocks.ticks)),
-            numbers: numbers.to_vec(),
+            numbers: noted.iter().map(|it| it.number).collect(),
             sources,
             names: names.0,
         }
     }
 
-    /// As it travels: numbers of eight bytes, and texts behind their lengths.
+    /// As it travels: numbers of eight bytes, and texts behind their lengths. In jobs of several nodes no rank is
+    /// spawned.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Writer(Vec::new());
@@ -104,7 +140,7 @@ impl Record {
         let clocks = [reader.clocks()?, reader.clocks()?];
         let points = [reader.point()?, reader.point()?];
         let (mut numbers, mut sources) = (Vec::new(), Vec::new());
-        for _ in 0..reader.number()? {
+        for place in 0..reader.number()?.try_into().ok()? {
             numbers.push(reader.number()?.try_into().ok()?);
             let (noted, count) = (reader.number()?, reader.number()?);
             let mut events = Vec::new();
@@ -115,7 +151,7 @@ impl Record {
                 }
                 events.push(Event::of(words)?);
             }
-            sources.push(Source { noted, events });
+            sources.push(Source { name: None, place, since: 0, noted, events });
         }
         let mut names = HashMap::new();
         for _ in 0..reader.number()? {

@@ -20,13 +20,15 @@ fn call(begin: u64, end: u64) -> Event {
 }
 
 /// A tick is two nanoseconds.
-fn timeline(rings: &[Ring]) -> Timeline {
+fn timeline(rings: &'static [Ring]) -> Timeline {
     Timeline::of(vec![record(rings)])
 }
 
-fn record(rings: &[Ring]) -> Record {
+fn record(rings: &'static [Ring]) -> Record {
     let clocks = |ticks, steady| Clocks { ticks, steady, real: 500 + steady, error: 3 };
-    Record::of(rings, &NUMBERS, [clocks(1000, 7000), clocks(2000, 9000)])
+    let noted = rings.iter().zip(NUMBERS).enumerate();
+    let noted: Vec<_> = noted.map(|(place, (ring, number))| Noted::first(ring, place, number)).collect();
+    Record::of(&noted, [clocks(1000, 7000), clocks(2000, 9000)])
 }
 
 fn pieces<'a>(rank: &'a RankLine, track: usize) -> Vec<(&'a str, u64, u64)> {

@@ -51,6 +51,8 @@ pub struct RankLine {
     pub node: usize,
     /// Its number in the job.
     pub number: u32,
+    /// What it is called.
+    pub name: String,
     /// Events that it had.
     pub noted: u64,
     /// Those of them that are not here.
@@ -102,10 +104,9 @@ fn threads_of(source: &Source) -> Vec<u64> {
     known
 }
 
-/// A node's ranks have the places from `first` to before `end` among all.
+/// A node's ranks, by their places on it, of each place in the order of their times.
 struct Node {
-    first: usize,
-    end: usize,
+    places: Vec<Vec<usize>>,
     scale: Scale,
     /// When it ended, in ticks.
     ended: u64,
@@ -141,9 +142,15 @@ impl Maker {
             let first = this.sources.len();
             this.sources.extend(record.sources);
             let end = this.sources.len();
+            let mut places = Vec::new();
+            for rank in first..end {
+                let own = this.sources[rank].place;
+                places.resize_with(places.len().max(own + 1), Vec::new);
+                places[own].push(rank);
+            }
             this.numbers.extend(record.numbers);
             this.homes.resize(end, place);
-            this.nodes.push(Node { first, end, scale, ended: record.clocks[1].ticks, names: record.names });
+            this.nodes.push(Node { places, scale, ended: record.clocks[1].ticks, names: record.names });
         }
         this.threads = this.sources.iter().map(threads_of).collect();
         this
@@ -177,13 +184,23 @@ impl Maker {
             return self.numbers.iter().position(|&number| number == event.peer);
         }
         let node = self.node(rank);
-        (peer < node.end - node.first).then_some(node.first + peer)
+        let is_it = |&&other: &&usize| self.sources[other].since <= event.begin;
+        // Of those who were there in turn, the last one that had come.
+        let there = node.places.get(peer)?;
+        there.iter().rev().find(is_it).or(there.first()).copied()
     }
 
-    /// The number in the job of the other rank that an event of a rank names.
-    fn number_of_other(&self, rank: usize, event: &Event) -> u32 {
-        let other = self.other(rank, event);
-        other.map_or(event.peer, |place| self.numbers[place])
+    /// The number in the job of the other rank that an event of a rank names, and what it is called.
+    fn names_of_other(&self, rank: usize, event: &Event) -> (u32, String) {
+        match self.other(rank, event) {
+            Some(place) => (self.numbers[place], self.name(place)),
+            None => (event.peer, event.peer.to_string()),
+        }
+    }
+
+    fn name(&self, rank: usize) -> String {
+        let own = self.sources[rank].name.clone();
+        own.unwrap_or_else(|| self.numbers[rank].to_string())
     }
 
     fn arrow(&mut self) -> u64 {
@@ -329,16 +346,18 @@ impl Maker {
         event: &Event,
         arrow: Option<u64>,
     ) {
-        let peer = self.number_of_other(rank, event);
+        let (peer, called) = self.names_of_other(rank, event);
         let bytes = ("bytes", Fact::Number(event.bytes as i64));
         let mut piece = match event.kind {
             EventKind::Call => return,
             EventKind::Steal => return self.add_steal(added, rank, thread, event),
             EventKind::Sleep => self.piece(rank, event, "sleeps".into(), "sleep"),
-            EventKind::Wake => self.piece(rank, event, format!("wakes rank {peer}"), "wake"),
-            EventKind::Sent | EventKind::SentFar => self.piece(rank, event, format!("message to rank {peer}"), "sent"),
+            EventKind::Wake => self.piece(rank, event, format!("wakes rank {called}"), "wake"),
+            EventKind::Sent | EventKind::SentFar => {
+                self.piece(rank, event, format!("message to rank {called}"), "sent")
+            }
             EventKind::Matched | EventKind::MatchedFar => {
-                self.piece(rank, event, format!("message from rank {peer}"), "received")
+                self.piece(rank, event, format!("message from rank {called}"), "received")
             }
             EventKind::Copy => self.piece(rank, event, "copies".into(), "copy"),
             EventKind::Turn => self.piece(rank, event, "progresses itself".into(), "turn"),
@@ -386,8 +405,9 @@ impl Maker {
         if event.flow != 0 {
             facts.push(("network", Fact::True));
         }
-        let mut stolen = self.piece(rank, event, format!("works for rank {owner}"), "steal");
-        let mut helped = self.piece(rank, event, format!("done by rank {thief}"), "helped");
+        let [by, whose] = [rank, place].map(|it| self.name(it));
+        let mut stolen = self.piece(rank, event, format!("works for rank {whose}"), "steal");
+        let mut helped = self.piece(rank, event, format!("done by rank {by}"), "helped");
         (stolen.leaves, helped.comes) = (Some(arrow), Some(arrow));
         stolen.facts.clone_from(&facts);
         helped.facts = facts;
@@ -398,7 +418,7 @@ impl Maker {
     fn finish(mut self) -> Vec<RankLine> {
         let mut ranks = Vec::new();
         for (rank, source) in self.sources.iter().enumerate() {
-            let number = self.numbers[rank];
+            let (number, name) = (self.numbers[rank], self.name(rank));
             let threads = self.threads[rank].iter().copied();
             let mut tracks = Vec::new();
             let own = threads.chain([ANYBODY, PROGRESS, WORKER, BY_OTHERS]);
@@ -409,13 +429,14 @@ impl Maker {
                 }
                 tracks.push(Track {
                     number: u64::from(number + 1) * TRACKS_PER_RANK + tracks.len() as u64,
-                    name: name_of_track(number, thread, place),
+                    name: name_of_track(&name, thread, place),
                     pieces: nested(pieces),
                 });
             }
             ranks.push(RankLine {
                 node: self.homes[rank],
                 number,
+                name,
                 noted: source.noted,
                 lost: source.noted - source.events.len() as u64,
                 tracks,
@@ -436,7 +457,7 @@ fn facts_of_call(event: &Event) -> Vec<(&'static str, Fact)> {
     facts.into_iter().flatten().collect()
 }
 
-fn name_of_track(rank: u32, thread: u64, place: usize) -> String {
+fn name_of_track(rank: &str, thread: u64, place: usize) -> String {
     match (thread, place) {
         (WORKER, _) => format!("rank {rank}: dedicated worker"),
         (PROGRESS, _) => format!("rank {rank}: progress thread"),

@@ -159,10 +159,14 @@ impl Job<'_> {
 
     /// Whether a rank uses MPI no more whose spawned world is connected with nobody: its end is nobody's matter.
     fn has_parted(&self, rank: usize) -> bool {
-        let world = self.spawner.world_of(rank);
-        let is_apart = world.is_some_and(|world| world.links.load(Ordering::Acquire) == 0);
         let record = &self.spawner.node.ranks()[rank];
-        is_apart && record.lifecycle.load(Ordering::Acquire) == Lifecycle::Finalized as u32
+        self.is_apart(rank) && record.lifecycle.load(Ordering::Acquire) == Lifecycle::Finalized as u32
+    }
+
+    /// Whether a rank was spawned into a world that is connected with nobody any more.
+    fn is_apart(&self, rank: usize) -> bool {
+        let world = self.spawner.world_of(rank);
+        world.is_some_and(|world| world.links.load(Ordering::Acquire) == 0)
     }
 
     /// Whether a rank's end leaves others waiting.
@@ -176,6 +180,12 @@ impl Job<'_> {
     pub(super) fn say_killed(&self, pid: i32, rank: usize, signal: i32) {
         let (who, by) = (self.name_of(rank), self.describe(rank, signal));
         say(format_args!("{who} (pid {pid}) killed by {by}"));
+        if self.is_apart(rank) {
+            say(format_args!(
+                "its world has disconnected from all others, but the job ends: nobody knows whether it was moving data \
+                 of theirs"
+            ));
+        }
     }
 }
 

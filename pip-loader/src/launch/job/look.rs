@@ -118,10 +118,12 @@ impl Job<'_> {
         let rests = self.sleeps();
         let packets = rests.as_ref().and_then(|rests| {
             let states = self.states();
-            // The counts of one that has ended are needed too.
+            // The counts of one that has ended are needed too where they matter. In a job of one node they do not, and
+            // one that `MPI_Abort` has ended with its world keeps them to itself.
+            let is_alone = self.membership.place().count == 1;
             let is_stuck = |(state, rest): (&RankState, &Option<Rest>)| match rest {
                 Some(rest) => hang::is_stuck(state, *rest),
-                None => !state.is_busy && !state.is_under_way,
+                None => is_alone || (!state.is_busy && !state.is_under_way),
             };
             let all = states.iter().zip(rests).all(is_stuck);
             let sum = |which: usize| states.iter().map(|state| state.packets[which]).sum();

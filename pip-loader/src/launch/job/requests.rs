@@ -5,6 +5,7 @@ use super::super::prepare::PreparedProgram;
 use super::super::signals::Blocked;
 use super::super::spawn::Part;
 use super::Job;
+use crate::launch::prepare::Asked;
 use cohort_base::spawn::{Request, WorldBoot};
 use cohort_manager::watch::{Limit, START_TIMEOUT};
 use nix::sys::signal::Signal;
@@ -51,15 +52,10 @@ impl Job<'_> {
             return Err("the job ends".to_owned());
         }
         // SAFETY: it was taken, and is not answered yet.
-        let programs = unsafe { self.later.programs(request) }.map_err(|refusal| refusal.to_string())?;
-        let wanted: usize = programs.iter().map(|program| program.ranks).sum();
-        let Some(first) = self.spawner.place(wanted) else {
-            let room = self.spawner.node.room();
-            return Err(format!(
-                "{wanted} more ranks are asked for, and a job has room for {room} more beside those that it has \
-                 started, but in the places of worlds that were at least as large and are over"
-            ));
-        };
+        let mut asked = unsafe { self.later.programs(request) }.map_err(|refusal| refusal.to_string())?;
+        let (first, wanted) = self.find_place(&mut asked)?;
+        asked.tell();
+        let programs = asked.programs;
         let is_wrapper = |program: &PreparedProgram| program.linker.is_none();
         let gathers = programs.iter().any(is_wrapper);
         if let (true, Some(door)) = (gathers, &mut self.spawner.served.door) {
@@ -80,6 +76,29 @@ impl Job<'_> {
         let limit = self.start_limit();
         self.guests.gather(Gathering::of_world(first..first + wanted, request, programs, limit.time));
         Ok(None)
+    }
+
+    /// Where they can be, and how many.
+    ///
+    /// # Errors
+    /// There is no room for as many as are enough.
+    fn find_place(&mut self, asked: &mut Asked<'_>) -> Result<(usize, usize), String> {
+        let mut most = self.spawner.most_places();
+        loop {
+            let wanted = asked.deal(most).map_err(|refusal| refusal.to_string())?;
+            if let Some(first) = self.spawner.place(wanted) {
+                return Ok((first, wanted));
+            }
+            let room = self.spawner.node.room();
+            // Places that others have left may not be ready yet: fewer may do.
+            if most <= room || !asked.is_soft() {
+                return Err(format!(
+                    "{wanted} more ranks are asked for, and a job has room for {room} more beside those that it has \
+                     started, but in the places of worlds that were at least as large and are over"
+                ));
+            }
+            most = most.min(wanted) - 1;
+        }
     }
 
     /// For how long ranks of a world are waited for.

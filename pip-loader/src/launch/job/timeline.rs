@@ -19,7 +19,7 @@ impl Job<'_> {
         let line = self.membership.take_timeline();
         let world = self.membership.world();
         let hosts = |node| world.host(node).to_owned();
-        trace.write(&self.spawner.numbers, hosts, line, (status.is_some(), caption))
+        trace.write(hosts, line, (status.is_some(), caption))
     }
 
     /// What the job was.

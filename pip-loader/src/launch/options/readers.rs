@@ -3,7 +3,7 @@
 use super::values::{self, Unit};
 use super::{Print, Reader, Words};
 use crate::launch::host_list;
-use cohort_base::settings::MEMORY_KINDS;
+use cohort_base::settings::{INITIAL_ERRHANDLER, MEMORY_KINDS};
 use cohort_manager::wireup::Numbering;
 use pip_ground::Refusal;
 use std::ffi::OsString;
@@ -90,6 +90,13 @@ pub fn map_by(reader: &mut Reader<'_, '_>) -> Done {
 pub fn memory_kinds(reader: &mut Reader<'_, '_>) -> Done {
     let kinds = reader.words.value(reader.option);
     let pair = kinds.map(|kinds| (MEMORY_KINDS.into(), kinds));
+    push(&mut reader.options.variables.set, pair)
+}
+
+/// `-initial-errhandler`.
+pub fn initial_errhandler(reader: &mut Reader<'_, '_>) -> Done {
+    let handler = reader.words.value(reader.option);
+    let pair = handler.map(|handler| (INITIAL_ERRHANDLER.into(), handler));
     push(&mut reader.options.variables.set, pair)
 }
 

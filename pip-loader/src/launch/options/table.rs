@@ -3,7 +3,8 @@
 mod running;
 
 use super::readers::{
-    Done, add_hosts, exported, grace, map_by, memory_kinds, names, output_folder, print, push, set, some, words,
+    Done, add_hosts, exported, grace, initial_errhandler, map_by, memory_kinds, names, output_folder, print, push, set,
+    some, words,
 };
 use super::values::{self, Page, Unit};
 use super::{Inherit, Input, Print, Reader, Shell};
@@ -157,6 +158,13 @@ pub static MORE: &[Row] = &[
         Job,
         "kinds of memory that the programs pass to MPI (MPI 4.1, 11.5)",
         memory_kinds,
+    ),
+    row(
+        "-initial-errhandler",
+        "mpi_errors_are_fatal|mpi_errors_abort|mpi_errors_return",
+        Job,
+        "the error handler that programs begin with (MPI 5.0, 11.5)",
+        initial_errhandler,
     ),
     row(
         "--grace",

@@ -98,6 +98,7 @@ impl Context<'_> {
             ranks: 0,
             number: 0,
             is_linked: files.uses_mpi(),
+            initial_errhandler: 0,
             fixed_address: files.program.plan.fixed_address,
             sanitizer: files.dependencies.sanitizer,
             own_malloc: files.own_malloc,

@@ -1,12 +1,13 @@
 //! Prepares programs that ranks spawn while the job runs.
 
+use super::asked::{Asked, Share};
 use super::context::Context;
 use super::reasons::Reasons;
 use super::{PreparedProgram, limits};
 use crate::launch::allocator;
 use crate::launch::options::Section;
 use crate::launch::outcome::Outcome;
-use cohort_base::spawn::{Command, ROOM, Request, text};
+use cohort_base::spawn::{Command, ROOM, Request, Soft, text};
 use pip_ground::{Environment, Refusal};
 use pip_load::image::Template;
 use std::collections::HashMap;
@@ -46,17 +47,17 @@ impl Later {
         if can { ROOM as usize } else { 0 }
     }
 
-    /// The programs that a rank asks for, in their order.
+    /// The programs that a rank asks for, in their order, with the largest numbers of ranks that it would have.
     ///
     /// # Errors
     /// Why one of them cannot be started, in words.
     ///
     /// # Safety
     /// The request has been taken and is not answered.
-    pub unsafe fn programs(&mut self, request: &Request) -> Result<Vec<PreparedProgram>, Refusal> {
+    pub unsafe fn programs<'r>(&mut self, request: &'r Request) -> Result<Asked<'r>, Refusal> {
         // SAFETY: the request and what it leads to stay until it is answered.
         let commands = unsafe { std::slice::from_raw_parts(request.commands, request.commands_len as usize) };
-        let (mut programs, mut map_entries, mut ranks) = (Vec::new(), 0, 0);
+        let (mut programs, mut shares) = (Vec::new(), Vec::new());
         for (number, command) in (0..).zip(commands) {
             // SAFETY: as above.
             let (section, environment) = unsafe { self.section(command) }?;
@@ -71,13 +72,13 @@ impl Later {
                 return Err(Refusal::to_run(Path::new(&section.program), &why));
             }
             (program.ranks, program.number) = (command.ranks as usize, number);
-            map_entries += entries * program.ranks;
-            ranks += program.ranks;
+            program.initial_errhandler = command.initial_errhandler;
+            // SAFETY: as above.
+            let soft = Soft::read(unsafe { text(command.soft) });
+            shares.push(Share { most: command.ranks, soft, map_entries: entries });
             programs.push(program);
         }
-        limits::check_map_count(ranks, map_entries)?;
-        limits::check_task_count(ranks)?;
-        Ok(programs)
+        Ok(Asked { commands, programs, shares })
     }
 
     /// What wrappers have executed, one program for each rank, for one address space; the second number of a program is
@@ -121,9 +122,13 @@ impl Later {
         check_host(word(command.host))?;
         let mut environment = self.environment.clone();
         for line in word(command.environment).as_bytes().split(|&byte| byte == b'\n') {
-            if let Some(at) = line.iter().position(|&byte| byte == b'=') {
+            let at = line.iter().position(|&byte| byte == b'=').filter(|&at| at > 0);
+            if let Some(at) = at {
                 let (name, value) = (OsStr::from_bytes(&line[..at]), OsStr::from_bytes(&line[at + 1..]));
                 environment.insert(name.to_owned(), value.to_owned());
+            } else if !line.is_empty() {
+                let line = String::from_utf8_lossy(line);
+                return Err(Refusal::new(format!("the info key env has the line \"{line}\", which is no NAME=VALUE")));
             }
         }
         allocator::keep_freed_memory(&mut environment);

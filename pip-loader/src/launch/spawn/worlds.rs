@@ -2,7 +2,7 @@
 
 use super::super::binding;
 use super::super::prepare::PreparedProgram;
-use super::{Part, Program, Spawner, StartPlan, rank_facts};
+use super::{Part, Program, Spawner, StartPlan, lead_to_rings, rank_facts};
 use cohort_arch::PAGE;
 use cohort_base::spawn::{WorldBoot, number_of};
 use pip_insight::fault::RankMemory;
@@ -18,16 +18,15 @@ impl Spawner {
     pub fn settle(&mut self, first: usize, programs: &[PreparedProgram], world: WorldBoot) -> io::Result<()> {
         let count: usize = programs.iter().map(|program| program.ranks).sum();
         self.space.extend(first, count)?;
-        let world: &'static WorldBoot = Box::leak(Box::new(WorldBoot {
-            // Nodes take turns, so that no two worlds of the job have one.
-            number: self.worlds * self.place.count + self.place.index + 1,
-            first: first as u32,
-            size: count as u32,
-            ..world
-        }));
+        // Nodes take turns, so that no two worlds of the job have one.
+        let number = self.worlds * self.place.count + self.place.index + 1;
+        let rings = self.trace.as_mut().map(|trace| trace.add(first, count, number)).transpose()?;
+        let world: &'static WorldBoot =
+            Box::leak(Box::new(WorldBoot { number, first: first as u32, size: count as u32, ..world }));
         let dealt = self.turns.as_deref().map(|turns| binding::deal(turns, first, count));
         let numbers: Vec<u32> = (0..count as u32).collect();
-        let facts = rank_facts(programs, &numbers, 0, dealt.as_deref(), Some(world));
+        let mut facts = rank_facts(programs, &numbers, 0, dealt.as_deref(), Some(world));
+        lead_to_rings(&mut facts, rings);
         let is_theirs = first..first + count;
         for (all, dealt) in self.bindings.iter_mut().zip(dealt) {
             all.splice(first..(first + count).min(all.len()), dealt);
@@ -96,6 +95,16 @@ impl Spawner {
         let candidates: Vec<usize> = self.left.iter().copied().filter(is_left).collect();
         let again = candidates.into_iter().find(|&first| self.node.renew(first, count));
         again.or_else(|| (count <= self.node.room()).then_some(self.ranks.len()))
+    }
+
+    /// For how many more ranks there may be a place at most.
+    pub fn most_places(&self) -> usize {
+        let (mut longest, mut run, mut next) = (0, 0, None);
+        for &place in &self.left {
+            run = if next == Some(place) { run + 1 } else { 1 };
+            (longest, next) = (longest.max(run), Some(place + 1));
+        }
+        self.node.room().max(longest)
     }
 
     /// Gives back the memory of ranks of spawned worlds that have ended and that no communicator joins with others:

@@ -3,15 +3,14 @@
 
 use crate::{descent, fail, libc};
 use cohort_base::boot::{
-    DESCENDANT, Hook, JOIN_LIBRARY, Lifecycle, MAGIC, MANAGER_VARIABLES, NODE_FOUND, NODE_IMAGE, NODE_JOIN, NODE_OPEN,
-    NodeBoot, NodeFound, NodeJoin, NodeOpen, RankBoot, VERSION,
+    DESCENDANT, JOIN_LIBRARY, MANAGER_VARIABLES, NODE_FOUND, NODE_IMAGE, NODE_JOIN, NODE_OPEN, NodeBoot, NodeFound,
+    NodeJoin, NodeOpen, RankBoot, VERSION,
 };
 use cohort_base::settings::Settings;
 use cohort_base::spawn::{Desk, ROOM};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 use rustix::fs::{Access, access};
 use rustix::mm;
 use rustix::process::{Resource, getrlimit};
@@ -22,56 +21,10 @@ struct Once<T>(UnsafeCell<T>);
 // SAFETY: written by the library's constructor only, before other threads use the library.
 unsafe impl<T> Sync for Once<T> {}
 
-/// The rank's record.
-const fn rank_record() -> RankBoot {
-    RankBoot {
-        magic: MAGIC,
-        version: VERSION,
-        local_rank: 0,
-        world_rank: 0,
-        world: core::ptr::null(),
-        app_number: 0,
-        cpu: -1,
-        lifecycle: AtomicU32::new(Lifecycle::Fresh as u32),
-        abort: AtomicU64::new(0),
-        pid: AtomicI32::new(0),
-        touched: AtomicU32::new(0),
-        witness: core::ptr::null(),
-        on_finalized: None,
-        on_aborted: None,
-        leaver: core::ptr::null(),
-        leaves: AtomicBool::new(false),
-        last_words: Hook::none(),
-        claims: core::ptr::null(),
-        api: core::ptr::null(),
-        node: null_mut(),
-    }
-}
-
 /// Where the rank asks for more of them.
 static DESK: Desk = Desk::new(0);
 
-static NODE: Once<NodeBoot> = Once(UnsafeCell::new(NodeBoot {
-    magic: MAGIC,
-    version: VERSION,
-    node_ranks: 1,
-    capacity: 1,
-    world_ranks: 1,
-    cpus: 1,
-    environment: core::ptr::null(),
-    ranks: core::ptr::null(),
-    places: core::ptr::null(),
-    places_len: 0,
-    report_fd: 2,
-    node: 0,
-    nodes: 1,
-    homes: core::ptr::null(),
-    network: core::ptr::null(),
-    trace: core::ptr::null(),
-    desk: core::ptr::null(),
-    summon: None,
-    job: 0,
-}));
+static NODE: Once<NodeBoot> = Once(UnsafeCell::new(NodeBoot::new(core::ptr::null(), 1)));
 
 /// Longest path of the node image, with its NUL.
 const PATH_MAX: usize = 4096;
@@ -143,7 +96,7 @@ fn records(count: u32) -> &'static mut RankBoot {
     let first = memory.cast::<RankBoot>();
     // SAFETY: there is room for it, it begins with a page, and nobody else knows of it.
     unsafe {
-        first.write(rank_record());
+        first.write(RankBoot::new());
         &mut *first
     }
 }

@@ -8,12 +8,15 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use cohort_abi::parameters::{Array, Out, OutArray, StringLists, Strings, Text};
 use cohort_abi::{Abi, Constants, Handle, neutral};
-use cohort_base::spawn::Command;
+use cohort_base::settings::InitialErrhandler;
+use cohort_base::spawn::{Command, Soft};
 use cohort_base::text::FixedText;
 use cohort_engine::lifecycle;
-use cohort_object::{Error, Info, blame};
+use cohort_object::{Error, Info, Share, blame, ports};
 use core::ffi::c_int;
+use core::iter::repeat_n;
 use core::ptr::null;
+use core::sync::atomic::AtomicU32;
 use neutral::handle::COMM_NULL;
 
 /// One program of a call, and what it leads to.
@@ -24,13 +27,21 @@ struct Wanted<'c> {
     keys: Keys,
 }
 
-/// The values of the reserved keys of an info argument (MPI-5.0, 11.8.4) that the launcher acts upon, with a NUL each.
+/// The values of the reserved keys of an info argument (MPI-5.0, 11.8.4), with a NUL each where the launcher acts upon
+/// them.
 struct Keys {
     directory: Option<Vec<u8>>,
     path: Option<Vec<u8>>,
     environment: Option<Vec<u8>>,
     host: Option<Vec<u8>>,
+    soft: Option<Vec<u8>>,
+    errhandler: Option<String>,
+    file: Option<String>,
+    architecture: Option<String>,
 }
+
+/// What the architecture of all ranks is called.
+const ARCHITECTURES: [&str; 3] = ["x86_64", "x86-64", "amd64"];
 
 /// `MPI_Comm_spawn`.
 pub fn spawn<A: Abi>(
@@ -107,17 +118,27 @@ fn start<'c, A: Abi>(
     {
         end_pool(call, error);
     }
-    let (count, code) = match &made {
-        Ok((_, count)) => (*count as usize, neutral::SUCCESS),
-        // How many there are, the root alone knows.
-        Err(error) => (wanted.iter().map(|wanted| usize::try_from(wanted.ranks).unwrap_or(0)).sum(), error.code()),
-    };
     if codes.addr() != <A as Constants>::ERRCODES_IGNORE {
-        codes.places(count)?.write_all((0..count).map(|_| A::error_out(code)));
+        let (shares, code) = match &made {
+            Ok(children) => (children.shares.clone(), neutral::ERR_SPAWN),
+            // How many there are, the root alone knows.
+            Err(error) => (wanted.iter().map(Wanted::none).collect(), error.code()),
+        };
+        tell_codes::<A>(&shares, code, codes)?;
     }
     drop(wanted);
-    let (made, _) = made?;
-    publish(call, Some(made), target)
+    publish(call, Some(made?.comm), target)
+}
+
+/// Each command's processes have places in its row, also those that were not started, for this reason.
+fn tell_codes<A: Abi>(shares: &[Share], reason: c_int, codes: OutArray<'_, c_int>) -> Outcome<()> {
+    let codes = codes.places(shares.iter().map(|share| share.wanted as usize).sum())?;
+    let of_command = |share: &Share| {
+        let missing = share.wanted.saturating_sub(share.started) as usize;
+        repeat_n(neutral::SUCCESS, share.started as usize).chain(repeat_n(reason, missing))
+    };
+    codes.write_all(shares.iter().flat_map(of_command).map(A::error_out));
+    Ok(())
 }
 
 /// mpi4py's pool of processes would not hear of an error: it spawns on a thread of its own, and waits for ever if that
@@ -131,13 +152,18 @@ fn end_pool<A: Abi>(call: &Call<'_, A>, error: &Error) -> ! {
         rank.name(),
         error.detail(),
     ));
-    lifecycle::abort(rank, 1, line.as_str())
+    lifecycle::abort_with(rank, 1, line.as_str(), ports::end)
 }
 
 impl Wanted<'_> {
     /// Whether it is what mpi4py's pool of processes has its workers run.
     fn is_of_pool(&self) -> bool {
         self.arguments.until_null().any(|argument| argument.to_bytes() == b"mpi4py.futures.server")
+    }
+
+    /// None of its processes were started.
+    fn none(&self) -> Share {
+        Share { wanted: u32::try_from(self.ranks).unwrap_or(0), started: 0 }
     }
 
     /// As the launcher is told it.
@@ -148,15 +174,20 @@ impl Wanted<'_> {
         }
         let ranks = u32::try_from(self.ranks).ok().filter(|&ranks| ranks > 0);
         let ranks = ranks.ok_or_else(|| blame(neutral::ERR_ARG, format_args!("maxprocs is {}", self.ranks)))?;
+        self.keys.check_honoured()?;
+        self.keys.check_soft(ranks)?;
         let text = |text: &Option<Vec<u8>>| text.as_ref().map_or(null(), |text| text.as_ptr().cast());
         Ok(Command {
             program: program.as_ptr(),
             arguments: self.arguments.as_ptr(),
             ranks,
+            soft: text(&self.keys.soft),
+            started: AtomicU32::new(0),
             directory: text(&self.keys.directory),
             path: text(&self.keys.path),
             environment: text(&self.keys.environment),
             host: text(&self.keys.host),
+            initial_errhandler: self.keys.initial_errhandler()?,
         })
     }
 }
@@ -170,6 +201,69 @@ impl Keys {
                 value
             })
         };
-        Self { directory: text("wdir"), path: text("path"), environment: text("env"), host: text("host") }
+        Self {
+            directory: text("wdir"),
+            path: text("path"),
+            environment: text("env"),
+            host: text("host"),
+            soft: text("soft"),
+            errhandler: info.get("mpi_initial_errhandler"),
+            file: info.get("file"),
+            architecture: info.get("arch"),
+        }
+    }
+
+    /// # Errors
+    /// The program is to run on another kind of machine, or as a file says, for whose format MPI has no rule.
+    fn check_honoured(&self) -> Outcome<()> {
+        if let Some(file) = &self.file {
+            let what = format_args!(
+                "the info key file is \"{file}\": no file is read for more of them; set wdir, path, env, host, soft \
+                 and mpi_initial_errhandler themselves"
+            );
+            return Err(blame(neutral::ERR_SPAWN, what));
+        }
+        let is_own = |name: &String| ARCHITECTURES.iter().any(|own| own.eq_ignore_ascii_case(name));
+        match &self.architecture {
+            Some(other) if !is_own(other) => {
+                let own = ARCHITECTURES[0];
+                let what = format_args!("the info key arch is \"{other}\": processes are spawned here, on {own}");
+                Err(blame(neutral::ERR_SPAWN, what))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// As [`Command`] has it.
+    ///
+    /// # Errors
+    /// `mpi_initial_errhandler` names none that a world can begin with.
+    fn initial_errhandler(&self) -> Outcome<u32> {
+        let Some(name) = &self.errhandler else {
+            return Ok(0);
+        };
+        let found = InitialErrhandler::of_name(name).map(|handler| handler as u32);
+        found.ok_or_else(|| {
+            let names = InitialErrhandler::NAMES;
+            let what = format_args!("the info key mpi_initial_errhandler is \"{name}\": it takes {names}");
+            blame(neutral::ERR_INFO_VALUE, what)
+        })
+    }
+
+    /// # Errors
+    /// `soft` is no list of numbers, or none of them may be spawned.
+    fn check_soft(&self, ranks: u32) -> Outcome<()> {
+        let Some(value) = self.soft.as_ref().map(|value| &value[..value.len() - 1]) else {
+            return Ok(());
+        };
+        let text = core::str::from_utf8(value).unwrap_or("(not UTF-8)");
+        let wrong = |why| Err(blame(neutral::ERR_INFO_VALUE, format_args!("the info key soft is \"{text}\": {why}")));
+        match Soft::read(value) {
+            None => wrong(format_args!("it is no list of NUMBER, FIRST:LAST and FIRST:LAST:STEP")),
+            Some(soft) if soft.most(ranks).is_none() => {
+                wrong(format_args!("it has no number from 0 to maxprocs, which is {ranks}"))
+            }
+            Some(_) => Ok(()),
+        }
     }
 }

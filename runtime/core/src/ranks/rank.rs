@@ -40,19 +40,6 @@ impl Tables {
     }
 }
 
-/// The ring that the loader has made for a rank, or NULL.
-///
-/// # Safety
-/// The loader's record has an entry for the rank.
-unsafe fn ring_of(node: &'static Node, id: LocalRank) -> *mut Ring {
-    let rings = node.boot().trace.cast_mut();
-    match rings.is_null() || id >= node.boot().node_ranks {
-        true => null_mut(),
-        // SAFETY: one ring for each rank that the job began with.
-        false => unsafe { rings.add(id as usize) },
-    }
-}
-
 /// A rank in words: by its number in `MPI_COMM_WORLD`, and which world that is if it was spawned.
 #[derive(Debug)]
 pub struct Name<'a>(&'a Rank);
@@ -101,8 +88,7 @@ impl Rank {
             counters: Counters::new(hits),
             last_fruitless: AtomicU64::new(0),
             policies: Policies::new(node.settings().progress),
-            // SAFETY: the caller's promise.
-            trace: AtomicPtr::new(unsafe { ring_of(node, id) }),
+            trace: AtomicPtr::new(boot.trace.cast_mut()),
             heap: Heap::new(),
             state: UnsafeCell::new(State::new()),
             rooms: [const { Room::empty() }; SLOTS],

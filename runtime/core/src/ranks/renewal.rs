@@ -62,6 +62,7 @@ impl Rank {
 
     /// Its new rank is about to start; `all_done` counts those that have come to their end.
     pub(super) fn rejoin(&self, all_done: &AtomicU32) {
+        self.trace.store(self.boot().trace.cast_mut(), Ordering::Release);
         if self.is_done.swap(false, Ordering::AcqRel) {
             all_done.fetch_sub(1, Ordering::AcqRel);
         }

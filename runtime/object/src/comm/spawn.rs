@@ -15,25 +15,55 @@ use cohort_abi::neutral;
 use cohort_base::Peer;
 use cohort_base::spawn::{Command, Numbers, REASON_MAX, Request, State};
 use cohort_engine::{Rank, lifecycle};
+use core::sync::atomic::Ordering::Relaxed;
+
+/// Of the processes of one command.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    /// How many were asked for.
+    pub wanted: u32,
+    /// How many were started: fewer only if that is enough.
+    pub started: u32,
+}
+
+/// What became of a call that starts processes.
+pub struct Children {
+    /// Joins them with those who have called.
+    pub comm: Comm,
+    /// How many there are: of each command, or of all together if none is missing.
+    pub shares: Vec<Share>,
+}
+
+/// What the root learns.
+struct Begun {
+    first: u32,
+    between: u32,
+    shares: Vec<Share>,
+}
 
 impl Comm {
     /// `MPI_Comm_spawn` and `MPI_Comm_spawn_multiple`; collective. The member `root` says what to start, or why not.
-    /// Also gives how many processes were started.
     ///
     /// # Errors
     /// `MPI_ERR_SPAWN`, with the launcher's reason; the root's own; of [`Comm::numbers`].
     ///
     /// # Safety
     /// What the commands lead to stays during the call.
-    pub unsafe fn spawn(&self, root: u32, commands: Option<Outcome<Vec<Command>>>, room: Room) -> Outcome<(Self, u32)> {
+    pub unsafe fn spawn(&self, root: u32, commands: Option<Outcome<Vec<Command>>>, room: Room) -> Outcome<Children> {
         let ours = self.numbers(false, room)?.number;
         let mut failure = None;
-        let mut told = [neutral::SUCCESS, 0, 0, 0];
+        let mut told = [neutral::SUCCESS, 0, 0, 0, 0];
+        let mut shares = Vec::new();
         if let Some(commands) = commands {
             // SAFETY: the caller's promise.
             match commands.and_then(|commands| unsafe { self.ask(&commands) }) {
-                Ok((first, count, between)) => {
-                    told[1..].copy_from_slice(&[first.cast_signed(), count.cast_signed(), between.cast_signed()]);
+                Ok(begun) => {
+                    let count: u32 = begun.shares.iter().map(|share| share.started).sum();
+                    let is_whole = begun.shares.iter().all(|share| share.started == share.wanted);
+                    let parts = if is_whole { 0 } else { begun.shares.len() as u32 };
+                    let words = [begun.first, count, begun.between, parts];
+                    told[1..].copy_from_slice(&words.map(u32::cast_signed));
+                    shares = begun.shares;
                 }
                 Err(error) => {
                     told[0] = error.code();
@@ -42,7 +72,7 @@ impl Comm {
             }
         }
         self.tell(&mut told, root)?;
-        let [code, first, count, between] = told;
+        let [code, first, count, between, parts] = told;
         if code != neutral::SUCCESS {
             return Err(self.tell_why(code, failure, root));
         }
@@ -51,7 +81,23 @@ impl Comm {
         let children = (first..first + count).map(|number| node.peer(number));
         let remote = Group::new(children.collect(), self.rank.peer());
         let local = Self::new(self.rank, ours, self.group.clone(), self.inherited());
-        Ok((Self::between(local, between.cast_unsigned(), remote), count))
+        let shares = match parts {
+            0 => alloc::vec![Share { wanted: count, started: count }],
+            parts => self.tell_shares(shares, parts as usize, root)?,
+        };
+        Ok(Children { comm: Self::between(local, between.cast_unsigned(), remote), shares })
+    }
+
+    /// Tells all members how many processes of each command there are.
+    #[cold]
+    fn tell_shares(&self, shares: Vec<Share>, length: usize, root: u32) -> Outcome<Vec<Share>> {
+        let mut words = alloc::vec![0; 2 * length];
+        for (words, share) in words.chunks_mut(2).zip(&shares) {
+            words.copy_from_slice(&[share.wanted.cast_signed(), share.started.cast_signed()]);
+        }
+        self.tell(&mut words, root)?;
+        let share = |words: &[i32]| Share { wanted: words[0].cast_unsigned(), started: words[1].cast_unsigned() };
+        Ok(words.chunks(2).map(share).collect())
     }
 
     /// Tells all members why there are no processes: whoever ends the job says it.
@@ -80,12 +126,11 @@ impl Comm {
         }
     }
 
-    /// Has the launcher start processes: the number in the job of the first, how many, and the intercommunicator's
-    /// number.
+    /// Has the launcher start processes.
     ///
     /// # Safety
     /// As for [`Comm::spawn`].
-    unsafe fn ask(&self, commands: &[Command]) -> Outcome<(u32, u32, u32)> {
+    unsafe fn ask(&self, commands: &[Command]) -> Outcome<Begun> {
         let drawn = || self.draw().ok_or_else(|| exhausted(self.rank.node()));
         let numbers = Numbers { world: drawn()?, between: drawn()?, children: drawn()? };
         let parents: Vec<u32> = self.group.members().iter().map(|member| member.index()).collect();
@@ -93,10 +138,15 @@ impl Comm {
         // SAFETY: the lists stay until the call returns, and what they lead to by the caller's promise.
         unsafe { lifecycle::ask(self.owner(), &request) }.map_err(refused)?;
         match request.state() {
-            State::Granted => {
-                let first = self.rank.node().world_rank(Peer::local(request.first()));
-                Ok((first, commands.iter().map(|it| it.ranks).sum(), numbers.between))
-            }
+            State::Granted => Ok(Begun {
+                first: self.rank.node().world_rank(Peer::local(request.first())),
+                between: numbers.between,
+                // Relaxed: older than the state, which was acquired.
+                shares: commands
+                    .iter()
+                    .map(|it| Share { wanted: it.ranks, started: it.started.load(Relaxed) })
+                    .collect(),
+            }),
             _ => Err(refused(request.reason())),
         }
     }

@@ -30,7 +30,8 @@
 //! is enough. Where the sums differ for ever (a packet to a rank that has ended), nobody is accused.
 //!
 //! A node that does not answer (it is stopped, its link stalls) ends the attempt; so does one that has ended, whose
-//! counts nobody knows. A rank that has ended keeps its counts, and nobody is accused while they cannot be read.
+//! counts nobody knows. A rank that has ended keeps its counts, and nobody is accused while they cannot be read, except
+//! in a job of one node, where nothing is on its way.
 //!
 //! `model.rs` tries all orders of steps of two and three nodes, and that the proof needs each of its parts.
 

@@ -5,12 +5,10 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use cohort_base::WorldRank;
-use cohort_base::boot::{Hook, MAGIC, NodeBoot, RankBoot, RankLocation, VERSION};
+use cohort_base::boot::{NodeBoot, RankBoot, RankLocation};
 use cohort_base::settings::Settings;
-use cohort_base::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use cohort_base::sync::atomic::Ordering;
 use cohort_fabric::Transport;
-use core::ptr::{null, null_mut};
-use core::sync::atomic::AtomicBool;
 
 impl Node {
     /// A node of `ranks` ranks with the default settings, for tests: any thread may play a rank.
@@ -66,50 +64,11 @@ impl Node {
 
 /// The record of a node that is alone in its job.
 fn node_boot(ranks: Vec<RankBoot>, world_ranks: u32) -> &'static mut NodeBoot {
-    Box::leak(Box::new(NodeBoot {
-        magic: MAGIC,
-        version: VERSION,
-        node_ranks: ranks.len() as u32,
-        capacity: ranks.len() as u32,
-        world_ranks,
-        cpus: 2,
-        environment: null(),
-        ranks: Box::leak(ranks.into_boxed_slice()).as_ptr(),
-        places: null(),
-        places_len: 0,
-        report_fd: 2,
-        node: 0,
-        nodes: 1,
-        homes: null(),
-        network: null(),
-        trace: null(),
-        desk: null(),
-        summon: None,
-        job: 0,
-    }))
+    let count = ranks.len() as u32;
+    let ranks = Box::leak(ranks.into_boxed_slice()).as_ptr();
+    Box::leak(Box::new(NodeBoot { world_ranks, cpus: 2, ..NodeBoot::new(ranks, count) }))
 }
 
 fn rank_boot(rank: u32, world_rank: u32) -> RankBoot {
-    RankBoot {
-        magic: MAGIC,
-        version: VERSION,
-        local_rank: rank,
-        world_rank,
-        world: null(),
-        app_number: 0,
-        cpu: -1,
-        lifecycle: AtomicU32::new(0),
-        abort: AtomicU64::new(0),
-        pid: AtomicI32::new(0),
-        touched: AtomicU32::new(0),
-        witness: core::ptr::null(),
-        on_finalized: None,
-        on_aborted: None,
-        leaver: core::ptr::null(),
-        leaves: AtomicBool::new(false),
-        last_words: Hook::none(),
-        claims: core::ptr::null(),
-        api: null(),
-        node: null_mut(),
-    }
+    RankBoot { local_rank: rank, world_rank, ..RankBoot::new() }
 }
