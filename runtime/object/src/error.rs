@@ -20,13 +20,17 @@ struct Added {
 /// The errors that the program of one rank added. The last one is not removed; what was removed behind it is
 /// forgotten, and its numbers are given again.
 #[derive(Default)]
-pub struct ErrorTable(Mutex<Vec<Added>>);
+pub struct ErrorTable {
+    added: Mutex<Vec<Added>>,
+    /// Why processes could not be started the last time, which the text of `MPI_ERR_SPAWN` tells.
+    unspawned: Mutex<String>,
+}
 
 impl ErrorTable {
     /// None.
     #[must_use]
     pub const fn new() -> Self {
-        Self(Mutex::new(Vec::new()))
+        Self { added: Mutex::new(Vec::new()), unspawned: Mutex::new(String::new()) }
     }
 
     fn index(code: i32) -> Option<usize> {
@@ -34,7 +38,7 @@ impl ErrorTable {
     }
 
     fn add(&self, class: Option<i32>) -> i32 {
-        let mut added = self.0.lock();
+        let mut added = self.added.lock();
         let code = neutral::FIRST_ADDED_ERROR + added.len() as i32;
         if let Some(class) = class.and_then(Self::index).and_then(|it| added.get_mut(it)) {
             class.codes += 1;
@@ -62,7 +66,7 @@ impl ErrorTable {
     /// `MPI_ERR_ARG` for a code of the standard or none at all, `MPI_ERR_NO_MEM`.
     pub fn set_text(&self, code: i32, text: &str) -> Outcome<()> {
         has_memory()?;
-        let mut added = self.0.lock();
+        let mut added = self.added.lock();
         let entry = Self::index(code).and_then(|index| added.get_mut(index));
         match entry {
             Some(entry) if !entry.removed => {
@@ -79,7 +83,7 @@ impl ErrorTable {
     /// `MPI_ERR_ARG` for a code that the program did not add, that has a text, or a class with
     /// codes.
     pub fn remove(&self, code: i32, is_class: bool) -> Outcome<()> {
-        let mut added = self.0.lock();
+        let mut added = self.added.lock();
         let index = Self::index(code).ok_or(neutral::ERR_ARG)?;
         let entry = added.get_mut(index).ok_or(neutral::ERR_ARG)?;
         let in_use = entry.codes > 0 || !entry.text.is_empty();
@@ -101,18 +105,31 @@ impl ErrorTable {
         if (neutral::SUCCESS..=neutral::ERR_LASTCODE).contains(&code) {
             return standard_text(code).map(|_| code);
         }
-        let added = self.0.lock();
+        let added = self.added.lock();
         let entry = added.get(Self::index(code)?)?;
         (!entry.removed).then_some(entry.class)
+    }
+
+    /// Processes could not be started, for this reason.
+    pub fn note_unspawned(&self, reason: &str) {
+        if has_memory().is_ok() {
+            *self.unspawned.lock() = reason.into();
+        }
     }
 
     /// `MPI_Error_string`.
     #[must_use]
     pub fn text(&self, code: i32) -> Option<String> {
         if let Some(text) = standard_text(code) {
-            return Some(text.into());
+            let mut text = String::from(text);
+            let reason = self.unspawned.lock();
+            if code == neutral::ERR_SPAWN && !reason.is_empty() {
+                text.push_str(": ");
+                text.push_str(&reason);
+            }
+            return Some(text);
         }
-        let added = self.0.lock();
+        let added = self.added.lock();
         let entry = added.get(Self::index(code)?)?;
         (!entry.removed).then(|| entry.text.clone())
     }
@@ -120,7 +137,7 @@ impl ErrorTable {
     /// The last code in use (`MPI_LASTUSEDCODE`).
     #[must_use]
     pub fn last_used(&self) -> i32 {
-        let added = self.0.lock();
+        let added = self.added.lock();
         match added.len() {
             0 => neutral::ERR_LASTCODE,
             count => neutral::FIRST_ADDED_ERROR + count as i32 - 1,

@@ -129,7 +129,8 @@ fn starts(command: &[&str], said: &str) -> Outcome {
 fn refuses(command: &[&str], why: &str) -> Outcome {
     job("2", "1", command)?.run()?.expect_code(53)?.expect_text("MPI_ERR_SPAWN")?.expect_text(why)?;
     let ended = job("2", "1", command)?.env("WHAT", "goes on").run()?.expect_code(0)?;
-    ended.expect_text("refused: MPI_ERR_SPAWN")?.expect_text("parent 1 goes on").map(drop)
+    // The reason is also in the error's text.
+    ended.expect_text("refused: MPI_ERR_SPAWN")?.expect_text(why)?.expect_text("parent 1 goes on").map(drop)
 }
 
 fn ends(what: &str, script: &str, status: i32, said: &[&str]) -> Outcome {
