@@ -13,6 +13,7 @@ pub mod managers;
 mod pictures;
 mod programs;
 mod rails;
+mod spawned;
 mod strangers;
 mod wires;
 
@@ -32,6 +33,7 @@ pub fn trials() -> Vec<Trial> {
     trials.extend(limits::trials());
     trials.extend(pictures::trials());
     trials.extend(rails::trials());
+    trials.extend(spawned::trials());
     trials.extend(strangers::trials());
     trials.extend(wires::trials());
     trials.extend(programs::trials());

@@ -220,9 +220,9 @@ fn place(node: &Node, ports: &Ports, name: &str) -> Outcome<Place> {
     if token != ports.token || opener.is_some() != node.has_network() {
         return Err(wrong("a port of another job: processes connect with those of their own job only"));
     }
-    match opener.map(|opener| remote::opener(node, opener).ok_or_else(no_name)).transpose()? {
-        Some(Err(peer)) => return Ok(Place::There(peer, number)),
-        Some(Ok(_)) | None => {}
+    let opener = opener.map(|opener| remote::opener(node, opener).ok_or_else(no_name)).transpose()?;
+    if let Some(Err(peer)) = opener {
+        return Ok(Place::There(peer, number));
     }
     // One that is told to end may have opened it since: nobody will accept there.
     let is_open = ports.open.get(&number).is_some_and(|port| !lifecycle::must_leave(node.rank(port.owner)));

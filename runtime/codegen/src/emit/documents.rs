@@ -27,12 +27,12 @@ const PARTLY: [(&[&str], &str); 8] = [
     (&["Cart_map", "Graph_map"], "only members on the caller's own node are moved closer to each other"),
     (
         &["Comm_spawn", "Comm_spawn_multiple"],
-        "in jobs of `pip-exec` on one node whose ranks share an address space, and for a process without a launcher; \
-         elsewhere `MPI_ERR_SPAWN` with that reason",
+        "on the root's node, in jobs of `pip-exec` whose ranks share an address space, and for a process without a \
+         launcher; elsewhere `MPI_ERR_SPAWN` with that reason",
     ),
     (
         &["Comm_accept", "Comm_connect", "Comm_join", "Open_port", "Publish_name", "Lookup_name"],
-        "between processes of one job on one node; `MPI_Comm_join` gives `MPI_COMM_NULL` for a process of another job",
+        "between processes of one job; `MPI_Comm_join` gives `MPI_COMM_NULL` for a process of another job",
     ),
     (
         &["Comm_set_errhandler"],
