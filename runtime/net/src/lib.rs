@@ -329,7 +329,11 @@ fn handle(claim: &mut Claim<'_>, event: Event<'_>) -> u64 {
         Event::Lost { rank, code } => {
             let node = claim.rank().node();
             if node.has_number(rank) && node.local(node.peer(rank)).is_none() {
-                fail::lost(claim, node.peer(rank), code);
+                let peer = node.peer(rank);
+                // A node is lost with all that it may spawn: whom nobody has heard of is not missed.
+                if rank < node.world_size() || claim.of::<Network>().links.find(peer).is_some() {
+                    fail::lost(claim, peer, code);
+                }
             }
             0
         }
