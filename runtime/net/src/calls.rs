@@ -351,12 +351,18 @@ pub(crate) fn packet(claim: &mut Claim<'_>, from: Peer, header: &Header, body: &
                 fail::no_memory(claim.rank(), from);
             };
             let (done, port) = own.answer(&word);
-            let answer = Word { text: port, ..Word::new(claim.rank().peer(), Step::Answer, word.serial) };
-            say(claim, from, &answer.with_value(done.into()));
+            if matches!(word.step, Step::Publish | Step::Lookup) {
+                let answer = Word { text: port, ..Word::new(claim.rank().peer(), Step::Answer, word.serial) };
+                say(claim, from, &answer.with_value(done.into()));
+            }
         }
         Step::Accepted | Step::Refused | Step::Answer => {
-            // Whoever asked has made room. More answers than there are questions make no sense.
-            return kept(claim)?.push(word).then_some(0);
+            // Whoever asked has made room. Who waits no more has left answers there.
+            let own = kept(claim)?;
+            if !own.push(word) {
+                own.take(|old| old.step == Step::Answer);
+                return own.push(word).then_some(0);
+            }
         }
     }
     Some(0)

@@ -18,7 +18,7 @@ use cohort_base::clock::ticks;
 use cohort_base::lock::{FutexLock, FutexOnce};
 use cohort_base::text::FixedText;
 use cohort_base::{LocalRank, Peer, WorldRank};
-use cohort_engine::calls::{self, Step};
+use cohort_engine::calls;
 use cohort_engine::{Node, Rank, lifecycle};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -120,7 +120,7 @@ struct Ports {
     token: u64,
     opened: u32,
     open: BTreeMap<u32, Port>,
-    /// Names, where the job has one node.
+    /// Names that processes of this node have published.
     names: BTreeMap<String, Published>,
     /// Ranks that have published names, where it has several.
     publishers: BTreeSet<LocalRank>,
@@ -284,7 +284,8 @@ pub fn end(rank: &Rank) {
     });
     // Who hears that the port is closed finds its name no more.
     if has_published {
-        remote::forget_names(rank);
+        // Without memory for words none was said.
+        let _ = remote::take_back(rank, None);
     }
     left.iter().for_each(|(number, port)| dismiss(rank, *number, port));
 }
@@ -382,26 +383,32 @@ pub(crate) fn take(rank: &Rank, name: &str) -> Outcome<Option<Arc<Knock>>> {
     })
 }
 
-/// Publishes a port under a name (`MPI_Publish_name`).
+/// Publishes a port under a name (`MPI_Publish_name`): on this node, and with the keeper of names if there are others.
 ///
 /// # Errors
 /// `MPI_ERR_SERVICE` if the name is taken.
 pub fn publish(rank: &Rank, name: &str, port: &str) -> Outcome<()> {
     let node = rank.node();
     OPENED.fetch_add(1, Ordering::AcqRel);
-    let is_new = match node.has_network() {
-        true => {
-            with(node, |ports| ports.publishers.insert(rank.id()));
-            remote::ask_of_names(rank, Step::Publish, name, port)?.0
+    let is_new_here = with(node, |ports| {
+        let is_new = !ports.names.contains_key(name);
+        if is_new {
+            ports.names.insert(name.into(), Published { port: port.into(), owner: rank.id() });
         }
-        false => with(node, |ports| match ports.names.contains_key(name) {
-            true => false,
-            false => {
-                ports.names.insert(name.into(), Published { port: port.into(), owner: rank.id() });
-                true
+        is_new
+    });
+    let is_new = is_new_here
+        && match node.has_network() {
+            false => true,
+            true => {
+                with(node, |ports| ports.publishers.insert(rank.id()));
+                let told = remote::publish(rank, name, port);
+                if !matches!(told, Ok(true)) {
+                    with(node, |ports| ports.names.remove(name));
+                }
+                told?
             }
-        }),
-    };
+        };
     match is_new {
         true => Ok(()),
         false => Err(blame(neutral::ERR_SERVICE, format_args!("\"{name}\" is published already"))),
@@ -414,28 +421,31 @@ pub fn publish(rank: &Rank, name: &str, port: &str) -> Outcome<()> {
 /// `MPI_ERR_NAME`
 pub fn lookup(rank: &Rank, name: &str) -> Outcome<String> {
     let node = rank.node();
-    let found = match node.has_network() {
-        true => Some(remote::ask_of_names(rank, Step::Lookup, name, "")?).filter(|it| it.0).map(|it| it.1),
-        false => with(node, |ports| ports.names.get(name).map(|published| published.port.clone())),
+    let found = with(node, |ports| ports.names.get(name).map(|published| published.port.clone()));
+    let found = match node.has_network() && found.is_none() {
+        true => remote::lookup(rank, name)?,
+        false => found,
     };
     found.ok_or_else(|| blame(neutral::ERR_NAME, format_args!("nobody has published \"{name}\" in this job")))
 }
 
-/// Takes a name back (`MPI_Unpublish_name`).
+/// Takes a name back (`MPI_Unpublish_name`) that a process of this node has published.
 ///
 /// # Errors
 /// `MPI_ERR_SERVICE` unless this port is published under it.
 pub fn unpublish(rank: &Rank, name: &str, port: &str) -> Outcome<()> {
     let node = rank.node();
-    let was_there = match node.has_network() {
-        true => remote::ask_of_names(rank, Step::Unpublish, name, port)?.0,
-        false => with(node, |ports| {
-            let is_this = ports.names.get(name).is_some_and(|published| published.port == port);
-            is_this && ports.names.remove(name).is_some()
-        }),
-    };
-    match was_there {
-        true => Ok(()),
-        false => Err(blame(neutral::ERR_SERVICE, format_args!("\"{name}\" is not published for this port"))),
+    let was_there = with(node, |ports| {
+        let is_this = ports.names.get(name).is_some_and(|published| published.port == port);
+        is_this && ports.names.remove(name).is_some()
+    });
+    if !was_there {
+        let here = if node.has_network() { " by a process of this node" } else { "" };
+        let what = format_args!("\"{name}\" is not published for this port{here}");
+        return Err(blame(neutral::ERR_SERVICE, what));
+    }
+    match node.has_network() {
+        true => remote::take_back(rank, Some((name, port))),
+        false => Ok(()),
     }
 }

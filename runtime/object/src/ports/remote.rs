@@ -6,15 +6,27 @@ use crate::{Error, Outcome, blame, owner_of};
 use alloc::string::String;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
+use cohort_base::clock::{ticks, ticks_per_us};
 use cohort_base::{LocalRank, Peer, WorldRank};
 use cohort_engine::calls::{self, Reason, Step, TEXT_MAX, Word};
 use cohort_engine::datatype::Buffer;
 use cohort_engine::lifecycle::await_port;
+use cohort_engine::wait::progress;
 use cohort_engine::{Claim, EngineError, Envelope, Node, Rank, SendMode, Source, Tag, recv, send};
 use core::sync::atomic::{AtomicU32, Ordering};
+use core::time::Duration;
 
 /// Context of the messages between leaders, which no communicator has.
 const CONTEXT: u32 = 3;
+
+/// How long who publishes a name waits for its keeper.
+const PUBLISH_TIME: Duration = Duration::from_secs(1);
+
+/// How long who looks for a name waits for its keeper.
+const LOOKUP_TIME: Duration = Duration::from_secs(30);
+
+/// How often a name is looked for that is not known.
+const ATTEMPTS: u32 = 4;
 
 /// Questions that ranks of this image have asked.
 static ASKED: AtomicU32 = AtomicU32::new(0);
@@ -36,23 +48,37 @@ fn no_memory(_: EngineError) -> Error {
     neutral::ERR_NO_MEM.into()
 }
 
-/// Asks a rank of another node, and waits for the answer; `None` if that has ended. `about` is what a picture of the
-/// wait names.
-fn ask(rank: &Rank, to: Peer, about: &str, word: impl FnOnce(Word) -> Word, step: Step) -> Outcome<Option<Word>> {
+/// Asks a rank of another node: the number of the question.
+fn ask(rank: &Rank, to: Peer, word: impl FnOnce(Word) -> Word, step: Step) -> Outcome<u32> {
     let serial = ASKED.fetch_add(1, Ordering::Relaxed) & 0x3fff_ffff;
     let mut claim = rank.enter();
     calls::expect(&mut claim).map_err(no_memory)?;
     let question = word(Word::new(rank.peer(), step, serial));
     calls::say(&mut claim, to, &question);
     calls::kick(&mut claim);
-    drop(claim);
-    let mut answer = None;
-    await_port(owner_of(rank), about, |claim| {
-        // It may be looked at again when it is over.
-        answer = answer.take().or_else(|| calls::take(claim, |it| it.step.is_answer() && it.serial == serial));
-        answer.is_some() || calls::is_gone(claim, to)
-    });
-    Ok(answer)
+    Ok(serial)
+}
+
+/// The answer, if it is there.
+fn answer_to(claim: &mut Claim<'_>, serial: u32) -> Option<Word> {
+    calls::take(claim, |it| it.step.is_answer() && it.serial == serial)
+}
+
+/// Asks the keeper of names, and waits for the answer, but no longer than this: it may be outside of MPI, alone on its
+/// node, and wait for this rank. `None` if there is none in that time, or the keeper has ended.
+fn ask_keeper(rank: &Rank, keeper: Peer, text: &[u8], step: Step, limit: Duration) -> Outcome<Option<Word>> {
+    let serial = ask(rank, keeper, |word| word.with_text(text), step)?;
+    let until = ticks() + limit.as_micros() as u64 * ticks_per_us();
+    loop {
+        let mut claim = rank.enter();
+        let answer = answer_to(&mut claim, serial);
+        if answer.is_some() || calls::is_gone(&mut claim, keeper) || ticks() > until {
+            return Ok(answer);
+        }
+        drop(claim);
+        progress(owner_of(rank));
+        rustix::thread::sched_yield();
+    }
 }
 
 /// Says something to a rank of another node.
@@ -89,7 +115,14 @@ pub(crate) fn is_knocked(claim: &mut Claim<'_>, opener: LocalRank, port: u32) ->
 /// # Errors
 /// `MPI_ERR_PORT`
 pub(crate) fn connect(rank: &Rank, (opener, port): (Peer, u32), name: &str, own: &[WorldRank]) -> Outcome<Side> {
-    let word = match ask(rank, opener, name, |word| word.about(port), Step::Knock)? {
+    let serial = ask(rank, opener, |word| word.about(port), Step::Knock)?;
+    let mut answer = None;
+    await_port(owner_of(rank), name, |claim| {
+        // It may be looked at again when it is over.
+        answer = answer.take().or_else(|| answer_to(claim, serial));
+        answer.is_some() || calls::is_gone(claim, opener)
+    });
+    let word = match answer {
         Some(word) if word.step == Step::Accepted => word,
         refused => {
             let why = match refused.map(|word| word.value) {
@@ -142,13 +175,13 @@ fn swap(rank: &Rank, (peer, serial): (Peer, u32), own: &[WorldRank], begins: boo
     Ok(others)
 }
 
-/// Asks the job's first rank, which keeps the names that are published: whether it was done, and a port.
+/// A name and a port, as the keeper is told them.
 ///
 /// # Errors
-/// `MPI_ERR_NO_MEM`, and `MPI_ERR_SERVICE` for a text that is too long.
-pub(super) fn ask_of_names(rank: &Rank, step: Step, name: &str, port: &str) -> Outcome<(bool, String)> {
+/// `MPI_ERR_SERVICE` if they are too long.
+fn text_of(name: &str, port: Option<&str>) -> Outcome<Vec<u8>> {
     let mut text = Vec::from(name.as_bytes());
-    if step != Step::Lookup {
+    if let Some(port) = port {
         text.push(0);
         text.extend_from_slice(port.as_bytes());
     }
@@ -156,29 +189,78 @@ pub(super) fn ask_of_names(rank: &Rank, step: Step, name: &str, port: &str) -> O
         let what = format_args!("the name and the port have {} bytes, more than {TEXT_MAX}", text.len());
         return Err(blame(neutral::ERR_SERVICE, what));
     }
-    let node = rank.node();
-    let keeper = node.peer(0);
-    let (done, port) = match node.local(keeper) {
-        Some(here) => under_claim(rank, here, |claim| {
-            let word = Word::new(rank.peer(), step, 0).with_text(&text);
-            let mut port = [0; TEXT_MAX];
-            let (done, length) = calls::register(claim, &word, &mut port).map_err(no_memory)?;
-            Ok::<_, Error>((done, Vec::from(&port[..length])))
-        })?,
-        None => {
-            let answer = ask(rank, keeper, name, |word| word.with_text(&text), step)?;
-            // With its keeper all names have ended.
-            answer.map_or((false, Vec::new()), |answer| (answer.value != 0, Vec::from(answer.text())))
-        }
-    };
-    // It is what a process of this build has published.
-    Ok((done, String::from(core::str::from_utf8(&port).unwrap_or_default())))
+    Ok(text)
 }
 
-/// Whatever the rank has published is no more.
-pub(super) fn forget_names(rank: &Rank) {
-    // Without memory for names there are none.
-    let _ = ask_of_names(rank, Step::Forget, "", "");
+/// Does at the keeper of names, the job's first rank, which is of this node, what a word asks for.
+fn keep(rank: &Rank, keeper: LocalRank, step: Step, text: &[u8]) -> Outcome<(bool, Vec<u8>)> {
+    under_claim(rank, keeper, |claim| {
+        let word = Word::new(rank.peer(), step, 0).with_text(text);
+        let mut port = [0; TEXT_MAX];
+        let (done, length) = calls::register(claim, &word, &mut port).map_err(no_memory)?;
+        Ok((done, Vec::from(&port[..length])))
+    })
+}
+
+/// Publishes a port of this node for the others; false if somebody has published the name.
+///
+/// # Errors
+/// `MPI_ERR_NO_MEM`, and `MPI_ERR_SERVICE` for a text that is too long.
+pub(super) fn publish(rank: &Rank, name: &str, port: &str) -> Outcome<bool> {
+    let text = text_of(name, Some(port))?;
+    let keeper = rank.node().peer(0);
+    match rank.node().local(keeper) {
+        Some(here) => keep(rank, here, Step::Publish, &text).map(|(done, _)| done),
+        // Who does not answer in time has the word before any later question.
+        None => Ok(ask_keeper(rank, keeper, &text, Step::Publish, PUBLISH_TIME)?.is_none_or(|word| word.value != 0)),
+    }
+}
+
+/// The port that a process of another node has published.
+///
+/// # Errors
+/// `MPI_ERR_NO_MEM`, and `MPI_ERR_NAME` if nobody answers.
+pub(super) fn lookup(rank: &Rank, name: &str) -> Outcome<Option<String>> {
+    let text = text_of(name, None)?;
+    let keeper = rank.node().peer(0);
+    for attempt in 0..ATTEMPTS {
+        let (done, port) = match rank.node().local(keeper) {
+            Some(here) => keep(rank, here, Step::Lookup, &text)?,
+            None => match ask_keeper(rank, keeper, &text, Step::Lookup, LOOKUP_TIME)? {
+                Some(word) => (word.value != 0, Vec::from(word.text())),
+                None => {
+                    let what = format_args!("rank 0, which knows what is published, does not answer");
+                    return Err(blame(neutral::ERR_NAME, what));
+                }
+            },
+        };
+        if done {
+            // It is what a process of this build has published.
+            return Ok(Some(String::from(core::str::from_utf8(&port).unwrap_or_default())));
+        }
+        // What another node has said before may come by another connection.
+        if attempt + 1 < ATTEMPTS {
+            progress(owner_of(rank));
+            rustix::thread::sched_yield();
+        }
+    }
+    Ok(None)
+}
+
+/// Tells the keeper of names what is no more published: a name and its port, or whatever this rank has published.
+///
+/// # Errors
+/// `MPI_ERR_NO_MEM`
+pub(super) fn take_back(rank: &Rank, published: Option<(&str, &str)>) -> Outcome<()> {
+    let (step, text) = match published {
+        Some((name, port)) => (Step::Unpublish, text_of(name, Some(port))?),
+        None => (Step::Forget, Vec::new()),
+    };
+    let keeper = rank.node().peer(0);
+    match rank.node().local(keeper) {
+        Some(here) => keep(rank, here, step, &text).map(drop),
+        None => ask(rank, keeper, |word| word.with_text(&text), step).map(drop),
+    }
 }
 
 /// Who waits at a port of this node, by the other node.
