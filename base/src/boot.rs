@@ -30,7 +30,7 @@ pub const AT_FOUNDER: u64 = 0x464f_554e_4445; // "FOUNDE"
 pub const MAGIC: u64 = 0x3154_524f_484f_4350;
 
 /// Raised whenever the layout of a record changes.
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 12;
 
 /// File name of the node image, which lies beside the facades.
 pub const NODE_IMAGE: &str = "libcohort_node.so";
@@ -431,6 +431,12 @@ pub struct NodeApi {
     pub renew: unsafe extern "C" fn(node: *mut c_void, first: u32, count: u32) -> bool,
     /// Wakes a rank that waits for an answer of the launcher ([`Desk`]).
     pub wake: unsafe extern "C" fn(node: *mut c_void, rank: u32),
+    /// Joins the node with other jobs: `bridge` is a `cohort_bridge::Bridge` that stays. Once, by the launcher.
+    pub open_bridge: unsafe extern "C" fn(node: *mut c_void, bridge: *const c_void),
+    /// Something has come for a rank over the bridge; false if there is no such rank. By any thread of the launcher.
+    pub arrived: unsafe extern "C" fn(node: *mut c_void, rank: u32) -> bool,
+    /// The first number of ranks of other jobs.
+    pub first_foreign: unsafe extern "C" fn(node: *mut c_void) -> u32,
 }
 
 /// What [`NodeApi::rest`] says.

@@ -14,6 +14,7 @@ mod handles;
 mod io;
 mod memory;
 pub mod network;
+mod ports;
 mod progress;
 mod stats;
 mod trace;
@@ -25,6 +26,7 @@ pub use errhandler::{INITIAL_ERRHANDLER, InitialErrhandler};
 pub use grace::{GRACE, GRACE_DEFAULT, grace};
 pub use memory::{JEMALLOC, KEEP, MALLOC, MEMORY_KINDS};
 pub use network::NetNotify;
+pub use ports::{NAMES, PORTS};
 pub use progress::{Locality, Priority, Progress, SignalIntervals, SignalSource, ThreadPin, WorkerPlacement};
 pub use stats::{ReportForm, STATS, Stats, report};
 pub use trace::{TRACE, TRACE_EVENTS, TRACE_EVENTS_DEFAULT, trace_events};
@@ -77,6 +79,8 @@ pub struct Settings {
     pub plain_io: bool,
     /// `COHORT_INITIAL_ERRHANDLER`.
     pub initial_errhandler: InitialErrhandler,
+    /// `COHORT_PORTS`: whether processes of other jobs may connect.
+    pub ports_for_any: bool,
     /// `COHORT_HELPERS`: dedicated workers of the `helper` policies.
     pub helpers: u32,
     /// `COHORT_GHOST_TOPO`.
@@ -118,6 +122,7 @@ impl Settings {
         handles_max: handles::MOST,
         plain_io: false,
         initial_errhandler: InitialErrhandler::Fatal,
+        ports_for_any: true,
         helpers: 1,
         worker_placement: WorkerPlacement::Machine,
         thread_pin: ThreadPin::Rank,
@@ -243,6 +248,7 @@ pub static TABLE: &[Row] = &[
     io::ROW,
     memory::MALLOC_ROW,
     memory::ROW,
+    ports::NAMES_ROW,
     Row {
         name: "COHORT_NET_EAGER_MAX",
         values: "bytes, 0 to 1G (suffixes K, M, G)",
@@ -276,6 +282,7 @@ pub static TABLE: &[Row] = &[
         help: "ghost policy: shortest message whose MPI_Isend or MPI_Irecv a dedicated worker posts",
         set: |s, v| bytes(v).filter(|&n| n <= 64 << 30).map(|n| s.offload_min = n),
     },
+    ports::ROW,
     Row {
         name: "COHORT_PROGRESS",
         values: Progress::VALUES,

@@ -13,7 +13,7 @@ mod soft;
 use crate::{LocalRank, WorldRank};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
-use core::ptr::null_mut;
+use core::ptr::{null, null_mut};
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 pub use soft::Soft;
 
@@ -89,11 +89,36 @@ pub struct Numbers {
 /// Longest reason of a refusal, in bytes.
 pub const REASON_MAX: usize = 480;
 
-/// A request for more ranks.
+/// What a request is for.
+#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Errand {
+    /// More ranks.
+    Spawn,
+    /// Where processes of other jobs reach this node: the answer is a [contact](Request::answered). The text is what
+    /// tells the job from others, in hexadecimal digits.
+    Listen,
+    /// A connection with the node whose contact the text is: the answer is the number here of its first rank.
+    Reach,
+    /// A connection that this node of another job, `JOB/NODE/RANKS`, is about to make: the answer is as above.
+    Await,
+    /// To publish a port for other jobs of the user: the text is `NAME NUL PORT`.
+    Publish,
+    /// The port that another job of the user has published under the name that the text is.
+    Lookup,
+    /// To publish it no more: the text is as for [`Errand::Publish`].
+    Unpublish,
+}
+
+/// A request for more ranks, or for something else that the launcher does for ranks.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Request {
     next: AtomicPtr<Request>,
+    /// What for.
+    pub errand: Errand,
+    text: *const u8,
+    text_len: usize,
     /// Who asks, and is woken.
     pub asker: LocalRank,
     /// What to run.
@@ -136,16 +161,43 @@ impl Request {
     #[must_use]
     pub const fn new(asker: LocalRank, commands: &[Command], parents: &[u32], numbers: Numbers) -> Self {
         Self {
-            next: AtomicPtr::new(null_mut()),
-            asker,
             commands: commands.as_ptr(),
             commands_len: commands.len() as u32,
             parents: parents.as_ptr(),
             parents_len: parents.len() as u32,
             numbers,
+            ..Self::about(asker, Errand::Spawn, "")
+        }
+    }
+
+    /// One of another kind, that nobody has seen. The text stays until it is answered.
+    #[must_use]
+    pub const fn about(asker: LocalRank, errand: Errand, text: &str) -> Self {
+        Self {
+            next: AtomicPtr::new(null_mut()),
+            errand,
+            text: text.as_ptr(),
+            text_len: text.len(),
+            asker,
+            commands: null(),
+            commands_len: 0,
+            parents: null(),
+            parents_len: 0,
+            numbers: Numbers { world: 0, between: 0, children: 0 },
             answer: UnsafeCell::new(Answer { first: 0, reason: [0; REASON_MAX], reason_len: 0 }),
             state: AtomicU32::new(0),
         }
+    }
+
+    /// What it is about.
+    ///
+    /// # Safety
+    /// It is not answered.
+    #[must_use]
+    pub unsafe fn text(&self) -> &str {
+        // SAFETY: the asker keeps it until then.
+        let bytes = unsafe { core::slice::from_raw_parts(self.text, self.text_len) };
+        core::str::from_utf8(bytes).unwrap_or_default()
     }
 
     /// What has become of it. What was answered is seen by whoever sees that it was.
@@ -163,10 +215,17 @@ impl Request {
         (self.state() != State::Open).then(|| unsafe { &*self.answer.get() })
     }
 
-    /// Index on the node of the first new rank, once it is granted; the others follow.
+    /// Index on the node of the first new rank, once it is granted, or the number that was asked for; the others
+    /// follow.
     #[must_use]
-    pub fn first(&self) -> LocalRank {
+    pub fn first(&self) -> u32 {
         self.answer().map_or(0, |answer| answer.first)
+    }
+
+    /// The text that was asked for.
+    #[must_use]
+    pub fn answered(&self) -> &str {
+        self.reason()
     }
 
     /// Why it was refused.
@@ -191,6 +250,26 @@ impl Request {
     /// # Safety
     /// As for [`Request::grant`].
     pub unsafe fn refuse(&self, reason: &str) {
+        // SAFETY: the caller's promise.
+        unsafe { self.say(reason) };
+        self.state.store(2, Ordering::Release);
+    }
+
+    /// The launcher has done what was asked for: this is the answer, a number and a text.
+    ///
+    /// # Safety
+    /// As for [`Request::grant`].
+    pub unsafe fn grant_with(&self, number: u32, text: &str) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.say(text);
+            self.grant(number);
+        }
+    }
+
+    /// # Safety
+    /// As for [`Request::grant`].
+    unsafe fn say(&self, reason: &str) {
         let mut length = reason.len().min(REASON_MAX);
         while !reason.is_char_boundary(length) {
             length -= 1;
@@ -199,7 +278,6 @@ impl Request {
         let answer = unsafe { &mut *self.answer.get() };
         answer.reason[..length].copy_from_slice(&reason.as_bytes()[..length]);
         answer.reason_len = length;
-        self.state.store(2, Ordering::Release);
     }
 }
 

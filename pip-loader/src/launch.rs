@@ -22,6 +22,7 @@ mod membership;
 mod options;
 mod outcome;
 mod output;
+mod outside;
 mod picture;
 mod places;
 mod prefix;

@@ -1,6 +1,7 @@
 //! Processes that ranks start while the job runs: how they end, what is said of them, and who cannot start any.
 
 mod between;
+mod jobs;
 mod wrappers;
 
 use crate::command::Program;
@@ -46,6 +47,7 @@ pub fn trials() -> Vec<Trial> {
         .map(|&(what, status, said)| trial(format!("spawned/alone: {what}"), move || alone(what, status, said)));
     let mut trials: Vec<Trial> = ends.chain(alone).collect();
     trials.extend(between::trials());
+    trials.extend(jobs::trials());
     trials.extend([
         trial("spawned/worlds that have parted end apart".into(), outlives),
         trial("spawned/a job that hangs names both sides".into(), hang),

@@ -29,6 +29,12 @@ pub struct Network {
     transport: &'static dyn Transport,
 }
 
+/// A number for this build, the same in all of its libraries.
+#[must_use]
+pub const fn build() -> u64 {
+    BUILD
+}
+
 impl core::fmt::Debug for Network {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_struct("Network").field("build", &self.build).finish_non_exhaustive()

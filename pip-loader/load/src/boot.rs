@@ -2,14 +2,15 @@
 
 use crate::image;
 use cohort_base::boot::{
-    AUDIT_LIBRARY, CpuLocation, Founder, MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen, RankBoot,
-    RankLocation, Rest, VERSION,
+    AUDIT_LIBRARY, CpuLocation, Founder, Lifecycle, MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen,
+    RankBoot, RankLocation, Rest, VERSION,
 };
 use cohort_base::claims::Claims;
 use cohort_base::live::RankSample;
 use cohort_base::picture::Fact;
 use cohort_base::spawn::{Desk, WorldBoot};
 use cohort_base::trace::Ring;
+use cohort_bridge::Bridge;
 use pip_ground::Refusal;
 use std::ffi::{CStr, CString, OsStr, c_char, c_void};
 use std::fs::File;
@@ -156,6 +157,61 @@ pub struct Node {
     claims: *const Claims,
     api: Option<&'static NodeApi>,
     node: *mut c_void,
+}
+
+/// A node whose ranks other jobs send something. It stays.
+#[derive(Clone, Copy)]
+pub struct Outside {
+    api: &'static NodeApi,
+    node: usize,
+    records: usize,
+    capacity: u32,
+}
+
+impl Outside {
+    fn node(&self) -> *mut c_void {
+        ptr::with_exposed_provenance_mut(self.node)
+    }
+
+    /// See [`NodeApi::first_foreign`].
+    #[must_use]
+    pub fn first_foreign(&self) -> u32 {
+        // SAFETY: `node` came from the same image's open.
+        unsafe { (self.api.first_foreign)(self.node()) }
+    }
+
+    /// See [`NodeApi::open_bridge`]. Once.
+    pub fn open_bridge(&self, bridge: &'static Bridge) {
+        // SAFETY: as above; the bridge stays.
+        unsafe { (self.api.open_bridge)(self.node(), ptr::from_ref(bridge).cast()) };
+    }
+
+    /// See [`NodeApi::arrived`].
+    pub fn arrived(&self, rank: u32) -> bool {
+        // SAFETY: as above.
+        unsafe { (self.api.arrived)(self.node(), rank) }
+    }
+
+    /// Wakes a rank that waits for an answer.
+    pub fn wake(&self, rank: u32) {
+        // SAFETY: as above; the rank has asked for something.
+        unsafe { (self.api.wake)(self.node(), rank) };
+    }
+
+    /// How many ranks the node may have.
+    #[must_use]
+    pub fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// Whether this rank of the node takes part in MPI no more.
+    #[must_use]
+    pub fn is_over(&self, rank: u32) -> bool {
+        let records: *const RankBoot = ptr::with_exposed_provenance(self.records);
+        // SAFETY: there is room for so many records, zeroed before they are written, and this word is atomic.
+        rank < self.capacity
+            && unsafe { (*records.add(rank as usize)).lifecycle.load(Ordering::Acquire) } == Lifecycle::Finalized as u32
+    }
 }
 
 impl Node {
@@ -336,6 +392,12 @@ impl Node {
             // SAFETY: `node` came from the same image's open, and has this rank.
             unsafe { (api.wake)(self.node, rank) };
         }
+    }
+
+    /// What joins the node with other jobs, for threads of the launcher; none without a node image.
+    pub fn outside(&self) -> Option<Outside> {
+        let (node, records) = (self.node.expose_provenance(), self.records.expose_provenance());
+        Some(Outside { api: self.api?, node, records, capacity: self.capacity as u32 })
     }
 
     fn open_image(&mut self, path: &Path, boot: &'static NodeBoot) -> Result<(), Refusal> {

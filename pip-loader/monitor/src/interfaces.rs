@@ -49,6 +49,17 @@ impl Interfaces {
         Self { system, list }
     }
 
+    /// What names the running system and its network namespace.
+    #[must_use]
+    pub fn system(&self) -> &str {
+        &self.system
+    }
+
+    /// Its addresses, the best first.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        self.list.iter().map(|interface| interface.address)
+    }
+
     /// Where this node has to listen so that all of `others` reach it: at one address if one is known to do,
     /// else at all.
     pub fn reachable_by(&self, others: &[Self]) -> Vec<IpAddr> {

@@ -21,6 +21,7 @@ use cohort_proof::Purpose;
 use door::{ADVICE, Door, knock};
 use inquiry::Inquiries;
 use interfaces::Interfaces;
+pub use line::keep_alive;
 use line::{Frame, Peer};
 use nix::poll::PollFd;
 use pip_ground::say;

@@ -200,17 +200,27 @@ fn id(body: &mut &[u8]) -> Option<Id> {
     Some(Id { origin, number })
 }
 
+/// Has the kernel end a connection whose other end has been silent for so many seconds, and send short messages at
+/// once.
+///
+/// # Errors
+/// The system's.
+pub fn keep_alive(stream: &TcpStream, silence: u32) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    setsockopt(stream, sockopt::KeepAlive, &true)?;
+    let pause = (silence / PROBES).max(1);
+    setsockopt(stream, sockopt::TcpKeepIdle, &pause)?;
+    setsockopt(stream, sockopt::TcpKeepInterval, &pause)?;
+    let further = (silence / pause - 1).max(1);
+    setsockopt(stream, sockopt::TcpKeepCount, &further)?;
+    setsockopt(stream, sockopt::TcpUserTimeout, &(silence * 1000))?;
+    Ok(())
+}
+
 impl Peer {
     pub fn new(stream: TcpStream, node: u32, silence: u32) -> std::io::Result<Self> {
-        stream.set_nodelay(true)?;
         stream.set_nonblocking(true)?;
-        setsockopt(&stream, sockopt::KeepAlive, &true)?;
-        let pause = (silence / PROBES).max(1);
-        setsockopt(&stream, sockopt::TcpKeepIdle, &pause)?;
-        setsockopt(&stream, sockopt::TcpKeepInterval, &pause)?;
-        let further = (silence / pause - 1).max(1);
-        setsockopt(&stream, sockopt::TcpKeepCount, &further)?;
-        setsockopt(&stream, sockopt::TcpUserTimeout, &(silence * 1000))?;
+        keep_alive(&stream, silence)?;
         Ok(Self { stream, node, received: Vec::new(), outbox: Vec::new(), open: true, has_finished: false })
     }
 

@@ -17,6 +17,7 @@ use super::guests::Guests;
 use super::membership::Membership;
 use super::outcome::Adoption;
 use super::output::Forwarder;
+use super::outside::Outside;
 use super::prepare::{Later, Prepared};
 use super::signals::Signals;
 use super::spawn::Spawner;
@@ -69,6 +70,8 @@ pub struct Job<'a> {
     wide: Wide,
     /// Notices that the job cannot go on.
     deadlock: Option<hang::Watch>,
+    /// What joins its ranks with other jobs, once one of them asks for it.
+    outside: Option<Outside>,
     /// The rank that has started this launcher, if one has.
     founder: Option<Watched>,
     about: About,
@@ -143,6 +146,7 @@ impl<'a> Job<'a> {
             later: job.later.clone(),
             wide: Wide::default(),
             deadlock: hang::Watch::of(&job.environment),
+            outside: None,
             founder,
             about: About {
                 command: std::mem::take(&mut job.reports.command),
@@ -203,6 +207,9 @@ impl<'a> Job<'a> {
             memory::report(&self.memory_map());
         }
         let is_cut = self.ends.shutdown.is_some();
+        if let Some(outside) = &self.outside {
+            outside.end(!is_cut);
+        }
         let status = match self.ends.shutdown.as_ref().map_or(self.ends.departed, |it| it.status) {
             0 => i32::from(lost || self.spawner.streams.has_lost()),
             status => status,

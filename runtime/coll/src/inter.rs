@@ -50,11 +50,11 @@ impl Intergroup<'_> {
     }
 
     /// The places of the own group's members and of the other's among those of both: first comes
-    /// the group whose first member does in `MPI_COMM_WORLD`.
+    /// the group whose first member does ([`Node::comes_first`](cohort_core::node::Node::comes_first)).
     pub(crate) fn places(&self) -> (Range<usize>, Range<usize>) {
         let (ours, theirs) = (self.local.world.len(), self.remote.len());
         let node = self.local.rank().node();
-        let we_come_first = node.world_rank(self.local.world[0]) < node.world_rank(self.remote[0]);
+        let we_come_first = node.comes_first(self.local.world[0], self.remote[0]);
         match we_come_first {
             true => (0..ours, ours..ours + theirs),
             false => (theirs..theirs + ours, 0..theirs),

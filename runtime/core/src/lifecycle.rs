@@ -33,7 +33,7 @@ pub fn meet_at_end(owner: Owner<'_>) {
     wait::until(owner, TheEnd, || node.all_done(rank));
 }
 
-/// Asks the launcher for more ranks, and waits for its answer.
+/// Asks the launcher for more ranks, or something else, and waits for its answer.
 ///
 /// # Errors
 /// Why there is no launcher to ask.
@@ -44,8 +44,8 @@ pub unsafe fn ask(owner: Owner<'_>, request: &Request) -> Result<(), &'static st
     let boot = owner.rank().node().boot();
     // SAFETY: NULL, or a record that stays.
     let desk = unsafe { boot.desk.as_ref() }.ok_or(
-        "there is no launcher that could start processes here: for ranks that have an address space each (--isolate), \
-         and where memory is limited (ulimit -v, ulimit -d), they cannot be spawned",
+        "there is no launcher that could start processes here, or join them with another job: not for ranks that have \
+         an address space each (--isolate), and not where memory is limited (ulimit -v, ulimit -d)",
     )?;
     if let (0, Some(summon)) = (desk.launcher(), boot.summon) {
         // SAFETY: by the rank's own task, of which the program has one in MPI at a time for this.
@@ -66,13 +66,19 @@ pub unsafe fn ask(owner: Owner<'_>, request: &Request) -> Result<(), &'static st
 }
 
 /// Waits for what another rank does at a port. One of this node [wakes](crate::rank::Rank::wake) the rank then; of one
-/// of another node the network brings word.
-pub fn await_port(owner: Owner<'_>, port: &str, done: impl FnMut(&mut Claim<'_>) -> bool) {
+/// of another node the network brings word. If it `accepts`, one of another job may come.
+pub fn await_port(owner: Owner<'_>, port: &str, accepts: bool, done: impl FnMut(&mut Claim<'_>) -> bool) {
     let expects = owner.rank().node().has_network();
     if expects {
         owner.rank().enter().expect_more(TaskKind::Net);
     }
+    if accepts {
+        owner.rank().node().wait_at_port(true);
+    }
     wait::until_with(owner, AtPort(port), done);
+    if accepts {
+        owner.rank().node().wait_at_port(false);
+    }
     if expects {
         owner.rank().enter().expect_less(TaskKind::Net);
     }

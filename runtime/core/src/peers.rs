@@ -12,7 +12,7 @@
 
 use cohort_base::boot::{NodeBoot, RankLocation};
 use cohort_base::spawn::{ROOM, number_of, place_of};
-use cohort_base::{Peer, WorldRank};
+use cohort_base::{LocalRank, Peer, WorldRank};
 
 /// One rank of the job, as its number on this node and its rank in `MPI_COMM_WORLD` lead to it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,6 +23,17 @@ pub(crate) struct Entry {
     peer: u32,
     /// The node of that peer.
     node: u32,
+}
+
+/// A process as all jobs know it that are connected: the node of a job, and its index there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Identity {
+    /// What tells its job from others.
+    pub job: u64,
+    /// The index of its node in that job.
+    pub node: u32,
+    /// Its index on that node.
+    pub index: LocalRank,
 }
 
 /// The ranks of the job as one node numbers them; made once with the node. With one node there is no
@@ -130,6 +141,23 @@ impl Peers {
                 number_of(self.world_ranks(), self.node, peer.index() - self.node_ranks)
             }
             None => self.world_ranks() + (peer.index() - self.first_spawned()),
+        }
+    }
+
+    /// The node of a peer of the job, and the peer's index there.
+    pub(crate) fn location(&self, boot: &NodeBoot, peer: Peer) -> (u32, LocalRank) {
+        if self.entries.is_empty() || peer.index() < self.capacity {
+            return (self.node, peer.index());
+        }
+        // SAFETY: the loader's record holds one home for each rank of the job.
+        let homes = unsafe { core::slice::from_raw_parts(boot.homes, boot.world_ranks as usize) };
+        let world = self.world_rank(peer);
+        match place_of(self.world_ranks(), world) {
+            None => (homes[world as usize].node, homes[world as usize].local_rank),
+            Some((node, place)) => {
+                let began = homes.iter().filter(|home| home.node == node).count() as u32;
+                (node, began + place)
+            }
         }
     }
 

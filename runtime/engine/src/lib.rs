@@ -23,12 +23,12 @@ pub use {
     cohort_core::claim::Claim,
     cohort_core::{
         Envelope, LocalRank, Look, Node, Owner, Peer, Piece, Rank, RequestRef, SendMode, Source, Status, Tag, Turn,
-        Work, abort, claim, error, error::EngineError, list, memory, message, node, owner, park, rank, rank_box,
-        request, reserve, subsystem, threads, wait, waits,
+        Work, abort, claim, error, error::EngineError, list, memory, message, node, node::Identity, owner, park, rank,
+        rank_box, request, reserve, subsystem, threads, wait, waits,
     },
     cohort_datatype as datatype,
     cohort_datatype::op,
-    cohort_net::{calls, tell_traffic},
+    cohort_net::{calls, outside, tell_traffic},
     cohort_p2p::{
         MessageRef, PackedBlock, Received, await_briefly, fast_path, improbe, imrecv, iprobe, irecv, isend,
         isend_owned, matching, mprobe, partitioned, probe, receive_or_start, recv, recv_into, send, send_waiting,

@@ -3,7 +3,7 @@
 use crate::fail;
 use crate::link::{Unsent, line_up};
 use crate::wire::{Header, PacketKind};
-use crate::{Network, kick};
+use crate::{Network, kick, outside};
 use cohort_core::claim::Claim;
 use cohort_core::owner::Owner;
 use cohort_core::rank::Rank;
@@ -32,7 +32,7 @@ pub fn close(owner: Owner<'_>) {
     kick(&mut claim);
     drop(claim);
     until_with(owner, WaitKind::Request, |claim| {
-        let is_done = hooks::is_quiet(claim);
+        let is_done = hooks::is_quiet(claim) && !outside::awaits(claim);
         claim.of::<Network>().is_closing = is_done;
         is_done
     });

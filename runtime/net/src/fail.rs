@@ -14,7 +14,7 @@ use rustix::io::Errno;
 const TIME_OF_LAUNCHERS: rustix::thread::Timespec = rustix::thread::Timespec { tv_sec: 0, tv_nsec: 400_000_000 };
 
 /// A number of the system's, with words where there are some that say more.
-struct Reason(i32);
+pub(crate) struct Reason(pub(crate) i32);
 
 impl fmt::Display for Reason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -28,6 +28,7 @@ impl fmt::Display for Reason {
             }
             Errno::TIMEDOUT => formatter.write_str(": it has not answered for as long as COHORT_NET_TIMEOUT allows"),
             Errno::CONNRESET | Errno::PIPE => formatter.write_str(": its connection has ended"),
+            Errno::CONNABORTED => formatter.write_str(": it has failed, or was ended"),
             Errno::CONNREFUSED => formatter.write_str(": its host takes no connections for it"),
             Errno::NETUNREACH | Errno::HOSTUNREACH => {
                 formatter.write_str(": no way leads to its host, see COHORT_NET_INTERFACE")
@@ -60,9 +61,25 @@ pub fn nonsense(rank: &Rank, peer: Peer) -> ! {
     end(rank, peer, format_args!("sent a packet that makes no sense: do all nodes run the same version?"))
 }
 
+/// A packet to another node is to be made where there is no network: ends the job.
+pub fn no_network(rank: &Rank, peer: Peer) -> ! {
+    end(rank, peer, format_args!("is asked for, and this node has no network"))
+}
+
 /// There is no memory for a message from or to a peer that cannot be refused: ends the job.
 pub fn no_memory(rank: &Rank, peer: Peer) -> ! {
     end(rank, peer, format_args!("sends messages, and this node has no memory left for them"))
+}
+
+/// A job that this one is connected with is gone: ends this one.
+pub(crate) fn end_of_job(rank: &Rank, (job, node): (u64, u32), reason: Reason) -> ! {
+    let text = FixedText::<256>::of(format_args!(
+        "cohort: rank {} on node {}: another job that this one is connected with, {job:016x}, is lost with its node \
+         {node} ({reason})",
+        rank.world_rank(),
+        rank.node().boot().node,
+    ));
+    stop(rank, text.as_str())
 }
 
 /// Leaves the launchers time to end this rank with a better reason.
@@ -84,9 +101,13 @@ fn end(rank: &Rank, peer: Peer, what: fmt::Arguments<'_>) -> ! {
         node.world_rank(peer),
         node.home_node(peer),
     ));
+    stop(rank, text.as_str())
+}
+
+fn stop(rank: &Rank, text: &str) -> ! {
     // Ranks of tests are threads of one process.
     #[cfg(any(test, feature = "testing"))]
-    panic!("{}", text.as_str());
+    panic!("rank {}: {text}", rank.world_rank());
     #[cfg(not(any(test, feature = "testing")))]
-    cohort_core::lifecycle::abort(rank, 1, text.as_str())
+    cohort_core::lifecycle::abort(rank, 1, text)
 }

@@ -13,6 +13,7 @@
 //! | `note` | packets of windows |
 //! | [`calls`] | words at ports and about published names |
 //! | `watch` | who watches the network while all ranks sleep |
+//! | [`outside`] | connections with other jobs, which open while ranks run |
 //! | `close` | the end of a rank's use of the network |
 //! | [`fail`] | the end of a job whose network has failed |
 //!
@@ -32,6 +33,7 @@ pub mod fail;
 pub mod link;
 pub mod names;
 mod note;
+pub mod outside;
 mod receiver;
 mod table;
 pub mod watch;
@@ -46,8 +48,10 @@ pub use {cohort_base::LocalRank, cohort_base::Peer, cohort_core::claim::Claim};
 
 use calls::Calls;
 use cohort_base::WorldRank;
+use cohort_base::lock::FutexOnce;
 use cohort_base::picture::{Fact, Told};
 use cohort_base::sync::atomic::AtomicU32;
+use cohort_bridge::Bridge;
 use cohort_core::list::List;
 use cohort_core::memory::{Cursor, Plan};
 use cohort_core::node::Node;
@@ -87,8 +91,13 @@ pub struct Network;
 
 /// The network of a node.
 pub struct Net {
-    /// What the packets go through.
+    /// What the packets go through, but for those to other jobs if the job has several nodes.
     pub transport: &'static dyn Transport,
+    /// What these go through then.
+    bridge: FutexOnce<&'static Bridge>,
+    /// Whether one rank watches the network while all sleep. Where other jobs are all there is beyond the node, their
+    /// launcher wakes ranks.
+    is_watched: bool,
     /// What it can do.
     pub limits: Limits,
     /// The longest message that travels with its data.
@@ -105,13 +114,15 @@ impl Net {
     #[inline]
     #[must_use]
     pub fn of(node: &Node) -> Option<&Self> {
-        node.part::<Network>().as_ref()
+        node.part::<Network>().get()
     }
 
-    fn new(transport: &'static dyn Transport, eager_max: usize) -> Self {
+    fn new(transport: &'static dyn Transport, is_watched: bool, eager_max: usize) -> Self {
         let limits = transport.limits();
         Self {
             transport,
+            bridge: FutexOnce::new(),
+            is_watched,
             limits,
             eager_max: eager_max.min(limits.packet - Header::BYTES) as u64,
             watcher: AtomicU32::new(0),
@@ -215,9 +226,15 @@ fn turn_with(claim: &mut Claim<'_>, net: &Net, caller: LocalRank, looks: u32) ->
     let endpoint = claim.rank().id();
     claim.of::<Network>().is_polling = true;
     let budget = Budget { events: EVENTS_PER_TURN, looks };
-    let polled = net.transport.poll(endpoint, caller, budget, &mut |event| {
+    let mut polled = net.transport.poll(endpoint, caller, budget, &mut |event| {
         bytes += handle(claim, event);
     });
+    if let Some(bridge) = net.bridge.get() {
+        let others = bridge.poll(endpoint, caller, budget, &mut |event| {
+            bytes += handle(claim, event);
+        });
+        polled.events += others.events;
+    }
     claim.of::<Network>().is_polling = false;
     let moved = settle(claim, net, caller);
     // A sleeping owner may wait for any change (a probe for a message, the end for goodbyes), or has to
@@ -330,6 +347,10 @@ fn handle(claim: &mut Claim<'_>, event: Event<'_>) -> u64 {
             let node = claim.rank().node();
             if node.has_number(rank) && node.local(node.peer(rank)).is_none() {
                 let peer = node.peer(rank);
+                if node.is_foreign(peer) {
+                    outside::lost(claim, peer, code);
+                    return 0;
+                }
                 // A node is lost with all that it may spawn: whom nobody has heard of is not missed.
                 if rank < node.world_size() || claim.of::<Network>().links.find(peer).is_some() {
                     fail::lost(claim, peer, code);
@@ -392,16 +413,19 @@ fn packet(claim: &mut Claim<'_>, from: WorldRank, bytes: &[u8]) -> u64 {
 // SAFETY: no other subsystem has this place.
 unsafe impl Subsystem for Network {
     const SLOT: usize = 0;
-    type Node = Option<Net>;
+    type Node = FutexOnce<Net>;
     type Shared = ();
     type State = NetState;
     type Tables = ();
 
     fn tables(_cursor: &mut Cursor, _plan: &Plan) {}
 
-    fn node(node: &'static Node, (): &mut ()) -> Option<Net> {
-        let eager_max = node.settings().net_eager_max;
-        node.network().map(|transport| Net::new(transport, eager_max))
+    fn node(node: &'static Node, (): &mut ()) -> FutexOnce<Net> {
+        let net = FutexOnce::new();
+        if let Some(transport) = node.network() {
+            net.get_or_init(|| Net::new(transport, true, node.settings().net_eager_max));
+        }
+        net
     }
 
     fn rank(_node: &'static Node, _id: LocalRank, (): &mut ()) -> ((), NetState) {

@@ -15,14 +15,14 @@
 
 use crate::receiver::hooks;
 use crate::wire::{Header, PacketKind};
-use crate::{Net, Network, fail};
+use crate::{Net, Network, fail, outside};
 use cohort_alloc::Heap;
 use cohort_base::{LocalRank, Peer, WorldRank};
 use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
 use cohort_core::list::{Linked, Links, List};
 use cohort_core::record::RecordRef;
-use cohort_fabric::{Refused, Sent, TOGETHER_MAX};
+use cohort_fabric::{Refused, Sent, TOGETHER_MAX, Transport};
 use cohort_steal::TaskKind;
 use core::cell::{Cell, UnsafeCell};
 use core::ffi::c_void;
@@ -42,11 +42,12 @@ const TOGETHER_BYTES: usize = 512;
 pub const IN_BUSY: u8 = 0;
 
 /// What one rank and one remote peer have under way. Made at their first packet.
-#[derive(Debug)]
 pub struct Link {
     /// Who it leads to.
     pub peer: Peer,
     world: WorldRank,
+    /// What its packets go through.
+    carrier: &'static dyn Transport,
     first: Cell<Option<RecordRef<Outgoing>>>,
     last: Cell<Option<RecordRef<Outgoing>>>,
     /// Packets that wait.
@@ -70,6 +71,12 @@ pub struct Link {
     links: Links<Self>,
     /// The link that the rank made before this one.
     pub(crate) earlier: Cell<Option<RecordRef<Self>>>,
+}
+
+impl core::fmt::Debug for Link {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Link").field("peer", &self.peer).finish_non_exhaustive()
+    }
 }
 
 impl Linked<IN_BUSY> for Link {
@@ -102,11 +109,12 @@ pub fn cost(bytes: u64) -> u64 {
 }
 
 impl Link {
-    /// The link to a peer, whose rank in `MPI_COMM_WORLD` is `world`, before the first packet.
-    pub(crate) const fn to(peer: Peer, world: WorldRank) -> Self {
+    /// The link to a peer, whose number in the job is `world`, before the first packet.
+    pub(crate) const fn to(peer: Peer, world: WorldRank, carrier: &'static dyn Transport) -> Self {
         Self {
             peer,
             world,
+            carrier,
             first: Cell::new(None),
             last: Cell::new(None),
             queued: Cell::new(0),
@@ -302,6 +310,8 @@ fn make_link(claim: &mut Claim<'_>, peer: Peer) -> Result<RecordRef<Link>, Engin
     let node = claim.rank().node();
     assert!(node.local(peer).is_none(), "a remote peer");
     let world = node.world_rank(peer);
+    let net = Net::of(node).unwrap_or_else(|| fail::no_network(claim.rank(), peer));
+    let carrier = net.carrier(node, peer);
     if let Some(bytes) = claim.of::<Network>().links.growth() {
         let room = claim.alloc(bytes).ok_or(EngineError::OutOfMemory)?;
         // SAFETY: fresh room of that size; the old room came from the same heap.
@@ -311,14 +321,14 @@ fn make_link(claim: &mut Claim<'_>, peer: Peer) -> Result<RecordRef<Link>, Engin
             }
         }
     }
-    let link = RecordRef::make(claim, Link::to(peer, world)).ok_or(EngineError::OutOfMemory)?;
+    let link = RecordRef::make(claim, Link::to(peer, world, carrier)).ok_or(EngineError::OutOfMemory)?;
     claim.of::<Network>().links.add(link);
     Ok(link)
 }
 
 /// Sends a packet past the queue of a link of the claimed rank, if nothing waits there and the transport takes all
 /// of it without keeping its memory. If not, nothing was sent. By the owner.
-pub fn send_now(claim: &mut Claim<'_>, net: &Net, link: RecordRef<Link>, header: &mut Header, data: &[u8]) -> bool {
+pub fn send_now(claim: &mut Claim<'_>, link: RecordRef<Link>, header: &mut Header, data: &[u8]) -> bool {
     let state = claim.of::<Network>();
     let must_wait = state.is_polling || state.is_holding;
     if link.first.get().is_some() || must_wait || !claim.is_by_owner() {
@@ -328,7 +338,7 @@ pub fn send_now(claim: &mut Claim<'_>, net: &Net, link: RecordRef<Link>, header:
     header.credit = credit;
     let packet = cohort_fabric::Packet { header: header.as_bytes(), body: data };
     let own = claim.rank().id();
-    let is_sent = net.transport.send_now(own, own, link.world, &[packet]);
+    let is_sent = link.carrier.send_now(own, own, link.world, &[packet]);
     if is_sent {
         link.credited(credit);
         claim.of::<Network>().sent += 1;
@@ -408,7 +418,7 @@ impl Link {
 }
 
 /// Sends the first packets of a link in one call, if they are short and the transport takes them so. Returns how many.
-fn send_together(claim: &mut Claim<'_>, net: &Net, link: RecordRef<Link>, caller: LocalRank) -> u32 {
+fn send_together(claim: &mut Claim<'_>, link: RecordRef<Link>, caller: LocalRank) -> u32 {
     let mut waiting = [const { None }; TOGETHER_MAX];
     let mut count = 0;
     let credit = link.credit();
@@ -426,7 +436,7 @@ fn send_together(claim: &mut Claim<'_>, net: &Net, link: RecordRef<Link>, caller
         packets[place] = packet.as_packet(if place == 0 { credit } else { 0 });
     }
     let (own, to) = (claim.rank().id(), link.world);
-    if count < 2 || !net.transport.send_now(own, caller, to, &packets[..count]) {
+    if count < 2 || !link.carrier.send_now(own, caller, to, &packets[..count]) {
         return 0;
     }
     link.credited(credit);
@@ -443,12 +453,9 @@ fn send_together(claim: &mut Claim<'_>, net: &Net, link: RecordRef<Link>, caller
 /// [`flush`] for one link, which stays in the list.
 fn flush_link(claim: &mut Claim<'_>, link: RecordRef<Link>, caller: LocalRank) -> u32 {
     let rank = claim.rank();
-    let Some(net) = Net::of(rank.node()) else {
-        return 0;
-    };
     let mut sent = 0;
     while link.queued.get() > 1 && {
-        let together = send_together(claim, net, link, caller);
+        let together = send_together(claim, link, caller);
         sent += together;
         together > 0
     } {}
@@ -457,7 +464,7 @@ fn flush_link(claim: &mut Claim<'_>, link: RecordRef<Link>, caller: LocalRank) -
         let token = packet.as_ptr().expose_provenance() as u64;
         let contents = packet.as_packet(credit);
         // SAFETY: the packet's memory is kept until the transport has done with it.
-        let outcome = unsafe { net.transport.send(rank.id(), caller, link.world, contents, token) };
+        let outcome = unsafe { link.carrier.send(rank.id(), caller, link.world, contents, token) };
         let outcome = match outcome {
             Ok(outcome) => {
                 claim.of::<Network>().sent += 1;
@@ -465,7 +472,10 @@ fn flush_link(claim: &mut Claim<'_>, link: RecordRef<Link>, caller: LocalRank) -
             }
             Err(Refused::Busy | Refused::OutOfMemory) => break,
             Err(Refused::Lost(code)) => {
-                fail::lost(claim, link.peer, code);
+                match rank.node().is_foreign(link.peer) {
+                    true => outside::lost(claim, link.peer, code),
+                    false => fail::lost(claim, link.peer, code),
+                }
                 // Only a peer that nobody needs any more comes here.
                 Sent::Done
             }

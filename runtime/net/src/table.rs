@@ -109,8 +109,11 @@ impl LinkTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cohort_bridge::Bridge;
     use std::boxed::Box;
     use std::vec::Vec;
+
+    static NOTHING: Bridge = Bridge::new((0, 0), 0, &[], &[]);
 
     /// A table of the links to these peers, and the bytes that it takes.
     fn table(peers: impl Iterator<Item = u32>) -> (LinkTable, usize) {
@@ -122,7 +125,7 @@ mod tests {
                 // SAFETY: fresh room of that size.
                 unsafe { links.move_to(NonNull::new(room.cast()).unwrap()) };
             }
-            let link = Box::leak(Box::new(Link::to(Peer::of_index(peer), peer)));
+            let link = Box::leak(Box::new(Link::to(Peer::of_index(peer), peer, &NOTHING)));
             // SAFETY: the link is leaked.
             links.add(unsafe { RecordRef::new(NonNull::from(link)) });
         }

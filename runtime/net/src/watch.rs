@@ -50,7 +50,7 @@ const FRUITLESS_MAX: u32 = 8;
 /// # Errors
 /// The ticket, if there is no network or somebody else watches it.
 pub fn sleep(rank: &Rank, ticket: Ticket, sleep: &Sleep) -> Result<Awake, Ticket> {
-    let Some(net) = Net::of(rank.node()) else {
+    let Some(net) = Net::of(rank.node()).filter(|net| net.is_watched) else {
         return Err(ticket);
     };
     let me = rank.id() + 1;
@@ -102,7 +102,7 @@ pub fn sleep_of_worker(
     look: impl FnOnce() -> bool,
 ) -> Result<(), Ticket> {
     let node = worker.host.node();
-    let Some(net) = Net::of(node) else {
+    let Some(net) = Net::of(node).filter(|net| net.is_watched) else {
         return Err(ticket);
     };
     let me = number_of_worker(node, worker.number);
@@ -244,7 +244,8 @@ fn caller(node: &Node) -> LocalRank {
 /// sleep, if there is none, also among the threads of its own rank.
 #[cold]
 pub fn hand_over(node: &Node) {
-    let is_watched = Net::of(node).is_none_or(|net| net.watcher.load(Ordering::SeqCst) != 0);
+    let has_watcher = |net: &Net| !net.is_watched || net.watcher.load(Ordering::SeqCst) != 0;
+    let is_watched = Net::of(node).is_none_or(has_watcher);
     if is_watched {
         return;
     }

@@ -18,7 +18,8 @@ use cohort_base::picture::Hear;
 use cohort_base::settings::{Settings, Stats};
 use cohort_base::text::{FixedText, complain, say};
 use cohort_binding::table;
-use cohort_engine::Node;
+use cohort_bridge::Bridge;
+use cohort_engine::{Node, outside};
 use cohort_fabric::Transport;
 use cohort_fabric::record;
 use cohort_insight::{observed, picture};
@@ -35,8 +36,21 @@ static MPICH: Table<Mpich> = table();
 static MPI5: Table<Mpi5> = table();
 static OPEN_MPI: Table<OpenMpi> = table();
 
-static API: NodeApi =
-    NodeApi { version: VERSION, attach, report, statistics, live: live::API, look, rest, add, renew, wake };
+static API: NodeApi = NodeApi {
+    version: VERSION,
+    attach,
+    report,
+    statistics,
+    live: live::API,
+    look,
+    rest,
+    add,
+    renew,
+    wake,
+    open_bridge,
+    arrived,
+    first_foreign,
+};
 
 /// Makes the node that `boot` describes; see [`cohort_base::boot::NodeOpen`].
 ///
@@ -219,6 +233,36 @@ unsafe extern "C" fn wake(node: *mut c_void, rank: u32) {
     // SAFETY: the caller's contract.
     let node: &'static Node = unsafe { &*node.cast_const().cast() };
     node.rank(rank).wake();
+}
+
+/// See [`NodeApi::open_bridge`].
+///
+/// # Safety
+/// `node` is what `cohort_node_open` gave; `bridge` is one of this build.
+unsafe extern "C" fn open_bridge(node: *mut c_void, bridge: *const c_void) {
+    // SAFETY: the caller's contract.
+    let (node, bridge): (&'static Node, &'static Bridge) =
+        unsafe { (&*node.cast_const().cast(), &*bridge.cast::<Bridge>()) };
+    outside::open(node, bridge);
+}
+
+/// See [`NodeApi::arrived`].
+///
+/// # Safety
+/// `node` is what `cohort_node_open` gave.
+unsafe extern "C" fn arrived(node: *mut c_void, rank: u32) -> bool {
+    // SAFETY: the caller's contract.
+    let node: &'static Node = unsafe { &*node.cast_const().cast() };
+    outside::arrived(node, rank)
+}
+
+/// See [`NodeApi::first_foreign`].
+///
+/// # Safety
+/// `node` is what `cohort_node_open` gave.
+unsafe extern "C" fn first_foreign(node: *mut c_void) -> u32 {
+    // SAFETY: the caller's contract.
+    unsafe { (*node.cast_const().cast::<Node>()).first_foreign() }
 }
 
 /// Text that goes to a [`TakeText`].

@@ -11,6 +11,7 @@ use crate::attribute::Attributes;
 use crate::errhandler::Errhandler;
 use crate::group::Group;
 use crate::hints::Hints;
+use crate::outside;
 use crate::owner_of;
 use crate::policy::OwnPolicy;
 use crate::session::everyone;
@@ -100,6 +101,9 @@ impl Comm {
     ) -> Self {
         let Members { me, first, list } = members;
         let shared = CommShared::of_group(owner_of(rank), number * 2 + 1, first, list);
+        if outside::is_shared_number(number) {
+            outside::join(rank.node(), number);
+        }
         let group = Group::shared(shared.roster().clone(), me);
         Self {
             rank,
@@ -138,6 +142,9 @@ impl Comm {
 
     /// The intercommunicator with this number of `local`, a communicator that is nothing else, and `remote`.
     fn between(local: Self, number: u32, remote: Group) -> Self {
+        if outside::is_shared_number(number) {
+            outside::join(local.rank.node(), number);
+        }
         Self { number: AtomicU32::new(number), peers: remote, is_inter: true, ..local }
     }
 
@@ -334,6 +341,11 @@ impl Comm {
     /// Gives the communicator's resources back. Collective; the attributes were deleted before.
     pub fn release(&self) {
         self.shared().leave(self.owner());
+        let numbers = [self.local_number(), self.number()];
+        let own = if self.is_inter { &numbers[..] } else { &numbers[1..] };
+        for &number in own.iter().filter(|&&number| outside::is_shared_number(number)) {
+            outside::give_back(self.rank.node(), number);
+        }
     }
 
     /// The error handler for a communicator that is made from this one.

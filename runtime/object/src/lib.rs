@@ -22,6 +22,7 @@
 //! | [`error`] | error classes, codes and their texts |
 //! | [`info`] | info objects |
 //! | [`hints`] | hints of communicators, kinds of memory |
+//! | `outside` | processes of other jobs: what they are known as, how the launcher reaches them |
 //! | [`passing`] | files that are being opened or closed |
 //! | [`policy`] | progress policies of communicators and windows |
 //! | [`datatype`] | what the binding adds to a datatype: commit state, name, attributes |
@@ -44,6 +45,7 @@ pub mod group;
 pub mod hints;
 pub mod info;
 pub mod objects;
+mod outside;
 pub mod passing;
 pub mod policy;
 pub mod ports;

@@ -451,8 +451,14 @@ impl Objects {
     /// `MPI_ERR_OTHER` when another thread has taken the last index.
     pub fn add_comm(&self, comm: Box<Comm>) -> Outcome<u32> {
         let is_link = comm.reaches_beyond();
+        if is_link {
+            comm.use_lines(true);
+        }
         let index = self.comms.try_insert(&mut self.rank.enter(), comm);
         let index = index.map_err(|comm| {
+            if is_link {
+                comm.use_lines(false);
+            }
             comm.release();
             Error::from(neutral::ERR_OTHER)
         })?;
@@ -474,6 +480,7 @@ impl Objects {
         let _ = self.parent.compare_exchange(handle, null, Ordering::Relaxed, Ordering::Relaxed);
         if comm.reaches_beyond() {
             self.rank.node().link(self.rank, false);
+            comm.use_lines(false);
         }
         Ok(comm)
     }

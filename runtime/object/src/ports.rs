@@ -1,25 +1,30 @@
 //! Ports at which two groups of processes meet, and the names that they publish them under (MPI-5.0, 11.9).
 //!
 //! A port belongs to the node: whoever connects leaves a call there, whoever accepts takes the oldest one and answers
-//! it. Both are leaders of their groups, and tell these ([`Comm::accept`](crate::Comm::accept)). The name of a port
-//! begins with a number of the job that no other one has, so that a port of another job is known as one. Where the job
-//! has several nodes, it ends with the number of the rank that has opened it, and [`remote`] has what others say to
-//! that.
+//! it. Both are leaders of their groups, and tell these ([`Comm::accept`](crate::Comm::accept)). The name of a port is
+//!
+//! `cohort-port:JOB:NUMBER:RANK@INDEX/CONTACT`
+//!
+//! JOB is a number that no other job has. RANK is the number of the rank that has opened it, by which others of the job
+//! reach it ([`remote`]), and INDEX the same on its node. By the contact the launchers of other jobs reach that node
+//! (`pip-loader/src/launch/outside.rs`). RANK is missing where the node is all there is, and what follows `@` where
+//! there is no launcher that could be reached.
 
 pub(crate) mod remote;
 
-use crate::{Error, Outcome, blame};
+use crate::{Error, Outcome, blame, outside};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
-use cohort_base::clock::ticks;
 use cohort_base::lock::{FutexLock, FutexOnce};
+use cohort_base::spawn::Errand;
 use cohort_base::text::FixedText;
 use cohort_base::{LocalRank, Peer, WorldRank};
 use cohort_engine::calls;
 use cohort_engine::{Node, Rank, lifecycle};
+use core::fmt::Write;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// How the names of ports begin.
@@ -28,8 +33,11 @@ const PREFIX: &str = "cohort-port:";
 /// What the leader of one side tells the other one: the members, by their numbers in the job, and the number of the
 /// intercommunicator, which the side that accepts has drawn (0 otherwise).
 pub(crate) struct Side {
-    pub(crate) members: Vec<WorldRank>,
+    /// As words that all jobs understand (`outside.rs`).
+    pub(crate) members: Vec<i32>,
     pub(crate) number: u32,
+    /// What tells it from others that might have that number.
+    pub(crate) occasion: u32,
 }
 
 /// The leader of a group that connects.
@@ -80,7 +88,7 @@ impl Knock {
     ///
     /// # Errors
     /// `MPI_ERR_NO_MEM`
-    pub(crate) fn reply(&self, rank: &Rank, side: Side) -> Outcome<Vec<WorldRank>> {
+    pub(crate) fn reply(&self, rank: &Rank, side: Side) -> Outcome<Vec<i32>> {
         match self.caller {
             Caller::Here(caller) => {
                 self.answer.get_or_init(|| side);
@@ -150,22 +158,12 @@ static OPENED: AtomicU64 = AtomicU64::new(0);
 
 fn with<R>(node: &Node, work: impl FnOnce(&mut Ports) -> R) -> R {
     let address = core::ptr::from_ref(node).addr();
+    let token = outside::token(node);
     PORTS.with(|all| {
         let ports = all.entry(address).or_default();
-        if ports.token == 0 {
-            ports.token = node.boot().job;
-        }
-        if ports.token == 0 {
-            let process = u64::from(rustix::process::getpid().as_raw_nonzero().get().unsigned_abs());
-            ports.token = ticks() ^ process.rotate_left(40) ^ (address as u64).rotate_left(20) | 1;
-        }
+        ports.token = token;
         work(ports)
     })
-}
-
-/// What tells this job from others.
-pub(crate) fn token(node: &Node) -> u64 {
-    with(node, |ports| ports.token)
 }
 
 /// Opens a port (`MPI_Open_port`) and gives its name.
@@ -175,6 +173,11 @@ pub(crate) fn token(node: &Node) -> u64 {
 pub fn open(rank: &Rank) -> Outcome<String> {
     let node = rank.node();
     OPENED.fetch_add(1, Ordering::AcqRel);
+    // Where nobody listens for other jobs, the port is the own one's.
+    let contact = match node.settings().ports_for_any {
+        true => outside::run(rank, Errand::Listen, "").map(|(_, contact)| contact),
+        false => Err(String::new()),
+    };
     let (token, number) = with(node, |ports| {
         ports.opened += 1;
         ports.open.insert(ports.opened, Port::of(rank.id()));
@@ -187,7 +190,12 @@ pub fn open(rank: &Rank) -> Outcome<String> {
     match calls::open(&mut rank.enter(), number) {
         Ok(true) => {
             let opener = node.world_rank(rank.peer());
-            Ok(String::from(FixedText::<96>::of(format_args!("{}:{opener}", name.as_str())).as_str()))
+            let mut name = String::from(FixedText::<96>::of(format_args!("{}:{opener}", name.as_str())).as_str());
+            if let Ok(contact) = contact {
+                // Memory that is short ends the process.
+                let _ = write!(name, "@{}/{contact}", rank.id());
+            }
+            Ok(name)
         }
         refused => {
             with(node, |ports| ports.open.remove(&number));
@@ -197,19 +205,22 @@ pub fn open(rank: &Rank) -> Outcome<String> {
     }
 }
 
-/// A port of the job.
+/// A port.
 enum Place {
     /// Of this node, by its number.
     Here(u32),
     /// Of a rank of another node, by the number there.
     There(Peer, u32),
+    /// Of another job: its number, the index of who has opened it on its node, and that node's contact.
+    Outside(u32, LocalRank, String),
 }
 
-/// Which port of the job a name stands for.
+/// Which port a name stands for.
 fn place(node: &Node, ports: &Ports, name: &str) -> Outcome<Place> {
     let wrong = |why: &str| Error::new(neutral::ERR_PORT, format_args!("\"{name}\" is {why}"));
     let no_name = || wrong("no name of a port");
-    let mut parts = name.strip_prefix(PREFIX).ok_or_else(no_name)?.split(':');
+    let (inside, outside) = name.split_once('@').unwrap_or((name, ""));
+    let mut parts = inside.strip_prefix(PREFIX).ok_or_else(no_name)?.split(':');
     let mut part = || parts.next();
     let token = part().and_then(|token| u64::from_str_radix(token, 16).ok()).ok_or_else(no_name)?;
     let number: u32 = part().and_then(|number| number.parse().ok()).ok_or_else(no_name)?;
@@ -217,8 +228,12 @@ fn place(node: &Node, ports: &Ports, name: &str) -> Outcome<Place> {
     if part().is_some() {
         return Err(no_name());
     }
-    if token != ports.token || opener.is_some() != node.has_network() {
-        return Err(wrong("a port of another job: processes connect with those of their own job only"));
+    if token != ports.token {
+        let (index, contact) = outside.split_once('/').ok_or_else(|| {
+            wrong("a port of another job that cannot be reached from outside: its processes have no common launcher")
+        })?;
+        let index = index.parse().map_err(|_| no_name())?;
+        return Ok(Place::Outside(number, index, contact.into()));
     }
     let opener = opener.map(|opener| remote::opener(node, opener).ok_or_else(no_name)).transpose()?;
     if let Some(Err(peer)) = opener {
@@ -227,6 +242,12 @@ fn place(node: &Node, ports: &Ports, name: &str) -> Outcome<Place> {
     // One that is told to end may have opened it since: nobody will accept there.
     let is_open = ports.open.get(&number).is_some_and(|port| !lifecycle::must_leave(node.rank(port.owner)));
     if is_open { Ok(Place::Here(number)) } else { Err(wrong("not open any more")) }
+}
+
+/// Whether a name stands for a port of another job.
+pub(crate) fn is_far(rank: &Rank, name: &str) -> bool {
+    let node = rank.node();
+    with(node, |ports| matches!(place(node, ports, name), Ok(Place::Outside(..))))
 }
 
 /// The number of an open port of this node.
@@ -238,19 +259,29 @@ fn number(node: &Node, ports: &Ports, name: &str) -> Outcome<u32> {
                 format_args!("\"{name}\" was opened on another node: processes there accept at it, and close it");
             Err(blame(neutral::ERR_PORT, what))
         }
+        Place::Outside(..) => {
+            let what = format_args!("\"{name}\" is a port of another job: its processes accept at it, and close it");
+            Err(blame(neutral::ERR_PORT, what))
+        }
     }
 }
 
-/// The rank of another node that has opened a port, and its number there; `None` if it is one of this node.
+/// The rank of another node, perhaps of another job, that has opened a port, and its number there; `None` if it is one
+/// of this node.
 ///
 /// # Errors
 /// `MPI_ERR_PORT`
 pub(crate) fn elsewhere(rank: &Rank, name: &str) -> Outcome<Option<(Peer, u32)>> {
     let node = rank.node();
-    with(node, |ports| match place(node, ports, name)? {
-        Place::Here(_) => Ok(None),
-        Place::There(peer, number) => Ok(Some((peer, number))),
-    })
+    let (number, index, contact) = match with(node, |ports| place(node, ports, name))? {
+        Place::Here(_) => return Ok(None),
+        Place::There(peer, number) => return Ok(Some((peer, number))),
+        Place::Outside(number, index, contact) => (number, index, contact),
+    };
+    let reached = outside::run(rank, Errand::Reach, &contact);
+    let (first, _) = reached
+        .map_err(|why| blame(neutral::ERR_PORT, format_args!("\"{name}\": {}", outside::reason(&why).as_str())))?;
+    Ok(Some((node.peer(first + index), number)))
 }
 
 /// Closes a port (`MPI_Close_port`). Who waits there hears of it.
@@ -276,12 +307,16 @@ pub fn end(rank: &Rank) {
     }
     let node = rank.node();
     let mut left = Vec::new();
+    let mut published = Vec::new();
     let has_published = with(node, |ports| {
+        let is_own = |entry: &(&String, &Published)| entry.1.owner == rank.id();
+        published.extend(ports.names.iter().filter(is_own).map(|(name, it)| (name.clone(), it.port.clone())));
         ports.names.retain(|_, published| published.owner != rank.id());
         let own: Vec<u32> = ports.open.iter().filter(|(_, port)| port.owner == rank.id()).map(|(&it, _)| it).collect();
         left.extend(own.iter().filter_map(|number| Some((*number, ports.open.remove(number)?))));
         ports.publishers.remove(&rank.id())
     });
+    published.iter().for_each(|(name, port)| forget(rank, name, port));
     // Who hears that the port is closed finds its name no more.
     if has_published {
         // Without memory for words none was said.
@@ -359,7 +394,7 @@ pub(crate) fn take(rank: &Rank, name: &str) -> Outcome<Option<Arc<Knock>>> {
             Err(error) => return Err((error, core::mem::take(&mut came))),
         };
         let port = ports.open.entry(number).or_insert_with(|| Port::of(rank.id()));
-        let nobody = || Side { members: Vec::new(), number: 0 };
+        let nobody = || Side { members: Vec::new(), number: 0, occasion: 0 };
         let theirs = came.drain(..).map(|(peer, serial)| Arc::new(Knock::new(Caller::There(peer, serial), nobody())));
         port.calls.extend(theirs);
         while let Some(call) = port.calls.pop_front() {
@@ -398,7 +433,7 @@ pub fn publish(rank: &Rank, name: &str, port: &str) -> Outcome<()> {
         is_new
     });
     let is_new = is_new_here
-        && match node.has_network() {
+        && match has_others(node) {
             false => true,
             true => {
                 with(node, |ports| ports.publishers.insert(rank.id()));
@@ -410,9 +445,25 @@ pub fn publish(rank: &Rank, name: &str, port: &str) -> Outcome<()> {
             }
         };
     match is_new {
-        true => Ok(()),
+        true => {
+            if port.contains('@') {
+                let told = outside::run(rank, Errand::Publish, &both(name, port));
+                told.map_err(|why| blame(neutral::ERR_SERVICE, format_args!("{}", outside::reason(&why).as_str())))?;
+            }
+            Ok(())
+        }
         false => Err(blame(neutral::ERR_SERVICE, format_args!("\"{name}\" is published already"))),
     }
+}
+
+/// A name and a port, as the launcher takes them.
+fn both(name: &str, port: &str) -> String {
+    [name, port].join("\0")
+}
+
+/// Whether the job has other nodes than this one.
+fn has_others(node: &Node) -> bool {
+    node.boot().nodes > 1
 }
 
 /// The port that is published under a name (`MPI_Lookup_name`).
@@ -422,11 +473,16 @@ pub fn publish(rank: &Rank, name: &str, port: &str) -> Outcome<()> {
 pub fn lookup(rank: &Rank, name: &str) -> Outcome<String> {
     let node = rank.node();
     let found = with(node, |ports| ports.names.get(name).map(|published| published.port.clone()));
-    let found = match node.has_network() && found.is_none() {
+    let found = match has_others(node) && found.is_none() {
         true => remote::lookup(rank, name)?,
         false => found,
     };
-    found.ok_or_else(|| blame(neutral::ERR_NAME, format_args!("nobody has published \"{name}\" in this job")))
+    match found {
+        Some(port) => Ok(port),
+        None => outside::run(rank, Errand::Lookup, name)
+            .map(|(_, port)| port)
+            .map_err(|why| blame(neutral::ERR_NAME, format_args!("\"{name}\": {}", outside::reason(&why).as_str()))),
+    }
 }
 
 /// Takes a name back (`MPI_Unpublish_name`) that a process of this node has published.
@@ -440,12 +496,21 @@ pub fn unpublish(rank: &Rank, name: &str, port: &str) -> Outcome<()> {
         is_this && ports.names.remove(name).is_some()
     });
     if !was_there {
-        let here = if node.has_network() { " by a process of this node" } else { "" };
+        let here = if has_others(node) { " by a process of this node" } else { "" };
         let what = format_args!("\"{name}\" is not published for this port{here}");
         return Err(blame(neutral::ERR_SERVICE, what));
     }
-    match node.has_network() {
+    forget(rank, name, port);
+    match has_others(node) {
         true => remote::take_back(rank, Some((name, port))),
         false => Ok(()),
+    }
+}
+
+/// Takes a name back that other jobs could find.
+fn forget(rank: &Rank, name: &str, port: &str) {
+    if port.contains('@') {
+        // The launcher is there, as it has published it.
+        let _ = outside::run(rank, Errand::Unpublish, &both(name, port));
     }
 }

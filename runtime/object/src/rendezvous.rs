@@ -14,6 +14,7 @@
 //! other (MPI-4.1, 7.4.2: same communicator; same group and same string), so the n-th call of
 //! every member meets the n-th of the others.
 
+use crate::outside::{drawn_for, is_of_several_jobs, name_between_jobs};
 use crate::owner_of;
 use crate::{Error, Outcome};
 use alloc::boxed::Box;
@@ -91,12 +92,21 @@ pub fn number(rank: &'static Rank, occasion: Occasion, members: &[Peer]) -> Outc
     let node = rank.node();
     let me = members.iter().position(|&member| member == rank.peer());
     let me = me.ok_or(neutral::ERR_GROUP)?;
-    let drawn = if me == 0 { node.next_context() } else { None };
+    let drawn = if me == 0 { drawn_for(rank, members) } else { None };
     let (tag, check) = occasion.signs(node);
     let message = Telling { owner: owner_of(rank), context: CONTEXT, tag };
-    let name = |member| node.world_rank(member) as i32;
+    let name = names(node, members);
     let told = message.pass_on([drawn.unwrap_or(0), check], me as u32, members, name)?;
     checked(told, check, node)
+}
+
+/// What envelopes call these processes, the same at all of them: their numbers in the job if they are of one.
+fn names(node: &'static Node, members: &[Peer]) -> impl Fn(Peer) -> i32 + use<> {
+    let is_mixed = is_of_several_jobs(node, members);
+    move |member| match is_mixed {
+        false => node.world_rank(member) as i32,
+        true => name_between_jobs(node, member),
+    }
 }
 
 fn are_here(rank: &Rank, members: &[Peer]) -> bool {
@@ -170,14 +180,15 @@ pub fn begin(rank: &'static Rank, occasion: Occasion, members: &[Peer]) -> Outco
 /// [`begin`] for members that live on several nodes.
 fn begin_across_nodes(rank: &'static Rank, occasion: &Occasion, members: &[Peer]) -> Outcome<Agreement> {
     let node = rank.node();
-    let first = members.iter().min_by_key(|&&member| node.world_rank(member));
+    let first = members.iter().reduce(|first, next| if node.comes_first(*next, *first) { next } else { first });
     let (&first, me) = (first.ok_or(neutral::ERR_GROUP)?, rank.peer());
     let integer = predefined(neutral::handle::INT32_T).ok_or(neutral::ERR_INTERN)?;
     let (tag, check) = occasion.signs(node);
+    let name = names(node, members);
     let claim = &mut rank.enter();
     if first != me {
         let mut agreement = Agreement::new(node, [0; 2], check);
-        let from = Source::Rank { peer: first, comm_rank: node.world_rank(first) as i32 };
+        let from = Source::Rank { peer: first, comm_rank: name(first) };
         // SAFETY: the box of this agreement, which stays until its messages are complete.
         let room = unsafe { Buffer::new(agreement.told.as_ptr().cast(), 2, &integer) };
         let request = irecv(claim, room, from, CONTEXT, Tag::Is(tag));
@@ -185,9 +196,9 @@ fn begin_across_nodes(rank: &'static Rank, occasion: &Occasion, members: &[Peer]
         agreement.messages.push(request);
         return Ok(agreement);
     }
-    let number = node.next_context().unwrap_or(0);
+    let number = drawn_for(rank, members).unwrap_or(0);
     let mut agreement = Agreement::new(node, [number, check], check);
-    let envelope = Envelope { context: CONTEXT, source: rank.world_rank() as i32, tag };
+    let envelope = Envelope { context: CONTEXT, source: name(me), tag };
     for &member in members.iter().filter(|&&member| member != me) {
         // SAFETY: the box of this agreement, which stays until its messages are complete.
         let data = unsafe { Buffer::new(agreement.told.as_ptr().cast(), 2, &integer) };
@@ -323,7 +334,10 @@ impl Occasion {
         add(&[kind]);
         add(tag.as_bytes());
         for &member in members {
-            add(&node.world_rank(member).to_ne_bytes());
+            match is_of_several_jobs(node, members) {
+                false => add(&node.world_rank(member).to_ne_bytes()),
+                true => add(&name_between_jobs(node, member).to_ne_bytes()),
+            }
         }
         digest
     }

@@ -10,6 +10,7 @@ use crate::comm::Comm;
 use crate::errhandler::Errhandler;
 use crate::group::Group;
 use crate::info::Info;
+use crate::outside;
 use crate::policy::{self, OwnPolicy};
 use crate::rendezvous::exhausted;
 use crate::room::Room;
@@ -136,7 +137,7 @@ impl Win {
         if let Some(block) = block {
             part.base = block.as_ptr().expose_provenance();
         }
-        let drawn = (comm.me() == 0).then(|| rank.node().next_context());
+        let drawn = (comm.me() == 0).then(|| outside::drawn_for(rank, comm.group().members()));
         let number = drawn.flatten().unwrap_or(0);
         let offer = Offer { number, room, part };
         let opened = coll::view(&comm.collective(), offer.words(), |offers| Self::open(comm, flavor, offers, &hints));

@@ -154,7 +154,7 @@ impl WinShared {
         let home = |&member: &Peer| node.local(member).map(|_| Box::new(MemberHome::new(count)));
         let homes: Box<[_]> = plan.members.iter().map(home).collect();
         let here = homes.iter().flatten().count() as u32;
-        let mut is_known = vec![false; node.boot().nodes as usize];
+        let mut is_known = vec![false; node.home_nodes() as usize];
         let mut delegates = Vec::new();
         for (member, &peer) in (0_u32..).zip(plan.members) {
             let is_known = &mut is_known[node.home_node(peer) as usize];

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Crates from the bottom up; a crate may use those of the lines above its own.
-const LAYERS: [&[&str]; 17] = [
+const LAYERS: [&[&str]; 18] = [
     &["cohort-arch"],
     // What build scripts call lies below what they build.
     &["cohort-base", "cohort-codegen"],
     &["cohort-abi"],
     &["cohort-alloc", "cohort-datatype", "cohort-steal", "cohort-fabric", "cohort-proof"],
+    &["cohort-bridge"],
     &["cohort-fabric-fake", "cohort-interpose", "cohort-descriptors", "cohort-core", "cohort-manager"],
     &["cohort-fabric-host"],
     &["cohort-net", "cohort-fabric-ofi", "cohort-fabric-tcp"],
@@ -47,10 +48,11 @@ const LOADER: [&[&str]; 4] =
 const VIEWER: &str = "cohort-top";
 
 /// What the loader's crates see of the others.
-const BELOW_LOADER: [&str; 7] = [
+const BELOW_LOADER: [&str; 8] = [
     "cohort-alloc",
     "cohort-arch",
     "cohort-base",
+    "cohort-bridge",
     "cohort-fabric",
     "cohort-interpose",
     "cohort-manager",

@@ -3,6 +3,7 @@
 use super::super::spawn::StartedRank;
 use super::wide::Ending;
 use super::{GRACE, Job};
+use crate::launch::outside::Outside;
 use cohort_base::boot::Rest;
 use cohort_base::settings::Deadlock;
 use pip_ground::{DEADLOCKED, REFUSED, say};
@@ -48,7 +49,8 @@ impl Job<'_> {
             let rest = self.spawner.node.rest(local as u32);
             (rest.threads > 0).then_some(Some(rest))
         };
-        let is_asked = self.is_shared() && self.ends.shutdown.is_none();
+        let may_be_woken = self.outside.as_ref().is_some_and(Outside::is_connected);
+        let is_asked = self.is_shared() && self.ends.shutdown.is_none() && !may_be_woken;
         ranks.map(sleep).collect::<Option<_>>().filter(|_| is_asked)
     }
 

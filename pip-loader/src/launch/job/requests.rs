@@ -4,9 +4,10 @@ use super::super::adopt::Gathering;
 use super::super::prepare::PreparedProgram;
 use super::super::signals::Blocked;
 use super::super::spawn::Part;
-use super::Job;
+use super::{Job, Outside};
+use crate::launch::outside::Place;
 use crate::launch::prepare::Asked;
-use cohort_base::spawn::{Request, WorldBoot};
+use cohort_base::spawn::{Errand, Request, WorldBoot};
 use cohort_manager::watch::{Limit, START_TIMEOUT};
 use nix::sys::signal::Signal;
 use pip_ground::{REFUSED, say};
@@ -19,12 +20,40 @@ impl Job<'_> {
     pub(super) fn answer_requests(&mut self) {
         let mut requests: Vec<&'static Request> = self.spawner.node.desk().take().collect();
         while let Some(request) = requests.pop() {
+            if request.errand != Errand::Spawn {
+                self.run_errand(request);
+                continue;
+            }
             match self.start_more(request) {
                 Ok(Some(first)) => self.grant(request, first),
                 Ok(None) => {}
                 Err(reason) => self.refuse(request, &reason),
             }
         }
+    }
+
+    /// Does what a rank needs of other jobs. Its text begins with what tells this job from others.
+    fn run_errand(&mut self, request: &'static Request) {
+        // SAFETY: it was taken, and is not answered yet.
+        let text = unsafe { request.text() };
+        let (job, text) = text.split_once(' ').unwrap_or((text, ""));
+        if self.outside.is_none() {
+            match self.open_outside(job) {
+                Ok(outside) => self.outside = Some(outside),
+                Err(reason) => return self.refuse(request, &reason),
+            }
+        }
+        if let Some(outside) = &mut self.outside {
+            outside.run(request, text);
+        }
+    }
+
+    fn open_outside(&self, job: &str) -> Result<Outside, String> {
+        let node = self.spawner.node.outside().ok_or("there is no node image")?;
+        let job = u64::from_str_radix(job, 16).map_err(|_| "the job has no number")?;
+        let place = Place { job, node: self.membership.place().index };
+        let environment = self.later.environment();
+        Outside::open(node, place, |name| environment.get(OsStr::new(name)).cloned())
     }
 
     /// Tells who has asked that the ranks are there, from this place on.

@@ -76,11 +76,11 @@ pub fn connect<A: Abi>(
     meet(call, (root, comm), port, target, |comm, root, port| comm.call_at(root, port, room(call)))
 }
 
-/// `MPI_Comm_join`: `MPI_COMM_NULL` if the other end is a process of another job.
+/// `MPI_Comm_join`.
 pub fn join<A: Abi>(call: &Call<'_, A>, socket: c_int, target: Out<'_, A::Comm>) -> Outcome<()> {
     let target = preset(call, call.output(target, "intercomm")?);
     let alone = call.objects().comm(COMM_SELF)?;
-    publish(call, alone.join(socket, room(call))?, target)
+    publish(call, Some(alone.join(socket, room(call))?), target)
 }
 
 /// `MPI_Publish_name`.

@@ -32,7 +32,7 @@ const PARTLY: [(&[&str], &str); 8] = [
     ),
     (
         &["Comm_accept", "Comm_connect", "Comm_join", "Open_port", "Publish_name", "Lookup_name"],
-        "between processes of one job; `MPI_Comm_join` gives `MPI_COMM_NULL` for a process of another job",
+        "between processes of one job, and of jobs whose ranks share address spaces; isolated ranks meet no other job",
     ),
     (
         &["Comm_set_errhandler"],

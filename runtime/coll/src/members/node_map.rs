@@ -26,7 +26,7 @@ impl NodeMap {
             return None;
         }
         // By node of the job: its number here, and one more.
-        let mut numbers = vec![0_u32; node.boot().nodes as usize];
+        let mut numbers = vec![0_u32; node.home_nodes() as usize];
         let mut nodes: Vec<Vec<u32>> = Vec::new();
         let mut node_of = vec![0; members.len()];
         for (member, &peer) in members.iter().enumerate() {

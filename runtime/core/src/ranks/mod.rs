@@ -23,6 +23,7 @@ use cohort_base::settings::Settings;
 use cohort_base::sync::Barriers;
 use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 use cohort_base::trace::Ring;
+use cohort_bridge::Bridge;
 use cohort_fabric::Transport;
 use cohort_steal::TaskKind;
 use cohort_steal::avail::Availability;
@@ -60,6 +61,12 @@ pub struct Node {
     contexts: AtomicU32,
     peers: Peers,
     network: Option<&'static dyn Transport>,
+    /// What joins the node with other jobs, or null.
+    bridge: AtomicPtr<Bridge>,
+    /// Ranks that wait at ports.
+    at_ports: AtomicU32,
+    /// Whether there is anything to reach beyond the node.
+    has_network: AtomicBool,
     /// What further ranks are made from. Only the launcher's task touches it, in [`Node::add`].
     rest: UnsafeCell<Option<node::Rest>>,
     rooms: [Room; SLOTS],

@@ -3,14 +3,17 @@
 pub use super::Node;
 use super::{FirstWorld, Rank, hooks, rank};
 use crate::memory::{Cursor, Plan, Room, SLOTS, Table};
+pub use crate::peers::Identity;
 use crate::peers::{self, Peers};
 use crate::yield_policy::YieldPolicy;
 use cohort_base::boot::{CpuLocation, NodeBoot};
 use cohort_base::clock;
 use cohort_base::settings::{Row, Settings, WaitMode};
+use cohort_base::spawn::ROOM;
 use cohort_base::sync::Barriers;
-use cohort_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use cohort_base::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use cohort_base::{LocalRank, Peer, WorldRank};
+use cohort_bridge::Bridge;
 use cohort_fabric::Transport;
 use cohort_steal::idle::IdleSet;
 use cohort_steal::policy::{DedicatedWorkers, policy};
@@ -21,8 +24,9 @@ use core::ptr::NonNull;
 /// Communicator numbers below this one are predefined.
 const FIRST_CONTEXT: u32 = 2;
 
-/// Communicator numbers are below this one, so that contexts fit in 32 bits.
-const CONTEXTS_END: u32 = 1 << 31;
+/// Numbers of communicators of one job are below this one, those with members in several jobs from there on, and all
+/// are below twice as much: so contexts fit in 32 bits.
+const CONTEXTS_END: u32 = 1 << 30;
 
 /// Messages of fewer bytes are eager; nobody's are that somebody follows.
 fn eager_below(settings: &Settings, is_followed: bool) -> u64 {
@@ -85,6 +89,9 @@ impl Node {
                 contexts: AtomicU32::new(capacity),
                 peers: Peers::new(boot, core::slice::from_raw_parts_mut(peers, entries)),
                 network,
+                bridge: AtomicPtr::new(core::ptr::null_mut()),
+                has_network: AtomicBool::new(network.is_some()),
+                at_ports: AtomicU32::new(0),
                 rest: UnsafeCell::new(None),
                 rooms: [const { Room::empty() }; SLOTS],
             });
@@ -290,10 +297,10 @@ impl Node {
         (peer.index() < self.size()).then_some(peer.index())
     }
 
-    /// Whether there may be a rank of this number in the job.
+    /// Whether there may be a rank of this number in the job, or in one that it is connected with.
     #[must_use]
     pub fn has_number(&self, rank: WorldRank) -> bool {
-        self.peers.has(rank)
+        self.peers.has(rank) || self.bridge().is_some_and(|bridge| bridge.line_of(rank).is_some())
     }
 
     /// The peer with this number in the job: a rank in the `MPI_COMM_WORLD` that the job began with, or of a rank that
@@ -309,10 +316,92 @@ impl Node {
         self.peers.world_rank(peer)
     }
 
-    /// The index in the job of the node that a peer lives on.
+    /// The index in the job of the node that a peer lives on; those of other jobs follow, as this node counts them.
     #[must_use]
     pub fn home_node(&self, peer: Peer) -> u32 {
-        self.peers.home_node(peer)
+        match self.bridge().filter(|_| self.is_foreign(peer)) {
+            None => self.peers.home_node(peer),
+            Some(bridge) => {
+                let line = bridge.index_of(self.world_rank(peer)).unwrap_or(0);
+                self.boot.nodes.max(1) + line as u32
+            }
+        }
+    }
+
+    /// How many nodes there are, with those of other jobs that this one was ever connected with.
+    #[must_use]
+    pub fn home_nodes(&self) -> u32 {
+        let others = self.bridge().map_or(0, |bridge| bridge.lines().count() as u32);
+        self.boot.nodes.max(1) + others
+    }
+
+    /// What a peer is known as in all jobs; the number of the own one is told by whoever has it.
+    #[must_use]
+    pub fn identity(&self, peer: Peer) -> Identity {
+        let number = self.world_rank(peer);
+        if let Some(line) = self.bridge().and_then(|bridge| bridge.line_of(number)) {
+            return Identity { job: line.job, node: line.node, index: number - line.first };
+        }
+        let job = self.bridge().map_or(self.boot.job, |bridge| bridge.own.0);
+        let (node, index) = self.peers.location(self.boot, peer);
+        Identity { job, node, index }
+    }
+
+    /// The peer with this place in another job that the node is connected with.
+    #[must_use]
+    pub fn foreign_peer(&self, identity: Identity) -> Option<Peer> {
+        let line = self.bridge()?.line_to(identity.job, identity.node)?;
+        (identity.index < line.ranks).then(|| self.peer(line.first + identity.index))
+    }
+
+    /// Whether one process comes before another one in an order that all who are connected with both agree on: that of
+    /// `MPI_COMM_WORLD` for those of one job.
+    #[must_use]
+    pub fn comes_first(&self, one: Peer, other: Peer) -> bool {
+        match self.is_foreign(one) || self.is_foreign(other) {
+            true => self.identity(one) < self.identity(other),
+            false => self.world_rank(one) < self.world_rank(other),
+        }
+    }
+
+    /// Whether a peer is a process of another job.
+    #[inline]
+    #[must_use]
+    pub fn is_foreign(&self, peer: Peer) -> bool {
+        self.bridge().is_some() && self.world_rank(peer) >= self.first_foreign()
+    }
+
+    /// The first number of processes of other jobs.
+    #[must_use]
+    pub fn first_foreign(&self) -> WorldRank {
+        self.boot.world_ranks + self.boot.nodes.max(1) * ROOM
+    }
+
+    /// What joins the node with other jobs, once something does.
+    #[inline]
+    #[must_use]
+    pub fn bridge(&self) -> Option<&'static Bridge> {
+        // SAFETY: null, or a bridge that stays.
+        unsafe { self.bridge.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// The node is joined with other jobs from now on. What carries packets is ready for it. Once.
+    pub fn open_bridge(&self, bridge: &'static Bridge) {
+        self.bridge.store(core::ptr::from_ref(bridge).cast_mut(), Ordering::Release);
+        self.has_network.store(true, Ordering::Release);
+    }
+
+    /// One more rank waits at a port, or one less.
+    pub(crate) fn wait_at_port(&self, more: bool) {
+        match more {
+            true => self.at_ports.fetch_add(1, Ordering::Relaxed),
+            false => self.at_ports.fetch_sub(1, Ordering::Relaxed),
+        };
+    }
+
+    /// Whether somebody of another job may wake ranks that all sleep: a rank waits at a port that others may know.
+    pub(crate) fn awaits_others(&self) -> bool {
+        self.at_ports.load(Ordering::Relaxed) > 0 && self.bridge().is_some()
     }
 
     /// The network, if the job has more than one node.
@@ -322,11 +411,11 @@ impl Node {
         self.network
     }
 
-    /// Whether the job has more than one node.
+    /// Whether there is anybody to be reached beyond the node: the job has several, or is joined with others.
     #[inline]
     #[must_use]
     pub fn has_network(&self) -> bool {
-        self.network.is_some()
+        self.has_network.load(Ordering::Acquire)
     }
 
     /// Ranks of the job.

@@ -190,8 +190,8 @@ impl Rank {
     /// See [`cohort_base::boot::NodeApi::rest`].
     pub fn rest(&self) -> Rest {
         const AWAKE: Rest = Rest { threads: 0, number: 0 };
-        // A thread or a timer may wake the rank too.
-        if self.capabilities().acts_alone() {
+        // A thread, a timer or another job may wake the rank too.
+        if self.capabilities().acts_alone() || self.node().awaits_others() {
             return AWAKE;
         }
         let rest = self.waits().stamps.rest(self.park());

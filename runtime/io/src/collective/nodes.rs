@@ -176,7 +176,7 @@ struct Side {
 /// The nodes of members that say this, in the order of their first members, and which is the caller's.
 fn sides(group: &Group<'_>, said: &[Said]) -> (Vec<Side>, usize) {
     let node = group.rank().node();
-    let mut numbers = vec![usize::MAX; node.boot().nodes as usize];
+    let mut numbers = vec![usize::MAX; node.home_nodes() as usize];
     let mut nodes: Vec<Side> = Vec::new();
     for ((member, &peer), said) in (0..).zip(group.world).zip(said) {
         let number = &mut numbers[node.home_node(peer) as usize];

@@ -3,6 +3,7 @@
 use super::{Comm, Members};
 use crate::errhandler::Errhandler;
 use crate::group::Group;
+use crate::outside;
 use crate::rendezvous::{self, Agreement, Occasion, Telling, exhausted};
 use crate::room::Room;
 use crate::{Error, Outcome};
@@ -11,7 +12,7 @@ use cohort_abi::neutral;
 use cohort_base::Peer;
 use cohort_engine::coll::inter::Intergroup;
 use cohort_engine::coll::{self, Roster};
-use cohort_engine::{Claim, Rank};
+use cohort_engine::{Claim, Node, Rank};
 
 impl Comm {
     /// `MPI_Comm_dup` of the communicator with this handle; collective.
@@ -191,7 +192,7 @@ impl Comm {
     #[cfg(feature = "testing")]
     #[must_use]
     pub fn part_of(&self, wishes: &[[i32; 2]], number: u32) -> Option<Self> {
-        let numbers = Numbers { number, local: 0 };
+        let numbers = Numbers { number, local: 0, held: None };
         self.part(wishes, &[], &numbers)
     }
 
@@ -201,18 +202,38 @@ impl Comm {
     /// # Errors
     /// `MPI_ERR_OTHER` when somebody failed or has no handle left, or a leader's node no number; `MPI_ERR_NO_MEM`.
     pub(super) fn numbers(&self, failed: bool, room: Room) -> Outcome<Numbers> {
-        let mut mine = [said(failed, room), 0, 0];
+        if !self.is_of_several_jobs() {
+            return self.drawn_numbers(failed, room).map(|(numbers, _)| numbers);
+        }
+        loop {
+            let (mut numbers, occasion) = self.drawn_numbers(failed, room)?;
+            let held = Reserved::new(self.rank.node(), [numbers.number, numbers.local], occasion);
+            let ([lacks], theirs) = self.largest([i32::from(held.is_none())])?;
+            if lacks == 0 && theirs.is_none_or(|[lacks]| lacks == 0) {
+                numbers.held = held;
+                return Ok(numbers);
+            }
+        }
+    }
+
+    /// Numbers that may be in use, if members are of several jobs, and what tells those who get them from others.
+    fn drawn_numbers(&self, failed: bool, room: Room) -> Outcome<(Numbers, u32)> {
+        let mut mine = [said(failed, room), 0, 0, 0];
         if self.me == 0 {
-            let local = if self.is_inter { self.draw() } else { Some(0) };
+            mine[3] = outside::occasion(self.rank).cast_signed();
+            let local = if self.is_inter { self.draw_for_own() } else { Some(0) };
             match self.draw().zip(local) {
-                Some((number, local)) => mine[1..].copy_from_slice(&[number as i32, local as i32]),
+                Some((number, local)) => mine[1..3].copy_from_slice(&[number as i32, local as i32]),
                 None => mine[0] = SHORT,
             }
         }
         let (ours, theirs) = self.largest(mine)?;
         let theirs = theirs.unwrap_or_default();
         match ours[0].max(theirs[0]) {
-            0 => Ok(Numbers { number: ours[1].max(theirs[1]) as u32, local: ours[2] as u32 }),
+            0 => {
+                let numbers = Numbers { number: ours[1].max(theirs[1]) as u32, local: ours[2] as u32, held: None };
+                Ok((numbers, ours[3].max(theirs[3]).cast_unsigned()))
+            }
             said => Err(self.refused(said)),
         }
     }
@@ -250,7 +271,22 @@ impl Comm {
 
     /// A fresh number for a communicator, while this node has any.
     pub(super) fn draw(&self) -> Option<u32> {
-        self.rank.node().next_context()
+        match self.is_of_several_jobs() {
+            true => Some(outside::drawn_between_jobs(self.rank)),
+            false => self.rank.node().next_context(),
+        }
+    }
+
+    /// One for the own group of an intercommunicator.
+    pub(super) fn draw_for_own(&self) -> Option<u32> {
+        outside::drawn_for(self.rank, self.group.members())
+    }
+
+    /// Whether it has members of several jobs.
+    pub(super) fn is_of_several_jobs(&self) -> bool {
+        let node = self.rank.node();
+        let is = |group: &Group| outside::is_of_several_jobs(node, group.members());
+        is(&self.group) || self.is_inter && is(&self.peers)
     }
 }
 
@@ -265,11 +301,42 @@ fn said(failed: bool, room: Room) -> i32 {
     if failed { FAILED } else { room.word() }
 }
 
+/// Numbers of communicators of several jobs, which nobody else at this node gets as long as it is there.
+pub(super) struct Reserved {
+    node: &'static Node,
+    numbers: [u32; 2],
+}
+
+impl Reserved {
+    /// `None` if another communicator has one of them.
+    pub(super) fn new(node: &'static Node, numbers: [u32; 2], occasion: u32) -> Option<Self> {
+        let mut held = Self { node, numbers: [0; 2] };
+        for (place, number) in held.numbers.iter_mut().zip(numbers) {
+            if outside::is_shared_number(number) {
+                if !outside::reserve(node, number, occasion) {
+                    return None;
+                }
+                *place = number;
+            }
+        }
+        Some(held)
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        let numbers = self.numbers.into_iter().filter(|&number| number != 0);
+        numbers.for_each(|number| outside::give_back(self.node, number));
+    }
+}
+
 /// The numbers of a new communicator.
 pub(super) struct Numbers {
     pub(super) number: u32,
     /// That of the own group of an intercommunicator.
     pub(super) local: u32,
+    /// Until the communicator has them.
+    held: Option<Reserved>,
 }
 
 /// The numbers of a nonblocking duplicate, which are on their way.

@@ -5,18 +5,17 @@ use super::exchange::integer;
 use crate::Outcome;
 use crate::errhandler::Errhandler;
 use crate::group::Group;
+use crate::outside::{drawn_between_jobs, group_of, words_of};
 use crate::rendezvous::{self, Occasion, exhausted};
 use crate::room::Room;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
-use cohort_base::WorldRank;
 use cohort_engine::Rank;
 use cohort_engine::coll::exchange::{Incoming, Outgoing};
 use cohort_engine::coll::{self, Call};
 use cohort_engine::datatype::Buffer;
-use core::sync::atomic::AtomicU32;
 
 /// What a leader tells of its group before the members: their number, and a number it drew.
 const HEADER: usize = 2;
@@ -42,11 +41,12 @@ impl Comm {
     pub fn connect(&self, leader: u32, bridge: Option<Bridge<'_>>, room: Room) -> Outcome<Self> {
         let (mut numbers, mut theirs) = ([0; 2], Ok(Vec::new()));
         if let Some(bridge) = bridge {
-            let drawn = || self.draw().map_or(0, |number| number as i32);
-            numbers = [drawn(), drawn()];
+            let is_far = bridge.is_far() || self.is_of_several_jobs();
+            let between = if is_far { Some(drawn_between_jobs(self.rank)) } else { self.draw() };
+            numbers = [between, self.draw_for_own()].map(|drawn| drawn.map_or(0, |number| number as i32));
             let number = if numbers.contains(&0) { 0 } else { numbers[0] };
             let mut ours = vec![self.size() as i32, number];
-            ours.extend(world_ranks(self.rank, &self.group));
+            ours.extend(words_of(self.rank, &self.group));
             theirs = bridge.swap(&mut ours).and_then(|theirs| {
                 // Both leaders see when one of them is short of numbers.
                 let is_short = |list: &[i32]| list[1] == 0;
@@ -69,7 +69,7 @@ impl Comm {
         let mut theirs = theirs?;
         theirs.resize(length as usize, 0);
         self.tell(&mut theirs, leader)?;
-        let remote = from_world_ranks(self.rank, &theirs[HEADER..]);
+        let remote = group_of(self.rank, &theirs[HEADER..])?;
         let me = self.rank.peer();
         if self.group.intersection(me, &remote).size() > 0 {
             return Err(neutral::ERR_COMM.into());
@@ -106,10 +106,12 @@ impl Comm {
         let mut number = Ok(0);
         if let Some((remote, remote_leader)) = remote {
             let mut leaders = vec![group.members()[leader as usize], remote.members()[remote_leader as usize]];
-            leaders.sort_unstable_by_key(|&leader| rank.node().world_rank(leader));
+            if rank.node().comes_first(leaders[1], leaders[0]) {
+                leaders.swap(0, 1);
+            }
             let occasion = Occasion::FromGroups { tag: String::from(tag), leaders: leaders.clone() };
             number = rendezvous::number(rank, occasion, &leaders);
-            theirs.extend(world_ranks(rank, remote));
+            theirs.extend(words_of(rank, remote));
         }
         // The others learn of the leader's failure as of everything else.
         let known = number.as_ref().map_or(0, |&number| number as i32);
@@ -122,13 +124,13 @@ impl Comm {
         }
         theirs.resize(length as usize, 0);
         local.tell(&mut theirs, leader)?;
-        let remote = from_world_ranks(rank, &theirs);
+        let remote = group_of(rank, &theirs)?;
         if group.intersection(rank.peer(), &remote).size() > 0 {
             local.release();
             return Err(neutral::ERR_GROUP.into());
         }
         // The local communicator becomes the intercommunicator's own group.
-        let made = Self { number: AtomicU32::new(told as u32), peers: remote, is_inter: true, ..local };
+        let made = Self::between(local, told as u32, remote);
         made.if_all_have(room)
     }
 
@@ -146,9 +148,9 @@ impl Comm {
         let ([our_wish], their_wish) = self.largest([wish])?;
         let [their_wish] = their_wish.unwrap_or_default();
         // Any order will do when both wish the same, if only both sides choose the same.
-        let first = |group: &Group| self.rank.node().world_rank(group.members()[0]);
+        let (ours, theirs) = (self.group.members()[0], self.peers.members()[0]);
         let we_come_first = match our_wish == their_wish {
-            true => first(&self.group) < first(&self.peers),
+            true => self.rank.node().comes_first(ours, theirs),
             false => our_wish < their_wish,
         };
         let me = self.rank.peer();
@@ -161,19 +163,13 @@ impl Comm {
     }
 }
 
-/// Members as processes of other nodes know them too.
-fn world_ranks<'a>(rank: &'a Rank, group: &'a Group) -> impl Iterator<Item = i32> + 'a {
-    let members = group.members().iter();
-    members.map(|&member| rank.node().world_rank(member) as i32)
-}
-
-/// The group of these processes.
-fn from_world_ranks(rank: &Rank, members: &[i32]) -> Group {
-    let peer = |&member: &i32| rank.node().peer(member as WorldRank);
-    Group::new(members.iter().map(peer).collect(), rank.peer())
-}
-
 impl Bridge<'_> {
+    /// Whether the other leader is of another job.
+    fn is_far(&self) -> bool {
+        let peer = self.comm.peer(self.remote_leader);
+        peer.is_some_and(|peer| self.comm.rank.node().is_foreign(peer))
+    }
+
     /// Sends the list to the other leader and returns the other's.
     fn swap(&self, ours: &mut [i32]) -> Outcome<Vec<i32>> {
         let peer = self.comm.peer(self.remote_leader).ok_or(neutral::ERR_RANK)?;

@@ -1,18 +1,24 @@
 //! The calls by which two groups of processes that have no communicator in common get one (MPI-5.0, 11.9).
 
+mod contacts;
+
 use super::Comm;
+use super::create::Reserved;
 use crate::group::Group;
+use crate::outside::{self, drawn_between_jobs, group_of, token, words_of};
 use crate::ports::remote::{self, is_knocked};
-use crate::ports::{self, Side};
+use crate::ports::{self, Side as Told};
 use crate::rendezvous::exhausted;
 use crate::room::Room;
 use crate::{Error, Outcome, blame};
 use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::WorldRank;
+use cohort_base::spawn::Errand;
 use cohort_engine::Claim;
 use cohort_engine::lifecycle::await_port;
-use core::fmt::Display;
+use contacts::{CONTACT_MAX, Words};
+use core::fmt::{self, Display};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
@@ -30,9 +36,9 @@ impl Comm {
     /// # Errors
     /// `MPI_ERR_PORT`
     pub fn accept(&self, root: u32, port: &str, room: Room) -> Outcome<Self> {
-        self.meet_others(root, room, |own| {
+        let side = Side::Accepts(port.contains('@'));
+        self.meet_others((root, side), room, |own| {
             let node = self.rank.node();
-            let number = self.draw().ok_or_else(|| exhausted(node))?;
             let call = loop {
                 let seen = ports::calls();
                 if let Some(call) = ports::take(self.rank, port)? {
@@ -42,10 +48,28 @@ impl Comm {
                 let is_called = |claim: &mut Claim<'_>| {
                     ports::calls() != seen || node.has_network() && is_knocked(claim, opener, at)
                 };
-                await_port(self.owner(), port, is_called);
+                await_port(self.owner(), port, true, is_called);
             };
-            Ok((call.reply(self.rank, Side { members: own, number })?, number))
+            let fresh = self.fresh()?;
+            let Drawn { number, occasion, .. } = fresh;
+            let members = call.reply(self.rank, Told { members: own, number, occasion })?;
+            Ok((members, fresh))
         })
+    }
+
+    /// A number for a communicator with a group that may be of another job.
+    fn fresh(&self) -> Outcome<Drawn> {
+        let node = self.rank.node();
+        if node.bridge().is_none() {
+            let number = self.draw().ok_or_else(|| exhausted(node))?;
+            return Ok(Drawn::told(number, 0));
+        }
+        loop {
+            let (number, occasion) = (drawn_between_jobs(self.rank), outside::occasion(self.rank));
+            if let Some(held) = Reserved::new(node, [number, 0], occasion) {
+                return Ok(Drawn { number, occasion, held: Some(held) });
+            }
+        }
     }
 
     /// `MPI_Comm_connect`; collective. The member `root` names the port.
@@ -53,15 +77,16 @@ impl Comm {
     /// # Errors
     /// `MPI_ERR_PORT`
     pub fn call_at(&self, root: u32, port: &str, room: Room) -> Outcome<Self> {
-        self.meet_others(root, room, |own| {
+        let side = Side::Calls(ports::is_far(self.rank, port));
+        self.meet_others((root, side), room, |own| {
             if let Some(there) = ports::elsewhere(self.rank, port)? {
                 let side = remote::connect(self.rank, there, port, &own)?;
-                return Ok((side.members, side.number));
+                return Ok((side.members, Drawn::told(side.number, side.occasion)));
             }
-            let call = ports::knock(self.rank, port, Side { members: own, number: 0 })?;
-            await_port(self.owner(), port, |_| call.answer().is_some() || call.is_over());
+            let call = ports::knock(self.rank, port, Told { members: own, number: 0, occasion: 0 })?;
+            await_port(self.owner(), port, false, |_| call.answer().is_some() || call.is_over());
             match call.answer() {
-                Some(side) => Ok((side.members.clone(), side.number)),
+                Some(side) => Ok((side.members.clone(), Drawn::told(side.number, side.occasion))),
                 None => {
                     let what = format_args!("the port was closed before anybody accepted the connection");
                     Err(blame(neutral::ERR_PORT, what))
@@ -70,28 +95,20 @@ impl Comm {
         })
     }
 
-    /// `MPI_Comm_join` of a communicator of the caller alone, by a socket whose other end another process of the job
-    /// has; `None` if it is one of another job.
+    /// `MPI_Comm_join` of a communicator of the caller alone, by a socket whose other end another process has.
     ///
     /// # Errors
-    /// `MPI_ERR_OTHER` if the socket fails, or the other end is something else.
-    pub fn join(&self, socket: i32, room: Room) -> Outcome<Option<Self>> {
-        let mut other_job = false;
-        let made = self.meet_others(0, room, |_| {
-            let number = self.draw().ok_or_else(|| exhausted(self.rank.node()))?;
+    /// `MPI_ERR_OTHER` if the socket fails, the other end is something else, or a process that cannot be reached.
+    pub fn join(&self, socket: i32, room: Room) -> Outcome<Self> {
+        self.meet_others((0, Side::Calls(false)), room, |_| {
             let node = self.rank.node();
+            let number = self.draw().ok_or_else(|| exhausted(node))?;
             let me = node.world_rank(self.rank.peer());
-            let own = [GREETING, ports::token(node), me.into(), number.into()];
-            let wrong = |why: &dyn Display| blame(neutral::ERR_OTHER, format_args!("the socket {socket}: {why}"));
-            let theirs = match swap(socket, own) {
-                Ok(theirs) => theirs.ok_or_else(|| wrong(&"its other end does not call MPI_Comm_join of this MPI"))?,
-                Err(Errno::CONNRESET | Errno::PIPE) => return Err(wrong(&"its other end was closed")),
-                Err(Errno::TIMEDOUT) => return Err(wrong(&"its other end has stopped in the middle of MPI_Comm_join")),
-                Err(error) => return Err(wrong(&error)),
-            };
+            let own = [GREETING, token(node), me.into(), number.into()];
+            let theirs = joined(socket, swap(socket, words(own)))?;
+            let theirs = numbers_of(&theirs);
             if theirs[1] != own[1] {
-                other_job = true;
-                return Err(neutral::ERR_OTHER.into());
+                return self.join_other_job(socket, theirs[1]);
             }
             // Whether another node has spawned a process of that number, is not known here.
             let is_there = |&other: &WorldRank| {
@@ -99,34 +116,72 @@ impl Comm {
             };
             let other = WorldRank::try_from(theirs[2]).ok().filter(is_there);
             let Some(other) = other.filter(|_| theirs[3] < u64::from(u32::MAX)) else {
-                return Err(wrong(&"its other end says that it is a process which this job does not have"));
+                let what = "its other end says that it is a process which this job does not have";
+                return Err(blame(neutral::ERR_OTHER, format_args!("{}", wrong(socket, &what))));
             };
-            Ok((alloc::vec![other], number.max(theirs[3] as u32)))
-        });
-        match made {
-            Err(_) if other_job => Ok(None),
-            made => made.map(Some),
-        }
+            let other = Group::new(alloc::vec![node.peer(other)], node.peer(other));
+            Ok((Words::of(&[], &words_of(self.rank, &other)), Drawn::told(number.max(theirs[3] as u32), 0)))
+        })
     }
 
-    /// The intercommunicator with the group that the member `root` meets: `meet` gets the own members, by their numbers
-    /// in the job, and gives the other ones and the number of the intercommunicator. Collective.
+    /// The same where the other process is of another job: both tell where their nodes are reached, and the one whose
+    /// job has the smaller number connects them.
+    fn join_other_job(&self, socket: i32, other_job: u64) -> Outcome<(Vec<i32>, Drawn)> {
+        let node = self.rank.node();
+        let cannot =
+            |why: &str| blame(neutral::ERR_OTHER, format_args!("{}", wrong(socket, &outside::reason(why).as_str())));
+        // The other end hears of it if this one cannot.
+        let contact = outside::run(self.rank, Errand::Listen, "");
+        let mut drawn = self.fresh()?;
+        let head = [GREETING, self.rank.id().into(), drawn.number.into(), drawn.occasion.into()];
+        let mut own = [0; 32 + CONTACT_MAX];
+        own[..32].copy_from_slice(&words(head));
+        if let Ok((_, text)) = &contact {
+            own[32..32 + text.len()].copy_from_slice(text.as_bytes());
+        }
+        let theirs = joined(socket, swap(socket, own))?;
+        contact.map_err(|why| cannot(&why))?;
+        let [_, index, number, occasion] = numbers_of(&theirs);
+        let text = theirs[32..].split(|&byte| byte == 0).next().and_then(|text| core::str::from_utf8(text).ok());
+        let text = text
+            .filter(|text| !text.is_empty())
+            .ok_or_else(|| cannot("its other end is a process of another job, which no other job can reach"))?;
+        let place: Vec<&str> = text.splitn(4, '/').collect();
+        let reached = match token(node) < other_job {
+            true => outside::run(self.rank, Errand::Reach, text),
+            false => outside::run(self.rank, Errand::Await, &place[..place.len().min(3)].join("/")),
+        };
+        let (first, _) = reached.map_err(|why| cannot(&why))?;
+        let other = node.has_number(first.saturating_add(index as u32)).then(|| node.peer(first + index as u32));
+        let other =
+            other.ok_or_else(|| cannot("its other end says that it is a process which its job does not have"))?;
+        if number as u32 > drawn.number {
+            drawn = Drawn::told(number as u32, occasion as u32);
+        }
+        let members = words_of(self.rank, &Group::new(alloc::vec![other], other));
+        Ok((Words::of(&[], &members), drawn))
+    }
+
+    /// The intercommunicator with the group that the member `root` meets: `meet` gets the own members, as words, and
+    /// gives the other ones and the number of the intercommunicator. Collective.
     fn meet_others(
         &self,
-        root: u32,
+        (root, side): (u32, Side),
         room: Room,
-        meet: impl FnOnce(Vec<WorldRank>) -> Outcome<(Vec<WorldRank>, u32)>,
+        meet: impl FnOnce(Vec<i32>) -> Outcome<(Vec<i32>, Drawn)>,
     ) -> Outcome<Self> {
         let ours = self.numbers(false, room)?.number;
+        let own = self.words_of_side(root, matches!(side, Side::Accepts(true) | Side::Calls(true)))?;
         let node = self.rank.node();
-        let (mut failure, mut members) = (None, Vec::new());
-        let mut told = [neutral::SUCCESS, 0, 0];
+        let (mut failure, mut members, mut drawn) = (None, Vec::new(), None);
+        let mut told = [neutral::SUCCESS, 0, 0, 0];
         if root == self.me {
-            let own = self.group.members().iter().map(|&member| node.world_rank(member));
-            match meet(own.collect()) {
-                Ok((theirs, number)) => {
-                    told[1..].copy_from_slice(&[theirs.len() as i32, number.cast_signed()]);
-                    members.extend(theirs.into_iter().map(WorldRank::cast_signed));
+            match own.and_then(meet) {
+                Ok((theirs, fresh)) => {
+                    let words = [theirs.len() as u32, fresh.number, fresh.occasion];
+                    told[1..].copy_from_slice(&words.map(u32::cast_signed));
+                    members = theirs;
+                    drawn = Some(fresh);
                 }
                 Err(error) => {
                     told[0] = error.code();
@@ -135,37 +190,105 @@ impl Comm {
             }
         }
         self.tell(&mut told, root)?;
-        let [code, length, number] = told;
+        let [code, length, number, occasion] = told;
         if code != neutral::SUCCESS {
             return Err(failure.unwrap_or_else(|| Error::from(code)));
         }
         members.resize(length as usize, 0);
         self.tell(&mut members, root)?;
-        let theirs = members.into_iter().map(|member| node.peer(member.cast_unsigned()));
-        let remote = Group::new(theirs.collect(), self.rank.peer());
+        let theirs = Words::read(&members);
+        self.reach_all(&theirs, matches!(side, Side::Calls(_)))?;
+        let remote = group_of(self.rank, theirs.members())?;
+        let number = number.cast_unsigned();
+        let held = match drawn.and_then(|drawn| drawn.held) {
+            Some(held) => Some(held),
+            None => Reserved::new(node, [number, 0], occasion.cast_unsigned()),
+        };
+        if held.is_none() {
+            let what = format_args!("the number drawn for the communicator is in use here; the call can be made again");
+            return Err(blame(neutral::ERR_OTHER, what));
+        }
         if self.group.intersection(self.rank.peer(), &remote).size() > 0 {
             let what = format_args!("both sides have a process in common");
             return Err(blame(neutral::ERR_COMM, what));
         }
         let local = Self::new(self.rank, ours, self.group.clone(), self.inherited());
-        Ok(Self::between(local, number.cast_unsigned(), remote))
+        Ok(Self::between(local, number, remote))
     }
 }
 
-/// Sends words by a socket, and takes as many from its other end; `None` if they do not begin with [`GREETING`].
+/// Which side of a connection, and whether the other one may be of another job.
+#[derive(Clone, Copy)]
+enum Side {
+    Accepts(bool),
+    Calls(bool),
+}
+
+/// The number of a communicator that two groups get.
+struct Drawn {
+    number: u32,
+    /// What tells it from others that might have that number.
+    occasion: u32,
+    held: Option<Reserved>,
+}
+
+impl Drawn {
+    /// What the other side has drawn.
+    const fn told(number: u32, occasion: u32) -> Self {
+        Self { number, occasion, held: None }
+    }
+}
+
+/// What both ends say, as bytes.
+fn words(words: [u64; 4]) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
+    bytes
+}
+
+/// The words that bytes begin with.
+fn numbers_of(bytes: &[u8]) -> [u64; 4] {
+    let mut words = [0; 4];
+    for (word, place) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+        *word = u64::from_le_bytes(place.try_into().unwrap_or_default());
+    }
+    words
+}
+
+/// What is wrong with a socket.
+fn wrong<'a>(socket: i32, why: &'a dyn Display) -> impl Display + 'a {
+    struct Wrong<'a>(i32, &'a dyn Display);
+    impl Display for Wrong<'_> {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "the socket {}: {}", self.0, self.1)
+        }
+    }
+    Wrong(socket, why)
+}
+
+/// What the other end of a socket has said.
+fn joined<const N: usize>(socket: i32, said: Result<Option<[u8; N]>, Errno>) -> Outcome<[u8; N]> {
+    let cannot = |why: &dyn Display| blame(neutral::ERR_OTHER, format_args!("{}", wrong(socket, why)));
+    match said {
+        Ok(theirs) => theirs.ok_or_else(|| cannot(&"its other end does not call MPI_Comm_join of this MPI")),
+        Err(Errno::CONNRESET | Errno::PIPE) => Err(cannot(&"its other end was closed")),
+        Err(Errno::TIMEDOUT) => Err(cannot(&"its other end has stopped in the middle of MPI_Comm_join")),
+        Err(error) => Err(cannot(&error)),
+    }
+}
+
+/// Sends bytes by a socket, and takes as many from its other end; `None` if they do not begin with [`GREETING`].
 ///
 /// It waits for the first of them as long as that takes. Those that do not greet are not waited for.
-fn swap(socket: i32, own: [u64; 4]) -> Result<Option<[u64; 4]>, Errno> {
+fn swap<const N: usize>(socket: i32, bytes: [u8; N]) -> Result<Option<[u8; N]>, Errno> {
     if socket < 0 {
         return Err(Errno::BADF);
     }
     // SAFETY: the program's own descriptor, which it says is open; one that is not gives an error.
     let socket = unsafe { BorrowedFd::borrow_raw(socket) };
-    let mut bytes = [0; 32];
-    for (place, word) in bytes.chunks_exact_mut(8).zip(own) {
-        place.copy_from_slice(&word.to_le_bytes());
-    }
-    let mut came = [0; 32];
+    let mut came = [0; N];
     let (mut sent, mut got) = (0, 0);
     while sent < bytes.len() || got < came.len() {
         let wanted = [(sent, PollFlags::OUT), (got, PollFlags::IN)];
@@ -189,11 +312,7 @@ fn swap(socket: i32, own: [u64; 4]) -> Result<Option<[u64; 4]>, Errno> {
             return Ok(None);
         }
     }
-    let mut theirs = [0; 4];
-    for (word, place) in theirs.iter_mut().zip(came.chunks_exact(8)) {
-        *word = u64::from_le_bytes(place.try_into().unwrap_or_default());
-    }
-    Ok(Some(theirs))
+    Ok(Some(came))
 }
 
 /// How much of it a call has moved that does not wait.

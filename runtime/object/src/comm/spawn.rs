@@ -7,6 +7,7 @@
 use super::Comm;
 use crate::errhandler::Errhandler;
 use crate::group::Group;
+use crate::outside;
 use crate::rendezvous::exhausted;
 use crate::room::Room;
 use crate::{Error, Outcome, blame};
@@ -50,6 +51,11 @@ impl Comm {
     /// # Safety
     /// What the commands lead to stays during the call.
     pub unsafe fn spawn(&self, root: u32, commands: Option<Outcome<Vec<Command>>>, room: Room) -> Outcome<Children> {
+        if self.is_of_several_jobs() {
+            let what =
+                format_args!("the communicator has members of several jobs: processes are spawned by those of one");
+            return Err(blame(neutral::ERR_SPAWN, what));
+        }
         let ours = self.numbers(false, room)?.number;
         let mut failure = None;
         let mut told = [neutral::SUCCESS, 0, 0, 0, 0];
@@ -162,6 +168,16 @@ impl Comm {
         Some(made)
     }
 
+    /// Counts it among those that need the connections with other jobs, or no more.
+    pub(crate) fn use_lines(&self, more: bool) {
+        let node = self.rank.node();
+        if node.bridge().is_some() {
+            let mut members: Vec<Peer> = self.group.members().to_vec();
+            members.extend_from_slice(self.peers.members());
+            outside::use_lines(node, &members, more);
+        }
+    }
+
     /// Whether it has members of other worlds than the caller's.
     pub(crate) fn reaches_beyond(&self) -> bool {
         let node = self.rank.node();
@@ -172,7 +188,7 @@ impl Comm {
                 members.any(|member| !own.contains(&member.index()))
             }
             // No other world is there.
-            None if node.boot().nodes < 2 && node.size() == node.boot().node_ranks => false,
+            None if !node.has_network() && node.size() == node.boot().node_ranks => false,
             None => members.any(|&member| node.world_rank(member) >= node.world_size()),
         }
     }

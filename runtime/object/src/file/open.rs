@@ -10,6 +10,7 @@ use crate::errhandler::Errhandler;
 use crate::failure::{Error, Outcome};
 use crate::hints::file::{FileHints, of_site};
 use crate::info::Info;
+use crate::outside;
 use crate::passing::label;
 use crate::rendezvous::exhausted;
 use crate::room::Room;
@@ -262,7 +263,8 @@ impl File {
             Ok((found, marks)) => Ok((file, found, marks)),
             Err(errno) => Err(Trouble::of_kernel(errno, name)),
         });
-        let drawn = (comm.me() == 0 && opened.is_ok()).then(|| rank.node().next_context());
+        let draw = || outside::drawn_for(rank, comm.group().members());
+        let drawn = (comm.me() == 0 && opened.is_ok()).then(draw);
         let number = drawn.flatten().unwrap_or(0);
         let nothing = (Identity { device: 0, inode: 0 }, Marks::default());
         let (mine, marks) = opened.as_ref().map_or(nothing, |(_, found, marks)| (*found, *marks));

@@ -2,6 +2,7 @@
 //! (`net/src/calls.rs`), and what the leaders of two groups tell each other then as messages that programs do not use.
 
 use super::Side;
+use crate::outside::name_between_jobs;
 use crate::{Error, Outcome, blame, owner_of};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -12,7 +13,7 @@ use cohort_engine::calls::{self, Reason, Step, TEXT_MAX, Word};
 use cohort_engine::datatype::Buffer;
 use cohort_engine::lifecycle::await_port;
 use cohort_engine::wait::progress;
-use cohort_engine::{Claim, EngineError, Envelope, Node, Rank, SendMode, Source, Tag, recv, send};
+use cohort_engine::{Claim, EngineError, Envelope, Node, Rank, SendMode, Source, Tag, outside, recv, send};
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 
@@ -94,6 +95,7 @@ pub(super) fn answer(rank: &Rank, to: (Peer, u32), step: Step, value: u64) {
 /// the number of its question.
 pub(super) fn knocks(rank: &Rank, opener: LocalRank, port: u32) -> Vec<(Peer, u32)> {
     under_claim(rank, opener, |claim| {
+        outside::look(claim);
         let is_wanted = |word: &Word| word.step == Step::Knock && word.port == port;
         core::iter::from_fn(|| calls::take(claim, is_wanted).map(|word| (word.from, word.serial))).collect()
     })
@@ -107,17 +109,21 @@ pub(crate) fn is_knocked(claim: &mut Claim<'_>, opener: LocalRank, port: u32) ->
     if opener == rank {
         return calls::has(claim, is_wanted);
     }
-    node.rank(opener).try_steal(rank).is_none_or(|mut other| calls::has(&mut other, is_wanted))
+    node.rank(opener).try_steal(rank).is_none_or(|mut other| {
+        // It may compute, and nobody looks at what comes for it from other jobs.
+        outside::look(&mut other);
+        calls::has(&mut other, is_wanted)
+    })
 }
 
 /// Connects at a port of another node.
 ///
 /// # Errors
 /// `MPI_ERR_PORT`
-pub(crate) fn connect(rank: &Rank, (opener, port): (Peer, u32), name: &str, own: &[WorldRank]) -> Outcome<Side> {
+pub(crate) fn connect(rank: &Rank, (opener, port): (Peer, u32), name: &str, own: &[i32]) -> Outcome<Side> {
     let serial = ask(rank, opener, |word| word.about(port), Step::Knock)?;
     let mut answer = None;
-    await_port(owner_of(rank), name, |claim| {
+    await_port(owner_of(rank), name, false, |claim| {
         // It may be looked at again when it is over.
         answer = answer.take().or_else(|| answer_to(claim, serial));
         answer.is_some() || calls::is_gone(claim, opener)
@@ -134,35 +140,35 @@ pub(crate) fn connect(rank: &Rank, (opener, port): (Peer, u32), name: &str, own:
         }
     };
     let members = swap(rank, (word.from, word.serial), own, true)?;
-    Ok(Side { members, number: word.value as u32 })
+    Ok(Side { members, number: word.value as u32, occasion: (word.value >> 32) as u32 })
 }
 
 /// Accepts who has knocked from another node: tells the number, and gives the members of the other group.
 ///
 /// # Errors
 /// `MPI_ERR_NO_MEM`
-pub(crate) fn accept(rank: &Rank, caller: (Peer, u32), side: &Side) -> Outcome<Vec<WorldRank>> {
-    answer(rank, caller, Step::Accepted, side.number.into());
+pub(crate) fn accept(rank: &Rank, caller: (Peer, u32), side: &Side) -> Outcome<Vec<i32>> {
+    answer(rank, caller, Step::Accepted, u64::from(side.number) | u64::from(side.occasion) << 32);
     swap(rank, caller, &side.members, false)
 }
 
 /// Leaders tell each other the members of their groups; the one that has knocked begins.
-fn swap(rank: &Rank, (peer, serial): (Peer, u32), own: &[WorldRank], begins: bool) -> Outcome<Vec<WorldRank>> {
+fn swap(rank: &Rank, (peer, serial): (Peer, u32), own: &[i32], begins: bool) -> Outcome<Vec<i32>> {
     // Both may have knocked at the other's port.
     let tags = [2 * serial, 2 * serial + 1].map(u32::cast_signed);
     let [mine, theirs] = if begins { tags } else { [tags[1], tags[0]] };
     let (owner, node) = (owner_of(rank), rank.node());
-    let bytes = |list: &mut [u32]| {
+    let bytes = |list: &mut [i32]| {
         // SAFETY: the list outlives the call that it is for.
         unsafe { Buffer::of_bytes(list.as_mut_ptr().cast(), size_of_val(list) as u64) }
     };
-    let envelope = Envelope { context: CONTEXT, source: node.world_rank(rank.peer()).cast_signed(), tag: mine };
-    let tell = |list: &mut [u32]| send(owner, bytes(list), peer, envelope, SendMode::Standard).map_err(no_memory);
-    let from = || Source::Rank { peer, comm_rank: node.world_rank(peer).cast_signed() };
-    let hear = |list: &mut [u32]| recv(owner, bytes(list), from(), CONTEXT, Tag::Is(theirs)).map_err(no_memory);
+    let envelope = Envelope { context: CONTEXT, source: name_between_jobs(node, rank.peer()), tag: mine };
+    let tell = |list: &mut [i32]| send(owner, bytes(list), peer, envelope, SendMode::Standard).map_err(no_memory);
+    let from = || Source::Rank { peer, comm_rank: name_between_jobs(node, peer) };
+    let hear = |list: &mut [i32]| recv(owner, bytes(list), from(), CONTEXT, Tag::Is(theirs)).map_err(no_memory);
     let mut others = Vec::new();
     for tells in [begins, !begins] {
-        let mut length = [own.len() as u32];
+        let mut length = [own.len() as i32];
         if tells {
             tell(&mut length)?;
             tell(&mut own.to_vec())?;

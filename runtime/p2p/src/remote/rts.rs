@@ -89,7 +89,8 @@ fn send_rts(
     if outbound.is_synchronous.get() {
         header.flags = SYNCHRONOUS;
     }
-    if !data.is_null() && net.limits.transfer > 0 && bytes > net.eager_max {
+    let is_far = claim.rank().node().is_foreign(link.peer);
+    if !data.is_null() && net.limits.transfer > 0 && bytes > net.eager_max && !is_far {
         // Memory that cannot be exposed travels in packets.
         // SAFETY: by `Outbound::make`, the data is there until the send is over, which withdraws it.
         let exposed = unsafe { net.transport.expose(endpoint, caller, data.cast_mut(), bytes as usize) };

@@ -43,7 +43,7 @@ pub(crate) fn isend(
     traced::sent(claim, to, envelope, buffer.bytes());
     let protocol = Protocol::of(net, &link, buffer.bytes(), mode);
     if protocol == Protocol::Eager {
-        if !send_directly(claim, net, link, buffer, envelope) {
+        if !send_directly(claim, link, buffer, envelope) {
             send_eagerly(claim, link, buffer, envelope, 0)?;
             kick(claim);
         }
@@ -142,13 +142,7 @@ fn send_block(
 
 /// Sends a message with its data, whose cost was taken from the window of a link of the claimed rank, out of the
 /// buffer. False if that has to be copied.
-fn send_directly(
-    claim: &mut Claim<'_>,
-    net: &Net,
-    link: RecordRef<Link>,
-    buffer: Buffer<'_>,
-    envelope: Envelope,
-) -> bool {
+fn send_directly(claim: &mut Claim<'_>, link: RecordRef<Link>, buffer: Buffer<'_>, envelope: Envelope) -> bool {
     let bytes = buffer.bytes();
     let data: &[u8] = match buffer.contiguous() {
         // The address of nothing may be any.
@@ -158,7 +152,7 @@ fn send_directly(
         None => return false,
     };
     let mut header = traced::header(claim, PacketKind::Eager, envelope, bytes, 0);
-    link::send_now(claim, net, link, &mut header, data)
+    link::send_now(claim, link, &mut header, data)
 }
 
 /// Lines up a message with its data, whose cost was taken from the window of a link of the claimed rank. With the name

@@ -1,0 +1,260 @@
+//! Carries packets between ranks of this node and a node of another job: two threads for each connection.
+//!
+//! One takes what ranks have left in the line's ring and writes it to the connection, the other reads the connection
+//! and puts packets into the inboxes of ranks, which it wakes. Both wait in the kernel: for the ring's bell, and for
+//! input. Frames are the same in rings and on connections, but that ranks of this node know those of the other one by
+//! numbers of their own ([`cohort_bridge`]).
+
+use super::contact::Place;
+use cohort_base::boot::VERSION;
+use cohort_bridge::ring::{Frame, Kind, Ring};
+use cohort_bridge::{Bridge, ENDED, Line, RING};
+use cohort_fabric::record;
+use pip_ground::say;
+use pip_load::boot::Outside as Node;
+use std::alloc::{Layout, alloc_zeroed};
+use std::io::{self, BufReader, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Bytes that are written at a time.
+const PIECE: usize = 256 << 10;
+
+/// How long a rank that reads nothing holds up others between two looks whether the line has ended.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// How long the end of a connection waits until it counts as a failure: those who disconnect leave one after the other.
+const LEAVE_TIME: Duration = Duration::from_millis(300);
+
+/// Longest frame that another launcher may send.
+const FRAME_MAX: u32 = (RING / 2) as u32;
+
+/// What both launchers say first on a connection that is proven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Greeting {
+    /// The node.
+    pub place: Place,
+    /// How many ranks it may have.
+    pub ranks: u32,
+    /// Whether its user wants what travels encrypted.
+    pub encrypts: bool,
+}
+
+impl Greeting {
+    const BYTES: usize = 40;
+
+    fn bytes(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..8].copy_from_slice(b"CohortJ1");
+        bytes[8..16].copy_from_slice(&record::build().to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.place.job.to_le_bytes());
+        for (at, word) in [(24, self.place.node), (28, self.ranks), (32, u32::from(self.encrypts)), (36, VERSION)] {
+            bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Says it, and hears that of the other launcher.
+    ///
+    /// # Errors
+    /// Why they cannot be connected.
+    pub fn exchange(&self, stream: &mut TcpStream) -> Result<Self, String> {
+        let own = self.bytes();
+        let mut came = [0; Self::BYTES];
+        let said = stream.write_all(&own).and_then(|()| stream.read_exact(&mut came));
+        said.map_err(|error| format!("it has ended the connection: {error}"))?;
+        let word = |at: usize| u32::from_le_bytes([came[at], came[at + 1], came[at + 2], came[at + 3]]);
+        if came[..16] != own[..16] || word(36) != VERSION {
+            return Err("it is of another version of Cohort: jobs that are to meet use the same".to_owned());
+        }
+        let job = u64::from(word(16)) | u64::from(word(20)) << 32;
+        let theirs = Self { place: Place { job, node: word(24) }, ranks: word(28), encrypts: word(32) != 0 };
+        if self.encrypts || theirs.encrypts {
+            return Err("COHORT_NET_ENCRYPT is set, and what travels between jobs is not encrypted yet: start both \
+                        jobs without it, or let the processes spawn each other in one job"
+                .to_owned());
+        }
+        Ok(theirs)
+    }
+}
+
+/// What all threads share. It stays.
+pub struct Carrier {
+    node: Node,
+    pub bridge: &'static Bridge,
+    /// Makes lines and inboxes.
+    turn: Mutex<()>,
+    /// The job has come to its end: what other jobs say is of no interest any more.
+    ends: AtomicBool,
+    /// Threads that write.
+    writers: AtomicUsize,
+}
+
+impl Carrier {
+    /// One for this node.
+    #[must_use]
+    pub fn new(node: Node, bridge: &'static Bridge) -> Self {
+        let (ends, writers) = (AtomicBool::new(false), AtomicUsize::new(0));
+        Self { node, bridge, turn: Mutex::new(()), ends, writers }
+    }
+
+    /// The line to this place that leads somewhere; makes one if there is none. None if no numbers are left.
+    #[must_use]
+    pub fn line(&self, place: Place, ranks: u32) -> Option<&'static Line> {
+        let _turn = self.turn.lock();
+        if let Some(line) = self.bridge.line_to(place.job, place.node).filter(|line| line.is_open()) {
+            return Some(line);
+        }
+        let first = self.bridge.room(ranks)?;
+        let line = Box::leak(Box::new(Line::new((first, ranks), (place.job, place.node), ring()?)));
+        self.bridge.add(line);
+        Some(line)
+    }
+
+    fn inbox(&self, rank: u32) -> Option<&'static Ring> {
+        self.bridge.inbox(rank).or_else(|| {
+            let _turn = self.turn.lock();
+            self.bridge.inbox(rank).or_else(|| {
+                let made: &'static Ring = Box::leak(Box::new(ring()?));
+                self.bridge.open_inbox(rank, made);
+                Some(made)
+            })
+        })
+    }
+
+    /// Carries what travels on a line, by a thread of its own and the calling one, until it ends.
+    pub fn carry(&'static self, line: &'static Line, stream: TcpStream) {
+        let begun = stream.try_clone().and_then(|stream| {
+            self.writers.fetch_add(1, Ordering::AcqRel);
+            let write = move || {
+                if let Err(error) = self.write(line, &stream) {
+                    line.end(error.raw_os_error().unwrap_or(libc::EPIPE));
+                }
+                let _ = stream.shutdown(Shutdown::Both);
+                self.writers.fetch_sub(1, Ordering::AcqRel);
+            };
+            let begun = std::thread::Builder::new().name("port-writer".into()).spawn(write);
+            begun.inspect_err(|_| {
+                self.writers.fetch_sub(1, Ordering::AcqRel);
+            })
+        });
+        let code = match begun.and_then(|_| self.read(line, stream)) {
+            Ok(code) => code,
+            Err(error) => error.raw_os_error().unwrap_or(libc::ECONNRESET),
+        };
+        self.finish(line, code);
+    }
+
+    /// Writes what ranks leave in the line's ring, until the line ends.
+    fn write(&self, line: &Line, mut stream: &TcpStream) -> io::Result<()> {
+        loop {
+            let front = line.out.front(PIECE);
+            if !front.is_empty() {
+                stream.write_all(front)?;
+                if line.out.take(front.len()) {
+                    // Whoever has found no room.
+                    (0..).take_while(|&rank| self.node.arrived(rank)).count();
+                }
+            } else if line.is_open() {
+                line.out.wait(None);
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads what is for ranks of this node, until the connection ends; gives the system's number for the reason, or 0
+    /// if the other job is over as jobs are.
+    fn read(&self, line: &Line, stream: TcpStream) -> io::Result<i32> {
+        let mut stream = BufReader::with_capacity(PIECE, stream);
+        let mut body = Vec::new();
+        loop {
+            let mut head = [0; Frame::BYTES];
+            stream.read_exact(&mut head)?;
+            let frame = Frame::of_bytes(&head);
+            if frame.kind == Kind::Over as u32 {
+                return Ok(frame.length.cast_signed());
+            }
+            let is_known = frame.kind == Kind::Packet as u32 || frame.kind == Kind::Gone as u32;
+            if !is_known || frame.length > FRAME_MAX || frame.from >= line.ranks || frame.to >= self.node.capacity() {
+                say(format_args!(
+                    "node {} of the job {:016x} sends what makes no sense: its connection is ended",
+                    line.node, line.job
+                ));
+                return Ok(libc::EPROTO);
+            }
+            body.resize(frame.body(), 0);
+            stream.read_exact(&mut body)?;
+            let used = if body.is_empty() { 0 } else { frame.length as usize };
+            if frame.kind == Kind::Packet as u32 && self.node.is_over(frame.to) {
+                let gone = Frame { length: 0, kind: Kind::Gone as u32, from: frame.to, to: frame.from };
+                // Without room for it the ring is full of what nobody reads.
+                let _ = line.out.push(gone, [&[], &[]], true);
+                continue;
+            }
+            let here = Frame { from: line.first + frame.from, ..frame };
+            self.put(line, here, &body[..used]);
+        }
+    }
+
+    /// Puts something into the inbox of a rank, as soon as there is room, and wakes it.
+    fn put(&self, line: &Line, frame: Frame, body: &[u8]) {
+        let Some(inbox) = self.inbox(frame.to) else {
+            // It is missed by the rank that it is for, and the line with it.
+            return line.end(libc::ENOMEM);
+        };
+        while !inbox.push(frame, [body, &[]], true) {
+            self.node.arrived(frame.to);
+            if !line.is_open() || self.ends.load(Ordering::Relaxed) {
+                return;
+            }
+            inbox.wait_for_room(PATIENCE);
+        }
+        self.node.arrived(frame.to);
+    }
+
+    /// A line is over: tells all ranks.
+    fn finish(&self, line: &Line, code: i32) {
+        let until = Instant::now() + LEAVE_TIME;
+        while code != 0 && line.is_used() && Instant::now() < until && !self.ends.load(Ordering::Relaxed) {
+            std::thread::sleep(PATIENCE);
+        }
+        line.end(if code == 0 { ENDED } else { code });
+        let over = |to| Frame { length: code.cast_unsigned(), kind: Kind::Over as u32, from: line.first, to };
+        let tell = |rank: &u32| {
+            self.node.arrived(*rank) && {
+                let inbox = self.inbox(*rank);
+                // Whose inbox is full of what it does not read will see that the line has ended.
+                let _ = inbox.is_some_and(|inbox| inbox.push(over(*rank), [&[], &[]], true));
+                self.node.arrived(*rank)
+            }
+        };
+        (0..).take_while(tell).count();
+    }
+
+    /// The end of this job: says so on all lines, and waits for a moment until it is written.
+    pub fn end(&self, is_well: bool, limit: Duration) {
+        self.ends.store(true, Ordering::Relaxed);
+        let code = if is_well { 0 } else { libc::ECONNABORTED };
+        for line in self.bridge.lines().filter(|line| line.is_open()) {
+            let over = Frame { length: code.cast_unsigned(), kind: Kind::Over as u32, from: 0, to: 0 };
+            let _ = line.out.push(over, [&[], &[]], true);
+            line.end(ENDED);
+        }
+        let until = Instant::now() + limit;
+        while self.writers.load(Ordering::Acquire) > 0 && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// A ring that stays; none without memory.
+fn ring() -> Option<Ring> {
+    let layout = Layout::from_size_align(RING, 64).ok()?;
+    // SAFETY: a layout of some bytes.
+    let memory = unsafe { alloc_zeroed(layout) };
+    // SAFETY: fresh memory that is never freed.
+    (!memory.is_null()).then(|| unsafe { Ring::over(memory, RING) })
+}

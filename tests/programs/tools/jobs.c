@@ -1,0 +1,254 @@
+/* One of two jobs that meet at a port: ARGUMENTS: HOW, `serve` or `visit`, and how often.
+   `all`: everything that a communicator of both can do. `turns`: clients in turn, of one rank each. `many`: the server
+   keeps all clients and answers the last one first. `join`: by a socket. `parted CALL`, `ends WAY`: how one ends. The
+   port is published as "port of jobs", or stands in the environment as PORT. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define CHECK(it) do { if (!(it)) { \
+    fprintf(stderr, "rank %d, line %d: %s\n", rank, __LINE__, #it); MPI_Abort(MPI_COMM_WORLD, 9); } } while (0)
+#define LONG (1 << 20)
+
+static int rank, size, serves;
+static char port[MPI_MAX_PORT_NAME];
+static const char *how;
+
+static int is(const char *word, const char *other) { return strcmp(word, other) == 0; }
+
+static void find_port(void) {
+    const char *name = "port of jobs", *given = getenv("PORT");
+    if (rank > 0) return;
+    if (given) {
+        strncpy(port, given, sizeof port - 1);
+    } else if (serves) {
+        MPI_Open_port(MPI_INFO_NULL, port);
+        MPI_Publish_name(name, MPI_INFO_NULL, port);
+        printf("%s\n", port);
+        fflush(stdout);
+    } else {
+        /* Whoever was started first: the server may not have come so far. */
+        MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+        while (MPI_Lookup_name(name, MPI_INFO_NULL, port) != MPI_SUCCESS) usleep(2000);
+        MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+    }
+}
+
+static void meet(MPI_Comm comm, MPI_Comm *other) {
+    if (serves) MPI_Comm_accept(port, MPI_INFO_NULL, 0, comm, other);
+    else MPI_Comm_connect(port, MPI_INFO_NULL, 0, comm, other);
+}
+
+/* A message whose data waits for its receiver, of a derived datatype at one end. */
+static void long_message(MPI_Comm other, int turn) {
+    int *data = malloc(2 * LONG * sizeof(int)), at;
+    MPI_Datatype every_second;
+    MPI_Request request;
+    MPI_Type_vector(LONG, 1, 2, MPI_INT, &every_second);
+    MPI_Type_commit(&every_second);
+    if (serves) {
+        for (at = 0; at < LONG; at++) data[2 * at] = at * 3 + turn;
+        MPI_Issend(data, 1, every_second, 0, 7, other, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Status status;
+        int count;
+        MPI_Probe(MPI_ANY_SOURCE, 7, other, &status);
+        MPI_Get_count(&status, MPI_INT, &count);
+        CHECK(status.MPI_SOURCE == 0 && status.MPI_TAG == 7 && count == LONG);
+        MPI_Recv(data, LONG, MPI_INT, 0, 7, other, MPI_STATUS_IGNORE);
+        for (at = 0; at < LONG; at++) CHECK(data[at] == data[0] + at * 3);
+    }
+    MPI_Type_free(&every_second);
+    free(data);
+}
+
+/* Each rank of one side to each of the other one, in both directions at once. */
+static void all_to_all(MPI_Comm other) {
+    int theirs, peer, out[64], in[64];
+    MPI_Request requests[128];
+    MPI_Comm_remote_size(other, &theirs);
+    for (peer = 0; peer < theirs; peer++) {
+        out[peer] = 1000 * serves + 100 * rank + peer;
+        MPI_Irecv(&in[peer], 1, MPI_INT, peer, 3, other, &requests[2 * peer]);
+        MPI_Isend(&out[peer], 1, MPI_INT, peer, 3, other, &requests[2 * peer + 1]);
+    }
+    MPI_Waitall(2 * theirs, requests, MPI_STATUSES_IGNORE);
+    for (peer = 0; peer < theirs; peer++) CHECK(in[peer] == 1000 * !serves + 100 * peer + rank);
+}
+
+/* Puts, and messages in windows of memory, among all ranks of both. */
+static void window(MPI_Comm merged) {
+    int *base, me, all, at;
+    MPI_Win win;
+    MPI_Comm_rank(merged, &me);
+    MPI_Comm_size(merged, &all);
+    MPI_Win_allocate(all * sizeof(int), sizeof(int), MPI_INFO_NULL, merged, &base, &win);
+    MPI_Win_fence(0, win);
+    for (at = 0; at < all; at++) MPI_Put(&me, 1, MPI_INT, at, me, 1, MPI_INT, win);
+    MPI_Win_fence(0, win);
+    for (at = 0; at < all; at++) CHECK(base[at] == at);
+    MPI_Barrier(merged);
+    MPI_Win_lock_all(0, win);
+    int one = 1, before;
+    MPI_Fetch_and_op(&one, &before, MPI_INT, 0, 0, MPI_SUM, win);
+    MPI_Win_unlock_all(win);
+    MPI_Barrier(merged);
+    if (me == 0) CHECK(base[0] == all);
+    MPI_Win_free(&win);
+}
+
+/* Communicators that are made from one of both jobs. */
+static void family(MPI_Comm merged) {
+    int me, all, sum, part, leader;
+    MPI_Comm twin, half, pair, group_comm;
+    MPI_Group group, some;
+    MPI_Comm_rank(merged, &me);
+    MPI_Comm_size(merged, &all);
+    MPI_Comm_dup(merged, &twin);
+    MPI_Allreduce(&me, &sum, 1, MPI_INT, MPI_SUM, twin);
+    CHECK(sum == all * (all - 1) / 2);
+    MPI_Comm_split(twin, me % 2, -me, &half);
+    MPI_Comm_size(half, &part);
+    CHECK(part == (all + 1 - me % 2) / 2);
+    MPI_Bcast(&me, 1, MPI_INT, part - 1, half);
+    CHECK(me == 0 || me == 1);
+    MPI_Comm_rank(merged, &me);
+    leader = 1 - me % 2;
+    MPI_Intercomm_create(half, part - 1, twin, leader, 5, &pair);
+    MPI_Comm_remote_size(pair, &sum);
+    CHECK(sum + part == all);
+    MPI_Barrier(pair);
+    MPI_Comm_free(&pair);
+    MPI_Comm_free(&half);
+    int ends[2] = {0, all - 1};
+    MPI_Comm_group(merged, &group);
+    MPI_Group_incl(group, 2, ends, &some);
+    if (me == 0 || me == all - 1) {
+        MPI_Comm_create_group(merged, some, 11, &group_comm);
+        MPI_Barrier(group_comm);
+        MPI_Comm_free(&group_comm);
+    }
+    MPI_Group_free(&some);
+    MPI_Group_free(&group);
+    MPI_Comm_free(&twin);
+}
+
+static void all(int times) {
+    for (int turn = 0; turn < times; turn++) {
+        MPI_Comm other, merged;
+        int ours = rank + 1, sum = 0, theirs, me;
+        meet(MPI_COMM_WORLD, &other);
+        if (rank == 0) long_message(other, turn);
+        all_to_all(other);
+        MPI_Comm_remote_size(other, &theirs);
+        MPI_Allreduce(&ours, &sum, 1, MPI_INT, MPI_SUM, other);
+        CHECK(sum == theirs * (theirs + 1) / 2);
+        MPI_Intercomm_merge(other, !serves, &merged);
+        MPI_Comm_rank(merged, &me);
+        CHECK(me == rank + (serves ? 0 : theirs));
+        window(merged);
+        family(merged);
+        MPI_Comm_free(&merged);
+        MPI_Comm_disconnect(&other);
+        CHECK(other == MPI_COMM_NULL);
+    }
+}
+
+static void turns(int times) {
+    for (int turn = 0; turn < times; turn++) {
+        MPI_Comm other;
+        int out = serves * 7 + turn, in = -1;
+        meet(MPI_COMM_SELF, &other);
+        MPI_Sendrecv(&out, 1, MPI_INT, 0, 1, &in, 1, MPI_INT, 0, 1, other, MPI_STATUS_IGNORE);
+        if (!serves) CHECK(in >= 7);
+        MPI_Comm_disconnect(&other);
+    }
+}
+
+static void many(int clients) {
+    MPI_Comm other[64];
+    int answer = 5;
+    for (int at = 0; at < (serves ? clients : 1); at++) meet(MPI_COMM_SELF, &other[at]);
+    for (int at = (serves ? clients : 1) - 1; at >= 0; at--) {
+        if (serves) MPI_Send(&answer, 1, MPI_INT, 0, 2, other[at]);
+        else MPI_Recv(&answer, 1, MPI_INT, 0, 2, other[at], MPI_STATUS_IGNORE);
+        CHECK(answer == 5);
+        MPI_Comm_disconnect(&other[at]);
+    }
+}
+
+static void join(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int line = socket(AF_UNIX, SOCK_STREAM, 0), got = -1;
+    MPI_Comm other;
+    strncpy(address.sun_path, path, sizeof address.sun_path - 1);
+    if (serves) {
+        int listener = line;
+        CHECK(bind(listener, (void *)&address, sizeof address) == 0 && listen(listener, 1) == 0);
+        line = accept(listener, NULL, NULL);
+    } else {
+        while (connect(line, (void *)&address, sizeof address) != 0) usleep(2000);
+    }
+    CHECK(line >= 0);
+    MPI_Comm_join(line, &other);
+    CHECK(other != MPI_COMM_NULL);
+    MPI_Sendrecv(&serves, 1, MPI_INT, 0, 1, &got, 1, MPI_INT, 0, 1, other, MPI_STATUS_IGNORE);
+    CHECK(got == !serves);
+    MPI_Comm_disconnect(&other);
+}
+
+/* The client ends in this way, connected with the server or not any more. */
+static void end(const char *way) {
+    if (is(way, "exit")) exit(3);
+    if (is(way, "abort")) MPI_Abort(MPI_COMM_WORLD, 7);
+    if (is(way, "kill")) kill(getpid(), SIGKILL);
+    if (is(way, "finalize") || is(way, "stay")) return;
+    CHECK(0);
+}
+
+static void ends(const char *way, int parts) {
+    MPI_Comm other;
+    int got;
+    meet(MPI_COMM_WORLD, &other);
+    MPI_Barrier(other);
+    if (parts) MPI_Comm_disconnect(&other);
+    if (!serves && rank == size - 1) end(way);
+    if (!serves) MPI_Barrier(MPI_COMM_WORLD);
+    if (serves && !parts) MPI_Recv(&got, 1, MPI_INT, MPI_ANY_SOURCE, 0, other, MPI_STATUS_IGNORE);
+    if (serves && parts) {
+        /* Somebody else may come, and stays. */
+        meet(MPI_COMM_WORLD, &other);
+        MPI_Barrier(other);
+        MPI_Comm_disconnect(&other);
+    }
+}
+
+int main(int argc, char **argv) {
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    how = argv[1];
+    serves = is(argv[2], "serve");
+    if (!is(how, "join")) find_port();
+    if (is(how, "all")) all(atoi(argv[3]));
+    if (is(how, "turns")) turns(atoi(argv[3]));
+    if (is(how, "many")) many(atoi(argv[3]));
+    if (is(how, "join")) join(argv[3]);
+    if (is(how, "ends")) ends(argv[3], 0);
+    if (is(how, "parted")) ends(argv[3], 1);
+    if (serves && rank == 0 && !is(how, "join")) {
+        MPI_Unpublish_name("port of jobs", MPI_INFO_NULL, port);
+        MPI_Close_port(port);
+    }
+    MPI_Finalize();
+    printf("passed\n");
+    return 0;
+}
