@@ -6,6 +6,7 @@
 
 mod check;
 mod collectives;
+mod connect;
 mod deadlock;
 mod debug;
 mod errhandler;
@@ -14,19 +15,18 @@ mod handles;
 mod io;
 mod memory;
 pub mod network;
-mod ports;
 mod progress;
 mod stats;
 mod trace;
 
 pub use collectives::{Algorithm, Algorithms, ReduceOrder};
+pub use connect::{CONNECT, CONNECT_NAMES};
 pub use deadlock::{DEADLOCK, DEADLOCK_AFTER, Deadlock};
 pub use debug::{DEBUG, debug_parts};
 pub use errhandler::{INITIAL_ERRHANDLER, InitialErrhandler};
 pub use grace::{GRACE, GRACE_DEFAULT, grace};
 pub use memory::{JEMALLOC, KEEP, MALLOC, MEMORY_KINDS};
 pub use network::NetNotify;
-pub use ports::{NAMES, PORTS};
 pub use progress::{Locality, Priority, Progress, SignalIntervals, SignalSource, ThreadPin, WorkerPlacement};
 pub use stats::{ReportForm, STATS, Stats, report};
 pub use trace::{TRACE, TRACE_EVENTS, TRACE_EVENTS_DEFAULT, trace_events};
@@ -79,8 +79,8 @@ pub struct Settings {
     pub plain_io: bool,
     /// `COHORT_INITIAL_ERRHANDLER`.
     pub initial_errhandler: InitialErrhandler,
-    /// `COHORT_PORTS`: whether processes of other jobs may connect.
-    pub ports_for_any: bool,
+    /// `COHORT_CONNECT`: whether processes of other jobs may connect.
+    pub connects_any: bool,
     /// `COHORT_HELPERS`: dedicated workers of the `helper` policies.
     pub helpers: u32,
     /// `COHORT_GHOST_TOPO`.
@@ -122,7 +122,7 @@ impl Settings {
         handles_max: handles::MOST,
         plain_io: false,
         initial_errhandler: InitialErrhandler::Fatal,
-        ports_for_any: true,
+        connects_any: true,
         helpers: 1,
         worker_placement: WorkerPlacement::Machine,
         thread_pin: ThreadPin::Rank,
@@ -203,6 +203,8 @@ pub static TABLE: &[Row] = &[
     algorithm!("COHORT_BARRIER", barrier),
     algorithm!("COHORT_BCAST", bcast),
     check::ROW,
+    connect::ROW,
+    connect::NAMES_ROW,
     deadlock::ROW,
     deadlock::AFTER_ROW,
     debug::ROW,
@@ -248,7 +250,6 @@ pub static TABLE: &[Row] = &[
     io::ROW,
     memory::MALLOC_ROW,
     memory::ROW,
-    ports::NAMES_ROW,
     Row {
         name: "COHORT_NET_EAGER_MAX",
         values: "bytes, 0 to 1G (suffixes K, M, G)",
@@ -282,7 +283,6 @@ pub static TABLE: &[Row] = &[
         help: "ghost policy: shortest message whose MPI_Isend or MPI_Irecv a dedicated worker posts",
         set: |s, v| bytes(v).filter(|&n| n <= 64 << 30).map(|n| s.offload_min = n),
     },
-    ports::ROW,
     Row {
         name: "COHORT_PROGRESS",
         values: Progress::VALUES,

@@ -8,6 +8,7 @@ mod departures;
 mod encryption;
 mod faults;
 mod hosts;
+mod jobs;
 mod limits;
 pub mod managers;
 mod pictures;
@@ -30,6 +31,7 @@ pub fn trials() -> Vec<Trial> {
     trials.extend(departures::trials());
     trials.extend(encryption::trials());
     trials.extend(faults::trials());
+    trials.extend(jobs::trials());
     trials.extend(limits::trials());
     trials.extend(pictures::trials());
     trials.extend(rails::trials());

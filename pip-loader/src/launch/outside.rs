@@ -10,7 +10,7 @@ mod contact;
 mod names;
 
 use carry::{Carrier, Greeting};
-use cohort_base::settings::NAMES;
+use cohort_base::settings::CONNECT_NAMES;
 use cohort_base::spawn::{Errand, Request};
 use cohort_bridge::{Bridge, Line, nothing};
 use cohort_manager::network::NetworkSettings;
@@ -131,7 +131,7 @@ impl Outside {
         let begun = thread.spawn(move || shared.listen(door));
         begun.map_err(|error| format!("there is no thread that could listen for other jobs: {error}"))?;
         node.open_bridge(bridge);
-        let folder = variable(NAMES).filter(|it| !it.is_empty() && it != "auto").map(PathBuf::from);
+        let folder = variable(CONNECT_NAMES).filter(|it| !it.is_empty() && it != "auto").map(PathBuf::from);
         Ok(Self { shared, names: Names::new(folder.unwrap_or_else(Names::usual_folder), place) })
     }
 

@@ -174,7 +174,7 @@ pub fn open(rank: &Rank) -> Outcome<String> {
     let node = rank.node();
     OPENED.fetch_add(1, Ordering::AcqRel);
     // Where nobody listens for other jobs, the port is the own one's.
-    let contact = match node.settings().ports_for_any {
+    let contact = match node.settings().connects_any {
         true => outside::run(rank, Errand::Listen, "").map(|(_, contact)| contact),
         false => Err(String::new()),
     };

@@ -64,7 +64,7 @@ fn ends(who: &str, (way, status, said): Way, call: &str) -> Result<Ended, String
     let program = programs::compile(&source, Abi::Mpi5, &[])?;
     let job: Program = pip_exec("2")?.env("COHORT_DEADLOCK", "end").env("COHORT_DEADLOCK_AFTER", "1");
     // Where other jobs may connect, who accepts has not hung.
-    let job = if call == "accept" { job.env("COHORT_PORTS", "job") } else { job };
+    let job = if call == "accept" { job.env("COHORT_CONNECT", "job") } else { job };
     let ended = job.arg(program).args([who, way, call]).run()?;
     ended.expect_code(status)?.expect_text(said)
 }

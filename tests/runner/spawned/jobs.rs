@@ -51,7 +51,7 @@ pub fn trials() -> Vec<Trial> {
         trial("spawned/two jobs: MPI_Comm_join".into(), join),
         trial("spawned/two jobs: names of ports that lead nowhere".into(), wrong_names),
         trial("spawned/two jobs: strangers at the port".into(), strangers),
-        trial("spawned/two jobs: COHORT_PORTS=job".into(), own_job_only),
+        trial("spawned/two jobs: COHORT_CONNECT=job".into(), own_job_only),
         trial("spawned/two jobs: COHORT_NET_ENCRYPT".into(), encrypted),
         trial("spawned/two jobs: who accepts has not hung".into(), waits),
     ]);
@@ -69,7 +69,7 @@ fn compiled(abi: Abi) -> Result<PathBuf, String> {
 
 /// A job of so many ranks, which publishes names in the trial's folder.
 fn job(ranks: &str, abi: Abi, how: &str, side: &str, argument: &str) -> Result<Program, String> {
-    Ok(super::pip_exec(ranks)?.env("COHORT_NAMES", names()?).arg(compiled(abi)?).args([how, side, argument]))
+    Ok(super::pip_exec(ranks)?.env("COHORT_CONNECT_NAMES", names()?).arg(compiled(abi)?).args([how, side, argument]))
 }
 
 /// Runs a server and, beside it, what others do.
@@ -107,7 +107,7 @@ fn jobs_in_turn() -> Outcome {
 /// A server and its clients as users start programs without thinking of MPI.
 fn many() -> Outcome {
     let process = |side: &str| -> Result<Program, String> {
-        Ok(Program::new(compiled(Abi::Mpi5)?).env("COHORT_NAMES", names()?).args(["many", side, "10"]))
+        Ok(Program::new(compiled(Abi::Mpi5)?).env("COHORT_CONNECT_NAMES", names()?).args(["many", side, "10"]))
     };
     // Each runs beside the ones that were started before it.
     fn chain(mut left: Vec<Program>) -> Outcome {
@@ -195,7 +195,7 @@ fn strangers() -> Outcome {
 }
 
 fn own_job_only() -> Outcome {
-    let server = job("1", Abi::Mpi5, "turns", "serve", "1")?.env("COHORT_PORTS", "job");
+    let server = job("1", Abi::Mpi5, "turns", "serve", "1")?.env("COHORT_CONNECT", "job");
     let ended = server.env("COHORT_DEADLOCK", "end").env("COHORT_DEADLOCK_AFTER", "0.5").run()?;
     ended.expect_code(35)?.expect_text("MPI_Comm_accept").map(drop)
 }
@@ -212,7 +212,7 @@ fn encrypted() -> Outcome {
 }
 
 fn waits() -> Outcome {
-    let server = super::pip_exec("2")?.args(["--timeout", "3"]).env("COHORT_NAMES", names()?);
+    let server = super::pip_exec("2")?.args(["--timeout", "3"]).env("COHORT_CONNECT_NAMES", names()?);
     let server = server.env("COHORT_DEADLOCK", "end").env("COHORT_DEADLOCK_AFTER", "0.3");
     let ended = server.arg(compiled(Abi::Mpi5)?).args(["all", "serve", "1"]).run()?.expect_code(124)?;
     match ended.says("cannot go on") {

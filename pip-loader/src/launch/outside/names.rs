@@ -34,7 +34,7 @@ impl Names {
         Self { folder, job: place.job, own: HashMap::new() }
     }
 
-    /// The folder if the user names none (`COHORT_NAMES`).
+    /// The folder if the user names none (`COHORT_CONNECT_NAMES`).
     #[must_use]
     pub fn usual_folder() -> PathBuf {
         PathBuf::from(format!("/tmp/cohort-names-{}", nix::unistd::geteuid()))
@@ -130,7 +130,7 @@ fn own_folder(folder: &Path) -> Result<(), String> {
     match is_own(folder) {
         true => Ok(()),
         false => Err(format!(
-            "the folder for published names, {}, belongs to somebody else; name another one with COHORT_NAMES",
+            "the folder for published names, {}, belongs to somebody else; name another one with COHORT_CONNECT_NAMES",
             folder.display()
         )),
     }

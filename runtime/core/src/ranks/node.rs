@@ -28,6 +28,9 @@ const FIRST_CONTEXT: u32 = 2;
 /// are below twice as much: so contexts fit in 32 bits.
 const CONTEXTS_END: u32 = 1 << 30;
 
+/// Threads of a launcher that move what travels between two jobs.
+const CARRIERS: u32 = 2;
+
 /// Messages of fewer bytes are eager; nobody's are that somebody follows.
 fn eager_below(settings: &Settings, is_followed: bool) -> u64 {
     match is_followed {
@@ -388,6 +391,10 @@ impl Node {
     /// The node is joined with other jobs from now on. What carries packets is ready for it. Once.
     pub fn open_bridge(&self, bridge: &'static Bridge) {
         self.bridge.store(core::ptr::from_ref(bridge).cast_mut(), Ordering::Release);
+        // The launcher's threads need a CPU now and then.
+        if self.settings.wait == WaitMode::Auto && self.size() + CARRIERS > self.boot.cpus {
+            self.crowded.store(true, Ordering::Relaxed);
+        }
         self.has_network.store(true, Ordering::Release);
     }
 
