@@ -63,7 +63,7 @@ pub const ENDED: i32 = -1;
 impl Line {
     /// One to this node, whose ranks have numbers from `first` on.
     #[must_use]
-    pub const fn new((first, ranks): (WorldRank, u32), (job, node): (u64, u32), out: Ring) -> Self {
+    pub fn new((first, ranks): (WorldRank, u32), (job, node): (u64, u32), out: Ring) -> Self {
         Self { first, ranks, job, node, out, users: AtomicU32::new(0), end: AtomicI32::new(0) }
     }
 
@@ -111,7 +111,7 @@ impl Bridge {
     /// A bridge without lines, over zeroed tables of its own: for so many lines as there may ever be, and for all ranks
     /// that the node may have.
     #[must_use]
-    pub const fn new(
+    pub fn new(
         own: (u64, u32),
         first: WorldRank,
         lines: &'static [AtomicPtr<Line>],

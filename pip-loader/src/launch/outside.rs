@@ -252,7 +252,13 @@ impl Shared {
         };
         self.tell(theirs.place, Ok(line));
         self.carrier.carry(line, stream);
-        self.with_way(theirs.place, |way| way.is_open = false);
+        let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(way) = ways.get_mut(&theirs.place) {
+            way.is_open = false;
+            if way.waiting.is_empty() && !way.is_tried {
+                ways.remove(&theirs.place);
+            }
+        }
     }
 
     /// Connects with a node, for a rank that waits for it.

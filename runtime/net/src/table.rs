@@ -113,11 +113,10 @@ mod tests {
     use std::boxed::Box;
     use std::vec::Vec;
 
-    static NOTHING: Bridge = Bridge::new((0, 0), 0, &[], &[]);
-
     /// A table of the links to these peers, and the bytes that it takes.
     fn table(peers: impl Iterator<Item = u32>) -> (LinkTable, usize) {
         let (mut links, mut bytes) = (LinkTable::EMPTY, 0);
+        let nothing = Box::leak(Box::new(Bridge::new((0, 0), 0, &[], &[])));
         for peer in peers {
             if let Some(size) = links.growth() {
                 bytes = size;
@@ -125,7 +124,7 @@ mod tests {
                 // SAFETY: fresh room of that size.
                 unsafe { links.move_to(NonNull::new(room.cast()).unwrap()) };
             }
-            let link = Box::leak(Box::new(Link::to(Peer::of_index(peer), peer, &NOTHING)));
+            let link = Box::leak(Box::new(Link::to(Peer::of_index(peer), peer, nothing)));
             // SAFETY: the link is leaked.
             links.add(unsafe { RecordRef::new(NonNull::from(link)) });
         }

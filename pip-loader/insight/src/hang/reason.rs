@@ -150,7 +150,7 @@ impl<'a> Graph<'a> {
             }
             let does = match state {
                 Some(state) => verb_first(&words::doing(state, Detail::Whole)),
-                None => "is on a node that has not answered".to_owned(),
+                None => "is on a node that has not answered, or of another job".to_owned(),
             };
             sentences.entry((waiters, does)).or_default().push(rank);
         }

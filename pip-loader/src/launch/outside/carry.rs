@@ -12,7 +12,7 @@ use cohort_bridge::{Bridge, ENDED, Line, RING};
 use cohort_fabric::record;
 use pip_ground::say;
 use pip_load::boot::Outside as Node;
-use std::alloc::{Layout, alloc_zeroed};
+use pip_load::image::reserve;
 use std::io::{self, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Mutex;
@@ -222,6 +222,10 @@ impl Carrier {
             std::thread::sleep(PATIENCE);
         }
         line.end(if code == 0 { ENDED } else { code });
+        // A server has any number of clients in its life.
+        let (memory, size) = line.out.memory();
+        // SAFETY: a mapping of ours, whose bytes nobody reads any more.
+        unsafe { libc::madvise(memory.cast(), size, libc::MADV_DONTNEED) };
         let over = |to| Frame { length: code.cast_unsigned(), kind: Kind::Over as u32, from: line.first, to };
         let tell = |rank: &u32| {
             self.node.arrived(*rank) && {
@@ -250,11 +254,9 @@ impl Carrier {
     }
 }
 
-/// A ring that stays; none without memory.
+/// A ring that stays; none without memory, which comes with its use.
 fn ring() -> Option<Ring> {
-    let layout = Layout::from_size_align(RING, 64).ok()?;
-    // SAFETY: a layout of some bytes.
-    let memory = unsafe { alloc_zeroed(layout) };
-    // SAFETY: fresh memory that is never freed.
-    (!memory.is_null()).then(|| unsafe { Ring::over(memory, RING) })
+    let memory = reserve(RING, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_NORESERVE).ok()?;
+    // SAFETY: fresh memory that is never unmapped.
+    Some(unsafe { Ring::over(memory.cast(), RING) })
 }
