@@ -17,7 +17,7 @@ export TEST_COHORT_APIS = $(firstword $(wildcard \
 WORKSPACE := --workspace --exclude cohort-tests --exclude cohort-malloc
 # Builds that nobody installs: without optimisation at link time and lines for debuggers.
 PLAIN := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG=0 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
-LOOM := -p cohort-base -p cohort-alloc -p cohort-steal -p cohort-bridge -p cohort-core -p cohort-p2p -p cohort-rma -p cohort-coll
+LOOM := $(addprefix -p cohort-,base alloc steal bridge core p2p rma coll)
 
 .PHONY: help build run test test-unit test-models quick test-long test-slowest test-costs unit unit-cached loom
 .PHONY: miri fuzz suites soak flaky managers policies lint system

@@ -15,10 +15,11 @@
 //! R3 is release and W1 acquire, so bytes are written again only after they were read. One writer at a time has the
 //! turn.
 //!
-//! **Why no sleep is missed.** The reader reads the bell, says that it sleeps, fences, looks at `pushed`, and sleeps only
-//! if the bell has not rung since ([`Ring::wait`]); a writer rings after W3, fences, and looks whether the reader sleeps.
-//! So either the reader sees the frame, or the writer sees that it sleeps, and wakes it. A writer without room marks `is_awaited` and looks once more, so
-//! either it sees the room, or the reader, who looks at the mark after R3, sees the mark.
+//! **Why no sleep is missed.** The reader reads the bell, says that it sleeps, fences, looks at `pushed`, and sleeps
+//! only if the bell has not rung since ([`Ring::wait`]); a writer rings after W3, fences, and looks whether the reader
+//! sleeps. So either the reader sees the frame, or the writer sees that it sleeps, and wakes it. A writer without room
+//! marks `is_awaited` and looks once more, so either it sees the room, or the reader, who looks at the mark after R3,
+//! sees the mark.
 
 use cohort_base::lock::FutexLock;
 use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
