@@ -125,7 +125,7 @@ pub struct Request {
     pub commands: *const Command,
     /// How many commands there are.
     pub commands_len: u32,
-    /// The members of the communicator over which they are spawned, by their numbers of [`crate::Peer`] on this node.
+    /// The members of the communicator over which they are spawned, by their numbers in the job.
     pub parents: *const u32,
     /// How many members there are.
     pub parents_len: u32,
@@ -140,7 +140,7 @@ pub struct Request {
 #[repr(C)]
 #[derive(Debug)]
 struct Answer {
-    first: LocalRank,
+    first: WorldRank,
     reason: [u8; REASON_MAX],
     reason_len: usize,
 }
@@ -159,7 +159,7 @@ pub enum State {
 impl Request {
     /// One that nobody has seen.
     #[must_use]
-    pub const fn new(asker: LocalRank, commands: &[Command], parents: &[u32], numbers: Numbers) -> Self {
+    pub const fn new(asker: LocalRank, commands: &[Command], parents: &[WorldRank], numbers: Numbers) -> Self {
         Self {
             commands: commands.as_ptr(),
             commands_len: commands.len() as u32,
@@ -215,8 +215,7 @@ impl Request {
         (self.state() != State::Open).then(|| unsafe { &*self.answer.get() })
     }
 
-    /// Index on the node of the first new rank, once it is granted, or the number that was asked for; the others
-    /// follow.
+    /// Number in the job of the first new rank, once it is granted, the others follow; or the number that was asked for.
     #[must_use]
     pub fn first(&self) -> u32 {
         self.answer().map_or(0, |answer| answer.first)
@@ -239,7 +238,7 @@ impl Request {
     ///
     /// # Safety
     /// It has taken the request, and does not touch it afterwards.
-    pub unsafe fn grant(&self, first: LocalRank) {
+    pub unsafe fn grant(&self, first: WorldRank) {
         // SAFETY: the answer is the launcher's.
         unsafe { (*self.answer.get()).first = first };
         self.state.store(1, Ordering::Release);

@@ -20,6 +20,7 @@ mod libraries;
 mod limits;
 mod membership;
 mod options;
+mod order;
 mod outcome;
 mod output;
 mod outside;

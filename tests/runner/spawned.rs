@@ -53,6 +53,7 @@ pub fn trials() -> Vec<Trial> {
         trial("spawned/a job that hangs names both sides".into(), hang),
         trial("spawned/clients of a port where nobody accepts".into(), unaccepted),
         trial("spawned/isolated ranks are told that they cannot".into(), isolated),
+        trial("spawned/alone: why a world was refused is said once".into(), said_once),
         trial("spawned/alone: a job that hangs".into(), hang_alone),
         trial("spawned/alone: a pool of mpi4py".into(), pool_alone),
         trial("spawned/alone: little memory".into(), little_memory),
@@ -109,6 +110,14 @@ fn isolated() -> Outcome {
 fn alone(what: &str, status: i32, said: &str) -> Outcome {
     let job = Program::new(program()?).arg(what).seconds(60).run()?;
     job.expect_code(status)?.expect_text(said).map(drop)
+}
+
+fn said_once() -> Outcome {
+    let ended = Program::new(program()?).arg("refused").seconds(60).run()?.expect_code(53)?;
+    match ended.stderr.matches("no such file").count() {
+        1 => Ok(()),
+        _ => Err(ended.failure("the reason is not said once")),
+    }
 }
 
 fn hang_alone() -> Outcome {

@@ -187,14 +187,20 @@ impl Recorder {
     }
 
     /// The same of so many ranks of a spawned world, from this place on the node on, of which another world's may have
-    /// been.
+    /// been. `number` is that of the first one in a job of several nodes, where none is used again; where it is used
+    /// again, all that are spawned are numbered on.
     ///
     /// # Errors
     /// Memory is short.
-    pub fn add(&mut self, first: usize, count: usize, world: u32) -> io::Result<Vec<*const Ring>> {
+    pub fn add(
+        &mut self,
+        (first, count): (usize, usize),
+        world: u32,
+        number: Option<u32>,
+    ) -> io::Result<Vec<*const Ring>> {
         let rings = self.target.rings(count)?;
         let since = clock::ticks();
-        for (rank, (ring, number)) in rings.iter().zip(self.next..).enumerate() {
+        for (rank, (ring, number)) in rings.iter().zip(number.unwrap_or(self.next)..).enumerate() {
             self.next = number + 1;
             self.noted.push(Noted { ring, number, name: Some(format!("{world}.{rank}")), place: first + rank, since });
         }

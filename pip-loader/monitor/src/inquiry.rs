@@ -44,6 +44,13 @@ pub struct Inquiries {
     ended: Vec<u32>,
 }
 
+impl Inquiries {
+    /// Whether something is to be looked at.
+    pub(super) fn has_work(&self) -> bool {
+        !(self.asked.is_empty() && self.answered.is_empty() && self.over.is_empty())
+    }
+}
+
 impl Monitor {
     /// Asks all other nodes, and says what this one answers; gives the question's number. [`Monitor::answered`] has
     /// what they say, after so long at most.
@@ -119,6 +126,8 @@ impl Monitor {
                 self.pass(&frame, Some(from));
                 self.inquiries.over.push(id);
             }
+            Frame::Errand(id, to, bytes) => self.take_errand(from, id, to, bytes),
+            Frame::Report(id, bytes) => self.take_report(from, id, &bytes),
             Frame::Finish(_) | Frame::Settled => {}
         }
     }
@@ -126,6 +135,7 @@ impl Monitor {
     /// A neighbour is not connected any more.
     pub(super) fn forget(&mut self, event: NodeEvent) {
         let node = event.node();
+        self.forget_errands(node);
         for inquiry in &mut self.inquiries.under_way {
             inquiry.open.retain(|&open| open != node);
         }

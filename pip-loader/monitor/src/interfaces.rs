@@ -91,6 +91,11 @@ impl Interfaces {
         })
     }
 
+    /// Whether this is an address of the node.
+    pub fn has(&self, address: IpAddr) -> bool {
+        self.list.iter().any(|own| own.address == address)
+    }
+
     /// As text: the system, then each address and its prefix.
     pub fn encode(&self) -> Vec<u8> {
         let mut text = self.system.clone();

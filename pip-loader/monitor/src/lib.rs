@@ -1,15 +1,17 @@
 //! How nodes notice that another one is gone: a tree of connections between the launchers.
 //!
 //! A manager notices the end of its own processes, not that a host lost its power or its link, and ranks that compute
-//! notice nothing. Node n is connected with its *parent*, node (n - 1) / [`FANOUT`]; so no launcher has more than a
-//! few connections. They carry each node's end, and questions of one launcher to all others ([`inquiry`]); the
-//! kernel's keepalive finds out within `COHORT_NET_TIMEOUT` when a host is silent. Every node passes failures on to
-//! its neighbours and stays until its children have ended, so that a job ends everywhere even if its manager does not.
+//! notice nothing. Node n is connected with its *parent*, node (n - 1) / [`FANOUT`]; so no launcher has more than a few
+//! connections. They carry each node's end, questions of one launcher to all others ([`inquiry`]), and what one is to
+//! do for another ([`errand`]); the kernel's keepalive finds out within `COHORT_NET_TIMEOUT` when a host is silent.
+//! Every node passes failures on to its neighbours and stays until its children have ended, so that a job ends
+//! everywhere even if its manager does not.
 //!
 //! A parent listens from the exchange of addresses until all its children have come, or for
 //! [`MEET_TIME`]; see [`door`].
 
 pub mod door;
+pub mod errand;
 pub mod inquiry;
 pub mod interfaces;
 mod line;
@@ -19,6 +21,7 @@ use cohort_manager::wireup::{World, fetch, publish};
 use cohort_manager::{Failure, Manager, Place};
 use cohort_proof::Purpose;
 use door::{ADVICE, Door, knock};
+use errand::Errands;
 use inquiry::Inquiries;
 use interfaces::Interfaces;
 pub use line::keep_alive;
@@ -104,6 +107,7 @@ pub struct Monitor {
     /// Neighbours that have ended well.
     ended: Vec<u32>,
     inquiries: Inquiries,
+    errands: Errands,
 }
 
 /// The nodes that are connected with this one by calling it.
@@ -222,6 +226,11 @@ impl Monitor {
             NodeEvent::Lost(_) | NodeEvent::Silent(_) => true,
         });
         events
+    }
+
+    /// Whether something has come that is to be looked at: a question, an errand, or what is said of one.
+    pub fn has_work(&self) -> bool {
+        self.inquiries.has_work() || self.errands.has_work()
     }
 
     /// How many seconds a host may be silent.

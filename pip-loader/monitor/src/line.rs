@@ -76,6 +76,10 @@ pub enum Frame {
     Over(Id),
     /// The job ends before its time, and no rank runs on the nodes behind this one any more.
     Settled,
+    /// What a node is to do, which has this number.
+    Errand(Id, u32, Vec<u8>),
+    /// What that node says of it; `None` if it has ended, or cannot be reached.
+    Report(Id, Option<Vec<u8>>),
 }
 
 /// A connection with another launcher.
@@ -127,6 +131,20 @@ impl Frame {
                 4
             }
             Self::Settled => 5,
+            Self::Errand(id, to, bytes) => {
+                for word in [id.origin, id.number, *to] {
+                    body.extend(word.to_le_bytes());
+                }
+                body.extend(bytes);
+                6
+            }
+            Self::Report(id, bytes) => {
+                for word in [id.origin, id.number, u32::from(bytes.is_some())] {
+                    body.extend(word.to_le_bytes());
+                }
+                body.extend(bytes.iter().flatten());
+                7
+            }
         };
         let mut bytes = Vec::with_capacity(HEAD + body.len());
         bytes.push(kind);
@@ -177,6 +195,11 @@ impl Frame {
             }
             4 => Self::Over(id(body)?),
             5 => Self::Settled,
+            6 => Self::Errand(id(body)?, word(body)?, std::mem::take(body).to_vec()),
+            7 => {
+                let (id, has_words) = (id(body)?, word(body)? != 0);
+                Self::Report(id, has_words.then(|| std::mem::take(body).to_vec()))
+            }
             _ => return None,
         };
         body.is_empty().then_some(frame)
@@ -345,6 +368,9 @@ mod tests {
             Frame::Finish(Finish { status: -7, is_cut: true, cause: None }),
             Frame::Finish(Finish { status: 1, is_cut: true, cause: Some(Cause { node: 5, signal: None }) }),
             Frame::Settled,
+            Frame::Errand(id, 7, b"do this".to_vec()),
+            Frame::Report(id, Some(Vec::new())),
+            Frame::Report(id, None),
         ];
         let bytes: Vec<u8> = frames.iter().flat_map(Frame::encode).collect();
         let (mut received, mut taken) = (Vec::new(), Vec::new());
@@ -357,6 +383,7 @@ mod tests {
             &[9, 0, 0, 0, 0][..],
             &[1, 255, 255, 255, 255],
             &[1, 2, 0, 0, 0, 1, 1],
+            &[7, 13, 0, 0, 0, 3, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 1],
             &[1, 10, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 7, 7],
         ] {
             assert!(Frame::take(&mut nonsense.to_vec()).is_err(), "{nonsense:?}");

@@ -183,6 +183,57 @@ fn a_question_reaches_all_nodes_and_waits_for_none() {
     assert_eq!(ask(&mut all, &[], long), expected);
 }
 
+/// Lets all nodes do errands, each by saying its number behind what is asked, until the report of one that node `from`
+/// sends to node `to` is there.
+fn send(all: &mut [Monitor], from: usize, to: u32) -> Option<Vec<u8>> {
+    let number = all[from].send_errand(to, b"do it, ".to_vec());
+    let mut reports = Vec::new();
+    eventually(|| {
+        for monitor in all.iter_mut() {
+            assert_eq!(monitor.events(), []);
+            for (id, mut bytes) in monitor.errands() {
+                assert_eq!((monitor.own, id.origin), (to, from as u32));
+                bytes.extend(to.to_string().bytes());
+                monitor.report(id, bytes);
+            }
+        }
+        reports.extend(all[from].reports());
+        !reports.is_empty()
+    });
+    assert_eq!((reports.len(), reports[0].0), (1, number));
+    reports.remove(0).1
+}
+
+#[test]
+fn an_errand_reaches_its_node_and_is_reported() {
+    let mut all = nodes(35);
+    for (from, to) in [(0, 1), (1, 0), (34, 7), (2, 33), (33, 34), (0, 34)] {
+        assert_eq!(send(&mut all, from, to), Some(format!("do it, {to}").into_bytes()), "from {from} to {to}");
+    }
+    assert_eq!(send(&mut all, 3, 99), None, "there is no such node");
+    // One that ends before it reports, and one that has ended.
+    let mut ended = all.pop().expect("node 34");
+    let number = all[7].send_errand(34, Vec::new());
+    let mut reports = Vec::new();
+    eventually(|| {
+        for monitor in &mut all {
+            assert_eq!(monitor.events(), []);
+        }
+        assert_eq!(ended.events(), []);
+        !ended.errands().is_empty()
+    });
+    ended.send_finish(finish(0));
+    eventually(|| {
+        for monitor in &mut all {
+            assert_eq!(monitor.events(), []);
+        }
+        reports.extend(all[7].reports());
+        !reports.is_empty()
+    });
+    assert_eq!(reports, [(number, None)]);
+    assert_eq!(send(&mut all, 7, 34), None);
+}
+
 #[test]
 fn last_words_are_waited_for_until_the_other_system_has_them() {
     let mut all = nodes(2);

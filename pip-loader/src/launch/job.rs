@@ -1,6 +1,7 @@
 //! A running job: waits for its ranks, and ends them all when one fails.
 
 mod answer;
+mod elsewhere;
 mod end;
 mod gather;
 mod look;
@@ -22,6 +23,7 @@ use super::prepare::{Later, Prepared};
 use super::signals::Signals;
 use super::spawn::Spawner;
 use cohort_base::boot::RankBoot;
+use elsewhere::Elsewhere;
 use end::kill_orphans;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -68,6 +70,8 @@ pub struct Job<'a> {
     later: Later,
     /// What other nodes are asked.
     wide: Wide,
+    /// What they are to start, and what they want started here.
+    elsewhere: Elsewhere,
     /// Notices that the job cannot go on.
     deadlock: Option<hang::Watch>,
     /// What joins its ranks with other jobs, once one of them asks for it.
@@ -145,6 +149,7 @@ impl<'a> Job<'a> {
             watch: Watch::new(),
             later: job.later.clone(),
             wide: Wide::default(),
+            elsewhere: Elsewhere::default(),
             deadlock: hang::Watch::of(&job.environment),
             outside: None,
             founder,

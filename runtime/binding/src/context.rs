@@ -192,13 +192,14 @@ fn die(process: &Process, site: &Site<'_>, is_fatal: bool, code: i32) -> ! {
     };
     let on = if place.is_empty() { "" } else { " on " };
     let class = objects.errors.class_of(code).unwrap_or(neutral::ERR_UNKNOWN);
+    let text = objects.errors.text(code).unwrap_or_default();
+    // The text of MPI_ERR_SPAWN has it already.
+    let detail = if text.ends_with(site.detail) { "" } else { site.detail };
     let line = FixedText::<1024>::of(format_args!(
-        "cohort: {}: {} failed{on}{place}: {}{}{} (error handler {handler})",
+        "cohort: {}: {} failed{on}{place}: {text}{}{detail} (error handler {handler})",
         objects.rank().name(),
         site.function,
-        objects.errors.text(code).unwrap_or_default(),
-        if site.detail.is_empty() { "" } else { ": " },
-        site.detail,
+        if detail.is_empty() { "" } else { ": " },
     ));
     // All ranks are likely to call it, and each would say the same.
     let is_said = code == neutral::ERR_UNSUPPORTED_OPERATION && MISSED.swap(true, Ordering::Relaxed);

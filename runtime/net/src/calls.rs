@@ -28,7 +28,7 @@ const OPEN_MAX: usize = 64;
 const WORDS_MAX: usize = 256;
 
 /// Names that may be published at a time.
-const NAMES_MAX: usize = 256;
+pub const NAMES_MAX: usize = 256;
 
 /// What a word is.
 #[repr(u8)]
@@ -48,8 +48,32 @@ pub enum Step {
     Unpublish,
     /// To rank 0: whatever the sender has published, is no more.
     Forget,
-    /// The answer: 1 if that was done, and the port of a name that was asked for.
+    /// The answer: what was [`Done`], and the port of a name that was asked for.
     Answer,
+}
+
+/// What has become of a word about names.
+#[repr(u64)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// Nothing: the name is published already, or is not.
+    No = 0,
+    /// What it asks for.
+    Yes,
+    /// Nothing: as many are published as there is room for.
+    Full,
+}
+
+impl Done {
+    /// As an [answer](Step::Answer) has it.
+    #[must_use]
+    pub const fn of(value: u64) -> Self {
+        match value {
+            1 => Self::Yes,
+            2 => Self::Full,
+            _ => Self::No,
+        }
+    }
 }
 
 /// Why somebody who knocked is not let in.
@@ -162,8 +186,12 @@ pub(crate) struct Calls {
     /// Words that nobody has taken, each with its number in the order in which they came.
     words: [Option<(u64, Word)>; WORDS_MAX],
     next: u64,
-    names: [Option<Name>; NAMES_MAX],
+    /// Published names, at rank 0 from the first on.
+    names: Option<NonNull<Published>>,
 }
+
+/// Names that are published.
+struct Published([Option<Name>; NAMES_MAX]);
 
 impl Calls {
     fn push(&mut self, word: Word) -> bool {
@@ -180,38 +208,50 @@ impl Calls {
         let oldest = found.min_by_key(|place| place.as_ref().map_or(u64::MAX, |&(number, _)| number))?;
         oldest.take().map(|(_, word)| word)
     }
+}
 
-    fn name(&mut self, name: &[u8]) -> Option<&mut Option<Name>> {
-        self.names.iter_mut().find(|place| place.as_ref().is_some_and(|known| known.name.get() == name))
-    }
-
-    /// Publishes, looks up and takes back names: whether that was done, and a port.
-    fn answer(&mut self, word: &Word) -> (bool, Text) {
+impl Published {
+    /// Publishes, looks up and takes back names: what was done, and a port.
+    fn answer(&mut self, word: &Word) -> (Done, Text) {
         let nothing = Text::of(&[]);
         let text = word.text();
         let (name, port) = match text.iter().position(|&byte| byte == 0) {
             Some(end) => (&text[..end], &text[end + 1..]),
             None => (text, &text[text.len()..]),
         };
-        let known = self.name(name);
+        let is_it = |place: &&mut Option<Name>| place.as_ref().is_some_and(|known| known.name.get() == name);
+        let known = self.0.iter_mut().find(is_it);
         match (word.step, known) {
-            (Step::Publish, None) => {
-                let new = Name { owner: word.from, name: Text::of(name), port: Text::of(port) };
-                let place = self.names.iter_mut().find(|place| place.is_none());
-                (place.map(|place| *place = Some(new)).is_some(), nothing)
-            }
-            (Step::Lookup, Some(Some(known))) => (true, known.port),
+            (Step::Publish, None) => match self.0.iter_mut().find(|place| place.is_none()) {
+                Some(place) => {
+                    *place = Some(Name { owner: word.from, name: Text::of(name), port: Text::of(port) });
+                    (Done::Yes, nothing)
+                }
+                None => (Done::Full, nothing),
+            },
+            (Step::Lookup, Some(Some(known))) => (Done::Yes, known.port),
             (Step::Unpublish, Some(place)) if place.as_ref().is_some_and(|known| known.port.get() == port) => {
                 *place = None;
-                (true, nothing)
+                (Done::Yes, nothing)
             }
             (Step::Forget, _) => {
                 let is_theirs = |place: &&mut Option<Name>| place.as_ref().is_some_and(|it| it.owner == word.from);
-                self.names.iter_mut().filter(is_theirs).for_each(|place| *place = None);
-                (true, nothing)
+                self.0.iter_mut().filter(is_theirs).for_each(|place| *place = None);
+                (Done::Yes, nothing)
             }
-            _ => (false, nothing),
+            _ => (Done::No, nothing),
         }
+    }
+}
+
+/// Empties a list of places, each where it is: together they are too large for a stack.
+///
+/// # Safety
+/// The room is the caller's.
+unsafe fn empty<T>(list: *mut [Option<T>]) {
+    for index in 0..list.len() {
+        // SAFETY: a place of the list.
+        unsafe { list.cast::<Option<T>>().add(index).write(None) };
     }
 }
 
@@ -223,12 +263,8 @@ fn calls<'a>(claim: &'a mut Claim<'_>) -> Result<&'a mut Calls, EngineError> {
     if claim.of::<Network>().calls.is_none() {
         let room = claim.alloc_zeroed(size_of::<Calls>(), align_of::<Calls>()).ok_or(EngineError::OutOfMemory)?;
         let room = room.cast::<Calls>();
-        let nothing = [const { None::<(u64, Word)> }; WORDS_MAX];
         // SAFETY: fresh room for it, where numbers are zero; the claim excludes everybody else.
-        unsafe {
-            (&raw mut (*room.as_ptr()).words).write(nothing);
-            (&raw mut (*room.as_ptr()).names).write([const { None }; NAMES_MAX]);
-        }
+        unsafe { empty(&raw mut (*room.as_ptr()).words) };
         claim.of::<Network>().calls = Some(room);
     }
     Ok(kept(claim).expect("it was just made"))
@@ -239,6 +275,29 @@ fn kept<'a>(claim: &'a mut Claim<'_>) -> Option<&'a mut Calls> {
     let room: NonNull<Calls> = claim.of::<Network>().calls?;
     // SAFETY: made by `calls`, never freed, and reached through the claim only.
     Some(unsafe { &mut *room.as_ptr() })
+}
+
+/// Answers at rank 0, whose claim this is, a word about names: what was done, and a port. The room for names is made
+/// when the first is published.
+///
+/// # Errors
+/// There is no memory for it.
+fn answer(claim: &mut Claim<'_>, word: &Word) -> Result<(Done, Text), EngineError> {
+    let names = match (kept(claim).and_then(|own| own.names), word.step) {
+        (Some(names), _) => names,
+        (None, Step::Publish) => {
+            calls(claim)?;
+            let (size, align) = (size_of::<Published>(), align_of::<Published>());
+            let room = claim.alloc_zeroed(size, align).ok_or(EngineError::OutOfMemory)?.cast::<Published>();
+            // SAFETY: fresh room for it.
+            unsafe { empty(&raw mut (*room.as_ptr()).0) };
+            calls(claim)?.names = Some(room);
+            room
+        }
+        (None, step) => return Ok((if step == Step::Forget { Done::Yes } else { Done::No }, Text::of(&[]))),
+    };
+    // SAFETY: made above, never freed, and reached through the claim only.
+    Ok(unsafe { &mut *names.as_ptr() }.answer(word))
 }
 
 /// Opens a port of the claimed rank; false if there are too many.
@@ -286,13 +345,13 @@ pub fn expect(claim: &mut Claim<'_>) -> Result<(), EngineError> {
     calls(claim).map(drop)
 }
 
-/// Does at rank 0, whose claim this is, what a word about names asks for: whether it was done, and a port's name in
-/// `port`, whose length is given.
+/// Does at rank 0, whose claim this is, what a word about names asks for: what was done, and a port's name in `port`,
+/// whose length is given.
 ///
 /// # Errors
 /// There is no memory for it.
-pub fn register(claim: &mut Claim<'_>, word: &Word, port: &mut [u8; TEXT_MAX]) -> Result<(bool, usize), EngineError> {
-    let (done, found) = calls(claim)?.answer(word);
+pub fn register(claim: &mut Claim<'_>, word: &Word, port: &mut [u8; TEXT_MAX]) -> Result<(Done, usize), EngineError> {
+    let (done, found) = answer(claim, word)?;
     port[..found.get().len()].copy_from_slice(found.get());
     Ok((done, found.get().len()))
 }
@@ -347,13 +406,12 @@ pub(crate) fn packet(claim: &mut Claim<'_>, from: Peer, header: &Header, body: &
             _ => refuse(claim, &word, Reason::Closed),
         },
         Step::Publish | Step::Lookup | Step::Unpublish | Step::Forget => {
-            let Ok(own) = calls(claim) else {
+            let Ok((done, port)) = answer(claim, &word) else {
                 fail::no_memory(claim.rank(), from);
             };
-            let (done, port) = own.answer(&word);
             if matches!(word.step, Step::Publish | Step::Lookup) {
                 let answer = Word { text: port, ..Word::new(claim.rank().peer(), Step::Answer, word.serial) };
-                say(claim, from, &answer.with_value(done.into()));
+                say(claim, from, &answer.with_value(done as u64));
             }
         }
         Step::Accepted | Step::Refused | Step::Answer => {
@@ -372,8 +430,12 @@ pub(crate) fn packet(claim: &mut Claim<'_>, from: Peer, header: &Header, body: &
 mod tests {
     use super::*;
 
-    fn empty() -> std::boxed::Box<Calls> {
-        std::boxed::Box::new(Calls { open: [0; OPEN_MAX], words: [None; WORDS_MAX], next: 0, names: [None; NAMES_MAX] })
+    fn no_calls() -> std::boxed::Box<Calls> {
+        std::boxed::Box::new(Calls { open: [0; OPEN_MAX], words: [None; WORDS_MAX], next: 0, names: None })
+    }
+
+    fn nothing_published() -> std::boxed::Box<Published> {
+        std::boxed::Box::new(Published([None; NAMES_MAX]))
     }
 
     fn word(from: u32, step: Step, text: &str) -> Word {
@@ -383,7 +445,7 @@ mod tests {
 
     #[test]
     fn the_oldest_word_is_taken_first_and_too_many_are_refused() {
-        let mut calls = empty();
+        let mut calls = no_calls();
         for from in 0..WORDS_MAX as u32 {
             assert!(calls.push(word(from, Step::Knock, "")));
         }
@@ -398,21 +460,52 @@ mod tests {
 
     #[test]
     fn names_are_published_once_found_and_taken_back() {
-        let mut calls = empty();
+        let mut names = nothing_published();
         let mut ask = |from, step, text| {
-            let (done, port) = calls.answer(&word(from, step, text));
+            let (done, port) = names.answer(&word(from, step, text));
             (done, std::string::String::from_utf8_lossy(port.get()).into_owned())
         };
-        let (yes, no) = ((true, std::string::String::new()), (false, std::string::String::new()));
+        let [yes, no] = [Done::Yes, Done::No].map(|done| (done, std::string::String::new()));
         assert_eq!(ask(1, Step::Publish, "sea\0port 1"), yes);
         assert_eq!(ask(2, Step::Publish, "sea\0port 2"), no);
         assert_eq!(ask(2, Step::Publish, "lake\0port 2"), yes);
-        assert_eq!(ask(3, Step::Lookup, "sea"), (true, "port 1".into()));
+        assert_eq!(ask(3, Step::Lookup, "sea"), (Done::Yes, "port 1".into()));
         assert_eq!(ask(3, Step::Lookup, "river"), no);
         assert_eq!(ask(3, Step::Unpublish, "sea\0port 2"), no);
         assert_eq!(ask(3, Step::Unpublish, "sea\0port 1"), yes);
         assert_eq!(ask(3, Step::Lookup, "sea"), no);
         assert_eq!(ask(2, Step::Forget, ""), yes);
         assert_eq!(ask(3, Step::Lookup, "lake"), no);
+    }
+
+    #[test]
+    fn one_name_too_many_is_told_from_one_that_is_known() {
+        let mut names = nothing_published();
+        let mut publish = |name: usize| names.answer(&word(1, Step::Publish, &std::format!("{name}\0port"))).0;
+        assert!((0..NAMES_MAX).all(|name| publish(name) == Done::Yes));
+        assert_eq!((publish(NAMES_MAX), publish(0)), (Done::Full, Done::No));
+        assert_eq!(names.answer(&word(1, Step::Unpublish, "7\0port")).0, Done::Yes);
+        assert_eq!(names.answer(&word(2, Step::Publish, "sea\0port")).0, Done::Yes);
+        for done in [Done::No, Done::Yes, Done::Full] {
+            assert_eq!(Done::of(done as u64), done);
+        }
+    }
+
+    #[test]
+    fn ranks_that_keep_no_names_have_no_room_for_them() {
+        assert!(no_calls().names.is_none());
+        assert!(size_of::<Calls>() < WORDS_MAX * (TEXT_MAX + 64));
+    }
+
+    #[test]
+    fn places_are_emptied_where_they_are() {
+        let mut list = std::boxed::Box::new(core::mem::MaybeUninit::<[Option<(u64, Word)>; WORDS_MAX]>::uninit());
+        // SAFETY: its own room, of which `empty` makes a valid value.
+        let list = unsafe {
+            list.as_mut_ptr().write_bytes(0xff, 1);
+            empty(list.as_mut_ptr());
+            list.assume_init()
+        };
+        assert!(list.iter().all(Option::is_none));
     }
 }

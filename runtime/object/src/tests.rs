@@ -2,6 +2,7 @@
 
 mod making;
 mod numbers;
+mod publishing;
 
 use crate::comm::Comm;
 use crate::errhandler::Errhandler;

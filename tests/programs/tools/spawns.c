@@ -1,4 +1,4 @@
-/* Two ranks spawn two more; what happens then is the first argument. */
+/* Two ranks spawn two more, at the host SPAWN_AT if that is set; what happens then is the first argument. */
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,7 +23,11 @@ static void parent(char *program) {
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
         program = "/no/such/program";
     }
-    MPI_Comm_spawn(program, arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE);
+    MPI_Info info;
+    MPI_Info_create(&info);
+    if (getenv("SPAWN_AT")) MPI_Info_set(info, "host", getenv("SPAWN_AT"));
+    MPI_Comm_spawn(program, arguments, 2, info, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE);
+    MPI_Info_free(&info);
     int got;
     if (strncmp(what, "parted", 6) == 0) {
         /* Goes on behind the child's end. */
@@ -47,7 +51,20 @@ static void parent(char *program) {
     }
 }
 
-static void child(MPI_Comm parents) {
+/* Children spawn others at the host SPAWN_BACK. */
+static void spawn_back(char *program) {
+    MPI_Comm between;
+    MPI_Info info;
+    char *arguments[] = {"meets", NULL};
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "host", getenv("SPAWN_BACK"));
+    MPI_Comm_spawn(program, arguments, 1, info, 0, MPI_COMM_WORLD, &between, MPI_ERRCODES_IGNORE);
+    MPI_Info_free(&info);
+    MPI_Barrier(between);
+    printf("child %d has spawned\n", rank);
+}
+
+static void child(MPI_Comm parents, char *program) {
     int got = 0;
     if (is("aborts") && rank == 1) MPI_Abort(MPI_COMM_WORLD, 7);
     if (is("exits") && rank == 1) exit(3);
@@ -72,7 +89,9 @@ static void child(MPI_Comm parents) {
         /* Until the root of the parents has ended, who does not wait for this. */
         for (int turn = 0; turn < 9000 && kill(root, 0) == 0; turn++) usleep(5000);
         if (kill(root, 0) == 0) exit(9);
+        if (getenv("SPAWN_BACK")) spawn_back(program);
     }
+    if (is("meets")) MPI_Barrier(parents);
     printf("child %d ends\n", rank);
 }
 
@@ -86,7 +105,7 @@ int main(int argc, char **argv) {
     if (parents == MPI_COMM_NULL) {
         parent(argv[0]);
     } else {
-        child(parents);
+        child(parents, argv[0]);
     }
     MPI_Finalize();
     return 0;

@@ -94,12 +94,14 @@ static int divide(int count, char **words, char *commands[], char **lists[]) {
 
 static int parent(int argc, char **argv) {
     char *commands[MOST], **lists[MOST];
-    int counts[MOST], codes[64], turns = getenv("TURNS") ? atoi(getenv("TURNS")) : 1;
+    static int codes[2048];
+    int counts[MOST], turns = getenv("TURNS") ? atoi(getenv("TURNS")) : 1;
     int found = divide(argc - 2, argv + 2, commands, lists);
     MPI_Info infos[MOST], info;
     MPI_Info_create(&info);
     if (getenv("W_DIR")) MPI_Info_set(info, "wdir", getenv("W_DIR"));
     if (getenv("W_ENV")) MPI_Info_set(info, "env", getenv("W_ENV"));
+    if (getenv("W_HOST")) MPI_Info_set(info, "hosts", getenv("W_HOST"));
     for (int i = 0; i < found; i++) {
         counts[i] = atoi(argv[1]);
         infos[i] = info;

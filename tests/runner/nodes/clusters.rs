@@ -1,6 +1,8 @@
 //! Jobs of two nodes with four ranks each under real process managers: Slurm, PRRTE, and the Hydras of MPICH and
 //! Intel MPI. All run on this host; `tools/slurm.sh` makes the cluster of Slurm.
 
+mod spawning;
+
 use super::managers;
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
@@ -50,6 +52,7 @@ pub fn trials() -> Vec<Trial> {
     trials.push(trial("managers/scancel (Slurm)".into(), cancelled));
     trials.push(trial("managers/--hosts by srun".into(), named_hosts));
     trials.push(trial("managers/a library that is loaded later joins (Hydra of MPICH)".into(), loaded_later));
+    trials.extend(spawning::trials());
     trials
 }
 

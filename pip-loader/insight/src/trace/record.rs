@@ -4,6 +4,7 @@ use super::Clocks;
 use super::line::Point;
 use super::names::Names;
 use cohort_base::trace::{Event, EventKind, Ring, WORDS};
+use cohort_manager::wireup::RANKS_MAX;
 use std::collections::HashMap;
 
 /// Where a rank notes its events.
@@ -99,8 +100,7 @@ impl Record {
         }
     }
 
-    /// As it travels: numbers of eight bytes, and texts behind their lengths. In jobs of several nodes no rank is
-    /// spawned.
+    /// As it travels: numbers of eight bytes, and texts behind their lengths; an empty name is none.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Writer(Vec::new());
@@ -117,6 +117,9 @@ impl Record {
         out.number(self.numbers.len() as u64);
         for (&number, source) in self.numbers.iter().zip(&self.sources) {
             out.number(number.into());
+            out.text(source.name.as_deref().unwrap_or_default());
+            out.number(source.place as u64);
+            out.number(source.since);
             out.number(source.noted);
             out.number(source.events.len() as u64);
             let words = source.events.iter().flat_map(Event::words);
@@ -140,8 +143,12 @@ impl Record {
         let clocks = [reader.clocks()?, reader.clocks()?];
         let points = [reader.point()?, reader.point()?];
         let (mut numbers, mut sources) = (Vec::new(), Vec::new());
-        for place in 0..reader.number()?.try_into().ok()? {
+        for _ in 0..reader.number()? {
             numbers.push(reader.number()?.try_into().ok()?);
+            let name = Some(reader.text()?).filter(|name| !name.is_empty());
+            // The timeline has a list of as many places.
+            let place = usize::try_from(reader.number()?).ok().filter(|&place| place < RANKS_MAX as usize)?;
+            let since = reader.number()?;
             let (noted, count) = (reader.number()?, reader.number()?);
             let mut events = Vec::new();
             for _ in 0..count {
@@ -151,7 +158,7 @@ impl Record {
                 }
                 events.push(Event::of(words)?);
             }
-            sources.push(Source { name: None, place, since: 0, noted, events });
+            sources.push(Source { name, place, since, noted, events });
         }
         let mut names = HashMap::new();
         for _ in 0..reader.number()? {

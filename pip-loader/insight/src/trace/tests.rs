@@ -159,6 +159,8 @@ fn a_record_travels_unchanged_and_what_is_damaged_is_none() {
     rings[1].note(&event(EventKind::SentFar, 9, 1300, 1300));
     let mut record = record(rings);
     (record.node, record.host) = (3, "host".into());
+    let spawned = &mut record.sources[1];
+    (spawned.name, spawned.place, spawned.since) = (Some("2.0".into()), 7, 1250);
     let bytes = record.encode();
     assert_eq!(Record::decode(&bytes).as_ref(), Some(&record));
     for length in 0..bytes.len() {

@@ -1,6 +1,7 @@
 //! What ranks ask of their launcher: more ranks (`MPI_Comm_spawn`).
 
 use super::super::adopt::Gathering;
+use super::super::order::Answer;
 use super::super::prepare::PreparedProgram;
 use super::super::signals::Blocked;
 use super::super::spawn::Part;
@@ -20,15 +21,19 @@ impl Job<'_> {
     pub(super) fn answer_requests(&mut self) {
         let mut requests: Vec<&'static Request> = self.spawner.node.desk().take().collect();
         while let Some(request) = requests.pop() {
-            if request.errand != Errand::Spawn {
-                self.run_errand(request);
-                continue;
-            }
-            match self.start_more(request) {
-                Ok(Some(first)) => self.grant(request, first),
-                Ok(None) => {}
-                Err(reason) => self.refuse(request, &reason),
-            }
+            self.answer_request(request);
+        }
+    }
+
+    /// Answers one request, of this node or of another.
+    pub(super) fn answer_request(&mut self, request: &'static Request) {
+        if request.errand != Errand::Spawn {
+            return self.run_errand(request);
+        }
+        match self.start_more(request) {
+            Ok(Some(first)) => self.grant(request, first),
+            Ok(None) => {}
+            Err(reason) => self.refuse(request, &reason),
         }
     }
 
@@ -57,28 +62,48 @@ impl Job<'_> {
     }
 
     /// Tells who has asked that the ranks are there, from this place on.
-    pub(super) fn grant(&self, request: &'static Request, first: usize) {
-        let asker = request.asker;
-        // SAFETY: it was taken once, and nobody here touches it afterwards.
-        unsafe { request.grant(first as u32) };
-        self.spawner.node.wake(asker);
+    pub(super) fn grant(&mut self, request: &'static Request, first: usize) {
+        let first = self.spawner.numbers[first];
+        if !self.answer_elsewhere(request, |order| Answer::Granted(first, order.started())) {
+            self.tell_granted(request, first);
+        }
     }
 
     /// Tells who has asked why there are none.
-    pub(super) fn refuse(&self, request: &'static Request, reason: &str) {
+    pub(super) fn refuse(&mut self, request: &'static Request, reason: &str) {
+        if !self.answer_elsewhere(request, |_| Answer::Refused(reason.to_owned())) {
+            self.tell_refused(request, reason);
+        }
+    }
+
+    /// Tells a rank of this node that what it has asked for is there; the first of them has this number in the job.
+    pub(super) fn tell_granted(&self, request: &'static Request, first: u32) {
+        let asker = request.asker;
+        // SAFETY: it was taken once, and nobody here touches it afterwards.
+        unsafe { request.grant(first) };
+        self.spawner.node.wake(asker);
+    }
+
+    /// Tells a rank of this node why what it has asked for is not there.
+    pub(super) fn tell_refused(&self, request: &'static Request, reason: &str) {
         let asker = request.asker;
         // SAFETY: as above.
         unsafe { request.refuse(reason) };
         self.spawner.node.wake(asker);
     }
 
-    /// The place on the node of the first of them; `None` if they are waited for, as wrappers start their programs.
+    /// The place on the node of the first of them; `None` if they are waited for, as wrappers start their programs, or
+    /// another node does.
     ///
     /// # Errors
     /// Why there are no more ranks.
     fn start_more(&mut self, request: &'static Request) -> Result<Option<usize>, String> {
         if self.ends.shutdown.is_some() {
             return Err("the job ends".to_owned());
+        }
+        if let Some(node) = self.node_for(request)? {
+            self.send_away(request, node);
+            return Ok(None);
         }
         // SAFETY: it was taken, and is not answered yet.
         let mut asked = unsafe { self.later.programs(request) }.map_err(|refusal| refusal.to_string())?;

@@ -181,6 +181,8 @@ impl Source for OtherNodes {
         sleep.events(monitor.sources());
         sleep.input(job.membership.alarm());
         sleep.until(monitor.until());
+        // What was taken in behind those that look at it.
+        sleep.until(monitor.has_work().then(Instant::now));
     }
 
     fn serve(&mut self, job: &mut Job<'_>) {
@@ -283,12 +285,17 @@ impl Source for Questions {
     }
 }
 
-/// What ranks ask of their launcher. A signal tells of it.
+/// What ranks ask of their launcher, of which a signal tells, and what other nodes ask, which [`OtherNodes`] wakes for.
 struct Requests;
 
 impl Source for Requests {
+    fn awaits<'a>(&'a self, job: &'a Job<'_>, sleep: &mut Sleep<'a>) {
+        sleep.until(job.elsewhere.until());
+    }
+
     fn serve(&mut self, job: &mut Job<'_>) {
         job.answer_requests();
+        job.serve_elsewhere();
     }
 }
 

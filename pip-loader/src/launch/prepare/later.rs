@@ -119,7 +119,6 @@ impl Later {
     unsafe fn section(&self, command: &Command) -> Result<(Section, Environment), Refusal> {
         // SAFETY: the caller's promise.
         let word = |place: *const c_char| unsafe { OsStr::from_bytes(text(place)) };
-        check_host(word(command.host))?;
         let mut environment = self.environment.clone();
         for line in word(command.environment).as_bytes().split(|&byte| byte == b'\n') {
             let at = line.iter().position(|&byte| byte == b'=').filter(|&at| at > 0);
@@ -162,25 +161,6 @@ fn found(program: &OsStr, folders: &OsStr, directory: Option<&Path>) -> OsString
     folders.find_map(file).unwrap_or_else(|| program.to_owned())
 }
 
-/// # Errors
-/// The program is to run on another host.
-fn check_host(wanted: &OsStr) -> Result<(), Refusal> {
-    let own = nix::sys::utsname::uname().map(|host| host.nodename().to_owned()).unwrap_or_default();
-    let short = |name: &[u8]| name.split(|&byte| byte == b'.').next().unwrap_or_default().to_owned();
-    let is_here = |name: &[u8]| {
-        let name = name.trim_ascii();
-        name.is_empty() || name == b"localhost" || short(name) == short(own.as_bytes())
-    };
-    match wanted.as_bytes().split(|&byte| byte == b',').all(is_here) {
-        true => Ok(()),
-        false => Err(Refusal::new(format!(
-            "host = {}: processes are spawned on the host of the job only, {}",
-            wanted.to_string_lossy(),
-            own.to_string_lossy()
-        ))),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -196,12 +176,5 @@ mod tests {
         std::fs::write(folder.join("it"), "").expect("a file");
         assert_eq!(found(OsStr::new("it"), folder.as_os_str(), None), folder.join("it"));
         std::fs::remove_dir_all(&folder).expect("it is there");
-    }
-
-    #[test]
-    fn other_hosts_are_refused() {
-        assert!(check_host(OsStr::new("")).is_ok() && check_host(OsStr::new("localhost")).is_ok());
-        let refusal = check_host(OsStr::new("no-such-host.example")).expect_err("another host");
-        assert!(refusal.to_string().contains("no-such-host"), "{refusal}");
     }
 }

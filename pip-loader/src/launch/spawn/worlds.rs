@@ -20,7 +20,10 @@ impl Spawner {
         self.space.extend(first, count)?;
         // Nodes take turns, so that no two worlds of the job have one.
         let number = self.worlds * self.place.count + self.place.index + 1;
-        let rings = self.trace.as_mut().map(|trace| trace.add(first, count, number)).transpose()?;
+        let (here, place, all) = (self.begun, self.place.index, self.world_size as u32);
+        let in_job = |rank: usize| number_of(all, place, (rank - here) as u32);
+        let told = (self.place.count > 1).then(|| in_job(first));
+        let rings = self.trace.as_mut().map(|trace| trace.add((first, count), number, told)).transpose()?;
         let world: &'static WorldBoot =
             Box::leak(Box::new(WorldBoot { number, first: first as u32, size: count as u32, ..world }));
         let dealt = self.turns.as_deref().map(|turns| binding::deal(turns, first, count));
@@ -34,9 +37,7 @@ impl Spawner {
         self.left.retain(|place| !is_theirs.contains(place));
         self.worlds += 1;
         self.mapped.push(world);
-        let (here, place, all) = (self.begun, self.place.index, self.world_size as u32);
-        let number = |rank: usize| number_of(all, place, (rank - here) as u32);
-        self.numbers.extend((self.numbers.len()..first + count).map(number));
+        self.numbers.extend((self.numbers.len()..first + count).map(in_job));
         let reused = self.ranks.iter_mut().skip(first).take(count);
         reused.for_each(|rank| (rank.pid, rank.wrapper, rank.stand_in) = (0, None, None));
         self.node.add(first, &facts);

@@ -210,7 +210,8 @@ impl Keys {
             directory: text("wdir"),
             path: text("path"),
             environment: text("env"),
-            host: text("host"),
+            // As MPICH calls a list of them, and Open MPI those that are to be added.
+            host: ["host", "hosts", "add-host"].into_iter().find_map(text),
             soft: text("soft"),
             errhandler: info.get("mpi_initial_errhandler"),
             file: info.get("file"),

@@ -139,13 +139,14 @@ impl Comm {
     unsafe fn ask(&self, commands: &[Command]) -> Outcome<Begun> {
         let drawn = || self.draw().ok_or_else(|| exhausted(self.rank.node()));
         let numbers = Numbers { world: drawn()?, between: drawn()?, children: drawn()? };
-        let parents: Vec<u32> = self.group.members().iter().map(|member| member.index()).collect();
+        let node = self.rank.node();
+        let parents: Vec<u32> = self.group.members().iter().map(|&member| node.world_rank(member)).collect();
         let request = Request::new(self.rank.id(), commands, &parents, numbers);
         // SAFETY: the lists stay until the call returns, and what they lead to by the caller's promise.
         unsafe { lifecycle::ask(self.owner(), &request) }.map_err(refused)?;
         match request.state() {
             State::Granted => Ok(Begun {
-                first: self.rank.node().world_rank(Peer::local(request.first())),
+                first: request.first(),
                 between: numbers.between,
                 // Relaxed: older than the state, which was acquired.
                 shares: commands
@@ -160,7 +161,8 @@ impl Comm {
     /// The intercommunicator with the processes that have spawned the caller's world (`MPI_Comm_get_parent`).
     pub(crate) fn with_parents(rank: &'static Rank, errhandler: Errhandler) -> Option<Self> {
         let world = rank.world()?;
-        let parents = Group::new(world.parents().iter().copied().map(Peer::of_index).collect(), rank.peer());
+        let node = rank.node();
+        let parents = Group::new(world.parents().iter().map(|&parent| node.peer(parent)).collect(), rank.peer());
         let children = Group::shared(crate::session::everyone(rank), rank.world_rank());
         let local = Self::new(rank, world.numbers.children, children, errhandler);
         let made = Self::between(local, world.numbers.between, parents);

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::clock::{ticks, ticks_per_us};
 use cohort_base::{LocalRank, Peer, WorldRank};
-use cohort_engine::calls::{self, Reason, Step, TEXT_MAX, Word};
+use cohort_engine::calls::{self, Done, NAMES_MAX, Reason, Step, TEXT_MAX, Word};
 use cohort_engine::datatype::Buffer;
 use cohort_engine::lifecycle::await_port;
 use cohort_engine::wait::progress;
@@ -184,7 +184,7 @@ fn swap(rank: &Rank, (peer, serial): (Peer, u32), own: &[i32], begins: bool) -> 
 /// A name and a port, as the keeper is told them.
 ///
 /// # Errors
-/// `MPI_ERR_SERVICE` if they are too long.
+/// `MPI_ERR_SERVICE` if they are too long; `MPI_ERR_NAME` for a name alone, which nobody can have published.
 fn text_of(name: &str, port: Option<&str>) -> Outcome<Vec<u8>> {
     let mut text = Vec::from(name.as_bytes());
     if let Some(port) = port {
@@ -192,14 +192,23 @@ fn text_of(name: &str, port: Option<&str>) -> Outcome<Vec<u8>> {
         text.extend_from_slice(port.as_bytes());
     }
     if text.len() > TEXT_MAX {
-        let what = format_args!("the name and the port have {} bytes, more than {TEXT_MAX}", text.len());
-        return Err(blame(neutral::ERR_SERVICE, what));
+        let length = text.len();
+        return Err(match port {
+            Some(_) => {
+                let what = format_args!("the name and the port have {length} bytes, more than {TEXT_MAX}");
+                blame(neutral::ERR_SERVICE, what)
+            }
+            None => {
+                let what = format_args!("the name has {length} bytes: no name of more than {TEXT_MAX} is published");
+                blame(neutral::ERR_NAME, what)
+            }
+        });
     }
     Ok(text)
 }
 
 /// Does at the keeper of names, the job's first rank, which is of this node, what a word asks for.
-fn keep(rank: &Rank, keeper: LocalRank, step: Step, text: &[u8]) -> Outcome<(bool, Vec<u8>)> {
+fn keep(rank: &Rank, keeper: LocalRank, step: Step, text: &[u8]) -> Outcome<(Done, Vec<u8>)> {
     under_claim(rank, keeper, |claim| {
         let word = Word::new(rank.peer(), step, 0).with_text(text);
         let mut port = [0; TEXT_MAX];
@@ -211,15 +220,26 @@ fn keep(rank: &Rank, keeper: LocalRank, step: Step, text: &[u8]) -> Outcome<(boo
 /// Publishes a port of this node for the others; false if somebody has published the name.
 ///
 /// # Errors
-/// `MPI_ERR_NO_MEM`, and `MPI_ERR_SERVICE` for a text that is too long.
+/// `MPI_ERR_NO_MEM`, and `MPI_ERR_SERVICE` for a text that is too long, or one name too many.
 pub(super) fn publish(rank: &Rank, name: &str, port: &str) -> Outcome<bool> {
     let text = text_of(name, Some(port))?;
     let keeper = rank.node().peer(0);
-    match rank.node().local(keeper) {
-        Some(here) => keep(rank, here, Step::Publish, &text).map(|(done, _)| done),
+    let done = match rank.node().local(keeper) {
+        Some(here) => keep(rank, here, Step::Publish, &text)?.0,
         // Who does not answer in time has the word before any later question.
-        None => Ok(ask_keeper(rank, keeper, &text, Step::Publish, PUBLISH_TIME)?.is_none_or(|word| word.value != 0)),
+        None => match ask_keeper(rank, keeper, &text, Step::Publish, PUBLISH_TIME)? {
+            Some(word) => Done::of(word.value),
+            None => Done::Yes,
+        },
+    };
+    if done == Done::Full {
+        let what = format_args!(
+            "\"{name}\" cannot be published: {NAMES_MAX} names are, as many as a job of several nodes can have at a \
+             time; MPI_Unpublish_name makes room"
+        );
+        return Err(blame(neutral::ERR_SERVICE, what));
     }
+    Ok(done == Done::Yes)
 }
 
 /// The port that a process of another node has published.
@@ -233,14 +253,14 @@ pub(super) fn lookup(rank: &Rank, name: &str) -> Outcome<Option<String>> {
         let (done, port) = match rank.node().local(keeper) {
             Some(here) => keep(rank, here, Step::Lookup, &text)?,
             None => match ask_keeper(rank, keeper, &text, Step::Lookup, LOOKUP_TIME)? {
-                Some(word) => (word.value != 0, Vec::from(word.text())),
+                Some(word) => (Done::of(word.value), Vec::from(word.text())),
                 None => {
                     let what = format_args!("rank 0, which knows what is published, does not answer");
                     return Err(blame(neutral::ERR_NAME, what));
                 }
             },
         };
-        if done {
+        if done == Done::Yes {
             // It is what a process of this build has published.
             return Ok(Some(String::from(core::str::from_utf8(&port).unwrap_or_default())));
         }
