@@ -34,6 +34,9 @@ const ALONE: [(&str, i32, &str); 7] = [
     ("refused", 53, "/no/such/program"),
 ];
 
+/// Collectives and lengths of `crowd_grows.c`.
+const CROWDED: usize = 48;
+
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
     let ends = ENDS.iter().map(|&(what, status, said)| {
@@ -55,6 +58,7 @@ pub fn trials() -> Vec<Trial> {
         trial("spawned/isolated ranks are told that they cannot".into(), isolated),
         trial("spawned/alone: why a world was refused is said once".into(), said_once),
         trial("spawned/alone: a job that hangs".into(), hang_alone),
+        trial("spawned/ranks that come to outnumber CPUs".into(), crowd_grows),
         trial("spawned/alone: a pool of mpi4py".into(), pool_alone),
         trial("spawned/alone: little memory".into(), little_memory),
         trial("spawned/alone: a heap that gives memory back".into(), trims),
@@ -123,6 +127,16 @@ fn said_once() -> Outcome {
 fn hang_alone() -> Outcome {
     let job = Program::new(program()?).arg("hang").env("COHORT_DEADLOCK", "end").seconds(60);
     job.run()?.expect_code(35)?.expect_text("the job cannot go on")?.expect_text("ranks 1-2").map(drop)
+}
+
+/// A rank adds ranks while another one waits for it in a collective, each kind and length in turn. Only a job that has
+/// a CPU for each rank at first shows something.
+fn crowd_grows() -> Outcome {
+    let program = programs::compile(&place::root().join("tests/programs/tools/crowd_grows.c"), Abi::Mpi5, &[])?;
+    (0..CROWDED).try_for_each(|first| {
+        let job = pip_exec("2")?.arg(&program).arg(first.to_string()).run()?;
+        job.expect_code(0)?.expect_text("passed").map(drop)
+    })
 }
 
 /// A limit keeps no program from starting that does not spawn, and says why another cannot.

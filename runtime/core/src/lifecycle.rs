@@ -44,10 +44,9 @@ pub unsafe fn ask(owner: Owner<'_>, request: &Request) -> Result<(), &'static st
     let boot = owner.rank().node().boot();
     // SAFETY: NULL, or a record that stays.
     let desk = unsafe { boot.desk.as_ref() }.ok_or(
-        "there is no launcher here that could start processes, or join them with another job: several ranks that no \
-         pip-exec has started, and those with --isolate, have an address space each, where none can be added (started \
-         as `MANAGER pip-exec PROGRAM` they can spawn), and neither can any where memory is limited (ulimit -v, ulimit \
-         -d)",
+        "there is no launcher that could start processes here, or join them with another job: several ranks with an \
+         address space each (--isolate, or no pip-exec; `MANAGER pip-exec PROGRAM` has one) can have none, nor where \
+         memory is limited (ulimit -v, ulimit -d)",
     )?;
     if let (0, Some(summon)) = (desk.launcher(), boot.summon) {
         // SAFETY: by the rank's own task, of which the program has one in MPI at a time for this.

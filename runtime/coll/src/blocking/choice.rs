@@ -37,7 +37,7 @@ pub(crate) enum Movers {
 #[inline]
 pub(crate) fn movers(group: &LocalGroup<'_>, bytes: u64) -> Movers {
     let is_short = bytes <= ALONE_OF_EACH * group.size() as u64;
-    match is_short && group.rank().node().is_crowded() {
+    match is_short && group.is_crowded() {
         true => Movers::Last,
         false => Movers::Everyone,
     }
@@ -80,7 +80,7 @@ fn by_itself<'a>(group: &LocalGroup<'_>, call: &impl Fn() -> Call<'a>) -> Option
         | Call::Allreduce { .. }
         | Call::ReduceScatter { .. }
         | Call::Scan { .. }
-            if group.rank().node().is_crowded() =>
+            if group.is_crowded() =>
         {
             agree_to_meet_once(group, &call())
         }

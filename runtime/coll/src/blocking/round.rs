@@ -135,7 +135,7 @@ impl<'a> Round<'a> {
 
     /// Whether ranks outnumber CPUs.
     pub(crate) fn is_crowded(&self) -> bool {
-        self.group.rank().node().is_crowded()
+        self.group.is_crowded()
     }
 
     /// Waits for something that `member` does in this round, of which it tells the caller by [`Round::wake`].

@@ -54,14 +54,14 @@ struct Begun {
 
 impl Hierarchy {
     /// Of the communicator of `members`, who live where the map says. Owner-only: it allocates.
-    pub(crate) fn new(map: Arc<NodeMap>, members: &[Peer], context: u32) -> Self {
+    pub(crate) fn new(map: Arc<NodeMap>, members: &[Peer], context: u32, is_crowded: bool) -> Self {
         let local = map.local_members().iter();
         let local: Vec<Peer> = local.map(|&member| members[member as usize]).collect();
         let begun = local.iter().map(|_| Begun { count: Count::default(), cursor: AtomicPtr::new(null_mut()) });
         Self {
             begun: begun.collect(),
             map,
-            shared: LocalShared::new(local.len() as u32, context),
+            shared: LocalShared::new(local.len() as u32, context, is_crowded),
             members: local,
             meetings: Link::new(),
         }

@@ -229,6 +229,12 @@ impl<'a> LocalGroup<'a> {
         self.me as usize
     }
 
+    /// Whether ranks outnumber CPUs, as all members take it.
+    #[inline]
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.shared.is_crowded
+    }
+
     /// The first place of the chain of batches in which nonblocking collectives have their rows.
     #[inline]
     pub(crate) fn rows(&self) -> &'a Link<Lane, ()> {
@@ -258,6 +264,9 @@ pub(crate) struct LocalShared {
     size: u32,
     /// The communicator's collective context.
     pub(crate) context: u32,
+    /// Whether ranks outnumbered CPUs when this was made. Members choose ways by it, and must choose the same: what the
+    /// node says changes while it runs, between the call of one member and that of the next.
+    is_crowded: bool,
     /// Where the members meet for pools, other than those of nonblocking collectives.
     pools: Link<Part, Plan>,
     /// Where nonblocking collectives meet.
@@ -279,8 +288,9 @@ unsafe impl Send for LocalShared {}
 unsafe impl Sync for LocalShared {}
 
 impl LocalShared {
-    /// What `size` members of the communicator with this context share. Owner-only: it allocates.
-    pub(crate) fn new(size: u32, context: u32) -> Self {
+    /// What `size` members of the communicator with this context share, where ranks outnumber CPUs or not. Owner-only:
+    /// it allocates.
+    pub(crate) fn new(size: u32, context: u32, is_crowded: bool) -> Self {
         let layout = Self::layout(size);
         // SAFETY: the layout is not empty: a communicator has a member.
         let slots = unsafe { alloc_zeroed(layout) }.cast::<Slot>();
@@ -290,6 +300,7 @@ impl LocalShared {
             slots,
             size,
             context,
+            is_crowded,
             pools: Link::new(),
             rows: Link::new(),
             choices: CacheLine([const { AtomicU64::new(0) }; RING]),

@@ -123,12 +123,13 @@ impl<'a> Group<'a> {
 impl CommShared {
     fn new(node: &'static Node, context: u32, roster: Roster, maps: &mut Maps) -> Self {
         let members = match maps.enter(node, &roster) {
-            Some(map) => Members::Other(Others::Nodes(Hierarchy::new(map, roster.peers(), context))),
+            Some(map) => Members::Other(Others::Nodes(Hierarchy::new(map, roster.peers(), context, node.is_crowded()))),
             None => {
                 let size = roster.peers().len() as u32;
+                let local = LocalShared::new(size, context, node.is_crowded());
                 match node.settings().check_members && size > 1 {
-                    true => Members::Other(Others::Compared(LocalShared::new(size, context))),
-                    false => Members::OneNode(LocalShared::new(size, context)),
+                    true => Members::Other(Others::Compared(local)),
+                    false => Members::OneNode(local),
                 }
             }
         };

@@ -90,7 +90,7 @@ pub(super) fn scatter(
     let mut result = Ok(());
     if group.size() > 1 {
         let round = Round::begin(group);
-        let copied_most = match group.rank().node().is_crowded() {
+        let copied_most = match group.is_crowded() {
             true => SIDE_BYTES,
             false => COPY_MAX,
         };

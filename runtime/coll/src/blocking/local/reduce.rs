@@ -93,7 +93,7 @@ pub(super) fn reduce(
 /// Longest operand that members leave to the root to fold. Its fold takes as long as a meeting then; where ranks
 /// outnumber CPUs, all that members leave, since a meeting takes so much longer.
 fn copied_max(group: &LocalGroup<'_>) -> u64 {
-    let max = match group.rank().node().is_crowded() {
+    let max = match group.is_crowded() {
         true => COPY_MAX,
         false => (FOLD_ALONE_MAX / group.size()).clamp(INLINE, COPY_MAX),
     };
@@ -103,7 +103,7 @@ fn copied_max(group: &LocalGroup<'_>) -> u64 {
 /// Longest operand of an allreduce that every member folds all of, which saves a meeting. Users' operations are called
 /// for each element once, beyond an entry's worth.
 fn everyone_folds_max(group: &LocalGroup<'_>, folder: &Folder<'_>) -> u64 {
-    let max = match group.rank().node().is_crowded() || folder.calls_user() {
+    let max = match group.is_crowded() || folder.calls_user() {
         true => INLINE,
         false => (ALL_FOLD_MAX / group.size()).clamp(INLINE, COPY_MAX),
     };
