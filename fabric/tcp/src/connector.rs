@@ -11,12 +11,12 @@ mod dropped;
 mod meeting;
 
 use crate::caller::Caller;
-use crate::cipher::Cipher;
 use crate::congestion::Congestion;
 use crate::interface::Interfaces;
 use crate::rail::{Held, Rail};
 use crate::shared::Shared;
 use cohort_base::signals::Signals;
+use cohort_cipher::Cipher;
 use cohort_fabric_host::event_queue::Delivery;
 use cohort_fabric_host::handles;
 use cohort_fabric_host::watch::Watch;

@@ -15,9 +15,7 @@
 //! | `congestion` | which congestion control connections have |
 //! | `interface`, `pairs` | which addresses of this host are used, and which of another node they reach |
 
-mod agreement;
 mod caller;
-mod cipher;
 mod congestion;
 mod connector;
 mod frame;

@@ -10,12 +10,12 @@ mod operations;
 mod serve;
 
 use crate::caller::Caller;
-use crate::cipher::Cipher;
 use crate::frame::{FrameKind, HEAD, Head};
 use crate::node::Node;
 use crate::stream::{Stream, Unacknowledged};
 use cohort_base::combine::Combining;
 use cohort_base::lock::FutexGuard;
+use cohort_cipher::Cipher;
 use cohort_fabric::{Packet, Refused, Sent, TOGETHER_MAX};
 use cohort_fabric_host::event_queue::{Delivery, Ticket};
 use cohort_fabric_host::handles::Handle;

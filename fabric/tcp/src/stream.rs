@@ -7,11 +7,11 @@ mod acknowledgements;
 mod encrypted;
 
 use crate::caller::Caller;
-use crate::cipher::Cipher;
 use crate::frame::{HEAD, Head, Malformed};
 use acknowledgements::Acknowledgements;
 pub use acknowledgements::Unacknowledged;
 use cohort_base::sockets;
+use cohort_cipher::Cipher;
 use cohort_fabric_host::event_queue::{Delivery, Ticket};
 use cohort_fabric_host::handles::Handle;
 use cohort_fabric_host::seat::system_call;

@@ -8,6 +8,7 @@
 mod carry;
 mod contact;
 mod names;
+mod wire;
 
 use carry::{Carrier, Greeting};
 use cohort_base::settings::CONNECT_NAMES;
@@ -15,7 +16,7 @@ use cohort_base::spawn::{Errand, Request};
 use cohort_bridge::{Bridge, Line, nothing};
 use cohort_manager::network::NetworkSettings;
 use cohort_manager::random;
-use cohort_proof::{Purpose, Secret};
+use cohort_proof::{Purpose, Secret, Side};
 pub use contact::Place;
 use contact::{Contact, Token};
 use names::Names;
@@ -29,6 +30,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use wire::{Bond, Wire};
 
 /// What the connections are for, in proofs.
 const SERVICE: u32 = 3;
@@ -227,7 +229,11 @@ impl Shared {
             return;
         }
         // Why not is said by the other end, whose user has asked for it.
-        let Ok(theirs) = self.greeting.exchange(&mut stream) else {
+        let secret = self.contact.secret();
+        let Ok((theirs, mut wire)) = self.greeting.exchange(&mut stream).and_then(|theirs| {
+            let wire = self.wire(stream, &theirs, (&secret, Side::Acceptor))?;
+            Ok((theirs, wire))
+        }) else {
             return;
         };
         let is_taken = self.with_way(theirs.place, |way| {
@@ -235,14 +241,27 @@ impl Shared {
             way.is_open |= is_taken;
             is_taken
         });
-        if say_verdict(&mut stream, is_taken) && is_taken {
-            self.begin(theirs, stream);
+        if say_verdict(&mut wire, is_taken) && is_taken {
+            self.begin(theirs, wire);
         }
     }
 
+    /// A connection on which both have said who they are, encrypted if one of them wants it.
+    fn wire(&self, stream: TcpStream, theirs: &Greeting, (secret, side): (&Secret, Side)) -> Result<Wire, String> {
+        let (own, other) = (self.greeting.bytes(), theirs.bytes());
+        let said: [&[u8]; 2] = match side {
+            Side::Initiator => [&own, &other],
+            Side::Acceptor => [&other, &own],
+        };
+        let bond = Bond { secret, side, said };
+        let encrypts = self.greeting.encrypts || theirs.encrypts;
+        let wire = Wire::new(stream, encrypts.then_some(&bond));
+        wire.map_err(|error| format!("what travels could not be encrypted: {error}"))
+    }
+
     /// Carries what travels on a connection, until it ends.
-    fn begin(&'static self, theirs: Greeting, stream: TcpStream) {
-        let ready = keep_alive(&stream, self.timeout).and_then(|()| stream.set_read_timeout(None));
+    fn begin(&'static self, theirs: Greeting, wire: Wire) {
+        let ready = wire.settle(|stream| keep_alive(stream, self.timeout));
         let line = ready.ok().and_then(|()| self.carrier.line(theirs.place, theirs.ranks));
         let Some(line) = line else {
             self.with_way(theirs.place, |way| {
@@ -251,7 +270,7 @@ impl Shared {
             return self.tell(theirs.place, Err("no numbers are left for processes of other jobs, or no descriptors"));
         };
         self.tell(theirs.place, Ok(line));
-        self.carrier.carry(line, stream);
+        self.carrier.carry(line, wire);
         let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(way) = ways.get_mut(&theirs.place) {
             way.is_open = false;
@@ -288,9 +307,9 @@ impl Shared {
     fn connect(&'static self, contact: &Contact) {
         let place = contact.place;
         match self.try_to_connect(contact) {
-            Ok(Some((theirs, stream))) => {
+            Ok(Some((theirs, wire))) => {
                 self.with_way(place, |way| (way.is_open, way.is_tried) = (true, false));
-                self.begin(theirs, stream);
+                self.begin(theirs, wire);
             }
             // The other node makes one, or has.
             Ok(None) => {
@@ -301,7 +320,7 @@ impl Shared {
         }
     }
 
-    fn try_to_connect(&self, contact: &Contact) -> Result<Option<(Greeting, TcpStream)>, String> {
+    fn try_to_connect(&self, contact: &Contact) -> Result<Option<(Greeting, Wire)>, String> {
         let addresses = contact.addresses_from(&self.interfaces);
         if addresses.is_empty() {
             return Err("it can only be reached from its own host".to_owned());
@@ -317,8 +336,9 @@ impl Shared {
         if theirs.place != contact.place {
             return Err(format!("{} is there in its place", theirs.place));
         }
-        match hear_verdict(&mut stream) {
-            Some(TAKEN) => Ok(Some((theirs, stream))),
+        let mut wire = self.wire(stream, &theirs, (&contact.secret(), Side::Initiator))?;
+        match hear_verdict(&mut wire) {
+            Some(TAKEN) => Ok(Some((theirs, wire))),
             Some(CROSSED) => Ok(None),
             _ => Err("it has ended the connection".to_owned()),
         }
@@ -357,13 +377,13 @@ impl Shared {
     }
 }
 
-fn say_verdict(stream: &mut TcpStream, is_taken: bool) -> bool {
+fn say_verdict(wire: &mut Wire, is_taken: bool) -> bool {
     use std::io::Write;
-    stream.write_all(&[if is_taken { TAKEN } else { CROSSED }]).is_ok()
+    wire.writer.write_all(&[if is_taken { TAKEN } else { CROSSED }]).is_ok()
 }
 
-fn hear_verdict(stream: &mut TcpStream) -> Option<u8> {
+fn hear_verdict(wire: &mut Wire) -> Option<u8> {
     use std::io::Read;
     let mut verdict = [0];
-    stream.read_exact(&mut verdict).ok().map(|()| verdict[0])
+    wire.reader.read_exact(&mut verdict).ok().map(|()| verdict[0])
 }

@@ -70,6 +70,16 @@ static void long_message(MPI_Comm other, int turn) {
     free(data);
 }
 
+/* Letters that a wiretap looks for, made here so that no file has them. */
+static void letters(MPI_Comm other) {
+    char *data = malloc(2 * LONG);
+    for (int at = 0; at < 2 * LONG; at++) data[at] = serves ? 'A' + at % 24 : 0;
+    if (serves) MPI_Send(data, 2 * LONG, MPI_CHAR, 0, 8, other);
+    else MPI_Recv(data, 2 * LONG, MPI_CHAR, 0, 8, other, MPI_STATUS_IGNORE);
+    for (int at = 0; at < 2 * LONG; at++) CHECK(data[at] == 'A' + at % 24);
+    free(data);
+}
+
 /* Each rank of one side to each of the other one, in both directions at once. */
 static void all_to_all(MPI_Comm other) {
     int theirs, peer, out[64], in[64];
@@ -147,6 +157,7 @@ static void all(int times) {
         int ours = rank + 1, sum = 0, theirs, me;
         meet(MPI_COMM_WORLD, &other);
         if (rank == 0) long_message(other, turn);
+        if (rank == 0) letters(other);
         all_to_all(other);
         MPI_Comm_remote_size(other, &theirs);
         MPI_Allreduce(&ours, &sum, 1, MPI_INT, MPI_SUM, other);

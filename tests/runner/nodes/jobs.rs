@@ -1,6 +1,6 @@
 //! Two jobs that were started apart, of several nodes or on different hosts, meet at a port.
 
-use super::hosts::{Hosts, Network};
+use super::hosts::{Hosts, Network, namespaces_work};
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
 use crate::trials::Trial;
@@ -24,6 +24,9 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/two jobs, one of three nodes, and one on another host".into(), far),
         trial("nodes/two jobs, one of which is killed on its second node".into(), killed),
         trial("nodes/two jobs whose hosts do not reach each other".into(), cut_off),
+        trial("nodes/a wiretap reads what goes between two jobs".into(), || tapped("0", "0", "the text in clear")),
+        trial("nodes/a wiretap reads nothing of a server that encrypts".into(), || tapped("1", "0", "the text never")),
+        trial("nodes/a wiretap reads nothing of a client that encrypts".into(), || tapped("0", "1", "the text never")),
     ]);
     trials
 }
@@ -70,6 +73,21 @@ fn killed() -> Outcome {
     let (server, client) = both(side("serve")?, side("visit")?)?;
     server.expect_code(1)?.expect_text("another job that this one is connected with")?;
     client.expect_code(137).map(drop)
+}
+
+/// A wiretap at the host of the server, which sends a text.
+fn tapped(serves: &str, visits: &str, said: &str) -> Outcome {
+    if !namespaces_work() {
+        return Ok(());
+    }
+    let hosts = Hosts::new(2)?;
+    let script = place::root().join("tests/programs/python/wiretap.py");
+    let tap = hosts.program(0, "python3").arg(script).args(["read", "eth0"]).arg(place::built_file("pip-exec")?);
+    let server = job(tap.args(["-n", "2"]), "all", "serve", "1")?.env("COHORT_NET_ENCRYPT", serves);
+    let client = job(on(&hosts, 1)?, "all", "visit", "1")?.env("COHORT_NET_ENCRYPT", visits);
+    let (server, client) = both(server, client)?;
+    client.expect_code(0)?.expect_text("passed")?;
+    server.expect_code(0)?.expect_text("much was sent")?.expect_text(said).map(drop)
 }
 
 /// Who cannot get there is told with the address, and the server goes on.

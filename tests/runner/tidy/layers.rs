@@ -12,7 +12,7 @@ const LAYERS: [&[&str]; 18] = [
     &["cohort-base", "cohort-codegen"],
     &["cohort-abi"],
     &["cohort-alloc", "cohort-datatype", "cohort-steal", "cohort-fabric", "cohort-proof"],
-    &["cohort-bridge"],
+    &["cohort-bridge", "cohort-cipher"],
     &["cohort-fabric-fake", "cohort-interpose", "cohort-descriptors", "cohort-core", "cohort-manager"],
     &["cohort-fabric-host"],
     &["cohort-net", "cohort-fabric-ofi", "cohort-fabric-tcp"],
@@ -48,11 +48,12 @@ const LOADER: [&[&str]; 4] =
 const VIEWER: &str = "cohort-top";
 
 /// What the loader's crates see of the others.
-const BELOW_LOADER: [&str; 8] = [
+const BELOW_LOADER: [&str; 9] = [
     "cohort-alloc",
     "cohort-arch",
     "cohort-base",
     "cohort-bridge",
+    "cohort-cipher",
     "cohort-fabric",
     "cohort-interpose",
     "cohort-manager",

@@ -31,11 +31,10 @@ mod negotiation;
 mod tests;
 
 use super::{new_socket, set_up};
-use crate::agreement::Agreement;
-use crate::cipher::Cipher;
 use crate::pairs::{self, InterfaceAddress, Pair};
 use crate::shared::Shared;
 use crate::{last_code, random};
+use cohort_cipher::{Agreement, Cipher};
 use cohort_fabric_host::endpoint::RejectedPackets;
 use cohort_fabric_host::{address, packet};
 use cohort_proof::{Handshake, Nonce, Purpose, Secret};

@@ -2,7 +2,7 @@
 
 use super::{FORGED, Filled, Stream, piece, read};
 use crate::caller::Caller;
-use crate::cipher::Cipher;
+use cohort_cipher::Cipher;
 use cohort_fabric_host::handles::Handle;
 use libc::iovec;
 

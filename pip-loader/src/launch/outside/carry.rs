@@ -6,6 +6,7 @@
 //! numbers of their own ([`cohort_bridge`]).
 
 use super::contact::Place;
+use super::wire::{Reader, Wire, Writer};
 use cohort_base::boot::VERSION;
 use cohort_bridge::ring::{Frame, Kind, Ring};
 use cohort_bridge::{Bridge, ENDED, Line, RING};
@@ -13,8 +14,8 @@ use cohort_fabric::record;
 use pip_ground::say;
 use pip_load::boot::Outside as Node;
 use pip_load::image::reserve;
-use std::io::{self, BufReader, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::io::{self, BufReader, ErrorKind, Read, Write};
+use std::net::TcpStream;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -45,7 +46,9 @@ pub struct Greeting {
 impl Greeting {
     const BYTES: usize = 40;
 
-    fn bytes(&self) -> [u8; Self::BYTES] {
+    /// As it travels.
+    #[must_use]
+    pub fn bytes(&self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         bytes[..8].copy_from_slice(b"CohortJ1");
         bytes[8..16].copy_from_slice(&record::build().to_le_bytes());
@@ -70,13 +73,7 @@ impl Greeting {
             return Err("it is of another version of Cohort: jobs that are to meet use the same".to_owned());
         }
         let job = u64::from(word(16)) | u64::from(word(20)) << 32;
-        let theirs = Self { place: Place { job, node: word(24) }, ranks: word(28), encrypts: word(32) != 0 };
-        if self.encrypts || theirs.encrypts {
-            return Err("COHORT_NET_ENCRYPT is set, and what travels between jobs is not encrypted yet: start both \
-                        jobs without it, or let the processes spawn each other in one job"
-                .to_owned());
-        }
-        Ok(theirs)
+        Ok(Self { place: Place { job, node: word(24) }, ranks: word(28), encrypts: word(32) != 0 })
     }
 }
 
@@ -125,30 +122,34 @@ impl Carrier {
     }
 
     /// Carries what travels on a line, by a thread of its own and the calling one, until it ends.
-    pub fn carry(&'static self, line: &'static Line, stream: TcpStream) {
-        let begun = stream.try_clone().and_then(|stream| {
-            self.writers.fetch_add(1, Ordering::AcqRel);
-            let write = move || {
-                if let Err(error) = self.write(line, &stream) {
-                    line.end(error.raw_os_error().unwrap_or(libc::EPIPE));
-                }
-                let _ = stream.shutdown(Shutdown::Both);
-                self.writers.fetch_sub(1, Ordering::AcqRel);
-            };
-            let begun = std::thread::Builder::new().name("port-writer".into()).spawn(write);
-            begun.inspect_err(|_| {
-                self.writers.fetch_sub(1, Ordering::AcqRel);
-            })
+    pub fn carry(&'static self, line: &'static Line, Wire { reader, mut writer }: Wire) {
+        self.writers.fetch_add(1, Ordering::AcqRel);
+        let write = move || {
+            if let Err(error) = self.write(line, &mut writer) {
+                line.end(error.raw_os_error().unwrap_or(libc::EPIPE));
+            }
+            writer.close();
+            self.writers.fetch_sub(1, Ordering::AcqRel);
+        };
+        let begun = std::thread::Builder::new().name("port-writer".into()).spawn(write).inspect_err(|_| {
+            self.writers.fetch_sub(1, Ordering::AcqRel);
         });
-        let code = match begun.and_then(|_| self.read(line, stream)) {
+        let code = match begun.and_then(|_| self.read(line, reader)) {
             Ok(code) => code,
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                say(format_args!(
+                    "what came from node {} of the job {:016x} is not what it wrote: its connection is ended",
+                    line.node, line.job
+                ));
+                libc::EPROTO
+            }
             Err(error) => error.raw_os_error().unwrap_or(libc::ECONNRESET),
         };
         self.finish(line, code);
     }
 
     /// Writes what ranks leave in the line's ring, until the line ends.
-    fn write(&self, line: &Line, mut stream: &TcpStream) -> io::Result<()> {
+    fn write(&self, line: &Line, stream: &mut Writer) -> io::Result<()> {
         loop {
             let front = line.out.front(PIECE);
             if !front.is_empty() {
@@ -167,7 +168,7 @@ impl Carrier {
 
     /// Reads what is for ranks of this node, until the connection ends; gives the system's number for the reason, or 0
     /// if the other job is over as jobs are.
-    fn read(&self, line: &Line, stream: TcpStream) -> io::Result<i32> {
+    fn read(&self, line: &Line, stream: Reader) -> io::Result<i32> {
         let mut stream = BufReader::with_capacity(PIECE, stream);
         let mut body = Vec::new();
         loop {

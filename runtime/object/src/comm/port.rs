@@ -10,7 +10,7 @@ use crate::ports::remote::{self, is_knocked};
 use crate::ports::{self, Side as Told};
 use crate::rendezvous::exhausted;
 use crate::room::Room;
-use crate::{Error, Outcome, blame};
+use crate::{Outcome, blame};
 use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::WorldRank;
@@ -192,7 +192,7 @@ impl Comm {
         self.tell(&mut told, root)?;
         let [code, length, number, occasion] = told;
         if code != neutral::SUCCESS {
-            return Err(failure.unwrap_or_else(|| Error::from(code)));
+            return Err(self.tell_why(code, failure, root));
         }
         members.resize(length as usize, 0);
         self.tell(&mut members, root)?;

@@ -106,9 +106,9 @@ impl Comm {
         Ok(words.chunks(2).map(share).collect())
     }
 
-    /// Tells all members why there are no processes: whoever ends the job says it.
+    /// Tells all members why there are no processes, or no connection: whoever ends the job says it.
     #[cold]
-    fn tell_why(&self, code: i32, failure: Option<Error>, root: u32) -> Error {
+    pub(super) fn tell_why(&self, code: i32, failure: Option<Error>, root: u32) -> Error {
         let mut words = [0; REASON_MAX.div_ceil(4)];
         if let Some(failure) = &failure {
             let text = failure.detail().as_bytes();

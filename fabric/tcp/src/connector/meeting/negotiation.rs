@@ -1,8 +1,7 @@
 //! What is said on a connection until it is proven and taken.
 
 use super::{Meeting, Step, TAKEN, Way};
-use crate::agreement::{Agreement, PUBLIC};
-use crate::cipher::{Cipher, record_length};
+use cohort_cipher::{Agreement, Cipher, PUBLIC, record_length};
 use cohort_proof::Side;
 
 impl Meeting {

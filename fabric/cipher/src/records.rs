@@ -6,7 +6,7 @@
 //!
 //! The bytes of the stream are cut into records wherever a call ends; frames know nothing of them. The cipher is
 //! AES-256-GCM, and the length is authenticated with the bytes. Each direction of each connection has a key of its
-//! own, on which both ends agree when they have proven themselves ([`crate::agreement`]). The nonce is the record's
+//! own, on which both ends agree when they have proven themselves ([`crate::Agreement`]). The nonce is the record's
 //! number in its direction, which does not travel. So a record that was changed, left out, repeated, moved, or sent
 //! back to who wrote it does not open, and nothing that comes after it is looked at. After [`KEY_RECORDS`] records the
 //! next key takes the place of a key, long before the cipher's limits for one key are near.
@@ -22,8 +22,11 @@ const HEAD: usize = 4;
 /// Bytes behind them.
 const TAG: usize = 16;
 
-/// Encrypted bytes of the longest record: four of them are what one system call writes.
-pub const RECORD_MAX: usize = (16 << 10) + crate::frame::HEAD;
+/// Bytes of a frame's head, for which a record has room beside a round number of others.
+const FRAME_HEAD: usize = 16;
+
+/// Encrypted bytes of the longest record: four of them are what one system call of the network over TCP writes.
+pub const RECORD_MAX: usize = (16 << 10) + FRAME_HEAD;
 
 /// Records that are made with one key: 16 GiB.
 const KEY_RECORDS: u64 = 1 << 20;
