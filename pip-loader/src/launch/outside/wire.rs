@@ -1,10 +1,10 @@
 //! A connection between launchers of two jobs, on which both have proven themselves: in clear text, or encrypted if the
 //! user of either job wants it (`COHORT_NET_ENCRYPT`).
 //!
-//! If so, each end sends a nonce and a public number ([`Agreement`]), and all that follows goes in records ([`Cipher`]).
-//! The keys come from the secret in the port's name, from both nonces, from what the numbers have in common, and from
-//! what both ends have said before. So who listens cannot read, even if it learns the port's name; and who changes
-//! something, or makes one end believe that the other one wants no encryption, ends the connection.
+//! If so, each end sends a nonce and a public number ([`Agreement`]), and all that follows goes in records
+//! ([`Cipher`]). The keys come from the secret in the port's name, from both nonces, from what the numbers have in
+//! common, and from what both ends have said before. So who listens cannot read, even if it learns the port's name; and
+//! who changes something, or makes one end believe that the other one wants no encryption, ends the connection.
 
 use cohort_cipher::{Agreement, Cipher, Opener, PUBLIC, Sealer};
 use cohort_manager::random;
