@@ -29,6 +29,7 @@ pub fn trials() -> Vec<Trial> {
             together(launcher, cluster.as_ref())
         }));
         trials.push(trial(format!("managers/spawned without pip-exec ({name})"), move || alone(launcher)));
+        trials.push(trial(format!("managers/two jobs meet ({name})"), move || meet(launcher)));
     }
     trials
 }
@@ -75,6 +76,28 @@ fn together(launcher: Launcher, cluster: Option<&Cluster>) -> Outcome {
     let job = job()?.arg(&program).arg("2").args(["sh", "-c", "\"$0\" x; echo \"done $?\""]).arg(&program);
     let ended = job.run()?.expect_code(0)?;
     ended.expect_text("child 1 of 2 x")?.expect_text("done 0")?.expect_text("parent 3 ends").map(drop)
+}
+
+/// A server on two nodes of the manager, a client under `pip-exec` alone, and one on one node of the manager.
+fn meet(launcher: Launcher) -> Outcome {
+    let cluster = cluster(launcher)?;
+    let (pip_exec, program) = (place::built_file("pip-exec")?, tool("jobs")?);
+    let names = place::scratch()?.join("names");
+    let job = |job: Program, side: &str, turns: &str| {
+        job.arg(&program).args(["all", side, turns]).env("COHORT_CONNECT_NAMES", &names)
+    };
+    let managed =
+        |nodes| Ok::<_, String>(on_nodes(launcher, nodes, cluster.as_ref())?.arg(&pip_exec).args(["-n", "2"]));
+    let client = job(Program::new(&pip_exec).args(["-n", "2"]), "visit", "1");
+    let near = job(managed(1)?, "visit", "1");
+    let mut visits = Err("nobody came".to_owned());
+    let server = job(managed(2)?, "serve", "2").run_with(|_| {
+        visits = [client, near]
+            .into_iter()
+            .try_for_each(|client| client.run()?.expect_code(0)?.expect_text("passed").map(drop));
+    });
+    visits?;
+    server?.expect_code(0)?.expect_text("passed").map(drop)
 }
 
 /// A process that the manager has started alone is as one that a user has started; several are told that they cannot
