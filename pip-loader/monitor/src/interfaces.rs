@@ -91,6 +91,14 @@ impl Interfaces {
         })
     }
 
+    /// An address that both nodes have, though they are of different systems, if the other one has none besides: then
+    /// none leads from one to the other.
+    pub fn in_the_way_to(&self, other: &Self) -> Option<IpAddr> {
+        let mut far = other.addresses().filter(|address| !address.is_loopback()).peekable();
+        let first = *far.peek()?;
+        (self.system != other.system && far.all(|address| self.has(address))).then_some(first)
+    }
+
     /// Whether this is an address of the node.
     pub fn has(&self, address: IpAddr) -> bool {
         self.list.iter().any(|own| own.address == address)
@@ -179,6 +187,16 @@ mod tests {
         let own = "a 172.17.0.1/16 10.1.0.1/16 127.0.0.1/8";
         let other = ["b 172.17.0.1/16 10.1.0.2/16 127.0.0.1/8"];
         assert_eq!(listens(own, &other), ["10.1.0.1"]);
+    }
+
+    #[test]
+    fn a_way_that_both_hosts_have_leads_nowhere() {
+        let bridge = node("a 172.17.0.1/16 127.0.0.1/8");
+        let address = bridge.in_the_way_to(&node("b 172.17.0.1/16 127.0.0.1/8"));
+        assert_eq!(address.map(|it| it.to_string()).as_deref(), Some("172.17.0.1"));
+        for other in ["a 172.17.0.1/16", "b 172.17.0.1/16 10.1.0.2/16", "b 10.1.0.2/16", "b 127.0.0.1/8", "b"] {
+            assert_eq!(bridge.in_the_way_to(&node(other)), None, "{other}");
+        }
     }
 
     #[test]

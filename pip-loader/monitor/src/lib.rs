@@ -163,7 +163,10 @@ impl Monitor {
     fn call(&mut self, world: &World, parent: u32, addresses: &[SocketAddr], until: Instant) {
         let purpose = Purpose { service: SERVICE, from: self.own, to: parent, lane: 0 };
         let who = format!("node {parent} ({})", world.host(parent));
-        let stream = knock(addresses, &world.secret(), purpose, (&who, until));
+        let stream = match card(world, self.own).in_the_way_to(&card(world, parent)) {
+            Some(address) => Err(format!("both have the address {address}, which does not lead from one to the other")),
+            None => knock(addresses, &world.secret(), purpose, (&who, until)),
+        };
         let connected =
             stream.and_then(|stream| Peer::new(stream, parent, self.silence).map_err(|error| error.to_string()));
         match connected {
@@ -176,7 +179,9 @@ impl Monitor {
     }
 
     fn admit(&mut self, world: &World, mut door: Door, children: Range<u32>, until: Instant) {
-        let count = self.peers.len() + children.len();
+        let own = card(world, self.own);
+        let awaited = children.clone().filter(|&child| own.in_the_way_to(&card(world, child)).is_none());
+        let count = self.peers.len() + awaited.count();
         while self.peers.len() < count && Instant::now() < until {
             for (node, stream) in door.admit(until) {
                 let known = self.peers.iter().any(|peer| peer.node == node);
@@ -298,10 +303,14 @@ impl Monitor {
     }
 }
 
+/// Where a node says that it may be reached.
+fn card(world: &World, node: u32) -> Interfaces {
+    Interfaces::decode(&world.nodes[node as usize].interfaces)
+}
+
 fn open_door(world: &World, children: Range<u32>, ports: [u16; 2]) -> Option<Door> {
-    let card = |node: u32| Interfaces::decode(&world.nodes[node as usize].interfaces);
-    let own = card(world.place.index);
-    let others: Vec<Interfaces> = children.map(card).collect();
+    let own = card(world, world.place.index);
+    let others: Vec<Interfaces> = children.map(|child| card(world, child)).collect();
     let (addresses, secret) = (own.reachable_by(&others), world.secret());
     match Door::open(&addresses, ports, secret, SERVICE, world.place.index) {
         Ok(door) => Some(door),
