@@ -42,7 +42,9 @@ static TABLE: &[Rows] = &[
         "gdb gdba gtool gtoolfile trace t check_mpi mps aps vtune tv xterm stop-on-exec stop-in-init",
         "put the tool before the program, as in pip-exec -n 2 gdb ./app",
     ),
-    refused("nameserver ompi-server server-wait-time dvm dvm-uri", "processes that join later are not supported"),
+    // Published names are found without a server.
+    harmless(1, "nameserver ompi-server server-wait-time"),
+    refused("dvm dvm-uri", "each job has launchers of its own, which end with it"),
     refused(
         "binding rankfile rf cpu-set cpu-list",
         "--bind-to, --map-by and --rank-by place the ranks, taskset before pip-exec chooses CPUs",
