@@ -105,9 +105,9 @@ fn end(rank: &Rank, peer: Peer, what: fmt::Arguments<'_>) -> ! {
 }
 
 fn stop(rank: &Rank, text: &str) -> ! {
-    // Ranks of tests are threads of one process.
-    #[cfg(any(test, feature = "testing"))]
-    panic!("rank {}: {text}", rank.world_rank());
-    #[cfg(not(any(test, feature = "testing")))]
+    if cfg!(any(test, feature = "testing")) {
+        // Ranks of tests are threads of one process.
+        panic!("{text}");
+    }
     cohort_core::lifecycle::abort(rank, 1, text)
 }
