@@ -50,6 +50,7 @@ static API: NodeApi = NodeApi {
     open_bridge,
     arrived,
     first_foreign,
+    died,
 };
 
 /// Makes the node that `boot` describes; see [`cohort_base::boot::NodeOpen`].
@@ -263,6 +264,16 @@ unsafe extern "C" fn arrived(node: *mut c_void, rank: u32) -> bool {
 unsafe extern "C" fn first_foreign(node: *mut c_void) -> u32 {
     // SAFETY: the caller's contract.
     unsafe { (*node.cast_const().cast::<Node>()).first_foreign() }
+}
+
+/// See [`NodeApi::died`].
+///
+/// # Safety
+/// `node` is what `cohort_node_open` gave and has this rank; the contract of the field.
+unsafe extern "C" fn died(node: *mut c_void, rank: u32) {
+    // SAFETY: the caller's contract.
+    let node: &'static Node = unsafe { &*node.cast_const().cast() };
+    node.note_failure(rank);
 }
 
 /// Text that goes to a [`TakeText`].

@@ -29,6 +29,8 @@ extern crate std;
 mod direct;
 mod eager_buffers;
 #[cfg(not(loom))]
+mod failing;
+#[cfg(not(loom))]
 pub mod fast_path;
 #[cfg(not(loom))]
 mod inbox;
@@ -64,6 +66,8 @@ mod reuse;
 mod ring;
 mod rounds;
 #[cfg(not(loom))]
+mod seen;
+#[cfg(not(loom))]
 mod state;
 #[cfg(not(loom))]
 mod subsystem;
@@ -72,6 +76,8 @@ mod want;
 
 #[cfg(not(loom))]
 pub use direct::{await_briefly, sender_of};
+#[cfg(not(loom))]
+pub use failing::{may_receive, post_again, post_again_if_acknowledged};
 #[cfg(not(loom))]
 pub use messages::{Received, irecv, isend, isend_owned, receive_or_start, recv, recv_into, send, send_waiting};
 #[cfg(not(loom))]
