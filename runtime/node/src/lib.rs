@@ -14,6 +14,7 @@ mod symbols;
 use cohort_abi::{Mpi5, Mpich, OpenMpi, Table};
 use cohort_alloc::{SharedHeap, reserve};
 use cohort_base::boot::{AbiId, Attached, MAGIC, NodeApi, NodeBoot, RankBoot, Rest, TakeText, VERSION};
+use cohort_base::lock::stuck;
 use cohort_base::picture::Hear;
 use cohort_base::settings::{Settings, Stats};
 use cohort_base::text::{FixedText, complain, say};
@@ -24,7 +25,7 @@ use cohort_fabric::Transport;
 use cohort_fabric::record;
 use cohort_insight::{observed, picture};
 use core::ffi::{CStr, c_char, c_void};
-use core::sync::atomic::AtomicPtr;
+use core::sync::atomic::{AtomicPtr, Ordering};
 use rustix::process::{Signal, getpid, kill_process};
 
 /// For what the owner-only layers allocate; stealable code uses the heaps of the ranks.
@@ -87,9 +88,34 @@ pub unsafe extern "C" fn cohort_node_open(boot: *const NodeBoot, node: *mut *mut
     let Some(created) = Node::create(boot, settings, network) else {
         return core::ptr::null();
     };
+    if created.survives() {
+        HEAP.guard();
+        SURVIVORS.store((&raw const *created).cast_mut(), Ordering::Release);
+        stuck::call(end_if_stuck);
+    }
     // SAFETY: the caller's contract.
     unsafe { node.write((&raw const *created).cast_mut().cast()) };
     &API
+}
+
+/// The node, if its ranks survive each other.
+static SURVIVORS: AtomicPtr<Node> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Somebody waits long for a lock: if a rank has died, with it, there is no way on.
+fn end_if_stuck() {
+    // SAFETY: null, or a node that is never unmade.
+    let node = unsafe { SURVIVORS.load(Ordering::Acquire).as_ref() };
+    let Some((node, dead)) = node.and_then(|node| Some((node, node.failed(0)?))) else {
+        return;
+    };
+    let number = node.world_rank(dead);
+    complain(format_args!(
+        "cohort: a lock of the node is held by a rank that has died, so the others cannot go on (the first one that \
+         failed was rank {number})\n"
+    ));
+    // Any rank's word ends the job.
+    node.rank(dead.index()).boot().abort.store(RankBoot::encode_abort(1), Ordering::Release);
+    let _ = kill_process(getpid(), Signal::KILL);
 }
 
 /// The job has several nodes, and the loader has found no network of this build.

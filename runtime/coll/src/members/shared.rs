@@ -4,6 +4,7 @@ use super::hierarchy::Hierarchy;
 use super::local::{LocalGroup, LocalShared};
 use super::node_map::NodeMap;
 use super::roster::Roster;
+use crate::Coll;
 use crate::args::Label;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -160,8 +161,8 @@ impl CommShared {
 
     /// Ends one member's use, which must not touch it any more; the last of all members frees
     /// it.
-    pub fn leave(&'static self, _: Owner<'_>) {
-        TABLE.with(|table| {
+    pub fn leave(&'static self, owner: Owner<'_>) {
+        table_of(owner.rank()).with(|table| {
             if self.left.fetch_add(1, Ordering::Relaxed) + 1 < self.size() {
                 return;
             }
@@ -195,7 +196,7 @@ impl CommShared {
     #[must_use]
     pub fn of_group(owner: Owner<'_>, context: u32, first: Peer, roster: impl FnOnce() -> Roster) -> &'static Self {
         let node = owner.rank().node();
-        TABLE.with(|table| {
+        table_of(owner.rank()).with(|table| {
             let Table { shared, maps, .. } = table;
             let first_of_key = if node.survives() { owner.rank().peer() } else { first };
             let entry = shared.entry((context, first_of_key, address_of(node)));
@@ -211,8 +212,15 @@ impl CommShared {
 }
 
 /// The shared parts in use, of all nodes. Owner-only: it allocates.
-static TABLE: FutexLock<Table> =
-    FutexLock::new(Table { shared: BTreeMap::new(), maps: Maps(BTreeMap::new()), remote: BTreeMap::new() });
+static TABLE: FutexLock<Table> = FutexLock::new(Table::new());
+
+/// The table of a rank's node; where ranks survive each other each has its own, which nobody else can die with.
+fn table_of(rank: &Rank) -> &FutexLock<Table> {
+    match rank.node().survives() {
+        true => &rank.shared::<Coll>().table,
+        false => &TABLE,
+    }
+}
 
 /// Context, member 0, and node. Where ranks survive each other, each has its own part: then it is the rank.
 type Key = (u32, Peer, usize);
@@ -223,7 +231,8 @@ fn address_of(node: &Node) -> usize {
 }
 
 /// Found in a few steps, however many communicators there are.
-struct Table {
+#[derive(Debug)]
+pub(crate) struct Table {
     shared: BTreeMap<Key, Entrant>,
     maps: Maps,
     /// Where ranks survive each other: whom messages of an intercommunicator come from, by its collective context.
@@ -233,11 +242,18 @@ struct Table {
 // SAFETY: what the pointers lead to is `Sync`.
 unsafe impl Send for Table {}
 
+impl Table {
+    /// Without communicators.
+    pub(crate) const fn new() -> Self {
+        Self { shared: BTreeMap::new(), maps: Maps(BTreeMap::new()), remote: BTreeMap::new() }
+    }
+}
+
 /// Whom messages in the contexts of an intercommunicator come from, and what the own group shares; for [`judge`].
 pub fn know_remote(owner: Owner<'_>, context: u32, remote: &Roster, local: &'static CommShared) {
     if owner.rank().node().survives() {
         let key = (context, owner.rank().peer(), address_of(owner.rank().node()));
-        let _ = TABLE.lock().remote.insert(key, (remote.clone(), NonNull::from(local)));
+        let _ = table_of(owner.rank()).lock().remote.insert(key, (remote.clone(), NonNull::from(local)));
     }
 }
 
@@ -245,7 +261,7 @@ pub fn know_remote(owner: Owner<'_>, context: u32, remote: &Roster, local: &'sta
 pub fn forget_remote(owner: Owner<'_>, context: u32) {
     if owner.rank().node().survives() {
         let key = (context, owner.rank().peer(), address_of(owner.rank().node()));
-        let _ = TABLE.lock().remote.remove(&key);
+        let _ = table_of(owner.rank()).lock().remote.remove(&key);
     }
 }
 
@@ -259,7 +275,7 @@ pub(crate) fn judge(rank: &Rank, context: u32, source: Option<i32>) -> Verdict {
         };
     }
     let key = (context | 1, rank.peer(), address_of(node));
-    let table = TABLE.lock();
+    let table = table_of(rank).lock();
     let found = match table.remote.get(&key) {
         Some((remote, local)) => Some((remote, *local)),
         // SAFETY: parts in the table are there.
@@ -286,9 +302,11 @@ pub(crate) fn judge(rank: &Rank, context: u32, source: Option<i32>) -> Verdict {
 }
 
 /// Where the members of lists live that are not all on one node: one map for all communicators with the same list.
+#[derive(Debug)]
 struct Maps(BTreeMap<(usize, usize, Option<Peer>), Known>);
 
 /// A map of a list, which is kept so that no other list gets its address.
+#[derive(Debug)]
 struct Known {
     _list: Arc<[Peer]>,
     map: Arc<NodeMap>,
@@ -329,6 +347,7 @@ impl Maps {
 }
 
 /// A shared part that the table keeps.
+#[derive(Debug)]
 struct Entrant(NonNull<CommShared>);
 
 // SAFETY: shared parts are `Sync`.
