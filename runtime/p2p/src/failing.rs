@@ -1,22 +1,22 @@
 //! What becomes of messages when a rank of the node has failed, or a context is closed
 //! ([`cohort_core::failures`]).
 //!
-//! With `COHORT_ON_FAILURE=continue` no task touches what another rank has, so what a dead rank leaves behind is what it
-//! had at its last instruction, and nobody changes it. Its memory stays. So:
+//! With `COHORT_ON_FAILURE=continue` no task touches what another rank has, so what a dead rank leaves behind is what
+//! it had at its last instruction, and nobody changes it. Its memory stays. So:
 //!
 //! * A message that has shown itself in a ring is received, also later. One that has not never will.
-//! * A long message that its receiver has begun to copy comes to its end, whoever has sent it: the receiver copies it all.
+//! * A long message that its receiver has begun to copy comes to its end, whoever has sent it: the receiver copies it
+//!   all.
 //! * A posted receive that only the dead could match fails; one from anybody does as long as the failure is not
 //!   acknowledged; one in a closed context does.
 //! * A send that is offered to a dead rank fails, and what waits for room in the way to it is dropped. One that nobody
 //!   has taken yet in a closed context is withdrawn: its receiver has given up too.
 //!
-//! A collective of which a message fails so cannot come to its end, so its context is closed, and its other members give
-//! up. Each rank does this for itself, in the first claim that its own task takes after something has changed, and again
-//! when it has posted more.
+//! A collective of which a message fails so cannot come to its end, so its context is closed, and its other members
+//! give up. Each rank does this for itself, in the first claim that its own task takes after something has changed,
+//! and again when it has posted more.
 
 use crate::P2p;
-use crate::messages::start_receive;
 use crate::operation::Operation;
 use crate::seen::Seen;
 use crate::state::{leave_offers, outbox_to, unpost_receive};
@@ -28,9 +28,7 @@ use cohort_core::lifecycle::abort;
 use cohort_core::message::{Envelope, Source, Status, Tag};
 use cohort_core::node::Node;
 use cohort_core::record::RecordRef;
-use cohort_core::request::RequestRef;
 use cohort_core::{Peer, Verdict};
-use core::ptr::NonNull;
 
 /// Receives that are looked for at a time.
 const BATCH: usize = 32;
@@ -94,7 +92,7 @@ fn fail_receives(claim: &mut Claim<'_>) {
     }
 }
 
-fn verdict_of(node: &'static Node, rank: LocalRank, want: &Want) -> Verdict {
+pub(crate) fn verdict_of(node: &'static Node, rank: LocalRank, want: &Want) -> Verdict {
     let is_any = want.shape.index() & Shape::ANY_SOURCE.index() != 0;
     let source = (!is_any).then_some(want.envelope.source);
     node.judge(node.rank(rank), want.envelope.context, source)
@@ -208,32 +206,4 @@ pub fn may_receive(claim: &Claim<'_>, from: Source, context: u32, tag: Tag) -> R
     }
     let want = Want::new(rank.node(), from, context, tag);
     error_of(verdict_of(rank.node(), rank.id(), &want)).map_or(Ok(()), Err)
-}
-
-/// A receive from anybody that a failure has ended ([`Status::PROC_FAILED_PENDING`]).
-fn ended_by_failure(request: &RequestRef) -> Option<RecordRef<Operation>> {
-    let is_such = request.is_complete() && request.status().error == Status::PROC_FAILED_PENDING;
-    Operation::of(request).filter(|_| is_such)?;
-    let receive = NonNull::new(request.as_ptr().cast::<Operation>())?;
-    // SAFETY: the request is not released.
-    Some(unsafe { RecordRef::new(receive) })
-}
-
-/// Posts such a receive again, whose handle its program still has. `None`: it is none.
-#[cold]
-pub fn post_again(claim: &mut Claim<'_>, request: &RequestRef) -> Option<()> {
-    let receive = ended_by_failure(request)?;
-    receive.request.renew();
-    // SAFETY: a receive of the claimed rank that was complete is in no queue, and nobody else uses it.
-    unsafe { start_receive(claim, receive, None) };
-    Some(())
-}
-
-/// The same if the failure was acknowledged since. Says whether it was.
-#[cold]
-pub fn post_again_if_acknowledged(claim: &mut Claim<'_>, request: &RequestRef) -> bool {
-    let rank = claim.rank();
-    let is_acknowledged = ended_by_failure(request)
-        .is_some_and(|receive| verdict_of(rank.node(), rank.id(), &receive.want) == Verdict::Fine);
-    is_acknowledged && post_again(claim, request).is_some()
 }

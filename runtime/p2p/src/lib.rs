@@ -62,6 +62,8 @@ pub mod protocol;
 #[cfg(not(loom))]
 pub mod remote;
 #[cfg(not(loom))]
+mod reposting;
+#[cfg(not(loom))]
 mod reuse;
 mod ring;
 mod rounds;
@@ -77,7 +79,7 @@ mod want;
 #[cfg(not(loom))]
 pub use direct::{await_briefly, sender_of};
 #[cfg(not(loom))]
-pub use failing::{may_receive, post_again, post_again_if_acknowledged};
+pub use failing::may_receive;
 #[cfg(not(loom))]
 pub use messages::{Received, irecv, isend, isend_owned, receive_or_start, recv, recv_into, send, send_waiting};
 #[cfg(not(loom))]
@@ -92,6 +94,8 @@ pub use probe::{MessageRef, improbe, imrecv, iprobe, mprobe, probe};
 pub use protocol::types_of;
 #[cfg(not(loom))]
 pub use remote::Remote;
+#[cfg(not(loom))]
+pub use reposting::{post_again, post_again_if_acknowledged};
 #[cfg(not(loom))]
 pub use state::P2p;
 

@@ -1,8 +1,9 @@
 //! What becomes of a window a member of which has failed while the others go on.
 //!
 //! Its memory stays, also that of the dead member, and can be read. What would wait for somebody fails instead: nobody
-//! knows whether a lock was the dead member's, or which of the others a fence still waits for. So epochs that are closed
-//! and not complete end with an error, and the calls that begin one say so at once, unless nothing is in their way.
+//! knows whether a lock was the dead member's, or which of the others a fence still waits for. So epochs that are
+//! closed and not complete end with an error, and the calls that begin one say so at once, unless nothing is in their
+//! way.
 
 use crate::Rma;
 use crate::window::Window;

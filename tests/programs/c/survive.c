@@ -8,8 +8,6 @@
 //# nodes: no
 // Between nodes a job ends when a rank fails.
 //# settings: COHORT_ON_FAILURE=continue
-//# libs: -Wl,--unresolved-symbols=ignore-in-object-files
-// The wheel of MPICH has fewer of the functions.
 //# stderr: rank 1 (pid
 //# stderr: killed by signal 9 (SIGKILL)
 //# stderr: ended with status 7

@@ -1,9 +1,10 @@
 //! Ranks of the node that have failed while the others go on (`COHORT_ON_FAILURE=continue`), and contexts in which
 //! nobody communicates any more.
 //!
-//! The launcher, which reaps tasks, notes each failed rank once ([`Node::note_failure`]) and wakes the others. From then
-//! on each rank is told at its next claim ([`Subsystem::claimed`](crate::Subsystem::claimed)), where subsystems look
-//! after what waits for the dead. The node keeps failures in their order, so that "the first `n`" means the same to all.
+//! The launcher, which reaps tasks, notes each failed rank once ([`Node::note_failure`]) and wakes the others. From
+//! then on each rank is told at its next claim ([`Subsystem::claimed`](crate::Subsystem::claimed)), where subsystems
+//! look after what waits for the dead. The node keeps failures in their order, so that "the first `n`" means the same
+//! to all.
 //!
 //! A context is *closed* when its communicator is revoked, or when a collective of it cannot come to its end because a
 //! member has failed: then those who wait for survivors that have given up do so too. Numbers of communicators are
