@@ -74,6 +74,11 @@ pub unsafe extern "C" fn cohort_node_open(boot: *const NodeBoot, node: *mut *mut
             return core::ptr::null();
         }
     };
+    if settings.survives && boot.nodes > 1 {
+        let what = "COHORT_ON_FAILURE=continue is for jobs of one node whose ranks pip-exec has started";
+        say(boot.report_fd(), format_args!("cohort: {what}\n"));
+        return core::ptr::null();
+    }
     // SAFETY: the record, by its contract.
     let network = match unsafe { network(boot) } {
         Ok(network) => network,
