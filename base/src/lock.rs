@@ -53,6 +53,44 @@ const AWAITED: u32 = 2;
 /// Looks at a held lock before its waiter sleeps: some microseconds, about what a sleep and a wake-up cost.
 const SPINS: u32 = if cfg!(loom) { 0 } else { 100 };
 
+/// What happens when somebody waits for a lock for so long that its holder must have died.
+#[cfg(not(loom))]
+pub mod stuck {
+    use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+    use crate::sync::futex::{self, Wait};
+    use core::ptr::null_mut;
+    use core::time::Duration;
+
+    /// No holder needs a small part of this.
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    static CALLED: AtomicPtr<()> = AtomicPtr::new(null_mut());
+
+    /// From now on this is called in such a wait, again and again.
+    pub fn call(function: fn()) {
+        CALLED.store(function as *mut (), Ordering::Release);
+    }
+
+    /// L4.
+    pub(super) fn wait(word: &AtomicU32, expected: u32) {
+        let function = CALLED.load(Ordering::Acquire);
+        if function.is_null() {
+            futex::wait(word, expected, None);
+        } else if futex::wait(word, expected, Some(LIMIT)) == Wait::TimedOut {
+            // SAFETY: only `call` stores here.
+            let function: fn() = unsafe { core::mem::transmute(function) };
+            function();
+        }
+    }
+}
+
+#[cfg(loom)]
+mod stuck {
+    pub(super) fn wait(word: &crate::sync::atomic::AtomicU32, expected: u32) {
+        crate::sync::futex::wait(word, expected, None);
+    }
+}
+
 /// A value that one thread at a time uses; the others sleep meanwhile.
 #[derive(Debug)]
 pub struct FutexLock<T> {
@@ -128,7 +166,7 @@ impl<T> FutexLock<T> {
         }
         // L3. Acquire pairs with U1's Release.
         while self.word.swap(AWAITED, Ordering::Acquire) != FREE {
-            futex::wait(&self.word, AWAITED, None); // L4
+            stuck::wait(&self.word, AWAITED); // L4
         }
         self.guard()
     }

@@ -10,6 +10,7 @@ mod connect;
 mod deadlock;
 mod debug;
 mod errhandler;
+mod failure;
 mod grace;
 mod handles;
 mod io;
@@ -24,6 +25,7 @@ pub use connect::{CONNECT, CONNECT_NAMES};
 pub use deadlock::{DEADLOCK, DEADLOCK_AFTER, Deadlock};
 pub use debug::{DEBUG, debug_parts};
 pub use errhandler::{INITIAL_ERRHANDLER, InitialErrhandler};
+pub use failure::{ON_FAILURE, OnFailure};
 pub use grace::{GRACE, GRACE_DEFAULT, grace};
 pub use memory::{JEMALLOC, KEEP, MALLOC, MEMORY_KINDS};
 pub use network::NetNotify;
@@ -103,6 +105,8 @@ pub struct Settings {
     pub trace: bool,
     /// `COHORT_STATS`: what is counted for the end of the job.
     pub stats: Stats,
+    /// `COHORT_ON_FAILURE=continue`: the others go on when a rank fails. Ranks then leave each other's messages alone.
+    pub survives: bool,
 }
 
 impl Settings {
@@ -134,6 +138,7 @@ impl Settings {
         reduce_order: ReduceOrder::Nodes,
         trace: false,
         stats: Stats::Off,
+        survives: false,
     };
 
     /// Reads the settings from `KEY=VALUE` entries; entries that do not begin with
@@ -152,6 +157,14 @@ impl Settings {
         if settings.check_members || settings.trace {
             settings.compared_eager_max = settings.eager_max;
             settings.eager_max = 0;
+        }
+        if settings.survives {
+            // Who dies while it works for another rank would leave that one's queues half changed.
+            settings.progress = Progress::None;
+            // Who spins holds its claim, and would hear of nothing.
+            if settings.wait == WaitMode::Spin {
+                settings.wait = WaitMode::Auto;
+            }
         }
         Ok(settings)
     }
@@ -283,6 +296,7 @@ pub static TABLE: &[Row] = &[
         help: "ghost policy: shortest message whose MPI_Isend or MPI_Irecv a dedicated worker posts",
         set: |s, v| bytes(v).filter(|&n| n <= 64 << 30).map(|n| s.offload_min = n),
     },
+    failure::ROW,
     Row {
         name: "COHORT_PROGRESS",
         values: Progress::VALUES,

@@ -215,6 +215,14 @@ impl Outside {
 }
 
 impl Node {
+    /// See [`NodeApi::died`].
+    pub fn died(&self, rank: usize) {
+        if let Some(api) = self.api {
+            // SAFETY: `node` came from the same image's open, and has this rank.
+            unsafe { (api.died)(self.node, rank as u32) };
+        }
+    }
+
     /// Makes the records and, with a folder, loads the node image from it and opens it.
     /// So many more ranks as there is `room` for may be added later. Call before the first rank starts; `environment`
     /// holds `KEY=VALUE` entries.

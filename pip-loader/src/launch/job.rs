@@ -74,6 +74,8 @@ pub struct Job<'a> {
     elsewhere: Elsewhere,
     /// Notices that the job cannot go on.
     deadlock: Option<hang::Watch>,
+    /// Ranks survive each other's failures.
+    survives: bool,
     /// What joins its ranks with other jobs, once one of them asks for it.
     outside: Option<Outside>,
     /// The rank that has started this launcher, if one has.
@@ -151,6 +153,7 @@ impl<'a> Job<'a> {
             wide: Wide::default(),
             elsewhere: Elsewhere::default(),
             deadlock: hang::Watch::of(&job.environment),
+            survives: end::survives(&job.environment),
             outside: None,
             founder,
             about: About {

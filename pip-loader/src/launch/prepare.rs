@@ -12,7 +12,7 @@ use super::options::{Options, Report, Section, Streams, Variables};
 use super::topology::Topology;
 use super::{allocator, limits};
 use cohort_base::boot::Founder;
-use cohort_base::settings::{STATS, Settings, Stats, TRACE};
+use cohort_base::settings::{ON_FAILURE, STATS, Settings, Stats, TRACE};
 use cohort_base::spawn::text;
 use cohort_manager::Place;
 use cohort_manager::network::NetworkSettings;
@@ -205,6 +205,7 @@ pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, R
     }
     let ranks = programs.iter().map(|program| program.ranks).sum();
     let isolated = check_ranks(options, place, ranks, map_entries, &reasons)?;
+    check_survival(&common, place, isolated)?;
     binding::check_room(&options.placement, &topology, ranks)?;
     let spaces = Spaces {
         isolated,
@@ -302,6 +303,31 @@ fn check_ranks(
     }
     limits::check_task_count(ranks)?;
     Ok(isolated)
+}
+
+/// Refuses jobs whose ranks are to survive each other and cannot.
+fn check_survival(environment: &Environment, place: Place, isolated: bool) -> Result<(), Refusal> {
+    if !settings(environment)?.survives {
+        return Ok(());
+    }
+    let refuse = |why: &str| Err(Refusal::new(format!("{ON_FAILURE}=continue {why}")));
+    if place.count > 1 {
+        return refuse("is for jobs of one node as yet: between nodes a job ends when a rank fails");
+    }
+    if isolated {
+        return refuse(
+            "is for ranks that share an address space as yet, not for --isolate, programs without position-independent \
+             code, and wrappers: a job of theirs ends when a rank fails",
+        );
+    }
+    let progress = environment.get(OsStr::new("COHORT_PROGRESS"));
+    if progress.is_some_and(|policy| policy != "none") {
+        return refuse(
+            "goes with COHORT_PROGRESS=none only: a rank that dies while it works for another one would leave that \
+             one's queues half changed",
+        );
+    }
+    Ok(())
 }
 
 /// # Errors

@@ -130,7 +130,7 @@ fn error_classes_are_a_bijection_and_added_codes_lie_above() {
         assert!(seen.insert(Mpich::error_out(class)));
         assert_eq!(Mpich::error_in(Mpich::error_out(class)), class);
     }
-    assert_eq!(seen.len(), 63 + 18 + 1, "classes, tool codes, the last code");
+    assert_eq!(seen.len(), 63 + 18 + 3 + 1, "classes, tool codes, failures of processes, the last code");
     let added = Mpich::error_out(neutral::FIRST_ADDED_ERROR + 3);
     assert!(added > Mpich::error_out(neutral::ERR_LASTCODE));
     assert_eq!(Mpich::error_in(added), neutral::FIRST_ADDED_ERROR + 3);

@@ -20,10 +20,12 @@ pub mod intercomm;
 mod port;
 mod spawn;
 mod split_type;
+mod survive;
 
 pub use port::{accept, close_port, connect, join, lookup_name, open_port, publish_name, unpublish_name};
 pub use spawn::{spawn, spawn_multiple};
 pub use split_type::split_type;
+pub use survive::{ack_failed, agree, failure_ack, failure_get_acked, get_failed, is_revoked, revoke, shrink};
 
 /// Gives the program a handle of a new communicator, `MPI_COMM_NULL` for none.
 pub(crate) fn publish<A: Abi>(call: &Call<'_, A>, comm: Option<Comm>, target: ResultPlace<'_, A::Comm>) -> Outcome<()> {

@@ -26,12 +26,22 @@ fn thread_id() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
 }
 
+/// The level that is provided for one. Where ranks survive each other a rank's threads call one at a time, so that none
+/// copies a message that another one gives up.
+pub(crate) fn provided_level(process: &Process, level: i32) -> i32 {
+    match process.objects.rank().node().survives() {
+        true if level == neutral::THREAD_MULTIPLE => neutral::THREAD_SERIALIZED,
+        _ => level,
+    }
+}
+
 fn initialize(process: &Process, level: i32) -> Outcome<()> {
     let lifetime = &process.lifetime;
     if !lifetime.is(Lifecycle::Fresh) {
         let what = format_args!("MPI has been initialised before");
         return Err(blame(neutral::ERR_OTHER, what));
     }
+    let level = provided_level(process, level);
     lifetime.thread_level.store(level, Ordering::Relaxed);
     lifetime.main_thread.store(thread_id(), Ordering::Relaxed);
     if level == neutral::THREAD_MULTIPLE {
@@ -49,7 +59,7 @@ pub fn init<A: Abi>(call: &Call<'_, A>, _argc: InOut<'_, c_int>, _argv: *mut *mu
     initialize(process, neutral::THREAD_SINGLE)
 }
 
-/// `MPI_Init_thread`. Every level is provided.
+/// `MPI_Init_thread`. Every level is provided, unless ranks survive each other.
 pub fn init_thread<A: Abi>(
     call: &Call<'_, A>,
     _argc: InOut<'_, c_int>,
@@ -64,7 +74,7 @@ pub fn init_thread<A: Abi>(
         return Err(neutral::ERR_ARG.into());
     }
     initialize(process, level)?;
-    provided.write(A::thread_level_out(level));
+    provided.write(A::thread_level_out(provided_level(process, level)));
     Ok(())
 }
 

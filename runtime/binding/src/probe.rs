@@ -24,6 +24,17 @@ impl Wanted {
     }
 }
 
+impl Wanted {
+    /// Whether a message that is not here may still come.
+    ///
+    /// # Errors
+    /// Why not.
+    fn may_come<A: Abi>(&self, call: &Call<'_, A>, from: Source) -> Outcome<()> {
+        let claim = &call.rank().enter();
+        cohort_engine::may_receive(claim, from, self.context, self.tag).map_err(engine_error)
+    }
+}
+
 /// `MPI_Probe`.
 #[inline(always)]
 pub fn probe<A: Abi>(
@@ -37,7 +48,10 @@ pub fn probe<A: Abi>(
     let wanted = Wanted::check::<A>(comm, from, tag)?;
     let found = match wanted.from {
         None => FROM_NOBODY,
-        Some(from) => cohort_engine::probe(call.owner(), from, wanted.context, wanted.tag),
+        Some(from) => {
+            let found = cohort_engine::probe(call.owner(), from, wanted.context, wanted.tag);
+            found.map_err(engine_error)?
+        }
     };
     status.write(&neutral_status(&found));
     Ok(())
@@ -58,7 +72,10 @@ pub fn iprobe<A: Abi>(
     let wanted = Wanted::check::<A>(comm, from, tag)?;
     let found = match wanted.from {
         None => Some(FROM_NOBODY),
-        Some(from) => twice(call, |claim| cohort_engine::iprobe(claim, from, wanted.context, wanted.tag)),
+        Some(from) => {
+            let found = twice(call, |claim| cohort_engine::iprobe(claim, from, wanted.context, wanted.tag));
+            found.map_or_else(|| wanted.may_come(call, from).map(|()| None), |found| Ok(Some(found)))?
+        }
     };
     flag.write(c_int::from(found.is_some()));
     if let Some(found) = found {
@@ -101,7 +118,8 @@ pub fn mprobe<A: Abi>(
     let Some(from) = wanted.from else {
         return no_process(call, message, status);
     };
-    let (found, outcome) = cohort_engine::mprobe(call.owner(), from, wanted.context, wanted.tag);
+    let found = cohort_engine::mprobe(call.owner(), from, wanted.context, wanted.tag);
+    let (found, outcome) = found.map_err(engine_error)?;
     status.write(&neutral_status(&outcome));
     publish(call, found, message)
 }
@@ -127,7 +145,7 @@ pub fn improbe<A: Abi>(
     let found = twice(call, |claim| cohort_engine::improbe(claim, from, wanted.context, wanted.tag));
     flag.write(c_int::from(found.is_some()));
     let Some((found, outcome)) = found else {
-        return Ok(());
+        return wanted.may_come(call, from);
     };
     status.write(&neutral_status(&outcome));
     publish(call, found, message)

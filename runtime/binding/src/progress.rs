@@ -16,6 +16,10 @@ pub fn progress_set<A: Abi>(call: &Call<'_, A>, comm: A::Comm, policy: Text<'_>)
     let name = policy.get().ok_or(neutral::ERR_ARG)?;
     let name = name.to_str().unwrap_or("(not UTF-8)");
     let progress = Progress::of_name(name).ok_or_else(|| unknown(call, neutral::ERR_ARG.into(), name))?;
+    if progress != Progress::None && call.rank().node().survives() {
+        let what = format_args!("ranks that survive each other (COHORT_ON_FAILURE=continue) do no work for others");
+        return Err(call.blame(neutral::ERR_UNSUPPORTED_OPERATION, what));
+    }
     lifecycle::set_policy(call.rank().forever(), progress);
     Ok(())
 }

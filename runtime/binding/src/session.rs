@@ -3,6 +3,7 @@
 use crate::arguments::{Call, Comm, Error, Outcome};
 use crate::comm::intercomm;
 use crate::context::{Listener, Site, handle_error};
+use crate::environment::provided_level;
 use crate::errhandler::{self, Function};
 use crate::progress::take_hints;
 use crate::text::give_text;
@@ -52,6 +53,10 @@ fn begin<A: Abi>(
         let what = format_args!("{THREAD_LEVEL} is \"{level}\", which is no thread level");
         return Err(call.blame(neutral::ERR_INFO_VALUE, what));
     }
+    let level = match provided_level(process, neutral::THREAD_MULTIPLE) == neutral::THREAD_MULTIPLE {
+        false if level == "MPI_THREAD_MULTIPLE" => "MPI_THREAD_SERIALIZED",
+        _ => level,
+    };
     if level == "MPI_THREAD_MULTIPLE" {
         call.rank().set_threads_multiple();
     }

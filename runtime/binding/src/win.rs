@@ -35,6 +35,7 @@ use core::ffi::c_int;
 fn failed<A: Abi>(call: &Call<'_, A>, error: RmaError) -> Error {
     let class = match error {
         RmaError::OutOfMemory => neutral::ERR_NO_MEM,
+        RmaError::Failed => neutral::MPIX_ERR_PROC_FAILED,
         RmaError::OutOfRange { .. } | RmaError::NotAttached { .. } | RmaError::LostTarget => neutral::ERR_RMA_RANGE,
         RmaError::Overlaps { .. } => neutral::ERR_RMA_ATTACH,
         RmaError::Truncated { .. } => neutral::ERR_TRUNCATE,

@@ -23,7 +23,7 @@ fn gcc(name: &str, text: &str, option: &str) -> String {
 
 #[test]
 fn numbers_are_those_of_its_header() {
-    let mut text = "#include <stddef.h>\n#include <mpi.h>\n".to_owned();
+    let mut text = "#include <stddef.h>\n#include <mpi.h>\n#include <mpi-ext.h>\n".to_owned();
     for constant in common::constants() {
         if let Some((_, value)) = constant.pair(Column::OpenMpi) {
             let name = constant.c_name();

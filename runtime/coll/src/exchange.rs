@@ -12,6 +12,7 @@ use cohort_base::Peer;
 use cohort_core::EngineError;
 use cohort_core::Owner;
 use cohort_core::message::{Envelope, SendMode, Source, Tag};
+use cohort_core::rank::Rank;
 use cohort_core::request::RequestRef;
 use cohort_core::wait::until_claimed;
 use cohort_datatype::Buffer;
@@ -78,6 +79,7 @@ impl Channel<'_> {
         incoming: impl IntoIterator<Item = Incoming<'d>>,
         requests: &mut Vec<RequestRef>,
     ) -> Result<(), EngineError> {
+        may_communicate(self.owner.rank(), self.context)?;
         let mut keep = |request| {
             requests.try_reserve(1).map_err(|_| EngineError::OutOfMemory)?;
             requests.push(request);
@@ -96,6 +98,19 @@ impl Channel<'_> {
             keep(isend(claim, message.data, to, envelope, mode)?)?;
         }
         Ok(())
+    }
+}
+
+/// Whether collectives in this context may still come to their end.
+///
+/// # Errors
+/// Why not: a member has failed, or the communicator was revoked.
+pub(crate) fn may_communicate(rank: &Rank, context: u32) -> Result<(), EngineError> {
+    let node = rank.node();
+    match node.is_closed(context) {
+        false => Ok(()),
+        true if node.is_closed(context & !1) => Err(EngineError::Revoked),
+        true => Err(EngineError::Failed),
     }
 }
 

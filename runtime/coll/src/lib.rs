@@ -111,7 +111,7 @@ pub use blocking::{barrier_within, compare, compare_persistent, run, run_known, 
 #[cfg(not(loom))]
 pub use compare::words_of;
 #[cfg(not(loom))]
-pub use members::{CommShared, Count, Group, Roster};
+pub use members::{CommShared, Count, Group, Roster, forget_remote, know_remote};
 #[cfg(not(loom))]
 pub use nonblocking::{
     Helpers, Left, Record, Repeated, Short, Small, Started, begin, begin_claimed, begin_plain, start, start_between,

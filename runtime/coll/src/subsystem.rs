@@ -1,10 +1,12 @@
 //! Collectives as a part of the engine: what they keep for a rank, and their part of a turn.
 
 use super::Coll;
+use super::members::{Table, judge};
 use super::memory::free_ended_schedules;
 use super::pool::{self, Pending};
 use super::schedule::{self, Calls, Schedules};
 use cohort_base::LocalRank;
+use cohort_base::lock::FutexLock;
 use cohort_core::claim::Claim;
 use cohort_core::memory::{Cursor, Plan};
 use cohort_core::node::Node;
@@ -16,6 +18,8 @@ use cohort_core::{Look, Owner, Turn, Work};
 pub struct Shared {
     /// What they tell the rank of its schedules.
     pub(crate) calls: Calls,
+    /// The rank's communicators, where ranks survive each other.
+    pub(crate) table: FutexLock<Table>,
 }
 
 /// What the subsystem keeps for a rank, under its claim.
@@ -37,12 +41,14 @@ unsafe impl Subsystem for Coll {
 
     fn tables(_cursor: &mut Cursor, _plan: &Plan) {}
 
-    fn node(_node: &'static Node, _tables: &mut ()) {}
+    fn node(node: &'static Node, _tables: &mut ()) {
+        node.set_judge(judge);
+    }
 
     fn rank(_node: &'static Node, _id: LocalRank, _tables: &mut ()) -> (Shared, State) {
         let state = State { pools: Pending::empty(), schedules: Schedules::empty() };
         let calls = Calls::new();
-        (Shared { calls }, state)
+        (Shared { calls, table: FutexLock::new(Table::new()) }, state)
     }
 
     fn end(owner: Owner<'static>) {

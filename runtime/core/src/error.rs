@@ -1,5 +1,6 @@
 //! Why a call of the engine fails.
 
+use crate::message::Status;
 use core::fmt;
 
 /// Failures of the engine. The binding turns them into MPI error classes.
@@ -19,6 +20,36 @@ pub enum EngineError {
     Unsupported,
     /// The members of a collective disagree about it; what was found has this number (`COHORT_CHECK=members`).
     Disagreement(u32),
+    /// A process that is needed has failed.
+    Failed,
+    /// A process has failed that might have sent the message.
+    Pending,
+    /// The communicator was revoked.
+    Revoked,
+}
+
+impl EngineError {
+    /// That of a status, if it tells of failed processes.
+    #[must_use]
+    pub fn of_failure(status_error: i32) -> Option<Self> {
+        match status_error {
+            Status::PROC_FAILED => Some(Self::Failed),
+            Status::PROC_FAILED_PENDING => Some(Self::Pending),
+            Status::REVOKED => Some(Self::Revoked),
+            _ => None,
+        }
+    }
+
+    /// What a status says for it, if it tells of failed processes.
+    #[must_use]
+    pub fn as_failure(self) -> Option<i32> {
+        match self {
+            Self::Failed => Some(Status::PROC_FAILED),
+            Self::Pending => Some(Status::PROC_FAILED_PENDING),
+            Self::Revoked => Some(Status::REVOKED),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for EngineError {
@@ -34,6 +65,9 @@ impl fmt::Display for EngineError {
             }
             Self::Unsupported => f.write_str("the operation is not supported"),
             Self::Disagreement(_) => f.write_str("the members of a collective disagree"),
+            Self::Failed => f.write_str("a process has failed"),
+            Self::Pending => f.write_str("a process has failed that might have sent the message"),
+            Self::Revoked => f.write_str("the communicator was revoked"),
         }
     }
 }

@@ -100,6 +100,8 @@ pub use message::{Envelope, SendMode, Source, Status, Tag};
 #[cfg(not(loom))]
 pub use ranks::claim::{self, Claim};
 #[cfg(not(loom))]
+pub use ranks::failures::{self, Judge, Verdict};
+#[cfg(not(loom))]
 pub use ranks::node::{self, Node};
 #[cfg(not(loom))]
 pub use ranks::owner::{self, Owner};

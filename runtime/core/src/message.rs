@@ -81,6 +81,12 @@ impl Status {
     pub const NO_MEMORY: i32 = neutral::ERR_NO_MEM;
     /// `MPI_ERR_RMA_RANGE`: the target's elements were not in its part of the window any more.
     pub const RMA_RANGE: i32 = neutral::ERR_RMA_RANGE;
+    /// `MPIX_ERR_PROC_FAILED`: the other end has failed, or another member of the collective.
+    pub const PROC_FAILED: i32 = neutral::MPIX_ERR_PROC_FAILED;
+    /// `MPIX_ERR_PROC_FAILED_PENDING`: somebody has failed who might have sent the message.
+    pub const PROC_FAILED_PENDING: i32 = neutral::MPIX_ERR_PROC_FAILED_PENDING;
+    /// `MPIX_ERR_REVOKED`: the communicator was revoked.
+    pub const REVOKED: i32 = neutral::MPIX_ERR_REVOKED;
     /// `MPI_ANY_SOURCE`.
     pub const ANY_SOURCE: i32 = neutral::ANY_SOURCE;
     /// `MPI_ANY_TAG`.

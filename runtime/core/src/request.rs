@@ -202,6 +202,16 @@ impl Request {
         self.state.compare_exchange(PENDING, CANCELLED, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
+    /// The same of a send that fails with this status. By the owner, whose threads call one at a time.
+    pub fn withdraw_with(&self, status: Status) -> bool {
+        let is_ours = self.withdraw();
+        if is_ours {
+            // SAFETY: nobody but the owner looks at the status of what is withdrawn, and nobody writes it.
+            unsafe { *self.status.get() = status };
+        }
+        is_ours
+    }
+
     /// Receiver: drops the RTS of a withdrawn send. `true`: the handle is gone too, so the caller frees the request.
     #[must_use]
     pub fn drop_rts(&self) -> bool {
@@ -339,7 +349,11 @@ impl RequestRef {
         match self.get().state.load(Ordering::Acquire) {
             // SAFETY: published by the state, and never written again.
             COMPLETE => unsafe { *self.get().status.get() },
-            _ => Status { cancelled: true, ..Status::EMPTY },
+            // SAFETY: only the owner, which is here, has written it, if somebody has.
+            _ => match unsafe { *self.get().status.get() } {
+                failed if failed.error != Status::SUCCESS => failed,
+                _ => Status { cancelled: true, ..Status::EMPTY },
+            },
         }
     }
 

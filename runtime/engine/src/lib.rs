@@ -31,8 +31,8 @@ pub use {
     cohort_net::{calls, outside, tell_traffic},
     cohort_p2p::{
         MessageRef, PackedBlock, Received, await_briefly, fast_path, improbe, imrecv, iprobe, irecv, isend,
-        isend_owned, matching, mprobe, partitioned, probe, receive_or_start, recv, recv_into, send, send_waiting,
-        tell_queues, types_of,
+        isend_owned, matching, may_receive, mprobe, partitioned, post_again, post_again_if_acknowledged, probe,
+        receive_or_start, recv, recv_into, send, send_waiting, tell_queues, types_of,
     },
     cohort_progress::{kernel_thread, offload, watch},
     cohort_rma as rma,

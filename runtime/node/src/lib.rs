@@ -14,6 +14,7 @@ mod symbols;
 use cohort_abi::{Mpi5, Mpich, OpenMpi, Table};
 use cohort_alloc::{SharedHeap, reserve};
 use cohort_base::boot::{AbiId, Attached, MAGIC, NodeApi, NodeBoot, RankBoot, Rest, TakeText, VERSION};
+use cohort_base::lock::stuck;
 use cohort_base::picture::Hear;
 use cohort_base::settings::{Settings, Stats};
 use cohort_base::text::{FixedText, complain, say};
@@ -24,7 +25,7 @@ use cohort_fabric::Transport;
 use cohort_fabric::record;
 use cohort_insight::{observed, picture};
 use core::ffi::{CStr, c_char, c_void};
-use core::sync::atomic::AtomicPtr;
+use core::sync::atomic::{AtomicPtr, Ordering};
 use rustix::process::{Signal, getpid, kill_process};
 
 /// For what the owner-only layers allocate; stealable code uses the heaps of the ranks.
@@ -50,6 +51,7 @@ static API: NodeApi = NodeApi {
     open_bridge,
     arrived,
     first_foreign,
+    died,
 };
 
 /// Makes the node that `boot` describes; see [`cohort_base::boot::NodeOpen`].
@@ -72,6 +74,11 @@ pub unsafe extern "C" fn cohort_node_open(boot: *const NodeBoot, node: *mut *mut
             return core::ptr::null();
         }
     };
+    if settings.survives && boot.nodes > 1 {
+        let what = "COHORT_ON_FAILURE=continue is for jobs of one node whose ranks pip-exec has started";
+        say(boot.report_fd(), format_args!("cohort: {what}\n"));
+        return core::ptr::null();
+    }
     // SAFETY: the record, by its contract.
     let network = match unsafe { network(boot) } {
         Ok(network) => network,
@@ -86,9 +93,34 @@ pub unsafe extern "C" fn cohort_node_open(boot: *const NodeBoot, node: *mut *mut
     let Some(created) = Node::create(boot, settings, network) else {
         return core::ptr::null();
     };
+    if created.survives() {
+        HEAP.guard();
+        SURVIVORS.store((&raw const *created).cast_mut(), Ordering::Release);
+        stuck::call(end_if_stuck);
+    }
     // SAFETY: the caller's contract.
     unsafe { node.write((&raw const *created).cast_mut().cast()) };
     &API
+}
+
+/// The node, if its ranks survive each other.
+static SURVIVORS: AtomicPtr<Node> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Somebody waits long for a lock: if a rank has died, with it, there is no way on.
+fn end_if_stuck() {
+    // SAFETY: null, or a node that is never unmade.
+    let node = unsafe { SURVIVORS.load(Ordering::Acquire).as_ref() };
+    let Some((node, dead)) = node.and_then(|node| Some((node, node.failed(0)?))) else {
+        return;
+    };
+    let number = node.world_rank(dead);
+    complain(format_args!(
+        "cohort: a lock of the node is held by a rank that has died, so the others cannot go on (the first one that \
+         failed was rank {number})\n"
+    ));
+    // Any rank's word ends the job.
+    node.rank(dead.index()).boot().abort.store(RankBoot::encode_abort(1), Ordering::Release);
+    let _ = kill_process(getpid(), Signal::KILL);
 }
 
 /// The job has several nodes, and the loader has found no network of this build.
@@ -263,6 +295,16 @@ unsafe extern "C" fn arrived(node: *mut c_void, rank: u32) -> bool {
 unsafe extern "C" fn first_foreign(node: *mut c_void) -> u32 {
     // SAFETY: the caller's contract.
     unsafe { (*node.cast_const().cast::<Node>()).first_foreign() }
+}
+
+/// See [`NodeApi::died`].
+///
+/// # Safety
+/// `node` is what `cohort_node_open` gave and has this rank; the contract of the field.
+unsafe extern "C" fn died(node: *mut c_void, rank: u32) {
+    // SAFETY: the caller's contract.
+    let node: &'static Node = unsafe { &*node.cast_const().cast() };
+    node.note_failure(rank);
 }
 
 /// Text that goes to a [`TakeText`].

@@ -34,11 +34,13 @@ mod exchange;
 mod inter;
 mod port;
 mod spawn;
+mod survive;
 mod topology;
 
 pub use create::Numbering;
 pub use inter::Bridge;
 pub use spawn::{Children, Share};
+pub use survive::{Agreed, Agreeing};
 pub use topology::{Edge, SplitLevel};
 
 /// Number of `MPI_COMM_WORLD`; the node gives out the others.
@@ -58,6 +60,8 @@ pub struct Comm {
     is_inter: bool,
     /// Nonblocking and persistent collectives between the groups of an intercommunicator.
     begun: coll::Count,
+    /// Agreements that this member has begun.
+    agreements: AtomicU32,
     topology: Option<Arc<Topology>>,
     /// Cached attributes.
     pub attributes: Attributes,
@@ -115,6 +119,7 @@ impl Comm {
             shared: AtomicPtr::new(core::ptr::from_ref(shared).cast_mut()),
             is_inter: false,
             begun: coll::Count::default(),
+            agreements: AtomicU32::new(0),
             topology: None,
             attributes: Attributes::new(),
             errhandler: Mutex::new(errhandler),
@@ -145,7 +150,9 @@ impl Comm {
         if outside::is_shared_number(number) {
             outside::join(local.rank.node(), number);
         }
-        Self { number: AtomicU32::new(number), peers: remote, is_inter: true, ..local }
+        let made = Self { number: AtomicU32::new(number), peers: remote, is_inter: true, ..local };
+        made.know_remote();
+        made
     }
 
     /// The calling process, whose object this is.
@@ -189,6 +196,7 @@ impl Comm {
         self.local_number.store(local_number, Ordering::Relaxed);
         let shared = core::ptr::from_ref(shared).cast_mut();
         self.shared.store(shared, Ordering::Relaxed);
+        self.know_remote();
     }
 
     /// Context number of its point-to-point messages.
@@ -340,6 +348,7 @@ impl Comm {
 
     /// Gives the communicator's resources back. Collective; the attributes were deleted before.
     pub fn release(&self) {
+        self.forget_remote();
         self.shared().leave(self.owner());
         let numbers = [self.local_number(), self.number()];
         let own = if self.is_inter { &numbers[..] } else { &numbers[1..] };

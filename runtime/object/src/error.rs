@@ -145,13 +145,29 @@ impl ErrorTable {
     }
 }
 
+/// The name in C of a constant of this name.
+macro_rules! c_name {
+    (MPIX_ERR_PROC_FAILED) => {
+        "MPIX_ERR_PROC_FAILED"
+    };
+    (MPIX_ERR_PROC_FAILED_PENDING) => {
+        "MPIX_ERR_PROC_FAILED_PENDING"
+    };
+    (MPIX_ERR_REVOKED) => {
+        "MPIX_ERR_REVOKED"
+    };
+    ($name:ident) => {
+        concat!("MPI_", stringify!($name))
+    };
+}
+
 macro_rules! texts {
     ($($name:ident $text:literal;)*) => {
         /// Name and meaning of an error class of the standard.
         #[must_use]
         pub fn standard_text(class: i32) -> Option<&'static str> {
             match class {
-                $(neutral::$name => Some(concat!("MPI_", stringify!($name), ": ", $text)),)*
+                $(neutral::$name => Some(concat!(c_name!($name), ": ", $text)),)*
                 _ => None,
             }
         }
@@ -219,6 +235,9 @@ texts! {
     ERR_RMA_FLAVOR "wrong kind of window";
     ERR_SESSION "invalid session";
     ERR_PROC_ABORTED "a process has aborted";
+    MPIX_ERR_PROC_FAILED "a process has failed";
+    MPIX_ERR_PROC_FAILED_PENDING "a process has failed that might have sent the message";
+    MPIX_ERR_REVOKED "the communicator was revoked";
     ERR_VALUE_TOO_LARGE "value too large for its type";
     ERR_ERRHANDLER "invalid error handler";
     ERR_ABI "not possible in this ABI";

@@ -71,6 +71,9 @@ impl From<EngineError> for Error {
                 let words = coll::words_of(number);
                 Self::new(neutral::ERR_NOT_SAME, format_args!("{words}"))
             }
+            EngineError::Failed => neutral::MPIX_ERR_PROC_FAILED.into(),
+            EngineError::Pending => neutral::MPIX_ERR_PROC_FAILED_PENDING.into(),
+            EngineError::Revoked => neutral::MPIX_ERR_REVOKED.into(),
             EngineError::Unsupported => neutral::ERR_UNSUPPORTED_OPERATION.into(),
             _ => neutral::ERR_INTERN.into(),
         }

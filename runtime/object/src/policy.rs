@@ -53,7 +53,8 @@ impl OwnPolicy {
     /// # Errors
     /// `MPI_ERR_INFO_VALUE` if it is none; nothing was done then.
     pub fn take(&self, hints: &Info) -> Outcome<()> {
-        if let Some(wanted) = wanted(hints)? {
+        // Ranks that survive each other do no work for others, whatever hints say.
+        if let Some(wanted) = wanted(hints)?.filter(|_| !self.rank.node().survives()) {
             let before = self.chosen.swap(wanted.index(), Ordering::Relaxed);
             let before = (before != NONE).then(|| Progress::of_index(before));
             lifecycle::exchange_policy(self.rank, before, Some(wanted));

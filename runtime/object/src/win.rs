@@ -144,7 +144,9 @@ impl Win {
         let (own, window) = match opened.map_err(Error::from).flatten() {
             Ok(opened) => opened,
             Err(error) => {
-                if let Some(block) = block {
+                let is_known = matches!(error.code(), neutral::MPIX_ERR_PROC_FAILED | neutral::MPIX_ERR_REVOKED);
+                // When a member has failed, others may have the window, and this memory in it.
+                if let Some(block) = block.filter(|_| !is_known) {
                     // SAFETY: nobody has heard of it.
                     unsafe { cohort_engine::rma::free_block(block) };
                 }
@@ -209,8 +211,13 @@ impl Win {
     /// # Errors
     /// Of the collective inside.
     pub fn release(self) -> Outcome<()> {
-        coll::barrier_within(&self.comm.collective())?;
-        self.window.close(self.comm.owner());
+        let met = coll::barrier_within(&self.comm.collective());
+        if self.window.is_broken() {
+            self.window.abandon(self.comm.owner());
+        } else {
+            met?;
+            self.window.close(self.comm.owner());
+        }
         self.comm.release();
         Ok(())
     }

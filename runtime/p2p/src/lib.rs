@@ -29,6 +29,8 @@ extern crate std;
 mod direct;
 mod eager_buffers;
 #[cfg(not(loom))]
+mod failing;
+#[cfg(not(loom))]
 pub mod fast_path;
 #[cfg(not(loom))]
 mod inbox;
@@ -60,9 +62,13 @@ pub mod protocol;
 #[cfg(not(loom))]
 pub mod remote;
 #[cfg(not(loom))]
+mod reposting;
+#[cfg(not(loom))]
 mod reuse;
 mod ring;
 mod rounds;
+#[cfg(not(loom))]
+mod seen;
 #[cfg(not(loom))]
 mod state;
 #[cfg(not(loom))]
@@ -72,6 +78,8 @@ mod want;
 
 #[cfg(not(loom))]
 pub use direct::{await_briefly, sender_of};
+#[cfg(not(loom))]
+pub use failing::may_receive;
 #[cfg(not(loom))]
 pub use messages::{Received, irecv, isend, isend_owned, receive_or_start, recv, recv_into, send, send_waiting};
 #[cfg(not(loom))]
@@ -86,6 +94,8 @@ pub use probe::{MessageRef, improbe, imrecv, iprobe, mprobe, probe};
 pub use protocol::types_of;
 #[cfg(not(loom))]
 pub use remote::Remote;
+#[cfg(not(loom))]
+pub use reposting::{post_again, post_again_if_acknowledged};
 #[cfg(not(loom))]
 pub use state::P2p;
 

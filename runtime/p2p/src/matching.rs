@@ -50,6 +50,11 @@ impl Posted {
         self.receives.count() == 0
     }
 
+    /// Grows with each receive that is posted.
+    pub(crate) fn next_sequence(&self) -> u64 {
+        self.next_sequence
+    }
+
     /// Number of receives.
     #[inline]
     pub(crate) fn count(&self) -> usize {

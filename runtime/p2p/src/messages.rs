@@ -56,10 +56,20 @@ fn start_send(
         return remote::isend(claim, net, *buffer, to, *envelope, mode);
     };
     let protocol = Protocol::of_own(claim, buffer.bytes(), envelope, mode, waits);
-    match protocol.start(claim, buffer, to, envelope)? {
-        Sent::Now => Ok(claim.rank().sent()),
-        Sent::Later(request) => Ok(request),
+    match protocol.start(claim, buffer, to, envelope) {
+        Ok(Sent::Now) => Ok(claim.rank().sent()),
+        Ok(Sent::Later(request)) => Ok(request),
+        Err(error) => failed_at_once(claim, error),
     }
+}
+
+/// The request of a send that fails as it begins: what the failure of a process ends, its end tells.
+#[cold]
+fn failed_at_once(claim: &mut Claim<'_>, error: EngineError) -> Result<RequestRef, EngineError> {
+    let Some(error) = error.as_failure() else {
+        return Err(error);
+    };
+    RequestRef::completed(claim, Status { error, ..Status::EMPTY }).ok_or(EngineError::OutOfMemory)
 }
 
 /// Starts the send of a request that was made before, and completes that if the send is over. An error is the
@@ -79,7 +89,7 @@ pub unsafe fn start_posted(
         let error = match protocol.start_request(claim, request, to, envelope) {
             Ok(false) => return,
             Ok(true) => Status::SUCCESS,
-            Err(_) => Status::NO_MEMORY,
+            Err(error) => error.as_failure().unwrap_or(Status::NO_MEMORY),
         };
         Operation::complete(request, Status { error, ..Status::EMPTY });
     }
@@ -337,13 +347,20 @@ pub fn send(
             let has_room = |claim: &mut Claim<'_>| outbox_to(claim, near).waiting.get() <= WAITING_MAX;
             if !has_room(&mut claim) {
                 drop(until_claimed(owner, claim, RoomFor(to), has_room));
+                return sent(rank.node().has_failed(to));
             }
         }
         Sent::Later(request) => {
-            finish(owner, claim, request);
+            let status = finish(owner, claim, request);
+            return EngineError::of_failure(status.error).map_or(Ok(()), Err);
         }
     }
     Ok(())
+}
+
+/// The end of a send that has waited for room.
+fn sent(has_failed: bool) -> Result<(), EngineError> {
+    if has_failed { Err(EngineError::Failed) } else { Ok(()) }
 }
 
 /// [`isend`] by the rank's own task, in a call that waits until the send is complete.

@@ -264,13 +264,15 @@ pub(crate) fn job_of_own_send(claim: &mut Claim<'_>) -> Option<JobRef> {
 }
 
 fn job_of_offers(claim: &mut Claim<'_>) -> Option<JobRef> {
+    // One who dies with a chunk would leave the message incomplete for ever: the receiver copies it all.
+    let helps = !claim.rank().node().survives();
     let mut next = claim.of::<P2p>().offered.first();
     for _ in 0..OFFERS_PER_LOOK {
         let current = next?;
         next = claim.of::<P2p>().offered.next(current);
         if current.request.is_complete() {
             leave_offers(claim, current);
-        } else if let Some(job) = CopyJob::of_rts(&current) {
+        } else if helps && let Some(job) = CopyJob::of_rts(&current) {
             return Some(job);
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::P2p;
 use crate::direct::sender_of;
+use crate::failing::may_receive;
 use crate::matching::{Stored, Want};
 use crate::messages::{deliver_stored, take_stored};
 use crate::operation::{Operation, OperationKind};
@@ -111,29 +112,45 @@ fn until_found(owner: Owner<'_>, want: Want, mut look: impl FnMut(&mut Claim<'_>
 }
 
 /// Waits for a message without receiving it (`MPI_Probe`).
-pub fn probe(owner: Owner<'_>, from: Source, context: u32, tag: Tag) -> Status {
-    let mut found = Status::EMPTY;
+///
+/// # Errors
+/// None will come: see [`may_receive`].
+pub fn probe(owner: Owner<'_>, from: Source, context: u32, tag: Tag) -> Result<Status, EngineError> {
+    let mut found = Ok(Status::EMPTY);
     let want = Want::new(owner.rank().node(), from, context, tag);
-    until_found(owner, want, |claim| {
-        let status = iprobe(claim, from, context, tag);
-        found = status.unwrap_or(found);
-        status.is_some()
+    until_found(owner, want, |claim| match iprobe(claim, from, context, tag) {
+        Some(status) => {
+            found = Ok(status);
+            true
+        }
+        None => may_receive(claim, from, context, tag).is_err_and(|error| {
+            found = Err(error);
+            true
+        }),
     });
     found
 }
 
 /// Waits for a message and takes it out of matching (`MPI_Mprobe`).
-pub fn mprobe(owner: Owner<'_>, from: Source, context: u32, tag: Tag) -> (MessageRef, Status) {
+///
+/// # Errors
+/// As [`probe`].
+pub fn mprobe(owner: Owner<'_>, from: Source, context: u32, tag: Tag) -> Result<(MessageRef, Status), EngineError> {
     let want = Want::new(owner.rank().node(), from, context, tag);
     let mut found = None;
     loop {
+        let mut failed = Ok(());
         until_found(owner, want, |claim| {
             found = found.take().or_else(|| improbe(claim, from, context, tag));
-            found.is_some()
+            if found.is_none() {
+                failed = may_receive(claim, from, context, tag);
+            }
+            found.is_some() || failed.is_err()
         });
         if let Some(message) = found.take() {
-            return message;
+            return Ok(message);
         }
+        failed?;
     }
 }
 

@@ -6,6 +6,7 @@ use crate::matching::{Posted, Unexpected};
 use crate::operation::{CopyJob, IN_JOBS, IN_OFFERED, Operation, Retries};
 use crate::pipeline::Sending;
 use crate::reuse::{Alike, Reuse};
+use crate::seen::Seen;
 use cohort_base::LocalRank;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use cohort_core::claim::Claim;
@@ -41,6 +42,8 @@ pub struct P2pState {
     pub(crate) alike: Alike,
     /// Messages that were noted for a timeline, modulo 2^32.
     pub(crate) noted: u32,
+    /// How far it has looked for what cannot come to its end any more.
+    pub(crate) seen: Seen,
     /// By receiver.
     outboxes: &'static [Outbox],
 }
@@ -60,6 +63,7 @@ impl P2pState {
             rewrites: Reuse::Nothing,
             alike: Alike::NONE,
             noted: 0,
+            seen: Seen::default(),
             outboxes,
         }
     }

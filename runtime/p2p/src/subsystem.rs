@@ -1,5 +1,6 @@
 //! Messages as a part of the engine: their tables, and their part of a turn.
 
+use crate::failing;
 use crate::inbox::{Inbox, Outbox};
 use crate::operation::SLOT;
 use crate::outbox;
@@ -82,6 +83,10 @@ unsafe impl Subsystem for P2p {
             && state.offered.is_empty()
             && (state.posted.is_empty() || poll::are_rings_empty(claim))
             && claim.rank().shared::<P2p>().retries.is_empty()
+    }
+
+    fn claimed(claim: &mut Claim<'_>) {
+        failing::sweep(claim);
     }
 
     fn is_unused(claim: &mut Claim<'_>) -> bool {

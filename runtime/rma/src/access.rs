@@ -13,6 +13,23 @@ use cohort_steal::TaskKind;
 use core::ptr::{NonNull, null_mut};
 
 impl Window {
+    /// Ends the caller's use of a window a member of which has failed. Its memory stays: others may read it, and nobody
+    /// knows when they do not any more.
+    pub fn abandon(self: Box<Self>, _owner: Owner<'_>) {
+        let mut claim = self.rank().enter();
+        claim.of::<Rma>().windows.remove(self.record());
+        let mut sweep = self.sweep(&mut claim);
+        sweep.leave();
+        drop(claim);
+        core::mem::forget(self);
+    }
+
+    /// Whether a member has failed while the others go on.
+    #[must_use]
+    pub fn is_broken(&self) -> bool {
+        self.has_lost()
+    }
+
     /// Ends the caller's use of the window, which is idle ([`Window::idle`]) at all members. Owner-only.
     pub fn close(self: Box<Self>, owner: Owner<'_>) {
         // Whoever copied last may not have let go of the operation yet.

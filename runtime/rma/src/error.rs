@@ -62,6 +62,8 @@ pub enum RmaError {
     BadOp,
     /// Not provided.
     Unsupported,
+    /// A member has failed, and the call would wait.
+    Failed,
 }
 
 impl fmt::Display for RmaError {
@@ -89,6 +91,10 @@ impl fmt::Display for RmaError {
             Self::BadType => f.write_str("the types do not have elements of one and the same class"),
             Self::BadOp => f.write_str("the operation does not take this type"),
             Self::Unsupported => f.write_str("not supported"),
+            Self::Failed => f.write_str(
+                "a member of the window has failed: what it left can be read (MPI_Win_shared_query, or MPI_Get with \
+                 MPI_MODE_NOCHECK), and the window can be freed",
+            ),
         }
     }
 }

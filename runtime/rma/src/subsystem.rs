@@ -3,6 +3,7 @@
 use crate::Rma;
 use crate::arrival;
 use crate::epoch::CopyRef;
+use crate::failing;
 use crate::window::Windows;
 use cohort_base::{LocalRank, Peer};
 use cohort_core::list::List;
@@ -39,6 +40,10 @@ unsafe impl Subsystem for Rma {
     #[inline]
     fn is_idle(claim: &mut Claim<'_>) -> bool {
         claim.of::<Self>().waiting_windows.is_empty()
+    }
+
+    fn claimed(claim: &mut Claim<'_>) {
+        failing::sweep(claim);
     }
 
     fn is_unused(claim: &mut Claim<'_>) -> bool {

@@ -81,7 +81,14 @@ impl<'a, 'rank> Sweep<'a, 'rank> {
 
     /// Leaves the rank's list when there is nothing to look for.
     pub(super) fn leave_if_idle(&mut self) {
-        if self.state.is_waiting && !self.waits() {
+        if !self.waits() {
+            self.leave();
+        }
+    }
+
+    /// Leaves the rank's list.
+    pub(super) fn leave(&mut self) {
+        if self.state.is_waiting {
             self.state.is_waiting = false;
             self.claim.of::<Rma>().waiting_windows.remove(self.window.record());
             self.claim.expect_less(TaskKind::Shm);

@@ -68,6 +68,7 @@ impl Window {
     /// # Errors
     /// [`RmaError::Misplaced`] if an access epoch is open.
     pub fn start(&self, owner: Owner<'_>, members: &[u32]) -> Result<(), RmaError> {
+        self.unless_lost()?;
         let mut claim = self.rank().enter();
         let mut sweep = self.call(owner, &mut claim);
         sweep.state.no_access()?;
@@ -94,6 +95,7 @@ impl Window {
     /// # Errors
     /// [`RmaError::Misplaced`] if an exposure epoch is open.
     pub fn post(&self, owner: Owner<'_>, members: &[u32]) -> Result<(), RmaError> {
+        self.unless_lost()?;
         let mut claim = self.rank().enter();
         let mut sweep = self.call(owner, &mut claim);
         if sweep.state.exposure.is_some() {
@@ -144,8 +146,11 @@ impl Window {
     /// [`RmaError::MisplacedAt`] if the member is locked, [`RmaError::Misplaced`] if another kind
     /// of access epoch is open.
     pub fn lock(&self, owner: Owner<'_>, member: u32, exclusive: bool, nocheck: bool) -> Result<bool, RmaError> {
-        if !nocheck && self.lock_at_once(member, exclusive) {
-            return Ok(true);
+        if !nocheck {
+            if self.lock_at_once(member, exclusive) {
+                return Ok(true);
+            }
+            self.unless_lost()?;
         }
         let mut claim = self.rank().enter();
         let mut sweep = self.call(owner, &mut claim);
@@ -190,8 +195,11 @@ impl Window {
     /// # Errors
     /// [`RmaError::Misplaced`] if an access epoch is open.
     pub fn lock_all(&self, owner: Owner<'_>, nocheck: bool) -> Result<bool, RmaError> {
-        if !nocheck && self.lock_all_now() {
-            return Ok(true);
+        if !nocheck {
+            if self.lock_all_now() {
+                return Ok(true);
+            }
+            self.unless_lost()?;
         }
         let mut claim = self.rank().enter();
         let mut sweep = self.call(owner, &mut claim);
@@ -222,12 +230,26 @@ impl Window {
 
     /// Waits until the locks of open epochs at members of this node are held, so that the caller may load and store
     /// there. `member`: only that one's.
-    pub fn hold_locks(&self, owner: Owner<'_>, member: Option<u32>) {
+    ///
+    /// # Errors
+    /// [`RmaError::Failed`].
+    pub fn hold_locks(&self, owner: Owner<'_>, member: Option<u32>) -> Result<(), RmaError> {
+        let mut holds = false;
         until_with(owner, self.awaited(Some(member)), |claim| {
             let mut sweep = self.sweep(claim);
             sweep.run();
-            sweep.holds_locks(member)
+            holds = sweep.holds_locks(member);
+            holds || self.has_lost()
         });
+        if holds { Ok(()) } else { Err(RmaError::Failed) }
+    }
+
+    /// Refuses what would wait for a member that has failed, or for what that one held.
+    fn unless_lost(&self) -> Result<(), RmaError> {
+        match self.has_lost() {
+            true => Err(RmaError::Failed),
+            false => Ok(()),
+        }
     }
 
     /// `MPI_Win_fence`: closes the fence epoch, and opens the next one unless `last`. Does not wait; the closing does,
@@ -236,6 +258,7 @@ impl Window {
     /// # Errors
     /// [`RmaError::Misplaced`] if an epoch of another kind is open.
     pub fn fence(&self, owner: Owner<'_>, last: bool) -> Result<Closing, RmaError> {
+        self.unless_lost()?;
         let mut claim = self.rank().enter();
         let mut sweep = self.call(owner, &mut claim);
         sweep.state.no_other_than_fence()?;
@@ -284,6 +307,7 @@ impl Window {
         request.release(&mut self.rank().enter());
         match error {
             Status::SUCCESS => Ok(()),
+            Status::PROC_FAILED => Err(RmaError::Failed),
             _ => Err(RmaError::LostTarget),
         }
     }

@@ -306,6 +306,13 @@ impl Window {
         is_here.then(|| self.shared.part(member))
     }
 
+    /// Whether a member has failed while the others go on.
+    #[inline]
+    pub(super) fn has_lost(&self) -> bool {
+        let node = self.rank.node();
+        node.failure_epoch() != 0 && self.shared.members().iter().any(|&member| node.has_failed(member))
+    }
+
     /// Whether a member lives on another node.
     pub(super) fn is_remote(&self, member: u32) -> bool {
         self.shared().home(member).is_none()

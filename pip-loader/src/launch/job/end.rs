@@ -3,7 +3,7 @@
 use super::super::output;
 use super::{Job, UNREAD};
 use cohort_base::boot::{Lifecycle, RankBoot};
-use cohort_base::settings;
+use cohort_base::settings::{self, OnFailure};
 use cohort_manager::server::Stage;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
@@ -57,7 +57,23 @@ pub(super) fn grace(environment: &[CString]) -> Option<Duration> {
     })
 }
 
+/// Whether the environment has ranks survive each other's failures.
+pub(super) fn survives(environment: &[CString]) -> bool {
+    let mut entries = environment.iter().rev();
+    let value = entries.find_map(|entry| entry.to_str().ok()?.strip_prefix(settings::ON_FAILURE)?.strip_prefix('='));
+    value.and_then(OnFailure::named) == Some(OnFailure::Continue)
+}
+
 impl Job<'_> {
+    /// Whether the others go on now that a rank has failed. It has been said why, and they are told.
+    fn goes_on_without(&mut self, rank: usize) -> bool {
+        if !self.survives || self.alive.is_empty() || self.spawner.ranks[rank].plan.failure().is_some() {
+            return false;
+        }
+        self.spawner.node.died(rank);
+        true
+    }
+
     /// Takes the tasks that have ended.
     pub(super) fn reap(&mut self) {
         loop {
@@ -120,7 +136,9 @@ impl Job<'_> {
             End::Exited(_) if is_told && !self.is_initialized(rank) => {}
             End::Exited(0) if self.is_initialized(rank) => {
                 say(format_args!("{who} ended without calling MPI_Finalize"));
-                self.begin_shutdown(1);
+                if !self.goes_on_without(rank) {
+                    self.begin_shutdown(1);
+                }
             }
             End::Exited(0) => {}
             End::Exited(code) if self.has_parted(rank) => {
@@ -136,11 +154,15 @@ impl Job<'_> {
                     }
                     _ => say(format_args!("{who} ended with status {code}")),
                 }
-                self.begin_shutdown(code);
+                if !self.goes_on_without(rank) {
+                    self.begin_shutdown(code);
+                }
             }
             End::Killed(signal) => {
                 self.say_killed(pid, rank, signal);
-                self.begin_shutdown(128 + signal);
+                if !self.goes_on_without(rank) {
+                    self.begin_shutdown(128 + signal);
+                }
             }
         }
     }

@@ -328,7 +328,7 @@ impl Source for TheFounder {
 impl Job<'_> {
     /// Ends the job when a fault is about to end a rank, and does not wait for the core dump.
     fn look_for_dying(&mut self) {
-        if self.ends.shutdown.is_some() || self.abort_code().is_some() {
+        if self.survives || self.ends.shutdown.is_some() || self.abort_code().is_some() {
             return;
         }
         let crash = |&rank: &usize| self.spawner.ranks[rank].crash.crash();

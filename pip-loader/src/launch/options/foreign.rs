@@ -33,7 +33,10 @@ static TABLE: &[Rows] = &[
          enable-auto-cleanup silent-abort order-nodes skip-launch-node noconf debug d hydra-bstrap pmi1 \
          pmi2 pmix",
     ),
-    refused("disable-auto-cleanup enable-recovery continuous max-restarts", "a job ends when one of its ranks fails"),
+    refused(
+        "continuous max-restarts",
+        "failed ranks are not started again: --on-failure continue lets the others go on",
+    ),
     refused(
         "ckpointlib ckpoint-prefix ckpoint-num ckpoint-interval",
         "checkpoints are the program's own; SIGUSR1, SIGUSR2 and SIGTERM to pip-exec reach the ranks",

@@ -3,7 +3,7 @@
 use super::values::{self, Unit};
 use super::{Print, Reader, Words};
 use crate::launch::host_list;
-use cohort_base::settings::{INITIAL_ERRHANDLER, MEMORY_KINDS};
+use cohort_base::settings::{INITIAL_ERRHANDLER, MEMORY_KINDS, ON_FAILURE};
 use cohort_manager::wireup::Numbering;
 use pip_ground::Refusal;
 use std::ffi::OsString;
@@ -98,6 +98,22 @@ pub fn initial_errhandler(reader: &mut Reader<'_, '_>) -> Done {
     let handler = reader.words.value(reader.option);
     let pair = handler.map(|handler| (INITIAL_ERRHANDLER.into(), handler));
     push(&mut reader.options.variables.set, pair)
+}
+
+/// `--on-failure`, and Open MPI's `--with-ft`.
+pub fn on_failure(reader: &mut Reader<'_, '_>) -> Done {
+    let value = reader.words.value(reader.option)?;
+    let value = match value.to_str() {
+        Some("ulfm" | "mpi" | "true" | "yes" | "1") => OsString::from("continue"),
+        Some("no" | "false" | "0" | "none") => OsString::from("end"),
+        _ => value,
+    };
+    push(&mut reader.options.variables.set, Ok((ON_FAILURE.into(), value)))
+}
+
+/// `-disable-auto-cleanup`, `--enable-recovery`.
+pub fn goes_on(reader: &mut Reader<'_, '_>) -> Done {
+    push(&mut reader.options.variables.set, Ok((ON_FAILURE.into(), "continue".into())))
 }
 
 /// `--grace`.

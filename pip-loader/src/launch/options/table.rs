@@ -3,8 +3,8 @@
 mod running;
 
 use super::readers::{
-    Done, add_hosts, exported, grace, initial_errhandler, map_by, memory_kinds, names, output_folder, print, push, set,
-    some, words,
+    Done, add_hosts, exported, goes_on, grace, initial_errhandler, map_by, memory_kinds, names, on_failure,
+    output_folder, print, push, set, some, words,
 };
 use super::values::{self, Page, Unit};
 use super::{Inherit, Input, Print, Reader, Shell};
@@ -166,6 +166,14 @@ pub static MORE: &[Row] = &[
         "the error handler that programs begin with (MPI 5.0, 11.5)",
         initial_errhandler,
     ),
+    row(
+        "--on-failure --with-ft",
+        "end|continue",
+        Job,
+        "what happens when a rank fails: the job ends, or the others go on and MPI tells them (MPIX_Comm_shrink ...)",
+        on_failure,
+    ),
+    row("-disable-auto-cleanup --enable-recovery", "", Job, "the same as --on-failure continue", goes_on),
     row(
         "--grace",
         "SECONDS",

@@ -235,6 +235,17 @@ fn publish<A: Abi>(call: &Call<'_, A>, side: Side, comm: A::Comm, target: Result
     publish_kind(call, operation, target)
 }
 
+/// Refuses partitions where ranks survive each other: nothing ends one whose other side has failed.
+fn unless_surviving<A: Abi>(call: &Call<'_, A>) -> Outcome<()> {
+    match call.rank().node().survives() {
+        false => Ok(()),
+        true => {
+            let what = format_args!("partitioned messages are not there with COHORT_ON_FAILURE=continue");
+            Err(call.blame(neutral::ERR_UNSUPPORTED_OPERATION, what))
+        }
+    }
+}
+
 /// `MPI_Psend_init`. No hint changes anything.
 pub fn psend_init<A: Abi>(
     call: &Call<'_, A>,
@@ -249,6 +260,7 @@ pub fn psend_init<A: Abi>(
     request: Out<'_, A::Request>,
 ) -> Outcome<()> {
     let communicator = call.on_comm(comm)?;
+    unless_surviving(call)?;
     let request = call.output(request, "request")?;
     info::given(call, hints)?;
     let buffer = Buffer { base: buffer, count: elements, datatype };
@@ -284,6 +296,7 @@ pub fn precv_init<A: Abi>(
     request: Out<'_, A::Request>,
 ) -> Outcome<()> {
     let communicator = call.on_comm(comm)?;
+    unless_surviving(call)?;
     let request = call.output(request, "request")?;
     info::given(call, hints)?;
     let buffer = Buffer { base: buffer, count: elements, datatype };

@@ -8,7 +8,7 @@ use cohort_abi::parameters::ResultPlace;
 use cohort_abi::{Abi, Handle, HandleKind, SENT_INDEX, SENT_REQUEST, Status, dynamic, neutral};
 use cohort_base::picture::Fact;
 use cohort_engine::waits::Awaited;
-use cohort_engine::{Claim, Rank, RequestRef};
+use cohort_engine::{Claim, Rank, RequestRef, post_again, post_again_if_acknowledged};
 use cohort_object::{Error, blame};
 use core::any::Any;
 
@@ -303,11 +303,35 @@ impl<'a> Live<'a> {
                 return Finished::well(status, true);
             }
         }
-        let finished = Finished { status: self.outcome(), freed: true, comm: self.comm(), why: None };
+        let mut finished = Finished { status: self.outcome(), freed: true, comm: self.comm(), why: None };
+        if finished.status.error != neutral::SUCCESS && self.stays(call, claim) {
+            finished.freed = false;
+            return finished;
+        }
         if !matches!(self.state, RequestState::Sent) {
             self.forget(call, claim.get_or_insert_with(|| call.rank().enter()));
         }
         finished
+    }
+
+    /// Whether a receive that a failure has ended goes on all the same: one from anybody, which others may match.
+    #[cold]
+    fn stays<A: Abi>(&self, call: &Call<'_, A>, claim: &mut Option<Claim<'static>>) -> bool {
+        let RequestState::Once(operation) = self.state else {
+            return false;
+        };
+        let claim = claim.get_or_insert_with(|| call.rank().enter());
+        post_again(claim, &operation.request).is_some()
+    }
+
+    /// Whether it was ended by a failure that has been acknowledged since: it goes on.
+    #[cold]
+    pub(super) fn goes_on<A: Abi>(&self, call: &Call<'_, A>) -> bool {
+        let RequestState::Once(operation) = self.state else {
+            return false;
+        };
+        let may_receive = operation.request.status().error == neutral::MPIX_ERR_PROC_FAILED_PENDING;
+        may_receive && post_again_if_acknowledged(&mut call.rank().enter(), &operation.request)
     }
 
     /// The outcome of a receive or collective that is over and may be kept for the next one.

@@ -65,6 +65,13 @@ fn long_one<A: Abi, const WAIT: bool>(
     if !is_complete && !turn::<WAIT>(call, operation, || operation.is_complete()) {
         return Ok(None);
     }
+    if call.rank().node().failure_epoch() != 0 {
+        while operation.goes_on(call) {
+            if !turn::<WAIT>(call, operation, || operation.is_complete()) {
+                return Ok(None);
+            }
+        }
+    }
     let finished: Finished = operation.finish(call);
     if finished.freed {
         request.set(A::Request::from_neutral(call.context(), neutral::handle::REQUEST_NULL));

@@ -146,7 +146,9 @@ pub fn free<A: Abi>(call: &Call<'_, A>, win: InOut<'_, A::Win>) -> Outcome<()> {
     let win = win.value().ok_or(neutral::ERR_ARG)?;
     let handle = win.get();
     let object = call.on_win(handle)?;
-    object.window.idle(call.owner()).map_err(|error| failed(call, error))?;
+    if !object.window.is_broken() {
+        object.window.idle(call.owner()).map_err(|error| failed(call, error))?;
+    }
     object.attributes.delete_all(handle.neutral())?;
     call.objects().remove_win(handle.neutral())?.release()?;
     win.set(A::Win::from_neutral(call.context(), neutral::handle::WIN_NULL));

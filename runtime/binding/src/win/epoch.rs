@@ -177,7 +177,7 @@ fn long_lock<A: Abi>(call: &Call<'_, A>, kind: c_int, rank: c_int, assertions: c
     let nocheck = is_unchecked::<A>(assertions);
     let locked = win.window.lock(call.owner(), target, exclusive, nocheck);
     if !locked.map_err(|error| failed(call, error))? {
-        win.window.hold_locks(call.owner(), Some(target));
+        win.window.hold_locks(call.owner(), Some(target)).map_err(|error| failed(call, error))?;
     }
     Ok(())
 }
@@ -217,7 +217,7 @@ fn long_lock_all<A: Abi>(call: &Call<'_, A>, assertions: c_int, win: A::Win) -> 
     may_lock(call, win)?;
     let locked = win.window.lock_all(call.owner(), is_unchecked::<A>(assertions));
     if !locked.map_err(|error| failed(call, error))? {
-        win.window.hold_locks(call.owner(), None);
+        win.window.hold_locks(call.owner(), None).map_err(|error| failed(call, error))?;
     }
     Ok(())
 }

@@ -53,7 +53,7 @@ pub(crate) fn run_schedule(owner: Owner<'_>, schedule: &Schedule<'_>) -> Result<
     // Messages that follow each other start together.
     let mut stages = schedule.steps.chunk_by(|one, next| one.is_message() && next.is_message());
     let done = stages.try_fold(Ok(()), |outcome, steps| match take(owner, schedule, steps, &mut messages) {
-        Err(EngineError::OutOfMemory) => Err(EngineError::OutOfMemory),
+        Err(error @ (EngineError::OutOfMemory | EngineError::Failed | EngineError::Revoked)) => Err(error),
         taken => Ok(outcome.and(taken)),
     });
     let waited = wait_for(owner, messages.drain(..));

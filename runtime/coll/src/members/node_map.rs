@@ -20,8 +20,12 @@ pub(crate) struct NodeMap {
 }
 
 impl NodeMap {
-    /// Where `members` live; `None` if all live on `node`.
-    pub(crate) fn of(node: &'static Node, members: &[Peer]) -> Option<Self> {
+    /// Where `members` live; `None` if all live on `node`. Where ranks survive each other each is taken for a node, so
+    /// that messages are all that a member has of another one.
+    pub(crate) fn of(node: &'static Node, members: &[Peer], me: Peer) -> Option<Self> {
+        if node.survives() && members.len() > 1 {
+            return Self::of_each(members, me);
+        }
         if members.iter().all(|&member| node.local(member).is_some()) {
             return None;
         }
@@ -47,6 +51,14 @@ impl NodeMap {
             members[0] as usize == first && members[members.len() - 1] as usize + 1 == next
         });
         Some(Self { is_in_order, nodes, node_of, this_node })
+    }
+
+    /// Each of the members for itself, as `me` sees them.
+    fn of_each(members: &[Peer], me: Peer) -> Option<Self> {
+        let this_node = members.iter().position(|&member| member == me)? as u32;
+        let numbers = 0..members.len() as u32;
+        let nodes = numbers.clone().map(|member| vec![member]).collect();
+        Some(Self { nodes, node_of: numbers.collect(), this_node, is_in_order: true })
     }
 
     /// Members on this node.

@@ -4,6 +4,7 @@ use super::hierarchy::Hierarchy;
 use super::local::{LocalGroup, LocalShared};
 use super::node_map::NodeMap;
 use super::roster::Roster;
+use crate::Coll;
 use crate::args::Label;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -12,6 +13,7 @@ use cohort_base::Peer;
 use cohort_base::lock::FutexLock;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
 use cohort_core::Owner;
+use cohort_core::Verdict;
 use cohort_core::node::Node;
 use cohort_core::rank::Rank;
 use core::ops::Deref;
@@ -21,9 +23,12 @@ use core::ptr::NonNull;
 pub struct CommShared {
     node: &'static Node,
     context: u32,
+    /// The rank that has it for itself, where ranks survive each other.
+    own: Option<Peer>,
     left: AtomicU32,
     roster: Roster,
     members: Members,
+    acknowledged: AtomicU32,
 }
 
 /// Where the members are, and what those on this node share. In two steps, so that one comparison tells the first
@@ -121,8 +126,9 @@ impl<'a> Group<'a> {
 }
 
 impl CommShared {
-    fn new(node: &'static Node, context: u32, roster: Roster, maps: &mut Maps) -> Self {
-        let members = match maps.enter(node, &roster) {
+    fn new(rank: &Rank, context: u32, roster: Roster, maps: &mut Maps) -> Self {
+        let node = rank.node();
+        let members = match maps.enter(rank, &roster) {
             Some(map) => Members::Other(Others::Nodes(Hierarchy::new(map, roster.peers(), context, node.is_crowded()))),
             None => {
                 let size = roster.peers().len() as u32;
@@ -133,11 +139,19 @@ impl CommShared {
                 }
             }
         };
-        Self { node, context, left: AtomicU32::new(0), roster, members }
+        let own = node.survives().then(|| rank.peer());
+        Self { node, context, own, left: AtomicU32::new(0), roster, members, acknowledged: AtomicU32::new(0) }
     }
 
     fn key(&self) -> Key {
-        (self.context, self.roster.peers()[0], address_of(self.node))
+        (self.context, self.own.unwrap_or(self.roster.peers()[0]), address_of(self.node))
+    }
+
+    /// Failures of the node that the program has acknowledged for this communicator: the first ones. Of a rank that
+    /// survives others.
+    #[must_use]
+    pub fn acknowledged(&self) -> &AtomicU32 {
+        &self.acknowledged
     }
 
     /// The members: one list for all ranks of the node.
@@ -148,13 +162,13 @@ impl CommShared {
 
     /// Ends one member's use, which must not touch it any more; the last of all members frees
     /// it.
-    pub fn leave(&'static self, _: Owner<'_>) {
-        TABLE.with(|table| {
+    pub fn leave(&'static self, owner: Owner<'_>) {
+        table_of(owner.rank()).with(|table| {
             if self.left.fetch_add(1, Ordering::Relaxed) + 1 < self.size() {
                 return;
             }
             if let Some(Entrant(last)) = table.shared.remove(&self.key()) {
-                table.maps.leave(self.node, &self.roster);
+                table.maps.leave((self.node, self.own), &self.roster);
                 // SAFETY: leaked in `enter`; every member has left, and the list forgot it.
                 drop(unsafe { Box::from_raw(last.as_ptr()) });
             }
@@ -183,11 +197,12 @@ impl CommShared {
     #[must_use]
     pub fn of_group(owner: Owner<'_>, context: u32, first: Peer, roster: impl FnOnce() -> Roster) -> &'static Self {
         let node = owner.rank().node();
-        TABLE.with(|table| {
-            let Table { shared, maps } = table;
-            let entry = shared.entry((context, first, address_of(node)));
+        table_of(owner.rank()).with(|table| {
+            let Table { shared, maps, .. } = table;
+            let first_of_key = if node.survives() { owner.rank().peer() } else { first };
+            let entry = shared.entry((context, first_of_key, address_of(node)));
             let Entrant(shared) = entry.or_insert_with(|| {
-                let shared = Box::new(Self::new(node, context, roster(), maps));
+                let shared = Box::new(Self::new(owner.rank(), context, roster(), maps));
                 debug_assert!(shared.roster.peers()[0] == first, "member 0 has its place");
                 Entrant(NonNull::from(Box::leak(shared)))
             });
@@ -198,9 +213,17 @@ impl CommShared {
 }
 
 /// The shared parts in use, of all nodes. Owner-only: it allocates.
-static TABLE: FutexLock<Table> = FutexLock::new(Table { shared: BTreeMap::new(), maps: Maps(BTreeMap::new()) });
+static TABLE: FutexLock<Table> = FutexLock::new(Table::new());
 
-/// Context, member 0, and node.
+/// The table of a rank's node; where ranks survive each other each has its own, which nobody else can die with.
+fn table_of(rank: &Rank) -> &FutexLock<Table> {
+    match rank.node().survives() {
+        true => &rank.shared::<Coll>().table,
+        false => &TABLE,
+    }
+}
+
+/// Context, member 0, and node. Where ranks survive each other, each has its own part: then it is the rank.
 type Key = (u32, Peer, usize);
 
 /// What tells nodes apart in one process.
@@ -209,15 +232,82 @@ fn address_of(node: &Node) -> usize {
 }
 
 /// Found in a few steps, however many communicators there are.
-struct Table {
+#[derive(Debug)]
+pub(crate) struct Table {
     shared: BTreeMap<Key, Entrant>,
     maps: Maps,
+    /// Where ranks survive each other: whom messages of an intercommunicator come from, by its collective context.
+    remote: BTreeMap<Key, (Roster, NonNull<CommShared>)>,
+}
+
+// SAFETY: what the pointers lead to is `Sync`.
+unsafe impl Send for Table {}
+
+impl Table {
+    /// Without communicators.
+    pub(crate) const fn new() -> Self {
+        Self { shared: BTreeMap::new(), maps: Maps(BTreeMap::new()), remote: BTreeMap::new() }
+    }
+}
+
+/// Whom messages in the contexts of an intercommunicator come from, and what the own group shares; for [`judge`].
+pub fn know_remote(owner: Owner<'_>, context: u32, remote: &Roster, local: &'static CommShared) {
+    if owner.rank().node().survives() {
+        let key = (context, owner.rank().peer(), address_of(owner.rank().node()));
+        let _ = table_of(owner.rank()).lock().remote.insert(key, (remote.clone(), NonNull::from(local)));
+    }
+}
+
+/// The end of that.
+pub fn forget_remote(owner: Owner<'_>, context: u32) {
+    if owner.rank().node().survives() {
+        let key = (context, owner.rank().peer(), address_of(owner.rank().node()));
+        let _ = table_of(owner.rank()).lock().remote.remove(&key);
+    }
+}
+
+/// What becomes of a receive of a rank that survives others: see [`cohort_core::Judge`].
+pub(crate) fn judge(rank: &Rank, context: u32, source: Option<i32>) -> Verdict {
+    let node = rank.node();
+    if node.is_closed(context) {
+        return match node.is_closed(context & !1) {
+            true => Verdict::Revoked,
+            false => Verdict::Failed,
+        };
+    }
+    let key = (context | 1, rank.peer(), address_of(node));
+    let table = table_of(rank).lock();
+    let found = match table.remote.get(&key) {
+        Some((remote, local)) => Some((remote, *local)),
+        // SAFETY: parts in the table are there.
+        None => table.shared.get(&key).map(|Entrant(part)| (unsafe { &part.as_ref().roster }, *part)),
+    };
+    let Some((roster, part)) = found else {
+        return Verdict::Fine;
+    };
+    let place = |peer: &Peer| node.local(*peer).and_then(|local| node.failure_of(local));
+    match source {
+        Some(source) => match roster.peers().get(source as usize).and_then(place) {
+            Some(_) => Verdict::Failed,
+            None => Verdict::Fine,
+        },
+        None => {
+            // SAFETY: parts in the table are there, and an intercommunicator ends before its own group's part.
+            let acknowledged = unsafe { part.as_ref() }.acknowledged.load(Ordering::Relaxed);
+            match roster.peers().iter().filter_map(place).any(|number| number >= acknowledged) {
+                true => Verdict::Pending,
+                false => Verdict::Fine,
+            }
+        }
+    }
 }
 
 /// Where the members of lists live that are not all on one node: one map for all communicators with the same list.
-struct Maps(BTreeMap<(usize, usize), Known>);
+#[derive(Debug)]
+struct Maps(BTreeMap<(usize, usize, Option<Peer>), Known>);
 
 /// A map of a list, which is kept so that no other list gets its address.
+#[derive(Debug)]
 struct Known {
     _list: Arc<[Peer]>,
     map: Arc<NodeMap>,
@@ -226,26 +316,27 @@ struct Known {
 }
 
 impl Maps {
-    fn key(node: &Node, roster: &Roster) -> (usize, usize) {
-        (roster.peers().as_ptr().addr(), address_of(node))
+    fn key((node, own): (&Node, Option<Peer>), roster: &Roster) -> (usize, usize, Option<Peer>) {
+        (roster.peers().as_ptr().addr(), address_of(node), own)
     }
 
     /// The map of these members for one communicator more; `None` if they are all on the node.
-    fn enter(&mut self, node: &'static Node, roster: &Roster) -> Option<Arc<NodeMap>> {
-        let key = Self::key(node, roster);
+    fn enter(&mut self, rank: &Rank, roster: &Roster) -> Option<Arc<NodeMap>> {
+        let node = rank.node();
+        let key = Self::key((node, node.survives().then(|| rank.peer())), roster);
         if let Some(known) = self.0.get_mut(&key) {
             known.users += 1;
             return Some(known.map.clone());
         }
-        let map = Arc::new(NodeMap::of(node, roster.peers())?);
+        let map = Arc::new(NodeMap::of(node, roster.peers(), rank.peer())?);
         let known = Known { _list: roster.list(), map: map.clone(), users: 1 };
         self.0.insert(key, known);
         Some(map)
     }
 
     /// A communicator with these members is no more.
-    fn leave(&mut self, node: &Node, roster: &Roster) {
-        let key = Self::key(node, roster);
+    fn leave(&mut self, of: (&Node, Option<Peer>), roster: &Roster) {
+        let key = Self::key(of, roster);
         let Some(known) = self.0.get_mut(&key) else {
             return;
         };
@@ -257,6 +348,7 @@ impl Maps {
 }
 
 /// A shared part that the table keeps.
+#[derive(Debug)]
 struct Entrant(NonNull<CommShared>);
 
 // SAFETY: shared parts are `Sync`.

@@ -3,6 +3,7 @@
 use super::operation::Operation;
 use crate::Coll;
 use crate::args::Call;
+use crate::exchange::may_communicate;
 use crate::members::{Group, Hierarchy, NodeMap};
 use crate::memory::{begin_schedule, free_ended_schedules, reserve};
 use crate::schedule::node_meeting::{NodeMeetingRef, Part, Place, Plan, Posted};
@@ -32,6 +33,7 @@ pub(crate) unsafe fn start_once(
     hierarchy: &Hierarchy,
     call: &Call<'_>,
 ) -> Result<RequestRef, EngineError> {
+    may_communicate(group.rank(), group.context)?;
     let operation = Operation::next(group, hierarchy);
     // SAFETY: the caller's promise.
     unsafe {

@@ -48,6 +48,7 @@ impl Message {
             Status::TRUNCATE => {
                 Err(EngineError::Truncated { message: bytes + u64::from(status.beyond), buffer: bytes })
             }
+            error if let Some(failed) = EngineError::of_failure(error) => Err(failed),
             _ if bytes < self.least => Err(EngineError::Truncated { message: self.least, buffer: bytes }),
             _ => Ok(()),
         }

@@ -169,7 +169,7 @@ pub(crate) fn note(status: &mut Status, outcome: Result<(), EngineError>) {
         status.error = match outcome {
             Ok(()) => Status::SUCCESS,
             Err(EngineError::Truncated { .. }) => Status::TRUNCATE,
-            Err(_) => Status::NO_MEMORY,
+            Err(error) => error.as_failure().unwrap_or(Status::NO_MEMORY),
         };
     }
 }

@@ -546,7 +546,8 @@ impl Progress {
                         let outcome = message.end(claim);
                         note(&mut self.status, outcome);
                     }
-                    if is_last {
+                    // What would be sent then is no result, and the others give up too.
+                    if is_last || EngineError::of_failure(self.status.error).is_some() {
                         return Look::Over;
                     }
                 }

@@ -3,6 +3,7 @@
 //! These four know each other, so they are defined together; what they do is in a module for each.
 
 pub mod claim;
+pub mod failures;
 pub mod hooks;
 pub mod node;
 pub mod owner;
@@ -35,6 +36,7 @@ use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::fmt;
 use core::marker::PhantomData;
+use failures::Failures;
 use waits::Waits;
 
 /// All ranks of one address space. Never unmade.
@@ -65,6 +67,7 @@ pub struct Node {
     bridge: AtomicPtr<Bridge>,
     /// Ranks that wait at ports.
     at_ports: AtomicU32,
+    failures: Failures,
     /// Whether there is anything to reach beyond the node.
     has_network: AtomicBool,
     /// What further ranks are made from. Only the launcher's task touches it, in [`Node::add`].

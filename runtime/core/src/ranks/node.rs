@@ -1,6 +1,7 @@
 //! The node: all ranks of one address space.
 
 pub use super::Node;
+use super::failures::{self, Failures};
 use super::{FirstWorld, Rank, hooks, rank};
 use crate::memory::{Cursor, Plan, Room, SLOTS, Table};
 pub use crate::peers::Identity;
@@ -65,10 +66,10 @@ impl Node {
         let capacity = boot.capacity.max(size);
         let plan = Plan { ranks: capacity as usize, workers: workers as usize };
         let mut measured = Cursor::measuring();
-        Memory::lay_out(&mut measured, boot)?;
+        Memory::lay_out(&mut measured, boot, settings.survives)?;
         hooks::measure(&mut measured, &plan);
         let mut cursor = Cursor::over_fresh(&measured)?;
-        let mut memory = Memory::lay_out(&mut cursor, boot)?;
+        let mut memory = Memory::lay_out(&mut cursor, boot, settings.survives)?;
         let entries = Peers::entries(boot);
         let peers = memory.peers.take(entries);
         let idle = memory.idle.take(IdleSet::words(capacity));
@@ -95,6 +96,7 @@ impl Node {
                 bridge: AtomicPtr::new(core::ptr::null_mut()),
                 has_network: AtomicBool::new(network.is_some()),
                 at_ports: AtomicU32::new(0),
+                failures: memory.failures.failures(),
                 rest: UnsafeCell::new(None),
                 rooms: [const { Room::empty() }; SLOTS],
             });
@@ -115,6 +117,11 @@ impl Node {
     #[inline]
     pub(crate) fn room(&self, slot: usize) -> &Room {
         &self.rooms[slot]
+    }
+
+    #[inline]
+    pub(crate) fn failures(&self) -> &Failures {
+        &self.failures
     }
 
     /// The rank with this index. Panics when there is none.
@@ -553,10 +560,11 @@ struct Memory {
     idle: Table<AtomicU64>,
     peers: Table<peers::Entry>,
     tables: rank::Tables,
+    failures: failures::Tables,
 }
 
 impl Memory {
-    fn lay_out(cursor: &mut Cursor, boot: &NodeBoot) -> Option<Self> {
+    fn lay_out(cursor: &mut Cursor, boot: &NodeBoot, survives: bool) -> Option<Self> {
         let size = boot.capacity.max(boot.node_ranks);
         let count = size as usize;
         Some(Self {
@@ -565,6 +573,7 @@ impl Memory {
             idle: cursor.table(IdleSet::words(size)),
             peers: cursor.table(Peers::entries(boot)),
             tables: rank::Tables::lay_out(cursor, count),
+            failures: failures::Tables::lay_out(cursor, count, survives),
         })
     }
 }

@@ -15,6 +15,7 @@
 //! (`fast_path.rs`), as inline ones.
 
 use super::{compared, eager, marked, pipelined, rendezvous};
+use crate::failing;
 use crate::operation::Operation;
 use crate::packed::PackedBlock;
 use crate::ring::PAYLOAD_MAX;
@@ -50,6 +51,8 @@ pub enum Eager {
     Block,
     /// The same, with its types.
     Typed,
+    /// Something has failed: the first of these that fits, unless its receiver is dead or its context closed.
+    Asking,
 }
 
 /// What became of a send that has started.
@@ -92,6 +95,9 @@ impl Protocol {
         }
         if settings.check_members && compared::is_compared(*envelope) && bytes > 0 {
             return Self::Eager(Eager::Typed);
+        }
+        if node.failure_epoch() != 0 {
+            return Self::Eager(Eager::Asking);
         }
         Self::Eager(match node.follows_messages() {
             true if bytes <= marked::DATA_MAX as u64 => Eager::Marked,
@@ -169,6 +175,13 @@ impl Eager {
             Self::Block => eager::send_block(claim, *buffer, to, *envelope),
             Self::Marked => marked::send(claim, *buffer, to, *envelope),
             Self::Typed => compared::send(claim, *buffer, to, *envelope),
+            Self::Asking => {
+                failing::may_send(claim, to, envelope)?;
+                match buffer.bytes() <= marked::DATA_MAX as u64 {
+                    true => marked::send(claim, *buffer, to, *envelope),
+                    false => eager::send_block(claim, *buffer, to, *envelope),
+                }
+            }
         }
     }
 }

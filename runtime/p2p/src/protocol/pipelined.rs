@@ -39,6 +39,10 @@ pub(crate) unsafe fn begin(
     buffer: Buffer<'_>,
 ) -> Option<RecordRef<Pipeline>> {
     let heap = claim.heap();
+    if claim.rank().node().survives() {
+        // A receiver would wait for pieces of a sender that has died.
+        return None;
+    }
     let data = buffer.contiguous()?;
     let state = claim.of::<P2p>();
     let data = (data.cast_const(), buffer.bytes());

@@ -18,6 +18,7 @@ use super::local;
 use super::schedule::{endpoint, run_alone, run_schedule};
 use crate::args::{Call, Form, Label};
 use crate::compare;
+use crate::exchange::may_communicate;
 use crate::fold::Folder;
 use crate::members::{Caller, Group, Hierarchy};
 use crate::nonblocking::{finish, start};
@@ -41,6 +42,7 @@ pub(crate) fn tell(group: &Group<'_>, hierarchy: &Hierarchy, call: &Call<'_>, fo
 /// # Errors
 /// Those of the operation.
 pub(crate) fn run(group: &Caller<'_>, hierarchy: &Hierarchy, call: &Call<'_>) -> Result<(), EngineError> {
+    may_communicate(group.rank(), group.context)?;
     if group.rank().node().settings().check_members {
         tell(group, hierarchy, call, Form::Blocking)?;
     }

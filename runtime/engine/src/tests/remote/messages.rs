@@ -187,7 +187,7 @@ fn probes_see_remote_messages_and_matched_ones_are_received_once() {
                 finish(rank, first);
                 return;
             }
-            let status = probe::probe(owner(rank), Source::Any, CONTEXT, Tag::Is(2));
+            let status = probe::probe(owner(rank), Source::Any, CONTEXT, Tag::Is(2)).expect("a message");
             assert_eq!((status.tag, status.bytes), (2, 30_000));
             let (message, status) =
                 improbe(&mut rank.enter(), from(rank, 0), CONTEXT, Tag::Is(2)).expect("it was probed");

@@ -306,7 +306,7 @@ fn sends_that_are_held_arrive_in_order_and_are_cancelled() {
                     1 => (0..COUNT - 1).rev().for_each(|tag| take(sender, Tag::Is(tag), tag)),
                     2 => {
                         let last = Tag::Is(COUNT - 2);
-                        let found = probe(owner(rank), sender, CONTEXT, last);
+                        let found = probe(owner(rank), sender, CONTEXT, last).expect("a message");
                         assert_eq!(found.bytes, 4);
                         (0..COUNT - 1).for_each(|tag| take(sender, Tag::Any, tag));
                     }

@@ -1,0 +1,235 @@
+//! Ranks of the node that have failed while the others go on (`COHORT_ON_FAILURE=continue`), and contexts in which
+//! nobody communicates any more.
+//!
+//! The launcher, which reaps tasks, notes each failed rank once ([`Node::note_failure`]) and wakes the others. From
+//! then on each rank is told at its next claim ([`Subsystem::claimed`](crate::Subsystem::claimed)), where subsystems
+//! look after what waits for the dead. The node keeps failures in their order, so that "the first `n`" means the same
+//! to all.
+//!
+//! A context is *closed* when its communicator is revoked, or when a collective of it cannot come to its end because a
+//! member has failed: then those who wait for survivors that have given up do so too. Numbers of communicators are
+//! never drawn twice, so contexts stay closed.
+//!
+//! Before the first failure none of this is looked at but by calls that say so.
+
+use super::{Node, Rank};
+use crate::memory::{Cursor, Table};
+use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use cohort_base::{LocalRank, Peer};
+use core::ffi::c_void;
+use core::ptr::null_mut;
+
+/// Contexts that may be closed in a job: a power of two.
+const CLOSED: usize = 1 << 16;
+
+/// Looks for the place of a context.
+const PROBES: usize = 64;
+
+/// What is told to a communicator's members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing is in the way.
+    Fine,
+    /// A member that is needed has failed.
+    Failed,
+    /// A member has failed whose message might be received.
+    Pending,
+    /// The communicator was revoked.
+    Revoked,
+}
+
+/// Says what becomes of a receive of a rank in a context: from one rank of the communicator, or from any.
+pub type Judge = fn(&Rank, u32, Option<i32>) -> Verdict;
+
+/// See the module page.
+#[derive(Debug)]
+pub(crate) struct Failures {
+    /// Grows with each failure, and with each context that is closed.
+    epoch: AtomicU32,
+    /// Ranks that have failed.
+    count: AtomicU32,
+    /// They, in order, plus one.
+    order: &'static [AtomicU32],
+    /// By rank: which failure it was, plus one, or 0.
+    places: &'static [AtomicU32],
+    /// Closed contexts, plus one, hashed.
+    closed: &'static [AtomicU32],
+    /// A [`Judge`], or null.
+    judge: AtomicPtr<c_void>,
+}
+
+/// Their tables.
+pub(crate) struct Tables {
+    order: Table<AtomicU32>,
+    places: Table<AtomicU32>,
+    closed: Table<AtomicU32>,
+    ranks: usize,
+    contexts: usize,
+}
+
+impl Tables {
+    pub(crate) fn lay_out(cursor: &mut Cursor, ranks: usize, survives: bool) -> Self {
+        let (ranks, contexts) = if survives { (ranks, CLOSED) } else { (0, 0) };
+        Self {
+            order: cursor.table(ranks),
+            places: cursor.table(ranks),
+            closed: cursor.table(contexts),
+            ranks,
+            contexts,
+        }
+    }
+
+    /// # Safety
+    /// The tables are zeroed memory that is never unmapped, and nobody else's.
+    pub(crate) unsafe fn failures(&mut self) -> Failures {
+        // SAFETY: the caller's promise.
+        unsafe {
+            Failures {
+                epoch: AtomicU32::new(0),
+                count: AtomicU32::new(0),
+                order: core::slice::from_raw_parts(self.order.take(self.ranks), self.ranks),
+                places: core::slice::from_raw_parts(self.places.take(self.ranks), self.ranks),
+                closed: core::slice::from_raw_parts(self.closed.take(self.contexts), self.contexts),
+                judge: AtomicPtr::new(null_mut()),
+            }
+        }
+    }
+}
+
+impl Node {
+    /// Whether ranks go on when one fails.
+    #[must_use]
+    pub fn survives(&self) -> bool {
+        self.settings().survives
+    }
+
+    /// Grows with each failure, and with each context that is closed; 0 before the first.
+    #[inline]
+    #[must_use]
+    pub fn failure_epoch(&self) -> u32 {
+        // Acquire: what it stands for is seen.
+        self.failures().epoch.load(Ordering::Acquire)
+    }
+
+    /// Ranks that have failed.
+    #[must_use]
+    pub fn failure_count(&self) -> u32 {
+        self.failures().count.load(Ordering::Acquire)
+    }
+
+    /// Gives the node who knows its communicators. While it is made.
+    pub fn set_judge(&self, judge: Judge) {
+        self.failures().judge.store(judge as *mut c_void, Ordering::Release);
+    }
+
+    /// What becomes of a receive of the rank that has not met its message. By the rank's own task.
+    #[must_use]
+    pub fn judge(&self, rank: &Rank, context: u32, source: Option<i32>) -> Verdict {
+        let judge = self.failures().judge.load(Ordering::Acquire);
+        if self.failure_epoch() == 0 || judge.is_null() {
+            return Verdict::Fine;
+        }
+        // SAFETY: only `set_judge` stores here.
+        let judge: Judge = unsafe { core::mem::transmute(judge) };
+        judge(rank, context, source)
+    }
+
+    /// Which failure it was that a rank of the node had, from 0 on.
+    #[must_use]
+    pub fn failure_of(&self, rank: LocalRank) -> Option<u32> {
+        let place = self.failures().places.get(rank as usize)?;
+        place.load(Ordering::Acquire).checked_sub(1)
+    }
+
+    /// Whether a peer is a rank of this node that has failed.
+    #[must_use]
+    pub fn has_failed(&self, peer: Peer) -> bool {
+        self.failure_epoch() != 0 && self.local(peer).is_some_and(|rank| self.failure_of(rank).is_some())
+    }
+
+    /// The rank that failed as the `number`-th, from 0 on.
+    #[must_use]
+    pub fn failed(&self, number: u32) -> Option<Peer> {
+        let rank = self.failures().order.get(number as usize)?.load(Ordering::Acquire);
+        rank.checked_sub(1).map(Peer::local)
+    }
+
+    /// Notes that a rank has failed, none of whose tasks runs any more: nobody works for it from now on, and the others
+    /// are told. By the launcher, one call at a time, once for each rank.
+    pub fn note_failure(&'static self, rank: LocalRank) {
+        let Failures { count, order, places, .. } = self.failures();
+        let Some(place) = places.get(rank as usize).filter(|it| it.load(Ordering::Relaxed) == 0) else {
+            return;
+        };
+        let dead = self.rank(rank);
+        // Nothing of this rank is to be moved on. One who died with its own claim has it for ever.
+        if let Some(claim) = dead.try_steal(rank) {
+            core::mem::forget(claim);
+        }
+        let number = count.load(Ordering::Relaxed);
+        // Whoever sees that the rank has failed counts it.
+        order[number as usize].store(rank + 1, Ordering::Release);
+        count.store(number + 1, Ordering::Release);
+        place.store(number + 1, Ordering::Release);
+        if number == 0 {
+            // From now on no message leaves in the shortest way, which asks nothing.
+            self.follow_messages(true);
+        }
+        dead.mark_done();
+        self.tell_all();
+    }
+
+    /// Whether nobody communicates in this context any more.
+    #[must_use]
+    pub fn is_closed(&self, context: u32) -> bool {
+        if self.failure_epoch() == 0 {
+            return false;
+        }
+        let wanted = context + 1;
+        let found = self.slots(context).map(|slot| slot.load(Ordering::Acquire)).find(|&it| it == wanted || it == 0);
+        found == Some(wanted)
+    }
+
+    /// Nobody is to communicate in this context from now on. `false`: there is no room to note that.
+    #[must_use]
+    pub fn close(&self, context: u32) -> bool {
+        let wanted = context + 1;
+        for slot in self.slots(context) {
+            match slot.compare_exchange(0, wanted, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => {
+                    self.open_slow_paths();
+                    self.tell_all();
+                    return true;
+                }
+                Err(there) if there == wanted => return true,
+                Err(_) => {}
+            }
+        }
+        false
+    }
+
+    fn slots(&self, context: u32) -> impl Iterator<Item = &AtomicU32> {
+        let closed = self.failures().closed;
+        let first = (context.wrapping_mul(0x9e37_79b1) >> 16) as usize;
+        let probes = if closed.is_empty() { 0 } else { PROBES };
+        (0..probes).map(move |ahead| &closed[(first + ahead) % closed.len()])
+    }
+
+    /// A revoked communicator's messages ask from now on, although nobody has failed.
+    fn open_slow_paths(&self) {
+        if self.failure_epoch() == 0 {
+            self.follow_messages(true);
+        }
+    }
+
+    /// Has each rank look at what has changed, at its next claim.
+    fn tell_all(&self) {
+        let ranks = || (0..self.size()).map(|id| self.rank(id));
+        // Release: pairs with the Acquire of those who look. Before the flags, so that who sees a flag sees the change.
+        self.failures().epoch.fetch_add(1, Ordering::AcqRel);
+        ranks().for_each(Rank::call_when_claimed);
+        ranks().for_each(|rank| {
+            rank.wake();
+        });
+    }
+}

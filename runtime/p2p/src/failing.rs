@@ -1,0 +1,209 @@
+//! What becomes of messages when a rank of the node has failed, or a context is closed
+//! ([`cohort_core::failures`]).
+//!
+//! With `COHORT_ON_FAILURE=continue` no task touches what another rank has, so what a dead rank leaves behind is what
+//! it had at its last instruction, and nobody changes it. Its memory stays. So:
+//!
+//! * A message that has shown itself in a ring is received, also later. One that has not never will.
+//! * A long message that its receiver has begun to copy comes to its end, whoever has sent it: the receiver copies it
+//!   all.
+//! * A posted receive that only the dead could match fails; one from anybody does as long as the failure is not
+//!   acknowledged; one in a closed context does.
+//! * A send that is offered to a dead rank fails, and what waits for room in the way to it is dropped. One that nobody
+//!   has taken yet in a closed context is withdrawn: its receiver has given up too.
+//!
+//! A collective of which a message fails so cannot come to its end, so its context is closed, and its other members
+//! give up. Each rank does this for itself, in the first claim that its own task takes after something has changed,
+//! and again when it has posted more.
+
+use crate::P2p;
+use crate::operation::Operation;
+use crate::seen::Seen;
+use crate::state::{leave_offers, outbox_to, unpost_receive};
+use crate::want::{Shape, Want};
+use cohort_base::LocalRank;
+use cohort_core::claim::Claim;
+use cohort_core::error::EngineError;
+use cohort_core::lifecycle::abort;
+use cohort_core::message::{Envelope, Source, Status, Tag};
+use cohort_core::node::Node;
+use cohort_core::record::RecordRef;
+use cohort_core::{Peer, Verdict};
+
+/// Receives that are looked for at a time.
+const BATCH: usize = 32;
+
+/// The error of a verdict.
+fn error_of(verdict: Verdict) -> Option<EngineError> {
+    match verdict {
+        Verdict::Fine => None,
+        Verdict::Failed => Some(EngineError::Failed),
+        Verdict::Pending => Some(EngineError::Pending),
+        Verdict::Revoked => Some(EngineError::Revoked),
+    }
+}
+
+/// An empty status with an error.
+fn failed(error: EngineError) -> Status {
+    Status { error: error.as_failure().unwrap_or(Status::PROC_FAILED), ..Status::EMPTY }
+}
+
+/// Fails what can come to no good end any more. By the rank's own task, whose claim was just taken.
+#[cold]
+pub(crate) fn sweep(claim: &mut Claim<'_>) {
+    let epoch = claim.rank().node().failure_epoch();
+    if epoch == 0 || !claim.is_by_owner() {
+        return;
+    }
+    let seen = Seen { epoch, posted: claim.of::<P2p>().posted.next_sequence() };
+    if claim.of::<P2p>().seen != seen {
+        claim.of::<P2p>().seen = seen;
+        fail_receives(claim);
+    }
+    fail_sends(claim);
+    drop_waiting(claim);
+}
+
+/// Fails receives that nobody will match.
+fn fail_receives(claim: &mut Claim<'_>) {
+    loop {
+        let rank = claim.rank();
+        let mut found: [Option<(RecordRef<Operation>, EngineError)>; BATCH] = [None; BATCH];
+        let mut count = 0;
+        claim.of::<P2p>().posted.each(|receive| {
+            let verdict = verdict_of(rank.node(), rank.id(), &receive.want);
+            if let Some(error) = error_of(verdict) {
+                found[count] = Some((receive, error));
+                count += 1;
+            }
+            count < BATCH
+        });
+        for (receive, error) in found.into_iter().flatten() {
+            if error == EngineError::Failed && is_of_collective(&receive.want) {
+                close(claim.rank().node(), claim.rank().id(), receive.want.envelope.context);
+            }
+            unpost_receive(claim, receive);
+            // SAFETY: what was posted is pending, and ours once it is out of the queue.
+            unsafe { Operation::complete(receive, failed(error)) };
+        }
+        if count < BATCH {
+            return;
+        }
+    }
+}
+
+pub(crate) fn verdict_of(node: &'static Node, rank: LocalRank, want: &Want) -> Verdict {
+    let is_any = want.shape.index() & Shape::ANY_SOURCE.index() != 0;
+    let source = (!is_any).then_some(want.envelope.source);
+    node.judge(node.rank(rank), want.envelope.context, source)
+}
+
+/// Whether a receive is part of a collective: those of programs have tags that are not negative.
+fn is_of_collective(want: &Want) -> bool {
+    is_collective(&want.envelope) && want.shape.index() & Shape::ANY_TAG.index() == 0
+}
+
+fn is_collective(envelope: &Envelope) -> bool {
+    const INTERNAL: u32 = 4;
+    envelope.context >= INTERNAL && (envelope.context % 2 == 1 || envelope.tag < 0)
+        || envelope.context % 2 == 1 && envelope.context < 2
+}
+
+/// Closes a context, whose collectives cannot come to their end any more.
+fn close(node: &'static Node, rank: LocalRank, context: u32) {
+    if !node.close(context) {
+        let why = "cohort: no room is left to note which communicators have failed";
+        abort(node.rank(rank), 1, why);
+    }
+}
+
+/// Fails sends that nobody will take.
+fn fail_sends(claim: &mut Claim<'_>) {
+    let node = claim.rank().node();
+    let mut next = claim.of::<P2p>().offered.first();
+    while let Some(send) = next {
+        next = claim.of::<P2p>().offered.next(send);
+        if send.request.is_complete() {
+            leave_offers(claim, send);
+            continue;
+        }
+        let Envelope { context, source: to, .. } = send.want.envelope;
+        let is_dead = node.has_failed(Peer::local(to as LocalRank));
+        if !is_dead && !node.is_closed(context) {
+            continue;
+        }
+        let error = match is_dead {
+            true => EngineError::Failed,
+            false => closed_error(node, context),
+        };
+        if is_dead && is_collective(&send.want.envelope) {
+            close(node, claim.rank().id(), context);
+        }
+        let is_ours = send.request.withdraw_with(failed(error));
+        if !is_ours && is_dead {
+            // It had begun to copy: nobody goes on with that.
+            leave_offers(claim, send);
+            // SAFETY: the receiver, which would complete it, is dead, and nobody else copies.
+            unsafe { Operation::complete(send, failed(error)) };
+        } else if is_ours {
+            leave_offers(claim, send);
+        }
+    }
+}
+
+/// Why nobody communicates in a closed context: a communicator that is revoked has both of its contexts closed.
+pub(crate) fn closed_error(node: &Node, context: u32) -> EngineError {
+    match node.is_closed(context & !1) {
+        true => EngineError::Revoked,
+        false => EngineError::Failed,
+    }
+}
+
+/// Forgets messages that wait for room in the ways to dead ranks.
+fn drop_waiting(claim: &mut Claim<'_>) {
+    let node = claim.rank().node();
+    for number in 0..node.failure_count() {
+        let Some(dead) = node.failed(number).and_then(|peer| node.local(peer)) else {
+            continue;
+        };
+        let outbox = outbox_to(claim, dead);
+        while let Some(message) = outbox.first.get() {
+            outbox.first.set(message.next.get());
+            outbox.waiting.set(outbox.waiting.get() - 1);
+            // SAFETY: nobody else knows it.
+            unsafe { message.free(claim) };
+        }
+    }
+}
+
+/// Whether a message may be sent now that something has changed.
+///
+/// # Errors
+/// Why not.
+#[cold]
+pub(crate) fn may_send(claim: &Claim<'_>, to: LocalRank, envelope: &Envelope) -> Result<(), EngineError> {
+    let (node, rank) = (claim.rank().node(), claim.rank().id());
+    if node.is_closed(envelope.context) {
+        return Err(closed_error(node, envelope.context));
+    }
+    if !node.has_failed(Peer::local(to)) {
+        return Ok(());
+    }
+    if is_collective(envelope) {
+        close(node, rank, envelope.context);
+    }
+    Err(EngineError::Failed)
+}
+
+/// Whether a receive or a probe that finds nothing may still find something.
+///
+/// # Errors
+/// Why not.
+pub fn may_receive(claim: &Claim<'_>, from: Source, context: u32, tag: Tag) -> Result<(), EngineError> {
+    let rank = claim.rank();
+    if rank.node().failure_epoch() == 0 {
+        return Ok(());
+    }
+    let want = Want::new(rank.node(), from, context, tag);
+    error_of(verdict_of(rank.node(), rank.id(), &want)).map_or(Ok(()), Err)
+}
