@@ -90,7 +90,7 @@ impl Protocol {
         if mode == SendMode::Synchronous || bytes > eager_max {
             return Self::Rendezvous;
         }
-        if settings.check_members && compared::is_compared(*envelope) && bytes > 0 {
+        if settings.check_types && compared::is_compared(*envelope) && bytes > 0 {
             return Self::Eager(Eager::Typed);
         }
         Self::Eager(match node.follows_messages() {

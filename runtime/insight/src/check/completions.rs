@@ -1,0 +1,125 @@
+//! Calls that complete requests: which they have completed, and what the statuses say.
+
+use super::requests;
+use super::shapes::{Completion, Role};
+use super::{Call, Shared, handles, place_of};
+use crate::calls::ParameterKind;
+use crate::subject::observers::Observed;
+use alloc::vec::Vec;
+use cohort_abi::Status;
+use cohort_abi::neutral::handle::REQUEST_NULL;
+
+/// What a call keeps until it ends.
+#[derive(Default)]
+pub struct Open {
+    /// The handles of its requests, and where the program keeps them.
+    requests: Vec<(u32, u64)>,
+    /// In place of statuses that the program does not want.
+    statuses: Vec<[u64; 8]>,
+}
+
+impl Open {
+    /// The place of the statuses among the arguments, and what to pass there instead.
+    pub fn substitute(&self, observed: &Observed<'_>) -> Option<(usize, u64)> {
+        let is_status = |parameter: &crate::calls::Parameter| parameter.kind == ParameterKind::Status;
+        let place = observed.call.parameters.iter().position(is_status)?;
+        (!self.statuses.is_empty()).then(|| (place, self.statuses.as_ptr().expose_provenance() as u64))
+    }
+}
+
+/// The requests of a call that begins.
+fn requests_of(call: &Call<'_>) -> Vec<(u32, u64)> {
+    let Some(place) = place_of(call, ParameterKind::Request) else {
+        return Vec::new();
+    };
+    let count = call.number("count").or(call.number("incount")).map_or(1, |count| usize::try_from(count).unwrap_or(0));
+    let (address, each) = (call.observed.word(place), call.observed.words.request_bytes());
+    let all = handles(call, place, count).into_iter();
+    all.enumerate().map(|(index, handle)| (handle, address + (index * each) as u64)).collect()
+}
+
+/// A call begins.
+pub fn begins(shared: &mut Shared, call: &Call<'_>) {
+    let requests = match call.role {
+        Role::Complete(_) | Role::FreeRequest | Role::Start | Role::Cancel => requests_of(call),
+        _ => return,
+    };
+    match call.role {
+        Role::Complete(_) => {
+            for &(handle, variable) in &requests {
+                requests::looked_at(shared, call, handle, variable);
+            }
+        }
+        Role::Start => requests::starts(shared, call, &requests),
+        _ => {}
+    }
+    let open = Open { requests, statuses: Vec::new() };
+    shared.known(call.rank).open.insert(call.key(), open);
+}
+
+/// It has ended.
+pub fn ends(shared: &mut Shared, call: &Call<'_>, is_well: bool) {
+    let Some(open) = shared.known(call.rank).open.remove(&call.key()) else {
+        return;
+    };
+    match call.role {
+        Role::Complete(completion) => complete(shared, call, completion, &open, is_well),
+        Role::FreeRequest if is_well => {
+            for &(handle, variable) in &open.requests {
+                requests::completed(shared, call, handle, variable, true);
+            }
+        }
+        Role::Start if is_well => requests::started(shared, call, &open.requests),
+        _ => {}
+    }
+}
+
+/// The indexes of persistent requests that a call has completed, with the places of their statuses.
+fn indexes(call: &Call<'_>, completion: Completion, count: usize) -> Vec<(usize, usize)> {
+    // SAFETY: the call has ended without an error; these are its outputs.
+    let flag = call.observed.call.named("flag").is_none_or(|_| unsafe { call.output("flag") } != 0);
+    if !flag {
+        return Vec::new();
+    }
+    match completion {
+        Completion::Wait | Completion::Test => Vec::from([(0, 0)]),
+        Completion::Waitall | Completion::Testall => (0..count).map(|index| (index, index)).collect(),
+        Completion::Any => {
+            // SAFETY: the same.
+            let index = usize::try_from(unsafe { call.output("index") });
+            index.ok().filter(|&index| index < count).map(|index| (index, 0)).into_iter().collect()
+        }
+        Completion::Some => {
+            // SAFETY: the same; so many indexes were written.
+            let done = usize::try_from(unsafe { call.output("outcount") }).unwrap_or(0);
+            let first = core::ptr::with_exposed_provenance::<i32>(call.word("array_of_indices") as usize);
+            let done = if done > count { 0 } else { done };
+            // SAFETY: the same.
+            let index = |place: usize| unsafe { first.add(place).read() };
+            (0..done).filter_map(|place| Some((usize::try_from(index(place)).ok()?, place))).collect()
+        }
+    }
+}
+
+/// Notes which requests are complete.
+fn complete(shared: &mut Shared, call: &Call<'_>, completion: Completion, open: &Open, is_well: bool) {
+    let indexes = if is_well { indexes(call, completion, open.requests.len()) } else { Vec::new() };
+    let status_place = place_of(call, ParameterKind::Status);
+    for (index, &(handle, variable)) in open.requests.iter().enumerate() {
+        if handle == REQUEST_NULL || handle == 0 {
+            continue;
+        }
+        let done = indexes.iter().find(|(found, _)| *found == index);
+        // SAFETY: the program's variable, as the call has left it.
+        let is_null = unsafe { call.observed.words.request_at(variable, 0) } == REQUEST_NULL;
+        if !is_null && done.is_none() {
+            continue;
+        }
+        let status: Option<Status> = status_place.zip(done).and_then(|(place, &(_, which))| {
+            // SAFETY: the call has ended without an error, and wrote this status.
+            unsafe { call.observed.status(place, which) }
+        });
+        let _ = status;
+        requests::completed(shared, call, handle, variable, is_null);
+    }
+}

@@ -1,0 +1,107 @@
+//! `pip-exec --check`: each kind of mistake is found in several programs, and nothing is said of right ones.
+
+use crate::command::{Ended, Program};
+use crate::directives::Abi;
+use crate::trials::Trial;
+use crate::{Outcome, place, programs, trial};
+
+/// The exit status of a job in which errors were found.
+const FOUND: i32 = 36;
+
+/// Modes of `mistakes.c`, the first words of what is found, and what else is said.
+const ERRORS: &[(&str, &str, &[&str])] = &[
+    ("lost_in_loop", "error[requests]", &["rank 0: MPI_Isend in lost_in_loop at mistakes.c:", "handle is lost"]),
+    ("receive_left", "error[requests]", &["rank 0: MPI_Irecv in receive_left", "a receive"]),
+    ("one_of_some", "error[requests]", &["rank 0: MPI_Irecv in one_of_some"]),
+    ("barrier_left", "error[requests]", &["ranks 0-2: MPI_Ibarrier in barrier_left", "collective"]),
+    ("reduction_tested", "error[requests]", &["ranks 1-2: MPI_Iallreduce in reduction_tested"]),
+    ("gather_overwritten", "error[requests]", &["ranks 0-2: MPI_Iallgather in gather_overwritten", "handle is lost"]),
+    ("changed_array", "error[changed]", &["MPI_Issend in changed_array", "MPI_Waitall in changed_array", "element 20"]),
+    ("changed_persistent", "error[changed]", &["MPI_Start in changed_persistent", "of 20000 differs"]),
+    ("changed_column", "error[changed]", &["MPI_Isend in changed_column", "MPI_Test in", "byte 8 of 16"]),
+    ("send_and_receive", "error[overlap]", &["MPI_Irecv in send_and_receive", "MPI_Isend in", "the 4 bytes"]),
+    ("exchange_of_one", "error[overlap]", &["ranks 0-1: MPI_Sendrecv in exchange_of_one", "share the 8 bytes"]),
+    ("blocking_into_pending", "error[overlap]", &["MPI_Iallreduce in blocking_into_pending", "MPI_Recv in"]),
+    ("at_once", "error[threads]", &["MPI_Iprobe in meets", "MPI_THREAD_SERIALIZED"]),
+    ("other_thread", "error[threads]", &["ranks 0-2: MPI_Barrier in calls", "MPI_THREAD_SINGLE"]),
+    ("funneled_thread", "error[threads]", &["ranks 0-2: MPI_Barrier in calls", "MPI_THREAD_FUNNELED"]),
+];
+
+/// The same of hints, which leave the status alone.
+const HINTS: &[(&str, &str, &[&str])] = &[
+    ("leak_comm", "hint[leaks]", &["ranks 0-2: MPI_Comm_split in leak_comm", "a communicator", "no errors, 1 hint"]),
+    ("leak_type", "hint[leaks]", &["MPI_Type_vector in leak_type", "MPI_Type_commit in leak_type", "a datatype"]),
+    (
+        "leak_rest",
+        "hint[leaks]",
+        &["MPI_Group_incl", "MPI_Op_create", "MPI_Info_create", "an error handler", "a persistent send"],
+    ),
+];
+
+/// Modes without a mistake.
+const RIGHT: &[&str] = &["right_requests", "right_columns", "right_objects", "right_threads"];
+
+/// The trials of this module.
+pub fn trials() -> Vec<Trial> {
+    let all = [(ERRORS, FOUND), (HINTS, 0)];
+    let found = all.into_iter().flat_map(|(modes, status)| modes.iter().map(move |mode| (mode, status)));
+    let mut trials: Vec<Trial> = found
+        .map(|(&(mode, first, said), status)| trial(format!("check/{mode}"), move || finds(mode, first, said, status)))
+        .collect();
+    trials.extend(RIGHT.iter().map(|mode| trial(format!("check/{mode}"), || is_silent(mode))));
+    trials.push(trial("check/options".into(), options));
+    trials
+}
+
+fn job(mode: &str, words: &str, abi: Abi) -> Result<Program, String> {
+    let source = place::root().join("tests/programs/tools/mistakes.c");
+    let options = ["-pthread"].map(String::from);
+    let executable = programs::compile_as(&format!("mistakes-{abi}"), &source, abi, &options)?;
+    let check = format!("--check{words}");
+    Ok(Program::new(place::built_file("pip-exec")?).args(["-n", "3", &check]).arg(executable).arg(mode).seconds(60))
+}
+
+/// A mistake is found in all ABIs' programs, and nothing else.
+fn finds(mode: &str, first: &str, said: &[&str], status: i32) -> Outcome {
+    for abi in [Abi::Mpich, Abi::Mpi5, Abi::OpenMpi] {
+        let mut ended = job(mode, "", abi)?.run()?.expect_code(status)?.expect_text(first)?;
+        for text in said {
+            ended = ended.expect_text(text)?;
+        }
+        let mut findings = ended.stderr.lines().filter(|line| line.starts_with("error[") || line.starts_with("hint["));
+        if let Some(other) = findings.find(|line| !line.starts_with(first)) {
+            return Err(ended.failure(&format!("{other:?} is said of {mode}")));
+        }
+    }
+    Ok(())
+}
+
+fn only_summary(ended: Ended) -> Outcome {
+    let is_other = |line: &&str| !line.is_empty() && *line != "check: no errors, no hints";
+    match ended.stderr.lines().find(is_other) {
+        Some(line) => Err(ended.failure(&format!("{line:?} is said"))),
+        None => ended.expect_text("check: no errors, no hints").map(drop),
+    }
+}
+
+fn is_silent(mode: &str) -> Outcome {
+    for abi in [Abi::Mpich, Abi::Mpi5, Abi::OpenMpi] {
+        only_summary(job(mode, "", abi)?.run()?.expect_code(0)?)?;
+    }
+    Ok(())
+}
+
+/// Kinds are left out, findings leave the status alone, and are written to a file.
+fn options() -> Outcome {
+    only_summary(job("barrier_left", "=no-requests", Abi::Mpich)?.run()?.expect_code(0)?)?;
+    let file = place::scratch()?.join("found.json");
+    let words = format!("=warn,json:{}", file.display());
+    job("barrier_left", &words, Abi::Mpich)?.run()?.expect_code(0)?.expect_text("error[requests]")?;
+    let text = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
+    for part in ["\"errors\":1", "\"kind\":\"requests\"", "\"ranks\":[0,1,2]", "\"file\":\"mistakes.c\""] {
+        if !text.contains(part) {
+            return Err(format!("{part} is missing in {text}"));
+        }
+    }
+    job("barrier_left", "=nonsense", Abi::Mpich)?.run()?.expect_code(2)?.expect_text("is not known").map(drop)
+}
