@@ -10,11 +10,14 @@
 mod buffers;
 mod completions;
 mod findings;
+mod messages;
 mod objects;
 mod requests;
 mod shapes;
 mod sites;
 mod threads;
+mod traffic;
+mod waits;
 
 use crate::calls::ParameterKind;
 use crate::subject::Subject;
@@ -22,7 +25,7 @@ use crate::subject::observers::{Consumer, Observed};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use cohort_base::LocalRank;
-use cohort_base::check::Kinds;
+use cohort_base::check::{Kinds, Mistake};
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
 use findings::{Findings, Site};
@@ -31,6 +34,8 @@ use shapes::Role;
 use sites::Sites;
 use spin::{Mutex, MutexGuard};
 use threads::Threads;
+use traffic::Traffic;
+use waits::Waits;
 
 /// What is known of a node's ranks.
 struct Shared {
@@ -38,6 +43,8 @@ struct Shared {
     findings: Findings,
     sites: Sites,
     ranks: BTreeMap<LocalRank, Known>,
+    traffic: Traffic,
+    waits: Waits,
 }
 
 // SAFETY: the addresses in it are those of the ranks' buffers, in the address space of all of them; types are counted
@@ -56,7 +63,14 @@ struct Known {
 }
 
 static SHARED: Mutex<Shared> =
-    Mutex::new(Shared { kinds: Kinds::NONE, findings: Findings::new(), sites: Sites::new(), ranks: BTreeMap::new() });
+    Mutex::new(Shared {
+        kinds: Kinds::NONE,
+        findings: Findings::new(),
+        sites: Sites::new(),
+        ranks: BTreeMap::new(),
+        traffic: Traffic::new(),
+        waits: Waits::new(),
+    });
 
 /// Somebody has died with the lock.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
@@ -181,9 +195,6 @@ impl Consumer for Checker {
             Role::Finalize | Role::Free | Role::Makes => {}
             _ => {
                 completions::ends(shared, call, is_well);
-                if is_well {
-                    requests::begun(shared, call);
-                }
                 if is_well && call.role == Role::BeginsObject {
                     objects::makes(shared, call);
                 }
@@ -216,9 +227,16 @@ impl Shared {
 /// # Errors
 /// Those of `out`.
 pub fn write_findings(out: &mut dyn fmt::Write) -> fmt::Result {
-    let Some(shared) = SHARED.try_lock() else {
+    let Some(mut shared) = SHARED.try_lock() else {
         return findings::note(out, "a rank has ended inside the checker, and what was found is lost");
     };
+    let Shared { kinds, findings, ranks, traffic, waits, .. } = &mut *shared;
+    if kinds.has(Mistake::Unreceived) {
+        traffic.tell_unreceived(|rank| ranks.get(&rank).is_some_and(|known| known.has_finalized), findings);
+    }
+    if kinds.has(Mistake::Deadlocks) {
+        waits.tell(findings);
+    }
     shared.findings.write(out)
 }
 

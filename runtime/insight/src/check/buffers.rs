@@ -48,7 +48,7 @@ pub fn datatype(call: &Call<'_>, word: u64) -> Option<TypeRef> {
 
 /// The buffer that three parameters describe; `None` if there is none, or no data.
 pub fn described(call: &Call<'_>, [base, count, of]: [&str; 3]) -> Option<OwnedBuffer> {
-    let base = call.word(base);
+    let base = call.observed.word(call.observed.call.named(base)?);
     let count = u64::try_from(call.number(count)?).ok()?;
     if call.observed.words.is_in_place(base) {
         return None;

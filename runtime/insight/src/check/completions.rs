@@ -1,5 +1,6 @@
 //! Calls that complete requests: which they have completed, and what the statuses say.
 
+use super::messages::{self, Parts};
 use super::requests;
 use super::shapes::{Completion, Role};
 use super::{Call, Shared, handles, place_of};
@@ -14,6 +15,8 @@ use cohort_abi::neutral::handle::REQUEST_NULL;
 pub struct Open {
     /// The handles of its requests, and where the program keeps them.
     requests: Vec<(u32, u64)>,
+    /// What others take part in.
+    parts: Parts,
     /// In place of statuses that the program does not want.
     statuses: Vec<[u64; 8]>,
 }
@@ -25,6 +28,15 @@ impl Open {
         let place = observed.call.parameters.iter().position(is_status)?;
         (!self.statuses.is_empty()).then(|| (place, self.statuses.as_ptr().expose_provenance() as u64))
     }
+}
+
+/// Whether the program does not want to know the status of a call.
+fn ignores_status(call: &Call<'_>) -> bool {
+    let Some(place) = place_of(call, ParameterKind::Status) else {
+        return false;
+    };
+    // SAFETY: `MPI_STATUS_IGNORE` or its like, or the program's own status, of which any content is one.
+    unsafe { call.observed.words.status_at(call.observed.word(place), 0) }.is_none()
 }
 
 /// The requests of a call that begins.
@@ -42,18 +54,30 @@ fn requests_of(call: &Call<'_>) -> Vec<(u32, u64)> {
 pub fn begins(shared: &mut Shared, call: &Call<'_>) {
     let requests = match call.role {
         Role::Complete(_) | Role::FreeRequest | Role::Start | Role::Cancel => requests_of(call),
-        _ => return,
+        Role::InitSend | Role::InitReceive | Role::InitCollective => return,
+        _ => Vec::new(),
     };
+    let mut parts = Parts::default();
+    let mut is_open = call.role == Role::Match;
     match call.role {
         Role::Complete(_) => {
             for &(handle, variable) in &requests {
                 requests::looked_at(shared, call, handle, variable);
+                is_open |= requests::is_open(shared, call, handle, variable);
             }
         }
         Role::Start => requests::starts(shared, call, &requests),
-        _ => {}
+        _ => {
+            parts.ends = messages::begin(shared, call, &messages::routes(call));
+            parts.meeting = messages::arrive(shared, call);
+            is_open |= messages::needs_status(shared, &parts.ends);
+        }
     }
-    let open = Open { requests, statuses: Vec::new() };
+    let mut statuses = Vec::new();
+    if is_open && ignores_status(call) {
+        statuses.resize(requests.len().max(1), [0; 8]);
+    }
+    let open = Open { requests, parts, statuses };
     shared.known(call.rank).open.insert(call.key(), open);
 }
 
@@ -65,12 +89,21 @@ pub fn ends(shared: &mut Shared, call: &Call<'_>, is_well: bool) {
     match call.role {
         Role::Complete(completion) => complete(shared, call, completion, &open, is_well),
         Role::FreeRequest if is_well => {
-            for &(handle, variable) in &open.requests {
-                requests::completed(shared, call, handle, variable, true);
+            for &request in &open.requests {
+                requests::completed(shared, call, request, true, (None, false));
             }
         }
         Role::Start if is_well => requests::started(shared, call, &open.requests),
-        _ => {}
+        Role::FreeRequest | Role::Start | Role::Cancel | Role::Match => {}
+        _ if !is_well => messages::forget(shared, &open.parts),
+        Role::Send | Role::Receive | Role::Exchange | Role::Collective => {
+            let is_blind = !open.statuses.is_empty();
+            let place = place_of(call, ParameterKind::Status);
+            // SAFETY: the call has ended without an error, and wrote its status.
+            let status = place.and_then(|place| unsafe { call.observed.status(place, 0) });
+            messages::complete(shared, call, &open.parts, status, is_blind);
+        }
+        _ => requests::begun(shared, call, open.parts),
     }
 }
 
@@ -119,7 +152,7 @@ fn complete(shared: &mut Shared, call: &Call<'_>, completion: Completion, open: 
             // SAFETY: the call has ended without an error, and wrote this status.
             unsafe { call.observed.status(place, which) }
         });
-        let _ = status;
-        requests::completed(shared, call, handle, variable, is_null);
+        let is_blind = !open.statuses.is_empty();
+        requests::completed(shared, call, (handle, variable), is_null, (status, is_blind));
     }
 }

@@ -3,11 +3,12 @@
 use super::buffers::{self, Content, Span};
 use super::findings::Site;
 use super::shapes::Role;
+use super::messages::{self, Parts, Route};
 use super::{Call, Shared, place_of};
 use crate::calls::ParameterKind;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use cohort_abi::SENT_REQUEST;
+use cohort_abi::{SENT_REQUEST, Status};
 use cohort_abi::neutral::handle::REQUEST_NULL;
 use cohort_base::check::Mistake;
 use cohort_engine::datatype::OwnedBuffer;
@@ -30,6 +31,10 @@ pub struct Pending {
     spans: Vec<Span>,
     /// The number of its buffers among the active ones.
     serial: u64,
+    /// What it sends and receives each time.
+    routes: Vec<Route>,
+    /// What others take part in, while it is under way.
+    pub parts: Parts,
     /// What a send's buffer held when it was started.
     content: Option<Content>,
 }
@@ -95,7 +100,7 @@ fn content(spans: &[Span]) -> Option<Content> {
 }
 
 /// A call has ended well: notes the request that it has made.
-pub fn begun(shared: &mut Shared, call: &Call<'_>) {
+pub fn begun(shared: &mut Shared, call: &Call<'_>, parts: Parts) {
     let Some((what, is_persistent)) = what(call.role) else {
         return;
     };
@@ -106,8 +111,9 @@ pub fn begun(shared: &mut Shared, call: &Call<'_>) {
     // SAFETY: the call has ended without an error, and leaves a handle there.
     let handle = unsafe { call.observed.words.request_at(variable, 0) };
     if handle == REQUEST_NULL || handle == 0 {
-        return;
+        return messages::complete(shared, call, &parts, None, false);
     }
+    let routes = if is_persistent { messages::routes(call) } else { Vec::new() };
     let spans = buffers::spans(call);
     let sends = matches!(call.role, Role::BeginSend | Role::BeginExchange);
     let is_kept = sends && shared.kinds.has(Mistake::Changed);
@@ -117,8 +123,20 @@ pub fn begun(shared: &mut Shared, call: &Call<'_>) {
     let (by, started) = (call.site, call.site);
     let overwritten = None;
     let is_active = !is_persistent;
-    let pending =
-        Pending { by, started, what, is_persistent, is_active, variable, overwritten, spans, serial, content };
+    let pending = Pending {
+        by,
+        started,
+        what,
+        is_persistent,
+        is_active,
+        variable,
+        overwritten,
+        spans,
+        serial,
+        routes,
+        parts,
+        content,
+    };
     note(shared, call, handle, pending);
 }
 
@@ -153,7 +171,12 @@ pub fn starts(shared: &mut Shared, call: &Call<'_>, handles: &[(u32, u64)]) {
             continue;
         };
         let spans = pending.spans.clone();
+        let routes = pending.routes.clone();
         buffers::check(shared, call, &spans);
+        let ends = messages::begin(shared, call, &routes);
+        if let Some(pending) = shared.known(call.rank).requests.find(handle, variable) {
+            pending.parts = Parts { ends, meeting: None };
+        }
     }
 }
 
@@ -170,6 +193,13 @@ pub fn started(shared: &mut Shared, call: &Call<'_>, handles: &[(u32, u64)]) {
         pending.content = (keeps && sends).then(|| content(&pending.spans)).flatten();
         pending.serial = known.active.add(pending.spans.clone(), call.site);
     }
+}
+
+/// Whether a request stands for a receive whose source only its status says.
+pub fn is_open(shared: &mut Shared, call: &Call<'_>, handle: u32, variable: u64) -> bool {
+    let pending = shared.known(call.rank).requests.find(handle, variable);
+    let ends = pending.map(|pending| pending.parts.ends.clone());
+    ends.is_some_and(|ends| messages::needs_status(shared, &ends))
 }
 
 /// A call begins that may complete this request: has its data changed meanwhile?
@@ -213,17 +243,28 @@ fn element(buffer: &OwnedBuffer, place: usize) -> cohort_base::text::FixedText<4
 }
 
 /// A request is complete, or was given away.
-pub fn completed(shared: &mut Shared, call: &Call<'_>, handle: u32, variable: u64, is_gone: bool) {
+pub fn completed(
+    shared: &mut Shared,
+    call: &Call<'_>,
+    (handle, variable): (u32, u64),
+    is_gone: bool,
+    (status, is_blind): (Option<Status>, bool),
+) {
     let known = shared.known(call.rank);
     let Some(pending) = known.requests.find(handle, variable) else {
         return;
     };
     let serial = core::mem::take(&mut pending.serial);
+    let parts = core::mem::take(&mut pending.parts);
     (pending.is_active, pending.content) = (false, None);
     if is_gone || !pending.is_persistent {
         known.requests.take(handle, variable);
     }
     known.active.remove(serial);
+    match call.role {
+        Role::FreeRequest => messages::give_away(shared, &parts),
+        _ => messages::complete(shared, call, &parts, status, is_blind),
+    }
 }
 
 /// A rank is about to end MPI.

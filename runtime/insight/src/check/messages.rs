@@ -1,0 +1,227 @@
+//! What calls tell [`Traffic`](super::traffic) and [`Waits`](super::waits) of messages and collective calls.
+
+use super::buffers;
+use super::shapes::Role;
+use super::traffic::{End, EndNumber, Ground, hash};
+use super::waits::{Actor, Meeting};
+use super::{Call, Shared};
+use crate::calls::ParameterKind;
+use alloc::vec::Vec;
+use cohort_abi::Status;
+use cohort_abi::neutral::{ANY_SOURCE, PROC_NULL};
+use cohort_base::LocalRank;
+use cohort_base::check::Mistake;
+use cohort_engine::datatype::OwnedBuffer;
+use cohort_object::Comm;
+
+/// The messages of a communicator to one of its members.
+type Key = (u32, LocalRank);
+
+/// A message that an operation sends or receives each time.
+#[derive(Clone)]
+pub struct Route {
+    key: Key,
+    is_send: bool,
+    source: i32,
+    tag: i32,
+    to: i32,
+    buffer: Option<OwnedBuffer>,
+    is_buffered: bool,
+}
+
+/// An end of a message that has begun.
+#[derive(Clone, Copy, Debug)]
+pub struct Begun {
+    key: Key,
+    number: EndNumber,
+    is_send: bool,
+}
+
+/// What an operation does that others take part in.
+#[derive(Default)]
+pub struct Parts {
+    /// Its messages.
+    pub ends: Vec<Begun>,
+    /// Its collective call.
+    pub meeting: Option<Meeting>,
+}
+
+/// Functions that send through the buffer of the program.
+const BUFFERED: [&str; 3] = ["MPI_Bsend", "MPI_Ibsend", "MPI_Bsend_init"];
+
+fn actor(call: &Call<'_>) -> Actor {
+    Actor { rank: call.rank, thread: call.observed.thread }
+}
+
+/// The messages of a call between ranks of this node.
+pub fn routes(call: &Call<'_>) -> Vec<Route> {
+    let (sends, receives) = match call.role {
+        Role::Send | Role::BeginSend | Role::InitSend => (true, false),
+        Role::Receive | Role::BeginReceive | Role::InitReceive => (false, true),
+        Role::Exchange | Role::BeginExchange => (true, true),
+        _ => return Vec::new(),
+    };
+    let Some(comm) = call.observed.comm() else {
+        return Vec::new();
+    };
+    let mut all = Vec::new();
+    all.extend(sends.then(|| sent(call, comm)).flatten());
+    all.extend(receives.then(|| received(call, comm)).flatten());
+    all
+}
+
+fn tag(call: &Call<'_>, own: &str) -> Option<i32> {
+    let place = call.observed.call.named(own).or_else(|| call.observed.call.named("tag"))?;
+    Some(call.observed.words.tag(call.observed.word(place)))
+}
+
+fn rank(call: &Call<'_>, name: &str) -> Option<i32> {
+    let place = call.observed.call.named(name)?;
+    Some(call.observed.words.rank(call.observed.word(place)))
+}
+
+fn sent(call: &Call<'_>, comm: &Comm) -> Option<Route> {
+    let to = rank(call, "dest")?;
+    let peer = comm.rank().node().local(comm.peer(to)?)?;
+    let (source, tag) = (comm.me() as i32, tag(call, "sendtag")?);
+    let is_buffered = BUFFERED.contains(&call.site.name);
+    Some(Route { key: (comm.context(), peer), is_send: true, source, tag, to, buffer: buffers::sent(call), is_buffered })
+}
+
+fn received(call: &Call<'_>, comm: &Comm) -> Option<Route> {
+    let source = rank(call, "source")?;
+    let is_here = source == ANY_SOURCE || comm.rank().node().local(comm.peer(source)?).is_some();
+    if !is_here || source == PROC_NULL {
+        return None;
+    }
+    let (to, tag) = (comm.me() as i32, tag(call, "recvtag")?);
+    let buffer = buffers::received(call);
+    Some(Route { key: (comm.context(), call.rank), is_send: false, source, tag, to, buffer, is_buffered: false })
+}
+
+impl Shared {
+    fn parts(&mut self) -> (&mut super::traffic::Traffic, Ground<'_>) {
+        let Self { kinds, findings, traffic, waits, .. } = self;
+        (traffic, Ground { kinds: *kinds, findings, waits })
+    }
+
+    /// Whether anybody wants to know of messages.
+    fn follows_messages(&self) -> bool {
+        let all = [
+            Mistake::Unreceived,
+            Mistake::Types,
+            Mistake::Bytes,
+            Mistake::Deadlocks,
+            Mistake::Wildcards,
+        ];
+        all.into_iter().any(|mistake| self.kinds.has(mistake))
+    }
+}
+
+/// Messages begin.
+pub fn begin(shared: &mut Shared, call: &Call<'_>, routes: &[Route]) -> Vec<Begun> {
+    if !shared.follows_messages() {
+        return Vec::new();
+    }
+    let hashes = shared.kinds.has(Mistake::Wildcards);
+    let mut begun = Vec::new();
+    for route in routes {
+        let end = End {
+            site: call.site,
+            actor: actor(call),
+            buffer: route.buffer.clone(),
+            source: route.source,
+            tag: route.tag,
+            to: route.to,
+            content: if route.is_send && hashes { hash(route.buffer.as_ref()) } else { 0 },
+            is_buffered: route.is_buffered,
+            is_blind: false,
+            clock: Vec::new(),
+            was_open: !route.is_send && route.source == ANY_SOURCE,
+            partner: None,
+        };
+        let (traffic, mut ground) = shared.parts();
+        let number = match route.is_send {
+            true => traffic.send(route.key, end, &mut ground),
+            false => traffic.receive(route.key, end, &mut ground),
+        };
+        if let Some(number) = number {
+            ground.waits.begin(traffic, number);
+            begun.push(Begun { key: route.key, number, is_send: route.is_send });
+        }
+    }
+    begun
+}
+
+/// A collective call begins.
+pub fn arrive(shared: &mut Shared, call: &Call<'_>) -> Option<Meeting> {
+    if !matches!(call.role, Role::Collective | Role::BeginCollective) || !shared.follows_messages() {
+        return None;
+    }
+    let comm = call.observed.comm().filter(|comm| !comm.is_inter() && comm.size() > 1)?;
+    let node = comm.rank().node();
+    let members: Option<Vec<LocalRank>> = comm.group().members().iter().map(|&peer| node.local(peer)).collect();
+    let members = members?;
+    let (traffic, ground) = shared.parts();
+    Some(ground.waits.arrive(traffic, actor(call), comm.context(), &members))
+}
+
+/// Whether a status says something of these messages that is not known otherwise.
+pub fn needs_status(shared: &Shared, ends: &[Begun]) -> bool {
+    let is_open = |begun: &Begun| shared.traffic.end(begun.number).is_some_and(|end| end.source == ANY_SOURCE);
+    ends.iter().any(is_open)
+}
+
+/// An operation is complete. The status is that of its receive; `is_blind`: the program does not see it.
+pub fn complete(shared: &mut Shared, call: &Call<'_>, parts: &Parts, status: Option<Status>, is_blind: bool) {
+    for &Begun { key, number, is_send } in &parts.ends {
+        let (traffic, mut ground) = shared.parts();
+        if !is_send {
+            let is_gone = status.is_some_and(|status| status.cancelled);
+            let is_open = traffic.end(number).is_some_and(|end| end.source == ANY_SOURCE);
+            let is_away = status.is_some_and(|status| is_open && !is_local(call, status.source));
+            if is_gone || is_away || (is_open && status.is_none()) {
+                traffic.forget(key, number, &mut ground);
+                ground.waits.forget(traffic, number);
+                continue;
+            }
+            let from = status.map(|status| (status.source, status.tag));
+            traffic.complete(key, number, from.filter(|_| is_open), is_blind, &mut ground);
+        }
+        ground.waits.wait(traffic, actor(call), number, call.site);
+    }
+    if let Some(meeting) = parts.meeting {
+        let (traffic, ground) = shared.parts();
+        if let Some(clock) = ground.waits.clock_of(meeting) {
+            traffic.learn(call.rank, &clock);
+        }
+        ground.waits.meet(traffic, actor(call), meeting, call.site);
+    }
+}
+
+/// Whether a receive's source is a rank of this node, as far as the call says for which communicator.
+fn is_local(call: &Call<'_>, source: i32) -> bool {
+    if call.observed.call.find(ParameterKind::Comm).is_none() {
+        return source >= 0;
+    }
+    let comm = call.observed.comm();
+    let peer = comm.and_then(|comm| Some(comm.rank().node().local(comm.peer(source)?)));
+    peer.is_none_or(|peer| peer.is_some())
+}
+
+/// Messages whose call has failed, or which are given away.
+pub fn forget(shared: &mut Shared, parts: &Parts) {
+    for &Begun { key, number, .. } in &parts.ends {
+        let (traffic, mut ground) = shared.parts();
+        traffic.forget(key, number, &mut ground);
+        ground.waits.forget(traffic, number);
+    }
+}
+
+/// Messages of a request that is given away: nobody waits for them.
+pub fn give_away(shared: &mut Shared, parts: &Parts) {
+    for begun in &parts.ends {
+        let (traffic, ground) = shared.parts();
+        ground.waits.give_away(traffic, begun.number);
+    }
+}
