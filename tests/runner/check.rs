@@ -27,6 +27,33 @@ const ERRORS: &[(&str, &str, &[&str])] = &[
     ("funneled_thread", "error[threads]", &["ranks 0-2: MPI_Barrier in calls", "MPI_THREAD_FUNNELED"]),
 ];
 
+/// The same of `mistaken_messages.c`.
+const MESSAGES: &[(&str, &str, &[&str])] = &[
+    ("unreceived_tag", "error[unreceived]", &["rank 2: MPI_Send in send", "8 bytes from rank 2 to rank 0", "tag 3"]),
+    ("unreceived_on_copy", "error[unreceived]", &["rank 1: MPI_Isend in unreceived_on_copy", "8 bytes"]),
+    (
+        "unreceived_own",
+        "error[unreceived]",
+        &["ranks 0-2: MPI_Send in unreceived_own", "7 bytes from rank 0 to rank 0"],
+    ),
+    ("types_float", "error[types]", &["rank 0: MPI_Send", "rank 1: MPI_Recv", "3 MPI_FLOAT; received: 3 MPI_INT"]),
+    ("types_any_source", "error[types]", &["MPI_Recv in types_any_source", "1 MPI_LONG; received: 4 MPI_DOUBLE"]),
+    ("types_persistent", "error[types]", &["MPI_Start in types_persistent", "4 MPI_UNSIGNED; received: 4 MPI_INT"]),
+    ("circle_of_two", "error[deadlocks]", &["rank 0: MPI_Wait in circle_of_two", "rank 1: MPI_Wait in circle_of_two"]),
+    ("circle_of_one", "error[deadlocks]", &["ranks 0-2: MPI_Send in send", "the rank waits for itself"]),
+    ("circle_with_barrier", "error[deadlocks]", &["MPI_Send in send", "MPI_Barrier in circle_with_barrier"]),
+];
+
+/// The same of `mistaken_messages.c`, of hints.
+const MESSAGE_HINTS: &[(&str, &str, &[&str])] = &[
+    ("bytes_sent", "hint[bytes]", &["MPI_Send in send", "MPI_Recv in receive", "16 MPI_BYTE; received: 4 MPI_INT"]),
+    ("bytes_received", "hint[bytes]", &["MPI_Irecv in bytes_received", "4 MPI_DOUBLE; received: 32 MPI_BYTE"]),
+    ("bytes_exchanged", "hint[bytes]", &["MPI_Sendrecv in bytes_exchanged", "1 MPI_INT; received: 4 MPI_BYTE"]),
+    ("any_in_loop", "hint[wildcards]", &["rank 0: MPI_Recv in receive", "rank 1: MPI_Send", "rank 2: MPI_Send"]),
+    ("any_pending", "hint[wildcards]", &["rank 0: MPI_Irecv in any_pending", "with different data"]),
+    ("any_then_named", "hint[wildcards]", &["rank 1: MPI_Recv in receive", "from rank"]),
+];
+
 /// The same of hints, which leave the status alone.
 const HINTS: &[(&str, &str, &[&str])] = &[
     ("leak_comm", "hint[leaks]", &["ranks 0-2: MPI_Comm_split in leak_comm", "a communicator", "no errors, 1 hint"]),
@@ -41,28 +68,44 @@ const HINTS: &[(&str, &str, &[&str])] = &[
 /// Modes without a mistake.
 const RIGHT: &[&str] = &["right_requests", "right_columns", "right_objects", "right_threads"];
 
+/// Modes of `mistaken_messages.c` without a mistake.
+const RIGHT_MESSAGES: &[&str] = &["right_ring", "right_farm", "right_types", "right_open", "right_probed"];
+
+/// The programs.
+const MISTAKES: &str = "mistakes";
+const MISTAKEN_MESSAGES: &str = "mistaken_messages";
+
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
-    let all = [(ERRORS, FOUND), (HINTS, 0)];
-    let found = all.into_iter().flat_map(|(modes, status)| modes.iter().map(move |mode| (mode, status)));
-    let mut trials: Vec<Trial> = found
-        .map(|(&(mode, first, said), status)| trial(format!("check/{mode}"), move || finds(mode, first, said, status)))
-        .collect();
-    trials.extend(RIGHT.iter().map(|mode| trial(format!("check/{mode}"), || is_silent(mode))));
+    let all = [
+        (MISTAKES, ERRORS, FOUND),
+        (MISTAKES, HINTS, 0),
+        (MISTAKEN_MESSAGES, MESSAGES, FOUND),
+        (MISTAKEN_MESSAGES, MESSAGE_HINTS, 0),
+    ];
+    let mut trials = Vec::new();
+    for (program, modes, status) in all {
+        for &(mode, first, said) in modes {
+            trials.push(trial(format!("check/{mode}"), move || finds((program, mode), first, said, status)));
+        }
+    }
+    for (program, modes) in [(MISTAKES, RIGHT), (MISTAKEN_MESSAGES, RIGHT_MESSAGES)] {
+        trials.extend(modes.iter().map(|mode| trial(format!("check/{mode}"), move || is_silent(program, mode))));
+    }
     trials.push(trial("check/options".into(), options));
     trials
 }
 
-fn job(mode: &str, words: &str, abi: Abi) -> Result<Program, String> {
-    let source = place::root().join("tests/programs/tools/mistakes.c");
+fn job((program, mode): (&str, &str), words: &str, abi: Abi) -> Result<Program, String> {
+    let source = place::root().join(format!("tests/programs/tools/{program}.c"));
     let options = ["-pthread"].map(String::from);
-    let executable = programs::compile_as(&format!("mistakes-{abi}"), &source, abi, &options)?;
+    let executable = programs::compile_as(&format!("{program}-{abi}"), &source, abi, &options)?;
     let check = format!("--check{words}");
     Ok(Program::new(place::built_file("pip-exec")?).args(["-n", "3", &check]).arg(executable).arg(mode).seconds(60))
 }
 
 /// A mistake is found in all ABIs' programs, and nothing else.
-fn finds(mode: &str, first: &str, said: &[&str], status: i32) -> Outcome {
+fn finds(mode: (&str, &str), first: &str, said: &[&str], status: i32) -> Outcome {
     for abi in [Abi::Mpich, Abi::Mpi5, Abi::OpenMpi] {
         let mut ended = job(mode, "", abi)?.run()?.expect_code(status)?.expect_text(first)?;
         for text in said {
@@ -70,7 +113,7 @@ fn finds(mode: &str, first: &str, said: &[&str], status: i32) -> Outcome {
         }
         let mut findings = ended.stderr.lines().filter(|line| line.starts_with("error[") || line.starts_with("hint["));
         if let Some(other) = findings.find(|line| !line.starts_with(first)) {
-            return Err(ended.failure(&format!("{other:?} is said of {mode}")));
+            return Err(ended.failure(&format!("{other:?} is said of {}", mode.1)));
         }
     }
     Ok(())
@@ -84,24 +127,28 @@ fn only_summary(ended: Ended) -> Outcome {
     }
 }
 
-fn is_silent(mode: &str) -> Outcome {
+fn is_silent(program: &str, mode: &str) -> Outcome {
     for abi in [Abi::Mpich, Abi::Mpi5, Abi::OpenMpi] {
-        only_summary(job(mode, "", abi)?.run()?.expect_code(0)?)?;
+        only_summary(job((program, mode), "", abi)?.run()?.expect_code(0)?)?;
     }
     Ok(())
 }
 
 /// Kinds are left out, findings leave the status alone, and are written to a file.
 fn options() -> Outcome {
-    only_summary(job("barrier_left", "=no-requests", Abi::Mpich)?.run()?.expect_code(0)?)?;
+    only_summary(job((MISTAKES, "barrier_left"), "=no-requests", Abi::Mpich)?.run()?.expect_code(0)?)?;
     let file = place::scratch()?.join("found.json");
     let words = format!("=warn,json:{}", file.display());
-    job("barrier_left", &words, Abi::Mpich)?.run()?.expect_code(0)?.expect_text("error[requests]")?;
+    job((MISTAKES, "barrier_left"), &words, Abi::Mpich)?.run()?.expect_code(0)?.expect_text("error[requests]")?;
     let text = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
     for part in ["\"errors\":1", "\"kind\":\"requests\"", "\"ranks\":[0,1,2]", "\"file\":\"mistakes.c\""] {
         if !text.contains(part) {
             return Err(format!("{part} is missing in {text}"));
         }
     }
-    job("barrier_left", "=nonsense", Abi::Mpich)?.run()?.expect_code(2)?.expect_text("is not known").map(drop)
+    job((MISTAKES, "barrier_left"), "=nonsense", Abi::Mpich)?
+        .run()?
+        .expect_code(2)?
+        .expect_text("is not known")
+        .map(drop)
 }

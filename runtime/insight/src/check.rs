@@ -62,15 +62,14 @@ struct Known {
     has_finalized: bool,
 }
 
-static SHARED: Mutex<Shared> =
-    Mutex::new(Shared {
-        kinds: Kinds::NONE,
-        findings: Findings::new(),
-        sites: Sites::new(),
-        ranks: BTreeMap::new(),
-        traffic: Traffic::new(),
-        waits: Waits::new(),
-    });
+static SHARED: Mutex<Shared> = Mutex::new(Shared {
+    kinds: Kinds::NONE,
+    findings: Findings::new(),
+    sites: Sites::new(),
+    ranks: BTreeMap::new(),
+    traffic: Traffic::new(),
+    waits: Waits::new(),
+});
 
 /// Somebody has died with the lock.
 static IS_LOST: AtomicBool = AtomicBool::new(false);

@@ -4,6 +4,7 @@ use super::findings::Site;
 use super::shapes::Role;
 use super::{Call, Shared};
 use alloc::vec::Vec;
+use cohort_abi::neutral::PROC_NULL;
 use cohort_base::check::Mistake;
 use cohort_engine::datatype::{OwnedBuffer, TypeRef, pack_bytes, predefined, visit};
 
@@ -83,6 +84,14 @@ pub fn received(call: &Call<'_>) -> Option<OwnedBuffer> {
 pub fn spans(call: &Call<'_>) -> Vec<Span> {
     let read = |buffer: Option<OwnedBuffer>| buffer.map(|buffer| Span { buffer, is_written: false });
     let written = |buffer: Option<OwnedBuffer>| buffer.map(|buffer| Span { buffer, is_written: true });
+    let nobody = |name: &str| {
+        let place = call.observed.call.named(name);
+        place.is_some_and(|place| call.observed.words.rank(call.observed.word(place)) == PROC_NULL)
+    };
+    let (sent, received) = (
+        |call: &Call<'_>| if nobody("dest") { None } else { sent(call) },
+        |call: &Call<'_>| if nobody("source") { None } else { received(call) },
+    );
     let both = match call.role {
         Role::Send | Role::BeginSend | Role::InitSend => [read(sent(call)), None],
         Role::Receive | Role::BeginReceive | Role::InitReceive => [written(received(call)), None],
@@ -229,9 +238,12 @@ pub struct Content {
 }
 
 impl Content {
-    /// What it holds now.
+    /// What it holds now; nothing if its memory cannot be read.
     pub fn of(buffer: &OwnedBuffer) -> Self {
         let bytes = buffer.bytes();
+        if !is_readable(buffer) {
+            return Self { first: Vec::new(), hash: 0 };
+        }
         let mut first = Vec::new();
         first.resize(bytes.min(KEPT) as usize, 0);
         pack_bytes(buffer.as_buffer(), 0, &mut first);
@@ -263,6 +275,21 @@ impl Content {
             None => (self.hash != now.hash).then_some(Err(self.first.len())),
         }
     }
+}
+
+/// Whether the memory between a buffer's ends can be read. A kernel that does not know how to tell is believed.
+fn is_readable(buffer: &OwnedBuffer) -> bool {
+    const PAGE: usize = 4096;
+    let (low, high) = bounds(buffer);
+    let start = low & !(PAGE - 1);
+    let end = high.min(low + HASHED as usize);
+    if start == 0 || end <= low {
+        return false;
+    }
+    let first = core::ptr::with_exposed_provenance_mut(start);
+    // SAFETY: the advice changes nothing but what is in memory already.
+    let told = unsafe { rustix::mm::madvise(first, end - start, rustix::mm::Advice::LinuxPopulateRead) };
+    !matches!(told, Err(rustix::io::Errno::FAULT | rustix::io::Errno::NOMEM))
 }
 
 /// A hash of bytes that follow others.

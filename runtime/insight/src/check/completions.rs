@@ -54,7 +54,6 @@ fn requests_of(call: &Call<'_>) -> Vec<(u32, u64)> {
 pub fn begins(shared: &mut Shared, call: &Call<'_>) {
     let requests = match call.role {
         Role::Complete(_) | Role::FreeRequest | Role::Start | Role::Cancel => requests_of(call),
-        Role::InitSend | Role::InitReceive | Role::InitCollective => return,
         _ => Vec::new(),
     };
     let mut parts = Parts::default();
@@ -67,6 +66,7 @@ pub fn begins(shared: &mut Shared, call: &Call<'_>) {
             }
         }
         Role::Start => requests::starts(shared, call, &requests),
+        Role::InitSend | Role::InitReceive | Role::InitCollective => {}
         _ => {
             parts.ends = messages::begin(shared, call, &messages::routes(call));
             parts.meeting = messages::arrive(shared, call);
@@ -94,7 +94,23 @@ pub fn ends(shared: &mut Shared, call: &Call<'_>, is_well: bool) {
             }
         }
         Role::Start if is_well => requests::started(shared, call, &open.requests),
+        Role::Match if is_well => {
+            // SAFETY: the call has ended without an error; this is its output.
+            let flag = call.observed.call.named("flag").is_none_or(|_| unsafe { call.output("flag") } != 0);
+            let place = place_of(call, ParameterKind::Status).filter(|_| flag);
+            // SAFETY: the same, and it wrote its status.
+            let status = place.and_then(|place| unsafe { call.observed.status(place, 0) });
+            if let Some(status) = status {
+                messages::matched(shared, call, status);
+            }
+        }
+        Role::Cancel if is_well => {
+            for &(handle, variable) in &open.requests {
+                requests::cancelled(shared, call, handle, variable);
+            }
+        }
         Role::FreeRequest | Role::Start | Role::Cancel | Role::Match => {}
+        Role::Receive | Role::Exchange if !is_well => messages::complete(shared, call, &open.parts, None, false),
         _ if !is_well => messages::forget(shared, &open.parts),
         Role::Send | Role::Receive | Role::Exchange | Role::Collective => {
             let is_blind = !open.statuses.is_empty();
@@ -136,7 +152,12 @@ fn indexes(call: &Call<'_>, completion: Completion, count: usize) -> Vec<(usize,
 
 /// Notes which requests are complete.
 fn complete(shared: &mut Shared, call: &Call<'_>, completion: Completion, open: &Open, is_well: bool) {
-    let indexes = if is_well { indexes(call, completion, open.requests.len()) } else { Vec::new() };
+    let indexes = match (is_well, completion) {
+        (true, _) => indexes(call, completion, open.requests.len()),
+        // An operation that has failed is over.
+        (false, Completion::Wait | Completion::Waitall) => (0..open.requests.len()).map(|it| (it, it)).collect(),
+        (false, _) => Vec::new(),
+    };
     let status_place = place_of(call, ParameterKind::Status);
     for (index, &(handle, variable)) in open.requests.iter().enumerate() {
         if handle == REQUEST_NULL || handle == 0 {
@@ -148,7 +169,7 @@ fn complete(shared: &mut Shared, call: &Call<'_>, completion: Completion, open: 
         if !is_null && done.is_none() {
             continue;
         }
-        let status: Option<Status> = status_place.zip(done).and_then(|(place, &(_, which))| {
+        let status: Option<Status> = status_place.filter(|_| is_well).zip(done).and_then(|(place, &(_, which))| {
             // SAFETY: the call has ended without an error, and wrote this status.
             unsafe { call.observed.status(place, which) }
         });

@@ -85,7 +85,15 @@ fn sent(call: &Call<'_>, comm: &Comm) -> Option<Route> {
     let peer = comm.rank().node().local(comm.peer(to)?)?;
     let (source, tag) = (comm.me() as i32, tag(call, "sendtag")?);
     let is_buffered = BUFFERED.contains(&call.site.name);
-    Some(Route { key: (comm.context(), peer), is_send: true, source, tag, to, buffer: buffers::sent(call), is_buffered })
+    Some(Route {
+        key: (comm.context(), peer),
+        is_send: true,
+        source,
+        tag,
+        to,
+        buffer: buffers::sent(call),
+        is_buffered,
+    })
 }
 
 fn received(call: &Call<'_>, comm: &Comm) -> Option<Route> {
@@ -107,13 +115,7 @@ impl Shared {
 
     /// Whether anybody wants to know of messages.
     fn follows_messages(&self) -> bool {
-        let all = [
-            Mistake::Unreceived,
-            Mistake::Types,
-            Mistake::Bytes,
-            Mistake::Deadlocks,
-            Mistake::Wildcards,
-        ];
+        let all = [Mistake::Unreceived, Mistake::Types, Mistake::Bytes, Mistake::Deadlocks, Mistake::Wildcards];
         all.into_iter().any(|mistake| self.kinds.has(mistake))
     }
 }
@@ -129,9 +131,11 @@ pub fn begin(shared: &mut Shared, call: &Call<'_>, routes: &[Route]) -> Vec<Begu
         let end = End {
             site: call.site,
             actor: actor(call),
+            is_send: route.is_send,
             buffer: route.buffer.clone(),
             source: route.source,
             tag: route.tag,
+            wanted: route.tag,
             to: route.to,
             content: if route.is_send && hashes { hash(route.buffer.as_ref()) } else { 0 },
             is_buffered: route.is_buffered,
@@ -151,6 +155,22 @@ pub fn begin(shared: &mut Shared, call: &Call<'_>, routes: &[Route]) -> Vec<Begu
         }
     }
     begun
+}
+
+/// A message was taken out of the queue, for a receive that is sure to get it.
+pub fn matched(shared: &mut Shared, call: &Call<'_>, status: Status) {
+    let here = call.observed.comm().and_then(|comm| {
+        let peer = comm.peer(status.source)?;
+        comm.rank().node().local(peer).map(|_| comm)
+    });
+    let Some(comm) = here else {
+        return;
+    };
+    let (key, source, tag) = ((comm.context(), call.rank), status.source, status.tag);
+    let (to, buffer) = (comm.me() as i32, None);
+    let route = Route { key, is_send: false, source, tag, to, buffer, is_buffered: false };
+    let ends = begin(shared, call, &[route]);
+    complete(shared, call, &Parts { ends, meeting: None }, Some(status), false);
 }
 
 /// A collective call begins.
@@ -176,8 +196,13 @@ pub fn needs_status(shared: &Shared, ends: &[Begun]) -> bool {
 pub fn complete(shared: &mut Shared, call: &Call<'_>, parts: &Parts, status: Option<Status>, is_blind: bool) {
     for &Begun { key, number, is_send } in &parts.ends {
         let (traffic, mut ground) = shared.parts();
+        let is_gone = status.is_some_and(|status| status.cancelled);
+        if is_send && is_gone {
+            traffic.forget(key, number, &mut ground);
+            ground.waits.forget(traffic, number);
+            continue;
+        }
         if !is_send {
-            let is_gone = status.is_some_and(|status| status.cancelled);
             let is_open = traffic.end(number).is_some_and(|end| end.source == ANY_SOURCE);
             let is_away = status.is_some_and(|status| is_open && !is_local(call, status.source));
             if is_gone || is_away || (is_open && status.is_none()) {

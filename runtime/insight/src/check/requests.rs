@@ -2,14 +2,14 @@
 
 use super::buffers::{self, Content, Span};
 use super::findings::Site;
-use super::shapes::Role;
 use super::messages::{self, Parts, Route};
+use super::shapes::Role;
 use super::{Call, Shared, place_of};
 use crate::calls::ParameterKind;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use cohort_abi::{SENT_REQUEST, Status};
 use cohort_abi::neutral::handle::REQUEST_NULL;
+use cohort_abi::{SENT_REQUEST, Status};
 use cohort_base::check::Mistake;
 use cohort_engine::datatype::OwnedBuffer;
 
@@ -23,6 +23,8 @@ pub struct Pending {
     /// It may be started again.
     pub is_persistent: bool,
     is_active: bool,
+    /// The program has asked to cancel it.
+    is_cancelled: bool,
     /// Where the program has kept the handle at first.
     variable: u64,
     /// A call that has put another handle there.
@@ -129,6 +131,7 @@ pub fn begun(shared: &mut Shared, call: &Call<'_>, parts: Parts) {
         what,
         is_persistent,
         is_active,
+        is_cancelled: false,
         variable,
         overwritten,
         spans,
@@ -198,8 +201,8 @@ pub fn started(shared: &mut Shared, call: &Call<'_>, handles: &[(u32, u64)]) {
 /// Whether a request stands for a receive whose source only its status says.
 pub fn is_open(shared: &mut Shared, call: &Call<'_>, handle: u32, variable: u64) -> bool {
     let pending = shared.known(call.rank).requests.find(handle, variable);
-    let ends = pending.map(|pending| pending.parts.ends.clone());
-    ends.is_some_and(|ends| messages::needs_status(shared, &ends))
+    let ends = pending.map(|pending| (pending.is_cancelled, pending.parts.ends.clone()));
+    ends.is_some_and(|(is_cancelled, ends)| is_cancelled || messages::needs_status(shared, &ends))
 }
 
 /// A call begins that may complete this request: has its data changed meanwhile?
@@ -242,6 +245,13 @@ fn element(buffer: &OwnedBuffer, place: usize) -> cohort_base::text::FixedText<4
     cohort_base::text::FixedText::of(format_args!(", in element {}", place / size))
 }
 
+/// The program asks to cancel an operation.
+pub fn cancelled(shared: &mut Shared, call: &Call<'_>, handle: u32, variable: u64) {
+    if let Some(pending) = shared.known(call.rank).requests.find(handle, variable) {
+        pending.is_cancelled = true;
+    }
+}
+
 /// A request is complete, or was given away.
 pub fn completed(
     shared: &mut Shared,
@@ -256,7 +266,7 @@ pub fn completed(
     };
     let serial = core::mem::take(&mut pending.serial);
     let parts = core::mem::take(&mut pending.parts);
-    (pending.is_active, pending.content) = (false, None);
+    (pending.is_active, pending.is_cancelled, pending.content) = (false, false, None);
     if is_gone || !pending.is_persistent {
         known.requests.take(handle, variable);
     }

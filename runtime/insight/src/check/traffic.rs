@@ -8,7 +8,7 @@
 use super::buffers::Content;
 use super::findings::{Findings, Site};
 use super::waits::{Actor, Waits};
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use cohort_abi::neutral::{ANY_SOURCE, ANY_TAG};
 use cohort_base::LocalRank;
@@ -26,12 +26,16 @@ pub struct End {
     pub site: Site,
     /// Rank and thread.
     pub actor: Actor,
+    /// It sends.
+    pub is_send: bool,
     /// Its data; `None` where a message is taken out of the queue, or has no data.
     pub buffer: Option<OwnedBuffer>,
     /// The sender's rank in the communicator, or any.
     pub source: i32,
     /// The tag, or any.
     pub tag: i32,
+    /// The tag that a receive has asked for.
+    pub wanted: i32,
     /// The receiver's rank in the communicator.
     pub to: i32,
     /// A hash of what is sent.
@@ -62,8 +66,8 @@ struct Taken {
 /// Messages of a communicator to one of its members.
 #[derive(Default)]
 struct Lane {
-    sends: Vec<EndNumber>,
-    receives: Vec<EndNumber>,
+    sends: VecDeque<EndNumber>,
+    receives: VecDeque<EndNumber>,
     taken: Vec<Taken>,
 }
 
@@ -94,13 +98,7 @@ pub struct Ground<'a> {
 impl Traffic {
     /// Nothing yet.
     pub const fn new() -> Self {
-        Self {
-            ends: BTreeMap::new(),
-            lanes: BTreeMap::new(),
-            last: 0,
-            clocks: BTreeMap::new(),
-            is_given_up: false,
-        }
+        Self { ends: BTreeMap::new(), lanes: BTreeMap::new(), last: 0, clocks: BTreeMap::new(), is_given_up: false }
     }
 
     /// An end, if it is still known.
@@ -143,17 +141,36 @@ impl Traffic {
             self.compare_with_taken(key, &end, ground.findings);
         }
         let number = self.insert(end, ground.waits)?;
-        self.lanes.entry(key).or_default().sends.push(number);
-        self.settle(key, ground);
+        self.lanes.entry(key).or_default().sends.push_back(number);
+        if self.is_awaited(key, number) {
+            self.settle(key, ground);
+        }
         Some(number)
     }
 
     /// A receive begins.
     pub fn receive(&mut self, key: (u32, LocalRank), end: End, ground: &mut Ground<'_>) -> Option<EndNumber> {
         let number = self.insert(end, ground.waits)?;
-        self.lanes.entry(key).or_default().receives.push(number);
-        self.settle(key, ground);
+        self.lanes.entry(key).or_default().receives.push_back(number);
+        self.settle_last(key, ground);
         Some(number)
+    }
+
+    /// Whether a receive that names its source may take a new message.
+    fn is_awaited(&self, key: (u32, LocalRank), number: EndNumber) -> bool {
+        let (Some(lane), Some(sent)) = (self.lanes.get(&key), self.ends.get(&number)) else {
+            return false;
+        };
+        let takes = |end: &End| end.source == sent.source && fits(end.tag, sent.tag);
+        lane.receives.iter().filter_map(|it| self.ends.get(it)).any(takes)
+    }
+
+    /// Pairs a new receive, which is the last one. Nothing else has become sure by it.
+    fn settle_last(&mut self, key: (u32, LocalRank), ground: &mut Ground<'_>) {
+        let only = self.lanes.get(&key).filter(|lane| lane.receives.len() == 1 || !lane.sends.is_empty());
+        if only.is_some() {
+            self.settle(key, ground);
+        }
     }
 
     /// A receive is complete: where its message came from, as far as its status says.
@@ -168,14 +185,14 @@ impl Traffic {
         let Some(end) = self.ends.get_mut(&number) else {
             return;
         };
+        end.is_blind = is_blind;
+        let rank = end.actor.rank;
         if end.partner.is_none()
             && let Some((source, tag)) = from
         {
             (end.source, end.tag) = (source, tag);
+            self.settle(key, ground);
         }
-        end.is_blind = is_blind;
-        let rank = end.actor.rank;
-        self.settle(key, ground);
         let partner = self.ends.get(&number).and_then(|end| end.partner);
         if let Some(sent) = partner.and_then(|partner| self.ends.get(&partner)) {
             let clock = sent.clock.clone();
@@ -189,12 +206,22 @@ impl Traffic {
 
     /// An end is none any more: its call has failed, or it was cancelled. Or it will not be complete.
     pub fn forget(&mut self, key: (u32, LocalRank), number: EndNumber, ground: &mut Ground<'_>) {
-        if self.ends.get(&number).is_some_and(|end| end.partner.is_some()) {
-            return;
+        let partner = self.ends.get(&number).and_then(|end| end.partner);
+        if let Some((partner, end)) = partner.and_then(|it| Some((it, self.ends.get_mut(&it)?))) {
+            // It waits for somebody else, as it did before.
+            end.partner = None;
+            if end.was_open {
+                (end.source, end.tag) = (ANY_SOURCE, end.wanted);
+            }
+            ground.waits.parted(partner);
+            let lane = self.lanes.entry(key).or_default();
+            let list = if end.is_send { &mut lane.sends } else { &mut lane.receives };
+            let place = list.partition_point(|&it| it < partner);
+            list.insert(place, partner);
         }
         if let Some(lane) = self.lanes.get_mut(&key) {
-            lane.sends.retain(|&it| it != number);
-            lane.receives.retain(|&it| it != number);
+            take(&mut lane.sends, number);
+            take(&mut lane.receives, number);
         }
         self.ends.remove(&number);
         self.settle(key, ground);
@@ -213,8 +240,8 @@ impl Traffic {
     fn settle(&mut self, key: (u32, LocalRank), ground: &mut Ground<'_>) {
         while let Some((send, receive)) = self.sure_pair(key) {
             if let Some(lane) = self.lanes.get_mut(&key) {
-                lane.sends.retain(|&it| it != send);
-                lane.receives.retain(|&it| it != receive);
+                take(&mut lane.sends, send);
+                take(&mut lane.receives, receive);
             }
             if let Some(end) = self.ends.get_mut(&send) {
                 end.partner = Some(receive);
@@ -265,7 +292,7 @@ impl Traffic {
         let time = self.clocks.get(&rank).and_then(|clock| clock.get(rank as usize)).copied().unwrap_or(0);
         let taken = Taken {
             site: end.site,
-            tag: end.tag,
+            tag: end.wanted,
             source: sent.source,
             sender: sent.site,
             content: sent.content,
@@ -304,10 +331,18 @@ impl Traffic {
             for sent in lane.sends.iter().filter_map(|send| self.ends.get(send)) {
                 let bytes = sent.buffer.as_ref().map_or(0, OwnedBuffer::bytes);
                 let (source, tag, member) = (sent.source, sent.tag, sent.to);
-                let values = format_args!("{bytes} bytes from rank {source} to rank {member} of the communicator, tag {tag}");
+                let values =
+                    format_args!("{bytes} bytes from rank {source} to rank {member} of the communicator, tag {tag}");
                 findings.add(Mistake::Unreceived, &[sent.site.did("sent")], values);
             }
         }
+    }
+}
+
+/// Takes a number out of a list, which is most likely the first.
+fn take(list: &mut VecDeque<EndNumber>, number: EndNumber) {
+    if let Ok(place) = list.binary_search(&number) {
+        list.remove(place);
     }
 }
 
@@ -333,7 +368,10 @@ impl Taken {
             return;
         }
         let places = [self.site.did("receives"), self.sender.did("was taken"), other.site.did("could have been taken")];
-        let values = format_args!("from rank {} or rank {}, with different data; the status is ignored", self.source, other.source);
+        let values = format_args!(
+            "from rank {} or rank {}, with different data; the status is ignored",
+            self.source, other.source
+        );
         findings.add(Mistake::Wildcards, &places, values);
     }
 }

@@ -118,6 +118,13 @@ impl Waits {
         }
     }
 
+    /// An end has lost its partner.
+    pub fn parted(&mut self, number: EndNumber) {
+        if let Some(played) = self.ends.get_mut(&number) {
+            played.partner = None;
+        }
+    }
+
     /// An end is none any more.
     pub fn forget(&mut self, traffic: &mut Traffic, number: EndNumber) {
         if let Some(played) = self.ends.get_mut(&number) {
@@ -292,7 +299,8 @@ impl Waits {
     /// Tells the circles of those who stand still in the play.
     pub fn tell(&self, findings: &mut Findings) {
         if self.is_given_up {
-            return findings.note("calls wait for each other longer than the checker follows, so deadlocks are not told");
+            return findings
+                .note("calls wait for each other longer than the checker follows, so deadlocks are not told");
         }
         let mut told: BTreeSet<Actor> = BTreeSet::new();
         for &start in self.steps.keys() {
