@@ -8,7 +8,7 @@ pub enum Mistake {
     Requests,
     /// A message is never received.
     Unreceived,
-    /// The buffer of a send changes while it is under way.
+    /// A buffer changes while an operation uses it.
     Changed,
     /// Buffers of operations under way overlap.
     Overlap,
@@ -82,9 +82,9 @@ pub static MISTAKES: [About; 13] = [
         Mistake::Changed,
         "changed",
         true,
-        "the buffer of a send changes before the send is complete",
-        "MPI-4.1, 3.7.2",
-        "write to the buffer after MPI_Wait, or send from another one",
+        "a buffer changes while an operation uses it",
+        "MPI-4.1, 3.7.2 and 12.3",
+        "use the buffer after the operation is complete, or another one",
     ),
     about(
         Mistake::Overlap,
@@ -131,7 +131,7 @@ pub static MISTAKES: [About; 13] = [
         "threads",
         true,
         "threads call MPI in a way that the program's thread level does not allow",
-        "MPI-4.1, 11.6.2",
+        "MPI-4.1, 11.2.1",
         "ask MPI_Init_thread for the level that the program needs",
     ),
     about(

@@ -22,6 +22,10 @@ const ERRORS: &[(&str, &str, &[&str])] = &[
     ("send_and_receive", "error[overlap]", &["MPI_Irecv in send_and_receive", "MPI_Isend in", "the 4 bytes"]),
     ("exchange_of_one", "error[overlap]", &["ranks 0-1: MPI_Sendrecv in exchange_of_one", "share the 8 bytes"]),
     ("blocking_into_pending", "error[overlap]", &["MPI_Iallreduce in blocking_into_pending", "MPI_Recv in"]),
+    ("puts_meet", "error[windows]", &["rank 0: MPI_Put in", "rank 1: MPI_Put in", "bytes 12 to 15", "of rank 2"]),
+    ("put_and_get", "error[windows]", &["MPI_Put in put_and_get", "MPI_Get in put_and_get", "bytes 20 to 23"]),
+    ("other_operation", "error[windows]", &["MPI_Accumulate in other_operation", "bytes 8 to 11"]),
+    ("origin_changed", "error[changed]", &["MPI_Put in origin_changed", "MPI_Win_unlock_all", "origin buffer"]),
     ("at_once", "error[threads]", &["MPI_Iprobe in meets", "MPI_THREAD_SERIALIZED"]),
     ("other_thread", "error[threads]", &["ranks 0-2: MPI_Barrier in calls", "MPI_THREAD_SINGLE"]),
     ("funneled_thread", "error[threads]", &["ranks 0-2: MPI_Barrier in calls", "MPI_THREAD_FUNNELED"]),
@@ -66,7 +70,7 @@ const HINTS: &[(&str, &str, &[&str])] = &[
 ];
 
 /// Modes without a mistake.
-const RIGHT: &[&str] = &["right_requests", "right_columns", "right_objects", "right_threads"];
+const RIGHT: &[&str] = &["right_requests", "right_columns", "right_objects", "right_threads", "right_windows"];
 
 /// Modes of `mistaken_messages.c` without a mistake.
 const RIGHT_MESSAGES: &[&str] = &["right_ring", "right_farm", "right_types", "right_open", "right_probed"];

@@ -18,6 +18,7 @@ mod sites;
 mod threads;
 mod traffic;
 mod waits;
+mod windows;
 
 use crate::calls::ParameterKind;
 use crate::subject::Subject;
@@ -45,6 +46,7 @@ struct Shared {
     ranks: BTreeMap<LocalRank, Known>,
     traffic: Traffic,
     waits: Waits,
+    windows: BTreeMap<u32, windows::Known>,
 }
 
 // SAFETY: the addresses in it are those of the ranks' buffers, in the address space of all of them; types are counted
@@ -69,6 +71,7 @@ static SHARED: Mutex<Shared> = Mutex::new(Shared {
     ranks: BTreeMap::new(),
     traffic: Traffic::new(),
     waits: Waits::new(),
+    windows: BTreeMap::new(),
 });
 
 /// Somebody has died with the lock.
@@ -179,6 +182,8 @@ impl Consumer for Checker {
         self.look(observed, |shared, call| match call.role {
             Role::Finalize => shared.finalizes(call),
             Role::Free => objects::frees(shared, call),
+            Role::Access => windows::begins(shared, call),
+            Role::Synchronise => windows::synchronises(shared, call),
             role => {
                 buffers::begins(shared, call, role);
                 completions::begins(shared, call);
@@ -191,7 +196,8 @@ impl Consumer for Checker {
         let is_well = code == 0;
         self.look(observed, |shared, call| match call.role {
             Role::Makes if is_well => objects::makes(shared, call),
-            Role::Finalize | Role::Free | Role::Makes => {}
+            Role::Access if is_well => windows::accessed(shared, call),
+            Role::Finalize | Role::Free | Role::Makes | Role::Access | Role::Synchronise => {}
             _ => {
                 completions::ends(shared, call, is_well);
                 if is_well && call.role == Role::BeginsObject {

@@ -234,7 +234,84 @@ static void other_thread(void)
     pthread_join(thread, NULL);
 }
 
+// Windows.
+static MPI_Win opened(void *memory, MPI_Aint bytes)
+{
+    MPI_Win window;
+    MPI_Win_create(memory, bytes, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    return window;
+}
+
+static void puts_meet(void)
+{
+    static int memory[8], out[4];
+    MPI_Win window = opened(memory, sizeof memory);
+    MPI_Win_fence(0, window);
+    if (rank < 2)
+        MPI_Put(out, 4, MPI_INT, 2, rank * 3, 4, MPI_INT, window);
+    MPI_Win_fence(0, window);
+    MPI_Win_free(&window);
+}
+
+static void put_and_get(void)
+{
+    static int memory[8], mine[2];
+    MPI_Win window = opened(memory, sizeof memory);
+    if (rank == 0) {
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 1, 0, window);
+        MPI_Put(&mine[0], 1, MPI_INT, 1, 5, 1, MPI_INT, window);
+        MPI_Get(&mine[1], 1, MPI_INT, 1, 5, 1, MPI_INT, window);
+        MPI_Win_unlock(1, window);
+    }
+    MPI_Win_free(&window);
+}
+
+static void other_operation(void)
+{
+    static int memory[8], one = 1;
+    MPI_Win window = opened(memory, sizeof memory);
+    MPI_Win_fence(0, window);
+    MPI_Accumulate(&one, 1, MPI_INT, 0, 2, 1, MPI_INT, rank ? MPI_SUM : MPI_MAX, window);
+    MPI_Win_fence(0, window);
+    MPI_Win_free(&window);
+}
+
+static void origin_changed(void)
+{
+    static int memory[8], out[2];
+    MPI_Win window = opened(memory, sizeof memory);
+    MPI_Win_lock_all(0, window);
+    if (rank == 1) {
+        MPI_Put(out, 2, MPI_INT, 0, 0, 2, MPI_INT, window);
+        out[1] = 5;
+    }
+    MPI_Win_unlock_all(window);
+    MPI_Win_free(&window);
+}
+
 // Nothing wrong.
+static void right_windows(void)
+{
+    static int memory[8], out[3] = {1, 2, 3}, in[3];
+    MPI_Win window = opened(memory, sizeof memory);
+    MPI_Win_fence(0, window);
+    MPI_Put(out, 1, MPI_INT, 0, rank, 1, MPI_INT, window);
+    MPI_Accumulate(out, 1, MPI_INT, 1, 7, 1, MPI_INT, MPI_SUM, window);
+    MPI_Win_fence(0, window);
+    out[0] = 7;
+    MPI_Put(out, 1, MPI_INT, 0, (rank + 1) % size, 1, MPI_INT, window);
+    MPI_Win_fence(0, window);
+    MPI_Get(in, 3, MPI_INT, 0, 0, 3, MPI_INT, window);
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, window);
+    in[0] = 0;
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window);
+    MPI_Put(out, 1, MPI_INT, 0, 4, 1, MPI_INT, window);
+    MPI_Win_flush(0, window);
+    MPI_Get(in, 1, MPI_INT, 0, 4, 1, MPI_INT, window);
+    MPI_Win_unlock(0, window);
+    MPI_Win_free(&window);
+}
+
 static void right_requests(void)
 {
     int out[4], in[4], done = 0, count, indexes[8], flag = 0;
@@ -328,6 +405,11 @@ static const struct {
     MODE(send_and_receive),
     MODE(exchange_of_one),
     MODE(blocking_into_pending),
+    MODE(puts_meet),
+    MODE(put_and_get),
+    MODE(other_operation),
+    MODE(origin_changed),
+    MODE(right_windows),
     MODE(at_once),
     MODE(other_thread),
     MODE(right_requests),

@@ -3,6 +3,7 @@
 use super::findings::Site;
 use super::shapes::Role;
 use super::{Call, Shared};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use cohort_abi::neutral::PROC_NULL;
 use cohort_base::check::Mistake;
@@ -19,7 +20,6 @@ pub struct Span {
 
 /// A buffer of an operation that is under way.
 struct Held {
-    serial: u64,
     span: Span,
     bounds: (usize, usize),
     by: Site,
@@ -28,7 +28,7 @@ struct Held {
 /// The buffers of a rank's operations that are under way.
 #[derive(Default)]
 pub struct Active {
-    held: Vec<Held>,
+    held: BTreeMap<u64, Vec<Held>>,
     serial: u64,
 }
 
@@ -146,7 +146,7 @@ fn runs(buffer: &OwnedBuffer) -> Option<Vec<(usize, usize)>> {
 }
 
 /// The first bytes that two buffers share.
-fn shared_bytes(one: &OwnedBuffer, other: &OwnedBuffer) -> Option<(usize, usize)> {
+pub fn shared_bytes(one: &OwnedBuffer, other: &OwnedBuffer) -> Option<(usize, usize)> {
     let (a, b) = (bounds(one), bounds(other));
     if a.0 >= b.1 || b.0 >= a.1 {
         return None;
@@ -165,24 +165,27 @@ fn shared_bytes(one: &OwnedBuffer, other: &OwnedBuffer) -> Option<(usize, usize)
 impl Active {
     /// Adds the buffers of an operation that begins, and returns its number.
     pub fn add(&mut self, spans: Vec<Span>, by: Site) -> u64 {
+        if spans.is_empty() {
+            return 0;
+        }
         self.serial += 1;
-        let serial = self.serial;
-        self.held.extend(spans.into_iter().map(|span| {
+        let held = spans.into_iter().map(|span| {
             let bounds = bounds(&span.buffer);
-            Held { serial, span, bounds, by }
-        }));
-        serial
+            Held { span, bounds, by }
+        });
+        self.held.insert(self.serial, held.collect());
+        self.serial
     }
 
     /// Takes away those of an operation that has ended.
     pub fn remove(&mut self, serial: u64) {
-        self.held.retain(|held| held.serial != serial);
+        self.held.remove(&serial);
     }
 
     /// An operation that a buffer must not share bytes with, and the first of these bytes.
     fn meets(&self, span: &Span) -> Option<(Site, bool, (usize, usize))> {
         let (low, high) = bounds(&span.buffer);
-        self.held.iter().rev().take(COMPARED).find_map(|held| {
+        self.held.values().rev().take(COMPARED).flatten().find_map(|held| {
             let is_apart = held.bounds.0 >= high || low >= held.bounds.1;
             if is_apart || !(held.span.is_written || span.is_written) {
                 return None;

@@ -44,7 +44,8 @@ pub struct Pending {
 /// The requests of a rank, by handle. Sends that were complete at once share one.
 #[derive(Default)]
 pub struct Requests {
-    by_handle: BTreeMap<u32, Vec<Pending>>,
+    /// By handle; those that share one also by where the program has put it at first.
+    by_handle: BTreeMap<(u32, u64), Vec<Pending>>,
     by_variable: BTreeMap<u64, u32>,
 }
 
@@ -54,18 +55,25 @@ const MOST: usize = 200_000;
 impl Requests {
     /// That of a handle whose variable is at this address.
     pub fn find(&mut self, handle: u32, variable: u64) -> Option<&mut Pending> {
-        let all = self.by_handle.get_mut(&handle)?;
-        let place = place_in(all, variable)?;
-        all.get_mut(place)
+        self.by_handle.get_mut(&self.key(handle, variable)?)?.last_mut()
+    }
+
+    /// Where it is: of those that share a handle, that which was put into the variable last, or any.
+    fn key(&self, handle: u32, variable: u64) -> Option<(u32, u64)> {
+        let own = place(handle, variable);
+        if handle != SENT_REQUEST || self.by_handle.contains_key(&own) {
+            return Some(own);
+        }
+        self.by_handle.range((handle, 0)..=(handle, u64::MAX)).next().map(|(key, _)| *key)
     }
 
     /// Takes it out.
     fn take(&mut self, handle: u32, variable: u64) -> Option<Pending> {
-        let all = self.by_handle.get_mut(&handle)?;
-        let place = place_in(all, variable)?;
-        let taken = all.remove(place);
+        let key = self.key(handle, variable)?;
+        let all = self.by_handle.get_mut(&key)?;
+        let taken = all.pop()?;
         if all.is_empty() {
-            self.by_handle.remove(&handle);
+            self.by_handle.remove(&key);
         }
         if self.by_variable.get(&taken.variable) == Some(&handle) {
             self.by_variable.remove(&taken.variable);
@@ -74,10 +82,9 @@ impl Requests {
     }
 }
 
-/// Of requests that share a handle, that which was put into a variable last, or the oldest.
-fn place_in(all: &[Pending], variable: u64) -> Option<usize> {
-    let own = all.iter().rposition(|pending| pending.variable == variable);
-    own.or_else(|| (!all.is_empty()).then_some(0))
+/// Where a request is kept whose handle the program has put into a variable.
+const fn place(handle: u32, variable: u64) -> (u32, u64) {
+    (handle, if handle == SENT_REQUEST { variable } else { 0 })
 }
 
 /// What a call's request stands for, in words; `None` if it makes none.
@@ -158,7 +165,7 @@ fn note(shared: &mut Shared, call: &Call<'_>, handle: u32, pending: Pending) {
         return shared.findings.note("a rank has more requests than the checker follows");
     }
     requests.by_variable.insert(variable, handle);
-    let all = requests.by_handle.entry(handle).or_default();
+    let all = requests.by_handle.entry(place(handle, variable)).or_default();
     // A handle is given again when what it stood for is over.
     let over = if handle == SENT_REQUEST { Vec::new() } else { core::mem::take(all) };
     all.push(pending);

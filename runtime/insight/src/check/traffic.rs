@@ -77,6 +77,9 @@ const TAKEN: usize = 16;
 /// Most ends that are known at a time.
 const MOST: usize = 300_000;
 
+/// Most messages of a communicator to one of its members that wait for their receives, or the reverse.
+const LONGEST: usize = 8000;
+
 /// All that is under way.
 #[derive(Default)]
 pub struct Traffic {
@@ -107,7 +110,6 @@ impl Traffic {
     }
 
     fn insert(&mut self, end: End, waits: &mut Waits) -> Option<EndNumber> {
-        self.is_given_up |= self.ends.len() >= MOST;
         if self.is_given_up {
             return None;
         }
@@ -134,6 +136,25 @@ impl Traffic {
         merge(clock, others);
     }
 
+    /// More is under way than is followed: what was known is of no use any more.
+    fn give_up(&mut self, ground: &mut Ground<'_>) {
+        self.is_given_up = true;
+        self.ends.clear();
+        self.lanes.clear();
+        ground.waits.give_up();
+        ground.findings.note("more messages are under way than the checker follows, and it says no more of messages");
+    }
+
+    /// Gives up if a lane has become too long, or all of them.
+    fn is_too_much(&mut self, key: (u32, LocalRank), ground: &mut Ground<'_>) -> bool {
+        let lane = self.lanes.get(&key).map_or(0, |lane| lane.sends.len().max(lane.receives.len()));
+        let is_it = lane > LONGEST || self.ends.len() > MOST;
+        if is_it {
+            self.give_up(ground);
+        }
+        is_it
+    }
+
     /// A message is sent.
     pub fn send(&mut self, key: (u32, LocalRank), mut end: End, ground: &mut Ground<'_>) -> Option<EndNumber> {
         end.clock = self.tick(end.actor.rank);
@@ -142,6 +163,9 @@ impl Traffic {
         }
         let number = self.insert(end, ground.waits)?;
         self.lanes.entry(key).or_default().sends.push_back(number);
+        if self.is_too_much(key, ground) {
+            return None;
+        }
         if self.is_awaited(key, number) {
             self.settle(key, ground);
         }
@@ -152,6 +176,9 @@ impl Traffic {
     pub fn receive(&mut self, key: (u32, LocalRank), end: End, ground: &mut Ground<'_>) -> Option<EndNumber> {
         let number = self.insert(end, ground.waits)?;
         self.lanes.entry(key).or_default().receives.push_back(number);
+        if self.is_too_much(key, ground) {
+            return None;
+        }
         self.settle_last(key, ground);
         Some(number)
     }

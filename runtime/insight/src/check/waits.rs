@@ -81,6 +81,14 @@ impl Waits {
         }
     }
 
+    /// Nothing is played any more.
+    pub fn give_up(&mut self) {
+        self.is_given_up = true;
+        self.ends.clear();
+        self.steps.clear();
+        self.meetings.clear();
+    }
+
     /// There is a new end, which has not begun in the play and has no partner.
     pub fn know(&mut self, number: EndNumber, end: &End) {
         let End { actor, is_buffered, was_open, .. } = *end;
@@ -299,6 +307,7 @@ impl Waits {
     /// Tells the circles of those who stand still in the play.
     pub fn tell(&self, findings: &mut Findings) {
         if self.is_given_up {
+            // What is longer than a list of steps was told before.
             return findings
                 .note("calls wait for each other longer than the checker follows, so deadlocks are not told");
         }
