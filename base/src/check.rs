@@ -16,10 +16,6 @@ pub enum Mistake {
     Types,
     /// A message of bytes meets a receive of another type, or the reverse.
     Bytes,
-    /// A buffer reaches beyond the block of memory that it lies in.
-    Blocks,
-    /// Memory is freed while MPI uses it.
-    Freed,
     /// Threads break the level that the program has asked for.
     Threads,
     /// Accesses to a window meet in one epoch.
@@ -61,7 +57,7 @@ const fn about(
 }
 
 /// All kinds, in the order of [`Mistake`].
-pub static MISTAKES: [About; 13] = [
+pub static MISTAKES: [About; 11] = [
     about(
         Mistake::Requests,
         "requests",
@@ -109,22 +105,6 @@ pub static MISTAKES: [About; 13] = [
         "MPI_BYTE meets another type",
         "MPI-4.1, 3.3.1",
         "use MPI_BYTE at both ends, or the type of the data; bytes are not converted between machines",
-    ),
-    about(
-        Mistake::Blocks,
-        "blocks",
-        true,
-        "a buffer is longer than the memory that it lies in",
-        "MPI-4.1, 3.2.2",
-        "make the block larger, or the count smaller",
-    ),
-    about(
-        Mistake::Freed,
-        "freed",
-        true,
-        "memory is freed while MPI uses it",
-        "MPI-4.1, 3.7.2 and 12.2.1",
-        "free it when the operation is complete, or the window is freed",
     ),
     about(
         Mistake::Threads,

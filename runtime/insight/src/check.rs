@@ -27,6 +27,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use cohort_base::LocalRank;
 use cohort_base::check::{Kinds, Mistake};
+use cohort_base::text::complain;
 use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
 use findings::{Findings, Site};
@@ -110,6 +111,12 @@ impl Checker {
     pub(crate) fn new(subject: &Subject) -> Self {
         let rank = subject.objects.rank();
         let kinds = rank.node().settings().check_kinds;
+        // Whoever starts ranks notes their processes before.
+        if rank.boot().pid.load(Ordering::Relaxed) == 0 {
+            complain(format_args!(
+                "cohort: COHORT_CHECK=all finds nothing here: start the program by pip-exec --check\n"
+            ));
+        }
         with(|shared| {
             shared.kinds = kinds;
             // A rank that was spawned may have the place of one that has ended.

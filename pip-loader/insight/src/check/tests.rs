@@ -1,7 +1,7 @@
 use super::*;
 
 const TOLD: &str = "0\u{1f}1\u{1f}a send\u{1f}1\u{1f}started\u{1f}MPI_Isend\u{1f}a0\u{1f}\u{1e}\
-    12\u{1f}2\u{1f}a group\u{1f}0\u{1f}made\u{1f}MPI_Comm_group\u{1f}b0\u{1f}\u{1e}\
+    10\u{1f}2\u{1f}a group\u{1f}0\u{1f}made\u{1f}MPI_Comm_group\u{1f}b0\u{1f}\u{1e}\
     0\u{1f}2\u{1f}a send\u{1f}0\u{1f}started\u{1f}MPI_Isend\u{1f}a1\u{1f}\u{1e}\
     note\u{1f}it is \"full\"\u{1f}\u{1e}";
 

@@ -4,6 +4,7 @@ use super::findings::Site;
 use super::shapes::Role;
 use super::{Call, Shared};
 use alloc::collections::BTreeMap;
+use alloc::vec;
 use alloc::vec::Vec;
 use cohort_abi::neutral::PROC_NULL;
 use cohort_base::check::Mistake;
@@ -33,7 +34,7 @@ pub struct Active {
 }
 
 /// Most buffers that a new one is compared with: the newest.
-const COMPARED: usize = 512;
+const COMPARED: usize = 128;
 
 /// Most runs of memory of a buffer that are looked at.
 const RUNS: usize = 4096;
@@ -247,12 +248,10 @@ impl Content {
         if !is_readable(buffer) {
             return Self { first: Vec::new(), hash: 0 };
         }
-        let mut first = Vec::new();
-        first.resize(bytes.min(KEPT) as usize, 0);
+        let mut first = vec![0; bytes.min(KEPT) as usize];
         pack_bytes(buffer.as_buffer(), 0, &mut first);
         let mut hash = hash_of(0, &first);
-        let mut room = Vec::new();
-        room.resize(if bytes > KEPT { 16 << 10 } else { 0 }, 0);
+        let mut room = vec![0; if bytes > KEPT { 16 << 10 } else { 0 }];
         let mut at = KEPT;
         while at < bytes.min(HASHED) {
             let packed = pack_bytes(buffer.as_buffer(), at, &mut room);

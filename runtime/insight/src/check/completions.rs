@@ -158,18 +158,25 @@ fn complete(shared: &mut Shared, call: &Call<'_>, completion: Completion, open: 
         (false, Completion::Wait | Completion::Waitall) => (0..open.requests.len()).map(|it| (it, it)).collect(),
         (false, _) => Vec::new(),
     };
+    let mut which: Vec<Option<usize>> = Vec::new();
+    which.resize(open.requests.len(), None);
+    for (index, status) in indexes {
+        if let Some(place) = which.get_mut(index) {
+            *place = Some(status);
+        }
+    }
     let status_place = place_of(call, ParameterKind::Status);
     for (index, &(handle, variable)) in open.requests.iter().enumerate() {
         if handle == REQUEST_NULL || handle == 0 {
             continue;
         }
-        let done = indexes.iter().find(|(found, _)| *found == index);
+        let done = which[index];
         // SAFETY: the program's variable, as the call has left it.
         let is_null = unsafe { call.observed.words.request_at(variable, 0) } == REQUEST_NULL;
         if !is_null && done.is_none() {
             continue;
         }
-        let status: Option<Status> = status_place.filter(|_| is_well).zip(done).and_then(|(place, &(_, which))| {
+        let status: Option<Status> = status_place.filter(|_| is_well).zip(done).and_then(|(place, which)| {
             // SAFETY: the call has ended without an error, and wrote this status.
             unsafe { call.observed.status(place, which) }
         });
