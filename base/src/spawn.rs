@@ -215,7 +215,7 @@ impl Request {
         (self.state() != State::Open).then(|| unsafe { &*self.answer.get() })
     }
 
-    /// Number in the job of the first new rank, once it is granted; the others follow. Or the number that was asked for.
+    /// Number in the job of the first new rank, once it is granted; the others follow. Or the one that was asked for.
     #[must_use]
     pub fn first(&self) -> u32 {
         self.answer().map_or(0, |answer| answer.first)

@@ -4,8 +4,8 @@
 //! them. All ranks of a node tell the same [`Shared`], so that both ends of a message are known. What is found stays
 //! there, and the loader asks for it when all ranks have ended.
 //!
-//! **Owner only**: it runs in the calls of the ranks' own threads, and takes a lock of the node for a short time. A rank
-//! that dies with the lock ends the checker, not the others ([`with`]).
+//! **Owner only**: it runs in the calls of the ranks' own threads, and takes a lock of the node for a short time. A
+//! rank that dies with the lock ends the checker, not the others ([`with`]).
 
 mod buffers;
 mod completions;

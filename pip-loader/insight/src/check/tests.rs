@@ -30,7 +30,8 @@ fn json_has_files_and_lines() {
     let json = report().json();
     for part in [
         "{\"errors\":1,\"hints\":1,\"notes\":[\"it is \\\"full\\\"\"],",
-        "\"ranks\":[0,1],\"call\":\"MPI_Isend\",\"did\":\"started\",\"function\":\"main\",\"file\":\"a.c\",\"line\":10}",
+        "\"ranks\":[0,1],\"call\":\"MPI_Isend\",\"did\":\"started\",\
+         \"function\":\"main\",\"file\":\"a.c\",\"line\":10}",
     ] {
         assert!(json.contains(part), "{json}");
     }

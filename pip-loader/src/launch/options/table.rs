@@ -114,7 +114,7 @@ pub static MAIN: &[Row] = &[
         "--check",
         "[=list|WORD,...]",
         Job,
-        "look for mistakes in the programs' use of MPI; the end status is 36 if there are some. --check=list: the kinds; \
+        "look for mistakes in how the programs use MPI; the status is 36 if there are some. --check=list: the kinds; \
          words: no-KIND, warn (the status stays), json:FILE",
         check,
     ),

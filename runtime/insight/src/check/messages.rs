@@ -2,8 +2,8 @@
 
 use super::buffers;
 use super::shapes::Role;
-use super::traffic::{End, EndNumber, Ground, hash};
-use super::waits::{Actor, Meeting};
+use super::traffic::{Actor, End, EndNumber, Ground, Traffic, hash};
+use super::waits::Meeting;
 use super::{Call, Shared};
 use crate::calls::ParameterKind;
 use alloc::vec::Vec;
@@ -108,9 +108,21 @@ fn received(call: &Call<'_>, comm: &Comm) -> Option<Route> {
 }
 
 impl Shared {
-    fn parts(&mut self) -> (&mut super::traffic::Traffic, Ground<'_>) {
+    /// Tells something of messages, and what comes of it to those who play the calls again.
+    fn follow<R>(&mut self, act: impl FnOnce(&mut Traffic, &mut Ground<'_>) -> R) -> R {
         let Self { kinds, findings, traffic, waits, .. } = self;
-        (traffic, Ground { kinds: *kinds, findings, waits })
+        let mut ground = Ground { kinds: *kinds, findings, events: Vec::new() };
+        let outcome = act(traffic, &mut ground);
+        for event in ground.events {
+            waits.hear(traffic, event);
+        }
+        outcome
+    }
+
+    /// The end of a message is none any more.
+    fn forget_end(&mut self, begun: Begun) {
+        self.follow(|traffic, ground| traffic.forget(begun.key, begun.number, ground));
+        self.waits.forget(&mut self.traffic, begun.number);
     }
 
     /// Whether anybody wants to know of messages.
@@ -144,13 +156,12 @@ pub fn begin(shared: &mut Shared, call: &Call<'_>, routes: &[Route]) -> Vec<Begu
             was_open: !route.is_send && route.source == ANY_SOURCE,
             partner: None,
         };
-        let (traffic, mut ground) = shared.parts();
-        let number = match route.is_send {
-            true => traffic.send(route.key, end, &mut ground),
-            false => traffic.receive(route.key, end, &mut ground),
-        };
+        let number = shared.follow(|traffic, ground| match route.is_send {
+            true => traffic.send(route.key, end, ground),
+            false => traffic.receive(route.key, end, ground),
+        });
         if let Some(number) = number {
-            ground.waits.begin(traffic, number);
+            shared.waits.begin(&mut shared.traffic, number);
             begun.push(Begun { key: route.key, number, is_send: route.is_send });
         }
     }
@@ -182,8 +193,7 @@ pub fn arrive(shared: &mut Shared, call: &Call<'_>) -> Option<Meeting> {
     let node = comm.rank().node();
     let members: Option<Vec<LocalRank>> = comm.group().members().iter().map(|&peer| node.local(peer)).collect();
     let members = members?;
-    let (traffic, ground) = shared.parts();
-    Some(ground.waits.arrive(traffic, actor(call), comm.context(), &members))
+    Some(shared.waits.arrive(&mut shared.traffic, actor(call), comm.context(), &members))
 }
 
 /// Whether a status says something of these messages that is not known otherwise.
@@ -194,34 +204,33 @@ pub fn needs_status(shared: &Shared, ends: &[Begun]) -> bool {
 
 /// An operation is complete. The status is that of its receive; `is_blind`: the program does not see it.
 pub fn complete(shared: &mut Shared, call: &Call<'_>, parts: &Parts, status: Option<Status>, is_blind: bool) {
-    for &Begun { key, number, is_send } in &parts.ends {
-        let (traffic, mut ground) = shared.parts();
-        let is_gone = status.is_some_and(|status| status.cancelled);
-        if is_send && is_gone {
-            traffic.forget(key, number, &mut ground);
-            ground.waits.forget(traffic, number);
-            continue;
-        }
-        if !is_send {
-            let is_open = traffic.end(number).is_some_and(|end| end.source == ANY_SOURCE);
-            let is_away = status.is_some_and(|status| is_open && !is_local(call, status.source));
-            if is_gone || is_away || (is_open && status.is_none()) {
-                traffic.forget(key, number, &mut ground);
-                ground.waits.forget(traffic, number);
-                continue;
-            }
-            let from = status.map(|status| (status.source, status.tag));
-            traffic.complete(key, number, from.filter(|_| is_open), is_blind, &mut ground);
-        }
-        ground.waits.wait(traffic, actor(call), number, call.site);
+    for &begun in &parts.ends {
+        complete_end(shared, call, begun, status, is_blind);
     }
     if let Some(meeting) = parts.meeting {
-        let (traffic, ground) = shared.parts();
-        if let Some(clock) = ground.waits.clock_of(meeting) {
-            traffic.learn(call.rank, &clock);
+        if let Some(clock) = shared.waits.clock_of(meeting) {
+            shared.traffic.learn(call.rank, &clock);
         }
-        ground.waits.meet(traffic, actor(call), meeting, call.site);
+        shared.waits.meet(&mut shared.traffic, actor(call), meeting, call.site);
     }
+}
+
+/// The same of one of its messages.
+fn complete_end(shared: &mut Shared, call: &Call<'_>, begun: Begun, status: Option<Status>, is_blind: bool) {
+    let Begun { key, number, is_send } = begun;
+    if status.is_some_and(|status| status.cancelled) {
+        return shared.forget_end(begun);
+    }
+    if !is_send {
+        let is_open = shared.traffic.end(number).is_some_and(|end| end.source == ANY_SOURCE);
+        let is_here = status.is_some_and(|status| is_local(call, status.source));
+        if is_open && !is_here {
+            return shared.forget_end(begun);
+        }
+        let from = status.map(|status| (status.source, status.tag)).filter(|_| is_open);
+        shared.follow(|traffic, ground| traffic.complete(key, number, from, is_blind, ground));
+    }
+    shared.waits.wait(&mut shared.traffic, actor(call), number, call.site);
 }
 
 /// Whether a receive's source is a rank of this node, as far as the call says for which communicator.
@@ -236,17 +245,14 @@ fn is_local(call: &Call<'_>, source: i32) -> bool {
 
 /// Messages whose call has failed, or which are given away.
 pub fn forget(shared: &mut Shared, parts: &Parts) {
-    for &Begun { key, number, .. } in &parts.ends {
-        let (traffic, mut ground) = shared.parts();
-        traffic.forget(key, number, &mut ground);
-        ground.waits.forget(traffic, number);
+    for &begun in &parts.ends {
+        shared.forget_end(begun);
     }
 }
 
 /// Messages of a request that is given away: nobody waits for them.
 pub fn give_away(shared: &mut Shared, parts: &Parts) {
     for begun in &parts.ends {
-        let (traffic, ground) = shared.parts();
-        ground.waits.give_away(traffic, begun.number);
+        shared.waits.give_away(&mut shared.traffic, begun.number);
     }
 }

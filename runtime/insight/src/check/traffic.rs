@@ -7,7 +7,6 @@
 
 use super::buffers::Content;
 use super::findings::{Findings, Site};
-use super::waits::{Actor, Waits};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use cohort_abi::neutral::{ANY_SOURCE, ANY_TAG};
@@ -19,6 +18,28 @@ use core::fmt::Write;
 
 /// The number of an end of a message.
 pub type EndNumber = u64;
+
+/// A thread of a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Actor {
+    /// Its rank.
+    pub rank: LocalRank,
+    /// Which of its threads.
+    pub thread: usize,
+}
+
+/// What has come of ends, for those who play the calls again.
+#[derive(Clone, Copy, Debug)]
+pub enum Event {
+    /// There is a new one.
+    Known(EndNumber),
+    /// A send and a receive have met.
+    Paired(EndNumber, EndNumber),
+    /// One has lost its partner.
+    Parted(EndNumber),
+    /// Nothing is followed any more.
+    GaveUp,
+}
 
 /// One end of a message: a send or a receive.
 pub struct End {
@@ -95,7 +116,7 @@ pub struct Traffic {
 pub struct Ground<'a> {
     pub kinds: Kinds,
     pub findings: &'a mut Findings,
-    pub waits: &'a mut Waits,
+    pub events: Vec<Event>,
 }
 
 impl Traffic {
@@ -109,12 +130,12 @@ impl Traffic {
         self.ends.get(&number)
     }
 
-    fn insert(&mut self, end: End, waits: &mut Waits) -> Option<EndNumber> {
+    fn insert(&mut self, end: End, events: &mut Vec<Event>) -> Option<EndNumber> {
         if self.is_given_up {
             return None;
         }
         self.last += 1;
-        waits.know(self.last, &end);
+        events.push(Event::Known(self.last));
         self.ends.insert(self.last, end);
         Some(self.last)
     }
@@ -141,7 +162,7 @@ impl Traffic {
         self.is_given_up = true;
         self.ends.clear();
         self.lanes.clear();
-        ground.waits.give_up();
+        ground.events.push(Event::GaveUp);
         ground.findings.note("more messages are under way than the checker follows, and it says no more of messages");
     }
 
@@ -161,7 +182,7 @@ impl Traffic {
         if ground.kinds.has(Mistake::Wildcards) {
             self.compare_with_taken(key, &end, ground.findings);
         }
-        let number = self.insert(end, ground.waits)?;
+        let number = self.insert(end, &mut ground.events)?;
         self.lanes.entry(key).or_default().sends.push_back(number);
         if self.is_too_much(key, ground) {
             return None;
@@ -174,7 +195,7 @@ impl Traffic {
 
     /// A receive begins.
     pub fn receive(&mut self, key: (u32, LocalRank), end: End, ground: &mut Ground<'_>) -> Option<EndNumber> {
-        let number = self.insert(end, ground.waits)?;
+        let number = self.insert(end, &mut ground.events)?;
         self.lanes.entry(key).or_default().receives.push_back(number);
         if self.is_too_much(key, ground) {
             return None;
@@ -240,7 +261,7 @@ impl Traffic {
             if end.was_open {
                 (end.source, end.tag) = (ANY_SOURCE, end.wanted);
             }
-            ground.waits.parted(partner);
+            ground.events.push(Event::Parted(partner));
             let lane = self.lanes.entry(key).or_default();
             let list = if end.is_send { &mut lane.sends } else { &mut lane.receives };
             let place = list.partition_point(|&it| it < partner);
@@ -279,7 +300,7 @@ impl Traffic {
             if let (Some(sent), Some(taken)) = (self.ends.get(&send), self.ends.get(&receive)) {
                 compare(sent, taken, ground);
             }
-            ground.waits.paired(self, send, receive);
+            ground.events.push(Event::Paired(send, receive));
         }
     }
 

@@ -6,20 +6,11 @@
 //! buffers.
 
 use super::findings::{Findings, Place, Site};
-use super::traffic::{End, EndNumber, Traffic};
+use super::traffic::{Actor, End, EndNumber, Event, Traffic, merge};
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use cohort_base::LocalRank;
 use cohort_base::check::Mistake;
-
-/// A thread of a rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Actor {
-    /// Its rank.
-    pub rank: LocalRank,
-    /// Which of its threads.
-    pub thread: usize,
-}
 
 /// A collective call: the context of its communicator, and which of its calls.
 pub type Meeting = (u32, u64);
@@ -82,15 +73,29 @@ impl Waits {
     }
 
     /// Nothing is played any more.
-    pub fn give_up(&mut self) {
+    fn give_up(&mut self) {
         self.is_given_up = true;
         self.ends.clear();
         self.steps.clear();
         self.meetings.clear();
     }
 
+    /// Something has come of ends.
+    pub fn hear(&mut self, traffic: &mut Traffic, event: Event) {
+        match event {
+            Event::Known(number) => {
+                if let Some(end) = traffic.end(number) {
+                    self.know(number, end);
+                }
+            }
+            Event::Paired(send, receive) => self.paired(traffic, send, receive),
+            Event::Parted(number) => self.parted(number),
+            Event::GaveUp => self.give_up(),
+        }
+    }
+
     /// There is a new end, which has not begun in the play and has no partner.
-    pub fn know(&mut self, number: EndNumber, end: &End) {
+    fn know(&mut self, number: EndNumber, end: &End) {
         let End { actor, is_buffered, was_open, .. } = *end;
         let played = Played { actor, has_begun: false, is_over: false, partner: None, is_buffered, was_open };
         self.ends.insert(number, played);
@@ -113,7 +118,7 @@ impl Waits {
     }
 
     /// Two ends have met.
-    pub fn paired(&mut self, traffic: &mut Traffic, send: EndNumber, receive: EndNumber) {
+    fn paired(&mut self, traffic: &mut Traffic, send: EndNumber, receive: EndNumber) {
         for (one, other) in [(send, receive), (receive, send)] {
             if let Some(played) = self.ends.get_mut(&one) {
                 played.partner = Some(other);
@@ -127,7 +132,7 @@ impl Waits {
     }
 
     /// An end has lost its partner.
-    pub fn parted(&mut self, number: EndNumber) {
+    fn parted(&mut self, number: EndNumber) {
         if let Some(played) = self.ends.get_mut(&number) {
             played.partner = None;
         }
@@ -152,7 +157,7 @@ impl Waits {
             (met.size, met.members) = (members.len(), members.to_vec());
         }
         let clock = traffic.tick(actor.rank);
-        super::traffic::merge(&mut met.clock, &clock);
+        merge(&mut met.clock, &clock);
         self.push(traffic, actor, Step::Arrive(meeting));
         meeting
     }
