@@ -234,6 +234,11 @@ pub fn check(shared: &mut Shared, call: &Call<'_>, spans: &[Span]) {
 const KEPT: u64 = 4096;
 const HASHED: u64 = 1 << 20;
 
+/// Whether a buffer is longer than what is kept of it.
+pub fn is_long(buffer: &OwnedBuffer) -> bool {
+    buffer.bytes() > KEPT
+}
+
 /// What a buffer held at a moment.
 #[derive(Clone, Debug)]
 pub struct Content {

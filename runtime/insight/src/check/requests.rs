@@ -37,6 +37,8 @@ pub struct Pending {
     routes: Vec<Route>,
     /// What others take part in, while it is under way.
     pub parts: Parts,
+    /// How often it was looked at since.
+    looks: u32,
     /// What a send's buffer held when it was started.
     content: Option<Content>,
 }
@@ -145,6 +147,7 @@ pub fn begun(shared: &mut Shared, call: &Call<'_>, parts: Parts) {
         serial,
         routes,
         parts,
+        looks: 0,
         content,
     };
     note(shared, call, handle, pending);
@@ -177,7 +180,9 @@ fn note(shared: &mut Shared, call: &Call<'_>, handle: u32, pending: Pending) {
 /// Persistent operations are about to start.
 pub fn starts(shared: &mut Shared, call: &Call<'_>, handles: &[(u32, u64)]) {
     for &(handle, variable) in handles {
-        let Some(pending) = shared.known(call.rank).requests.find(handle, variable) else {
+        // One that is under way is refused by MPI.
+        let pending = shared.known(call.rank).requests.find(handle, variable);
+        let Some(pending) = pending.filter(|pending| !pending.is_active) else {
             continue;
         };
         let spans = pending.spans.clone();
@@ -199,7 +204,7 @@ pub fn started(shared: &mut Shared, call: &Call<'_>, handles: &[(u32, u64)]) {
             continue;
         };
         let sends = pending.what == "a persistent send";
-        (pending.is_active, pending.started) = (true, call.site);
+        (pending.is_active, pending.started, pending.looks) = (true, call.site, 0);
         pending.content = (keeps && sends).then(|| content(&pending.spans)).flatten();
         pending.serial = known.active.add(pending.spans.clone(), call.site);
     }
@@ -217,10 +222,15 @@ pub fn looked_at(shared: &mut Shared, call: &Call<'_>, handle: u32, variable: u6
     let Some(pending) = shared.known(call.rank).requests.find(handle, variable) else {
         return;
     };
-    let Some(before) = pending.content.take() else {
+    let Some(sent) = pending.spans.iter().find(|span| !span.is_written) else {
         return;
     };
-    let Some(sent) = pending.spans.iter().find(|span| !span.is_written) else {
+    // Long data is looked at now and then only, when a request is tested again and again.
+    pending.looks += 1;
+    if buffers::is_long(&sent.buffer) && !pending.looks.is_power_of_two() {
+        return;
+    }
+    let Some(before) = pending.content.take() else {
         return;
     };
     let now = Content::of(&sent.buffer);
