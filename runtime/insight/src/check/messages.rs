@@ -1,7 +1,7 @@
 //! What calls tell [`Traffic`](super::traffic) and [`Waits`](super::waits) of messages and collective calls.
 
 use super::buffers;
-use super::shapes::Role;
+use super::shapes::{Completion, Role};
 use super::traffic::{Actor, End, EndNumber, Ground, Traffic, hash};
 use super::waits::Meeting;
 use super::{Call, Shared};
@@ -211,7 +211,10 @@ pub fn complete(shared: &mut Shared, call: &Call<'_>, parts: &Parts, status: Opt
         if let Some(clock) = shared.waits.clock_of(meeting) {
             shared.traffic.learn(call.rank, &clock);
         }
-        shared.waits.meet(&mut shared.traffic, actor(call), meeting, call.site);
+        match is_sure_to_wait(call) {
+            true => shared.waits.meet(&mut shared.traffic, actor(call), meeting, call.site),
+            false => shared.waits.leave(meeting),
+        }
     }
 }
 
@@ -230,7 +233,19 @@ fn complete_end(shared: &mut Shared, call: &Call<'_>, begun: Begun, status: Opti
         let from = status.map(|status| (status.source, status.tag)).filter(|_| is_open);
         shared.follow(|traffic, ground| traffic.complete(key, number, from, is_blind, ground));
     }
-    shared.waits.wait(&mut shared.traffic, actor(call), number, call.site);
+    match is_sure_to_wait(call) {
+        true => shared.waits.wait(&mut shared.traffic, actor(call), number, call.site),
+        false => shared.waits.give_away(&mut shared.traffic, number),
+    }
+}
+
+/// Whether a call would have waited for all that it has completed. A test would have gone on, and a call for one of
+/// several requests may have found another one.
+fn is_sure_to_wait(call: &Call<'_>) -> bool {
+    let Role::Complete(completion) = call.role else {
+        return true;
+    };
+    matches!(completion, Completion::Wait | Completion::Waitall)
 }
 
 /// Whether a receive's source is a rank of this node, as far as the call says for which communicator.
@@ -251,8 +266,13 @@ pub fn forget(shared: &mut Shared, parts: &Parts) {
 }
 
 /// Messages of a request that is given away: nobody waits for them.
-pub fn give_away(shared: &mut Shared, parts: &Parts) {
+pub fn give_away(shared: &mut Shared, parts: &Parts, is_cancelled: bool) {
     for begun in &parts.ends {
+        let is_met = shared.traffic.end(begun.number).is_some_and(|end| end.partner.is_some());
+        if is_cancelled && !is_met {
+            shared.forget_end(*begun);
+            continue;
+        }
         shared.waits.give_away(&mut shared.traffic, begun.number);
     }
 }

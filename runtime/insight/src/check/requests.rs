@@ -283,13 +283,14 @@ pub fn completed(
     };
     let serial = core::mem::take(&mut pending.serial);
     let parts = core::mem::take(&mut pending.parts);
+    let is_cancelled = pending.is_cancelled;
     (pending.is_active, pending.is_cancelled, pending.content) = (false, false, None);
     if is_gone || !pending.is_persistent {
         known.requests.take(handle, variable);
     }
     known.active.remove(serial);
     match call.role {
-        Role::FreeRequest => messages::give_away(shared, &parts),
+        Role::FreeRequest => messages::give_away(shared, &parts, is_cancelled),
         _ => messages::complete(shared, call, &parts, status, is_blind),
     }
 }

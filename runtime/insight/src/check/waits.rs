@@ -236,13 +236,16 @@ impl Waits {
                     }
                 }
             }
-            Step::Meet(meeting, _) => {
-                if let Some(met) = self.meetings.get_mut(&meeting) {
-                    met.left += 1;
-                    if met.left >= met.size {
-                        self.meetings.remove(&meeting);
-                    }
-                }
+            Step::Meet(meeting, _) => self.leave(meeting),
+        }
+    }
+
+    /// A member needs a meeting no more.
+    pub fn leave(&mut self, meeting: Meeting) {
+        if let Some(met) = self.meetings.get_mut(&meeting) {
+            met.left += 1;
+            if met.left >= met.size {
+                self.meetings.remove(&meeting);
             }
         }
     }
