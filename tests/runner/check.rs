@@ -70,7 +70,8 @@ const HINTS: &[(&str, &str, &[&str])] = &[
 ];
 
 /// Modes without a mistake.
-const RIGHT: &[&str] = &["right_requests", "right_columns", "right_objects", "right_threads", "right_windows"];
+const RIGHT: &[&str] =
+    &["right_requests", "right_copies", "right_columns", "right_objects", "right_threads", "right_windows"];
 
 /// Modes of `mistaken_messages.c` without a mistake.
 const RIGHT_MESSAGES: &[&str] = &["right_ring", "right_farm", "right_types", "right_open", "right_probed"];
@@ -97,6 +98,8 @@ pub fn trials() -> Vec<Trial> {
         trials.extend(modes.iter().map(|mode| trial(format!("check/{mode}"), move || is_silent(program, mode))));
     }
     trials.push(trial("check/options".into(), options));
+    trials.push(trial("check/right programs".into(), right_programs));
+    trials.push(trial("check/mpi4py".into(), mpi4py));
     trials
 }
 
@@ -136,6 +139,27 @@ fn is_silent(program: &str, mode: &str) -> Outcome {
         only_summary(job((program, mode), "", abi)?.run()?.expect_code(0)?)?;
     }
     Ok(())
+}
+
+/// Programs of `tests/programs/c` in which the checker finds nothing.
+const SILENT: &[&str] = &["buffers", "cancel", "communicators", "datatypes", "persistent", "sendrecv", "statuses"];
+
+fn right_programs() -> Outcome {
+    for name in SILENT {
+        let executable = programs::compile(&programs::source(&format!("{name}.c")), Abi::Mpich, &[])?;
+        let job = Program::new(place::built_file("pip-exec")?).args(["-n", "2", "--check"]).arg(executable);
+        only_summary(job.seconds(60).run()?.expect_code(0)?)?;
+    }
+    Ok(())
+}
+
+/// Some of mpi4py's own suite.
+fn mpi4py() -> Outcome {
+    let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
+    let suite = place::cached("mpi4py-src/test/main.py", "mpi4py-src")?;
+    let job = Program::new(place::built_file("pip-exec")?).args(["-n", "2", "--check=no-bytes"]).arg(python).arg("-B");
+    let job = job.arg(suite).args(["--no-builddir", "-i", "test_request.py|test_p2p_obj.py|test_status.py"]);
+    job.seconds(60).run()?.expect_code(0)?.expect_text("check: no errors, no hints").map(drop)
 }
 
 /// Kinds are left out, findings leave the status alone, and are written to a file.

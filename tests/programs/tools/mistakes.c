@@ -351,6 +351,24 @@ static void right_requests(void)
     MPI_Wait(&copy, MPI_STATUS_IGNORE);
 }
 
+static void right_copies(void)
+{
+    // Handles are kept elsewhere than where MPI has put them, and buffers used again one after the other.
+    int out[6], in;
+    MPI_Request kept[6], request;
+    for (int i = 0; i < 6; i++) {
+        out[i] = i;
+        MPI_Isend(&out[i], 1, MPI_INT, rank, i, MPI_COMM_WORLD, &request);
+        kept[5 - i] = request;
+    }
+    for (int i = 0; i < 6; i++) {
+        MPI_Recv(&in, 1, MPI_INT, rank, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Wait(&kept[5 - i], MPI_STATUS_IGNORE);
+        out[i] = -1;
+        MPI_Sendrecv(&in, 1, MPI_INT, rank, 9, &out[i], 1, MPI_INT, rank, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+}
+
 static void right_columns(void)
 {
     // Columns of one array: their bounds overlap, their bytes do not.
@@ -413,6 +431,7 @@ static const struct {
     MODE(at_once),
     MODE(other_thread),
     MODE(right_requests),
+    MODE(right_copies),
     MODE(right_columns),
     MODE(right_objects),
     {"funneled_thread", other_thread},

@@ -69,6 +69,20 @@ impl Requests {
         self.by_handle.range((handle, 0)..=(handle, u64::MAX)).next().map(|(key, _)| *key)
     }
 
+    /// Whether it is known which request is meant.
+    fn is_sure(&self, handle: u32, variable: u64) -> bool {
+        handle != SENT_REQUEST || self.by_handle.contains_key(&place(handle, variable))
+    }
+
+    /// One of those that share a handle is looked at, from a copy of it: nobody knows which. So nothing is said any
+    /// more of their buffers.
+    fn blur(&mut self, handle: u32, active: &mut buffers::Active) {
+        for pending in self.by_handle.range_mut((handle, 0)..=(handle, u64::MAX)).flat_map(|(_, all)| all) {
+            pending.content = None;
+            active.remove(core::mem::take(&mut pending.serial));
+        }
+    }
+
     /// Takes it out.
     fn take(&mut self, handle: u32, variable: u64) -> Option<Pending> {
         let key = self.key(handle, variable)?;
@@ -219,7 +233,11 @@ pub fn is_open(shared: &mut Shared, call: &Call<'_>, handle: u32, variable: u64)
 
 /// A call begins that may complete this request: has its data changed meanwhile?
 pub fn looked_at(shared: &mut Shared, call: &Call<'_>, handle: u32, variable: u64) {
-    let Some(pending) = shared.known(call.rank).requests.find(handle, variable) else {
+    let known = shared.known(call.rank);
+    if !known.requests.is_sure(handle, variable) {
+        known.requests.blur(handle, &mut known.active);
+    }
+    let Some(pending) = known.requests.find(handle, variable) else {
         return;
     };
     let Some(sent) = pending.spans.iter().find(|span| !span.is_written) else {
@@ -278,6 +296,7 @@ pub fn completed(
     (status, is_blind): (Option<Status>, bool),
 ) {
     let known = shared.known(call.rank);
+    let is_sure = known.requests.is_sure(handle, variable);
     let Some(pending) = known.requests.find(handle, variable) else {
         return;
     };
@@ -291,6 +310,7 @@ pub fn completed(
     known.active.remove(serial);
     match call.role {
         Role::FreeRequest => messages::give_away(shared, &parts, is_cancelled),
+        _ if !is_sure => messages::give_away(shared, &parts, false),
         _ => messages::complete(shared, call, &parts, status, is_blind),
     }
 }
