@@ -30,7 +30,7 @@ pub const AT_FOUNDER: u64 = 0x464f_554e_4445; // "FOUNDE"
 pub const MAGIC: u64 = 0x3154_524f_484f_4350;
 
 /// Raised whenever the layout of a record changes.
-pub const VERSION: u32 = 13;
+pub const VERSION: u32 = 14;
 
 /// File name of the node image, which lies beside the facades.
 pub const NODE_IMAGE: &str = "libcohort_node.so";
@@ -439,6 +439,9 @@ pub struct NodeApi {
     pub first_foreign: unsafe extern "C" fn(node: *mut c_void) -> u32,
     /// A rank has failed, all of whose tasks have ended, and the others go on. Once for each, by the launcher.
     pub died: unsafe extern "C" fn(node: *mut c_void, rank: u32),
+    /// Gives what the checker has found in the ranks of the node, in pieces of text as [`crate::check`] has it. Called
+    /// as `report` is, when `COHORT_CHECK` asks for the checker.
+    pub findings: unsafe extern "C" fn(node: *mut c_void, context: *mut c_void, take: TakeText),
 }
 
 /// What [`NodeApi::rest`] says.

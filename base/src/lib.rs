@@ -7,6 +7,7 @@
 //! | module | what it fixes |
 //! |---|---|
 //! | [`boot`] | the `#[repr(C)]` records that the loader hands to the node image and to each rank |
+//! | [`check`] | the kinds of mistakes that are looked for in programs, and how they are told |
 //! | [`claims`] | who has mapped memory at an address of its own choice |
 //! | [`clock`] | a clock that is cheap to read, and how many of its ticks make a microsecond |
 //! | [`combine`] | a lock whose holder does what others have left for it |
@@ -23,6 +24,7 @@
 #![no_std]
 
 pub mod boot;
+pub mod check;
 pub mod claims;
 pub mod clock;
 pub mod combine;

@@ -20,6 +20,7 @@ mod progress;
 mod stats;
 mod trace;
 
+pub use check::CHECK;
 pub use collectives::{Algorithm, Algorithms, ReduceOrder};
 pub use connect::{CONNECT, CONNECT_NAMES};
 pub use deadlock::{DEADLOCK, DEADLOCK_AFTER, Deadlock};
@@ -33,6 +34,7 @@ pub use progress::{Locality, Priority, Progress, SignalIntervals, SignalSource, 
 pub use stats::{ReportForm, STATS, Stats, report};
 pub use trace::{TRACE, TRACE_EVENTS, TRACE_EVENTS_DEFAULT, trace_events};
 
+use crate::check::Kinds;
 use crate::text::FixedText;
 use core::fmt;
 
@@ -93,7 +95,11 @@ pub struct Settings {
     pub check: bool,
     /// `COHORT_CHECK=members`: also compare the members' arguments of collectives.
     pub check_members: bool,
-    /// With `check_members` or `trace`, what [`Settings::eager_max`] was, which is 0 then: messages carry more.
+    /// `COHORT_CHECK=members`: messages carry their types, which are compared with those of receives.
+    pub check_types: bool,
+    /// `COHORT_CHECK=all`: the mistakes that are looked for in all calls.
+    pub check_kinds: Kinds,
+    /// With `check_types` or `trace`, what [`Settings::eager_max`] was, which is 0 then: messages carry more.
     pub compared_eager_max: usize,
     /// `COHORT_STACKSIZE`, bytes; 0 means RLIMIT_STACK.
     pub stack_size: usize,
@@ -132,6 +138,8 @@ impl Settings {
         thread_pin: ThreadPin::Rank,
         check: true,
         check_members: false,
+        check_types: false,
+        check_kinds: Kinds::NONE,
         compared_eager_max: 0,
         stack_size: 0,
         collectives: Algorithms::DEFAULT,
@@ -154,7 +162,7 @@ impl Settings {
             let value = printable(entry.get(equals + 1..).unwrap_or_default());
             settings.set(name, value)?;
         }
-        if settings.check_members || settings.trace {
+        if settings.check_types || settings.trace {
             settings.compared_eager_max = settings.eager_max;
             settings.eager_max = 0;
         }

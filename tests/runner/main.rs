@@ -20,6 +20,7 @@
 //! | `trace/`    | timelines: calls, messages, stolen work, killed jobs           | [`trace`]     |
 //! | `install/`  | packages, each in a fresh place                              | [`install`]   |
 //! | `instructions/` | what calls may take                                      | [`instructions`] |
+//! | `check/`    | mistakes of programs, by `--check`                           | [`check`]     |
 //! | `live/`     | jobs that run are listed, inspected and watched              | [`live`]      |
 //! | `readme/`   | what README shows                                            | [`readme`]    |
 //! | `nodes/`    | jobs of several nodes, in network namespaces                 | [`nodes`]     |
@@ -28,6 +29,7 @@
 //! | `mpi4py/`   | mpi4py's own suite, as `tests/suites/mpi4py.toml` lays it out | [`mpi4py`]    |
 
 mod binaries;
+mod check;
 mod command;
 mod containers;
 mod costs;
@@ -84,6 +86,7 @@ fn main() -> ExitCode {
     trials.extend(reach::trials());
     trials.extend(faults::trials());
     trials.extend(hang::trials());
+    trials.extend(check::trials());
     trials.extend(binaries::trials());
     trials.extend(dropin::trials());
     trials.extend(ends::trials());

@@ -101,6 +101,14 @@ pub fn place(code: &mut Code, registers: &Registers) -> CodePlace {
     place
 }
 
+/// The innermost function of a program's code with a call before this address, its file and line as far as they are
+/// known.
+#[must_use]
+pub fn call_before(code: &mut Code, address: u64) -> Option<String> {
+    let (file, own) = code.at(address.checked_sub(1)?)?;
+    file.describe(own).into_iter().next()
+}
+
 impl CodePlace {
     /// In words, with what its Python is in, if that is known.
     #[must_use]

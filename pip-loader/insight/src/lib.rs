@@ -5,6 +5,7 @@
 //! | [`ask`] | what a user may ask of running jobs |
 //! | [`control`] | asks them, answers, and makes the tables of `--top` |
 //! | [`fault`] | whose memory an address is |
+//! | [`check`] | what a checker has found in the calls of a program |
 //! | [`memory`] | how much of it a rank has |
 //! | [`backtrace`] | where in its program a rank is |
 //! | [`hang`] | what ranks wait for, and whether that can end |
@@ -14,6 +15,7 @@
 
 pub mod ask;
 pub mod backtrace;
+pub mod check;
 pub mod control;
 pub mod draw;
 pub mod fault;

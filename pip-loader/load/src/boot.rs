@@ -529,6 +529,15 @@ impl Node {
         }
     }
 
+    /// What the checker has found, as [`cohort_base::check`] has it. Call as [`Node::report`].
+    pub fn findings(&self) -> Option<String> {
+        let api = self.api?;
+        let mut text = Vec::new();
+        // SAFETY: `node` came from the same image's open; `take` is called with the address of `text` during this call.
+        unsafe { (api.findings)(self.node, (&raw mut text).cast(), take) };
+        String::from_utf8(text).ok()
+    }
+
     /// What the node image has counted, as JSON. Call as [`Node::report`].
     pub fn statistics(&self) -> Option<String> {
         let api = self.api?;

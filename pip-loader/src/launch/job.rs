@@ -30,7 +30,7 @@ use nix::unistd::Pid;
 use pip_ground::{Refusal, say};
 use pip_insight::control::Control;
 use pip_insight::fault::MemoryMap;
-use pip_insight::{backtrace, hang, memory, stats};
+use pip_insight::{backtrace, check, hang, memory, stats};
 use pip_monitor::Finish;
 use sources::{Clients, Source};
 use std::collections::HashMap;
@@ -45,6 +45,10 @@ const GRACE: Duration = Duration::from_millis(250);
 /// What is said of a rank with an address space of its own that the kernel kills for memory.
 const OUT_OF_MEMORY: &str = "; memory has run out since the job began. Run fewer ranks, or allow more memory \
      (docker run -m, --mem of a batch system, resources.limits.memory)";
+
+/// Why there is no checker.
+const ISOLATED: &str = "--check looks at ranks that share an address space, and those of this job have one each; \
+     leave --isolate out, and use programs that are not linked statically";
 
 /// Status of a job whose output nobody reads any more, as of any program in a pipe.
 const UNREAD: i32 = 128 + libc::SIGPIPE;
@@ -121,6 +125,8 @@ struct About {
     counters: bool,
     /// The report to make at the end.
     stats: Option<stats::Wanted>,
+    /// What was looked for in the programs.
+    check: Option<check::Wanted>,
 }
 
 impl<'a> Job<'a> {
@@ -133,6 +139,9 @@ impl<'a> Job<'a> {
         // Processes that outlive the rank that forked them become the root's children, so
         // that a job that is ended leaves none. An old kernel would leave them to init.
         let _ = nix::sys::prctl::set_child_subreaper(true);
+        if job.reports.check.is_some() && job.spaces.isolated && job.spaces.wrapper.is_none() {
+            return Err(Refusal::new(ISOLATED));
+        }
         let founder = job.founder.map(Watched::new).transpose()?;
         let spawner = Spawner::new(&mut job, signals.original(), membership)?;
         let (wrapper, ranks) = (job.spaces.wrapper.take(), spawner.numbers.len());
@@ -161,6 +170,7 @@ impl<'a> Job<'a> {
                 since: SystemTime::now(),
                 counters: job.reports.counters && !job.spaces.isolated,
                 stats: job.reports.stats.clone().filter(|_| !job.spaces.isolated),
+                check: job.reports.check.clone(),
             },
             guests: match wrapper.is_some() && membership.is_alone() {
                 true => Guests::new(wrapper, Some(Gathering::of_job(job, ranks))),
@@ -211,6 +221,7 @@ impl<'a> Job<'a> {
         if let Some(stats) = &self.about.stats {
             lost |= stats.make(&self.spawner.node, &caption);
         }
+        let found = self.about.check.as_ref().map_or(0, |check| check.make(&self.spawner.node));
         if self.about.counters && !self.spawner.ranks.is_empty() {
             memory::report(&self.memory_map());
         }
@@ -219,6 +230,7 @@ impl<'a> Job<'a> {
             outside.end(!is_cut);
         }
         let status = match self.ends.shutdown.as_ref().map_or(self.ends.departed, |it| it.status) {
+            0 if found != 0 => found,
             0 => i32::from(lost || self.spawner.streams.has_lost()),
             status => status,
         };

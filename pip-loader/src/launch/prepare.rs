@@ -12,13 +12,13 @@ use super::options::{Options, Report, Section, Streams, Variables};
 use super::topology::Topology;
 use super::{allocator, limits};
 use cohort_base::boot::Founder;
-use cohort_base::settings::{ON_FAILURE, STATS, Settings, Stats, TRACE};
+use cohort_base::settings::{CHECK, ON_FAILURE, STATS, Settings, Stats, TRACE};
 use cohort_base::spawn::text;
 use cohort_manager::Place;
 use cohort_manager::network::NetworkSettings;
 use cohort_manager::wireup::Numbering;
 use pip_ground::{Environment, Refusal, voice};
-use pip_insight::{stats, trace};
+use pip_insight::{check, stats, trace};
 use pip_load::boot;
 use pip_load::image::Template;
 use pip_load::task::stack::Strings;
@@ -106,6 +106,8 @@ pub struct Reports {
     pub counters: bool,
     /// The report of `COHORT_STATS`.
     pub stats: Option<stats::Wanted>,
+    /// The report of `COHORT_CHECK=all`.
+    pub check: Option<check::Wanted>,
 }
 
 impl Prepared {
@@ -119,7 +121,8 @@ impl Prepared {
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let trace = self.reports.trace.as_ref().and_then(trace::Target::file);
         let stats = self.reports.stats.as_ref().and_then(stats::Wanted::file);
-        trace.into_iter().chain(stats)
+        let check = self.reports.check.as_ref().and_then(check::Wanted::file);
+        trace.into_iter().chain(stats).chain(check)
     }
 }
 
@@ -263,6 +266,7 @@ fn without_programs(options: &Options, place: Place, machine: Machine, later: La
             trace: trace::Target::of(common, place)?,
             counters: shared.stats == Stats::Counters,
             stats: stats::Wanted::read(common.get(OsStr::new(STATS)).map(AsRef::as_ref), place.index, place.count)?,
+            check: check::Wanted::read(common.get(OsStr::new(CHECK)).map(AsRef::as_ref), place.index, place.count)?,
         },
         timeout: options.start.time_limit(&options.variables)?,
         libraries: later.libraries().map(Path::to_owned),

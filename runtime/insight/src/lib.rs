@@ -2,7 +2,8 @@
 //!
 //! From the bottom up: `calls` (what each function is called and takes), `subject` (what a rank has for those who look
 //! at it), `observed` (the table whose entries tell of calls, and what counts them), `tool` (MPI_T, by which a program
-//! asks for all of that), and `picture` (what a rank waits for, told to whoever asks why a job hangs). No two modules
+//! asks for all of that), `check` (mistakes of programs), and `picture` (what a rank waits for, told
+//! to whoever asks why a job hangs). No two modules
 //! use each other.
 //!
 //! The binding lies above: it makes the [`subject`] of a rank, and its table is what is observed.
@@ -18,6 +19,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod calls;
+mod check;
 /// What the build script writes.
 mod generated {
     /// What the entries of the function table are called and take, for `crate::calls`.

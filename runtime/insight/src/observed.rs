@@ -11,9 +11,11 @@ pub mod live;
 mod statistics;
 mod traced;
 
+pub use crate::check::write_findings;
 pub use statistics::write as write_statistics;
 
 use crate::calls::{self, CALLS, Words, words};
+use crate::check::Checker;
 use crate::subject::Subject;
 use crate::subject::observers::{Consumer, Observed, Observers};
 use alloc::boxed::Box;
@@ -142,7 +144,7 @@ pub unsafe fn switch(caller: *const c_void, on: bool) {
 
 /// Whether the settings ask for observation from the beginning.
 fn is_wanted(settings: &Settings) -> bool {
-    settings.stats == Stats::Calls || settings.trace
+    settings.stats == Stats::Calls || settings.trace || settings.check_kinds.is_any()
 }
 
 /// The process's observers, made when they are first asked for.
@@ -161,6 +163,9 @@ fn consumers(subject: &Subject) -> Vec<Box<dyn Consumer>> {
     }
     if rank.node().settings().stats == Stats::Calls {
         all.push(Box::new(statistics::Counting::new(subject)));
+    }
+    if rank.node().settings().check_kinds.is_any() {
+        all.push(Box::new(Checker::new(subject)));
     }
     all.push(Box::new(communicators::Counting));
     all.push(Box::new(live::Telling));
@@ -189,6 +194,11 @@ unsafe extern "C" fn begin(frame: *mut Frame) -> Entry {
             let observed = observed(frame, subject, (thread, depth), now);
             for consumer in observers.consumers() {
                 consumer.begin(&observed);
+            }
+            let mut consumers = observers.consumers().iter();
+            let changed = consumers.find_map(|consumer| consumer.substitute(&observed));
+            if let Some((place, word)) = changed {
+                frame.substitute(place, word);
             }
         }
     }
@@ -229,5 +239,6 @@ fn observed<'a>(frame: &'a Frame, subject: &'a Subject, (thread, depth): (usize,
         begun,
         words: TABLES[frame.table()].words,
         arguments: frame.arguments(),
+        frame: frame.place(),
     }
 }

@@ -52,6 +52,7 @@ static API: NodeApi = NodeApi {
     arrived,
     first_foreign,
     died,
+    findings,
 };
 
 /// Makes the node that `boot` describes; see [`cohort_base::boot::NodeOpen`].
@@ -327,6 +328,15 @@ unsafe extern "C" fn statistics(node: *mut c_void, context: *mut c_void, take: T
     let node: &'static Node = unsafe { &*node.cast_const().cast() };
     // A receiver takes everything.
     let _ = observed::write_statistics(node, &mut Receiver(context, take));
+}
+
+/// See [`NodeApi::findings`]. An image has one node.
+///
+/// # Safety
+/// `take` may be called with `context`.
+unsafe extern "C" fn findings(_node: *mut c_void, context: *mut c_void, take: TakeText) {
+    // A receiver takes everything.
+    let _ = observed::write_findings(&mut Receiver(context, take));
 }
 
 #[panic_handler]

@@ -3,7 +3,8 @@
 use super::values::{self, Unit};
 use super::{Print, Reader, Words};
 use crate::launch::host_list;
-use cohort_base::settings::{INITIAL_ERRHANDLER, MEMORY_KINDS, ON_FAILURE};
+use cohort_base::check;
+use cohort_base::settings::{CHECK, INITIAL_ERRHANDLER, MEMORY_KINDS, ON_FAILURE};
 use cohort_manager::wireup::Numbering;
 use pip_ground::Refusal;
 use std::ffi::OsString;
@@ -114,6 +115,24 @@ pub fn on_failure(reader: &mut Reader<'_, '_>) -> Done {
 /// `-disable-auto-cleanup`, `--enable-recovery`.
 pub fn goes_on(reader: &mut Reader<'_, '_>) -> Done {
     push(&mut reader.options.variables.set, Ok((ON_FAILURE.into(), "continue".into())))
+}
+
+/// `--check`.
+pub fn check(reader: &mut Reader<'_, '_>) -> Done {
+    let words = reader.words.attached.take().map(|words| words.to_string_lossy().into_owned());
+    let value = match words.as_deref() {
+        Some("list") => return print(reader, pip_insight::check::list()),
+        Some(words) => format!("all,{words}"),
+        None => "all".to_owned(),
+    };
+    if check::asked(&value).is_none() {
+        return Err(Refusal::new(format!(
+            "option {}: {} is not known; it takes no-KIND, warn and json:FILE with commas between them, and list",
+            reader.option,
+            words.unwrap_or_default(),
+        )));
+    }
+    push(&mut reader.options.variables.set, Ok((CHECK.into(), value.into())))
 }
 
 /// `--grace`.

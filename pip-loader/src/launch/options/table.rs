@@ -3,7 +3,7 @@
 mod running;
 
 use super::readers::{
-    Done, add_hosts, exported, goes_on, grace, initial_errhandler, map_by, memory_kinds, names, on_failure,
+    Done, add_hosts, check, exported, goes_on, grace, initial_errhandler, map_by, memory_kinds, names, on_failure,
     output_folder, print, push, set, some, words,
 };
 use super::values::{self, Page, Unit};
@@ -109,6 +109,14 @@ pub static MAIN: &[Row] = &[
         "start on these hosts, which take 4 ranks each: here, or by the process manager that is installed; --launcher \
          hydra|srun|prterun chooses one, --dry-run only prints its command line",
         |r| add_hosts(r, host_list::parse),
+    ),
+    row(
+        "--check",
+        "[=list|WORD,...]",
+        Job,
+        "look for mistakes in how the programs use MPI; the status is 36 if there are some. --check=list: the kinds; \
+         words: no-KIND, warn (the status stays), json:FILE",
+        check,
     ),
     row("--isolate", "", Job, "one address space per rank, joined by the network (for debugging)", |r| {
         set(&mut r.options.start.isolate, Ok(true))

@@ -1,5 +1,6 @@
 //! An ABI's handles, constants and statuses in the words of a call.
 
+use super::ParameterKind;
 use cohort_abi::{Abi, Constants, Handle, Status, StatusLayout};
 use core::ffi::{c_int, c_void};
 use core::marker::PhantomData;
@@ -35,6 +36,13 @@ pub trait Words: Sync {
     /// # Safety
     /// More than `index` requests are there.
     unsafe fn request_at(&self, address: u64, index: usize) -> u32;
+    /// Bytes of a request's handle in an array.
+    fn request_bytes(&self) -> usize;
+    /// The neutral handle of the object of a kind at an address; 0 for a kind that has no handles.
+    ///
+    /// # Safety
+    /// One is there.
+    unsafe fn object_at(&self, kind: ParameterKind, address: u64) -> u32;
     /// The status that is number `index` at an address, if the program wants one.
     ///
     /// # Safety
@@ -116,6 +124,28 @@ impl<A: Abi> Words for Of<A> {
     unsafe fn request_at(&self, address: u64, index: usize) -> u32 {
         // SAFETY: the same condition.
         unsafe { handle_at::<A::Request>(address, index) }
+    }
+
+    fn request_bytes(&self) -> usize {
+        size_of::<A::Request>()
+    }
+
+    unsafe fn object_at(&self, kind: ParameterKind, address: u64) -> u32 {
+        // SAFETY: the same condition.
+        unsafe {
+            match kind {
+                ParameterKind::Comm => handle_at::<A::Comm>(address, 0),
+                ParameterKind::Group => handle_at::<A::Group>(address, 0),
+                ParameterKind::Datatype => handle_at::<A::Datatype>(address, 0),
+                ParameterKind::Op => handle_at::<A::Op>(address, 0),
+                ParameterKind::Win => handle_at::<A::Win>(address, 0),
+                ParameterKind::Info => handle_at::<A::Info>(address, 0),
+                ParameterKind::Errhandler => handle_at::<A::Errhandler>(address, 0),
+                ParameterKind::File => handle_at::<A::File>(address, 0),
+                ParameterKind::Message => handle_at::<A::Message>(address, 0),
+                _ => 0,
+            }
+        }
     }
 
     unsafe fn status_at(&self, address: u64, index: usize) -> Option<Status> {

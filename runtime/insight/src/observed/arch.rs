@@ -76,6 +76,17 @@ impl Frame {
         self.stacked = (count + 1).saturating_sub(IN_REGISTERS) as u64;
     }
 
+    /// Has the plain entry get another word for an argument after the caller.
+    pub fn substitute(&mut self, index: usize, word: u64) {
+        if let Some(register) = self.registers.get_mut(index + 1) {
+            *register = word;
+        } else if (index + 1 - IN_REGISTERS) < self.stacked as usize {
+            let above = core::ptr::with_exposed_provenance_mut::<u64>(self.place() + size_of::<Self>());
+            // SAFETY: arguments on the stack are the callee's, by the calling convention.
+            unsafe { above.add(index + 1 - IN_REGISTERS).write(word) };
+        }
+    }
+
     /// The arguments after the caller: in registers, and on the stack.
     pub fn arguments(&self) -> (&[u64], &[u64]) {
         let above = core::ptr::with_exposed_provenance(self.place() + size_of::<Self>());

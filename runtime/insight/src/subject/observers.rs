@@ -36,6 +36,8 @@ pub struct Observed<'a> {
     pub words: &'static dyn Words,
     /// The arguments after the caller: those in registers, and those on the stack.
     pub(crate) arguments: (&'a [u64], &'a [u64]),
+    /// Where its frame lies on the stack.
+    pub(crate) frame: usize,
 }
 
 impl<'a> Observed<'a> {
@@ -107,6 +109,11 @@ impl<'a> Observed<'a> {
 pub trait Consumer: Send + Sync {
     /// The call begins.
     fn begin(&self, call: &Observed<'_>);
+
+    /// Behind [`Consumer::begin`]: the place of an argument that the call is to have another word for, and that word.
+    fn substitute(&self, _call: &Observed<'_>) -> Option<(usize, u64)> {
+        None
+    }
 
     /// The call has returned `code`, at `ended` ticks.
     fn end(&self, call: &Observed<'_>, code: i32, ended: u64);

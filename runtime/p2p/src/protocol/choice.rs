@@ -93,7 +93,7 @@ impl Protocol {
         if mode == SendMode::Synchronous || bytes > eager_max {
             return Self::Rendezvous;
         }
-        if settings.check_members && compared::is_compared(*envelope) && bytes > 0 {
+        if settings.check_types && compared::is_compared(*envelope) && bytes > 0 {
             return Self::Eager(Eager::Typed);
         }
         if node.failure_epoch() != 0 {

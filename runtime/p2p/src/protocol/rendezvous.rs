@@ -142,7 +142,7 @@ pub(crate) unsafe fn receive(
     unsafe {
         let capacity = receive.buffer().bytes();
         let mut status = Status::delivered(envelope, rts.bytes, capacity);
-        if claim.rank().node().settings().check_members {
+        if claim.rank().node().settings().check_types {
             status = types::judge_buffers(envelope, status, sent.buffer(), receive.buffer());
         }
         let bytes = status.bytes as u64;

@@ -171,7 +171,7 @@ fn threads_of_one_rank_leave_posts_at_the_same_time() {
 
 #[test]
 fn short_messages_that_are_left_need_no_receive_whatever_they_carry() {
-    let checked = Settings { check_members: true, eager_max: 0, compared_eager_max: 16 << 10, ..Settings::DEFAULT };
+    let checked = Settings { check_types: true, eager_max: 0, compared_eager_max: 16 << 10, ..Settings::DEFAULT };
     for (settings, follows) in [(Settings::DEFAULT, false), (Settings::DEFAULT, true), (checked, false)] {
         let node = node_with(settings);
         node.follow_messages(follows);

@@ -5,7 +5,7 @@ use core::iter::zip;
 
 const EAGER_MAX: usize = 16 << 10;
 const CHECKED: Settings =
-    Settings { check_members: true, eager_max: 0, compared_eager_max: EAGER_MAX, ..Settings::DEFAULT };
+    Settings { check_types: true, eager_max: 0, compared_eager_max: EAGER_MAX, ..Settings::DEFAULT };
 
 /// The protocols of standard sends of these lengths.
 fn protocols<const N: usize>(node: &'static Node, context: u32, lengths: [u64; N]) -> [Protocol; N] {

@@ -1,0 +1,80 @@
+//! The report as text.
+
+use super::{Finding, Place, Report};
+use cohort_base::check::MISTAKES;
+use std::fmt::Write;
+
+impl Report {
+    /// The blocks and the summary; what is said when nothing was found is one line.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for finding in &self.findings {
+            // A string takes everything.
+            let _ = finding.write(&mut out);
+        }
+        for note in &self.notes {
+            let _ = writeln!(out, "check: {note}");
+        }
+        let errors = self.errors();
+        let _ = writeln!(out, "check: {}, {}", several(errors, "error"), several(self.findings.len() - errors, "hint"));
+        out
+    }
+}
+
+/// A number of things.
+fn several(count: usize, what: &str) -> String {
+    match count {
+        0 => format!("no {what}s"),
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    }
+}
+
+impl Finding {
+    fn write(&self, out: &mut String) -> std::fmt::Result {
+        let about = self.about;
+        let severity = if about.is_error { "error" } else { "hint" };
+        writeln!(out, "{severity}[{}]: {}", about.name, about.title)?;
+        for place in &self.places {
+            let Place { did, function, code, .. } = place;
+            writeln!(out, "  --> {}: {function} in {code} ({did})", ranks(&place.ranks))?;
+        }
+        if !self.values.is_empty() {
+            writeln!(out, "   | {}", self.values)?;
+        }
+        // One of each rank is told by the ranks.
+        let ranks = self.places.first().map_or(1, |place| place.ranks.len());
+        if self.count > ranks as u64 {
+            writeln!(out, "   | found {} times", self.count)?;
+        }
+        writeln!(out, "   = standard: {}", about.section)?;
+        writeln!(out, "   = help: {}\n", about.help)
+    }
+}
+
+/// Ranks in words: `rank 1`, `ranks 0-3, 7`.
+pub fn ranks(ranks: &[u32]) -> String {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for &rank in ranks {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == rank => *last = rank,
+            _ => runs.push((rank, rank)),
+        }
+    }
+    let runs: Vec<String> = runs
+        .into_iter()
+        .map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") })
+        .collect();
+    format!("{} {}", if ranks.len() == 1 { "rank" } else { "ranks" }, runs.join(", "))
+}
+
+/// What `--check=list` prints.
+pub fn list() -> String {
+    let mut out = String::new();
+    for about in &MISTAKES {
+        let severity = if about.is_error { "error" } else { "hint" };
+        let _ = writeln!(out, "{:<11} {severity:<6} {} ({})", about.name, about.title, about.section);
+    }
+    out.push_str("\n--check=no-KIND leaves one out; several words stand behind commas: --check=no-leaks,warn\n");
+    out
+}

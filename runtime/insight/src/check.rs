@@ -1,0 +1,265 @@
+//! The checker: what `COHORT_CHECK=all` finds in the calls of a program (`docs/checking.md`).
+//!
+//! It looks at calls as they are observed, before and after the plain entry, and knows nothing of how the engine does
+//! them. All ranks of a node tell the same [`Shared`], so that both ends of a message are known. What is found stays
+//! there, and the loader asks for it when all ranks have ended.
+//!
+//! **Owner only**: it runs in the calls of the ranks' own threads, and takes a lock of the node for a short time. A
+//! rank that dies with the lock ends the checker, not the others ([`with`]).
+
+mod buffers;
+mod completions;
+mod findings;
+mod messages;
+mod objects;
+mod requests;
+mod shapes;
+mod sites;
+mod threads;
+mod traffic;
+mod waits;
+mod windows;
+
+use crate::calls::ParameterKind;
+use crate::subject::Subject;
+use crate::subject::observers::{Consumer, Observed};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use cohort_base::LocalRank;
+use cohort_base::check::{Kinds, Mistake};
+use cohort_base::text::complain;
+use core::fmt;
+use core::sync::atomic::{AtomicBool, Ordering};
+use findings::{Findings, Site};
+use requests::Requests;
+use shapes::Role;
+use sites::Sites;
+use spin::{Mutex, MutexGuard};
+use threads::Threads;
+use traffic::Traffic;
+use waits::Waits;
+
+/// What is known of a node's ranks.
+struct Shared {
+    kinds: Kinds,
+    findings: Findings,
+    sites: Sites,
+    ranks: BTreeMap<LocalRank, Known>,
+    traffic: Traffic,
+    waits: Waits,
+    windows: BTreeMap<u32, windows::Known>,
+}
+
+// SAFETY: the addresses in it are those of the ranks' buffers, in the address space of all of them; types are counted
+// atomically.
+unsafe impl Send for Shared {}
+
+/// What is known of a rank.
+#[derive(Default)]
+struct Known {
+    requests: Requests,
+    objects: BTreeMap<u32, objects::Made>,
+    active: buffers::Active,
+    /// What calls that have begun keep until they end, by thread and depth.
+    open: BTreeMap<usize, completions::Open>,
+    has_finalized: bool,
+}
+
+static SHARED: Mutex<Shared> = Mutex::new(Shared {
+    kinds: Kinds::NONE,
+    findings: Findings::new(),
+    sites: Sites::new(),
+    ranks: BTreeMap::new(),
+    traffic: Traffic::new(),
+    waits: Waits::new(),
+    windows: BTreeMap::new(),
+});
+
+/// Somebody has died with the lock.
+static IS_LOST: AtomicBool = AtomicBool::new(false);
+
+/// How often a rank tries to get the lock before it gives the checker up: several seconds.
+const TRIES: u32 = 5_000_000;
+
+/// The lock, unless it is lost.
+fn lock() -> Option<MutexGuard<'static, Shared>> {
+    for _ in 0..TRIES {
+        if let Some(shared) = SHARED.try_lock() {
+            return Some(shared);
+        }
+        if IS_LOST.load(Ordering::Relaxed) {
+            return None;
+        }
+        rustix::thread::sched_yield();
+    }
+    IS_LOST.store(true, Ordering::Relaxed);
+    None
+}
+
+/// Does something with what is known, unless the checker is lost.
+fn with<R>(act: impl FnOnce(&mut Shared) -> R) -> Option<R> {
+    lock().map(|mut shared| act(&mut shared))
+}
+
+/// The checker of one rank's calls.
+pub(crate) struct Checker {
+    threads: Threads,
+}
+
+impl Checker {
+    /// For a rank.
+    pub(crate) fn new(subject: &Subject) -> Self {
+        let rank = subject.objects.rank();
+        let kinds = rank.node().settings().check_kinds;
+        // Whoever starts ranks notes their processes before.
+        if rank.boot().pid.load(Ordering::Relaxed) == 0 {
+            complain(format_args!(
+                "cohort: COHORT_CHECK=all finds nothing here: start the program by pip-exec --check\n"
+            ));
+        }
+        with(|shared| {
+            shared.kinds = kinds;
+            // A rank that was spawned may have the place of one that has ended.
+            shared.ranks.insert(rank.id(), Known::default());
+        });
+        Self { threads: Threads::default() }
+    }
+}
+
+impl Shared {
+    fn known(&mut self, rank: LocalRank) -> &mut Known {
+        self.ranks.entry(rank).or_default()
+    }
+}
+
+/// A call that is looked at.
+struct Call<'a> {
+    observed: &'a Observed<'a>,
+    role: Role,
+    rank: LocalRank,
+    site: Site,
+}
+
+impl Call<'_> {
+    /// The word of the parameter with this name, 0 if there is none.
+    fn word(&self, name: &str) -> u64 {
+        self.observed.call.named(name).map_or(0, |place| self.observed.word(place))
+    }
+
+    /// The number that the parameter with this name is.
+    fn number(&self, name: &str) -> Option<i64> {
+        self.observed.call.named(name).map(|place| self.observed.number(place))
+    }
+
+    /// The `int` at the address that the parameter with this name is; 0 if it is NULL.
+    ///
+    /// # Safety
+    /// The call has ended without an error, and the parameter is an output.
+    unsafe fn output(&self, name: &str) -> i32 {
+        let address = core::ptr::with_exposed_provenance::<i32>(self.word(name) as usize);
+        // SAFETY: NULL, or what the call has written to.
+        unsafe { address.as_ref() }.copied().unwrap_or(0)
+    }
+
+    /// The key of what the call keeps until it ends.
+    fn key(&self) -> usize {
+        self.observed.thread
+    }
+}
+
+impl Checker {
+    /// Looks at a call of the program; callbacks are passed by.
+    fn look(&self, observed: &Observed<'_>, act: impl FnOnce(&mut Shared, &Call<'_>)) {
+        let role = shapes::role(observed.call);
+        if observed.depth > 0 || role == Role::Other {
+            return;
+        }
+        let rank = observed.subject.objects.rank();
+        with(|shared| {
+            let address = shared.sites.of(observed.frame);
+            let site = Site { rank: rank.world_rank(), name: observed.call.said(), address };
+            act(shared, &Call { observed, role, rank: rank.id(), site });
+        });
+    }
+}
+
+impl Consumer for Checker {
+    fn begin(&self, observed: &Observed<'_>) {
+        self.threads.begin(observed);
+        self.look(observed, |shared, call| match call.role {
+            Role::Finalize => shared.finalizes(call),
+            Role::Free => objects::frees(shared, call),
+            Role::Access => windows::begins(shared, call),
+            Role::Synchronise => windows::synchronises(shared, call),
+            role => {
+                buffers::begins(shared, call, role);
+                completions::begins(shared, call);
+            }
+        });
+    }
+
+    fn end(&self, observed: &Observed<'_>, code: i32, _ended: u64) {
+        self.threads.end(observed);
+        let is_well = code == 0;
+        self.look(observed, |shared, call| match call.role {
+            Role::Makes if is_well => objects::makes(shared, call),
+            Role::Access if is_well => windows::accessed(shared, call),
+            Role::Finalize | Role::Free | Role::Makes | Role::Access | Role::Synchronise => {}
+            _ => {
+                completions::ends(shared, call, is_well);
+                if is_well && call.role == Role::BeginsObject {
+                    objects::makes(shared, call);
+                }
+            }
+        });
+    }
+
+    fn substitute(&self, observed: &Observed<'_>) -> Option<(usize, u64)> {
+        let key = observed.thread;
+        let rank = observed.subject.objects.rank().id();
+        if observed.depth > 0 {
+            return None;
+        }
+        with(|shared| shared.known(rank).open.get(&key).and_then(|open| open.substitute(observed)))?
+    }
+}
+
+impl Shared {
+    /// A rank begins to end its use of MPI: what it has left?
+    fn finalizes(&mut self, call: &Call<'_>) {
+        requests::finalizes(self, call);
+        objects::finalizes(self, call);
+        let known = self.known(call.rank);
+        known.has_finalized = true;
+    }
+}
+
+/// Writes what was found, as `cohort_base::check` has it. All ranks of the node have ended.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_findings(out: &mut dyn fmt::Write) -> fmt::Result {
+    let Some(mut shared) = SHARED.try_lock() else {
+        return findings::note(out, "a rank has ended inside the checker, and what was found is lost");
+    };
+    let Shared { kinds, findings, ranks, traffic, waits, .. } = &mut *shared;
+    if kinds.has(Mistake::Unreceived) {
+        traffic.tell_unreceived(|rank| ranks.get(&rank).is_some_and(|known| known.has_finalized), findings);
+    }
+    if kinds.has(Mistake::Deadlocks) {
+        waits.tell(findings);
+    }
+    shared.findings.write(out)
+}
+
+/// The neutral handles of an array argument.
+fn handles(call: &Call<'_>, place: usize, count: usize) -> Vec<u32> {
+    let address = call.observed.word(place);
+    // SAFETY: the program passes so many handles, as the standard demands.
+    (0..count).map(|index| unsafe { call.observed.words.request_at(address, index) }).collect()
+}
+
+/// The place of a call's first parameter of a kind, whatever its form.
+fn place_of(call: &Call<'_>, kind: ParameterKind) -> Option<usize> {
+    call.observed.call.parameters.iter().position(|parameter| parameter.kind == kind)
+}

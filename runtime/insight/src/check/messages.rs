@@ -1,0 +1,278 @@
+//! What calls tell [`Traffic`](super::traffic) and [`Waits`](super::waits) of messages and collective calls.
+
+use super::buffers;
+use super::shapes::{Completion, Role};
+use super::traffic::{Actor, End, EndNumber, Ground, Traffic, hash};
+use super::waits::Meeting;
+use super::{Call, Shared};
+use crate::calls::ParameterKind;
+use alloc::vec::Vec;
+use cohort_abi::Status;
+use cohort_abi::neutral::{ANY_SOURCE, PROC_NULL};
+use cohort_base::LocalRank;
+use cohort_base::check::Mistake;
+use cohort_engine::datatype::OwnedBuffer;
+use cohort_object::Comm;
+
+/// The messages of a communicator to one of its members.
+type Key = (u32, LocalRank);
+
+/// A message that an operation sends or receives each time.
+#[derive(Clone)]
+pub struct Route {
+    key: Key,
+    is_send: bool,
+    source: i32,
+    tag: i32,
+    to: i32,
+    buffer: Option<OwnedBuffer>,
+    is_buffered: bool,
+}
+
+/// An end of a message that has begun.
+#[derive(Clone, Copy, Debug)]
+pub struct Begun {
+    key: Key,
+    number: EndNumber,
+    is_send: bool,
+}
+
+/// What an operation does that others take part in.
+#[derive(Default)]
+pub struct Parts {
+    /// Its messages.
+    pub ends: Vec<Begun>,
+    /// Its collective call.
+    pub meeting: Option<Meeting>,
+}
+
+/// Functions that send through the buffer of the program.
+const BUFFERED: [&str; 3] = ["MPI_Bsend", "MPI_Ibsend", "MPI_Bsend_init"];
+
+fn actor(call: &Call<'_>) -> Actor {
+    Actor { rank: call.rank, thread: call.observed.thread }
+}
+
+/// The messages of a call between ranks of this node.
+pub fn routes(call: &Call<'_>) -> Vec<Route> {
+    let (sends, receives) = match call.role {
+        Role::Send | Role::BeginSend | Role::InitSend => (true, false),
+        Role::Receive | Role::BeginReceive | Role::InitReceive => (false, true),
+        Role::Exchange | Role::BeginExchange => (true, true),
+        _ => return Vec::new(),
+    };
+    let Some(comm) = call.observed.comm() else {
+        return Vec::new();
+    };
+    let mut all = Vec::new();
+    all.extend(sends.then(|| sent(call, comm)).flatten());
+    all.extend(receives.then(|| received(call, comm)).flatten());
+    all
+}
+
+fn tag(call: &Call<'_>, own: &str) -> Option<i32> {
+    let place = call.observed.call.named(own).or_else(|| call.observed.call.named("tag"))?;
+    Some(call.observed.words.tag(call.observed.word(place)))
+}
+
+fn rank(call: &Call<'_>, name: &str) -> Option<i32> {
+    let place = call.observed.call.named(name)?;
+    Some(call.observed.words.rank(call.observed.word(place)))
+}
+
+fn sent(call: &Call<'_>, comm: &Comm) -> Option<Route> {
+    let to = rank(call, "dest")?;
+    let peer = comm.rank().node().local(comm.peer(to)?)?;
+    let (source, tag) = (comm.me() as i32, tag(call, "sendtag")?);
+    let is_buffered = BUFFERED.contains(&call.site.name);
+    Some(Route {
+        key: (comm.context(), peer),
+        is_send: true,
+        source,
+        tag,
+        to,
+        buffer: buffers::sent(call),
+        is_buffered,
+    })
+}
+
+fn received(call: &Call<'_>, comm: &Comm) -> Option<Route> {
+    let source = rank(call, "source")?;
+    let is_here = source == ANY_SOURCE || comm.rank().node().local(comm.peer(source)?).is_some();
+    if !is_here || source == PROC_NULL {
+        return None;
+    }
+    let (to, tag) = (comm.me() as i32, tag(call, "recvtag")?);
+    let buffer = buffers::received(call);
+    Some(Route { key: (comm.context(), call.rank), is_send: false, source, tag, to, buffer, is_buffered: false })
+}
+
+impl Shared {
+    /// Tells something of messages, and what comes of it to those who play the calls again.
+    fn follow<R>(&mut self, act: impl FnOnce(&mut Traffic, &mut Ground<'_>) -> R) -> R {
+        let Self { kinds, findings, traffic, waits, .. } = self;
+        let mut ground = Ground { kinds: *kinds, findings, events: Vec::new() };
+        let outcome = act(traffic, &mut ground);
+        for event in ground.events {
+            waits.hear(traffic, event);
+        }
+        outcome
+    }
+
+    /// The end of a message is none any more.
+    fn forget_end(&mut self, begun: Begun) {
+        self.follow(|traffic, ground| traffic.forget(begun.key, begun.number, ground));
+        self.waits.forget(&mut self.traffic, begun.number);
+    }
+
+    /// Whether anybody wants to know of messages.
+    fn follows_messages(&self) -> bool {
+        let all = [Mistake::Unreceived, Mistake::Types, Mistake::Bytes, Mistake::Deadlocks, Mistake::Wildcards];
+        all.into_iter().any(|mistake| self.kinds.has(mistake))
+    }
+}
+
+/// Messages begin.
+pub fn begin(shared: &mut Shared, call: &Call<'_>, routes: &[Route]) -> Vec<Begun> {
+    if !shared.follows_messages() {
+        return Vec::new();
+    }
+    let hashes = shared.kinds.has(Mistake::Wildcards);
+    let mut begun = Vec::new();
+    for route in routes {
+        let end = End {
+            site: call.site,
+            actor: actor(call),
+            is_send: route.is_send,
+            buffer: route.buffer.clone(),
+            source: route.source,
+            tag: route.tag,
+            wanted: route.tag,
+            to: route.to,
+            content: if route.is_send && hashes { hash(route.buffer.as_ref()) } else { 0 },
+            is_buffered: route.is_buffered,
+            is_blind: false,
+            clock: Vec::new(),
+            was_open: !route.is_send && route.source == ANY_SOURCE,
+            partner: None,
+        };
+        let number = shared.follow(|traffic, ground| match route.is_send {
+            true => traffic.send(route.key, end, ground),
+            false => traffic.receive(route.key, end, ground),
+        });
+        if let Some(number) = number {
+            shared.waits.begin(&mut shared.traffic, number);
+            begun.push(Begun { key: route.key, number, is_send: route.is_send });
+        }
+    }
+    begun
+}
+
+/// A message was taken out of the queue, for a receive that is sure to get it.
+pub fn matched(shared: &mut Shared, call: &Call<'_>, status: Status) {
+    let here = call.observed.comm().and_then(|comm| {
+        let peer = comm.peer(status.source)?;
+        comm.rank().node().local(peer).map(|_| comm)
+    });
+    let Some(comm) = here else {
+        return;
+    };
+    let (key, source, tag) = ((comm.context(), call.rank), status.source, status.tag);
+    let (to, buffer) = (comm.me() as i32, None);
+    let route = Route { key, is_send: false, source, tag, to, buffer, is_buffered: false };
+    let ends = begin(shared, call, &[route]);
+    complete(shared, call, &Parts { ends, meeting: None }, Some(status), false);
+}
+
+/// A collective call begins.
+pub fn arrive(shared: &mut Shared, call: &Call<'_>) -> Option<Meeting> {
+    if !matches!(call.role, Role::Collective | Role::BeginCollective) || !shared.follows_messages() {
+        return None;
+    }
+    let comm = call.observed.comm().filter(|comm| !comm.is_inter() && comm.size() > 1)?;
+    let node = comm.rank().node();
+    let members: Option<Vec<LocalRank>> = comm.group().members().iter().map(|&peer| node.local(peer)).collect();
+    let members = members?;
+    Some(shared.waits.arrive(&mut shared.traffic, actor(call), comm.context(), &members))
+}
+
+/// Whether a status says something of these messages that is not known otherwise.
+pub fn needs_status(shared: &Shared, ends: &[Begun]) -> bool {
+    let is_open = |begun: &Begun| shared.traffic.end(begun.number).is_some_and(|end| end.source == ANY_SOURCE);
+    ends.iter().any(is_open)
+}
+
+/// An operation is complete. The status is that of its receive; `is_blind`: the program does not see it.
+pub fn complete(shared: &mut Shared, call: &Call<'_>, parts: &Parts, status: Option<Status>, is_blind: bool) {
+    for &begun in &parts.ends {
+        complete_end(shared, call, begun, status, is_blind);
+    }
+    if let Some(meeting) = parts.meeting {
+        if let Some(clock) = shared.waits.clock_of(meeting) {
+            shared.traffic.learn(call.rank, &clock);
+        }
+        match is_sure_to_wait(call) {
+            true => shared.waits.meet(&mut shared.traffic, actor(call), meeting, call.site),
+            false => shared.waits.leave(meeting),
+        }
+    }
+}
+
+/// The same of one of its messages.
+fn complete_end(shared: &mut Shared, call: &Call<'_>, begun: Begun, status: Option<Status>, is_blind: bool) {
+    let Begun { key, number, is_send } = begun;
+    if status.is_some_and(|status| status.cancelled) {
+        return shared.forget_end(begun);
+    }
+    if !is_send {
+        let is_open = shared.traffic.end(number).is_some_and(|end| end.source == ANY_SOURCE);
+        let is_here = status.is_some_and(|status| is_local(call, status.source));
+        if is_open && !is_here {
+            return shared.forget_end(begun);
+        }
+        let from = status.map(|status| (status.source, status.tag)).filter(|_| is_open);
+        shared.follow(|traffic, ground| traffic.complete(key, number, from, is_blind, ground));
+    }
+    match is_sure_to_wait(call) {
+        true => shared.waits.wait(&mut shared.traffic, actor(call), number, call.site),
+        false => shared.waits.give_away(&mut shared.traffic, number),
+    }
+}
+
+/// Whether a call would have waited for all that it has completed. A test would have gone on, and a call for one of
+/// several requests may have found another one.
+fn is_sure_to_wait(call: &Call<'_>) -> bool {
+    let Role::Complete(completion) = call.role else {
+        return true;
+    };
+    matches!(completion, Completion::Wait | Completion::Waitall)
+}
+
+/// Whether a receive's source is a rank of this node, as far as the call says for which communicator.
+fn is_local(call: &Call<'_>, source: i32) -> bool {
+    if call.observed.call.find(ParameterKind::Comm).is_none() {
+        return source >= 0;
+    }
+    let comm = call.observed.comm();
+    let peer = comm.and_then(|comm| Some(comm.rank().node().local(comm.peer(source)?)));
+    peer.is_none_or(|peer| peer.is_some())
+}
+
+/// Messages whose call has failed, or which are given away.
+pub fn forget(shared: &mut Shared, parts: &Parts) {
+    for &begun in &parts.ends {
+        shared.forget_end(begun);
+    }
+}
+
+/// Messages of a request that is given away: nobody waits for them.
+pub fn give_away(shared: &mut Shared, parts: &Parts, is_cancelled: bool) {
+    for begun in &parts.ends {
+        let is_met = shared.traffic.end(begun.number).is_some_and(|end| end.partner.is_some());
+        if is_cancelled && !is_met {
+            shared.forget_end(*begun);
+            continue;
+        }
+        shared.waits.give_away(&mut shared.traffic, begun.number);
+    }
+}

@@ -1,0 +1,339 @@
+//! Requests: what each stands for, and which are never completed.
+
+use super::buffers::{self, Content, Span};
+use super::findings::Site;
+use super::messages::{self, Parts, Route};
+use super::shapes::Role;
+use super::{Call, Shared, place_of};
+use crate::calls::ParameterKind;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use cohort_abi::neutral::handle::REQUEST_NULL;
+use cohort_abi::{SENT_REQUEST, Status};
+use cohort_base::check::Mistake;
+use cohort_engine::datatype::OwnedBuffer;
+
+/// What a request stands for.
+pub struct Pending {
+    /// The call that has made it.
+    pub by: Site,
+    /// The call that has started it last.
+    started: Site,
+    what: &'static str,
+    /// It may be started again.
+    pub is_persistent: bool,
+    is_active: bool,
+    /// The program has asked to cancel it.
+    is_cancelled: bool,
+    /// Where the program has kept the handle at first.
+    variable: u64,
+    /// A call that has put another handle there.
+    overwritten: Option<Site>,
+    /// Its buffers.
+    spans: Vec<Span>,
+    /// The number of its buffers among the active ones.
+    serial: u64,
+    /// What it sends and receives each time.
+    routes: Vec<Route>,
+    /// What others take part in, while it is under way.
+    pub parts: Parts,
+    /// How often it was looked at since.
+    looks: u32,
+    /// What a send's buffer held when it was started.
+    content: Option<Content>,
+}
+
+/// The requests of a rank, by handle. Sends that were complete at once share one.
+#[derive(Default)]
+pub struct Requests {
+    /// By handle; those that share one also by where the program has put it at first.
+    by_handle: BTreeMap<(u32, u64), Vec<Pending>>,
+    by_variable: BTreeMap<u64, u32>,
+}
+
+/// Most requests that are followed; a program that has more leaves them behind, which is told.
+const MOST: usize = 200_000;
+
+impl Requests {
+    /// That of a handle whose variable is at this address.
+    pub fn find(&mut self, handle: u32, variable: u64) -> Option<&mut Pending> {
+        self.by_handle.get_mut(&self.key(handle, variable)?)?.last_mut()
+    }
+
+    /// Where it is: of those that share a handle, that which was put into the variable last, or any.
+    fn key(&self, handle: u32, variable: u64) -> Option<(u32, u64)> {
+        let own = place(handle, variable);
+        if handle != SENT_REQUEST || self.by_handle.contains_key(&own) {
+            return Some(own);
+        }
+        self.by_handle.range((handle, 0)..=(handle, u64::MAX)).next().map(|(key, _)| *key)
+    }
+
+    /// Whether it is known which request is meant.
+    fn is_sure(&self, handle: u32, variable: u64) -> bool {
+        handle != SENT_REQUEST || self.by_handle.contains_key(&place(handle, variable))
+    }
+
+    /// One of those that share a handle is looked at, from a copy of it: nobody knows which. So nothing is said any
+    /// more of their buffers.
+    fn blur(&mut self, handle: u32, active: &mut buffers::Active) {
+        for pending in self.by_handle.range_mut((handle, 0)..=(handle, u64::MAX)).flat_map(|(_, all)| all) {
+            pending.content = None;
+            active.remove(core::mem::take(&mut pending.serial));
+        }
+    }
+
+    /// Takes it out.
+    fn take(&mut self, handle: u32, variable: u64) -> Option<Pending> {
+        let key = self.key(handle, variable)?;
+        let all = self.by_handle.get_mut(&key)?;
+        let taken = all.pop()?;
+        if all.is_empty() {
+            self.by_handle.remove(&key);
+        }
+        if self.by_variable.get(&taken.variable) == Some(&handle) {
+            self.by_variable.remove(&taken.variable);
+        }
+        Some(taken)
+    }
+}
+
+/// Where a request is kept whose handle the program has put into a variable.
+const fn place(handle: u32, variable: u64) -> (u32, u64) {
+    (handle, if handle == SENT_REQUEST { variable } else { 0 })
+}
+
+/// What a call's request stands for, in words; `None` if it makes none.
+fn what(role: Role) -> Option<(&'static str, bool)> {
+    Some(match role {
+        Role::BeginSend => ("a send", false),
+        Role::BeginReceive => ("a receive", false),
+        Role::BeginExchange => ("a send and a receive", false),
+        Role::BeginCollective | Role::BeginsObject => ("a nonblocking collective operation", false),
+        Role::BeginOther => ("an operation", false),
+        Role::InitSend => ("a persistent send", true),
+        Role::InitReceive => ("a persistent receive", true),
+        Role::InitCollective => ("a persistent collective operation", true),
+        _ => return None,
+    })
+}
+
+/// What the buffers hold that an operation sends.
+fn content(spans: &[Span]) -> Option<Content> {
+    let sent = spans.iter().find(|span| !span.is_written)?;
+    Some(Content::of(&sent.buffer))
+}
+
+/// A call has ended well: notes the request that it has made.
+pub fn begun(shared: &mut Shared, call: &Call<'_>, parts: Parts) {
+    let Some((what, is_persistent)) = what(call.role) else {
+        return;
+    };
+    let Some(place) = place_of(call, ParameterKind::Request) else {
+        return;
+    };
+    let variable = call.observed.word(place);
+    // SAFETY: the call has ended without an error, and leaves a handle there.
+    let handle = unsafe { call.observed.words.request_at(variable, 0) };
+    if handle == REQUEST_NULL || handle == 0 {
+        return messages::complete(shared, call, &parts, None, false);
+    }
+    let routes = if is_persistent { messages::routes(call) } else { Vec::new() };
+    let spans = buffers::spans(call);
+    let sends = matches!(call.role, Role::BeginSend | Role::BeginExchange);
+    let is_kept = sends && shared.kinds.has(Mistake::Changed);
+    let content = is_kept.then(|| content(&spans)).flatten();
+    let known = shared.known(call.rank);
+    let serial = if is_persistent { 0 } else { known.active.add(spans.clone(), call.site) };
+    let (by, started) = (call.site, call.site);
+    let overwritten = None;
+    let is_active = !is_persistent;
+    let pending = Pending {
+        by,
+        started,
+        what,
+        is_persistent,
+        is_active,
+        is_cancelled: false,
+        variable,
+        overwritten,
+        spans,
+        serial,
+        routes,
+        parts,
+        looks: 0,
+        content,
+    };
+    note(shared, call, handle, pending);
+}
+
+/// Keeps a request, and what it stood for before is over or overwritten.
+fn note(shared: &mut Shared, call: &Call<'_>, handle: u32, pending: Pending) {
+    let variable = pending.variable;
+    let known = shared.known(call.rank);
+    let requests = &mut known.requests;
+    if let Some(&other) = requests.by_variable.get(&variable)
+        && let Some(before) = requests.find(other, variable).filter(|it| it.variable == variable)
+    {
+        before.overwritten = Some(call.site);
+    }
+    let count: usize = requests.by_handle.len();
+    if count >= MOST {
+        return shared.findings.note("a rank has more requests than the checker follows");
+    }
+    requests.by_variable.insert(variable, handle);
+    let all = requests.by_handle.entry(place(handle, variable)).or_default();
+    // A handle is given again when what it stood for is over.
+    let over = if handle == SENT_REQUEST { Vec::new() } else { core::mem::take(all) };
+    all.push(pending);
+    for before in over {
+        known.active.remove(before.serial);
+    }
+}
+
+/// Persistent operations are about to start.
+pub fn starts(shared: &mut Shared, call: &Call<'_>, handles: &[(u32, u64)]) {
+    for &(handle, variable) in handles {
+        // One that is under way is refused by MPI.
+        let pending = shared.known(call.rank).requests.find(handle, variable);
+        let Some(pending) = pending.filter(|pending| !pending.is_active) else {
+            continue;
+        };
+        let spans = pending.spans.clone();
+        let routes = pending.routes.clone();
+        buffers::check(shared, call, &spans);
+        let ends = messages::begin(shared, call, &routes);
+        if let Some(pending) = shared.known(call.rank).requests.find(handle, variable) {
+            pending.parts = Parts { ends, meeting: None };
+        }
+    }
+}
+
+/// They have started.
+pub fn started(shared: &mut Shared, call: &Call<'_>, handles: &[(u32, u64)]) {
+    let keeps = shared.kinds.has(Mistake::Changed);
+    for &(handle, variable) in handles {
+        let known = shared.known(call.rank);
+        let Some(pending) = known.requests.find(handle, variable) else {
+            continue;
+        };
+        let sends = pending.what == "a persistent send";
+        (pending.is_active, pending.started, pending.looks) = (true, call.site, 0);
+        pending.content = (keeps && sends).then(|| content(&pending.spans)).flatten();
+        pending.serial = known.active.add(pending.spans.clone(), call.site);
+    }
+}
+
+/// Whether a request stands for a receive whose source only its status says.
+pub fn is_open(shared: &mut Shared, call: &Call<'_>, handle: u32, variable: u64) -> bool {
+    let pending = shared.known(call.rank).requests.find(handle, variable);
+    let ends = pending.map(|pending| (pending.is_cancelled, pending.parts.ends.clone()));
+    ends.is_some_and(|(is_cancelled, ends)| is_cancelled || messages::needs_status(shared, &ends))
+}
+
+/// A call begins that may complete this request: has its data changed meanwhile?
+pub fn looked_at(shared: &mut Shared, call: &Call<'_>, handle: u32, variable: u64) {
+    let known = shared.known(call.rank);
+    if !known.requests.is_sure(handle, variable) {
+        known.requests.blur(handle, &mut known.active);
+    }
+    let Some(pending) = known.requests.find(handle, variable) else {
+        return;
+    };
+    let Some(sent) = pending.spans.iter().find(|span| !span.is_written) else {
+        return;
+    };
+    // Long data is looked at now and then only, when a request is tested again and again.
+    pending.looks += 1;
+    if buffers::is_long(&sent.buffer) && !pending.looks.is_power_of_two() {
+        return;
+    }
+    let Some(before) = pending.content.take() else {
+        return;
+    };
+    let now = Content::of(&sent.buffer);
+    let Some(place) = before.differs(&now) else {
+        // It may go on, and change later.
+        pending.content = Some(before);
+        return;
+    };
+    let places = [pending.started.did("sends"), call.site.did("completes it")];
+    let bytes = sent.buffer.bytes();
+    let element = element(&sent.buffer, place.unwrap_or(0));
+    match place {
+        Ok(place) => shared.findings.add(
+            Mistake::Changed,
+            &places,
+            format_args!("byte {place} of {bytes} differs first{}", element.as_str()),
+        ),
+        Err(same) => shared.findings.add(
+            Mistake::Changed,
+            &places,
+            format_args!("a byte of {bytes} differs, behind the first {same}"),
+        ),
+    }
+}
+
+/// Which element a byte of the data is in, in words.
+fn element(buffer: &OwnedBuffer, place: usize) -> cohort_base::text::FixedText<48> {
+    let size = buffer.datatype().size().max(1) as usize;
+    cohort_base::text::FixedText::of(format_args!(", in element {}", place / size))
+}
+
+/// The program asks to cancel an operation.
+pub fn cancelled(shared: &mut Shared, call: &Call<'_>, handle: u32, variable: u64) {
+    if let Some(pending) = shared.known(call.rank).requests.find(handle, variable) {
+        pending.is_cancelled = true;
+    }
+}
+
+/// A request is complete, or was given away.
+pub fn completed(
+    shared: &mut Shared,
+    call: &Call<'_>,
+    (handle, variable): (u32, u64),
+    is_gone: bool,
+    (status, is_blind): (Option<Status>, bool),
+) {
+    let known = shared.known(call.rank);
+    let is_sure = known.requests.is_sure(handle, variable);
+    let Some(pending) = known.requests.find(handle, variable) else {
+        return;
+    };
+    let serial = core::mem::take(&mut pending.serial);
+    let parts = core::mem::take(&mut pending.parts);
+    let is_cancelled = pending.is_cancelled;
+    (pending.is_active, pending.is_cancelled, pending.content) = (false, false, None);
+    if is_gone || !pending.is_persistent {
+        known.requests.take(handle, variable);
+    }
+    known.active.remove(serial);
+    match call.role {
+        Role::FreeRequest => messages::give_away(shared, &parts, is_cancelled),
+        _ if !is_sure => messages::give_away(shared, &parts, false),
+        _ => messages::complete(shared, call, &parts, status, is_blind),
+    }
+}
+
+/// A rank is about to end MPI.
+pub fn finalizes(shared: &mut Shared, call: &Call<'_>) {
+    let requests = core::mem::take(&mut shared.known(call.rank).requests);
+    for pending in requests.by_handle.into_values().flatten() {
+        let Pending { by, started, what, .. } = pending;
+        if pending.is_active {
+            if !shared.kinds.has(Mistake::Requests) {
+                continue;
+            }
+            match pending.overwritten {
+                Some(other) => shared.findings.add(
+                    Mistake::Requests,
+                    &[started.did("started"), other.did("overwrote its handle")],
+                    format_args!("{what}, whose handle is lost"),
+                ),
+                None => shared.findings.add(Mistake::Requests, &[started.did("started")], format_args!("{what}")),
+            }
+        } else if shared.kinds.has(Mistake::Leaks) {
+            shared.findings.add(Mistake::Leaks, &[by.did("made")], format_args!("the request of {what}"));
+        }
+    }
+}

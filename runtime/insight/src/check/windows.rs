@@ -1,0 +1,226 @@
+//! Accesses to windows that meet, and origin buffers that change before their accesses are over.
+//!
+//! Two accesses meet if they are of one epoch. Between fences those of all ranks of the node are compared, in other
+//! epochs those of each origin: ranks may order accesses under locks in ways that are not seen here.
+
+use super::buffers::{self, Content, Span};
+use super::findings::{Findings, Site};
+use super::{Call, Shared};
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use cohort_abi::neutral::handle::NO_OP;
+use cohort_base::LocalRank;
+use cohort_base::check::Mistake;
+use cohort_engine::datatype::OwnedBuffer;
+use cohort_object::Win;
+
+/// What an access does with the target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Put,
+    Get,
+    /// With this operation; none for a comparison and swap.
+    Combine(Option<u32>),
+}
+
+/// An access that is not over.
+struct Access {
+    site: Site,
+    origin: LocalRank,
+    target: u32,
+    /// Which fence it follows; `None` in other epochs.
+    fence: Option<u64>,
+    kind: Kind,
+    place: OwnedBuffer,
+    /// The number of its origin buffer among the active ones.
+    serial: u64,
+    /// What the origin buffer is to hold until the access is over, if that is known.
+    held: Option<(OwnedBuffer, Content)>,
+}
+
+/// What is known of a window.
+#[derive(Default)]
+pub struct Known {
+    accesses: Vec<Access>,
+    fences: BTreeMap<LocalRank, u64>,
+    /// Epochs of other kinds that each rank has begun.
+    others: BTreeMap<LocalRank, u32>,
+}
+
+/// Most accesses of a window that are compared.
+const MOST: usize = 2000;
+
+fn window<'a>(call: &Call<'a>) -> Option<&'a Win> {
+    let handle = call.observed.words.win(call.word("win"));
+    call.observed.subject.objects.win(handle).ok().map(|win| &**win)
+}
+
+/// What an access does, and where at the target; `None` for one to another node or to nobody.
+fn access(call: &Call<'_>, win: &Win) -> Option<(u32, Kind, OwnedBuffer)> {
+    let place = call.observed.call.named("target_rank")?;
+    let target = u32::try_from(call.observed.words.rank(call.observed.word(place))).ok()?;
+    let member = *win.group().members().get(target as usize)?;
+    win.window.rank().node().local(member)?;
+    let name = call.site.name;
+    let op = || call.observed.words.op(call.word("op"));
+    let kind = match name {
+        "MPI_Put" | "MPI_Rput" => Kind::Put,
+        "MPI_Get" | "MPI_Rget" => Kind::Get,
+        "MPI_Compare_and_swap" => Kind::Combine(None),
+        _ => Kind::Combine(Some(op())),
+    };
+    let (of, count) = match name {
+        "MPI_Fetch_and_op" | "MPI_Compare_and_swap" => ("datatype", 1),
+        _ => ("target_datatype", u64::try_from(call.number("target_count")?).ok()?),
+    };
+    let datatype = buffers::datatype(call, call.word(of))?;
+    let part = win.window.shared().part(target);
+    let displacement = call.number("target_disp")?;
+    let at = (part.base as i64).wrapping_add(displacement.wrapping_mul(part.unit.max(1)));
+    let base = core::ptr::with_exposed_provenance_mut(at as usize);
+    // SAFETY: the program gives MPI access to this part of the window; only addresses are looked at, and data of
+    // accesses that are not over.
+    let buffer = unsafe { OwnedBuffer::new(base, count, datatype) };
+    (buffer.bytes() > 0).then_some((target, kind, buffer))
+}
+
+/// Whether two accesses to the same bytes must not meet.
+fn conflict(one: Kind, other: Kind) -> bool {
+    match (one, other) {
+        (Kind::Get, Kind::Get) => false,
+        (Kind::Combine(Some(a)), Kind::Combine(Some(b))) => a != b && a != NO_OP && b != NO_OP,
+        (Kind::Combine(_), Kind::Combine(_)) => false,
+        _ => true,
+    }
+}
+
+/// The buffer of the origin that an access reads, or writes.
+fn origin(call: &Call<'_>, kind: Kind) -> Option<Span> {
+    let names = ["origin_addr", "origin_count", "origin_datatype"];
+    let buffer = buffers::described(call, names)?;
+    Some(Span { buffer, is_written: kind == Kind::Get })
+}
+
+/// An access has begun.
+pub fn accessed(shared: &mut Shared, call: &Call<'_>) {
+    let Some(win) = window(call) else {
+        return;
+    };
+    let Some((target, kind, place)) = access(call, win) else {
+        return;
+    };
+    let span = origin(call, kind);
+    let held = span.as_ref().filter(|_| shared.kinds.has(Mistake::Changed)).and_then(|span| {
+        let content = Content::of(&span.buffer);
+        // What was got may come later: then nothing is known.
+        let is_known = !span.is_written || Content::of(&place).differs(&content).is_none();
+        is_known.then(|| (span.buffer.clone(), content))
+    });
+    let serial = match &span {
+        Some(span) => shared.known(call.rank).active.add(Vec::from([span.clone()]), call.site),
+        None => 0,
+    };
+    let known = shared.windows.entry(win.window.shared().number()).or_default();
+    let fence = match known.others.get(&call.rank).copied().unwrap_or(0) {
+        0 => known.fences.get(&call.rank).copied(),
+        _ => None,
+    };
+    let access = Access { site: call.site, origin: call.rank, target, fence, kind, place, serial, held };
+    if shared.kinds.has(Mistake::Windows) {
+        let base = win.window.shared().part(target).base;
+        known.compare(&access, base, &mut shared.findings);
+    }
+    if known.accesses.len() >= MOST {
+        shared.findings.note("an epoch has more accesses than the checker compares");
+        let serial = known.accesses.remove(0).serial;
+        shared.known(call.rank).active.remove(serial);
+    }
+    if let Some(known) = shared.windows.get_mut(&win.window.shared().number()) {
+        known.accesses.push(access);
+    }
+}
+
+/// Checks the origin buffer of an access that begins.
+pub fn begins(shared: &mut Shared, call: &Call<'_>) {
+    if let Some((_, kind, _)) = window(call).and_then(|win| access(call, win)) {
+        let spans: Vec<Span> = origin(call, kind).into_iter().collect();
+        buffers::check(shared, call, &spans);
+    }
+}
+
+impl Known {
+    fn compare(&self, access: &Access, base: usize, findings: &mut Findings) {
+        for other in &self.accesses {
+            let is_one_epoch = match (other.fence, access.fence) {
+                (Some(one), Some(two)) => one == two,
+                _ => other.origin == access.origin && other.fence == access.fence,
+            };
+            if other.target != access.target || !is_one_epoch || !conflict(other.kind, access.kind) {
+                continue;
+            }
+            if let Some((from, to)) = buffers::shared_bytes(&other.place, &access.place) {
+                let (first, last) = (from.wrapping_sub(base), to.wrapping_sub(base).wrapping_sub(1));
+                let target = access.target;
+                let mut places = [other.site.did("accesses them"), access.site.did("accesses them")];
+                places.sort_unstable();
+                let how = if access.fence.is_some() { "between the same two fences" } else { "in one epoch" };
+                let values = format_args!("bytes {first} to {last} of the window of rank {target}, {how}");
+                findings.add(Mistake::Windows, &places, values);
+            }
+        }
+    }
+}
+
+/// A call synchronises a window: what it ends is over when it returns, and nothing may have changed until now.
+pub fn synchronises(shared: &mut Shared, call: &Call<'_>) {
+    let Some(win) = window(call) else {
+        return;
+    };
+    let number = win.window.shared().number();
+    let known = shared.windows.entry(number).or_default();
+    let target = call.observed.call.named("rank").map(|place| call.observed.number(place));
+    let is_fence = call.site.name == "MPI_Win_fence";
+    match call.site.name {
+        "MPI_Win_lock" | "MPI_Win_lock_all" | "MPI_Win_start" => {
+            *known.others.entry(call.rank).or_default() += 1;
+            return;
+        }
+        "MPI_Win_post" | "MPI_Win_wait" => return,
+        "MPI_Win_unlock" | "MPI_Win_unlock_all" | "MPI_Win_complete" => {
+            let count = known.others.entry(call.rank).or_default();
+            *count = count.saturating_sub(1);
+        }
+        _ => {}
+    }
+    let now = known.fences.get(&call.rank).copied();
+    if is_fence {
+        *known.fences.entry(call.rank).or_default() += 1;
+    }
+    let is_ended = |access: &Access| {
+        let is_target = target.is_none_or(|target| target == i64::from(access.target));
+        access.origin == call.rank && is_target && (is_fence || access.fence.is_none() || access.fence != now)
+    };
+    let mut serials = Vec::new();
+    for access in known.accesses.iter_mut().filter(|access| is_ended(access)) {
+        serials.push(core::mem::take(&mut access.serial));
+        let Some((buffer, before)) = access.held.take() else {
+            continue;
+        };
+        if let Some(place) = before.differs(&Content::of(&buffer)) {
+            let places = [access.site.did("accesses the window"), call.site.did("ends the epoch")];
+            let (Ok(place) | Err(place)) = place;
+            let values =
+                format_args!("byte {place} of the {} of its origin buffer has changed meanwhile", buffer.bytes());
+            shared.findings.add(Mistake::Changed, &places, values);
+        }
+    }
+    // Other ranks compare theirs with those of the fence before, until they come to this one.
+    let oldest = now.unwrap_or(0);
+    known.accesses.retain(|access| match access.fence {
+        Some(fence) => access.origin != call.rank || fence >= oldest || access.serial != 0,
+        None => !is_ended(access),
+    });
+    for serial in serials {
+        shared.known(call.rank).active.remove(serial);
+    }
+}

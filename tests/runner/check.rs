@@ -1,0 +1,182 @@
+//! `pip-exec --check`: each kind of mistake is found in several programs, and nothing is said of right ones.
+
+use crate::command::{Ended, Program};
+use crate::directives::Abi;
+use crate::trials::Trial;
+use crate::{Outcome, place, programs, trial};
+
+/// The exit status of a job in which errors were found.
+const FOUND: i32 = 36;
+
+/// Modes of `mistakes.c`, the first words of what is found, and what else is said.
+const ERRORS: &[(&str, &str, &[&str])] = &[
+    ("lost_in_loop", "error[requests]", &["rank 0: MPI_Isend in lost_in_loop at mistakes.c:", "handle is lost"]),
+    ("receive_left", "error[requests]", &["rank 0: MPI_Irecv in receive_left", "a receive"]),
+    ("one_of_some", "error[requests]", &["rank 0: MPI_Irecv in one_of_some"]),
+    ("barrier_left", "error[requests]", &["ranks 0-2: MPI_Ibarrier in barrier_left", "collective"]),
+    ("reduction_tested", "error[requests]", &["ranks 1-2: MPI_Iallreduce in reduction_tested"]),
+    ("gather_overwritten", "error[requests]", &["ranks 0-2: MPI_Iallgather in gather_overwritten", "handle is lost"]),
+    ("changed_array", "error[changed]", &["MPI_Issend in changed_array", "MPI_Waitall in changed_array", "element 20"]),
+    ("changed_persistent", "error[changed]", &["MPI_Start in changed_persistent", "of 20000 differs"]),
+    ("changed_column", "error[changed]", &["MPI_Isend in changed_column", "MPI_Test in", "byte 8 of 16"]),
+    ("send_and_receive", "error[overlap]", &["MPI_Irecv in send_and_receive", "MPI_Isend in", "the 4 bytes"]),
+    ("exchange_of_one", "error[overlap]", &["ranks 0-1: MPI_Sendrecv in exchange_of_one", "share the 8 bytes"]),
+    ("blocking_into_pending", "error[overlap]", &["MPI_Iallreduce in blocking_into_pending", "MPI_Recv in"]),
+    ("puts_meet", "error[windows]", &["rank 0: MPI_Put in", "rank 1: MPI_Put in", "bytes 12 to 15", "of rank 2"]),
+    ("put_and_get", "error[windows]", &["MPI_Put in put_and_get", "MPI_Get in put_and_get", "bytes 20 to 23"]),
+    ("other_operation", "error[windows]", &["MPI_Accumulate in other_operation", "bytes 8 to 11"]),
+    ("origin_changed", "error[changed]", &["MPI_Put in origin_changed", "MPI_Win_unlock_all", "origin buffer"]),
+    ("at_once", "error[threads]", &["MPI_Iprobe in meets", "MPI_THREAD_SERIALIZED"]),
+    ("other_thread", "error[threads]", &["ranks 0-2: MPI_Barrier in calls", "MPI_THREAD_SINGLE"]),
+    ("funneled_thread", "error[threads]", &["ranks 0-2: MPI_Barrier in calls", "MPI_THREAD_FUNNELED"]),
+];
+
+/// The same of `mistaken_messages.c`.
+const MESSAGES: &[(&str, &str, &[&str])] = &[
+    ("unreceived_tag", "error[unreceived]", &["rank 2: MPI_Send in send", "8 bytes from rank 2 to rank 0", "tag 3"]),
+    ("unreceived_on_copy", "error[unreceived]", &["rank 1: MPI_Isend in unreceived_on_copy", "8 bytes"]),
+    (
+        "unreceived_own",
+        "error[unreceived]",
+        &["ranks 0-2: MPI_Send in unreceived_own", "7 bytes from rank 0 to rank 0"],
+    ),
+    ("types_float", "error[types]", &["rank 0: MPI_Send", "rank 1: MPI_Recv", "3 MPI_FLOAT; received: 3 MPI_INT"]),
+    ("types_any_source", "error[types]", &["MPI_Recv in types_any_source", "1 MPI_LONG; received: 4 MPI_DOUBLE"]),
+    ("types_persistent", "error[types]", &["MPI_Start in types_persistent", "4 MPI_UNSIGNED; received: 4 MPI_INT"]),
+    ("circle_of_two", "error[deadlocks]", &["rank 0: MPI_Wait in circle_of_two", "rank 1: MPI_Wait in circle_of_two"]),
+    ("circle_of_one", "error[deadlocks]", &["ranks 0-2: MPI_Send in send", "the rank waits for itself"]),
+    ("circle_with_barrier", "error[deadlocks]", &["MPI_Send in send", "MPI_Barrier in circle_with_barrier"]),
+];
+
+/// The same of `mistaken_messages.c`, of hints.
+const MESSAGE_HINTS: &[(&str, &str, &[&str])] = &[
+    ("bytes_sent", "hint[bytes]", &["MPI_Send in send", "MPI_Recv in receive", "16 MPI_BYTE; received: 4 MPI_INT"]),
+    ("bytes_received", "hint[bytes]", &["MPI_Irecv in bytes_received", "4 MPI_DOUBLE; received: 32 MPI_BYTE"]),
+    ("bytes_exchanged", "hint[bytes]", &["MPI_Sendrecv in bytes_exchanged", "1 MPI_INT; received: 4 MPI_BYTE"]),
+    ("any_in_loop", "hint[wildcards]", &["rank 0: MPI_Recv in receive", "rank 1: MPI_Send", "rank 2: MPI_Send"]),
+    ("any_pending", "hint[wildcards]", &["rank 0: MPI_Irecv in any_pending", "with different data"]),
+    ("any_then_named", "hint[wildcards]", &["rank 1: MPI_Recv in receive", "from rank"]),
+];
+
+/// The same of hints, which leave the status alone.
+const HINTS: &[(&str, &str, &[&str])] = &[
+    ("leak_comm", "hint[leaks]", &["ranks 0-2: MPI_Comm_split in leak_comm", "a communicator", "no errors, 1 hint"]),
+    ("leak_type", "hint[leaks]", &["MPI_Type_vector in leak_type", "MPI_Type_commit in leak_type", "a datatype"]),
+    (
+        "leak_rest",
+        "hint[leaks]",
+        &["MPI_Group_incl", "MPI_Op_create", "MPI_Info_create", "an error handler", "a persistent send"],
+    ),
+];
+
+/// Modes without a mistake.
+const RIGHT: &[&str] =
+    &["right_requests", "right_copies", "right_columns", "right_objects", "right_threads", "right_windows"];
+
+/// Modes of `mistaken_messages.c` without a mistake.
+const RIGHT_MESSAGES: &[&str] = &["right_ring", "right_farm", "right_types", "right_open", "right_probed"];
+
+/// The programs.
+const MISTAKES: &str = "mistakes";
+const MISTAKEN_MESSAGES: &str = "mistaken_messages";
+
+/// The trials of this module.
+pub fn trials() -> Vec<Trial> {
+    let all = [
+        (MISTAKES, ERRORS, FOUND),
+        (MISTAKES, HINTS, 0),
+        (MISTAKEN_MESSAGES, MESSAGES, FOUND),
+        (MISTAKEN_MESSAGES, MESSAGE_HINTS, 0),
+    ];
+    let mut trials = Vec::new();
+    for (program, modes, status) in all {
+        for &(mode, first, said) in modes {
+            trials.push(trial(format!("check/{mode}"), move || finds((program, mode), first, said, status)));
+        }
+    }
+    for (program, modes) in [(MISTAKES, RIGHT), (MISTAKEN_MESSAGES, RIGHT_MESSAGES)] {
+        trials.extend(modes.iter().map(|mode| trial(format!("check/{mode}"), move || is_silent(program, mode))));
+    }
+    trials.push(trial("check/options".into(), options));
+    trials.push(trial("check/right programs".into(), right_programs));
+    trials.push(trial("check/mpi4py".into(), mpi4py));
+    trials
+}
+
+fn job((program, mode): (&str, &str), words: &str, abi: Abi) -> Result<Program, String> {
+    let source = place::root().join(format!("tests/programs/tools/{program}.c"));
+    let options = ["-pthread"].map(String::from);
+    let executable = programs::compile_as(&format!("{program}-{abi}"), &source, abi, &options)?;
+    let check = format!("--check{words}");
+    Ok(Program::new(place::built_file("pip-exec")?).args(["-n", "3", &check]).arg(executable).arg(mode).seconds(60))
+}
+
+/// A mistake is found in all ABIs' programs, and nothing else.
+fn finds(mode: (&str, &str), first: &str, said: &[&str], status: i32) -> Outcome {
+    for abi in [Abi::Mpich, Abi::Mpi5, Abi::OpenMpi] {
+        let mut ended = job(mode, "", abi)?.run()?.expect_code(status)?.expect_text(first)?;
+        for text in said {
+            ended = ended.expect_text(text)?;
+        }
+        let mut findings = ended.stderr.lines().filter(|line| line.starts_with("error[") || line.starts_with("hint["));
+        if let Some(other) = findings.find(|line| !line.starts_with(first)) {
+            return Err(ended.failure(&format!("{other:?} is said of {}", mode.1)));
+        }
+    }
+    Ok(())
+}
+
+fn only_summary(ended: Ended) -> Outcome {
+    let is_other = |line: &&str| !line.is_empty() && *line != "check: no errors, no hints";
+    match ended.stderr.lines().find(is_other) {
+        Some(line) => Err(ended.failure(&format!("{line:?} is said"))),
+        None => ended.expect_text("check: no errors, no hints").map(drop),
+    }
+}
+
+fn is_silent(program: &str, mode: &str) -> Outcome {
+    for abi in [Abi::Mpich, Abi::Mpi5, Abi::OpenMpi] {
+        only_summary(job((program, mode), "", abi)?.run()?.expect_code(0)?)?;
+    }
+    Ok(())
+}
+
+/// Programs of `tests/programs/c` in which the checker finds nothing.
+const SILENT: &[&str] = &["buffers", "cancel", "communicators", "datatypes", "persistent", "sendrecv", "statuses"];
+
+fn right_programs() -> Outcome {
+    for name in SILENT {
+        let executable = programs::compile(&programs::source(&format!("{name}.c")), Abi::Mpich, &[])?;
+        let job = Program::new(place::built_file("pip-exec")?).args(["-n", "2", "--check"]).arg(executable);
+        only_summary(job.seconds(60).run()?.expect_code(0)?)?;
+    }
+    Ok(())
+}
+
+/// Some of mpi4py's own suite.
+fn mpi4py() -> Outcome {
+    let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
+    let suite = place::cached("mpi4py-src/test/main.py", "mpi4py-src")?;
+    let job = Program::new(place::built_file("pip-exec")?).args(["-n", "2", "--check=no-bytes"]).arg(python).arg("-B");
+    let job = job.arg(suite).args(["--no-builddir", "-i", "test_request.py|test_p2p_obj.py|test_status.py"]);
+    job.seconds(60).run()?.expect_code(0)?.expect_text("check: no errors, no hints").map(drop)
+}
+
+/// Kinds are left out, findings leave the status alone, and are written to a file.
+fn options() -> Outcome {
+    only_summary(job((MISTAKES, "barrier_left"), "=no-requests", Abi::Mpich)?.run()?.expect_code(0)?)?;
+    let file = place::scratch()?.join("found.json");
+    let words = format!("=warn,json:{}", file.display());
+    job((MISTAKES, "barrier_left"), &words, Abi::Mpich)?.run()?.expect_code(0)?.expect_text("error[requests]")?;
+    let text = std::fs::read_to_string(&file).map_err(|error| error.to_string())?;
+    for part in ["\"errors\":1", "\"kind\":\"requests\"", "\"ranks\":[0,1,2]", "\"file\":\"mistakes.c\""] {
+        if !text.contains(part) {
+            return Err(format!("{part} is missing in {text}"));
+        }
+    }
+    job((MISTAKES, "barrier_left"), "=nonsense", Abi::Mpich)?
+        .run()?
+        .expect_code(2)?
+        .expect_text("is not known")
+        .map(drop)
+}
