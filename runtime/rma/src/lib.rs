@@ -28,6 +28,7 @@ mod element;
 mod epoch;
 #[cfg(not(loom))]
 mod error;
+#[cfg(not(loom))]
 mod failing;
 #[cfg(not(loom))]
 mod fast_path;

@@ -1,7 +1,8 @@
 /* One of two jobs that meet at a port: ARGUMENTS: HOW, `serve` or `visit`, and how often.
-   `all`: everything that a communicator of both can do. `turns`: clients in turn, of one rank each. `many`: the server
-   keeps all clients and answers the last one first. `join`: by a socket. `parted CALL`, `ends WAY`: how one ends. The
-   port is published as "port of jobs", or stands in the environment as PORT. */
+   `all`: everything that a communicator of both can do. `turns`: clients in turn, of one rank each. `many`: the
+   server keeps all clients and answers the last one first. `join`: by a socket; `mute`: by one whose other end
+   stops. `parted CALL`, `ends WAY`: how one ends. The port is published as "port of jobs", or stands in the
+   environment as PORT. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <mpi.h>
@@ -216,6 +217,19 @@ static void join(const char *path) {
     MPI_Comm_disconnect(&other);
 }
 
+/* Joins what says that it is a process of another job, and no more. */
+static void mute(void) {
+    unsigned long long words[4] = {0x006e696f6a2d636f, 1, 0, 9};
+    int ends[2], code, class;
+    MPI_Comm made = MPI_COMM_WORLD;
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    CHECK(write(ends[1], words, sizeof words) == sizeof words);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    code = MPI_Comm_join(ends[0], &made);
+    MPI_Error_class(code, &class);
+    CHECK(class == MPI_ERR_OTHER && made == MPI_COMM_NULL);
+}
+
 /* The client ends in this way, connected with the server or not any more. */
 static void end(const char *way) {
     if (is(way, "exit")) exit(3);
@@ -248,14 +262,15 @@ int main(int argc, char **argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     how = argv[1];
     serves = is(argv[2], "serve");
-    if (!is(how, "join")) find_port();
+    if (!is(how, "join") && !is(how, "mute")) find_port();
     if (is(how, "all")) all(atoi(argv[3]));
     if (is(how, "turns")) turns(atoi(argv[3]));
     if (is(how, "many")) many(atoi(argv[3]));
     if (is(how, "join")) join(argv[3]);
+    if (is(how, "mute")) mute();
     if (is(how, "ends")) ends(argv[3], 0);
     if (is(how, "parted")) ends(argv[3], 1);
-    if (serves && rank == 0 && !is(how, "join")) {
+    if (serves && rank == 0 && !is(how, "join") && !is(how, "mute")) {
         MPI_Unpublish_name("port of jobs", MPI_INFO_NULL, port);
         MPI_Close_port(port);
     }

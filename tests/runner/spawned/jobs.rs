@@ -53,6 +53,7 @@ pub fn trials() -> Vec<Trial> {
         trial("spawned/two jobs: strangers at the port".into(), strangers),
         trial("spawned/two jobs: COHORT_CONNECT=job".into(), own_job_only),
         trial("spawned/two jobs: one of them encrypts".into(), encrypted),
+        trial("spawned/two jobs: MPI_Comm_join of what says no more".into(), mute),
         trial("spawned/two jobs: who accepts has not hung".into(), waits),
     ]);
     trials
@@ -201,6 +202,12 @@ fn own_job_only() -> Outcome {
 }
 
 /// What the user wants encrypted does not travel in clear text.
+/// Twenty seconds pass.
+fn mute() -> Outcome {
+    let ended = job("1", Abi::Mpi5, "mute", "serve", "1")?.run()?.expect_code(0)?;
+    ended.expect_text("passed").map(drop)
+}
+
 /// Either side, or both.
 fn encrypted() -> Outcome {
     for (serves, visits) in [("1", "0"), ("0", "1"), ("1", "1")] {

@@ -75,6 +75,7 @@ pub fn list() -> String {
         let severity = if about.is_error { "error" } else { "hint" };
         let _ = writeln!(out, "{:<11} {severity:<6} {} ({})", about.name, about.title, about.section);
     }
-    out.push_str("\n--check=no-KIND leaves one out; several words stand behind commas: --check=no-leaks,warn\n");
+    out.push_str("\n--check=no-KIND leaves one out, warn leaves the status alone, json:FILE writes a file too;\n");
+    out.push_str("several words stand behind commas: --check=no-leaks,warn\n");
     out
 }

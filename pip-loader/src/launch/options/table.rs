@@ -106,18 +106,11 @@ pub static MAIN: &[Row] = &[
         "--hosts -host -H",
         "A:4,B:4",
         Here,
-        "start on these hosts, which take 4 ranks each: here, or by the process manager that is installed; --launcher \
-         hydra|srun|prterun chooses one, --dry-run only prints its command line",
+        "start on these hosts, with 4 ranks each: here, or by the process manager; --launcher \
+         hydra|srun|prterun chooses it, --dry-run only prints its command",
         |r| add_hosts(r, host_list::parse),
     ),
-    row(
-        "--check",
-        "[=list|WORD,...]",
-        Job,
-        "look for mistakes in how the programs use MPI; the status is 36 if there are some. --check=list: the kinds; \
-         words: no-KIND, warn (the status stays), json:FILE",
-        check,
-    ),
+    row("--check", "[=WORDS]", Job, "look for mistakes in the use of MPI; --check=list: kinds and words", check),
     row("--isolate", "", Job, "one address space per rank, joined by the network (for debugging)", |r| {
         set(&mut r.options.start.isolate, Ok(true))
     }),

@@ -105,7 +105,7 @@ impl Comm {
             let number = self.draw().ok_or_else(|| exhausted(node))?;
             let me = node.world_rank(self.rank.peer());
             let own = [GREETING, token(node), me.into(), number.into()];
-            let theirs = joined(socket, swap(socket, words(own)))?;
+            let theirs = joined(socket, swap(socket, words(own), None))?;
             let theirs = numbers_of(&theirs);
             if theirs[1] != own[1] {
                 return self.join_other_job(socket, theirs[1]);
@@ -139,7 +139,7 @@ impl Comm {
         if let Ok((_, text)) = &contact {
             own[32..32 + text.len()].copy_from_slice(text.as_bytes());
         }
-        let theirs = joined(socket, swap(socket, own))?;
+        let theirs = joined(socket, swap(socket, own, Some(&REST_TIME)))?;
         contact.map_err(|why| cannot(&why))?;
         let [_, index, number, occasion] = numbers_of(&theirs);
         let text = theirs[32..].split(|&byte| byte == 0).next().and_then(|text| core::str::from_utf8(text).ok());
@@ -281,8 +281,8 @@ fn joined<const N: usize>(socket: i32, said: Result<Option<[u8; N]>, Errno>) -> 
 
 /// Sends bytes by a socket, and takes as many from its other end; `None` if they do not begin with [`GREETING`].
 ///
-/// It waits for the first of them as long as that takes. Those that do not greet are not waited for.
-fn swap<const N: usize>(socket: i32, bytes: [u8; N]) -> Result<Option<[u8; N]>, Errno> {
+/// It waits for the first of them so long, or as long as that takes. Those that do not greet are not waited for.
+fn swap<const N: usize>(socket: i32, bytes: [u8; N], first: Option<&Timespec>) -> Result<Option<[u8; N]>, Errno> {
     if socket < 0 {
         return Err(Errno::BADF);
     }
@@ -294,7 +294,7 @@ fn swap<const N: usize>(socket: i32, bytes: [u8; N]) -> Result<Option<[u8; N]>, 
         let wanted = [(sent, PollFlags::OUT), (got, PollFlags::IN)];
         let wanted = wanted.into_iter().filter(|&(done, _)| done < bytes.len());
         let mut look = [PollFd::new(&socket, wanted.map(|(_, flag)| flag).collect())];
-        match poll(&mut look, (got > 0).then_some(&REST_TIME)) {
+        match poll(&mut look, if got > 0 { Some(&REST_TIME) } else { first }) {
             Ok(0) => return Err(Errno::TIMEDOUT),
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error),
