@@ -195,6 +195,7 @@ fn judged(name: &str, ranks: u32) -> Outcome {
         .arg(library)
         .args(["-n", &ranks.to_string()])
         .arg(&program)
+        .env("JUDGE", "1")
         .seconds(60)
         .run()?;
     finished(judge, ranks)?;

@@ -22,14 +22,23 @@ impl Wanted {
     fn check<A: Abi>(comm: &Comm, from: c_int, tag: c_int) -> Outcome<Self> {
         Ok(Self { from: source::<A>(comm, from)?, context: comm.context(), tag: wanted_tag::<A>(comm, tag)? })
     }
-}
 
-impl Wanted {
     /// Whether a message that is not here may still come.
     ///
     /// # Errors
     /// Why not.
+    #[inline(always)]
     fn may_come<A: Abi>(&self, call: &Call<'_, A>, from: Source) -> Outcome<()> {
+        match call.rank().node().failure_epoch() {
+            0 => Ok(()),
+            _ => self.may_come_from_survivors(call, from),
+        }
+    }
+
+    /// The same where somebody has failed, or a communicator was revoked.
+    #[cold]
+    #[inline(never)]
+    fn may_come_from_survivors<A: Abi>(&self, call: &Call<'_, A>, from: Source) -> Outcome<()> {
         let claim = &call.rank().enter();
         cohort_engine::may_receive(claim, from, self.context, self.tag).map_err(engine_error)
     }
