@@ -19,7 +19,7 @@ pub struct Client<S> {
     space: String,
 }
 
-impl<S: Read + Write> Client<S> {
+impl<S: Read + Write + AsFd> Client<S> {
     /// Begins the conversation over a stream that the manager left open (`PMI_FD`).
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl<S: Read + Write> Client<S> {
     }
 }
 
-fn ask(stream: &mut (impl Read + Write), request: &str, answer: &str) -> Result<Message, Failure> {
+fn ask(stream: &mut (impl Read + Write + AsFd), request: &str, answer: &str) -> Result<Message, Failure> {
     send(stream, request)?;
     Message::parse(&read_line(stream)?, ' ').succeeds(answer, request)
 }

@@ -22,7 +22,7 @@ pub struct Client<S> {
     job: String,
 }
 
-impl<S: Read + Write> Client<S> {
+impl<S: Read + Write + AsFd> Client<S> {
     /// Begins the conversation over the stream that the manager left open (`PMI_FD`); `job` and
     /// `rank` are `PMI_JOBID` and `PMI_RANK`, without which Slurm refuses.
     ///
@@ -59,7 +59,7 @@ impl<S: Read + Write> Client<S> {
     }
 }
 
-fn ask(stream: &mut (impl Read + Write), request: &str, answer: &str) -> Result<Message, Failure> {
+fn ask(stream: &mut (impl Read + Write + AsFd), request: &str, answer: &str) -> Result<Message, Failure> {
     send(stream, &counted(request))?;
     Message::parse(&read_counted(stream)?, ';').succeeds(answer, request)
 }

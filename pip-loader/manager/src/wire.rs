@@ -1,7 +1,8 @@
 //! Texts of `key=value` fields, which all PMI messages are.
 
 use crate::Failure;
-use std::io::{Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
 
 /// Longest message that is believed; a manager that sends more is none.
 const MESSAGE_MAX: usize = 1 << 20;
@@ -78,12 +79,26 @@ fn split(text: &str, separator: char) -> Vec<String> {
     fields
 }
 
-/// Writes a text to a manager.
-pub fn send(stream: &mut impl Write, text: &str) -> Result<(), Failure> {
-    stream
-        .write_all(text.as_bytes())
-        .and_then(|()| stream.flush())
-        .map_err(|source| broken(&format!("sending \"{}\"", text.trim_end()), source))
+/// Writes a text to a manager. One that has gone is an error, and no signal for a program that has started this.
+pub fn send(stream: &mut (impl Write + AsFd), text: &str) -> Result<(), Failure> {
+    write_quietly(stream, text.as_bytes()).map_err(|source| broken(&format!("sending \"{}\"", text.trim_end()), source))
+}
+
+fn write_quietly(stream: &mut (impl Write + AsFd), mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let number = stream.as_fd().as_raw_fd();
+        // SAFETY: reads the bytes, which are there.
+        let sent = unsafe { libc::send(number, bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
+        match usize::try_from(sent) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(_) => match io::Error::last_os_error() {
+                error if error.kind() == ErrorKind::Interrupted => {}
+                error if error.raw_os_error() == Some(libc::ENOTSOCK) => return stream.write_all(bytes),
+                error => return Err(error),
+            },
+        }
+    }
+    stream.flush()
 }
 
 /// Reads a line, byte by byte: what follows it may belong to someone else.
