@@ -20,8 +20,8 @@
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use rustix::io::{Errno, IoSlice, IoSliceMut};
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 use rustix::process::{
     PTracer, Pid, PidfdFlags, PidfdGetfdFlags, Resource, Rlimit, getrlimit, pidfd_getfd, pidfd_open, setrlimit,
@@ -244,15 +244,21 @@ impl Processes {
             }
             Err(code) => {
                 if matches!(code, Errno::MFILE | Errno::NFILE) {
-                    let own = rustix::process::getpid().as_raw_pid();
-                    self.short.store(own, Ordering::Relaxed);
+                    self.tell_short();
                 }
                 None
             }
         }
     }
 
+    /// The calling process has no room for a copy.
+    fn tell_short(&self) {
+        self.short.store(rustix::process::getpid().as_raw_pid(), Ordering::Relaxed);
+    }
+
     /// Asks the root for a copy, or takes what it has sent.
+    ///
+    /// A copy that finds no free number is lost on its way, so the limit is lifted before it comes.
     fn ask(&self, id: u64, process: usize) -> Option<OwnedFd> {
         let desk = &self.desks[process];
         let own = match desk.own.load(Ordering::Relaxed) {
@@ -262,9 +268,14 @@ impl Processes {
         // SAFETY: made by `make_desk`; if the program has closed it, the system says so.
         let own = unsafe { BorrowedFd::borrow_raw(own) };
         if desk.pending.load(Ordering::Acquire) != 0 {
-            let (sent, copy) = match receive(own) {
+            let (sent, copy) = match lifted(|| receive(own)) {
                 Ok(received) => received,
                 Err(Errno::AGAIN) => return None,
+                Err(Errno::MFILE) => {
+                    self.tell_short();
+                    desk.pending.store(0, Ordering::Release);
+                    return None;
+                }
                 Err(_) => {
                     desk.own.store(NONE, Ordering::Relaxed);
                     desk.pending.store(0, Ordering::Release);
@@ -380,17 +391,19 @@ fn lift(descriptor: OwnedFd, base: i32) -> Result<OwnedFd, Errno> {
 /// new numbers only, and those that programs get.
 fn with_limit_lifted<T>(make: impl Fn() -> Result<T, Errno>) -> Result<T, Errno> {
     match make() {
-        Err(Errno::MFILE | Errno::INVAL) => {
-            let limit = getrlimit(Resource::Nofile);
-            let lifted = Rlimit { current: limit.maximum, maximum: limit.maximum };
-            // If it cannot be lifted the call fails again.
-            let _ = setrlimit(Resource::Nofile, lifted);
-            let made = make();
-            let _ = setrlimit(Resource::Nofile, limit);
-            made
-        }
+        Err(Errno::MFILE | Errno::INVAL) => lifted(make),
         made => made,
     }
+}
+
+/// Makes something while the soft limit of open files is as high as the hard one.
+fn lifted<T>(make: impl Fn() -> T) -> T {
+    let limit = getrlimit(Resource::Nofile);
+    // If it cannot be lifted `make` meets the limit.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    let made = make();
+    let _ = setrlimit(Resource::Nofile, limit);
+    made
 }
 
 /// Sends a word, and a copy of a descriptor with it.
@@ -404,7 +417,7 @@ fn say(socket: BorrowedFd<'_>, word: &[u8; 8], descriptor: Option<BorrowedFd<'_>
     sendmsg(socket, &[IoSlice::new(word)], &mut control, flags).map(drop)
 }
 
-/// The next word, and the copy that came with it.
+/// The next word, and the copy that came with it. A copy for which there was no number is `MFILE`.
 fn receive(socket: BorrowedFd<'_>) -> Result<(u64, Option<OwnedFd>), Errno> {
     let mut word = [0; 8];
     let mut room = [MaybeUninit::uninit(); CONTROL];
@@ -417,6 +430,7 @@ fn receive(socket: BorrowedFd<'_>) -> Result<(u64, Option<OwnedFd>), Errno> {
         _ => None,
     });
     match received.bytes {
+        _ if received.flags.contains(ReturnFlags::CTRUNC) => Err(Errno::MFILE),
         8 => Ok((u64::from_le_bytes(word), copy)),
         _ => Err(Errno::PIPE),
     }
@@ -463,11 +477,10 @@ mod tests {
         let handle = processes.share(writer).unwrap();
         let number = processes.number(&handle, 0).unwrap();
         assert_eq!(processes.number(&handle, 0), Some(number));
-        // SAFETY: the program closes what is not its own, and opens something there.
-        let other = unsafe {
-            libc::close(number);
-            libc::dup2(reader.as_raw_fd(), number)
-        };
+        // The program closes what is not its own, and opens something there: in one step, so that no other test of
+        // this process gets the number between.
+        // SAFETY: closes a copy, which is tried here.
+        let other = unsafe { libc::dup2(reader.as_raw_fd(), number) };
         assert_eq!(other, number);
         processes.forget(&handle, 0);
         let again = processes.number(&handle, 0).unwrap();
