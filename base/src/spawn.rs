@@ -13,6 +13,7 @@ mod soft;
 use crate::{LocalRank, WorldRank};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
+use core::ops::Range;
 use core::ptr::{null, null_mut};
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 pub use soft::Soft;
@@ -89,6 +90,24 @@ pub struct Numbers {
 /// Longest reason of a refusal, in bytes.
 pub const REASON_MAX: usize = 480;
 
+/// Ranks of a spawned world that are on one node, and that follow each other in the world.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Number in the job of the first of them; the others follow.
+    pub first: WorldRank,
+    /// How many there are.
+    pub count: u32,
+}
+
+impl Part {
+    /// Their numbers in the job.
+    #[must_use]
+    pub const fn numbers(self) -> Range<WorldRank> {
+        self.first..self.first + self.count
+    }
+}
+
 /// What a request is for.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +159,10 @@ pub struct Request {
 #[repr(C)]
 #[derive(Debug)]
 struct Answer {
-    first: WorldRank,
+    /// The number that was asked for.
+    number: u32,
+    /// Where the new ranks are, in the order of their world.
+    parts: &'static [Part],
     reason: [u8; REASON_MAX],
     reason_len: usize,
 }
@@ -184,7 +206,7 @@ impl Request {
             parents: null(),
             parents_len: 0,
             numbers: Numbers { world: 0, between: 0, children: 0 },
-            answer: UnsafeCell::new(Answer { first: 0, reason: [0; REASON_MAX], reason_len: 0 }),
+            answer: UnsafeCell::new(Answer { number: 0, parts: &[], reason: [0; REASON_MAX], reason_len: 0 }),
             state: AtomicU32::new(0),
         }
     }
@@ -215,10 +237,16 @@ impl Request {
         (self.state() != State::Open).then(|| unsafe { &*self.answer.get() })
     }
 
-    /// Number in the job of the first new rank, once it is granted; the others follow. Or the number asked for.
+    /// The number that was asked for.
     #[must_use]
-    pub fn first(&self) -> u32 {
-        self.answer().map_or(0, |answer| answer.first)
+    pub fn number(&self) -> u32 {
+        self.answer().map_or(0, |answer| answer.number)
+    }
+
+    /// Where the new ranks are, in the order of their world, once they are granted.
+    #[must_use]
+    pub fn parts(&self) -> &'static [Part] {
+        self.answer().map_or(&[], |answer| answer.parts)
     }
 
     /// The text that was asked for.
@@ -234,13 +262,13 @@ impl Request {
         core::str::from_utf8(reason.unwrap_or_default()).unwrap_or_default()
     }
 
-    /// The launcher has started the ranks.
+    /// The launcher has started the ranks, which are there.
     ///
     /// # Safety
     /// It has taken the request, and does not touch it afterwards.
-    pub unsafe fn grant(&self, first: WorldRank) {
+    pub unsafe fn grant(&self, parts: &'static [Part]) {
         // SAFETY: the answer is the launcher's.
-        unsafe { (*self.answer.get()).first = first };
+        unsafe { (*self.answer.get()).parts = parts };
         self.state.store(1, Ordering::Release);
     }
 
@@ -262,8 +290,9 @@ impl Request {
         // SAFETY: the caller's promise.
         unsafe {
             self.say(text);
-            self.grant(number);
+            (*self.answer.get()).number = number;
         }
+        self.state.store(1, Ordering::Release);
     }
 
     /// # Safety
@@ -339,16 +368,18 @@ impl<'a> Iterator for Requests<'a> {
     }
 }
 
-/// A world of ranks that were spawned together. It is never freed, as its ranks lead to it.
+/// A world of ranks that were spawned together, as one node has it. It is never freed, as its ranks lead to it.
 #[repr(C)]
 #[derive(Debug)]
 pub struct WorldBoot {
     /// Its number, which no other world of the job has: 1 for the first that is spawned on the first node.
     pub number: u32,
-    /// Index on the node of its first rank; the others follow.
+    /// Index on the node of its first rank that is there; the others follow.
     pub first: LocalRank,
-    /// How many there are.
+    /// How many are on this node.
     pub size: u32,
+    /// All of its ranks, in their order.
+    pub parts: &'static [Part],
     /// Of its communicators.
     pub numbers: Numbers,
     /// The members of the communicator over which it was spawned, as in its [`Request`].
@@ -367,6 +398,18 @@ unsafe impl Sync for WorldBoot {}
 unsafe impl Send for WorldBoot {}
 
 impl WorldBoot {
+    /// How many ranks it has on all nodes.
+    #[must_use]
+    pub fn total(&self) -> u32 {
+        self.parts.iter().map(|part| part.count).sum()
+    }
+
+    /// Whether the rank with this number in the job is one of its ranks.
+    #[must_use]
+    pub fn contains(&self, number: WorldRank) -> bool {
+        self.parts.iter().any(|part| part.numbers().contains(&number))
+    }
+
     /// The parents.
     #[must_use]
     pub fn parents(&self) -> &'static [u32] {

@@ -65,8 +65,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// A command of the program `path`, with a limit of 60 s and no `COHORT_*` variable but the
-    /// policy that the whole run is about, if there is one.
+    /// A command of the program `path`, with a limit of 60 s and no `COHORT_*` variable but the policy that the whole
+    /// run is about, if there is one, and a folder in which jobs publish names: they would meet those of other trials.
     pub fn new(path: impl AsRef<OsStr>) -> Self {
         let mut command = Command::new(path);
         for (name, _) in std::env::vars_os() {
@@ -76,6 +76,9 @@ impl Program {
         }
         if let Some(progress) = place::progress() {
             command.env("COHORT_PROGRESS", progress);
+        }
+        if let Ok(folder) = place::scratch() {
+            command.env("COHORT_CONNECT_NAMES", folder.join("names"));
         }
         Self { command, seconds: 60 }
     }

@@ -186,23 +186,24 @@ impl Recorder {
         self.noted.iter().map(|it| ptr::from_ref(it.ring)).collect()
     }
 
-    /// The same of so many ranks of a spawned world, from this place on the node on, of which another world's may have
-    /// been. `number` is that of the first one in a job of several nodes, where none is used again; where it is used
-    /// again, all that are spawned are numbered on.
+    /// The same of a spawned world and these ranks of it, from this place on the node on, of which another world's may
+    /// have been. `number` is that of the first one in a job of several nodes, where none is used again; where it is
+    /// used again, all that are spawned are numbered on.
     ///
     /// # Errors
     /// Memory is short.
     pub fn add(
         &mut self,
-        (first, count): (usize, usize),
-        world: u32,
+        first: usize,
+        (world, ranks): (u32, &[u32]),
         number: Option<u32>,
     ) -> io::Result<Vec<*const Ring>> {
-        let rings = self.target.rings(count)?;
+        let rings = self.target.rings(ranks.len())?;
         let since = clock::ticks();
-        for (rank, (ring, number)) in rings.iter().zip(number.unwrap_or(self.next)..).enumerate() {
+        let numbered = rings.iter().zip(number.unwrap_or(self.next)..);
+        for ((ring, number), (place, rank)) in numbered.zip((first..).zip(ranks)) {
             self.next = number + 1;
-            self.noted.push(Noted { ring, number, name: Some(format!("{world}.{rank}")), place: first + rank, since });
+            self.noted.push(Noted { ring, number, name: Some(format!("{world}.{rank}")), place, since });
         }
         Ok(rings.iter().map(ptr::from_ref).collect())
     }

@@ -45,11 +45,17 @@ impl Errands {
 }
 
 impl Monitor {
-    /// Has another node do something; gives the errand's number. [`Monitor::reports`] has what it says.
+    /// Has a node, which may be this one, do something; gives the errand's number. [`Monitor::reports`] has what it
+    /// says.
     pub fn send_errand(&mut self, to: u32, bytes: Vec<u8>) -> u32 {
         self.errands.number += 1;
         let id = Id { origin: self.own, number: self.errands.number };
-        self.forward(id, to, bytes, None);
+        if to == self.own {
+            self.errands.under_way.push(UnderWay { id, back: None, next: None });
+            self.errands.asked.push((id, bytes));
+        } else {
+            self.forward(id, to, bytes, None);
+        }
         id.number
     }
 

@@ -5,8 +5,10 @@ mod elsewhere;
 mod end;
 mod gather;
 mod look;
+mod plan;
 mod requests;
 mod sources;
+mod spread;
 mod timeline;
 mod watch;
 mod wide;
@@ -33,6 +35,7 @@ use pip_insight::fault::MemoryMap;
 use pip_insight::{backtrace, check, hang, memory, stats};
 use pip_monitor::Finish;
 use sources::{Clients, Source};
+use spread::{Promise, Spread};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
@@ -76,6 +79,10 @@ pub struct Job<'a> {
     wide: Wide,
     /// What they are to start, and what they want started here.
     elsewhere: Elsewhere,
+    /// Worlds of this node's ranks that are being started on several nodes.
+    spreads: Vec<Spread>,
+    /// A part of one for which this node keeps places.
+    promise: Option<Promise>,
     /// Notices that the job cannot go on.
     deadlock: Option<hang::Watch>,
     /// Ranks survive each other's failures.
@@ -161,6 +168,8 @@ impl<'a> Job<'a> {
             later: job.later.clone(),
             wide: Wide::default(),
             elsewhere: Elsewhere::default(),
+            spreads: Vec::new(),
+            promise: None,
             deadlock: hang::Watch::of(&job.environment),
             survives: end::survives(&job.environment),
             outside: None,
@@ -265,7 +274,10 @@ impl<'a> Job<'a> {
     fn name_of(&self, rank: usize) -> String {
         let name = self.membership.name_of(self.spawner.numbers[rank]);
         match self.spawner.world_of(rank) {
-            Some(world) => format!("{name} (rank {} of spawned world {})", rank as u32 - world.first, world.number),
+            Some(world) => {
+                let own = self.spawner.node.ranks()[rank].world_rank;
+                format!("{name} (rank {own} of spawned world {})", world.number)
+            }
             None => name,
         }
     }

@@ -348,8 +348,8 @@ impl Spawner {
         }
         let place = match self.world_of(rank) {
             Some(world) => PlaceOfRank {
-                rank: rank as u32 - world.first,
-                size: world.size as usize,
+                rank: self.node.ranks()[rank].world_rank,
+                size: world.total() as usize,
                 local_rank: rank - world.first as usize,
                 local_size: world.size as usize,
             },

@@ -133,7 +133,7 @@ impl Comm {
     #[must_use]
     pub fn world(rank: &'static Rank, errhandler: Errhandler) -> Self {
         let (number, first) = match rank.world() {
-            Some(world) => (world.numbers.world, Peer::local(world.first)),
+            Some(world) => (world.numbers.world, rank.node().peer(world.parts[0].first)),
             None => (WORLD_NUMBER, rank.node().peer(0)),
         };
         let members = Members { me: rank.world_rank(), first, list: || everyone(rank) };

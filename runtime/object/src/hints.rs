@@ -10,6 +10,7 @@ use crate::errhandler::initial;
 use crate::info::Info;
 use alloc::string::String;
 use alloc::vec::Vec;
+use cohort_base::spawn::WorldBoot;
 use cohort_base::text::FixedText;
 use cohort_engine::Rank;
 use core::sync::atomic::{AtomicU8, Ordering};
@@ -122,7 +123,7 @@ pub fn memory_kinds(wanted: &str) -> String {
 /// What `MPI_INFO_ENV` refers to, but the keys that are not known; with these kinds of memory.
 pub(crate) fn of_environment(rank: &Rank, memory_kinds: &str) -> Info {
     let boot = rank.node().boot();
-    let ranks = rank.world().map_or(boot.world_ranks, |world| world.size);
+    let ranks = rank.world().map_or(boot.world_ranks, WorldBoot::total);
     let info = Info::default();
     let known = [
         ("maxprocs", FixedText::<16>::of(format_args!("{ranks}")).as_str()),

@@ -214,7 +214,7 @@ pub(crate) fn run(rank: &Rank, errand: Errand, text: &str) -> Result<(u32, Strin
     // SAFETY: the text stays until the request is answered, which `ask` waits for.
     unsafe { lifecycle::ask(owner_of(rank), &request) }.map_err(String::from)?;
     match request.state() {
-        State::Granted => Ok((request.first(), String::from(request.answered()))),
+        State::Granted => Ok((request.number(), String::from(request.answered()))),
         _ => Err(String::from(request.reason())),
     }
 }

@@ -6,7 +6,6 @@ use crate::group::Group;
 use crate::info::Info;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
-use cohort_base::Peer;
 use cohort_base::lock::FutexLock;
 use cohort_base::text::FixedText;
 use cohort_engine::Rank;
@@ -28,7 +27,8 @@ pub struct Session {
 pub(crate) fn everyone(rank: &Rank) -> Roster {
     let node = rank.node();
     if let Some(world) = rank.world() {
-        return Roster::new((world.first..world.first + world.size).map(Peer::local).collect());
+        let numbers = world.parts.iter().flat_map(|part| part.numbers());
+        return Roster::new(numbers.map(|number| node.peer(number)).collect());
     }
     let address = core::ptr::from_ref(node).addr();
     let mut known = EVERYONE.lock();

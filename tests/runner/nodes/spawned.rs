@@ -1,7 +1,7 @@
 //! Processes that are spawned in jobs of several nodes: how they end, and what is said of them.
 
 use super::hosts::{Hosts, Network, namespaces_work};
-use crate::command::Program;
+use crate::command::{Ended, Program};
 use crate::directives::Abi;
 use crate::trials::Trial;
 use crate::{Outcome, place, programs, trial};
@@ -62,6 +62,11 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/spawned at another node, and back".into(), and_back),
         trial("nodes/spawned at another node, whose ranks have ended".into(), behind_the_end),
         trial("nodes/spawned at hosts that there are not".into(), unknown_hosts),
+        trial("nodes/spawned over nodes".into(), || over(Network::Default)),
+        trial("nodes/spawned over nodes (libfabric)".into(), || over(Network::Libfabric)),
+        trial("nodes/spawned over nodes, by several at a time".into(), over_at_a_time),
+        trial("nodes/spawned over nodes, refused".into(), over_refused),
+        trial("nodes/spawned over nodes, in a timeline".into(), over_timeline),
         trial("nodes/spawned ranks in a common timeline".into(), timeline),
     ]);
     trials
@@ -89,8 +94,85 @@ fn by_name() -> Outcome {
         let job = named(&hosts, "2,1")?.arg(tool("spawns_at")?).args(["1", name, "2", "1"]);
         job.run()?.expect_code(0)?.expect_text("spawned 1 worlds there")?;
     }
-    let job = named(&hosts, "1")?.arg(tool("spawns")?).arg("none").env("SPAWN_AT", "node0,node1").run()?;
-    job.expect_code(53)?.expect_text("names node0 and node1, which are different nodes").map(drop)
+    Ok(())
+}
+
+/// Of each world the hosts and numbers of its commands, and where its ranks are.
+fn over(network: Network) -> Outcome {
+    let hosts = Hosts::new(3)?.over(network);
+    if !namespaces_work() {
+        return Ok(());
+    }
+    let [a, b, c] = [0, 1, 2].map(|node| hosts.address(node));
+    let worlds: [(&[(&str, &str)], &str); 5] = [
+        (&[(&format!("{a},{b}"), "4")], " 0@0 0@0 0@2 0@2"),
+        (&[(&format!("{c},{b},{a}"), "4")], " 0@0 0@0 0@2 0@3"),
+        (&[(&format!("{b}:1,{c}:3"), "4")], " 0@0 0@1 0@1 0@1"),
+        (&[("-", "1"), (&b, "2"), (&format!("{a},{b}"), "2")], " 0@0 1@1 1@1 2@0 2@1"),
+        (&[(&format!("{b},{c}"), "1"), (&c, "1")], " 0@0 1@1"),
+    ];
+    for (commands, world) in worlds {
+        let words = commands.iter().flat_map(|&(hosts, count)| [hosts, count]);
+        let job = hosts.pip_exec("2,1,1")?.arg(tool("spawns_over")?).arg("3").args(words);
+        let ended = job.run()?.expect_code(0)?.expect_text("spawned 3 worlds over nodes")?;
+        expect_lines(ended, &format!("world:{world}"), 3)?;
+    }
+    Ok(())
+}
+
+/// Ranks of several nodes spawn worlds over all of them, and worlds on their own, at the same time.
+fn over_at_a_time() -> Outcome {
+    let hosts = Hosts::new(2)?;
+    if !namespaces_work() {
+        return Ok(());
+    }
+    let list = format!("{},{}", hosts.address(0), hosts.address(1));
+    let job = hosts.pip_exec("2,2")?.arg(tool("spawns_over")?).args(["5", &list, "2"]).env("EACH", "1");
+    let ended = job.run()?.expect_code(0)?;
+    expect_lines(expect_lines(ended, "world: 0@0 0@1", 20)?, "world: 0@0", 20).map(drop)
+}
+
+/// So many lines that are this text.
+fn expect_lines(ended: Ended, text: &str, count: usize) -> Result<Ended, String> {
+    match ended.stdout.lines().filter(|line| *line == text).count() {
+        found if found == count => Ok(ended),
+        found => Err(ended.failure(&format!("expected {count} lines {text:?}, not {found}"))),
+    }
+}
+
+/// All or nothing, and nothing is left over.
+fn over_refused() -> Outcome {
+    let hosts = Hosts::new(2)?;
+    if !namespaces_work() {
+        return Ok(());
+    }
+    let list = format!("{},{}", hosts.address(0), hosts.address(1));
+    let job = |list: &str, count: &str| {
+        let job = hosts.pip_exec("1")?.arg(tool("spawns_over")?).args(["2", list, count]);
+        Ok::<_, String>(job.env("GO_ON", "1"))
+    };
+    let ended = job(&list, "2")?.env("SPAWNED", "/no/such/program").run()?.expect_code(0)?;
+    ended.expect_text("refused: MPI_ERR_SPAWN")?.expect_text("/no/such/program")?;
+    let much = format!("{}:1,{}:1025", hosts.address(0), hosts.address(1));
+    job(&much, "1026")?.run()?.expect_code(0)?.expect_text("1025 more ranks")?.expect_text("node 1 (")?;
+    let script = hosts.file("script")?;
+    std::fs::write(&script, "#!/bin/sh\nexec true\n").map_err(|error| error.to_string())?;
+    Program::new("chmod").arg("+x").arg(&script).run()?.expect_code(0)?;
+    let ended = job(&list, "2")?.env("SPAWNED", &script).run()?.expect_code(0)?;
+    ended.expect_text("have to be MPI programs").map(drop)
+}
+
+/// Ranks of one world on two nodes have the numbers of their world.
+fn over_timeline() -> Outcome {
+    let hosts = Hosts::new(2)?;
+    if !namespaces_work() {
+        return Ok(());
+    }
+    let file = hosts.file("timeline.json")?;
+    let list = format!("{},{}", hosts.address(1), hosts.address(0));
+    let job = hosts.pip_exec("1")?.arg(tool("spawns_over")?).args(["1", &list, "3"]).env("COHORT_TRACE", &file);
+    job.run()?.expect_code(0)?;
+    expect_ranks(&file, &["0", "1", "1.0", "1.1", "1.2"])
 }
 
 /// Messages, collectives and windows, and many worlds in turn.

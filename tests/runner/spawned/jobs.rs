@@ -70,7 +70,7 @@ fn compiled(abi: Abi) -> Result<PathBuf, String> {
 
 /// A job of so many ranks, which publishes names in the trial's folder.
 fn job(ranks: &str, abi: Abi, how: &str, side: &str, argument: &str) -> Result<Program, String> {
-    Ok(super::pip_exec(ranks)?.env("COHORT_CONNECT_NAMES", names()?).arg(compiled(abi)?).args([how, side, argument]))
+    Ok(super::pip_exec(ranks)?.arg(compiled(abi)?).args([how, side, argument]))
 }
 
 /// Runs a server and, beside it, what others do.
@@ -107,9 +107,8 @@ fn jobs_in_turn() -> Outcome {
 
 /// A server and its clients as users start programs without thinking of MPI.
 fn many() -> Outcome {
-    let process = |side: &str| -> Result<Program, String> {
-        Ok(Program::new(compiled(Abi::Mpi5)?).env("COHORT_CONNECT_NAMES", names()?).args(["many", side, "10"]))
-    };
+    let process =
+        |side: &str| -> Result<Program, String> { Ok(Program::new(compiled(Abi::Mpi5)?).args(["many", side, "10"])) };
     // Each runs beside the ones that were started before it.
     fn chain(mut left: Vec<Program>) -> Outcome {
         let Some(one) = left.pop() else {
@@ -222,7 +221,7 @@ fn encrypted() -> Outcome {
 }
 
 fn waits() -> Outcome {
-    let server = super::pip_exec("2")?.args(["--timeout", "3"]).env("COHORT_CONNECT_NAMES", names()?);
+    let server = super::pip_exec("2")?.args(["--timeout", "3"]);
     let server = server.env("COHORT_DEADLOCK", "end").env("COHORT_DEADLOCK_AFTER", "0.3");
     let ended = server.arg(compiled(Abi::Mpi5)?).args(["all", "serve", "1"]).run()?.expect_code(124)?;
     match ended.says("cannot go on") {

@@ -1,14 +1,17 @@
-//! Worlds that are spawned on other nodes than the root's: its launcher finds the node by the host that is named, and
-//! hands the request to the launcher there ([`order`](super::super::order)), which starts the ranks as for one of its
-//! own. The places and numbers of ranks are that node's own, so that no other has to hear of them.
+//! Worlds that are spawned on other nodes than the root's: its launcher finds the nodes by the hosts that are named. A
+//! request for one node it hands to the launcher there ([`order`](super::super::order)), which starts the ranks as for
+//! one of its own. One for several nodes is [spread](super::spread). The places and numbers of ranks are each node's
+//! own, so that no other has to hear of them.
 
-use super::super::order::{self, Answer, Order};
+use super::super::order::{self, Answer, Message, Order};
 use super::Job;
-use cohort_base::spawn::{Request, text};
+use super::plan::{Plan, Share, Where};
+use cohort_base::spawn::{Part, Request, text};
 use cohort_manager::wireup::NodeInfo;
 use pip_ground::voice;
 use pip_monitor::errand::Id;
 use pip_monitor::interfaces::Interfaces;
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -28,6 +31,29 @@ pub(super) struct Elsewhere {
     orders: Vec<(Id, *mut Order)>,
     /// Those that are answered, whose requests are nobody's any more when they are next looked at.
     done: Vec<*mut Order>,
+    /// What waits until a place is kept for nobody.
+    pub(super) put_off: VecDeque<PutOff>,
+}
+
+/// What waits until it is known whether a world begins for which places are kept.
+pub(super) enum PutOff {
+    /// A world on this node alone.
+    Start(&'static Request),
+    /// Another one on several nodes.
+    Reserve(Id, Box<Order>),
+}
+
+/// What another node was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum About {
+    /// A whole request.
+    Whole,
+    /// What it is to keep places for.
+    Places,
+    /// What it is to make records of.
+    Records,
+    /// What it is to begin there.
+    Begin,
 }
 
 /// A request that another node is to answer.
@@ -35,6 +61,7 @@ struct Sent {
     /// Of the errand.
     number: u32,
     node: u32,
+    about: About,
     request: &'static Request,
     /// When to say that it has not answered, unless that was said.
     said_at: Option<Instant>,
@@ -75,32 +102,47 @@ impl Elsewhere {
 }
 
 impl Job<'_> {
-    /// The other node of the job that is to run what a request asks for, if it names one.
+    /// Where a request is to be run: here, if it names no host.
     ///
     /// # Errors
-    /// Why no node can, in words.
-    pub(super) fn node_for(&self, request: &Request) -> Result<Option<u32>, String> {
+    /// Why there is no such place, in words.
+    pub(super) fn nodes_for(&self, request: &Request) -> Result<Where, String> {
         // SAFETY: the request and what it leads to stay until it is answered.
         let commands = unsafe { std::slice::from_raw_parts(request.commands, request.commands_len as usize) };
-        // SAFETY: as above.
-        let lists = commands.iter().map(|command| unsafe { text(command.host) });
-        let names: Vec<String> = lists
-            .flat_map(|list| list.split(|&byte| byte == b','))
-            .map(|name| String::from_utf8_lossy(name.trim_ascii()).into_owned())
-            .filter(|name| !name.is_empty())
-            .collect();
         let world = self.membership.world();
-        let node = node_of(&names, &world.nodes, world.place.index)?;
-        Ok(node.filter(|&node| node != world.place.index))
+        let own = world.place.index;
+        let mut shares = Vec::new();
+        for command in commands {
+            // SAFETY: as above.
+            let list = unsafe { text(command.host) }.split(|&byte| byte == b',');
+            let names: Vec<_> = list.map(|name| String::from_utf8_lossy(name.trim_ascii()).into_owned()).collect();
+            shares.push(Share { ranks: command.ranks, nodes: nodes_of(&names, &world.nodes, own)? });
+        }
+        let plan = Plan::of(&shares, own);
+        Ok(match plan.only_node() {
+            Some(node) if node == own => Where::Here,
+            Some(node) => Where::There(node),
+            None => Where::On(plan),
+        })
     }
 
     /// Hands a request to another node's launcher.
     pub(super) fn send_away(&mut self, request: &'static Request, node: u32) {
         // SAFETY: it was taken, and is not answered.
-        let bytes = unsafe { order::encode(request) };
+        let bytes = unsafe { order::start(request) };
+        self.send(node, bytes, About::Whole, request);
+    }
+
+    /// Has a node do something about a request, and report.
+    pub(super) fn send(&mut self, node: u32, bytes: Vec<u8>, about: About, request: &'static Request) {
         let number = self.membership.monitor_mut().send_errand(node, bytes);
         let said_at = Some(Instant::now() + SILENCE);
-        self.elsewhere.sent.push(Sent { number, node, request, said_at });
+        self.elsewhere.sent.push(Sent { number, node, about, request, said_at });
+    }
+
+    /// A request for this node waits until no place is kept.
+    pub(super) fn put_off(&mut self, request: &'static Request) {
+        self.elsewhere.put_off.push_back(PutOff::Start(request));
     }
 
     /// Says which nodes have not answered for long.
@@ -121,11 +163,15 @@ impl Job<'_> {
     pub(super) fn serve_elsewhere(&mut self) {
         self.elsewhere.forget_done();
         for (id, bytes) in self.membership.monitor_mut().errands() {
-            match Order::decode(&bytes) {
-                Some(order) => {
+            match Message::decode(&bytes) {
+                Some(Message::Start(order)) => {
                     let request = self.elsewhere.keep(id, order);
                     self.answer_request(request);
                 }
+                Some(Message::Reserve(order)) => self.reserve(id, order),
+                Some(Message::Settle(layout)) => self.settle_reserved(id, layout),
+                Some(Message::Begin) => self.begin_reserved(id),
+                Some(Message::Release) => self.release(id),
                 None => self.report(id, &Answer::Refused("its launcher does not understand the request".into())),
             }
         }
@@ -133,30 +179,44 @@ impl Job<'_> {
             let Some(at) = self.elsewhere.sent.iter().position(|sent| sent.number == number) else {
                 continue;
             };
-            let Sent { node, request, .. } = self.elsewhere.sent.swap_remove(at);
-            self.take_answer(node, request, bytes.as_deref());
+            let Sent { node, about, request, .. } = self.elsewhere.sent.swap_remove(at);
+            let answer = self.answer_of(node, bytes.as_deref());
+            match (about, answer) {
+                (About::Whole, Ok((first, started))) => self.take_granted(request, first, &started),
+                (About::Whole, Err(reason)) => self.tell_refused(request, &reason),
+                (_, answer) => self.go_on(request, node, about, answer),
+            }
         }
         self.name_silent();
     }
 
-    /// What another node's launcher says, if it says something, of a request of this node.
-    fn take_answer(&self, node: u32, request: &'static Request, bytes: Option<&[u8]>) {
-        let host = self.membership.world().host(node);
+    /// What a node's launcher says, if it says something: the first rank's number, and how many run each command.
+    ///
+    /// # Errors
+    /// Why there are none.
+    fn answer_of(&self, node: u32, bytes: Option<&[u8]>) -> Result<(u32, Vec<u32>), String> {
         let reason = match bytes.map(Answer::decode) {
-            Some(Some(Answer::Granted(first, started))) => {
-                // SAFETY: it was taken, and is not answered yet.
-                let commands = unsafe { std::slice::from_raw_parts(request.commands, request.commands_len as usize) };
-                for (command, started) in commands.iter().zip(started) {
-                    // Relaxed: the state of the request, which is stored later with release order, makes it known.
-                    command.started.store(started, Ordering::Relaxed);
-                }
-                return self.tell_granted(request, first);
-            }
+            Some(Some(Answer::Granted(first, started))) => return Ok((first, started)),
             Some(Some(Answer::Refused(reason))) => reason,
             Some(None) => "its launcher speaks nonsense".to_owned(),
             None => "its part of the job has ended, or its launcher cannot be reached from here".to_owned(),
         };
-        self.tell_refused(request, &format!("node {node} ({host}): {reason}"));
+        if node == self.membership.world().place.index {
+            return Err(reason);
+        }
+        Err(format!("node {node} ({}): {reason}", self.membership.world().host(node)))
+    }
+
+    /// Another node has started what a request of this node asks for.
+    fn take_granted(&self, request: &'static Request, first: u32, started: &[u32]) {
+        // SAFETY: it was taken, and is not answered yet.
+        let commands = unsafe { std::slice::from_raw_parts(request.commands, request.commands_len as usize) };
+        for (command, &started) in commands.iter().zip(started) {
+            // Relaxed: the state of the request, which is stored later with release order, makes it known.
+            command.started.store(started, Ordering::Relaxed);
+        }
+        let part = Part { first, count: started.iter().sum() };
+        self.tell_granted(request, Box::leak(Box::new([part])));
     }
 
     /// Answers a request if it is another node's; whether it is.
@@ -169,33 +229,32 @@ impl Job<'_> {
         true
     }
 
-    fn report(&mut self, id: Id, answer: &Answer) {
+    pub(super) fn report(&mut self, id: Id, answer: &Answer) {
         self.membership.monitor_mut().report(id, answer.encode());
     }
 }
 
-/// The node of the job that is on the host of these names: the own one, if it is there, else the first. `None` if there
-/// are no names.
+/// The nodes of the job that are on the hosts of these names, in their order, each with how many ranks it is to have,
+/// if the names say that (`host:2`, as Open MPI has it). Of several nodes on a host it is the own one, if that is there,
+/// else the first.
 ///
 /// # Errors
 /// Why there is none, in words.
-fn node_of(names: &[String], nodes: &[NodeInfo], own: u32) -> Result<Option<u32>, String> {
-    let mut found: Option<(u32, &str)> = None;
-    for name in names {
-        let candidates = [own].into_iter().chain(0..nodes.len() as u32);
-        let mut there = candidates.filter(|&node| is_on(name, nodes, node, own));
-        let node = there.next().ok_or_else(|| unknown(name, nodes))?;
-        match found {
-            Some((other, before)) if other != node => {
-                return Err(format!(
-                    "the info key host names {before} and {name}, which are different nodes: the processes of one call \
-                     start on one node"
-                ));
-            }
-            _ => found = Some((node, name)),
+fn nodes_of(names: &[String], nodes: &[NodeInfo], own: u32) -> Result<Vec<(u32, Option<u32>)>, String> {
+    let mut found: Vec<(u32, Option<u32>)> = Vec::new();
+    for name in names.iter().filter(|name| !name.is_empty()) {
+        let (host, count) = match name.rsplit_once(':').map(|(host, count)| (host, count.parse())) {
+            Some((host, Ok(count))) if host.parse::<IpAddr>().is_ok() || !host.contains(':') => (host, Some(count)),
+            _ => (name.as_str(), None),
+        };
+        let mut candidates = [own].into_iter().chain(0..nodes.len() as u32);
+        let node = candidates.find(|&node| is_on(host, nodes, node, own)).ok_or_else(|| unknown(host, nodes))?;
+        match found.iter_mut().find(|(known, _)| *known == node) {
+            Some((_, known)) => *known = known.zip(count).map(|(known, more): (u32, u32)| known.saturating_add(more)),
+            None => found.push((node, count)),
         }
     }
-    Ok(found.map(|(node, _)| node))
+    Ok(found)
 }
 
 /// Whether a name is that of a node's host, or an address of it.
@@ -206,12 +265,6 @@ fn is_on(name: &str, nodes: &[NodeInfo], node: u32, own: u32) -> bool {
             true => address.is_loopback() || has(&Interfaces::of_this_node(None)),
             false => !address.is_loopback() && has(&Interfaces::decode(&nodes[node as usize].interfaces)),
         };
-    }
-    // As Open MPI says how many are to run there.
-    if let Some((name, count)) = name.rsplit_once(':')
-        && count.bytes().all(|byte| byte.is_ascii_digit())
-    {
-        return is_on(name, nodes, node, own);
     }
     let short = |name: &str| name.split('.').next().map(str::to_ascii_lowercase);
     let host = nodes.get(node as usize).map_or("", |info| info.host.as_str());
@@ -245,27 +298,26 @@ mod tests {
             .into()
     }
 
-    fn found(names: &[&str], own: u32) -> Result<Option<u32>, String> {
+    fn found(names: &[&str], own: u32) -> Result<Vec<(u32, Option<u32>)>, String> {
         let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-        node_of(&names, &nodes(), own)
+        nodes_of(&names, &nodes(), own)
     }
 
     #[test]
     fn hosts_are_found_by_names_and_addresses() {
-        assert_eq!(found(&[], 0), Ok(None));
-        assert_eq!(found(&["b"], 0), Ok(Some(1)));
-        assert_eq!(found(&["B.cluster"], 2), Ok(Some(2)), "the own node is there");
-        assert_eq!(found(&["c:4", "c"], 0), Ok(Some(3)));
-        assert_eq!(found(&["192.0.2.1"], 0), Ok(Some(3)));
-        assert_eq!(found(&["localhost"], 1), Ok(Some(1)));
-        assert_eq!(found(&["127.0.0.1"], 3), Ok(Some(3)));
+        assert_eq!(found(&[], 0), Ok(vec![]));
+        assert_eq!(found(&["b", ""], 0), Ok(vec![(1, None)]));
+        assert_eq!(found(&["B.cluster"], 2), Ok(vec![(2, None)]), "the own node is there");
+        assert_eq!(found(&["c:4", "a", "c:1"], 0), Ok(vec![(3, Some(5)), (0, None)]));
+        assert_eq!(found(&["192.0.2.1:2"], 0), Ok(vec![(3, Some(2))]));
+        assert_eq!(found(&["localhost"], 1), Ok(vec![(1, None)]));
+        assert_eq!(found(&["127.0.0.1"], 3), Ok(vec![(3, None)]));
     }
 
     #[test]
-    fn unknown_hosts_and_several_are_refused() {
+    fn unknown_hosts_are_refused() {
         let refused = found(&["d"], 0).expect_err("no host of the job");
         assert!(refused.contains("the host d") && refused.ends_with("on a.cluster, b.cluster, c"), "{refused}");
-        assert!(found(&["b", "c"], 0).expect_err("two nodes").contains("b and c"));
-        assert!(found(&["192.0.2.77"], 0).is_err() && found(&["1"], 0).is_err());
+        assert!(found(&["192.0.2.77"], 0).is_err() && found(&["1"], 0).is_err() && found(&["c:x"], 0).is_err());
     }
 }

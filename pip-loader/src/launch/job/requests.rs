@@ -5,10 +5,11 @@ use super::super::order::Answer;
 use super::super::prepare::PreparedProgram;
 use super::super::signals::Blocked;
 use super::super::spawn::Part;
+use super::plan::Where;
 use super::{Job, Outside};
 use crate::launch::outside::Place;
 use crate::launch::prepare::Asked;
-use cohort_base::spawn::{Errand, Request, WorldBoot};
+use cohort_base::spawn::{Errand, Part as Places, Request, WorldBoot};
 use cohort_manager::watch::{Limit, START_TIMEOUT};
 use nix::sys::signal::Signal;
 use pip_ground::{REFUSED, say};
@@ -30,7 +31,20 @@ impl Job<'_> {
         if request.errand != Errand::Spawn {
             return self.run_errand(request);
         }
-        match self.start_more(request) {
+        let answered = match self.nodes_for(request) {
+            Ok(Where::Here) if self.has_promised() => return self.put_off(request),
+            Ok(Where::Here) => self.start_more(request),
+            Ok(Where::There(node)) => {
+                self.send_away(request, node);
+                Ok(None)
+            }
+            Ok(Where::On(plan)) => {
+                self.spread(request, plan);
+                Ok(None)
+            }
+            Err(reason) => Err(reason),
+        };
+        match answered {
             Ok(Some(first)) => self.grant(request, first),
             Ok(None) => {}
             Err(reason) => self.refuse(request, &reason),
@@ -63,9 +77,10 @@ impl Job<'_> {
 
     /// Tells who has asked that the ranks are there, from this place on.
     pub(super) fn grant(&mut self, request: &'static Request, first: usize) {
-        let first = self.spawner.numbers[first];
-        if !self.answer_elsewhere(request, |order| Answer::Granted(first, order.started())) {
-            self.tell_granted(request, first);
+        let number = self.spawner.numbers[first];
+        if !self.answer_elsewhere(request, |order| Answer::Granted(number, order.started())) {
+            let world = self.spawner.world_of(first);
+            self.tell_granted(request, world.map_or(&[], |world| world.parts));
         }
     }
 
@@ -76,11 +91,11 @@ impl Job<'_> {
         }
     }
 
-    /// Tells a rank of this node that what it has asked for is there; the first of them has this number in the job.
-    pub(super) fn tell_granted(&self, request: &'static Request, first: u32) {
+    /// Tells a rank of this node that what it has asked for is there.
+    pub(super) fn tell_granted(&self, request: &'static Request, parts: &'static [Places]) {
         let asker = request.asker;
         // SAFETY: it was taken once, and nobody here touches it afterwards.
-        unsafe { request.grant(first) };
+        unsafe { request.grant(parts) };
         self.spawner.node.wake(asker);
     }
 
@@ -101,10 +116,6 @@ impl Job<'_> {
         if self.ends.shutdown.is_some() {
             return Err("the job ends".to_owned());
         }
-        if let Some(node) = self.node_for(request)? {
-            self.send_away(request, node);
-            return Ok(None);
-        }
         // SAFETY: it was taken, and is not answered yet.
         let mut asked = unsafe { self.later.programs(request) }.map_err(|refusal| refusal.to_string())?;
         let (first, wanted) = self.find_place(&mut asked)?;
@@ -115,10 +126,12 @@ impl Job<'_> {
         if let (true, Some(door)) = (gathers, &mut self.spawner.served.door) {
             door.gather().map_err(|error| format!("nobody could listen for what they start: {error}"))?;
         }
+        let parts = Box::leak(Box::new([Places { first: self.spawner.number_at(first), count: wanted as u32 }]));
         // SAFETY: as above.
-        let world = unsafe { world_of(request) };
+        let world = unsafe { world_of(request, self.spawner.next_world(), parts) };
+        let ranks: Vec<u32> = (0..wanted as u32).collect();
         let opened = self.spawner.streams.begin_more();
-        let settled = opened.and_then(|()| self.spawner.settle(first, &programs, world));
+        let settled = opened.and_then(|()| self.spawner.settle(first, &programs, world, &ranks));
         settled.map_err(|error| error.to_string())?;
         let each = programs.iter().flat_map(|program| std::iter::repeat_n(program, program.ranks));
         let parts = each.map(|program| (!gathers || is_wrapper(program)).then_some((program, None)));
@@ -136,7 +149,7 @@ impl Job<'_> {
     ///
     /// # Errors
     /// There is no room for as many as are enough.
-    fn find_place(&mut self, asked: &mut Asked<'_>) -> Result<(usize, usize), String> {
+    pub(super) fn find_place(&mut self, asked: &mut Asked<'_>) -> Result<(usize, usize), String> {
         let mut most = self.spawner.most_places();
         loop {
             let wanted = asked.deal(most).map_err(|refusal| refusal.to_string())?;
@@ -185,25 +198,31 @@ impl Job<'_> {
                 Err(error) => ("pass on the output of ranks that were spawned", error),
             },
         };
+        Err(self.end_with(what, &error))
+    }
+
+    /// Ends the job, as it cannot do what it has promised; says why.
+    pub(super) fn end_with(&mut self, what: &str, error: &io::Error) -> String {
         say(format_args!("cannot {what}: {error}; the job ends"));
         self.kill_alive(Signal::SIGKILL);
         self.begin_shutdown(REFUSED);
-        Err(error.to_string())
+        error.to_string()
     }
 }
 
-/// What a request says of the world that is asked for.
+/// What a request says of the world that is asked for, which has this number and these parts.
 ///
 /// # Safety
 /// It is not answered.
-unsafe fn world_of(request: &Request) -> WorldBoot {
+pub(super) unsafe fn world_of(request: &Request, number: u32, parts: &'static [Places]) -> WorldBoot {
     // SAFETY: it stays until it is answered.
     let parents = unsafe { std::slice::from_raw_parts(request.parents, request.parents_len as usize) };
     let parents: &'static [u32] = parents.to_vec().leak();
     WorldBoot {
-        number: 0,
+        number,
         first: 0,
         size: 0,
+        parts,
         numbers: request.numbers,
         parents: parents.as_ptr(),
         parents_len: parents.len() as u32,

@@ -10,38 +10,50 @@ use std::io;
 use std::sync::atomic::Ordering;
 
 impl Spawner {
-    /// Makes the records of a world, whose ranks run `programs` and take the places from `first` on, of which the
-    /// record that is given knows everything else. [`Spawner::begin`] starts them.
+    /// Makes the records of a world's ranks of this node, which run `programs`, take the places from `first` on, and
+    /// have these ranks in it. The record that is given knows everything else. [`Spawner::begin`] starts them.
     ///
     /// # Errors
     /// There is no room for so many. Nothing has changed then.
-    pub fn settle(&mut self, first: usize, programs: &[PreparedProgram], world: WorldBoot) -> io::Result<()> {
-        let count: usize = programs.iter().map(|program| program.ranks).sum();
+    pub fn settle(
+        &mut self,
+        first: usize,
+        programs: &[PreparedProgram],
+        world: WorldBoot,
+        ranks: &[u32],
+    ) -> io::Result<()> {
+        let count = ranks.len();
         self.space.extend(first, count)?;
-        // Nodes take turns, so that no two worlds of the job have one.
-        let number = self.worlds * self.place.count + self.place.index + 1;
-        let (here, place, all) = (self.begun, self.place.index, self.world_size as u32);
-        let in_job = |rank: usize| number_of(all, place, (rank - here) as u32);
-        let told = (self.place.count > 1).then(|| in_job(first));
-        let rings = self.trace.as_mut().map(|trace| trace.add((first, count), number, told)).transpose()?;
+        let told = (self.place.count > 1).then(|| self.number_at(first));
+        let rings = self.trace.as_mut().map(|trace| trace.add(first, (world.number, ranks), told)).transpose()?;
         let world: &'static WorldBoot =
-            Box::leak(Box::new(WorldBoot { number, first: first as u32, size: count as u32, ..world }));
+            Box::leak(Box::new(WorldBoot { first: first as u32, size: count as u32, ..world }));
         let dealt = self.turns.as_deref().map(|turns| binding::deal(turns, first, count));
-        let numbers: Vec<u32> = (0..count as u32).collect();
-        let mut facts = rank_facts(programs, &numbers, 0, dealt.as_deref(), Some(world));
+        let mut facts = rank_facts(programs, ranks, 0, dealt.as_deref(), Some(world));
         lead_to_rings(&mut facts, rings);
         let is_theirs = first..first + count;
         for (all, dealt) in self.bindings.iter_mut().zip(dealt) {
             all.splice(first..(first + count).min(all.len()), dealt);
         }
         self.left.retain(|place| !is_theirs.contains(place));
-        self.worlds += 1;
         self.mapped.push(world);
-        self.numbers.extend((self.numbers.len()..first + count).map(in_job));
+        let more: Vec<u32> = (self.numbers.len()..first + count).map(|place| self.number_at(place)).collect();
+        self.numbers.extend(more);
         let reused = self.ranks.iter_mut().skip(first).take(count);
         reused.for_each(|rank| (rank.pid, rank.wrapper, rank.stand_in) = (0, None, None));
         self.node.add(first, &facts);
         Ok(())
+    }
+
+    /// The number of a world that begins here. Nodes take turns, so that no two worlds of the job have one.
+    pub fn next_world(&mut self) -> u32 {
+        self.worlds += 1;
+        (self.worlds - 1) * self.place.count + self.place.index + 1
+    }
+
+    /// The number in the job of a rank that is spawned at this place of the node.
+    pub fn number_at(&self, place: usize) -> u32 {
+        number_of(self.world_size as u32, self.place.index, (place - self.begun) as u32)
     }
 
     /// Starts the ranks of a world from place `first` on, or a part of them. What they write passes on when the streams

@@ -14,7 +14,7 @@ use crate::{Error, Outcome, blame};
 use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::Peer;
-use cohort_base::spawn::{Command, Numbers, REASON_MAX, Request, State};
+use cohort_base::spawn::{Command, Numbers, Part, REASON_MAX, Request, State};
 use cohort_engine::{Rank, lifecycle};
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -37,7 +37,8 @@ pub struct Children {
 
 /// What the root learns.
 struct Begun {
-    first: u32,
+    /// Where they are, in the order of their world.
+    places: &'static [Part],
     between: u32,
     shares: Vec<Share>,
 }
@@ -58,17 +59,17 @@ impl Comm {
         }
         let ours = self.numbers(false, room)?.number;
         let mut failure = None;
-        let mut told = [neutral::SUCCESS, 0, 0, 0, 0];
-        let mut shares = Vec::new();
+        let mut told = [neutral::SUCCESS, 0, 0, 0];
+        let (mut shares, mut places) = (Vec::new(), Vec::new());
         if let Some(commands) = commands {
             // SAFETY: the caller's promise.
             match commands.and_then(|commands| unsafe { self.ask(&commands) }) {
                 Ok(begun) => {
-                    let count: u32 = begun.shares.iter().map(|share| share.started).sum();
                     let is_whole = begun.shares.iter().all(|share| share.started == share.wanted);
                     let parts = if is_whole { 0 } else { begun.shares.len() as u32 };
-                    let words = [begun.first, count, begun.between, parts];
+                    let words = [begun.between, begun.places.len() as u32, parts];
                     told[1..].copy_from_slice(&words.map(u32::cast_signed));
+                    places = begun.places.iter().flat_map(|part| [part.first, part.count]).collect();
                     shares = begun.shares;
                 }
                 Err(error) => {
@@ -78,14 +79,16 @@ impl Comm {
             }
         }
         self.tell(&mut told, root)?;
-        let [code, first, count, between, parts] = told;
+        let [code, between, nodes, parts] = told;
         if code != neutral::SUCCESS {
             return Err(self.tell_why(code, failure, root));
         }
-        let (first, count) = (first.cast_unsigned(), count.cast_unsigned());
+        let places = self.tell_words(places, 2 * nodes as usize, root)?;
         let node = self.rank.node();
-        let children = (first..first + count).map(|number| node.peer(number));
-        let remote = Group::new(children.collect(), self.rank.peer());
+        let ranges = places.chunks(2).map(|part| Part { first: part[0], count: part[1] }.numbers());
+        let children: Vec<Peer> = ranges.flatten().map(|number| node.peer(number)).collect();
+        let count = children.len() as u32;
+        let remote = Group::new(children, self.rank.peer());
         let local = Self::new(self.rank, ours, self.group.clone(), self.inherited());
         let shares = match parts {
             0 => alloc::vec![Share { wanted: count, started: count }],
@@ -97,13 +100,17 @@ impl Comm {
     /// Tells all members how many processes of each command there are.
     #[cold]
     fn tell_shares(&self, shares: Vec<Share>, length: usize, root: u32) -> Outcome<Vec<Share>> {
-        let mut words = alloc::vec![0; 2 * length];
-        for (words, share) in words.chunks_mut(2).zip(&shares) {
-            words.copy_from_slice(&[share.wanted.cast_signed(), share.started.cast_signed()]);
-        }
-        self.tell(&mut words, root)?;
-        let share = |words: &[i32]| Share { wanted: words[0].cast_unsigned(), started: words[1].cast_unsigned() };
-        Ok(words.chunks(2).map(share).collect())
+        let words = shares.iter().flat_map(|share| [share.wanted, share.started]).collect();
+        let words = self.tell_words(words, 2 * length, root)?;
+        Ok(words.chunks(2).map(|words| Share { wanted: words[0], started: words[1] }).collect())
+    }
+
+    /// Tells all members so many numbers, which `root` gives.
+    fn tell_words(&self, words: Vec<u32>, length: usize, root: u32) -> Outcome<Vec<u32>> {
+        let mut told: Vec<i32> = words.into_iter().map(u32::cast_signed).collect();
+        told.resize(length, 0);
+        self.tell(&mut told, root)?;
+        Ok(told.into_iter().map(i32::cast_unsigned).collect())
     }
 
     /// Tells all members why there are no processes, or no connection: whoever ends the job says it.
@@ -146,7 +153,7 @@ impl Comm {
         unsafe { lifecycle::ask(self.owner(), &request) }.map_err(refused)?;
         match request.state() {
             State::Granted => Ok(Begun {
-                first: request.first(),
+                places: request.parts(),
                 between: numbers.between,
                 // Relaxed: older than the state, which was acquired.
                 shares: commands
@@ -185,10 +192,7 @@ impl Comm {
         let node = self.rank.node();
         let mut members = self.group.members().iter().chain(self.peers.members());
         match self.rank.world() {
-            Some(world) => {
-                let own = world.first..world.first + world.size;
-                members.any(|member| !own.contains(&member.index()))
-            }
+            Some(world) => members.any(|&member| !world.contains(node.world_rank(member))),
             // No other world is there.
             None if !node.has_network() && node.size() == node.boot().node_ranks => false,
             None => members.any(|&member| node.world_rank(member) >= node.world_size()),
