@@ -85,8 +85,14 @@ pub fn run(options: &Options, hosts: &[Host]) -> Result<i32, Refusal> {
     let signals = Signals::block()?;
     let original = *signals.original();
     let mut command = Command::new(&path);
-    // SAFETY: only a call that is safe there; the manager gets the mask that this process had.
-    unsafe { command.pre_exec(move || original.thread_set_mask().map_err(Into::into)) };
+    let prepare = move || {
+        // Intel's Hydra writes to processes of its own that have ended when a job fails, and would be killed for it.
+        // SAFETY: changes what a signal does, in a process that executes a program next.
+        unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+        original.thread_set_mask().map_err(Into::into)
+    };
+    // SAFETY: only calls that are safe there; the manager gets the mask that this process had.
+    unsafe { command.pre_exec(prepare) };
     let mut manager = command.args(words).spawn().map_err(|it| error(&it))?;
     let (status, signal) = wait(&mut manager, &signals).map_err(|it| error(&it))?;
     if status != 0 && !signal {

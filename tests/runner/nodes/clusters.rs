@@ -154,11 +154,15 @@ pub fn command(launcher: Launcher, each: u32, cluster: Option<&Cluster>) -> Resu
     Ok(match launcher {
         Launcher::Srun(protocol) => cluster.ok_or("no cluster")?.srun(protocol, each),
         Launcher::Prterun => managers::prterun()?.args(["-n", &all]),
-        Launcher::Hydra(environment, item) => {
-            let mpiexec = place::cached(&format!("{environment}/bin/mpiexec.hydra"), item)?;
-            Program::new(mpiexec).args(["-n", &all])
-        }
+        Launcher::Hydra(environment, item) => hydra(environment, item)?.args(["-n", &all]),
     })
+}
+
+/// A Hydra, without its words. Intel's writes to processes of its own that have ended, and SIGPIPE would kill it now and
+/// then when a job fails.
+fn hydra(environment: &str, item: &str) -> Result<Program, String> {
+    let mpiexec = place::cached(&format!("{environment}/bin/mpiexec.hydra"), item)?;
+    Ok(Program::new("sh").args(["-c", "trap '' PIPE; exec \"$0\" \"$@\""]).arg(mpiexec))
 }
 
 /// The job of eight ranks, up to their program.

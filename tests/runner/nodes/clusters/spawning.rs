@@ -1,7 +1,7 @@
 //! Processes that are spawned where a manager has started the job: of one node and of two, and of processes without
 //! `pip-exec`, of which one alone can spawn.
 
-use super::{Cluster, LAUNCHERS, Launcher, cluster, command};
+use super::{Cluster, LAUNCHERS, Launcher, cluster, command, hydra};
 use crate::command::Program;
 use crate::directives::Abi;
 use crate::nodes::managers;
@@ -42,10 +42,7 @@ fn on_nodes(launcher: Launcher, nodes: u32, cluster: Option<&Cluster>) -> Result
             Ok(srun.arg(format!("--mpi={protocol}")))
         }
         (1, Launcher::Prterun) => Ok(managers::prterun()?.args(["-n", "1"])),
-        (1, Launcher::Hydra(environment, item)) => {
-            let mpiexec = place::cached(&format!("{environment}/bin/mpiexec.hydra"), item)?;
-            Ok(Program::new(mpiexec).args(["-n", "1"]))
-        }
+        (1, Launcher::Hydra(environment, item)) => Ok(hydra(environment, item)?.args(["-n", "1"])),
         _ => command(launcher, 1, cluster),
     }
 }
