@@ -138,6 +138,8 @@ pub struct NodeBoot {
     pub summon: Option<Summon>,
     /// A number that all nodes of the job have and no other job; 0 when the job has one node.
     pub job: u64,
+    /// CPUs of all nodes of the job, for its ranks and those that it spawns; 0 if they are this node's.
+    pub universe: u32,
 }
 
 impl NodeBoot {
@@ -163,6 +165,7 @@ impl NodeBoot {
             capacity: count,
             summon: None,
             job: 0,
+            universe: 0,
         }
     }
 

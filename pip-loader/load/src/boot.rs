@@ -78,6 +78,8 @@ pub struct Surroundings {
     pub places: Vec<CpuLocation>,
     /// How many CPUs this node has for itself.
     pub cpus: u32,
+    /// How many CPUs the job has on all nodes.
+    pub universe: u32,
     /// The number of this node.
     pub node: u32,
     /// How many nodes the job has.
@@ -260,6 +262,7 @@ impl Node {
                 capacity: capacity as u32,
                 world_ranks: around.world_ranks,
                 cpus: around.cpus,
+                universe: around.universe,
                 environment: list_of(environment),
                 places: places.as_ptr(),
                 places_len: places.len() as u32,

@@ -10,6 +10,17 @@ use cohort_base::boot::RankLocation;
 use cohort_proof::Secret;
 use std::collections::BTreeMap;
 
+/// The CPUs of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cpus {
+    /// The node.
+    pub node: u32,
+    /// How many its ranks may use.
+    pub all: u32,
+    /// How many of them none of the job's first ranks has.
+    pub free: u32,
+}
+
 /// The whole job, as all of its nodes see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct World {
@@ -91,6 +102,33 @@ impl World {
             ranks if ranks <= u64::from(usable.max(own.ranks)) => usable,
             ranks => (u64::from(usable) * u64::from(own.ranks) / ranks) as u32,
         }
+    }
+
+    /// Nodes on other CPUs than this one's, one of those that share some: how many CPUs each may use, and how many of
+    /// them none of the job's first ranks has.
+    #[must_use]
+    pub fn others_cpus(&self) -> Vec<Cpus> {
+        let own = &self.nodes[self.place.index as usize];
+        let mut found: Vec<Cpus> = Vec::new();
+        for (node, info) in (0_u32..).zip(&self.nodes) {
+            let is_known = |it: &Cpus| self.nodes[it.node as usize].shares_cpus_with(info);
+            if !info.isolated && !info.shares_cpus_with(own) && !found.iter().any(is_known) {
+                let all: u32 = info.cpus.iter().map(|byte| byte.count_ones()).sum();
+                found.push(Cpus { node, all, free: all.saturating_sub(self.ranks_beside(info)) });
+            }
+        }
+        found
+    }
+
+    /// How many of the job's first ranks may use some CPU of this node.
+    #[must_use]
+    pub fn ranks_here(&self) -> u32 {
+        self.ranks_beside(&self.nodes[self.place.index as usize])
+    }
+
+    fn ranks_beside(&self, info: &NodeInfo) -> u32 {
+        let sharing = self.nodes.iter().filter(|other| other.shares_cpus_with(info));
+        sharing.map(|other| other.ranks).fold(0, u32::saturating_add)
     }
 
     /// Ranks of the nodes before this one that may use some of its CPUs: they take theirs first.
@@ -236,6 +274,9 @@ mod tests {
         let nodes = vec![info("a", 2, 0b1111), info("a", 3, 0b1100), info("a", 1, 0b11_0000), info("b", 9, 0b1111)];
         let world = |index| World::of(Place { index, count: 4 }, nodes.clone());
         assert_eq!(world(0).cpus(4), 1, "5 ranks on 4 CPUs: 4 * 2 / 5");
+        let cpus = |node, all, free| Cpus { node, all, free };
+        assert_eq!((world(0).ranks_here(), world(0).others_cpus()), (5, vec![cpus(2, 2, 1), cpus(3, 4, 0)]));
+        assert_eq!(world(3).others_cpus(), [cpus(0, 4, 0), cpus(2, 2, 1)]);
         assert_eq!(world(1).cpus(2), 1, "5 ranks on 2 CPUs");
         assert_eq!(world(2).cpus(2), 2, "for itself");
         assert_eq!(world(3).cpus(4), 4, "too few, but its own");

@@ -95,6 +95,8 @@ pub struct Spawner {
     begun: usize,
     /// This node of the job.
     place: Place,
+    /// How many CPUs this node has for its ranks.
+    cpus: u32,
     /// How many worlds were spawned here.
     worlds: u32,
     /// Those of them whose memory is there.
@@ -161,6 +163,7 @@ impl Spawner {
             world_size: world.homes.len(),
             begun: count,
             place: world.place,
+            cpus: job.machine.topology.capacity,
             worlds: 0,
             mapped: Vec::new(),
             left: BTreeSet::new(),
@@ -190,6 +193,11 @@ impl Spawner {
     fn put(&mut self, rank: usize, pid: i32, plan: &'static StartPlan) {
         put(&mut self.space.memory, rank, RankMemory::GONE);
         put(&mut self.ranks, rank, StartedRank::new(pid, plan, &self.space.records[rank]));
+    }
+
+    /// How many CPUs this node has for its ranks, and others that share them.
+    pub fn cpus(&self) -> u32 {
+        self.cpus
     }
 
     /// Whether the ranks of the job are those of this node, as its own server has them.
@@ -447,9 +455,11 @@ fn refuse(what: &str, error: &io::Error) -> Refusal {
 fn surroundings(topology: &Topology, membership: &Membership) -> Surroundings {
     let world = membership.world();
     let (homes, network) = membership.records();
+    let cpus = world.cpus(topology.capacity);
     Surroundings {
         places: topology.cpus.iter().map(|cpu| cpu.place).collect(),
-        cpus: world.cpus(topology.capacity),
+        cpus,
+        universe: world.others_cpus().iter().map(|it| it.all).fold(cpus, u32::saturating_add),
         node: world.place.index,
         nodes: world.place.count,
         world_ranks: world.homes.len() as u32,

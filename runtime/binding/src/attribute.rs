@@ -250,12 +250,13 @@ fn predefined<A: Abi>(process: &Process, keyval: i32, language: Language) -> Opt
     Some(Value::Pointer(slot.as_ptr().addr()))
 }
 
-/// How many processes may usefully run: those that the job began with, and one on each CPU where more can be spawned.
+/// How many processes may usefully run: those that the job began with, and one on each CPU of its nodes where more can
+/// be spawned.
 /// It never changes (MPI-5.0, 11.10.1), so that who spawns what it leaves room for does not spawn more each time.
 fn universe_size(rank: &Rank) -> i32 {
     let boot = rank.node().boot();
     let can_spawn = !boot.desk.is_null();
-    boot.world_ranks.max(if can_spawn { boot.cpus } else { 0 }) as i32
+    boot.world_ranks.max(if can_spawn { boot.cpus.max(boot.universe) } else { 0 }) as i32
 }
 
 macro_rules! comm_keyvals {

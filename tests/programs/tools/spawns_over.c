@@ -110,7 +110,9 @@ int main(int argc, char **argv) {
         join(between, 0);
     }
     for (int i = 0; i < commands; i++) MPI_Info_free(&infos[i]);
-    if (rank == 0) printf("spawned %d worlds over nodes\n", turns);
+    int *universe, flag;
+    MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_UNIVERSE_SIZE, &universe, &flag);
+    if (rank == 0) printf("spawned %d worlds over nodes, universe %d\n", turns, flag ? *universe : -1);
     MPI_Finalize();
     return 0;
 }

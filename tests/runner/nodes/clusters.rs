@@ -158,8 +158,8 @@ pub fn command(launcher: Launcher, each: u32, cluster: Option<&Cluster>) -> Resu
     })
 }
 
-/// A Hydra, without its words. Intel's writes to processes of its own that have ended, and SIGPIPE would kill it now and
-/// then when a job fails.
+/// A Hydra, without its words. Intel's writes to processes of its own that have ended, and SIGPIPE would kill it now
+/// and then when a job fails.
 fn hydra(environment: &str, item: &str) -> Result<Program, String> {
     let mpiexec = place::cached(&format!("{environment}/bin/mpiexec.hydra"), item)?;
     Ok(Program::new("sh").args(["-c", "trap '' PIPE; exec \"$0\" \"$@\""]).arg(mpiexec))

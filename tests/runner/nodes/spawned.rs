@@ -66,6 +66,7 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/spawned over nodes (libfabric)".into(), || over(Network::Libfabric)),
         trial("nodes/spawned over nodes, by several at a time".into(), over_at_a_time),
         trial("nodes/spawned over nodes, refused".into(), over_refused),
+        trial("nodes/spawned where CPUs are free".into(), around),
         trial("nodes/spawned over nodes, in a timeline".into(), over_timeline),
         trial("nodes/spawned ranks in a common timeline".into(), timeline),
     ]);
@@ -114,7 +115,7 @@ fn over(network: Network) -> Outcome {
     for (commands, world) in worlds {
         let words = commands.iter().flat_map(|&(hosts, count)| [hosts, count]);
         let job = hosts.pip_exec("2,1,1")?.arg(tool("spawns_over")?).arg("3").args(words);
-        let ended = job.run()?.expect_code(0)?.expect_text("spawned 3 worlds over nodes")?;
+        let ended = job.run()?.expect_code(0)?.expect_text("spawned 3 worlds over nodes, ")?;
         expect_lines(ended, &format!("world:{world}"), 3)?;
     }
     Ok(())
@@ -160,6 +161,35 @@ fn over_refused() -> Outcome {
     Program::new("chmod").arg("+x").arg(&script).run()?.expect_code(0)?;
     let ended = job(&list, "2")?.env("SPAWNED", &script).run()?.expect_code(0)?;
     ended.expect_text("have to be MPI programs").map(drop)
+}
+
+/// Where no host is named, and nodes have CPUs of their own.
+fn around() -> Outcome {
+    let hosts = Hosts::new(2)?;
+    if !namespaces_work() {
+        return Ok(());
+    }
+    let machine = hosts.file("machine")?;
+    let own = format!(
+        "echo $PMI_RANK >{0}$PMI_RANK; mount --bind {0}$PMI_RANK /proc/sys/kernel/random/boot_id; \
+         exec taskset -c 0,1 \"$0\" \"$@\"",
+        machine.display()
+    );
+    let words = ["unshare", "--mount", "sh", "-c", &own].map(String::from);
+    let job = |count: &str| {
+        let job = hosts.pip_exec_after(&words, "1,1")?.arg(tool("spawns_over")?);
+        Ok::<_, String>(job.args(["1", "-", count]))
+    };
+    for (count, world) in [("1", "world: 0@0"), ("2", "world: 0@0 0@1"), ("3", "world: 0@0 0@0 0@2")] {
+        let ended = job(count)?.run()?.expect_code(0)?.expect_text("over nodes, universe 4")?;
+        expect_lines(ended, world, 1)?;
+    }
+    // What cannot be on several nodes is on one.
+    let script = hosts.file("script")?;
+    let text = format!("#!/bin/sh\nexec {}\n", tool("spawns_over")?.display());
+    std::fs::write(&script, text).map_err(|error| error.to_string())?;
+    Program::new("chmod").arg("+x").arg(&script).run()?.expect_code(0)?;
+    expect_lines(job("3")?.env("SPAWNED", &script).run()?.expect_code(0)?, "world: 0@0 0@0 0@0", 1).map(drop)
 }
 
 /// Ranks of one world on two nodes have the numbers of their world.

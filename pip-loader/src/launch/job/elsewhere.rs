@@ -6,7 +6,7 @@
 use super::super::order::{self, Answer, Message, Order};
 use super::Job;
 use super::plan::{Plan, Share, Where};
-use cohort_base::spawn::{Part, Request, text};
+use cohort_base::spawn::{Command, Part, Request, text};
 use cohort_manager::wireup::NodeInfo;
 use pip_ground::voice;
 use pip_monitor::errand::Id;
@@ -111,6 +111,11 @@ impl Job<'_> {
         let commands = unsafe { std::slice::from_raw_parts(request.commands, request.commands_len as usize) };
         let world = self.membership.world();
         let own = world.place.index;
+        // SAFETY: as above.
+        let has_word = |command: &Command| unsafe { !text(command.host).is_empty() || !text(command.soft).is_empty() };
+        if world.place.count > 1 && !commands.iter().any(has_word) {
+            return Ok(self.by_cpus(commands).map_or(Where::Here, Where::Around));
+        }
         let mut shares = Vec::new();
         for command in commands {
             // SAFETY: as above.
@@ -124,6 +129,16 @@ impl Job<'_> {
             Some(node) => Where::There(node),
             None => Where::On(plan),
         })
+    }
+
+    /// Where they are if no host is named and this node has too few CPUs for them.
+    fn by_cpus(&self, commands: &[Command]) -> Option<Plan> {
+        let world = self.membership.world();
+        let others: Vec<_> = world.others_cpus().iter().map(|it| (it.node, it.free)).collect();
+        let spawned = self.alive.values().filter(|&&rank| self.spawner.world_of(rank).is_some()).count() as u32;
+        let free = self.spawner.cpus().saturating_sub(world.ranks_here()).saturating_sub(spawned);
+        let ranks: Vec<u32> = commands.iter().map(|command| command.ranks).collect();
+        Plan::by_cpus(&ranks, (world.place.index, free), &others)
     }
 
     /// Hands a request to another node's launcher.
@@ -166,7 +181,7 @@ impl Job<'_> {
             match Message::decode(&bytes) {
                 Some(Message::Start(order)) => {
                     let request = self.elsewhere.keep(id, order);
-                    self.answer_request(request);
+                    self.start_here(request);
                 }
                 Some(Message::Reserve(order)) => self.reserve(id, order),
                 Some(Message::Settle(layout)) => self.settle_reserved(id, layout),
@@ -235,8 +250,8 @@ impl Job<'_> {
 }
 
 /// The nodes of the job that are on the hosts of these names, in their order, each with how many ranks it is to have,
-/// if the names say that (`host:2`, as Open MPI has it). Of several nodes on a host it is the own one, if that is there,
-/// else the first.
+/// if the names say that (`host:2`, as Open MPI has it). Of several nodes on a host it is the own one, if that is
+/// there, else the first.
 ///
 /// # Errors
 /// Why there is none, in words.

@@ -8,8 +8,10 @@ pub(super) enum Where {
     Here,
     /// On this other one.
     There(u32),
-    /// On several.
+    /// On several; the program has named them.
     On(Plan),
+    /// On others too, since this one has too few CPUs: here if they cannot.
+    Around(Plan),
 }
 
 /// One command of those that are to be spawned.
@@ -36,6 +38,31 @@ impl Plan {
             nodes => deal(share.ranks, nodes),
         };
         Self { commands: shares.iter().map(dealt).collect() }
+    }
+
+    /// The same where no node is named, if the own one has too few free CPUs for all and others have some: as many on
+    /// each as it has, the own one first. What is left over is dealt evenly.
+    pub fn by_cpus(ranks: &[u32], own: (u32, u32), others: &[(u32, u32)]) -> Option<Self> {
+        let total = ranks.iter().copied().fold(0, u32::saturating_add);
+        if total <= own.1 || others.iter().all(|(_, free)| *free == 0) {
+            return None;
+        }
+        let others = others.iter().copied().filter(|(_, free)| *free > 0);
+        let nodes: Vec<_> = [own].into_iter().chain(others).collect();
+        let mut left: Vec<u32> = nodes.iter().map(|(_, free)| *free).collect();
+        let dealt = |&ranks: &u32| {
+            let mut rest = ranks;
+            let mut here: Vec<(u32, u32)> = Vec::new();
+            for (&(node, _), left) in nodes.iter().zip(&mut left) {
+                let taken = rest.min(*left);
+                (rest, *left) = (rest - taken, *left - taken);
+                here.push((node, taken));
+            }
+            let over: Vec<_> = nodes.iter().map(|(node, _)| (*node, None)).collect();
+            here.iter_mut().zip(deal(rest, &over)).for_each(|(here, (_, more))| here.1 += more);
+            here
+        };
+        Some(Self { commands: ranks.iter().map(dealt).collect() })
     }
 
     /// The one node, if there is one only.
@@ -114,6 +141,17 @@ mod tests {
         assert_eq!(deal(4, &[(1, Some(1)), (0, Some(4))]), [(1, 1), (0, 3)]);
         assert_eq!(deal(7, &[(1, Some(1)), (0, Some(2))]), [(1, 3), (0, 4)]);
         assert_eq!(deal(1, &[(1, None), (0, None)]), [(1, 1), (0, 0)]);
+    }
+
+    #[test]
+    fn without_names_free_cpus_are_taken() {
+        let by_cpus = |ranks: &[u32], own, others: &[_]| Plan::by_cpus(ranks, (1, own), others).map(|it| it.commands);
+        assert_eq!(by_cpus(&[4], 4, &[(0, 8)]), None, "there is room");
+        assert_eq!(by_cpus(&[9], 4, &[(0, 0)]), None, "there is none elsewhere");
+        assert_eq!(by_cpus(&[6], 4, &[(0, 3), (2, 8)]), Some(vec![vec![(1, 4), (0, 2), (2, 0)]]));
+        assert_eq!(by_cpus(&[3, 4], 4, &[(0, 3)]), Some(vec![vec![(1, 3), (0, 0)], vec![(1, 1), (0, 3)]]));
+        assert_eq!(by_cpus(&[10], 2, &[(0, 3)]), Some(vec![vec![(1, 5), (0, 5)]]));
+        assert_eq!(by_cpus(&[2], 0, &[(0, 3)]), Some(vec![vec![(1, 0), (0, 2)]]));
     }
 
     #[test]

@@ -31,20 +31,21 @@ impl Job<'_> {
         if request.errand != Errand::Spawn {
             return self.run_errand(request);
         }
-        let answered = match self.nodes_for(request) {
-            Ok(Where::Here) if self.has_promised() => return self.put_off(request),
-            Ok(Where::Here) => self.start_more(request),
-            Ok(Where::There(node)) => {
-                self.send_away(request, node);
-                Ok(None)
-            }
-            Ok(Where::On(plan)) => {
-                self.spread(request, plan);
-                Ok(None)
-            }
-            Err(reason) => Err(reason),
-        };
-        match answered {
+        match self.nodes_for(request) {
+            Ok(Where::Here) => self.start_here(request),
+            Ok(Where::There(node)) => self.send_away(request, node),
+            Ok(Where::On(plan)) => self.spread(request, plan, true),
+            Ok(Where::Around(plan)) => self.spread(request, plan, false),
+            Err(reason) => self.refuse(request, &reason),
+        }
+    }
+
+    /// Starts what is asked for on this node, when no place is kept here.
+    pub(super) fn start_here(&mut self, request: &'static Request) {
+        if self.has_promised() {
+            return self.put_off(request);
+        }
+        match self.start_more(request) {
             Ok(Some(first)) => self.grant(request, first),
             Ok(None) => {}
             Err(reason) => self.refuse(request, &reason),

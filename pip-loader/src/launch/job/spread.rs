@@ -29,6 +29,8 @@ const NO_PLACES: &str = "it keeps no places for the world";
 pub(super) struct Spread {
     request: &'static Request,
     plan: Plan,
+    /// The program has named these nodes: no other will do.
+    is_named: bool,
     /// Its nodes, in ascending order.
     nodes: Vec<u32>,
     /// The number in the job that the first rank of a node will have, of those that keep places.
@@ -60,10 +62,10 @@ impl Job<'_> {
         self.promise.is_some()
     }
 
-    /// Begins to start a world on several nodes.
-    pub(super) fn spread(&mut self, request: &'static Request, plan: Plan) {
+    /// Begins to start a world on several nodes, which the program has named or not.
+    pub(super) fn spread(&mut self, request: &'static Request, plan: Plan, is_named: bool) {
         let nodes = plan.nodes();
-        let spread = Spread { request, plan, nodes, firsts: Vec::new(), parts: &[], awaited: 0 };
+        let spread = Spread { request, plan, is_named, nodes, firsts: Vec::new(), parts: &[], awaited: 0 };
         self.ask_next(&spread);
         self.spreads.push(spread);
     }
@@ -91,7 +93,10 @@ impl Job<'_> {
                         self.membership.monitor_mut().send_errand(node, order::release());
                     }
                 }
-                return self.tell_refused(request, &reason);
+                return match about == About::Places && !spread.is_named {
+                    true => self.start_here(request),
+                    false => self.tell_refused(request, &reason),
+                };
             }
         };
         if about == About::Places {
@@ -238,7 +243,7 @@ impl Job<'_> {
             && let Some(next) = self.elsewhere.put_off.pop_front()
         {
             match next {
-                PutOff::Start(request) => self.answer_request(request),
+                PutOff::Start(request) => self.start_here(request),
                 PutOff::Reserve(id, order) => self.reserve(id, order),
             }
         }
