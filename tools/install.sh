@@ -87,7 +87,7 @@ text() {
 for file in "$built"/pip-exec "$built"/pip-python "$built"/pip-top "$built"/mpi*; do
     put "$file" "bin/${file##*/}" 755
 done
-for file in audit join malloc network node; do
+for file in audit blocks join malloc network node; do
     put "$built/libcohort_$file.so" "lib/cohort/libcohort_$file.so" 644
     # What ranks execute that end.
     [ "$file" != audit ] || chmod 755 "$root/lib/cohort/libcohort_$file.so"

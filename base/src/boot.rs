@@ -7,6 +7,7 @@
 //!
 //! All of it stays mapped, at the same address, until the last rank has ended.
 
+use crate::blocks::Blocks;
 use crate::claims::Claims;
 use crate::live::LiveApi;
 use crate::picture::Hear;
@@ -54,6 +55,9 @@ pub const AUDIT_LIBRARY: &str = "libcohort_audit.so";
 
 /// File name of the library with jemalloc, in the folder of the node image.
 pub const MALLOC_LIBRARY: &str = "libcohort_malloc.so";
+
+/// File name of the library that notes the C library's blocks for the checker, in the folder of the node image.
+pub const BLOCKS_LIBRARY: &str = "libcohort_blocks.so";
 
 /// Variable that tells a program which a rank starts, in an address space of its own, from which rank of which job
 /// it descends: `ADDRESS/RANK`, where `ADDRESS` is the abstract name of a socket of `pip-exec`.
@@ -231,6 +235,8 @@ pub struct RankBoot {
     pub trace: *const Ring,
     /// An [`InitialErrhandler`](crate::settings::InitialErrhandler); 0: that of the settings.
     pub initial_errhandler: u32,
+    /// NULL, or the blocks of the rank's C library: stored by a library that notes them for the checker.
+    pub blocks: AtomicPtr<Blocks>,
 }
 
 /// A function that a library of a rank leaves for those who end the rank, or none. It runs with the rank's C library,
@@ -296,6 +302,7 @@ impl RankBoot {
             world: null(),
             trace: null(),
             initial_errhandler: 0,
+            blocks: AtomicPtr::new(null_mut()),
         }
     }
 

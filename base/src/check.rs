@@ -26,6 +26,12 @@ pub enum Mistake {
     Wildcards,
     /// An object is not freed.
     Leaks,
+    /// A buffer is longer than its memory, or its memory is gone.
+    Memory,
+    /// Two windows have the same memory.
+    Exposed,
+    /// A call has failed, and the program went on.
+    Ignored,
 }
 
 /// What is told of a kind.
@@ -57,7 +63,7 @@ const fn about(
 }
 
 /// All kinds, in the order of [`Mistake`].
-pub static MISTAKES: [About; 11] = [
+pub static MISTAKES: [About; 14] = [
     about(
         Mistake::Requests,
         "requests",
@@ -139,6 +145,30 @@ pub static MISTAKES: [About; 11] = [
         "name the source, or look at MPI_SOURCE of the status",
     ),
     about(Mistake::Leaks, "leaks", false, "an object is never freed", "MPI-4.1, 2.5.1", "free it before MPI_Finalize"),
+    about(
+        Mistake::Memory,
+        "memory",
+        true,
+        "a buffer is longer than its memory, or its memory is gone",
+        "MPI-4.1, 3.2.2, 3.7.2 and 12.2",
+        "pass a count that fits, and keep the memory until the operation is complete or the window is freed",
+    ),
+    about(
+        Mistake::Exposed,
+        "exposed",
+        false,
+        "two windows of a rank have the same memory",
+        "MPI-4.1, 12.2.1",
+        "make one window, or never access it by both at once",
+    ),
+    about(
+        Mistake::Ignored,
+        "ignored",
+        false,
+        "a call fails, and the program goes on",
+        "MPI-4.1, 9.3",
+        "look at what calls return, or leave errors to MPI_ERRORS_ARE_FATAL",
+    ),
 ];
 
 impl Mistake {
@@ -188,8 +218,21 @@ pub struct Asked<'a> {
     pub kinds: Kinds,
     /// Findings leave the exit status alone.
     pub only_warns: bool,
-    /// A file for programs.
+    /// Files that the findings are written to.
+    pub files: Files<'a>,
+    /// A file with findings that are not to be told.
+    pub suppress: Option<&'a str>,
+}
+
+/// Files for programs that read findings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Files<'a> {
+    /// In JSON of our own.
     pub json: Option<&'a str>,
+    /// As SARIF 2.1.0 has it.
+    pub sarif: Option<&'a str>,
+    /// As JUnit has the outcomes of tests.
+    pub junit: Option<&'a str>,
 }
 
 /// The first word of a value that asks for the checker.
@@ -202,16 +245,23 @@ pub fn asked(value: &str) -> Option<Asked<'_>> {
     if words.next() != Some(ALL) {
         return None;
     }
-    let mut asked = Asked { kinds: Kinds::ALL, only_warns: false, json: None };
+    let mut asked = Asked { kinds: Kinds::ALL, only_warns: false, files: Files::default(), suppress: None };
     for word in words {
-        match (word, word.strip_prefix("no-"), word.strip_prefix("json:")) {
-            ("warn", ..) => asked.only_warns = true,
-            (_, Some(name), _) => {
-                let mut all = MISTAKES.iter();
-                asked.kinds = asked.kinds.without(all.find(|about| about.name == name)?.mistake);
-            }
-            (_, _, Some(file)) if !file.is_empty() => asked.json = Some(file),
-            _ => return None,
+        if word == "warn" {
+            asked.only_warns = true;
+        } else if let Some(name) = word.strip_prefix("no-") {
+            let about = MISTAKES.iter().find(|about| about.name == name)?;
+            asked.kinds = asked.kinds.without(about.mistake);
+        } else {
+            let (what, file) = word.split_once(':').filter(|(_, file)| !file.is_empty())?;
+            let place = match what {
+                "json" => &mut asked.files.json,
+                "sarif" => &mut asked.files.sarif,
+                "junit" => &mut asked.files.junit,
+                "suppress" => &mut asked.suppress,
+                _ => return None,
+            };
+            *place = Some(file);
         }
     }
     Some(asked)
@@ -240,12 +290,13 @@ mod tests {
 
     #[test]
     fn values_are_read() {
-        let all = Asked { kinds: Kinds::ALL, only_warns: false, json: None };
+        let all = Asked { kinds: Kinds::ALL, only_warns: false, files: Files::default(), suppress: None };
         assert_eq!(asked("all"), Some(all));
-        let some = asked("all,no-leaks,warn,json:a.json").expect("valid");
-        assert!(some.only_warns && some.json == Some("a.json"));
+        let some = asked("all,no-leaks,warn,json:a.json,sarif:b,suppress:c:d").expect("valid");
+        assert!(some.only_warns && some.files.json == Some("a.json") && some.files.sarif == Some("b"));
+        assert_eq!((some.files.junit, some.suppress), (None, Some("c:d")));
         assert!(!some.kinds.has(Mistake::Leaks) && some.kinds.has(Mistake::Bytes));
-        for wrong in ["", "on", "alle", "all,no-", "all,json:", "all,leaks", "warn"] {
+        for wrong in ["", "on", "alle", "all,no-", "all,json:", "all,xml:a", "all,leaks", "warn"] {
             assert_eq!(asked(wrong), None, "{wrong}");
         }
     }

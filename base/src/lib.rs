@@ -23,6 +23,7 @@
 //! | [`trace`] | rings of events, which become a timeline |
 #![no_std]
 
+pub mod blocks;
 pub mod boot;
 pub mod check;
 pub mod claims;

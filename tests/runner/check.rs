@@ -67,11 +67,71 @@ const HINTS: &[(&str, &str, &[&str])] = &[
         "hint[leaks]",
         &["MPI_Group_incl", "MPI_Op_create", "MPI_Info_create", "an error handler", "a persistent send"],
     ),
+    ("ignored_length", "hint[ignored]", &["ranks 0-2: MPI_Recv in ignored_length", "an error: MPI_ERR_TRUNCATE"]),
+    ("ignored_rank", "hint[ignored]", &["MPI_Send in ignored_rank", "MPI_ERR_RANK", "found 9 times"]),
+    ("ignored_by_handler", "hint[ignored]", &["MPI_Bcast in ignored_by_handler", "MPI_ERR_ROOT"]),
+];
+
+/// The same of `mistaken_memory.c`.
+const MEMORY: &[(&str, &str, &[&str])] = &[
+    ("one_more", "error[memory]", &["rank 0: MPI_Send in send", "reads 808 bytes, from byte 0 on, of a block of 800"]),
+    ("end_of_row", "error[memory]", &["MPI_Recv in", "writes 24 bytes, from byte 16 on, of a block of 32 bytes"]),
+    ("last_column", "error[memory]", &["rank 0: MPI_Send in send", "reads 52 bytes", "of a block of 48 bytes"]),
+    ("short_table", "error[memory]", &["ranks 1-2: MPI_Ibcast in", "writes 48 bytes", "of table, which has 40 bytes"]),
+    ("short_gather", "error[memory]", &["rank 0: MPI_Gather in short_gather", "writes 12 bytes", "block of 8 bytes"]),
+    ("short_alloc_mem", "error[memory]", &["rank 2: MPI_Recv in receive", "writes 72 bytes", "block of 64 bytes"]),
+    (
+        "short_window",
+        "error[memory]",
+        &["ranks 0-2: MPI_Win_create in", "a window of 80 bytes, of a block, which has 64"],
+    ),
+    ("freed_before", "error[memory]", &["free in freed_before", "byte 500 of a block of 1000 bytes, which was freed"]),
+    (
+        "freed_receive",
+        "error[memory]",
+        &["MPI_Irecv in freed_receive", "free in freed_receive", "block of 40 bytes was freed"],
+    ),
+    ("moved_persistent", "error[memory]", &["MPI_Start in", "free in moved_persistent", "MPI_Wait in"]),
+    (
+        "freed_collective",
+        "error[memory]",
+        &["ranks 0-2: MPI_Iallreduce in", "free in freed_collective", "block of 4 bytes"],
+    ),
+    ("returned_sends", "error[memory]", &["MPI_Issend in begin_sends", "function that has returned"]),
+    ("returned_receive", "error[memory]", &["MPI_Irecv in begin_receive", "function that has returned"]),
+    ("returned_sum", "error[memory]", &["MPI_Iallreduce in begin_sum", "function that has returned"]),
+    (
+        "freed_window",
+        "error[memory]",
+        &["rank 1: MPI_Win_create in", "free in freed_window", "MPI_Win_fence in freed_window"],
+    ),
+    (
+        "freed_target",
+        "error[memory]",
+        &["rank 0: free in freed_target", "rank 2: MPI_Get in freed_target", "4000 bytes"],
+    ),
+];
+
+/// The same of hints.
+const MEMORY_HINTS: &[(&str, &str, &[&str])] = &[
+    ("same_window", "hint[exposed]", &["ranks 0-2: MPI_Win_create in same_window", "40 bytes in common"]),
+    ("windows_meet", "hint[exposed]", &["ranks 0-2: MPI_Win_create in windows_meet", "20 bytes in common"]),
+    ("window_in_window", "hint[exposed]", &["rank 1: MPI_Win_create in window_in_window", "4 bytes in common"]),
 ];
 
 /// Modes without a mistake.
-const RIGHT: &[&str] =
-    &["right_requests", "right_copies", "right_columns", "right_objects", "right_threads", "right_windows"];
+const RIGHT: &[&str] = &[
+    "right_requests",
+    "right_copies",
+    "right_columns",
+    "right_objects",
+    "right_threads",
+    "right_windows",
+    "right_errors",
+];
+
+/// The same of `mistaken_memory.c`.
+const RIGHT_MEMORY: &[&str] = &["right_blocks", "right_places", "right_lives"];
 
 /// Modes of `mistaken_messages.c` without a mistake.
 const RIGHT_MESSAGES: &[&str] = &["right_ring", "right_farm", "right_types", "right_open", "right_probed"];
@@ -79,6 +139,7 @@ const RIGHT_MESSAGES: &[&str] = &["right_ring", "right_farm", "right_types", "ri
 /// The programs.
 const MISTAKES: &str = "mistakes";
 const MISTAKEN_MESSAGES: &str = "mistaken_messages";
+const MISTAKEN_MEMORY: &str = "mistaken_memory";
 
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
@@ -87,6 +148,8 @@ pub fn trials() -> Vec<Trial> {
         (MISTAKES, HINTS, 0),
         (MISTAKEN_MESSAGES, MESSAGES, FOUND),
         (MISTAKEN_MESSAGES, MESSAGE_HINTS, 0),
+        (MISTAKEN_MEMORY, MEMORY, FOUND),
+        (MISTAKEN_MEMORY, MEMORY_HINTS, 0),
     ];
     let mut trials = Vec::new();
     for (program, modes, status) in all {
@@ -94,7 +157,7 @@ pub fn trials() -> Vec<Trial> {
             trials.push(trial(format!("check/{mode}"), move || finds((program, mode), first, said, status)));
         }
     }
-    for (program, modes) in [(MISTAKES, RIGHT), (MISTAKEN_MESSAGES, RIGHT_MESSAGES)] {
+    for (program, modes) in [(MISTAKES, RIGHT), (MISTAKEN_MESSAGES, RIGHT_MESSAGES), (MISTAKEN_MEMORY, RIGHT_MEMORY)] {
         trials.extend(modes.iter().map(|mode| trial(format!("check/{mode}"), move || is_silent(program, mode))));
     }
     trials.push(trial("check/options".into(), options));

@@ -59,7 +59,7 @@ impl Wanted {
         let Some(asked) = value.and_then(OsStr::to_str).and_then(check::asked) else {
             return Ok(None);
         };
-        let file = asked.json.map(|name| {
+        let file = asked.files.json.map(|name| {
             let name = if nodes > 1 { format!("{name}.{node}") } else { name.to_owned() };
             let made = std::path::absolute(&name).and_then(|place| fs::File::create(&place).map(|_| place));
             made.map_err(|error| Refusal::new(format!("{CHECK}: cannot write to {name}: {error}")))

@@ -2,8 +2,9 @@
 
 use super::environment::put_first;
 use super::libraries::Dependencies;
-use cohort_base::boot::MALLOC_LIBRARY;
-use cohort_base::settings::{JEMALLOC, KEEP, MALLOC};
+use cohort_base::boot::{BLOCKS_LIBRARY, MALLOC_LIBRARY};
+use cohort_base::check::{self, Mistake};
+use cohort_base::settings::{CHECK, JEMALLOC, KEEP, MALLOC};
 use pip_ground::{Environment, Refusal, voice};
 use pip_load::boot;
 use std::ffi::OsStr;
@@ -46,14 +47,28 @@ pub fn choose(
     }
 }
 
-/// The library with jemalloc, beside this program in the folder `own` or where its libraries are installed.
+/// The library that notes the blocks of the C library's `malloc` for the checker, if it wants to know of them and the
+/// program has that `malloc`.
+pub fn observer(environment: &Environment, own: &Path, dependencies: &Dependencies) -> Option<PathBuf> {
+    let asked = environment.get(OsStr::new(CHECK)).and_then(|value| check::asked(value.to_str()?));
+    let wants = asked.is_some_and(|asked| asked.kinds.has(Mistake::Memory));
+    let is_it = wants && !asks_for(environment, JEMALLOC) && dependencies.has_glibc_malloc();
+    is_it.then(|| find(own, BLOCKS_LIBRARY)).flatten()
+}
+
+/// A library of ours, beside this program in the folder `own` or where its libraries are installed.
+fn find(own: &Path, name: &str) -> Option<PathBuf> {
+    let mut files = boot::FOLDERS.iter().map(|folder| own.join(folder).join(name));
+    files.find_map(|file| file.canonicalize().ok())
+}
+
+/// The library with jemalloc.
 ///
 /// # Errors
 /// It is missing.
 fn library(own: &Path) -> Result<PathBuf, Refusal> {
     let folders = boot::FOLDERS.map(|folder| own.join(folder));
-    let mut files = folders.iter().map(|folder| folder.join(MALLOC_LIBRARY));
-    let found = files.find_map(|file| file.canonicalize().ok());
+    let found = find(own, MALLOC_LIBRARY);
     let [first, second] = &folders;
     found.ok_or_else(|| {
         Refusal::new(format!(

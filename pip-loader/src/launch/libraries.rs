@@ -67,6 +67,13 @@ impl Dependencies {
         });
         file.map(PathBuf::as_path)
     }
+
+    /// Whether the C library's `malloc` is theirs, and glibc's.
+    #[must_use]
+    pub fn has_glibc_malloc(&self) -> bool {
+        let is_glibc = |path: &PathBuf| path.file_name().is_some_and(|name| name == "libc.so.6");
+        self.files.iter().any(is_glibc) && self.own_malloc().is_none()
+    }
 }
 
 /// Whether a file defines a `malloc` that others are to use.

@@ -10,6 +10,9 @@
 mod buffers;
 mod completions;
 mod findings;
+mod globals;
+mod ignored;
+mod memory;
 mod messages;
 mod objects;
 mod requests;
@@ -48,6 +51,8 @@ struct Shared {
     traffic: Traffic,
     waits: Waits,
     windows: BTreeMap<u32, windows::Known>,
+    memory: memory::Memory,
+    globals: globals::Globals,
 }
 
 // SAFETY: the addresses in it are those of the ranks' buffers, in the address space of all of them; types are counted
@@ -63,6 +68,8 @@ struct Known {
     /// What calls that have begun keep until they end, by thread and depth.
     open: BTreeMap<usize, completions::Open>,
     has_finalized: bool,
+    /// The last call of each thread, if it has failed.
+    failed: BTreeMap<usize, ignored::Failed>,
 }
 
 static SHARED: Mutex<Shared> = Mutex::new(Shared {
@@ -73,6 +80,8 @@ static SHARED: Mutex<Shared> = Mutex::new(Shared {
     traffic: Traffic::new(),
     waits: Waits::new(),
     windows: BTreeMap::new(),
+    memory: memory::Memory::new(),
+    globals: globals::Globals::new(),
 });
 
 /// Somebody has died with the lock.
@@ -104,6 +113,7 @@ fn with<R>(act: impl FnOnce(&mut Shared) -> R) -> Option<R> {
 /// The checker of one rank's calls.
 pub(crate) struct Checker {
     threads: Threads,
+    failures: ignored::Failures,
 }
 
 impl Checker {
@@ -121,8 +131,9 @@ impl Checker {
             shared.kinds = kinds;
             // A rank that was spawned may have the place of one that has ended.
             shared.ranks.insert(rank.id(), Known::default());
+            shared.memory.forget(rank.id());
         });
-        Self { threads: Threads::default() }
+        Self { threads: Threads::default(), failures: ignored::Failures::default() }
     }
 }
 
@@ -186,13 +197,21 @@ impl Checker {
 impl Consumer for Checker {
     fn begin(&self, observed: &Observed<'_>) {
         self.threads.begin(observed);
+        self.failures.begin(observed);
         self.look(observed, |shared, call| match call.role {
             Role::Finalize => shared.finalizes(call),
-            Role::Free => objects::frees(shared, call),
+            Role::Free => {
+                if call.site.name == "MPI_Win_free" {
+                    memory::window_freed(shared, call);
+                }
+                objects::frees(shared, call);
+            }
+            Role::Release => memory::released(shared, call),
+            Role::Allocate => {}
             Role::Access => windows::begins(shared, call),
             Role::Synchronise => windows::synchronises(shared, call),
-            role => {
-                buffers::begins(shared, call, role);
+            _ => {
+                memory::begins(shared, call, &buffers::spans(call));
                 completions::begins(shared, call);
             }
         });
@@ -200,11 +219,24 @@ impl Consumer for Checker {
 
     fn end(&self, observed: &Observed<'_>, code: i32, _ended: u64) {
         self.threads.end(observed);
+        self.failures.end(observed, code);
         let is_well = code == 0;
         self.look(observed, |shared, call| match call.role {
-            Role::Makes if is_well => objects::makes(shared, call),
+            Role::Makes if is_well => {
+                if call.site.name == "MPI_Win_create" {
+                    memory::window_made(shared, call);
+                }
+                objects::makes(shared, call);
+            }
+            Role::Allocate if is_well => memory::allocated(shared, call),
             Role::Access if is_well => windows::accessed(shared, call),
-            Role::Finalize | Role::Free | Role::Makes | Role::Access | Role::Synchronise => {}
+            Role::Finalize
+            | Role::Free
+            | Role::Makes
+            | Role::Access
+            | Role::Synchronise
+            | Role::Allocate
+            | Role::Release => {}
             _ => {
                 completions::ends(shared, call, is_well);
                 if is_well && call.role == Role::BeginsObject {

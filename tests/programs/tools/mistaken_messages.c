@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "modes.h"
 
 static int rank, size;
 
@@ -290,11 +291,7 @@ static void right_probed(void)
     }
 }
 
-#define MODE(name) {#name, name}
-static const struct {
-    const char *name;
-    void (*run)(void);
-} modes[] = {
+static const struct mode modes[] = {
     MODE(unreceived_tag), MODE(unreceived_on_copy),  MODE(unreceived_own), MODE(types_float),   MODE(types_any_source),
     MODE(types_persistent), MODE(bytes_sent),        MODE(bytes_received), MODE(bytes_exchanged), MODE(circle_of_two),
     MODE(circle_of_one),  MODE(circle_with_barrier), MODE(any_in_loop),    MODE(any_pending),   MODE(any_then_named),
@@ -303,16 +300,6 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-    const char *mode = argc > 1 ? argv[1] : "";
     MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
-        if (!strcmp(modes[i].name, mode)) {
-            modes[i].run();
-            MPI_Finalize();
-            return 0;
-        }
-    fprintf(stderr, "no such mode: %s\n", mode);
-    MPI_Abort(MPI_COMM_WORLD, 2);
+    return run(modes, sizeof modes / sizeof *modes, argc > 1 ? argv[1] : "", &rank, &size);
 }

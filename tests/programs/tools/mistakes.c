@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "modes.h"
 
 static int rank, size;
 
@@ -185,7 +186,7 @@ static void send_and_receive(void)
 
 static void exchange_of_one(void)
 {
-    static char text[64];
+    static char text[72];
     if (rank < 2)
         MPI_Sendrecv(text, 40, MPI_CHAR, rank ^ 1, 0, text + 32, 40, MPI_CHAR, rank ^ 1, 0, MPI_COMM_WORLD,
                      MPI_STATUS_IGNORE);
@@ -289,7 +290,55 @@ static void origin_changed(void)
     MPI_Win_free(&window);
 }
 
+// Errors that nobody looks at.
+static void ignored_length(void)
+{
+    int out[4] = {0}, in;
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Request request;
+    MPI_Isend(out, 4, MPI_INT, 0, 0, MPI_COMM_SELF, &request);
+    MPI_Recv(&in, 1, MPI_INT, 0, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void ignored_rank(void)
+{
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int i = 0; i < 3; i++)
+        MPI_Send(&i, 1, MPI_INT, size + i, 0, MPI_COMM_WORLD);
+}
+
+static void goes_on(MPI_Comm *comm, int *code, ...)
+{
+    (void)comm, (void)code;
+}
+
+static void ignored_by_handler(void)
+{
+    MPI_Errhandler handler;
+    MPI_Group group;
+    int ranks[2] = {0, 0};
+    MPI_Comm_create_errhandler(goes_on, &handler);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, handler);
+    MPI_Errhandler_free(&handler);
+    MPI_Comm_group(MPI_COMM_WORLD, &group);
+    MPI_Bcast(ranks, 1, MPI_INT, 7, MPI_COMM_WORLD);
+    MPI_Group_free(&group);
+}
+
 // Nothing wrong.
+static void right_errors(void)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    int length;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    int code = MPI_Send(&size, 1, MPI_INT, size, 0, MPI_COMM_WORLD);
+    if (code != MPI_SUCCESS)
+        MPI_Error_string(code, text, &length);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 static void right_windows(void)
 {
     static int memory[8], out[3] = {1, 2, 3}, in[3];
@@ -403,11 +452,7 @@ static void right_objects(void)
     MPI_Comm_free(&copy);
 }
 
-#define MODE(name) {#name, name}
-static const struct {
-    const char *name;
-    void (*run)(void);
-} modes[] = {
+static const struct mode modes[] = {
     MODE(leak_comm),
     MODE(leak_type),
     MODE(leak_rest),
@@ -428,6 +473,10 @@ static const struct {
     MODE(other_operation),
     MODE(origin_changed),
     MODE(right_windows),
+    MODE(ignored_length),
+    MODE(ignored_rank),
+    MODE(ignored_by_handler),
+    MODE(right_errors),
     MODE(at_once),
     MODE(other_thread),
     MODE(right_requests),
@@ -450,14 +499,5 @@ int main(int argc, char **argv)
         MPI_Init(&argc, &argv);
     else
         MPI_Init_thread(&argc, &argv, level, &provided);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
-        if (!strcmp(modes[i].name, mode)) {
-            modes[i].run();
-            MPI_Finalize();
-            return 0;
-        }
-    fprintf(stderr, "no such mode: %s\n", mode);
-    MPI_Abort(MPI_COMM_WORLD, 2);
+    return run(modes, sizeof modes / sizeof *modes, mode, &rank, &size);
 }

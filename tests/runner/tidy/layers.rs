@@ -19,7 +19,7 @@ const LAYERS: [&[&str]; 18] = [
     &["cohort-p2p", "cohort-rma", "cohort-network"],
     &["cohort-coll", "cohort-progress"],
     &["cohort-engine", "cohort-io"],
-    &["cohort-object", "cohort-audit", "cohort-malloc"],
+    &["cohort-object", "cohort-audit", "cohort-blocks", "cohort-malloc"],
     &["cohort-insight"],
     &["cohort-binding"],
     &["cohort-facade", "cohort-abi-facade"],

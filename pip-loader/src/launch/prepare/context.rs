@@ -136,6 +136,7 @@ impl Context<'_> {
         let (malloc, own_malloc) = allocator::choose(environment, self.own, &dependencies)?;
         program.preload.extend(self.preload(&program, &dependencies)?);
         program.preload.extend(malloc.clone());
+        program.preload.extend(allocator::observer(environment, self.own, &dependencies));
         let linker = open_linker(&program, linkers)?;
         self.check_mpi(&program, &dependencies)?;
         Ok(Files { program, dependencies, linker, malloc, own_malloc, is_stub })

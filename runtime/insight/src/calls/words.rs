@@ -21,6 +21,8 @@ pub trait Words: Sync {
     fn rank(&self, word: u64) -> i32;
     /// A tag, with `ANY_TAG`.
     fn tag(&self, word: u64) -> i32;
+    /// The number of an error code.
+    fn error(&self, code: c_int) -> i32;
     /// The neutral handle of the communicator at an address.
     ///
     /// # Safety
@@ -109,6 +111,10 @@ impl<A: Abi> Words for Of<A> {
 
     fn tag(&self, word: u64) -> i32 {
         A::tag_in(word as c_int)
+    }
+
+    fn error(&self, code: c_int) -> i32 {
+        A::error_in(code)
     }
 
     unsafe fn comm_at(&self, address: u64) -> u32 {

@@ -120,7 +120,19 @@ fn of_collective(call: &Call<'_>) -> [Option<Span>; 2] {
     let takes = is_root || name.contains("catter");
     let given = if gives { sent(call) } else { None };
     let taken = if takes { received(call) } else { None };
+    // One count is that of each member's part.
+    let has_parts = |names: [&str; 2]| names.iter().any(|part| name.contains(part));
+    let parts = |buffer: Option<OwnedBuffer>, is_it| if is_it { repeated(buffer?, comm.size()) } else { buffer };
+    let (given, taken) =
+        (parts(given, has_parts(["catter", "lltoall"])), parts(taken, has_parts(["ather", "lltoall"])));
     [span(given, false), span(taken, true)]
+}
+
+/// A buffer of so many times its elements.
+fn repeated(buffer: OwnedBuffer, times: u32) -> Option<OwnedBuffer> {
+    let count = buffer.count().checked_mul(times.into())?;
+    // SAFETY: the program hands all of it to MPI.
+    Some(unsafe { OwnedBuffer::new(buffer.base(), count, buffer.datatype().clone()) })
 }
 
 /// The lowest and the highest byte of a buffer, and one more.
@@ -133,7 +145,7 @@ pub fn bounds(buffer: &OwnedBuffer) -> (usize, usize) {
 }
 
 /// The runs of memory of a buffer; `None` if there are too many.
-fn runs(buffer: &OwnedBuffer) -> Option<Vec<(usize, usize)>> {
+pub fn runs(buffer: &OwnedBuffer) -> Option<Vec<(usize, usize)>> {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     let parts = buffer.datatype().signature().elements().saturating_mul(buffer.count());
     if buffer.as_buffer().contiguous().is_some() {
@@ -198,13 +210,8 @@ impl Active {
 }
 
 /// What an operation does with a buffer.
-const fn does(is_written: bool) -> &'static str {
+pub const fn does(is_written: bool) -> &'static str {
     if is_written { "writes" } else { "reads" }
-}
-
-/// A call begins that uses these buffers.
-pub fn begins(shared: &mut Shared, call: &Call<'_>, _role: Role) {
-    check(shared, call, &spans(call));
 }
 
 /// Compares buffers of a call with those of operations under way, and with each other.

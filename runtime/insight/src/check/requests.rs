@@ -2,6 +2,7 @@
 
 use super::buffers::{self, Content, Span};
 use super::findings::Site;
+use super::memory::{self, Lasting};
 use super::messages::{self, Parts, Route};
 use super::shapes::Role;
 use super::{Call, Shared, place_of};
@@ -41,6 +42,8 @@ pub struct Pending {
     looks: u32,
     /// What a send's buffer held when it was started.
     content: Option<Content>,
+    /// The memory of its buffers.
+    lasting: Lasting,
 }
 
 /// The requests of a rank, by handle. Sends that were complete at once share one.
@@ -79,6 +82,7 @@ impl Requests {
     fn blur(&mut self, handle: u32, active: &mut buffers::Active) {
         for pending in self.by_handle.range_mut((handle, 0)..=(handle, u64::MAX)).flat_map(|(_, all)| all) {
             pending.content = None;
+            pending.lasting = Lasting::default();
             active.remove(core::mem::take(&mut pending.serial));
         }
     }
@@ -143,6 +147,7 @@ pub fn begun(shared: &mut Shared, call: &Call<'_>, parts: Parts) {
     let sends = matches!(call.role, Role::BeginSend | Role::BeginExchange);
     let is_kept = sends && shared.kinds.has(Mistake::Changed);
     let content = is_kept.then(|| content(&spans)).flatten();
+    let lasting = if is_persistent { Lasting::default() } else { memory::begun(shared, call, &spans) };
     let known = shared.known(call.rank);
     let serial = if is_persistent { 0 } else { known.active.add(spans.clone(), call.site) };
     let (by, started) = (call.site, call.site);
@@ -163,6 +168,7 @@ pub fn begun(shared: &mut Shared, call: &Call<'_>, parts: Parts) {
         parts,
         looks: 0,
         content,
+        lasting,
     };
     note(shared, call, handle, pending);
 }
@@ -201,7 +207,7 @@ pub fn starts(shared: &mut Shared, call: &Call<'_>, handles: &[(u32, u64)]) {
         };
         let spans = pending.spans.clone();
         let routes = pending.routes.clone();
-        buffers::check(shared, call, &spans);
+        memory::begins(shared, call, &spans);
         let ends = messages::begin(shared, call, &routes);
         if let Some(pending) = shared.known(call.rank).requests.find(handle, variable) {
             pending.parts = Parts { ends, meeting: None };
@@ -214,13 +220,19 @@ pub fn started(shared: &mut Shared, call: &Call<'_>, handles: &[(u32, u64)]) {
     let keeps = shared.kinds.has(Mistake::Changed);
     for &(handle, variable) in handles {
         let known = shared.known(call.rank);
+        let Some(spans) = known.requests.find(handle, variable).map(|pending| pending.spans.clone()) else {
+            continue;
+        };
+        let lasting = memory::begun(shared, call, &spans);
+        let known = shared.known(call.rank);
         let Some(pending) = known.requests.find(handle, variable) else {
             continue;
         };
+        pending.lasting = lasting;
         let sends = pending.what == "a persistent send";
         (pending.is_active, pending.started, pending.looks) = (true, call.site, 0);
         pending.content = (keeps && sends).then(|| content(&pending.spans)).flatten();
-        pending.serial = known.active.add(pending.spans.clone(), call.site);
+        pending.serial = known.active.add(spans, call.site);
     }
 }
 
@@ -238,6 +250,18 @@ pub fn looked_at(shared: &mut Shared, call: &Call<'_>, handle: u32, variable: u6
         known.requests.blur(handle, &mut known.active);
     }
     let Some(pending) = known.requests.find(handle, variable) else {
+        return;
+    };
+    if pending.is_active {
+        let (by, mut lasting) = (pending.started, core::mem::take(&mut pending.lasting));
+        let is_there = memory::lasts(shared, call, by, &mut lasting);
+        if let Some(pending) = shared.known(call.rank).requests.find(handle, variable) {
+            pending.lasting = lasting;
+            // Of memory that is gone nothing more is said.
+            pending.content = pending.content.take().filter(|_| is_there);
+        }
+    }
+    let Some(pending) = shared.known(call.rank).requests.find(handle, variable) else {
         return;
     };
     let Some(sent) = pending.spans.iter().find(|span| !span.is_written) else {
@@ -304,6 +328,7 @@ pub fn completed(
     let parts = core::mem::take(&mut pending.parts);
     let is_cancelled = pending.is_cancelled;
     (pending.is_active, pending.is_cancelled, pending.content) = (false, false, None);
+    pending.lasting = Lasting::default();
     if is_gone || !pending.is_persistent {
         known.requests.take(handle, variable);
     }

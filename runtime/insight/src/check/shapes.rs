@@ -57,6 +57,10 @@ pub enum Role {
     Access,
     /// Synchronises a window.
     Synchronise,
+    /// Gives memory.
+    Allocate,
+    /// Frees it.
+    Release,
 }
 
 /// Which of its requests a call completes.
@@ -163,6 +167,8 @@ fn named(name: &str) -> Option<Role> {
         | "Win_lock_all"
         | "Win_start"
         | "Win_post" => Role::Synchronise,
+        "Alloc_mem" => Role::Allocate,
+        "Free_mem" => Role::Release,
         "Comm_idup" | "Comm_idup_with_info" => Role::BeginsObject,
         "Comm_free" | "Comm_disconnect" | "Group_free" | "Type_free" | "Op_free" | "Win_free" | "Info_free"
         | "Errhandler_free" | "File_close" => Role::Free,

@@ -13,7 +13,7 @@ use rustix::io::read;
 const WORDS: usize = 96;
 
 /// Bytes of an observed call's frame below the return address.
-const TO_RETURN: usize = 104;
+pub const TO_RETURN: usize = 104;
 
 /// Beginnings of the names of files that no call of a program is in.
 const OURS: [&str; 8] = ["libcohort_", "libmpi", "libpmpi", "libc.so", "libc-", "libpthread", "ld-linux", "ld-musl"];
@@ -86,10 +86,15 @@ fn is_behind_call(address: u64, area: Area) -> bool {
 
 /// The code that is mapped now, in its order.
 fn mapped() -> Vec<Area> {
-    let Ok(file) = open(c"/proc/self/maps", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
-        return Vec::new();
-    };
+    lines(&map_text()).filter_map(area).collect()
+}
+
+/// What is mapped now, as the kernel writes it.
+pub fn map_text() -> Vec<u8> {
     let mut text = Vec::new();
+    let Ok(file) = open(c"/proc/self/maps", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
+        return text;
+    };
     let mut room = [0u8; 4096];
     while let Ok(count) = read(&file, &mut room[..]) {
         if count == 0 {
@@ -97,20 +102,40 @@ fn mapped() -> Vec<Area> {
         }
         text.extend_from_slice(&room[..count]);
     }
-    let lines = text.split(|&byte| byte == b'\n');
-    lines.filter_map(|line| core::str::from_utf8(line).ok()).filter_map(area).collect()
+    text
 }
 
-/// A line of `/proc/self/maps` with code of a file that may be read.
-fn area(line: &str) -> Option<Area> {
-    let mut fields = line.splitn(6, ' ');
+/// A line of what is mapped.
+pub struct Line<'a> {
+    pub start: u64,
+    pub end: u64,
+    rights: &'a str,
+    pub offset: u64,
+    /// Empty for memory without a name.
+    pub path: &'a str,
+}
+
+/// Its lines.
+pub fn lines(text: &[u8]) -> impl Iterator<Item = Line<'_>> {
+    let lines = text.split(|&byte| byte == b'\n');
+    lines.filter_map(|line| core::str::from_utf8(line).ok()).filter_map(line)
+}
+
+fn line(text: &str) -> Option<Line<'_>> {
+    let mut fields = text.splitn(6, ' ');
     let (start, end) = fields.next()?.split_once('-')?;
     let number = |text| u64::from_str_radix(text, 16).ok();
-    let is_code = fields.next()?.starts_with("r-x");
-    let path = fields.nth(3)?.trim();
-    let name = path.rsplit('/').next().unwrap_or_default();
+    let (rights, offset) = (fields.next()?, number(fields.next()?)?);
+    let path = fields.nth(2).unwrap_or_default().trim();
+    Some(Line { start: number(start)?, end: number(end)?, rights, offset, path })
+}
+
+/// Code of a file that may be read.
+fn area(line: Line<'_>) -> Option<Area> {
+    let name = line.path.rsplit('/').next().unwrap_or_default();
     let is_ours = OURS.iter().any(|ours| name.starts_with(ours));
-    (is_code && path.starts_with('/')).then_some(Area { start: number(start)?, end: number(end)?, is_ours })
+    let is_code = line.rights.starts_with("r-x") && line.path.starts_with('/');
+    is_code.then_some(Area { start: line.start, end: line.end, is_ours })
 }
 
 #[cfg(test)]
@@ -119,6 +144,7 @@ mod tests {
 
     #[test]
     fn lines_of_maps_are_read() {
+        let area = |text| line(text).and_then(area);
         let it = area("7f00-7f80 r-xp 00001000 08:01 12                 /home/me/a b").expect("code");
         assert_eq!((it.start, it.end, it.is_ours), (0x7f00, 0x7f80, false));
         assert!(area("7f00-7f80 r-xp 00001000 08:01 12 /usr/lib/libmpi.so.12").expect("code").is_ours);

@@ -5,7 +5,7 @@
 
 use super::buffers::{self, Content, Span};
 use super::findings::{Findings, Site};
-use super::{Call, Shared};
+use super::{Call, Shared, memory};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use cohort_abi::neutral::handle::NO_OP;
@@ -142,9 +142,16 @@ pub fn accessed(shared: &mut Shared, call: &Call<'_>) {
 
 /// Checks the origin buffer of an access that begins.
 pub fn begins(shared: &mut Shared, call: &Call<'_>) {
-    if let Some((_, kind, _)) = window(call).and_then(|win| access(call, win)) {
+    let Some(win) = window(call) else {
+        return;
+    };
+    if let Some((target, kind, _)) = access(call, win) {
+        let member = win.group().members().get(target as usize).and_then(|&it| win.window.rank().node().local(it));
+        if let Some(member) = member {
+            memory::window_used(shared, call, win.window.shared().number(), member);
+        }
         let spans: Vec<Span> = origin(call, kind).into_iter().collect();
-        buffers::check(shared, call, &spans);
+        memory::begins(shared, call, &spans);
     }
 }
 
@@ -177,6 +184,7 @@ pub fn synchronises(shared: &mut Shared, call: &Call<'_>) {
         return;
     };
     let number = win.window.shared().number();
+    memory::window_used(shared, call, number, call.rank);
     let known = shared.windows.entry(number).or_default();
     let target = call.observed.call.named("rank").map(|place| call.observed.number(place));
     let is_fence = call.site.name == "MPI_Win_fence";
