@@ -4,6 +4,7 @@ use crate::command::{Ended, Program};
 use crate::directives::Abi;
 use crate::trials::Trial;
 use crate::{Outcome, place, programs, trial};
+use std::path::Path;
 
 /// The exit status of a job in which errors were found.
 const FOUND: i32 = 36;
@@ -161,6 +162,8 @@ pub fn trials() -> Vec<Trial> {
         trials.extend(modes.iter().map(|mode| trial(format!("check/{mode}"), move || is_silent(program, mode))));
     }
     trials.push(trial("check/options".into(), options));
+    trials.push(trial("check/reports".into(), reports));
+    trials.push(trial("check/suppressions".into(), suppressions));
     trials.push(trial("check/right programs".into(), right_programs));
     trials.push(trial("check/mpi4py".into(), mpi4py));
     trials
@@ -242,4 +245,33 @@ fn options() -> Outcome {
         .expect_code(2)?
         .expect_text("is not known")
         .map(drop)
+}
+
+/// Files for pull requests and for CI servers.
+fn reports() -> Outcome {
+    let folder = place::scratch()?;
+    let [sarif, junit] = ["found.sarif", "found.xml"].map(|name| folder.join(name));
+    let words = format!("=sarif:{},junit:{}", sarif.display(), junit.display());
+    job((MISTAKEN_MEMORY, "freed_receive"), &words, Abi::Mpich)?.run()?.expect_code(FOUND)?;
+    let read = |file: &Path| std::fs::read_to_string(file).map_err(|error| error.to_string());
+    let has = |text: &str, parts: &[&str]| match parts.iter().find(|part| !text.contains(**part)) {
+        Some(part) => Err(format!("{part} is missing in {text}")),
+        None => Ok(()),
+    };
+    has(&read(&sarif)?, &["\"ruleId\": \"memory\"", "tools/mistaken_memory.c\"", "\"startLine\": 1"])?;
+    has(&read(&junit)?, &["failures=\"1\"", "check.memory", "check.types", "MPI_Irecv in freed_receive"])
+}
+
+/// Findings that a file suppresses are not told, and what suppresses nothing is.
+fn suppressions() -> Outcome {
+    let file = place::scratch()?.join("known");
+    let run = |patterns: &str, status| {
+        std::fs::write(&file, patterns).map_err(|error| error.to_string())?;
+        let words = format!("=suppress:{}", file.display());
+        job((MISTAKEN_MEMORY, "freed_receive"), &words, Abi::Mpich)?.run()?.expect_code(status)
+    };
+    run("# known\nmemory in freed_* at mistaken_memory.c:*\n", 0)?
+        .expect_text("check: no errors, no hints, 1 suppressed")?;
+    run("memory call MPI_Send\n", FOUND)?.expect_text("line 1 of ")?.expect_text("suppresses nothing: memory call")?;
+    run("\nmemories\n", 2)?.expect_text("line 2 of ")?.expect_text("\"memories\" is no kind").map(drop)
 }

@@ -101,12 +101,40 @@ pub fn place(code: &mut Code, registers: &Registers) -> CodePlace {
     place
 }
 
+/// Where in a program's code a call is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallPlace {
+    /// `main at a.c:12`, or as much as is known.
+    pub text: String,
+    /// The path of the file, as the compiler had it; empty where it is not known.
+    pub path: String,
+    /// The line, or 0.
+    pub line: u32,
+}
+
+impl CallPlace {
+    /// The function.
+    #[must_use]
+    pub fn function(&self) -> &str {
+        self.text.rsplit_once(" at ").map_or(&self.text, |(function, _)| function)
+    }
+
+    /// The file's name.
+    #[must_use]
+    pub fn file(&self) -> &str {
+        let file = self.text.rsplit_once(" at ").and_then(|(_, place)| place.rsplit_once(':'));
+        file.map_or("", |(file, _)| file)
+    }
+}
+
 /// The innermost function of a program's code with a call before this address, its file and line as far as they are
 /// known.
 #[must_use]
-pub fn call_before(code: &mut Code, address: u64) -> Option<String> {
+pub fn call_before(code: &mut Code, address: u64) -> Option<CallPlace> {
     let (file, own) = code.at(address.checked_sub(1)?)?;
-    file.describe(own).into_iter().next()
+    let text = file.describe(own).into_iter().next()?;
+    let (path, line) = file.location(own).unwrap_or_default();
+    Some(CallPlace { text, path, line })
 }
 
 impl CodePlace {
@@ -291,6 +319,13 @@ impl Object {
             true => unknown(),
             false => described,
         }
+    }
+
+    /// The file and the line of the innermost function at an address, if they are known.
+    fn location(&self, address: u64) -> Option<(String, u32)> {
+        let mut frames = self.lines.as_ref()?.find_frames(address).ok()?;
+        let place = frames.next().ok()??.location?;
+        Some((place.file?.to_owned(), place.line?))
     }
 
     /// The caller's registers.

@@ -1,10 +1,13 @@
 //! The report of `--check`: what the node image has found in the calls of a program, as blocks like a compiler's.
 
 mod json;
+mod junit;
+mod sarif;
+mod suppress;
 mod text;
 
-use super::backtrace::{self, Code};
-use cohort_base::check::{self, About, FIELD, MISTAKES, NOTE, RECORD};
+use super::backtrace::{self, CallPlace, Code};
+use cohort_base::check::{self, About, FIELD, Kinds, MISTAKES, NOTE, RECORD};
 use cohort_base::settings::CHECK;
 use pip_ground::{Refusal, say};
 use pip_load::boot::Node;
@@ -13,6 +16,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use suppress::Pattern;
 
 /// The exit status of a job that ended well, in which mistakes were found.
 pub const FOUND: i32 = 36;
@@ -21,7 +25,21 @@ pub const FOUND: i32 = 36;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
     only_warns: bool,
-    file: Option<PathBuf>,
+    kinds: Kinds,
+    files: Vec<(Form, PathBuf)>,
+    /// What is not to be told, and the file that says so.
+    suppressed: Vec<Pattern>,
+    suppressing: String,
+    /// All ranks of the job are here.
+    is_whole: bool,
+}
+
+/// What a file is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Json,
+    Sarif,
+    Junit,
 }
 
 /// One kind of mistake at the same places, of all ranks that made it there.
@@ -39,8 +57,7 @@ struct Place {
     ranks: Vec<u32>,
     did: String,
     function: String,
-    /// `main at a.c:12`, or as much as is known.
-    code: String,
+    code: CallPlace,
 }
 
 /// All that was found.
@@ -48,6 +65,8 @@ struct Place {
 struct Report {
     findings: Vec<Finding>,
     notes: Vec<String>,
+    /// How many are not told.
+    suppressed: usize,
 }
 
 impl Wanted {
@@ -59,18 +78,23 @@ impl Wanted {
         let Some(asked) = value.and_then(OsStr::to_str).and_then(check::asked) else {
             return Ok(None);
         };
-        let file = asked.files.json.map(|name| {
+        let given = [asked.files.json, asked.files.sarif, asked.files.junit];
+        let forms = [Form::Json, Form::Sarif, Form::Junit].into_iter().zip(given);
+        let files = forms.filter_map(|(form, name)| Some((form, name?))).map(|(form, name)| {
             let name = if nodes > 1 { format!("{name}.{node}") } else { name.to_owned() };
             let made = std::path::absolute(&name).and_then(|place| fs::File::create(&place).map(|_| place));
-            made.map_err(|error| Refusal::new(format!("{CHECK}: cannot write to {name}: {error}")))
+            let made = made.map_err(|error| Refusal::new(format!("{CHECK}: cannot write to {name}: {error}")));
+            made.map(|made| (form, made))
         });
-        Ok(Some(Self { only_warns: asked.only_warns, file: file.transpose()? }))
+        let suppressing = asked.suppress.unwrap_or_default().to_owned();
+        let suppressed = if suppressing.is_empty() { Vec::new() } else { patterns(&suppressing)? };
+        let (only_warns, kinds, is_whole) = (asked.only_warns, asked.kinds, nodes == 1);
+        Ok(Some(Self { only_warns, kinds, files: files.collect::<Result<_, _>>()?, suppressed, suppressing, is_whole }))
     }
 
-    /// The file that is empty until the job has ended, if there is one.
-    #[must_use]
-    pub fn file(&self) -> Option<&Path> {
-        self.file.as_deref()
+    /// The files that are empty until the job has ended.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|(_, file)| file.as_path())
     }
 
     /// Makes the report when all ranks of the node have ended, whose memory is still mapped. Gives the status that the
@@ -81,18 +105,25 @@ impl Wanted {
             return 1;
         };
         let mut code = Code::mapped();
-        let report = Report::read(&told, &mut |address| {
-            backtrace::call_before(&mut code, address).unwrap_or_else(|| format!("{address:#x}"))
+        let mut report = Report::read(&told, &mut |address| {
+            let unknown = || CallPlace { text: format!("{address:#x}"), ..CallPlace::default() };
+            backtrace::call_before(&mut code, address).unwrap_or_else(unknown)
         });
+        self.suppress(&mut report);
         let mut lost = false;
         let written = io::stderr().write_all(report.text().as_bytes());
         // A reader of the text that went away has read enough.
         lost |= written.is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe);
-        if let Some(file) = &self.file
-            && let Err(error) = fs::write(file, report.json())
-        {
-            say(format_args!("{CHECK}: the report is lost: {error}"));
-            lost = true;
+        for (form, file) in &self.files {
+            let text = match form {
+                Form::Json => report.json(),
+                Form::Sarif => report.sarif(&std::env::current_dir().unwrap_or_default()),
+                Form::Junit => report.junit(self.kinds),
+            };
+            if let Err(error) = fs::write(file, text) {
+                say(format_args!("{CHECK}: the report is lost: {error}"));
+                lost = true;
+            }
         }
         match report.errors() > 0 && !self.only_warns {
             true => FOUND,
@@ -101,9 +132,39 @@ impl Wanted {
     }
 }
 
+impl Wanted {
+    /// Takes away what is not to be told, and notes which patterns stand for nothing.
+    fn suppress(&self, report: &mut Report) {
+        let mut used = vec![false; self.suppressed.len()];
+        let before = report.findings.len();
+        report.findings.retain(|finding| {
+            let mut is_told = true;
+            for (pattern, used) in self.suppressed.iter().zip(&mut used) {
+                if pattern.fits(finding) {
+                    (is_told, *used) = (false, true);
+                }
+            }
+            is_told
+        });
+        report.suppressed = before - report.findings.len();
+        let unused = self.suppressed.iter().zip(used).filter(|(_, used)| !used && self.is_whole);
+        let file = &self.suppressing;
+        report.notes.extend(
+            unused.map(|(pattern, _)| format!("line {} of {file} suppresses nothing: {}", pattern.line, pattern.text)),
+        );
+    }
+}
+
+/// The patterns of a file.
+fn patterns(file: &str) -> Result<Vec<Pattern>, Refusal> {
+    let text =
+        fs::read_to_string(file).map_err(|error| Refusal::new(format!("{CHECK}: cannot read {file}: {error}")))?;
+    Pattern::read(&text).map_err(|(line, why)| Refusal::new(format!("{CHECK}: line {line} of {file}: {why}")))
+}
+
 impl Report {
     /// Reads what the node image has told; `name` names the code before an address.
-    fn read(told: &str, name: &mut dyn FnMut(u64) -> String) -> Self {
+    fn read(told: &str, name: &mut dyn FnMut(u64) -> CallPlace) -> Self {
         let mut this = Self::default();
         let mut known = HashMap::new();
         for record in told.split_terminator(RECORD) {

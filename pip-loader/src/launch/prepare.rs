@@ -121,7 +121,7 @@ impl Prepared {
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let trace = self.reports.trace.as_ref().and_then(trace::Target::file);
         let stats = self.reports.stats.as_ref().and_then(stats::Wanted::file);
-        let check = self.reports.check.as_ref().and_then(check::Wanted::file);
+        let check = self.reports.check.iter().flat_map(check::Wanted::files);
         trace.into_iter().chain(stats).chain(check)
     }
 }

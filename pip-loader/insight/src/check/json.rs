@@ -1,68 +1,48 @@
-//! The report for programs.
+//! The report for programs, in JSON of our own.
 
 use super::{Finding, Report};
-use std::fmt::Write;
+use serde_json::{Value, json};
 
 impl Report {
     /// An object with the findings, the notes and the numbers of errors and hints.
     pub fn json(&self) -> String {
-        let findings: Vec<String> = self.findings.iter().map(Finding::json).collect();
-        let notes: Vec<String> = self.notes.iter().map(|note| quoted(note)).collect();
         let errors = self.errors();
-        format!(
-            "{{\"errors\":{errors},\"hints\":{},\"notes\":[{}],\"findings\":[{}]}}\n",
-            self.findings.len() - errors,
-            notes.join(","),
-            findings.join(",")
-        )
+        let findings: Vec<Value> = self.findings.iter().map(Finding::json).collect();
+        let hints = self.findings.len() - errors;
+        let value = json!({
+            "errors": errors,
+            "hints": hints,
+            "suppressed": self.suppressed,
+            "notes": self.notes,
+            "findings": findings,
+        });
+        format!("{value}\n")
     }
 }
 
 impl Finding {
-    fn json(&self) -> String {
+    fn json(&self) -> Value {
         let about = self.about;
-        let places = self.places.iter().map(|place| {
-            let (function, file) = place.code.rsplit_once(" at ").unwrap_or((&place.code, ""));
-            let (file, line) = file.rsplit_once(':').unwrap_or((file, "0"));
-            let ranks: Vec<String> = place.ranks.iter().map(u32::to_string).collect();
-            format!(
-                "{{\"ranks\":[{}],\"call\":{},\"did\":{},\"function\":{},\"file\":{},\"line\":{line}}}",
-                ranks.join(","),
-                quoted(&place.function),
-                quoted(&place.did),
-                quoted(function),
-                quoted(file)
-            )
-        });
-        let places: Vec<String> = places.collect();
-        format!(
-            "{{\"kind\":{},\"severity\":\"{}\",\"title\":{},\"values\":{},\"count\":{},\"standard\":{},\"help\":{},\
-             \"places\":[{}]}}",
-            quoted(about.name),
-            if about.is_error { "error" } else { "hint" },
-            quoted(about.title),
-            quoted(&self.values),
-            self.count,
-            quoted(about.section),
-            quoted(about.help),
-            places.join(",")
-        )
+        let place = |place: &super::Place| {
+            json!({
+                "ranks": place.ranks,
+                "call": place.function,
+                "did": place.did,
+                "function": place.code.function(),
+                "file": place.code.file(),
+                "line": place.code.line,
+            })
+        };
+        let places: Vec<Value> = self.places.iter().map(place).collect();
+        json!({
+            "kind": about.name,
+            "severity": if about.is_error { "error" } else { "hint" },
+            "title": about.title,
+            "values": self.values,
+            "count": self.count,
+            "standard": about.section,
+            "help": about.help,
+            "places": places,
+        })
     }
-}
-
-/// A text as JSON has it.
-fn quoted(text: &str) -> String {
-    let mut out = String::from('"');
-    for letter in text.chars() {
-        match letter {
-            '"' | '\\' => out.extend(['\\', letter]),
-            control if control < ' ' => {
-                // A string takes everything.
-                let _ = write!(out, "\\u{:04x}", u32::from(control));
-            }
-            other => out.push(other),
-        }
-    }
-    out.push('"');
-    out
 }

@@ -9,14 +9,16 @@ impl Report {
     pub fn text(&self) -> String {
         let mut out = String::new();
         for finding in &self.findings {
-            // A string takes everything.
-            let _ = finding.write(&mut out);
+            out.push_str(&finding.block());
         }
         for note in &self.notes {
             let _ = writeln!(out, "check: {note}");
         }
         let errors = self.errors();
         let _ = writeln!(out, "check: {}, {}", several(errors, "error"), several(self.findings.len() - errors, "hint"));
+        if self.suppressed > 0 {
+            out.insert_str(out.len() - 1, &format!(", {} suppressed", self.suppressed));
+        }
         out
     }
 }
@@ -31,13 +33,21 @@ fn several(count: usize, what: &str) -> String {
 }
 
 impl Finding {
+    /// As a compiler tells it.
+    pub fn block(&self) -> String {
+        let mut out = String::new();
+        // A string takes everything.
+        let _ = self.write(&mut out);
+        out
+    }
+
     fn write(&self, out: &mut String) -> std::fmt::Result {
         let about = self.about;
         let severity = if about.is_error { "error" } else { "hint" };
         writeln!(out, "{severity}[{}]: {}", about.name, about.title)?;
         for place in &self.places {
             let Place { did, function, code, .. } = place;
-            writeln!(out, "  --> {}: {function} in {code} ({did})", ranks(&place.ranks))?;
+            writeln!(out, "  --> {}: {function} in {} ({did})", ranks(&place.ranks), code.text)?;
         }
         if !self.values.is_empty() {
             writeln!(out, "   | {}", self.values)?;
@@ -75,7 +85,10 @@ pub fn list() -> String {
         let severity = if about.is_error { "error" } else { "hint" };
         let _ = writeln!(out, "{:<11} {severity:<6} {} ({})", about.name, about.title, about.section);
     }
-    out.push_str("\n--check=no-KIND leaves one out, warn leaves the status alone, json:FILE writes a file too;\n");
+    out.push_str(
+        "\n--check=no-KIND leaves one out, warn leaves the status alone; json:FILE, sarif:FILE and\njunit:FILE write a \
+                  file too, suppress:FILE has patterns of what is not told;\n",
+    );
     out.push_str("several words stand behind commas: --check=no-leaks,warn\n");
     out
 }

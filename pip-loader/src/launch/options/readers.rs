@@ -127,7 +127,8 @@ pub fn check(reader: &mut Reader<'_, '_>) -> Done {
     };
     if check::asked(&value).is_none() {
         return Err(Refusal::new(format!(
-            "option {}: {} is not known; it takes no-KIND, warn and json:FILE with commas between them, and list",
+            "option {}: {} is not known; it takes no-KIND, warn, json:FILE, sarif:FILE, junit:FILE and \
+             suppress:FILE with commas between them, and list",
             reader.option,
             words.unwrap_or_default(),
         )));
