@@ -4,7 +4,8 @@ use crate::command::{Ended, Program};
 use crate::directives::Abi;
 use crate::trials::Trial;
 use crate::{Outcome, place, programs, trial};
-use std::path::Path;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 /// The exit status of a job in which errors were found.
 const FOUND: i32 = 36;
@@ -163,16 +164,22 @@ pub fn trials() -> Vec<Trial> {
     }
     trials.push(trial("check/options".into(), options));
     trials.push(trial("check/reports".into(), reports));
+    trials.push(trial("check/ways".into(), ways));
+    trials.push(trial("check/fortran".into(), fortran));
+    trials.push(trial("check/page".into(), page));
     trials.push(trial("check/suppressions".into(), suppressions));
     trials.push(trial("check/right programs".into(), right_programs));
     trials.push(trial("check/mpi4py".into(), mpi4py));
     trials
 }
 
-fn job((program, mode): (&str, &str), words: &str, abi: Abi) -> Result<Program, String> {
+fn executable(program: &str, abi: Abi) -> Result<PathBuf, String> {
     let source = place::root().join(format!("tests/programs/tools/{program}.c"));
-    let options = ["-pthread"].map(String::from);
-    let executable = programs::compile_as(&format!("{program}-{abi}"), &source, abi, &options)?;
+    programs::compile_as(&format!("{program}-{abi}"), &source, abi, &["-pthread".to_owned()])
+}
+
+fn job((program, mode): (&str, &str), words: &str, abi: Abi) -> Result<Program, String> {
+    let executable = executable(program, abi)?;
     let check = format!("--check{words}");
     Ok(Program::new(place::built_file("pip-exec")?).args(["-n", "3", &check]).arg(executable).arg(mode).seconds(60))
 }
@@ -245,6 +252,97 @@ fn options() -> Outcome {
         .expect_code(2)?
         .expect_text("is not known")
         .map(drop)
+}
+
+/// Programs of several ABIs in one job, those that wrappers execute, and spawned ones.
+fn ways() -> Outcome {
+    let [mpich, mpi5] = [Abi::Mpich, Abi::Mpi5].map(|abi| executable(MISTAKES, abi));
+    let (mpich, mpi5) = (mpich?, mpi5?);
+    let run = |words: &[&OsStr]| {
+        let job = Program::new(place::built_file("pip-exec")?).arg("--check").args(words).seconds(60);
+        job.run()?.expect_code(FOUND)
+    };
+    let (left, and) = (OsStr::new("barrier_left"), OsStr::new(":"));
+    let ranks = |count| [OsStr::new("-n"), OsStr::new(count)];
+    let several = [&ranks("1")[..], &[mpich.as_os_str(), left, and], &ranks("2"), &[mpi5.as_os_str(), left]].concat();
+    run(&several)?.expect_text("ranks 0-2: MPI_Ibarrier in barrier_left")?;
+    let wrapped = [&ranks("3")[..], &[OsStr::new("env"), OsStr::new("A=b"), mpich.as_os_str(), left]].concat();
+    run(&wrapped)?.expect_text("ranks 0-2: MPI_Ibarrier in barrier_left")?;
+    let spawning = [&ranks("1")[..], &[mpich.as_os_str(), OsStr::new("spawned")]].concat();
+    run(&spawning)?.expect_text("ranks 0-1: MPI_Ibarrier in barrier_left at mistakes.c:").map(drop)
+}
+
+/// Modes of `mistaken.f90`, and what is said of them.
+const FORTRAN: &[(&str, &[&str], i32)] = &[
+    ("lost", &["error[requests]", "ranks 0-1: MPI_Ibarrier in lost at mistaken.f90:"], FOUND),
+    ("left", &["hint[leaks]", "MPI_Type_vector in left at mistaken.f90:", "MPI_Type_commit in left"], 0),
+    ("differ", &["error[types]", "rank 0: MPI_Send in differ", "sent: 4 MPI_REAL; received: 4 MPI_INTEGER"], FOUND),
+    ("beyond", &["error[memory]", "MPI_Bcast in beyond", "88 bytes, from byte 0 on, of a block of 80 bytes"], FOUND),
+    ("temporary", &["error[memory]", "MPI_Issend in temporary", "free in temporary", "MPI_Wait in"], FOUND),
+    ("right", &["check: no errors, no hints"], 0),
+];
+
+fn fortran() -> Outcome {
+    let folder = place::scratch()?;
+    let (source, program) = (place::root().join("tests/programs/fortran/mistaken.f90"), folder.join("mistaken"));
+    let compiler = Program::new(place::built_file("mpifort")?).args(["-g", "-O1", "-Wall", "-J"]).arg(&folder);
+    compiler.arg("-o").arg(&program).arg(source).seconds(120).run()?.expect_code(0)?;
+    for (mode, said, status) in FORTRAN {
+        let job = Program::new(place::built_file("pip-exec")?).args(["-n", "2", "--check"]).arg(&program).arg(mode);
+        let mut ended = job.seconds(60).run()?.expect_code(*status)?;
+        for text in *said {
+            ended = ended.expect_text(text)?;
+        }
+    }
+    Ok(())
+}
+
+/// Which modes the examples of the page are of, in their order.
+const QUOTED: &[(&str, &str)] = &[
+    (MISTAKES, "gather_overwritten"),
+    (MISTAKEN_MESSAGES, "unreceived_tag"),
+    (MISTAKES, "changed_array"),
+    (MISTAKES, "send_and_receive"),
+    (MISTAKEN_MESSAGES, "bytes_sent"),
+    (MISTAKES, "funneled_thread"),
+    (MISTAKES, "puts_meet"),
+    (MISTAKEN_MESSAGES, "circle_with_barrier"),
+    (MISTAKEN_MESSAGES, "any_pending"),
+    (MISTAKEN_MEMORY, "one_more"),
+    (MISTAKEN_MEMORY, "freed_target"),
+    (MISTAKEN_MEMORY, "window_in_window"),
+    (MISTAKES, "ignored_length"),
+    (MISTAKES, "leak_type"),
+];
+
+/// What changes from run to run is one letter: addresses, and which rank is the first of several.
+fn steady(line: &str) -> String {
+    let mut words: Vec<&str> = line.trim_end().split(' ').collect();
+    let is_any = line.contains(" taken)") || line.contains("from rank");
+    for at in 0..words.len() {
+        if words[at].starts_with("0x") || (is_any && at > 0 && words[at - 1] == "rank") {
+            words[at] = "*";
+        }
+    }
+    words.join(" ")
+}
+
+/// The examples of the page are what is said.
+fn page() -> Outcome {
+    let text = std::fs::read_to_string(place::root().join("docs/checking.md")).map_err(|error| error.to_string())?;
+    let examples = text.split_once("### Examples").and_then(|(_, rest)| rest.split("```").nth(1));
+    let blocks: Vec<&str> = examples.ok_or("there are no examples")?.trim().split("\n\n").collect();
+    if blocks.len() != QUOTED.len() {
+        return Err(format!("{} examples are of {} modes", blocks.len(), QUOTED.len()));
+    }
+    for (block, &mode) in blocks.into_iter().zip(QUOTED) {
+        let ended = job(mode, "=warn", Abi::Mpich)?.run()?.expect_code(0)?;
+        let said: Vec<String> = ended.stderr.lines().map(steady).collect();
+        if let Some(line) = block.lines().find(|line| !said.contains(&steady(line))) {
+            return Err(ended.failure(&format!("{line:?} of docs/checking.md is not said of {}", mode.1)));
+        }
+    }
+    Ok(())
 }
 
 /// Files for pull requests and for CI servers.

@@ -95,6 +95,17 @@ static void barrier_left(void)
     MPI_Ibarrier(MPI_COMM_WORLD, &request);
 }
 
+// The same in processes that are spawned.
+static const char *program;
+
+static void spawned(void)
+{
+    MPI_Comm children;
+    char mode[] = "barrier_left", *arguments[] = {mode, NULL};
+    MPI_Comm_spawn(program, arguments, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, MPI_ERRCODES_IGNORE);
+    MPI_Comm_free(&children);
+}
+
 static void reduction_tested(void)
 {
     static int in = 1, out;
@@ -246,6 +257,7 @@ static MPI_Win opened(void *memory, MPI_Aint bytes)
 static void puts_meet(void)
 {
     static int memory[8], out[4];
+    out[0] = rank;
     MPI_Win window = opened(memory, sizeof memory);
     MPI_Win_fence(0, window);
     if (rank < 2)
@@ -341,10 +353,11 @@ static void right_errors(void)
 
 static void right_windows(void)
 {
-    static int memory[8], out[3] = {1, 2, 3}, in[3];
+    static int memory[8], out[3] = {1, 2, 3}, in[3], same = 9;
     MPI_Win window = opened(memory, sizeof memory);
     MPI_Win_fence(0, window);
     MPI_Put(out, 1, MPI_INT, 0, rank, 1, MPI_INT, window);
+    MPI_Put(&same, 1, MPI_INT, 2, 5, 1, MPI_INT, window);
     MPI_Accumulate(out, 1, MPI_INT, 1, 7, 1, MPI_INT, MPI_SUM, window);
     MPI_Win_fence(0, window);
     out[0] = 7;
@@ -460,6 +473,7 @@ static const struct mode modes[] = {
     MODE(receive_left),
     MODE(one_of_some),
     MODE(barrier_left),
+    MODE(spawned),
     MODE(reduction_tested),
     MODE(gather_overwritten),
     MODE(changed_array),
@@ -491,6 +505,7 @@ int main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
     int level = !strcmp(mode, "at_once") ? MPI_THREAD_SERIALIZED : MPI_THREAD_SINGLE, provided;
+    program = argv[0];
     if (!strcmp(mode, "right_threads"))
         level = MPI_THREAD_MULTIPLE;
     if (!strcmp(mode, "funneled_thread"))

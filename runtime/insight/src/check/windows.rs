@@ -36,6 +36,8 @@ struct Access {
     serial: u64,
     /// What the origin buffer is to hold until the access is over, if that is known.
     held: Option<(OwnedBuffer, Content)>,
+    /// A hash of what is put.
+    put: Option<u64>,
 }
 
 /// What is known of a window.
@@ -116,6 +118,10 @@ pub fn accessed(shared: &mut Shared, call: &Call<'_>) {
         let is_known = !span.is_written || Content::of(&place).differs(&content).is_none();
         is_known.then(|| (span.buffer.clone(), content))
     });
+    let put = span.as_ref().filter(|_| kind == Kind::Put).map(|span| match &held {
+        Some((_, content)) => content.hash(),
+        None => Content::of(&span.buffer).hash(),
+    });
     let serial = match &span {
         Some(span) => shared.known(call.rank).active.add(Vec::from([span.clone()]), call.site),
         None => 0,
@@ -125,7 +131,7 @@ pub fn accessed(shared: &mut Shared, call: &Call<'_>) {
         0 => known.fences.get(&call.rank).copied(),
         _ => None,
     };
-    let access = Access { site: call.site, origin: call.rank, target, fence, kind, place, serial, held };
+    let access = Access { site: call.site, origin: call.rank, target, fence, kind, place, serial, held, put };
     if shared.kinds.has(Mistake::Windows) {
         let base = win.window.shared().part(target).base;
         known.compare(&access, base, &mut shared.findings);
@@ -163,6 +169,11 @@ impl Known {
                 _ => other.origin == access.origin && other.fence == access.fence,
             };
             if other.target != access.target || !is_one_epoch || !conflict(other.kind, access.kind) {
+                continue;
+            }
+            // Who puts the same does no harm, whatever comes last.
+            let is_same = access.put.is_some() && other.put == access.put;
+            if is_same && buffers::bounds(&other.place) == buffers::bounds(&access.place) {
                 continue;
             }
             if let Some((from, to)) = buffers::shared_bytes(&other.place, &access.place) {
