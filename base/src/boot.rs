@@ -447,11 +447,61 @@ pub struct NodeApi {
     pub arrived: unsafe extern "C" fn(node: *mut c_void, rank: u32) -> bool,
     /// The first number of ranks of other jobs.
     pub first_foreign: unsafe extern "C" fn(node: *mut c_void) -> u32,
-    /// A rank has failed, all of whose tasks have ended, and the others go on. Once for each, by the launcher.
-    pub died: unsafe extern "C" fn(node: *mut c_void, rank: u32),
+    /// The rank with this number in the job has failed, all of whose tasks have ended, and the others go on. Once for
+    /// each, by the launcher; in the same order at all nodes.
+    pub died: unsafe extern "C" fn(node: *mut c_void, number: u32),
     /// Gives what the checker has found in the ranks of the node, in pieces of text as [`crate::check`] has it. Called
     /// as `report` is, when `COHORT_CHECK` asks for the checker.
     pub findings: unsafe extern "C" fn(node: *mut c_void, context: *mut c_void, take: TakeText),
+    /// For a launcher of one of several nodes whose ranks survive each other.
+    pub survival: SurvivalApi,
+}
+
+/// What ranks that survive each other want other nodes to know, and what these say. By the launcher alone.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SurvivalApi {
+    /// A rank of the node, by its index here, has died. Frees what it had of the network; `false` if it may have had a
+    /// part of that half changed: then the node cannot go on.
+    pub free: unsafe extern "C" fn(node: *mut c_void, rank: u32) -> bool,
+    /// Grows whenever there may be something to tell.
+    pub words: unsafe extern "C" fn(node: *mut c_void) -> u32,
+    /// The first closed context from this place on in the table of them, and the place behind it in the upper half;
+    /// `u64::MAX` if there is none.
+    pub next_closed: unsafe extern "C" fn(node: *mut c_void, place: u32) -> u64,
+    /// Nobody communicates in a context any more.
+    pub close: unsafe extern "C" fn(node: *mut c_void, context: u32),
+    /// Whether a rank has found that it cannot reach another node.
+    pub is_suspected: unsafe extern "C" fn(node: *mut c_void, other: u32) -> bool,
+    /// Gives each agreement with members of other nodes for which all members here have said what they say, once.
+    pub agreements: unsafe extern "C" fn(node: *mut c_void, context: *mut c_void, take: TakeAgreement),
+    /// What members of several nodes have agreed on.
+    pub agreed: unsafe extern "C" fn(node: *mut c_void, what: *const Agreement),
+}
+
+/// Takes what a node's members of a communicator say.
+pub type TakeAgreement = unsafe extern "C" fn(context: *mut c_void, what: *const Agreement);
+
+/// An agreement of members of several nodes: what those of one node say, or what all have come to.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Agreement {
+    /// Context of the communicator.
+    pub context: u32,
+    /// Which of its agreements.
+    pub number: u32,
+    /// All bits that everybody has said.
+    pub word: u32,
+    /// So many failures everybody has acknowledged.
+    pub acknowledged: u32,
+    /// Who has failed: the first so many. Of what all have come to.
+    pub failures: u32,
+    /// Fresh numbers of communicators; 0 if none is left.
+    pub numbers: [u32; 3],
+    /// All members, by their numbers in the job. Of what one node says.
+    pub members: *const u32,
+    /// How many they are.
+    pub members_len: u32,
 }
 
 /// What [`NodeApi::rest`] says.

@@ -16,6 +16,7 @@ mod programs;
 mod rails;
 mod spawned;
 mod strangers;
+mod survival;
 mod wires;
 
 use crate::trials::Trial;
@@ -37,6 +38,7 @@ pub fn trials() -> Vec<Trial> {
     trials.extend(rails::trials());
     trials.extend(spawned::trials());
     trials.extend(strangers::trials());
+    trials.extend(survival::trials());
     trials.extend(wires::trials());
     trials.extend(programs::trials());
     trials

@@ -26,6 +26,6 @@ pub(super) const ROW: Row = Row {
     name: ON_FAILURE,
     values: "end, continue",
     default: "end",
-    help: "what happens when a rank fails: the job ends, or the others go on and MPI tells them (one node)",
+    help: "what happens when a rank fails: the job ends, or the others go on and MPI tells them",
     set: |s, v| OnFailure::named(v).map(|x| s.survives = x == OnFailure::Continue),
 };

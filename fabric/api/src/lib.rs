@@ -269,6 +269,13 @@ pub unsafe trait Transport: Sync {
         false
     }
 
+    /// A rank of the node has died, none of whose tasks runs any more, and the others go on. If it `watched`, its sleep
+    /// in [`Transport::watch`] is over, and another task may have one. `false` if it may have had something of the
+    /// network's half changed, so that the node cannot go on. By the launcher, once for each.
+    fn died(&self, _rank: LocalRank, _watched: bool) -> bool {
+        false
+    }
+
     /// Sleeps until an endpoint of the node may have events, there is input at one of the `others`, which are
     /// descriptors of the caller's process, [`Transport::interrupt`] is called or `limit` is over. May return early.
     /// One task at a time; made without a claim.

@@ -42,6 +42,7 @@ static API: Api = Api {
     description,
     alarm,
     dead_node,
+    lose,
     close,
 };
 
@@ -325,6 +326,13 @@ unsafe extern "C" fn dead_node(handle: *mut c_void, dead: *mut DeadNode) -> i32 
     // SAFETY: the contract of `Api`.
     unsafe { *dead = found };
     1
+}
+
+unsafe extern "C" fn lose(handle: *mut c_void, node: u32) {
+    // SAFETY: the contract of `Api`.
+    let open = unsafe { opened(handle) };
+    open.job.mark_node_dead(node, libc::ECONNABORTED);
+    open.network.waker().interrupt();
 }
 
 unsafe extern "C" fn close(handle: *mut c_void, failed: i32) {

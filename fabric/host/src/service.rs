@@ -161,8 +161,13 @@ impl Service {
     /// A node that was found dead, each once.
     #[must_use]
     pub fn next_dead(&self) -> Option<DeadNode> {
-        let dead = self.shared.dead.lock();
-        dead.unwrap_or_else(PoisonError::into_inner).pop_front()
+        let mut dead = self.shared.dead.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = dead.pop_front();
+        if found.is_none() {
+            // A job that goes on sleeps until there is another one.
+            let _ = rustix::io::read(&self.shared.alarm, &mut [0_u8; 8]);
+        }
+        found
     }
 }
 

@@ -265,6 +265,17 @@ impl Watch {
     }
 }
 
+impl Watch {
+    /// Ends the sleep of a task that has died in it.
+    ///
+    /// # Safety
+    /// It is no more.
+    pub unsafe fn abandon(&self) {
+        self.waker.word.store(AWAY, Ordering::Release);
+        self.occupied.store(false, Ordering::Release);
+    }
+}
+
 /// What has ended a sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {

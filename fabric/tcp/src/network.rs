@@ -276,6 +276,14 @@ unsafe impl Transport for TcpNetwork {
         calls.load(Ordering::Relaxed) > 0
     }
 
+    fn died(&self, rank: LocalRank, watched: bool) -> bool {
+        if watched {
+            // SAFETY: by the caller's word the sleeper's task is no more.
+            unsafe { self.shared.watch.abandon() };
+        }
+        !self.is_in_call(rank)
+    }
+
     fn watch(&self, caller: LocalRank, limit: Option<Duration>, others: &[i32]) {
         let shared = &*self.shared;
         let process = shared.processes.of(caller);

@@ -1,5 +1,7 @@
 //! The boot records and the node image.
 
+mod survival;
+
 use crate::image;
 use cohort_base::boot::{
     AUDIT_LIBRARY, CpuLocation, Founder, Lifecycle, MAGIC, NODE_IMAGE, NODE_OPEN, NodeApi, NodeBoot, NodeOpen,
@@ -218,10 +220,10 @@ impl Outside {
 
 impl Node {
     /// See [`NodeApi::died`].
-    pub fn died(&self, rank: usize) {
+    pub fn died(&self, number: u32) {
         if let Some(api) = self.api {
-            // SAFETY: `node` came from the same image's open, and has this rank.
-            unsafe { (api.died)(self.node, rank as u32) };
+            // SAFETY: `node` came from the same image's open, and the job has this rank.
+            unsafe { (api.died)(self.node, number) };
         }
     }
 

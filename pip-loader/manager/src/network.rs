@@ -3,7 +3,9 @@
 use crate::wireup::{World, all_gather};
 use crate::{Failure, Manager};
 use cohort_base::settings::network;
-use cohort_fabric::boot::{Addresses, Api, DeadNode, LIBRARY, MAGIC, Notify, OPEN, Open, Problem, Request, VERSION};
+use cohort_base::settings::{ON_FAILURE, OnFailure};
+pub use cohort_fabric::boot::DeadNode;
+use cohort_fabric::boot::{Addresses, Api, LIBRARY, MAGIC, Notify, OPEN, Open, Problem, Request, VERSION};
 use std::ffi::{CStr, CString, c_void};
 use std::ops::RangeInclusive;
 use std::os::fd::BorrowedFd;
@@ -40,8 +42,11 @@ impl NetworkSettings {
             let value = variable(name).filter(|value| value != "auto")?;
             CString::new(value).ok()
         };
+        let survives = variable(ON_FAILURE).as_deref().and_then(OnFailure::named) == Some(OnFailure::Continue);
+        // The network whose state a node knows when one of its ranks has died.
+        let direct = || survives.then(|| CString::from(c"direct"));
         Self {
-            provider: text("COHORT_NET_PROVIDER"),
+            provider: text("COHORT_NET_PROVIDER").or_else(direct),
             interface: text("COHORT_NET_INTERFACE"),
             congestion: text(network::CONGESTION),
             defer: variable("COHORT_NET_NOTIFY").as_deref() == Some("defer"),
@@ -174,6 +179,12 @@ impl Network {
         // SAFETY: an open handle, and a place for the result.
         let found = unsafe { (self.api.dead_node)(self.handle, &raw mut dead) };
         (found == 1).then_some(dead)
+    }
+
+    /// Takes a node for dead, without which the job goes on.
+    pub fn lose(&self, node: u32) {
+        // SAFETY: an open handle.
+        unsafe { (self.api.lose)(self.handle, node) };
     }
 
     /// Ends the network. If the job has not failed, what was sent arrives first.

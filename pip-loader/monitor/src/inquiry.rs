@@ -128,6 +128,7 @@ impl Monitor {
             }
             Frame::Errand(id, to, bytes) => self.take_errand(from, id, to, bytes),
             Frame::Report(id, bytes) => self.take_report(from, id, &bytes),
+            Frame::Word(bytes) => self.take_word(from, bytes),
             Frame::Finish(_) | Frame::Settled => {}
         }
     }

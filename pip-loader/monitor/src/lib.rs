@@ -108,6 +108,8 @@ pub struct Monitor {
     ended: Vec<u32>,
     inquiries: Inquiries,
     errands: Errands,
+    /// What the first launcher has said, or what it has been told.
+    words: Vec<Vec<u8>>,
 }
 
 /// The nodes that are connected with this one by calling it.
@@ -122,6 +124,12 @@ fn children(place: Place) -> Range<u32> {
 /// The node that this one calls.
 fn parent(node: u32) -> Option<u32> {
     Some(node.checked_sub(1)? / FANOUT)
+}
+
+/// Whether a node is another one, or is joined with the first one by it.
+#[must_use]
+pub fn is_below(node: u32, other: u32) -> bool {
+    std::iter::successors(Some(node), |&node| parent(node)).any(|it| it == other)
 }
 
 impl Monitor {
@@ -235,7 +243,7 @@ impl Monitor {
 
     /// Whether something has come that is to be looked at: a question, an errand, or what is said of one.
     pub fn has_work(&self) -> bool {
-        self.inquiries.has_work() || self.errands.has_work()
+        self.inquiries.has_work() || self.errands.has_work() || !self.words.is_empty()
     }
 
     /// How many seconds a host may be silent.
@@ -295,6 +303,38 @@ impl Monitor {
             peer.say_goodbye(&Frame::Settled);
         }
         has_come
+    }
+
+    /// Has the first launcher know something. In their order.
+    pub fn tell_up(&mut self, word: Vec<u8>) {
+        let own = self.own;
+        let mut peers = self.peers.iter_mut();
+        if let Some(above) = peers.find(|peer| peer.node < own && peer.is_at_work()) {
+            above.send(&Frame::Word(word));
+        }
+    }
+
+    /// Has all launchers below this one know something. In their order.
+    pub fn tell_down(&mut self, word: Vec<u8>) {
+        let own = self.own;
+        let below = self.peers.iter_mut().filter(|peer| peer.node > own && peer.is_at_work());
+        let frame = Frame::Word(word);
+        below.for_each(|peer| peer.send(&frame));
+    }
+
+    /// What has been said so: by the first launcher, or to it.
+    pub fn words(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.words)
+    }
+
+    /// A word has come from a neighbour: it goes on to the first launcher, or away from it.
+    fn take_word(&mut self, from: u32, word: Vec<u8>) {
+        if from < self.own {
+            self.tell_down(word.clone());
+        } else if self.own != 0 {
+            return self.tell_up(word);
+        }
+        self.words.push(word);
     }
 
     /// Nothing is to be expected of a node any more.

@@ -80,6 +80,8 @@ pub enum Frame {
     Errand(Id, u32, Vec<u8>),
     /// What that node says of it; `None` if it has ended, or cannot be reached.
     Report(Id, Option<Vec<u8>>),
+    /// What one launcher has the first one know, or the first one all.
+    Word(Vec<u8>),
 }
 
 /// A connection with another launcher.
@@ -145,6 +147,10 @@ impl Frame {
                 body.extend(bytes.iter().flatten());
                 7
             }
+            Self::Word(bytes) => {
+                body.extend(bytes);
+                8
+            }
         };
         let mut bytes = Vec::with_capacity(HEAD + body.len());
         bytes.push(kind);
@@ -200,6 +206,7 @@ impl Frame {
                 let (id, has_words) = (id(body)?, word(body)? != 0);
                 Self::Report(id, has_words.then(|| std::mem::take(body).to_vec()))
             }
+            8 => Self::Word(std::mem::take(body).to_vec()),
             _ => return None,
         };
         body.is_empty().then_some(frame)
@@ -371,6 +378,7 @@ mod tests {
             Frame::Errand(id, 7, b"do this".to_vec()),
             Frame::Report(id, Some(Vec::new())),
             Frame::Report(id, None),
+            Frame::Word(b"a word".to_vec()),
         ];
         let bytes: Vec<u8> = frames.iter().flat_map(Frame::encode).collect();
         let (mut received, mut taken) = (Vec::new(), Vec::new());

@@ -9,6 +9,7 @@ mod plan;
 mod requests;
 mod sources;
 mod spread;
+mod survivors;
 mod timeline;
 mod watch;
 mod wide;
@@ -39,6 +40,7 @@ use spread::{Promise, Spread};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
+use survivors::Survivors;
 use watch::Watch;
 use wide::Wide;
 
@@ -87,6 +89,8 @@ pub struct Job<'a> {
     deadlock: Option<hang::Watch>,
     /// Ranks survive each other's failures.
     survives: bool,
+    /// What is known of failures.
+    survivors: Survivors,
     /// What joins its ranks with other jobs, once one of them asks for it.
     outside: Option<Outside>,
     /// The rank that has started this launcher, if one has.
@@ -170,8 +174,11 @@ impl<'a> Job<'a> {
             elsewhere: Elsewhere::default(),
             spreads: Vec::new(),
             promise: None,
-            deadlock: hang::Watch::of(&job.environment),
+            // A launcher ends the wait of members of several nodes that agree.
+            deadlock: hang::Watch::of(&job.environment)
+                .filter(|_| membership.is_alone() || !end::survives(&job.environment)),
             survives: end::survives(&job.environment),
+            survivors: Survivors::default(),
             outside: None,
             founder,
             about: About {
@@ -240,6 +247,7 @@ impl<'a> Job<'a> {
         }
         let status = match self.ends.shutdown.as_ref().map_or(self.ends.departed, |it| it.status) {
             0 if found != 0 => found,
+            0 if self.is_nobody_left() => 1,
             0 => i32::from(lost || self.spawner.streams.has_lost()),
             status => status,
         };

@@ -3,7 +3,7 @@
 
 use super::options::Variables;
 use cohort_base::boot::{DESCENDANT, RankLocation};
-use cohort_manager::network::{Network, NetworkSettings};
+use cohort_manager::network::{DeadNode, Network, NetworkSettings};
 use cohort_manager::server::Server;
 use cohort_manager::watch::{Limit, Watch};
 use cohort_manager::wireup::{NodeInfo, Numbering, World, exchange, fetch, publish};
@@ -36,6 +36,8 @@ pub struct Membership {
     timeline: Option<Line>,
     /// Whether the neighbours know how this node has ended.
     has_told: bool,
+    /// This node counts as failed, and the others go on.
+    is_out: bool,
     /// What from outside has ended the job first, at this node or another.
     cause: Option<Cause>,
     /// Ends this process when a wait takes too long, as long as no rank runs.
@@ -72,6 +74,7 @@ impl Membership {
             monitor: Monitor::default(),
             timeline: None,
             has_told: false,
+            is_out: false,
             cause: None,
             watch,
         })
@@ -319,6 +322,29 @@ impl Membership {
         true
     }
 
+    /// A node that the network has found dead, each once.
+    pub fn next_dead(&self) -> Option<DeadNode> {
+        self.network.as_ref()?.next_dead()
+    }
+
+    /// The job goes on without a node.
+    pub fn lose(&mut self, node: u32) {
+        self.monitor.give_up(node);
+        if let Some(network) = &self.network {
+            network.lose(node);
+        }
+    }
+
+    /// This node's part of the job ends, and the others go on.
+    pub fn drop_out(&mut self) {
+        self.is_out = true;
+    }
+
+    /// Whether that is so.
+    pub fn is_out(&self) -> bool {
+        self.is_out
+    }
+
     fn say_gone(&self, node: u32) {
         say(format_args!("node {node} ({}) is gone", self.world.host(node)));
     }
@@ -365,11 +391,27 @@ impl Membership {
         }
     }
 
+    /// The end of a part of the job without which the others go on.
+    fn leave_alone(&mut self) {
+        if let Some(network) = self.network.take() {
+            // SAFETY: as in `leave`.
+            unsafe { network.close(true) };
+        }
+        if let Some(mut manager) = self.manager.take()
+            && let Err(failure) = manager.finalize()
+        {
+            say(format_args!("{failure}"));
+        }
+    }
+
     /// Tells the other nodes and the manager how this node's part has ended: a failure ends the whole job, and so does
     /// an abort with the status 0. Call when no rank runs.
     pub fn leave(&mut self, finish: Finish) {
         let status = finish.status;
         let has_failed = finish.ends_job();
+        if self.is_out {
+            return self.leave_alone();
+        }
         let mut all_know = true;
         if has_failed {
             // Before the ends of this node's connections tell the others less.

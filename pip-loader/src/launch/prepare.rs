@@ -315,8 +315,9 @@ fn check_survival(environment: &Environment, place: Place, isolated: bool) -> Re
         return Ok(());
     }
     let refuse = |why: &str| Err(Refusal::new(format!("{ON_FAILURE}=continue {why}")));
-    if place.count > 1 {
-        return refuse("is for jobs of one node as yet: between nodes a job ends when a rank fails");
+    let provider = environment.get(OsStr::new("COHORT_NET_PROVIDER"));
+    if place.count > 1 && provider.is_some_and(|provider| provider != "auto" && provider != "direct") {
+        return refuse("goes with COHORT_NET_PROVIDER=direct only: a node could not go on without one of its ranks");
     }
     if isolated {
         return refuse(

@@ -122,7 +122,12 @@ pub fn finalize<A: Abi>(call: &Call<'_, A>) -> Outcome<()> {
         ports::end(call.rank());
     }
     if call.rank().node().boot().nodes > 1 {
-        coll::barrier_within(&call.objects().comm(world)?.collective()).map_err(crate::arguments::engine_error)?;
+        let comm = call.objects().comm(world)?;
+        match call.rank().node().survives() {
+            // The living meet, whoever has failed and whether the communicator was revoked.
+            true => drop(comm.agreed(0)?),
+            false => coll::barrier_within(&comm.collective()).map_err(crate::arguments::engine_error)?,
+        }
     }
     lifecycle::meet_at_end(call.owner());
     call.objects().end();

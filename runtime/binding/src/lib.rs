@@ -65,6 +65,11 @@ pub mod win;
 
 // `functions.table` and the functions that C sees name it as they do the other chapters.
 use cohort_insight::tool;
+/// Agreements of members on several nodes, for their launcher.
+pub mod agreements {
+    pub use cohort_object::comm::{decided, told};
+}
+
 pub use context::{unsupported, unsupported_value};
 pub use generated::wiring::*;
 pub use process::attach;

@@ -28,7 +28,7 @@ pub use {
     },
     cohort_datatype as datatype,
     cohort_datatype::op,
-    cohort_net::{calls, outside, tell_traffic},
+    cohort_net::{calls, outside, tell_traffic, watch::died as network_goes_on_without},
     cohort_p2p::{
         MessageRef, PackedBlock, Received, await_briefly, fast_path, improbe, imrecv, iprobe, irecv, isend,
         isend_owned, matching, may_receive, mprobe, partitioned, post_again, post_again_if_acknowledged, probe,

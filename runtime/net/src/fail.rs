@@ -39,11 +39,18 @@ impl fmt::Display for Reason {
 }
 
 /// A peer cannot be reached any more: ends the job, unless the peer has said goodbye or the claimed rank
-/// needs nobody any more.
+/// needs nobody any more. Where ranks survive each other the launcher is to find out what has happened.
 pub fn lost(claim: &mut Claim<'_>, peer: Peer, code: i32) {
     let is_closing = claim.of::<Network>().is_closing;
     let link = claim.of::<Network>().links.find(peer);
     let is_closed = link.is_some_and(|link| link.is_closed.get());
+    let node = claim.rank().node();
+    if node.survives() {
+        if !is_closing && !is_closed && !node.has_failed(peer) {
+            node.suspect(node.home_node(peer));
+        }
+        return;
+    }
     if !is_closing && !is_closed {
         wait_for_reasons();
         end(claim.rank(), peer, format_args!("is lost ({})", Reason(code)));

@@ -329,6 +329,11 @@ pub fn tell_traffic(claim: &mut Claim<'_>, tell: &mut dyn FnMut(Fact)) {
     tell(Fact { number: state.sent, key: state.received, count: u32::from(!is_quiet), ..Fact::new(Told::Traffic) });
 }
 
+/// Packets that the claimed rank has handled.
+pub fn packets_received(claim: &mut Claim<'_>) -> u64 {
+    claim.of::<Network>().received
+}
+
 /// Handles one event. Returns the bytes that came into a user's buffer.
 fn handle(claim: &mut Claim<'_>, event: Event<'_>) -> u64 {
     match event {
@@ -404,6 +409,8 @@ fn packet(claim: &mut Claim<'_>, from: WorldRank, bytes: &[u8]) -> u64 {
         },
         Some(_) => match hooks::packet(claim, peer, &header, body) {
             Some(bytes) => bytes,
+            // It is about something that has failed meanwhile.
+            None if node.failure_epoch() != 0 => 0,
             None => fail::nonsense(claim.rank(), peer),
         },
         None => fail::nonsense(claim.rank(), peer),

@@ -32,6 +32,9 @@ use core::ptr::{NonNull, null, null_mut};
 /// Bytes of messages that one rank may have on their way to another before it offers them.
 pub const WINDOW: u64 = 1 << 20;
 
+/// What is added to the used part of a window once something has failed: each message is looked at before it leaves.
+const GATE: u64 = 1 << 62;
+
 /// What a message costs besides its data.
 const MESSAGE_COST: u64 = 128;
 
@@ -139,6 +142,28 @@ impl Link {
     /// Takes the cost of a message out of the window; `false` when it is used up.
     pub fn take_window(&self, bytes: u64) -> bool {
         let fits = self.used.get() + cost(bytes) <= WINDOW;
+        if fits {
+            self.used.set(self.used.get() + cost(bytes));
+        }
+        fits
+    }
+
+    /// Whether messages are looked at before they leave, since something has failed.
+    #[must_use]
+    pub fn is_gated(&self) -> bool {
+        self.used.get() >= GATE
+    }
+
+    /// Has messages looked at from now on.
+    fn gate(&self) {
+        if !self.is_gated() {
+            self.used.set(self.used.get() + GATE);
+        }
+    }
+
+    /// [`Link::take_window`] for a message that was looked at.
+    pub fn take_window_past_gate(&self, bytes: u64) -> bool {
+        let fits = self.used.get() - GATE + cost(bytes) <= WINDOW;
         if fits {
             self.used.set(self.used.get() + cost(bytes));
         }
@@ -322,8 +347,16 @@ fn make_link(claim: &mut Claim<'_>, peer: Peer) -> Result<RecordRef<Link>, Engin
         }
     }
     let link = RecordRef::make(claim, Link::to(peer, world, carrier)).ok_or(EngineError::OutOfMemory)?;
+    if node.failure_epoch() != 0 {
+        link.gate();
+    }
     claim.of::<Network>().links.add(link);
     Ok(link)
+}
+
+/// Has all messages of the claimed rank to other nodes looked at before they leave, since something has failed.
+pub fn gate_all(claim: &mut Claim<'_>) {
+    claim.of::<Network>().links.iter().for_each(|link| link.gate());
 }
 
 /// Sends a packet past the queue of a link of the claimed rank, if nothing waits there and the transport takes all

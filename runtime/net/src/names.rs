@@ -166,6 +166,15 @@ pub fn find<T: Named>(claim: &mut Claim<'_>, peer: Peer, name: Name) -> Option<R
     Some(unsafe { RecordRef::new(found.cast()) })
 }
 
+/// An operation of the claimed rank of this type that a peer is to answer of which `wanted` says so.
+#[must_use]
+pub fn find_where<T: Named>(claim: &mut Claim<'_>, wanted: impl Fn(Peer) -> bool) -> Option<RecordRef<T>> {
+    let mut slots = claim.of::<Network>().names.slots().iter();
+    let found = slots.find(|slot| slot.what == T::WHAT && !slot.operation.is_null() && wanted(slot.peer))?;
+    // SAFETY: as in `find`.
+    NonNull::new(found.operation).map(|found| unsafe { RecordRef::new(found.cast()) })
+}
+
 /// Ends a name; nothing happens for 0.
 pub fn forget(claim: &mut Claim<'_>, name: Name) {
     claim.of::<Network>().names.remove(name);

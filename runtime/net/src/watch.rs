@@ -182,6 +182,13 @@ impl Net {
         self.watcher.load(Ordering::SeqCst).checked_sub(1)
     }
 
+    /// A rank of the node has died: if it watched, others may. `false` if the network cannot go on without it.
+    fn died(&self, rank: &Rank) -> bool {
+        let number = rank.id() + 1;
+        let watched = self.watcher.compare_exchange(number, 0, Ordering::SeqCst, Ordering::SeqCst).is_ok();
+        self.transport.died(rank.id(), watched)
+    }
+
     /// The watch of whoever has this number, slept in this slot, by a task of this rank.
     fn watch(&self, number: u32, rank: &Rank, slot: &ParkSlot, ticket: Ticket, sleep: &Sleep) -> Result<Awake, Ticket> {
         // SeqCst: the module page says why.
@@ -238,6 +245,15 @@ fn caller(node: &Node) -> LocalRank {
     let is_it = |id: &LocalRank| node.rank(*id).boot().pid.load(Ordering::Relaxed) == pid;
     // The launcher wakes ranks too. And a rank that no launcher has started is its node's root itself.
     (0..node.size()).find(is_it).unwrap_or(ROOT)
+}
+
+/// A rank of the node has died, and the others go on. `false` if the node's network cannot go on, since the rank was in
+/// a call of it. By the launcher, once for each.
+#[must_use]
+pub fn died(rank: &Rank) -> bool {
+    let goes_on = Net::of(rank.node()).filter(|net| net.is_watched).is_none_or(|net| net.died(rank));
+    hand_over(rank.node());
+    goes_on
 }
 
 /// By a thread that has come to the end of a wait in which it announced a sleep: finds a watcher among those that

@@ -9,6 +9,7 @@
 #![no_std]
 
 mod live;
+mod survival;
 mod symbols;
 
 use cohort_abi::{Mpi5, Mpich, OpenMpi, Table};
@@ -53,6 +54,7 @@ static API: NodeApi = NodeApi {
     first_foreign,
     died,
     findings,
+    survival: survival::API,
 };
 
 /// Makes the node that `boot` describes; see [`cohort_base::boot::NodeOpen`].
@@ -75,8 +77,8 @@ pub unsafe extern "C" fn cohort_node_open(boot: *const NodeBoot, node: *mut *mut
             return core::ptr::null();
         }
     };
-    if settings.survives && boot.nodes > 1 {
-        let what = "COHORT_ON_FAILURE=continue is for jobs of one node whose ranks pip-exec has started";
+    if settings.survives && boot.nodes > 1 && boot.desk.is_null() {
+        let what = "COHORT_ON_FAILURE=continue is for jobs whose ranks pip-exec has started, and that share memory";
         say(boot.report_fd(), format_args!("cohort: {what}\n"));
         return core::ptr::null();
     }
@@ -120,7 +122,7 @@ fn end_if_stuck() {
          failed was rank {number})\n"
     ));
     // Any rank's word ends the job.
-    node.rank(dead.index()).boot().abort.store(RankBoot::encode_abort(1), Ordering::Release);
+    node.rank(0).boot().abort.store(RankBoot::encode_abort(1), Ordering::Release);
     let _ = kill_process(getpid(), Signal::KILL);
 }
 
@@ -302,10 +304,10 @@ unsafe extern "C" fn first_foreign(node: *mut c_void) -> u32 {
 ///
 /// # Safety
 /// `node` is what `cohort_node_open` gave and has this rank; the contract of the field.
-unsafe extern "C" fn died(node: *mut c_void, rank: u32) {
+unsafe extern "C" fn died(node: *mut c_void, number: u32) {
     // SAFETY: the caller's contract.
     let node: &'static Node = unsafe { &*node.cast_const().cast() };
-    node.note_failure(rank);
+    node.note_failure(number);
 }
 
 /// Text that goes to a [`TakeText`].

@@ -29,6 +29,7 @@ use cohort_engine::coll::{self, CommShared, Roster};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use spin::Mutex;
 
+mod council;
 mod create;
 mod exchange;
 mod inter;
@@ -37,10 +38,10 @@ mod spawn;
 mod survive;
 mod topology;
 
+pub use council::{Agreed, Agreeing, decided, told};
 pub use create::Numbering;
 pub use inter::Bridge;
 pub use spawn::{Children, Share};
-pub use survive::{Agreed, Agreeing};
 pub use topology::{Edge, SplitLevel};
 
 /// Number of `MPI_COMM_WORLD`; the node gives out the others.

@@ -127,6 +127,10 @@ impl Win {
         if flavor == Flavor::Shared && !comm.group().members().iter().all(is_here) {
             return Err(neutral::ERR_RMA_SHARED.into());
         }
+        if rank.node().survives() && !comm.group().members().iter().all(is_here) {
+            let what = format_args!("windows of several nodes are not there where ranks go on after a failure");
+            return Err(Error::new(neutral::ERR_UNSUPPORTED_OPERATION, what));
+        }
         let wanted = alignment::wanted(&hints)?;
         let (size, align) = match flavor {
             Flavor::Allocate => (part.size, wanted.max(ALIGNMENT)),

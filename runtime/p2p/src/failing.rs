@@ -1,4 +1,4 @@
-//! What becomes of messages when a rank of the node has failed, or a context is closed
+//! What becomes of messages when a rank has failed, or a context is closed
 //! ([`cohort_core::failures`]).
 //!
 //! With `COHORT_ON_FAILURE=continue` no task touches what another rank has, so what a dead rank leaves behind is what
@@ -44,7 +44,7 @@ fn error_of(verdict: Verdict) -> Option<EngineError> {
 }
 
 /// An empty status with an error.
-fn failed(error: EngineError) -> Status {
+pub(crate) fn failed(error: EngineError) -> Status {
     Status { error: error.as_failure().unwrap_or(Status::PROC_FAILED), ..Status::EMPTY }
 }
 
@@ -103,14 +103,14 @@ fn is_of_collective(want: &Want) -> bool {
     is_collective(&want.envelope) && want.shape.index() & Shape::ANY_TAG.index() == 0
 }
 
-fn is_collective(envelope: &Envelope) -> bool {
+pub(crate) fn is_collective(envelope: &Envelope) -> bool {
     const INTERNAL: u32 = 4;
     envelope.context >= INTERNAL && (envelope.context % 2 == 1 || envelope.tag < 0)
         || envelope.context % 2 == 1 && envelope.context < 2
 }
 
 /// Closes a context, whose collectives cannot come to their end any more.
-fn close(node: &'static Node, rank: LocalRank, context: u32) {
+pub(crate) fn close(node: &'static Node, rank: LocalRank, context: u32) {
     if !node.close(context) {
         let why = "cohort: no room is left to note which communicators have failed";
         abort(node.rank(rank), 1, why);
@@ -181,12 +181,12 @@ fn drop_waiting(claim: &mut Claim<'_>) {
 /// # Errors
 /// Why not.
 #[cold]
-pub(crate) fn may_send(claim: &Claim<'_>, to: LocalRank, envelope: &Envelope) -> Result<(), EngineError> {
+pub(crate) fn may_send(claim: &Claim<'_>, to: Peer, envelope: &Envelope) -> Result<(), EngineError> {
     let (node, rank) = (claim.rank().node(), claim.rank().id());
     if node.is_closed(envelope.context) {
         return Err(closed_error(node, envelope.context));
     }
-    if !node.has_failed(Peer::local(to)) {
+    if !node.has_failed(to) {
         return Ok(());
     }
     if is_collective(envelope) {

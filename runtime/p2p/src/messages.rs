@@ -338,8 +338,8 @@ pub fn send(
     let mut claim = rank.enter();
     let Some(near) = rank.node().local(to) else {
         let request = send_waiting(&mut claim, buffer, to, envelope, mode)?;
-        finish(owner, claim, request);
-        return Ok(());
+        let status = finish(owner, claim, request);
+        return EngineError::of_failure(status.error).map_or(Ok(()), Err);
     };
     let protocol = Protocol::of_own(&mut claim, buffer.bytes(), &envelope, mode, true);
     match protocol.start(&mut claim, &buffer, near, &envelope)? {

@@ -6,7 +6,7 @@
 //# policies: listed
 // Ranks that survive each other do no work for others.
 //# nodes: no
-// Between nodes a job ends when a rank fails.
+// Jobs of several nodes are in tests/runner/nodes/survival.rs.
 //# settings: COHORT_ON_FAILURE=continue
 //# stderr: rank 1 (pid
 //# stderr: killed by signal 9 (SIGKILL)

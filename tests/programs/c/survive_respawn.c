@@ -5,7 +5,7 @@
 //# policies: listed
 // Ranks that survive each other do no work for others.
 //# nodes: no
-// Between nodes a job ends when a rank fails.
+// Jobs of several nodes that survive each other start no more ranks.
 //# settings: COHORT_ON_FAILURE=continue
 #include "check.h"
 #include "survival.h"

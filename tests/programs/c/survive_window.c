@@ -6,7 +6,7 @@
 //# policies: listed
 // Ranks that survive each other do no work for others.
 //# nodes: no
-// Between nodes a job ends when a rank fails.
+// Nodes that survive each other have no such windows, and start no more ranks.
 //# settings: COHORT_ON_FAILURE=continue
 #include "check.h"
 #include "survival.h"

@@ -111,6 +111,9 @@ impl Job<'_> {
         let commands = unsafe { std::slice::from_raw_parts(request.commands, request.commands_len as usize) };
         let world = self.membership.world();
         let own = world.place.index;
+        if self.survives && world.place.count > 1 {
+            return Err("ranks go on after a failure, and the job has several nodes: no more can be started".into());
+        }
         // SAFETY: as above.
         let has_word = |command: &Command| unsafe { !text(command.host).is_empty() || !text(command.soft).is_empty() };
         if world.place.count > 1 && !commands.iter().any(has_word) {

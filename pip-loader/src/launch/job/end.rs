@@ -67,11 +67,10 @@ pub(super) fn survives(environment: &[CString]) -> bool {
 impl Job<'_> {
     /// Whether the others go on now that a rank has failed. It has been said why, and they are told.
     fn goes_on_without(&mut self, rank: usize) -> bool {
-        if !self.survives || self.alive.is_empty() || self.spawner.ranks[rank].plan.failure().is_some() {
+        if !self.survives || self.spawner.ranks[rank].plan.failure().is_some() {
             return false;
         }
-        self.spawner.node.died(rank);
-        true
+        self.lose_rank(rank)
     }
 
     /// Takes the tasks that have ended.

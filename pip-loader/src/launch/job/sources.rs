@@ -102,6 +102,7 @@ pub(super) fn of_all_jobs() -> Vec<Box<dyn Source>> {
         Box::new(Signals),
         Box::new(Output),
         Box::new(OtherNodes),
+        Box::new(Failures),
         Box::new(Manager),
         Box::new(Guests),
         Box::new(Questions),
@@ -127,6 +128,8 @@ impl Source for Signals {
         while let Some(came) = job.signals.next() {
             match came {
                 Came::Child => {}
+                // By it Hydra says that a process has ended, with -disable-auto-cleanup.
+                Came::Forward(Signal::SIGUSR1) if job.survives_nodes() => {}
                 Came::Forward(signal) => {
                     job.kill_alive(signal);
                     if signal == Signal::SIGTSTP {
@@ -193,9 +196,21 @@ impl Source for OtherNodes {
 impl Job<'_> {
     /// Ends the job when another node has.
     pub(super) fn look_for_others(&mut self) {
+        if self.look_for_failed_nodes() {
+            return self.serve_survivors();
+        }
         if let Some(status) = self.membership.remote_failure() {
             self.begin_shutdown(status);
         }
+    }
+}
+
+/// What is to be told of failures that are survived, of which a signal tells.
+struct Failures;
+
+impl Source for Failures {
+    fn serve(&mut self, job: &mut Job<'_>) {
+        job.serve_survivors();
     }
 }
 

@@ -285,7 +285,7 @@ pub(crate) fn judge(rank: &Rank, context: u32, source: Option<i32>) -> Verdict {
     let Some((roster, part)) = found else {
         return Verdict::Fine;
     };
-    let place = |peer: &Peer| node.local(*peer).and_then(|local| node.failure_of(local));
+    let place = |peer: &Peer| node.failure_of(*peer);
     match source {
         Some(source) => match roster.peers().get(source as usize).and_then(place) {
             Some(_) => Verdict::Failed,

@@ -1,10 +1,10 @@
-//! Ranks of the node that have failed while the others go on (`COHORT_ON_FAILURE=continue`), and contexts in which
+//! Ranks of the job that have failed while the others go on (`COHORT_ON_FAILURE=continue`), and contexts in which
 //! nobody communicates any more.
 //!
-//! The launcher, which reaps tasks, notes each failed rank once ([`Node::note_failure`]) and wakes the others. From
-//! then on each rank is told at its next claim ([`Subsystem::claimed`](crate::Subsystem::claimed)), where subsystems
-//! look after what waits for the dead. The node keeps failures in their order, so that "the first `n`" means the same
-//! to all.
+//! The launcher, which reaps tasks and hears of other nodes, notes each failed rank once ([`Node::note_failure`]) and
+//! wakes the others. From then on each rank is told at its next claim
+//! ([`Subsystem::claimed`](crate::Subsystem::claimed)), where subsystems look after what waits for the dead. Nodes keep
+//! failures in their order, which is the same at all of them, so that "the first `n`" means the same to all.
 //!
 //! A context is *closed* when its communicator is revoked, or when a collective of it cannot come to its end because a
 //! member has failed: then those who wait for survivors that have given up do so too. Numbers of communicators are
@@ -14,10 +14,13 @@
 
 use super::{Node, Rank};
 use crate::memory::{Cursor, Table};
+use cohort_base::boot::NodeBoot;
+use cohort_base::spawn::ROOM;
 use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
-use cohort_base::{LocalRank, Peer};
+use cohort_base::{Peer, WorldRank};
 use core::ffi::c_void;
 use core::ptr::null_mut;
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Contexts that may be closed in a job: a power of two.
 const CLOSED: usize = 1 << 16;
@@ -50,10 +53,14 @@ pub(crate) struct Failures {
     count: AtomicU32,
     /// They, in order, plus one.
     order: &'static [AtomicU32],
-    /// By rank: which failure it was, plus one, or 0.
+    /// By number in the job: which failure it was, plus one, or 0.
     places: &'static [AtomicU32],
     /// Closed contexts, plus one, hashed.
     closed: &'static [AtomicU32],
+    /// Nodes that ranks of this one cannot reach any more: not 0.
+    suspected: &'static [AtomicU32],
+    /// Grows whenever ranks leave word for their launcher.
+    words: AtomicU32,
     /// A [`Judge`], or null.
     judge: AtomicPtr<c_void>,
 }
@@ -63,19 +70,32 @@ pub(crate) struct Tables {
     order: Table<AtomicU32>,
     places: Table<AtomicU32>,
     closed: Table<AtomicU32>,
+    suspected: Table<AtomicU32>,
     ranks: usize,
     contexts: usize,
+    nodes: usize,
+}
+
+/// Ranks that a job may have, with those that may be spawned.
+fn numbers(boot: &NodeBoot) -> usize {
+    match boot.nodes {
+        0 | 1 => boot.capacity.max(boot.node_ranks) as usize,
+        nodes => boot.world_ranks as usize + nodes as usize * ROOM as usize,
+    }
 }
 
 impl Tables {
-    pub(crate) fn lay_out(cursor: &mut Cursor, ranks: usize, survives: bool) -> Self {
-        let (ranks, contexts) = if survives { (ranks, CLOSED) } else { (0, 0) };
+    pub(crate) fn lay_out(cursor: &mut Cursor, boot: &NodeBoot, survives: bool) -> Self {
+        let (ranks, contexts) = if survives { (numbers(boot), CLOSED) } else { (0, 0) };
+        let nodes = if survives { boot.nodes as usize } else { 0 };
         Self {
             order: cursor.table(ranks),
             places: cursor.table(ranks),
             closed: cursor.table(contexts),
+            suspected: cursor.table(nodes),
             ranks,
             contexts,
+            nodes,
         }
     }
 
@@ -90,6 +110,8 @@ impl Tables {
                 order: core::slice::from_raw_parts(self.order.take(self.ranks), self.ranks),
                 places: core::slice::from_raw_parts(self.places.take(self.ranks), self.ranks),
                 closed: core::slice::from_raw_parts(self.closed.take(self.contexts), self.contexts),
+                suspected: core::slice::from_raw_parts(self.suspected.take(self.nodes), self.nodes),
+                words: AtomicU32::new(0),
                 judge: AtomicPtr::new(null_mut()),
             }
         }
@@ -134,36 +156,40 @@ impl Node {
         judge(rank, context, source)
     }
 
-    /// Which failure it was that a rank of the node had, from 0 on.
+    /// Which failure it was that a rank of the job had, from 0 on.
     #[must_use]
-    pub fn failure_of(&self, rank: LocalRank) -> Option<u32> {
-        let place = self.failures().places.get(rank as usize)?;
+    pub fn failure_of(&self, peer: Peer) -> Option<u32> {
+        if self.failure_epoch() == 0 {
+            return None;
+        }
+        let place = self.failures().places.get(self.world_rank(peer) as usize)?;
         place.load(Ordering::Acquire).checked_sub(1)
     }
 
-    /// Whether a peer is a rank of this node that has failed.
+    /// Whether a peer is a rank of the job that has failed.
     #[must_use]
     pub fn has_failed(&self, peer: Peer) -> bool {
-        self.failure_epoch() != 0 && self.local(peer).is_some_and(|rank| self.failure_of(rank).is_some())
+        self.failure_of(peer).is_some()
     }
 
     /// The rank that failed as the `number`-th, from 0 on.
     #[must_use]
     pub fn failed(&self, number: u32) -> Option<Peer> {
         let rank = self.failures().order.get(number as usize)?.load(Ordering::Acquire);
-        rank.checked_sub(1).map(Peer::local)
+        rank.checked_sub(1).map(|number| self.peer(number))
     }
 
-    /// Notes that a rank has failed, none of whose tasks runs any more: nobody works for it from now on, and the others
-    /// are told. By the launcher, one call at a time, once for each rank.
-    pub fn note_failure(&'static self, rank: LocalRank) {
+    /// Notes that the rank with this number in the job has failed, none of whose tasks runs any more if it is one of
+    /// this node: nobody works for it from now on, and the others are told. By the launcher, one call at a time, once
+    /// for each rank.
+    pub fn note_failure(&'static self, rank: WorldRank) {
         let Failures { count, order, places, .. } = self.failures();
         let Some(place) = places.get(rank as usize).filter(|it| it.load(Ordering::Relaxed) == 0) else {
             return;
         };
-        let dead = self.rank(rank);
+        let dead = self.local(self.peer(rank)).map(|local| self.rank(local));
         // Nothing of this rank is to be moved on. One who died with its own claim has it for ever.
-        if let Some(claim) = dead.try_steal(rank) {
+        if let Some(claim) = dead.and_then(|dead| dead.try_steal(dead.id())) {
             core::mem::forget(claim);
         }
         let number = count.load(Ordering::Relaxed);
@@ -175,8 +201,49 @@ impl Node {
             // From now on no message leaves in the shortest way, which asks nothing.
             self.follow_messages(true);
         }
-        dead.mark_done();
+        dead.inspect(|dead| dead.mark_done());
         self.tell_all();
+    }
+
+    /// A node of the job cannot be reached any more: its ranks may have failed, which the launcher is to find out.
+    pub fn suspect(&self, node: u32) {
+        if let Some(word) = self.failures().suspected.get(node as usize)
+            && word.swap(1, Ordering::AcqRel) == 0
+        {
+            self.leave_word();
+        }
+    }
+
+    /// Whether some rank has found that it cannot reach a node of the job any more.
+    #[must_use]
+    pub fn is_suspected(&self, node: u32) -> bool {
+        self.failures().suspected.get(node as usize).is_some_and(|word| word.load(Ordering::Acquire) != 0)
+    }
+
+    /// Has the launcher look what there is to tell other nodes of: closed contexts, suspicions, agreements.
+    pub fn leave_word(&self) {
+        self.failures().words.fetch_add(1, Ordering::AcqRel);
+        // SAFETY: NULL, or a record that stays.
+        let desk = unsafe { self.boot().desk.as_ref() };
+        if self.boot().nodes > 1
+            && let Some(launcher) = desk.and_then(|desk| Pid::from_raw(desk.launcher()))
+        {
+            // It awaits this signal anyway. One that is gone ends its ranks.
+            let _ = kill_process(launcher, Signal::CHILD);
+        }
+    }
+
+    /// Grows whenever there may be something to tell other nodes of.
+    #[must_use]
+    pub fn words(&self) -> u32 {
+        self.failures().words.load(Ordering::Acquire)
+    }
+
+    /// The place of the first closed context from this place on in the table of them, and the context.
+    #[must_use]
+    pub fn next_closed(&self, from: u32) -> Option<(u32, u32)> {
+        let mut slots = (from..).zip(self.failures().closed.iter().skip(from as usize));
+        slots.find_map(|(place, slot)| Some((place, slot.load(Ordering::Acquire).checked_sub(1)?)))
     }
 
     /// Whether nobody communicates in this context any more.
@@ -199,6 +266,7 @@ impl Node {
                 Ok(_) => {
                     self.open_slow_paths();
                     self.tell_all();
+                    self.leave_word();
                     return true;
                 }
                 Err(there) if there == wanted => return true,

@@ -573,7 +573,7 @@ impl Memory {
             idle: cursor.table(IdleSet::words(size)),
             peers: cursor.table(Peers::entries(boot)),
             tables: rank::Tables::lay_out(cursor, count),
-            failures: failures::Tables::lay_out(cursor, count, survives),
+            failures: failures::Tables::lay_out(cursor, boot, survives),
         })
     }
 }

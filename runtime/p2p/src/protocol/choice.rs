@@ -19,7 +19,7 @@ use crate::failing;
 use crate::operation::Operation;
 use crate::packed::PackedBlock;
 use crate::ring::PAYLOAD_MAX;
-use cohort_base::LocalRank;
+use cohort_base::{LocalRank, Peer};
 use cohort_core::claim::Claim;
 use cohort_core::error::EngineError;
 use cohort_core::message::{Envelope, SendMode};
@@ -176,7 +176,7 @@ impl Eager {
             Self::Marked => marked::send(claim, *buffer, to, *envelope),
             Self::Typed => compared::send(claim, *buffer, to, *envelope),
             Self::Asking => {
-                failing::may_send(claim, to, envelope)?;
+                failing::may_send(claim, Peer::local(to), envelope)?;
                 match buffer.bytes() <= marked::DATA_MAX as u64 {
                     true => marked::send(claim, *buffer, to, *envelope),
                     false => eager::send_block(claim, *buffer, to, *envelope),

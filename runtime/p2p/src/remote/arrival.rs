@@ -119,6 +119,8 @@ pub(crate) struct Inbound {
     pub(super) done: Cell<u64>,
     /// Reads under way.
     pub(super) pieces: Cell<u32>,
+    /// The rest cannot be read any more.
+    pub(super) is_lost: Cell<bool>,
     /// What the policy remembers of it.
     pub(super) mark: Mark,
     pub(super) links: Links<Self>,
@@ -157,6 +159,7 @@ impl Inbound {
             next: Cell::new(0),
             done: Cell::new(0),
             pieces: Cell::new(0),
+            is_lost: Cell::new(false),
             mark,
             links: Links::none(),
         };

@@ -7,6 +7,7 @@
 mod arrival;
 mod deliver;
 mod early;
+mod failing;
 mod held;
 mod outbound;
 mod receive;
@@ -54,6 +55,8 @@ pub struct RemoteState {
     held: List<Held, 0>,
     /// Receives that read their data.
     reading: List<Inbound, IN_READING>,
+    /// What had happened when failures were looked after.
+    seen: failing::Seen,
 }
 
 // SAFETY: no other subsystem has this place.
@@ -77,6 +80,7 @@ unsafe impl Subsystem for Remote {
             queues: List::empty(),
             held: List::empty(),
             reading: List::empty(),
+            seen: failing::Seen::default(),
         };
         ((), state)
     }
@@ -84,6 +88,10 @@ unsafe impl Subsystem for Remote {
     /// Whether a read waits for the transport to have room, of which no event tells.
     fn is_stalled(claim: &mut Claim<'_>) -> bool {
         claim.of::<Self>().reading.find(|inbound| inbound.waits_for_room()).is_some()
+    }
+
+    fn claimed(claim: &mut Claim<'_>) {
+        failing::sweep(claim);
     }
 
     /// Whether nothing is on its way that a peer still asks for.

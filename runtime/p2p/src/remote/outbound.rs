@@ -12,6 +12,7 @@ use super::Remote;
 use crate::operation::Operation;
 use cohort_base::Peer;
 use cohort_core::claim::Claim;
+use cohort_core::error::EngineError;
 use cohort_core::list::{Linked, Links};
 use cohort_core::message::Envelope;
 use cohort_core::record::RecordRef;
@@ -53,6 +54,8 @@ pub(crate) struct Outbound {
     /// Whether the receiver has been asked to forget the RTS and has not answered.
     pub(super) is_retracted: Cell<bool>,
     pub(super) is_cancelled: Cell<bool>,
+    /// Why it fails, if it does.
+    pub(super) error: Cell<Option<EngineError>>,
     pub(super) is_synchronous: Cell<bool>,
     /// What an RTS says of the message, and its number of a timeline.
     pub(super) envelope: Cell<Envelope>,
@@ -108,6 +111,7 @@ impl Outbound {
             stage: Cell::new(Stage::Offered),
             is_retracted: Cell::new(false),
             is_cancelled: Cell::new(false),
+            error: Cell::new(None),
             is_synchronous: Cell::new(false),
             envelope: Cell::new(Envelope { context: 0, source: 0, tag: 0 }),
             message: Cell::new(0),

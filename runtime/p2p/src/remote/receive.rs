@@ -7,6 +7,7 @@
 use super::Remote;
 use super::arrival::{Arrival, Data, Inbound};
 use super::early;
+use super::failing::read_lost;
 use crate::operation::Operation;
 use cohort_alloc::Heap;
 use cohort_base::{LocalRank, Peer};
@@ -142,7 +143,12 @@ fn read_piece(claim: &mut Claim<'_>, net: &Net, inbound: RecordRef<Inbound>, cal
             inbound.pieces.set(inbound.pieces.get() + 1);
             true
         }
-        Err(Refused::Lost(code)) => fail::broken(rank, peer, code),
+        Err(Refused::Lost(code)) => {
+            // SAFETY: the transport has not taken it.
+            unsafe { claim.free_local(block) };
+            read_lost(claim, inbound, code);
+            false
+        }
         Err(Refused::Busy | Refused::OutOfMemory) => {
             // SAFETY: the transport has not taken it.
             unsafe { claim.free_local(block) };
@@ -186,10 +192,16 @@ pub(super) unsafe fn read_complete(claim: &mut Claim<'_>, token: u64) -> u64 {
 ///
 /// # Safety
 /// As for [`read_complete`].
-pub(super) unsafe fn read_failed(claim: &mut Claim<'_>, token: u64, code: i32) -> ! {
+pub(super) unsafe fn read_failed(claim: &mut Claim<'_>, token: u64, code: i32) -> u64 {
+    let piece = piece_of(token);
     // SAFETY: as in `read_complete`.
-    let peer = unsafe { piece_of(token).as_ref() }.inbound.peer;
-    fail::broken(claim.rank(), peer, code)
+    unsafe {
+        let inbound = piece.as_ref().inbound;
+        claim.free_local(piece.cast());
+        inbound.pieces.set(inbound.pieces.get() - 1);
+        read_lost(claim, inbound, code);
+    }
+    0
 }
 
 /// All data has come: completes the receive, or leaves the data with the message.

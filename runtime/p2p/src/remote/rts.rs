@@ -35,7 +35,7 @@ pub(super) struct Queue {
     envelope: Envelope,
     /// Whether the peer has asked for more of them.
     is_wanted: Cell<bool>,
-    sends: List<Outbound, IN_SENDS>,
+    pub(super) sends: List<Outbound, IN_SENDS>,
     links: Links<Self>,
 }
 

@@ -10,6 +10,7 @@
 use super::outbound::{Outbound, Stage};
 use super::rts::rts;
 use super::{Remote, traced};
+use crate::failing::{failed, may_send};
 use crate::matching::Want;
 use crate::operation::{self, Operation};
 use crate::packed::PackedBlock;
@@ -41,7 +42,11 @@ pub(crate) fn isend(
 ) -> Result<RequestRef, EngineError> {
     let link = link_to(claim, to)?;
     traced::sent(claim, to, envelope, buffer.bytes());
-    let protocol = Protocol::of(net, &link, buffer.bytes(), mode);
+    let mut protocol = Protocol::of(net, &link, buffer.bytes(), mode);
+    if protocol == Protocol::Rendezvous && link.is_gated() && buffer.bytes() <= net.eager_max {
+        may_send(claim, to, &envelope)?;
+        protocol = Protocol::past_gate(net, &link, buffer.bytes(), mode);
+    }
     if protocol == Protocol::Eager {
         if !send_directly(claim, link, buffer, envelope) {
             send_eagerly(claim, link, buffer, envelope, 0)?;
@@ -91,7 +96,18 @@ enum Protocol {
 impl Protocol {
     /// That of a message to the peer of a link.
     fn of(net: &Net, link: &Link, bytes: u64, mode: SendMode) -> Self {
-        match (bytes <= net.eager_max && link.take_window(bytes), mode) {
+        Self::chosen(bytes <= net.eager_max && link.take_window(bytes), mode)
+    }
+
+    /// The same after a failure, of a message that may leave.
+    #[cold]
+    fn past_gate(net: &Net, link: &Link, bytes: u64, mode: SendMode) -> Self {
+        Self::chosen(bytes <= net.eager_max && link.take_window_past_gate(bytes), mode)
+    }
+
+    #[inline(always)]
+    fn chosen(has_room: bool, mode: SendMode) -> Self {
+        match (has_room, mode) {
             (false, _) => Self::Rendezvous,
             (true, SendMode::Synchronous) => Self::EagerAnswered,
             (true, _) => Self::Eager,
@@ -125,7 +141,12 @@ fn send_block(
     traced::sent(claim, to, envelope, bytes);
     // SAFETY: the block goes with the packet, or with the send that is made here, of which nobody else knows.
     unsafe {
-        if Protocol::of(net, &link, bytes, SendMode::Standard) == Protocol::Eager {
+        let mut protocol = Protocol::of(net, &link, bytes, SendMode::Standard);
+        if protocol == Protocol::Rendezvous && link.is_gated() && bytes <= net.eager_max {
+            may_send(claim, to, &envelope)?;
+            protocol = Protocol::past_gate(net, &link, bytes, SendMode::Standard);
+        }
+        if protocol == Protocol::Eager {
             let header = traced::header(claim, PacketKind::Eager, envelope, bytes, 0);
             let packet = Unsent::referring(claim, header, block.data(), bytes as usize)
                 .inspect_err(|_| link.give_window(link::cost(bytes)))?;
@@ -200,6 +221,7 @@ pub(super) fn done(claim: &mut Claim<'_>, peer: Peer, header: &Header) -> Option
     if outbound.stage.get() != Stage::Offered {
         return None;
     }
+    outbound.error.set(None);
     Outbound::enter(outbound, claim, Stage::Over);
     Some(())
 }
@@ -214,7 +236,7 @@ pub(super) fn retracted(claim: &mut Claim<'_>, peer: Peer, header: &Header) -> O
         if outbound.stage.get() != Stage::Offered {
             return None;
         }
-        outbound.is_cancelled.set(true);
+        outbound.is_cancelled.set(outbound.error.get().is_none());
         Outbound::enter(outbound, claim, Stage::Over);
     }
     Some(())
@@ -292,7 +314,10 @@ pub(super) fn complete_over(claim: &mut Claim<'_>, net: &Net, caller: LocalRank)
                 Heap::free(block);
             }
             if let Some(request) = outbound.request.take() {
-                let status = Status { cancelled: outbound.is_cancelled.get(), ..Status::EMPTY };
+                let status = match outbound.error.get() {
+                    Some(error) => failed(error),
+                    None => Status { cancelled: outbound.is_cancelled.get(), ..Status::EMPTY },
+                };
                 Operation::complete(request, status);
                 completed += 1;
             }

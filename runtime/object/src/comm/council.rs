@@ -1,0 +1,298 @@
+//! Agreements of members that survive each other.
+//!
+//! The n-th agreement of each member of a communicator meets the n-th of the others at a *council*, whose members are
+//! all of the communicator. A member says what it has to say in a word of its own, and waits until each of the others
+//! has said something or has failed. Then it makes a decision of what was said, and offers it by one swap. The first
+//! decision stands, and everybody takes that one. So all who come to the end have the same, whoever dies at whatever
+//! instruction; nobody waits for the dead, since the node knows them, and those who wait are woken at each failure.
+//!
+//! The node keeps failures in their order. So a decision tells who has failed by one number: of the members, those that
+//! are among the first so many failures.
+//!
+//! # Several nodes
+//! Each node has a council of the members that are there. When all of these have said something or have failed, its
+//! launcher tells the first node's launcher what they have said. That one decides when all nodes have told it that have
+//! living members, and tells all; failures have the same order at all nodes, since they come from it too. So ranks may
+//! die at any moment, as no rank carries anything to another node.
+
+use super::Comm;
+use crate::{Error, Outcome};
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use cohort_abi::neutral;
+use cohort_base::boot::Agreement;
+use cohort_base::lock::FutexLock;
+use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use cohort_base::{LocalRank, Peer};
+use cohort_engine::wait::{WaitKind, until};
+use cohort_engine::{Node, Rank};
+use core::ptr::null_mut;
+
+/// Marks a word as said.
+const SAID: u64 = 1 << 32;
+
+/// Councils that somebody may still come to, by node, context and number.
+static COUNCILS: FutexLock<BTreeMap<Key, Arc<Council>>> = FutexLock::new(BTreeMap::new());
+
+type Key = (usize, u32, u32);
+
+/// One member's place in a council.
+#[derive(Default)]
+struct Seat {
+    /// [`SAID`] and the word.
+    said: AtomicU64,
+    /// Failures that it has acknowledged. Before the word.
+    acknowledged: AtomicU32,
+    /// It has the decision.
+    has_left: AtomicU32,
+}
+
+/// What the members of a communicator agree on. See the module page.
+struct Council {
+    members: Vec<Peer>,
+    /// Of the members.
+    seats: Box<[Seat]>,
+    /// Members live on other nodes too: the launchers decide.
+    is_wide: bool,
+    /// The first node's launcher has been told what is said here.
+    is_told: AtomicU32,
+    decision: AtomicPtr<Decision>,
+}
+
+/// What a council has come to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Decision {
+    /// All bits that everybody has said.
+    word: u32,
+    /// Who has failed: the first so many.
+    pub(super) failures: u32,
+    /// So many failures everybody has acknowledged.
+    pub(super) acknowledged: u32,
+    /// Fresh numbers of communicators; 0 if none is left.
+    pub(super) numbers: [u32; 3],
+}
+
+impl Council {
+    fn new(node: &Node, members: Vec<Peer>) -> Self {
+        let seats = members.iter().map(|_| Seat::default()).collect();
+        let is_wide = members.iter().any(|&peer| node.local(peer).is_none());
+        Self { members, seats, is_wide, is_told: AtomicU32::new(0), decision: AtomicPtr::new(null_mut()) }
+    }
+
+    fn decision(&self) -> Option<Decision> {
+        // SAFETY: null, or a decision that lasts as long as the council.
+        unsafe { self.decision.load(Ordering::Acquire).as_ref() }.copied()
+    }
+
+    /// The members of this node and their seats.
+    fn here(&self, node: &Node) -> impl Iterator<Item = (LocalRank, &Seat)> {
+        let all = self.members.iter().zip(&self.seats);
+        all.filter_map(|(&peer, seat)| Some((node.local(peer)?, seat)))
+    }
+
+    /// Whether nobody of this node is missing but those who have failed.
+    fn is_complete_here(&self, node: &Node) -> bool {
+        let is_there = |seat: &Seat| seat.said.load(Ordering::Acquire) != 0;
+        self.here(node).all(|(local, seat)| is_there(seat) || node.has_failed(Peer::local(local)))
+    }
+
+    /// Whether there is a decision, or can be one.
+    fn is_ready(&self, node: &Node) -> bool {
+        self.decision().is_some() || !self.is_wide && self.is_complete_here(node)
+    }
+
+    /// What those have said who have said something here.
+    fn said(&self, node: &'static Node) -> Decision {
+        let failures = node.failure_count();
+        let (mut word, mut acknowledged) = (u32::MAX, u32::MAX);
+        for (_, seat) in self.here(node) {
+            let said = seat.said.load(Ordering::Acquire);
+            if said != 0 {
+                word &= said as u32;
+                acknowledged = acknowledged.min(seat.acknowledged.load(Ordering::Relaxed));
+            }
+        }
+        let numbers = [(); 3].map(|()| node.next_context().unwrap_or(0));
+        Decision { word, failures, acknowledged, numbers }
+    }
+
+    /// Offers a decision; the first one stands.
+    fn settle(&self, mine: Decision) -> Decision {
+        let mine = Box::into_raw(Box::new(mine));
+        let swap = self.decision.compare_exchange(null_mut(), mine, Ordering::AcqRel, Ordering::Acquire);
+        match swap {
+            // SAFETY: a decision lasts as long as the council.
+            Ok(_) => unsafe { *mine },
+            Err(first) => {
+                // SAFETY: just made, and nobody else knows it.
+                drop(unsafe { Box::from_raw(mine) });
+                // SAFETY: as above.
+                unsafe { *first }
+            }
+        }
+    }
+
+    /// The decision of a council that is ready.
+    fn decide(&self, node: &'static Node) -> Decision {
+        match self.decision() {
+            Some(decision) => decision,
+            None => self.settle(self.said(node)),
+        }
+    }
+
+    /// Whether everybody here has the decision who will ever come for it.
+    fn is_over(&self, node: &Node) -> bool {
+        let has_left = |seat: &Seat| seat.has_left.load(Ordering::Relaxed) != 0;
+        self.here(node).all(|(local, seat)| has_left(seat) || node.has_failed(Peer::local(local)))
+    }
+}
+
+impl Drop for Council {
+    fn drop(&mut self) {
+        let decision = *self.decision.get_mut();
+        if !decision.is_null() {
+            // SAFETY: made in `decide`; nobody uses the council any more.
+            drop(unsafe { Box::from_raw(decision) });
+        }
+    }
+}
+
+/// An agreement of a communicator's members that this one has begun.
+pub struct Agreeing {
+    council: Arc<Council>,
+    key: Key,
+    place: usize,
+    rank: &'static Rank,
+}
+
+impl core::fmt::Debug for Agreeing {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Agreeing").finish_non_exhaustive()
+    }
+}
+
+/// What the members have agreed on.
+#[derive(Clone, Copy, Debug)]
+pub struct Agreed(pub(super) Decision);
+
+impl Agreeing {
+    /// Whether the members have agreed, or can.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.council.is_ready(self.rank.node())
+    }
+
+    /// What the members of a council that is complete have agreed on. Once.
+    pub fn end(&self) -> Agreed {
+        let node = self.rank.node();
+        let decision = self.council.decide(node);
+        self.council.seats[self.place].has_left.store(1, Ordering::Relaxed);
+        COUNCILS.with(|councils| {
+            if self.council.is_over(node) {
+                let _ = councils.remove(&self.key);
+            }
+        });
+        Agreed(decision)
+    }
+}
+
+impl Agreed {
+    /// The bits that all have given.
+    #[must_use]
+    pub fn flag(&self) -> i32 {
+        self.0.word.cast_signed()
+    }
+}
+
+impl Comm {
+    /// Begins to agree on a word. Collective over the survivors.
+    ///
+    /// # Errors
+    /// `MPI_ERR_UNSUPPORTED_OPERATION` with members of other jobs.
+    pub fn agree(&self, word: i32) -> Outcome<Agreeing> {
+        let node = self.rank.node();
+        let members = self.everyone();
+        if members.iter().any(|&peer| node.is_foreign(peer)) {
+            let what = format_args!("agreements with processes of other jobs are not there");
+            return Err(Error::new(neutral::ERR_UNSUPPORTED_OPERATION, what));
+        }
+        // Relaxed: one thread of the member at a time is here, as MPI demands.
+        let number = self.agreements.fetch_add(1, Ordering::Relaxed);
+        let key = (core::ptr::from_ref(node).addr(), self.context(), number);
+        let place = members.iter().position(|&it| it == self.rank.peer()).ok_or(neutral::ERR_COMM)?;
+        let new = Arc::new(Council::new(node, members));
+        let council = COUNCILS.with(|councils| councils.entry(key).or_insert(new).clone());
+        let seat = &council.seats[place];
+        let acknowledged = self.acknowledged().load(Ordering::Relaxed);
+        seat.acknowledged.store(acknowledged, Ordering::Relaxed);
+        // Release: pairs with the Acquire of those who decide.
+        seat.said.store(SAID | u64::from(word.cast_unsigned()), Ordering::Release);
+        if council.is_wide {
+            node.leave_word();
+        } else {
+            council.here(node).for_each(|(member, _)| {
+                node.rank(member).wake();
+            });
+        }
+        Ok(Agreeing { council, key, place, rank: self.rank })
+    }
+
+    /// Waits for what the members agree on.
+    ///
+    /// # Errors
+    /// As [`Comm::agree`].
+    pub fn agreed(&self, word: i32) -> Outcome<Agreed> {
+        let agreeing = self.agree(word)?;
+        until(self.owner(), WaitKind::Collective, || agreeing.is_complete());
+        Ok(agreeing.end())
+    }
+}
+
+/// Gives what the members of this node say in each agreement with others of which all have spoken, once each. By the
+/// launcher.
+pub fn told(node: &'static Node, mut take: impl FnMut(&Agreement)) {
+    let id = core::ptr::from_ref(node).addr();
+    let mut found = Vec::new();
+    COUNCILS.with(|councils| {
+        let own = councils.iter().filter(|(key, council)| key.0 == id && council.is_wide);
+        found.extend(own.map(|(&key, council)| (key, council.clone())));
+    });
+    for ((_, context, number), council) in found {
+        if council.decision().is_some() || !council.is_complete_here(node) {
+            continue;
+        }
+        if council.is_told.swap(1, Ordering::Relaxed) != 0 {
+            continue;
+        }
+        let Decision { word, acknowledged, failures, numbers } = council.said(node);
+        let members: Vec<u32> = council.members.iter().map(|&peer| node.world_rank(peer)).collect();
+        take(&Agreement {
+            context,
+            number,
+            word,
+            acknowledged,
+            failures,
+            numbers,
+            members: members.as_ptr(),
+            members_len: members.len() as u32,
+        });
+    }
+}
+
+/// The launchers have come to a decision.
+pub fn decided(node: &'static Node, what: &Agreement) {
+    let key = (core::ptr::from_ref(node).addr(), what.context, what.number);
+    let Some(council) = COUNCILS.with(|councils| councils.get(&key).cloned()) else {
+        return;
+    };
+    let Agreement { word, acknowledged, failures, numbers, .. } = *what;
+    council.settle(Decision { word, failures, acknowledged: acknowledged.min(failures), numbers });
+    council.here(node).for_each(|(member, _)| {
+        node.rank(member).wake();
+    });
+    if council.is_over(node) {
+        COUNCILS.with(|councils| drop(councils.remove(&key)));
+    }
+}
