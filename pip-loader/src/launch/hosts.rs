@@ -4,13 +4,14 @@
 use super::host_list::{Host, Launcher, NEXT, too_few};
 use super::options::{Options, Variables};
 use super::signals::{Came, Signals};
+use cohort_base::settings::{ON_FAILURE, OnFailure};
 use cohort_manager::wireup::Numbering;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use pip_ground::Refusal;
 use pip_ground::caption::quoted;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -56,6 +57,23 @@ impl Launcher {
         };
         words.into_iter().map(OsString::from).collect()
     }
+}
+
+impl Launcher {
+    /// What has it leave the others alone when one of its processes ends.
+    fn going_on(self) -> &'static [&'static str] {
+        match self {
+            Self::Hydra => &["-disable-auto-cleanup"],
+            Self::Srun => &["--no-kill", "--kill-on-bad-exit=0"],
+            Self::Prterun => &["--runtime-options", "recoverable"],
+        }
+    }
+}
+
+/// Whether ranks are to survive each other.
+fn survives(options: &Options) -> bool {
+    let value = options.variables.of_all(ON_FAILURE).and_then(OsStr::to_str);
+    value.and_then(OnFailure::named) == Some(OnFailure::Continue)
 }
 
 /// Has a process manager start the job on its hosts, and gives its status; or prints the command line (`--dry-run`).
@@ -184,7 +202,11 @@ fn command_line(options: &Options, hosts: &[Host], launcher: Launcher, own: &Pat
     // Hosts that get no rank take no part.
     let used: Vec<usize> = (0..hosts.len()).filter(|&host| shares.iter().any(|counts| counts[host] > 0)).collect();
     let chosen: Vec<&Host> = used.iter().map(|&host| &hosts[host]).collect();
-    let mut words = launcher.options(&chosen);
+    let mut words: Vec<OsString> = Vec::new();
+    if survives(options) {
+        words.extend(launcher.going_on().iter().map(OsString::from));
+    }
+    words.extend(launcher.options(&chosen));
     words.push(own.into());
     words.extend(options.hosts.typed.iter().cloned());
     for (index, (section, counts)) in options.sections.iter().zip(&shares).enumerate() {

@@ -195,6 +195,9 @@ impl<'a> Job<'a> {
             membership,
         };
         this.membership.ranks_start();
+        if this.survives && this.membership.place().count > 1 {
+            survivors::ignore_news_of_ends();
+        }
         let started = this.start_all(&[]);
         let started = started.map_err(|error| (this.name_of(this.spawner.ranks.len()), error));
         // Also when some ranks were not: those that were may have something to say.

@@ -128,8 +128,6 @@ impl Source for Signals {
         while let Some(came) = job.signals.next() {
             match came {
                 Came::Child => {}
-                // By it Hydra says that a process has ended, with -disable-auto-cleanup.
-                Came::Forward(Signal::SIGUSR1) if job.survives_nodes() => {}
                 Came::Forward(signal) => {
                     job.kill_alive(signal);
                     if signal == Signal::SIGTSTP {

@@ -11,6 +11,7 @@
 
 use super::Job;
 use cohort_base::boot::Agreement;
+use nix::sys::signal::{SigHandler, Signal};
 use pip_ground::say;
 use pip_monitor::NodeEvent;
 use std::collections::{BTreeMap, BTreeSet};
@@ -172,9 +173,16 @@ pub(super) struct Survivors {
     suspected: BTreeSet<u32>,
 }
 
+/// Has this process and its ranks ignore SIGUSR1, unless they handle it: with `-disable-auto-cleanup` Hydra sends it to
+/// all processes of a host when one has ended. Before any rank is started.
+pub(super) fn ignore_news_of_ends() {
+    // SAFETY: no handler is set.
+    let _ = unsafe { nix::sys::signal::signal(Signal::SIGUSR1, SigHandler::SigIgn) };
+}
+
 impl Job<'_> {
     /// Whether ranks survive each other on several nodes.
-    pub(super) fn survives_nodes(&self) -> bool {
+    fn survives_nodes(&self) -> bool {
         self.survives && self.membership.world().place.count > 1
     }
 
