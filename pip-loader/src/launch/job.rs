@@ -36,7 +36,7 @@ use pip_insight::fault::MemoryMap;
 use pip_insight::{backtrace, check, hang, memory, stats};
 use pip_monitor::Finish;
 use sources::{Clients, Source};
-use spread::{Promise, Spread};
+use spread::Spreads;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
@@ -81,10 +81,8 @@ pub struct Job<'a> {
     wide: Wide,
     /// What they are to start, and what they want started here.
     elsewhere: Elsewhere,
-    /// Worlds of this node's ranks that are being started on several nodes.
-    spreads: Vec<Spread>,
-    /// A part of one for which this node keeps places.
-    promise: Option<Promise>,
+    /// Worlds that are being started on several nodes.
+    spreads: Spreads,
     /// Notices that the job cannot go on.
     deadlock: Option<hang::Watch>,
     /// Ranks survive each other's failures.
@@ -172,8 +170,7 @@ impl<'a> Job<'a> {
             later: job.later.clone(),
             wide: Wide::default(),
             elsewhere: Elsewhere::default(),
-            spreads: Vec::new(),
-            promise: None,
+            spreads: Spreads::default(),
             // A launcher ends the wait of members of several nodes that agree.
             deadlock: hang::Watch::of(&job.environment)
                 .filter(|_| membership.is_alone() || !end::survives(&job.environment)),

@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering;
 const NO_PLACES: &str = "it keeps no places for the world";
 
 /// A world that is being started on several nodes, by the root's launcher.
-pub(super) struct Spread {
+struct Spread {
     request: &'static Request,
     plan: Plan,
     /// The program has named these nodes: no other will do.
@@ -41,8 +41,17 @@ pub(super) struct Spread {
     awaited: usize,
 }
 
+/// Worlds that are being started on several nodes.
+#[derive(Default)]
+pub(super) struct Spreads {
+    /// Those that ranks of this node have asked for.
+    begun: Vec<Spread>,
+    /// A part of one for which this node keeps places.
+    promise: Option<Promise>,
+}
+
 /// A part of a world for which this node keeps places.
-pub(super) struct Promise {
+struct Promise {
     /// The node whose launcher has asked for it.
     origin: u32,
     order: Box<Order>,
@@ -59,7 +68,7 @@ type Said = Result<(u32, Vec<u32>), String>;
 impl Job<'_> {
     /// Whether this node keeps places for a part of a world.
     pub(super) fn has_promised(&self) -> bool {
-        self.promise.is_some()
+        self.spreads.promise.is_some()
     }
 
     /// Begins to start a world on several nodes, which the program has named or not.
@@ -67,7 +76,7 @@ impl Job<'_> {
         let nodes = plan.nodes();
         let spread = Spread { request, plan, is_named, nodes, firsts: Vec::new(), parts: &[], awaited: 0 };
         self.ask_next(&spread);
-        self.spreads.push(spread);
+        self.spreads.begun.push(spread);
     }
 
     /// Asks the next node for places.
@@ -80,10 +89,10 @@ impl Job<'_> {
 
     /// A node has said what comes of its part.
     pub(super) fn go_on(&mut self, request: &'static Request, node: u32, about: About, said: Said) {
-        let Some(at) = self.spreads.iter().position(|spread| std::ptr::eq(spread.request, request)) else {
+        let Some(at) = self.spreads.begun.iter().position(|spread| std::ptr::eq(spread.request, request)) else {
             return;
         };
-        let mut spread = self.spreads.swap_remove(at);
+        let mut spread = self.spreads.begun.swap_remove(at);
         let (first, _) = match said {
             Ok(said) => said,
             Err(reason) => {
@@ -113,7 +122,7 @@ impl Job<'_> {
                 _ => {}
             }
         }
-        self.spreads.push(spread);
+        self.spreads.begun.push(spread);
     }
 
     /// All nodes keep places: they hear what the world is.
@@ -157,7 +166,7 @@ impl Job<'_> {
             Ok(promise) => {
                 let counts = promise.programs.iter().map(|program| program.ranks as u32).collect();
                 let first = self.spawner.number_at(promise.first);
-                self.promise = Some(promise);
+                self.spreads.promise = Some(promise);
                 Answer::Granted(first, counts)
             }
             Err(reason) => Answer::Refused(reason),
@@ -188,11 +197,11 @@ impl Job<'_> {
 
     /// Makes the records of the part of a world for which places are kept.
     pub(super) fn settle_reserved(&mut self, id: Id, layout: Layout) {
-        let answer = match self.promise.take_if(|promise| promise.origin == id.origin && !promise.is_settled) {
+        let answer = match self.spreads.promise.take_if(|promise| promise.origin == id.origin && !promise.is_settled) {
             None => Answer::Refused(NO_PLACES.to_owned()),
             Some(promise) => match self.settle_promise(&promise, layout) {
                 Ok(()) => {
-                    self.promise = Some(Promise { is_settled: true, ..promise });
+                    self.spreads.promise = Some(Promise { is_settled: true, ..promise });
                     Answer::Granted(0, Vec::new())
                 }
                 Err(error) => {
@@ -211,7 +220,7 @@ impl Job<'_> {
 
     /// Starts the part of a world whose records are there.
     pub(super) fn begin_reserved(&mut self, id: Id) {
-        let answer = match self.promise.take_if(|promise| promise.origin == id.origin && promise.is_settled) {
+        let answer = match self.spreads.promise.take_if(|promise| promise.origin == id.origin && promise.is_settled) {
             None => Answer::Refused(NO_PLACES.to_owned()),
             Some(Promise { programs, first, count, .. }) => {
                 let each = programs.iter().flat_map(|it| std::iter::repeat_n(Some((it, None)), it.ranks));
@@ -232,7 +241,7 @@ impl Job<'_> {
 
     /// Keeps no places for the world of which one of this node's was to be a part.
     pub(super) fn release(&mut self, id: Id) {
-        drop(self.promise.take_if(|promise| promise.origin == id.origin));
+        drop(self.spreads.promise.take_if(|promise| promise.origin == id.origin));
         self.report(id, &Answer::Granted(0, Vec::new()));
         self.take_up();
     }
