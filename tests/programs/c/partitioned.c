@@ -79,7 +79,7 @@ static void exchange(int partitions, int block, int poll) {
 
 /* Two pairs with one envelope, beside an ordinary message: by order of the calls. */
 static void order(void) {
-    int values[2] = {10, 20}, got[2] = {0, 0}, plain = 30, right = (rank + 1) % size;
+    int values[2] = {10, 20}, got[2] = {0, 0}, plain = 30, taken, right = (rank + 1) % size;
     int left = (rank + size - 1) % size;
     MPI_Request requests[4], ordinary;
     MPI_Isend(&plain, 1, MPI_INT, right, 7, MPI_COMM_WORLD, &ordinary);
@@ -92,7 +92,7 @@ static void order(void) {
     MPI_Pready(0, requests[0]);
     MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
     CHECK(got[0] == 10 && got[1] == 20);
-    MPI_Recv(&plain, 1, MPI_INT, left, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Recv(&taken, 1, MPI_INT, left, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     MPI_Wait(&ordinary, MPI_STATUS_IGNORE);
     for (int i = 0; i < 4; i++) MPI_Request_free(&requests[i]);
 }
