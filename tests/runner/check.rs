@@ -112,6 +112,11 @@ const MEMORY: &[(&str, &str, &[&str])] = &[
         "error[memory]",
         &["rank 0: free in freed_target", "rank 2: MPI_Get in freed_target", "4000 bytes"],
     ),
+    (
+        "unmapped_window",
+        "error[memory]",
+        &["MPI_Win_create in unmapped_window", "a window of memory that is not there"],
+    ),
 ];
 
 /// The same of hints.
@@ -164,6 +169,7 @@ pub fn trials() -> Vec<Trial> {
     }
     trials.push(trial("check/options".into(), options));
     trials.push(trial("check/reports".into(), reports));
+    trials.push(trial("check/unmapped".into(), unmapped));
     trials.push(trial("check/ways".into(), ways));
     trials.push(trial("check/fortran".into(), fortran));
     trials.push(trial("check/page".into(), page));
@@ -341,6 +347,19 @@ fn page() -> Outcome {
         if let Some(line) = block.lines().find(|line| !said.contains(&steady(line))) {
             return Err(ended.failure(&format!("{line:?} of docs/checking.md is not said of {}", mode.1)));
         }
+    }
+    Ok(())
+}
+
+/// The job dies of what was found.
+fn unmapped() -> Outcome {
+    let killed = 128 + 11;
+    for (mode, said) in [
+        ("unmapped_send", "rank 0: MPI_Send in send at mistaken_memory.c:"),
+        ("unmapped_receive", "rank 1: MPI_Recv in receive at mistaken_memory.c:"),
+    ] {
+        let ended = job((MISTAKEN_MEMORY, mode), "", Abi::Mpich)?.run()?.expect_code(killed)?;
+        ended.expect_text("error[memory]")?.expect_text(said)?.expect_text("there is no memory at all")?;
     }
     Ok(())
 }

@@ -265,6 +265,37 @@ static void window_in_window(void)
     MPI_Win_free(&outer);
 }
 
+// Where nothing is mapped.
+static void *nowhere(void)
+{
+    void *volatile place = (void *)0x20000;
+    return place;
+}
+
+static void unmapped_send(void)
+{
+    int in[4];
+    if (rank == 0)
+        send(nowhere(), 4, MPI_INT, 1);
+    if (rank == 1)
+        receive(in, 4, MPI_INT, 0);
+}
+
+static void unmapped_receive(void)
+{
+    if (rank == 0)
+        send(table, 10, MPI_INT, 1);
+    if (rank == 1)
+        receive(nowhere(), 10, MPI_INT, 0);
+}
+
+static void unmapped_window(void)
+{
+    MPI_Win window;
+    MPI_Win_create(nowhere(), 64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+    MPI_Win_free(&window);
+}
+
 // Nothing wrong.
 static void right_blocks(void)
 {
@@ -343,7 +374,8 @@ static const struct mode modes[] = {
     MODE(short_alloc_mem), MODE(short_window), MODE(freed_before), MODE(freed_receive),
     MODE(moved_persistent), MODE(freed_collective), MODE(returned_sends), MODE(returned_receive),
     MODE(returned_sum), MODE(freed_window), MODE(freed_target), MODE(same_window), MODE(windows_meet),
-    MODE(window_in_window), MODE(right_blocks), MODE(right_places), MODE(right_lives),
+    MODE(window_in_window), MODE(unmapped_send),
+    MODE(unmapped_receive), MODE(unmapped_window), MODE(right_blocks), MODE(right_places), MODE(right_lives),
 };
 
 int main(int argc, char **argv)
