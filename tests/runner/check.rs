@@ -113,6 +113,12 @@ const MEMORY: &[(&str, &str, &[&str])] = &[
         &["rank 0: free in freed_target", "rank 2: MPI_Get in freed_target", "4000 bytes"],
     ),
     (
+        "short_gatherv",
+        "error[memory]",
+        &["rank 0: MPI_Gatherv in", "writes 12 bytes, from byte 12 on, of a block of 20"],
+    ),
+    ("short_alltoallv", "error[memory]", &["MPI_Ialltoallv in", "reads 1 bytes, from byte 2 on, of a block of 2"]),
+    (
         "unmapped_window",
         "error[memory]",
         &["MPI_Win_create in unmapped_window", "a window of memory that is not there"],
@@ -138,7 +144,7 @@ const RIGHT: &[&str] = &[
 ];
 
 /// The same of `mistaken_memory.c`.
-const RIGHT_MEMORY: &[&str] = &["right_blocks", "right_places", "right_lives"];
+const RIGHT_MEMORY: &[&str] = &["right_blocks", "right_places", "right_lives", "right_parts"];
 
 /// Modes of `mistaken_messages.c` without a mistake.
 const RIGHT_MESSAGES: &[&str] = &["right_ring", "right_farm", "right_types", "right_open", "right_probed"];

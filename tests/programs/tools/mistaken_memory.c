@@ -296,6 +296,36 @@ static void unmapped_window(void)
     MPI_Win_free(&window);
 }
 
+// Counts that differ by member.
+static void short_gatherv(void)
+{
+    int *all = rank ? NULL : block(5 * sizeof *all), counts[3] = {1, 2, 3}, places[3] = {0, 1, 3}, out[3] = {0};
+    MPI_Gatherv(out, rank + 1, MPI_INT, all, counts, places, MPI_INT, 0, MPI_COMM_WORLD);
+    drop(all);
+}
+
+static void short_alltoallv(void)
+{
+    char *in = block(3), *out = block(2);
+    int counts[3] = {1, 1, 1}, places[3] = {0, 1, 2};
+    MPI_Request request;
+    MPI_Ialltoallv(out, counts, places, MPI_CHAR, in, counts, places, MPI_CHAR, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    drop(in);
+    drop(out);
+}
+
+static void right_parts(void)
+{
+    double *in = block(6 * sizeof *in), *out = block(6 * sizeof *out);
+    int counts[3] = {1, 2, 3}, places[3] = {5, 3, 0}, none[3] = {0, 0, 0}, far[3] = {0, 1000, 2000};
+    MPI_Allgatherv(out, rank + 1, MPI_DOUBLE, in, counts, places, MPI_DOUBLE, MPI_COMM_WORLD);
+    MPI_Scatterv(out, counts, places, MPI_DOUBLE, in, rank + 1, MPI_DOUBLE, 1, MPI_COMM_WORLD);
+    MPI_Alltoallv(out, none, far, MPI_DOUBLE, in, none, far, MPI_DOUBLE, MPI_COMM_WORLD);
+    drop(in);
+    drop(out);
+}
+
 // Nothing wrong.
 static void right_blocks(void)
 {
@@ -375,7 +405,8 @@ static const struct mode modes[] = {
     MODE(moved_persistent), MODE(freed_collective), MODE(returned_sends), MODE(returned_receive),
     MODE(returned_sum), MODE(freed_window), MODE(freed_target), MODE(same_window), MODE(windows_meet),
     MODE(window_in_window), MODE(unmapped_send),
-    MODE(unmapped_receive), MODE(unmapped_window), MODE(right_blocks), MODE(right_places), MODE(right_lives),
+    MODE(unmapped_receive), MODE(unmapped_window), MODE(short_gatherv),
+    MODE(short_alltoallv), MODE(right_parts), MODE(right_blocks), MODE(right_places), MODE(right_lives),
 };
 
 int main(int argc, char **argv)

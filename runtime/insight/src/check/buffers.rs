@@ -128,6 +128,59 @@ fn of_collective(call: &Call<'_>) -> [Option<Span>; 2] {
     [span(given, false), span(taken, true)]
 }
 
+/// The parts of collective calls whose counts differ by member: whether they are written, and the parameters.
+const PARTS: [(bool, [&str; 4]); 4] = [
+    (false, ["sendbuf", "sendcounts", "displs", "sendtype"]),
+    (false, ["sendbuf", "sendcounts", "sdispls", "sendtype"]),
+    (true, ["recvbuf", "recvcounts", "displs", "recvtype"]),
+    (true, ["recvbuf", "recvcounts", "rdispls", "recvtype"]),
+];
+
+/// The parts of a collective call's buffers that belong to its members, where counts differ by member, each with the
+/// address that the call has for all.
+pub fn parts(call: &Call<'_>) -> Vec<(usize, Span)> {
+    let mut spans = Vec::new();
+    let comm = call.observed.comm().filter(|comm| !comm.is_inter());
+    let (Role::Collective | Role::BeginCollective, Some(comm)) = (call.role, comm) else {
+        return spans;
+    };
+    let root = call.observed.call.named("root").map(|place| call.observed.words.rank(call.observed.word(place)));
+    if root.is_some_and(|root| root != comm.me() as i32) {
+        return spans;
+    }
+    for (is_written, names) in PARTS {
+        let places = names.map(|name| call.observed.call.named(name));
+        let [Some(base), Some(counts), Some(places), Some(of)] = places.map(|place| Some(call.observed.word(place?)))
+        else {
+            continue;
+        };
+        let is_none = base == 0 || call.observed.words.is_in_place(base) || counts == 0 || places == 0;
+        let Some(datatype) = datatype(call, of).filter(|_| !is_none) else {
+            continue;
+        };
+        for member in 0..comm.size() as usize {
+            let (count, place) = (entry(call, counts, member), entry(call, places, member));
+            let at = (base as i64).wrapping_add(place.wrapping_mul(datatype.extent()));
+            let first = core::ptr::with_exposed_provenance_mut(at as usize);
+            // SAFETY: the program hands the part to MPI; only addresses are looked at.
+            let buffer = unsafe { OwnedBuffer::new(first, count.max(0) as u64, datatype.clone()) };
+            spans.extend((buffer.bytes() > 0).then_some((base as usize, Span { buffer, is_written })));
+        }
+    }
+    spans
+}
+
+/// An entry of an array of counts.
+fn entry(call: &Call<'_>, array: u64, index: usize) -> i64 {
+    let array = array as usize;
+    match call.observed.call.name.ends_with("_c") {
+        // SAFETY: the program passes an entry for each member, as the standard demands.
+        true => unsafe { core::ptr::with_exposed_provenance::<i64>(array).add(index).read() },
+        // SAFETY: the same.
+        false => unsafe { core::ptr::with_exposed_provenance::<i32>(array).add(index).read() }.into(),
+    }
+}
+
 /// A buffer of so many times its elements.
 fn repeated(buffer: OwnedBuffer, times: u32) -> Option<OwnedBuffer> {
     let count = buffer.count().checked_mul(times.into())?;

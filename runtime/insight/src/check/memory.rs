@@ -149,7 +149,24 @@ fn inspect(shared: &mut Shared, call: &Call<'_>, span: &Span) -> Option<(Wrong, 
 /// A call begins that uses these buffers: looks at their memory, and at those of operations under way.
 pub fn begins(shared: &mut Shared, call: &Call<'_>, spans: &[Span]) {
     check(shared, call, spans);
+    check_parts(shared, call);
     buffers::check(shared, call, spans);
+}
+
+/// The same of parts whose counts differ by member.
+fn check_parts(shared: &mut Shared, call: &Call<'_>) {
+    for (base, span) in buffers::parts(call) {
+        let run = buffers::bounds(&span.buffer);
+        // Behind a short block lies nothing that the program could mean.
+        let noted = blocks(call).filter(|blocks| blocks.find(run.0).is_none());
+        let block = noted.and_then(|blocks| blocks.find(base)).filter(|block| block.bytes < BEHIND);
+        match block.filter(|block| block.end() <= run.0 && run.0 - block.end() < BEHIND) {
+            Some(block) if shared.kinds.has(Mistake::Memory) => {
+                tell(shared, call, &span, &Wrong::Beyond(block), run);
+            }
+            _ => check(shared, call, &[span]),
+        }
+    }
 }
 
 fn check(shared: &mut Shared, call: &Call<'_>, spans: &[Span]) {
