@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use cohort_abi::neutral::handle::NO_OP;
 use cohort_base::LocalRank;
 use cohort_base::check::Mistake;
-use cohort_engine::datatype::OwnedBuffer;
+use cohort_engine::datatype::{Basic, OwnedBuffer};
 use cohort_object::Win;
 
 /// What an access does with the target.
@@ -118,7 +118,13 @@ pub fn accessed(shared: &mut Shared, call: &Call<'_>) {
         let is_known = !span.is_written || Content::of(&place).differs(&content).is_none();
         is_known.then(|| (span.buffer.clone(), content))
     });
+    // Bytes of a long double that are none of its value may be anything.
+    let has_gaps = |span: &Span| {
+        let uniform = span.buffer.datatype().signature().uniform();
+        matches!(uniform, Some(Basic::F80 | Basic::C80))
+    };
     let put = span.as_ref().filter(|_| kind == Kind::Put).map(|span| match &held {
+        _ if has_gaps(span) => 0,
         Some((_, content)) => content.hash(),
         None => Content::of(&span.buffer).hash(),
     });
