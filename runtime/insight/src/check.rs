@@ -132,6 +132,7 @@ impl Checker {
             // A rank that was spawned may have the place of one that has ended.
             shared.ranks.insert(rank.id(), Known::default());
             shared.memory.forget(rank.id());
+            shared.globals.look_again();
         });
         Self { threads: Threads::default(), failures: ignored::Failures::default() }
     }

@@ -54,16 +54,26 @@ pub struct Globals {
     /// Other memory that was mapped when the files were looked for.
     others: Vec<(usize, usize)>,
     misses: u64,
+    /// Something may have been mapped since.
+    is_old: bool,
 }
 
 impl Globals {
     /// Nothing yet.
     pub const fn new() -> Self {
-        Self { files: Vec::new(), instances: Vec::new(), others: Vec::new(), misses: 0 }
+        Self { files: Vec::new(), instances: Vec::new(), others: Vec::new(), misses: 0, is_old: false }
+    }
+
+    /// One more rank has its program in its place: what was read before may have seen that half done.
+    pub fn look_again(&mut self) {
+        self.is_old = true;
     }
 
     /// The object that has this byte.
     pub fn find(&mut self, address: usize) -> Option<Global> {
+        if core::mem::take(&mut self.is_old) {
+            self.read_map();
+        }
         if self.instance(address).is_none() {
             let behind = self.others.partition_point(|other| other.1 <= address);
             if self.others.get(behind).is_some_and(|other| other.0 <= address) {
