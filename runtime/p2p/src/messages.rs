@@ -53,7 +53,8 @@ fn start_send(
     let node = claim.rank().node();
     let Some(to) = node.local(to) else {
         let net = Net::of(node).ok_or(EngineError::Unsupported)?;
-        return remote::isend(claim, net, *buffer, to, *envelope, mode);
+        let started = remote::isend(claim, net, *buffer, to, *envelope, mode);
+        return started.or_else(|error| failed_at_once(claim, error));
     };
     let protocol = Protocol::of_own(claim, buffer.bytes(), envelope, mode, waits);
     match protocol.start(claim, buffer, to, envelope) {

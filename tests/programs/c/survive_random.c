@@ -87,10 +87,12 @@ static void work(MPI_Comm comm, int me, int members) {
 int main(int argc, char **argv) {
     start(&argc, &argv);
     seed = argc > 1 ? (unsigned)atoi(argv[1]) : 1;
+    // survive_random SEED FIRST: of several nodes, where the first FIRST ranks live on, and a node may go with a rank.
+    int first = argc > 2 ? atoi(argv[2]) : 1, is_apart = argc > 2;
     MPI_Comm comm = MPI_COMM_WORLD;
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    for (int members = size; members > 2;) {
-        int me, flag = 1, left, victim = 1 + draw() % (members - 1);
+    for (int members = size; members > (first > 2 ? first : 2);) {
+        int me, flag = 1, left, victim = first + draw() % (members - first);
         unsigned how = draw();
         pthread_t thread;
         MPI_Comm_rank(comm, &me);
@@ -99,7 +101,8 @@ int main(int argc, char **argv) {
         MPI_Comm smaller;
         CHECK_EQ(MPIX_Comm_shrink(comm, &smaller), MPI_SUCCESS);
         MPI_Comm_size(smaller, &left);
-        CHECK_EQ(left, members - 1);
+        if (is_apart) CHECK(left < members && left >= first);
+        if (!is_apart) CHECK_EQ(left, members - 1);
         CHECK_EQ(MPIX_Comm_agree(smaller, &flag), MPI_SUCCESS);
         if (comm != MPI_COMM_WORLD) MPI_Comm_free(&comm);
         comm = smaller;

@@ -47,6 +47,10 @@ pub(super) fn sweep(claim: &mut Claim<'_>) {
     if epoch == 0 || !claim.is_by_owner() || Net::of(node).is_none() {
         return;
     }
+    if claim.of::<Remote>().seen == Seen::default() {
+        // From now on it is asked to forget messages, whatever it waits for: who watches the network wakes it.
+        claim.expect_more(TaskKind::Net);
+    }
     let seen = Seen { epoch, packets: cohort_net::packets_received(claim) };
     if claim.of::<Remote>().seen != seen {
         claim.of::<Remote>().seen = seen;
