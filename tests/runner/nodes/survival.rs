@@ -160,7 +160,8 @@ fn stopped() -> Outcome {
         let all = job.hosts.processes(2);
         all.iter().for_each(|&pid| kill(pid, Signal::STOP));
         passes(job)?;
-        job.await_words(0, "has failed: it has not answered for 3 s")?;
+        // Why depends on who has noticed it first.
+        job.await_words(0, "has failed: ")?;
         all.iter().for_each(|&pid| kill(pid, Signal::CONT));
         job.await_ends(&[0, 1, 2])?;
         job.await_words(2, "Its part of the job ends")
