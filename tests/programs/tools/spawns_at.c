@@ -1,45 +1,19 @@
 /* The ranks of a job spawn so many processes at another node (the second argument names its host, the third says how
  * many), as often as the fourth says. The first argument is how many ranks of the job are on that node. */
-#include <mpi.h>
-#include <stdio.h>
+#include "together.h"
 #include <stdlib.h>
 #include <string.h>
-
-enum { LONG = 200000 };
-
-static int out[LONG], in[LONG];
-
-static void demand(int holds, const char *what) {
-    if (holds) return;
-    fprintf(stderr, "%s does not hold\n", what);
-    MPI_Abort(MPI_COMM_WORLD, 9);
-}
 
 /* Parents and children together; `neighbours` of the parents live where the children do. */
 static void work(MPI_Comm between, int is_child, int neighbours, int children) {
     MPI_Comm all, node;
-    MPI_Win window;
-    int me, count, sum, size, one = 1, *memory;
+    int size;
     MPI_Intercomm_merge(between, is_child, &all);
-    MPI_Comm_rank(all, &me);
-    MPI_Comm_size(all, &count);
-    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, all);
-    demand(sum == count, "the sum of ones");
-    for (int i = 0; i < LONG; i++) out[i] = me * 7 + i;
-    int left = (me + count - 1) % count, right = (me + 1) % count;
-    MPI_Sendrecv(out, LONG, MPI_INT, right, 3, in, LONG, MPI_INT, left, 3, all, MPI_STATUS_IGNORE);
-    for (int i = 0; i < LONG; i++) demand(in[i] == left * 7 + i, "a word of a long message");
+    exchange(all);
     MPI_Comm_split_type(all, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
     MPI_Comm_size(node, &size);
     if (is_child) demand(size == neighbours + children, "children live with those of the other node");
     MPI_Comm_free(&node);
-    MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, all, &memory, &window);
-    *memory = -1;
-    MPI_Win_fence(0, window);
-    MPI_Put(&me, 1, MPI_INT, right, 0, 1, MPI_INT, window);
-    MPI_Win_fence(0, window);
-    demand(*memory == left, "a word that was put");
-    MPI_Win_free(&window);
     MPI_Comm_free(&all);
 }
 

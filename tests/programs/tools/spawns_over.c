@@ -1,41 +1,11 @@
 /* The ranks of a job spawn one world on several nodes, as often as the first argument says. Each two arguments that
  * follow are the hosts of a command, "-" for none, and how many processes are to run it. The world says where it is: of
  * each rank, the number of its command and the first rank on its node. */
-#include <mpi.h>
-#include <stdio.h>
+#include "together.h"
 #include <stdlib.h>
 #include <string.h>
 
-enum { LONG = 200000, COMMANDS = 8, MOST = 2000 };
-
-static int out[LONG], in[LONG];
-
-static void demand(int holds, const char *what) {
-    if (holds) return;
-    fprintf(stderr, "%s does not hold\n", what);
-    MPI_Abort(MPI_COMM_WORLD, 9);
-}
-
-/* A ring of long messages, a reduction, a window. */
-static void work(MPI_Comm all) {
-    MPI_Win window;
-    int me, count, sum, one = 1, *memory;
-    MPI_Comm_rank(all, &me);
-    MPI_Comm_size(all, &count);
-    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, all);
-    demand(sum == count, "the sum of ones");
-    for (int i = 0; i < LONG; i++) out[i] = me * 7 + i;
-    int left = (me + count - 1) % count, right = (me + 1) % count;
-    MPI_Sendrecv(out, LONG, MPI_INT, right, 3, in, LONG, MPI_INT, left, 3, all, MPI_STATUS_IGNORE);
-    for (int i = 0; i < LONG; i++) demand(in[i] == left * 7 + i, "a word of a long message");
-    MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, all, &memory, &window);
-    *memory = -1;
-    MPI_Win_fence(0, window);
-    MPI_Put(&me, 1, MPI_INT, right, 0, 1, MPI_INT, window);
-    MPI_Win_fence(0, window);
-    demand(*memory == left, "a word that was put");
-    MPI_Win_free(&window);
-}
+enum { COMMANDS = 8, MOST = 2000 };
 
 /* Of each rank of the world, where it is. */
 static void tell_places(void) {
@@ -61,7 +31,7 @@ static void tell_places(void) {
 static void join(MPI_Comm between, int is_child) {
     MPI_Comm all;
     MPI_Intercomm_merge(between, is_child, &all);
-    work(all);
+    exchange(all);
     MPI_Comm_free(&all);
     MPI_Comm_disconnect(&between);
 }
@@ -72,7 +42,7 @@ int main(int argc, char **argv) {
     MPI_Comm_get_parent(&parents);
     if (parents != MPI_COMM_NULL) {
         tell_places();
-        work(MPI_COMM_WORLD);
+        exchange(MPI_COMM_WORLD);
         join(parents, 1);
         MPI_Finalize();
         return 0;
