@@ -184,6 +184,10 @@ fn around() -> Outcome {
         let ended = job(count)?.run()?.expect_code(0)?.expect_text("over nodes, universe 4")?;
         expect_lines(ended, world, 1)?;
     }
+    let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
+    let pool = place::root().join("tests/programs/python/pool_of_nodes.py");
+    let pool = hosts.pip_exec_after(&words, "1,1")?.arg(python).arg(pool);
+    pool.run()?.expect_code(0)?.expect_text("workers: [('0', 0), ('1', 1)]")?;
     // What cannot be on several nodes is on one.
     let script = hosts.file("script")?;
     let text = format!("#!/bin/sh\nexec {}\n", tool("spawns_over")?.display());

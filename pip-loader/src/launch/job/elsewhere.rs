@@ -115,8 +115,8 @@ impl Job<'_> {
             return Err("ranks go on after a failure, and the job has several nodes: no more can be started".into());
         }
         // SAFETY: as above.
-        let has_word = |command: &Command| unsafe { !text(command.host).is_empty() || !text(command.soft).is_empty() };
-        if world.place.count > 1 && !commands.iter().any(has_word) {
+        let names_hosts = |command: &Command| unsafe { !text(command.host).is_empty() };
+        if world.place.count > 1 && !commands.iter().any(names_hosts) {
             return Ok(self.by_cpus(commands).map_or(Where::Here, Where::Around));
         }
         let mut shares = Vec::new();
