@@ -312,6 +312,8 @@ lint:
 	@cargo fmt --all --check || { echo "lint: cargo fmt --all mends it"; exit 1; }
 	@cargo fmt --manifest-path fuzz/Cargo.toml --check || \
 	    { echo "lint: cargo fmt --manifest-path fuzz/Cargo.toml mends it"; exit 1; }
+	@cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null || \
+	    { echo "lint: cargo metadata --manifest-path fuzz/Cargo.toml mends fuzz/Cargo.lock"; exit 1; }
 	cargo test -q -p cohort-tests --test runner -- tidy/
 	@cargo clippy --release -p cohort-malloc -- -D warnings & malloc=$$!; status=0; \
 	cargo clippy $(WORKSPACE) --all-targets -- -D warnings || status=$$?; \
