@@ -5,13 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static long peak(void) {
+/* Without mapped files: whoever looks at the job has its launcher read some. */
+static long memory(void) {
     FILE *file = fopen("/proc/self/status", "r");
     char line[256];
     long kilobytes = -1;
     while (file && fgets(line, sizeof line, file)) {
-        if (!strncmp(line, "VmHWM:", 6)) {
-            kilobytes = atol(line + 6);
+        if (!strncmp(line, "RssAnon:", 8)) {
+            kilobytes = atol(line + 8);
         }
     }
     fclose(file);
@@ -44,7 +45,7 @@ int main(int argc, char **argv) {
         /* What comes last first is what the receiver has to remember. */
         long messages = round == IN_ORDER ? count : count / 10;
         MPI_Barrier(MPI_COMM_WORLD);
-        long before = peak();
+        long before = memory();
         if (rank == 1) {
             MPI_Request *requests = malloc(messages * sizeof *requests);
             long *values = malloc(messages * sizeof *values);
@@ -65,7 +66,7 @@ int main(int argc, char **argv) {
                 fail("a wrong sender", sender);
             }
             if (round == IN_ORDER) {
-                long grown = peak() - before;
+                long grown = memory() - before;
                 printf("%ld messages, grown by %ld kB\n", messages, grown);
                 if (grown > megabytes * 1024) {
                     fail("too much memory", messages);

@@ -263,8 +263,8 @@ fn a_receive_beyond_the_window_asks_for_its_neighbours_too() {
     }
 }
 
-/// More messages than a sender offers at a time (7,943 of these): in order, by a wildcard, the last one first, and taken
-/// back.
+/// More messages than a sender offers at a time (7,943 of these): in order, by a wildcard, the last one first, and
+/// taken back.
 #[test]
 fn sends_that_are_held_arrive_in_order_and_are_cancelled() {
     const COUNT: i32 = 8_400;
