@@ -7,7 +7,9 @@
 //!
 //! A program may close what is not its own (`closefrom(3)`). The next call with such a number fails with
 //! `EBADF`, or `ENOTSOCK` if the program has opened something else there; the caller [forgets](Processes::forget) the
-//! number and takes a copy anew.
+//! number and takes a copy anew. The system may give that copy a number which another handle had until the program has
+//! closed it, and does not know yet. So each process notes which handle has a number now ([`Desk`]), and a handle that
+//! has lost its number so takes another one.
 //!
 //! # Where `pidfd_getfd` is forbidden
 //! (a seccomp filter, Yama's strictest mode) a process asks the root, which sends the copy (`SCM_RIGHTS`). All ranks
@@ -93,6 +95,8 @@ struct Desk {
     pending: AtomicU64,
     /// Whether the process was refused `pidfd_getfd`.
     is_refused: AtomicBool,
+    /// Ids of the handles that have the numbers from the first for copies on, as far as they were ever given out.
+    owners: Box<[AtomicU64]>,
 }
 
 /// The processes of a node: its ranks, and last the root.
@@ -118,8 +122,12 @@ impl Processes {
         // Fails where there is no Yama. Ranks are allowed to take the root's descriptors.
         let _ = rustix::process::set_ptracer(PTracer::Any);
         let base = base(&getrlimit(Resource::Nofile));
-        let desk =
-            |_| Desk { own: AtomicI32::new(NONE), pending: AtomicU64::new(0), is_refused: AtomicBool::new(false) };
+        let desk = |_| Desk {
+            own: AtomicI32::new(NONE),
+            pending: AtomicU64::new(0),
+            is_refused: AtomicBool::new(false),
+            owners: (0..ROOM).map(|_| AtomicU64::new(0)).collect(),
+        };
         Ok(Self {
             root: rustix::process::getpid(),
             door: (ranks > 0).then(|| open_door(base)).transpose()?,
@@ -172,15 +180,32 @@ impl Processes {
         // Relaxed: written by the process that it is about.
         match place.load(Ordering::Relaxed) {
             NONE => self.take(handle, place, process),
-            number => Some(number),
+            number if self.is_owner(handle, number, process) => Some(number),
+            number => {
+                let _ = place.compare_exchange(number, NONE, Ordering::Relaxed, Ordering::Relaxed);
+                self.take(handle, place, process)
+            }
         }
+    }
+
+    /// Whether a number of the process is still this handle's, as far as this module gives it out.
+    #[inline]
+    fn is_owner(&self, handle: &Handle, number: i32, process: usize) -> bool {
+        self.owner(number, process).is_none_or(|owner| owner.load(Ordering::Relaxed) == handle.id)
+    }
+
+    /// Whose a number of the process is, if it is one for copies.
+    #[inline]
+    fn owner(&self, number: i32, process: usize) -> Option<&AtomicU64> {
+        let index = usize::try_from(number.checked_sub(self.base)?).ok()?;
+        self.desks.get(process)?.owners.get(index)
     }
 
     /// Whether the calling process holds a copy, so that [`Self::number`] makes no call.
     #[must_use]
     pub fn holds(&self, handle: &Handle, process: usize) -> bool {
-        let place = handle.numbers.get(process);
-        place.is_none_or(|place| place.load(Ordering::Relaxed) != NONE)
+        let place = handle.numbers.get(process).map(|place| place.load(Ordering::Relaxed));
+        place.is_none_or(|number| number != NONE && self.is_owner(handle, number, process))
     }
 
     /// The number is not what it was; the next use takes a copy anew. The number is the program's now.
@@ -195,7 +220,7 @@ impl Processes {
     pub fn release(&self, handle: &Handle, process: usize) {
         if let Some(place) = handle.numbers.get(process) {
             let number = place.swap(NONE, Ordering::Relaxed);
-            if number != NONE {
+            if number != NONE && self.is_owner(handle, number, process) {
                 // SAFETY: a copy of this module's, which nobody uses any more.
                 drop(unsafe { OwnedFd::from_raw_fd(number) });
             }
@@ -218,6 +243,10 @@ impl Processes {
             return None;
         };
         let number = copy.into_raw_fd();
+        // Who had the number before has lost it: the system has given it out again.
+        if let Some(owner) = self.owner(number, process) {
+            owner.store(handle.id, Ordering::Relaxed);
+        }
         let stored = place.compare_exchange(NONE, number, Ordering::Relaxed, Ordering::Relaxed);
         match stored {
             Ok(_) => Some(number),
@@ -302,6 +331,9 @@ impl Processes {
         let door = self.door.as_ref()?.ranks.as_fd();
         say(door, &(process as u64 + 1).to_le_bytes(), Some(root.as_fd())).ok()?;
         let number = own.into_raw_fd();
+        if let Some(owner) = self.owner(number, process) {
+            owner.store(0, Ordering::Relaxed);
+        }
         self.desks[process].own.store(number, Ordering::Relaxed);
         Some(number)
     }
@@ -485,6 +517,19 @@ mod tests {
         processes.forget(&handle, 0);
         let again = processes.number(&handle, 0).unwrap();
         assert_ne!(again, number);
+    }
+
+    #[test]
+    fn a_number_that_another_handle_has_now_is_not_used() {
+        let processes = Processes::open(1).unwrap();
+        let [first, second] = [pipe().0, pipe().0].map(|reader| processes.share(reader).unwrap());
+        let lost = processes.number(&first, 0).unwrap();
+        // As if the program had closed it, and the system had given it to the other one.
+        processes.owner(lost, 0).unwrap().store(second.id(), Ordering::Relaxed);
+        assert!(!processes.holds(&first, 0));
+        let again = processes.number(&first, 0).unwrap();
+        assert_ne!(again, lost);
+        assert_eq!(processes.number(&first, 0), Some(again));
     }
 
     #[test]
