@@ -102,7 +102,7 @@ impl Elsewhere {
 }
 
 impl Job<'_> {
-    /// Where a request is to be run: here, if it names no host.
+    /// Where a request is to be run: if it names no host, here, and where CPUs are free if there are too few.
     ///
     /// # Errors
     /// Why there is no such place, in words.
@@ -261,10 +261,7 @@ impl Job<'_> {
 fn nodes_of(names: &[String], nodes: &[NodeInfo], own: u32) -> Result<Vec<(u32, Option<u32>)>, String> {
     let mut found: Vec<(u32, Option<u32>)> = Vec::new();
     for name in names.iter().filter(|name| !name.is_empty()) {
-        let (host, count) = match name.rsplit_once(':').map(|(host, count)| (host, count.parse())) {
-            Some((host, Ok(count))) if host.parse::<IpAddr>().is_ok() || !host.contains(':') => (host, Some(count)),
-            _ => (name.as_str(), None),
-        };
+        let (host, count) = counted(name);
         let mut candidates = [own].into_iter().chain(0..nodes.len() as u32);
         let node = candidates.find(|&node| is_on(host, nodes, node, own)).ok_or_else(|| unknown(host, nodes))?;
         match found.iter_mut().find(|(known, _)| *known == node) {
@@ -273,6 +270,13 @@ fn nodes_of(names: &[String], nodes: &[NodeInfo], own: u32) -> Result<Vec<(u32, 
         }
     }
     Ok(found)
+}
+
+/// A host and how many ranks it is to have, if its name says that: the end of an address of version 6 does not.
+fn counted(name: &str) -> (&str, Option<u32>) {
+    let parts = name.rsplit_once(':').filter(|_| name.parse::<IpAddr>().is_err());
+    let counted = parts.and_then(|(host, count)| Some((host, count.parse().ok()?)));
+    counted.map_or((name, None), |(host, count)| (host, Some(count)))
 }
 
 /// Whether a name is that of a node's host, or an address of it.
@@ -330,6 +334,13 @@ mod tests {
         assert_eq!(found(&["192.0.2.1:2"], 0), Ok(vec![(3, Some(2))]));
         assert_eq!(found(&["localhost"], 1), Ok(vec![(1, None)]));
         assert_eq!(found(&["127.0.0.1"], 3), Ok(vec![(3, None)]));
+    }
+
+    #[test]
+    fn addresses_have_no_count_at_their_end() {
+        assert_eq!(counted("2001:db8::1:5"), ("2001:db8::1:5", None));
+        assert_eq!((counted("192.0.2.1:5"), counted("a:2")), (("192.0.2.1", Some(5)), ("a", Some(2))));
+        assert_eq!((counted("a"), counted("a:b")), (("a", None), ("a:b", None)));
     }
 
     #[test]
