@@ -19,7 +19,7 @@ const SET_UPS: [&str; 9] = [
     "ulimit -S -s 4096; ulimit -n 77; ulimit -c 0; exec \"$0\" \"$1\"",
     "ulimit -S -s unlimited 2>/dev/null; exec \"$0\" \"$1\"",
     "exec nice -n 3 ionice -c 2 -n 7 \"$0\" \"$1\" </etc/passwd",
-    "exec chrt -i 0 taskset -c 0 \"$0\" \"$1\"",
+    "exec chrt -b 0 taskset -c 0 \"$0\" \"$1\"",
     "exec numactl --interleave=0 env -u W_A \"$0\" \"$1\"",
 ];
 
