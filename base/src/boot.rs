@@ -31,7 +31,7 @@ pub const AT_FOUNDER: u64 = 0x464f_554e_4445; // "FOUNDE"
 pub const MAGIC: u64 = 0x3154_524f_484f_4350;
 
 /// Raised whenever the layout of a record changes.
-pub const VERSION: u32 = 15;
+pub const VERSION: u32 = 16;
 
 /// File name of the node image, which lies beside the facades.
 pub const NODE_IMAGE: &str = "libcohort_node.so";
@@ -477,6 +477,9 @@ pub struct SurvivalApi {
     pub agreements: unsafe extern "C" fn(node: *mut c_void, context: *mut c_void, take: TakeAgreement),
     /// What members of several nodes have agreed on.
     pub agreed: unsafe extern "C" fn(node: *mut c_void, what: *const Agreement),
+    /// Ranks of another job have failed, and this one goes on: `line` is the `cohort_bridge::Line` to their node, and
+    /// `index` the rank's there, or `u32::MAX` for all. By any thread of the launcher.
+    pub failed_outside: unsafe extern "C" fn(node: *mut c_void, line: *const c_void, index: u32),
 }
 
 /// Takes what a node's members of a communicator say.

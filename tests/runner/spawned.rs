@@ -2,6 +2,7 @@
 
 mod between;
 mod jobs;
+mod outlived;
 mod wrappers;
 
 use crate::command::Program;
@@ -51,6 +52,7 @@ pub fn trials() -> Vec<Trial> {
     let mut trials: Vec<Trial> = ends.chain(alone).collect();
     trials.extend(between::trials());
     trials.extend(jobs::trials());
+    trials.extend(outlived::trials());
     trials.extend([
         trial("spawned/worlds that have parted end apart".into(), outlives),
         trial("spawned/a job that hangs names both sides".into(), hang),

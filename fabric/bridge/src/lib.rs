@@ -55,16 +55,47 @@ pub struct Line {
     users: AtomicU32,
     /// 0 while it can be reached; then the system's number for the reason, or [`ENDED`].
     end: AtomicI32,
+    /// Which failure each of its ranks has had, as this node counts them, plus one. Empty where ranks do not survive
+    /// each other.
+    failures: &'static [AtomicU32],
 }
 
 /// The other job has ended as jobs do.
 pub const ENDED: i32 = -1;
 
 impl Line {
-    /// One to this node, whose ranks have numbers from `first` on.
+    /// One to this node, whose ranks have numbers from `first` on. `failures` are zeros: one for each of them, or none
+    /// where ranks do not survive each other.
     #[must_use]
-    pub fn new((first, ranks): (WorldRank, u32), (job, node): (u64, u32), out: Ring) -> Self {
-        Self { first, ranks, job, node, out, users: AtomicU32::new(0), end: AtomicI32::new(0) }
+    pub fn new(
+        (first, ranks): (WorldRank, u32),
+        (job, node): (u64, u32),
+        out: Ring,
+        failures: &'static [AtomicU32],
+    ) -> Self {
+        Self { first, ranks, job, node, out, users: AtomicU32::new(0), end: AtomicI32::new(0), failures }
+    }
+
+    /// Which failure the rank with this number has had, from 0 on.
+    #[must_use]
+    pub fn failure_of(&self, rank: WorldRank) -> Option<u32> {
+        let place = self.failures.get(rank.checked_sub(self.first)? as usize)?;
+        place.load(Ordering::Acquire).checked_sub(1)
+    }
+
+    /// Notes that a rank, by its index on its node, has failed as the `number`-th. False if that is known. One call at
+    /// a time.
+    pub fn note_failure(&self, index: u32, number: u32) -> bool {
+        let place = self.failures.get(index as usize).filter(|place| place.load(Ordering::Relaxed) == 0);
+        // Release: who sees it sees that it is counted.
+        place.inspect(|place| place.store(number + 1, Ordering::Release));
+        place.is_some()
+    }
+
+    /// Whether failures of its ranks are survived.
+    #[must_use]
+    pub fn survives(&self) -> bool {
+        !self.failures.is_empty()
     }
 
     /// Whether it leads somewhere.

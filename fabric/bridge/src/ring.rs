@@ -15,8 +15,9 @@
 //! R3 is release and W1 acquire, so bytes are written again only after they were read. One writer at a time has the
 //! turn.
 //!
-//! **Why no sleep is missed.** The reader reads the bell, says that it sleeps, fences, looks at `pushed`, and sleeps
-//! only if the bell has not rung since ([`Ring::wait`]); a writer rings after W3, fences, and looks whether the reader
+//! **Why no sleep is missed.** The reader reads the bell ([`Ring::heard`]), then looks whether there is anything for it
+//! to do, says that it sleeps, fences, looks at `pushed`, and sleeps only if the bell has not rung since it was read
+//! ([`Ring::wait`]). Whoever has something else for it does that first, and [rings](Ring::ring) then. A writer rings after W3, fences, and looks whether the reader
 //! sleeps. So either the reader sees the frame, or the writer sees that it sleeps, and wakes it. A writer without room
 //! marks `is_awaited` and looks once more, so either it sees the room, or the reader, who looks at the mark after R3,
 //! sees the mark.
@@ -43,13 +44,17 @@ pub enum Kind {
     Gone,
     /// Says so of all ranks of the line whose first one is `from`.
     Over,
+    /// The rank `from` has failed, and its job goes on. Between launchers.
+    Dead,
+    /// Nobody is to communicate any more in the context that is the length. Between launchers.
+    Closed,
 }
 
 /// The beginning of a frame.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Bytes behind it; of [`Kind::Gone`] and [`Kind::Over`] a number.
+    /// Bytes behind a packet or padding; of others a number.
     pub length: u32,
     /// A [`Kind`].
     pub kind: u32,
@@ -66,9 +71,9 @@ impl Frame {
     /// Bytes behind it in the ring, and between jobs: to the next multiple of 16.
     #[must_use]
     pub const fn body(&self) -> usize {
-        match self.kind == Kind::Gone as u32 || self.kind == Kind::Over as u32 {
-            true => 0,
-            false => (self.length as usize).next_multiple_of(Self::BYTES),
+        match self.kind == Kind::Packet as u32 || self.kind == Kind::Padding as u32 {
+            true => (self.length as usize).next_multiple_of(Self::BYTES),
+            false => 0,
         }
     }
 
@@ -239,9 +244,15 @@ impl Ring {
         self.is_awaited.load(Ordering::Relaxed) != 0 && self.is_awaited.swap(0, Ordering::Relaxed) != 0
     }
 
-    /// Sleeps until there is something to read, the bell [rings](Ring::ring), or the limit is over. By the reader.
-    pub fn wait(&self, limit: Option<Duration>) {
-        let heard = self.bell.load(Ordering::Acquire);
+    /// How often the bell has rung: read before one looks for what it may ring for, and then [waits](Ring::wait).
+    #[must_use]
+    pub fn heard(&self) -> u32 {
+        self.bell.load(Ordering::Acquire)
+    }
+
+    /// Sleeps until there is something to read, the bell has [rung](Ring::ring) since [`Ring::heard`] gave this, or the
+    /// limit is over. By the reader.
+    pub fn wait(&self, heard: u32, limit: Option<Duration>) {
         self.sleeps.store(1, Ordering::Relaxed);
         // Pairs with the fence in `push`.
         fence(Ordering::SeqCst);
@@ -357,7 +368,7 @@ mod tests {
             let mut next = [0; 3];
             while next != [2000; 3] {
                 match pop(ring) {
-                    None => ring.wait(None),
+                    None => ring.wait(ring.heard(), None),
                     Some((frame, body)) => {
                         let expected = &mut next[frame.from as usize];
                         assert_eq!(body, u32::to_ne_bytes(*expected));

@@ -12,7 +12,7 @@ use cohort_base::live::RankSample;
 use cohort_base::picture::Fact;
 use cohort_base::spawn::{Desk, WorldBoot};
 use cohort_base::trace::Ring;
-use cohort_bridge::Bridge;
+use cohort_bridge::{Bridge, Line};
 use pip_ground::Refusal;
 use std::ffi::{CStr, CString, OsStr, c_char, c_void};
 use std::fs::File;
@@ -194,6 +194,19 @@ impl Outside {
     pub fn arrived(&self, rank: u32) -> bool {
         // SAFETY: as above.
         unsafe { (self.api.arrived)(self.node(), rank) }
+    }
+
+    /// See [`SurvivalApi::failed_outside`](cohort_base::boot::SurvivalApi::failed_outside).
+    pub fn failed_outside(&self, line: &'static Line, index: Option<u32>) {
+        let index = index.unwrap_or(u32::MAX);
+        // SAFETY: as above; the line stays.
+        unsafe { (self.api.survival.failed_outside)(self.node(), ptr::from_ref(line).cast(), index) };
+    }
+
+    /// Nobody communicates in a context any more.
+    pub fn close_context(&self, context: u32) {
+        // SAFETY: as above.
+        unsafe { (self.api.survival.close)(self.node(), context) };
     }
 
     /// Wakes a rank that waits for an answer.

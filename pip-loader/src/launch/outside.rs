@@ -13,6 +13,7 @@ mod wire;
 use carry::{Carrier, Greeting};
 use cohort_base::settings::CONNECT_NAMES;
 use cohort_base::spawn::{Errand, Request};
+use cohort_bridge::ring::{Frame, Kind};
 use cohort_bridge::{Bridge, Line, nothing};
 use cohort_manager::network::NetworkSettings;
 use cohort_manager::random;
@@ -24,7 +25,7 @@ use pip_load::boot::Outside as Node;
 use pip_monitor::door::{Door, knock};
 use pip_monitor::interfaces::Interfaces;
 use pip_monitor::keep_alive;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpStream};
 use std::path::PathBuf;
@@ -75,7 +76,18 @@ impl Asked {
 /// See the module.
 pub struct Outside {
     shared: &'static Shared,
+    /// Contexts that other jobs know to be closed.
+    closed: BTreeSet<u32>,
     names: Names,
+}
+
+/// What failures mean.
+#[derive(Clone, Copy, Debug)]
+pub struct Survival {
+    /// Ranks survive each other.
+    pub of_ranks: bool,
+    /// This job survives others that it is connected with.
+    pub of_jobs: bool,
 }
 
 /// What threads share. It stays.
@@ -105,7 +117,12 @@ impl Outside {
     ///
     /// # Errors
     /// Why that cannot be, in words.
-    pub fn open(node: Node, place: Place, variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, String> {
+    pub fn open(
+        node: Node,
+        place: Place,
+        survival: Survival,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, String> {
         let text = |name: &str| variable(name).and_then(|value| value.into_string().ok());
         let settings = NetworkSettings::read(text);
         let chosen = settings.interface.as_ref().and_then(|name| name.to_str().ok());
@@ -122,11 +139,11 @@ impl Outside {
         let bridge: &'static Bridge = Box::leak(Box::new(Bridge::new(own, node.first_foreign(), lines, inboxes)));
         let shared: &'static Shared = Box::leak(Box::new(Shared {
             node,
-            greeting: Greeting { place, ranks, encrypts: settings.encrypt },
+            greeting: Greeting { place, ranks, encrypts: settings.encrypt, survives: survival.of_ranks },
             contact: Contact::new(place, ranks, &interfaces, token, port),
             interfaces,
             timeout: settings.timeout,
-            carrier: Carrier::new(node, bridge),
+            carrier: Carrier::new(node, bridge, survival.of_jobs),
             ways: Mutex::default(),
         }));
         let thread = std::thread::Builder::new().name("ports".into());
@@ -134,7 +151,11 @@ impl Outside {
         begun.map_err(|error| format!("there is no thread that could listen for other jobs: {error}"))?;
         node.open_bridge(bridge);
         let folder = variable(CONNECT_NAMES).filter(|it| !it.is_empty() && it != "auto").map(PathBuf::from);
-        Ok(Self { shared, names: Names::new(folder.unwrap_or_else(Names::usual_folder), place) })
+        Ok(Self {
+            shared,
+            closed: BTreeSet::new(),
+            names: Names::new(folder.unwrap_or_else(Names::usual_folder), place),
+        })
     }
 
     /// Whether the ranks are connected with some of other jobs.
@@ -170,6 +191,21 @@ impl Outside {
             Errand::Lookup => {
                 let found = self.names.find(text);
                 asked.answer(node, found.as_ref().map(|port| (0, port.as_str())).map_err(String::as_str));
+            }
+        }
+    }
+
+    /// A rank of this node, by its index, has failed, and the job goes on: other jobs are told.
+    pub fn tell_of_death(&self, rank: u32) {
+        self.shared.carrier.tell(Frame { length: 0, kind: Kind::Dead as u32, from: rank, to: 0 });
+    }
+
+    /// Nobody communicates in these contexts any more: other jobs are told of those that they do not know, of
+    /// communicators of several jobs.
+    pub fn tell_closed(&mut self, contexts: Vec<u32>) {
+        for context in contexts {
+            if carry::is_shared(context) && self.closed.insert(context) {
+                self.shared.carrier.tell(Frame { length: context, kind: Kind::Closed as u32, from: 0, to: 0 });
             }
         }
     }

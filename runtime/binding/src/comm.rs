@@ -238,15 +238,23 @@ pub fn free<A: Abi>(call: &Call<'_, A>, comm: InOut<'_, A::Comm>) -> Outcome<()>
 }
 
 /// `MPI_Comm_disconnect`: waits until all members call it, and frees the communicator. Worlds that no communicator
-/// joins any more end apart ([`lifecycle::meet_at_end`](cohort_engine::lifecycle::meet_at_end)).
+/// joins any more end apart ([`lifecycle::meet_at_end`](cohort_engine::lifecycle::meet_at_end)). Where ranks survive each
+/// other it is freed also if members have failed, which the error says.
 pub fn disconnect<A: Abi>(call: &Call<'_, A>, comm: InOut<'_, A::Comm>) -> Outcome<()> {
+    let mut failure = Ok(());
     discard(call, comm, |object| {
         let met = match object.inter() {
             Some(inter) => inter.barrier(),
             None => coll::barrier_within(&object.collective()),
         };
-        met.map_err(engine_error)
-    })
+        let met = met.map_err(engine_error);
+        match object.rank().node().survives() {
+            true => failure = met,
+            false => met?,
+        }
+        Ok(())
+    })?;
+    failure
 }
 
 /// `MPI_Comm_set_name`.

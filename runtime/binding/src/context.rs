@@ -146,6 +146,7 @@ pub fn tell(process: &Process, function: &'static str, (listener, handler): (Lis
         "" => why.as_str(),
         detail => detail,
     };
+    process.objects.errors.note(error.code(), detail);
     let site = Site { function, listener, detail };
     handle_error(process, &site, handler, error.code());
 }
@@ -193,7 +194,7 @@ fn die(process: &Process, site: &Site<'_>, is_fatal: bool, code: i32) -> ! {
     let on = if place.is_empty() { "" } else { " on " };
     let class = objects.errors.class_of(code).unwrap_or(neutral::ERR_UNKNOWN);
     let text = objects.errors.text(code).unwrap_or_default();
-    // The text of MPI_ERR_SPAWN has it already.
+    // Some texts have it already.
     let detail = if text.ends_with(site.detail) { "" } else { site.detail };
     let line = FixedText::<1024>::of(format_args!(
         "cohort: {}: {} failed{on}{place}: {text}{}{detail} (error handler {handler})",

@@ -1,7 +1,7 @@
 //! Collectives as a part of the engine: what they keep for a rank, and their part of a turn.
 
 use super::Coll;
-use super::members::{Table, judge};
+use super::members::{Table, between, judge};
 use super::memory::free_ended_schedules;
 use super::pool::{self, Pending};
 use super::schedule::{self, Calls, Schedules};
@@ -42,7 +42,7 @@ unsafe impl Subsystem for Coll {
     fn tables(_cursor: &mut Cursor, _plan: &Plan) {}
 
     fn node(node: &'static Node, _tables: &mut ()) {
-        node.set_judge(judge);
+        node.set_judge(judge, between);
     }
 
     fn rank(_node: &'static Node, _id: LocalRank, _tables: &mut ()) -> (Shared, State) {

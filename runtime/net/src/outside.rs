@@ -5,13 +5,14 @@
 //! looks at it too.
 //!
 //! A process of another job that cannot be reached any more is a failure only if a communicator joins somebody of this
-//! node with its node. Else it is as if it had said goodbye.
+//! node with its node. Else it is as if it had said goodbye. The failure ends this job, unless its ranks survive others:
+//! then the launcher, which carries packets, notes who has failed ([`failed`]).
 
 use crate::{Net, Network, fail};
 use cohort_base::boot::Lifecycle;
 use cohort_base::sync::atomic::Ordering;
 use cohort_base::{LocalRank, Peer};
-use cohort_bridge::Bridge;
+use cohort_bridge::{Bridge, Line};
 use cohort_core::claim::Claim;
 use cohort_core::node::Node;
 use cohort_core::subsystem::{Need, hooks};
@@ -75,13 +76,20 @@ pub(crate) fn lost(claim: &mut Claim<'_>, peer: Peer, code: i32) {
     let link = claim.of::<Network>().links.find(peer);
     let is_closed = link.is_some_and(|link| link.is_closed.get());
     let line = node.bridge().and_then(|bridge| bridge.line_of(node.world_rank(peer)));
-    let is_needed = line.is_some_and(cohort_bridge::Line::is_used);
-    if code != 0 && is_needed && !is_closed && !claim.of::<Network>().is_closing {
+    let is_needed = line.is_some_and(Line::is_used);
+    let is_survived = line.is_some_and(Line::survives);
+    if code != 0 && is_needed && !is_survived && !is_closed && !claim.of::<Network>().is_closing {
         let line = line.map_or((0, 0), |line| (line.job, line.node));
         fail::end_of_job(claim.rank(), line, fail::Reason(code));
     }
     link.inspect(|link| link.is_closed.set(true));
     claim.rank().wake();
+}
+
+/// Ranks of another job have failed, and this job goes on: the one with this index on its node, or all. By the launcher,
+/// before it tells ranks that the line is over.
+pub fn failed(node: &Node, line: &Line, index: Option<u32>) {
+    node.note_failures_outside(line, index);
 }
 
 /// Whether the claimed rank has exchanged packets with processes of other jobs that it is still connected with, and

@@ -113,7 +113,7 @@ static SURVIVORS: AtomicPtr<Node> = AtomicPtr::new(core::ptr::null_mut());
 fn end_if_stuck() {
     // SAFETY: null, or a node that is never unmade.
     let node = unsafe { SURVIVORS.load(Ordering::Acquire).as_ref() };
-    let Some((node, dead)) = node.and_then(|node| Some((node, node.failed(0)?))) else {
+    let Some((node, dead)) = node.and_then(|node| Some((node, node.failed().next()?))) else {
         return;
     };
     let number = node.world_rank(dead);

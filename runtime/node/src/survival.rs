@@ -2,11 +2,13 @@
 
 use cohort_base::boot::{Agreement, SurvivalApi, TakeAgreement};
 use cohort_binding::agreements;
-use cohort_engine::{Node, network_goes_on_without};
+use cohort_bridge::Line;
+use cohort_engine::{Node, network_goes_on_without, outside};
 use core::ffi::c_void;
 
 /// The functions.
-pub const API: SurvivalApi = SurvivalApi { free, words, next_closed, close, is_suspected, agreements, agreed };
+pub const API: SurvivalApi =
+    SurvivalApi { free, words, next_closed, close, is_suspected, agreements, agreed, failed_outside };
 
 /// # Safety
 /// It is what `cohort_node_open` gave.
@@ -66,4 +68,12 @@ unsafe extern "C" fn agreements(of: *mut c_void, context: *mut c_void, take: Tak
 unsafe extern "C" fn agreed(of: *mut c_void, what: *const Agreement) {
     // SAFETY: the caller's contract.
     unsafe { agreements::decided(node(of), &*what) };
+}
+
+/// # Safety
+/// As for the field.
+unsafe extern "C" fn failed_outside(of: *mut c_void, line: *const c_void, index: u32) {
+    // SAFETY: the caller's contract; lines are never unmade.
+    let (node, line) = unsafe { (node(of), &*line.cast::<Line>()) };
+    outside::failed(node, line, (index != u32::MAX).then_some(index));
 }

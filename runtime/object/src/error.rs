@@ -22,15 +22,18 @@ struct Added {
 #[derive(Default)]
 pub struct ErrorTable {
     added: Mutex<Vec<Added>>,
-    /// Why processes could not be started the last time, which the text of `MPI_ERR_SPAWN` tells.
-    unspawned: Mutex<String>,
+    /// Why the last call failed with each class of [`TOLD`], which its text tells.
+    reasons: Mutex<[String; TOLD.len()]>,
 }
+
+/// Classes whose reasons lie outside of the program: with processes that are to be started, or met.
+const TOLD: [i32; 4] = [neutral::ERR_SPAWN, neutral::ERR_PORT, neutral::ERR_NAME, neutral::ERR_SERVICE];
 
 impl ErrorTable {
     /// None.
     #[must_use]
     pub const fn new() -> Self {
-        Self { added: Mutex::new(Vec::new()), unspawned: Mutex::new(String::new()) }
+        Self { added: Mutex::new(Vec::new()), reasons: Mutex::new([const { String::new() }; TOLD.len()]) }
     }
 
     fn index(code: i32) -> Option<usize> {
@@ -110,10 +113,12 @@ impl ErrorTable {
         (!entry.removed).then_some(entry.class)
     }
 
-    /// Processes could not be started, for this reason.
-    pub fn note_unspawned(&self, reason: &str) {
-        if has_memory().is_ok() {
-            *self.unspawned.lock() = reason.into();
+    /// A call fails with this code, for this reason.
+    pub fn note(&self, code: i32, reason: &str) {
+        if let Some(place) = TOLD.iter().position(|&told| told == code)
+            && has_memory().is_ok()
+        {
+            self.reasons.lock()[place] = reason.into();
         }
     }
 
@@ -122,10 +127,11 @@ impl ErrorTable {
     pub fn text(&self, code: i32) -> Option<String> {
         if let Some(text) = standard_text(code) {
             let mut text = String::from(text);
-            let reason = self.unspawned.lock();
-            if code == neutral::ERR_SPAWN && !reason.is_empty() {
+            let reasons = self.reasons.lock();
+            let place = TOLD.iter().position(|&told| told == code);
+            if let Some(reason) = place.map(|place| &reasons[place]).filter(|reason| !reason.is_empty()) {
                 text.push_str(": ");
-                text.push_str(&reason);
+                text.push_str(reason);
             }
             return Some(text);
         }

@@ -13,15 +13,12 @@ use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::clock::ticks;
 use cohort_base::lock::FutexLock;
-use cohort_base::spawn::{Errand, Request, State};
+use cohort_base::spawn::{Errand, Request, SHARED_NUMBERS, State};
 use cohort_base::text::FixedText;
 use cohort_base::{Peer, WorldRank};
 use cohort_engine::{Identity, Node, Rank, lifecycle};
 use core::fmt::Write;
 use core::sync::atomic::{AtomicU32, Ordering};
-
-/// Numbers of communicators with members in several jobs begin here; the rest of 31 bits is theirs.
-const SHARED_NUMBERS: u32 = 1 << 30;
 
 /// Words that stand for a process: job (two), node, index there, and number in the job, if its own job tells it.
 const WORDS: usize = 5;
@@ -155,8 +152,12 @@ struct Taken {
 }
 
 /// Takes a number for a communicator of several jobs at this node, for one rank; `occasion` is drawn with it, and tells
-/// other members of the same one from others. False if another communicator has it.
+/// other members of the same one from others. False if another communicator has it, or one that nobody communicates in
+/// any more had.
 pub(crate) fn reserve(node: &Node, number: u32, occasion: u32) -> bool {
+    if [number * 2, number * 2 + 1].into_iter().any(|context| node.is_closed(context)) {
+        return false;
+    }
     let key = (core::ptr::from_ref(node).addr(), number);
     TAKEN.with(|all| {
         let taken = all.entry(key).or_insert(Taken { occasion, users: 0 });

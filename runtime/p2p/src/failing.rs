@@ -109,9 +109,11 @@ pub(crate) fn is_collective(envelope: &Envelope) -> bool {
         || envelope.context % 2 == 1 && envelope.context < 2
 }
 
-/// Closes a context, whose collectives cannot come to their end any more.
+/// Closes a context, whose collectives cannot come to their end any more. If it is that of a group of an
+/// intercommunicator, the other group is not to wait either.
 pub(crate) fn close(node: &'static Node, rank: LocalRank, context: u32) {
-    if !node.close(context) {
+    let between = node.context_between(node.rank(rank), context);
+    if ![Some(context), between].into_iter().flatten().all(|context| node.close(context)) {
         let why = "cohort: no room is left to note which communicators have failed";
         abort(node.rank(rank), 1, why);
     }
@@ -162,10 +164,7 @@ pub(crate) fn closed_error(node: &Node, context: u32) -> EngineError {
 /// Forgets messages that wait for room in the ways to dead ranks.
 fn drop_waiting(claim: &mut Claim<'_>) {
     let node = claim.rank().node();
-    for number in 0..node.failure_count() {
-        let Some(dead) = node.failed(number).and_then(|peer| node.local(peer)) else {
-            continue;
-        };
+    for dead in node.failed().filter_map(|peer| node.local(peer)) {
         let outbox = outbox_to(claim, dead);
         while let Some(message) = outbox.first.get() {
             outbox.first.set(message.next.get());

@@ -74,7 +74,7 @@ fn job(ranks: &str, abi: Abi, how: &str, side: &str, argument: &str) -> Result<P
 }
 
 /// Runs a server and, beside it, what others do.
-fn beside<R>(server: Program, others: impl FnOnce() -> Result<R, String>) -> Result<(Ended, R), String> {
+pub(super) fn beside<R>(server: Program, others: impl FnOnce() -> Result<R, String>) -> Result<(Ended, R), String> {
     let mut result = Err("nobody came".to_owned());
     let server = server.run_with(|_| result = others());
     let result = result?;

@@ -15,11 +15,33 @@ fn a_reader_that_sleeps_hears_of_a_frame() {
                     assert_eq!(body, [7; 4]);
                     break frame;
                 }
-                None => ring.wait(None),
+                None => ring.wait(ring.heard(), None),
             }
         };
         assert_eq!(frame.from, 1);
         writer.join().unwrap();
+    });
+}
+
+/// As the launcher, which ends a line whose writer may be about to sleep.
+#[test]
+fn a_reader_that_sleeps_hears_of_an_end() {
+    loom::model(|| {
+        let ring = ring(4096);
+        let end = std::sync::Arc::new(super::AtomicU32::new(0));
+        let ends = end.clone();
+        let other = thread::spawn(move || {
+            ends.store(1, super::Ordering::Release);
+            ring.ring();
+        });
+        loop {
+            let heard = ring.heard();
+            if end.load(super::Ordering::Acquire) != 0 {
+                break;
+            }
+            ring.wait(heard, None);
+        }
+        other.join().unwrap();
     });
 }
 

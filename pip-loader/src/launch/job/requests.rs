@@ -7,7 +7,7 @@ use super::super::signals::Blocked;
 use super::super::spawn::Part;
 use super::plan::Where;
 use super::{Job, Outside};
-use crate::launch::outside::Place;
+use crate::launch::outside::{Place, Survival};
 use crate::launch::prepare::Asked;
 use cohort_base::spawn::{Errand, Part as Places, Request, WorldBoot};
 use cohort_manager::watch::{Limit, START_TIMEOUT};
@@ -73,7 +73,10 @@ impl Job<'_> {
         let job = u64::from_str_radix(job, 16).map_err(|_| "the job has no number")?;
         let place = Place { job, node: self.membership.place().index };
         let environment = self.later.environment();
-        Outside::open(node, place, |name| environment.get(OsStr::new(name)).cloned())
+        // Nodes would have to put the failures of other jobs in one order.
+        let of_jobs = self.survives && self.membership.place().count == 1;
+        let survival = Survival { of_ranks: self.survives, of_jobs };
+        Outside::open(node, place, survival, |name| environment.get(OsStr::new(name)).cloned())
     }
 
     /// Tells who has asked that the ranks are there, from this place on.

@@ -190,6 +190,7 @@ impl Job<'_> {
     pub(super) fn lose_rank(&mut self, rank: usize) -> bool {
         if !self.survives_nodes() {
             self.spawner.node.died(rank as u32);
+            self.tell_other_jobs(rank);
             return !self.alive.is_empty();
         }
         let number = self.spawner.numbers[rank];
@@ -205,6 +206,20 @@ impl Job<'_> {
         }
         self.tell_first(Word::Ranks(vec![number]));
         true
+    }
+
+    /// A rank of this node has failed.
+    fn tell_other_jobs(&self, rank: usize) {
+        if let Some(outside) = &self.outside {
+            outside.tell_of_death(rank as u32);
+        }
+    }
+
+    /// Tells other jobs in which contexts nobody communicates any more.
+    fn tell_closed(&mut self) {
+        if let Some(outside) = self.outside.as_mut().filter(|_| self.survives) {
+            outside.tell_closed(self.spawner.node.closed_contexts());
+        }
     }
 
     /// This node cannot go on.
@@ -369,6 +384,9 @@ impl Job<'_> {
             if !self.survivors.failed.contains(&rank) {
                 self.survivors.failed.push(rank);
                 self.spawner.node.died(rank);
+                if let Some(own) = self.spawner.numbers.iter().position(|&number| number == rank) {
+                    self.tell_other_jobs(own);
+                }
             }
         }
     }
@@ -396,6 +414,7 @@ impl Job<'_> {
 
     /// Hears what other launchers say, and tells them what ranks of this node have found.
     pub(super) fn serve_survivors(&mut self) {
+        self.tell_closed();
         if !self.survives_nodes() || self.membership.is_out() {
             return;
         }

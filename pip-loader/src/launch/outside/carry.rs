@@ -8,6 +8,7 @@
 use super::contact::Place;
 use super::wire::{Reader, Wire, Writer};
 use cohort_base::boot::VERSION;
+use cohort_base::spawn::SHARED_NUMBERS;
 use cohort_bridge::ring::{Frame, Kind, Ring};
 use cohort_bridge::{Bridge, ENDED, Line, RING};
 use cohort_fabric::record;
@@ -16,8 +17,8 @@ use pip_load::boot::Outside as Node;
 use pip_load::image::reserve;
 use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Bytes that are written at a time.
@@ -41,6 +42,8 @@ pub struct Greeting {
     pub ranks: u32,
     /// Whether its user wants what travels encrypted.
     pub encrypts: bool,
+    /// Whether its ranks survive each other's failures.
+    pub survives: bool,
 }
 
 impl Greeting {
@@ -53,7 +56,8 @@ impl Greeting {
         bytes[..8].copy_from_slice(b"CohortJ1");
         bytes[8..16].copy_from_slice(&record::build().to_le_bytes());
         bytes[16..24].copy_from_slice(&self.place.job.to_le_bytes());
-        for (at, word) in [(24, self.place.node), (28, self.ranks), (32, u32::from(self.encrypts)), (36, VERSION)] {
+        let wishes = u32::from(self.encrypts) | u32::from(self.survives) << 1;
+        for (at, word) in [(24, self.place.node), (28, self.ranks), (32, wishes), (36, VERSION)] {
             bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
         }
         bytes
@@ -73,14 +77,32 @@ impl Greeting {
             return Err("it is of another version of Cohort: jobs that are to meet use the same".to_owned());
         }
         let job = u64::from(word(16)) | u64::from(word(20)) << 32;
-        Ok(Self { place: Place { job, node: word(24) }, ranks: word(28), encrypts: word(32) != 0 })
+        let [encrypts, survives] = [1, 2].map(|wish| word(32) & wish != 0);
+        // Collectives of ranks that survive each other go other ways.
+        if survives != self.survives {
+            let (with, without) = if survives { ("that one", "this one") } else { ("this one", "that one") };
+            return Err(format!(
+                "{with} is started with --on-failure continue and {without} is not: jobs that are to meet have the same"
+            ));
+        }
+        Ok(Self { place: Place { job, node: word(24) }, ranks: word(28), encrypts, survives })
     }
+}
+
+/// Whether a context is one of a communicator of several jobs.
+pub fn is_shared(context: u32) -> bool {
+    context / 2 >= SHARED_NUMBERS
 }
 
 /// What all threads share. It stays.
 pub struct Carrier {
     node: Node,
     pub bridge: &'static Bridge,
+    /// This job goes on when another one fails.
+    outlives: bool,
+    /// What connections are to carry behind what is in their rings, by the lines' first numbers: so many bytes that are
+    /// in front of it at most, and the frame.
+    news: Mutex<Vec<(u32, usize, Frame)>>,
     /// Makes lines and inboxes.
     turn: Mutex<()>,
     /// The job has come to its end: what other jobs say is of no interest any more.
@@ -92,9 +114,9 @@ pub struct Carrier {
 impl Carrier {
     /// One for this node.
     #[must_use]
-    pub fn new(node: Node, bridge: &'static Bridge) -> Self {
+    pub fn new(node: Node, bridge: &'static Bridge, outlives: bool) -> Self {
         let (ends, writers) = (AtomicBool::new(false), AtomicUsize::new(0));
-        Self { node, bridge, turn: Mutex::new(()), ends, writers }
+        Self { node, bridge, outlives, news: Mutex::default(), turn: Mutex::new(()), ends, writers }
     }
 
     /// The line to this place that leads somewhere; makes one if there is none. None if no numbers are left.
@@ -105,7 +127,9 @@ impl Carrier {
             return Some(line);
         }
         let first = self.bridge.room(ranks)?;
-        let line = Box::leak(Box::new(Line::new((first, ranks), (place.job, place.node), ring()?)));
+        let failures = (0..if self.outlives { ranks } else { 0 }).map(|_| AtomicU32::new(0)).collect::<Vec<_>>();
+        let line = Line::new((first, ranks), (place.job, place.node), ring()?, failures.leak());
+        let line = Box::leak(Box::new(line));
         self.bridge.add(line);
         Some(line)
     }
@@ -151,24 +175,53 @@ impl Carrier {
     /// Writes what ranks leave in the line's ring, until the line ends.
     fn write(&self, line: &Line, stream: &mut Writer) -> io::Result<()> {
         loop {
+            let heard = line.out.heard();
             let front = line.out.front(PIECE);
+            let news = self.take_news(line.first, if front.is_empty() { RING } else { front.len() });
             if !front.is_empty() {
                 stream.write_all(front)?;
                 if line.out.take(front.len()) {
                     // Whoever has found no room.
                     (0..).take_while(|&rank| self.node.arrived(rank)).count();
                 }
-            } else if line.is_open() {
-                line.out.wait(None);
-            } else {
+            } else if news.is_empty() && line.is_open() {
+                line.out.wait(heard, None);
+            } else if news.is_empty() {
                 return Ok(());
             }
+            news.iter().try_for_each(|frame| stream.write_all(&frame.bytes()))?;
+        }
+    }
+
+    /// Takes out what is due on a line when so many more bytes have been written.
+    fn take_news(&self, line: u32, written: usize) -> Vec<Frame> {
+        let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut due = Vec::new();
+        news.retain_mut(|(of, before, frame)| {
+            let is_due = *of == line && *before <= written;
+            match is_due {
+                true => due.push(*frame),
+                false if *of == line => *before -= written,
+                false => {}
+            }
+            !is_due
+        });
+        due
+    }
+
+    /// Tells the other ends of all connections.
+    pub fn tell(&self, frame: Frame) {
+        for line in self.bridge.lines().filter(|line| line.is_open()) {
+            let mut news = self.news.lock().unwrap_or_else(PoisonError::into_inner);
+            news.push((line.first, RING, frame));
+            drop(news);
+            line.out.ring();
         }
     }
 
     /// Reads what is for ranks of this node, until the connection ends; gives the system's number for the reason, or 0
     /// if the other job is over as jobs are.
-    fn read(&self, line: &Line, stream: Reader) -> io::Result<i32> {
+    fn read(&self, line: &'static Line, stream: Reader) -> io::Result<i32> {
         let mut stream = BufReader::with_capacity(PIECE, stream);
         let mut body = Vec::new();
         loop {
@@ -177,6 +230,17 @@ impl Carrier {
             let frame = Frame::of_bytes(&head);
             if frame.kind == Kind::Over as u32 {
                 return Ok(frame.length.cast_signed());
+            }
+            if frame.kind == Kind::Closed as u32 && is_shared(frame.length) {
+                self.node.close_context(frame.length);
+                continue;
+            }
+            if frame.kind == Kind::Dead as u32 && frame.from < line.ranks {
+                if !line.survives() {
+                    return Ok(libc::EOWNERDEAD);
+                }
+                self.node.failed_outside(line, Some(frame.from));
+                continue;
             }
             let is_known = frame.kind == Kind::Packet as u32 || frame.kind == Kind::Gone as u32;
             if !is_known || frame.length > FRAME_MAX || frame.from >= line.ranks || frame.to >= self.node.capacity() {
@@ -217,10 +281,17 @@ impl Carrier {
     }
 
     /// A line is over: tells all ranks.
-    fn finish(&self, line: &Line, code: i32) {
+    fn finish(&self, line: &'static Line, code: i32) {
         let until = Instant::now() + LEAVE_TIME;
         while code != 0 && line.is_used() && Instant::now() < until && !self.ends.load(Ordering::Relaxed) {
             std::thread::sleep(PATIENCE);
+        }
+        if code != 0 && line.is_used() && line.survives() && !self.ends.load(Ordering::Relaxed) {
+            say(format_args!(
+                "another job that this one is connected with, {:016x}, has failed with its node {}. This job goes on",
+                line.job, line.node
+            ));
+            self.node.failed_outside(line, None);
         }
         line.end(if code == 0 { ENDED } else { code });
         // A server has any number of clients in its life.

@@ -114,11 +114,6 @@ fn start<'c, A: Abi>(
     // SAFETY: the texts are those of the call's arguments and of `wanted`, which stay until it returns.
     let made = unsafe { comm.spawn(root, commands, room(call)) };
     if let Err(error) = &made
-        && error.code() == neutral::ERR_SPAWN
-    {
-        call.objects().errors.note_unspawned(error.detail());
-    }
-    if let Err(error) = &made
         && wanted.iter().any(Wanted::is_of_pool)
     {
         end_pool(call, error);

@@ -27,8 +27,8 @@ const PARTLY: [(&[&str], &str); 8] = [
     (&["Cart_map", "Graph_map"], "only members on the caller's own node are moved closer to each other"),
     (
         &["Comm_spawn", "Comm_spawn_multiple"],
-        "on one node, the root's or that of the info key `host`, in jobs of `pip-exec` whose ranks share an address \
-         space, and for a process without a launcher; elsewhere `MPI_ERR_SPAWN` with that reason",
+        "in jobs of `pip-exec` whose ranks share address spaces, and for a process without a launcher; elsewhere \
+         `MPI_ERR_SPAWN` with that reason",
     ),
     (
         &["Comm_accept", "Comm_connect", "Comm_join", "Open_port", "Publish_name", "Lookup_name"],

@@ -13,5 +13,5 @@ pub(crate) use local::{
 };
 pub(crate) use node_map::NodeMap;
 pub use roster::Roster;
-pub(crate) use shared::{Caller, Extent, Table, judge};
+pub(crate) use shared::{Caller, Extent, Table, between, judge};
 pub use shared::{CommShared, Group, forget_remote, know_remote};

@@ -248,6 +248,11 @@ impl Table {
     pub(crate) const fn new() -> Self {
         Self { shared: BTreeMap::new(), maps: Maps(BTreeMap::new()), remote: BTreeMap::new() }
     }
+
+    /// The collective context between the groups of an intercommunicator whose own group shares this part.
+    fn between(&self, part: NonNull<CommShared>) -> Option<u32> {
+        self.remote.iter().find(|&(_, &(_, local))| local == part).map(|(&(context, ..), _)| context)
+    }
 }
 
 /// Whom messages in the contexts of an intercommunicator come from, and what the own group shares; for [`judge`].
@@ -285,6 +290,15 @@ pub(crate) fn judge(rank: &Rank, context: u32, source: Option<i32>) -> Verdict {
     let Some((roster, part)) = found else {
         return Verdict::Fine;
     };
+    // Steps within a group of an intercommunicator wait for its leader, who gives up when a message between the groups
+    // fails: then its members do, too.
+    let between = table.between(part).filter(|&between| between != context | 1 && node.is_closed(between));
+    if let Some(between) = between {
+        return match node.is_closed(between & !1) {
+            true => Verdict::Revoked,
+            false => Verdict::Failed,
+        };
+    }
     let place = |peer: &Peer| node.failure_of(*peer);
     match source {
         Some(source) => match roster.peers().get(source as usize).and_then(place) {
@@ -300,6 +314,13 @@ pub(crate) fn judge(rank: &Rank, context: u32, source: Option<i32>) -> Verdict {
             }
         }
     }
+}
+
+/// See [`cohort_core::failures::Between`].
+pub(crate) fn between(rank: &Rank, context: u32) -> Option<u32> {
+    let table = table_of(rank).lock();
+    let &Entrant(part) = table.shared.get(&(context, rank.peer(), address_of(rank.node())))?;
+    table.between(part).filter(|&between| between != context)
 }
 
 /// Where the members of lists live that are not all on one node: one map for all communicators with the same list.

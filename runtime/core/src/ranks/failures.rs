@@ -15,9 +15,11 @@
 use super::{Node, Rank};
 use crate::memory::{Cursor, Table};
 use cohort_base::boot::NodeBoot;
+use cohort_base::lock::FutexLock;
 use cohort_base::spawn::ROOM;
 use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use cohort_base::{Peer, WorldRank};
+use cohort_bridge::Line;
 use core::ffi::c_void;
 use core::ptr::null_mut;
 use rustix::process::{Pid, Signal, kill_process};
@@ -44,15 +46,22 @@ pub enum Verdict {
 /// Says what becomes of a receive of a rank in a context: from one rank of the communicator, or from any.
 pub type Judge = fn(&Rank, u32, Option<i32>) -> Verdict;
 
+/// Tells the collective context between the groups of the intercommunicator of which this context is the own group's.
+pub type Between = fn(&Rank, u32) -> Option<u32>;
+
 /// See the module page.
 #[derive(Debug)]
 pub(crate) struct Failures {
     /// Grows with each failure, and with each context that is closed.
     epoch: AtomicU32,
-    /// Ranks that have failed.
+    /// Ranks that have failed, with those of other jobs.
     count: AtomicU32,
+    /// Those of the own job.
+    own: AtomicU32,
     /// They, in order, plus one.
     order: &'static [AtomicU32],
+    /// Whoever notes failures: the launcher's threads.
+    turn: FutexLock<()>,
     /// By number in the job: which failure it was, plus one, or 0.
     places: &'static [AtomicU32],
     /// Closed contexts, plus one, hashed.
@@ -63,6 +72,8 @@ pub(crate) struct Failures {
     words: AtomicU32,
     /// A [`Judge`], or null.
     judge: AtomicPtr<c_void>,
+    /// A [`Between`], or null.
+    between: AtomicPtr<c_void>,
 }
 
 /// Their tables.
@@ -107,12 +118,15 @@ impl Tables {
             Failures {
                 epoch: AtomicU32::new(0),
                 count: AtomicU32::new(0),
+                own: AtomicU32::new(0),
+                turn: FutexLock::new(()),
                 order: core::slice::from_raw_parts(self.order.take(self.ranks), self.ranks),
                 places: core::slice::from_raw_parts(self.places.take(self.ranks), self.ranks),
                 closed: core::slice::from_raw_parts(self.closed.take(self.contexts), self.contexts),
                 suspected: core::slice::from_raw_parts(self.suspected.take(self.nodes), self.nodes),
                 words: AtomicU32::new(0),
                 judge: AtomicPtr::new(null_mut()),
+                between: AtomicPtr::new(null_mut()),
             }
         }
     }
@@ -133,15 +147,36 @@ impl Node {
         self.failures().epoch.load(Ordering::Acquire)
     }
 
-    /// Ranks that have failed.
+    /// Ranks that have failed, with those of other jobs that were connected with this one.
     #[must_use]
     pub fn failure_count(&self) -> u32 {
         self.failures().count.load(Ordering::Acquire)
     }
 
+    /// The ranks of the job that have failed, in order.
+    pub fn failed(&self) -> impl Iterator<Item = Peer> + '_ {
+        let Failures { own, order, .. } = self.failures();
+        let order = &order[..own.load(Ordering::Acquire) as usize];
+        order.iter().filter_map(|rank| Some(self.peer(rank.load(Ordering::Acquire).checked_sub(1)?)))
+    }
+
     /// Gives the node who knows its communicators. While it is made.
-    pub fn set_judge(&self, judge: Judge) {
+    pub fn set_judge(&self, judge: Judge, between: Between) {
         self.failures().judge.store(judge as *mut c_void, Ordering::Release);
+        self.failures().between.store(between as *mut c_void, Ordering::Release);
+    }
+
+    /// The collective context between the groups of an intercommunicator that has the rank as a member, and this context
+    /// for steps within its group. By the rank's own task.
+    #[must_use]
+    pub fn context_between(&self, rank: &Rank, context: u32) -> Option<u32> {
+        let between = self.failures().between.load(Ordering::Acquire);
+        if between.is_null() {
+            return None;
+        }
+        // SAFETY: only `set_judge` stores here.
+        let between: Between = unsafe { core::mem::transmute(between) };
+        between(rank, context)
     }
 
     /// What becomes of a receive of the rank that has not met its message. By the rank's own task.
@@ -162,28 +197,24 @@ impl Node {
         if self.failure_epoch() == 0 {
             return None;
         }
-        let place = self.failures().places.get(self.world_rank(peer) as usize)?;
-        place.load(Ordering::Acquire).checked_sub(1)
+        let number = self.world_rank(peer);
+        match self.failures().places.get(number as usize) {
+            Some(place) => place.load(Ordering::Acquire).checked_sub(1),
+            None => self.bridge()?.line_of(number)?.failure_of(number),
+        }
     }
 
-    /// Whether a peer is a rank of the job that has failed.
+    /// Whether a peer is a rank that has failed.
     #[must_use]
     pub fn has_failed(&self, peer: Peer) -> bool {
         self.failure_of(peer).is_some()
     }
 
-    /// The rank that failed as the `number`-th, from 0 on.
-    #[must_use]
-    pub fn failed(&self, number: u32) -> Option<Peer> {
-        let rank = self.failures().order.get(number as usize)?.load(Ordering::Acquire);
-        rank.checked_sub(1).map(|number| self.peer(number))
-    }
-
     /// Notes that the rank with this number in the job has failed, none of whose tasks runs any more if it is one of
-    /// this node: nobody works for it from now on, and the others are told. By the launcher, one call at a time, once
-    /// for each rank.
+    /// this node: nobody works for it from now on, and the others are told. By the launcher, once for each rank.
     pub fn note_failure(&'static self, rank: WorldRank) {
-        let Failures { count, order, places, .. } = self.failures();
+        let Failures { count, own, order, places, turn, .. } = self.failures();
+        let _turn = turn.lock();
         let Some(place) = places.get(rank as usize).filter(|it| it.load(Ordering::Relaxed) == 0) else {
             return;
         };
@@ -193,16 +224,35 @@ impl Node {
             core::mem::forget(claim);
         }
         let number = count.load(Ordering::Relaxed);
-        // Whoever sees that the rank has failed counts it.
-        order[number as usize].store(rank + 1, Ordering::Release);
-        count.store(number + 1, Ordering::Release);
+        let listed = own.load(Ordering::Relaxed);
+        order[listed as usize].store(rank + 1, Ordering::Release);
+        own.store(listed + 1, Ordering::Release);
+        // Whoever counts it sees that the rank has failed.
         place.store(number + 1, Ordering::Release);
-        if number == 0 {
-            // From now on no message leaves in the shortest way, which asks nothing.
-            self.follow_messages(true);
-        }
+        count.store(number + 1, Ordering::Release);
+        self.open_slow_paths();
         dead.inspect(|dead| dead.mark_done());
         self.tell_all();
+    }
+
+    /// Notes that ranks of another job have failed which this one is connected with, and tells those of this node: the
+    /// one with this index on its node, or all. By the launcher.
+    pub fn note_failures_outside(&self, line: &Line, index: Option<u32>) {
+        let Failures { count, turn, .. } = self.failures();
+        let _turn = turn.lock();
+        let first = count.load(Ordering::Relaxed);
+        let found = match index {
+            Some(index) => index..index + 1,
+            None => 0..line.ranks,
+        };
+        let numbers = (first..).zip(found);
+        let fresh = numbers.filter(|&(number, index)| line.note_failure(index, number));
+        if let Some((last, _)) = fresh.last() {
+            // Whoever counts them sees that they have failed.
+            count.store(last + 1, Ordering::Release);
+            self.open_slow_paths();
+            self.tell_all();
+        }
     }
 
     /// A node of the job cannot be reached any more: its ranks may have failed, which the launcher is to find out.
@@ -225,7 +275,7 @@ impl Node {
         self.failures().words.fetch_add(1, Ordering::AcqRel);
         // SAFETY: NULL, or a record that stays.
         let desk = unsafe { self.boot().desk.as_ref() };
-        if self.boot().nodes > 1
+        if (self.boot().nodes > 1 || self.bridge().is_some())
             && let Some(launcher) = desk.and_then(|desk| Pid::from_raw(desk.launcher()))
         {
             // It awaits this signal anyway. One that is gone ends its ranks.
@@ -283,7 +333,7 @@ impl Node {
         (0..probes).map(move |ahead| &closed[(first + ahead) % closed.len()])
     }
 
-    /// A revoked communicator's messages ask from now on, although nobody has failed.
+    /// From now on no message leaves in the shortest way, which asks nothing.
     fn open_slow_paths(&self) {
         if self.failure_epoch() == 0 {
             self.follow_messages(true);

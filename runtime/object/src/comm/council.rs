@@ -77,7 +77,8 @@ pub(super) struct Decision {
 impl Council {
     fn new(node: &Node, members: Vec<Peer>) -> Self {
         let seats = members.iter().map(|_| Seat::default()).collect();
-        let is_wide = members.iter().any(|&peer| node.local(peer).is_none());
+        let is_far = |peer: &Peer| node.local(*peer).is_none() && !node.is_foreign(*peer);
+        let is_wide = members.iter().any(is_far);
         Self { members, seats, is_wide, is_told: AtomicU32::new(0), decision: AtomicPtr::new(null_mut()) }
     }
 
@@ -103,9 +104,17 @@ impl Council {
         self.decision().is_some() || !self.is_wide && self.is_complete_here(node)
     }
 
+    /// So many failures that there are, with those of members that are not counted yet. A failure is shown before it is
+    /// counted, so with this number all who have the decision say the same of each member.
+    fn failures(&self, node: &Node) -> u32 {
+        let counted = node.failure_count();
+        let shown = self.members.iter().filter_map(|&member| node.failure_of(member));
+        shown.map(|number| number + 1).fold(counted, u32::max)
+    }
+
     /// What those have said who have said something here.
     fn said(&self, node: &'static Node) -> Decision {
-        let failures = node.failure_count();
+        let failures = self.failures(node);
         let (mut word, mut acknowledged) = (u32::MAX, u32::MAX);
         for (_, seat) in self.here(node) {
             let said = seat.said.load(Ordering::Acquire);
@@ -207,16 +216,15 @@ impl Agreed {
 }
 
 impl Comm {
-    /// Begins to agree on a word. Collective over the survivors.
+    /// Begins to agree on a word. Collective over the survivors of the job; see [`Comm::has_all`].
     ///
     /// # Errors
-    /// `MPI_ERR_UNSUPPORTED_OPERATION` with members of other jobs.
+    /// `MPI_ERR_UNSUPPORTED_OPERATION` in a job of several nodes with members of other jobs.
     pub fn agree(&self, word: i32) -> Outcome<Agreeing> {
         let node = self.rank.node();
         let members = self.everyone();
-        if members.iter().any(|&peer| node.is_foreign(peer)) {
-            let what = format_args!("agreements with processes of other jobs are not there");
-            return Err(Error::new(neutral::ERR_UNSUPPORTED_OPERATION, what));
+        if node.boot().nodes > 1 && members.iter().any(|&peer| node.is_foreign(peer)) {
+            return Err(between_jobs());
         }
         // Relaxed: one thread of the member at a time is here, as MPI demands.
         let number = self.agreements.fetch_add(1, Ordering::Relaxed);
@@ -246,8 +254,30 @@ impl Comm {
     pub fn agreed(&self, word: i32) -> Outcome<Agreed> {
         let agreeing = self.agree(word)?;
         until(self.owner(), WaitKind::Collective, || agreeing.is_complete());
-        Ok(agreeing.end())
+        let agreed = agreeing.end();
+        self.has_all(&agreed)?;
+        Ok(agreed)
     }
+
+    /// Refuses what was agreed on where processes of other jobs that have not failed should have had a say: only members
+    /// of one job can agree. The same at all members of the job.
+    ///
+    /// # Errors
+    /// `MPI_ERR_UNSUPPORTED_OPERATION`
+    pub fn has_all(&self, Agreed(decision): &Agreed) -> Outcome<()> {
+        let node = self.rank.node();
+        let has_failed = |peer: &Peer| node.failure_of(*peer).is_some_and(|number| number < decision.failures);
+        match self.everyone().iter().all(|peer| !node.is_foreign(*peer) || has_failed(peer)) {
+            true => Ok(()),
+            false => Err(between_jobs()),
+        }
+    }
+}
+
+/// Why there is no agreement.
+fn between_jobs() -> Error {
+    let what = format_args!("agreements with processes of other jobs are not there");
+    Error::new(neutral::ERR_UNSUPPORTED_OPERATION, what)
 }
 
 /// Gives what the members of this node say in each agreement with others of which all have spoken, once each. By the
