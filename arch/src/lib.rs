@@ -6,16 +6,22 @@
 
 #![no_std]
 
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-compile_error!("Cohort runs on Linux on x86-64 only");
+#[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), target_os = "linux")))]
+compile_error!("Cohort runs on Linux on x86-64, and partly on 64-bit ARM, only");
 
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
 #[cfg(target_arch = "x86_64")]
 mod x86_64;
 
+#[cfg(target_arch = "aarch64")]
+use aarch64 as machine;
 #[cfg(target_arch = "x86_64")]
-pub use x86_64::{
-    PAGE, frame, order_time_stamp, prefetch, set_thread_base, system_call, thread_base, thread_block,
-    thread_block_word, time_stamp,
+use x86_64 as machine;
+
+pub use machine::{
+    ELF_MACHINE, LIBRARY_FOLDER, NAMES, PAGE, allows_thread_base, ask_for_thread_base, frame, order_time_stamp,
+    prefetch, set_thread_base, system_call, thread_base, thread_block, thread_block_word, time_stamp,
 };
 
 /// Keeps functions that crates of one image call by name within that image.

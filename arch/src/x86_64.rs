@@ -4,9 +4,19 @@ pub mod frame;
 
 use core::arch::asm;
 use core::arch::x86_64::{_MM_HINT_T0, _mm_lfence, _mm_prefetch, _rdtsc};
+use linux_raw_sys::general::{__NR_arch_prctl, ARCH_SET_FS};
 
 /// Bytes of a page of memory.
 pub const PAGE: usize = 4096;
+
+/// What the architecture is called; the first name is the kernel's.
+pub const NAMES: [&str; 3] = ["x86_64", "x86-64", "amd64"];
+
+/// The folder of its libraries in systems that have those of several.
+pub const LIBRARY_FOLDER: &str = "x86_64-linux-gnu";
+
+/// What ELF files for it say they are for (`e_machine`).
+pub const ELF_MACHINE: u16 = 62;
 
 /// Makes a system call and returns what the kernel does: an error as a negative number. Stores no `errno`.
 ///
@@ -82,6 +92,26 @@ pub unsafe fn set_thread_base(base: usize) {
     unsafe { asm!("wrfsbase {}", in(reg) base, options(nostack, preserves_flags)) };
 }
 
+/// The same by a system call, where the kernel does not allow the instruction.
+///
+/// # Safety
+/// What runs until it is set back finds thread-local data of its own kind there.
+pub unsafe fn ask_for_thread_base(base: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { system_call(__NR_arch_prctl, [ARCH_SET_FS as usize, base, 0, 0, 0, 0]) };
+}
+
+/// Bit of `AT_HWCAP2` that says that programs may use the instructions for the FS base: the value of the kernel's header
+/// `asm/hwcap2.h`, which no crate binds; a test compares them.
+const FSGSBASE: u64 = 1 << 1;
+
+/// Whether programs may set the register of [`thread_base`], by the auxiliary vector's `AT_HWCAP2`.
+#[inline]
+#[must_use]
+pub fn allows_thread_base(capabilities: u64) -> bool {
+    capabilities & FSGSBASE != 0
+}
+
 /// A counter of a constant rate, the same on all CPUs.
 #[inline]
 #[must_use]
@@ -150,4 +180,20 @@ macro_rules! string_length {
             ".previous",
         );
     };
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::FSGSBASE;
+
+    #[test]
+    fn the_bit_is_that_of_the_kernels_header() {
+        let program = std::format!(
+            "printf '#include <asm/hwcap2.h>\n_Static_assert(HWCAP2_FSGSBASE == {FSGSBASE}, \"\");' \
+             | cc -x c -fsyntax-only -"
+        );
+        let checked = std::process::Command::new("sh").args(["-c", &program]).status();
+        assert!(checked.unwrap().success());
+    }
 }

@@ -4,7 +4,11 @@
 fn main() {
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libcohort_audit.so");
     println!("cargo::rustc-cdylib-link-arg=-nostdlib");
-    println!("cargo::rustc-cdylib-link-arg=-Wl,--no-as-needed,-l:ld-linux-x86-64.so.2");
+    let linker = match std::env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
+        Ok("aarch64") => "ld-linux-aarch64.so.1",
+        _ => "ld-linux-x86-64.so.2",
+    };
+    println!("cargo::rustc-cdylib-link-arg=-Wl,--no-as-needed,-l:{linker}");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,defs,-z,now");
     // Where the kernel begins if it executes the library.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-e,cohort_leave");

@@ -67,6 +67,23 @@ pub enum Access {
     Unknown,
 }
 
+/// Whether a frame has all arguments of a system call that the signal has ended, so that a handler can end it in the
+/// place of the thread.
+pub const KEEPS_ARGUMENTS: bool = true;
+
+/// Whether a frame may have nothing on the stack: not here, where a call leaves its return address there.
+pub const CALLS_LEAVE_STACK: bool = false;
+
+/// A frame's rules are applied; they have said where its caller goes on.
+pub fn take_link(_registers: &mut [u64; REGISTERS]) {}
+
+/// Returns from a function that has not begun; `None` where the way is not known. `read` reads a word of memory.
+pub fn return_at_once(registers: &mut [u64; REGISTERS], read: impl FnOnce(u64) -> Option<u64>) -> Option<()> {
+    registers[RETURN_ADDRESS] = read(registers[STACK_POINTER])?;
+    registers[STACK_POINTER] = registers[STACK_POINTER].wrapping_add(8);
+    Some(())
+}
+
 impl Frame {
     /// Where the thread goes on.
     #[must_use]
@@ -127,11 +144,11 @@ impl Frame {
         self.rax == INTERRUPTED && self.rcx == self.rip
     }
 
-    /// The arguments of the system call that the signal has ended.
+    /// The arguments of the system call that the signal has ended; `None` on machines where they are lost.
     #[must_use]
-    pub fn arguments(&self) -> [u64; 6] {
+    pub fn arguments(&self) -> Option<[u64; 6]> {
         let [r8, r9, r10, ..] = self.r8_to_r15;
-        [self.rdi, self.rsi, self.rdx, r10, r8, r9]
+        Some([self.rdi, self.rsi, self.rdx, r10, r8, r9])
     }
 
     /// Gives that system call another result.

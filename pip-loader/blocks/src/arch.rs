@@ -1,7 +1,16 @@
 //! The address that a call of `free` comes from, which only its first instruction knows.
 
-use core::arch::naked_asm;
 use core::ffi::c_void;
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "aarch64")]
+use aarch64::called_from;
+#[cfg(target_arch = "x86_64")]
+use x86_64::called_from;
 
 /// `free(3)`
 ///
@@ -10,7 +19,7 @@ use core::ffi::c_void;
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn free(block: *mut c_void) {
-    naked_asm!("mov rsi, [rsp]", "jmp {}", sym super::free_called_by)
+    called_from!(1, super::free_called_by)
 }
 
 /// `realloc(3)`
@@ -20,5 +29,5 @@ pub unsafe extern "C" fn free(block: *mut c_void) {
 #[unsafe(naked)]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
-    naked_asm!("mov rdx, [rsp]", "jmp {}", sym super::realloc_called_by)
+    called_from!(2, super::realloc_called_by)
 }

@@ -9,8 +9,10 @@ pub mod python;
 
 use super::fault::read_words;
 use addr2line::Loader;
-use cohort_arch::frame::{RETURN_ADDRESS, STACK_POINTER};
-use gimli::{BaseAddresses, CfaRule, EhFrame, LittleEndian, Register, RegisterRule, UnwindContext, UnwindSection};
+use cohort_arch::frame::{CALLS_LEAVE_STACK, RETURN_ADDRESS, STACK_POINTER, return_at_once, take_link};
+use gimli::{
+    BaseAddresses, CfaRule, EhFrame, LittleEndian, Register, RegisterRule, UnwindContext, UnwindSection, Vendor,
+};
 use goblin::elf::Elf;
 use goblin::elf::program_header::PT_LOAD;
 use memmap2::Mmap;
@@ -204,10 +206,10 @@ impl Code {
     fn step(&mut self, registers: &mut Registers, probe: u64, is_first: bool) -> bool {
         let found = self.at(probe);
         let Some((object, address)) = found else {
-            // A call of what is no function has left its return address on the stack.
+            // A call of what is no function has left its return address.
             return is_first && pop(registers);
         };
-        object.unwind(address, registers).is_some() && registers[RETURN_ADDRESS] != 0
+        object.unwind(address, registers, is_first).is_some() && registers[RETURN_ADDRESS] != 0
     }
 }
 
@@ -228,12 +230,8 @@ fn mapped(line: &str) -> Option<Mapped> {
 
 /// Returns from a function that has not begun.
 fn pop(registers: &mut Registers) -> bool {
-    let Some([address]) = read_words::<1>(registers[STACK_POINTER] as usize) else {
-        return false;
-    };
-    registers[RETURN_ADDRESS] = address as u64;
-    registers[STACK_POINTER] = registers[STACK_POINTER].wrapping_add(8);
-    address != 0
+    let read = |place| Some(read_words::<1>(place as usize)?[0] as u64);
+    return_at_once(registers, read).is_some() && registers[RETURN_ADDRESS] != 0
 }
 
 impl Object {
@@ -329,9 +327,11 @@ impl Object {
     }
 
     /// The caller's registers.
-    fn unwind(&self, address: u64, registers: &mut Registers) -> Option<()> {
+    fn unwind(&self, address: u64, registers: &mut Registers, is_first: bool) -> Option<()> {
         let (range, start) = self.frames.clone()?;
-        let section = EhFrame::new(self.bytes.get(range)?, LittleEndian);
+        let mut section = EhFrame::new(self.bytes.get(range)?, LittleEndian);
+        // Which only adds what this machine's compilers write.
+        section.set_vendor(Vendor::AArch64);
         let bases = BaseAddresses::default().set_eh_frame(start).set_text(self.text);
         let mut context = UnwindContext::new();
         let row = section.unwind_info_for_address(&bases, &mut context, address, EhFrame::cie_from_offset).ok()?;
@@ -342,7 +342,9 @@ impl Object {
         let frame = of(*register, registers)?.wrapping_add_signed(*offset);
         let mut caller = *registers;
         (caller[STACK_POINTER], caller[RETURN_ADDRESS]) = (frame, 0);
-        for (register, rule) in row.registers() {
+        // Others than those that lead from frame to frame do not matter.
+        let known = caller.len();
+        for (register, rule) in row.registers().filter(|(register, _)| usize::from(register.0) < known) {
             let value = match rule {
                 RegisterRule::Offset(offset) => {
                     let place = frame.wrapping_add_signed(*offset);
@@ -356,8 +358,10 @@ impl Object {
             };
             *caller.get_mut(usize::from(register.0))? = value;
         }
-        // The stack grows downwards, so a caller's frame is above.
-        let goes_up = caller[STACK_POINTER] > registers[STACK_POINTER];
+        take_link(&mut caller);
+        // The stack grows downwards, so a caller's frame is above; functions that call none may have no frame.
+        let least = registers[STACK_POINTER] + u64::from(!(is_first && CALLS_LEAVE_STACK));
+        let goes_up = caller[STACK_POINTER] >= least;
         *registers = caller;
         goes_up.then_some(())
     }

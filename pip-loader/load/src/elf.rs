@@ -140,7 +140,7 @@ impl fmt::Display for ElfError {
             Self::Bits32 => f.write_str("it is a 32-bit program"),
             Self::BigEndian => f.write_str("it is a big-endian program"),
             Self::Machine(machine) => {
-                write!(f, "it is made for {}, not x86-64", header::machine_to_str(*machine))
+                write!(f, "it is made for {}, not {}", header::machine_to_str(*machine), cohort_arch::NAMES[1])
             }
             Self::NotLoadable(kind) => {
                 write!(f, "it is no executable but an ELF file of type {}", header::et_to_str(*kind))
@@ -152,7 +152,7 @@ impl fmt::Display for ElfError {
 
 impl std::error::Error for ElfError {}
 
-/// Reads the plan of an x86-64 file (executable or shared object).
+/// Reads the plan of a file for this architecture (executable or shared object).
 ///
 /// # Errors
 /// See [`ElfError`].
@@ -232,7 +232,7 @@ fn parse_header(file: &[u8]) -> Result<Header, ElfError> {
     }
     let header =
         goblin::elf::Elf::parse_header(file).map_err(|_| ElfError::Malformed("the file header cannot be read"))?;
-    if header.e_machine != header::EM_X86_64 {
+    if header.e_machine != cohort_arch::ELF_MACHINE {
         return Err(ElfError::Machine(header.e_machine));
     }
     match header.e_type {

@@ -194,8 +194,9 @@ fn expand(list: &str, origin: &Path) -> Vec<PathBuf> {
 fn system_folders(plan: &LoadPlan) -> Vec<PathBuf> {
     let linker = plan.interpreter.as_ref().and_then(|path| Path::new(path).canonicalize().ok());
     let own = linker.as_deref().and_then(Path::parent).map(Path::to_owned);
-    let fixed = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"];
-    own.into_iter().chain(fixed.map(PathBuf::from)).collect()
+    let of_several = ["/lib", "/usr/lib"].map(|folder| Path::new(folder).join(cohort_arch::LIBRARY_FOLDER));
+    let fixed = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"];
+    own.into_iter().chain(of_several).chain(fixed.map(PathBuf::from)).collect()
 }
 
 #[cfg(test)]

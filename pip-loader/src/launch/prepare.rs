@@ -1,5 +1,6 @@
 //! Everything that can be found wrong before the first rank starts.
 
+mod arch;
 mod asked;
 mod context;
 mod later;
@@ -184,6 +185,7 @@ impl PreparedProgram {
 /// The message for the user.
 pub fn prepare(options: &Options, place: Place, job: &str) -> Result<Prepared, Refusal> {
     check_valgrind(&options.variables)?;
+    arch::check_pages()?;
     let own = own_folder()?;
     let common = environment::of_ranks(&options.variables, &options.variables.inherit, job);
     let mut stack_size = settings(&common)?.stack_size;
@@ -369,6 +371,8 @@ fn environment_for(section: &Section, options: &Options, common: &Environment, j
 
 fn settings(environment: &Environment) -> Result<Settings, Refusal> {
     let entries: Vec<OsString> = entries(environment).collect();
-    Settings::from_env(entries.iter().map(|entry| entry.as_bytes()))
-        .map_err(|invalid| Refusal::new(invalid.to_string()))
+    let settings = Settings::from_env(entries.iter().map(|entry| entry.as_bytes()))
+        .map_err(|invalid| Refusal::new(invalid.to_string()))?;
+    arch::check_progress(settings.progress)?;
+    Ok(settings)
 }

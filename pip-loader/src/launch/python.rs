@@ -1,5 +1,6 @@
 //! Pythons that cannot be mapped twice, and those that hide behind a script.
 
+use cohort_arch::LIBRARY_FOLDER;
 use pip_ground::Refusal;
 use pip_load::elf::{self, LoadPlan};
 use pip_load::image;
@@ -100,9 +101,11 @@ pub fn stub(file: &Path, own: &Path, library_path: &OsStr) -> Result<Option<Stub
 fn library_folders(file: &Path, library_path: &OsStr) -> impl Iterator<Item = PathBuf> {
     let prefix = file.parent().and_then(Path::parent).unwrap_or(Path::new("/usr"));
     let user: Vec<PathBuf> = std::env::split_paths(library_path).collect();
-    let own = ["lib/x86_64-linux-gnu", "lib64", "lib"].map(|folder| prefix.join(folder));
-    let system = ["/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib"];
-    user.into_iter().chain(own).chain(system.map(PathBuf::from))
+    let of_several = |folder: &Path| folder.join(LIBRARY_FOLDER);
+    let own = [of_several(&prefix.join("lib")), prefix.join("lib64"), prefix.join("lib")];
+    let system = ["/usr/lib", "/lib"].map(|folder| of_several(Path::new(folder)));
+    let of_one = ["/usr/lib64", "/usr/lib"].map(PathBuf::from);
+    user.into_iter().chain(own).chain(system).chain(of_one)
 }
 
 /// What a pyenv shim runs. Such a shim is a shell script that ends in an `exec`, and a rank that

@@ -1,20 +1,28 @@
-//! What depends on the machine: x86-64 Linux.
+//! What depends on the machine, and on Linux.
 
 use cohort_base::signals::Signals;
-use core::arch::asm;
 use core::ffi::c_void;
 use core::mem::offset_of;
 use core::ptr::null;
 use linux_raw_sys::general as linux;
 
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "aarch64")]
+use aarch64 as machine;
+#[cfg(target_arch = "x86_64")]
+use x86_64 as machine;
+
+pub use machine::{EPOLL_WAIT, PAUSE, POLL, epoll_events, start_thread, wait_again, write_nothing};
+use machine::{return_from_signal, waiting_call};
+
 /// System call numbers.
 const SYS_RT_SIGACTION: u64 = linux::__NR_rt_sigaction as u64;
-const SYS_RT_SIGRETURN: u64 = linux::__NR_rt_sigreturn as u64;
 const SYS_PSELECT6: u64 = linux::__NR_pselect6 as u64;
 const SYS_PPOLL: u64 = linux::__NR_ppoll as u64;
-const SYS_EPOLL_WAIT: u64 = linux::__NR_epoll_wait as u64;
-const SYS_CLONE: u64 = linux::__NR_clone as u64;
-const SYS_EXIT: u64 = linux::__NR_exit as u64;
 const SYS_TIMER_CREATE: u64 = linux::__NR_timer_create as u64;
 const SYS_TIMER_SETTIME: u64 = linux::__NR_timer_settime as u64;
 const SYS_TIMER_DELETE: u64 = linux::__NR_timer_delete as u64;
@@ -23,10 +31,6 @@ const SYS_EXIT_GROUP: u64 = linux::__NR_exit_group as u64;
 
 /// Size of a mask of signals.
 const MASK_BYTES: u64 = size_of::<linux::kernel_sigset_t>() as u64;
-
-/// Lengths of [`waiting_call`], and of its last two instructions up to the system call.
-const WAITING_CALL_BYTES: u64 = 37;
-const REPEATED_BYTES: u64 = 5;
 
 /// A clock that does not jump.
 pub const CLOCK_MONOTONIC: u64 = linux::CLOCK_MONOTONIC as u64;
@@ -41,70 +45,12 @@ const THREAD_FLAGS: u64 = (linux::CLONE_VM
     | linux::CLONE_SYSVSEM
     | linux::CLONE_CHILD_CLEARTID) as u64;
 
-/// Writes to a byte of memory without changing it, whoever else writes there. (A compiler takes an atomic operation
-/// that changes nothing for a read.)
-///
-/// # Safety
-/// The byte may be written, or its rank's program has to do with the fault.
-pub unsafe fn write_nothing(byte: *mut u8) {
-    // SAFETY: the caller's promise; the value stays.
-    unsafe { asm!("lock or byte ptr [{byte}], 0", byte = in(reg) byte, options(nostack)) };
-}
-
 /// Ends the calling process.
 pub fn exit_group(code: i32) -> ! {
     loop {
         // SAFETY: the call does not return.
         unsafe { system_call(SYS_EXIT_GROUP, [code as u64, 0, 0, 0]) };
     }
-}
-
-/// Starts a thread that calls `run(argument)` on a stack that ends at `stack_end` and then ends.
-/// The kernel sets `*alive` to 0, and wakes it as a shared futex, when the thread has ended.
-/// Returns a negative error number when the kernel refuses. With a `block` that is what the thread's register for
-/// thread-local data leads to; without, it is that of the thread that calls.
-///
-/// # Safety
-/// The stack is writable, large enough for `run`, 16-aligned at its end, and lives like `alive`, `argument` and `block`
-/// until the thread has ended. `run` neither unwinds nor uses thread-local data.
-pub unsafe fn start_thread(
-    stack_end: *mut u8,
-    alive: *mut u32,
-    run: unsafe extern "C" fn(*const c_void),
-    argument: *const c_void,
-    block: *const c_void,
-) -> i64 {
-    let result: i64;
-    let flags = if block.is_null() { THREAD_FLAGS } else { THREAD_FLAGS | u64::from(linux::CLONE_SETTLS) };
-    // SAFETY: the parent's path only returns from the call; the new thread never leaves its
-    // branch, uses its own stack, and finds its registers as they were.
-    unsafe {
-        asm!(
-            "syscall",
-            "test rax, rax",
-            "jnz 2f",
-            "xor ebp, ebp",
-            "mov rdi, {argument}",
-            "call {run}",
-            "xor edi, edi",
-            "mov eax, {exit}",
-            "syscall",
-            "ud2",
-            "2:",
-            exit = const SYS_EXIT,
-            run = in(reg) run,
-            argument = in(reg) argument,
-            inlateout("rax") SYS_CLONE => result,
-            in("rdi") flags,
-            in("rsi") stack_end,
-            in("rdx") 0,
-            in("r10") alive,
-            in("r8") block,
-            out("rcx") _,
-            out("r11") _,
-        );
-    }
-    result
 }
 
 /// Flags of [`SignalAction`].
@@ -182,12 +128,6 @@ impl SignalAction {
     }
 }
 
-/// Where a handler returns to. Debuggers know these very instructions.
-#[unsafe(naked)]
-unsafe extern "C" fn return_from_signal() {
-    core::arch::naked_asm!("mov rax, {number}", "syscall", number = const SYS_RT_SIGRETURN)
-}
-
 /// Sets what `signal` does in the calling process, if `action` is given, and returns what it did before;
 /// `None` if the kernel refuses.
 pub fn signal_action(signal: u32, action: Option<&SignalAction>) -> Option<SignalAction> {
@@ -251,43 +191,6 @@ pub unsafe fn select<T>(count: u64, sets: [u64; 3], time: *mut T, blocked: *cons
     let (time, mask) = (time.addr() as u64, (&raw const mask).addr() as u64);
     // SAFETY: the caller's promise; the mask's record lives during the call.
     unsafe { waiting_call(SYS_PSELECT6, &[count, sets[0], sets[1], sets[2], time, mask]) }
-}
-
-/// The events of an epoll set that are there now, `room` at most. Returns their number, errors as negative numbers.
-///
-/// # Safety
-/// There is room for so many records at the address `events`.
-pub unsafe fn epoll_events(set: u64, events: u64, room: u64) -> i64 {
-    // SAFETY: the caller's promise; the last argument is the time to wait.
-    unsafe { system_call(SYS_EPOLL_WAIT, [set, events, room, 0]) }
-}
-
-/// The only system call of [`poll`] and [`select`], at a place of its own.
-#[unsafe(naked)]
-unsafe extern "C" fn waiting_call(number: u64, arguments: &[u64; 6]) -> i64 {
-    core::arch::naked_asm!(
-        "push rbx",
-        "mov rbx, rdi",
-        "mov rax, rsi",
-        "mov rdi, [rax]",
-        "mov rsi, [rax + 8]",
-        "mov rdx, [rax + 16]",
-        "mov r10, [rax + 24]",
-        "mov r8, [rax + 32]",
-        "mov r9, [rax + 40]",
-        "mov rax, rbx",
-        "syscall",
-        "pop rbx",
-        "ret"
-    )
-}
-
-/// Where a thread has to go on to make the system call of [`poll`] or [`select`] again that returns to `rip`; `None` if
-/// that is no such call's. All registers are as the call wants them.
-pub fn wait_again(rip: u64) -> Option<u64> {
-    let start = (waiting_call as *const ()).addr() as u64;
-    let is_there = (start..start + WAITING_CALL_BYTES).contains(&rip);
-    is_there.then_some(rip - REPEATED_BYTES)
 }
 
 /// # Safety

@@ -2,7 +2,7 @@
 //!
 //! System calls only: the rank's libc never hears of them.
 
-use cohort_arch::frame::Frame;
+use cohort_arch::frame::{Frame, KEEPS_ARGUMENTS};
 use cohort_base::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use cohort_core::arch::{self, SignalAction};
 use cohort_core::rank::Rank;
@@ -65,8 +65,12 @@ impl Information {
 pub(crate) type Handler = unsafe extern "C" fn(i32, *const Information, *mut Frame);
 
 /// Takes the last candidate without a handler for the calling rank and installs `handler`: all
-/// signals blocked in it, interrupted system calls begun again. Returns the signal's number.
+/// signals blocked in it, interrupted system calls begun again. Returns the signal's number. `None` too on machines where
+/// the program would see that its sleeps are interrupted.
 pub(crate) fn install_handler(handler: Handler) -> Option<u32> {
+    if !KEEPS_ARGUMENTS {
+        return None;
+    }
     let number =
         CANDIDATES.rev().find(|&number| arch::signal_action(number, None).is_some_and(|it| it.is_default()))?;
     let action = SignalAction::new(handler as *const c_void);

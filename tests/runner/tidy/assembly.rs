@@ -6,7 +6,7 @@ use crate::trials::Outcome;
 use std::path::{Component, Path};
 
 /// What only these modules may use.
-const MARKS: [&str; 3] = ["asm!(", "arch::x86_64", "target_arch"];
+const MARKS: [&str; 4] = ["asm!(", "arch::x86_64", "arch::aarch64", "target_arch"];
 
 /// Complains about assembly, and the compiler's names for instructions, elsewhere.
 pub fn check() -> Outcome {

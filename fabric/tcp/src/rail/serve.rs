@@ -121,8 +121,9 @@ impl Held<'_> {
         let found = self.caller.call(set, |number| {
             let (list, room) = (events.as_mut_ptr().expose_provenance(), events.len());
             let arguments = [number as u64, list as u64, room as u64, 0];
-            // SAFETY: room for as many events as the call is told.
-            let count = unsafe { system_call(libc::SYS_epoll_wait, arguments) };
+            // SAFETY: room for as many events as the call is told; without a mask, it is `epoll_wait`, which not every
+            // machine's kernel has.
+            let count = unsafe { system_call(libc::SYS_epoll_pwait, arguments) };
             match usize::try_from(count) {
                 Ok(count) => Ok(Some(count)),
                 Err(_) if count == -i64::from(libc::EINTR) => Ok(None),

@@ -2,6 +2,7 @@
 
 use super::super::backtrace::{self, Code, CodePlace};
 use super::state::RankState;
+use cohort_arch::frame::{REGISTERS, RETURN_ADDRESS, STACK_POINTER};
 use nix::sys::ptrace;
 use nix::sys::signal::Signal;
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
@@ -9,9 +10,7 @@ use nix::unistd::Pid;
 use pip_load::task::crash::Registers;
 use std::time::{Duration, Instant};
 
-/// DWARF's numbers of the stack pointer and of the instruction.
-const STACK: usize = 7;
-const RETURN: usize = 16;
+mod arch;
 
 /// How long a task may take to show its registers.
 const STOP_TIME: Duration = Duration::from_millis(50);
@@ -53,9 +52,9 @@ fn asleep(task: i32) -> Option<Registers> {
         let word = words.next()?.strip_prefix("0x")?;
         u64::from_str_radix(word, 16).ok()
     };
-    let mut registers = [0; 17];
-    registers[RETURN] = number()?;
-    registers[STACK] = number()?;
+    let mut registers = [0; REGISTERS];
+    registers[RETURN_ADDRESS] = number()?;
+    registers[STACK_POINTER] = number()?;
     Some(registers)
 }
 
@@ -69,11 +68,7 @@ fn interrupted(task: i32) -> Option<Registers> {
     if let Some(signal) = held {
         let _ = ptrace::detach(pid, signal);
     }
-    let it = registers?;
-    Some([
-        it.rax, it.rdx, it.rcx, it.rbx, it.rsi, it.rdi, it.rbp, it.rsp, it.r8, it.r9, it.r10, it.r11, it.r12, it.r13,
-        it.r14, it.r15, it.rip,
-    ])
+    registers.map(arch::in_order)
 }
 
 /// Waits until a task has stopped, and says with which signal for it.

@@ -27,7 +27,7 @@ pub type Registers = [u64; REGISTERS];
 pub const HANDLER_STACK: usize = 32 << 10;
 
 /// The last fault of one rank.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct CrashRecord {
     /// The rank's process id; 0 until it runs.
     pid: AtomicI32,
@@ -63,6 +63,20 @@ impl Crash {
     #[must_use]
     pub fn stack_pointer(&self) -> u64 {
         self.registers[STACK_POINTER]
+    }
+}
+
+impl Default for CrashRecord {
+    /// No task, and no fault.
+    fn default() -> Self {
+        Self {
+            pid: AtomicI32::new(0),
+            signal: AtomicI32::new(0),
+            code: AtomicI32::new(0),
+            address: AtomicU64::new(0),
+            registers: [const { AtomicU64::new(0) }; REGISTERS],
+            last_words: AtomicPtr::new(ptr::null_mut()),
+        }
     }
 }
 
@@ -117,7 +131,7 @@ pub fn make_records(count: usize) -> std::io::Result<&'static [CrashRecord]> {
     Ok(records)
 }
 
-/// The kernel's `struct sigaction` of x86-64 (`kernel_sigaction`, whose handlers take one argument).
+/// The kernel's `struct sigaction` (`kernel_sigaction`, whose handlers take one argument).
 #[repr(C)]
 pub(super) struct KernelAction {
     pub handler: usize,

@@ -226,7 +226,7 @@ fn copy_descriptors(plan: &StartPlan) -> isize {
 fn set_standard(plan: &StartPlan) -> isize {
     for (target, &source) in plan.standard.iter().enumerate() {
         if source >= 0 {
-            let result = own(libc::SYS_dup2, [source as usize, target, 0, 0, 0]);
+            let result = arch::duplicate(source as usize, target);
             if result < 0 {
                 return result;
             }

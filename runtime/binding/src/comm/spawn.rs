@@ -8,6 +8,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use cohort_abi::parameters::{Array, Out, OutArray, StringLists, Strings, Text};
 use cohort_abi::{Abi, Constants, Handle, neutral};
+use cohort_arch::NAMES;
 use cohort_base::settings::InitialErrhandler;
 use cohort_base::spawn::{Command, Soft};
 use cohort_base::text::FixedText;
@@ -39,9 +40,6 @@ struct Keys {
     file: Option<String>,
     architecture: Option<String>,
 }
-
-/// What the architecture of all ranks is called.
-const ARCHITECTURES: [&str; 3] = ["x86_64", "x86-64", "amd64"];
 
 /// `MPI_Comm_spawn`.
 pub fn spawn<A: Abi>(
@@ -224,10 +222,10 @@ impl Keys {
             );
             return Err(blame(neutral::ERR_SPAWN, what));
         }
-        let is_own = |name: &String| ARCHITECTURES.iter().any(|own| own.eq_ignore_ascii_case(name));
+        let is_own = |name: &String| NAMES.iter().any(|own| own.eq_ignore_ascii_case(name));
         match &self.architecture {
             Some(other) if !is_own(other) => {
-                let own = ARCHITECTURES[0];
+                let own = NAMES[0];
                 let what = format_args!("the info key arch is \"{other}\": processes are spawned here, on {own}");
                 Err(blame(neutral::ERR_SPAWN, what))
             }

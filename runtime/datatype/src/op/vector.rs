@@ -6,6 +6,10 @@
 use cohort_arch::prefetch;
 use core::mem::MaybeUninit;
 
+mod arch;
+
+pub(super) use arch::apply;
+
 /// Elements that the loop for every machine does as fast.
 pub(super) const FEW: usize = 64;
 
@@ -17,9 +21,6 @@ const NEAR: usize = 24 << 10;
 const BLOCK: usize = 256;
 const AHEAD: usize = 1024;
 const LINE: usize = 64;
-
-cpufeatures::new!(avx512, "avx512f", "avx512bw", "avx512dq", "avx512vl");
-cpufeatures::new!(avx2, "avx2");
 
 /// A binary operation on values of one type.
 pub(super) trait Combine<T> {
@@ -40,40 +41,6 @@ pub(super) unsafe fn each<T: Copy, O: Combine<T>>(input: *const u8, inout: *mut 
             inout.add(index).write_unaligned(value);
         }
     }
-}
-
-/// Applies an operation to more than [`FEW`] elements.
-///
-/// # Safety
-/// As [`super::Kernel`], for elements of type `T`.
-#[inline(never)]
-pub(super) unsafe fn apply<T: Copy, O: Combine<T>>(input: *const u8, inout: *mut u8, count: usize) {
-    // SAFETY: the caller's promise; the machine has these instructions.
-    unsafe {
-        if avx512::get() {
-            in_512_bits::<T, O>(input, inout, count);
-        } else if avx2::get() {
-            in_256_bits::<T, O>(input, inout, count);
-        } else {
-            each::<T, O>(input, inout, count);
-        }
-    }
-}
-
-/// # Safety
-/// As [`apply`], on a machine that has the instructions.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-unsafe fn in_512_bits<T: Copy, O: Combine<T>>(input: *const u8, inout: *mut u8, count: usize) {
-    // SAFETY: the caller's promise.
-    unsafe { ahead::<T, O>(input, inout, count) }
-}
-
-/// # Safety
-/// As [`apply`], on a machine that has the instructions.
-#[target_feature(enable = "avx2")]
-unsafe fn in_256_bits<T: Copy, O: Combine<T>>(input: *const u8, inout: *mut u8, count: usize) {
-    // SAFETY: the caller's promise.
-    unsafe { ahead::<T, O>(input, inout, count) }
 }
 
 /// The loop, which asks for memory ahead if there is much.

@@ -3,6 +3,7 @@
 use super::Time;
 use cohort_arch::frame::Frame;
 use cohort_base::clock::system::{ClockId, read};
+use cohort_core::arch::{EPOLL_WAIT, PAUSE, POLL};
 use core::ptr::{null_mut, with_exposed_provenance, with_exposed_provenance_mut};
 use linux_raw_sys::general as linux;
 
@@ -107,15 +108,15 @@ impl Interrupted {
         }
         // SAFETY: the caller's promise; the arguments are what the call was made with.
         unsafe {
-            let [first, second, third, fourth, fifth, _] = context.arguments();
+            let [first, second, third, fourth, fifth, _] = context.arguments()?;
             match context.call_number()? {
                 linux::__NR_nanosleep => Some(Self::sleeping(context, first, second)),
                 linux::__NR_clock_nanosleep if second & TIMER_ABSTIME == 0 => {
                     Some(Self::sleeping(context, third, fourth))
                 }
                 linux::__NR_clock_nanosleep => Self::sleeping_until(context),
-                linux::__NR_pause => Some(Self::polling(context, 0, 0, None)),
-                linux::__NR_poll => {
+                number if Some(number) == PAUSE => Some(Self::polling(context, 0, 0, None)),
+                number if Some(number) == POLL => {
                     let left = milliseconds(third);
                     Some(Self::polling(context, first, second, left))
                 }
@@ -125,8 +126,8 @@ impl Interrupted {
                     ..Self::polling(context, first, second, left_at(third))
                 }),
                 linux::__NR_pselect6 => Self::selecting(context),
-                linux::__NR_epoll_wait => Some(Self::expecting_events(context, 0)),
-                linux::__NR_epoll_pwait => Some(Self::expecting_events(context, fifth)),
+                number if Some(number) == EPOLL_WAIT => Self::expecting_events(context, 0),
+                linux::__NR_epoll_pwait => Self::expecting_events(context, fifth),
                 _ => None,
             }
         }
@@ -157,7 +158,7 @@ impl Interrupted {
     /// # Safety
     /// As [`Interrupted::of`].
     unsafe fn sleeping_until(context: &Frame) -> Option<Self> {
-        let [clock, _, until, ..] = context.arguments();
+        let [clock, _, until, ..] = context.arguments()?;
         let clock = match clock {
             CLOCK_REALTIME => ClockId::Realtime,
             cohort_core::arch::CLOCK_MONOTONIC => ClockId::Monotonic,
@@ -176,7 +177,7 @@ impl Interrupted {
     /// # Safety
     /// As [`Interrupted::of`].
     unsafe fn selecting(context: &Frame) -> Option<Self> {
-        let [count, read, write, except, time, mask] = context.arguments();
+        let [count, read, write, except, time, mask] = context.arguments()?;
         // SAFETY: the caller's promise. The last argument is 0 or the address of a record that begins with the mask's.
         unsafe {
             let mask = match mask {
@@ -193,10 +194,10 @@ impl Interrupted {
     }
 
     /// A wait for events of an epoll set, with a mask of its own unless `mask` is 0.
-    fn expecting_events(context: &Frame, mask: u64) -> Self {
-        let [set, events, room, time, ..] = context.arguments();
+    fn expecting_events(context: &Frame, mask: u64) -> Option<Self> {
+        let [set, events, room, time, ..] = context.arguments()?;
         let awaited = Awaited::Events { set, events, room };
-        Self { awaited, blocked: mask_at(context, mask), ..Self::polling(context, 0, 0, milliseconds(time)) }
+        Some(Self { awaited, blocked: mask_at(context, mask), ..Self::polling(context, 0, 0, milliseconds(time)) })
     }
 }
 

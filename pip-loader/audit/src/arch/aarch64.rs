@@ -1,0 +1,27 @@
+//! 64-bit ARM.
+
+// What the kernel executes of this file for ranks that end (`RankBoot::leaver`): a process that ends with the status
+// that its first argument tells in two letters from `a` on. Its stack begins with the number of arguments and their
+// addresses. Without a first argument the status is 0.
+core::arch::global_asm!(
+    ".section .text.cohort_leave,\"ax\",@progbits",
+    ".globl cohort_leave",
+    ".hidden cohort_leave",
+    "cohort_leave:",
+    "mov x0, #0",
+    "ldr x1, [sp]",
+    "cmp x1, #2",
+    "b.lo 2f",
+    "ldr x1, [sp, #16]",
+    "ldrb w0, [x1]",
+    "sub w0, w0, #97",
+    "lsl w0, w0, #4",
+    "ldrb w2, [x1, #1]",
+    "sub w2, w2, #97",
+    "orr w0, w0, w2",
+    "2: mov x8, #{exit_group}",
+    "svc #0",
+    "brk #1",
+    ".previous",
+    exit_group = const linux_raw_sys::general::__NR_exit_group,
+);
