@@ -3,7 +3,9 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+# `make build TARGET=aarch64` builds for 64-bit ARM.
+MACHINE := $(filter aarch64,$(TARGET))
+override TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 BUILT := $(TARGET)/release
 PREFIX ?= /usr/local
 CACHE := $(or $(TEST_COHORT_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/cohort)
@@ -23,7 +25,7 @@ LOOM := $(addprefix -p cohort-,base alloc steal bridge core p2p rma coll)
 .PHONY: miri fuzz suites soak flaky managers policies lint system
 .PHONY: bench overlap peers instructions versions network encryption messages nodes collectives windows files memory
 .PHONY: papers epochs apps results results-names judges files-judges reach cold scale install uninstall portable tarball
-.PHONY: deb wheel spawn
+.PHONY: deb wheel spawn arm
 
 help:
 	@echo "make build   pip-exec, the MPI libraries and mpicc into target/release"
@@ -44,14 +46,27 @@ help:
 	@echo "make soak    random programs whose every byte is checked, for MINUTES=10 from SEED=1"
 	@echo "make flaky   trials with FILTER=c/ in their names, RUNS=50 times, beside busy loops"
 	@echo "make managers  jobs under Slurm, PRRTE and the Hydras; make scale: what 10,000 nodes cost one"
+	@echo "make build TARGET=aarch64  the same for 64-bit ARM; make arm: and runs it in an emulated machine (docs/arm.md)"
 	@echo "make lint    rustfmt and clippy, warnings are errors"
 
 system:
 	@tools/cache.sh system
 
+ifeq ($(MACHINE),aarch64)
+build: system
+	tools/cache.sh arm
+	tools/arm.sh build $(TARGET)/arm
+else
 build: system
 	cargo build --release --workspace --exclude cohort-tests
 	tools/install-names.sh $(BUILT)
+endif
+
+# 64-bit ARM: builds for it, and runs some jobs in an emulated machine (docs/arm.md). LIMIT is its time in seconds.
+arm: system
+	tools/cache.sh arm mpich openmpi
+	tools/arm.sh build $(TARGET)/arm
+	tools/arm.sh run $(TARGET)/arm $(or $(LIMIT),900)
 
 # These take what `make build` has left, so that root needs no Rust.
 install:

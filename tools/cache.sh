@@ -5,7 +5,7 @@
 #
 # `all` leaves out mpi4py-abi, which needs a build of this tree, zig, which only `make wheel` needs, plots, which only
 # `make papers` and `make results` do, codes-more, which only `make judges` does, reach-more, which only `make reach`
-# does, and lammps, which only `make apps` does.
+# does, lammps, which only `make apps` does, and arm, which only `make build TARGET=aarch64` and `make arm` do.
 #
 # The cache is ${TEST_COHORT_CACHE:-~/.cache/cohort}. An item that is already there in its
 # pinned version costs nothing; one that cannot be had ends the script with a message.
@@ -350,8 +350,54 @@ unpacked() {
     rm -rf "$staging"
 }
 
+# What builds for 64-bit ARM here, and an emulated machine: a compiler with the target's standard library, and the
+# target's C library, kernel and shell, unpacked. The package manager gets a state of its own, which knows both
+# architectures, so that this system's is left as it is.
+arm() {
+    local target=$cache/arm staging package place missing=()
+    local compiler=(rustc-web:amd64 libstd-rust-web-dev:amd64 libstd-rust-web-1.96:amd64 libllvm22:amd64
+        libstd-rust-web-dev:arm64)
+    local machine=(libc6:arm64 libgcc-s1:arm64 busybox-static:arm64)
+    command -v aarch64-linux-gnu-gcc >/dev/null || missing+=(gcc-aarch64-linux-gnu)
+    [ -e /usr/aarch64-linux-gnu/include/stdio.h ] || missing+=(libc6-dev-arm64-cross)
+    command -v qemu-system-aarch64 >/dev/null || missing+=(qemu-system-arm)
+    command -v cpio >/dev/null || missing+=(cpio)
+    install_packages "${missing[@]}"
+    [ "$(cat "$target/packages" 2>/dev/null)" != "${compiler[*]} ${machine[*]}" ] || return 0
+    command -v apt-get >/dev/null || fail "no apt-get here, and Debian's ${compiler[*]} are needed"
+    staging=$(mktemp -d "$cache/staging.XXXXXX")
+    mkdir -p "$staging"/{parts,lists/partial,archives/partial,rust,system,kernel}
+    : >"$staging/status"
+    for place in $(grep -ls debian /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null); do
+        cp "$place" "$staging/parts/"
+    done
+    printf '%s\n' 'APT::Architecture "amd64";' 'APT::Architectures { "amd64"; "arm64"; };' \
+        "Dir::State \"$staging\";" "Dir::State::status \"$staging/status\";" "Dir::State::lists \"$staging/lists\";" \
+        "Dir::Cache \"$staging\";" 'Dir::Etc::sourcelist "/dev/null";' "Dir::Etc::sourceparts \"$staging/parts\";" \
+        'APT::Sandbox::User "root";' >"$staging/apt.conf"
+    local -x APT_CONFIG=$staging/apt.conf
+    say "fetching Debian's ${compiler[*]} ${machine[*]} and a kernel"
+    retry apt-get update -qq
+    package=$(apt-cache depends linux-image-cloud-arm64:arm64 | sed -nE 's/.*Depends: (linux-image-[0-9][^ :]*).*/\1/p')
+    (cd "$staging/archives" && retry apt-get download -qq "${compiler[@]}" "${machine[@]}" "${package%%$'\n'*}:arm64")
+    for package in "$staging"/archives/*.deb; do
+        case ${package##*/} in
+        linux-image-*) dpkg --fsys-tarfile "$package" | tar -x -C "$staging/kernel" --wildcards './boot/vmlinuz-*' ;;
+        *rust*arm64.deb) dpkg --fsys-tarfile "$package" | tar -x -C "$staging/rust" ./usr/lib/rustlib ;;
+        *arm64.deb) dpkg -x "$package" "$staging/system" ;;
+        *) dpkg -x "$package" "$staging/rust" ;;
+        esac
+    done
+    mv "$staging"/kernel/boot/vmlinuz-* "$staging/kernel/vmlinuz"
+    rm -rf "$staging"/{parts,lists,archives,status,apt.conf} "$staging"/*.bin
+    printf '%s' "${compiler[*]} ${machine[*]}" >"$staging/packages"
+    rm -rf "$target"
+    mv "$staging" "$target"
+}
+
 fetch() {
     case $1 in
+    arm) arm ;;
     system) system ;;
     lint) lint ;;
     judges) judges ;;
@@ -377,7 +423,7 @@ fetch() {
     otf2) environment otf2-venv "$otf2_pin" ;;
     lammps) environment lammps-venv "$lammps_pin" ;;
     impi) environment impi-venv "$impi_pin" ;;
-    *) fail "unknown item '$1'; items: ${items[*]} mpi4py-abi zig plots lammps codes-more reach-more" ;;
+    *) fail "unknown item '$1'; items: ${items[*]} arm mpi4py-abi zig plots lammps codes-more reach-more" ;;
     esac
 }
 

@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# 64-bit ARM: builds for it on x86-64, and runs what was built in an emulated machine.
+#
+#   tools/arm.sh build TARGETDIR           pip-exec, the MPI libraries and mpicc, into TARGETDIR/aarch64-.../release
+#   tools/arm.sh run TARGETDIR [SECONDS]   boots the machine, which runs tests/arm/init; SECONDS is the time limit
+#
+# What they need comes from `tools/cache.sh arm`.
+set -euo pipefail
+
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P)
+cache=${TEST_COHORT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/cohort}/arm
+target=$2
+built=$target/aarch64-unknown-linux-gnu/release
+compiler=aarch64-linux-gnu-gcc
+
+build() {
+    # Debian's compiler runs from its folder.
+    mkdir -p "$target"
+    printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec %s "$@"\n' "$cache/rust/usr/lib/x86_64-linux-gnu" \
+        "$cache/rust/usr/bin/rustc" >"$target/rustc"
+    chmod 755 "$target/rustc"
+    # It writes headers, so it is one for this machine.
+    cargo build --release -p cohort-codegen
+    RUSTC=$target/rustc CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=$compiler \
+        CC_aarch64_unknown_linux_gnu=$compiler cargo build --release --target aarch64-unknown-linux-gnu \
+        --target-dir "$target" --workspace --exclude cohort-tests --exclude cohort-codegen \
+        --exclude cohort-fuzz-targets
+    cp "${CARGO_TARGET_DIR:-target}/release/cohort-codegen" "$built/"
+    tools/install-names.sh "$built"
+}
+
+# Programs of tests/programs/c, with the MPI-5 ABI and those of MPICH and Open MPI.
+programs() {
+    local name
+    mkdir -p "$1"
+    for name in ring datatypes reductions collectives; do
+        [ -e "tests/programs/c/$name.c" ] || continue
+        MPICH_CC=$compiler "$built/mpicc" -g -O1 -o "$1/$name-mpi5" "tests/programs/c/$name.c" -lm -pthread
+    done
+    "$compiler" -g -O1 -I "$cache/../mpich-venv/include" -o "$1/ring-mpich" tests/programs/c/ring.c \
+        -L "$built" -l:libmpi.so.12
+    "$compiler" -g -O1 -I "$cache/../openmpi-venv/include" -o "$1/ring-openmpi" tests/programs/c/ring.c \
+        -L "$built" -l:libmpi.so.40
+    MPICH_CC=$compiler "$built/mpicc" -g -O0 -o "$1/crash" tests/arm/crash.c
+}
+
+run() {
+    local limit=${1:-600} machine log status=0
+    machine=$(mktemp -d "$target/machine.XXXXXX")
+    trap 'rm -rf "$machine"' EXIT
+    cp -a "$cache/system/." "$machine/"
+    rm -rf "$machine/usr/share"
+    mkdir -p "$machine"/{proc,sys,dev,tmp,cohort,programs}
+    for file in pip-exec libcohort_node.so libcohort_audit.so libcohort_network.so libmpi_mpi5.so libmpi_mpich.so \
+        libmpi_openmpi.so; do
+        aarch64-linux-gnu-strip --strip-debug -o "$machine/cohort/$file" "$built/$file"
+    done
+    for name in libmpi_abi.so.1:libmpi_mpi5.so libmpi.so.12:libmpi_mpich.so libmpi.so.40:libmpi_openmpi.so; do
+        ln -s "${name#*:}" "$machine/cohort/${name%:*}"
+    done
+    programs "$machine/programs"
+    install -m 755 tests/arm/init "$machine/init"
+    (cd "$machine" && find . -print0 | cpio --null --create --format=newc --quiet) | gzip -1 >"$target/machine.cpio.gz"
+    log=$target/console.txt
+    timeout -k 5 "$limit" qemu-system-aarch64 -M virt -cpu max,pauth-impdef=on -smp 2 -m 3072 -nic none -nographic -no-reboot \
+        -kernel "$cache/kernel/vmlinuz" -initrd "$target/machine.cpio.gz" \
+        -append 'console=ttyAMA0 quiet panic=-1' </dev/null >"$log" 2>&1 || status=$?
+    tr -d '\r' <"$log"
+    [ "$status" != 124 ] || { echo "arm: the machine did not end within $limit s; its console is above" >&2; exit 1; }
+    grep -q '^arm: all passed' "$log"
+}
+
+cd "$root"
+case $1 in
+build) build ;;
+run) run "${3:-}" ;;
+*) echo "usage: $0 build|run TARGETDIR [SECONDS]" >&2; exit 2 ;;
+esac
