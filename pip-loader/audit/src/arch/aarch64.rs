@@ -25,3 +25,22 @@ core::arch::global_asm!(
     ".previous",
     exit_group = const linux_raw_sys::general::__NR_exit_group,
 );
+
+// The compiler's own library asks the C library what the machine has, when an image is loaded that has atomic
+// operations of several threads. There is none here: nothing is said to be there, so it takes those that all machines
+// have.
+core::arch::global_asm!(
+    ".section .text.getauxval,\"ax\",@progbits",
+    ".globl getauxval",
+    ".hidden getauxval",
+    ".type getauxval,@function",
+    "getauxval:",
+    "mov x0, #0",
+    "ret",
+    ".globl __stack_chk_fail",
+    ".hidden __stack_chk_fail",
+    ".type __stack_chk_fail,@function",
+    "__stack_chk_fail:",
+    "brk #1",
+    ".previous",
+);
