@@ -40,20 +40,21 @@ programs() {
         -L "$built" -l:libmpi.so.12
     "$compiler" -g -O1 -I "$cache/../openmpi-venv/include" -o "$1/ring-openmpi" tests/programs/c/ring.c \
         -L "$built" -l:libmpi.so.40
+    "$compiler" -g -O0 -o "$1/hello" tests/arm/hello.c
     for name in crash long_double; do
         MPICH_CC=$compiler "$built/mpicc" -g -O0 -o "$1/$name" "tests/arm/$name.c"
     done
 }
 
 run() {
-    local limit=${1:-600} machine log status=0
-    machine=$(mktemp -d "$target/machine.XXXXXX")
-    trap 'rm -rf "$machine"' EXIT
+    local limit=${1:-600} machine=$target/machine log status=0 file name
+    rm -rf "$machine"
+    mkdir -p "$machine"
     cp -a "$cache/system/." "$machine/"
     rm -rf "$machine/usr/share"
     mkdir -p "$machine"/{proc,sys,dev,tmp,cohort,programs}
-    for file in pip-exec libcohort_node.so libcohort_audit.so libcohort_network.so libmpi_mpi5.so libmpi_mpich.so \
-        libmpi_openmpi.so; do
+    for file in pip-exec libcohort_node.so libcohort_audit.so libcohort_network.so libcohort_join.so \
+        libmpi_mpi5.so libmpi_mpich.so libmpi_openmpi.so; do
         aarch64-linux-gnu-strip --strip-debug -o "$machine/cohort/$file" "$built/$file"
     done
     for name in libmpi_abi.so.1:libmpi_mpi5.so libmpi.so.12:libmpi_mpich.so libmpi.so.40:libmpi_openmpi.so; do
