@@ -101,8 +101,8 @@ pub unsafe fn ask_for_thread_base(base: usize) {
     unsafe { system_call(__NR_arch_prctl, [ARCH_SET_FS as usize, base, 0, 0, 0, 0]) };
 }
 
-/// Bit of `AT_HWCAP2` that says that programs may use the instructions for the FS base: the value of the kernel's header
-/// `asm/hwcap2.h`, which no crate binds; a test compares them.
+/// Bit of `AT_HWCAP2` that says that programs may use the instructions for the FS base: the value of the kernel's
+/// header `asm/hwcap2.h`, which no crate binds; a test compares them.
 const FSGSBASE: u64 = 1 << 1;
 
 /// Whether programs may set the register of [`thread_base`], by the auxiliary vector's `AT_HWCAP2`.

@@ -157,15 +157,14 @@ impl Frame {
     /// Whether the signal has ended a system call.
     #[must_use]
     pub fn was_cut_short(&self) -> bool {
-        // SAFETY: the thread returns behind this instruction, so it is mapped and has been run; the result of a call is
-        // looked at first, so that a place at the beginning of a page is hardly ever read before.
+        // SAFETY: the thread goes on behind this instruction and in the same page, so it is mapped.
         self.general[0] == INTERRUPTED
             && self.instruction % super::PAGE as u64 != 0
             && unsafe { with_exposed_provenance::<u32>(self.instruction as usize).sub(1).read() } == SYSTEM_CALL
     }
 
-    /// The arguments of the system call that the signal has ended. `None`: the kernel has put the result in the place of
-    /// the first of them, and keeps it nowhere that programs could see.
+    /// The arguments of the system call that the signal has ended. `None`: the kernel has put the result in the place
+    /// of the first of them, and keeps it nowhere that programs could see.
     #[must_use]
     pub fn arguments(&self) -> Option<[u64; 6]> {
         None

@@ -65,8 +65,8 @@ impl Information {
 pub(crate) type Handler = unsafe extern "C" fn(i32, *const Information, *mut Frame);
 
 /// Takes the last candidate without a handler for the calling rank and installs `handler`: all
-/// signals blocked in it, interrupted system calls begun again. Returns the signal's number. `None` too on machines where
-/// the program would see that its sleeps are interrupted.
+/// signals blocked in it, interrupted system calls begun again. Returns the signal's number. `None` too on machines
+/// where the program would see that its sleeps are interrupted.
 pub(crate) fn install_handler(handler: Handler) -> Option<u32> {
     if !KEEPS_ARGUMENTS {
         return None;
