@@ -29,6 +29,8 @@ pub mod check;
 pub mod claims;
 pub mod clock;
 pub mod combine;
+#[cfg(not(loom))]
+pub mod heir;
 pub mod libraries;
 pub mod live;
 pub mod lock;

@@ -62,7 +62,7 @@ pub mod stuck {
     use core::time::Duration;
 
     /// No holder needs a small part of this.
-    const LIMIT: Duration = Duration::from_secs(10);
+    pub(crate) const LIMIT: Duration = Duration::from_secs(10);
 
     static CALLED: AtomicPtr<()> = AtomicPtr::new(null_mut());
 
@@ -71,15 +71,28 @@ pub mod stuck {
         CALLED.store(function as *mut (), Ordering::Release);
     }
 
-    /// L4.
-    pub(super) fn wait(word: &AtomicU32, expected: u32) {
+    /// Whether something is called, since tasks may die while others go on.
+    #[must_use]
+    pub fn is_called() -> bool {
+        !CALLED.load(Ordering::Acquire).is_null()
+    }
+
+    /// Somebody has waited for so long.
+    pub(crate) fn tell() {
         let function = CALLED.load(Ordering::Acquire);
-        if function.is_null() {
-            futex::wait(word, expected, None);
-        } else if futex::wait(word, expected, Some(LIMIT)) == Wait::TimedOut {
+        if !function.is_null() {
             // SAFETY: only `call` stores here.
             let function: fn() = unsafe { core::mem::transmute(function) };
             function();
+        }
+    }
+
+    /// L4.
+    pub(super) fn wait(word: &AtomicU32, expected: u32) {
+        if !is_called() {
+            futex::wait(word, expected, None);
+        } else if futex::wait(word, expected, Some(LIMIT)) == Wait::TimedOut {
+            tell();
         }
     }
 }

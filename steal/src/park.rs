@@ -175,6 +175,11 @@ impl ParkSlot {
         false
     }
 
+    /// Wakes those whom somebody was about to wake who may have died after it had said so.
+    pub fn wake_again(&self) {
+        futex::wake_upper(&self.0);
+    }
+
     /// The rank's threads that sleep or are about to, and how often it was woken so far.
     #[must_use]
     pub fn parked(&self) -> (u32, u32) {

@@ -12,7 +12,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::clock::ticks;
-use cohort_base::lock::FutexLock;
+use cohort_base::heir::HeirLock;
 use cohort_base::spawn::{Errand, Request, SHARED_NUMBERS, State};
 use cohort_base::text::FixedText;
 use cohort_base::{Peer, WorldRank};
@@ -28,7 +28,7 @@ const NO_NUMBER: u32 = u32::MAX;
 
 /// What tells the job from others: a number that no other one has. Nodes of tests are told apart by their addresses.
 pub(crate) fn token(node: &Node) -> u64 {
-    static TOKENS: FutexLock<BTreeMap<usize, u64>> = FutexLock::new(BTreeMap::new());
+    static TOKENS: HeirLock<BTreeMap<usize, u64>> = HeirLock::new(BTreeMap::new());
     if node.boot().job != 0 {
         return node.boot().job;
     }
@@ -141,9 +141,10 @@ pub(crate) fn is_shared_number(number: u32) -> bool {
 
 /// Numbers of communicators with members in several jobs that ranks of a node have: by the node's address, as tests
 /// have several.
-static TAKEN: FutexLock<BTreeMap<(usize, u32), Taken>> = FutexLock::new(BTreeMap::new());
+static TAKEN: HeirLock<BTreeMap<(usize, u32), Taken>> = HeirLock::new(BTreeMap::new());
 
 /// A number that is taken.
+#[derive(Clone)]
 struct Taken {
     /// Which of all that might have drawn it.
     occasion: u32,

@@ -18,7 +18,8 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
-use cohort_base::lock::{FutexLock, FutexOnce};
+use cohort_base::heir::HeirLock;
+use cohort_base::lock::FutexOnce;
 use cohort_base::spawn::Errand;
 use cohort_base::text::FixedText;
 use cohort_base::{LocalRank, Peer, WorldRank};
@@ -113,6 +114,7 @@ impl Knock {
 }
 
 /// An open port.
+#[derive(Clone)]
 struct Port {
     /// Who has opened it; it ends with that.
     owner: LocalRank,
@@ -122,7 +124,7 @@ struct Port {
 }
 
 /// Everything of a node.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Ports {
     /// What the names of its ports begin with.
     token: u64,
@@ -135,6 +137,7 @@ struct Ports {
 }
 
 /// A port that was published.
+#[derive(Clone)]
 struct Published {
     port: String,
     /// Who has published it; the name ends with that.
@@ -148,7 +151,7 @@ impl Port {
 }
 
 /// The ports of each node (several in tests), by its address.
-static PORTS: FutexLock<BTreeMap<usize, Ports>> = FutexLock::new(BTreeMap::new());
+static PORTS: HeirLock<BTreeMap<usize, Ports>> = HeirLock::new(BTreeMap::new());
 
 /// Grows when somebody calls at a port, so that those who accept see without a lock whether it is worth one.
 static CALLS: AtomicU64 = AtomicU64::new(0);

@@ -24,7 +24,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::Peer;
-use cohort_base::lock::FutexLock;
+use cohort_base::heir::HeirLock;
 use cohort_engine::coll;
 use cohort_engine::coll::Reduction;
 use cohort_engine::coll::inter::Intergroup;
@@ -59,6 +59,7 @@ pub enum Occasion {
 }
 
 /// A number that some members have not taken yet.
+#[derive(Clone)]
 struct Meeting {
     number: u32,
     absent: Vec<Peer>,
@@ -68,7 +69,7 @@ struct Meeting {
 /// several (in tests).
 type Meetings = BTreeMap<(usize, Occasion), Vec<Meeting>>;
 
-static MEETINGS: FutexLock<Meetings> = FutexLock::new(BTreeMap::new());
+static MEETINGS: HeirLock<Meetings> = HeirLock::new(BTreeMap::new());
 
 /// Context of the messages that tell the number to other nodes.
 const CONTEXT: u32 = 2;
@@ -346,9 +347,13 @@ impl Occasion {
 /// [`number`] of members that live on one node.
 fn number_within_node(rank: &Rank, occasion: Occasion, members: &[Peer]) -> Outcome<u32> {
     let node = core::ptr::from_ref(rank.node()).addr();
-    let me = rank.peer();
     let key = (node, occasion);
-    let mut meetings = MEETINGS.lock();
+    MEETINGS.with(|meetings| number_among(meetings, rank, key, members))
+}
+
+/// [`number_within_node`] with the meetings in hand.
+fn number_among(meetings: &mut Meetings, rank: &Rank, key: (usize, Occasion), members: &[Peer]) -> Outcome<u32> {
+    let me = rank.peer();
     let waiting = meetings.get_mut(&key).and_then(|all| {
         let index = all.iter().position(|it| it.absent.contains(&me))?;
         Some((all, index))

@@ -132,6 +132,8 @@ impl Win {
             return Err(Error::new(neutral::ERR_UNSUPPORTED_OPERATION, what));
         }
         let wanted = alignment::wanted(&hints)?;
+        let progress = OwnPolicy::of_rank(rank);
+        progress.take(&hints)?;
         let (size, align) = match flavor {
             Flavor::Allocate => (part.size, wanted.max(ALIGNMENT)),
             Flavor::Shared => (shared_size(comm, &mut part, &hints)?, wanted.max(PAGE)),
@@ -164,9 +166,12 @@ impl Win {
         if matches!(flavor, Flavor::Allocate | Flavor::Shared) {
             touch(&part);
         }
-        coll::barrier_within(&own.collective())?;
-        let progress = OwnPolicy::of_rank(rank);
-        progress.take(&hints)?;
+        if let Err(error) = coll::barrier_within(&own.collective()) {
+            // Others may have the window.
+            window.abandon(own.owner());
+            own.release();
+            return Err(error.into());
+        }
         window.set_lockable(!is_true(&hints, "no_locks"));
         Ok(Self {
             progress,

@@ -15,6 +15,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use cohort_alloc::Heap;
 use cohort_base::Peer;
+use cohort_base::heir::HeirLock;
 use cohort_base::lock::FutexLock;
 use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use cohort_core::node::Node;
@@ -260,21 +261,20 @@ impl WinShared {
 
     /// Ends one member's use; the last of this node frees it. Owner-only.
     pub(super) fn leave(&'static self, _owner: Owner<'_>) {
-        TABLE.with(|table| {
-            if self.left.fetch_add(1, Ordering::Relaxed) + 1 < self.here {
-                return;
-            }
-            if let Some(Entrant(last)) = table.remove(&key_of(self.number, self.node)) {
-                // SAFETY: leaked in `window_shared`; every member has left, and the table forgot it.
-                let last = unsafe { Box::from_raw(last.as_ptr()) };
-                last.blocks.with(|blocks| {
-                    for Block(block) in blocks.drain(..) {
-                        // SAFETY: it was kept for the window, which is no more.
-                        unsafe { Heap::free(block) };
-                    }
-                });
-            }
+        let forgotten = TABLE.with(|table| {
+            let is_last = self.left.fetch_add(1, Ordering::Relaxed) + 1 >= self.here;
+            is_last.then(|| table.remove(&key_of(self.number, self.node))).flatten()
         });
+        if let Some(Entrant(last)) = forgotten {
+            // SAFETY: leaked in `window_shared`; every member has left, and the table forgot it.
+            let last = unsafe { Box::from_raw(last.as_ptr()) };
+            last.blocks.with(|blocks| {
+                for Block(block) in blocks.drain(..) {
+                    // SAFETY: it was kept for the window, which is no more.
+                    unsafe { Heap::free(block) };
+                }
+            });
+        }
     }
 }
 
@@ -294,7 +294,7 @@ pub(super) fn window_shared(owner: Owner<'static>, plan: &Plan<'_>) -> &'static 
 }
 
 /// The windows of all nodes. Owner-only: it allocates.
-static TABLE: FutexLock<BTreeMap<(u32, usize), Entrant>> = FutexLock::new(BTreeMap::new());
+static TABLE: HeirLock<BTreeMap<(u32, usize), Entrant>> = HeirLock::new(BTreeMap::new());
 
 /// A window is known by its number and its node, of which a process may have several.
 fn key_of(number: u32, node: &Node) -> (u32, usize) {
@@ -302,6 +302,7 @@ fn key_of(number: u32, node: &Node) -> (u32, usize) {
 }
 
 /// A shared part that the table keeps.
+#[derive(Clone, Copy)]
 struct Entrant(NonNull<WinShared>);
 
 // SAFETY: shared parts are `Sync`.

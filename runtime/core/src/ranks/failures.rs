@@ -348,6 +348,8 @@ impl Node {
         ranks().for_each(Rank::call_when_claimed);
         ranks().for_each(|rank| {
             rank.wake();
+            // The dead may have been about to wake it.
+            rank.wake_again();
         });
     }
 }

@@ -384,6 +384,14 @@ impl Rank {
         woken
     }
 
+    /// Wakes the rank also if somebody has noted that it did so, and then has died.
+    pub(super) fn wake_again(&self) {
+        self.park.wake_again();
+        if self.node.has_network() {
+            hooks::woken(self);
+        }
+    }
+
     /// After a message for this rank was published: wakes it, or, if it computes and somebody could
     /// help it, whoever that is. `by` is the rank that counts the wake-up; without a `need` nobody is asked to help.
     #[inline]

@@ -23,7 +23,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::boot::Agreement;
-use cohort_base::lock::FutexLock;
+use cohort_base::heir::HeirLock;
 use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use cohort_base::{LocalRank, Peer};
 use cohort_engine::wait::{WaitKind, until};
@@ -34,7 +34,7 @@ use core::ptr::null_mut;
 const SAID: u64 = 1 << 32;
 
 /// Councils that somebody may still come to, by node, context and number.
-static COUNCILS: FutexLock<BTreeMap<Key, Arc<Council>>> = FutexLock::new(BTreeMap::new());
+static COUNCILS: HeirLock<BTreeMap<Key, Arc<Council>>> = HeirLock::new(BTreeMap::new());
 
 type Key = (usize, u32, u32);
 
