@@ -22,7 +22,7 @@ PLAIN := CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_DEBUG=0 CARGO_PROFI
 LOOM := $(addprefix -p cohort-,base alloc steal bridge core p2p rma coll)
 
 .PHONY: help build run test test-unit test-models quick test-long test-slowest test-costs unit unit-cached loom
-.PHONY: miri fuzz suites soak flaky managers policies lint system
+.PHONY: miri fuzz suites soak survive flaky managers policies lint system
 .PHONY: bench overlap peers instructions versions network encryption messages nodes collectives windows files memory
 .PHONY: papers epochs apps results results-names judges files-judges reach cold scale install uninstall portable tarball
 .PHONY: deb wheel spawn arm
@@ -44,6 +44,7 @@ help:
 	@echo "make files-judges  the parallel tests of HDF5, netCDF and PnetCDF, beside MPICH and Open MPI"
 	@echo "make reach   Debian's programs for Open MPI, compared with Open MPI"
 	@echo "make soak    random programs whose every byte is checked, for MINUTES=10 from SEED=1"
+	@echo "make survive  deaths between two instructions of MPI, for SEEDS=30 from FIRST=1 at each place"
 	@echo "make flaky   trials with FILTER=c/ in their names, RUNS=50 times, beside busy loops"
 	@echo "make managers  jobs under Slurm, PRRTE and the Hydras; make scale: what 10,000 nodes cost one"
 	@echo "make build TARGET=aarch64  the same for 64-bit ARM; make arm: and runs it in an emulated machine (docs/arm.md)"
@@ -179,6 +180,12 @@ soak: build
 	tools/cache.sh judges mpich
 	python3 tests/soak/soak.py --built $(BUILT) --minutes $(or $(MINUTES),10) --seed $(or $(SEED),1) \
 	    $(if $(KINDS),--kinds $(KINDS))
+
+# Ranks die between two instructions of what PLACE has in its name (all places without it), four times for each seed;
+# the others go on (docs/RELIABILITY.md).
+survive: build
+	TEST_COHORT_SURVIVE_SEEDS=$(or $(SEEDS),30) TEST_COHORT_SURVIVE_FIRST=$(or $(FIRST),1) \
+	    cargo test -p cohort-tests --test runner -- "faults/a death between two instructions of $(PLACE)"
 
 # Real Fortran programs, compared with MPICH and with published values (docs/programs.md). `make suites` runs a short
 # list. GROUPS=nwchem runs a part.

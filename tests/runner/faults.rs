@@ -6,6 +6,7 @@ mod files;
 mod machine;
 mod memory;
 mod places;
+mod steps;
 mod survival;
 
 use crate::command::{Ended, Program};
@@ -27,6 +28,7 @@ pub fn trials() -> Vec<Trial> {
         trial("faults/a forked child that exits leaves its parent in the job".into(), forked_child),
     ];
     trials.extend(places::trials());
+    trials.extend(steps::trials());
     trials.extend(survival::trials());
     trials.extend(files::trials());
     trials.extend(machine::trials());
