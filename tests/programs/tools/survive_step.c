@@ -1,7 +1,7 @@
-// Ranks die between two instructions of MPI: survive_step PLACE SEED. All do again and again what PLACE names. In each
-// round one of them steps through MPI's part of it by the processor's trap flag, and kills itself after a number of
-// instructions that the seed draws. Then the others revoke, shrink and agree, check that data arrives, and the next round begins, until
-// two are left. For each death a line says where it was.
+// Ranks die between two instructions of MPI: survive_step PLACE SEED FILE. All do again and again what PLACE names. In
+// each round one of them steps through MPI's part of it by the processor's trap flag, and kills itself after a number of
+// instructions that the seed draws. Then the others revoke, shrink and agree, check that data arrives, and the next
+// round begins, until two are left. For each death a line says where it was.
 #include "../c/check.h"
 #include "../c/survival.h"
 #include <signal.h>
@@ -28,13 +28,14 @@ static void on_step(int signal, siginfo_t *info, void *context) {
 }
 
 // Steps from now on, or does not any more. The stack's red zone stays as it is.
+#define CHANGE_FLAGS(how) \
+    __asm__ volatile("lea -128(%%rsp), %%rsp\n pushfq\n" how "\n popfq\n lea 128(%%rsp), %%rsp" ::: "memory", "cc")
+
 static __attribute__((noinline)) void step(int begins) {
     if (begins) {
-        __asm__ volatile("lea -128(%%rsp), %%rsp\n pushfq\n orq $0x100, (%%rsp)\n popfq\n lea 128(%%rsp), %%rsp" ::
-                             : "memory", "cc");
+        CHANGE_FLAGS("orq $0x100, (%%rsp)");
     } else {
-        __asm__ volatile("lea -128(%%rsp), %%rsp\n pushfq\n andq $~0x100, (%%rsp)\n popfq\n lea 128(%%rsp), %%rsp" ::
-                             : "memory", "cc");
+        CHANGE_FLAGS("andq $~0x100, (%%rsp)");
     }
 }
 
@@ -264,12 +265,12 @@ static void close_objects(void) {
 
 int main(int argc, char **argv) {
     start(&argc, &argv);
-    if (argc < 3) return 2;
+    if (argc < 4) return 2;
     size_t which = 0, all = sizeof PLACES / sizeof *PLACES;
     while (which < all && strcmp(argv[1], PLACES[which].name) != 0) which++;
     if (which == all) return 2;
     seed = (unsigned)atoi(argv[2]);
-    path = argc > 3 ? argv[3] : "/tmp/survive_step.data";
+    path = argv[3];
     struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
     sigaction(SIGTRAP, &action, NULL);
     MPI_Comm comm = MPI_COMM_WORLD;
