@@ -1,3 +1,5 @@
+extern crate std;
+
 use super::{AWAITED, FREE, HeirLock, own_process};
 use crate::sync::atomic::Ordering;
 use std::process::Command;

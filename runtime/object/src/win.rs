@@ -166,12 +166,7 @@ impl Win {
         if matches!(flavor, Flavor::Allocate | Flavor::Shared) {
             touch(&part);
         }
-        if let Err(error) = coll::barrier_within(&own.collective()) {
-            // Others may have the window.
-            window.abandon(own.owner());
-            own.release();
-            return Err(error.into());
-        }
+        let (own, window) = Self::met(own, window)?;
         window.set_lockable(!is_true(&hints, "no_locks"));
         Ok(Self {
             progress,
@@ -190,6 +185,19 @@ impl Win {
             info: Mutex::new(with_defaults(hints)),
             name: Mutex::new(String::new()),
         })
+    }
+
+    /// A window that all members have opened.
+    fn met(own: Comm, window: Box<Window>) -> Outcome<(Comm, Box<Window>)> {
+        match coll::barrier_within(&own.collective()) {
+            Ok(()) => Ok((own, window)),
+            Err(error) => {
+                // Others may have it.
+                window.abandon(own.owner());
+                own.release();
+                Err(error.into())
+            }
+        }
     }
 
     /// The caller's end of the window that all members agree on by these offers, if they do.

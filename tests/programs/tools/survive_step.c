@@ -1,6 +1,6 @@
 // Ranks die between two instructions of MPI: survive_step PLACE SEED FILE. All do again and again what PLACE names. In
-// each round one of them steps through MPI's part of it by the processor's trap flag, and kills itself after a number of
-// instructions that the seed draws. Then the others revoke, shrink and agree, check that data arrives, and the next
+// each round one of them steps through MPI's part of it by the processor's trap flag, and kills itself after a number
+// of instructions that the seed draws. Then the others revoke, shrink and agree, check that data arrives, and the next
 // round begins, until two are left. For each death a line says where it was.
 #include "../c/check.h"
 #include "../c/survival.h"

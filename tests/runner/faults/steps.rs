@@ -37,7 +37,7 @@ const PLACES: [(&str, &str); 18] = [
 
 /// The trials of this module. Other processors have no such flag that a program may set.
 pub fn trials() -> Vec<Trial> {
-    let places = PLACES.into_iter().filter(|_| cfg!(target_arch = "x86_64"));
+    let places = PLACES.into_iter().filter(|_| std::env::consts::ARCH == "x86_64");
     let trials = places.map(|(place, words)| {
         let name = format!("faults/a death between two instructions of {words}");
         trial(name, move || deaths(place))
