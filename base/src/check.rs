@@ -32,6 +32,10 @@ pub enum Mistake {
     Exposed,
     /// A call has failed, and the program went on.
     Ignored,
+    /// A request is used in a way that its operation does not allow.
+    Misused,
+    /// A call on a request that helps nobody.
+    Doubtful,
 }
 
 /// What is told of a kind.
@@ -63,7 +67,7 @@ const fn about(
 }
 
 /// All kinds, in the order of [`Mistake`].
-pub static MISTAKES: [About; 14] = [
+pub static MISTAKES: [About; 16] = [
     about(
         Mistake::Requests,
         "requests",
@@ -168,6 +172,22 @@ pub static MISTAKES: [About; 14] = [
         "a call fails, and the program goes on",
         "MPI-4.1, 9.3",
         "look at what calls return, or leave errors to MPI_ERRORS_ARE_FATAL",
+    ),
+    about(
+        Mistake::Misused,
+        "misused",
+        true,
+        "a request is used in a way that its operation does not allow",
+        "MPI-4.1, 3.9, 4.2 and 6.12",
+        "start what is complete, mark each partition once after each start, and wait for collective operations",
+    ),
+    about(
+        Mistake::Doubtful,
+        "doubtful",
+        false,
+        "a call on a request is of no use, or takes away what the program needs to know",
+        "MPI-4.1, 3.7.3, 3.8.4 and 3.9",
+        "wait for what is started, wait for receives before they are freed, and do not cancel sends",
     ),
 ];
 

@@ -1,5 +1,7 @@
 //! `pip-exec --check`: each kind of mistake is found in several programs, and nothing is said of right ones.
 
+mod several;
+
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
 use crate::trials::Trial;
@@ -153,6 +155,7 @@ const RIGHT_MESSAGES: &[&str] = &["right_ring", "right_farm", "right_types", "ri
 const MISTAKES: &str = "mistakes";
 const MISTAKEN_MESSAGES: &str = "mistaken_messages";
 const MISTAKEN_MEMORY: &str = "mistaken_memory";
+const MISTAKEN_REQUESTS: &str = "mistaken_requests";
 
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
@@ -173,6 +176,7 @@ pub fn trials() -> Vec<Trial> {
     for (program, modes) in [(MISTAKES, RIGHT), (MISTAKEN_MESSAGES, RIGHT_MESSAGES), (MISTAKEN_MEMORY, RIGHT_MEMORY)] {
         trials.extend(modes.iter().map(|mode| trial(format!("check/{mode}"), move || is_silent(program, mode))));
     }
+    trials.push(trial("check/requests".into(), several::requests));
     trials.push(trial("check/options".into(), options));
     trials.push(trial("check/reports".into(), reports));
     trials.push(trial("check/unmapped".into(), unmapped));
@@ -242,7 +246,10 @@ fn right_programs() -> Outcome {
 fn mpi4py() -> Outcome {
     let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
     let suite = place::cached("mpi4py-src/test/main.py", "mpi4py-src")?;
-    let job = Program::new(place::built_file("pip-exec")?).args(["-n", "2", "--check=no-bytes"]).arg(python).arg("-B");
+    let job = Program::new(place::built_file("pip-exec")?)
+        .args(["-n", "2", "--check=no-bytes,no-doubtful"])
+        .arg(python)
+        .arg("-B");
     let job = job.arg(suite).args(["--no-builddir", "-i", "test_request.py|test_p2p_obj.py|test_status.py"]);
     job.seconds(60).run()?.expect_code(0)?.expect_text("check: no errors, no hints").map(drop)
 }
@@ -325,6 +332,10 @@ const QUOTED: &[(&str, &str)] = &[
     (MISTAKEN_MEMORY, "window_in_window"),
     (MISTAKES, "ignored_length"),
     (MISTAKES, "leak_type"),
+    (MISTAKEN_REQUESTS, "wrong"),
+    (MISTAKEN_REQUESTS, "wrong"),
+    (MISTAKEN_REQUESTS, "wrong"),
+    (MISTAKEN_REQUESTS, "wrong"),
 ];
 
 /// What changes from run to run is one letter: addresses, and which rank is the first of several.

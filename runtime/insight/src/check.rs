@@ -14,12 +14,15 @@ mod globals;
 mod ignored;
 mod memory;
 mod messages;
+mod misuse;
 mod objects;
+mod partitions;
 mod requests;
 mod shapes;
 mod sites;
 mod threads;
 mod traffic;
+mod types;
 mod waits;
 mod windows;
 
@@ -53,6 +56,7 @@ struct Shared {
     windows: BTreeMap<u32, windows::Known>,
     memory: memory::Memory,
     globals: globals::Globals,
+    channels: partitions::Channels,
 }
 
 // SAFETY: the addresses in it are those of the ranks' buffers, in the address space of all of them; types are counted
@@ -68,6 +72,8 @@ struct Known {
     /// What calls that have begun keep until they end, by thread and depth.
     open: BTreeMap<usize, completions::Open>,
     has_finalized: bool,
+    /// Messages that were taken out of the queue, by their handles.
+    matched: BTreeMap<u32, messages::Matched>,
     /// The last call of each thread, if it has failed.
     failed: BTreeMap<usize, ignored::Failed>,
 }
@@ -82,6 +88,7 @@ static SHARED: Mutex<Shared> = Mutex::new(Shared {
     windows: BTreeMap::new(),
     memory: memory::Memory::new(),
     globals: globals::Globals::new(),
+    channels: partitions::Channels::new(),
 });
 
 /// Somebody has died with the lock.
@@ -211,6 +218,7 @@ impl Consumer for Checker {
             Role::Allocate => {}
             Role::Access => windows::begins(shared, call),
             Role::Synchronise => windows::synchronises(shared, call),
+            Role::Mark => partitions::marks(shared, call),
             _ => {
                 memory::begins(shared, call, &buffers::spans(call));
                 completions::begins(shared, call);
@@ -237,6 +245,7 @@ impl Consumer for Checker {
             | Role::Access
             | Role::Synchronise
             | Role::Allocate
+            | Role::Mark
             | Role::Release => {}
             _ => {
                 completions::ends(shared, call, is_well);
@@ -261,6 +270,7 @@ impl Shared {
     /// A rank begins to end its use of MPI: what it has left?
     fn finalizes(&mut self, call: &Call<'_>) {
         requests::finalizes(self, call);
+        messages::finalizes(self, call);
         objects::finalizes(self, call);
         let known = self.known(call.rank);
         known.has_finalized = true;

@@ -38,6 +38,10 @@ pub trait Words: Sync {
     /// # Safety
     /// More than `index` requests are there.
     unsafe fn request_at(&self, address: u64, index: usize) -> u32;
+    /// The neutral handle of a request.
+    fn request(&self, word: u64) -> u32;
+    /// The kind of a lock: neutral.
+    fn lock_type(&self, word: u64) -> i32;
     /// Bytes of a request's handle in an array.
     fn request_bytes(&self) -> usize;
     /// The neutral handle of the object of a kind at an address; 0 for a kind that has no handles.
@@ -130,6 +134,14 @@ impl<A: Abi> Words for Of<A> {
     unsafe fn request_at(&self, address: u64, index: usize) -> u32 {
         // SAFETY: the same condition.
         unsafe { handle_at::<A::Request>(address, index) }
+    }
+
+    fn request(&self, word: u64) -> u32 {
+        handle::<A::Request>(word)
+    }
+
+    fn lock_type(&self, word: u64) -> i32 {
+        A::lock_type_in(word as c_int)
     }
 
     fn request_bytes(&self) -> usize {

@@ -96,6 +96,8 @@ pub fn spans(call: &Call<'_>) -> Vec<Span> {
     let both = match call.role {
         Role::Send | Role::BeginSend | Role::InitSend => [read(sent(call)), None],
         Role::Receive | Role::BeginReceive | Role::InitReceive => [written(received(call)), None],
+        Role::InitPartitionedSend => [read(partitions(call, sent(call))), None],
+        Role::InitPartitionedReceive => [written(partitions(call, received(call))), None],
         Role::Exchange | Role::BeginExchange if call.site.name.ends_with("_replace") => [written(received(call)), None],
         Role::Exchange | Role::BeginExchange => [read(sent(call)), written(received(call))],
         Role::Collective | Role::BeginCollective | Role::InitCollective => of_collective(call),
@@ -186,6 +188,12 @@ fn repeated(buffer: OwnedBuffer, times: u32) -> Option<OwnedBuffer> {
     let count = buffer.count().checked_mul(times.into())?;
     // SAFETY: the program hands all of it to MPI.
     Some(unsafe { OwnedBuffer::new(buffer.base(), count, buffer.datatype().clone()) })
+}
+
+/// All partitions, of which this is the first.
+fn partitions(call: &Call<'_>, first: Option<OwnedBuffer>) -> Option<OwnedBuffer> {
+    let count = u32::try_from(call.number("partitions")?).ok()?;
+    repeated(first?, count).filter(|all| all.bytes() > 0)
 }
 
 /// The lowest and the highest byte of a buffer, and one more.

@@ -1,6 +1,7 @@
 //! Calls that complete requests: which they have completed, and what the statuses say.
 
 use super::messages::{self, Parts};
+use super::misuse;
 use super::requests;
 use super::shapes::{Completion, Role};
 use super::{Call, Shared, handles, place_of};
@@ -61,13 +62,20 @@ pub fn begins(shared: &mut Shared, call: &Call<'_>) {
     match call.role {
         Role::Complete(_) => {
             for &(handle, variable) in &requests {
+                misuse::waits(shared, call, (handle, variable));
                 requests::looked_at(shared, call, handle, variable);
                 is_open |= requests::is_open(shared, call, handle, variable);
             }
         }
         Role::Start => requests::starts(shared, call, &requests),
-        Role::InitSend | Role::InitReceive | Role::InitCollective => {}
+        Role::InitSend
+        | Role::InitReceive
+        | Role::InitCollective
+        | Role::InitPartitionedSend
+        | Role::InitPartitionedReceive => {}
         _ => {
+            misuse::gives_up(shared, call, &requests);
+            messages::takes(shared, call);
             parts.ends = messages::begin(shared, call, &messages::routes(call));
             parts.meeting = messages::arrive(shared, call);
             is_open |= messages::needs_status(shared, &parts.ends);

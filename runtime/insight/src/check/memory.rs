@@ -169,7 +169,8 @@ fn check_parts(shared: &mut Shared, call: &Call<'_>) {
     }
 }
 
-fn check(shared: &mut Shared, call: &Call<'_>, spans: &[Span]) {
+/// Looks at the memory of buffers.
+pub fn check(shared: &mut Shared, call: &Call<'_>, spans: &[Span]) {
     if !shared.kinds.has(Mistake::Memory) {
         return;
     }

@@ -1,8 +1,10 @@
 //! What calls tell [`Traffic`](super::traffic) and [`Waits`](super::waits) of messages and collective calls.
 
 use super::buffers;
+use super::findings::Site;
 use super::shapes::{Completion, Role};
 use super::traffic::{Actor, End, EndNumber, Ground, Traffic, hash};
+use super::types;
 use super::waits::Meeting;
 use super::{Call, Shared};
 use crate::calls::ParameterKind;
@@ -15,7 +17,7 @@ use cohort_engine::datatype::OwnedBuffer;
 use cohort_object::Comm;
 
 /// The messages of a communicator to one of its members.
-type Key = (u32, LocalRank);
+pub type Key = (u32, LocalRank);
 
 /// A message that an operation sends or receives each time.
 #[derive(Clone)]
@@ -78,6 +80,13 @@ fn tag(call: &Call<'_>, own: &str) -> Option<i32> {
 fn rank(call: &Call<'_>, name: &str) -> Option<i32> {
     let place = call.observed.call.named(name)?;
     Some(call.observed.words.rank(call.observed.word(place)))
+}
+
+/// Between whom a partitioned operation goes: the communicator and the receiver, the sender's rank in it, and the tag.
+pub fn ways(call: &Call<'_>, is_send: bool) -> Option<(Key, i32, i32)> {
+    let comm = call.observed.comm()?;
+    let route = if is_send { sent(call, comm)? } else { received(call, comm)? };
+    Some((route.key, route.source, route.tag))
 }
 
 fn sent(call: &Call<'_>, comm: &Comm) -> Option<Route> {
@@ -181,7 +190,54 @@ pub fn matched(shared: &mut Shared, call: &Call<'_>, status: Status) {
     let (to, buffer) = (comm.me() as i32, None);
     let route = Route { key, is_send: false, source, tag, to, buffer, is_buffered: false };
     let ends = begin(shared, call, &[route]);
+    let sender = ends.first().and_then(|begun| {
+        let partner = shared.traffic.end(begun.number)?.partner?;
+        let sent = shared.traffic.end(partner)?;
+        sent.buffer.clone().map(|buffer| (sent.site, buffer))
+    });
+    if let Some((sent, buffer)) = sender
+        && let Some(message) = message(call)
+    {
+        shared.known(call.rank).matched.insert(message, Matched { by: call.site, sent, buffer });
+    }
     complete(shared, call, &Parts { ends, meeting: None }, Some(status), false);
+}
+
+/// A message that was taken out of the queue, and waits for its receive.
+pub struct Matched {
+    by: Site,
+    sent: Site,
+    buffer: OwnedBuffer,
+}
+
+/// The message that a call receives, or has taken out of the queue.
+fn message(call: &Call<'_>) -> Option<u32> {
+    let place = call.observed.call.named("message")?;
+    // SAFETY: the program passes the address of a handle, as the standard demands.
+    Some(unsafe { call.observed.words.object_at(ParameterKind::Message, call.observed.word(place)) })
+}
+
+/// A receive begins: is it of a message that was taken out of the queue, and are the types the same?
+pub fn takes(shared: &mut Shared, call: &Call<'_>) {
+    let Some(matched) = message(call).and_then(|message| shared.known(call.rank).matched.remove(&message)) else {
+        return;
+    };
+    if let Some(buffer) = buffers::received(call) {
+        let (sender, receiver) = ((matched.sent, &matched.buffer), (call.site, &buffer));
+        types::compare(sender, receiver, shared.kinds, &mut shared.findings);
+    }
+}
+
+/// A rank is about to end MPI: messages that it has taken out of the queue, and never received.
+pub fn finalizes(shared: &mut Shared, call: &Call<'_>) {
+    let matched = core::mem::take(&mut shared.known(call.rank).matched);
+    if !shared.kinds.has(Mistake::Unreceived) {
+        return;
+    }
+    for Matched { by, sent, buffer } in matched.into_values() {
+        let places = [sent.did("sent"), by.did("took it out of the queue")];
+        shared.findings.add(Mistake::Unreceived, &places, format_args!("a message of {} bytes", buffer.bytes()));
+    }
 }
 
 /// A collective call begins.

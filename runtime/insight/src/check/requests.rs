@@ -4,8 +4,9 @@ use super::buffers::{self, Content, Span};
 use super::findings::Site;
 use super::memory::{self, Lasting};
 use super::messages::{self, Parts, Route};
+use super::partitions::{self, Partitions};
 use super::shapes::Role;
-use super::{Call, Shared, place_of};
+use super::{Call, Shared, misuse, place_of};
 use crate::calls::ParameterKind;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -44,6 +45,25 @@ pub struct Pending {
     content: Option<Content>,
     /// The memory of its buffers.
     lasting: Lasting,
+    /// Its partitions, if it has some.
+    pub partitions: Option<Partitions>,
+}
+
+impl Pending {
+    /// The call that has started it last, while it is under way.
+    pub fn started(&self) -> Option<Site> {
+        self.is_active.then_some(self.started)
+    }
+
+    /// What it is, in words.
+    pub fn what(&self) -> &'static str {
+        self.what
+    }
+
+    /// What it sends: the program's data.
+    pub fn data(&self) -> Option<&OwnedBuffer> {
+        self.spans.first().map(|span| &span.buffer)
+    }
 }
 
 /// The requests of a rank, by handle. Sends that were complete at once share one.
@@ -118,6 +138,8 @@ fn what(role: Role) -> Option<(&'static str, bool)> {
         Role::InitSend => ("a persistent send", true),
         Role::InitReceive => ("a persistent receive", true),
         Role::InitCollective => ("a persistent collective operation", true),
+        Role::InitPartitionedSend => ("a partitioned send", true),
+        Role::InitPartitionedReceive => ("a partitioned receive", true),
         _ => return None,
     })
 }
@@ -169,6 +191,7 @@ pub fn begun(shared: &mut Shared, call: &Call<'_>, parts: Parts) {
         looks: 0,
         content,
         lasting,
+        partitions: partitions::made(shared, call),
     };
     note(shared, call, handle, pending);
 }
@@ -200,6 +223,7 @@ fn note(shared: &mut Shared, call: &Call<'_>, handle: u32, pending: Pending) {
 /// Persistent operations are about to start.
 pub fn starts(shared: &mut Shared, call: &Call<'_>, handles: &[(u32, u64)]) {
     for &(handle, variable) in handles {
+        misuse::starts(shared, call, (handle, variable));
         // One that is under way is refused by MPI.
         let pending = shared.known(call.rank).requests.find(handle, variable);
         let Some(pending) = pending.filter(|pending| !pending.is_active) else {
@@ -207,7 +231,14 @@ pub fn starts(shared: &mut Shared, call: &Call<'_>, handles: &[(u32, u64)]) {
         };
         let spans = pending.spans.clone();
         let routes = pending.routes.clone();
-        memory::begins(shared, call, &spans);
+        match &mut pending.partitions {
+            // Each may be used while others are under way.
+            Some(partitions) => {
+                partitions.forget();
+                memory::check(shared, call, &spans);
+            }
+            None => memory::begins(shared, call, &spans),
+        }
         let ends = messages::begin(shared, call, &routes);
         if let Some(pending) = shared.known(call.rank).requests.find(handle, variable) {
             pending.parts = Parts { ends, meeting: None };
@@ -232,7 +263,9 @@ pub fn started(shared: &mut Shared, call: &Call<'_>, handles: &[(u32, u64)]) {
         let sends = pending.what == "a persistent send";
         (pending.is_active, pending.started, pending.looks) = (true, call.site, 0);
         pending.content = (keeps && sends).then(|| content(&pending.spans)).flatten();
-        pending.serial = known.active.add(spans, call.site);
+        if pending.partitions.is_none() {
+            pending.serial = known.active.add(spans, call.site);
+        }
     }
 }
 
@@ -261,6 +294,7 @@ pub fn looked_at(shared: &mut Shared, call: &Call<'_>, handle: u32, variable: u6
             pending.content = pending.content.take().filter(|_| is_there);
         }
     }
+    partitions::looked_at(shared, call, (handle, variable));
     let Some(pending) = shared.known(call.rank).requests.find(handle, variable) else {
         return;
     };
@@ -328,6 +362,9 @@ pub fn completed(
     let parts = core::mem::take(&mut pending.parts);
     let is_cancelled = pending.is_cancelled;
     (pending.is_active, pending.is_cancelled, pending.content) = (false, false, None);
+    if let Some(partitions) = &mut pending.partitions {
+        partitions.forget();
+    }
     pending.lasting = Lasting::default();
     if is_gone || !pending.is_persistent {
         known.requests.take(handle, variable);

@@ -43,6 +43,12 @@ pub enum Role {
     BeginsObject,
     /// A persistent one.
     InitCollective,
+    /// Makes a partitioned send.
+    InitPartitionedSend,
+    /// Makes a partitioned receive.
+    InitPartitionedReceive,
+    /// Marks partitions ready.
+    Mark,
     /// Another operation with a request.
     BeginOther,
     /// Starts persistent operations.
@@ -144,6 +150,9 @@ fn named(name: &str) -> Option<Role> {
         "Isendrecv" | "Isendrecv_replace" => Role::BeginExchange,
         "Send_init" | "Ssend_init" | "Rsend_init" | "Bsend_init" => Role::InitSend,
         "Recv_init" => Role::InitReceive,
+        "Psend_init" => Role::InitPartitionedSend,
+        "Precv_init" => Role::InitPartitionedReceive,
+        "Pready" | "Pready_range" | "Pready_list" => Role::Mark,
         "Start" | "Startall" => Role::Start,
         "Wait" => Role::Complete(Completion::Wait),
         "Test" => Role::Complete(Completion::Test),
@@ -185,9 +194,6 @@ fn named(name: &str) -> Option<Role> {
         | "Request_get_status"
         | "Grequest_start"
         | "Grequest_complete"
-        | "Psend_init"
-        | "Precv_init"
-        | "Pready"
         | "Parrived" => match name {
             "Type_commit" => Role::Makes,
             _ => Role::Other,
@@ -224,6 +230,7 @@ mod tests {
         assert_eq!(find("MPI_Ibcast"), Role::BeginCollective);
         assert_eq!(find("MPI_Allreduce_init"), Role::InitCollective);
         assert_eq!(find("MPI_Comm_split"), Role::Makes);
+        assert_eq!(find("MPI_Pready_list"), Role::Mark);
         assert_eq!(find("MPI_File_iread"), Role::BeginOther);
         assert_eq!(find("MPI_Comm_rank"), Role::Other);
         assert_eq!(find("MPI_Testall"), Role::Complete(Completion::Testall));

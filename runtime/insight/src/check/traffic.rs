@@ -7,14 +7,13 @@
 
 use super::buffers::Content;
 use super::findings::{Findings, Site};
+use super::types;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use cohort_abi::neutral::{ANY_SOURCE, ANY_TAG};
 use cohort_base::LocalRank;
 use cohort_base::check::{Kinds, Mistake};
-use cohort_base::text::FixedText;
-use cohort_engine::datatype::{Basic, OwnedBuffer, Type, named_like};
-use core::fmt::Write;
+use cohort_engine::datatype::OwnedBuffer;
 
 /// The number of an end of a message.
 pub type EndNumber = u64;
@@ -297,8 +296,10 @@ impl Traffic {
             if let Some(end) = self.ends.get_mut(&receive) {
                 end.partner = Some(send);
             }
-            if let (Some(sent), Some(taken)) = (self.ends.get(&send), self.ends.get(&receive)) {
-                compare(sent, taken, ground);
+            if let (Some(sent), Some(taken)) = (self.ends.get(&send), self.ends.get(&receive))
+                && let (Some(from), Some(into)) = (&sent.buffer, &taken.buffer)
+            {
+                types::compare((sent.site, from), (taken.site, into), ground.kinds, ground.findings);
             }
             ground.events.push(Event::Paired(send, receive));
         }
@@ -422,69 +423,6 @@ impl Taken {
         );
         findings.add(Mistake::Wildcards, &places, values);
     }
-}
-
-/// Compares the types of a message and of its receive.
-fn compare(sent: &End, taken: &End, ground: &mut Ground<'_>) {
-    let (Some(from), Some(into)) = (&sent.buffer, &taken.buffer) else {
-        return;
-    };
-    let [theirs, ours] = [from, into].map(|buffer| buffer.datatype().signature());
-    let uniform = [theirs.uniform(), ours.uniform()];
-    // What is too long for its receive is told by MPI itself.
-    if uniform.contains(&Some(Basic::Packed)) || from.bytes() > into.bytes() {
-        return;
-    }
-    let whole = theirs.digest().repeat(from.count());
-    let each = ours.elements().max(1);
-    let expected = ours.digest().repeat(whole.elements / each).and(ours.digest_of_first(whole.elements % each));
-    if (expected.elements, expected.hash) == (whole.elements, whole.hash) {
-        return;
-    }
-    let is_bytes = uniform.contains(&Some(Basic::Byte));
-    let mistake = if is_bytes { Mistake::Bytes } else { Mistake::Types };
-    if !ground.kinds.has(mistake) {
-        return;
-    }
-    let [sent_types, taken_types] = [from, into].map(types);
-    let places = [sent.site.did("sends"), taken.site.did("receives")];
-    let values = format_args!("sent: {sent_types}; received: {taken_types}");
-    ground.findings.add(mistake, &places, values);
-}
-
-/// The types of a buffer's elements, in words.
-fn types(buffer: &OwnedBuffer) -> FixedText<160> {
-    let mut text = FixedText::new();
-    let datatype: &Type = buffer.datatype();
-    // What does not fit is cut.
-    let _ = match named_like(datatype) {
-        Some(named) => {
-            let count = datatype.signature().elements().saturating_mul(buffer.count());
-            let each = named.signature().elements().max(1);
-            write!(text, "{} {}", count / each, named.name())
-        }
-        None => derived(&mut text, buffer),
-    };
-    text
-}
-
-fn derived(text: &mut FixedText<160>, buffer: &OwnedBuffer) -> core::fmt::Result {
-    let (mut left, mut outcome) = (6, write!(text, "{} (", buffer.count()));
-    buffer.datatype().signature().for_each_run(&mut |basic, count| {
-        if outcome.is_err() || left == 0 {
-            return;
-        }
-        left -= 1;
-        let comma = if left == 5 { "" } else { ", " };
-        let name = cohort_engine::datatype::predefined_all().find(|it| it.signature().uniform() == Some(basic.plain()));
-        let name = if basic == Basic::Char { "MPI_CHAR" } else { name.as_ref().map_or("?", |it| it.name()) };
-        outcome = match (left, count) {
-            (0, _) => write!(text, ", ..."),
-            (_, 1) => write!(text, "{comma}{name}"),
-            _ => write!(text, "{comma}{count} {name}"),
-        };
-    });
-    outcome.and_then(|()| write!(text, ")"))
 }
 
 /// The hash of what a buffer holds.

@@ -1,13 +1,15 @@
 //! Accesses to windows that meet, and origin buffers that change before their accesses are over.
 //!
-//! Two accesses meet if they are of one epoch. Between fences those of all ranks of the node are compared, in other
-//! epochs those of each origin: ranks may order accesses under locks in ways that are not seen here.
+//! Two accesses meet if they are of one epoch. Between fences those of all ranks of the node are compared. Under shared
+//! locks those of several ranks are that are under way at once: one that is over when another begins may be ordered
+//! before it in ways that are not seen here. In other epochs those of each origin are compared.
 
 use super::buffers::{self, Content, Span};
 use super::findings::{Findings, Site};
 use super::{Call, Shared, memory};
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+use cohort_abi::neutral::LOCK_SHARED;
 use cohort_abi::neutral::handle::NO_OP;
 use cohort_base::LocalRank;
 use cohort_base::check::Mistake;
@@ -23,13 +25,34 @@ enum Kind {
     Combine(Option<u32>),
 }
 
+/// The epoch that an access is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Epoch {
+    /// Behind so many fences.
+    Fence(u64),
+    /// Under a shared lock of its target.
+    Shared,
+    /// Under an exclusive lock, or as the target's posts allow.
+    Own,
+}
+
+/// Where two accesses meet.
+const fn meeting(one: Epoch, other: Epoch, is_one_origin: bool) -> Option<&'static str> {
+    match (one, other) {
+        (Epoch::Fence(first), Epoch::Fence(second)) if first == second => Some("between the same two fences"),
+        (Epoch::Fence(_), _) | (_, Epoch::Fence(_)) => None,
+        _ if is_one_origin => Some("in one epoch"),
+        (Epoch::Shared, Epoch::Shared) => Some("under shared locks at once"),
+        _ => None,
+    }
+}
+
 /// An access that is not over.
 struct Access {
     site: Site,
     origin: LocalRank,
     target: u32,
-    /// Which fence it follows; `None` in other epochs.
-    fence: Option<u64>,
+    epoch: Epoch,
     kind: Kind,
     place: OwnedBuffer,
     /// The number of its origin buffer among the active ones.
@@ -47,6 +70,8 @@ pub struct Known {
     fences: BTreeMap<LocalRank, u64>,
     /// Epochs of other kinds that each rank has begun.
     others: BTreeMap<LocalRank, u32>,
+    /// Shared locks that each rank has, by target; of all at `None`.
+    shared: BTreeSet<(LocalRank, Option<i64>)>,
 }
 
 /// Most accesses of a window that are compared.
@@ -133,11 +158,8 @@ pub fn accessed(shared: &mut Shared, call: &Call<'_>) {
         None => 0,
     };
     let known = shared.windows.entry(win.window.shared().number()).or_default();
-    let fence = match known.others.get(&call.rank).copied().unwrap_or(0) {
-        0 => known.fences.get(&call.rank).copied(),
-        _ => None,
-    };
-    let access = Access { site: call.site, origin: call.rank, target, fence, kind, place, serial, held, put };
+    let epoch = known.epoch(call.rank, target);
+    let access = Access { site: call.site, origin: call.rank, target, epoch, kind, place, serial, held, put };
     if shared.kinds.has(Mistake::Windows) {
         let base = win.window.shared().part(target).base;
         known.compare(&access, base, &mut shared.findings);
@@ -168,13 +190,22 @@ pub fn begins(shared: &mut Shared, call: &Call<'_>) {
 }
 
 impl Known {
+    /// The epoch of an access that begins.
+    fn epoch(&self, origin: LocalRank, target: u32) -> Epoch {
+        let has = |target| self.shared.contains(&(origin, target));
+        match self.others.get(&origin).copied().unwrap_or(0) {
+            0 => self.fences.get(&origin).map_or(Epoch::Own, |&fence| Epoch::Fence(fence)),
+            _ if has(None) || has(Some(target.into())) => Epoch::Shared,
+            _ => Epoch::Own,
+        }
+    }
+
     fn compare(&self, access: &Access, base: usize, findings: &mut Findings) {
         for other in &self.accesses {
-            let is_one_epoch = match (other.fence, access.fence) {
-                (Some(one), Some(two)) => one == two,
-                _ => other.origin == access.origin && other.fence == access.fence,
+            let Some(how) = meeting(other.epoch, access.epoch, other.origin == access.origin) else {
+                continue;
             };
-            if other.target != access.target || !is_one_epoch || !conflict(other.kind, access.kind) {
+            if other.target != access.target || !conflict(other.kind, access.kind) {
                 continue;
             }
             // Who puts the same does no harm, whatever comes last.
@@ -187,7 +218,6 @@ impl Known {
                 let target = access.target;
                 let mut places = [other.site.did("accesses them"), access.site.did("accesses them")];
                 places.sort_unstable();
-                let how = if access.fence.is_some() { "between the same two fences" } else { "in one epoch" };
                 let values = format_args!("bytes {first} to {last} of the window of rank {target}, {how}");
                 findings.add(Mistake::Windows, &places, values);
             }
@@ -208,12 +238,20 @@ pub fn synchronises(shared: &mut Shared, call: &Call<'_>) {
     match call.site.name {
         "MPI_Win_lock" | "MPI_Win_lock_all" | "MPI_Win_start" => {
             *known.others.entry(call.rank).or_default() += 1;
+            let is_shared = match call.observed.call.named("lock_type") {
+                Some(place) => call.observed.words.lock_type(call.observed.word(place)) == LOCK_SHARED,
+                None => call.site.name == "MPI_Win_lock_all",
+            };
+            if is_shared {
+                known.shared.insert((call.rank, target));
+            }
             return;
         }
         "MPI_Win_post" | "MPI_Win_wait" => return,
         "MPI_Win_unlock" | "MPI_Win_unlock_all" | "MPI_Win_complete" => {
             let count = known.others.entry(call.rank).or_default();
             *count = count.saturating_sub(1);
+            known.shared.remove(&(call.rank, target));
         }
         _ => {}
     }
@@ -221,9 +259,10 @@ pub fn synchronises(shared: &mut Shared, call: &Call<'_>) {
     if is_fence {
         *known.fences.entry(call.rank).or_default() += 1;
     }
+    let is_now = |epoch: Epoch| matches!(epoch, Epoch::Fence(fence) if Some(fence) == now);
     let is_ended = |access: &Access| {
         let is_target = target.is_none_or(|target| target == i64::from(access.target));
-        access.origin == call.rank && is_target && (is_fence || access.fence.is_none() || access.fence != now)
+        access.origin == call.rank && is_target && (is_fence || !is_now(access.epoch))
     };
     let mut serials = Vec::new();
     for access in known.accesses.iter_mut().filter(|access| is_ended(access)) {
@@ -241,9 +280,9 @@ pub fn synchronises(shared: &mut Shared, call: &Call<'_>) {
     }
     // Other ranks compare theirs with those of the fence before, until they come to this one.
     let oldest = now.unwrap_or(0);
-    known.accesses.retain(|access| match access.fence {
-        Some(fence) => access.origin != call.rank || fence >= oldest || access.serial != 0,
-        None => !is_ended(access),
+    known.accesses.retain(|access| match access.epoch {
+        Epoch::Fence(fence) => access.origin != call.rank || fence >= oldest || access.serial != 0,
+        Epoch::Shared | Epoch::Own => !is_ended(access),
     });
     for serial in serials {
         shared.known(call.rank).active.remove(serial);

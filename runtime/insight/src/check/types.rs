@@ -1,0 +1,69 @@
+//! The types of a message's data and of the receive that takes it.
+
+use super::findings::{Findings, Site};
+use cohort_base::check::{Kinds, Mistake};
+use cohort_base::text::FixedText;
+use cohort_engine::datatype::{Basic, OwnedBuffer, Type, named_like};
+use core::fmt::Write;
+
+/// Who has called with a buffer, and the buffer, of which only the type and the count are looked at.
+type Side<'a> = (Site, &'a OwnedBuffer);
+
+/// Compares the types of what is sent and of its receive.
+pub fn compare((sender, from): Side<'_>, (receiver, into): Side<'_>, kinds: Kinds, findings: &mut Findings) {
+    let [theirs, ours] = [from, into].map(|buffer| buffer.datatype().signature());
+    let uniform = [theirs.uniform(), ours.uniform()];
+    // What is too long for its receive is told by MPI itself.
+    if uniform.contains(&Some(Basic::Packed)) || from.bytes() > into.bytes() {
+        return;
+    }
+    let whole = theirs.digest().repeat(from.count());
+    let each = ours.elements().max(1);
+    let expected = ours.digest().repeat(whole.elements / each).and(ours.digest_of_first(whole.elements % each));
+    if (expected.elements, expected.hash) == (whole.elements, whole.hash) {
+        return;
+    }
+    let is_bytes = uniform.contains(&Some(Basic::Byte));
+    let mistake = if is_bytes { Mistake::Bytes } else { Mistake::Types };
+    if !kinds.has(mistake) {
+        return;
+    }
+    let [sent_types, taken_types] = [from, into].map(types);
+    let places = [sender.did("sends"), receiver.did("receives")];
+    findings.add(mistake, &places, format_args!("sent: {sent_types}; received: {taken_types}"));
+}
+
+/// The types of a buffer's elements, in words.
+fn types(buffer: &OwnedBuffer) -> FixedText<160> {
+    let mut text = FixedText::new();
+    let datatype: &Type = buffer.datatype();
+    // What does not fit is cut.
+    let _ = match named_like(datatype) {
+        Some(named) => {
+            let count = datatype.signature().elements().saturating_mul(buffer.count());
+            let each = named.signature().elements().max(1);
+            write!(text, "{} {}", count / each, named.name())
+        }
+        None => derived(&mut text, buffer),
+    };
+    text
+}
+
+fn derived(text: &mut FixedText<160>, buffer: &OwnedBuffer) -> core::fmt::Result {
+    let (mut left, mut outcome) = (6, write!(text, "{} (", buffer.count()));
+    buffer.datatype().signature().for_each_run(&mut |basic, count| {
+        if outcome.is_err() || left == 0 {
+            return;
+        }
+        left -= 1;
+        let comma = if left == 5 { "" } else { ", " };
+        let name = cohort_engine::datatype::predefined_all().find(|it| it.signature().uniform() == Some(basic.plain()));
+        let name = if basic == Basic::Char { "MPI_CHAR" } else { name.as_ref().map_or("?", |it| it.name()) };
+        outcome = match (left, count) {
+            (0, _) => write!(text, ", ..."),
+            (_, 1) => write!(text, "{comma}{name}"),
+            _ => write!(text, "{comma}{count} {name}"),
+        };
+    });
+    outcome.and_then(|()| write!(text, ")"))
+}
