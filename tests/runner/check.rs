@@ -177,6 +177,8 @@ pub fn trials() -> Vec<Trial> {
         trials.extend(modes.iter().map(|mode| trial(format!("check/{mode}"), move || is_silent(program, mode))));
     }
     trials.push(trial("check/requests".into(), several::requests));
+    trials.push(trial("check/cases of Fortran".into(), several::fortran));
+    trials.push(trial("check/cases of Python".into(), several::python));
     trials.push(trial("check/options".into(), options));
     trials.push(trial("check/reports".into(), reports));
     trials.push(trial("check/unmapped".into(), unmapped));
@@ -393,6 +395,7 @@ fn reports() -> Outcome {
         None => Ok(()),
     };
     has(&read(&sarif)?, &["\"ruleId\": \"memory\"", "tools/mistaken_memory.c\"", "\"startLine\": 1"])?;
+    several::is_sarif(&read(&sarif)?)?;
     has(&read(&junit)?, &["failures=\"1\"", "check.memory", "check.types", "MPI_Irecv in freed_receive"])
 }
 

@@ -306,6 +306,11 @@ static void right_locks(void)
         }
         MPI_Barrier(MPI_COMM_WORLD);
     }
+    // A word that another rank combines something with.
+    if (rank == 1)
+        MPI_Accumulate(&one, 1, MPI_INT, 1, 12, 1, MPI_INT, MPI_SUM, window);
+    for (old = rank == 1; old == 0; MPI_Win_flush(1, window))
+        MPI_Get(&old, 1, MPI_INT, 1, 12, 1, MPI_INT, window);
     MPI_Win_unlock_all(window);
     MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 2, 0, window);
     MPI_Put(mine, 4, MPI_INT, 2, 4, 4, MPI_INT, window);

@@ -2,9 +2,9 @@
 //! `PROGRAM right`, of which nothing is said.
 
 use super::{FOUND, MISTAKEN_REQUESTS, job, only_summary};
-use crate::Outcome;
-use crate::command::Ended;
+use crate::command::{Ended, Program};
 use crate::directives::Abi;
+use crate::{Outcome, place};
 
 /// The first words of a finding, and words in it.
 type Expected = (&'static str, &'static [&'static str]);
@@ -47,6 +47,39 @@ const REQUESTS: &[Expected] = &[
     ("hint[leaks]", &["MPI_Psend_init in", "the request of a partitioned send"]),
 ];
 
+/// What is found in `mistaken_cases.f90`.
+const FORTRAN: &[Expected] = &[
+    ("error[requests]", &["ranks 0-1: MPI_Irecv in", "(started)", "a receive"]),
+    ("error[requests]", &["MPI_Issend in request_lost", "handle is lost"]),
+    ("error[types]", &["MPI_Sendrecv in exchange_types", "2 MPI_DOUBLE", "received: 2 MPI_C"]),
+    ("error[types]", &["MPI_Mrecv in matched_types", "sent: 3 MPI_INTEGER; received: 3 MPI_REAL"]),
+    ("hint[bytes]", &["MPI_Ssend in some_bytes", "sent: 12 MPI_BYTE; received: 3 MPI_INTEGER"]),
+    ("error[changed]", &["MPI_Issend in changed", "MPI_Wait in", "byte 28 of 80 differs first, in element 7"]),
+    ("error[overlap]", &["MPI_Irecv in overlapping", "MPI_Isend in", "the 4 bytes at"]),
+    ("error[windows]", &["rank 0: MPI_Put in puts_meet", "rank 1: MPI_Put in", "bytes 4 to 7 of the window of rank 0"]),
+    ("error[misused]", &["MPI_Start in started_twice", "(starts it again)"]),
+    ("hint[doubtful]", &["MPI_Issend in cancelled", "(cancels it)"]),
+    ("hint[leaks]", &["MPI_Comm_group in group_left", "a group"]),
+    ("error[deadlocks]", &["rank 0: MPI_Send in circle", "rank 1: MPI_Send in circle"]),
+    ("error[unreceived]", &["rank 1: MPI_Send in unreceived", "from rank 1 to rank 0 of the communicator, tag 11"]),
+];
+
+/// What is found in `mistaken.py`: calls only, as nothing is known of lines of Python.
+const PYTHON: &[Expected] = &[
+    ("error[requests]", &["ranks 0-1: MPI_Irecv in", "| a receive"]),
+    ("error[requests]", &["ranks 0-1: MPI_Ibarrier in", "| a nonblocking collective operation"]),
+    ("error[types]", &["rank 0: MPI_Send in", "sent: 4 MPI_FLOAT; received: 4 MPI_INT"]),
+    ("error[types]", &["MPI_Issend in", "MPI_Mrecv in", "sent: 2 MPI_DOUBLE; received: 2 MPI_LONG_LONG"]),
+    ("hint[bytes]", &["rank 0: MPI_Ssend in", "sent: 4 MPI_INT; received: 16 MPI_BYTE"]),
+    ("error[changed]", &["MPI_Isend in", "byte 280 of 400 differs first, in element 70"]),
+    ("error[overlap]", &["MPI_Irecv in", "both use the 4 bytes"]),
+    ("error[windows]", &["rank 0: MPI_Put in", "rank 1: MPI_Put in", "bytes 0 to 15 of the window of rank 1"]),
+    ("error[misused]", &["MPI_Start in", "(starts it again)"]),
+    ("hint[leaks]", &["rank 0: MPI_Comm_dup in", "a communicator"]),
+    ("error[deadlocks]", &["rank 0: MPI_Send in", "rank 1: MPI_Send in"]),
+    ("error[unreceived]", &["rank 0: MPI_Send in", "24 bytes from rank 0 to rank 1 of the communicator, tag 2"]),
+];
+
 /// The cases of a program are what is found, each once.
 fn found(ended: Ended, expected: &[Expected]) -> Outcome {
     let is_finding = |block: &&str| block.starts_with("error[") || block.starts_with("hint[");
@@ -69,6 +102,76 @@ pub fn requests() -> Outcome {
     for abi in [Abi::Mpich, Abi::Mpi5, Abi::OpenMpi] {
         found(job((MISTAKEN_REQUESTS, "wrong"), "", abi)?.run()?.expect_code(FOUND)?, REQUESTS)?;
         only_summary(job((MISTAKEN_REQUESTS, "right"), "", abi)?.run()?.expect_code(0)?)?;
+    }
+    Ok(())
+}
+
+/// A program of Fortran.
+pub fn fortran() -> Outcome {
+    let folder = place::scratch()?;
+    let (source, program) = (place::root().join("tests/programs/fortran/mistaken_cases.f90"), folder.join("cases"));
+    let compiler = Program::new(place::built_file("mpifort")?).args(["-g", "-O1", "-Wall", "-J"]).arg(&folder);
+    compiler.arg("-o").arg(&program).arg(source).seconds(120).run()?.expect_code(0)?;
+    let job =
+        || Ok(Program::new(place::built_file("pip-exec")?).args(["-n", "2", "--check"]).arg(&program).seconds(60));
+    both(job, FORTRAN)
+}
+
+/// One of Python.
+pub fn python() -> Outcome {
+    let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
+    let program = place::root().join("tests/programs/python/mistaken.py");
+    let job = || {
+        let job = Program::new(place::built_file("pip-exec")?).args(["-n", "2", "--check"]).arg(&python).arg("-B");
+        Ok(job.arg(&program).seconds(60))
+    };
+    both(job, PYTHON)
+}
+
+/// What is said of a program's wrong cases, and of its right ones.
+fn both(job: impl Fn() -> Result<Program, String>, expected: &[Expected]) -> Outcome {
+    found(job()?.arg("wrong").run()?.expect_code(FOUND)?, expected)?;
+    only_summary(job()?.arg("right").run()?.expect_code(0)?)
+}
+
+/// The schema of SARIF 2.1.0 asks for these properties, and for values of these kinds.
+pub fn is_sarif(text: &str) -> Outcome {
+    let log: serde_json::Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let is =
+        |holds: bool, what: &str| if holds { Ok(()) } else { Err(format!("{what} is not as SARIF has it: {text}")) };
+    is(log["version"] == "2.1.0" && log["$schema"].is_string(), "the log")?;
+    let runs = log["runs"].as_array().ok_or("there are no runs")?;
+    is(runs.len() == 1 && runs[0]["columnKind"] == "utf16CodeUnits", "the run")?;
+    let driver = &runs[0]["tool"]["driver"];
+    is(driver["name"].is_string() && driver["version"].is_string(), "the driver")?;
+    let rules = driver["rules"].as_array().ok_or("there are no rules")?;
+    let is_level = |level: &serde_json::Value| ["none", "note", "warning", "error"].iter().any(|it| level == it);
+    for (place, rule) in rules.iter().enumerate() {
+        is(rule["id"].is_string() && rules.iter().position(|it| it["id"] == rule["id"]) == Some(place), "a rule's id")?;
+        is(rule["shortDescription"]["text"].is_string() && rule["help"]["text"].is_string(), "a rule's text")?;
+        is(is_level(&rule["defaultConfiguration"]["level"]), "a rule's level")?;
+    }
+    for invocation in runs[0]["invocations"].as_array().into_iter().flatten() {
+        is(invocation["executionSuccessful"].is_boolean(), "an invocation")?;
+    }
+    let results = runs[0]["results"].as_array().ok_or("there are no results")?;
+    is(!results.is_empty(), "the list of results")?;
+    for result in results {
+        let rule = result["ruleIndex"].as_u64().and_then(|index| rules.get(index as usize));
+        is(rule.is_some_and(|rule| rule["id"] == result["ruleId"]), "a result's rule")?;
+        is(result["message"]["text"].is_string() && is_level(&result["level"]), "a result's text")?;
+        is(result["occurrenceCount"].as_u64().is_some_and(|count| count > 0), "a result's count")?;
+        is(
+            result["partialFingerprints"].as_object().is_some_and(|all| all.values().all(|it| it.is_string())),
+            "a print",
+        )?;
+        for location in ["locations", "relatedLocations"].iter().filter_map(|name| result[name].as_array()).flatten() {
+            let physical = &location["physicalLocation"];
+            is(physical["artifactLocation"]["uri"].as_str().is_some_and(|uri| !uri.contains(' ')), "a place's file")?;
+            let line = &physical["region"]["startLine"];
+            is(line.is_null() || line.as_u64().is_some_and(|line| line > 0), "a place's line")?;
+            is(location["message"]["text"].is_string(), "a place's text")?;
+        }
     }
     Ok(())
 }

@@ -121,6 +121,14 @@ fn conflict(one: Kind, other: Kind) -> bool {
     }
 }
 
+/// Whether a rank looks at a word that another combines something with: some programs wait so, and MPI does it in one
+/// piece here.
+fn polls(one: &Access, other: &Access) -> bool {
+    let is_short = |access: &Access| access.place.bytes() <= 8;
+    let is_pair = matches!((one.kind, other.kind), (Kind::Get, Kind::Combine(_)) | (Kind::Combine(_), Kind::Get));
+    is_pair && one.origin != other.origin && one.epoch == Epoch::Shared && is_short(one) && is_short(other)
+}
+
 /// The buffer of the origin that an access reads, or writes.
 fn origin(call: &Call<'_>, kind: Kind) -> Option<Span> {
     let names = ["origin_addr", "origin_count", "origin_datatype"];
@@ -205,7 +213,7 @@ impl Known {
             let Some(how) = meeting(other.epoch, access.epoch, other.origin == access.origin) else {
                 continue;
             };
-            if other.target != access.target || !conflict(other.kind, access.kind) {
+            if other.target != access.target || !conflict(other.kind, access.kind) || polls(other, access) {
                 continue;
             }
             // Who puts the same does no harm, whatever comes last.
