@@ -220,6 +220,9 @@ impl Consumer for Checker {
             Role::Synchronise => windows::synchronises(shared, call),
             Role::Mark => partitions::marks(shared, call),
             _ => {
+                if call.role == Role::BeginOther {
+                    windows::leaves(shared, call);
+                }
                 memory::begins(shared, call, &buffers::spans(call));
                 completions::begins(shared, call);
             }

@@ -1,4 +1,4 @@
-! As mistaken.f90, with many cases in each run: mistaken_cases wrong, or right, with 2 ranks. Tests: check/fortran cases
+! As mistaken.f90, with many cases in each run: mistaken_cases wrong, or right, with 2 ranks. Tests: check/cases.
 program mistaken_cases
   use mpi
   implicit none

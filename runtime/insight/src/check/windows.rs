@@ -72,6 +72,8 @@ pub struct Known {
     others: BTreeMap<LocalRank, u32>,
     /// Shared locks that each rank has, by target; of all at `None`.
     shared: BTreeSet<(LocalRank, Option<i64>)>,
+    /// Its epochs begin and end in ways that are not followed.
+    is_left: bool,
 }
 
 /// Most accesses of a window that are compared.
@@ -144,6 +146,9 @@ pub fn accessed(shared: &mut Shared, call: &Call<'_>) {
     let Some((target, kind, place)) = access(call, win) else {
         return;
     };
+    if shared.windows.get(&win.window.shared().number()).is_some_and(|known| known.is_left) {
+        return;
+    }
     let span = origin(call, kind);
     let held = span.as_ref().filter(|_| shared.kinds.has(Mistake::Changed)).and_then(|span| {
         let content = Content::of(&span.buffer);
@@ -230,6 +235,18 @@ impl Known {
                 findings.add(Mistake::Windows, &places, values);
             }
         }
+    }
+}
+
+/// A call whose name says that an epoch begins or ends as a request: nothing is followed any more of its window.
+pub fn leaves(shared: &mut Shared, call: &Call<'_>) {
+    let Some(win) = window(call).filter(|_| call.site.name.starts_with("MPIX_Win_i")) else {
+        return;
+    };
+    let known = shared.windows.entry(win.window.shared().number()).or_default();
+    known.is_left = true;
+    for Access { origin, serial, .. } in core::mem::take(&mut known.accesses) {
+        shared.known(origin).active.remove(serial);
     }
 }
 
