@@ -51,42 +51,45 @@ pub struct Line {
     pub node: u32,
     /// What is for its ranks.
     pub out: Ring,
-    /// Communicators of ranks of this node that have members there, each counted at each rank.
+    /// Communicators of ranks of this node that have members there, each counted at each rank, where [`Losses`] has no
+    /// place for them.
     users: AtomicU32,
     /// 0 while it can be reached; then the system's number for the reason, or [`ENDED`].
     end: AtomicI32,
-    /// Which failure each of its ranks has had, as this node counts them, plus one. Empty where ranks do not survive
-    /// each other.
-    failures: &'static [AtomicU32],
+    losses: Losses,
+}
+
+/// What is kept of each rank where ranks survive failures, their own job's and others'; zeros at first. Else both are
+/// empty.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Losses {
+    /// Which failure each rank of the other node has had, as this node counts them, plus one.
+    pub failures: &'static [AtomicU32],
+    /// Communicators of each rank of this node that have members there: those of one that dies do not count any more.
+    pub users: &'static [AtomicU32],
 }
 
 /// The other job has ended as jobs do.
 pub const ENDED: i32 = -1;
 
 impl Line {
-    /// One to this node, whose ranks have numbers from `first` on. `failures` are zeros: one for each of them, or none
-    /// where ranks do not survive each other.
+    /// One to this node, whose ranks have numbers from `first` on.
     #[must_use]
-    pub fn new(
-        (first, ranks): (WorldRank, u32),
-        (job, node): (u64, u32),
-        out: Ring,
-        failures: &'static [AtomicU32],
-    ) -> Self {
-        Self { first, ranks, job, node, out, users: AtomicU32::new(0), end: AtomicI32::new(0), failures }
+    pub fn new((first, ranks): (WorldRank, u32), (job, node): (u64, u32), out: Ring, losses: Losses) -> Self {
+        Self { first, ranks, job, node, out, users: AtomicU32::new(0), end: AtomicI32::new(0), losses }
     }
 
     /// Which failure the rank with this number has had, from 0 on.
     #[must_use]
     pub fn failure_of(&self, rank: WorldRank) -> Option<u32> {
-        let place = self.failures.get(rank.checked_sub(self.first)? as usize)?;
+        let place = self.losses.failures.get(rank.checked_sub(self.first)? as usize)?;
         place.load(Ordering::Acquire).checked_sub(1)
     }
 
     /// Notes that a rank, by its index on its node, has failed as the `number`-th. False if that is known. One call at
     /// a time.
     pub fn note_failure(&self, index: u32, number: u32) -> bool {
-        let place = self.failures.get(index as usize).filter(|place| place.load(Ordering::Relaxed) == 0);
+        let place = self.losses.failures.get(index as usize).filter(|place| place.load(Ordering::Relaxed) == 0);
         // Release: who sees it sees that it is counted.
         place.inspect(|place| place.store(number + 1, Ordering::Release));
         place.is_some()
@@ -95,7 +98,7 @@ impl Line {
     /// Whether failures of its ranks are survived.
     #[must_use]
     pub fn survives(&self) -> bool {
-        !self.failures.is_empty()
+        !self.losses.failures.is_empty()
     }
 
     /// Whether it leads somewhere.
@@ -111,17 +114,33 @@ impl Line {
     }
 
     /// A rank has one more communicator with members there, or one less.
-    pub fn use_it(&self, more: bool) {
+    pub fn use_it(&self, rank: LocalRank, more: bool) {
+        let users = self.losses.users.get(rank as usize).unwrap_or(&self.users);
         match more {
-            true => self.users.fetch_add(1, Ordering::AcqRel),
-            false => self.users.fetch_sub(1, Ordering::AcqRel),
+            true => users.fetch_add(1, Ordering::AcqRel),
+            false => users.fetch_sub(1, Ordering::AcqRel),
         };
     }
 
     /// Whether communicators have members there.
     #[must_use]
     pub fn is_used(&self) -> bool {
-        self.users.load(Ordering::Acquire) != 0
+        let mut all = self.losses.users.iter().chain([&self.users]);
+        all.any(|users| users.load(Ordering::Acquire) != 0)
+    }
+
+    /// Whether communicators of this rank have; of any where ranks do not survive failures.
+    #[must_use]
+    pub fn is_used_by(&self, rank: LocalRank) -> bool {
+        let users = self.losses.users.get(rank as usize).unwrap_or(&self.users);
+        users.load(Ordering::Acquire) != 0
+    }
+
+    /// A rank of this node has died: its communicators count no more.
+    pub fn forget(&self, rank: LocalRank) {
+        if let Some(users) = self.losses.users.get(rank as usize) {
+            users.store(0, Ordering::Release);
+        }
     }
 }
 

@@ -99,9 +99,10 @@ pub(crate) fn awaits(claim: &mut Claim<'_>) -> bool {
     let Some(bridge) = node.bridge() else {
         return false;
     };
+    let own = claim.rank().id();
     let is_connected = |peer: Peer| {
         let line = bridge.line_of(node.world_rank(peer));
-        line.is_some_and(|line| line.is_used() && line.is_open())
+        line.is_some_and(|line| line.is_used_by(own) && line.is_open())
     };
     let mut links = claim.of::<Network>().links.iter();
     links.any(|link| !link.is_closed.get() && node.is_foreign(link.peer) && is_connected(link.peer))

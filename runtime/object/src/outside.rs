@@ -188,7 +188,8 @@ pub(crate) fn give_back(node: &Node, number: u32) {
 }
 
 /// Counts a communicator with these members among those that need the connections with their nodes, or no more.
-pub(crate) fn use_lines(node: &Node, members: &[Peer], more: bool) {
+pub(crate) fn use_lines(rank: &Rank, members: &[Peer], more: bool) {
+    let node = rank.node();
     let Some(bridge) = node.bridge() else {
         return;
     };
@@ -199,7 +200,7 @@ pub(crate) fn use_lines(node: &Node, members: &[Peer], more: bool) {
         };
         if !counted.contains(&line.first) {
             counted.push(line.first);
-            line.use_it(more);
+            line.use_it(rank.id(), more);
         }
     }
 }

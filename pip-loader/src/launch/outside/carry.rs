@@ -10,7 +10,7 @@ use super::wire::{Reader, Wire, Writer};
 use cohort_base::boot::VERSION;
 use cohort_base::spawn::SHARED_NUMBERS;
 use cohort_bridge::ring::{Frame, Kind, Ring};
-use cohort_bridge::{Bridge, ENDED, Line, RING};
+use cohort_bridge::{Bridge, ENDED, Line, Losses, RING};
 use cohort_fabric::record;
 use pip_ground::say;
 use pip_load::boot::Outside as Node;
@@ -127,8 +127,12 @@ impl Carrier {
             return Some(line);
         }
         let first = self.bridge.room(ranks)?;
-        let failures = (0..if self.outlives { ranks } else { 0 }).map(|_| AtomicU32::new(0)).collect::<Vec<_>>();
-        let line = Line::new((first, ranks), (place.job, place.node), ring()?, failures.leak());
+        let zeros = |count: u32| &*(0..count).map(|_| AtomicU32::new(0)).collect::<Vec<_>>().leak();
+        let losses = match self.outlives {
+            true => Losses { failures: zeros(ranks), users: zeros(self.node.capacity()) },
+            false => Losses::default(),
+        };
+        let line = Line::new((first, ranks), (place.job, place.node), ring()?, losses);
         let line = Box::leak(Box::new(line));
         self.bridge.add(line);
         Some(line)

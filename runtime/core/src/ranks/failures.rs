@@ -19,7 +19,7 @@ use cohort_base::lock::FutexLock;
 use cohort_base::spawn::ROOM;
 use cohort_base::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use cohort_base::{Peer, WorldRank};
-use cohort_bridge::Line;
+use cohort_bridge::{Bridge, Line};
 use core::ffi::c_void;
 use core::ptr::null_mut;
 use rustix::process::{Pid, Signal, kill_process};
@@ -231,7 +231,10 @@ impl Node {
         place.store(number + 1, Ordering::Release);
         count.store(number + 1, Ordering::Release);
         self.open_slow_paths();
-        dead.inspect(|dead| dead.mark_done());
+        dead.inspect(|dead| {
+            dead.mark_done();
+            self.bridge().into_iter().flat_map(Bridge::lines).for_each(|line| line.forget(dead.id()));
+        });
         self.tell_all();
     }
 

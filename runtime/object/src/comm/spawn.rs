@@ -183,7 +183,7 @@ impl Comm {
         if node.bridge().is_some() {
             let mut members: Vec<Peer> = self.group.members().to_vec();
             members.extend_from_slice(self.peers.members());
-            outside::use_lines(node, &members, more);
+            outside::use_lines(self.rank, &members, more);
         }
     }
 
