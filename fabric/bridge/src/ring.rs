@@ -17,10 +17,10 @@
 //!
 //! **Why no sleep is missed.** The reader reads the bell ([`Ring::heard`]), then looks whether there is anything for it
 //! to do, says that it sleeps, fences, looks at `pushed`, and sleeps only if the bell has not rung since it was read
-//! ([`Ring::wait`]). Whoever has something else for it does that first, and [rings](Ring::ring) then. A writer rings after W3, fences, and looks whether the reader
-//! sleeps. So either the reader sees the frame, or the writer sees that it sleeps, and wakes it. A writer without room
-//! marks `is_awaited` and looks once more, so either it sees the room, or the reader, who looks at the mark after R3,
-//! sees the mark.
+//! ([`Ring::wait`]). Whoever has something else for it does that first, and [rings](Ring::ring) then. A writer rings
+//! after W3, fences, and looks whether the reader sleeps. So either the reader sees the frame, or the writer sees that
+//! it sleeps, and wakes it. A writer without room marks `is_awaited` and looks once more, so either it sees the room,
+//! or the reader, who looks at the mark after R3, sees the mark.
 
 use cohort_base::lock::FutexLock;
 use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};

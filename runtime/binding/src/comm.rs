@@ -238,8 +238,8 @@ pub fn free<A: Abi>(call: &Call<'_, A>, comm: InOut<'_, A::Comm>) -> Outcome<()>
 }
 
 /// `MPI_Comm_disconnect`: waits until all members call it, and frees the communicator. Worlds that no communicator
-/// joins any more end apart ([`lifecycle::meet_at_end`](cohort_engine::lifecycle::meet_at_end)). Where ranks survive each
-/// other it is freed also if members have failed, which the error says.
+/// joins any more end apart ([`lifecycle::meet_at_end`](cohort_engine::lifecycle::meet_at_end)). Where ranks survive
+/// each other it is freed also if members have failed, which the error says.
 pub fn disconnect<A: Abi>(call: &Call<'_, A>, comm: InOut<'_, A::Comm>) -> Outcome<()> {
     let mut failure = Ok(());
     discard(call, comm, |object| {

@@ -5,8 +5,8 @@
 //! looks at it too.
 //!
 //! A process of another job that cannot be reached any more is a failure only if a communicator joins somebody of this
-//! node with its node. Else it is as if it had said goodbye. The failure ends this job, unless its ranks survive others:
-//! then the launcher, which carries packets, notes who has failed ([`failed`]).
+//! node with its node. Else it is as if it had said goodbye. The failure ends this job, unless its ranks survive
+//! others: then the launcher, which carries packets, notes who has failed ([`failed`]).
 
 use crate::{Net, Network, fail};
 use cohort_base::boot::Lifecycle;
@@ -86,8 +86,8 @@ pub(crate) fn lost(claim: &mut Claim<'_>, peer: Peer, code: i32) {
     claim.rank().wake();
 }
 
-/// Ranks of another job have failed, and this job goes on: the one with this index on its node, or all. By the launcher,
-/// before it tells ranks that the line is over.
+/// Ranks of another job have failed, and this job goes on: the one with this index on its node, or all. By the
+/// launcher, before it tells ranks that the line is over.
 pub fn failed(node: &Node, line: &Line, index: Option<u32>) {
     node.note_failures_outside(line, index);
 }

@@ -1,7 +1,7 @@
 // Two jobs that survive failures meet at a port, and one loses ranks, or all.
 //   survive_jobs serve|visit HOW: the job that serves has two ranks, and so has the one that visits.
-// `receive`, `send`, `reduce`, `any`: the visitors die, while the servers are in that. `one`: one visitor dies. `server`:
-// one server does. `revoke`: nobody dies. Each time a visitor comes afterwards whom all serve well.
+// `receive`, `send`, `reduce`, `any`: the visitors die, while the servers are in that. `one`: one visitor dies.
+// `server`: one server does. `revoke`: nobody dies. Each time a visitor comes afterwards whom all serve well.
 #include "../c/check.h"
 #include "../c/survival.h"
 #include <signal.h>
@@ -53,7 +53,8 @@ static void work(MPI_Comm other, MPI_Comm all) {
     int one = 1, sum = 0, from = -1;
     CHECK_EQ(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, all), MPI_SUCCESS);
     CHECK_EQ(sum, 4);
-    CHECK_EQ(MPI_Sendrecv(&rank, 1, MPI_INT, rank, 1, &from, 1, MPI_INT, rank, 1, other, MPI_STATUS_IGNORE), MPI_SUCCESS);
+    int code = MPI_Sendrecv(&rank, 1, MPI_INT, rank, 1, &from, 1, MPI_INT, rank, 1, other, MPI_STATUS_IGNORE);
+    CHECK_EQ(code, MPI_SUCCESS);
     CHECK_EQ(from, rank);
     CHECK_EQ(MPI_Barrier(other), MPI_SUCCESS);
 }

@@ -1,4 +1,5 @@
-//! Two jobs whose ranks survive failures (`--on-failure continue`) meet at a port, and one of them loses ranks, or is lost.
+//! Two jobs whose ranks survive failures (`--on-failure continue`) meet at a port, and one of them loses ranks, or is
+//! lost.
 
 use super::jobs::beside;
 use crate::command::Program;

@@ -166,8 +166,8 @@ impl Node {
         self.failures().between.store(between as *mut c_void, Ordering::Release);
     }
 
-    /// The collective context between the groups of an intercommunicator that has the rank as a member, and this context
-    /// for steps within its group. By the rank's own task.
+    /// The collective context between the groups of an intercommunicator that has the rank as a member, and this
+    /// context for steps within its group. By the rank's own task.
     #[must_use]
     pub fn context_between(&self, rank: &Rank, context: u32) -> Option<u32> {
         let between = self.failures().between.load(Ordering::Acquire);

@@ -259,8 +259,8 @@ impl Comm {
         Ok(agreed)
     }
 
-    /// Refuses what was agreed on where processes of other jobs that have not failed should have had a say: only members
-    /// of one job can agree. The same at all members of the job.
+    /// Refuses what was agreed on where processes of other jobs that have not failed should have had a say: only
+    /// members of one job can agree. The same at all members of the job.
     ///
     /// # Errors
     /// `MPI_ERR_UNSUPPORTED_OPERATION`
