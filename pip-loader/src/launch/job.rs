@@ -242,6 +242,7 @@ impl<'a> Job<'a> {
             memory::report(&self.memory_map());
         }
         let is_cut = self.ends.shutdown.is_some();
+        self.tell_closed();
         if let Some(outside) = &self.outside {
             outside.end(!is_cut);
         }

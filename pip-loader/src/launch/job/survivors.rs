@@ -216,7 +216,7 @@ impl Job<'_> {
     }
 
     /// Tells other jobs in which contexts nobody communicates any more.
-    fn tell_closed(&mut self) {
+    pub(super) fn tell_closed(&mut self) {
         if let Some(outside) = self.outside.as_mut().filter(|_| self.survives) {
             outside.tell_closed(self.spawner.node.closed_contexts());
         }

@@ -30,6 +30,9 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// How long the end of a connection waits until it counts as a failure: those who disconnect leave one after the other.
 const LEAVE_TIME: Duration = Duration::from_millis(300);
 
+/// The same where the other job has ended well: one whose members have failed may, before all have taken leave of it.
+const PART_TIME: Duration = Duration::from_secs(2);
+
 /// Longest frame that another launcher may send.
 const FRAME_MAX: u32 = (RING / 2) as u32;
 
@@ -286,13 +289,16 @@ impl Carrier {
 
     /// A line is over: tells all ranks.
     fn finish(&self, line: &'static Line, code: i32) {
-        let until = Instant::now() + LEAVE_TIME;
-        while code != 0 && line.is_used() && Instant::now() < until && !self.ends.load(Ordering::Relaxed) {
+        let is_failure = code != 0;
+        let is_waited_for = is_failure || line.survives();
+        let until = Instant::now() + if is_failure { LEAVE_TIME } else { PART_TIME };
+        while is_waited_for && line.is_used() && Instant::now() < until && !self.ends.load(Ordering::Relaxed) {
             std::thread::sleep(PATIENCE);
         }
-        if code != 0 && line.is_used() && line.survives() && !self.ends.load(Ordering::Relaxed) {
+        if line.is_used() && line.survives() && !self.ends.load(Ordering::Relaxed) {
+            let what = if is_failure { "has failed with" } else { "has ended at" };
             say(format_args!(
-                "another job that this one is connected with, {:016x}, has failed with its node {}. This job goes on",
+                "another job that this one is connected with, {:016x}, {what} its node {}. This job goes on",
                 line.job, line.node
             ));
             self.node.failed_outside(line, None);
@@ -319,6 +325,10 @@ impl Carrier {
         self.ends.store(true, Ordering::Relaxed);
         let code = if is_well { 0 } else { libc::ECONNABORTED };
         for line in self.bridge.lines().filter(|line| line.is_open()) {
+            // Without room for them the line's end has to say it.
+            for frame in self.take_news(line.first, RING) {
+                let _ = line.out.push(frame, [&[], &[]], true);
+            }
             let over = Frame { length: code.cast_unsigned(), kind: Kind::Over as u32, from: 0, to: 0 };
             let _ = line.out.push(over, [&[], &[]], true);
             line.end(ENDED);
