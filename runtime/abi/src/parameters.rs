@@ -102,6 +102,13 @@ impl<T> ResultPlace<'_, T> {
         unsafe { self.0.write(value) };
     }
 
+    /// Where it is, for a request that gives the result when it completes: the program keeps the place until then.
+    #[inline]
+    #[must_use]
+    pub fn address(&self) -> *mut T {
+        self.0
+    }
+
     /// For a part of the call that may leave the result to another.
     #[inline]
     pub fn reborrow(&mut self) -> ResultPlace<'_, T> {

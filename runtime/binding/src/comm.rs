@@ -17,6 +17,7 @@ use neutral::handle::{COMM_NULL, COMM_SELF, COMM_WORLD};
 
 mod duplicate;
 pub mod intercomm;
+mod later;
 mod port;
 mod spawn;
 mod split_type;
@@ -25,7 +26,9 @@ mod survive;
 pub use port::{accept, close_port, connect, join, lookup_name, open_port, publish_name, unpublish_name};
 pub use spawn::{spawn, spawn_multiple};
 pub use split_type::split_type;
-pub use survive::{ack_failed, agree, failure_ack, failure_get_acked, get_failed, is_revoked, revoke, shrink};
+pub use survive::{
+    ack_failed, agree, failure_ack, failure_get_acked, get_failed, iagree, is_revoked, ishrink, revoke, shrink,
+};
 
 /// Gives the program a handle of a new communicator, `MPI_COMM_NULL` for none.
 pub(crate) fn publish<A: Abi>(call: &Call<'_, A>, comm: Option<Comm>, target: ResultPlace<'_, A::Comm>) -> Outcome<()> {

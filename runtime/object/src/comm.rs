@@ -42,6 +42,7 @@ pub use council::{Agreed, Agreeing, decided, told};
 pub use create::Numbering;
 pub use inter::Bridge;
 pub use spawn::{Children, Share};
+pub use survive::Shrinking;
 pub use topology::{Edge, SplitLevel};
 
 /// Number of `MPI_COMM_WORLD`; the node gives out the others.

@@ -5,18 +5,22 @@
 #ifndef MPIX_ERR_PROC_FAILED
 #error "the header has no MPIX_ERR_PROC_FAILED"
 #endif
-#ifdef MPICH_NUMVERSION
-// The wheel of MPICH lacks two of the functions, so that nothing can be linked to them.
+// The wheels of MPICH and Open MPI lack some of the functions, so that nothing can be linked to them.
+#if defined(MPICH_NUMVERSION) || defined(OPEN_MPI)
 #include <dlfcn.h>
-__attribute__((unused)) static int is_revoked(MPI_Comm comm, int *flag) {
-    int (*function)(MPI_Comm, int *) = (int (*)(MPI_Comm, int *))dlsym(dlopen(NULL, RTLD_LAZY), "MPIX_Comm_is_revoked");
-    return function(comm, flag);
-}
-__attribute__((unused)) static int ack_failed(MPI_Comm comm, int count, int *done) {
-    int (*function)(MPI_Comm, int, int *) =
-        (int (*)(MPI_Comm, int, int *))dlsym(dlopen(NULL, RTLD_LAZY), "MPIX_Comm_ack_failed");
-    return function(comm, count, done);
-}
-#define MPIX_Comm_is_revoked is_revoked
-#define MPIX_Comm_ack_failed ack_failed
+#define FROM_LIBRARY(name, parameters, arguments)                                              \
+    __attribute__((unused)) static int later_##name parameters {                               \
+        int(*function) parameters = (int(*) parameters)dlsym(dlopen(NULL, RTLD_LAZY), #name);  \
+        return function arguments;                                                             \
+    }
+FROM_LIBRARY(MPIX_Comm_ishrink, (MPI_Comm comm, MPI_Comm *smaller, MPI_Request *request), (comm, smaller, request))
+#define MPIX_Comm_ishrink later_MPIX_Comm_ishrink
+#ifdef MPICH_NUMVERSION
+FROM_LIBRARY(MPIX_Comm_iagree, (MPI_Comm comm, int *flag, MPI_Request *request), (comm, flag, request))
+FROM_LIBRARY(MPIX_Comm_is_revoked, (MPI_Comm comm, int *flag), (comm, flag))
+FROM_LIBRARY(MPIX_Comm_ack_failed, (MPI_Comm comm, int count, int *done), (comm, count, done))
+#define MPIX_Comm_iagree later_MPIX_Comm_iagree
+#define MPIX_Comm_is_revoked later_MPIX_Comm_is_revoked
+#define MPIX_Comm_ack_failed later_MPIX_Comm_ack_failed
+#endif
 #endif

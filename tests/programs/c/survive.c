@@ -89,6 +89,27 @@ static void agree_in_world(void) {
     MPI_Group_free(&failed);
 }
 
+// The same as requests, of which the communicator is freed while they are under way.
+static void agree_later(MPI_Comm comm) {
+    MPI_Comm copy, smaller = MPI_COMM_NULL;
+    MPI_Request requests[2];
+    int place, members, count = 0, done = 0;
+    MPI_Comm_rank(comm, &place);
+    MPI_Comm_size(comm, &members);
+    int flag = ~(1 << place);
+    CHECK_EQ(MPI_Comm_dup(comm, &copy), MPI_SUCCESS);
+    CHECK_EQ(MPIX_Comm_iagree(copy, &flag, requests), MPI_SUCCESS);
+    CHECK_EQ(MPIX_Comm_ishrink(copy, &smaller, requests + 1), MPI_SUCCESS);
+    CHECK_EQ(MPI_Comm_free(&copy), MPI_SUCCESS);
+    CHECK_EQ(MPI_Test(requests + 1, &done, MPI_STATUS_IGNORE), MPI_SUCCESS);
+    CHECK_EQ(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE), MPI_SUCCESS);
+    CHECK_EQ(flag, (int)(~0u << members));
+    MPI_Comm_size(smaller, &count);
+    CHECK_EQ(count, members);
+    CHECK_EQ(MPI_Barrier(smaller), MPI_SUCCESS);
+    MPI_Comm_free(&smaller);
+}
+
 // Collectives in which somebody dies.
 static MPI_Comm lose_one_more(MPI_Comm comm) {
     int place, members, code;
@@ -126,6 +147,7 @@ int main(int argc, char **argv) {
     CHECK_EQ(class_of(MPI_Barrier(MPI_COMM_WORLD)), MPIX_ERR_PROC_FAILED);
     agree_in_world();
     MPI_Comm left = shrink(MPI_COMM_WORLD, size - 1);
+    agree_later(left);
     left = lose_one_more(left);
     int place;
     MPI_Comm_rank(left, &place);

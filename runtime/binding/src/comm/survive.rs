@@ -1,11 +1,15 @@
 //! Going on after a failure: `MPIX_Comm_revoke`, `MPIX_Comm_shrink`, `MPIX_Comm_agree` and their like.
 
+use super::later::{Later, Survivors, Word};
 use super::publish;
 use crate::arguments::{Call, Outcome};
 use crate::group;
+use crate::request::publish_kind;
 use cohort_abi::parameters::{InOut, Out};
 use cohort_abi::{Abi, Handle, neutral};
+use cohort_engine::wait::{WaitKind, until};
 use core::ffi::c_int;
+use core::ptr::NonNull;
 use neutral::handle::COMM_NULL;
 
 /// `MPIX_Comm_revoke`.
@@ -25,17 +29,48 @@ pub fn shrink<A: Abi>(call: &Call<'_, A>, comm: A::Comm, target: Out<'_, A::Comm
     let object = call.on_comm(comm)?;
     let target = call.output(target, "newcomm")?;
     target.preset(A::Comm::from_neutral(call.context(), COMM_NULL));
-    let agreed = object.agreed(-1)?;
-    publish(call, Some(object.shrunken(agreed)?), target)
+    let shrinking = object.shrink()?;
+    until(object.owner(), WaitKind::Collective, || shrinking.is_complete());
+    publish(call, Some(shrinking.end()?), target)
+}
+
+/// `MPIX_Comm_ishrink`: the communicator is there when the request is complete.
+pub fn ishrink<A: Abi>(
+    call: &Call<'_, A>,
+    comm: A::Comm,
+    target: Out<'_, A::Comm>,
+    request: Out<'_, A::Request>,
+) -> Outcome<()> {
+    let object = call.on_comm(comm)?;
+    let target = call.output(target, "newcomm")?;
+    let request = call.output(request, "request")?;
+    target.preset(A::Comm::from_neutral(call.context(), COMM_NULL));
+    let shrinking = object.shrink()?;
+    let work = Survivors::<A> { shrinking, process: NonNull::from(call.process()), target: target.address() };
+    publish_kind(call, Later::new(work, comm.neutral()), request)
 }
 
 /// `MPIX_Comm_agree`.
 pub fn agree<A: Abi>(call: &Call<'_, A>, comm: A::Comm, flag: InOut<'_, c_int>) -> Outcome<()> {
     let comm = call.on_comm(comm)?;
     let flag = call.inout(flag, "flag")?;
-    let agreed = comm.agreed(flag.get())?;
+    let (agreeing, agreed) = comm.agreed(flag.get())?;
     flag.set(agreed.flag());
-    comm.were_acknowledged(&agreed)
+    agreeing.were_acknowledged(&agreed)
+}
+
+/// `MPIX_Comm_iagree`: the flag is changed when the request is complete.
+pub fn iagree<A: Abi>(
+    call: &Call<'_, A>,
+    comm: A::Comm,
+    flag: InOut<'_, c_int>,
+    request: Out<'_, A::Request>,
+) -> Outcome<()> {
+    let object = call.on_comm(comm)?;
+    let flag = call.inout(flag, "flag")?;
+    let request = call.output(request, "request")?;
+    let work = Word { agreeing: object.agree(flag.get())?, flag: flag.as_ptr() };
+    publish_kind(call, Later::new(work, comm.neutral()), request)
 }
 
 /// `MPIX_Comm_get_failed`.

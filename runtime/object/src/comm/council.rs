@@ -193,6 +193,31 @@ impl Agreeing {
         self.council.is_ready(self.rank.node())
     }
 
+    /// Refuses what was agreed on where processes of other jobs that have not failed should have had a say: only
+    /// members of one job can agree. The same at all members of the job.
+    ///
+    /// # Errors
+    /// `MPI_ERR_UNSUPPORTED_OPERATION`
+    pub fn has_all(&self, Agreed(decision): &Agreed) -> Outcome<()> {
+        let node = self.rank.node();
+        let has_failed = |peer: &Peer| node.failure_of(*peer).is_some_and(|number| number < decision.failures);
+        match self.council.members.iter().all(|peer| !node.is_foreign(*peer) || has_failed(peer)) {
+            true => Ok(()),
+            false => Err(between_jobs()),
+        }
+    }
+
+    /// Whether all failures of members were acknowledged by everybody when they agreed.
+    ///
+    /// # Errors
+    /// `MPIX_ERR_PROC_FAILED`, the same at all.
+    pub fn were_acknowledged(&self, Agreed(decision): &Agreed) -> Outcome<()> {
+        let node = self.rank.node();
+        let is_new = |number: &u32| (decision.acknowledged..decision.failures).contains(number);
+        let new = self.council.members.iter().filter_map(|&peer| Some((node.failure_of(peer).filter(is_new)?, peer)));
+        new.min().map_or(Ok(()), |(_, first)| Err(has_failed(node, first)))
+    }
+
     /// What the members of a council that is complete have agreed on. Once.
     pub fn end(&self) -> Agreed {
         let node = self.rank.node();
@@ -216,7 +241,7 @@ impl Agreed {
 }
 
 impl Comm {
-    /// Begins to agree on a word. Collective over the survivors of the job; see [`Comm::has_all`].
+    /// Begins to agree on a word. Collective over the survivors of the job; see [`Agreeing::has_all`].
     ///
     /// # Errors
     /// `MPI_ERR_UNSUPPORTED_OPERATION` in a job of several nodes with members of other jobs.
@@ -250,28 +275,20 @@ impl Comm {
     /// Waits for what the members agree on.
     ///
     /// # Errors
-    /// As [`Comm::agree`].
-    pub fn agreed(&self, word: i32) -> Outcome<Agreed> {
+    /// As [`Comm::agree`], and [`Agreeing::has_all`].
+    pub fn agreed(&self, word: i32) -> Outcome<(Agreeing, Agreed)> {
         let agreeing = self.agree(word)?;
         until(self.owner(), WaitKind::Collective, || agreeing.is_complete());
         let agreed = agreeing.end();
-        self.has_all(&agreed)?;
-        Ok(agreed)
+        agreeing.has_all(&agreed)?;
+        Ok((agreeing, agreed))
     }
+}
 
-    /// Refuses what was agreed on where processes of other jobs that have not failed should have had a say: only
-    /// members of one job can agree. The same at all members of the job.
-    ///
-    /// # Errors
-    /// `MPI_ERR_UNSUPPORTED_OPERATION`
-    pub fn has_all(&self, Agreed(decision): &Agreed) -> Outcome<()> {
-        let node = self.rank.node();
-        let has_failed = |peer: &Peer| node.failure_of(*peer).is_some_and(|number| number < decision.failures);
-        match self.everyone().iter().all(|peer| !node.is_foreign(*peer) || has_failed(peer)) {
-            true => Ok(()),
-            false => Err(between_jobs()),
-        }
-    }
+/// The error that names who has failed.
+pub(super) fn has_failed(node: &Node, failed: Peer) -> Error {
+    let first = node.world_rank(failed);
+    Error::new(neutral::MPIX_ERR_PROC_FAILED, format_args!("rank {first} of the job has failed"))
 }
 
 /// Why there is no agreement.

@@ -1,7 +1,7 @@
 //! Going on after a failure: revoked communicators, who has failed, and communicators of the survivors.
 
 use super::Comm;
-use super::council::Agreed;
+use super::council::{Agreed, Agreeing, has_failed};
 use crate::errhandler::Errhandler;
 use crate::group::Group;
 use crate::rendezvous::exhausted;
@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 use cohort_abi::neutral;
 use cohort_base::Peer;
 use cohort_base::sync::atomic::{AtomicU32, Ordering};
+use cohort_engine::Rank;
 use cohort_engine::coll::{self, Roster};
 
 impl Comm {
@@ -98,49 +99,18 @@ impl Comm {
         failed.iter().filter(|peer| number(peer) <= first).count()
     }
 
-    /// Whether all failures of members were acknowledged by everybody when they agreed.
+    /// Begins to make the communicator of those who have not failed (`MPIX_Comm_shrink`). Collective over them.
     ///
     /// # Errors
-    /// `MPIX_ERR_PROC_FAILED`, the same at all.
-    pub fn were_acknowledged(&self, Agreed(decision): &Agreed) -> Outcome<()> {
-        let is_new = |number| (decision.acknowledged..decision.failures).contains(&number);
-        match self.failed_where(is_new).is_empty() {
-            true => Ok(()),
-            false => Err(self.told(self.failed_where(is_new))),
-        }
-    }
-
-    /// The error that names who has failed.
-    fn told(&self, failed: Vec<Peer>) -> Error {
-        let first = failed.first().map_or(0, |&peer| self.rank.node().world_rank(peer));
-        Error::new(neutral::MPIX_ERR_PROC_FAILED, format_args!("rank {first} of the job has failed"))
-    }
-
-    /// The communicator of those who have not failed, as the members have agreed (`MPIX_Comm_shrink`).
-    ///
-    /// # Errors
-    /// `MPI_ERR_OTHER` when no number is left, `MPIX_ERR_PROC_FAILED` when a group has nobody left.
-    pub fn shrunken(&self, Agreed(decision): Agreed) -> Outcome<Self> {
-        if decision.numbers.contains(&0) {
-            return Err(exhausted(self.rank.node()));
-        }
-        let goes_on = |peer: &Peer| self.failure_of(*peer).is_none_or(|number| number >= decision.failures);
-        let left = |group: &Group| group.members().iter().copied().filter(goes_on).collect::<Vec<Peer>>();
-        let session = self.group.session();
-        let own = Group::new(left(&self.group), self.rank.peer()).with_session(session);
-        let [number, first, second] = decision.numbers;
-        let errhandler: Errhandler = self.inherited();
-        if !self.is_inter {
-            return Ok(Self::new(self.rank, number, own, errhandler));
-        }
-        let remote = left(&self.peers);
-        if remote.is_empty() {
-            return Err(self.told(self.failed_where(|_| true)));
-        }
-        let is_first = own.members().iter().min() < remote.iter().min();
-        let local = if is_first { first } else { second };
-        let remote = Group::of_others(Roster::new(remote)).with_session(session);
-        Ok(Self::between(Self::new(self.rank, local, own, errhandler), number, remote))
+    /// As [`Comm::agree`].
+    pub fn shrink(&self) -> Outcome<Shrinking> {
+        Ok(Shrinking {
+            agreeing: self.agree(-1)?,
+            rank: self.rank,
+            group: self.group.clone(),
+            peers: self.is_inter.then(|| self.peers.clone()),
+            errhandler: self.inherited(),
+        })
     }
 
     /// For the judge of messages: whom they come from.
@@ -155,5 +125,61 @@ impl Comm {
         if self.is_inter {
             coll::forget_remote(self.owner(), self.context() + 1);
         }
+    }
+}
+
+/// A communicator of survivors that is being made. It needs that of all no more.
+pub struct Shrinking {
+    agreeing: Agreeing,
+    rank: &'static Rank,
+    group: Group,
+    /// The other group of an intercommunicator.
+    peers: Option<Group>,
+    errhandler: Errhandler,
+}
+
+impl core::fmt::Debug for Shrinking {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Shrinking").finish_non_exhaustive()
+    }
+}
+
+impl Shrinking {
+    /// Whether the members have agreed, or can.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.agreeing.is_complete()
+    }
+
+    /// The communicator of those who have not failed, as the members have agreed. Once, when it is complete.
+    ///
+    /// # Errors
+    /// As [`Agreeing::has_all`]; `MPI_ERR_OTHER` when no number is left, `MPIX_ERR_PROC_FAILED` when a group has nobody
+    /// left.
+    pub fn end(&self) -> Outcome<Comm> {
+        let agreed = self.agreeing.end();
+        self.agreeing.has_all(&agreed)?;
+        let Agreed(decision) = agreed;
+        let node = self.rank.node();
+        if decision.numbers.contains(&0) {
+            return Err(exhausted(node));
+        }
+        let goes_on = |peer: &Peer| node.failure_of(*peer).is_none_or(|number| number >= decision.failures);
+        let left = |group: &Group| group.members().iter().copied().filter(goes_on).collect::<Vec<Peer>>();
+        let session = self.group.session();
+        let own = Group::new(left(&self.group), self.rank.peer()).with_session(session);
+        let [number, first, second] = decision.numbers;
+        let errhandler = self.errhandler.clone();
+        let Some(peers) = &self.peers else {
+            return Ok(Comm::new(self.rank, number, own, errhandler));
+        };
+        let remote = left(peers);
+        if remote.is_empty() {
+            return Err(has_failed(node, peers.members()[0]));
+        }
+        let is_first = own.members().iter().min() < remote.iter().min();
+        let local = if is_first { first } else { second };
+        let remote = Group::of_others(Roster::new(remote)).with_session(session);
+        Ok(Comm::between(Comm::new(self.rank, local, own, errhandler), number, remote))
     }
 }
