@@ -99,8 +99,13 @@ static void servers_go_on(const char *how, MPI_Comm other, MPI_Comm all) {
 // The visitor 1 dies, or the server 1 does. The others can still reach each other, and learn of it in each call.
 static void one_fails(const char *how, MPI_Comm other, MPI_Comm all) {
     int dies = rank == 1 && serves == is(how, "server"), hears = serves != is(how, "server");
-    int one = 1, sum = 0, flag = 1;
+    int one = 1, sum = 0, flag = 1, dead = is(how, "server") ? 1 : 3, members;
+    // Not before all others have done what comes before.
+    MPI_Comm_size(all, &members);
+    for (int member = 0; dies && member < members - 1; member++)
+        CHECK_EQ(MPI_Recv(NULL, 0, MPI_INT, MPI_ANY_SOURCE, 2, all, MPI_STATUS_IGNORE), MPI_SUCCESS);
     if (dies) raise(SIGKILL);
+    CHECK_EQ(MPI_Send(NULL, 0, MPI_INT, dead, 2, all), MPI_SUCCESS);
     if (hears) CHECK_EQ(class_of(MPI_Recv(&one, 1, MPI_INT, 1, 4, other, MPI_STATUS_IGNORE)), MPIX_ERR_PROC_FAILED);
     // Whoever is left in it gives up, wherever it waits.
     CHECK(is_failure(class_of(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, all))));
