@@ -11,13 +11,15 @@ pub fn link(own: &str, below: &str) {
     let directory = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let (empty, library) = (directory.join("empty.c"), directory.join(below));
     std::fs::write(&empty, "").expect("OUT_DIR can be written to");
-    let status = Command::new("cc")
+    // Another machine's, if that is what is built for.
+    let linker = PathBuf::from(std::env::var_os("RUSTC_LINKER").unwrap_or_else(|| "cc".into()));
+    let status = Command::new(&linker)
         .args(["-shared", "-nostdlib", "-o"])
         .args([&library, &empty])
         .arg(format!("-Wl,-soname,{below}"))
         .status()
-        .expect("cc, which links the workspace, can be run");
-    assert!(status.success(), "cc cannot make {}", library.display());
+        .expect("the linker of the workspace can be run");
+    assert!(status.success(), "{} cannot make {}", linker.display(), library.display());
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,{own}");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete,-rpath,$ORIGIN:$ORIGIN/..");
     println!("cargo::rustc-cdylib-link-arg=-Wl,--no-as-needed,{},--as-needed", library.display());
