@@ -90,7 +90,7 @@ impl Line {
     /// a time.
     pub fn note_failure(&self, index: u32, number: u32) -> bool {
         let place = self.losses.failures.get(index as usize).filter(|place| place.load(Ordering::Relaxed) == 0);
-        // Release: who sees it sees that it is counted.
+        // Release: pairs with the Acquire of those who ask.
         place.inspect(|place| place.store(number + 1, Ordering::Release));
         place.is_some()
     }

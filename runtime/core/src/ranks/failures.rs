@@ -150,7 +150,11 @@ impl Node {
     /// Ranks that have failed, with those of other jobs that were connected with this one.
     #[must_use]
     pub fn failure_count(&self) -> u32 {
-        self.failures().count.load(Ordering::Acquire)
+        // Nobody sees that a rank has failed before that.
+        match self.failure_epoch() {
+            0 => 0,
+            _ => self.failures().count.load(Ordering::Acquire),
+        }
     }
 
     /// The ranks of the job that have failed, in order.
