@@ -96,9 +96,9 @@ pub static MISTAKES: [About; 16] = [
         Mistake::Overlap,
         "overlap",
         true,
-        "buffers of operations that are under way overlap",
-        "MPI-4.1, 3.7.2",
-        "use buffers that share no bytes, or complete the first operation before",
+        "buffers that MPI uses at once overlap",
+        "MPI-4.1, 3.7.2, 5.1.11 and 6.5",
+        "use buffers and layouts that share no bytes, or complete the first operation before",
     ),
     about(
         Mistake::Types,

@@ -12,6 +12,9 @@ use std::path::{Path, PathBuf};
 /// The exit status of a job in which errors were found.
 const FOUND: i32 = 36;
 
+/// The status of a job that cannot go on.
+const DEADLOCKED: i32 = 35;
+
 /// Modes of `mistakes.c`, the first words of what is found, and what else is said.
 const ERRORS: &[(&str, &str, &[&str])] = &[
     ("lost_in_loop", "error[requests]", &["rank 0: MPI_Isend in lost_in_loop at mistakes.c:", "handle is lost"]),
@@ -156,6 +159,7 @@ const MISTAKES: &str = "mistakes";
 const MISTAKEN_MESSAGES: &str = "mistaken_messages";
 const MISTAKEN_MEMORY: &str = "mistaken_memory";
 const MISTAKEN_REQUESTS: &str = "mistaken_requests";
+const MISTAKEN_LAYOUTS: &str = "mistaken_layouts";
 
 /// The trials of this module.
 pub fn trials() -> Vec<Trial> {
@@ -177,6 +181,8 @@ pub fn trials() -> Vec<Trial> {
         trials.extend(modes.iter().map(|mode| trial(format!("check/{mode}"), move || is_silent(program, mode))));
     }
     trials.push(trial("check/requests".into(), several::requests));
+    trials.push(trial("check/layouts".into(), several::layouts));
+    trials.push(trial("check/deadlock".into(), deadlock));
     trials.push(trial("check/cases of Fortran".into(), several::fortran));
     trials.push(trial("check/cases of Python".into(), several::python));
     trials.push(trial("check/options".into(), options));
@@ -200,6 +206,19 @@ fn job((program, mode): (&str, &str), words: &str, abi: Abi) -> Result<Program, 
     let executable = executable(program, abi)?;
     let check = format!("--check{words}");
     Ok(Program::new(place::built_file("pip-exec")?).args(["-n", "3", &check]).arg(executable).arg(mode).seconds(60))
+}
+
+/// A job that cannot go on ends, and what was found before is told.
+fn deadlock() -> Outcome {
+    let job =
+        || job((MISTAKEN_MESSAGES, "never_matched"), "", Abi::Mpi5).map(|job| job.env("COHORT_DEADLOCK_AFTER", "1"));
+    job()?.run()?.expect_code(DEADLOCKED)?.expect_text("waits for tag 2, and has a message from rank 0 with tag 1")?;
+    // Who wants to look at it oneself says so.
+    let told = Program::new(place::built_file("pip-exec")?).args(["-n", "3", "--timeout", "4", "--check"]);
+    let told = told.arg(executable(MISTAKEN_MESSAGES, Abi::Mpi5)?).arg("never_matched");
+    let told = told.env("COHORT_DEADLOCK", "report").env("COHORT_DEADLOCK_AFTER", "1").seconds(60);
+    told.run()?.expect_code(124)?.expect_text("the job cannot go on")?;
+    Ok(())
 }
 
 /// A mistake is found in all ABIs' programs, and nothing else.

@@ -12,6 +12,7 @@ mod completions;
 mod findings;
 mod globals;
 mod ignored;
+mod layouts;
 mod memory;
 mod messages;
 mod misuse;
@@ -215,7 +216,8 @@ impl Consumer for Checker {
                 objects::frees(shared, call);
             }
             Role::Release => memory::released(shared, call),
-            Role::Allocate => {}
+            Role::Detach => memory::detached(shared, call),
+            Role::Allocate | Role::Attach => {}
             Role::Access => windows::begins(shared, call),
             Role::Synchronise => windows::synchronises(shared, call),
             Role::Mark => partitions::marks(shared, call),
@@ -241,6 +243,7 @@ impl Consumer for Checker {
                 objects::makes(shared, call);
             }
             Role::Allocate if is_well => memory::allocated(shared, call),
+            Role::Attach if is_well => memory::attached(shared, call),
             Role::Access if is_well => windows::accessed(shared, call),
             Role::Finalize
             | Role::Free
@@ -248,6 +251,8 @@ impl Consumer for Checker {
             | Role::Access
             | Role::Synchronise
             | Role::Allocate
+            | Role::Attach
+            | Role::Detach
             | Role::Mark
             | Role::Release => {}
             _ => {

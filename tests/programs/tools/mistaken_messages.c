@@ -253,6 +253,15 @@ static void right_types(void)
     MPI_Type_free(&two);
 }
 
+static void never_matched(void)
+{
+    int in, out = 5;
+    if (rank == 0)
+        MPI_Send(&out, 1, MPI_INT, 1, 1, MPI_COMM_WORLD);
+    if (rank == 1)
+        MPI_Recv(&in, 1, MPI_INT, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
 static void right_open(void)
 {
     // Who is first does not matter: the data is the same, or the order is known.
@@ -295,7 +304,7 @@ static const struct mode modes[] = {
     MODE(unreceived_tag), MODE(unreceived_on_copy),  MODE(unreceived_own), MODE(types_float),   MODE(types_any_source),
     MODE(types_persistent), MODE(bytes_sent),        MODE(bytes_received), MODE(bytes_exchanged), MODE(circle_of_two),
     MODE(circle_of_one),  MODE(circle_with_barrier), MODE(any_in_loop),    MODE(any_pending),   MODE(any_then_named),
-    MODE(right_ring),     MODE(right_farm),          MODE(right_types),    MODE(right_open),    MODE(right_probed),
+    MODE(right_ring),     MODE(right_farm),          MODE(right_types),    MODE(right_open),    MODE(right_probed),   MODE(never_matched),
 };
 
 int main(int argc, char **argv)

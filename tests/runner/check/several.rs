@@ -1,7 +1,7 @@
 //! Programs that have many cases in one job: `PROGRAM wrong`, in which all are found and nothing else, and
 //! `PROGRAM right`, of which nothing is said.
 
-use super::{FOUND, MISTAKEN_REQUESTS, job, only_summary};
+use super::{FOUND, MISTAKEN_LAYOUTS, MISTAKEN_REQUESTS, job, only_summary};
 use crate::command::{Ended, Program};
 use crate::directives::Abi;
 use crate::{Outcome, place};
@@ -45,6 +45,29 @@ const REQUESTS: &[Expected] = &[
     ("hint[bytes]", &["MPI_Precv_init in partition_bytes", "sent: 8 MPI_INT; received: 32 MPI_BYTE"]),
     ("error[requests]", &["MPI_Start in partitions_left", "a partitioned receive"]),
     ("hint[leaks]", &["MPI_Psend_init in", "the request of a partitioned send"]),
+];
+
+/// What is found in `mistaken_layouts.c`.
+const LAYOUTS: &[Expected] = &[
+    ("error[overlap]", &["MPI_Sendrecv in receive_twice", "the 4 bytes from byte 4 on more than once"]),
+    ("error[overlap]", &["MPI_Irecv in receive_shrunk", "the 4 bytes from byte 4 on more than once"]),
+    ("error[overlap]", &["ranks 1-2: MPI_Bcast in broadcast_twice", "the 2 bytes from byte 2 on more than once"]),
+    ("error[overlap]", &["rank 0: MPI_Gatherv in gather_to_one_place", "the same 4 bytes, from byte 4 of the buffer"]),
+    ("error[overlap]", &["MPI_Allgatherv in allgather_to_one_place", "from byte 8 of the buffer on"]),
+    ("error[overlap]", &["MPI_Ialltoallv in alltoall_to_one_place", "from byte 12 of the buffer on"]),
+    ("error[overlap]", &["rank 0: MPI_Put in put_twice", "more than once"]),
+    ("error[types]", &["MPI_Put in put_types", "origin: 2 MPI_FLOAT; target: 1 MPI_DOUBLE"]),
+    ("error[types]", &["MPI_Get in get_types", "origin: 2 MPI_INT; target: 2 MPI_FLOAT"]),
+    ("hint[bytes]", &["MPI_Get in get_bytes", "origin: 8 MPI_BYTE; target: 2 MPI_INT"]),
+    ("error[misused]", &["MPI_Waitall in waited_for_twice", "(is given it twice)", "a receive"]),
+    ("error[misused]", &["MPI_Testany in tested_twice", "(is given it twice)"]),
+    ("error[misused]", &["MPI_Waitsome in barrier_waited_for_twice", "a nonblocking collective operation"]),
+    (
+        "error[memory]",
+        &["MPI_Win_attach in attached_and_freed", "(attached it)", "MPI_Win_free in", "400 bytes was freed"],
+    ),
+    ("error[memory]", &["MPI_Win_detach in freed_before_it_is_detached", "300 bytes was freed"]),
+    ("error[memory]", &["MPI_Win_attach in attached_beyond", "of 208 bytes, of a block, which has 200 bytes"]),
 ];
 
 /// What is found in `mistaken_cases.f90`.
@@ -99,9 +122,18 @@ fn found(ended: Ended, expected: &[Expected]) -> Outcome {
 
 /// Requests, matched probes, partitions, and locks of windows.
 pub fn requests() -> Outcome {
+    in_all_abis(MISTAKEN_REQUESTS, REQUESTS)
+}
+
+/// Layouts, types of windows, memory that is attached, and lists of requests.
+pub fn layouts() -> Outcome {
+    in_all_abis(MISTAKEN_LAYOUTS, LAYOUTS)
+}
+
+fn in_all_abis(program: &str, expected: &[Expected]) -> Outcome {
     for abi in [Abi::Mpich, Abi::Mpi5, Abi::OpenMpi] {
-        found(job((MISTAKEN_REQUESTS, "wrong"), "", abi)?.run()?.expect_code(FOUND)?, REQUESTS)?;
-        only_summary(job((MISTAKEN_REQUESTS, "right"), "", abi)?.run()?.expect_code(0)?)?;
+        found(job((program, "wrong"), "", abi)?.run()?.expect_code(FOUND)?, expected)?;
+        only_summary(job((program, "right"), "", abi)?.run()?.expect_code(0)?)?;
     }
     Ok(())
 }

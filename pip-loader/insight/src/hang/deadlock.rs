@@ -9,8 +9,9 @@ pub mod proof;
 
 use super::state::{RankState, Wait};
 use cohort_base::boot::Rest;
+use cohort_base::check;
 use cohort_base::picture::Told;
-use cohort_base::settings::{DEADLOCK, DEADLOCK_AFTER, Deadlock};
+use cohort_base::settings::{CHECK, DEADLOCK, DEADLOCK_AFTER, Deadlock};
 use cohort_base::spawn::WAITER;
 use proof::Rests;
 use std::ffi::CString;
@@ -33,7 +34,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// With the settings of a job's environment; `None` if nobody is to look.
+    /// With the settings of a job's environment; `None` if nobody is to look. Whoever looks for mistakes wants to be told
+    /// of this one, and not to wait: the job ends then, unless a setting says what happens.
     #[must_use]
     pub fn of(environment: &[CString]) -> Option<Self> {
         let value = |name: &str| {
@@ -43,7 +45,8 @@ impl Watch {
         let action = value(DEADLOCK).and_then(Deadlock::named);
         let after = value(DEADLOCK_AFTER).and_then(Deadlock::time);
         let after = after.unwrap_or(Duration::from_secs(5));
-        let action = action.unwrap_or(Deadlock::Report);
+        let is_checked = value(CHECK).is_some_and(|words| check::asked(words).is_some());
+        let action = action.unwrap_or(if is_checked { Deadlock::End } else { Deadlock::Report });
         (action != Deadlock::Off).then(|| Self {
             action,
             after,
@@ -174,6 +177,13 @@ mod tests {
         assert!(watch.is_unchanged(Some(&rest(3))) && !watch.is_unchanged(None));
         watch.be_silent();
         assert!(!watch.is_due(at(50), Some(rest(3))), "it was said");
+        let of = |words: &[&str]| {
+            let words: Vec<CString> = words.iter().map(|&word| CString::new(word).expect("no NUL")).collect();
+            Watch::of(&words).map(|watch| watch.action)
+        };
+        assert_eq!(of(&[]), Some(Deadlock::Report));
+        assert_eq!(of(&["COHORT_CHECK=all,no-leaks"]), Some(Deadlock::End));
+        assert_eq!(of(&["COHORT_CHECK=all", "COHORT_DEADLOCK=report"]), Some(Deadlock::Report));
         let off = [CString::new("COHORT_DEADLOCK=off").expect("no NUL")];
         assert!(Watch::of(&off).is_none());
     }

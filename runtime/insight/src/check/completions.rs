@@ -61,6 +61,7 @@ pub fn begins(shared: &mut Shared, call: &Call<'_>) {
     let mut is_open = call.role == Role::Match;
     match call.role {
         Role::Complete(_) => {
+            misuse::is_given_twice(shared, call, &requests);
             for &(handle, variable) in &requests {
                 misuse::waits(shared, call, (handle, variable));
                 requests::looked_at(shared, call, handle, variable);

@@ -6,6 +6,7 @@
 use super::buffers::{self, Span};
 use super::findings::Site;
 use super::globals::Global;
+use super::layouts;
 use super::sites::TO_RETURN;
 use super::{Call, Shared};
 use crate::calls::ParameterKind;
@@ -41,9 +42,10 @@ pub struct Lasting {
     frame: usize,
 }
 
-/// A part of a window.
+/// A part of a window: all of a rank's, or a piece of memory that was attached.
 struct Part {
     made: Site,
+    is_attached: bool,
     base: usize,
     bytes: usize,
     held: Option<Held>,
@@ -54,7 +56,8 @@ struct Part {
 /// What is known of the memory of windows, and of the blocks of `MPI_Alloc_mem`.
 #[derive(Default)]
 pub struct Memory {
-    parts: BTreeMap<(u32, LocalRank), Part>,
+    /// By window, rank and address.
+    parts: BTreeMap<(u32, LocalRank, usize), Part>,
     allocated: BTreeMap<(LocalRank, usize), usize>,
 }
 
@@ -72,7 +75,7 @@ impl Memory {
 
     /// A rank is another one, or has ended.
     pub fn forget(&mut self, rank: LocalRank) {
-        self.parts.retain(|&(_, own), _| own != rank);
+        self.parts.retain(|&(_, own, _), _| own != rank);
         self.allocated.retain(|&(own, _), _| own != rank);
     }
 }
@@ -151,11 +154,14 @@ pub fn begins(shared: &mut Shared, call: &Call<'_>, spans: &[Span]) {
     check(shared, call, spans);
     check_parts(shared, call);
     buffers::check(shared, call, spans);
+    layouts::check(shared, call, spans);
 }
 
 /// The same of parts whose counts differ by member.
 fn check_parts(shared: &mut Shared, call: &Call<'_>) {
-    for (base, span) in buffers::parts(call) {
+    let parts = buffers::parts(call);
+    layouts::check_parts(shared, call, &parts);
+    for (base, span) in parts {
         let run = buffers::bounds(&span.buffer);
         // Behind a short block lies nothing that the program could mean.
         let noted = blocks(call).filter(|blocks| blocks.find(run.0).is_none());
@@ -268,9 +274,33 @@ pub fn lasts(shared: &mut Shared, call: &Call<'_>, by: Site, lasting: &mut Lasti
 
 /// A call has made a window of memory of the program.
 pub fn window_made(shared: &mut Shared, call: &Call<'_>) {
-    let Some(number) = window_made_by(call) else {
-        return;
-    };
+    if let Some(number) = window_made_by(call) {
+        exposes(shared, call, number, false);
+    }
+}
+
+/// A call has attached memory of the program to a window.
+pub fn attached(shared: &mut Shared, call: &Call<'_>) {
+    if let Some(number) = window_of(call) {
+        exposes(shared, call, number, true);
+    }
+}
+
+/// A call detaches memory of the program from a window.
+pub fn detached(shared: &mut Shared, call: &Call<'_>) {
+    if let Some(number) = window_of(call) {
+        window_used(shared, call, number, call.rank);
+        shared.memory.parts.remove(&(number, call.rank, call.word("base") as usize));
+    }
+}
+
+/// The number of the window that a call is about.
+fn window_of(call: &Call<'_>) -> Option<u32> {
+    let win = call.observed.subject.objects.win(call.observed.words.win(call.word("win"))).ok()?;
+    Some(win.window.shared().number())
+}
+
+fn exposes(shared: &mut Shared, call: &Call<'_>, number: u32, is_attached: bool) {
     let (base, bytes) = (call.word("base") as usize, call.number("size").unwrap_or(0).max(0) as usize);
     if bytes == 0 || !(shared.kinds.has(Mistake::Memory) || shared.kinds.has(Mistake::Exposed)) {
         return;
@@ -283,7 +313,7 @@ pub fn window_made(shared: &mut Shared, call: &Call<'_>) {
             Wrong::BeyondGlobal(global) => Some((global.bytes, global.name)),
             _ => None,
         };
-        let place = [call.site.did("makes the window")];
+        let place = [call.site.did(if is_attached { "attaches it" } else { "makes the window" })];
         match of {
             Some((all, name)) => shared.findings.add(
                 Mistake::Memory,
@@ -293,7 +323,7 @@ pub fn window_made(shared: &mut Shared, call: &Call<'_>) {
             None => shared.findings.add(Mistake::Memory, &place, format_args!("a window of memory that is not there")),
         }
     }
-    let mut own = shared.memory.parts.iter().filter(|((_, rank), _)| *rank == call.rank).map(|(_, part)| part);
+    let mut own = shared.memory.parts.iter().filter(|((_, rank, _), _)| *rank == call.rank).map(|(_, part)| part);
     let met = own.find(|part| part.base < base.saturating_add(bytes) && base < part.base + part.bytes);
     if let Some(other) = met.filter(|_| shared.kinds.has(Mistake::Exposed)) {
         let places = [other.made.did("made one"), call.site.did("made the other")];
@@ -301,8 +331,9 @@ pub fn window_made(shared: &mut Shared, call: &Call<'_>) {
         let common = (base + bytes).min(other.base + other.bytes) - first;
         shared.findings.add(Mistake::Exposed, &places, format_args!("they have {common} bytes in common"));
     }
-    let part = Part { made: call.site, base, bytes, held: hold(noted, base), blocks: noted, is_told: false };
-    shared.memory.parts.insert((number, call.rank), part);
+    let held = hold(noted, base);
+    let part = Part { made: call.site, is_attached, base, bytes, held, blocks: noted, is_told: false };
+    shared.memory.parts.insert((number, call.rank, base), part);
 }
 
 /// The number of the window that a call has made.
@@ -315,17 +346,17 @@ fn window_made_by(call: &Call<'_>) -> Option<u32> {
 
 /// A call uses the part of a window of a rank.
 pub fn window_used(shared: &mut Shared, call: &Call<'_>, number: u32, rank: LocalRank) {
-    let Some(part) = shared.memory.parts.get_mut(&(number, rank)).filter(|part| !part.is_told) else {
-        return;
-    };
-    let freed = part.held.and_then(|held| part.blocks?.was_freed(held.block, held.since));
-    if let Some(freed) = freed.filter(|_| shared.kinds.has(Mistake::Memory)) {
-        part.is_told = true;
-        let made = part.made;
-        let places =
-            [made.did("made the window"), freer(made.rank, freed).did("freed its memory"), call.site.did("uses it")];
-        let bytes = freed.block.bytes;
-        shared.findings.add(Mistake::Memory, &places, format_args!("the window's block of {bytes} bytes was freed"));
+    let Shared { memory, kinds, findings, .. } = shared;
+    let parts = memory.parts.range_mut((number, rank, 0)..=(number, rank, usize::MAX));
+    for (_, part) in parts.filter(|(_, part)| !part.is_told) {
+        let freed = part.held.and_then(|held| part.blocks?.was_freed(held.block, held.since));
+        if let Some(freed) = freed.filter(|_| kinds.has(Mistake::Memory)) {
+            part.is_told = true;
+            let (made, did) = (part.made, if part.is_attached { "attached it" } else { "made the window" });
+            let places = [made.did(did), freer(made.rank, freed).did("freed its memory"), call.site.did("uses it")];
+            let bytes = freed.block.bytes;
+            findings.add(Mistake::Memory, &places, format_args!("the window's block of {bytes} bytes was freed"));
+        }
     }
 }
 
@@ -336,7 +367,7 @@ pub fn window_freed(shared: &mut Shared, call: &Call<'_>) {
     if let Ok(win) = call.observed.subject.objects.win(handle) {
         let number = win.window.shared().number();
         window_used(shared, call, number, call.rank);
-        shared.memory.parts.remove(&(number, call.rank));
+        shared.memory.parts.retain(|&(of, rank, _), _| (of, rank) != (number, call.rank));
     }
 }
 

@@ -3,6 +3,9 @@
 use super::findings::Site;
 use super::shapes::{Completion, Role};
 use super::{Call, Shared};
+use alloc::vec::Vec;
+use cohort_abi::SENT_REQUEST;
+use cohort_abi::neutral::handle::REQUEST_NULL;
 use cohort_base::check::Mistake;
 
 /// What is known of a request: what it is, who made it, and who has started it if it is under way.
@@ -31,6 +34,24 @@ pub fn waits(shared: &mut Shared, call: &Call<'_>, request: (u32, u64)) {
     if let Some((what, made, None)) = facts(shared, call, request) {
         let places = [made.did("made"), call.site.did("waits for it")];
         shared.findings.add(Mistake::Doubtful, &places, format_args!("{what} that is not started"));
+    }
+}
+
+/// A call begins that completes several requests: is one that ends with its first completion among them twice?
+pub fn is_given_twice(shared: &mut Shared, call: &Call<'_>, requests: &[(u32, u64)]) {
+    if requests.len() < 2 || !shared.kinds.has(Mistake::Misused) {
+        return;
+    }
+    let is_one = |&&(handle, _): &&(u32, u64)| handle != REQUEST_NULL && handle != SENT_REQUEST && handle != 0;
+    let mut sorted: Vec<(u32, u64)> = requests.iter().filter(is_one).copied().collect();
+    sorted.sort_unstable();
+    let twice = sorted.windows(2).find(|two| two[0].0 == two[1].0).map(|two| two[0]);
+    if let Some((what, _, Some(started))) = twice.and_then(|request| facts(shared, call, request))
+        && !what.contains("persistent")
+        && !what.contains("partitioned")
+    {
+        let places = [started.did("started it"), call.site.did("is given it twice")];
+        shared.findings.add(Mistake::Misused, &places, format_args!("{what}, whose handle is among others twice"));
     }
 }
 

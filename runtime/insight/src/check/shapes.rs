@@ -67,6 +67,10 @@ pub enum Role {
     Allocate,
     /// Frees it.
     Release,
+    /// Attaches memory to a window.
+    Attach,
+    /// Detaches it.
+    Detach,
 }
 
 /// Which of its requests a call completes.
@@ -178,6 +182,8 @@ fn named(name: &str) -> Option<Role> {
         | "Win_post" => Role::Synchronise,
         "Alloc_mem" => Role::Allocate,
         "Free_mem" => Role::Release,
+        "Win_attach" => Role::Attach,
+        "Win_detach" => Role::Detach,
         "Comm_idup" | "Comm_idup_with_info" => Role::BeginsObject,
         "Comm_free" | "Comm_disconnect" | "Group_free" | "Type_free" | "Op_free" | "Win_free" | "Info_free"
         | "Errhandler_free" | "File_close" => Role::Free,

@@ -9,28 +9,42 @@ use core::fmt::Write;
 /// Who has called with a buffer, and the buffer, of which only the type and the count are looked at.
 type Side<'a> = (Site, &'a OwnedBuffer);
 
-/// Compares the types of what is sent and of its receive.
-pub fn compare((sender, from): Side<'_>, (receiver, into): Side<'_>, kinds: Kinds, findings: &mut Findings) {
+/// What is wrong if the data of one buffer goes into another: the kind of mistake, if it is looked for.
+fn differ(from: &OwnedBuffer, into: &OwnedBuffer, kinds: Kinds) -> Option<Mistake> {
     let [theirs, ours] = [from, into].map(|buffer| buffer.datatype().signature());
     let uniform = [theirs.uniform(), ours.uniform()];
     // What is too long for its receive is told by MPI itself.
     if uniform.contains(&Some(Basic::Packed)) || from.bytes() > into.bytes() {
-        return;
+        return None;
     }
     let whole = theirs.digest().repeat(from.count());
     let each = ours.elements().max(1);
     let expected = ours.digest().repeat(whole.elements / each).and(ours.digest_of_first(whole.elements % each));
     if (expected.elements, expected.hash) == (whole.elements, whole.hash) {
-        return;
+        return None;
     }
     let is_bytes = uniform.contains(&Some(Basic::Byte));
     let mistake = if is_bytes { Mistake::Bytes } else { Mistake::Types };
-    if !kinds.has(mistake) {
-        return;
+    kinds.has(mistake).then_some(mistake)
+}
+
+/// Compares the types of what is sent and of its receive.
+pub fn compare((sender, from): Side<'_>, (receiver, into): Side<'_>, kinds: Kinds, findings: &mut Findings) {
+    if let Some(mistake) = differ(from, into, kinds) {
+        let [sent_types, taken_types] = [from, into].map(types);
+        let places = [sender.did("sends"), receiver.did("receives")];
+        findings.add(mistake, &places, format_args!("sent: {sent_types}; received: {taken_types}"));
     }
-    let [sent_types, taken_types] = [from, into].map(types);
-    let places = [sender.did("sends"), receiver.did("receives")];
-    findings.add(mistake, &places, format_args!("sent: {sent_types}; received: {taken_types}"));
+}
+
+/// Compares the types of an access to a window, at its origin and at its target; `is_get` says that data comes from
+/// there.
+pub fn compare_access(site: Site, [origin, target]: [&OwnedBuffer; 2], is_get: bool, kinds: Kinds, to: &mut Findings) {
+    let (from, into) = if is_get { (target, origin) } else { (origin, target) };
+    if let Some(mistake) = differ(from, into, kinds) {
+        let [ours, theirs] = [origin, target].map(types);
+        to.add(mistake, &[site.did("accesses the window")], format_args!("origin: {ours}; target: {theirs}"));
+    }
 }
 
 /// The types of a buffer's elements, in words.

@@ -6,7 +6,7 @@
 
 use super::buffers::{self, Content, Span};
 use super::findings::{Findings, Site};
-use super::{Call, Shared, memory};
+use super::{Call, Shared, layouts, memory, types};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use cohort_abi::neutral::LOCK_SHARED;
@@ -150,6 +150,10 @@ pub fn accessed(shared: &mut Shared, call: &Call<'_>) {
         return;
     }
     let span = origin(call, kind);
+    if let Some(Span { buffer, .. }) = span.as_ref().filter(|_| kind != Kind::Combine(Some(NO_OP))) {
+        let ends = [buffer, &place];
+        types::compare_access(call.site, ends, kind == Kind::Get, shared.kinds, &mut shared.findings);
+    }
     let held = span.as_ref().filter(|_| shared.kinds.has(Mistake::Changed)).and_then(|span| {
         let content = Content::of(&span.buffer);
         // What was got may come later: then nothing is known.
@@ -192,13 +196,16 @@ pub fn begins(shared: &mut Shared, call: &Call<'_>) {
     let Some(win) = window(call) else {
         return;
     };
-    if let Some((target, kind, _)) = access(call, win) {
+    if let Some((target, kind, place)) = access(call, win) {
         let member = win.group().members().get(target as usize).and_then(|&it| win.window.rank().node().local(it));
         if let Some(member) = member {
             memory::window_used(shared, call, win.window.shared().number(), member);
         }
         let spans: Vec<Span> = origin(call, kind).into_iter().collect();
         memory::begins(shared, call, &spans);
+        if kind != Kind::Get {
+            layouts::check(shared, call, &[Span { buffer: place, is_written: true }]);
+        }
     }
 }
 
