@@ -65,7 +65,7 @@ endif
 
 # 64-bit ARM: builds for it, and runs some jobs in an emulated machine (docs/arm.md). LIMIT is its time in seconds.
 arm: system
-	tools/cache.sh arm mpich openmpi
+	tools/cache.sh arm arm-machine mpich openmpi
 	tools/arm.sh build $(TARGET)/arm
 	tools/arm.sh run $(TARGET)/arm $(or $(LIMIT),900)
 
@@ -76,8 +76,15 @@ install:
 uninstall:
 	tools/install.sh --uninstall "$(PREFIX)" "$(DESTDIR)"
 
+ifeq ($(MACHINE),aarch64)
+# A pip-exec of this machine says what its manual and completions are.
+deb tarball wheel: build
+	cargo build --release -p pip-loader
+	PIP_EXEC=$(BUILT)/pip-exec tools/package.sh $@ "$(TARGET)/arm/aarch64-unknown-linux-gnu/release" "$(TARGET)/packages"
+else
 deb: build
 	tools/package.sh $@ "$(BUILT)" "$(TARGET)/packages"
+endif
 
 # A build of its own, linked for the C library of systems that are older than this one.
 GLIBC := 2.28
@@ -89,8 +96,10 @@ portable: system
 	    --target x86_64-unknown-linux-gnu --target-dir "$(TARGET)/portable"
 	tools/install-names.sh "$(PORTABLE)"
 
+ifneq ($(MACHINE),aarch64)
 wheel tarball: portable
 	tools/package.sh $@ "$(PORTABLE)" "$(TARGET)/packages"
+endif
 
 run: build
 	@mkdir -p $(TARGET)/examples

@@ -4,11 +4,11 @@
 #   tools/arm.sh build TARGETDIR           pip-exec, the MPI libraries and mpicc, into TARGETDIR/aarch64-.../release
 #   tools/arm.sh run TARGETDIR [SECONDS]   boots the machine, which runs tests/arm/init; SECONDS is the time limit
 #
-# What they need comes from `tools/cache.sh arm`.
+# What they need comes from `tools/cache.sh arm arm-machine`.
 set -euo pipefail
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P)
-cache=${TEST_COHORT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/cohort}/arm
+cache=${TEST_COHORT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/cohort}
 target=$2
 built=$target/aarch64-unknown-linux-gnu/release
 compiler=aarch64-linux-gnu-gcc
@@ -16,8 +16,8 @@ compiler=aarch64-linux-gnu-gcc
 build() {
     # Debian's compiler runs from its folder.
     mkdir -p "$target"
-    printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec %s "$@"\n' "$cache/rust/usr/lib/x86_64-linux-gnu" \
-        "$cache/rust/usr/bin/rustc" >"$target/rustc"
+    printf '#!/bin/sh\nLD_LIBRARY_PATH=%s exec %s "$@"\n' "$cache/arm/rust/usr/lib/x86_64-linux-gnu" \
+        "$cache/arm/rust/usr/bin/rustc" >"$target/rustc"
     chmod 755 "$target/rustc"
     # It writes headers, so it is one for this machine.
     cargo build --release -p cohort-codegen
@@ -26,22 +26,22 @@ build() {
         --target-dir "$target" --workspace --exclude cohort-tests --exclude cohort-codegen \
         --exclude cohort-fuzz-targets
     cp "${CARGO_TARGET_DIR:-target}/release/cohort-codegen" "$built/"
-    tools/install-names.sh "$built"
+    FC=aarch64-linux-gnu-gfortran tools/install-names.sh "$built"
 }
 
 # Programs of tests/programs/c, with the MPI-5 ABI and those of MPICH and Open MPI.
 programs() {
     local name
     mkdir -p "$1"
-    for name in ring datatypes reductions collectives; do
+    for name in ring datatypes reductions collectives external32; do
         MPICH_CC=$compiler "$built/mpicc" -g -O1 -o "$1/$name-mpi5" "tests/programs/c/$name.c" -lm -pthread
     done
-    "$compiler" -g -O1 -I "$cache/../mpich-venv/include" -o "$1/ring-mpich" tests/programs/c/ring.c \
+    "$compiler" -g -O1 -I "$cache/mpich-venv/include" -o "$1/ring-mpich" tests/programs/c/ring.c \
         -L "$built" -l:libmpi.so.12
-    "$compiler" -g -O1 -I "$cache/../openmpi-venv/include" -o "$1/ring-openmpi" tests/programs/c/ring.c \
+    "$compiler" -g -O1 -I "$cache/openmpi-venv/include" -o "$1/ring-openmpi" tests/programs/c/ring.c \
         -L "$built" -l:libmpi.so.40
     "$compiler" -g -O0 -o "$1/hello" tests/arm/hello.c
-    for name in crash long_double; do
+    for name in crash hang long_double; do
         MPICH_CC=$compiler "$built/mpicc" -g -O0 -o "$1/$name" "tests/arm/$name.c"
     done
 }
@@ -50,14 +50,19 @@ run() {
     local limit=${1:-600} machine=$target/machine log status=0 file name
     rm -rf "$machine"
     mkdir -p "$machine"
-    cp -a "$cache/system/." "$machine/"
+    cp -a "$cache/arm-machine/system/." "$machine/"
     rm -rf "$machine/usr/share"
     mkdir -p "$machine"/{proc,sys,dev,tmp,cohort,programs}
+    # The process manager of MPICH's wheel; its MPI is ours.
+    mv "$machine"/usr/lib/python3.11/mpich-*.data/data/bin "$machine/hydra"
+    chmod 755 "$machine"/hydra/*
+    rm -rf "$machine"/usr/lib/python3.11/mpich-*
     for file in pip-exec libcohort_node.so libcohort_audit.so libcohort_network.so libcohort_join.so \
         libmpi_mpi5.so libmpi_mpich.so libmpi_openmpi.so; do
         aarch64-linux-gnu-strip --strip-debug -o "$machine/cohort/$file" "$built/$file"
     done
-    for name in libmpi_abi.so.1:libmpi_mpi5.so libmpi.so.12:libmpi_mpich.so libmpi.so.40:libmpi_openmpi.so; do
+    for name in libmpi_abi.so.1:libmpi_mpi5.so libmpi.so.12:libmpi_mpich.so libmpich.so.12:libmpi_mpich.so \
+        libmpi.so.40:libmpi_openmpi.so; do
         ln -s "${name#*:}" "$machine/cohort/${name%:*}"
     done
     programs "$machine/programs"
@@ -67,7 +72,7 @@ run() {
     log=$target/console.txt
     timeout -k 5 "$limit" qemu-system-aarch64 -M virt -cpu max,pauth-impdef=on -smp 2 -m 3072 \
         -nic none -nographic -no-reboot \
-        -kernel "$cache/kernel/vmlinuz" -initrd "$target/machine.cpio.gz" \
+        -kernel "$cache/arm-machine/kernel/vmlinuz" -initrd "$target/machine.cpio.gz" \
         -append 'console=ttyAMA0 quiet panic=-1' </dev/null >"$log" 2>&1 || status=$?
     tr -d '\r' <"$log"
     [ "$status" != 124 ] || { echo "arm: the machine did not end within $limit s; its console is above" >&2; exit 1; }

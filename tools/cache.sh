@@ -5,7 +5,8 @@
 #
 # `all` leaves out mpi4py-abi, which needs a build of this tree, zig, which only `make wheel` needs, plots, which only
 # `make papers` and `make results` do, codes-more, which only `make judges` does, reach-more, which only `make reach`
-# does, lammps, which only `make apps` does, and arm, which only `make build TARGET=aarch64` and `make arm` do.
+# does, lammps, which only `make apps` does, and arm and arm-machine, which only
+# `make build TARGET=aarch64` and `make arm` do.
 #
 # The cache is ${TEST_COHORT_CACHE:-~/.cache/cohort}. An item that is already there in its
 # pinned version costs nothing; one that cannot be had ends the script with a message.
@@ -350,47 +351,86 @@ unpacked() {
     rm -rf "$staging"
 }
 
-# What builds for 64-bit ARM here, and an emulated machine: a compiler with the target's standard library, and the
-# target's C library, kernel and shell, unpacked. The package manager gets a state of its own, which knows both
-# architectures, so that this system's is left as it is.
-arm() {
-    local target=$cache/arm staging package place missing=()
-    local compiler=(rustc-web:amd64 libstd-rust-web-dev:amd64 libstd-rust-web-1.96:amd64 libllvm22:amd64
-        libstd-rust-web-dev:arm64)
-    local machine=(libc6:arm64 libgcc-s1:arm64 busybox-static:arm64)
-    command -v aarch64-linux-gnu-gcc >/dev/null || missing+=(gcc-aarch64-linux-gnu)
-    [ -e /usr/aarch64-linux-gnu/include/stdio.h ] || missing+=(libc6-dev-arm64-cross)
-    command -v qemu-system-aarch64 >/dev/null || missing+=(qemu-system-arm)
-    command -v cpio >/dev/null || missing+=(cpio)
-    install_packages "${missing[@]}"
-    [ "$(cat "$target/packages" 2>/dev/null)" != "${compiler[*]} ${machine[*]}" ] || return 0
-    command -v apt-get >/dev/null || fail "no apt-get here, and Debian's ${compiler[*]} are needed"
-    staging=$(mktemp -d "$cache/staging.XXXXXX")
-    mkdir -p "$staging"/{parts,lists/partial,archives/partial,rust,system,kernel}
-    : >"$staging/status"
+# Gives the package manager a state of its own in the new folder $1, which knows x86-64 and 64-bit ARM, so that this
+# system's stays that of one architecture.
+two_architectures() {
+    local place
+    command -v apt-get >/dev/null || fail "no apt-get here, and packages of Debian's are needed"
+    mkdir -p "$1"/{parts,lists/partial,archives/partial}
+    : >"$1/status"
     for place in $(grep -ls debian /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null); do
-        cp "$place" "$staging/parts/"
+        cp "$place" "$1/parts/"
     done
     printf '%s\n' 'APT::Architecture "amd64";' 'APT::Architectures { "amd64"; "arm64"; };' \
-        "Dir::State \"$staging\";" "Dir::State::status \"$staging/status\";" "Dir::State::lists \"$staging/lists\";" \
-        "Dir::Cache \"$staging\";" 'Dir::Etc::sourcelist "/dev/null";' "Dir::Etc::sourceparts \"$staging/parts\";" \
-        'APT::Sandbox::User "root";' >"$staging/apt.conf"
-    local -x APT_CONFIG=$staging/apt.conf
-    say "fetching Debian's ${compiler[*]} ${machine[*]} and a kernel"
-    retry apt-get update -qq
-    package=$(apt-cache depends linux-image-cloud-arm64:arm64 | sed -nE 's/.*Depends: (linux-image-[0-9][^ :]*).*/\1/p')
-    (cd "$staging/archives" && retry apt-get download -qq "${compiler[@]}" "${machine[@]}" "${package%%$'\n'*}:arm64")
-    for package in "$staging"/archives/*.deb; do
+        "Dir::State \"$1\";" "Dir::State::status \"$1/status\";" "Dir::State::lists \"$1/lists\";" \
+        "Dir::Cache \"$1\";" 'Dir::Etc::sourcelist "/dev/null";' "Dir::Etc::sourceparts \"$1/parts\";" \
+        'APT::Sandbox::User "root";' >"$1/apt.conf"
+    APT_CONFIG=$1/apt.conf retry apt-get update -qq
+}
+
+# What builds for 64-bit ARM here: a compiler with the target's standard library, unpacked, and the cross
+# compilers of C and Fortran.
+arm() {
+    local target=$cache/arm staging package missing=()
+    local compiler=(rustc-web:amd64 libstd-rust-web-dev:amd64 libstd-rust-web-1.96:amd64 libllvm22:amd64
+        libstd-rust-web-dev:arm64)
+    command -v aarch64-linux-gnu-gcc >/dev/null || missing+=(gcc-aarch64-linux-gnu)
+    command -v aarch64-linux-gnu-gfortran >/dev/null || missing+=(gfortran-aarch64-linux-gnu)
+    [ -e /usr/aarch64-linux-gnu/include/stdio.h ] || missing+=(libc6-dev-arm64-cross)
+    install_packages "${missing[@]}"
+    # What was fetched together with a machine is as good.
+    case $(cat "$target/packages" 2>/dev/null) in "${compiler[*]}"*) return 0 ;; esac
+    staging=$(mktemp -d "$cache/staging.XXXXXX")
+    two_architectures "$staging/apt"
+    say "fetching Debian's ${compiler[*]}"
+    (cd "$staging/apt/archives" && APT_CONFIG=$staging/apt/apt.conf retry apt-get download -qq "${compiler[@]}")
+    mkdir "$staging/rust"
+    for package in "$staging"/apt/archives/*.deb; do
         case ${package##*/} in
-        linux-image-*) dpkg --fsys-tarfile "$package" | tar -x -C "$staging/kernel" --wildcards './boot/vmlinuz-*' ;;
-        *rust*arm64.deb) dpkg --fsys-tarfile "$package" | tar -x -C "$staging/rust" ./usr/lib/rustlib ;;
-        *arm64.deb) dpkg -x "$package" "$staging/system" ;;
+        *arm64.deb) dpkg --fsys-tarfile "$package" | tar -x -C "$staging/rust" ./usr/lib/rustlib ;;
         *) dpkg -x "$package" "$staging/rust" ;;
         esac
     done
+    rm -rf "$staging/apt"
+    printf '%s' "${compiler[*]}" >"$staging/packages"
+    rm -rf "$target"
+    mv "$staging" "$target"
+}
+
+# An emulated machine of 64-bit ARM: Debian's kernel, C library, shell, Python and programs of MPI, and packages of the
+# Python registry, unpacked.
+arm_machine() {
+    local target=$cache/arm-machine staging package kernel missing=()
+    local packages=(libc6:arm64 libgcc-s1:arm64 busybox-static:arm64 netpipe-mpich2:arm64 netpipe-openmpi:arm64
+        python3.11-minimal:arm64 libpython3.11-minimal:arm64 libpython3.11-stdlib:arm64 libexpat1:arm64 zlib1g:arm64
+        dash:arm64 coreutils:arm64 libffi8:arm64 libstdc++6:arm64)
+    local wheels=("$mpich_pin" "$mpi4py_pin" "$numpy_pin")
+    command -v qemu-system-aarch64 >/dev/null || missing+=(qemu-system-arm)
+    command -v cpio >/dev/null || missing+=(cpio)
+    install_packages "${missing[@]}"
+    [ "$(cat "$target/packages" 2>/dev/null)" != "${packages[*]} ${wheels[*]}" ] || return 0
+    staging=$(mktemp -d "$cache/staging.XXXXXX")
+    two_architectures "$staging/apt"
+    say "fetching Debian's ${packages[*]}, a kernel, and ${wheels[*]}"
+    local -x APT_CONFIG=$staging/apt/apt.conf
+    kernel=$(apt-cache depends linux-image-cloud-arm64:arm64 | sed -nE 's/.*Depends: (linux-image-[0-9][^ :]*).*/\1/p')
+    (cd "$staging/apt/archives" && retry apt-get download -qq "${packages[@]}" "${kernel%%$'\n'*}:arm64")
+    mkdir "$staging"/{system,kernel,wheels}
+    for package in "$staging"/apt/archives/*.deb; do
+        case ${package##*/} in
+        linux-image-*) dpkg --fsys-tarfile "$package" | tar -x -C "$staging/kernel" --wildcards './boot/vmlinuz-*' ;;
+        *) dpkg -x "$package" "$staging/system" ;;
+        esac
+    done
     mv "$staging"/kernel/boot/vmlinuz-* "$staging/kernel/vmlinuz"
-    rm -rf "$staging"/{parts,lists,archives,status,apt.conf} "$staging"/*.bin
-    printf '%s' "${compiler[*]} ${machine[*]}" >"$staging/packages"
+    retry python3 -m pip download -q --disable-pip-version-check --no-deps --only-binary=:all: \
+        --platform manylinux_2_17_aarch64 --platform manylinux_2_28_aarch64 --implementation cp --python-version 311 \
+        -d "$staging/wheels" "${wheels[@]}"
+    for package in "$staging"/wheels/*.whl; do
+        python3 -m zipfile -e "$package" "$staging/system/usr/lib/python3.11"
+    done
+    rm -rf "$staging"/{apt,wheels}
+    printf '%s' "${packages[*]} ${wheels[*]}" >"$staging/packages"
     rm -rf "$target"
     mv "$staging" "$target"
 }
@@ -398,6 +438,7 @@ arm() {
 fetch() {
     case $1 in
     arm) arm ;;
+    arm-machine) arm_machine ;;
     system) system ;;
     lint) lint ;;
     judges) judges ;;
@@ -423,7 +464,7 @@ fetch() {
     otf2) environment otf2-venv "$otf2_pin" ;;
     lammps) environment lammps-venv "$lammps_pin" ;;
     impi) environment impi-venv "$impi_pin" ;;
-    *) fail "unknown item '$1'; items: ${items[*]} arm mpi4py-abi zig plots lammps codes-more reach-more" ;;
+    *) fail "unknown item '$1'; items: ${items[*]} arm arm-machine mpi4py-abi zig plots lammps codes-more reach-more" ;;
     esac
 }
 

@@ -4,7 +4,7 @@
 #   tools/install-names.sh TARGETDIR      for example target/release
 #
 # Makes links to the MPI libraries and to pip-exec, writes the headers and the compiler wrappers, and compiles the
-# modules `mpi` and `mpi_f08` if gfortran is there.
+# modules `mpi` and `mpi_f08` if gfortran is there (FC is another one, of a build for another architecture).
 set -eu
 
 if [ $# -ne 1 ] || [ ! -d "$1" ]; then
@@ -76,10 +76,11 @@ ln -sf mpicxx "$target/mpic++"
 
 # With mpif.h a program may pass arguments of several types to one procedure, which gfortran 10 and later refuse.
 mismatch=
-if command -v gfortran >/dev/null; then
-    gfortran -J"$target/include" -fsyntax-only "$target/include/mpi.f90"
-    gfortran -J"$target/include" -fsyntax-only "$target/include/mpi_f08.f90"
-    [ "$(gfortran -dumpversion | cut -d. -f1)" -lt 10 ] || mismatch='-fallow-argument-mismatch'
+FC=${FC:-gfortran}
+if command -v "$FC" >/dev/null; then
+    "$FC" -J"$target/include" -fsyntax-only "$target/include/mpi.f90"
+    "$FC" -J"$target/include" -fsyntax-only "$target/include/mpi_f08.f90"
+    [ "$("$FC" -dumpversion | cut -d. -f1)" -lt 10 ] || mismatch='-fallow-argument-mismatch'
 fi
 wrapper mpifort gfortran -fc MPICH_FC MPICH \
     '"-L$libraries/fortran" "-Wl,-rpath,$libraries/fortran" -lmpifort -lmpi' "$mismatch"

@@ -5,7 +5,8 @@
 #   tools/install.sh --uninstall PREFIX [DESTDIR]
 #
 # The layout is that of every package (docs/install.md). All files find each other from where they are, so that the
-# tree can be moved. The list of what was installed is lib/cohort/files.
+# tree can be moved. The list of what was installed is lib/cohort/files. For a build of another architecture PIP_EXEC names
+# a pip-exec of this one, and STRIP what strips.
 set -eu
 
 fail() {
@@ -70,7 +71,7 @@ put() {
     else
         cp "$1" "$root/$2"
         chmod "$3" "$root/$2"
-        case $2:$strip in bin/pip-*:yes | *.so:yes) strip --strip-debug "$root/$2" ;; esac
+        case $2:$strip in bin/pip-*:yes | *.so:yes) "${STRIP:-strip}" --strip-debug "$root/$2" ;; esac
     fi
     printf '%s\n' "$2" >>"$files"
 }
@@ -111,8 +112,9 @@ for file in README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT; do
     put "$source/$file" "share/doc/cohort/$file" 644
 done
 
-version=$("$built/pip-exec" --version | sed -n '1s/.*) \([^,]*\),.*/\1/p')
-[ -n "$version" ] || fail "$built/pip-exec does not say its version"
+own=${PIP_EXEC:-$built/pip-exec}
+version=$("$own" --version | sed -n '1s/.*) \([^,]*\),.*/\1/p')
+[ -n "$version" ] || fail "$own does not say its version"
 # mpi.h is that of the MPI-5 ABI, mpif.h and the module those of MPICH's.
 for name in cohort:MPI-5 cohort-fortran:MPICH; do
     case $name in
@@ -125,13 +127,13 @@ done
 sed "s/@VERSION@/$version/" "$source/tools/package/modulefile.in" | text "share/modulefiles/cohort/$version"
 
 # Man pages and completion.
-"$built/pip-exec" --man | text share/man/man1/pip-exec.1
+"$own" --man | text share/man/man1/pip-exec.1
 sed "s/@VERSION@/$version/" "$source/tools/package/mpicc.1.in" | text share/man/man1/mpicc.1
 for name in mpiexec:pip-exec mpirun:pip-exec mpicxx:mpicc mpic++:mpicc mpifort:mpicc mpif77:mpicc mpif90:mpicc; do
     echo ".so man1/${name#*:}.1" | text "share/man/man1/${name%:*}.1"
 done
-"$built/pip-exec" --completion zsh | text share/zsh/site-functions/_pip-exec
+"$own" --completion zsh | text share/zsh/site-functions/_pip-exec
 for name in pip-exec mpiexec mpirun; do
-    "$built/pip-exec" --completion bash | text "share/bash-completion/completions/$name"
-    "$built/pip-exec" --completion fish | text "share/fish/vendor_completions.d/$name.fish"
+    "$own" --completion bash | text "share/bash-completion/completions/$name"
+    "$own" --completion fish | text "share/fish/vendor_completions.d/$name.fish"
 done

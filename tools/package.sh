@@ -3,7 +3,8 @@
 #
 #   tools/package.sh wheel|deb|tarball BUILT OUT     for example wheel target/release target/packages
 #
-# Each holds what tools/install.sh installs. The wheel's and the .deb's demands on the C library are measured, not
+# BUILT may be of another architecture; then a pip-exec of this one, of the same version, is PIP_EXEC, and Debian's cross
+# tools are there. Each holds what tools/install.sh installs. The wheel's and the .deb's demands on the C library are measured, not
 # promised: a build on an older system (or by `make wheel`, which links for an old one) asks for less.
 set -euo pipefail
 
@@ -19,7 +20,19 @@ out=$(cd "$3" && pwd -P)
 tools=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)
 root=$(dirname "$tools")
 cache=${TEST_COHORT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/cohort}
-version=$("$built/pip-exec" --version | sed -n '1s/.*) \([^,]*\),.*/\1/p')
+machine=$(readelf -hW "$built/pip-exec" | sed -n 's/.*Machine: *//p')
+case $machine in
+    *X86-64*) machine=x86_64 architecture=amd64 ;;
+    AArch64) machine=aarch64 architecture=arm64 ;;
+    *) fail "$built/pip-exec is for '$machine': there are packages for x86-64 and 64-bit ARM" ;;
+esac
+if [ "$machine" != "$(uname -m)" ]; then
+    cross=$machine-linux-gnu-
+    export CC=${cross}gcc STRIP=${cross}strip
+    [ -n "${PIP_EXEC:-}" ] || fail "$built is for $machine: PIP_EXEC is to name a pip-exec of this machine"
+fi
+export PIP_EXEC=${PIP_EXEC:-$built/pip-exec}
+version=$("$PIP_EXEC" --version | sed -n '1s/.*) \([^,]*\),.*/\1/p')
 summary="MPI runtime whose ranks share an address space"
 # The same input makes the same package.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$root" log -1 --format=%ct 2>/dev/null || date +%s)}
@@ -35,7 +48,7 @@ tree() {
 }
 
 tarball() {
-    local name=cohort-$version file=$out/cohort-$version-linux-x86_64.tar.gz
+    local name=cohort-$version file=$out/cohort-$version-linux-$machine.tar.gz
     tree "/$name"
     tar -C "$stage/tree" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
         -cf - "$name" | gzip -9n >"$file"
@@ -62,9 +75,9 @@ unlink_libraries() {
             "$name") cp "$target" "$file" ;;
             *.so) echo "INPUT(-l:$name)" >"$file" ;;
             *)
-                cc -shared -nostdlib -o "$file" -Wl,-soname,"${file##*/}" -Wl,-rpath,'$ORIGIN',-z,nodelete \
+                ${CC:-cc} -shared -nostdlib -o "$file" -Wl,-soname,"${file##*/}" -Wl,-rpath,'$ORIGIN',-z,nodelete \
                     -Wl,--no-as-needed "$target" -Wl,--build-id=none
-                strip "$file"
+                ${STRIP:-strip} "$file"
                 ;;
         esac
     done
@@ -98,7 +111,7 @@ wheel() {
 Wheel-Version: 1.0
 Generator: cohort ($version)
 Root-Is-Purelib: false
-Tag: py3-none-manylinux_$(glibc "$stage/wheel")_x86_64
+Tag: py3-none-manylinux_$(glibc "$stage/wheel")_$machine
 WHEEL
     {
         printf '%s\n' 'Metadata-Version: 2.4' 'Name: cohort-mpi' "Version: $version" "Summary: $summary" \
@@ -157,20 +170,33 @@ debian_names() {
     } >"$stage/tree/usr/share/doc/cohort/copyright"
 }
 
-deb() {
-    local tree=$stage/tree control=$stage/tree/DEBIAN file=$out/cohort_${version}_amd64.deb depends
+# The packages that the tree in the folder $1 needs.
+depends() {
+    local version
+    if [ -n "${cross:-}" ]; then
+        # The package manager here knows its own architecture's libraries, and ours need these two only.
+        version=$(glibc "$1")
+        echo "libc6 (>= ${version/_/.}), libgcc-s1"
+        return
+    fi
     command -v dpkg-shlibdeps >/dev/null || fail "dpkg-shlibdeps (package dpkg-dev) is missing"
+    mkdir -p "$stage/depends/debian"
+    echo 'Source: cohort' >"$stage/depends/debian/control"
+    # Objects of these are loaded by one another only.
+    (cd "$stage/depends" && dpkg-shlibdeps -O --ignore-missing-info -l"$1/usr/lib/cohort" \
+        "$1"/usr/bin/pip-* "$1"/usr/lib/cohort/lib*.so 2>/dev/null) | sed -n 's/^shlibs:Depends=//p'
+}
+
+deb() {
+    local tree=$stage/tree control=$stage/tree/DEBIAN file=$out/cohort_${version}_$architecture.deb depends
     tree /usr
     debian_names
-    # Objects of these are loaded by one another only.
-    mkdir -p "$stage/depends/debian" "$control"
-    echo 'Source: cohort' >"$stage/depends/debian/control"
-    depends=$(cd "$stage/depends" && dpkg-shlibdeps -O --ignore-missing-info -l"$tree/usr/lib/cohort" \
-        "$tree"/usr/bin/pip-* "$tree"/usr/lib/cohort/lib*.so 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
+    mkdir -p "$control"
+    depends=$(depends "$tree")
     cat >"$control/control" <<CONTROL
 Package: cohort
 Version: $version
-Architecture: amd64
+Architecture: $architecture
 Maintainer: The Cohort developers <cohort@cohort-mpi.invalid>
 Installed-Size: $(du -sk --exclude=DEBIAN "$tree" | cut -f1)
 Depends: $depends

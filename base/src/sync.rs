@@ -143,6 +143,10 @@ pub mod futex {
     }
 
     /// Sleeps while `*word == expected`, at most `limit` (for ever if `None`).
+    ///
+    /// It is part of a function that has saved where it returns to, so that whoever looks at the task finds its callers
+    /// (`pip-exec --inspect`).
+    #[inline(always)]
     pub fn wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) -> Wait {
         let limit =
             limit.map(|limit| Timespec { tv_sec: limit.as_secs() as i64, tv_nsec: i64::from(limit.subsec_nanos()) });
@@ -166,6 +170,7 @@ pub mod futex {
     }
 
     /// [`wait`] while the upper half of `word` is `expected`, whatever the lower half is.
+    #[inline(always)]
     pub fn wait_upper(word: &AtomicU64, expected: u32, limit: Option<Duration>) -> Wait {
         if cfg!(miri) {
             // Miri reads no part of an atomic word; whoever waits looks again anyway.

@@ -13,8 +13,18 @@ pub const STACK_POINTER: usize = 31;
 /// DWARF's number of the place where a frame goes on.
 pub const RETURN_ADDRESS: usize = 32;
 
+/// DWARF's number of the register that leads to a function's frame where the stack pointer does not.
+pub const FRAME_POINTER: usize = 29;
+
 /// The register in which a call leaves where it returns to.
 const LINK: usize = 30;
+
+/// `add x29, sp, #n` without its 12 bits of `n`, and `sub sp, sp, #n` without these and the bit that shifts them by 12.
+const SET_FRAME: u32 = 0x9100_03fd;
+const GROW_STACK: u32 = 0xd100_03ff;
+const IMMEDIATE_SHIFT: u32 = 10;
+const IMMEDIATE: u32 = 0xfff << IMMEDIATE_SHIFT;
+const IS_SHIFTED: u32 = 1 << 22;
 
 /// Bits of a return address that are no signature of it (pointer authentication).
 const ADDRESS_BITS: u64 = (1 << 48) - 1;
@@ -90,6 +100,27 @@ pub fn take_link(registers: &mut [u64; REGISTERS]) {
 pub fn return_at_once(registers: &mut [u64; REGISTERS], _read: impl FnOnce(u64) -> Option<u64>) -> Option<()> {
     take_link(registers);
     Some(())
+}
+
+/// How far a function's frame pointer is above the stack pointer, from its instructions so far: compilers set the
+/// frame pointer once, and let the stack grow no more behind their functions' begin.
+#[must_use]
+pub fn frame_pointer_above_stack(code: &[u8]) -> Option<u64> {
+    let (instructions, _) = code.as_chunks();
+    let amount = |instruction: u32| {
+        let shift = if instruction & IS_SHIFTED == 0 { 0 } else { 12 };
+        u64::from((instruction & IMMEDIATE) >> IMMEDIATE_SHIFT) << shift
+    };
+    let mut above = None;
+    for &instruction in instructions {
+        let instruction = u32::from_le_bytes(instruction);
+        if above.is_none() && instruction & !IMMEDIATE == SET_FRAME {
+            above = Some(amount(instruction));
+        } else if instruction & !(IMMEDIATE | IS_SHIFTED) == GROW_STACK {
+            above = above.map(|it| it + amount(instruction));
+        }
+    }
+    above
 }
 
 impl Frame {
@@ -188,6 +219,19 @@ impl Frame {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_frame_pointer_of_a_function_is_known_by_how_it_begins() {
+        // stp x29, x30, [sp, #-32]!; mov x29, sp; sub sp, sp, #0x1, lsl #12; sub sp, sp, #0x10; svc #0
+        let begins: [u32; 5] = [0xa9be_7bfd, 0x9100_03fd, 0xd140_07ff, 0xd100_43ff, SYSTEM_CALL];
+        let code: [u8; 20] = core::array::from_fn(|at| begins[at / 4].to_le_bytes()[at % 4]);
+        assert_eq!(frame_pointer_above_stack(&code), Some(0x1010));
+        assert_eq!(frame_pointer_above_stack(&code[..4]), None);
+        // sub sp, sp, #0x40; stp x29, x30, [sp, #48]; add x29, sp, #0x30
+        let begins: [u32; 3] = [0xd101_03ff, 0xa903_7bfd, 0x9100_c3fd];
+        let code: [u8; 12] = core::array::from_fn(|at| begins[at / 4].to_le_bytes()[at % 4]);
+        assert_eq!(frame_pointer_above_stack(&code), Some(0x30));
+    }
     use core::mem::offset_of;
     use libc::{mcontext_t, ucontext_t};
 

@@ -10,6 +10,9 @@ pub const REGISTERS: usize = 17;
 /// DWARF's number of the stack pointer.
 pub const STACK_POINTER: usize = 7;
 
+/// DWARF's number of the register that leads to a function's frame where the stack pointer does not.
+pub const FRAME_POINTER: usize = 6;
+
 /// DWARF's number of the return address.
 pub const RETURN_ADDRESS: usize = 16;
 
@@ -82,6 +85,13 @@ pub fn return_at_once(registers: &mut [u64; REGISTERS], read: impl FnOnce(u64) -
     registers[RETURN_ADDRESS] = read(registers[STACK_POINTER])?;
     registers[STACK_POINTER] = registers[STACK_POINTER].wrapping_add(8);
     Some(())
+}
+
+/// How far a function's frame pointer is above the stack pointer, from its instructions so far: not known here, where
+/// functions push it, and those that do not lead to their frame by the stack pointer.
+#[must_use]
+pub fn frame_pointer_above_stack(_code: &[u8]) -> Option<u64> {
+    None
 }
 
 impl Frame {

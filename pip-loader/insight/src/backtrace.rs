@@ -9,7 +9,10 @@ pub mod python;
 
 use super::fault::read_words;
 use addr2line::Loader;
-use cohort_arch::frame::{CALLS_LEAVE_STACK, RETURN_ADDRESS, STACK_POINTER, return_at_once, take_link};
+use cohort_arch::frame::{
+    CALLS_LEAVE_STACK, FRAME_POINTER, RETURN_ADDRESS, STACK_POINTER, frame_pointer_above_stack, return_at_once,
+    take_link,
+};
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, LittleEndian, Register, RegisterRule, UnwindContext, UnwindSection, Vendor,
 };
@@ -282,6 +285,16 @@ impl Object {
         Some(offset - range.start + address)
     }
 
+    /// The bytes at own addresses.
+    fn code(&self, addresses: Range<u64>) -> Option<&[u8]> {
+        let holds = |(range, start): &&(Range<u64>, u64)| {
+            (*start..*start + (range.end - range.start)).contains(&addresses.start)
+        };
+        let (range, start) = self.segments.iter().find(holds)?;
+        let first = usize::try_from(addresses.start - start + range.start).ok()?;
+        self.bytes.get(first..first + usize::try_from(addresses.end - addresses.start).ok()?)
+    }
+
     /// The functions at an address, an inlined one before that which it is part of.
     fn describe(&self, address: u64) -> Vec<String> {
         let unknown = || vec![format!("{}+{address:#x}", self.name)];
@@ -339,6 +352,12 @@ impl Object {
         let CfaRule::RegisterAndOffset { register, offset } = row.cfa() else {
             return None;
         };
+        if usize::from(register.0) == FRAME_POINTER && registers[FRAME_POINTER] == 0 {
+            // The kernel tells of a task that sleeps where it is and its stack pointer.
+            let function = section.fde_for_address(&bases, address, EhFrame::cie_from_offset).ok()?;
+            let begun = self.code(function.initial_address()..address)?;
+            registers[FRAME_POINTER] = registers[STACK_POINTER] + frame_pointer_above_stack(begun)?;
+        }
         let frame = of(*register, registers)?.wrapping_add_signed(*offset);
         let mut caller = *registers;
         (caller[STACK_POINTER], caller[RETURN_ADDRESS]) = (frame, 0);

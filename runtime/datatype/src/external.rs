@@ -4,6 +4,7 @@
 //! What is converted is the packed stream of a type, element by element. A value that the shorter form cannot hold is
 //! an error.
 
+use super::arch::long_double::{from_quadruple, to_quadruple};
 use super::{Basic, Type};
 
 /// A value that does not fit.
@@ -20,7 +21,7 @@ pub struct Unfit {
 enum Conversion {
     /// Bytes in the opposite order.
     Reverse(usize),
-    /// x87 extended precision in 16 bytes.
+    /// C's `long double`, which has 16 bytes with what is unused.
     Extended,
     /// An integer of so many bytes in memory, and so many there.
     Shorter { memory: usize, there: usize, signed: bool },
@@ -53,7 +54,7 @@ impl Conversion {
             Self::Extended => {
                 let mut bytes = [0; 16];
                 bytes.copy_from_slice(from);
-                to.copy_from_slice(&quadruple(u128::from_le_bytes(bytes)).to_be_bytes());
+                to.copy_from_slice(&to_quadruple(u128::from_le_bytes(bytes)).to_be_bytes());
             }
             Self::Shorter { there, signed, .. } => {
                 let (low, high) = from.split_at(there);
@@ -74,7 +75,7 @@ impl Conversion {
             Self::Extended => {
                 let mut bytes = [0; 16];
                 bytes.copy_from_slice(from);
-                to.copy_from_slice(&extended(u128::from_be_bytes(bytes)).to_le_bytes());
+                to.copy_from_slice(&from_quadruple(u128::from_be_bytes(bytes)).to_le_bytes());
             }
             Self::Shorter { there, signed, .. } => {
                 let (low, high) = to.split_at_mut(there);
@@ -100,21 +101,6 @@ fn unfit(element: &[u8], there: usize, signed: bool) -> Unfit {
     let mut bytes = [filler(element[element.len() - 1], signed); 16];
     bytes[..element.len()].copy_from_slice(element);
     Unfit { value: i128::from_le_bytes(bytes), bytes: there }
-}
-
-/// x87 to quadruple precision: the exponents have the same meaning, the integer bit is implied.
-fn quadruple(extended: u128) -> u128 {
-    let sign_and_exponent = (extended >> 64) & 0xffff;
-    let fraction = extended & ((1 << 63) - 1);
-    sign_and_exponent << 112 | fraction << 49
-}
-
-/// Quadruple to x87 precision; bits that do not fit are cut.
-fn extended(quadruple: u128) -> u128 {
-    let sign_and_exponent = quadruple >> 112;
-    let fraction = (quadruple >> 49) & ((1 << 63) - 1);
-    let integer = u128::from(sign_and_exponent & 0x7fff != 0);
-    sign_and_exponent << 64 | integer << 63 | fraction
 }
 
 /// The members of one element.

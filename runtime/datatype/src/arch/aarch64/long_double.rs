@@ -33,16 +33,16 @@ macro_rules! arithmetic {
             fn $function(self, other: Self) -> Self {
                 let mut result = self;
                 // SAFETY: the function takes two values in the first two vector registers and returns one in the first,
-                // by the calling convention; the loads and the store touch live values.
+                // and it preserves `x20`, by the calling convention; the loads and the store touch live values.
                 unsafe {
                     asm!(
                         "ldr q0, [{left}]",
                         "ldr q1, [{right}]",
                         "bl {called}",
-                        "str q0, [{result}]",
+                        "str q0, [x20]",
                         left = in(reg) &raw const self,
                         right = in(reg) &raw const other,
-                        result = in(reg) &raw mut result,
+                        in("x20") &raw mut result,
                         called = sym $called,
                         clobber_abi("C"),
                     );
@@ -102,8 +102,8 @@ impl Extended {
         unsafe {
             asm!(
                 "bl {called}",
-                "str q0, [{result}]",
-                result = in(reg) &raw mut result,
+                "str q0, [x20]",
+                in("x20") &raw mut result,
                 called = sym __extenddftf2,
                 inout("v0") value => _,
                 clobber_abi("C"),
@@ -128,4 +128,14 @@ impl Extended {
         }
         result
     }
+}
+
+/// IEEE quadruple precision of the bits of a `long double`, which are that.
+pub(crate) fn to_quadruple(bits: u128) -> u128 {
+    bits
+}
+
+/// The bits of a `long double` from quadruple precision.
+pub(crate) fn from_quadruple(bits: u128) -> u128 {
+    bits
 }

@@ -123,3 +123,19 @@ impl Extended {
         result
     }
 }
+
+/// IEEE quadruple precision of the bits of a `long double`: the exponents have the same meaning, the integer bit is
+/// implied.
+pub(crate) fn to_quadruple(extended: u128) -> u128 {
+    let sign_and_exponent = (extended >> 64) & 0xffff;
+    let fraction = extended & ((1 << 63) - 1);
+    sign_and_exponent << 112 | fraction << 49
+}
+
+/// The bits of a `long double` from quadruple precision; bits that do not fit are cut.
+pub(crate) fn from_quadruple(quadruple: u128) -> u128 {
+    let sign_and_exponent = quadruple >> 112;
+    let fraction = (quadruple >> 49) & ((1 << 63) - 1);
+    let integer = u128::from(sign_and_exponent & 0x7fff != 0);
+    sign_and_exponent << 64 | integer << 63 | fraction
+}
