@@ -297,6 +297,27 @@ pub const RECORD: char = '\u{1e}';
 /// Instead of the number of a kind: what follows is said of the checker itself.
 pub const NOTE: &str = "note";
 
+/// Instead of the number of a kind: what calls at a place send to other nodes, or receive from them. Its number, the
+/// rank, the MPI function, the bytes of an element (0: nothing is to be compared), whether these are `MPI_BYTE`, the
+/// type, and the address behind the call.
+pub const SHAPE: &str = "shape";
+
+/// The same: messages of one rank to another with one tag. Whether they were sent, which they are, and runs of equal
+/// ones: the number of the shape, the bytes, a digest of the types, and how many.
+///
+/// Which they are: the context, the receiver and the sender in the job, the sender and the receiver in the
+/// communicator, the tag, and whether they are partitioned.
+pub const STREAM: &str = "stream";
+
+/// Instead of the bytes of a run: it is not known how many they are.
+pub const ANY_BYTES: u64 = i64::MAX as u64;
+
+/// The same: of such messages, or of all in a context to a receiver, it is not known what was sent or received.
+pub const UNSURE: &str = "unsure";
+
+/// The same: a rank of the job has ended its use of MPI.
+pub const ENDED: &str = "ended";
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,6 @@
 //! `pip-exec --check`: each kind of mistake is found in several programs, and nothing is said of right ones.
 
+mod nodes;
 mod several;
 
 use crate::command::{Ended, Program};
@@ -183,6 +184,7 @@ pub fn trials() -> Vec<Trial> {
     trials.push(trial("check/requests".into(), several::requests));
     trials.push(trial("check/layouts".into(), several::layouts));
     trials.push(trial("check/deadlock".into(), deadlock));
+    trials.push(trial("check/nodes".into(), nodes::messages));
     trials.push(trial("check/cases of Fortran".into(), several::fortran));
     trials.push(trial("check/cases of Python".into(), several::python));
     trials.push(trial("check/options".into(), options));

@@ -1,5 +1,6 @@
 //! The report of `--check`: what the node image has found in the calls of a program, as blocks like a compiler's.
 
+mod far;
 mod json;
 mod junit;
 mod sarif;
@@ -9,6 +10,7 @@ mod text;
 use super::backtrace::{self, CallPlace, Code};
 use cohort_base::check::{self, About, FIELD, Kinds, MISTAKES, NOTE, RECORD};
 use cohort_base::settings::CHECK;
+use far::Part;
 use pip_ground::{Refusal, say};
 use pip_load::boot::Node;
 use std::collections::HashMap;
@@ -21,6 +23,10 @@ use suppress::Pattern;
 /// The exit status of a job that ended well, in which mistakes were found.
 pub const FOUND: i32 = 36;
 
+/// What is said where nodes cannot be compared.
+const CUT: &str = "messages between nodes were not compared, as the job was ended before its time";
+const MISSING: &str = "some nodes have not said what messages they had with others, which were not compared";
+
 /// A report that the user wants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
@@ -30,8 +36,37 @@ pub struct Wanted {
     /// What is not to be told, and the file that says so.
     suppressed: Vec<Pattern>,
     suppressing: String,
-    /// All ranks of the job are here.
-    is_whole: bool,
+    /// How many nodes the job has.
+    nodes: u32,
+}
+
+/// What the checker has found on a node.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// The status that the job has if it has ended well otherwise.
+    pub status: i32,
+    /// For the launcher of the first node, if this is another one.
+    pub word: Vec<u8>,
+}
+
+/// Whose messages to other nodes are compared.
+#[derive(Clone, Copy, Debug)]
+pub enum Others<'a> {
+    /// Nobody's: the job is ended before its time.
+    Nobody,
+    /// The first launcher's with these, of which each is the word of a node.
+    All(&'a [Vec<u8>]),
+    /// The first launcher does it.
+    First,
+}
+
+/// How the word of a node begins.
+const MARK: &[u8] = b"\x07\0\0\0check";
+
+/// Whether what a launcher says is what the checker has found there.
+#[must_use]
+pub fn is_word(bytes: &[u8]) -> bool {
+    bytes.starts_with(MARK)
 }
 
 /// What a file is written in.
@@ -88,8 +123,8 @@ impl Wanted {
         });
         let suppressing = asked.suppress.unwrap_or_default().to_owned();
         let suppressed = if suppressing.is_empty() { Vec::new() } else { patterns(&suppressing)? };
-        let (only_warns, kinds, is_whole) = (asked.only_warns, asked.kinds, nodes == 1);
-        Ok(Some(Self { only_warns, kinds, files: files.collect::<Result<_, _>>()?, suppressed, suppressing, is_whole }))
+        let (only_warns, kinds) = (asked.only_warns, asked.kinds);
+        Ok(Some(Self { only_warns, kinds, files: files.collect::<Result<_, _>>()?, suppressed, suppressing, nodes }))
     }
 
     /// The files that are empty until the job has ended.
@@ -97,18 +132,54 @@ impl Wanted {
         self.files.iter().map(|(_, file)| file.as_path())
     }
 
-    /// Makes the report when all ranks of the node have ended, whose memory is still mapped. Gives the status that the
-    /// job has if it has ended well otherwise.
-    pub fn make(&self, node: &Node) -> i32 {
+    /// Makes the report when all ranks of the node have ended, whose memory is still mapped.
+    pub fn make(&self, node: &Node, others: Others<'_>) -> Outcome {
         let Some(told) = node.findings() else {
             say(format_args!("{CHECK}: nothing was looked at, as the ranks do not share an address space"));
-            return 1;
+            return Outcome { status: 1, word: Vec::new() };
         };
         let mut code = Code::mapped();
-        let mut report = Report::read(&told, &mut |address| {
+        let mut name = |address| {
             let unknown = || CallPlace { text: format!("{address:#x}"), ..CallPlace::default() };
             backtrace::call_before(&mut code, address).unwrap_or_else(unknown)
-        });
+        };
+        let mut report = Report::read(&told, &mut name);
+        let part = Part::read(&told, &mut name);
+        let mut word = Vec::new();
+        let mut status = 0;
+        match others {
+            Others::First => word = part.encode().into_bytes(),
+            Others::All(words) => status = self.compare(part, words, &mut report),
+            Others::Nobody if self.nodes > 1 => report.notes.push(CUT.to_owned()),
+            Others::Nobody => {}
+        }
+        status = status.max(self.tell(report));
+        if matches!(others, Others::First) {
+            word = [MARK, &status.to_le_bytes(), &word].concat();
+        }
+        Outcome { status, word }
+    }
+
+    /// Compares messages between nodes. Gives the highest status of the others.
+    fn compare(&self, own: Part, words: &[Vec<u8>], report: &mut Report) -> i32 {
+        let (mut parts, mut status) = (vec![own], 0);
+        let known = words.iter().filter_map(|word| word.strip_prefix(MARK)?.split_first_chunk());
+        for (their, text) in known {
+            status = status.max(i32::from_le_bytes(*their));
+            if !text.is_empty() {
+                parts.push(Part::read(&String::from_utf8_lossy(text), &mut |_| CallPlace::default()));
+            }
+        }
+        if parts.len() < self.nodes as usize {
+            report.notes.push(MISSING.to_owned());
+        }
+        far::compare(&parts, self.kinds).into_iter().for_each(|finding| report.add(finding));
+        report.findings.sort_by_key(|finding| !finding.about.is_error);
+        status
+    }
+
+    /// Tells what was found, and gives the status.
+    fn tell(&self, mut report: Report) -> i32 {
         self.suppress(&mut report);
         let mut lost = false;
         let written = io::stderr().write_all(report.text().as_bytes());
@@ -147,7 +218,7 @@ impl Wanted {
             is_told
         });
         report.suppressed = before - report.findings.len();
-        let unused = self.suppressed.iter().zip(used).filter(|(_, used)| !used && self.is_whole);
+        let unused = self.suppressed.iter().zip(used).filter(|(_, used)| !used && self.nodes == 1);
         let file = &self.suppressing;
         report.notes.extend(
             unused.map(|(pattern, _)| format!("line {} of {file} suppresses nothing: {}", pattern.line, pattern.text)),

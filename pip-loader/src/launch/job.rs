@@ -89,6 +89,8 @@ pub struct Job<'a> {
     survives: bool,
     /// What is known of failures.
     survivors: Survivors,
+    /// What other launchers have said of them, and of mistakes.
+    heard: Heard,
     /// What joins its ranks with other jobs, once one of them asks for it.
     outside: Option<Outside>,
     /// The rank that has started this launcher, if one has.
@@ -113,6 +115,15 @@ struct Ends {
 struct Shutdown {
     status: i32,
     kill_at: Instant,
+}
+
+/// What other launchers have said.
+#[derive(Debug, Default)]
+struct Heard {
+    /// What the checker has found there.
+    findings: Vec<Vec<u8>>,
+    /// Of failures that are survived.
+    others: Vec<Vec<u8>>,
 }
 
 /// How long the job may take.
@@ -154,6 +165,7 @@ impl<'a> Job<'a> {
         let founder = job.founder.map(Watched::new).transpose()?;
         let spawner = Spawner::new(&mut job, signals.original(), membership)?;
         let (wrapper, ranks) = (job.spaces.wrapper.take(), spawner.numbers.len());
+        let gathers = wrapper.is_some() && membership.is_alone();
         let mut this = Self {
             spawner,
             alive: HashMap::new(),
@@ -176,6 +188,7 @@ impl<'a> Job<'a> {
                 .filter(|_| membership.is_alone() || !end::survives(&job.environment)),
             survives: end::survives(&job.environment),
             survivors: Survivors::default(),
+            heard: Heard::default(),
             outside: None,
             founder,
             about: About {
@@ -185,10 +198,7 @@ impl<'a> Job<'a> {
                 stats: job.reports.stats.clone().filter(|_| !job.spaces.isolated),
                 check: job.reports.check.clone(),
             },
-            guests: match wrapper.is_some() && membership.is_alone() {
-                true => Guests::new(wrapper, Some(Gathering::of_job(job, ranks))),
-                false => Guests::new(wrapper, None),
-            },
+            guests: Guests::new(wrapper, gathers.then(|| Gathering::of_job(job, ranks))),
             membership,
         };
         this.membership.ranks_start();
@@ -237,7 +247,7 @@ impl<'a> Job<'a> {
         if let Some(stats) = &self.about.stats {
             lost |= stats.make(&self.spawner.node, &caption);
         }
-        let found = self.about.check.as_ref().map_or(0, |check| check.make(&self.spawner.node));
+        let found = self.tell_findings();
         if self.about.counters && !self.spawner.ranks.is_empty() {
             memory::report(&self.memory_map());
         }
@@ -254,6 +264,38 @@ impl<'a> Job<'a> {
         };
         let cause = None;
         Finish { status, is_cut, cause }
+    }
+
+    /// Tells what the checker has found. The first launcher also hears of messages between nodes, and has the status of
+    /// all.
+    fn tell_findings(&mut self) -> i32 {
+        self.hear();
+        let Some(check) = &self.about.check else {
+            return 0;
+        };
+        let is_cut = self.ends.shutdown.is_some() || self.membership.is_out();
+        let others = match self.membership.place().index {
+            _ if is_cut || !self.membership.monitor().is_whole() => check::Others::Nobody,
+            0 => check::Others::All(&self.heard.findings),
+            _ => check::Others::First,
+        };
+        let outcome = check.make(&self.spawner.node, others);
+        if outcome.word.is_empty() {
+            return outcome.status;
+        }
+        self.membership.monitor_mut().tell_up(outcome.word);
+        // Others may go on for long: it is no failure.
+        0
+    }
+
+    /// Takes in what other launchers have said.
+    fn hear(&mut self) {
+        for word in self.membership.monitor_mut().words() {
+            match check::is_word(&word) {
+                true => self.heard.findings.push(word),
+                false => self.heard.others.push(word),
+            }
+        }
     }
 
     /// After the last rank has ended: waits until what they wrote is read; not for long if the job is being ended.

@@ -9,6 +9,7 @@
 
 mod buffers;
 mod completions;
+mod far;
 mod findings;
 mod globals;
 mod ignored;
@@ -58,6 +59,7 @@ struct Shared {
     memory: memory::Memory,
     globals: globals::Globals,
     channels: partitions::Channels,
+    far: far::Far,
 }
 
 // SAFETY: the addresses in it are those of the ranks' buffers, in the address space of all of them; types are counted
@@ -75,6 +77,7 @@ struct Known {
     has_finalized: bool,
     /// Messages that were taken out of the queue, by their handles.
     matched: BTreeMap<u32, messages::Matched>,
+    far_matched: BTreeMap<u32, far::Begun>,
     /// The last call of each thread, if it has failed.
     failed: BTreeMap<usize, ignored::Failed>,
 }
@@ -90,6 +93,7 @@ static SHARED: Mutex<Shared> = Mutex::new(Shared {
     memory: memory::Memory::new(),
     globals: globals::Globals::new(),
     channels: partitions::Channels::new(),
+    far: far::Far::new(),
 });
 
 /// Somebody has died with the lock.
@@ -300,7 +304,8 @@ pub fn write_findings(out: &mut dyn fmt::Write) -> fmt::Result {
     if kinds.has(Mistake::Deadlocks) {
         waits.tell(findings);
     }
-    shared.findings.write(out)
+    shared.findings.write(out)?;
+    shared.far.write(out)
 }
 
 /// The neutral handles of an array argument.

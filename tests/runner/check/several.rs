@@ -7,7 +7,7 @@ use crate::directives::Abi;
 use crate::{Outcome, place};
 
 /// The first words of a finding, and words in it.
-type Expected = (&'static str, &'static [&'static str]);
+pub type Expected = (&'static str, &'static [&'static str]);
 
 /// What is found in `mistaken_requests.c`.
 const REQUESTS: &[Expected] = &[
@@ -104,7 +104,7 @@ const PYTHON: &[Expected] = &[
 ];
 
 /// The cases of a program are what is found, each once.
-fn found(ended: Ended, expected: &[Expected]) -> Outcome {
+pub fn found(ended: Ended, expected: &[Expected]) -> Outcome {
     let is_finding = |block: &&str| block.starts_with("error[") || block.starts_with("hint[");
     let mut blocks: Vec<&str> = ended.stderr.split("\n\n").filter(is_finding).collect();
     for (first, said) in expected {

@@ -79,7 +79,7 @@ fn patterns_take_findings_away() {
             files: Vec::new(),
             suppressed: Pattern::read(patterns).expect("valid"),
             suppressing: "mine".into(),
-            is_whole: true,
+            nodes: 1,
         };
         wanted.suppress(&mut report);
         (report.findings.len(), report.suppressed, report.notes.pop())

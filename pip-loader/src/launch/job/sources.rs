@@ -197,6 +197,7 @@ impl Job<'_> {
         if self.look_for_failed_nodes() {
             return self.serve_survivors();
         }
+        self.hear();
         if let Some(status) = self.membership.remote_failure() {
             self.begin_shutdown(status);
         }

@@ -415,11 +415,12 @@ impl Job<'_> {
     /// Hears what other launchers say, and tells them what ranks of this node have found.
     pub(super) fn serve_survivors(&mut self) {
         self.tell_closed();
+        self.hear();
         if !self.survives_nodes() || self.membership.is_out() {
             return;
         }
         let is_first = self.membership.world().place.index == 0;
-        for bytes in self.membership.monitor_mut().words() {
+        for bytes in std::mem::take(&mut self.heard.others) {
             match Word::decode(&bytes) {
                 Some(word) if is_first => self.take_at_first(word),
                 Some(word) => self.take(word),

@@ -76,10 +76,12 @@ pub fn begins(shared: &mut Shared, call: &Call<'_>) {
         | Role::InitPartitionedReceive => {}
         _ => {
             misuse::gives_up(shared, call, &requests);
-            messages::takes(shared, call);
-            parts.ends = messages::begin(shared, call, &messages::routes(call));
+            let taken = messages::takes(shared, call);
+            let routes = messages::routes(shared, call);
+            parts = messages::begin(shared, call, &routes);
+            parts.far.extend(taken);
             parts.meeting = messages::arrive(shared, call);
-            is_open |= messages::needs_status(shared, &parts.ends);
+            is_open |= messages::needs_status(shared, &parts);
         }
     }
     let mut statuses = Vec::new();

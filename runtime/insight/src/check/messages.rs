@@ -1,6 +1,7 @@
 //! What calls tell [`Traffic`](super::traffic) and [`Waits`](super::waits) of messages and collective calls.
 
 use super::buffers;
+use super::far::{self, Far};
 use super::findings::Site;
 use super::shapes::{Completion, Role};
 use super::traffic::{Actor, End, EndNumber, Ground, Traffic, hash};
@@ -22,7 +23,10 @@ pub type Key = (u32, LocalRank);
 /// A message that an operation sends or receives each time.
 #[derive(Clone)]
 pub struct Route {
-    key: Key,
+    /// Within the node, if it may go there.
+    key: Option<Key>,
+    /// Between nodes.
+    far: Option<far::Way>,
     is_send: bool,
     source: i32,
     tag: i32,
@@ -40,10 +44,12 @@ pub struct Begun {
 }
 
 /// What an operation does that others take part in.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Parts {
-    /// Its messages.
+    /// Its messages within the node.
     pub ends: Vec<Begun>,
+    /// Those between nodes.
+    pub far: Vec<far::Begun>,
     /// Its collective call.
     pub meeting: Option<Meeting>,
 }
@@ -55,8 +61,8 @@ fn actor(call: &Call<'_>) -> Actor {
     Actor { rank: call.rank, thread: call.observed.thread }
 }
 
-/// The messages of a call between ranks of this node.
-pub fn routes(call: &Call<'_>) -> Vec<Route> {
+/// The messages of a call.
+pub fn routes(shared: &mut Shared, call: &Call<'_>) -> Vec<Route> {
     let (sends, receives) = match call.role {
         Role::Send | Role::BeginSend | Role::InitSend => (true, false),
         Role::Receive | Role::BeginReceive | Role::InitReceive => (false, true),
@@ -68,7 +74,7 @@ pub fn routes(call: &Call<'_>) -> Vec<Route> {
     };
     let mut all = Vec::new();
     all.extend(sends.then(|| sent(call, comm)).flatten());
-    all.extend(receives.then(|| received(call, comm)).flatten());
+    all.extend(receives.then(|| received(&mut shared.far, call, comm)).flatten());
     all
 }
 
@@ -83,37 +89,34 @@ fn rank(call: &Call<'_>, name: &str) -> Option<i32> {
 }
 
 /// Between whom a partitioned operation goes: the communicator and the receiver, the sender's rank in it, and the tag.
-pub fn ways(call: &Call<'_>, is_send: bool) -> Option<(Key, i32, i32)> {
+pub fn ways(shared: &mut Shared, call: &Call<'_>, buffer: &OwnedBuffer, is_send: bool) -> Option<(Key, i32, i32)> {
     let comm = call.observed.comm()?;
-    let route = if is_send { sent(call, comm)? } else { received(call, comm)? };
-    Some((route.key, route.source, route.tag))
+    let route = if is_send { sent(call, comm)? } else { received(&mut shared.far, call, comm)? };
+    if let Some(way) = route.far {
+        shared.far.partitioned(way, call.site, buffer, &mut shared.findings);
+    }
+    Some((route.key?, route.source, route.tag))
 }
 
 fn sent(call: &Call<'_>, comm: &Comm) -> Option<Route> {
     let to = rank(call, "dest")?;
-    let peer = comm.rank().node().local(comm.peer(to)?)?;
     let (source, tag) = (comm.me() as i32, tag(call, "sendtag")?);
+    let is_partitioned = call.role == Role::InitPartitionedSend;
+    let key = comm.rank().node().local(comm.peer(to)?).map(|peer| (comm.context(), peer));
+    let far = Far::way_to(comm, to, tag, is_partitioned);
     let is_buffered = BUFFERED.contains(&call.site.name);
-    Some(Route {
-        key: (comm.context(), peer),
-        is_send: true,
-        source,
-        tag,
-        to,
-        buffer: buffers::sent(call),
-        is_buffered,
-    })
+    Some(Route { key, far, is_send: true, source, tag, to, buffer: buffers::sent(call), is_buffered })
 }
 
-fn received(call: &Call<'_>, comm: &Comm) -> Option<Route> {
+fn received(far: &mut Far, call: &Call<'_>, comm: &Comm) -> Option<Route> {
     let source = rank(call, "source")?;
-    let is_here = source == ANY_SOURCE || comm.rank().node().local(comm.peer(source)?).is_some();
-    if !is_here || source == PROC_NULL {
+    if source == PROC_NULL {
         return None;
     }
+    let is_here = source == ANY_SOURCE || comm.rank().node().local(comm.peer(source)?).is_some();
     let (to, tag) = (comm.me() as i32, tag(call, "recvtag")?);
-    let buffer = buffers::received(call);
-    Some(Route { key: (comm.context(), call.rank), is_send: false, source, tag, to, buffer, is_buffered: false })
+    let (key, far) = (is_here.then(|| (comm.context(), call.rank)), far.way_from(comm, source, tag));
+    Some(Route { key, far, is_send: false, source, tag, to, buffer: buffers::received(call), is_buffered: false })
 }
 
 impl Shared {
@@ -142,13 +145,19 @@ impl Shared {
 }
 
 /// Messages begin.
-pub fn begin(shared: &mut Shared, call: &Call<'_>, routes: &[Route]) -> Vec<Begun> {
+pub fn begin(shared: &mut Shared, call: &Call<'_>, routes: &[Route]) -> Parts {
+    let mut begun = Parts::default();
     if !shared.follows_messages() {
-        return Vec::new();
+        return begun;
     }
     let hashes = shared.kinds.has(Mistake::Wildcards);
-    let mut begun = Vec::new();
     for route in routes {
+        let far =
+            route.far.and_then(|way| shared.far.begin(way, call.site, route.buffer.as_ref(), &mut shared.findings));
+        begun.far.extend(far);
+        let Some(key) = route.key else {
+            continue;
+        };
         let end = End {
             site: call.site,
             actor: actor(call),
@@ -166,12 +175,12 @@ pub fn begin(shared: &mut Shared, call: &Call<'_>, routes: &[Route]) -> Vec<Begu
             partner: None,
         };
         let number = shared.follow(|traffic, ground| match route.is_send {
-            true => traffic.send(route.key, end, ground),
-            false => traffic.receive(route.key, end, ground),
+            true => traffic.send(key, end, ground),
+            false => traffic.receive(key, end, ground),
         });
         if let Some(number) = number {
             shared.waits.begin(&mut shared.traffic, number);
-            begun.push(Begun { key: route.key, number, is_send: route.is_send });
+            begun.ends.push(Begun { key, number, is_send: route.is_send });
         }
     }
     begun
@@ -179,18 +188,19 @@ pub fn begin(shared: &mut Shared, call: &Call<'_>, routes: &[Route]) -> Vec<Begu
 
 /// A message was taken out of the queue, for a receive that is sure to get it.
 pub fn matched(shared: &mut Shared, call: &Call<'_>, status: Status) {
-    let here = call.observed.comm().and_then(|comm| {
-        let peer = comm.peer(status.source)?;
-        comm.rank().node().local(peer).map(|_| comm)
-    });
-    let Some(comm) = here else {
+    let Some((comm, peer)) = call.observed.comm().and_then(|comm| Some((comm, comm.peer(status.source)?))) else {
         return;
     };
-    let (key, source, tag) = ((comm.context(), call.rank), status.source, status.tag);
-    let (to, buffer) = (comm.me() as i32, None);
-    let route = Route { key, is_send: false, source, tag, to, buffer, is_buffered: false };
-    let ends = begin(shared, call, &[route]);
-    let sender = ends.first().and_then(|begun| {
+    let (source, tag, to, buffer) = (status.source, status.tag, comm.me() as i32, None);
+    let far = shared.far.way_from(comm, source, tag);
+    let key = comm.rank().node().local(peer).map(|_| (comm.context(), call.rank));
+    let route = Route { key, far, is_send: false, source, tag, to, buffer, is_buffered: false };
+    let mut parts = begin(shared, call, &[route]);
+    // Its type is that of the receive.
+    if let Some((begun, message)) = parts.far.pop().zip(message(call)) {
+        shared.known(call.rank).far_matched.insert(message, begun);
+    }
+    let sender = parts.ends.first().and_then(|begun| {
         let partner = shared.traffic.end(begun.number)?.partner?;
         let sent = shared.traffic.end(partner)?;
         sent.buffer.clone().map(|buffer| (sent.site, buffer))
@@ -200,7 +210,7 @@ pub fn matched(shared: &mut Shared, call: &Call<'_>, status: Status) {
     {
         shared.known(call.rank).matched.insert(message, Matched { by: call.site, sent, buffer });
     }
-    complete(shared, call, &Parts { ends, meeting: None }, Some(status), false);
+    complete(shared, call, &parts, Some(status), false);
 }
 
 /// A message that was taken out of the queue, and waits for its receive.
@@ -217,20 +227,30 @@ fn message(call: &Call<'_>) -> Option<u32> {
     Some(unsafe { call.observed.words.object_at(ParameterKind::Message, call.observed.word(place)) })
 }
 
-/// A receive begins: is it of a message that was taken out of the queue, and are the types the same?
-pub fn takes(shared: &mut Shared, call: &Call<'_>) {
-    let Some(matched) = message(call).and_then(|message| shared.known(call.rank).matched.remove(&message)) else {
-        return;
-    };
+/// A receive begins: is it of a message that was taken out of the queue, and are the types the same? Gives a message of
+/// another node.
+pub fn takes(shared: &mut Shared, call: &Call<'_>) -> Option<far::Begun> {
+    let message = message(call).filter(|_| call.role != Role::Match)?;
+    if let Some(begun) = shared.known(call.rank).far_matched.remove(&message) {
+        shared.far.takes(begun, call.site, buffers::received(call));
+        return Some(begun);
+    }
+    let matched = shared.known(call.rank).matched.remove(&message)?;
     if let Some(buffer) = buffers::received(call) {
         let (sender, receiver) = ((matched.sent, &matched.buffer), (call.site, &buffer));
         types::compare(sender, receiver, shared.kinds, &mut shared.findings);
     }
+    None
 }
 
 /// A rank is about to end MPI: messages that it has taken out of the queue, and never received.
 pub fn finalizes(shared: &mut Shared, call: &Call<'_>) {
-    let matched = core::mem::take(&mut shared.known(call.rank).matched);
+    let known = shared.known(call.rank);
+    let matched = core::mem::take(&mut known.matched);
+    let far: Vec<far::Begun> = core::mem::take(&mut known.far_matched).into_values().collect();
+    let rank = call.observed.subject.objects.rank();
+    let number = rank.node().world_rank(rank.peer());
+    shared.far.finalizes((call.rank, number), &far, shared.kinds, &mut shared.findings);
     if !shared.kinds.has(Mistake::Unreceived) {
         return;
     }
@@ -253,15 +273,20 @@ pub fn arrive(shared: &mut Shared, call: &Call<'_>) -> Option<Meeting> {
 }
 
 /// Whether a status says something of these messages that is not known otherwise.
-pub fn needs_status(shared: &Shared, ends: &[Begun]) -> bool {
+pub fn needs_status(shared: &Shared, parts: &Parts) -> bool {
     let is_open = |begun: &Begun| shared.traffic.end(begun.number).is_some_and(|end| end.source == ANY_SOURCE);
-    ends.iter().any(is_open)
+    parts.ends.iter().any(is_open) || parts.far.iter().any(far::Begun::is_receive)
 }
 
 /// An operation is complete. The status is that of its receive; `is_blind`: the program does not see it.
 pub fn complete(shared: &mut Shared, call: &Call<'_>, parts: &Parts, status: Option<Status>, is_blind: bool) {
+    let is_far =
+        status.is_some_and(|status| parts.far.iter().any(|&begun| shared.far.is_from_elsewhere(begun, status.source)));
     for &begun in &parts.ends {
-        complete_end(shared, call, begun, status, is_blind);
+        complete_end(shared, call, begun, (status, is_blind), is_far);
+    }
+    for &begun in &parts.far {
+        shared.far.complete(begun, status, &mut shared.findings);
     }
     if let Some(meeting) = parts.meeting {
         if let Some(clock) = shared.waits.clock_of(meeting) {
@@ -275,14 +300,20 @@ pub fn complete(shared: &mut Shared, call: &Call<'_>, parts: &Parts, status: Opt
 }
 
 /// The same of one of its messages.
-fn complete_end(shared: &mut Shared, call: &Call<'_>, begun: Begun, status: Option<Status>, is_blind: bool) {
+fn complete_end(
+    shared: &mut Shared,
+    call: &Call<'_>,
+    begun: Begun,
+    (status, is_blind): (Option<Status>, bool),
+    is_far: bool,
+) {
     let Begun { key, number, is_send } = begun;
     if status.is_some_and(|status| status.cancelled) {
         return shared.forget_end(begun);
     }
     if !is_send {
         let is_open = shared.traffic.end(number).is_some_and(|end| end.source == ANY_SOURCE);
-        let is_here = status.is_some_and(|status| is_local(call, status.source));
+        let is_here = status.is_some_and(|status| is_local(call, status.source) && !is_far);
         if is_open && !is_here {
             return shared.forget_end(begun);
         }
@@ -319,6 +350,9 @@ pub fn forget(shared: &mut Shared, parts: &Parts) {
     for &begun in &parts.ends {
         shared.forget_end(begun);
     }
+    for &begun in &parts.far {
+        shared.far.forget(begun);
+    }
 }
 
 /// Messages of a request that is given away: nobody waits for them.
@@ -330,5 +364,11 @@ pub fn give_away(shared: &mut Shared, parts: &Parts, is_cancelled: bool) {
             continue;
         }
         shared.waits.give_away(&mut shared.traffic, begun.number);
+    }
+    for &begun in &parts.far {
+        // What is sent arrives.
+        if is_cancelled || begun.is_receive() {
+            shared.far.forget(begun);
+        }
     }
 }

@@ -57,7 +57,9 @@ pub fn made(shared: &mut Shared, call: &Call<'_>) -> Option<Partitions> {
         _ => return None,
     };
     let span = buffers::spans(call).into_iter().next();
-    if let Some((place, span)) = messages::ways(call, is_send).zip(span) {
+    if let Some(span) = span
+        && let Some(place) = messages::ways(shared, call, &span.buffer, is_send)
+    {
         meets(shared, place, Waiting { site: call.site, is_send, buffer: span.buffer });
     }
     let count = u32::try_from(call.number("partitions")?).ok()?;

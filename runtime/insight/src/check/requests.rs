@@ -164,7 +164,7 @@ pub fn begun(shared: &mut Shared, call: &Call<'_>, parts: Parts) {
     if handle == REQUEST_NULL || handle == 0 {
         return messages::complete(shared, call, &parts, None, false);
     }
-    let routes = if is_persistent { messages::routes(call) } else { Vec::new() };
+    let routes = if is_persistent { messages::routes(shared, call) } else { Vec::new() };
     let spans = buffers::spans(call);
     let sends = matches!(call.role, Role::BeginSend | Role::BeginExchange);
     let is_kept = sends && shared.kinds.has(Mistake::Changed);
@@ -239,9 +239,9 @@ pub fn starts(shared: &mut Shared, call: &Call<'_>, handles: &[(u32, u64)]) {
             }
             None => memory::begins(shared, call, &spans),
         }
-        let ends = messages::begin(shared, call, &routes);
+        let parts = messages::begin(shared, call, &routes);
         if let Some(pending) = shared.known(call.rank).requests.find(handle, variable) {
-            pending.parts = Parts { ends, meeting: None };
+            pending.parts = parts;
         }
     }
 }
@@ -272,8 +272,8 @@ pub fn started(shared: &mut Shared, call: &Call<'_>, handles: &[(u32, u64)]) {
 /// Whether a request stands for a receive whose source only its status says.
 pub fn is_open(shared: &mut Shared, call: &Call<'_>, handle: u32, variable: u64) -> bool {
     let pending = shared.known(call.rank).requests.find(handle, variable);
-    let ends = pending.map(|pending| (pending.is_cancelled, pending.parts.ends.clone()));
-    ends.is_some_and(|(is_cancelled, ends)| is_cancelled || messages::needs_status(shared, &ends))
+    let parts = pending.map(|pending| (pending.is_cancelled, pending.parts.clone()));
+    parts.is_some_and(|(is_cancelled, parts)| is_cancelled || messages::needs_status(shared, &parts))
 }
 
 /// A call begins that may complete this request: has its data changed meanwhile?

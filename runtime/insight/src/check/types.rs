@@ -1,6 +1,7 @@
 //! The types of a message's data and of the receive that takes it.
 
 use super::findings::{Findings, Site};
+use alloc::string::String;
 use cohort_base::check::{Kinds, Mistake};
 use cohort_base::text::FixedText;
 use cohort_engine::datatype::{Basic, OwnedBuffer, Type, named_like};
@@ -58,14 +59,25 @@ fn types(buffer: &OwnedBuffer) -> FixedText<160> {
             let each = named.signature().elements().max(1);
             write!(text, "{} {}", count / each, named.name())
         }
-        None => derived(&mut text, buffer),
+        None => write!(text, "{} ", buffer.count()).and_then(|()| derived(&mut text, datatype)),
     };
     text
 }
 
-fn derived(text: &mut FixedText<160>, buffer: &OwnedBuffer) -> core::fmt::Result {
-    let (mut left, mut outcome) = (6, write!(text, "{} (", buffer.count()));
-    buffer.datatype().signature().for_each_run(&mut |basic, count| {
+/// A type in words, and its bytes: the basic one, if a type has no other.
+pub fn of_one(datatype: &Type) -> (String, u64) {
+    if let Some(named) = named_like(datatype) {
+        return (String::from(named.name()), named.size().max(0) as u64);
+    }
+    let mut text = FixedText::<160>::new();
+    // What does not fit is cut.
+    let _ = derived(&mut text, datatype);
+    (String::from(text.as_str()), datatype.size().max(0) as u64)
+}
+
+fn derived(text: &mut FixedText<160>, datatype: &Type) -> core::fmt::Result {
+    let (mut left, mut outcome) = (6, write!(text, "("));
+    datatype.signature().for_each_run(&mut |basic, count| {
         if outcome.is_err() || left == 0 {
             return;
         }
