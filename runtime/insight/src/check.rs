@@ -126,6 +126,8 @@ fn with<R>(act: impl FnOnce(&mut Shared) -> R) -> Option<R> {
 pub(crate) struct Checker {
     threads: Threads,
     failures: ignored::Failures,
+    /// Calls were not seen. Relaxed: nothing else is told by it.
+    has_missed: AtomicBool,
 }
 
 impl Checker {
@@ -146,7 +148,7 @@ impl Checker {
             shared.memory.forget(rank.id());
             shared.globals.look_again();
         });
-        Self { threads: Threads::default(), failures: ignored::Failures::default() }
+        Self { threads: Threads::default(), failures: ignored::Failures::default(), has_missed: AtomicBool::new(false) }
     }
 }
 
@@ -266,6 +268,15 @@ impl Consumer for Checker {
                 }
             }
         });
+    }
+
+    fn miss(&self) {
+        if !self.has_missed.swap(true, Ordering::Relaxed) {
+            with(|shared| {
+                shared.findings.close("a rank has more than 64 threads that call MPI, and no more is told of the node");
+                shared.far.give_up();
+            });
+        }
     }
 
     fn substitute(&self, observed: &Observed<'_>) -> Option<(usize, u64)> {

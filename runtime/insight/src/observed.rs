@@ -185,9 +185,11 @@ unsafe extern "C" fn begin(frame: *mut Frame) -> Entry {
     frame.slot = Frame::UNTOLD;
     // SAFETY: the first argument of each entry.
     let subject = unsafe { Subject::of(frame.caller()) };
-    if let Some(observers) = subject.observers.get()
-        && let Some(thread) = observers.thread(frame.thread_pointer())
-    {
+    if let Some(observers) = subject.observers.get() {
+        let Some(thread) = observers.thread(frame.thread_pointer()) else {
+            observers.consumers().iter().for_each(|consumer| consumer.miss());
+            return TABLES[frame.table()].plain()[number];
+        };
         let now = ticks();
         if let Some(depth) = observers.open(thread, frame.place(), now) {
             frame.slot = thread as u64;

@@ -16,6 +16,8 @@ use cohort_abi::neutral::handle::REQUEST_NULL;
 pub struct Open {
     /// The handles of its requests, and where the program keeps them.
     requests: Vec<(u32, u64)>,
+    /// The number of each.
+    numbers: Vec<u64>,
     /// What others take part in.
     parts: Parts,
     /// In place of statuses that the program does not want.
@@ -84,11 +86,17 @@ pub fn begins(shared: &mut Shared, call: &Call<'_>) {
             is_open |= messages::needs_status(shared, &parts);
         }
     }
+    let numbers = match call.role {
+        Role::Complete(_) | Role::FreeRequest => {
+            requests.iter().map(|&(handle, variable)| requests::asked(shared, call, handle, variable)).collect()
+        }
+        _ => Vec::new(),
+    };
     let mut statuses = Vec::new();
     if is_open && ignores_status(call) {
         statuses.resize(requests.len().max(1), [0; 8]);
     }
-    let open = Open { requests, parts, statuses };
+    let open = Open { requests, numbers, parts, statuses };
     shared.known(call.rank).open.insert(call.key(), open);
 }
 
@@ -97,11 +105,14 @@ pub fn ends(shared: &mut Shared, call: &Call<'_>, is_well: bool) {
     let Some(open) = shared.known(call.rank).open.remove(&call.key()) else {
         return;
     };
+    for (&(handle, variable), &number) in open.requests.iter().zip(&open.numbers) {
+        requests::answered(shared, call, (handle, variable, number));
+    }
     match call.role {
         Role::Complete(completion) => complete(shared, call, completion, &open, is_well),
         Role::FreeRequest if is_well => {
-            for &request in &open.requests {
-                requests::completed(shared, call, request, true, (None, false));
+            for (&(handle, variable), &number) in open.requests.iter().zip(&open.numbers) {
+                requests::completed(shared, call, (handle, variable, number), true, (None, false));
             }
         }
         Role::Start if is_well => requests::started(shared, call, &open.requests),
@@ -181,10 +192,13 @@ fn complete(shared: &mut Shared, call: &Call<'_>, completion: Completion, open: 
         if handle == REQUEST_NULL || handle == 0 {
             continue;
         }
-        let done = which[index];
+        let (done, number) = (which[index], open.numbers.get(index).copied().unwrap_or(0));
+        let request = (handle, variable, number);
         // SAFETY: the program's variable, as the call has left it.
         let is_null = unsafe { call.observed.words.request_at(variable, 0) } == REQUEST_NULL;
-        if !is_null && done.is_none() {
+        // One that waits for whom nobody knows to be alive goes on behind an error.
+        let goes_on = !is_well && !requests::is_persistent(shared, call, request);
+        if !is_null && (done.is_none() || goes_on) {
             continue;
         }
         let status: Option<Status> = status_place.filter(|_| is_well).zip(done).and_then(|(place, which)| {
@@ -192,6 +206,6 @@ fn complete(shared: &mut Shared, call: &Call<'_>, completion: Completion, open: 
             unsafe { call.observed.status(place, which) }
         });
         let is_blind = !open.statuses.is_empty();
-        requests::completed(shared, call, (handle, variable), is_null, (status, is_blind));
+        requests::completed(shared, call, request, is_null, (status, is_blind));
     }
 }

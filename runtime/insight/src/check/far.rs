@@ -138,6 +138,11 @@ impl Far {
         self.last
     }
 
+    /// Not all calls were seen.
+    pub fn give_up(&mut self) {
+        *self = Self { is_given_up: true, ..Self::new() };
+    }
+
     /// The way of what is sent, if it leaves the node.
     pub fn way_to(comm: &Comm, to: i32, tag: i32, is_partitioned: bool) -> Option<Way> {
         let node = comm.rank().node();
@@ -353,7 +358,7 @@ impl Far {
             }
         }
         if self.runs > MOST || self.shapes.len() > MOST {
-            *self = Self { is_given_up: true, ..Self::new() };
+            self.give_up();
             findings.note("messages to other nodes differ more than the checker follows, and it says nothing of them");
         }
     }

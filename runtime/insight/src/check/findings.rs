@@ -48,16 +48,21 @@ pub struct Findings {
     /// How many were dropped.
     dropped: u64,
     notes: Vec<&'static str>,
+    /// Nothing more is told.
+    is_closed: bool,
 }
 
 impl Findings {
     /// None.
     pub const fn new() -> Self {
-        Self { told: BTreeMap::new(), dropped: 0, notes: Vec::new() }
+        Self { told: BTreeMap::new(), dropped: 0, notes: Vec::new(), is_closed: false }
     }
 
     /// Adds a finding at these places. The values are those of the first one there.
     pub fn add(&mut self, mistake: Mistake, places: &[Place], values: fmt::Arguments<'_>) {
+        if self.is_closed {
+            return;
+        }
         let is_full = self.told.len() >= MOST;
         let key = (mistake, Vec::from(places));
         if let Some(told) = self.told.get_mut(&key) {
@@ -70,6 +75,12 @@ impl Findings {
             let _ = text.write_fmt(values);
             self.told.insert(key, Told { values: text, count: 1 });
         }
+    }
+
+    /// Not all calls were seen: what follows might be wrong.
+    pub fn close(&mut self, why: &'static str) {
+        self.is_closed = true;
+        self.note(why);
     }
 
     /// Says something of the checker itself, once.

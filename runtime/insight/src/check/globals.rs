@@ -72,7 +72,7 @@ impl Globals {
     /// The object that has this byte.
     pub fn find(&mut self, address: usize) -> Option<Global> {
         if core::mem::take(&mut self.is_old) {
-            self.read_map();
+            self.read_map(&map_text());
         }
         if self.instance(address).is_none() {
             let behind = self.others.partition_point(|other| other.1 <= address);
@@ -83,7 +83,7 @@ impl Globals {
             if self.misses > OFTEN && !self.misses.is_power_of_two() {
                 return None;
             }
-            self.read_map();
+            self.read_map(&map_text());
         }
         let &Instance { start, file, .. } = self.instance(address)?;
         let file = &mut self.files[file];
@@ -103,12 +103,11 @@ impl Globals {
         self.instances.get(behind).filter(|instance| instance.start <= address)
     }
 
-    fn read_map(&mut self) {
+    fn read_map(&mut self, text: &[u8]) {
         self.instances.clear();
         self.others.clear();
-        let text = map_text();
-        let mut is_open = false;
-        for line in lines(&text) {
+        let (mut is_open, mut has_begun) = (false, false);
+        for line in lines(text) {
             let last = self.instances.last_mut().filter(|_| is_open);
             if !line.path.starts_with('/') {
                 // What has no content in the file follows its data.
@@ -119,11 +118,16 @@ impl Globals {
                 is_open = false;
                 continue;
             }
-            if let Some(last) = last.filter(|last| line.offset > 0 && self.files[last.file].path == line.path) {
+            // Short files have code on their first page too. Another copy would begin without.
+            let is_code = line.rights.starts_with("r-x");
+            let goes_on = |last: &Instance| line.offset > 0 || has_begun && is_code && last.end == line.start as usize;
+            if let Some(last) = last.filter(|last| goes_on(last) && self.files[last.file].path == line.path) {
                 last.end = line.end as usize;
+                has_begun &= line.offset == 0;
                 continue;
             }
             is_open = line.offset == 0;
+            has_begun = is_open;
             if !is_open {
                 continue;
             }
@@ -207,6 +211,21 @@ mod tests {
 
     #[unsafe(no_mangle)]
     static COHORT_TEST_GLOBAL: [u8; 40] = [3; 40];
+
+    #[test]
+    fn parts_of_a_file_are_one() {
+        let mut globals = Globals::new();
+        let copy = "1000-2000 r--p 00000000 00:1 1 /lib/a\n2000-4000 r-xp 00000000 00:1 1 /lib/a\n\
+                    4000-5000 rw-p 00001000 00:1 1 /lib/a\n";
+        // Other copies begin where the first one ends, of which one is half done.
+        let text = std::format!(
+            "{copy}5000-6000 r--p 00000000 00:1 1 /lib/a\n6000-8000 r--p 00000000 00:1 1 /lib/a\n\
+             8000-9000 rw-p 00000000 00:0 0\n"
+        );
+        globals.read_map(text.as_bytes());
+        let parts: Vec<_> = globals.instances.iter().map(|it| (it.start, it.end)).collect();
+        assert_eq!(parts, [(0x1000, 0x5000), (0x5000, 0x6000), (0x6000, 0x9000)]);
+    }
 
     #[test]
     fn objects_are_found_with_their_sizes() {

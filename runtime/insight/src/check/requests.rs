@@ -17,6 +17,10 @@ use cohort_engine::datatype::OwnedBuffer;
 
 /// What a request stands for.
 pub struct Pending {
+    /// Its number, as handles are given again.
+    number: u64,
+    /// How many calls are under way that may complete it.
+    asked: u32,
     /// The call that has made it.
     pub by: Site,
     /// The call that has started it last.
@@ -72,6 +76,8 @@ pub struct Requests {
     /// By handle; those that share one also by where the program has put it at first.
     by_handle: BTreeMap<(u32, u64), Vec<Pending>>,
     by_variable: BTreeMap<u64, u32>,
+    /// How many there were.
+    count: u64,
 }
 
 /// Most requests that are followed; a program that has more leaves them behind, which is told.
@@ -81,6 +87,23 @@ impl Requests {
     /// That of a handle whose variable is at this address.
     pub fn find(&mut self, handle: u32, variable: u64) -> Option<&mut Pending> {
         self.by_handle.get_mut(&self.key(handle, variable)?)?.last_mut()
+    }
+
+    /// The one with this number, which has this handle, or had it when a call began.
+    fn numbered(&mut self, (handle, variable, number): Numbered) -> Option<&mut Pending> {
+        let key = self.key_of((handle, variable, number))?;
+        self.by_handle.get_mut(&key)?.iter_mut().find(|pending| pending.number == number)
+    }
+
+    /// Where it is: as a rule where its call says.
+    fn key_of(&self, (handle, variable, number): Numbered) -> Option<(u32, u64)> {
+        let has = |all: &Vec<Pending>| all.iter().any(|pending| pending.number == number);
+        let own = place(handle, variable);
+        if self.by_handle.get(&own).is_some_and(has) {
+            return Some(own);
+        }
+        let mut all = self.by_handle.range((handle, 0)..=(handle, u64::MAX));
+        all.find(|(_, all)| has(all)).map(|(key, _)| *key)
     }
 
     /// Where it is: of those that share a handle, that which was put into the variable last, or any.
@@ -108,19 +131,27 @@ impl Requests {
     }
 
     /// Takes it out.
-    fn take(&mut self, handle: u32, variable: u64) -> Option<Pending> {
-        let key = self.key(handle, variable)?;
-        let all = self.by_handle.get_mut(&key)?;
-        let taken = all.pop()?;
+    fn take(&mut self, which: Numbered) {
+        let (handle, _, number) = which;
+        let Some(key) = self.key_of(which) else {
+            return;
+        };
+        let Some(all) = self.by_handle.get_mut(&key) else {
+            return;
+        };
+        let variable = all.iter().find(|pending| pending.number == number).map_or(0, |pending| pending.variable);
+        all.retain(|pending| pending.number != number);
         if all.is_empty() {
             self.by_handle.remove(&key);
+            if self.by_variable.get(&variable) == Some(&handle) {
+                self.by_variable.remove(&variable);
+            }
         }
-        if self.by_variable.get(&taken.variable) == Some(&handle) {
-            self.by_variable.remove(&taken.variable);
-        }
-        Some(taken)
     }
 }
+
+/// The handle of a request, where the program has it, and its number.
+pub type Numbered = (u32, u64, u64);
 
 /// Where a request is kept whose handle the program has put into a variable.
 const fn place(handle: u32, variable: u64) -> (u32, u64) {
@@ -176,6 +207,8 @@ pub fn begun(shared: &mut Shared, call: &Call<'_>, parts: Parts) {
     let overwritten = None;
     let is_active = !is_persistent;
     let pending = Pending {
+        number: 0,
+        asked: 0,
         by,
         started,
         what,
@@ -197,7 +230,7 @@ pub fn begun(shared: &mut Shared, call: &Call<'_>, parts: Parts) {
 }
 
 /// Keeps a request, and what it stood for before is over or overwritten.
-fn note(shared: &mut Shared, call: &Call<'_>, handle: u32, pending: Pending) {
+fn note(shared: &mut Shared, call: &Call<'_>, handle: u32, mut pending: Pending) {
     let variable = pending.variable;
     let known = shared.known(call.rank);
     let requests = &mut known.requests;
@@ -210,10 +243,15 @@ fn note(shared: &mut Shared, call: &Call<'_>, handle: u32, pending: Pending) {
     if count >= MOST {
         return shared.findings.note("a rank has more requests than the checker follows");
     }
+    requests.count += 1;
+    pending.number = requests.count;
     requests.by_variable.insert(variable, handle);
     let all = requests.by_handle.entry(place(handle, variable)).or_default();
-    // A handle is given again when what it stood for is over.
-    let over = if handle == SENT_REQUEST { Vec::new() } else { core::mem::take(all) };
+    // A handle is given again when what it stood for is over, which the call of another thread may not have told yet.
+    let over: Vec<Pending> = match handle {
+        SENT_REQUEST => Vec::new(),
+        _ => all.extract_if(.., |before| before.asked == 0).collect(),
+    };
     all.push(pending);
     for before in over {
         known.active.remove(before.serial);
@@ -274,6 +312,28 @@ pub fn is_open(shared: &mut Shared, call: &Call<'_>, handle: u32, variable: u64)
     let pending = shared.known(call.rank).requests.find(handle, variable);
     let parts = pending.map(|pending| (pending.is_cancelled, pending.parts.clone()));
     parts.is_some_and(|(is_cancelled, parts)| is_cancelled || messages::needs_status(shared, &parts))
+}
+
+/// A call begins that may complete this request: its number, by which it is known when the call has ended.
+pub fn asked(shared: &mut Shared, call: &Call<'_>, handle: u32, variable: u64) -> u64 {
+    let pending = shared.known(call.rank).requests.find(handle, variable);
+    pending.map_or(0, |pending| {
+        pending.asked += 1;
+        pending.number
+    })
+}
+
+/// The call has ended.
+pub fn answered(shared: &mut Shared, call: &Call<'_>, which: Numbered) {
+    if let Some(pending) = shared.known(call.rank).requests.numbered(which) {
+        pending.asked = pending.asked.saturating_sub(1);
+    }
+}
+
+/// Whether it may be started again.
+pub fn is_persistent(shared: &mut Shared, call: &Call<'_>, which: Numbered) -> bool {
+    let pending = shared.known(call.rank).requests.numbered(which);
+    pending.is_some_and(|pending| pending.is_persistent)
 }
 
 /// A call begins that may complete this request: has its data changed meanwhile?
@@ -349,13 +409,17 @@ pub fn cancelled(shared: &mut Shared, call: &Call<'_>, handle: u32, variable: u6
 pub fn completed(
     shared: &mut Shared,
     call: &Call<'_>,
-    (handle, variable): (u32, u64),
+    mut which: Numbered,
     is_gone: bool,
     (status, is_blind): (Option<Status>, bool),
 ) {
     let known = shared.known(call.rank);
-    let is_sure = known.requests.is_sure(handle, variable);
-    let Some(pending) = known.requests.find(handle, variable) else {
+    let is_sure = known.requests.is_sure(which.0, which.1);
+    if which.0 == SENT_REQUEST && known.requests.key_of(which).is_none() {
+        // One of those that share a handle is as good as another.
+        which.2 = known.requests.find(which.0, which.1).map_or(0, |pending| pending.number);
+    }
+    let Some(pending) = known.requests.numbered(which) else {
         return;
     };
     let serial = core::mem::take(&mut pending.serial);
@@ -367,7 +431,7 @@ pub fn completed(
     }
     pending.lasting = Lasting::default();
     if is_gone || !pending.is_persistent {
-        known.requests.take(handle, variable);
+        known.requests.take(which);
     }
     known.active.remove(serial);
     match call.role {

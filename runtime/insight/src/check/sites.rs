@@ -109,7 +109,7 @@ pub fn map_text() -> Vec<u8> {
 pub struct Line<'a> {
     pub start: u64,
     pub end: u64,
-    rights: &'a str,
+    pub rights: &'a str,
     pub offset: u64,
     /// Empty for memory without a name.
     pub path: &'a str,

@@ -117,6 +117,9 @@ pub trait Consumer: Send + Sync {
 
     /// The call has returned `code`, at `ended` ticks.
     fn end(&self, call: &Observed<'_>, code: i32, ended: u64);
+
+    /// A call of a thread that has no slot is not told.
+    fn miss(&self) {}
 }
 
 /// A call that a thread is in.
