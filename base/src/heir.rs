@@ -55,10 +55,19 @@ pub struct HeirLock<T> {
 // SAFETY: the values are used by one thread at a time, by whoever has the lock.
 unsafe impl<T: Send> Sync for HeirLock<T> {}
 
-/// Gives the lock back.
-struct Held<'lock>(&'lock AtomicU32);
+impl<T> Drop for HeirLock<T> {
+    fn drop(&mut self) {
+        let current = *self.current.get_mut() as usize & 1;
+        // SAFETY: the place that counts has a value, which nobody uses any more.
+        unsafe { self.values[current].get_mut().assume_init_drop() };
+    }
+}
 
-impl Drop for Held<'_> {
+/// Gives the lock back.
+#[derive(Debug)]
+pub struct HeirGuard<'lock>(&'lock AtomicU32);
+
+impl Drop for HeirGuard<'_> {
     fn drop(&mut self) {
         // U1. Release pairs with the Acquire of L1 and L4.
         if self.0.swap(FREE, Ordering::Release) & AWAITED != 0 {
@@ -79,6 +88,21 @@ fn is_there(process: u32) -> bool {
     test_kill_process(process) != Err(rustix::io::Errno::SRCH)
 }
 
+impl<T: Clone + Default> Default for HeirLock<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl HeirLock<()> {
+    /// Takes the lock until the guard is gone, for as long as that takes: whoever waits waits as long as the holder is
+    /// there. Who has it already waits for ever.
+    #[must_use]
+    pub fn hold(&self) -> HeirGuard<'_> {
+        self.lock(false)
+    }
+}
+
 impl<T: Clone> HeirLock<T> {
     /// A lock that nobody has, and its value.
     #[must_use]
@@ -90,7 +114,7 @@ impl<T: Clone> HeirLock<T> {
     /// Runs `work` with the value, and gives the lock back. Who has it already waits for ever.
     pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
         let survives = stuck::is_called();
-        let _held = self.lock();
+        let _held = self.lock(true);
         match survives {
             true => self.change_copy(work),
             // SAFETY: the lock is held, and the place that counts has a value.
@@ -117,18 +141,19 @@ impl<T: Clone> HeirLock<T> {
         result
     }
 
-    fn lock(&self) -> Held<'_> {
+    /// `is_short`: no holder takes long, so that one who does is not there.
+    fn lock(&self, is_short: bool) -> HeirGuard<'_> {
         // Where nobody goes on without the holder, it does not matter who it is.
         let own = if stuck::is_called() { own_process() } else { ANYBODY };
         // L1
         match self.word.compare_exchange(FREE, own, Ordering::Acquire, Ordering::Relaxed) {
-            Ok(_) => Held(&self.word),
-            Err(_) => self.wait_and_lock(own),
+            Ok(_) => HeirGuard(&self.word),
+            Err(_) => self.wait_and_lock(own, is_short),
         }
     }
 
     #[cold]
-    fn wait_and_lock(&self, own: u32) -> Held<'_> {
+    fn wait_and_lock(&self, own: u32, is_short: bool) -> HeirGuard<'_> {
         let mut waited = Duration::ZERO;
         loop {
             let there = self.word.load(Ordering::Relaxed);
@@ -136,7 +161,7 @@ impl<T: Clone> HeirLock<T> {
             // L1 by one who has slept: others may sleep still. L4: the holder is gone.
             if holder == FREE || !is_there(holder) {
                 if self.word.compare_exchange(there, own | AWAITED, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                    return Held(&self.word);
+                    return HeirGuard(&self.word);
                 }
                 continue;
             }
@@ -148,7 +173,7 @@ impl<T: Clone> HeirLock<T> {
                 continue;
             }
             // L3
-            if futex::wait(&self.word, marked, Some(PATIENCE)) == futex::Wait::TimedOut {
+            if futex::wait(&self.word, marked, Some(PATIENCE)) == futex::Wait::TimedOut && is_short {
                 waited += PATIENCE;
                 if waited >= stuck::LIMIT {
                     stuck::tell();

@@ -73,3 +73,13 @@ fn a_change_counts_whole_or_not_at_all() {
     change(&lock);
     assert_eq!(lock.with(|all| all.clone()), [1, 2, 3, 3]);
 }
+
+#[test]
+fn a_guard_of_one_who_is_gone_is_taken_over() {
+    let lock = HeirLock::new(());
+    lock.word.store(gone(), Ordering::Relaxed);
+    drop(lock.hold());
+    assert_eq!(lock.word.load(Ordering::Relaxed), FREE);
+    let _guard = lock.hold();
+    assert_eq!(lock.word.load(Ordering::Relaxed) & !AWAITED, super::ANYBODY);
+}

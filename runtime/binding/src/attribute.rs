@@ -240,6 +240,7 @@ fn predefined<A: Abi>(process: &Process, keyval: i32, language: Language) -> Opt
         neutral::UNIVERSE_SIZE => (4, universe_size(rank)),
         neutral::APPNUM => (5, rank.boot().app_number as i32),
         neutral::LASTUSEDCODE => (6, A::error_out(process.objects.errors.last_used())),
+        neutral::MPIX_FT => (7, rank.node().survives().into()),
         _ => return None,
     };
     if language == Language::Fortran {

@@ -5,6 +5,7 @@ mod datarep;
 mod life;
 mod pointer;
 mod size;
+mod survive;
 mod under_way;
 mod view;
 
@@ -19,4 +20,5 @@ pub use datarep::{register_datarep, register_datarep_large};
 pub use life::{close, delete, get_amode, get_group, get_info, open, set_info};
 pub use pointer::{get_byte_offset, get_position, get_position_shared, seek, seek_shared};
 pub use size::{get_atomicity, get_size, preallocate, set_atomicity, set_size, sync};
+pub use survive::{get_failed, is_revoked, revoke};
 pub use view::{get_type_extent, get_view, set_view};

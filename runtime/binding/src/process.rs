@@ -23,7 +23,7 @@ use requests::RequestState;
 use telling::Telling;
 
 /// Predefined attributes of `MPI_COMM_WORLD`.
-pub const PREDEFINED: usize = 7;
+pub const PREDEFINED: usize = 8;
 
 /// Everything that one rank has of MPI. The facade passes its address as first argument.
 #[repr(C)]

@@ -6,6 +6,7 @@ mod describe;
 mod epoch;
 mod fast_path;
 mod nonblocking;
+mod survive;
 
 pub use access::{
     accumulate, compare_and_swap, fetch_and_op, get, get_accumulate, put, raccumulate, rget, rget_accumulate, rput,
@@ -23,6 +24,7 @@ pub use nonblocking::{
     icomplete, ifence, iflush, iflush_all, iflush_local, iflush_local_all, ilock, ilock_all, ipost, istart, iunlock,
     iunlock_all, iwait,
 };
+pub use survive::{get_failed, is_revoked, revoke};
 
 use crate::arguments::{Call, Error, Outcome};
 use cohort_abi::{Abi, neutral};
@@ -36,6 +38,7 @@ fn failed<A: Abi>(call: &Call<'_, A>, error: RmaError) -> Error {
     let class = match error {
         RmaError::OutOfMemory => neutral::ERR_NO_MEM,
         RmaError::Failed => neutral::MPIX_ERR_PROC_FAILED,
+        RmaError::Revoked => neutral::MPIX_ERR_REVOKED,
         RmaError::OutOfRange { .. } | RmaError::NotAttached { .. } | RmaError::LostTarget => neutral::ERR_RMA_RANGE,
         RmaError::Overlaps { .. } => neutral::ERR_RMA_ATTACH,
         RmaError::Truncated { .. } => neutral::ERR_TRUNCATE,

@@ -1,15 +1,15 @@
 //! What the members of a node that have opened a file together share.
 
-use cohort_base::lock::{FutexGuard, FutexLock};
+use cohort_base::heir::{HeirGuard, HeirLock};
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// What the members of a node share of a file that they have opened together.
 #[derive(Debug, Default)]
 pub struct Shared {
     pointer: AtomicU64,
-    turn: FutexLock<()>,
+    turn: HeirLock<()>,
     /// The number of the last collective call that took bytes for all members, and where these begin.
-    taken: FutexLock<(u64, Option<u64>)>,
+    taken: HeirLock<(u64, Option<u64>)>,
 }
 
 impl Shared {
@@ -38,17 +38,18 @@ impl Shared {
     /// comes first takes, the others get the same. All have said how many bytes they want, and meet before the next.
     #[must_use]
     pub fn take_together(&self, number: u64, bytes: u64) -> Option<u64> {
-        let mut taken = self.taken.lock();
-        if taken.0 != number {
-            *taken = (number, self.take(bytes));
-        }
-        taken.1
+        self.taken.with(|taken| {
+            if taken.0 != number {
+                *taken = (number, self.take(bytes));
+            }
+            taken.1
+        })
     }
 
     /// Waits until nobody else on the node reads or writes the file in atomic mode; others wait until the guard is
     /// gone.
-    pub fn turn(&self) -> FutexGuard<'_, ()> {
-        self.turn.lock()
+    pub fn turn(&self) -> HeirGuard<'_> {
+        self.turn.hold()
     }
 }
 

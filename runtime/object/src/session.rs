@@ -6,7 +6,7 @@ use crate::group::Group;
 use crate::info::Info;
 use alloc::vec::Vec;
 use cohort_abi::neutral;
-use cohort_base::lock::FutexLock;
+use cohort_base::heir::HeirLock;
 use cohort_base::text::FixedText;
 use cohort_engine::Rank;
 use cohort_engine::coll::Roster;
@@ -31,18 +31,19 @@ pub(crate) fn everyone(rank: &Rank) -> Roster {
         return Roster::new(numbers.map(|number| node.peer(number)).collect());
     }
     let address = core::ptr::from_ref(node).addr();
-    let mut known = EVERYONE.lock();
-    if let Some((_, everyone)) = known.iter().find(|(of, _)| *of == address) {
-        return everyone.clone();
-    }
-    let members = (0..node.world_size()).map(|world| node.peer(world));
-    let everyone = Roster::new(members.collect());
-    known.push((address, everyone.clone()));
-    everyone
+    EVERYONE.with(|known| {
+        if let Some((_, everyone)) = known.iter().find(|(of, _)| *of == address) {
+            return everyone.clone();
+        }
+        let members = (0..node.world_size()).map(|world| node.peer(world));
+        let everyone = Roster::new(members.collect());
+        known.push((address, everyone.clone()));
+        everyone
+    })
 }
 
 /// The list of each node (several in tests), by its address: one for all of its ranks.
-static EVERYONE: FutexLock<Vec<(usize, Roster)>> = FutexLock::new(Vec::new());
+static EVERYONE: HeirLock<Vec<(usize, Roster)>> = HeirLock::new(Vec::new());
 
 /// The group of a process set, for this rank.
 ///

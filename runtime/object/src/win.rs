@@ -245,6 +245,12 @@ impl Win {
         self.comm.group()
     }
 
+    /// The communicator of its meetings.
+    #[must_use]
+    pub fn comm(&self) -> &Comm {
+        &self.comm
+    }
+
     /// Where its memory comes from.
     #[must_use]
     pub fn flavor(&self) -> Flavor {

@@ -13,8 +13,8 @@ use cohort_steal::TaskKind;
 use core::ptr::{NonNull, null_mut};
 
 impl Window {
-    /// Ends the caller's use of a window a member of which has failed. Its memory stays: others may read it, and nobody
-    /// knows when they do not any more.
+    /// Ends the caller's use of a window that is [broken](Window::is_broken). Its memory stays: others may read it, and
+    /// nobody knows when they do not any more.
     pub fn abandon(self: Box<Self>, _owner: Owner<'_>) {
         let mut claim = self.rank().enter();
         claim.of::<Rma>().windows.remove(self.record());
@@ -24,10 +24,10 @@ impl Window {
         core::mem::forget(self);
     }
 
-    /// Whether a member has failed while the others go on.
+    /// Whether a member has failed while the others go on, or the window was revoked.
     #[must_use]
     pub fn is_broken(&self) -> bool {
-        self.has_lost()
+        self.trouble().is_some()
     }
 
     /// Ends the caller's use of the window, which is idle ([`Window::idle`]) at all members. Owner-only.

@@ -64,6 +64,8 @@ pub enum RmaError {
     Unsupported,
     /// A member has failed, and the call would wait.
     Failed,
+    /// The window was revoked.
+    Revoked,
 }
 
 impl fmt::Display for RmaError {
@@ -95,6 +97,7 @@ impl fmt::Display for RmaError {
                 "a member of the window has failed: what it left can be read (MPI_Win_shared_query, or MPI_Get with \
                  MPI_MODE_NOCHECK), and the window can be freed",
             ),
+            Self::Revoked => f.write_str("the window was revoked (MPIX_Win_revoke); it can be freed"),
         }
     }
 }

@@ -16,7 +16,6 @@ use alloc::vec::Vec;
 use cohort_alloc::Heap;
 use cohort_base::Peer;
 use cohort_base::heir::HeirLock;
-use cohort_base::lock::FutexLock;
 use cohort_base::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 use cohort_core::node::Node;
 use cohort_core::owner::Owner;
@@ -51,10 +50,11 @@ pub(super) struct MemberHome {
     /// Times that others wanted somebody called for the owner.
     pub(super) calls: AtomicU64,
     /// Used under a claim of the rank that looks, which no signal handler of it can have too.
-    regions: FutexLock<Vec<Region>>,
+    regions: HeirLock<Vec<Region>>,
 }
 
 /// A block of a rank's heap that goes with the window.
+#[derive(Clone, Copy)]
 struct Block(NonNull<u8>);
 
 // SAFETY: blocks may be freed from any task.
@@ -72,7 +72,7 @@ pub struct WinShared {
     /// Members of this node.
     here: u32,
     left: AtomicU32,
-    blocks: FutexLock<Vec<Block>>,
+    blocks: HeirLock<Vec<Block>>,
     /// Arrivals of members of this node at fences.
     pub(super) arrivals: Arrivals,
     /// Arrivals of whole other nodes.
@@ -89,7 +89,7 @@ impl MemberHome {
             pairs: Pair::untouched(members),
             fences: GrantCounter::default(),
             calls: AtomicU64::new(0),
-            regions: FutexLock::new(Vec::new()),
+            regions: HeirLock::new(Vec::new()),
         }
     }
 
@@ -173,7 +173,7 @@ impl WinShared {
             homes,
             here,
             left: AtomicU32::new(0),
-            blocks: FutexLock::new(Vec::new()),
+            blocks: HeirLock::new(Vec::new()),
             arrivals: Arrivals::of(u64::from(here)),
             nodes_arrived: Arrivals::of(delegates.len() as u64),
             delegates: delegates.into(),
@@ -184,6 +184,11 @@ impl WinShared {
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number
+    }
+
+    /// The context of messages of the window's communicator, which is closed when the window is revoked.
+    pub(super) fn context(&self) -> u32 {
+        self.number * 2
     }
 
     /// The members.

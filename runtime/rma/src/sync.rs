@@ -68,7 +68,7 @@ impl Window {
     /// # Errors
     /// [`RmaError::Misplaced`] if an access epoch is open.
     pub fn start(&self, owner: Owner<'_>, members: &[u32]) -> Result<(), RmaError> {
-        self.unless_lost()?;
+        self.unless_broken()?;
         let mut claim = self.rank().enter();
         let mut sweep = self.call(owner, &mut claim);
         sweep.state.no_access()?;
@@ -95,7 +95,7 @@ impl Window {
     /// # Errors
     /// [`RmaError::Misplaced`] if an exposure epoch is open.
     pub fn post(&self, owner: Owner<'_>, members: &[u32]) -> Result<(), RmaError> {
-        self.unless_lost()?;
+        self.unless_broken()?;
         let mut claim = self.rank().enter();
         let mut sweep = self.call(owner, &mut claim);
         if sweep.state.exposure.is_some() {
@@ -150,7 +150,9 @@ impl Window {
             if self.lock_at_once(member, exclusive) {
                 return Ok(true);
             }
-            self.unless_lost()?;
+            self.unless_broken()?;
+        } else if self.trouble() == Some(RmaError::Revoked) {
+            return Err(RmaError::Revoked);
         }
         let mut claim = self.rank().enter();
         let mut sweep = self.call(owner, &mut claim);
@@ -199,7 +201,9 @@ impl Window {
             if self.lock_all_now() {
                 return Ok(true);
             }
-            self.unless_lost()?;
+            self.unless_broken()?;
+        } else if self.trouble() == Some(RmaError::Revoked) {
+            return Err(RmaError::Revoked);
         }
         let mut claim = self.rank().enter();
         let mut sweep = self.call(owner, &mut claim);
@@ -232,24 +236,22 @@ impl Window {
     /// there. `member`: only that one's.
     ///
     /// # Errors
-    /// [`RmaError::Failed`].
+    /// [`RmaError::Failed`], [`RmaError::Revoked`].
     pub fn hold_locks(&self, owner: Owner<'_>, member: Option<u32>) -> Result<(), RmaError> {
         let mut holds = false;
         until_with(owner, self.awaited(Some(member)), |claim| {
             let mut sweep = self.sweep(claim);
             sweep.run();
             holds = sweep.holds_locks(member);
-            holds || self.has_lost()
+            holds || self.trouble().is_some()
         });
-        if holds { Ok(()) } else { Err(RmaError::Failed) }
+        if holds { Ok(()) } else { self.unless_broken() }
     }
 
-    /// Refuses what would wait for a member that has failed, or for what that one held.
-    fn unless_lost(&self) -> Result<(), RmaError> {
-        match self.has_lost() {
-            true => Err(RmaError::Failed),
-            false => Ok(()),
-        }
+    /// Refuses what would wait for a member that has failed, or for what that one held, and what would wait for others
+    /// of a window that was revoked.
+    fn unless_broken(&self) -> Result<(), RmaError> {
+        self.trouble().map_or(Ok(()), Err)
     }
 
     /// `MPI_Win_fence`: closes the fence epoch, and opens the next one unless `last`. Does not wait; the closing does,
@@ -258,7 +260,7 @@ impl Window {
     /// # Errors
     /// [`RmaError::Misplaced`] if an epoch of another kind is open.
     pub fn fence(&self, owner: Owner<'_>, last: bool) -> Result<Closing, RmaError> {
-        self.unless_lost()?;
+        self.unless_broken()?;
         let mut claim = self.rank().enter();
         let mut sweep = self.call(owner, &mut claim);
         sweep.state.no_other_than_fence()?;
@@ -308,6 +310,7 @@ impl Window {
         match error {
             Status::SUCCESS => Ok(()),
             Status::PROC_FAILED => Err(RmaError::Failed),
+            Status::REVOKED => Err(RmaError::Revoked),
             _ => Err(RmaError::LostTarget),
         }
     }

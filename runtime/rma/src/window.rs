@@ -306,11 +306,18 @@ impl Window {
         is_here.then(|| self.shared.part(member))
     }
 
-    /// Whether a member has failed while the others go on.
+    /// Why nobody waits for others of the window any more, where ranks go on after a failure: it was revoked, or a
+    /// member has failed.
     #[inline]
-    pub(super) fn has_lost(&self) -> bool {
+    pub(super) fn trouble(&self) -> Option<RmaError> {
         let node = self.rank.node();
-        node.failure_epoch() != 0 && self.shared.members().iter().any(|&member| node.has_failed(member))
+        if node.failure_epoch() == 0 {
+            return None;
+        }
+        if node.is_closed(self.shared.context()) {
+            return Some(RmaError::Revoked);
+        }
+        self.shared.members().iter().any(|&member| node.has_failed(member)).then_some(RmaError::Failed)
     }
 
     /// Whether a member lives on another node.

@@ -23,4 +23,17 @@ FROM_LIBRARY(MPIX_Comm_ack_failed, (MPI_Comm comm, int count, int *done), (comm,
 #define MPIX_Comm_is_revoked later_MPIX_Comm_is_revoked
 #define MPIX_Comm_ack_failed later_MPIX_Comm_ack_failed
 #endif
+// Neither has these.
+FROM_LIBRARY(MPIX_Win_revoke, (MPI_Win win), (win))
+FROM_LIBRARY(MPIX_Win_is_revoked, (MPI_Win win, int *flag), (win, flag))
+FROM_LIBRARY(MPIX_Win_get_failed, (MPI_Win win, MPI_Group *failed), (win, failed))
+FROM_LIBRARY(MPIX_File_revoke, (MPI_File file), (file))
+FROM_LIBRARY(MPIX_File_is_revoked, (MPI_File file, int *flag), (file, flag))
+FROM_LIBRARY(MPIX_File_get_failed, (MPI_File file, MPI_Group *failed), (file, failed))
+#define MPIX_Win_revoke later_MPIX_Win_revoke
+#define MPIX_Win_is_revoked later_MPIX_Win_is_revoked
+#define MPIX_Win_get_failed later_MPIX_Win_get_failed
+#define MPIX_File_revoke later_MPIX_File_revoke
+#define MPIX_File_is_revoked later_MPIX_File_is_revoked
+#define MPIX_File_get_failed later_MPIX_File_get_failed
 #endif

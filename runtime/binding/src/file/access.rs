@@ -1,6 +1,7 @@
 //! Reading and writing (MPI-5.0 section 14.4): each procedure is described once, and what its forms do with the
 //! description is here once for all of them.
 
+use super::survive::in_use;
 use super::under_way::{Failed, UnderWay, status};
 use crate::arguments::{Call, Outcome};
 use crate::data::Data;
@@ -22,7 +23,7 @@ fn waits<A: Abi, C: Count>(
     buffer: Buffer<A, C>,
     target: StatusOut<'_, A>,
 ) -> Outcome<()> {
-    let file = call.on_file(file)?;
+    let file = in_use(call, file)?;
     let data = Data::check(call, buffer);
     let (bytes, outcome) = file.access(form, data.as_ref().map(Data::buffer).map_err(Clone::clone));
     target.write(&status(bytes));
@@ -38,7 +39,7 @@ fn starts<A: Abi, C: Count>(
     buffer: Buffer<A, C>,
     request: Out<'_, A::Request>,
 ) -> Outcome<()> {
-    let file = call.on_file(handle)?;
+    let file = in_use(call, handle)?;
     let request = call.output(request, "request")?;
     let data = match Data::check(call, buffer) {
         Err(error) if !form.is_collective => return Err(error),
@@ -61,14 +62,14 @@ fn begins<A: Abi, C: Count>(
     (form, name): (Form, Name),
     buffer: Buffer<A, C>,
 ) -> Outcome<()> {
-    let file = call.on_file(file)?;
+    let file = in_use(call, file)?;
     file.begin(form, Data::check(call, buffer).map(Data::into_owned), name)
 }
 
 /// The end of a split collective.
 #[inline(never)]
 fn ends<A: Abi>(call: &Call<'_, A>, file: A::File, form: Form, target: StatusOut<'_, A>) -> Outcome<()> {
-    let (bytes, outcome) = call.on_file(file)?.end(form)?;
+    let (bytes, outcome) = in_use(call, file)?.end(form)?;
     target.write(&status(bytes));
     outcome
 }
