@@ -23,7 +23,8 @@ LOOM := $(addprefix -p cohort-,base alloc steal bridge core p2p rma coll)
 
 .PHONY: help build run test test-unit test-models quick test-long test-slowest test-costs unit unit-cached loom
 .PHONY: miri fuzz suites soak survive flaky managers policies lint system
-.PHONY: bench overlap peers instructions versions network encryption messages nodes collectives windows files memory
+.PHONY: bench overlap peers instructions versions network encryption surviving messages nodes collectives windows
+.PHONY: files memory
 .PHONY: papers epochs apps results results-names judges files-judges reach cold scale install uninstall portable tarball
 .PHONY: deb wheel spawn arm
 
@@ -281,6 +282,11 @@ network: build
 encryption: build
 	tools/cache.sh mpich
 	python3 benches/encryption.py --built $(BUILT)
+
+# What ranks that survive each other cost.
+surviving: build
+	tools/cache.sh mpich
+	python3 benches/survive.py --built $(BUILT)
 
 # Progress between two nodes under each policy.
 nodes: build

@@ -36,7 +36,7 @@ static void stop(const char *what) {
 // with that of nobody.
 static MPI_Comm refill(MPI_Comm comm, char *program, State *state) {
     MPI_Comm parents, left, between, all;
-    int members, me;
+    int members, flag = 1;
     MPI_Comm_get_parent(&parents);
     if (comm == MPI_COMM_NULL) {
         if (MPI_Intercomm_merge(parents, 1, &all) != MPI_SUCCESS) stop("MPI_Intercomm_merge");
@@ -56,10 +56,11 @@ static MPI_Comm refill(MPI_Comm comm, char *program, State *state) {
         state->deaths += missing;
     }
     MPI_Comm_set_errhandler(all, MPI_ERRORS_RETURN);
-    MPI_Comm_rank(all, &me);
-    // Others may have added a term more, or less.
-    if (MPI_Bcast(state, sizeof *state, MPI_BYTE, 0, all) != MPI_SUCCESS) stop("MPI_Bcast");
-    return all;
+    // Nobody dies before all have merged.
+    if (MPIX_Comm_agree(all, &flag) != MPI_SUCCESS) stop("MPIX_Comm_agree");
+    // Others may have added a term more, or less. If one of them has gone on and died already, all begin anew.
+    if (MPI_Bcast(state, sizeof *state, MPI_BYTE, 0, all) == MPI_SUCCESS) return all;
+    return refill(all, program, state);
 }
 
 int main(int argc, char **argv) {

@@ -42,6 +42,7 @@ pub fn trials() -> Vec<Trial> {
         trial("fortran/mpi_f08 of another compiler keeps its library".into(), another_compiler),
         trial("fortran/descriptors of flang".into(), descriptors),
         trial("fortran/internal procedures".into(), internal),
+        trial("fortran/survivors of a failure".into(), survivors),
     ];
     for ranks in [2, 4] {
         for name in JUDGED.into_iter().chain(OURS) {
@@ -100,6 +101,17 @@ fn internal() -> Outcome {
         }
     }
     Ok(())
+}
+
+/// Fortran's names of what survivors call, by `use mpi_f08`, `use mpi` and `mpif.h`.
+fn survivors() -> Outcome {
+    let run = Program::new(place::built_file("pip-exec")?).args(["--on-failure", "continue", "-n", "4"]);
+    let ended = run.arg(ours("survivors.f90")?).seconds(60).run()?.expect_code(0)?;
+    let lived: Vec<String> = [0, 2, 3].map(|rank| format!("done {rank}")).into();
+    match sorted_lines(&ended) == lived {
+        true => Ok(()),
+        false => Err(ended.failure("each rank but the dead one is to say that it is done, and nothing else")),
+    }
 }
 
 fn source(name: &str) -> PathBuf {

@@ -140,10 +140,10 @@ impl Api {
         for line in crate::table_lines(tables.extensions) {
             let procedure = Entry::parse(line)?.procedure(&kinds, false)?;
             procedures.push(Procedure {
+                fortran: is_in_fortran(&procedure),
+                f08: is_in_fortran(&procedure),
                 name: format!("X_{}", procedure.name),
                 extension: true,
-                fortran: false,
-                f08: false,
                 ..procedure
             });
         }
@@ -311,6 +311,25 @@ fn base(kinds: &Kinds, kind: &str, function: &str, large: bool) -> Option<Base> 
             Base::parse(if large { other.as_ref().unwrap_or(small) } else { small })
         }
     }
+}
+
+/// Extensions that Fortran has: the ends of their names. `MPIX_Comm_ishrink` is none: it stores a handle of C's when
+/// the call is over.
+const IN_FORTRAN: [&str; 9] = [
+    "_revoke",
+    "_is_revoked",
+    "_get_failed",
+    "_ack_failed",
+    "_failure_ack",
+    "_failure_get_acked",
+    "_shrink",
+    "_agree",
+    "_iagree",
+];
+
+/// Whether Fortran has an extension.
+fn is_in_fortran(extension: &Procedure) -> bool {
+    IN_FORTRAN.iter().any(|end| extension.name.ends_with(end))
 }
 
 /// Applies one line of `corrections.table`; `None` if it does not fit.

@@ -89,6 +89,8 @@ static int reduce(const Place *at) {
     for (int i = 0; i < COUNT; i++) {
         CHECK_EQ(sums[i], (long)at->members * (at->members - 1) / 2 + (long)at->members * i);
     }
+    TRY(MPI_Allreduce(numbers, sums, 3, MPI_LONG, MPI_MAX, at->comm));
+    for (int i = 0; i < 3; i++) CHECK_EQ(sums[i], at->members - 1 + i);
     TRY(MPI_Barrier(at->comm));
     return MPI_SUCCESS;
 }

@@ -14,6 +14,7 @@ pub fn trials() -> Vec<Trial> {
         trial("faults/other launchers' names for going on".into(), names),
         trial("faults/ranks end with a failed one unless they are to go on".into(), by_default),
         trial("faults/mpi4py goes on after a failure".into(), python),
+        trial("faults/mpi4py spawns others in place of the dead".into(), refilled),
     ]
 }
 
@@ -79,4 +80,13 @@ fn python() -> Outcome {
     let run = Program::new(place::built_file("pip-exec")?).args(["--on-failure", "continue", "-n", "4"]);
     let run = run.args(["-genv", "MPI4PY_MPIABI", "openmpi"]).arg(python).args(["-c", SCRIPT]);
     run.seconds(20).run()?.expect_code(0)?.expect_text("passed").map(drop)
+}
+
+/// The example of it.
+fn refilled() -> Outcome {
+    let python = place::cached("mpi4py-venv/bin/python", "mpi4py")?;
+    let run = Program::new(place::built_file("pip-exec")?).args(["--on-failure", "continue", "-n", "4"]);
+    let run = run.args(["-genv", "MPI4PY_MPIABI", "openmpi"]).arg(python);
+    let run = run.arg(place::root().join("examples/refill.py")).arg("7");
+    run.seconds(60).run()?.expect_code(0)?.expect_text("right").map(drop)
 }

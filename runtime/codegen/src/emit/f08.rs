@@ -5,7 +5,7 @@
 //! function with an address, a count and a datatype. Large counts have functions of their own.
 
 use super::f08_names::{all_names, base_name, has_choice, has_f08, specific_name};
-use super::fortran::{Face, passed, wrapper, written_in};
+use super::fortran::{Face, passed, symbol, wrapper, written_in};
 use super::rust_name;
 use crate::api::{Api, Parameter, Procedure};
 use crate::ctype::HANDLES;
@@ -93,8 +93,8 @@ pub fn procedures(api: &Api) -> Result<String, String> {
 /// The symbol of `MPI_`, `PMPI_`, or `PMPIR_`, MPICH's name for the second.
 fn exported(form: &str, name: &str) -> String {
     match form {
-        "" => format!("mpi_{name}_"),
-        "p" => format!("pmpi_{name}_"),
+        "" => format!("{}_", symbol(name)),
+        "p" => format!("p{}_", symbol(name)),
         _ => format!("pmpir_{name}_"),
     }
 }

@@ -311,7 +311,8 @@ fn interface(out: &mut String, api: &Api, procedure: &Procedure, prefix: &str) {
         _ => None,
     };
     let form = if function.is_some() { "function" } else { "subroutine" };
-    let capital = &procedure.c_name()[..5];
+    // Of an extension the name has no more capitals.
+    let capital = &procedure.c_name()[..if procedure.extension { 4 } else { 5 }];
     let name = format!("{prefix}{capital}{}", &specific[1..]);
     let _ = writeln!(out, "    {form} {name}( &\n      {})", names.join(", &\n      "));
     let mut declared = String::new();

@@ -166,14 +166,20 @@ pub fn procedures(api: &Api) -> Result<String, String> {
     Ok(out)
 }
 
+/// The symbol of a procedure, without what compilers add: an extension's name begins with `x_`.
+pub(super) fn symbol(lower: &str) -> String {
+    let between = if lower.starts_with("x_") { "" } else { "_" };
+    format!("mpi{between}{lower}")
+}
+
 /// The eight names of a procedure.
 fn exported(function: &str, lower: &str) -> String {
-    let upper = lower.to_uppercase();
+    let symbol = symbol(lower);
     let names: Vec<String> = ["", "p"]
         .iter()
         .flat_map(|p| {
-            let base = format!("{p}mpi_{lower}");
-            [format!("{base}_"), base.clone(), format!("{base}__"), format!("{}MPI_{upper}", p.to_uppercase())]
+            let base = format!("{p}{symbol}");
+            [format!("{base}_"), base.clone(), format!("{base}__"), base.to_uppercase()]
         })
         .collect();
     format!("\nnames!({function}: {});\n", names.join(" "))

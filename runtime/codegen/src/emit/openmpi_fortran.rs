@@ -3,7 +3,7 @@
 
 use super::exports::is_persistent_collective;
 use super::f08_names::{base_name, has_f08};
-use super::fortran::{Face, is_external, wrapper, written_in};
+use super::fortran::{Face, is_external, symbol, wrapper, written_in};
 use crate::api::{Api, Procedure};
 use crate::constants::{Constant, Value};
 use crate::ctype::HANDLES;
@@ -83,7 +83,7 @@ fn names_of(procedure: &Procedure) -> Vec<String> {
     let lower = procedure.name.to_lowercase();
     let mut names = Vec::new();
     if is_external(procedure) {
-        names.push(format!("ompi_{lower}_f"));
+        names.push(format!("o{}_f", symbol(&lower)));
     }
     if has_f08(procedure) && !procedure.large {
         names.extend(of_f08(&base_name(procedure)));
@@ -101,7 +101,7 @@ fn names_of(procedure: &Procedure) -> Vec<String> {
 }
 
 fn of_f08(lower: &str) -> [String; 2] {
-    ["", "p"].map(|p| format!("{p}mpi_{lower}_f08_"))
+    ["", "p"].map(|p| format!("{p}{}_f08_", symbol(lower)))
 }
 
 /// `MPI_SIZEOF` for each type and rank.

@@ -5,11 +5,13 @@
 //! | this file | what schedules do (`write/led.rs`), or each member for itself |
 //! | `gather`, `alltoall` | one member of each node sends and receives for all of them |
 //! | `bundle` | what it sends for them in one message |
+//! | `seated` | barriers and small reductions of members of one node that survive each other |
 //! | `view` | what all members say, in one table for the members of a node |
 
 mod alltoall;
 mod bundle;
 mod gather;
+mod seated;
 mod view;
 
 pub(crate) use view::view;
@@ -48,6 +50,9 @@ pub(crate) fn run(group: &Caller<'_>, hierarchy: &Hierarchy, call: &Call<'_>) ->
     }
     // A wrong operation is refused before anything is sent.
     let folder = call.folder()?;
+    if let Some(outcome) = seated::run(group, hierarchy, call, folder) {
+        return outcome;
+    }
     let is_led = is_led(group.rank(), call, hierarchy);
     match call {
         Call::Gather { send, receive, root } => gather::gather(group, hierarchy, *send, *receive, *root as usize),
