@@ -95,20 +95,24 @@ fn is_lost(group: &Caller<'_>, seats: &Seats, meeting: u64) -> bool {
     }
     // Who is seen to have failed does not come any more.
     let is_missing = |(member, &peer): (usize, &_)| node.has_failed(peer) && !seats.has_come(member, meeting);
-    node.is_closed(group.context) || group.world.iter().enumerate().any(is_missing)
+    given_up(group).is_some() || group.world.iter().enumerate().any(is_missing)
+}
+
+/// Why somebody has given up in the group, or in the intercommunicator of which this is a group: its leader does not
+/// come to this group's meetings any more when messages to the other one fail.
+fn given_up(group: &Caller<'_>) -> Option<EngineError> {
+    let (node, rank) = (group.rank().node(), group.rank());
+    let contexts = [Some(group.context), node.context_between(rank, group.context)];
+    contexts.into_iter().flatten().find_map(|context| may_communicate(rank, context).err())
 }
 
 /// The others are not to wait either.
 #[cold]
 fn give_up(group: &Caller<'_>) -> EngineError {
-    let rank = group.rank();
-    match may_communicate(rank, group.context) {
-        Err(error) => error,
-        Ok(()) => {
-            cohort_p2p::close_collectives(rank, group.context);
-            EngineError::Failed
-        }
-    }
+    given_up(group).unwrap_or_else(|| {
+        cohort_p2p::close_collectives(group.rank(), group.context);
+        EngineError::Failed
+    })
 }
 
 /// The caller's call is not that of a member, or has other sizes.
