@@ -26,11 +26,20 @@ static double seconds(void)
     return now.tv_sec + now.tv_nsec * 1e-9;
 }
 
-enum { BARRIER, BCAST, REDUCE, ALLREDUCE, GATHER, SCATTER, ALLGATHER, ALLTOALL, OPERATIONS };
-static const char *names[] = {"barrier", "bcast",   "reduce",    "allreduce",
-                              "gather",  "scatter", "allgather", "alltoall"};
+enum { BARRIER, BCAST, REDUCE, ALLREDUCE, GATHER, SCATTER, ALLGATHER, ALLTOALL, ALLTOALLV, SCAN, EXSCAN, OPERATIONS };
+static const char *names[] = {"barrier",   "bcast",    "reduce",    "allreduce", "gather", "scatter",
+                              "allgather", "alltoall", "alltoallv", "scan",      "exscan"};
+static int *counts, *places; // of an alltoallv
 
-static int has_blocks(int operation) { return operation >= GATHER; }
+static int has_blocks(int operation) { return operation >= GATHER && operation <= ALLTOALLV; }
+
+static void set_blocks(int count)
+{
+    for (int i = 0; counts[0] != count && i < ranks; i++)
+        places[i] = i * count;
+    for (int i = ranks - 1; i >= 0; i--)
+        counts[i] = count;
+}
 
 static void run(int operation, size_t bytes, MPI_Comm comm)
 {
@@ -44,6 +53,12 @@ static void run(int operation, size_t bytes, MPI_Comm comm)
     case SCATTER: MPI_Scatter(from, count, MPI_DOUBLE, to, count, MPI_DOUBLE, 0, comm); break;
     case ALLGATHER: MPI_Allgather(from, count, MPI_DOUBLE, to, count, MPI_DOUBLE, comm); break;
     case ALLTOALL: MPI_Alltoall(from, count, MPI_DOUBLE, to, count, MPI_DOUBLE, comm); break;
+    case ALLTOALLV:
+        set_blocks(count);
+        MPI_Alltoallv(from, counts, places, MPI_DOUBLE, to, counts, places, MPI_DOUBLE, comm);
+        break;
+    case SCAN: MPI_Scan(from, to, count, MPI_DOUBLE, MPI_SUM, comm); break;
+    case EXSCAN: MPI_Exscan(from, to, count, MPI_DOUBLE, MPI_SUM, comm); break;
     }
 }
 
@@ -64,6 +79,14 @@ static MPI_Request start(int operation, size_t bytes, MPI_Comm comm)
     case ALLTOALL:
         MPI_Ialltoall(from, count, MPI_DOUBLE, to, count, MPI_DOUBLE, comm, &request);
         break;
+    case ALLTOALLV:
+        set_blocks(count);
+        MPI_Ialltoallv(from, counts, places, MPI_DOUBLE, to, counts, places, MPI_DOUBLE, comm, &request);
+        break;
+    case GATHER: MPI_Igather(from, count, MPI_DOUBLE, to, count, MPI_DOUBLE, 0, comm, &request); break;
+    case SCATTER: MPI_Iscatter(from, count, MPI_DOUBLE, to, count, MPI_DOUBLE, 0, comm, &request); break;
+    case SCAN: MPI_Iscan(from, to, count, MPI_DOUBLE, MPI_SUM, comm, &request); break;
+    case EXSCAN: MPI_Iexscan(from, to, count, MPI_DOUBLE, MPI_SUM, comm, &request); break;
     }
     return request;
 }
@@ -158,9 +181,22 @@ static double memory_bound(int operation, size_t bytes)
     return best;
 }
 
+// Nonblocking ones between nodes, each with its end.
+static void nonblocking_table(const char *only)
+{
+    for (int operation = GATHER; operation < OPERATIONS; operation++)
+        for (int i = 0; i < 3; i++) {
+            if (sizes[i] * ranks > 2 << 20 || (only && strcmp(only, names[operation]) != 0))
+                continue;
+            double time = measure(NONBLOCKING, operation, sizes[i]);
+            if (rank == 0)
+                printf("i%s %zu B %.3f\n", names[operation], sizes[i], time * 1e6);
+        }
+}
+
 static void table(const char *only, int is_one_node)
 {
-    for (int operation = 0; operation < OPERATIONS; operation++)
+    for (int operation = 0; operation < (is_one_node ? ALLTOALLV : OPERATIONS); operation++)
         for (int i = 0; i < 4; i++) {
             if (only && strcmp(only, names[operation]) != 0)
                 continue;
@@ -363,14 +399,19 @@ int main(int argc, char **argv)
     size_t room = 4 << 20;
     from = aligned_alloc(4096, room);
     to = aligned_alloc(4096, room);
+    counts = calloc(ranks, sizeof *counts);
+    places = calloc(ranks, sizeof *places);
     memset(from, 0, room);
     memset(to, 0, room);
     if (argc > 3 && strcmp(argv[1], "overlap") == 0)
         overlap(strcmp(argv[2], "sleep") == 0, atof(argv[3]), argc > 4);
     else if (argc > 1 && strcmp(argv[1], "small") == 0)
         small();
-    else
-        table(argc > 2 ? argv[2] : NULL, argc < 2 || strcmp(argv[1], "nodes") != 0);
+    else if (argc > 1 && strcmp(argv[1], "nodes") == 0) {
+        table(argc > 2 ? argv[2] : NULL, 0);
+        nonblocking_table(argc > 2 ? argv[2] : NULL);
+    } else
+        table(argc > 2 ? argv[2] : NULL, 1);
     MPI_Finalize();
     return 0;
 }

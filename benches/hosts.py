@@ -1,4 +1,4 @@
-"""Two hosts on one machine: network namespaces joined by a pair of virtual interfaces."""
+"""Hosts on one machine: network namespaces, two joined by a pair of virtual interfaces, more by a bridge."""
 
 import os
 import pathlib
@@ -6,16 +6,16 @@ import subprocess
 import tempfile
 import time
 
-ADDRESSES = ("10.78.0.1", "10.78.0.2")
-
-
 class Hosts:
-    """A context. Where namespaces are forbidden, both hosts are addresses of the loopback interface."""
+    """A context. Where namespaces are forbidden, hosts are addresses of the loopback interface."""
 
-    def __init__(self):
-        self.names = [f"cohort-bench{os.getpid()}-{host}" for host in range(2)]
+    def __init__(self, count=2):
+        self.names = [f"cohort-bench{os.getpid()}-{host}" for host in range(count)]
+        self.switch = f"cohort-bench{os.getpid()}-switch"
+        self.addresses = [f"10.78.0.{host + 1}" for host in range(count)]
         self.apart = self._make()
-        self.addresses = ADDRESSES if self.apart else ("127.0.0.1", "127.0.0.2")
+        if not self.apart:
+            self.addresses = [f"127.0.0.{host + 1}" for host in range(count)]
         self.interface = "eth0" if self.apart else "lo"
         self._folder = tempfile.TemporaryDirectory()
         self.launcher = pathlib.Path(self._folder.name) / "launcher"
@@ -28,13 +28,19 @@ class Hosts:
 
     def _make(self):
         """Whether the namespaces could be made."""
-        first, second = self.names
-        words = [
-            f"netns add {first}", f"netns add {second}",
-            f"link add eth0 netns {first} type veth peer name eth0 netns {second}",
-            *(f"-n {name} address add {address}/24 dev eth0" for name, address in zip(self.names, ADDRESSES)),
-            *(f"-n {name} link set {link} up" for name in self.names for link in ("lo", "eth0")),
-        ]
+        words = [f"netns add {name}" for name in self.names]
+        if len(self.names) == 2:
+            first, second = self.names
+            words.append(f"link add eth0 netns {first} type veth peer name eth0 netns {second}")
+        else:
+            words += [f"netns add {self.switch}", f"-n {self.switch} link add name switch type bridge",
+                      f"-n {self.switch} link set switch up"]
+            for port, name in enumerate(self.names):
+                words += [f"link add eth0 netns {name} type veth peer name port{port} netns {self.switch}",
+                          f"-n {self.switch} link set port{port} master switch up"]
+        for name, address in zip(self.names, self.addresses):
+            words.append(f"-n {name} address add {address}/24 dev eth0")
+            words += [f"-n {name} link set {link} up" for link in ("lo", "eth0")]
         return all(self._ip(line) for line in words) and all(self._is_up(name) for name in self.names)
 
     @staticmethod
@@ -67,7 +73,7 @@ class Hosts:
                 "-launcher-exec", self.launcher, "-hosts", ",".join(self.addresses), "-ppn", 1]
 
     def open_mpi(self, mpiexec, each=1):
-        """Open MPI's command for `each` processes on each host. Both hosts have one name, and its collectives through
+        """Open MPI's command for `each` processes on each host. All hosts have one name, and its collectives through
         shared memory go by names: they would wait for ever."""
         hosts = ",".join(f"{address}:{each}" for address in self.addresses)
         return [*self.first(), mpiexec, "--prtemca", "plm_ssh_agent", self.launcher,
@@ -78,6 +84,6 @@ class Hosts:
         return self
 
     def __exit__(self, *_):
-        for name in self.names:
+        for name in (*self.names, *([self.switch] if len(self.names) > 2 else [])):
             self._ip(f"netns del {name}")
         self._folder.cleanup()

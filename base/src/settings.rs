@@ -21,7 +21,7 @@ mod stats;
 mod trace;
 
 pub use check::CHECK;
-pub use collectives::{Algorithm, Algorithms, ReduceOrder};
+pub use collectives::{Algorithm, Algorithms, Carriers, ReduceOrder};
 pub use connect::{CONNECT, CONNECT_NAMES};
 pub use deadlock::{DEADLOCK, DEADLOCK_AFTER, Deadlock};
 pub use debug::{DEBUG, debug_parts};
@@ -105,6 +105,8 @@ pub struct Settings {
     pub stack_size: usize,
     /// `COHORT_BARRIER` and so on: how blocking collectives are done.
     pub collectives: Algorithms,
+    /// `COHORT_CARRIERS`.
+    pub carriers: Carriers,
     /// `COHORT_REDUCE_ORDER`.
     pub reduce_order: ReduceOrder,
     /// `COHORT_TRACE`: messages are noted for a timeline.
@@ -143,6 +145,7 @@ impl Settings {
         compared_eager_max: 0,
         stack_size: 0,
         collectives: Algorithms::DEFAULT,
+        carriers: Carriers::Auto,
         reduce_order: ReduceOrder::Nodes,
         trace: false,
         stats: Stats::Off,
@@ -223,6 +226,13 @@ pub static TABLE: &[Row] = &[
     algorithm!("COHORT_ALLTOALL", alltoall),
     algorithm!("COHORT_BARRIER", barrier),
     algorithm!("COHORT_BCAST", bcast),
+    Row {
+        name: "COHORT_CARRIERS",
+        values: "auto, alone, one, all",
+        default: "auto",
+        help: "who sends in collectives among nodes: each member, one for its node, all for all; the same everywhere",
+        set: |s, v| choose(v, &Carriers::CHOICES).map(|x| s.carriers = x),
+    },
     check::ROW,
     connect::ROW,
     connect::NAMES_ROW,

@@ -26,6 +26,25 @@ pub enum ReduceOrder {
     Ranks,
 }
 
+/// Who sends and receives for the members of a node in collectives among nodes (`COHORT_CARRIERS`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carriers {
+    /// The engine chooses.
+    Auto,
+    /// Nobody: each member for itself.
+    Alone,
+    /// One member of each node.
+    One,
+    /// Where it can be, each member for some of the other nodes.
+    All,
+}
+
+impl Carriers {
+    /// The values of the setting.
+    pub(super) const CHOICES: [(&'static str, Self); 4] =
+        [("auto", Self::Auto), ("alone", Self::Alone), ("one", Self::One), ("all", Self::All)];
+}
+
 /// The setting of each family of collectives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Algorithms {

@@ -43,6 +43,9 @@ pub fn trials() -> Vec<Trial> {
         trial("nodes/isolated ranks".into(), isolated),
         trial("nodes/COHORT_REDUCE_ORDER=ranks makes placement no difference".into(), any_placement),
     ];
+    for carriers in ["auto", "alone", "one", "all"] {
+        trials.push(trial(format!("nodes/COHORT_CARRIERS={carriers} of uneven nodes"), || carriers_of_nodes(carriers)));
+    }
     trials.extend(psm2_trials());
     let uneven: [(&str, &[&str]); 3] = [("1,3", &[]), ("3,1", &["--map-by", "node"]), ("2,3", &["--map-by", "node"])];
     for (ranks, mapped) in uneven {
@@ -304,6 +307,18 @@ fn any_placement() -> Outcome {
         if apart != together {
             return Err(format!("{together} on one node, {apart} with {ranks}"));
         }
+    }
+    Ok(())
+}
+
+/// Members of three nodes send for each other.
+fn carriers_of_nodes(carriers: &str) -> Outcome {
+    let source = programs::source("carriers.c");
+    let executable = programs::compile_as("nodes-carriers", &source, Abi::Mpi5, &[])?;
+    let hosts = Hosts::new(3)?;
+    for mapped in [&[][..], &["--map-by", "node"]] {
+        let job = hosts.pip_exec("3,1,2")?.args(mapped).arg(&executable).env("COHORT_CARRIERS", carriers);
+        job.seconds(60).run()?.expect_code(0)?.expect_text("passed")?;
     }
     Ok(())
 }

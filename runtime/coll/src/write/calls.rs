@@ -8,6 +8,7 @@ use crate::args::Call;
 use crate::fold::Folder;
 use crate::members::NodeMap;
 use alloc::vec::Vec;
+use cohort_base::settings::Carriers;
 use cohort_core::EngineError;
 use cohort_core::rank::Rank;
 
@@ -48,10 +49,15 @@ pub(crate) fn write_among<'a>(
     }
 }
 
+/// Whether some members of a node may send and receive for others.
+pub(crate) fn has_carriers(rank: &Rank, map: &NodeMap) -> bool {
+    map.shares_nodes() && rank.node().settings().carriers != Carriers::Alone
+}
+
 /// Whether the first member of each node sends and receives for all of them in an operation: its *leader*, or the root
 /// for its own node. Kind, operation and places decide, which all members know alike.
 pub(crate) fn is_led(rank: &Rank, call: &Call<'_>, map: &NodeMap) -> bool {
-    map.shares_nodes()
+    has_carriers(rank, map)
         && match call {
             Call::Barrier | Call::Bcast { .. } | Call::Allgather { .. } => true,
             Call::Reduce { reduction, .. } | Call::Allreduce { reduction } | Call::ReduceScatter { reduction, .. } => {

@@ -14,8 +14,9 @@ mod two_groups;
 pub(crate) use builder::{ScheduleBuilder, Subgroup};
 #[cfg(any(test, feature = "testing"))]
 pub(crate) use calls::write_among;
-pub(crate) use calls::{is_led, partners, write};
+pub(crate) use calls::{has_carriers, is_led, partners, write};
 pub(crate) use led::{Led, write_led};
 pub(crate) use node::write_for_node;
+pub(crate) use reducing::{scan_by_doubling, scans_by_node};
 pub(crate) use spreading::exchange;
 pub(crate) use two_groups::{Sides, write_between};

@@ -43,6 +43,11 @@ pub(crate) fn folds_by_node(rank: &Rank, call: &Reduction<'_>, map: &NodeMap) ->
     !is_grouped_by_rank(rank, call.op, call.datatype()) && (call.op.commutative() || map.is_in_order())
 }
 
+/// Whether each node may scan its operands first: the grouping does not matter, and nodes are in the order of members.
+pub(crate) fn scans_by_node(rank: &Rank, call: &Reduction<'_>, map: &NodeMap) -> bool {
+    map.is_in_order() && !is_grouped_by_rank(rank, call.op, call.datatype())
+}
+
 /// Whether the setting wants operands grouped by rank. It makes no difference to predefined operations on integers.
 fn is_grouped_by_rank(rank: &Rank, op: Op<'_>, datatype: &Type) -> bool {
     let is_exact = || element_class(datatype).is_some_and(Basic::is_integer);
@@ -392,7 +397,10 @@ pub(crate) fn scan<'a>(
 ) -> Result<(), EngineError> {
     match is_grouped_by_rank(schedule.rank(), folder.op(), folder.datatype()) {
         true => scan_linear(schedule, folder, call, kind),
-        false => scan_by_doubling(schedule, folder, call, kind),
+        false => {
+            let everyone = schedule.everyone();
+            scan_by_doubling(schedule, everyone, folder, call, kind)
+        }
     }
 }
 
@@ -423,35 +431,44 @@ fn scan_linear<'a>(
     Ok(())
 }
 
-/// [`scan`] in few steps: in step *k* a member learns the fold of the 2^*k* operands that end 2^*k* members before
-/// its own.
-fn scan_by_doubling<'a>(
+/// [`scan`] among a group in few steps: in step *k* a member learns the fold of the 2^*k* operands that end 2^*k*
+/// members before its own.
+///
+/// # Errors
+/// [`EngineError::OutOfMemory`].
+pub(crate) fn scan_by_doubling<'a>(
     schedule: &mut ScheduleBuilder<'a>,
+    group: Subgroup<'_>,
     folder: &Folder<'a>,
     call: &Reduction<'a>,
     kind: Scan,
 ) -> Result<(), EngineError> {
-    let (me, size) = schedule.place();
+    let Subgroup { me, size, .. } = group;
     let count = call.count();
     // The fold of the operands from some member up to this one, and what comes before it.
     let so_far = schedule.room(folder, count)?;
     let before = schedule.room(folder, count)?;
-    schedule.copy(call.operand(), so_far);
+    if me + 1 < size {
+        schedule.copy(call.operand(), so_far);
+    }
     if kind == Scan::Inclusive {
-        schedule.copy(so_far, call.result);
+        schedule.copy(call.operand(), call.result);
     }
     let mut has_output = kind == Scan::Inclusive;
     let mut distance = 1;
     while distance < size {
         if me + distance < size {
-            schedule.send(me + distance, so_far);
+            schedule.send(group.at(me + distance), so_far);
         }
         if me >= distance {
-            schedule.receive_operand(me - distance, before);
+            schedule.receive_operand(group.at(me - distance), before);
         }
         schedule.wait();
         if me >= distance {
-            schedule.fold(before, so_far);
+            // For those that it still sends to.
+            if me + 2 * distance < size {
+                schedule.fold(before, so_far);
+            }
             if has_output {
                 schedule.fold(before, call.result);
             } else {

@@ -10,7 +10,7 @@ const LENGTH: usize = size_of::<u64>();
 
 /// The longest block that goes with others. A longer one travels by itself: it would be copied, and wait for
 /// the others, for a packet less.
-pub(crate) const BUNDLED: u64 = 2 << 10;
+pub(crate) const BUNDLED: u64 = 8 << 10;
 
 /// Memory with a number of blocks: their lengths, and then the data of each that is not longer than `most`.
 /// The addresses of a bundle may be handed to members that read it.
@@ -61,6 +61,11 @@ impl Bundle {
     /// A bundle of empty blocks in memory that has room for the lengths.
     pub(crate) fn at(memory: Bytes, blocks: usize, most: u64) -> Self {
         (0..blocks).for_each(|number| memory.set_word((number * LENGTH) as u64, 0));
+        Self::filled(memory, blocks, most)
+    }
+
+    /// The bundle that lies in some memory.
+    pub(crate) fn filled(memory: Bytes, blocks: usize, most: u64) -> Self {
         Self { memory, blocks, most }
     }
 

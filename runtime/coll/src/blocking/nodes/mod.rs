@@ -3,7 +3,8 @@
 //! | module | what it holds |
 //! |---|---|
 //! | this file | what schedules do (`write/led.rs`), or each member for itself |
-//! | `gather`, `alltoall` | one member of each node sends and receives for all of them |
+//! | `gather`, `alltoall` | one member of each node, or several, send and receive for all of them |
+//! | `scan` | the same, of prefixes |
 //! | `bundle` | what it sends for them in one message |
 //! | `seated` | barriers and small reductions of members of one node that survive each other |
 //! | `view` | what all members say, in one table for the members of a node |
@@ -11,6 +12,7 @@
 mod alltoall;
 mod bundle;
 mod gather;
+mod scan;
 mod seated;
 mod view;
 
@@ -24,7 +26,7 @@ use crate::exchange::may_communicate;
 use crate::fold::Folder;
 use crate::members::{Caller, Group, Hierarchy};
 use crate::nonblocking::{finish, start};
-use crate::write::{Led, is_led, write_led};
+use crate::write::{Led, has_carriers, is_led, scans_by_node, write_led};
 use cohort_core::EngineError;
 use core::cell::OnceCell;
 
@@ -55,15 +57,18 @@ pub(crate) fn run(group: &Caller<'_>, hierarchy: &Hierarchy, call: &Call<'_>) ->
     }
     let is_led = is_led(group.rank(), call, hierarchy);
     match call {
+        // With one member on each node these send as each member does for itself.
+        _ if !has_carriers(group.rank(), hierarchy) && !matches!(call, Call::Neighbours { .. }) => {
+            run_alone(group, call, folder)
+        }
         Call::Gather { send, receive, root } => gather::gather(group, hierarchy, *send, *receive, *root as usize),
         Call::Scatter { send, receive, root } => gather::scatter(group, hierarchy, *send, *receive, *root as usize),
         Call::Allgather { send, receive } if is_led => gather::allgather(group, hierarchy, *send, receive),
         _ if is_led => run_led(group, hierarchy, call, folder),
-        Call::Alltoall { send, receive } => match receive.equal_bytes(1) {
-            Some(block) if hierarchy.shares_nodes() => {
-                alltoall::alltoall(group, hierarchy, send.as_ref(), receive, block)
-            }
-            _ => run_alone(group, call, folder),
+        Call::Alltoall { send, receive } => alltoall::alltoall(group, hierarchy, send.as_ref(), receive),
+        Call::Scan { reduction, kind } if scans_by_node(group.rank(), reduction, hierarchy) => match folder {
+            Some(folder) => scan::scan(group, hierarchy, (reduction, &folder), *kind),
+            None => Ok(()),
         },
         Call::Neighbours { .. } => {
             // SAFETY: what the call refers to lives to the end of this call, which waits for the request.

@@ -1,0 +1,91 @@
+//! Scan and exscan in which one member of each node, the last one, sends and receives for all of them.
+//!
+//! The members of a node scan their operands among themselves. So its last one knows what they fold to together. Those
+//! of all nodes scan that, and what comes before a node is folded into the prefix of each of its members. Only where
+//! nodes have consecutive members, and where operands may be grouped by node.
+
+use crate::args::{Call, Reduction, Scan};
+use crate::blocking::local;
+use crate::blocking::schedule::{builder, run};
+use crate::data::copy_whole;
+use crate::fold::{Folder, Runner};
+use crate::members::{Caller, Hierarchy, LocalGroup};
+use crate::memory::{Scratch, reserve};
+use crate::write::{Subgroup, scan_by_doubling};
+use alloc::vec::Vec;
+use cohort_core::EngineError;
+use cohort_datatype::Buffer;
+
+/// Scan and exscan.
+///
+/// # Errors
+/// As [`scan`](crate::scan).
+pub(super) fn scan(
+    group: &Caller<'_>,
+    hierarchy: &Hierarchy,
+    (call, folder): (&Reduction<'_>, &Folder<'_>),
+    kind: Scan,
+) -> Result<(), EngineError> {
+    let here = group.local(hierarchy);
+    let is_last = here.me() + 1 == here.size();
+    // What the members of the node fold to, at its last one, and what those before the node do.
+    let (total, before) = (Scratch::new(folder, call.count())?, Scratch::new(folder, call.count())?);
+    // SAFETY: there is room for so many elements, to the end of this call.
+    let [total, before] = [&total, &before].map(|it| unsafe { folder.buffer(it.base, call.count()) });
+    if is_last && kind == Scan::Exclusive {
+        copy_whole(total, call.operand())?;
+    }
+    let outcome = local::run_any(&here, &Call::Scan { reduction: *call, kind });
+    // Members that disagree about the length go on: others wait for them.
+    if !matches!(outcome, Ok(()) | Err(EngineError::Truncated { .. })) {
+        return outcome;
+    }
+    let outcome = match is_last {
+        true => outcome.and(among_nodes(group, hierarchy, (call, folder), kind, [total, before])),
+        false => outcome,
+    };
+    if hierarchy.this_node() == 0 {
+        return outcome;
+    }
+    outcome.and(put_before(&here, (call, folder), kind, before))
+}
+
+/// At the last member of a node: what it folds to, and what the nodes before it do.
+fn among_nodes<'a>(
+    group: &Caller<'a>,
+    hierarchy: &Hierarchy,
+    (call, folder): (&Reduction<'a>, &Folder<'a>),
+    kind: Scan,
+    [total, before]: [Buffer<'a>; 2],
+) -> Result<(), EngineError> {
+    let total = match kind {
+        Scan::Inclusive => call.result,
+        Scan::Exclusive => total,
+    };
+    if kind == Scan::Exclusive && hierarchy.local_size() > 1 {
+        folder.combine_buffers(call.result, total, Runner::Owner);
+    }
+    let mut last: Vec<usize> = reserve(hierarchy.nodes())?;
+    last.extend((0..hierarchy.nodes()).filter_map(|node| hierarchy.members(node).last().map(|&it| it as usize)));
+    let mut schedule = builder(group, Some(*folder));
+    let totals = Reduction { input: Some(total.base().cast_const()), result: before, op: call.op };
+    scan_by_doubling(&mut schedule, Subgroup::of(&last, hierarchy.this_node()), folder, &totals, Scan::Exclusive)?;
+    run(group.owner, schedule)
+}
+
+/// Folds what comes before the node, which its last member has, into a member's prefix.
+fn put_before(
+    here: &LocalGroup<'_>,
+    (call, folder): (&Reduction<'_>, &Folder<'_>),
+    kind: Scan,
+    before: Buffer<'_>,
+) -> Result<(), EngineError> {
+    let told = local::run_any(here, &Call::Bcast { buffer: before, root: here.size() as u32 - 1 });
+    match kind {
+        Scan::Exclusive if here.me() == 0 => told.and(copy_whole(call.result, before)),
+        _ => {
+            folder.combine_buffers(before, call.result, Runner::Owner);
+            told
+        }
+    }
+}
