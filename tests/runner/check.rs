@@ -1,6 +1,7 @@
 //! `pip-exec --check`: each kind of mistake is found in several programs, and nothing is said of right ones.
 
 mod nodes;
+mod right;
 mod several;
 
 use crate::command::{Ended, Program};
@@ -194,7 +195,7 @@ pub fn trials() -> Vec<Trial> {
     trials.push(trial("check/fortran".into(), fortran));
     trials.push(trial("check/page".into(), page));
     trials.push(trial("check/suppressions".into(), suppressions));
-    trials.push(trial("check/right programs".into(), right_programs));
+    trials.extend(right::trials());
     trials.push(trial("check/mpi4py".into(), mpi4py));
     trials
 }
@@ -249,18 +250,6 @@ fn only_summary(ended: Ended) -> Outcome {
 fn is_silent(program: &str, mode: &str) -> Outcome {
     for abi in [Abi::Mpich, Abi::Mpi5, Abi::OpenMpi] {
         only_summary(job((program, mode), "", abi)?.run()?.expect_code(0)?)?;
-    }
-    Ok(())
-}
-
-/// Programs of `tests/programs/c` in which the checker finds nothing.
-const SILENT: &[&str] = &["buffers", "cancel", "communicators", "datatypes", "persistent", "sendrecv", "statuses"];
-
-fn right_programs() -> Outcome {
-    for name in SILENT {
-        let executable = programs::compile(&programs::source(&format!("{name}.c")), Abi::Mpich, &[])?;
-        let job = Program::new(place::built_file("pip-exec")?).args(["-n", "2", "--check"]).arg(executable);
-        only_summary(job.seconds(60).run()?.expect_code(0)?)?;
     }
     Ok(())
 }
