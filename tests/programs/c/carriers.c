@@ -1,5 +1,6 @@
-// All-to-alls of blocks of many lengths, in one call none, short and long ones, and scans of an operation that does not
-// commute: among nodes members send for each other, and each gets what it would get from each member itself.
+// All-to-alls, gathers and scatters of blocks of many lengths, in one call none, short and long ones, and scans of an
+// operation that does not commute: among nodes members send for each other, and each gets what it would get from each
+// member itself.
 //# ranks: 1 6
 //# abi: mpi5
 #include "check.h"
@@ -77,6 +78,22 @@ static void varying(int pattern) {
     }
 }
 
+// The root's block of every member, and every member's block of the root's. Nobody waits in between.
+static void rooted(int pattern) {
+    for (int turn = 0; turn < 12; turn++) {
+        int root = turn / 6 * (size - 1), own = length(pattern, rank, root), got = length(pattern, root, rank);
+        lay_out(pattern, 1, source, from_counts, from_starts);
+        lay_out(pattern, 0, target, to_counts, to_starts);
+        MPI_Gatherv(source + from_starts[root], own, MPI_BYTE, target, to_counts, to_starts, MPI_BYTE, root,
+                    MPI_COMM_WORLD);
+        if (rank == root)
+            check_blocks(pattern);
+        MPI_Scatterv(source, from_counts, from_starts, MPI_BYTE, target, got, MPI_BYTE, root, MPI_COMM_WORLD);
+        for (int at = 0; at < got; at++)
+            CHECK_EQ(target[at], byte(pattern, root, rank, at));
+    }
+}
+
 static void equal(int bytes) {
     for (int in_place = 0; in_place < 2; in_place++) {
         for (int other = 0; other < size; other++)
@@ -151,8 +168,10 @@ int main(int argc, char **argv) {
     types = malloc((size_t)size * sizeof *types);
     for (int other = 0; other < size; other++)
         types[other] = MPI_BYTE;
-    for (int pattern = 0; pattern < PATTERNS; pattern++)
+    for (int pattern = 0; pattern < PATTERNS; pattern++) {
         varying(pattern);
+        rooted(pattern);
+    }
     equal(5);
     equal(3000);
     equal(LONG);

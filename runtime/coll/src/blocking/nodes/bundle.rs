@@ -78,6 +78,15 @@ impl Bundle {
         Ok((memory, Self::at(all, blocks, most)))
     }
 
+    /// As much of its memory as has been filled.
+    pub(crate) fn there(&self) -> Bytes {
+        let inside = self.contents().map(|content| match content {
+            Content::Inside { there, .. } => there.length(),
+            Content::Apart => 0,
+        });
+        self.memory.part(0, Self::bytes(self.blocks, inside.sum()))
+    }
+
     /// All of it as a message.
     pub(crate) fn buffer(&self) -> Buffer<'static> {
         self.memory.buffer()

@@ -10,18 +10,13 @@ use crate::args::Blocks;
 use crate::blocking::round::{Finish, Posted, Record, Round};
 use crate::blocking::schedule::{builder, run};
 use crate::data::{copy_piece, copy_whole};
-use crate::members::{Caller, Hierarchy, LocalGroup};
+use crate::members::{COPY_MAX, Caller, Hierarchy, INLINE, LocalGroup};
 use crate::memory::{Bytes, bytes, reserve};
 use crate::write::{Subgroup, exchange};
 use alloc::vec::Vec;
 use cohort_core::EngineError;
 use cohort_datatype::{Buffer, unpack_bytes};
 use core::ops::Range;
-
-// SAFETY: no other record has this number.
-unsafe impl Record for Bundle {
-    const NUMBER: u64 = 5;
-}
 
 // SAFETY: no other record has this number.
 unsafe impl Record for Bundles {
@@ -44,10 +39,10 @@ fn pack_posted(round: &Round<'_>, place: usize, out: Bytes) {
     };
 }
 
-/// Posts a block for the member at `place` of the node, and waits until it has been taken if it stays the caller's.
+/// Posts a block for the member at `place` of the node, and waits until it has been taken if it is long.
 pub(super) fn post_to(here: &LocalGroup<'_>, place: usize, block: &Buffer<'_>) {
     let round = Round::begin(here);
-    let exposed = round.post_buffer(block);
+    let exposed = round.post_copied(block);
     round.announce_to(place);
     round.finish(match exposed {
         true => Finish::Member(place),
@@ -179,7 +174,14 @@ pub(crate) fn scatter(
         let round = Round::begin(&here);
         let place = hierarchy.local_rank(root) as usize;
         round.await_member(place);
-        let outcome = copy_whole(receive, round.record::<Blocks<'_>>(place).block(me));
+        let outcome = match round.posted::<Blocks<'_>>(place) {
+            Posted::Inline(data) => {
+                // SAFETY: it is only read, before the round is completed.
+                let memory = unsafe { Bytes::new(data.as_ptr().cast_mut(), data.len() as u64) };
+                deliver(Bundle::filled(memory, here.size(), u64::MAX), here.me(), receive).map(|_| ())
+            }
+            Posted::Address(blocks) => copy_whole(receive, blocks.block(me)),
+        };
         round.finish(Finish::Nobody);
         return outcome;
     }
@@ -203,12 +205,47 @@ fn scatter_root(
 ) -> Result<(), EngineError> {
     let here = group.local(hierarchy);
     let round = Round::begin(&here);
-    round.post_address(send);
+    let exposed = post_here(&round, hierarchy, send);
     round.announce();
     let sent = send_to_nodes(group, hierarchy, send);
     let own = receive.map_or(Ok(()), |into| copy_whole(into, send.block(group.me())));
-    round.finish(Finish::Everyone);
+    round.finish(Finish::after(exposed, Finish::Everyone));
     sent.and(own)
+}
+
+/// Posts what a scatter's root sends to the other members of its node: as a bundle if that is short, so that the root
+/// can leave; else where it lies. Says whether others read the caller's memory.
+fn post_here(round: &Round<'_>, hierarchy: &Hierarchy, send: &Blocks<'_>) -> bool {
+    let size = round.members();
+    let block = |place: usize| send.block(hierarchy.local_members()[place] as usize);
+    let bytes_of = |place: usize| if place == round.me() { 0 } else { block(place).bytes() };
+    let length = Bundle::bytes(size, (0..size).map(bytes_of).fold(0, u64::saturating_add));
+    let fill = |out: *mut u8| {
+        // SAFETY: there is room for so much, which nobody reads yet.
+        let memory = unsafe { Bytes::new(out, length) };
+        let write = |place, out: Bytes| {
+            copy_piece(out.buffer(), block(place), 0..out.length());
+        };
+        Bundle::filled(memory, size, u64::MAX).fill(bytes_of, write);
+    };
+    let entry = match length as usize {
+        0..=INLINE => Some(round.inline(length, fill)),
+        bytes if bytes <= COPY_MAX => round.side_buffer(length, fill),
+        _ => None,
+    };
+    match entry {
+        Some(entry) => round.publish(entry),
+        None => round.post_address(send),
+    }
+    entry.is_none()
+}
+
+/// Delivers the block of a member of the node if it is in a bundle. Says whether it travels by itself.
+fn deliver(bundle: Bundle, place: usize, into: Buffer<'_>) -> Result<bool, EngineError> {
+    match bundle.contents().nth(place) {
+        Some(content @ Content::Inside { .. }) => content.deliver(into).map(|()| false),
+        Some(Content::Apart) | None => Ok(true),
+    }
 }
 
 /// Sends the blocks of the other nodes' members.
@@ -248,15 +285,16 @@ fn receive_bundle(
 ) -> Result<bool, EngineError> {
     let here = group.local(hierarchy);
     let size = here.size();
-    // Bundles have been filled when messages and posts are there.
-    let deliver = |bundle: &Bundle| match bundle.contents().nth(here.me()) {
-        Some(content @ Content::Inside { .. }) => content.deliver(receive).map(|()| false),
-        Some(Content::Apart) | None => Ok(true),
-    };
-    if here.me != 0 {
+    if here.me() != 0 {
         let round = Round::begin(&here);
         round.await_member(0);
-        let is_apart = deliver(round.record::<Bundle>(0));
+        let memory = match round.posted::<Buffer<'_>>(0) {
+            Posted::Inline(data) => (data.as_ptr().cast_mut(), data.len() as u64),
+            Posted::Address(buffer) => (buffer.base(), buffer.bytes()),
+        };
+        // SAFETY: the bundle, which is only read, before the round is completed.
+        let memory = unsafe { Bytes::new(memory.0, memory.1) };
+        let is_apart = deliver(Bundle::filled(memory, size, BUNDLED), here.me(), receive);
         round.finish(Finish::Nobody);
         return is_apart;
     }
@@ -265,10 +303,11 @@ fn receive_bundle(
     schedule.receive(root, bundle.buffer());
     let outcome = run(group.owner, schedule);
     let round = Round::begin(&here);
-    round.post_address(&bundle);
+    let there = bundle.there().buffer();
+    let exposed = round.post_copied(&there);
     round.announce();
-    let is_apart = deliver(&bundle);
-    round.finish(Finish::Everyone);
+    let is_apart = deliver(bundle, here.me(), receive);
+    round.finish(Finish::after(exposed, Finish::Everyone));
     outcome.and(is_apart)
 }
 
