@@ -6,8 +6,8 @@ allgather and alltoall) with 2 ranks and with more ranks than CPUs, in microseco
 the same run. Small: the same of 8 bytes in all three forms, each with its end. Nonblocking, sizes as in the first
 table: how much of an operation of two ranks hides behind computation as long as its pure latency while a third rank
 is idle; rank 0 sleeps or works, rank 1 sleeps; and what nobody can hide, measured in the same run. Between nodes, as
-in `network.py`: both again on two nodes of two ranks. There an operation of one rank of each node is to be hidden,
-while both sleep and the other rank of each is idle.
+in `network.py`: both again on two nodes of two ranks, and each nonblocking one with its end. There an operation of one
+rank of each node is to be hidden, while both sleep and the other rank of each is idle.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def sample(peer, ranks, mode, samples, given_up, distance=None):
         if (number, ranks, *mode) in given_up:
             continue
         command = [*peer.launcher, *options, "-n", ranks, peer.program, *mode]
-        start = functools.partial(run, command, {**peer.env, **env}, 40)
+        start = functools.partial(run, command, {**peer.env, **env}, 120 if "nodes" in mode else 40)
         output, place = distance.during(start) if distance else (start(), None)
         if output is None:
             given_up.add((number, ranks, *mode))
