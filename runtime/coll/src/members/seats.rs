@@ -18,8 +18,9 @@ use core::ptr::null_mut;
 /// Bytes that a member may say.
 pub(crate) const ROOM: usize = 128;
 
-/// Members that meet so: each looks at the seats of all others.
-pub(crate) const MOST: usize = 64;
+/// Members that meet so: each looks at the seats of all others. With 1 nobody does, as long as it is not known why
+/// two of 36 jobs with a death between two instructions did not end; 64 is what it is meant to be.
+pub(crate) const MOST: usize = 1;
 
 /// Calls that go by messages before seats are made: many communicators see few collectives.
 const BEFORE: u64 = 2;
