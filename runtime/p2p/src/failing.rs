@@ -27,7 +27,6 @@ use cohort_core::error::EngineError;
 use cohort_core::lifecycle::abort;
 use cohort_core::message::{Envelope, Source, Status, Tag};
 use cohort_core::node::Node;
-use cohort_core::rank::Rank;
 use cohort_core::record::RecordRef;
 use cohort_core::{Peer, Verdict};
 
@@ -118,12 +117,6 @@ pub(crate) fn close(node: &'static Node, rank: LocalRank, context: u32) {
         let why = "cohort: no room is left to note which communicators have failed";
         abort(node.rank(rank), 1, why);
     }
-}
-
-/// The rank gives up a collective in this context, so that its other members are not to wait.
-#[cold]
-pub fn close_collectives(rank: &Rank, context: u32) {
-    close(rank.node(), rank.id(), context);
 }
 
 /// Fails sends that nobody will take.

@@ -79,7 +79,7 @@ mod want;
 #[cfg(not(loom))]
 pub use direct::{await_briefly, sender_of};
 #[cfg(not(loom))]
-pub use failing::{close_collectives, may_receive};
+pub use failing::may_receive;
 #[cfg(not(loom))]
 pub use messages::{Received, irecv, isend, isend_owned, receive_or_start, recv, recv_into, send, send_waiting};
 #[cfg(not(loom))]

@@ -2,7 +2,6 @@
 
 use super::local::{LocalGroup, LocalShared};
 use super::node_map::NodeMap;
-use super::seats::{self, Chair};
 use crate::args::Label;
 use crate::meeting::{Link, release_cursor};
 use crate::schedule::node_meeting::{self, NodeMeeting};
@@ -24,8 +23,6 @@ pub(crate) struct Hierarchy {
     meetings: Link<node_meeting::Part, node_meeting::Plan>,
     /// What each of them has begun.
     begun: Vec<Begun>,
-    /// Of the one member that has this for itself, if all live on its node.
-    chair: Option<Chair>,
 }
 
 /// How many operations a member has begun in one communicator.
@@ -67,19 +64,7 @@ impl Hierarchy {
             shared: LocalShared::new(local.len() as u32, context, is_crowded),
             members: local,
             meetings: Link::new(),
-            chair: None,
         }
-    }
-
-    /// The same for one member alone of those who survive each other. `is_near`: all live on its node.
-    pub(crate) fn with_chair(mut self, is_near: bool) -> Self {
-        self.chair = (is_near && self.size() <= seats::MOST).then(Chair::new);
-        self
-    }
-
-    /// The member's way to the seats, if the members have some.
-    pub(crate) fn chair(&self) -> Option<&Chair> {
-        self.chair.as_ref()
     }
 
     /// The number of a member's next nonblocking collective, the same at all members.

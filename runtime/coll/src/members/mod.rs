@@ -4,7 +4,6 @@ mod hierarchy;
 mod local;
 mod node_map;
 mod roster;
-mod seats;
 mod shared;
 
 pub use hierarchy::Count;
@@ -14,6 +13,5 @@ pub(crate) use local::{
 };
 pub(crate) use node_map::NodeMap;
 pub use roster::Roster;
-pub(crate) use seats::{Chair, ROOM, Seats};
 pub(crate) use shared::{Caller, Extent, Table, between, judge};
 pub use shared::{CommShared, Group, forget_remote, know_remote};

@@ -129,11 +129,7 @@ impl CommShared {
     fn new(rank: &Rank, context: u32, roster: Roster, maps: &mut Maps) -> Self {
         let node = rank.node();
         let members = match maps.enter(rank, &roster) {
-            Some(map) => {
-                let is_near = node.survives() && roster.peers().iter().all(|&peer| node.local(peer).is_some());
-                let hierarchy = Hierarchy::new(map, roster.peers(), context, node.is_crowded());
-                Members::Other(Others::Nodes(hierarchy.with_chair(is_near)))
-            }
+            Some(map) => Members::Other(Others::Nodes(Hierarchy::new(map, roster.peers(), context, node.is_crowded()))),
             None => {
                 let size = roster.peers().len() as u32;
                 let local = LocalShared::new(size, context, node.is_crowded());

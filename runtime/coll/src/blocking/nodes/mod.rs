@@ -6,14 +6,12 @@
 //! | `gather`, `alltoall` | one member of each node, or several, send and receive for all of them |
 //! | `scan` | the same, of prefixes |
 //! | `bundle` | what it sends for them in one message |
-//! | `seated` | barriers and small reductions of members of one node that survive each other |
 //! | `view` | what all members say, in one table for the members of a node |
 
 mod alltoall;
 mod bundle;
 mod gather;
 mod scan;
-mod seated;
 mod view;
 
 pub(crate) use view::view;
@@ -52,9 +50,6 @@ pub(crate) fn run(group: &Caller<'_>, hierarchy: &Hierarchy, call: &Call<'_>) ->
     }
     // A wrong operation is refused before anything is sent.
     let folder = call.folder()?;
-    if let Some(outcome) = seated::run(group, hierarchy, call, folder) {
-        return outcome;
-    }
     let is_led = is_led(group.rank(), call, hierarchy);
     match call {
         // With one member on each node these send as each member does for itself.
