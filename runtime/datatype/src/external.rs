@@ -225,17 +225,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extended_precision_survives_the_way_through_quadruple() {
-        // 1, -2.5, the smallest denormal, infinity, zero.
-        for value in [0x3fff_8000_0000_0000_0000, 0xc000_a000_0000_0000_0000, 1, 0x7fff << 64, 0] {
-            let back = extended(quadruple(value));
-            let infinity = value >> 64 == 0x7fff;
-            assert_eq!(back & !(u128::from(infinity) << 63), value, "{value:x}");
-        }
-        assert_eq!(quadruple(0x3fff_8000_0000_0000_0000), 0x3fff << 112);
-    }
-
-    #[test]
     fn what_is_cut_is_decoded_as_far_as_it_goes() {
         let long = crate::types::MPI_LONG.to_ref();
         let (memory, mut there) = ([1_i64, -2, 3].map(i64::to_le_bytes).concat(), [0; 12]);

@@ -139,3 +139,19 @@ pub(crate) fn from_quadruple(quadruple: u128) -> u128 {
     let integer = u128::from(sign_and_exponent & 0x7fff != 0);
     sign_and_exponent << 64 | integer << 63 | fraction
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extended_precision_survives_the_way_through_quadruple() {
+        // 1, -2.5, the smallest denormal, infinity, zero.
+        for value in [0x3fff_8000_0000_0000_0000, 0xc000_a000_0000_0000_0000, 1, 0x7fff << 64, 0] {
+            let back = from_quadruple(to_quadruple(value));
+            let infinity = value >> 64 == 0x7fff;
+            assert_eq!(back & !(u128::from(infinity) << 63), value, "{value:x}");
+        }
+        assert_eq!(to_quadruple(0x3fff_8000_0000_0000_0000), 0x3fff << 112);
+    }
+}
