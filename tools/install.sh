@@ -5,8 +5,8 @@
 #   tools/install.sh --uninstall PREFIX [DESTDIR]
 #
 # The layout is that of every package (docs/install.md). All files find each other from where they are, so that the
-# tree can be moved. The list of what was installed is lib/cohort/files. For a build of another architecture PIP_EXEC names
-# a pip-exec of this one, and STRIP what strips.
+# tree can be moved. The list of what was installed is lib/cohort/files. For a build of another architecture PIP_EXEC
+# names a pip-exec of this one, and STRIP what strips.
 set -eu
 
 fail() {

@@ -3,9 +3,9 @@
 #
 #   tools/package.sh wheel|deb|tarball BUILT OUT     for example wheel target/release target/packages
 #
-# BUILT may be of another architecture; then a pip-exec of this one, of the same version, is PIP_EXEC, and Debian's cross
-# tools are there. Each holds what tools/install.sh installs. The wheel's and the .deb's demands on the C library are measured, not
-# promised: a build on an older system (or by `make wheel`, which links for an old one) asks for less.
+# BUILT may be of another architecture; then a pip-exec of this one, of the same version, is PIP_EXEC, and Debian's
+# cross tools are there. Each holds what tools/install.sh installs. The wheel's and the .deb's demands on the C library
+# are measured, not promised: a build on an older system (or by `make wheel`, which links for an old one) asks for less.
 set -euo pipefail
 
 fail() {

@@ -45,8 +45,8 @@ pub(super) const ROW: Row = Row {
     name: DEADLOCK,
     values: "report, end, off",
     default: "report",
-    help: "what happens when every rank of the job waits for another one: it is said why, the job ends (the default with \
-           --check), or nothing",
+    help: "what happens when every rank of the job waits for another one: it is said why, the job ends (the default \
+           with --check), or nothing",
     set: |_, v| Deadlock::named(v).map(|_| ()),
 };
 

@@ -304,7 +304,8 @@ static const struct mode modes[] = {
     MODE(unreceived_tag), MODE(unreceived_on_copy),  MODE(unreceived_own), MODE(types_float),   MODE(types_any_source),
     MODE(types_persistent), MODE(bytes_sent),        MODE(bytes_received), MODE(bytes_exchanged), MODE(circle_of_two),
     MODE(circle_of_one),  MODE(circle_with_barrier), MODE(any_in_loop),    MODE(any_pending),   MODE(any_then_named),
-    MODE(right_ring),     MODE(right_farm),          MODE(right_types),    MODE(right_open),    MODE(right_probed),   MODE(never_matched),
+    MODE(right_ring),     MODE(right_farm),          MODE(right_types),    MODE(right_open),    MODE(right_probed),
+    MODE(never_matched),
 };
 
 int main(int argc, char **argv)

@@ -34,8 +34,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// With the settings of a job's environment; `None` if nobody is to look. Whoever looks for mistakes wants to be told
-    /// of this one, and not to wait: the job ends then, unless a setting says what happens.
+    /// With the settings of a job's environment; `None` if nobody is to look. Whoever looks for mistakes wants to be
+    /// told of this one, and not to wait: the job ends then, unless a setting says what happens.
     #[must_use]
     pub fn of(environment: &[CString]) -> Option<Self> {
         let value = |name: &str| {
