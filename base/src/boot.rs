@@ -31,7 +31,7 @@ pub const AT_FOUNDER: u64 = 0x464f_554e_4445; // "FOUNDE"
 pub const MAGIC: u64 = 0x3154_524f_484f_4350;
 
 /// Raised whenever the layout of a record changes.
-pub const VERSION: u32 = 16;
+pub const VERSION: u32 = 17;
 
 /// File name of the node image, which lies beside the facades.
 pub const NODE_IMAGE: &str = "libcohort_node.so";
@@ -455,6 +455,9 @@ pub struct NodeApi {
     pub findings: unsafe extern "C" fn(node: *mut c_void, context: *mut c_void, take: TakeText),
     /// For a launcher of one of several nodes whose ranks survive each other.
     pub survival: SurvivalApi,
+    /// The launcher is about to end ranks: none of them is to die while it notes what the checker has found. By the
+    /// launcher, once or more.
+    pub hold_findings: unsafe extern "C" fn(node: *mut c_void),
 }
 
 /// What ranks that survive each other want other nodes to know, and what these say. By the launcher alone.

@@ -64,6 +64,18 @@ const MESSAGE_HINTS: &[(&str, &str, &[&str])] = &[
     ("bytes_exchanged", "hint[bytes]", &["MPI_Sendrecv in bytes_exchanged", "1 MPI_INT; received: 4 MPI_BYTE"]),
     ("any_in_loop", "hint[wildcards]", &["rank 0: MPI_Recv in receive", "rank 1: MPI_Send", "rank 2: MPI_Send"]),
     ("any_pending", "hint[wildcards]", &["rank 0: MPI_Irecv in any_pending", "with different data"]),
+    (
+        "named_after_any",
+        "hint[wildcards]",
+        &[
+            "(could have been taken)",
+            "MPI_Recv in receive",
+            "(would wait for ever then)",
+            "from rank 2 or rank 1, of which",
+        ],
+    ),
+    ("named_after_status", "hint[wildcards]", &["MPI_Recv in named_after_status", "(would wait for ever then)"]),
+    ("named_after_pending", "hint[wildcards]", &["MPI_Irecv in named_after_pending", "(would wait for ever then)"]),
     ("any_then_named", "hint[wildcards]", &["rank 1: MPI_Recv in receive", "from rank"]),
 ];
 
@@ -154,7 +166,8 @@ const RIGHT: &[&str] = &[
 const RIGHT_MEMORY: &[&str] = &["right_blocks", "right_places", "right_lives", "right_parts"];
 
 /// Modes of `mistaken_messages.c` without a mistake.
-const RIGHT_MESSAGES: &[&str] = &["right_ring", "right_farm", "right_types", "right_open", "right_probed"];
+const RIGHT_MESSAGES: &[&str] =
+    &["right_ring", "right_farm", "right_types", "right_open", "right_probed", "right_orders"];
 
 /// The programs.
 const MISTAKES: &str = "mistakes";
@@ -185,6 +198,7 @@ pub fn trials() -> Vec<Trial> {
     trials.push(trial("check/requests".into(), several::requests));
     trials.push(trial("check/layouts".into(), several::layouts));
     trials.push(trial("check/deadlock".into(), deadlock));
+    trials.push(trial("check/abort".into(), abort));
     trials.push(trial("check/nodes".into(), nodes::messages));
     trials.push(trial("check/cases of Fortran".into(), several::fortran));
     trials.push(trial("check/cases of Python".into(), several::python));
@@ -215,12 +229,21 @@ fn job((program, mode): (&str, &str), words: &str, abi: Abi) -> Result<Program, 
 fn deadlock() -> Outcome {
     let job =
         || job((MISTAKEN_MESSAGES, "never_matched"), "", Abi::Mpi5).map(|job| job.env("COHORT_DEADLOCK_AFTER", "1"));
-    job()?.run()?.expect_code(DEADLOCKED)?.expect_text("waits for tag 2, and has a message from rank 0 with tag 1")?;
+    let ended = job()?.run()?.expect_code(DEADLOCKED)?;
+    let ended = ended.expect_text("waits for tag 2, and has a message from rank 0 with tag 1")?;
+    ended.expect_text("check: no errors, no hints besides what has ended the job")?;
     // Who wants to look at it oneself says so.
     let told = Program::new(place::built_file("pip-exec")?).args(["-n", "3", "--timeout", "4", "--check"]);
     let told = told.arg(executable(MISTAKEN_MESSAGES, Abi::Mpi5)?).arg("never_matched");
     let told = told.env("COHORT_DEADLOCK", "report").env("COHORT_DEADLOCK_AFTER", "1").seconds(60);
     told.run()?.expect_code(124)?.expect_text("the job cannot go on")?;
+    Ok(())
+}
+
+/// What was found is told of ranks that are ended while they are in the checker.
+fn abort() -> Outcome {
+    let ended = job((MISTAKEN_MESSAGES, "busy_at_abort"), "", Abi::Mpich)?.run()?.expect_code(3)?;
+    ended.expect_text("error[overlap]")?.expect_text("check: 1 error, no hints besides what has ended the job")?;
     Ok(())
 }
 

@@ -102,6 +102,8 @@ struct Report {
     notes: Vec<String>,
     /// How many are not told.
     suppressed: usize,
+    /// The job was ended, or did not end well.
+    has_failed: bool,
 }
 
 impl Wanted {
@@ -133,7 +135,8 @@ impl Wanted {
     }
 
     /// Makes the report when all ranks of the node have ended, whose memory is still mapped.
-    pub fn make(&self, node: &Node, others: Others<'_>) -> Outcome {
+    /// `has_failed`: it was ended, or did not end well, which was said.
+    pub fn make(&self, node: &Node, others: Others<'_>, has_failed: bool) -> Outcome {
         let Some(told) = node.findings() else {
             say(format_args!("{CHECK}: nothing was looked at, as the ranks do not share an address space"));
             return Outcome { status: 1, word: Vec::new() };
@@ -143,7 +146,7 @@ impl Wanted {
             let unknown = || CallPlace { text: format!("{address:#x}"), ..CallPlace::default() };
             backtrace::call_before(&mut code, address).unwrap_or_else(unknown)
         };
-        let mut report = Report::read(&told, &mut name);
+        let mut report = Report { has_failed, ..Report::read(&told, &mut name) };
         let part = Part::read(&told, &mut name);
         let mut word = Vec::new();
         let mut status = 0;

@@ -556,6 +556,14 @@ impl Node {
         String::from_utf8(text).ok()
     }
 
+    /// Ranks are about to be ended: none is to die while it notes what the checker has found.
+    pub fn hold_findings(&self) {
+        if let Some(api) = self.api {
+            // SAFETY: `node` came from the same image's open.
+            unsafe { (api.hold_findings)(self.node) };
+        }
+    }
+
     /// What the node image has counted, as JSON. Call as [`Node::report`].
     pub fn statistics(&self) -> Option<String> {
         let api = self.api?;

@@ -256,7 +256,7 @@ impl<'a> Job<'a> {
         if let Some(outside) = &self.outside {
             outside.end(!is_cut);
         }
-        let status = match self.ends.shutdown.as_ref().map_or(self.ends.departed, |it| it.status) {
+        let status = match self.status() {
             0 if found != 0 => found,
             0 if self.is_nobody_left() => 1,
             0 => i32::from(lost || self.spawner.streams.has_lost()),
@@ -264,6 +264,11 @@ impl<'a> Job<'a> {
         };
         let cause = None;
         Finish { status, is_cut, cause }
+    }
+
+    /// What has ended the job, or 0.
+    fn status(&self) -> i32 {
+        self.ends.shutdown.as_ref().map_or(self.ends.departed, |it| it.status)
     }
 
     /// Tells what the checker has found. The first launcher also hears of messages between nodes, and has the status of
@@ -279,7 +284,7 @@ impl<'a> Job<'a> {
             0 => check::Others::All(&self.heard.findings),
             _ => check::Others::First,
         };
-        let outcome = check.make(&self.spawner.node, others);
+        let outcome = check.make(&self.spawner.node, others, self.status() != 0);
         if outcome.word.is_empty() {
             return outcome.status;
         }
@@ -377,6 +382,9 @@ impl<'a> Job<'a> {
     }
 
     fn kill_alive(&self, signal: Signal) {
+        if self.about.check.is_some() {
+            self.spawner.node.hold_findings();
+        }
         let founder = self.founder.as_ref().map(Watched::process);
         let pids = self.alive.keys();
         for &pid in pids.filter(|&&pid| self.ends.dying != Some(pid) && founder != Some(pid)) {

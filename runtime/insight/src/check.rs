@@ -18,6 +18,7 @@ mod memory;
 mod messages;
 mod misuse;
 mod objects;
+mod orders;
 mod partitions;
 mod requests;
 mod shapes;
@@ -99,6 +100,12 @@ static SHARED: Mutex<Shared> = Mutex::new(Shared {
 /// Somebody has died with the lock.
 static IS_LOST: AtomicBool = AtomicBool::new(false);
 
+/// The launcher has the lock, and ends the ranks.
+static IS_HELD: AtomicBool = AtomicBool::new(false);
+
+/// How often the launcher tries: a fraction of a second.
+const HOLDS: u32 = 100_000;
+
 /// How often a rank tries to get the lock before it gives the checker up: several seconds.
 const TRIES: u32 = 5_000_000;
 
@@ -108,7 +115,7 @@ fn lock() -> Option<MutexGuard<'static, Shared>> {
         if let Some(shared) = SHARED.try_lock() {
             return Some(shared);
         }
-        if IS_LOST.load(Ordering::Relaxed) {
+        if IS_LOST.load(Ordering::Relaxed) || IS_HELD.load(Ordering::Relaxed) {
             return None;
         }
         rustix::thread::sched_yield();
@@ -300,17 +307,40 @@ impl Shared {
     }
 }
 
+/// Ranks are about to be ended: takes the lock for good, so that none of them dies with it. A rank that has it is given
+/// some time, as it runs on.
+pub fn hold_findings() {
+    for _ in 0..HOLDS {
+        if IS_HELD.load(Ordering::Relaxed) || IS_LOST.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Some(guard) = SHARED.try_lock() {
+            core::mem::forget(guard);
+            IS_HELD.store(true, Ordering::Relaxed);
+            return;
+        }
+        rustix::thread::sched_yield();
+    }
+}
+
 /// Writes what was found, as `cohort_base::check` has it. All ranks of the node have ended.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn write_findings(out: &mut dyn fmt::Write) -> fmt::Result {
+    if IS_HELD.load(Ordering::Relaxed) {
+        // SAFETY: the calling thread, the launcher's, has the lock and no guard of it (`hold_findings`).
+        unsafe { SHARED.force_unlock() };
+    }
     let Some(mut shared) = SHARED.try_lock() else {
         return findings::note(out, "a rank has ended inside the checker, and what was found is lost");
     };
     let Shared { kinds, findings, ranks, traffic, waits, .. } = &mut *shared;
     if kinds.has(Mistake::Unreceived) {
         traffic.tell_unreceived(|rank| ranks.get(&rank).is_some_and(|known| known.has_finalized), findings);
+    }
+    if kinds.has(Mistake::Wildcards) {
+        traffic.tell_orders(|rank| ranks.get(&rank).is_some_and(|known| known.has_finalized), findings);
     }
     if kinds.has(Mistake::Deadlocks) {
         waits.tell(findings);

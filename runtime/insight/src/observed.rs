@@ -11,7 +11,7 @@ pub mod live;
 mod statistics;
 mod traced;
 
-pub use crate::check::write_findings;
+pub use crate::check::{hold_findings, write_findings};
 pub use statistics::write as write_statistics;
 
 use crate::calls::{self, CALLS, Words, words};

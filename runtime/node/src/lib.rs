@@ -55,6 +55,7 @@ static API: NodeApi = NodeApi {
     died,
     findings,
     survival: survival::API,
+    hold_findings,
 };
 
 /// Makes the node that `boot` describes; see [`cohort_base::boot::NodeOpen`].
@@ -339,6 +340,11 @@ unsafe extern "C" fn statistics(node: *mut c_void, context: *mut c_void, take: T
 unsafe extern "C" fn findings(_node: *mut c_void, context: *mut c_void, take: TakeText) {
     // A receiver takes everything.
     let _ = observed::write_findings(&mut Receiver(context, take));
+}
+
+/// See [`NodeApi::hold_findings`]. An image has one node.
+unsafe extern "C" fn hold_findings(_node: *mut c_void) {
+    observed::hold_findings();
 }
 
 #[panic_handler]

@@ -185,6 +185,102 @@ static void any_then_named(void)
     }
 }
 
+// A receive from any source takes rank 2's message here, and could take rank 1's, which a later receive names. Rank 1
+// sends when it sees in memory that the other one was taken, of which MPI does not know.
+static volatile int is_taken;
+
+static void second_sender(int count)
+{
+    long flag;
+    int out = 5;
+    receive(&flag, 1, MPI_LONG, 0, 0);
+    while (!*(volatile int *)flag)
+        sched_yield();
+    for (int i = 0; i < count; i++)
+        send(&out, 1, MPI_INT, 0, 4);
+}
+
+static void tell_second_sender(void)
+{
+    long flag = (long)&is_taken;
+    is_taken = 0;
+    send(&flag, 1, MPI_LONG, 1, 0);
+}
+
+static void named_after_any(void)
+{
+    int in, out = 5;
+    if (rank == 0) {
+        tell_second_sender();
+        receive(&in, 1, MPI_INT, MPI_ANY_SOURCE, 4);
+        is_taken = 1;
+        receive(&in, 1, MPI_INT, 1, 4);
+    } else if (rank == 1) {
+        second_sender(1);
+    } else {
+        send(&out, 1, MPI_INT, 0, 4);
+    }
+}
+
+static void named_after_status(void)
+{
+    int in, out = 5;
+    MPI_Status status;
+    if (rank == 0) {
+        tell_second_sender();
+        MPI_Recv(&in, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
+        is_taken = 1;
+        for (int i = 0; i < 2; i++)
+            MPI_Recv(&in, 1, MPI_INT, 1, 4, MPI_COMM_WORLD, &status);
+    } else if (rank == 1) {
+        second_sender(2);
+    } else {
+        send(&out, 1, MPI_INT, 0, 4);
+    }
+}
+
+static void named_after_pending(void)
+{
+    int in[2], out = 5;
+    MPI_Request requests[2];
+    if (rank == 0) {
+        tell_second_sender();
+        MPI_Irecv(&in[0], 1, MPI_INT, MPI_ANY_SOURCE, 4, MPI_COMM_WORLD, &requests[0]);
+        MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+        is_taken = 1;
+        MPI_Irecv(&in[1], 1, MPI_INT, 1, 4, MPI_COMM_WORLD, &requests[1]);
+        MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+    } else if (rank == 1) {
+        second_sender(1);
+    } else {
+        send(&out, 1, MPI_INT, 0, 4);
+    }
+}
+
+// Nothing wrong: what a receive from any source could have taken, another such receive takes, or it is ordered behind.
+static void right_orders(void)
+{
+    int in, out = 5;
+    if (rank == 0) {
+        tell_second_sender();
+        receive(&in, 1, MPI_INT, MPI_ANY_SOURCE, 4);
+        is_taken = 1;
+        receive(&in, 1, MPI_INT, MPI_ANY_SOURCE, 4);
+        receive(&in, 1, MPI_INT, 1, 4);
+        receive(&in, 1, MPI_INT, MPI_ANY_SOURCE, 6);
+    } else if (rank == 1) {
+        second_sender(2);
+    } else {
+        send(&out, 1, MPI_INT, 0, 4);
+        send(&out, 1, MPI_INT, 0, 6);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        receive(&in, 1, MPI_INT, 1, 6);
+    if (rank == 1)
+        send(&out, 1, MPI_INT, 0, 6);
+}
+
 // Nothing wrong.
 static void right_ring(void)
 {
@@ -262,6 +358,17 @@ static void never_matched(void)
         MPI_Recv(&in, 1, MPI_INT, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
+static void busy_at_abort(void)
+{
+    int both = 1, in, out = 2;
+    MPI_Sendrecv(&both, 1, MPI_INT, rank, 1, &both, 1, MPI_INT, rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        MPI_Abort(MPI_COMM_WORLD, 3);
+    for (;;)
+        MPI_Sendrecv(&out, 1, MPI_INT, rank, 1, &in, 1, MPI_INT, rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
 static void right_open(void)
 {
     // Who is first does not matter: the data is the same, or the order is known.
@@ -305,7 +412,8 @@ static const struct mode modes[] = {
     MODE(types_persistent), MODE(bytes_sent),        MODE(bytes_received), MODE(bytes_exchanged), MODE(circle_of_two),
     MODE(circle_of_one),  MODE(circle_with_barrier), MODE(any_in_loop),    MODE(any_pending),   MODE(any_then_named),
     MODE(right_ring),     MODE(right_farm),          MODE(right_types),    MODE(right_open),    MODE(right_probed),
-    MODE(never_matched),
+    MODE(never_matched),  MODE(busy_at_abort),       MODE(right_orders),   MODE(named_after_any),
+    MODE(named_after_status), MODE(named_after_pending),
 };
 
 int main(int argc, char **argv)

@@ -1,5 +1,6 @@
 // What the programs with a mistake for each mode end with.
 #include <mpi.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 

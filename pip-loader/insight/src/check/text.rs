@@ -15,7 +15,10 @@ impl Report {
             let _ = writeln!(out, "check: {note}");
         }
         let errors = self.errors();
-        let _ = writeln!(out, "check: {}, {}", several(errors, "error"), several(self.findings.len() - errors, "hint"));
+        let hints = self.findings.len() - errors;
+        // Whoever reads this line alone is not to take it for a job without errors.
+        let besides = if self.has_failed { " besides what has ended the job" } else { "" };
+        let _ = writeln!(out, "check: {}, {}{besides}", several(errors, "error"), several(hints, "hint"));
         if self.suppressed > 0 {
             out.insert_str(out.len() - 1, &format!(", {} suppressed", self.suppressed));
         }

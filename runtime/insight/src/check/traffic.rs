@@ -7,6 +7,7 @@
 
 use super::buffers::Content;
 use super::findings::{Findings, Site};
+use super::orders::Orders;
 use super::types;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -79,6 +80,8 @@ struct Taken {
     source: i32,
     sender: Site,
     content: u64,
+    /// Its program does not learn where the message came from.
+    is_blind: bool,
     /// The receiver's own time then.
     time: u32,
 }
@@ -89,7 +92,11 @@ struct Lane {
     sends: VecDeque<EndNumber>,
     receives: VecDeque<EndNumber>,
     taken: Vec<Taken>,
+    orders: Orders,
 }
+
+/// Most messages that wait with which a receive is compared whose program learns where its message came from.
+const WAITING: usize = 64;
 
 /// Most receives from any source that are remembered for a lane.
 const TAKEN: usize = 16;
@@ -301,6 +308,11 @@ impl Traffic {
             {
                 types::compare((sent.site, from), (taken.site, into), ground.kinds, ground.findings);
             }
+            if let (Some(sent), Some(taken), Some(lane)) =
+                (self.ends.get(&send), self.ends.get(&receive), self.lanes.get_mut(&key))
+            {
+                lane.orders.took((sent.source, sent.tag), taken.site, taken.was_open);
+            }
             ground.events.push(Event::Paired(send, receive));
         }
     }
@@ -331,7 +343,7 @@ impl Traffic {
 
     /// A receive from any source has taken a message: are there others that it could have taken?
     fn took(&mut self, key: (u32, LocalRank), number: EndNumber, findings: &mut Findings) {
-        let Some(end) = self.ends.get(&number).filter(|end| end.was_open && end.is_blind) else {
+        let Some(end) = self.ends.get(&number).filter(|end| end.was_open) else {
             return;
         };
         let Some(sent) = end.partner.and_then(|partner| self.ends.get(&partner)) else {
@@ -345,28 +357,39 @@ impl Traffic {
             source: sent.source,
             sender: sent.site,
             content: sent.content,
+            is_blind: end.is_blind,
             time,
         };
-        if let Some(lane) = self.lanes.get_mut(&key) {
-            for other in lane.sends.iter().filter_map(|send| self.ends.get(send)) {
-                taken.compare(other, findings);
+        if let Some(Lane { sends, taken: all, orders, .. }) = self.lanes.get_mut(&key) {
+            let most = if taken.is_blind { usize::MAX } else { WAITING };
+            for other in sends.iter().take(most).filter_map(|send| self.ends.get(send)) {
+                taken.compare(other, orders, findings);
             }
-            if lane.taken.len() >= TAKEN {
-                lane.taken.remove(0);
+            if all.len() >= TAKEN {
+                all.remove(0);
             }
-            lane.taken.push(taken);
+            all.push(taken);
         }
     }
 
-    fn compare_with_taken(&self, key: (u32, LocalRank), sent: &End, findings: &mut Findings) {
-        let Some(lane) = self.lanes.get(&key) else {
+    fn compare_with_taken(&mut self, key: (u32, LocalRank), sent: &End, findings: &mut Findings) {
+        let Some(Lane { taken, orders, .. }) = self.lanes.get_mut(&key) else {
             return;
         };
-        for taken in &lane.taken {
-            let knows = sent.clock.get(key.1 as usize).copied().unwrap_or(0);
-            if knows < taken.time {
-                taken.compare(sent, findings);
-            }
+        let knows = sent.clock.get(key.1 as usize).copied().unwrap_or(0);
+        for taken in taken.iter().filter(|taken| knows < taken.time) {
+            taken.compare(sent, orders, findings);
+        }
+    }
+
+    /// Tells of receives from any source that could have taken what a later receive of a rank that has ended MPI names.
+    pub fn tell_orders(&self, has_finalized: impl Fn(LocalRank) -> bool, findings: &mut Findings) {
+        for lane in self.lanes.iter().filter(|((_, to), _)| has_finalized(*to)).map(|(_, lane)| lane) {
+            let left = |origin| {
+                let mut sends = lane.sends.iter().filter_map(|send| self.ends.get(send));
+                sends.any(|sent| (sent.source, sent.tag) == origin)
+            };
+            lane.orders.tell(left, findings);
         }
     }
 
@@ -411,9 +434,13 @@ fn fits(wanted: i32, tag: i32) -> bool {
 }
 
 impl Taken {
-    /// Tells that this receive could have taken another message, which says something else.
-    fn compare(&self, other: &End, findings: &mut Findings) {
-        if other.source == self.source || !fits(self.tag, other.tag) || other.content == self.content {
+    /// This receive could have taken another message: notes it, and tells it if that says something else.
+    fn compare(&self, other: &End, orders: &mut Orders, findings: &mut Findings) {
+        if other.source == self.source || !fits(self.tag, other.tag) {
+            return;
+        }
+        orders.could((other.source, other.tag), (self.site, self.sender, self.source), other.site);
+        if other.content == self.content || !self.is_blind {
             return;
         }
         let places = [self.site.did("receives"), self.sender.did("was taken"), other.site.did("could have been taken")];
