@@ -1,4 +1,4 @@
-// As mistaken_requests.c, of layouts, types of windows, memory that is attached and lists of requests:
+// As mistaken_requests.c, of layouts, types of windows, attached memory, lists of requests and data of collectives:
 // mistaken_layouts wrong, or right, with 3 ranks. Tests: check/layouts.
 #include <mpi.h>
 #include <stdlib.h>
@@ -166,6 +166,35 @@ static void attached_beyond(void)
     free(memory);
 }
 
+// Data of collective operations that changes while they read it.
+static void changed_reduction(void)
+{
+    MPI_Request request;
+    MPI_Iallreduce(out, in, 10, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+    out[7]++;
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void changed_broadcast(void)
+{
+    MPI_Request request;
+    MPI_Ibcast(out, 64, MPI_INT, 1, MPI_COMM_WORLD, &request);
+    if (rank == 1)
+        memset(out, 1, sizeof out);
+    MPI_Waitall(1, &request, MPI_STATUSES_IGNORE);
+}
+
+static void changed_gather(void)
+{
+    MPI_Request request;
+    MPI_Gather_init(out, 2, MPI_INT, in, 2, MPI_INT, 0, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+    out[1]++;
+    MPI_Start(&request);
+    out[0]++;
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Request_free(&request);
+}
+
 // What is right: layouts that go backwards, that interleave, that are sent twice; lists with several nulls.
 static void right_layouts(void)
 {
@@ -236,6 +265,25 @@ static void right_lists(void)
     MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
 }
 
+static void right_collectives(void)
+{
+    // Between starts data may change, and what is received in place is the operation's own.
+    MPI_Request requests[2];
+    MPI_Allreduce_init(out, in, 4, MPI_INT, MPI_MAX, MPI_COMM_WORLD, MPI_INFO_NULL, &requests[0]);
+    for (int i = 0; i < 3; i++) {
+        out[2] = i;
+        MPI_Start(&requests[0]);
+        MPI_Ibcast(in + 32, 8, MPI_INT, 0, MPI_COMM_WORLD, &requests[1]);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        in[32] = i;
+    }
+    MPI_Request_free(&requests[0]);
+    MPI_Iallreduce(MPI_IN_PLACE, in, 16, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[1]);
+    MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+    MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, in, 4, MPI_INT, MPI_COMM_WORLD, &requests[1]);
+    MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+}
+
 int main(int argc, char **argv)
 {
     int *memory;
@@ -250,6 +298,7 @@ int main(int argc, char **argv)
         right_windows(win);
         right_memory();
         right_lists();
+        right_collectives();
     } else {
         // What several lists leave of a request stands for nothing.
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -269,6 +318,9 @@ int main(int argc, char **argv)
         attached_and_freed();
         freed_before_it_is_detached();
         attached_beyond();
+        changed_reduction();
+        changed_broadcast();
+        changed_gather();
     }
     MPI_Win_free(&win);
     MPI_Finalize();

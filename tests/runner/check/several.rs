@@ -67,6 +67,12 @@ const LAYOUTS: &[Expected] = &[
         &["MPI_Win_attach in attached_and_freed", "(attached it)", "MPI_Win_free in", "400 bytes was freed"],
     ),
     ("error[memory]", &["MPI_Win_detach in freed_before_it_is_detached", "300 bytes was freed"]),
+    (
+        "error[changed]",
+        &["MPI_Iallreduce in changed_reduction", "(reads)", "byte 28 of 40 differs first, in element 7"],
+    ),
+    ("error[changed]", &["rank 1: MPI_Ibcast in changed_broadcast", "MPI_Waitall in"]),
+    ("error[changed]", &["MPI_Start in changed_gather", "byte 0 of 8 differs first"]),
     ("error[memory]", &["MPI_Win_attach in attached_beyond", "of 208 bytes, of a block, which has 200 bytes"]),
 ];
 

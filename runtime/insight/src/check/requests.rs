@@ -168,12 +168,15 @@ fn what(role: Role) -> Option<(&'static str, bool)> {
         Role::BeginOther => ("an operation", false),
         Role::InitSend => ("a persistent send", true),
         Role::InitReceive => ("a persistent receive", true),
-        Role::InitCollective => ("a persistent collective operation", true),
+        Role::InitCollective => (COLLECTIVE, true),
         Role::InitPartitionedSend => ("a partitioned send", true),
         Role::InitPartitionedReceive => ("a partitioned receive", true),
         _ => return None,
     })
 }
+
+/// What a persistent collective operation is called.
+const COLLECTIVE: &str = "a persistent collective operation";
 
 /// What the buffers hold that an operation sends.
 fn content(spans: &[Span]) -> Option<Content> {
@@ -197,7 +200,7 @@ pub fn begun(shared: &mut Shared, call: &Call<'_>, parts: Parts) {
     }
     let routes = if is_persistent { messages::routes(shared, call) } else { Vec::new() };
     let spans = buffers::spans(call);
-    let sends = matches!(call.role, Role::BeginSend | Role::BeginExchange);
+    let sends = matches!(call.role, Role::BeginSend | Role::BeginExchange | Role::BeginCollective);
     let is_kept = sends && shared.kinds.has(Mistake::Changed);
     let content = is_kept.then(|| content(&spans)).flatten();
     let lasting = if is_persistent { Lasting::default() } else { memory::begun(shared, call, &spans) };
@@ -298,7 +301,7 @@ pub fn started(shared: &mut Shared, call: &Call<'_>, handles: &[(u32, u64)]) {
             continue;
         };
         pending.lasting = lasting;
-        let sends = pending.what == "a persistent send";
+        let sends = matches!(pending.what, "a persistent send" | COLLECTIVE);
         (pending.is_active, pending.started, pending.looks) = (true, call.site, 0);
         pending.content = (keeps && sends).then(|| content(&pending.spans)).flatten();
         if pending.partitions.is_none() {
@@ -375,7 +378,8 @@ pub fn looked_at(shared: &mut Shared, call: &Call<'_>, handle: u32, variable: u6
         pending.content = Some(before);
         return;
     };
-    let places = [pending.started.did("sends"), call.site.did("completes it")];
+    let did = if pending.what.contains("collective") { "reads" } else { "sends" };
+    let places = [pending.started.did(did), call.site.did("completes it")];
     let bytes = sent.buffer.bytes();
     let element = element(&sent.buffer, place.unwrap_or(0));
     match place {
