@@ -42,6 +42,7 @@ const ERRORS: &[(&str, &str, &[&str])] = &[
 
 /// The same of `mistaken_messages.c`.
 const MESSAGES: &[(&str, &str, &[&str])] = &[
+    ("after_a_signal", "error[overlap]", &["ranks 0-2: MPI_Sendrecv in after_a_signal"]),
     ("unreceived_tag", "error[unreceived]", &["rank 2: MPI_Send in send", "8 bytes from rank 2 to rank 0", "tag 3"]),
     ("unreceived_on_copy", "error[unreceived]", &["rank 1: MPI_Isend in unreceived_on_copy", "8 bytes"]),
     (

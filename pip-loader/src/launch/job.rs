@@ -381,10 +381,16 @@ impl<'a> Job<'a> {
         }
     }
 
+    /// Sends it to all ranks, which it is to end.
     fn kill_alive(&self, signal: Signal) {
         if self.about.check.is_some() {
             self.spawner.node.hold_findings();
         }
+        self.signal_alive(signal);
+    }
+
+    /// Sends it to all ranks.
+    fn signal_alive(&self, signal: Signal) {
         let founder = self.founder.as_ref().map(Watched::process);
         let pids = self.alive.keys();
         for &pid in pids.filter(|&&pid| self.ends.dying != Some(pid) && founder != Some(pid)) {

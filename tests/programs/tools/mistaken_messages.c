@@ -358,6 +358,26 @@ static void never_matched(void)
         MPI_Recv(&in, 1, MPI_INT, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
+// A signal to the launcher, which passes it on, ends nothing: what comes after it is looked at.
+static volatile sig_atomic_t has_come;
+
+static void comes(int signal)
+{
+    has_come = signal;
+}
+
+static void after_a_signal(void)
+{
+    int both = 1;
+    signal(SIGUSR1, comes);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0)
+        kill(getppid(), SIGUSR1);
+    while (!has_come)
+        sched_yield();
+    MPI_Sendrecv(&both, 1, MPI_INT, rank, 1, &both, 1, MPI_INT, rank, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
 static void busy_at_abort(void)
 {
     int both = 1, in, out = 2;
@@ -413,7 +433,7 @@ static const struct mode modes[] = {
     MODE(circle_of_one),  MODE(circle_with_barrier), MODE(any_in_loop),    MODE(any_pending),   MODE(any_then_named),
     MODE(right_ring),     MODE(right_farm),          MODE(right_types),    MODE(right_open),    MODE(right_probed),
     MODE(never_matched),  MODE(busy_at_abort),       MODE(right_orders),   MODE(named_after_any),
-    MODE(named_after_status), MODE(named_after_pending),
+    MODE(after_a_signal), MODE(named_after_status), MODE(named_after_pending),
 };
 
 int main(int argc, char **argv)

@@ -1,8 +1,10 @@
 // What the programs with a mistake for each mode end with.
 #include <mpi.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MODE(name) {#name, name}
 

@@ -129,7 +129,7 @@ impl Source for Signals {
             match came {
                 Came::Child => {}
                 Came::Forward(signal) => {
-                    job.kill_alive(signal);
+                    job.signal_alive(signal);
                     if signal == Signal::SIGTSTP {
                         job.stop();
                     }
