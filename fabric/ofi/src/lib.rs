@@ -9,6 +9,7 @@
 //! | `quirks`, `names` | what is done otherwise with some providers |
 //! | `endpoint`, `operations`, `regions` | an endpoint, which ranks share |
 
+mod devices;
 mod endpoint;
 mod library;
 mod names;
@@ -62,8 +63,8 @@ pub struct Fabric {
 }
 
 impl Fabric {
-    /// Chooses one: what is wanted, or the best of the machine's own fabrics. `others` names what there is
-    /// besides libfabric, for messages.
+    /// Chooses one: what is wanted, or the best of the machine's own fabrics, for which libfabric is not asked where
+    /// no card is. `others` names what there is besides libfabric, for messages.
     ///
     /// # Errors
     /// [`Unavailable`].
@@ -71,8 +72,11 @@ impl Fabric {
         if let Some((first, last)) = wanted.ports.range() {
             set_ports(first, last);
         }
-        let library = Library::load()?;
         let (name, interface) = (wanted.provider.as_deref(), wanted.interface.as_deref());
+        if name.is_none() && !library::is_named() && !devices::exist() {
+            return Err(Unavailable::Absent("this machine has no card of a fabric".into()));
+        }
+        let library = Library::load()?;
         let provider = Provider::choose(&library, name, interface, others)?;
         Ok(Self { library, provider, service: None })
     }

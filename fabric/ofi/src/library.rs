@@ -36,9 +36,7 @@ impl Library {
     /// # Errors
     /// A text that says what to install.
     pub fn load() -> Result<Self, Unavailable> {
-        let chosen = std::env::var_os(VARIABLE)
-            .filter(|name| name != "auto")
-            .and_then(|name| CString::new(name.into_vec()).ok());
+        let chosen = chosen();
         let name = chosen.as_deref().unwrap_or(NAME);
         // SAFETY: a C string; the library's initialisers have no conditions.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
@@ -115,6 +113,16 @@ impl Library {
         assert!(!first.is_null(), "no memory");
         Information { library: *self, first }
     }
+}
+
+/// The file that the user names, if any.
+fn chosen() -> Option<CString> {
+    std::env::var_os(VARIABLE).filter(|name| name != "auto").and_then(|name| CString::new(name.into_vec()).ok())
+}
+
+/// Whether the user names libfabric's file, who then wants to hear of it.
+pub fn is_named() -> bool {
+    chosen().is_some()
 }
 
 /// Why libfabric is not loaded, from the dynamic linker's reason: it is not there, or something that it needs is not.

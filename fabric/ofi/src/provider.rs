@@ -6,7 +6,7 @@ use crate::{Unavailable, sys};
 use std::ffi::{CStr, CString};
 
 /// Providers in order of preference, if none is asked for: fabrics of the machine's own. TCP needs no libfabric.
-const ORDER: [&str; 5] = ["cxi", "opx", "psm2", "efa", "verbs"];
+pub(crate) const ORDER: [&str; 5] = ["cxi", "opx", "psm2", "efa", "verbs"];
 
 /// Providers that must be asked for.
 const OTHERS: [&str; 1] = ["tcp"];
