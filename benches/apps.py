@@ -67,9 +67,11 @@ def chosen(asked, folder, hosts):
     if unknown := set(asked.only) - set(names):
         sys.exit(f"no such program here: {' '.join(sorted(unknown))}; there are: {' '.join(names)}")
     for name, app in names.items():
+        if name not in (asked.only or names):
+            continue
         for variant in app.variants:
             for ranks in app.ranks:
-                if ranks in asked.ranks and ranks % asked.nodes == 0 and name in (asked.only or names) and variant in (*asked.variants, ""):
+                if ranks in asked.ranks and ranks % asked.nodes == 0 and variant in (*asked.variants, ""):
                     yield app, variant, ranks
 
 
