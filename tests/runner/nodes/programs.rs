@@ -71,8 +71,9 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// What is particular to PSM2.
-fn psm2_trials() -> [Trial; 3] {
+fn psm2_trials() -> [Trial; 4] {
     [
+        trial("nodes/libfabric is asked where a card is (psm2)".into(), asked_with_a_card),
         trial("nodes/what psm2 cannot do (psm2)".into(), psm2_limits),
         trial("nodes/random traffic without copies by the kernel (psm2)".into(), || {
             traffic_over_psm2("4,4", &[("PSM2_KASSIST_MODE", "none".into())])
@@ -198,6 +199,24 @@ fn traffic_over_psm2(ranks: &str, variables: &[(&str, OsString)]) -> Outcome {
         job = job.env(name, value);
     }
     job.seconds(120).run()?.expect_code(0)?;
+    Ok(())
+}
+
+/// Nobody names a provider. Without a card libfabric, which takes its time to start, is not even loaded.
+fn asked_with_a_card() -> Outcome {
+    let source = place::root().join("tests/programs/tools/maps.c");
+    let executable = programs::compile_as("nodes-maps", &source, Abi::Mpi5, &[])?;
+    let has_card =
+        ["infiniband", "cxi"].map(|class| Path::new("/sys/class").join(class)).iter().any(|card| card.exists());
+    for (network, loads) in [(Network::Default, has_card), (Network::Psm2, true)] {
+        let hosts = Hosts::new(2)?.over(network);
+        let job = hosts.pip_exec("1")?.arg(&executable).arg("libfabric.so").env("COHORT_NET_PROVIDER", "auto");
+        let mut ended = job.seconds(60).run()?.expect_code(0)?;
+        for rank in 0..2 {
+            let state = if loads { "there" } else { "not there" };
+            ended = ended.expect_text(&format!("rank {rank}: libfabric.so is {state}"))?;
+        }
+    }
     Ok(())
 }
 
