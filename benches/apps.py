@@ -43,8 +43,9 @@ class Series:
         if file and file.exists():
             kept = json.loads(file.read_text())
             for name, usual in (("nodes", 1), ("link", "")):
-                if kept.get(name, usual) != about[name]:
-                    sys.exit(f"{file} has runs with {name} {kept.get(name, usual)!r}, not {about[name]!r}: move it away")
+                there = kept.get(name, usual)
+                if there != about[name]:
+                    sys.exit(f"{file} has runs with {name} {there!r}, not {about[name]!r}: move it away")
             self.rows = kept["rows"]
 
     def samples(self, key, candidate, setting):
