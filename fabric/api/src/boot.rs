@@ -13,7 +13,7 @@
 //!    the descriptors [`Api::descriptors`] when they are cloned;
 //! 5. calls [`Api::close`] when the last rank has ended.
 //!
-//! All on one task, whose C library is the one that the network library was loaded with.
+//! All on one task, whose C library is the one that the network library was loaded with; the last on any thread of it.
 
 use crate::record::Network;
 use cohort_base::boot::RankLocation;

@@ -29,6 +29,8 @@ struct OpenNetwork {
     /// Why another network was not taken.
     failure: Option<String>,
     record: Option<Box<record::Network>>,
+    /// From then on nobody waits for memory that a dead task had in hand.
+    guard: fn(),
     network: Box<dyn NodeNetwork>,
 }
 
@@ -56,9 +58,10 @@ pub unsafe fn open(
     handle: &mut *mut c_void,
     problem: &mut Problem,
     choose: impl FnOnce(&Wanted) -> Result<Choice, String>,
+    guard: fn(),
 ) -> *const Api {
     // SAFETY: the caller's promise.
-    match keep_dispositions(|| unsafe { try_to_open(request, choose) }) {
+    match keep_dispositions(|| unsafe { try_to_open(request, choose, guard) }) {
         Ok(open) => {
             *handle = Box::into_raw(Box::new(open)).cast();
             &raw const API
@@ -75,6 +78,7 @@ pub unsafe fn open(
 unsafe fn try_to_open(
     request: &Request,
     choose: impl FnOnce(&Wanted) -> Result<Choice, String>,
+    guard: fn(),
 ) -> Result<OpenNetwork, String> {
     if request.magic != MAGIC || request.version != VERSION {
         return Err(format!(
@@ -133,6 +137,7 @@ unsafe fn try_to_open(
         service,
         failure,
         record: None,
+        guard,
         network,
     })
 }
@@ -339,6 +344,11 @@ unsafe extern "C" fn close(handle: *mut c_void, failed: i32) {
     // SAFETY: the handle came from `open` and is not used again.
     let mut open = unsafe { Box::from_raw(handle.cast::<OpenNetwork>()) };
     if failed != 0 {
+        // Ranks were killed wherever they were.
+        (open.guard)();
+        if let Some(service) = open.service.as_mut() {
+            service.give_up();
+        }
         open.network.give_up();
     }
 }

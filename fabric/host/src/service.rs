@@ -10,7 +10,8 @@
 //! Where messages do not go over IP, the service does if the host has an interface for it. Then a node that never
 //! answered is not missed: that way may lead nowhere.
 //!
-//! No task of a rank ever comes here, and nothing blocks but the wait for what comes next. Strangers cannot do much:
+//! No task of a rank ever comes here, and nothing blocks but the wait for what comes next, and memory: a rank that was
+//! killed may have had the heap's lock, so nobody waits for the thread of a job that has failed. Strangers cannot do much:
 //! of connections that have not shown the job's cookie there are at most [`STRANGERS_MAX`], each for at most
 //! [`STRANGER_TIME`] and with the memory of one message. One more takes the place of the oldest, if that has had
 //! [`GUARANTEED`]; until then it waits in the system's queue. Of those that have shown it each node has one at most,
@@ -150,6 +151,12 @@ impl Service {
         mask.restore();
         self.thread = Some(thread?);
         Ok(())
+    }
+
+    /// The job has failed: a rank may have been killed while it had what the thread waits for, so the end of this value
+    /// does not wait for the thread, which ends with the process.
+    pub fn give_up(&mut self) {
+        self.thread = None;
     }
 
     /// A descriptor that is readable once a node is dead.

@@ -27,5 +27,5 @@ pub unsafe extern "C" fn cohort_fabric_open(
     problem: *mut Problem,
 ) -> *const Api {
     // SAFETY: the caller's promise.
-    unsafe { boot::open(&*request, &mut *handle, &mut *problem, choice::choose) }
+    unsafe { boot::open(&*request, &mut *handle, &mut *problem, choice::choose, || HEAP.guard()) }
 }

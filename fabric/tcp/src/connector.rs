@@ -126,9 +126,11 @@ impl Drop for Connector {
 }
 
 impl Connector {
-    /// The job has failed: whoever does not read at once need not hear the last words.
+    /// The job has failed: whoever does not read at once need not hear the last words. The thread may wait for a lock
+    /// that a rank was killed with, so it ends with the process.
     pub fn give_up(&mut self) {
         self.patience = FAREWELL;
+        self.thread = None;
     }
 
     /// Says the last words, and waits until they have arrived: a socket that is closed with something unread drops

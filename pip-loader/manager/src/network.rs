@@ -4,6 +4,7 @@ use crate::wireup::{World, all_gather};
 use crate::{Failure, Manager};
 use cohort_base::settings::network;
 use cohort_base::settings::{ON_FAILURE, OnFailure};
+use cohort_base::signals::Signals;
 pub use cohort_fabric::boot::DeadNode;
 use cohort_fabric::boot::{Addresses, Api, LIBRARY, MAGIC, Notify, OPEN, Open, Problem, Request, VERSION};
 use std::ffi::{CStr, CString, c_void};
@@ -11,6 +12,12 @@ use std::ops::RangeInclusive;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::mpsc;
+use std::thread::Builder;
+use std::time::Duration;
+
+/// How long the end of a failed job waits for its network to be closed.
+const CLOSE_TIME: Duration = Duration::from_secs(5);
 
 /// What the user asks of the network, as texts of the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -187,14 +194,38 @@ impl Network {
         unsafe { (self.api.lose)(self.handle, node) };
     }
 
-    /// Ends the network. If the job has not failed, what was sent arrives first.
+    /// Ends the network. If the job has not failed, what was sent arrives first. If it has, this takes [`CLOSE_TIME`]
+    /// at most: a rank may have been killed while it had a lock, of this library or of one below it.
     ///
     /// # Safety
     /// Nobody uses [`Network::record`] any more: all ranks have ended.
     pub unsafe fn close(self, has_failed: bool) {
-        // SAFETY: an open handle, which this value was the only one to hold.
-        unsafe { (self.api.close)(self.handle, has_failed.into()) };
+        let Self { api, handle } = self;
+        let address = handle.expose_provenance();
+        let close = move || {
+            let handle = std::ptr::with_exposed_provenance_mut(address);
+            // SAFETY: an open handle, which this value was the only one to hold.
+            unsafe { (api.close)(handle, has_failed.into()) };
+        };
+        match has_failed {
+            true => _ = ends_within(CLOSE_TIME, close),
+            false => close(),
+        }
     }
+}
+
+/// Does `work` in a thread, which is left alone when it takes longer. Whether the work has ended; the process's end is
+/// its end else.
+fn ends_within(limit: Duration, work: impl FnOnce() + Send + 'static) -> bool {
+    let (ended, has_ended) = mpsc::channel();
+    // Signals are for the process's own threads.
+    let mask = Signals::ALL.block();
+    let thread = Builder::new().name("cohort-closing".into()).spawn(move || {
+        work();
+        let _ = ended.send(());
+    });
+    mask.restore();
+    thread.is_ok() && has_ended.recv_timeout(limit).is_ok()
 }
 
 fn load(folder: &Path) -> Result<Open, Failure> {
@@ -234,6 +265,7 @@ fn refused(problem: &Problem) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Mutex;
 
     #[test]
     fn settings_are_read() {
@@ -249,6 +281,15 @@ mod tests {
         assert_eq!((settings.interface, settings.defer), (None, true));
         assert!(settings.encrypt);
         assert_eq!((settings.timeout, settings.ports), (30, [40000, 40009]));
+    }
+
+    #[test]
+    fn work_that_does_not_end_is_left_alone() {
+        let lock: &Mutex<()> = Box::leak(Box::default());
+        let held = lock.lock().unwrap();
+        assert!(!ends_within(Duration::from_millis(10), || drop(lock.lock())));
+        drop(held);
+        assert!(ends_within(Duration::from_secs(60), || drop(lock.lock())));
     }
 
     #[test]
