@@ -14,6 +14,7 @@ pub fn trials() -> Vec<Trial> {
         trial("stats/page".into(), page),
         trial("stats/file that cannot be written".into(), unwritable),
         trial("stats/a call that never returns".into(), unfinished),
+        trial("stats/ranks that are killed while they count".into(), killed),
     ];
     for abi in [Abi::Mpich, Abi::Mpi5, Abi::OpenMpi] {
         trials.push(trial(format!("stats/json {abi}"), move || json(abi)));
@@ -44,6 +45,28 @@ fn run_with(abi: Abi, stats: &str, arguments: &[&str]) -> Result<Ended, String> 
         .args(arguments)
         .seconds(60)
         .run()
+}
+
+/// A rank may be killed while it has what the report is made from. The report comes all the same, and says what is
+/// missing. Several times, since that is a matter of chance.
+fn killed() -> Outcome {
+    let source = place::root().join("tests/programs/tools/counted.c");
+    let program = programs::compile_as("counted", &source, Abi::Mpi5, &[])?;
+    let path = file("killed.json")?;
+    for _ in 0..8 {
+        let job = Program::new(place::built_file("pip-exec")?).env("COHORT_STATS", format!("json:{}", path.display()));
+        job.args(["-n", "4"]).arg(&program).seconds(60).run()?.expect_code(7)?;
+        let text = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
+        let report: Value = serde_json::from_str(&text).map_err(|error| format!("{error}: {text}"))?;
+        let ranks = report["ranks"].as_array().ok_or("no ranks")?;
+        expect("ranks", &ranks.len().into(), &4.into())?;
+        for rank in ranks {
+            let (is_cut, list) = (rank["cut"].as_array().ok_or("no list of what is cut")?, &rank["communicators"]);
+            let is_there = list.as_array().is_some_and(|list| !list.is_empty());
+            expect("communicators", &is_there.into(), &(!is_cut.contains(&"communicators".into())).into())?;
+        }
+    }
+    Ok(())
 }
 
 fn file(name: &str) -> Result<PathBuf, String> {

@@ -127,6 +127,8 @@ pub struct Rank {
     pub helped: Vec<(u64, u64)>,
     /// Decisions of its policy.
     pub policy: BTreeMap<String, u64>,
+    /// Parts that are missing: it was killed in the middle of them.
+    pub cut: Vec<String>,
 }
 
 impl Rank {
@@ -275,6 +277,7 @@ fn read_rank(rank: &Value) -> Rank {
         bytes: of("bytes"),
         peers: peers.collect(),
         helped: pairs(&rank["steals"]["of"]),
+        cut: list(&rank["cut"]).iter().map(text).collect(),
         policy: policy.map(|(name, value)| (name.clone(), number(value))).collect(),
     }
 }

@@ -38,10 +38,19 @@ pub fn report(job: &NodeStatistics) -> String {
     files(&mut out, job);
     sections(&mut out, job);
     decisions(&mut out, job);
+    missing(&mut out, job);
     for sentence in advice(job) {
         let _ = writeln!(out, "  -> {sentence}");
     }
     out
+}
+
+/// What is not there because ranks were killed while they counted.
+fn missing(out: &mut String, job: &NodeStatistics) {
+    for rank in job.ranks.iter().filter(|rank| !rank.cut.is_empty()) {
+        let parts = rank.cut.join(", ");
+        let _ = writeln!(out, "  rank {} was killed while it counted; left out of its part: {parts}", rank.rank);
+    }
 }
 
 /// Where each rank's time went, and for whom it waited.
@@ -311,6 +320,14 @@ mod tests {
             "{{\"schema\":\"cohort-stats-1\",\"node\":0,\"nodes\":1,\"cpus\":8,\"policy\":\"steal\",\"ranks\":[{}]}}",
             ranks.join(",")
         )
+    }
+
+    #[test]
+    fn what_a_killed_rank_left_out_is_said() {
+        let cut = json(2).replacen("\"peers\"", "\"cut\":[\"course\",\"files\"],\"peers\"", 1);
+        let text = report(&NodeStatistics::read(&cut).expect("valid"));
+        assert!(text.contains("rank 0 was killed while it counted; left out of its part: course, files\n"), "{text}");
+        assert!(!text.contains("rank 1 was killed"), "{text}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::calls;
 use crate::subject::Subject;
 use crate::subject::files::Moved;
-use crate::subject::statistics::{Statistics, Sums, Tally};
+use crate::subject::statistics::{Statistics, Sums, Tally, from_outside};
 use cohort_base::clock::{ticks, ticks_per_us};
 use cohort_engine::{Node, Rank};
 use core::fmt::{self, Write};
@@ -132,24 +132,40 @@ fn write_rank(rank: &'static Rank, (statistics, first): (&Statistics, u64), out:
     out.write_str("]}")?;
     write_lists(statistics, out)?;
     write_course(statistics, first, out)?;
+    write_cut(statistics, out)?;
     out.write_str("}")
 }
 
 /// When the rank was in MPI.
 fn write_course(statistics: &Statistics, first: u64, out: &mut dyn Write) -> fmt::Result {
-    let course = statistics.course.lock();
-    write!(
-        out,
-        ",\"course\":{{\"begun_us\":{},\"bin_us\":{},\"bins\":[",
-        us(statistics.begun.get().saturating_sub(first)),
-        us(course.width),
-    )?;
+    let begun = us(statistics.begun.get().saturating_sub(first));
+    write!(out, ",\"course\":{{\"begun_us\":{begun},")?;
+    let Some(course) = from_outside(&statistics.course) else {
+        return out.write_str("\"bin_us\":1,\"bins\":[]}");
+    };
+    write!(out, "\"bin_us\":{},\"bins\":[", us(course.width))?;
     let mut list = List::new(out);
     for bin in 0..course.used() {
         let (mpi, waiting) = (us(course.mpi[bin]), us(course.waiting[bin]));
         list.entry(format_args!("[{mpi},{waiting}]"))?;
     }
     out.write_str("]}")
+}
+
+/// The names of parts that the rank was killed in, so that they are empty here.
+fn write_cut(statistics: &Statistics, out: &mut dyn Write) -> fmt::Result {
+    let parts = [
+        ("course", from_outside(&statistics.course).is_none()),
+        ("communicators", from_outside(&statistics.comms).is_none()),
+        ("files", from_outside(&statistics.files).is_none()),
+        ("sections", from_outside(&statistics.sections).is_none()),
+    ];
+    out.write_str(",\"cut\":[")?;
+    let mut list = List::new(out);
+    for (name, _) in parts.into_iter().filter(|&(_, is_cut)| is_cut) {
+        list.entry(format_args!("{}", Quoted(name)))?;
+    }
+    out.write_str("]")
 }
 
 /// The parts of a rank that are lists.
@@ -171,13 +187,13 @@ fn write_lists(statistics: &Statistics, out: &mut dyn Write) -> fmt::Result {
     }
     out.write_str("],\"communicators\":[")?;
     let mut list = List::new(out);
-    for comm in statistics.comms.lock().iter() {
+    for comm in from_outside(&statistics.comms).iter().flat_map(|comms| comms.iter()) {
         let tally = Tallied(&comm.tally);
         list.entry(format_args!("[{},{},{tally}]", Quoted(&comm.name), comm.size))?;
     }
     out.write_str("],\"files\":[")?;
     let mut list = List::new(out);
-    for file in statistics.files.lock().iter() {
+    for file in from_outside(&statistics.files).iter().flat_map(|files| files.iter()) {
         list.entry(format_args!(
             "[{},{},{},{},{},{},{}]",
             Quoted(&file.name),
@@ -191,7 +207,7 @@ fn write_lists(statistics: &Statistics, out: &mut dyn Write) -> fmt::Result {
     }
     out.write_str("],\"sections\":[")?;
     let mut list = List::new(out);
-    for section in statistics.sections.lock().iter() {
+    for section in from_outside(&statistics.sections).iter().flat_map(|sections| sections.iter()) {
         let mut sums = section.sums;
         if section.open > 0 {
             // Of a program that has not ended it: until now.
