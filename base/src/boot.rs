@@ -31,7 +31,7 @@ pub const AT_FOUNDER: u64 = 0x464f_554e_4445; // "FOUNDE"
 pub const MAGIC: u64 = 0x3154_524f_484f_4350;
 
 /// Raised whenever the layout of a record changes.
-pub const VERSION: u32 = 17;
+pub const VERSION: u32 = 18;
 
 /// File name of the node image, which lies beside the facades.
 pub const NODE_IMAGE: &str = "libcohort_node.so";
@@ -237,10 +237,13 @@ pub struct RankBoot {
     pub initial_errhandler: u32,
     /// NULL, or the blocks of the rank's C library: stored by a library that notes them for the checker.
     pub blocks: AtomicPtr<Blocks>,
+    /// Gives back to the kernel what the rank's C library holds free beyond its allowance; set by an MPI library of the
+    /// rank. Called from time to time by a thread of the program's that is about to sleep in MPI.
+    pub spare: Hook,
 }
 
-/// A function that a library of a rank leaves for those who end the rank, or none. It runs with the rank's C library,
-/// on a task of the rank, and waits for nobody.
+/// A function that a library of a rank leaves for those who end the rank, or for the engine, or none. It runs with the
+/// rank's C library, on a task of the rank, and waits for no other rank.
 #[derive(Debug, Default)]
 #[repr(transparent)]
 pub struct Hook(AtomicPtr<c_void>);
@@ -303,6 +306,7 @@ impl RankBoot {
             trace: null(),
             initial_errhandler: 0,
             blocks: AtomicPtr::new(null_mut()),
+            spare: Hook::none(),
         }
     }
 

@@ -11,7 +11,9 @@
 //! answered is not missed: that way may lead nowhere.
 //!
 //! No task of a rank ever comes here, and nothing blocks but the wait for what comes next, and memory: a rank that was
-//! killed may have had the heap's lock, so nobody waits for the thread of a job that has failed. Strangers cannot do much:
+//! killed may have had the heap's lock, so nobody waits for the thread of a job that has failed.
+//!
+//! Strangers cannot do much:
 //! of connections that have not shown the job's cookie there are at most [`STRANGERS_MAX`], each for at most
 //! [`STRANGER_TIME`] and with the memory of one message. One more takes the place of the oldest, if that has had
 //! [`GUARANTEED`]; until then it waits in the system's queue. Of those that have shown it each node has one at most,

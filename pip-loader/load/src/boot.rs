@@ -351,6 +351,7 @@ impl Node {
                 (&raw mut (*old).leaver).write_volatile(new.leaver);
                 (*old).leaves.store(false, Ordering::Relaxed);
                 (*old).last_words.forget();
+                (*old).spare.forget();
                 (*old).abort.store(0, Ordering::Relaxed);
                 (*old).pid.store(0, Ordering::Relaxed);
                 (*old).touched.store(0, Ordering::Relaxed);

@@ -365,7 +365,7 @@ fn environment_for(section: &Section, options: &Options, common: &Environment, j
         Some(inherit) => environment::of_ranks(&options.variables, inherit, job),
     };
     environment.extend(section.environment.iter().cloned());
-    allocator::keep_freed_memory(&mut environment);
+    allocator::set_thresholds(&mut environment);
     environment
 }
 

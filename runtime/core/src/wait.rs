@@ -351,7 +351,12 @@ fn park(
             *is_asked |= leave_idle(rank, worker, steals);
             return true;
         }
-        LastLook::Nothing => None,
+        LastLook::Nothing { is_program } => {
+            if is_program {
+                rank.give_back_memory();
+            }
+            None
+        }
         LastLook::Unsure => Some(UNSURE_SLEEP),
     };
     rank.counters().count_park();
@@ -386,7 +391,10 @@ fn leave_idle(rank: &Rank, worker: &Worker<'_>, entered: bool) -> bool {
 /// What a rank found after it had announced its sleep.
 enum LastLook {
     Found,
-    Nothing,
+    /// `is_program`: it looked from a call of the program's.
+    Nothing {
+        is_program: bool,
+    },
     Unsure,
 }
 
@@ -416,6 +424,7 @@ fn last_look(
     let is_stalled = hooks::is_stalled(&mut claim);
     let thief = thief(&mut claim, is_asked.as_deref().is_some_and(|it| *it));
     note(&mut claim);
+    let is_program = claim.is_by_owner();
     drop(claim);
     let mut others = Outcome::Idle;
     if let Some(is_asked) = is_asked {
@@ -423,7 +432,7 @@ fn last_look(
         *is_asked &= others != Outcome::Idle;
     }
     match others {
-        Outcome::Idle if !is_stalled => LastLook::Nothing,
+        Outcome::Idle if !is_stalled => LastLook::Nothing { is_program },
         Outcome::Idle | Outcome::Busy => LastLook::Unsure,
         Outcome::Progressed { .. } => LastLook::Found,
     }

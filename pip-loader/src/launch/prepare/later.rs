@@ -130,7 +130,7 @@ impl Later {
                 return Err(Refusal::new(format!("the info key env has the line \"{line}\", which is no NAME=VALUE")));
             }
         }
-        allocator::keep_freed_memory(&mut environment);
+        allocator::set_thresholds(&mut environment);
         let directory = Some(word(command.directory)).filter(|name| !name.is_empty()).map(PathBuf::from);
         let mut arguments = Vec::new();
         let mut next = command.arguments;

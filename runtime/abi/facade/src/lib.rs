@@ -7,6 +7,7 @@
 #![no_std]
 
 mod descent;
+mod heap;
 pub mod itself;
 mod later;
 mod leave;
@@ -96,6 +97,7 @@ impl<A: Abi> Attachment<A> {
         leave::prepare(boot);
         if is_started {
             streams::prepare(boot);
+            heap::prepare(boot);
             later::settle();
         }
     }

@@ -1,7 +1,7 @@
 //! The C library functions that a facade uses, on the task of its own rank.
 
 use crate::limit::Limit;
-use core::ffi::{c_char, c_int, c_ulong, c_void};
+use core::ffi::{c_char, c_int, c_long, c_ulong, c_void};
 
 /// What `dladdr` says about an address.
 #[repr(C)]
@@ -45,6 +45,8 @@ unsafe extern "C" {
     pub fn prlimit64(process: c_int, resource: c_int, new: *const Limit, old: *mut Limit) -> c_int;
     pub fn __errno_location() -> *mut c_int;
     pub fn getenv(name: *const c_char) -> *const c_char;
+    /// The second is a `struct rusage`.
+    pub fn getrusage(who: c_int, usage: *mut [c_long; 18]) -> c_int;
     pub fn getauxval(kind: c_ulong) -> c_ulong;
     pub fn dladdr(address: *const c_void, info: *mut DlInfo) -> c_int;
     pub fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void;

@@ -9,6 +9,7 @@ pub mod node;
 pub mod owner;
 pub mod rank;
 mod renewal;
+mod spare;
 pub mod waits;
 
 use crate::event_count::EventCount;
@@ -37,6 +38,7 @@ use core::ffi::c_void;
 use core::fmt;
 use core::marker::PhantomData;
 use failures::Failures;
+use spare::Spare;
 use waits::Waits;
 
 /// All ranks of one address space. Never unmade.
@@ -118,6 +120,8 @@ pub struct Rank {
     counters: Counters<'static>,
     /// When a nonblocking call last found nothing, in ticks.
     last_fruitless: AtomicU64,
+    /// When it looks at the memory that the program has freed.
+    spare: Spare,
     /// The rank's policies, and what they need.
     policies: Policies,
     /// Where the rank's events are noted, if anywhere: a ring that stays, or NULL.

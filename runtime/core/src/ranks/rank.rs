@@ -1,6 +1,7 @@
 //! One rank of the node.
 
 pub use super::Rank;
+use super::spare::Spare;
 use super::waits::Waits;
 use super::{Claim, Node, State, Thieving, hooks};
 use crate::event_count::EventCount;
@@ -87,6 +88,7 @@ impl Rank {
             },
             counters: Counters::new(hits),
             last_fruitless: AtomicU64::new(0),
+            spare: Spare::default(),
             policies: Policies::new(node.settings().progress),
             trace: AtomicPtr::new(boot.trace.cast_mut()),
             heap: Heap::new(),

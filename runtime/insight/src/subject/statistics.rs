@@ -163,8 +163,8 @@ impl Sums {
 /// How often a reader that is no rank tries to have a lock of a rank's.
 const TRIES: u32 = 10_000;
 
-/// What a rank's lock guards, for a reader that is no rank. None if it is not to be had: a rank that was killed may have
-/// it for ever, and what it was changing is not to be touched.
+/// What a rank's lock guards, for a reader that is no rank. None if it is not to be had: a rank that was killed may
+/// have it for ever, and what it was changing is not to be touched.
 pub fn from_outside<T>(lock: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     (0..TRIES).find_map(|_| {
         let guard = lock.try_lock();
