@@ -147,6 +147,12 @@ fn is_wanted(settings: &Settings) -> bool {
     settings.stats == Stats::Calls || settings.trace || settings.check_kinds.is_any()
 }
 
+/// Makes what the node's report is made from and ranks would else make when they first need it: one that is killed
+/// meanwhile would leave it for ever unmade. Call before ranks run.
+pub fn prepare() {
+    statistics::prepare();
+}
+
 /// The process's observers, made when they are first asked for.
 fn observers(subject: &Subject) -> &Observers {
     let observers = &subject.observers;

@@ -97,6 +97,10 @@ pub unsafe extern "C" fn cohort_node_open(boot: *const NodeBoot, node: *mut *mut
     let Some(created) = Node::create(boot, settings, network) else {
         return core::ptr::null();
     };
+    let observes = created.settings().stats == Stats::Calls || created.settings().check_kinds.is_any();
+    if observes {
+        observed::prepare();
+    }
     if created.survives() {
         HEAP.guard();
         SURVIVORS.store((&raw const *created).cast_mut(), Ordering::Release);
@@ -215,6 +219,8 @@ unsafe extern "C" fn attach(
 /// # Safety
 /// `node` is what `cohort_node_open` gave.
 unsafe extern "C" fn report(node: *mut c_void) {
+    // Here and in `statistics` and `findings`: ranks may have been killed in the middle of an allocation.
+    HEAP.guard();
     // SAFETY: the caller's contract.
     let node: &'static Node = unsafe { &*node.cast_const().cast() };
     if node.settings().stats == Stats::Counters {
@@ -327,6 +333,7 @@ impl core::fmt::Write for Receiver {
 /// # Safety
 /// `node` is what `cohort_node_open` gave; `take` may be called with `context`.
 unsafe extern "C" fn statistics(node: *mut c_void, context: *mut c_void, take: TakeText) {
+    HEAP.guard();
     // SAFETY: the caller's contract.
     let node: &'static Node = unsafe { &*node.cast_const().cast() };
     // A receiver takes everything.
@@ -338,6 +345,7 @@ unsafe extern "C" fn statistics(node: *mut c_void, context: *mut c_void, take: T
 /// # Safety
 /// `take` may be called with `context`.
 unsafe extern "C" fn findings(_node: *mut c_void, context: *mut c_void, take: TakeText) {
+    HEAP.guard();
     // A receiver takes everything.
     let _ = observed::write_findings(&mut Receiver(context, take));
 }
